@@ -1,0 +1,29 @@
+# SPDX-License-Identifier: BSL-1.0
+include(CMakePackageConfigHelpers)
+set(package_dir ${CMAKE_INSTALL_LIBDIR}/cmake/holdfast)
+
+install(TARGETS holdfast EXPORT holdfastTargets FILE_SET HEADERS)
+install(EXPORT holdfastTargets NAMESPACE holdfast:: DESTINATION ${package_dir})
+if(CMAKE_VERSION VERSION_GREATER_EQUAL 4.3)
+  install(PACKAGE_INFO holdfast EXPORT holdfastTargets)
+endif()
+configure_package_config_file(cmake/holdfastConfig.cmake.in ${generated_dir}/holdfastConfig.cmake
+                              INSTALL_DESTINATION ${package_dir})
+write_basic_package_version_file(${generated_dir}/holdfastConfigVersion.cmake COMPATIBILITY SameMinorVersion)
+install(FILES ${generated_dir}/holdfastConfig.cmake ${generated_dir}/holdfastConfigVersion.cmake cmake/Findhiredis.cmake
+        DESTINATION ${package_dir})
+
+# pkg-config: the definitions that users must share, and what a static library leaves to be linked.
+get_target_property(pc_definitions holdfast INTERFACE_COMPILE_DEFINITIONS)
+list(FILTER pc_definitions INCLUDE REGEX "^[A-Z_]+$")  # not the -NOTFOUND of a library without any
+list(TRANSFORM pc_definitions PREPEND -D)
+list(JOIN pc_definitions " " pc_definitions)
+set(pc_requires)
+if(NOT BUILD_SHARED_LIBS)
+  set(pc_requires "hiredis >= 0.14.1, libssl, libcrypto")
+endif()
+set(pc_dir ${CMAKE_INSTALL_FULL_LIBDIR}/pkgconfig)
+file(RELATIVE_PATH pc_includedir ${pc_dir} ${CMAKE_INSTALL_FULL_INCLUDEDIR})  # relative: the tree can be moved
+configure_file(cmake/holdfast.pc.in ${generated_dir}/holdfast.pc @ONLY)
+install(FILES ${generated_dir}/holdfast.pc DESTINATION ${CMAKE_INSTALL_LIBDIR}/pkgconfig)
+install(FILES LICENSE DESTINATION ${CMAKE_INSTALL_DOCDIR})

@@ -1,0 +1,137 @@
+#!/bin/sh
+# SPDX-License-Identifier: BSL-1.0
+set -eu
+
+usage() {
+  cat <<'END'
+sh cmake/quickstart.sh demo [ARGS]         build the demo and run it
+sh cmake/quickstart.sh test                build everything and run all tests
+sh cmake/quickstart.sh --packages DISTRO   print the packages needed: debian-12, debian-13 or ubuntu-24.04
+Missing packages are installed with apt-get; the line is printed first. Redis runs from a private folder; no service is touched.
+END
+}
+
+# What the demo needs | what the tests need as well. Only debian-12 was run.
+# redis-tools: redis-check-rdb is the server under another name, and no system service is started.
+packages() {
+  case $1 in
+    debian-12)    echo "g++ cmake ninja-build libboost1.81-dev libhiredis-dev libssl-dev redis-tools | catch2 liblua5.1-0-dev openssl pkgconf python3" ;;
+    debian-13)    echo "g++ cmake ninja-build libboost-dev libhiredis-dev libssl-dev redis-tools | catch2 liblua5.1-0-dev openssl pkgconf python3" ;;
+    ubuntu-24.04) echo "g++ cmake ninja-build libboost-dev libhiredis-dev libssl-dev redis-tools | catch2 liblua5.1-0-dev openssl pkgconf python3" ;;
+    *) return 1 ;;
+  esac
+}
+
+installed() { [ "$(dpkg-query -W -f '${db:Status-Status}' "$1" 2>/dev/null)" = installed ]; }
+
+install_packages() { # demo|test
+  distro=$(. /etc/os-release && echo "${ID:-}-${VERSION_ID:-}") || distro=unknown
+  if ! wanted=$(packages "$distro"); then
+    echo "No package list for $distro: going on with what is installed."
+    return
+  fi
+  [ "$1" = test ] || wanted=${wanted%|*}
+  missing=
+  for package in $wanted; do
+    [ "$package" = '|' ] || installed "$package" || missing="$missing $package"
+  done
+  [ -n "$missing" ] || return 0
+  case $missing in *libboost1.81-dev*)
+    ! installed libboost1.74-dev || echo "Note: libboost1.81-dev replaces libboost1.74-dev, which conflicts with it." ;;
+  esac
+  sudo=
+  [ "$(id -u)" = 0 ] || sudo=sudo
+  echo "$sudo apt-get update && $sudo apt-get install -y --no-install-recommends$missing" | sed 's/^ //; s/&&  /\&\& /'
+  # shellcheck disable=SC2086 # word splitting wanted
+  $sudo apt-get update -q && $sudo apt-get install -y -q --no-install-recommends $missing
+}
+
+# Runs a command as its own process group, so that one signal reaches all that it started.
+child=
+run() {
+  setsid "$@" &
+  child=$!
+  status=0
+  wait "$child" || status=$?
+  child=
+  return "$status"
+}
+
+clean_up() {
+  trap '' INT TERM HUP PIPE
+  if [ -n "$child" ]; then
+    kill -TERM "-$child" 2>/dev/null || true
+    tries=0
+    while kill -0 "-$child" 2>/dev/null && [ $tries -lt 100 ]; do sleep 0.1; tries=$((tries + 1)); done
+    kill -KILL "-$child" 2>/dev/null || true
+  fi
+  rm -rf "$TMPDIR"
+}
+
+build() { # preset
+  install_packages "$1" || return 1
+  run cmake --preset "$1" >"$TMPDIR/configure.log" 2>&1 || { cat "$TMPDIR/configure.log"; return 1; }
+  run cmake --build --preset "$1"
+}
+
+# Skipped tests with their reasons, then the last line. A test that could not be run has failed.
+summary() { # JUnit file
+  awk '
+    function attribute(name,   text) {
+      text = $0
+      if (!sub(".* " name "=\"", "", text)) return ""
+      sub("\".*", "", text)
+      return text
+    }
+    /<testcase / { name = attribute("name"); status = attribute("status"); because = "" }
+    /<skipped message="SKIP_/ { status = "skipped" }
+    status == "skipped" && /skipped: / { because = $0; sub(".*skipped: ", "", because) }
+    /<\/testcase>/ {
+      if (status == "run") passed++
+      else if (status != "skipped") { failed++; print "failed: " name }
+      else { skipped++; print "skipped: " name " (" because ")" }
+    }
+    END { printf "%d passed, %d failed, %d skipped\n", passed, failed, skipped; exit failed > 0 || passed == 0 }
+  ' "$1" >"$TMPDIR/summary" || failed=1
+  sed 's/&quot;/"/g; s/&apos;/'"'"'/g; s/&lt;/</g; s/&gt;/>/g; s/&amp;/\&/g' "$TMPDIR/summary"
+  return "${failed:-0}"
+}
+
+run_tests() {
+  if ! build test; then
+    echo "The build failed: no test was run."
+    echo "0 passed, 1 failed, 0 skipped"
+    return 1
+  fi
+  rm -f build/test/junit.xml
+  run ctest --preset test || true # the summary decides
+  [ -f build/test/junit.xml ] || : >build/test/junit.xml
+  summary build/test/junit.xml
+}
+
+cd "$(dirname "$0")/.."
+case ${1:-} in
+  demo | test) ;;
+  --packages)
+    list=$(packages "${2:-}") || { usage >&2; exit 64; }
+    echo "${list%|*}${list#*| }"
+    exit ;;
+  *) usage >&2; exit 64 ;;
+esac
+
+TMPDIR=$(mktemp -d)
+export TMPDIR
+trap clean_up EXIT
+trap 'exit 129' HUP
+trap 'exit 130' INT
+trap 'exit 143' TERM
+trap 'exit 141' PIPE
+
+mode=$1
+shift
+if [ "$mode" = test ]; then
+  run_tests
+else
+  build demo
+  run build/demo/docs/examples/holdfast_demo "$@"
+fi

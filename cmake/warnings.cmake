@@ -1,0 +1,14 @@
+# SPDX-License-Identifier: BSL-1.0
+# For our own targets in our own build: a user's build never fails over a warning of ours.
+function(holdfast_warnings target)
+  target_compile_options(${target} PRIVATE -Wall -Wextra -Werror)
+  if(CMAKE_CXX_COMPILER_ID STREQUAL "GNU" AND CMAKE_CXX_COMPILER_VERSION VERSION_LESS 13)
+    target_compile_options(${target} PRIVATE -Wno-restrict)  # false: "literal" + std::string, GCC bug 105651
+  endif()
+  if(CMAKE_CXX_COMPILER_ID STREQUAL "GNU" AND CMAKE_CXX_FLAGS MATCHES "-fsanitize")
+    target_compile_options(${target} PRIVATE -Wno-maybe-uninitialized)  # false: optional<lease> through co_spawn, g++ 12
+  endif()
+  if(CMAKE_CXX_COMPILER_ID STREQUAL "GNU" AND CMAKE_CXX_FLAGS MATCHES "-fsanitize=thread")
+    target_compile_options(${target} PRIVATE -Wno-tsan)  # Asio's fences, see tsan.supp
+  endif()
+endfunction()

@@ -1,0 +1,61 @@
+# SPDX-License-Identifier: BSL-1.0
+# One consumer: KIND = static | shared, WAY = add_subdirectory | find_package | pkg-config | symbols. See CMakeLists.txt.
+cmake_minimum_required(VERSION 3.25)
+set(consumer ${CMAKE_CURRENT_LIST_DIR}/consumer)
+set(prefix ${SCRATCH}/prefix)
+set(build ${SCRATCH}/${WAY})
+
+function(run)
+  execute_process(COMMAND ${ARGV} COMMAND_ERROR_IS_FATAL ANY)
+endfunction()
+
+# Without optimisation: this compiles the library again.
+function(build_with_cmake)
+  run(${CMAKE_COMMAND} -S ${consumer} -B ${build} -G ${GENERATOR} -DCMAKE_CXX_COMPILER=${COMPILER}
+      -DCMAKE_BUILD_TYPE=Debug -DCMAKE_CXX_FLAGS_DEBUG=-O0 ${ARGV})
+  run(${CMAKE_COMMAND} --build ${build} --parallel 2)
+endfunction()
+
+if(WAY STREQUAL "add_subdirectory")
+  set(shared OFF)
+  if(KIND STREQUAL "shared")
+    set(shared ON)
+  endif()
+  build_with_cmake(-DBUILD_SHARED_LIBS=${shared} -DHOLDFAST_SOURCE_DIR=${SOURCE} -DHOLDFAST_INSTALL=ON)
+  file(REMOVE_RECURSE ${prefix})
+  run(${CMAKE_COMMAND} --install ${build} --prefix ${prefix})
+elseif(WAY STREQUAL "find_package")
+  build_with_cmake(-DCMAKE_PREFIX_PATH=${prefix})
+elseif(WAY STREQUAL "pkg-config")
+  if(NOT PKG_CONFIG)
+    message("skipped: no pkg-config")
+    return()
+  endif()
+  set(ENV{PKG_CONFIG_PATH} ${prefix}/${LIBDIR}/pkgconfig)
+  set(link)
+  if(KIND STREQUAL "static")
+    set(link --static)
+  endif()
+  execute_process(COMMAND ${PKG_CONFIG} --cflags --libs ${link} holdfast
+                  OUTPUT_VARIABLE flags OUTPUT_STRIP_TRAILING_WHITESPACE COMMAND_ERROR_IS_FATAL ANY)
+  separate_arguments(flags UNIX_COMMAND "${flags}")
+  file(MAKE_DIRECTORY ${build})
+  run(${COMPILER} -std=c++20 ${consumer}/main.cpp ${flags} -o ${build}/consumer)
+  set(ENV{LD_LIBRARY_PATH} ${prefix}/${LIBDIR})
+elseif(WAY STREQUAL "symbols")
+  # Weak symbols (Asio's services, vtables) are shared on purpose; a strong one outside of our namespace is a leak.
+  execute_process(COMMAND ${NM} -D --defined-only ${prefix}/${LIBDIR}/libholdfast.so
+                  OUTPUT_VARIABLE symbols COMMAND_ERROR_IS_FATAL ANY)
+  string(REGEX MATCHALL " T [^\n]+" strong "${symbols}")
+  set(foreign ${strong})
+  list(FILTER foreign EXCLUDE REGEX " T _Z(T[hv][n0-9_]+)?N[VKRO]*8holdfast")
+  if(foreign OR NOT strong)
+    message(FATAL_ERROR "not in namespace holdfast: ${foreign}")
+  endif()
+  return()
+endif()
+
+execute_process(COMMAND ${build}/consumer nonsense://localhost RESULT_VARIABLE result OUTPUT_VARIABLE output)
+if(NOT result EQUAL 3 OR NOT output MATCHES "holdfast::error")
+  message(FATAL_ERROR "the consumer ended with ${result}: ${output}")
+endif()
