@@ -1,0 +1,51 @@
+// SPDX-License-Identifier: BSL-1.0
+#pragma once
+#include <holdfast/config.hpp>
+#include <holdfast/export.hpp>
+#include <holdfast/mutex.hpp>
+#include <holdfast/owner.hpp>
+
+#include <boost/asio/any_io_executor.hpp>
+#include <boost/asio/awaitable.hpp>
+#include <chrono>
+#include <memory>
+#include <string_view>
+
+namespace holdfast {
+namespace asio = boost::asio;
+
+/// Connections, watchdog and maker of locks. Mutexes and leases only refer to it and may outlive it. Its io_context must outlive it.
+/// All functions may be called from any thread, but for moves and destruction of the same object.
+/// While idle (no command, waiter or lease) it keeps nothing pending: io_context::run() returns.
+class HOLDFAST_EXPORT client {
+ public:
+  /// Checks the config and does no I/O: it connects at first use. `executor`: where its own work runs, on one strand.
+  /// Throws invalid_config or invalid_ttl.
+  explicit client(asio::any_io_executor executor, config = {});
+  client(client&&) noexcept = default;
+  client& operator=(client&&) noexcept;
+  /// Closes at once: held() of every lease is false when it returns, waiters fail with closed. Leases are released in the background, for
+  /// at most the command timeout; what could not be released ends with its TTL.
+  ~client();
+
+  /// Optional: fails early instead of at the first lock. Checks address, TLS, password, role, and every permission that locks need, by a
+  /// no-op acquire, renew, release and publish on a probe name. Throws unreachable, auth_failed, no_permission, not_primary, tls_failed,
+  /// server_refused, protocol_error, closed. Cancelled: operation_aborted.
+  asio::awaitable<void> connect();
+
+  /// Refuses new work, fails waiters with closed, releases every lease in one pipeline, waits for all releases under way, at most
+  /// `grace` (0 to 24 h, else invalid_wait), and closes the connections. Idempotent. Afterwards nothing of ours is pending on the executor.
+  /// Cancelled: operation_aborted, the shutdown goes on.
+  asio::awaitable<void> shutdown(milliseconds grace);
+
+  /// A lock on `name`, 1 byte to 64 KiB, any bytes (checked when it is used). Does no I/O.
+  holdfast::mutex mutex(std::string_view name) const;
+  holdfast::mutex mutex(std::string_view name, holdfast::owner) const;
+
+  asio::any_io_executor get_executor() const noexcept;  ///< the one it was made with
+
+ private:
+  std::shared_ptr<detail::core> core_;
+};
+
+}  // namespace holdfast

@@ -1,0 +1,64 @@
+// SPDX-License-Identifier: BSL-1.0
+#pragma once
+#include <holdfast/export.hpp>
+
+#include <boost/system/error_category.hpp>
+#include <boost/system/error_code.hpp>
+#include <boost/system/result.hpp>
+#include <boost/system/system_error.hpp>
+#include <string>
+#include <system_error>
+#include <type_traits>
+
+namespace holdfast {
+
+/// Asio's own error code, so that locks, sockets, timers and cancellation share one catch type. Converts to std::error_code.
+using error_code = boost::system::error_code;
+
+/// What the caller can do decides the code. "Retry" means: the same call may succeed later without a change of program or server.
+enum class errc {
+  lost = 1,           ///< The hold ended without its holder's wish: the guarded work may have overlapped. Not held. Check or redo the work.
+  not_held,           ///< This lease is empty, moved-from or already unlocked. Nothing was sent.
+  closed,             ///< The client was shut down or destroyed. Not held.
+  corrupt_lock,       ///< The key is of another type, or a lock without TTL. Not held. Look at the key.
+  invalid_name,       ///< Names are 1 byte to 64 KiB. Nothing was sent.
+  invalid_ttl,        ///< A TTL or max_hold outside its range. Nothing was sent.
+  invalid_wait,       ///< A negative wait. Nothing was sent.
+  invalid_config,     ///< A URL or a field of config cannot be used. Nothing was sent.
+  unreachable,        ///< No answer from Redis within the deadline. Retry. A hold that was held still is, until its validity ends.
+  unconfirmed,        ///< unlock() was sent and not answered: released then, or at the latest when the TTL ends. Not held.
+  auth_failed,        ///< Wrong user or password, or none given where one is needed.
+  no_permission,      ///< The ACL lacks a permission; the text names the command, key or channel.
+  not_primary,        ///< The server is a replica. Connect to its primary.
+  server_refused,     ///< OOM, NOREPLICAS, MISCONF, LOADING, BUSY, max clients: Redis answers but will not write. Retry.
+  quorum_failed,      ///< Too few servers granted the lock.
+  protocol_error,     ///< The peer does not speak Redis as expected; the connection was closed.
+  too_many_reentries, ///< 2^31-1 re-entries of one hold. Still held.
+  tls_failed,         ///< The text says: wrong CA, wrong host, expired, client certificate missing, or not TLS at all.
+  overloaded,         ///< Too many commands are pending on the connection. Nothing was sent. Retry with less in flight.
+  already_held,       ///< A lock that does not re-enter is held by this owner already.
+};
+
+/// The one category of the library. Thread-safe.
+HOLDFAST_EXPORT const boost::system::error_category& category() noexcept;
+HOLDFAST_EXPORT error_code make_error_code(errc) noexcept;
+
+/// Thrown by every co_await of the library, but for cancellation (boost::system::system_error with operation_aborted).
+/// what(): the code's meaning and the cause: lock name (escaped), server address, server's words. Never a secret.
+class HOLDFAST_EXPORT error : public boost::system::system_error {
+ public:
+  error(error_code code, const std::string& detail);
+  error(const error&) = default;
+  ~error() override;
+};
+
+/// A value or an error code; `.value()` throws. See as_result() in with_lock.hpp.
+template <class T>
+using result = boost::system::result<T>;
+
+}  // namespace holdfast
+
+template <>
+struct boost::system::is_error_code_enum<holdfast::errc> : std::true_type {};
+template <>
+struct std::is_error_code_enum<holdfast::errc> : std::true_type {};

@@ -1,0 +1,80 @@
+// SPDX-License-Identifier: BSL-1.0
+#pragma once
+#include <holdfast/error.hpp>
+#include <holdfast/export.hpp>
+#include <holdfast/owner.hpp>
+
+#include <boost/asio/awaitable.hpp>
+#include <chrono>
+#include <memory>
+#include <string>
+
+namespace holdfast {
+namespace asio = boost::asio;
+using std::chrono::milliseconds;
+
+namespace detail {
+struct lease_record;
+struct access;
+}  // namespace detail
+
+/// What a lease says of itself:
+/// | state     | held()          | how it goes on                                                                      |
+/// |-----------|-----------------|-------------------------------------------------------------------------------------|
+/// | empty     | false           | default-made or moved-from                                                          |
+/// | held      | true            | confirmed; → suspended, lost, released                                              |
+/// | suspended | true            | not confirmed at present (no answer, link down), still exclusive; → held, lost, released |
+/// | lost      | false, for ever | validity over, key gone or taken, client closed                                     |
+/// | released  | false, for ever | unlocked by its holder                                                              |
+enum class lease_state { empty, held, suspended, lost, released };
+
+/// What you hold: one hold of one name, move-only. May outlive its mutex, its client and its io_context.
+/// Destruction and assignment release in the background: they never block and never throw; failures go to the observer.
+/// Queries may run on any thread, concurrently with anything except move and destruction of the same object; they do no I/O and take no
+/// lock. The verbs copy what they need before they return: the lease may be moved or die before the awaitable runs.
+/// Each awaitable resumes on the awaiting coroutine's executor, never inside the call.
+class [[nodiscard]] HOLDFAST_EXPORT lease {
+ public:
+  lease() noexcept = default;
+  lease(lease&&) noexcept = default;
+  lease& operator=(lease&&) noexcept;
+  ~lease();
+
+  /// Gives the hold back; a re-entered one is given back at the last unlock. Renewal is disarmed before anything is sent.
+  /// Throws lost (the section was not exclusive to its end), not_held (empty, moved-from, already unlocked: nothing is sent),
+  /// unconfirmed (no answer within the command timeout; it goes on in the background), closed.
+  /// Cancelled: operation_aborted, the release goes on in the background. In a coroutine that is already cancelled Asio throws before
+  /// the call begins: then the destructor releases. Source: Redisson RLock.unlock.
+  asio::awaitable<void> unlock();
+
+  /// Raises the TTL now, to `ttl` (0: the TTL it was taken with; else 10 ms to 24 h); never shortens it and does not restart max_hold.
+  /// Throws lost, not_held, unreachable (still held until its validity ends), invalid_ttl, closed.
+  /// Cancelled: operation_aborted; the TTL may have been raised.
+  asio::awaitable<void> renew(milliseconds ttl = milliseconds::zero());
+
+  /// Says that the work makes progress: the time of max_hold starts anew. Any thread, cheap, never blocks; nothing without max_hold.
+  void feed() noexcept;
+
+  /// True only while the hold is exclusive, by a comparison of clocks: correct also when the executor stalls or the machine slept.
+  bool held() const noexcept;
+  /// How long held() will at least stay true without a renewal; 0 when it is false.
+  milliseconds valid_for() const noexcept;
+  lease_state state() const noexcept;
+  /// Deleted: "did I get it?" is the optional of try_lock, "is it still mine?" is held().
+  explicit operator bool() const noexcept = delete;
+
+  /// Returns the reason as soon as the hold is lost: lost, corrupt_lock or closed. Throws not_held when this lease ends by unlock or
+  /// destruction, so that it never means "released". Do not write `work(lease) || lease.lost()`: if the work throws, `||` goes on
+  /// waiting for lost(). Use with_lock. Cancelled: operation_aborted, nothing changes.
+  asio::awaitable<error_code> lost() const;
+
+  const std::string& name() const noexcept;  ///< empty for an empty lease
+  /// To re-enter elsewhere: `client.mutex(name, lease.owner())`. A new identity for an empty lease.
+  holdfast::owner owner() const noexcept;
+
+ private:
+  friend detail::access;
+  std::shared_ptr<detail::lease_record> record_;  // plain memory: no Asio object, a weak link to the client
+};
+
+}  // namespace holdfast

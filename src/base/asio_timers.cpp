@@ -1,0 +1,80 @@
+// SPDX-License-Identifier: BSL-1.0
+#include "base/asio_timers.hpp"
+
+#include <sys/timerfd.h>
+#include <unistd.h>
+
+#include <boost/system/system_error.hpp>
+
+#include <algorithm>
+#include <cerrno>
+#include <chrono>
+#include <cstdint>
+
+namespace holdfast::detail {
+
+namespace {
+
+constexpr auto linger = std::chrono::milliseconds{1};
+
+int make_timerfd() {
+  const int fd = ::timerfd_create(CLOCK_BOOTTIME, TFD_NONBLOCK | TFD_CLOEXEC);
+  if (fd < 0) throw boost::system::system_error(errno, boost::system::system_category(), "timerfd_create");
+  return fd;
+}
+
+}  // namespace
+
+asio_timers::asio_timers(const strand_type& strand) : descriptor_(strand, make_timerfd()) {}
+
+timer_queue::key asio_timers::schedule(time_point when, timer_queue::action act) {
+  const auto key = queue_.add(when, std::move(act));
+  if (when < wake_ && descriptor_.is_open()) wake_at(when);
+  return key;
+}
+
+void asio_timers::cancel(const timer_queue::key& k) {
+  queue_.remove(k);
+  if (!queue_.empty() || !waiting_) return;
+  if (const auto soon = lease_clock::now() + linger; soon < wake_) wake_at(soon);
+}
+
+void asio_timers::close() {
+  queue_ = {};
+  boost::system::error_code ignored;
+  descriptor_.close(ignored);
+}
+
+void asio_timers::wake_at(time_point when) {
+  wake_ = when;
+  const auto since = std::max(when.time_since_epoch(), lease_clock::duration{1});  // 0 would disarm it
+  const auto seconds = std::chrono::floor<std::chrono::seconds>(since);
+  itimerspec spec{};
+  spec.it_value.tv_sec = seconds.count();
+  spec.it_value.tv_nsec = (since - seconds).count();
+  ::timerfd_settime(descriptor_.native_handle(), TFD_TIMER_ABSTIME, &spec, nullptr);
+  wait();
+}
+
+void asio_timers::wait() {
+  if (waiting_) return;
+  waiting_ = true;
+  descriptor_.async_wait(descriptor_.wait_read, [self = shared_from_this()](const boost::system::error_code& failed) {
+    self->waiting_ = false;
+    if (!failed) self->on_wake();
+  });
+}
+
+void asio_timers::on_wake() {
+  std::uint64_t expirations;
+  [[maybe_unused]] const auto n = ::read(descriptor_.native_handle(), &expirations, sizeof expirations);
+  wake_ = time_point::max();
+  queue_.run_due(lease_clock::now());
+  if (!descriptor_.is_open()) return;  // an action closed us
+  if (const auto next = queue_.earliest(); next && *next < wake_)
+    wake_at(*next);
+  else if (next)
+    wait();
+}
+
+}  // namespace holdfast::detail

@@ -1,0 +1,44 @@
+// SPDX-License-Identifier: BSL-1.0
+#pragma once
+#include <boost/asio/any_io_executor.hpp>
+#include <boost/asio/posix/basic_stream_descriptor.hpp>
+#include <boost/asio/strand.hpp>
+
+#include <memory>
+
+#include "base/lease_clock.hpp"
+#include "base/timers.hpp"
+
+namespace holdfast::detail {
+
+/// The real timers: one timerfd on CLOCK_BOOTTIME for all of them, so that they fire in time after a suspend.
+///
+/// Cheap where timers are mostly cancelled, one per command: when the last one is, the kernel's wait is not ended but shortened to a
+/// millisecond, in which the next one usually comes. So pending timers hold the io_context, and none pending for a millisecond more.
+///
+/// Used on the strand only. The last owner calls close(); actions that are pending then are dropped.
+class asio_timers final : public timers, public std::enable_shared_from_this<asio_timers> {
+ public:
+  using strand_type = boost::asio::strand<boost::asio::any_io_executor>;
+
+  /// Throws boost::system::system_error when there is no descriptor to be had.
+  explicit asio_timers(const strand_type& strand);
+  asio_timers(const asio_timers&) = delete;
+  asio_timers& operator=(const asio_timers&) = delete;
+
+  timer_queue::key schedule(time_point when, timer_queue::action act) override;
+  void cancel(const timer_queue::key& k) override;
+  void close();
+
+ private:
+  void wake_at(time_point when);
+  void wait();
+  void on_wake();
+
+  boost::asio::posix::basic_stream_descriptor<strand_type> descriptor_;
+  timer_queue queue_;
+  time_point wake_ = time_point::max();  // when the kernel will wake us; max: it will not
+  bool waiting_ = false;
+};
+
+}  // namespace holdfast::detail

@@ -1,0 +1,22 @@
+// SPDX-License-Identifier: BSL-1.0
+#include "base/lease_clock.hpp"
+
+#include <time.h>
+
+namespace holdfast::detail {
+
+lease_clock::time_point lease_clock::now() noexcept {
+  timespec t{};
+  ::clock_gettime(CLOCK_BOOTTIME, &t);
+  return time_point{std::chrono::seconds{t.tv_sec} + std::chrono::nanoseconds{t.tv_nsec}};
+}
+
+const clock& system_clock() noexcept {
+  struct boottime_clock final : clock {
+    time_point now() const noexcept override { return lease_clock::now(); }
+  };
+  static const boottime_clock instance;
+  return instance;
+}
+
+}  // namespace holdfast::detail

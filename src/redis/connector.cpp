@@ -1,0 +1,112 @@
+// SPDX-License-Identifier: BSL-1.0
+#include "redis/connector.hpp"
+
+#include <boost/asio/ip/address.hpp>
+#include <boost/asio/local/stream_protocol.hpp>
+#include <boost/asio/post.hpp>
+
+#include <utility>
+
+#include "redis/tls.hpp"
+
+namespace holdfast::redis {
+
+connector::connector(const services& given, const endpoint& node)
+    : services_(given), node_(node), resolver_(given.strand), next_address_(given.alarms) {}
+
+void connector::start(detail::time_point deadline, handler done) {
+  deadline_ = deadline;
+  done_ = std::move(done);
+  asio::post(services_.strand, [self = shared_from_this()] {
+    if (self->done_) self->resolve();
+  });
+}
+
+void connector::cancel() {
+  done_ = nullptr;
+  next_address_.stop();
+  resolver_.cancel();
+  if (wire_) wire_->close();
+}
+
+void connector::resolve() try {
+  if (node_.use_tls) tls_ = make_tls_context(node_.tls);
+  if (!node_.unix_path.empty()) {
+    addresses_.emplace_back(asio::local::stream_protocol::endpoint(node_.unix_path));
+    return try_next();
+  }
+  error_code not_numeric;
+  if (const auto ip = asio::ip::make_address(node_.host, not_numeric); !not_numeric) {
+    addresses_.emplace_back(asio::ip::tcp::endpoint(ip, node_.port));
+    return try_next();
+  }
+  phase_ = "resolving the name";
+  // Without AI_ADDRCONFIG, Asio's default: it drops ::1 or 127.0.0.1 on machines that have no other address.
+  resolver_.async_resolve(node_.host, std::to_string(node_.port), resolver::numeric_service,
+                          [self = shared_from_this()](error_code failed, resolver::results_type found) { self->on_resolved(failed, found); });
+} catch (const error& e) {
+  finish(fail(node_, errc::tls_failed, e.what()));
+} catch (const boost::system::system_error& e) {
+  finish(fail(node_, errc::unreachable, e.code().message()));
+}
+
+void connector::on_resolved(const error_code& failed, const resolver::results_type& found) {
+  if (!done_) return;
+  if (failed) return finish(fail(node_, errc::unreachable, "the name does not resolve: " + failed.message()));
+  for (const auto& entry : found) addresses_.insert(addresses_.begin(), entry.endpoint());
+  try_next();
+}
+
+void connector::try_next() {
+  phase_ = "connecting";
+  if (wire_) wire_->close();
+  if (addresses_.empty()) return finish(fail(node_, errc::unreachable, last_error_));
+  const auto to = addresses_.back();
+  addresses_.pop_back();
+  wire_ = std::make_shared<stream>(services_.strand);
+  if (!addresses_.empty()) {
+    const auto now = services_.now();
+    const auto share = (deadline_ - now) / (static_cast<long>(addresses_.size()) + 1);
+    next_address_.start(now + share, [this] {
+      last_error_ = "no answer";
+      try_next();
+    });
+  }
+  wire_->lowest().async_connect(to, [self = shared_from_this(), wire = wire_](error_code failed) {
+    if (self->done_ && self->wire_ == wire) self->on_connected(failed);
+  });
+}
+
+void connector::on_connected(const error_code& failed) {
+  next_address_.stop();
+  if (failed) {
+    last_error_ = failed.message();
+    return try_next();
+  }
+  error_code ignored;
+  if (node_.unix_path.empty()) wire_->lowest().set_option(asio::ip::tcp::no_delay(true), ignored);
+  if (node_.use_tls) return negotiate();
+  finish({});
+}
+
+void connector::negotiate() {
+  phase_ = "negotiating TLS";
+  auto& tls = wire_->secure(*tls_);
+  if (!expect_peer(tls, node_)) return finish(fail(node_, errc::tls_failed, "the server's name cannot be verified"));
+  tls.async_handshake(asio::ssl::stream_base::client, [self = shared_from_this(), wire = wire_](error_code failed) {
+    if (self->done_ && self->wire_ == wire) self->on_negotiated(failed);
+  });
+}
+
+void connector::on_negotiated(const error_code& failed) {
+  if (!failed) return finish({});
+  if (const auto cause = tls_cause(wire_->tls(), failed, node_); !cause.empty()) return finish(fail(node_, errc::tls_failed, cause));
+  finish(fail(node_, errc::unreachable, "closed while TLS was negotiated: " + failed.message()));
+}
+
+void connector::finish(failure why) {
+  const auto done = std::exchange(done_, nullptr);
+  done(why.detail.empty() ? std::move(wire_) : nullptr, std::move(why));
+}
+
+}  // namespace holdfast::redis

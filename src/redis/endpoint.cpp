@@ -1,0 +1,34 @@
+// SPDX-License-Identifier: BSL-1.0
+#include "redis/endpoint.hpp"
+
+namespace holdfast::redis {
+namespace {
+
+std::string percent_encoded(const std::string& path) {
+  constexpr char digits[] = "0123456789ABCDEF";
+  std::string out;
+  for (const unsigned char c : path) {
+    if (c > 0x20 && c < 0x7f && c != '%' && c != '?' && c != '#' && c != '@')
+      out += static_cast<char>(c);
+    else
+      (out += '%').append({digits[c >> 4], digits[c & 0xf]});
+  }
+  return out;
+}
+
+// IPv6 with its zone as a URL has it.
+std::string bracketed(const std::string& host) {
+  if (host.find(':') == std::string::npos) return host;
+  const auto zone = host.find('%');
+  if (zone == std::string::npos) return "[" + host + "]";
+  return "[" + host.substr(0, zone) + "%25" + host.substr(zone + 1) + "]";
+}
+
+}  // namespace
+
+std::string endpoint::to_string() const {
+  if (!unix_path.empty()) return "redis+unix://" + percent_encoded(unix_path);
+  return (use_tls ? "rediss://" : "redis://") + bracketed(host) + ":" + std::to_string(port);
+}
+
+}  // namespace holdfast::redis

@@ -1,0 +1,30 @@
+// SPDX-License-Identifier: BSL-1.0
+#pragma once
+#include <chrono>
+#include <cstddef>
+#include <cstdint>
+#include <string>
+
+#include <holdfast/config.hpp>
+
+namespace holdfast::redis {
+
+/// One server and how to introduce ourselves to it: what remains of a config once its URL is read.
+struct endpoint {
+  std::string host;          // name or address, IPv6 without brackets; empty: unix socket
+  std::uint16_t port = 6379;
+  std::string unix_path;     // set: host and port are not used
+  bool use_tls = false;
+  tls_config tls;
+  std::string user, password;
+  int db = 0;
+  std::string client_name;
+  std::chrono::milliseconds connect_timeout{2'000};
+  std::chrono::milliseconds reconnect_cap{5'000};
+  std::size_t pending_commands = 65'536;
+
+  /// "redis://host:port" or "redis+unix:///path", nothing secret: for texts.
+  std::string to_string() const;
+};
+
+}  // namespace holdfast::redis

@@ -1,0 +1,106 @@
+// SPDX-License-Identifier: BSL-1.0
+#include "redis/handshake.hpp"
+
+#include <string_view>
+
+namespace holdfast::redis {
+
+namespace {
+
+// A server without the command, a proxy for example, or an ACL without it.
+bool is_withheld(std::string_view error) {
+  return error.starts_with("NOPERM") || error.starts_with("ERR unknown") || error.starts_with("ERR Unknown") ||
+         error.starts_with("ERR Syntax error") || error.starts_with("ERR syntax error");
+}
+
+}  // namespace
+
+handshake::handshake(const endpoint& node, purpose why, std::optional<long long> predecessor)
+    : node_(node), predecessor_(predecessor) {
+  if (!node.user.empty())
+    send(step::auth, {"AUTH", node.user, node.password});
+  else if (!node.password.empty())
+    send(step::auth, {"AUTH", node.password});
+  if (why == purpose::commands && node.db != 0) send(step::select, {"SELECT", std::to_string(node.db)});
+  if (!node.client_name.empty()) send(step::set_name, {"CLIENT", "SETNAME", node.client_name});
+  if (why == purpose::commands) {
+    send(step::id, {"CLIENT", "ID"});
+    send(step::role, {"ROLE"});
+  } else {
+    send(step::ping, {"PING"});
+  }
+}
+
+void handshake::send(step what, std::initializer_list<std::string_view> argv) {
+  append_command(output_, std::span(argv.begin(), argv.size()));
+  awaited_.push_back(what);
+}
+
+handshake::progress handshake::on_reply(const reply& r) {
+  if (awaited_.empty()) {
+    refuse(errc::protocol_error, "a reply that nobody asked for");
+    return progress::failed;
+  }
+  const auto what = awaited_.front();
+  awaited_.pop_front();
+  if (!accept(what, r)) return progress::failed;
+  if (awaited_.empty() && what != step::kill) fence_predecessor();
+  return awaited_.empty() ? progress::done : progress::more;
+}
+
+bool handshake::accept(step what, const reply& r) {
+  if (r.is_error() && what != step::kill) {
+    // Said to whatever comes first when the server will not talk to us at all.
+    const auto code = classify(r.text);
+    if (code == errc::server_refused || r.text.starts_with("DENIED")) return refuse(code, quoted(node_, r.text));
+    // Only the first word: a server that does not know AUTH quotes its arguments.
+    if (what == step::auth) return refuse(errc::auth_failed, "AUTH: " + quoted(node_, r.text.substr(0, r.text.find(' '))));
+    if (code == errc::auth_failed) return refuse(code, quoted(node_, r.text));
+  }
+  switch (what) {
+    case step::auth:
+    case step::set_name: break;
+    case step::select:
+      if (r.is_error()) return refuse(is_withheld(r.text) ? classify(r.text) : errc::invalid_config, quoted(node_, r.text));
+      break;
+    case step::id: return accept_id(r);
+    case step::role: return accept_role(r);
+    case step::ping: return !r.is_error() || refuse(classify(r.text), quoted(node_, r.text));
+    case step::kill:
+      if (r.is_error()) fencing_refused_ = "CLIENT KILL: " + quoted(node_, r.text);
+      break;
+  }
+  return true;
+}
+
+bool handshake::accept_id(const reply& r) {
+  if (r.type == reply::kind::integer)
+    id_ = r.integer;
+  else if (r.is_error())
+    fencing_refused_ = "CLIENT ID: " + quoted(node_, r.text);
+  else
+    return refuse(errc::protocol_error, "CLIENT ID answered without a number");
+  return true;
+}
+
+bool handshake::accept_role(const reply& r) {
+  if (r.is_error()) return is_withheld(r.text) || refuse(classify(r.text), quoted(node_, r.text));
+  if (r.type != reply::kind::array || r.elements.empty()) return refuse(errc::protocol_error, "ROLE answered without a role");
+  const auto& role = r.elements.front().text;
+  if (role == "master") return true;
+  if (role == "slave") return refuse(errc::not_primary, "the server is a replica");
+  return refuse(errc::not_primary, "the server's role is " + quoted(node_, role));
+}
+
+void handshake::fence_predecessor() {
+  // Not smaller: the server has restarted since, and the number may be somebody else's by now.
+  if (!predecessor_ || !id_ || *predecessor_ >= *id_) return;
+  send(step::kill, {"CLIENT", "KILL", "ID", std::to_string(*predecessor_)});
+}
+
+bool handshake::refuse(errc code, std::string_view cause) {
+  failure_ = fail(node_, code, cause);
+  return false;
+}
+
+}  // namespace holdfast::redis

@@ -1,0 +1,217 @@
+// SPDX-License-Identifier: BSL-1.0
+#include "redis/link.hpp"
+
+#include <boost/asio/post.hpp>
+
+#include <array>
+#include <chrono>
+#include <utility>
+
+#include "redis/tls.hpp"
+
+namespace holdfast::redis {
+
+namespace {
+
+constexpr std::size_t input_size = 32 * 1024;
+constexpr std::size_t write_at_once = 256 * 1024;
+// A connection that was quiet for longer is looked at before it is written to: servers close idle connections.
+constexpr auto trusted_without_look = std::chrono::milliseconds{5};
+
+}  // namespace
+
+/// What belongs to one connection; handlers keep it alive, and with it the buffers.
+struct link::session {
+  explicit session(std::shared_ptr<stream> s) : wire(std::move(s)) {}
+  std::shared_ptr<stream> wire;
+  reader parser;
+  std::string out;
+  std::array<char, input_size> in;
+};
+
+link::link(const services& given, endpoint node)
+    : services_(given), node_(std::move(node)), pacing_(node_.reconnect_cap), timer_(given.alarms) {}
+
+void link::close() {
+  if (closed()) return;
+  tear_down();
+  state_ = state::closed;
+  on_close();
+}
+
+void link::tear_down() {
+  timer_.stop();
+  if (connector_) std::exchange(connector_, nullptr)->cancel();
+  if (session_) std::exchange(session_, nullptr)->wire->close();
+  handshake_.reset();
+  reading_ = writing_ = false;
+}
+
+void link::demand_changed() {
+  if (state_ == state::down && wanted()) pause_then_connect();
+  if (state_ == state::pausing && !wanted()) {
+    timer_.stop();
+    state_ = state::down;
+  }
+  if (state_ == state::up) watch_input();
+}
+
+void link::pause_then_connect() {
+  state_ = state::pausing;
+  timer_.start(std::max(pacing_.not_before(), services_.now()), [this] { begin_attempt(); });
+}
+
+void link::begin_attempt() {
+  const auto now = services_.now();
+  const auto deadline = now + node_.connect_timeout;
+  state_ = state::connecting;
+  standing_failure_.reset();
+  pacing_.on_attempt(now, services_.random);
+  timer_.start(deadline, [this] { on_attempt_timeout(); });
+  connector_ = std::make_shared<connector>(services_, node_);
+  connector_->start(deadline, [self = shared_from_this()](std::shared_ptr<stream> wire, failure why) {
+    self->on_connected(std::move(wire), std::move(why));
+  });
+}
+
+void link::on_attempt_timeout() {
+  const auto self = shared_from_this();
+  const std::string phase = connector_ ? connector_->phase() : "connected, no answer to the handshake";
+  drop(fail(node_, errc::unreachable, "no connection within " + std::to_string(node_.connect_timeout.count()) + " ms (" + phase + ')'));
+}
+
+void link::on_connected(std::shared_ptr<stream> wire, failure why) {
+  connector_.reset();
+  if (!wire) return drop(std::move(why));
+  session_ = std::make_shared<session>(std::move(wire));
+  state_ = state::greeting;
+  handshake_.emplace(introduce());
+  flush();
+}
+
+void link::greet(const reply& r) {
+  switch (handshake_->on_reply(r)) {
+    case handshake::progress::more: return flush_soon();
+    case handshake::progress::failed: return drop(failure(handshake_->why()));
+    case handshake::progress::done: break;
+  }
+  timer_.stop();
+  state_ = state::up;
+  last_failure_.clear();
+  pacing_.on_ready(services_.now());
+  const auto introduced = *std::exchange(handshake_, std::nullopt);
+  on_up(introduced);
+  if (up()) flush_soon();
+}
+
+void link::flush_soon(bool alone) {
+  // With nothing else on its way there is nothing to wait for; a burst that follows finds this one outstanding.
+  if (alone && !flush_posted_ && up() && trusted()) return flush();
+  if (std::exchange(flush_posted_, true)) return;
+  asio::post(services_.strand, [self = shared_from_this()] {
+    self->flush_posted_ = false;
+    self->flush();
+  });
+}
+
+void link::flush() {
+  if (writing_ || !(state_ == state::greeting || (state_ == state::up && still_usable()))) return;
+  auto& out = session_->out;
+  while (!writing_) {
+    out.clear();
+    if (state_ == state::greeting)
+      out = handshake_->take_output();
+    else
+      fill(out, write_at_once);
+    if (out.empty()) break;
+    error_code failed;
+    const auto written = session_->wire->write_now(out, failed);
+    writing_ = failed || written < out.size();
+    if (writing_ && !failed) write_rest(written);
+  }
+  watch_input();
+}
+
+bool link::trusted() const { return reading_ || services_.now() - last_input_ < trusted_without_look; }
+
+bool link::still_usable() {
+  if (trusted()) return true;
+  const auto seen = session_->wire->peek();
+  if (seen == stream::input::ended)
+    drop(fail(node_, errc::unreachable, "closed by the server while idle"));
+  else if (seen == stream::input::some && !session_->wire->secured())  // over TLS it may be a ticket
+    drop(fail(node_, errc::protocol_error, "bytes that nobody asked for"));
+  return session_ != nullptr;
+}
+
+void link::write_rest(std::size_t from) {
+  session_->wire->async_write(asio::buffer(session_->out) + from, [self = shared_from_this(), s = session_](error_code failed, std::size_t) {
+    if (s != self->session_ || failed) return;
+    self->writing_ = false;
+    self->flush();
+  });
+}
+
+void link::watch_input() {
+  const bool needed = state_ == state::greeting || (state_ == state::up && expects_input());
+  if (reading_ && !needed) return session_->wire->cancel();
+  if (reading_ || !needed) return;
+  reading_ = true;
+  session_->wire->async_read_some(asio::buffer(session_->in), [self = shared_from_this(), s = session_](error_code failed, std::size_t size) {
+    self->on_read(s, failed, size);
+  });
+}
+
+void link::on_read(const session_ptr& s, const error_code& failed, std::size_t size) {
+  if (s != session_) return;
+  reading_ = false;
+  if (failed == asio::error::operation_aborted) return watch_input();  // cancelled for want of demand, which may be back
+  if (failed) return drop(lost(failed));
+  last_input_ = services_.now();
+  s->parser.feed({s->in.data(), size});
+  while (auto r = s->parser.next()) {
+    if (state_ == state::greeting)
+      greet(*r);
+    else
+      on_reply(std::move(*r));
+    if (s != session_) return;
+  }
+  if (s->parser.failed()) return drop(fail(node_, errc::protocol_error, s->parser.failure()));
+  if (state_ == state::up) on_settled();
+  if (s == session_) watch_input();
+}
+
+failure link::lost(const error_code& failed) {
+  auto& wire = *session_->wire;
+  if (wire.secured())
+    if (const auto cause = tls_cause(wire.tls(), failed, node_); !cause.empty()) return fail(node_, errc::tls_failed, cause);
+  const std::string during = state_ == state::greeting ? " during the handshake" : "";
+  if (failed == asio::error::eof || failed == asio::ssl::error::stream_truncated)
+    return fail(node_, errc::unreachable, "closed by the server" + during);
+  return fail(node_, errc::unreachable, failed.message() + during);
+}
+
+void link::drop(failure why) {
+  const bool was_up = up();
+  tear_down();
+  state_ = state::down;
+  last_failure_ = why.detail;
+  const auto now = services_.now();
+  if (was_up) {
+    pacing_.on_lost(now, services_.random);
+    on_down(why);
+  } else {
+    pacing_.on_failed(now, why.mends_itself(), services_.random);
+    if (!why.mends_itself()) standing_failure_ = why;
+    on_attempt_failed(why);
+  }
+  demand_changed();
+}
+
+bool link::input_waiting() { return session_ && session_->wire->peek() == stream::input::some; }
+
+std::string link::why_down() const {
+  return last_failure_.empty() ? node_.to_string() + ": not connected yet" : last_failure_;
+}
+
+}  // namespace holdfast::redis

@@ -1,0 +1,108 @@
+// SPDX-License-Identifier: BSL-1.0
+#pragma once
+#include <memory>
+#include <optional>
+#include <string>
+
+#include "base/timers.hpp"
+#include "redis/connector.hpp"
+#include "redis/endpoint.hpp"
+#include "redis/failure.hpp"
+#include "redis/handshake.hpp"
+#include "redis/pacing.hpp"
+#include "redis/resp.hpp"
+#include "redis/services.hpp"
+
+namespace holdfast::redis {
+
+/// A connection that is made when it is wanted, introduced, and made again after a loss: the part that waits.
+/// What is written, what a reply means and when a connection is given up is decided by the class on top.
+///
+///   down ── wanted ──> pausing ──> connecting ──> greeting ──> up
+///    ^                    │ not wanted   │ failed     │ failed   │ lost
+///    └────────────────────┴──────────────┴────────────┴──────────┘      close(): closed, from everywhere
+///
+/// Used on the strand only. Hooks are called from handlers of the strand and may call close(). Handlers keep the object alive,
+/// so the last owner calls close(); after it no hook is called but on_close().
+class link : public std::enable_shared_from_this<link> {
+ public:
+  link(const link&) = delete;
+  link& operator=(const link&) = delete;
+  virtual ~link() = default;
+
+  void close();
+  bool closed() const noexcept { return state_ == state::closed; }
+
+ protected:
+  link(const services& given, endpoint node);
+
+  /// Whether there should be a connection, and whether something is expected to arrive on it: a read is pending only then.
+  virtual bool wanted() const = 0;
+  virtual bool expects_input() const = 0;
+  virtual handshake introduce() const = 0;
+  virtual void on_up(const handshake& introduced) = 0;
+  /// Appends what is to be written next, about `enough` bytes at most; nothing: all is written.
+  virtual void fill(std::string& out, std::size_t enough) = 0;
+  virtual void on_reply(reply r) = 0;
+  /// After the replies that arrived together.
+  virtual void on_settled() = 0;
+  virtual void on_down(const failure& why) = 0;
+  virtual void on_attempt_failed(const failure& why) = 0;
+  virtual void on_close() = 0;
+
+  /// To be called when wanted() or expects_input() may have changed.
+  void demand_changed();
+  /// There is something to write: fill() is called soon, once for all calls until then; perhaps inside this call if it is `alone`:
+  /// nothing else is outstanding.
+  void flush_soon(bool alone = false);
+  /// Gives the connection up.
+  void drop(failure why);
+
+  bool up() const noexcept { return state_ == state::up; }
+  /// Bytes have arrived that were not looked at yet: whoever thinks the server silent was not scheduled in time.
+  bool input_waiting();
+  detail::time_point last_input() const noexcept { return last_input_; }
+  /// Set after an attempt that failed for a cause that does not mend itself, until the next attempt.
+  const std::optional<failure>& standing_failure() const noexcept { return standing_failure_; }
+  /// Why there is no connection at present, for a text.
+  std::string why_down() const;
+
+  const services& given() const noexcept { return services_; }
+  const endpoint& node() const noexcept { return node_; }
+
+ private:
+  enum class state { down, pausing, connecting, greeting, up, closed };
+  struct session;
+  using session_ptr = std::shared_ptr<session>;
+
+  void pause_then_connect();
+  void begin_attempt();
+  void on_attempt_timeout();
+  void on_connected(std::shared_ptr<stream> wire, failure why);
+  void greet(const reply& r);
+  void flush();
+  bool trusted() const;
+  bool still_usable();
+  void write_rest(std::size_t from);
+  void watch_input();
+  void on_read(const session_ptr& s, const error_code& failed, std::size_t size);
+  failure lost(const error_code& failed);
+  void tear_down();
+
+  services services_;
+  endpoint node_;
+  state state_ = state::down;
+  attempt_pacing pacing_;
+  detail::timer timer_;  // pausing: its end; connecting, greeting: connect_timeout
+  std::shared_ptr<connector> connector_;
+  session_ptr session_;
+  std::optional<handshake> handshake_;
+  bool reading_ = false;
+  bool writing_ = false;  // stays true after a failed write: the read tells why
+  bool flush_posted_ = false;
+  detail::time_point last_input_{};
+  std::optional<failure> standing_failure_;
+  std::string last_failure_;
+};
+
+}  // namespace holdfast::redis

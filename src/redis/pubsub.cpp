@@ -1,0 +1,188 @@
+// SPDX-License-Identifier: BSL-1.0
+#include "redis/pubsub.hpp"
+
+#include <boost/asio/post.hpp>
+
+#include <algorithm>
+#include <utility>
+
+namespace holdfast::redis {
+
+namespace {
+
+constexpr std::size_t longest_message = 1024;
+constexpr std::chrono::seconds ping_interval{10};
+constexpr std::chrono::seconds ping_jitter{2};
+constexpr std::chrono::milliseconds least_timeout{20};
+constexpr std::chrono::milliseconds grace{1};
+
+}  // namespace
+
+struct pubsub::member {
+  member(std::weak_ptr<pubsub> h, std::string_view c, subscriber& w) : hub(std::move(h)), channel(c), who(w) {}
+  member(const member&) = delete;
+  member& operator=(const member&) = delete;
+  ~member() {
+    if (const auto h = hub.lock()) h->leave(*this);
+  }
+
+  std::weak_ptr<pubsub> hub;
+  std::string channel;
+  subscriber& who;
+  bool told = false;  // that it is subscribed: messages may come
+};
+
+/// While someone is being told, members that leave only leave a gap.
+struct pubsub::audience {
+  std::vector<member*> members;
+  std::size_t size = 0;
+  int telling = 0;
+};
+
+pubsub::pubsub(const services& given, endpoint node, std::chrono::milliseconds answer_timeout)
+    : link(given, std::move(node)), answer_timeout_(std::max(answer_timeout, least_timeout)), tick_(given.alarms) {}
+
+subscription pubsub::subscribe(std::string_view channel, subscriber& who) {
+  if (closed()) return nullptr;
+  const auto self = std::static_pointer_cast<pubsub>(shared_from_this());
+  const auto m = std::make_shared<member>(self, channel, who);
+  auto& crowd = audiences_.try_emplace(m->channel, nullptr).first->second;
+  if (!crowd) crowd = std::make_shared<audience>();
+  crowd->members.push_back(m.get());
+  ++crowd->size;
+  table_.want(channel);
+  if (table_.confirmed(channel) || standing_failure()) greet_late_comer(m);
+  if (up()) flush_soon();
+  demand_changed();
+  return m;
+}
+
+void pubsub::greet_late_comer(std::weak_ptr<member> who) {
+  asio::post(given().strand, [self = shared_from_this(), this, who = std::move(who)] {
+    const auto m = who.lock();
+    if (!m || closed() || m->told) return;
+    if (table_.confirmed(m->channel)) {
+      m->told = true;
+      m->who.on_subscribed();
+    } else if (const auto why = standing_failure()) {
+      m->who.on_subscribe_failed(why->code, why->detail);
+    }
+  });
+}
+
+void pubsub::leave(member& who) {
+  const auto found = audiences_.find(who.channel);
+  if (found == audiences_.end()) return;  // closed
+  const auto crowd = found->second;
+  const auto place = std::find(crowd->members.begin(), crowd->members.end(), &who);
+  if (place == crowd->members.end()) return;
+  if (crowd->telling != 0)
+    *place = nullptr;
+  else
+    crowd->members.erase(place);
+  if (--crowd->size != 0) return;
+  audiences_.erase(found);
+  table_.unwant(who.channel);
+  if (up()) flush_soon();
+  demand_changed();
+}
+
+void pubsub::tell_all(std::string_view channel, const std::function<void(member&)>& what) {
+  const auto found = audiences_.find(channel);
+  if (found == audiences_.end()) return;
+  const auto crowd = found->second;
+  ++crowd->telling;
+  const auto count = crowd->members.size();  // who joins meanwhile is told otherwise
+  for (std::size_t i = 0; i < count && !closed(); ++i)
+    if (auto* m = crowd->members[i]) what(*m);
+  if (--crowd->telling == 0) std::erase(crowd->members, nullptr);
+}
+
+void pubsub::on_up(const handshake&) {
+  table_.start();
+  next_ping_ = given().now() + ping_interval - given().random.up_to(ping_jitter);
+  look_at(next_ping_);
+}
+
+void pubsub::fill(std::string& out, std::size_t enough) {
+  const auto now = given().now();
+  table_.write(out, enough, now);
+  if (!out.empty()) look_at(now + answer_timeout_);
+}
+
+void pubsub::on_reply(reply r) {
+  using kind = subscription_table::event::kind;
+  auto e = table_.on_reply(std::move(r));
+  switch (e.what) {
+    case kind::nothing: return;
+    case kind::confirmed:
+      return tell_all(e.channel, [](member& m) {
+        m.told = true;
+        m.who.on_subscribed();
+      });
+    case kind::refused: {
+      const auto why = fail(node(), errc::no_permission, "SUBSCRIBE: " + quoted(node(), e.text));
+      return tell_all(e.channel, [&](member& m) { m.who.on_subscribe_failed(why.code, why.detail); });
+    }
+    case kind::message:
+      if (e.text.size() > longest_message) return;
+      return tell_all(e.channel, [&](member& m) {
+        if (m.told) m.who.on_message(e.text);
+      });
+    case kind::error: return drop(fail(node(), classify(e.text), quoted(node(), e.text)));
+    case kind::desync: return drop(fail(node(), errc::protocol_error, e.text));
+  }
+}
+
+void pubsub::on_settled() {
+  if (!expects_input()) tick_.stop();
+}
+
+void pubsub::on_down(const failure&) {
+  tick_.stop();
+  table_.stop();
+}
+
+void pubsub::on_attempt_failed(const failure& why) {
+  if (why.mends_itself()) return;
+  std::vector<std::string> channels;
+  for (const auto& [channel, crowd] : audiences_) channels.push_back(channel);
+  for (const auto& channel : channels)
+    tell_all(channel, [&](member& m) { m.who.on_subscribe_failed(why.code, why.detail); });
+}
+
+void pubsub::on_close() {
+  tick_.stop();
+  table_ = {};
+  audiences_.clear();
+}
+
+void pubsub::look_at(detail::time_point when) {
+  if (!tick_.due() || when < *tick_.due()) tick_.start(when, [this] { on_tick(); });
+}
+
+void pubsub::on_tick() {
+  const auto self = shared_from_this();
+  const auto now = given().now();
+  if (const auto asked = table_.oldest_unanswered()) {
+    // Other bytes on the same link speak for a busy server; not for ever, though.
+    const auto patience = last_input() > *asked ? 4 * answer_timeout_ : answer_timeout_;
+    if (*asked + patience > now) {
+      look_at(*asked + patience);
+    } else if (input_waiting() && !std::exchange(gave_grace_, true)) {
+      return look_at(now + grace);
+    } else {
+      return drop(fail(node(), errc::unreachable, "no answer on the pub/sub connection"));
+    }
+  }
+  gave_grace_ = false;
+  if (!expects_input()) return;
+  if (next_ping_ <= now) {
+    table_.ping();
+    flush_soon();
+    next_ping_ = now + ping_interval - given().random.up_to(ping_jitter);
+  }
+  look_at(next_ping_);
+}
+
+}  // namespace holdfast::redis

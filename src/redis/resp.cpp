@@ -1,0 +1,200 @@
+// SPDX-License-Identifier: BSL-1.0
+#include "redis/resp.hpp"
+
+#include <hiredis/hiredis.h>
+
+#include <charconv>
+#include <new>
+
+namespace holdfast::redis {
+
+namespace {
+
+void append_length(std::string& out, char type, std::size_t length) {
+  char digits[24];
+  const auto end = std::to_chars(digits, digits + sizeof digits, length).ptr;
+  out += type;
+  out.append(digits, end);
+  out += "\r\n";
+}
+
+void append_argument(std::string& out, std::string_view argument) {
+  append_length(out, '$', argument.size());
+  out += argument;
+  out += "\r\n";
+}
+
+}  // namespace
+
+void append_command(std::string& out, std::span<const std::string_view> argv) {
+  append_length(out, '*', argv.size());
+  for (const auto argument : argv) append_argument(out, argument);
+}
+
+std::string make_command(std::initializer_list<std::string_view> argv) {
+  std::size_t size = 16;
+  for (const auto argument : argv) size += argument.size() + 16;
+  std::string out;
+  out.reserve(size);
+  append_command(out, std::span(argv.begin(), argv.size()));
+  return out;
+}
+
+// hiredis calls back for each value that it has parsed. Values are put straight into the tree under `root`, and the size of an
+// array is checked before anything is allocated for it.
+struct reader::impl {
+#if HIREDIS_MAJOR >= 1
+  using array_size = std::size_t;
+#else
+  using array_size = int;
+#endif
+
+  explicit impl(reader_limits caps) : limits(caps), parser(redisReaderCreateWithFunctions(functions())) {
+    if (!parser) throw std::bad_alloc();
+    parser->privdata = this;
+  }
+  ~impl() { redisReaderFree(parser); }
+  impl(const impl&) = delete;
+  impl& operator=(const impl&) = delete;
+
+  static redisReplyObjectFunctions* functions() {
+    static redisReplyObjectFunctions table = [] {
+      redisReplyObjectFunctions f{};
+      f.createString = create_string;
+      f.createArray = create_array;
+      f.createInteger = create_integer;
+      f.createNil = create_nil;
+#if HIREDIS_MAJOR >= 1  // without these two hiredis makes pointers up
+      f.createDouble = [](const redisReadTask* task, double, char*, size_t) { return of(task).refuse("RESP3 double"); };
+      f.createBool = [](const redisReadTask* task, int) { return of(task).refuse("RESP3 boolean"); };
+#endif
+      f.freeObject = [](void*) {};  // the tree belongs to `root`
+      return f;
+    }();
+    return &table;
+  }
+
+  static impl& of(const redisReadTask* task) { return *static_cast<impl*>(task->privdata); }
+
+  static void* create_string(const redisReadTask* task, char* text, size_t length) {
+    auto& self = of(task);
+    const auto type = kind_of(task->type);
+    if (!type) return self.refuse("RESP3 string");
+    if (!self.take(length)) return nullptr;
+    auto* r = self.slot(task);
+    if (!r) return nullptr;
+    r->type = *type;
+    r->text.assign(text, length);
+    return r;
+  }
+
+  static void* create_array(const redisReadTask* task, array_size count) {
+    auto& self = of(task);
+    if (task->type != REDIS_REPLY_ARRAY) return self.refuse("RESP3 aggregate");
+    const auto elements = static_cast<std::size_t>(count);  // negative: beyond every limit
+    if (elements > self.limits.elements) return self.refuse("array too long");
+    if (depth(task) > self.limits.depth) return self.refuse("arrays nested too deeply");
+    if (!self.take(elements * sizeof(reply))) return nullptr;
+    auto* r = self.slot(task);
+    if (!r) return nullptr;
+    r->type = reply::kind::array;
+    r->elements.resize(elements);
+    return r;
+  }
+
+  static void* create_integer(const redisReadTask* task, long long value) {
+    auto* r = of(task).slot(task);
+    if (!r) return nullptr;
+    r->type = reply::kind::integer;
+    r->integer = value;
+    return r;
+  }
+
+  static void* create_nil(const redisReadTask* task) { return of(task).slot(task); }
+
+  static std::optional<reply::kind> kind_of(int type) {
+    switch (type) {
+      case REDIS_REPLY_STRING: return reply::kind::string;
+      case REDIS_REPLY_STATUS: return reply::kind::status;
+      case REDIS_REPLY_ERROR: return reply::kind::error;
+      default: return std::nullopt;
+    }
+  }
+
+  static std::size_t depth(const redisReadTask* task) {
+    std::size_t n = 1;
+    for (; task->parent; task = task->parent) ++n;
+    return n;
+  }
+
+  /// Where the value of `task` belongs.
+  reply* slot(const redisReadTask* task) {
+    if (!task->parent) {
+      root = reply{};
+      return &root;
+    }
+    auto& siblings = static_cast<reply*>(task->parent->obj)->elements;
+    const auto index = static_cast<std::size_t>(task->idx);
+    if (index >= siblings.size()) {
+      refuse("array longer than announced");
+      return nullptr;
+    }
+    return &siblings[index];
+  }
+
+  bool take(std::size_t bytes) {
+    taken += bytes;
+    if (taken <= limits.bytes) return true;
+    refuse("reply too large");
+    return false;
+  }
+
+  void* refuse(const char* why) {
+    if (failure.empty()) failure = why;
+    return nullptr;
+  }
+
+  void fail(std::string_view why) {
+    if (failure.empty()) failure = why;
+    root = reply{};
+    failed = true;
+  }
+
+  reader_limits limits;
+  redisReader* parser;
+  reply root;
+  std::size_t taken = 0;  // bytes of the reply being parsed that went into `root`
+  std::string failure;
+  bool failed = false;
+};
+
+reader::reader(reader_limits limits) : impl_(std::make_unique<impl>(limits)) {}
+reader::~reader() = default;
+reader::reader(reader&&) noexcept = default;
+reader& reader::operator=(reader&&) noexcept = default;
+
+void reader::feed(std::string_view bytes) {
+  if (impl_->failed) return;
+  if (redisReaderFeed(impl_->parser, bytes.data(), bytes.size()) != REDIS_OK) impl_->fail(impl_->parser->errstr);
+}
+
+std::optional<reply> reader::next() {
+  auto& r = *impl_;
+  if (r.failed) return std::nullopt;
+  void* whole = nullptr;
+  if (redisReaderGetReply(r.parser, &whole) != REDIS_OK) {
+    r.fail(r.parser->errstr);
+    return std::nullopt;
+  }
+  if (whole) {
+    r.taken = 0;
+    return std::move(r.root);
+  }
+  if (r.taken + (r.parser->len - r.parser->pos) > r.limits.bytes) r.fail("reply too large");
+  return std::nullopt;
+}
+
+bool reader::failed() const noexcept { return impl_->failed; }
+const std::string& reader::failure() const noexcept { return impl_->failure; }
+
+}  // namespace holdfast::redis

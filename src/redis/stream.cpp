@@ -1,0 +1,41 @@
+// SPDX-License-Identifier: BSL-1.0
+#include "redis/stream.hpp"
+
+#include <sys/socket.h>
+
+#include <cerrno>
+
+namespace holdfast::redis {
+
+stream::tls_stream& stream::secure(asio::ssl::context& context) {
+  auto plain = std::move(std::get<socket>(transport_));
+  return transport_.emplace<tls_stream>(std::move(plain), context);
+}
+
+std::size_t stream::write_now(std::string_view bytes, error_code& failed) {
+  if (secured()) return 0;
+  auto& s = std::get<socket>(transport_);
+  const auto n = ::send(s.native_handle(), bytes.data(), bytes.size(), MSG_NOSIGNAL | MSG_DONTWAIT);
+  if (n >= 0) return static_cast<std::size_t>(n);
+  if (errno != EAGAIN && errno != EWOULDBLOCK && errno != EINTR) failed = error_code(errno, boost::system::system_category());
+  return 0;
+}
+
+stream::input stream::peek() {
+  char byte;
+  const auto n = ::recv(lowest().native_handle(), &byte, 1, MSG_PEEK | MSG_DONTWAIT);
+  if (n > 0) return input::some;
+  return n < 0 && (errno == EAGAIN || errno == EWOULDBLOCK || errno == EINTR) ? input::none : input::ended;
+}
+
+void stream::cancel() {
+  error_code ignored;
+  lowest().cancel(ignored);
+}
+
+void stream::close() {
+  error_code ignored;
+  lowest().close(ignored);
+}
+
+}  // namespace holdfast::redis
