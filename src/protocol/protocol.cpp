@@ -1,0 +1,124 @@
+// SPDX-License-Identifier: BSL-1.0
+#include "protocol/protocol.hpp"
+
+#include <array>
+#include <charconv>
+#include <cstdio>
+
+#include "lua_scripts.hpp"
+
+namespace holdfast::detail {
+namespace {
+
+/// Decimal text of a number that lives as long as the full expression.
+class decimal {
+ public:
+  template <class Integer>
+  explicit decimal(Integer n) {
+    size_ = static_cast<std::size_t>(std::to_chars(digits_.data(), digits_.data() + digits_.size(), n).ptr - digits_.data());
+  }
+  operator std::string_view() const { return {digits_.data(), size_}; }
+
+ private:
+  std::array<char, 24> digits_;
+  std::size_t size_;
+};
+
+void append_bulk(std::string& out, std::string_view bytes) {
+  out += '$';
+  out += std::string_view(decimal(bytes.size()));
+  out += "\r\n";
+  out += bytes;
+  out += "\r\n";
+}
+
+}  // namespace
+
+// Redisson asks only whether the name has an opening brace anywhere, not whether it makes a hash tag.
+lock_keys::lock_keys(std::string_view prefixed_name)
+    : lock(prefixed_name),
+      channel(lock.find('{') == std::string::npos ? "redisson_lock__channel:{" + lock + "}" : "redisson_lock__channel:" + lock) {}
+
+owner_fields::owner_fields(std::uint64_t high, std::uint64_t low) {
+  high = (high & ~0xF000ULL) | 0x8000ULL;               // version 8
+  low = (low & 0x3FFF'FFFF'FFFF'FFFFULL) | 1ULL << 63;  // RFC 9562 variant
+  std::array<char, 37> text;
+  std::snprintf(text.data(), text.size(), "%08x-%04x-%04x-%04x-%012llx", static_cast<unsigned>(high >> 32),
+                static_cast<unsigned>(high >> 16 & 0xFFFF), static_cast<unsigned>(high & 0xFFFF), static_cast<unsigned>(low >> 48),
+                static_cast<unsigned long long>(low & 0xFFFF'FFFF'FFFFULL));
+  uuid_ = text.data();
+}
+
+std::string owner_fields::next() {
+  std::string field;
+  field.reserve(uuid_.size() + 20);
+  field += uuid_;
+  field += ':';
+  field += std::string_view(decimal(++last_));
+  return field;
+}
+
+script_call::script_call(text script, std::span<const std::string_view> keys, std::span<const std::string_view> args)
+    : script_(script), key_(keys.front()), words_(3 + keys.size() + args.size()) {
+  std::size_t bytes = 16;
+  for (const auto k : keys) bytes += k.size() + 16;
+  for (const auto a : args) bytes += a.size() + 16;
+  tail_.reserve(bytes);
+  append_bulk(tail_, decimal(keys.size()));
+  for (const auto k : keys) append_bulk(tail_, k);
+  for (const auto a : args) append_bulk(tail_, a);
+}
+
+std::string script_call::command(std::string_view verb, std::string_view script) const {
+  std::string out;
+  out.reserve(tail_.size() + script.size() + 40);
+  out += '*';
+  out += std::string_view(decimal(words_));
+  out += "\r\n";
+  append_bulk(out, verb);
+  append_bulk(out, script);
+  out += tail_;
+  return out;
+}
+
+script_call scripts::acquire(const lock_keys& k, milliseconds ttl, std::string_view field) {
+  const decimal ms(ttl.count());
+  const std::array<std::string_view, 1> keys{k.lock};
+  const std::array<std::string_view, 2> args{ms, field};
+  return {{lua::acquire.sha1, lua::acquire.body}, keys, args};
+}
+
+script_call scripts::reenter(const lock_keys& k, milliseconds ttl, std::string_view field, unsigned want) {
+  const decimal ms(ttl.count()), count(want);
+  const std::array<std::string_view, 1> keys{k.lock};
+  const std::array<std::string_view, 3> args{ms, field, count};
+  return {{lua::reenter.sha1, lua::reenter.body}, keys, args};
+}
+
+script_call scripts::renew(std::span<const renewal> holds) {
+  std::vector<std::string_view> keys, args;
+  std::vector<decimal> ttls;
+  keys.reserve(holds.size());
+  ttls.reserve(holds.size());
+  args.reserve(2 * holds.size());
+  for (const auto& h : holds) {
+    keys.push_back(h.lock);
+    args.push_back(ttls.emplace_back(h.ttl.count()));
+  }
+  for (const auto& h : holds) args.push_back(h.field);
+  return {{lua::renew.sha1, lua::renew.body}, keys, args};
+}
+
+script_call scripts::release(const lock_keys& k, std::string_view field, unsigned count, milliseconds ttl) {
+  const decimal left(count), ms(ttl.count());
+  const std::array<std::string_view, 2> keys{k.lock, k.channel};
+  const std::array<std::string_view, 3> args{field, left, ms};
+  return {{lua::release.sha1, lua::release.body}, keys, args};
+}
+
+script_call scripts::force_release(const lock_keys& k) {
+  const std::array<std::string_view, 2> keys{k.lock, k.channel};
+  return {{lua::force_release.sha1, lua::force_release.body}, keys, {}};
+}
+
+}  // namespace holdfast::detail

@@ -1,0 +1,110 @@
+// SPDX-License-Identifier: BSL-1.0
+#pragma once
+#include <chrono>
+#include <cstddef>
+#include <cstdint>
+#include <optional>
+#include <span>
+#include <string>
+#include <string_view>
+#include <vector>
+
+#include <holdfast/error.hpp>
+
+#include "redis/resp.hpp"
+
+/// What is stored in Redis: keys, owner fields, channels, scripts and their replies. Byte for byte Redisson's, but for the script texts.
+namespace holdfast::detail {
+
+using std::chrono::milliseconds;
+
+/// Where a lock lives: its hash, and the channel on which its release is published.
+struct lock_keys {
+  explicit lock_keys(std::string_view prefixed_name);
+  std::string lock;     // N
+  std::string channel;  // redisson_lock__channel:{N}, or without braces where N has an opening one
+};
+
+/// "<client uuid>:<decimal>": whose hold a hash field is. A field is never used for a second hold.
+class owner_fields {
+ public:
+  /// `high`, `low`: 122 of their bits become a UUID of version 8, which tells our fields from Redisson's (version 4).
+  owner_fields(std::uint64_t high, std::uint64_t low);
+  std::string next();
+  const std::string& client_uuid() const noexcept { return uuid_; }
+
+ private:
+  std::string uuid_;
+  std::uint64_t last_ = 0;
+};
+
+/// One call of a script: sent by digest, and once more by text where the server does not know it.
+class script_call {
+ public:
+  std::string by_digest() const { return command("EVALSHA", script_.sha1); }
+  std::string by_text() const { return command("EVAL", script_.body); }
+  std::string_view key() const noexcept { return key_; }
+
+ private:
+  friend struct scripts;
+  struct text {
+    std::string_view sha1, body;
+  };
+  script_call(text script, std::span<const std::string_view> keys, std::span<const std::string_view> args);
+  std::string command(std::string_view verb, std::string_view script) const;
+
+  text script_;
+  std::string key_;   // the first one: decides which server
+  std::string tail_;  // keys and arguments as RESP
+  std::size_t words_;
+};
+
+/// One hold to confirm: the lock's hash, its owner field and the TTL wanted.
+struct renewal {
+  std::string_view lock;
+  std::string_view field;
+  milliseconds ttl;
+};
+
+/// The calls, one for each .lua file beside this one, which say what they do.
+struct scripts {
+  static script_call acquire(const lock_keys&, milliseconds ttl, std::string_view field);
+  static script_call reenter(const lock_keys&, milliseconds ttl, std::string_view field, unsigned want);
+  static script_call renew(std::span<const renewal>);
+  static script_call release(const lock_keys&, std::string_view field, unsigned count, milliseconds ttl);
+  static script_call force_release(const lock_keys&);
+};
+
+/// What a server's answer says, once its form was checked. `error` wins over the rest.
+struct server_error {
+  error_code code;
+  bool retry = false;    // the same command may succeed later without a change of program or server settings
+  std::string text;      // the server's words, safe to print
+};
+template <class T>
+struct answer {
+  std::optional<server_error> error;
+  T value{};
+};
+
+struct acquire_answer {
+  enum class kind { acquired, busy, busy_without_ttl } what = kind::acquired;
+  milliseconds holder_ttl{};
+};
+enum class release_answer { freed, still_held, not_yours };
+
+answer<acquire_answer> read_acquire(const redis::reply&);
+answer<bool> read_reenter(const redis::reply&);                              // false: lost
+answer<std::vector<bool>> read_renew(const redis::reply&, std::size_t sent);  // confirmed, one for each hold
+answer<release_answer> read_release(const redis::reply&);
+answer<bool> read_force_release(const redis::reply&);                        // true: there was a hold
+answer<bool> read_exists(const redis::reply&);
+answer<unsigned> read_count(const redis::reply&);                            // of HGET: nil is 0
+answer<std::optional<milliseconds>> read_ttl(const redis::reply&);           // of PTTL: -2 nothing, -1 milliseconds::max()
+
+/// NOSCRIPT: the server does not know the digest.
+bool is_unknown_script(const redis::reply&) noexcept;
+/// What an error reply means for the caller.
+server_error classify(std::string_view error_text);
+
+}  // namespace holdfast::detail

@@ -1,0 +1,21 @@
+-- reenter(lock; ttl, owner, want) -> 1: the owner holds it `want` times or more | 0: the owner does not hold it
+-- The count is absolute and is never lowered, so that a repeated send counts once. The TTL is never shortened. Never creates a hold.
+local ttl = tonumber(ARGV[1])
+local want = tonumber(ARGV[3])
+if not ttl or ttl < 1 or ttl > 86400000 or ttl ~= math.floor(ttl) then
+  return redis.error_reply('HOLDFAST invalid ttl')
+end
+if not want or want < 1 or want > 2147483647 or want ~= math.floor(want) then
+  return redis.error_reply('HOLDFAST invalid count')
+end
+local count = redis.call('hget', KEYS[1], ARGV[2])
+if not count then
+  return 0
+end
+if tonumber(count) < want then
+  redis.call('hset', KEYS[1], ARGV[2], string.format('%.0f', want))
+end
+if redis.call('pttl', KEYS[1]) < ttl then
+  redis.call('pexpire', KEYS[1], string.format('%.0f', ttl))
+end
+return 1

@@ -1,0 +1,23 @@
+-- renew(lock...; ttl..., owner...) -> for each lock 1: confirmed | 0: not this owner's any more
+-- Mine: the TTL is raised if it is shorter, also from "none" (-1). Else nothing: renewal never creates a key and never shortens a TTL.
+local n = #KEYS
+for i = 1, n do
+  local ttl = tonumber(ARGV[i])
+  if not ttl or ttl < 1 or ttl > 86400000 or ttl ~= math.floor(ttl) then
+    return redis.error_reply('HOLDFAST invalid ttl')
+  end
+end
+local confirmed = {}
+for i = 1, n do
+  -- pcall: one key of another type must not keep the others from being renewed
+  if redis.pcall('hexists', KEYS[i], ARGV[n + i]) == 1 then
+    local ttl = tonumber(ARGV[i])
+    if redis.call('pttl', KEYS[i]) < ttl then
+      redis.call('pexpire', KEYS[i], string.format('%.0f', ttl))
+    end
+    confirmed[i] = 1
+  else
+    confirmed[i] = 0
+  end
+end
+return confirmed

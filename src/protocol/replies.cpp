@@ -1,0 +1,122 @@
+// SPDX-License-Identifier: BSL-1.0
+#include <algorithm>
+
+#include "base/escape.hpp"
+#include "protocol/protocol.hpp"
+
+namespace holdfast::detail {
+namespace {
+
+using redis::reply;
+
+/// A hostile or broken server may claim any TTL: what we wait for stays within what a lock may have.
+constexpr long long longest_ttl = 24LL * 3600 * 1000;
+constexpr std::size_t longest_text = 240;
+
+template <class T>
+answer<T> unexpected(const reply& r) {
+  answer<T> a;
+  a.error = r.is_error() ? classify(r.text) : server_error{errc::protocol_error, false, "an answer of an unexpected form"};
+  return a;
+}
+
+template <class T>
+answer<T> value(T v) {
+  answer<T> a;
+  a.value = std::move(v);
+  return a;
+}
+
+bool is_integer(const reply& r) { return r.type == reply::kind::integer; }
+bool is_nil(const reply& r) { return r.type == reply::kind::nil; }
+
+answer<bool> read_flag(const reply& r) {
+  if (!is_integer(r) || (r.integer != 0 && r.integer != 1)) return unexpected<bool>(r);
+  return value(r.integer == 1);
+}
+
+}  // namespace
+
+answer<acquire_answer> read_acquire(const reply& r) {
+  using kind = acquire_answer::kind;
+  if (is_nil(r)) return value(acquire_answer{kind::acquired, {}});
+  if (!is_integer(r) || r.integer < -1) return unexpected<acquire_answer>(r);
+  if (r.integer == -1) return value(acquire_answer{kind::busy_without_ttl, {}});
+  return value(acquire_answer{kind::busy, milliseconds(std::min(r.integer, longest_ttl))});
+}
+
+answer<bool> read_reenter(const reply& r) { return read_flag(r); }
+
+answer<std::vector<bool>> read_renew(const reply& r, std::size_t sent) {
+  using flags = std::vector<bool>;
+  if (r.type != reply::kind::array || r.elements.size() != sent) return unexpected<flags>(r);
+  flags confirmed;
+  confirmed.reserve(sent);
+  for (const auto& e : r.elements) {
+    if (!is_integer(e)) return unexpected<flags>(e);
+    confirmed.push_back(e.integer == 1);
+  }
+  return value(std::move(confirmed));
+}
+
+answer<release_answer> read_release(const reply& r) {
+  if (is_nil(r)) return value(release_answer::not_yours);
+  if (!is_integer(r) || r.integer < -1) return unexpected<release_answer>(r);
+  return value(r.integer == -1 ? release_answer::still_held : release_answer::freed);
+}
+
+answer<bool> read_force_release(const reply& r) { return read_flag(r); }
+answer<bool> read_exists(const reply& r) { return read_flag(r); }
+
+answer<unsigned> read_count(const reply& r) {
+  if (is_nil(r)) return value(0U);
+  const bool digits = r.type == reply::kind::string && !r.text.empty() && r.text.size() <= 10 &&
+                      r.text.find_first_not_of("0123456789") == std::string::npos;
+  if (!digits) return unexpected<unsigned>(r);
+  return value(static_cast<unsigned>(std::min(std::stoull(r.text), 0xFFFF'FFFFULL)));
+}
+
+answer<std::optional<milliseconds>> read_ttl(const reply& r) {
+  using ttl = std::optional<milliseconds>;
+  if (!is_integer(r) || r.integer < -2) return unexpected<ttl>(r);
+  if (r.integer == -2) return value(ttl{});
+  if (r.integer == -1) return value(ttl{milliseconds::max()});
+  return value(ttl{milliseconds(r.integer)});
+}
+
+bool is_unknown_script(const reply& r) noexcept { return r.is_error() && r.text.starts_with("NOSCRIPT"); }
+
+server_error classify(std::string_view text) {
+  struct row {
+    std::string_view begins;
+    errc code;
+    bool retry;
+  };
+  static constexpr row table[] = {
+      {"OOM", errc::server_refused, true},
+      {"NOREPLICAS", errc::server_refused, true},
+      {"MISCONF", errc::server_refused, true},
+      {"LOADING", errc::server_refused, true},
+      {"BUSY", errc::server_refused, true},
+      {"MASTERDOWN", errc::server_refused, true},
+      {"TRYAGAIN", errc::server_refused, true},
+      {"CLUSTERDOWN", errc::server_refused, true},
+      {"ERR max number of clients", errc::server_refused, true},
+      {"READONLY", errc::not_primary, false},
+      {"WRONGTYPE", errc::corrupt_lock, false},
+      {"NOAUTH", errc::auth_failed, false},
+      {"WRONGPASS", errc::auth_failed, false},
+      {"NOPERM", errc::no_permission, false},
+      // Redis 7.0 reports an ACL refusal inside a script so, with or without "ERR " before it.
+      {"ERR The user executing the script", errc::no_permission, false},
+      {"The user executing the script", errc::no_permission, false},
+  };
+  for (const auto& r : table)
+    if (text.starts_with(r.begins)) return {r.code, r.retry, escaped(text, longest_text)};
+  // Inside a script Redis wraps what a call answered ("ERR Error running script … WRONGTYPE …" before 7.0).
+  for (const auto word : {"WRONGTYPE", "OOM command", "NOREPLICAS", "MISCONF"})
+    if (text.find(word) != text.npos) return classify(text.substr(text.find(word)));
+  return {errc::server_refused, true, escaped(text, longest_text)};
+}
+
+}  // namespace holdfast::detail

@@ -1,0 +1,322 @@
+// SPDX-License-Identifier: BSL-1.0
+#include "sync/engine.hpp"
+
+#include <algorithm>
+#include <utility>
+
+#include <boost/asio/error.hpp>
+
+#include "sync/reentry.hpp"
+
+namespace holdfast::detail {
+
+/// A waiter, for those who may cancel it.
+class engine::place_in_line final : public cancellable {
+ public:
+  place_in_line(std::weak_ptr<waiting_line> line, std::shared_ptr<waiter> who) : line_(std::move(line)), who_(std::move(who)) {}
+
+  void cancel() override {
+    if (who_->moved_to) return who_->moved_to->cancel();
+    if (const auto line = line_.lock()) line->leave(who_, boost::asio::error::operation_aborted, {});
+  }
+
+ private:
+  std::weak_ptr<waiting_line> line_;
+  std::shared_ptr<waiter> who_;
+};
+
+/// A listener of a lease's end, for those who may cancel it.
+class engine::end_watch final : public cancellable {
+ public:
+  using place = std::list<lease_record::end_listener>::iterator;
+  end_watch(std::weak_ptr<lease_record> of, place where) : of_(std::move(of)), where_(where) {}
+
+  void cancel() override {
+    const auto record = of_.lock();
+    if (!record || record->end_listeners.empty()) return;  // all are told at once, and each cancels at most once
+    const auto listener = std::move(*where_);
+    record->end_listeners.erase(where_);
+    listener(boost::asio::error::operation_aborted);
+  }
+
+ private:
+  std::weak_ptr<lease_record> of_;
+  place where_;
+};
+
+engine::engine(surroundings around, std::weak_ptr<core> home)
+    : around_(around), home_(std::move(home)), closed_(std::make_shared<std::atomic<bool>>(false)),
+      fields_(around.random.next(), around.random.next()),
+      releases_(around_, [this](const std::string& name) { wake(name); }),
+      watchdog_(around_, [this](hold& h, error_code reason) { lose(h, reason); }), grace_(around.alarms) {
+  around_.servers.on_link_change([this](bool up) { watchdog_.link_changed(up); });
+}
+
+engine::~engine() { closed_->store(true, std::memory_order_release); }
+
+cancellable_ptr engine::lock(std::string name, lock_request request, lock_handler done) {
+  if (closed()) {
+    done({errc::closed, {}, nullptr});
+    return nullptr;
+  }
+  if (auto h = hold_of(name, request.who)) return reenter(std::move(h), std::move(request), std::move(done));
+  tell_if_waiting_for_ourselves(name, request);
+  auto& line = names_[name].line;
+  if (!line) line = std::make_shared<waiting_line>(around_, static_cast<line_host&>(*this), name, keys_of(name));
+  auto w = std::make_shared<waiter>(around_, std::move(request), std::move(done));
+  auto place = std::make_shared<place_in_line>(line, w);
+  std::shared_ptr(line)->join(std::move(w));  // a copy: it may empty the line
+  return place;
+}
+
+void engine::unlock(const std::shared_ptr<lease_record>& record, done_handler done) {
+  if (!record->try_release()) return done(errc::not_held, {});
+  give_up_lease(record, std::move(done));
+}
+
+void engine::drop(const std::shared_ptr<lease_record>& record) { give_up_lease(record, nullptr); }
+
+void engine::renew(const std::shared_ptr<lease_record>& record, milliseconds ttl, done_handler done) {
+  const auto h = record->of;
+  if (record->released.load(std::memory_order_acquire)) return done(errc::not_held, {});
+  if (closed()) return done(errc::closed, {});
+  if (!h->ended() && !h->exclusive()) lose(*h, errc::lost);
+  if (h->ended()) return done(h->lost_reason, {});
+  if (ttl == milliseconds::zero()) ttl = record->asked.ttl;
+  const auto send = [this, h, ttl](time_point sent, topology::handler then) {
+    const renewal one{h->keys.lock, h->field, ttl};
+    around_.run(scripts::renew({&one, 1}), sent + command_budget(around_.settings, h->ttl()), std::move(then));
+  };
+  const auto sent = std::make_shared<time_point>();
+  auto answered = [this, h, ttl, sent, done = std::move(done)](const outcome& o) {
+    const auto said = o.error ? answer<std::vector<bool>>{} : read_renew(o.reply, 1);
+    if (h->state() == lease_state::released) return done(errc::not_held, {});
+    if (!h->ended() && !h->exclusive()) lose(*h, errc::lost);
+    if (!h->ended() && !o.error && !said.error && !said.value[0]) lose(*h, errc::lost);
+    if (h->ended()) return done(h->lost_reason, {});
+    if (o.error) return done(o.error == errc::unconfirmed ? make_error_code(errc::unreachable) : o.error, o.detail);
+    if (said.error) return done(said.error->code, said.error->text);
+    h->extend(valid_until(*sent, ttl, around_.settings.drift));
+    done({}, {});
+  };
+  ask_twice([this, send, sent](topology::handler then) { send(*sent = around_.now(), std::move(then)); }, std::move(answered));
+}
+
+void engine::fed(const std::shared_ptr<lease_record>& record) {
+  if (!record->released.load(std::memory_order_acquire)) watchdog_.fed(*record->of);
+}
+
+cancellable_ptr engine::when_ended(const std::shared_ptr<lease_record>& record, lease_record::end_listener listener) {
+  error_code ended;
+  if (record->released.load(std::memory_order_acquire)) {
+    ended = errc::not_held;
+  } else if (closed()) {
+    ended = errc::closed;
+  } else if (record->of->ended()) {
+    ended = record->of->lost_reason;
+  }
+  if (ended) {
+    listener(ended);
+    return nullptr;
+  }
+  const auto place = record->end_listeners.insert(record->end_listeners.end(), std::move(listener));
+  return std::make_shared<end_watch>(record, place);
+}
+
+void engine::close(nanoseconds grace, std::function<void()> done) {
+  when_closed_.push_back(std::move(done));
+  const auto finish = [this] {
+    grace_.stop();
+    for (auto& then : std::exchange(when_closed_, {})) then();
+  };
+  if (!std::exchange(closing_, true)) {
+    closed_->store(true, std::memory_order_release);
+    for (auto& [name, e] : std::exchange(names_, {})) {
+      if (e.line) e.line->fail_all(errc::closed, {});
+      for (const auto& h : e.holds) {
+        if (h->ended()) continue;
+        const auto ttl = h->leases.empty() ? around_.settings.ttl : h->ttl();
+        lose(*h, errc::closed);
+        releases_.release_in_background(h->name, h->keys, h->field, ttl);
+      }
+    }
+    for (const auto& r : std::set(reentries_)) r->close();
+    grace_.start(around_.now() + grace, [this, finish] {
+      releases_.abandon();
+      finish();
+    });
+  }
+  releases_.when_idle(finish);
+}
+
+hold* engine::live_hold(const std::string& name) {
+  const auto found = names_.find(name);
+  if (found == names_.end()) return nullptr;
+  for (const auto& h : found->second.holds)
+    if (!h->ended()) return h.get();
+  return nullptr;
+}
+
+std::shared_ptr<hold> engine::hold_of(const std::string& name, const holdfast::owner& who) {
+  const auto found = names_.find(name);
+  if (found == names_.end()) return nullptr;
+  const auto& holds = found->second.holds;
+  const auto mine = std::find_if(holds.begin(), holds.end(), [&](const auto& h) { return h->who == who; });
+  return mine == holds.end() ? nullptr : *mine;
+}
+
+void engine::tell_if_waiting_for_ourselves(const std::string& name, const lock_request& request) {
+  const auto* h = live_hold(name);
+  if (h && !h->bound && !request.bound && request.wait != lock_request::patience::once)
+    around_.report({.what = event::kind::waiting_for_ourselves, .name = name});
+}
+
+void engine::doubt_hold_here(const std::string& name) {
+  // By then most holds are over, and their echo has cost nothing.
+  if (auto* h = live_hold(name)) watchdog_.confirm_soon(*h, milliseconds(20));
+}
+
+std::shared_ptr<lease_record> engine::granted(const std::string& name, waiter& w, time_point sent) {
+  auto h = std::make_shared<hold>(around_.time, name, keys_of(name), w.field, w.request.who, w.request.bound, closed_);
+  h->granted_at = around_.now();
+  auto& e = names_[name];
+  e.holds.push_back(h);
+  auto record = add_lease(*h, w.request.asked, sent);
+  while (auto same = w.request.bound ? e.line->extract(w.request.who) : nullptr)
+    same->moved_to = reenter(h, same->request, std::exchange(same->done, {}));
+  watch_link();
+  return record;
+}
+
+std::shared_ptr<lease_record> engine::add_lease(hold& h, const terms& asked, time_point sent) {
+  auto record = std::make_shared<lease_record>(h.shared_from_this(), asked, around_.now(), home_);
+  h.leases.push_back(record.get());
+  h.extend(valid_until(sent, asked.ttl, around_.settings.drift));
+  watchdog_.guard(h, sent);
+  return record;
+}
+
+void engine::give_back(const std::string& name, const std::string& field, milliseconds ttl) {
+  releases_.release_in_background(name, keys_of(name), field, ttl);
+}
+
+void engine::line_empty(const std::string& name) {
+  const auto found = names_.find(name);
+  if (found == names_.end()) return;
+  found->second.line.reset();
+  if (found->second.holds.empty()) names_.erase(found);
+}
+
+cancellable_ptr engine::reenter(std::shared_ptr<hold> h, lock_request request, lock_handler done) {
+  auto r = std::make_shared<reentry>(*this, std::move(h), std::move(request), std::move(done));
+  r->begin();
+  return r;
+}
+
+void engine::give_up_lease(const std::shared_ptr<lease_record>& record, done_handler done) {
+  const auto h = record->of;
+  const auto ttl = h->ttl();
+  if (!done) done = [](error_code, const std::string&) {};
+  const bool in_time = h->exclusive();
+  if (!in_time && !h->ended() && !closed()) lose(*h, errc::lost);
+  std::erase(h->leases, record.get());
+  record->tell_end(errc::not_held);
+  if (closed()) return done(errc::closed, {});
+  if (h->ended()) {
+    if (h->leases.empty()) forget(*h);
+    return done(h->lost_reason, {});
+  }
+  if (h->leases.empty()) watchdog_.forget(*h);  // disarmed before anything is sent
+  change(h, [this, h, ttl, done = std::move(done)]() mutable { lower_or_free(h, ttl, std::move(done)); });
+}
+
+void engine::lower_or_free(const std::shared_ptr<hold>& h, milliseconds ttl, done_handler done) {
+  if (h->ended()) {
+    if (h->leases.empty()) forget(*h);
+    done(h->lost_reason, {});
+    return changed(h);
+  }
+  if (h->leases.empty()) return free_hold(h, ttl, std::move(done));
+  lower_count(h, false, [this, h, done = std::move(done)](error_code error) {
+    done(error, {});
+    changed(h);
+  });
+}
+
+// The caller's own count is what counts, so an answer that does not come is no error: the next change carries the absolute count anyway.
+void engine::lower_count(const std::shared_ptr<hold>& h, bool again, std::function<void(error_code)> done) {
+  const auto count = static_cast<unsigned>(h->leases.size());
+  around_.run(scripts::release(h->keys, h->field, count, h->ttl()), around_.now() + command_budget(around_.settings, h->ttl()),
+              [this, h, again, done = std::move(done)](const outcome& o) {
+                if (o.error == errc::unconfirmed && !again && !h->leases.empty()) return lower_count(h, true, done);
+                const auto said = o.error ? answer<release_answer>{} : read_release(o.reply);
+                if (!o.error && !said.error && said.value == release_answer::not_yours) lose(*h, errc::lost);
+                done(h->ended() ? h->lost_reason : error_code{});
+              });
+}
+
+void engine::free_hold(const std::shared_ptr<hold>& h, milliseconds ttl, done_handler done) {
+  const auto valid = h->valid_until();
+  h->enter(lease_state::released);
+  h->lost_reason = errc::not_held;
+  watchdog_.forget(*h);
+  forget(*h);
+  auto answered = [this, h, held = around_.now() - h->granted_at, done = std::move(done)](error_code error, const std::string& detail) {
+    const auto what = !error ? event::kind::released : error == errc::lost ? event::kind::lost : event::kind::release_failed;
+    around_.report({.what = what, .name = h->name, .reason = error, .held = held, .detail = detail});
+    done(error, detail);
+  };
+  releases_.release(h->name, h->keys, h->field, ttl, valid, std::move(answered));
+  changed(h);
+}
+
+void engine::change(const std::shared_ptr<hold>& h, std::function<void()> command) {
+  h->changes.push_back(std::move(command));
+  if (!std::exchange(h->changing, true)) changed(h);
+}
+
+// The command before has ended: the next one, if any.
+void engine::changed(const std::shared_ptr<hold>& h) {
+  if (h->changes.empty()) {
+    h->changing = false;
+    return;
+  }
+  const auto next = std::move(h->changes.front());
+  h->changes.pop_front();
+  next();
+}
+
+void engine::lose(hold& h, error_code reason) {
+  if (h.ended()) return;
+  const auto keep = h.shared_from_this();
+  const bool expired = around_.now() >= h.valid_until();
+  const auto ttl = h.ttl();
+  h.lost_reason = reason;
+  h.enter(lease_state::lost);
+  watchdog_.forget(h);
+  around_.report({.what = event::kind::lost, .name = h.name, .reason = reason, .held = around_.now() - h.granted_at});
+  const auto leases = h.leases;
+  for (auto* l : leases) l->tell_end(reason);
+  // Redis keeps an expired key a little longer than we trust it, or for long if it was renewed without our hearing of it.
+  if (expired && !closed()) releases_.release_in_background(h.name, h.keys, h.field, ttl);
+  if (h.leases.empty()) forget(h);
+  wake(h.name);
+}
+
+void engine::forget(const hold& h) {
+  watch_link();
+  const auto found = names_.find(h.name);
+  if (found == names_.end()) return;
+  std::erase_if(found->second.holds, [&](const auto& other) { return other.get() == &h; });
+  if (found->second.holds.empty() && !found->second.line) names_.erase(found);
+}
+
+void engine::wake(const std::string& name) {
+  const auto found = names_.find(name);
+  if (found == names_.end() || !found->second.line) return;
+  std::shared_ptr(found->second.line)->wake();
+}
+
+void engine::watch_link() { around_.servers.keep_watch(!watchdog_.idle()); }
+
+}  // namespace holdfast::detail

@@ -1,0 +1,114 @@
+// SPDX-License-Identifier: BSL-1.0
+#pragma once
+#include <atomic>
+#include <functional>
+#include <memory>
+#include <optional>
+#include <set>
+#include <string>
+#include <unordered_map>
+#include <vector>
+
+#include "sync/hold.hpp"
+#include "sync/releases.hpp"
+#include "sync/surroundings.hpp"
+#include "sync/waiting_line.hpp"
+#include "sync/watchdog.hpp"
+
+namespace holdfast::detail {
+
+using done_handler = std::function<void(error_code, std::string detail)>;
+template <class T>
+using value_handler = std::function<void(error_code, std::string detail, T)>;
+
+/// Every lock of one client, with nothing of Asio in it: the registry of holds and lines, and the verbs. All on one strand; a handler is
+/// called once, perhaps inside the verb that takes it, and may call verbs.
+class engine final : private line_host {
+ public:
+  engine(surroundings around, std::weak_ptr<core> home);
+  engine(const engine&) = delete;
+  engine& operator=(const engine&) = delete;
+  ~engine();
+
+  cancellable_ptr lock(std::string name, lock_request request, lock_handler done);
+  void unlock(const std::shared_ptr<lease_record>& record, done_handler done);
+  /// unlock() with nobody waiting, for a record whose try_release() succeeded; errors go to the observer.
+  void drop(const std::shared_ptr<lease_record>& record);
+  void renew(const std::shared_ptr<lease_record>& record, milliseconds ttl, done_handler done);
+  void fed(const std::shared_ptr<lease_record>& record);
+  /// `listener` hears once how the lease ends: the reason of a loss, or not_held when it is released; at once if it has ended;
+  /// operation_aborted when it no longer wants to know.
+  cancellable_ptr when_ended(const std::shared_ptr<lease_record>& record, lease_record::end_listener listener);
+
+  void force_unlock(const std::string& name, value_handler<bool> done);
+  void is_locked(const std::string& name, value_handler<bool> done);
+  void hold_count(const std::string& name, holdfast::owner who, value_handler<unsigned> done);
+  void remaining_ttl(const std::string& name, value_handler<std::optional<milliseconds>> done);
+  /// Uses every permission that a lock needs, on a name of nobody.
+  void probe(done_handler done);
+
+  /// From now on every verb answers closed: waiters fail, holds are lost and released. `done` when the releases have ended, at the latest
+  /// after `grace`. A second call waits with the first.
+  void close(nanoseconds grace, std::function<void()> done);
+  const config& settings() const noexcept { return around_.settings; }
+  time_point now() const noexcept { return around_.now(); }
+  bool closed() const noexcept { return closed_->load(std::memory_order_acquire); }
+  /// The flag that holds read: setting it ends all of them, from any thread.
+  const std::shared_ptr<std::atomic<bool>>& closed_flag() const noexcept { return closed_; }
+  /// No waiter, no hold, no release under way.
+  bool idle() const noexcept { return names_.empty() && watchdog_.idle() && releases_.idle(); }
+
+ private:
+  class place_in_line;
+  class end_watch;
+  class reentry;
+  struct entry {
+    std::shared_ptr<waiting_line> line;
+    std::vector<std::shared_ptr<hold>> holds;  // lost ones stay until their leases are gone, so that re-entry finds the loss
+  };
+
+  // line_host
+  std::string new_field() override { return fields_.next(); }
+  bool held_here(const std::string& name) override { return live_hold(name) != nullptr; }
+  void doubt_hold_here(const std::string& name) override;
+  std::shared_ptr<lease_record> granted(const std::string& name, waiter& w, time_point sent) override;
+  void give_back(const std::string& name, const std::string& field, milliseconds ttl) override;
+  void line_empty(const std::string& name) override;
+
+  lock_keys keys_of(const std::string& name) const { return lock_keys(around_.settings.key_prefix + name); }
+  hold* live_hold(const std::string& name);
+  std::shared_ptr<hold> hold_of(const std::string& name, const holdfast::owner& who);
+  void tell_if_waiting_for_ourselves(const std::string& name, const lock_request& request);
+  cancellable_ptr reenter(std::shared_ptr<hold> h, lock_request request, lock_handler done);
+  std::shared_ptr<lease_record> add_lease(hold& h, const terms& asked, time_point sent);
+
+  void give_up_lease(const std::shared_ptr<lease_record>& record, done_handler done);
+  void lower_or_free(const std::shared_ptr<hold>& h, milliseconds ttl, done_handler done);
+  void lower_count(const std::shared_ptr<hold>& h, bool again, std::function<void(error_code)> done);
+  void free_hold(const std::shared_ptr<hold>& h, milliseconds ttl, done_handler done);
+  void change(const std::shared_ptr<hold>& h, std::function<void()> command);
+  void changed(const std::shared_ptr<hold>& h);
+  void lose(hold& h, error_code reason);
+  void forget(const hold& h);
+  void wake(const std::string& name);
+  void watch_link();
+
+  template <class T, class Read>
+  void ask(const std::string& name, std::string command, Read read, value_handler<T> done);
+  /// Sends until there is an answer that is not "unconfirmed", at most twice and not after `deadline`.
+  void ask_twice(std::function<void(topology::handler)> send, topology::handler done);
+
+  surroundings around_;
+  const std::weak_ptr<core> home_;
+  const std::shared_ptr<std::atomic<bool>> closed_;
+  owner_fields fields_;
+  std::unordered_map<std::string, entry> names_;
+  releases releases_;
+  watchdog watchdog_;
+  std::set<reentry*> reentries_;  // not answered yet
+  bool closing_ = false;
+  timer grace_;
+  std::vector<std::function<void()>> when_closed_;
+};
+
+}  // namespace holdfast::detail

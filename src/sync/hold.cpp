@@ -1,0 +1,60 @@
+// SPDX-License-Identifier: BSL-1.0
+#include "sync/hold.hpp"
+
+#include <algorithm>
+#include <utility>
+
+namespace holdfast::detail {
+
+hold::hold(const clock& c, std::string n, lock_keys k, std::string f, owner o, bool b,
+           std::shared_ptr<const std::atomic<bool>> client_closed)
+    : time(c), name(std::move(n)), keys(std::move(k)), field(std::move(f)), who(o), bound(b), client_closed_(std::move(client_closed)) {}
+
+nanoseconds hold::left() const noexcept {
+  const auto s = state_.load(std::memory_order_acquire);
+  if (s == lease_state::lost || s == lease_state::released || client_closed_->load(std::memory_order_acquire)) return {};
+  return std::max<nanoseconds>(valid_until() - time.now(), nanoseconds::zero());
+}
+
+lease_state hold::state() const noexcept {
+  const auto s = state_.load(std::memory_order_acquire);
+  if (s == lease_state::released) return s;
+  return exclusive() ? s : lease_state::lost;
+}
+
+void hold::extend(time_point until) noexcept {
+  if (until > valid_until()) valid_until_.store(until.time_since_epoch().count(), std::memory_order_release);
+}
+
+bool hold::ended() const noexcept {
+  const auto s = state_.load(std::memory_order_acquire);
+  return s == lease_state::lost || s == lease_state::released;
+}
+
+milliseconds hold::ttl() const noexcept {
+  milliseconds longest{};
+  for (const auto* l : leases) longest = std::max(longest, l->asked.ttl);
+  return longest;
+}
+
+bool hold::wants_renewal(time_point now) const noexcept {
+  return std::any_of(leases.begin(), leases.end(), [now](const lease_record* l) { return l->may_renew(now); });
+}
+
+lease_record::lease_record(std::shared_ptr<hold> h, terms t, time_point now, std::weak_ptr<core> c)
+    : of(std::move(h)), asked(t), home(std::move(c)), fed_at(now.time_since_epoch().count()) {}
+
+bool lease_record::may_renew(time_point now) const noexcept {
+  if (!asked.renew || released.load(std::memory_order_acquire)) return false;
+  return !asked.max_hold || now < time_point(nanoseconds(fed_at.load(std::memory_order_acquire))) + *asked.max_hold;
+}
+
+lease_state lease_record::state() const noexcept {
+  return released.load(std::memory_order_acquire) ? lease_state::released : of->state();
+}
+
+void lease_record::tell_end(error_code reason) {
+  for (auto& listener : std::exchange(end_listeners, {})) listener(reason);
+}
+
+}  // namespace holdfast::detail

@@ -1,0 +1,95 @@
+// SPDX-License-Identifier: BSL-1.0
+#pragma once
+#include <atomic>
+#include <deque>
+#include <functional>
+#include <list>
+#include <memory>
+#include <optional>
+#include <string>
+#include <vector>
+
+#include <holdfast/error.hpp>
+#include <holdfast/lease.hpp>
+#include <holdfast/owner.hpp>
+
+#include "base/lease_clock.hpp"
+#include "protocol/protocol.hpp"
+#include "sync/terms.hpp"
+
+namespace holdfast::detail {
+
+class core;
+struct lease_record;
+
+/// One owner's possession of one name, counted. Plain memory: leases may outlive everything else.
+struct hold : std::enable_shared_from_this<hold> {
+  hold(const clock& time, std::string name, lock_keys keys, std::string field, owner who, bool bound,
+       std::shared_ptr<const std::atomic<bool>> client_closed);
+
+  // Any thread.
+  bool exclusive() const noexcept { return left() > nanoseconds::zero(); }
+  nanoseconds left() const noexcept;  // of the validity; 0 once lost, released or the client closed
+  /// held, suspended, lost or released. Lost and released are final.
+  lease_state state() const noexcept;
+  time_point valid_until() const noexcept { return time_point(nanoseconds(valid_until_.load(std::memory_order_acquire))); }
+
+  // The client's strand, and so is all that follows.
+  void extend(time_point until) noexcept;  // never shortens
+  void enter(lease_state s) noexcept { state_.store(s, std::memory_order_release); }
+  /// Lost or released in the registry's eyes; a validity that has just run out does not count before lose() was called.
+  bool ended() const noexcept;
+  /// The TTL that the server's key should get from a renewal.
+  milliseconds ttl() const noexcept;
+  bool wants_renewal(time_point now) const noexcept;
+
+  const clock& time;
+  const std::string name;  // the user's, without prefix
+  const lock_keys keys;
+  const std::string field;
+  const owner who;
+  const bool bound;  // the owner was given or bound, not made up for one lock()
+  time_point granted_at{};
+
+  std::vector<lease_record*> leases;  // the live ones; their number is the count that the server should have
+  error_code lost_reason;
+
+  // Commands that change the count run one after the other: a repeated one must not undo a later one.
+  std::deque<std::function<void()>> changes;
+  bool changing = false;
+
+  // The watchdog's.
+  std::optional<time_point> renew_at;        // its place in the order of renewals
+  std::optional<time_point> expires_at;      // its place in the order of expiries; lags behind valid_until()
+  bool renewing = false;                     // a renewal is in flight
+  std::atomic<bool> renewal_paused{false};   // max_hold is over; lease::feed() on any thread takes it back
+
+ private:
+  std::atomic<time_point::rep> valid_until_{0};
+  std::atomic<lease_state> state_{lease_state::held};
+  const std::shared_ptr<const std::atomic<bool>> client_closed_;
+};
+
+/// What a lease points to.
+struct lease_record {
+  lease_record(std::shared_ptr<hold> of, terms asked, time_point now, std::weak_ptr<core> home);
+
+  // Any thread.
+  bool try_release() noexcept { return !released.exchange(true, std::memory_order_acq_rel); }  // true once
+  bool may_renew(time_point now) const noexcept;  // asks for renewal, and max_hold is not over
+  lease_state state() const noexcept;
+
+  const std::shared_ptr<hold> of;
+  const terms asked;
+  const std::weak_ptr<core> home;
+  std::atomic<bool> released{false};
+  std::atomic<time_point::rep> fed_at;  // the grant, or the last feed()
+
+  // The client's strand.
+  /// Called once: with the reason of a loss, or with not_held when the lease was released.
+  using end_listener = std::function<void(error_code)>;
+  std::list<end_listener> end_listeners;
+  void tell_end(error_code reason);
+};
+
+}  // namespace holdfast::detail

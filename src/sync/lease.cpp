@@ -1,0 +1,109 @@
+// SPDX-License-Identifier: BSL-1.0
+#include <holdfast/lease.hpp>
+
+#include <utility>
+
+#include "sync/operation.hpp"
+
+namespace holdfast {
+namespace {
+
+using detail::caller;
+using detail::core;
+using detail::lease_record;
+
+/// The client's core, or nothing for an empty lease.
+std::weak_ptr<core> home_of(const std::shared_ptr<lease_record>& record) {
+  return record ? record->home : std::weak_ptr<core>{};
+}
+
+void release_in_background(const std::shared_ptr<lease_record>& record) noexcept {
+  if (!record || !record->try_release()) return;
+  const auto home = record->home.lock();
+  if (!home) return;
+  try {
+    asio::post(home->strand(), [home, record] { home->locks().drop(record); });
+  } catch (...) {
+    // No memory for it: the record says "released", so nothing renews the hold and it ends with its TTL.
+  }
+}
+
+/// Errors of an empty lease, at the co_await like all others.
+template <class T>
+asio::awaitable<T> not_held() {
+  throw error(errc::not_held, "the lease is empty");
+  co_return T();
+}
+
+}  // namespace
+
+lease& lease::operator=(lease&& other) noexcept {
+  if (this != &other) {
+    release_in_background(record_);
+    record_ = std::move(other.record_);
+  }
+  return *this;
+}
+
+lease::~lease() { release_in_background(record_); }
+
+asio::awaitable<void> lease::unlock() {
+  if (!record_) return not_held<void>();
+  return detail::on_strand<void>(home_of(record_), [r = record_](core& c, const std::shared_ptr<caller<void>>& to, const auto&) {
+    c.locks().unlock(r, [to, r](error_code e, const std::string& detail) { to->answer(e, detail::about(r->of->name, detail)); });
+  });
+}
+
+asio::awaitable<void> lease::renew(milliseconds ttl) {
+  if (!record_) return not_held<void>();
+  return detail::on_strand<void>(home_of(record_), [r = record_, ttl](core& c, const std::shared_ptr<caller<void>>& to, const auto&) {
+    detail::check_renew_ttl(ttl);
+    c.locks().renew(r, ttl, [to, r](error_code e, const std::string& detail) { to->answer(e, detail::about(r->of->name, detail)); });
+  });
+}
+
+asio::awaitable<error_code> lease::lost() const {
+  if (!record_) return not_held<error_code>();
+  return detail::on_strand<error_code>(
+      home_of(record_), [r = record_](core& c, const std::shared_ptr<caller<error_code>>& to, const auto&) {
+        auto watch = c.locks().when_ended(r, [to, r](error_code why) {
+          const bool no_loss = why == errc::not_held || why == asio::error::operation_aborted;
+          if (no_loss) return to->answer(why, detail::about(r->of->name, "released, not lost"));
+          to->answer({}, {}, why);
+        });
+        if (watch) to->cancels(std::move(watch));
+      });
+}
+
+void lease::feed() noexcept {
+  if (!record_ || !record_->asked.max_hold) return;
+  record_->fed_at.store(record_->of->time.now().time_since_epoch().count(), std::memory_order_release);
+  if (!record_->of->renewal_paused.exchange(false, std::memory_order_acq_rel)) return;
+  const auto home = record_->home.lock();
+  if (!home) return;
+  try {
+    asio::post(home->strand(), [home, record = record_] { home->locks().fed(record); });
+  } catch (...) {
+    record_->of->renewal_paused.store(true, std::memory_order_release);  // the next feed() tries again
+  }
+}
+
+bool lease::held() const noexcept {
+  return record_ && !record_->released.load(std::memory_order_acquire) && record_->of->exclusive();
+}
+
+milliseconds lease::valid_for() const noexcept {
+  if (!record_ || record_->released.load(std::memory_order_acquire)) return {};
+  return std::chrono::duration_cast<milliseconds>(record_->of->left());
+}
+
+lease_state lease::state() const noexcept { return record_ ? record_->state() : lease_state::empty; }
+
+const std::string& lease::name() const noexcept {
+  static const std::string none;
+  return record_ ? record_->of->name : none;
+}
+
+owner lease::owner() const noexcept { return record_ ? record_->of->who : holdfast::owner{}; }
+
+}  // namespace holdfast

@@ -1,0 +1,30 @@
+// SPDX-License-Identifier: BSL-1.0
+#include <holdfast/owner.hpp>
+
+#include <atomic>
+
+#include <boost/asio/strand.hpp>
+
+#include "sync/owner_executor.hpp"
+
+namespace holdfast {
+namespace {
+
+std::uint64_t next_identity() noexcept {
+  static std::atomic<std::uint64_t> last{0};
+  return last.fetch_add(1, std::memory_order_relaxed) + 1;
+}
+
+}  // namespace
+
+owner::owner() noexcept : id_(next_identity()) {}
+
+asio::any_io_executor owner::bind(asio::any_io_executor inner) const { return detail::owner_executor(std::move(inner), *this); }
+
+std::optional<owner> owner::of(const asio::any_io_executor& executor) noexcept {
+  if (const auto* carrier = executor.target<detail::owner_executor>()) return carrier->who();
+  if (const auto* strand = executor.target<asio::strand<asio::any_io_executor>>()) return of(strand->get_inner_executor());
+  return std::nullopt;
+}
+
+}  // namespace holdfast

@@ -1,0 +1,50 @@
+// SPDX-License-Identifier: BSL-1.0
+#pragma once
+#include <boost/asio/any_io_executor.hpp>
+#include <boost/asio/execution.hpp>
+#include <boost/asio/prefer.hpp>
+#include <boost/asio/query.hpp>
+#include <boost/asio/require.hpp>
+#include <type_traits>
+#include <utility>
+
+#include <holdfast/owner.hpp>
+
+namespace holdfast::detail {
+
+/// Forwards everything to the executor inside, and carries whose task it runs.
+class owner_executor {
+ public:
+  owner_executor(asio::any_io_executor inner, owner who) noexcept : inner_(std::move(inner)), who_(who) {}
+
+  owner who() const noexcept { return who_; }
+
+  // decltype and not auto: execution_context& must stay a reference.
+  template <class Property>
+    requires asio::can_query_v<const asio::any_io_executor&, Property>
+  auto query(const Property& p) const -> decltype(asio::query(std::declval<const asio::any_io_executor&>(), p)) {
+    return asio::query(inner_, p);
+  }
+  template <class Property>
+    requires asio::can_require_v<const asio::any_io_executor&, Property>
+  owner_executor require(const Property& p) const {
+    return {asio::require(inner_, p), who_};
+  }
+  template <class Property>
+    requires asio::can_prefer_v<const asio::any_io_executor&, Property>
+  owner_executor prefer(const Property& p) const {
+    return {asio::prefer(inner_, p), who_};
+  }
+  template <class F>
+  void execute(F&& f) const {
+    inner_.execute(std::forward<F>(f));
+  }
+
+  friend bool operator==(const owner_executor&, const owner_executor&) noexcept = default;
+
+ private:
+  asio::any_io_executor inner_;
+  owner who_;
+};
+
+}  // namespace holdfast::detail

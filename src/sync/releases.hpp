@@ -1,0 +1,53 @@
+// SPDX-License-Identifier: BSL-1.0
+#pragma once
+#include <functional>
+#include <memory>
+#include <set>
+#include <string>
+#include <utility>
+
+#include "base/backoff.hpp"
+#include "sync/surroundings.hpp"
+#include "sync/terms.hpp"
+
+namespace holdfast::detail {
+
+/// Gives fields back, and does not stop before the server has answered or the key must be gone anyway. What a caller no longer waits for
+/// goes on here, in the client's own scope, which shutdown joins.
+class releases {
+ public:
+  /// none: released; lost: it was not this owner's any more; unconfirmed: no answer in time, it goes on; else the server's refusal.
+  using handler = std::function<void(error_code, std::string detail)>;
+
+  /// `freed` hears the name after each release that was answered: the lock may be free.
+  releases(surroundings& around, std::function<void(const std::string& name)> freed) : around_(around), freed_(std::move(freed)) {}
+  releases(const releases&) = delete;
+  releases& operator=(const releases&) = delete;
+  ~releases();
+
+  /// Releases `field` and tells `done` within the command budget of `ttl`. `valid`: until when the hold is exclusive.
+  void release(std::string name, lock_keys keys, std::string field, milliseconds ttl, time_point valid, handler done);
+  /// The same with nobody waiting: the observer hears released_late or release_failed. Also for a grant that may still come.
+  void release_in_background(std::string name, lock_keys keys, std::string field, milliseconds ttl);
+
+  bool idle() const noexcept { return under_way_.empty(); }
+  /// Called once, when the last one under way has ended; at once if there is none.
+  void when_idle(std::function<void()> then);
+  /// Ends all without a further command; waiting callers get unconfirmed.
+  void abandon();
+
+ private:
+  struct task;
+  void start(std::shared_ptr<task>);
+  void send(const std::shared_ptr<task>&);
+  void answered(const std::shared_ptr<task>&, outcome);
+  void again(const std::shared_ptr<task>&, const error_code&, const std::string& detail);
+  void end(const std::shared_ptr<task>&, error_code, const std::string& detail);
+
+  surroundings& around_;
+  std::function<void(const std::string&)> freed_;
+  std::set<std::shared_ptr<task>> under_way_;
+  std::function<void()> when_idle_;
+};
+
+}  // namespace holdfast::detail

@@ -1,0 +1,60 @@
+// SPDX-License-Identifier: BSL-1.0
+#pragma once
+#include <algorithm>
+#include <chrono>
+#include <optional>
+#include <string_view>
+
+#include <holdfast/config.hpp>
+#include <holdfast/mutex.hpp>
+
+#include "base/lease_clock.hpp"
+
+/// The arithmetic of leases: pure functions of durations and instants.
+namespace holdfast::detail {
+
+using std::chrono::milliseconds;
+using nanoseconds = lease_clock::duration;
+
+inline constexpr milliseconds shortest_ttl{10}, shortest_renewed_ttl{100}, longest_ttl = std::chrono::hours(24);
+inline constexpr std::size_t longest_name = 64 * 1024;
+inline constexpr unsigned most_reentries = 2'147'483'647;
+
+/// What one lease asks for, checked.
+struct terms {
+  milliseconds ttl;
+  bool renew;
+  std::optional<milliseconds> max_hold;
+};
+
+/// Throws error: invalid_ttl.
+terms resolve_terms(const config&, const lock_options&);
+/// Throws error: invalid_ttl. 0 is allowed: "the TTL it was taken with".
+void check_renew_ttl(milliseconds ttl);
+/// Throws error: invalid_name.
+void check_name(std::string_view name);
+/// Throws error: invalid_wait.
+void check_wait(milliseconds wait);
+
+/// How much earlier than the server we end a lease: ⌈ttl·ρ⌉ + 2 ms.
+constexpr nanoseconds drift_of(milliseconds ttl, double rho) {
+  return nanoseconds(static_cast<nanoseconds::rep>(static_cast<double>(nanoseconds(ttl).count()) * rho)) + milliseconds(2);
+}
+
+/// Until when a grant or renewal that was sent at `sent` holds, by our clock.
+constexpr time_point valid_until(time_point sent, milliseconds ttl, double rho) { return sent + ttl - drift_of(ttl, rho); }
+
+/// A grant with less left is given back: its holder could do nothing with it.
+constexpr nanoseconds min_validity(milliseconds ttl) { return std::max<nanoseconds>(milliseconds(2), nanoseconds(ttl) / 20); }
+
+/// How long a command about a lease of this TTL may take.
+constexpr nanoseconds command_budget(const config& c, milliseconds ttl) {
+  return std::min<nanoseconds>(c.command_timeout, nanoseconds(ttl) / 5);
+}
+
+/// The pause after a renewal that failed.
+constexpr nanoseconds renewal_retry_pause(milliseconds ttl) {
+  return std::clamp<nanoseconds>(nanoseconds(ttl) / 60, milliseconds(20), std::chrono::seconds(1));
+}
+
+}  // namespace holdfast::detail

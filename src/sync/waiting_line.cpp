@@ -1,0 +1,206 @@
+// SPDX-License-Identifier: BSL-1.0
+#include "sync/waiting_line.hpp"
+
+#include <algorithm>
+#include <utility>
+
+namespace holdfast::detail {
+
+using patience = lock_request::patience;
+
+waiter::waiter(surroundings& around, lock_request r, lock_handler d)
+    : request(std::move(r)), done(std::move(d)), since(around.now()), alarm(around.alarms),
+      backoff(milliseconds(20), std::chrono::seconds(1)) {}
+
+waiting_line::waiting_line(surroundings& around, line_host& host, std::string name, lock_keys keys)
+    : around_(around), host_(host), name_(std::move(name)), keys_(std::move(keys)), park_(around.alarms) {}
+
+void waiting_line::join(std::shared_ptr<waiter> w) {
+  w->ahead = waiters_.size();
+  w->place = waiters_.insert(waiters_.end(), w);
+  if (w->request.wait == patience::once && w->ahead > 0) return finish(w, {});
+  if (w->request.wait == patience::until_deadline)
+    w->alarm.start(w->request.deadline, [this, id = std::weak_ptr(w)] {
+      if (const auto late = id.lock()) time_out(late);
+    });
+  if (w->ahead == 0) advance();
+}
+
+void waiting_line::leave(const std::shared_ptr<waiter>& w, error_code error, const std::string& detail) {
+  if (w->done) finish(w, {error, detail, nullptr});
+}
+
+void waiting_line::wake() {
+  if (step_ == step::trying) woken_ = true;
+  if (step_ == step::parked) advance();
+}
+
+std::shared_ptr<waiter> waiting_line::extract(const holdfast::owner& who) {
+  const auto found = std::find_if(std::next(waiters_.begin()), waiters_.end(),
+                                  [&](const auto& w) { return w->request.bound && w->request.who == who; });
+  if (found == waiters_.end()) return nullptr;
+  auto w = *found;
+  remove(w);
+  return w;
+}
+
+void waiting_line::fail_all(error_code error, const std::string& detail) {
+  const auto keep = shared_from_this();
+  while (!waiters_.empty()) leave(waiters_.back(), error, detail);
+}
+
+void waiting_line::on_subscribed() { wake(); }
+
+void waiting_line::on_message(std::string_view) {
+  // Most often the echo of our own release; if not, somebody has force-unlocked what we hold.
+  if (host_.held_here(name_)) return host_.doubt_hold_here(name_);
+  wake();
+}
+
+void waiting_line::on_subscribe_failed(error_code error, const std::string& detail) {
+  subscription_.reset();
+  if (!waiters_.empty()) on_failed(waiters_.front(), {error, false, detail});
+}
+
+// The first of the line, perhaps a new one, does what comes next.
+void waiting_line::advance() {
+  if (step_ == step::trying) return;
+  if (waiters_.empty()) {
+    step_ = step::idle;
+    park_.stop();
+    subscription_.reset();
+    return host_.line_empty(name_);
+  }
+  const auto& first = *waiters_.front();
+  if (first.request.wait == patience::once || !host_.held_here(name_)) return try_now();
+  // Subscribed all the same: a force-unlock from elsewhere frees what we believe to hold.
+  if (!subscription_) subscription_ = around_.servers.subscribe(keys_.channel, *this);
+  park_while_held(first, nanoseconds::max());
+}
+
+void waiting_line::try_now() {
+  const auto& w = waiters_.front();
+  step_ = step::trying;
+  woken_ = false;
+  park_.stop();
+  if (w->field.empty()) w->field = host_.new_field();
+  attempt_ = std::make_shared<attempt>(attempt{w, around_.now()});
+  around_.run(
+      scripts::acquire(keys_, w->request.asked.ttl, w->field),
+      attempt_->sent + command_budget(around_.settings, w->request.asked.ttl),
+      [this, a = attempt_, line = weak_from_this()](outcome o) {
+        const auto keep = line.lock();
+        if (keep && !a->abandoned) answered(a, std::move(o));
+      },
+      [a = attempt_] { return !a->abandoned; });
+}
+
+void waiting_line::answered(const std::shared_ptr<attempt>& a, outcome o) {
+  const auto& w = a->who;
+  attempt_.reset();
+  step_ = step::idle;
+  if (o.error) {
+    w->ambiguous |= o.error == errc::unconfirmed;
+    const bool outage = o.error == errc::unreachable || o.error == errc::unconfirmed || o.error == errc::server_refused;
+    return on_failed(w, {outage && o.error != errc::server_refused ? make_error_code(errc::unreachable) : o.error, outage, o.detail});
+  }
+  const auto said = read_acquire(o.reply);
+  if (said.error) return on_failed(w, *said.error);
+  redis_said_ = around_.now();
+  switch (said.value.what) {
+    case acquire_answer::kind::acquired: return on_acquired(a);
+    case acquire_answer::kind::busy: return on_busy(w, said.value.holder_ttl);
+    case acquire_answer::kind::busy_without_ttl:
+      return finish(w, {errc::corrupt_lock, "its key has no TTL, so it would never end", nullptr});
+  }
+}
+
+void waiting_line::on_acquired(const std::shared_ptr<attempt>& a) {
+  const auto& w = a->who;
+  const auto ttl = w->request.asked.ttl;
+  if (around_.now() >= valid_until(a->sent, ttl, around_.settings.drift) - min_validity(ttl)) {
+    host_.give_back(name_, std::exchange(w->field, {}), ttl);
+    w->ambiguous = false;
+    return on_failed(w, {errc::unreachable, true, "the grant came too late to be of use"});
+  }
+  w->ambiguous = false;
+  w->backoff.reset();
+  auto record = host_.granted(name_, *w, a->sent);
+  w->field.clear();  // the hold's from now on
+  finish(w, {{}, {}, std::move(record)});
+}
+
+void waiting_line::on_busy(const std::shared_ptr<waiter>& w, milliseconds holder_ttl) {
+  w->backoff.reset();
+  if (w->request.wait == patience::once) return finish(w, {});
+  if (!subscription_) {
+    // What was published before the acknowledgement is missed: on_subscribed() tries again.
+    subscription_ = around_.servers.subscribe(keys_.channel, *this);
+  } else if (woken_) {
+    return try_now();
+  }
+  park_while_held(*w, holder_ttl);
+}
+
+void waiting_line::on_failed(const std::shared_ptr<waiter>& w, const server_error& why) {
+  if (!w->done) return;
+  last_failure_ = why;
+  if (!why.retry || w->request.wait == patience::once) return finish(w, {why.code, why.text, nullptr});
+  park_for(w->backoff.next(around_.random));
+}
+
+void waiting_line::park_while_held(const waiter& w, nanoseconds holder_ttl) {
+  const auto cap = std::min<nanoseconds>(nanoseconds(w.request.asked.ttl) / 3, around_.settings.poll_cap);
+  const auto capped = cap - around_.random.up_to(cap / 10);
+  park_for(holder_ttl < capped ? holder_ttl + around_.random.up_to(milliseconds(2)) : capped);
+}
+
+void waiting_line::park_for(nanoseconds pause) {
+  step_ = step::parked;
+  park_.start(around_.now() + pause, [this] { advance(); });
+}
+
+void waiting_line::time_out(const std::shared_ptr<waiter>& w) {
+  if (!w->done) return;
+  const bool contended = host_.held_here(name_) || (redis_said_ && *redis_said_ >= w->since);
+  if (contended) return finish(w, {});
+  const auto code = last_failure_.code ? last_failure_.code : make_error_code(errc::unreachable);
+  finish(w, {code, last_failure_.code ? last_failure_.text : "Redis did not answer in time", nullptr});
+}
+
+void waiting_line::remove(const std::shared_ptr<waiter>& w) {
+  const bool was_first = w == waiters_.front();
+  waiters_.erase(w->place);
+  w->alarm.stop();
+  bool sent = w->ambiguous;
+  if (attempt_ && attempt_->who == w) {
+    attempt_->abandoned = true;
+    attempt_.reset();
+    step_ = step::idle;
+    sent = true;
+  }
+  if (sent && !w->field.empty()) host_.give_back(name_, std::exchange(w->field, {}), w->request.asked.ttl);
+  // A parked line stays parked for its new first; whatever it waited for holds for the next as well.
+  if (was_first && (step_ == step::idle || waiters_.empty())) advance();
+}
+
+void waiting_line::finish(const std::shared_ptr<waiter>& answered, lock_answer a) {
+  const auto w = answered;
+  const auto keep = shared_from_this();
+  const auto done = std::exchange(w->done, {});
+  remove(w);
+  report(*w, a);
+  done(std::move(a));
+}
+
+void waiting_line::report(const waiter& w, const lock_answer& a) {
+  const auto what = a.record ? event::kind::acquired : a.error ? event::kind::acquire_failed : event::kind::not_acquired;
+  around_.report({.what = what,
+                  .name = name_,
+                  .reason = a.error,
+                  .waited = around_.now() - w.since,
+                  .waiters = w.ahead,
+                  .detail = a.detail});
+}
+
+}  // namespace holdfast::detail

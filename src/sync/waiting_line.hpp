@@ -1,0 +1,134 @@
+// SPDX-License-Identifier: BSL-1.0
+#pragma once
+#include <functional>
+#include <list>
+#include <memory>
+#include <optional>
+#include <string>
+
+#include "base/backoff.hpp"
+#include "sync/hold.hpp"
+#include "sync/surroundings.hpp"
+
+namespace holdfast::detail {
+
+/// Something under way whose caller may stop waiting for it.
+class cancellable {
+ public:
+  virtual ~cancellable() = default;
+  /// Answers the caller with operation_aborted, if it was not answered yet; what was begun is undone or goes on in the background.
+  virtual void cancel() = 0;
+};
+using cancellable_ptr = std::shared_ptr<cancellable>;  // null: there is nothing left to cancel
+
+/// How an acquire ended. No error and no record: contention.
+struct lock_answer {
+  error_code error;
+  std::string detail;
+  std::shared_ptr<lease_record> record;
+};
+using lock_handler = std::function<void(lock_answer)>;
+
+/// One call of lock, try_lock or try_lock_for.
+struct lock_request {
+  enum class patience { forever, once, until_deadline };
+  holdfast::owner who;
+  bool bound = false;  // the owner was given or bound
+  terms asked;
+  patience wait = patience::forever;
+  time_point deadline = time_point::max();  // until_deadline only
+};
+
+/// One caller in a line.
+struct waiter {
+  waiter(surroundings& around, lock_request r, lock_handler d);
+
+  lock_request request;
+  lock_handler done;  // emptied when it is answered
+  time_point since;
+  std::size_t ahead = 0;  // waiters before it when it came
+  std::string field;      // its owner field, from the first attempt on; the same in each repetition
+  bool ambiguous = false; // an attempt was written and not answered: the field may have been granted, or may still be
+  timer alarm;            // its deadline
+  retry_backoff backoff;
+  std::list<std::shared_ptr<waiter>>::iterator place;
+  cancellable_ptr moved_to;  // it left the line unanswered, to re-enter: who can cancel it now
+};
+
+/// What a line needs from the registry around it.
+class line_host {
+ public:
+  virtual std::string new_field() = 0;
+  /// Somebody of this client has the lock.
+  virtual bool held_here(const std::string& name) = 0;
+  /// The hold of this client should be confirmed before long: a message said that the lock was freed.
+  virtual void doubt_hold_here(const std::string& name) = 0;
+  /// Makes the hold of what was granted to `w` by a command sent at `sent`.
+  virtual std::shared_ptr<lease_record> granted(const std::string& name, waiter& w, time_point sent) = 0;
+  /// Gives back what was or may still be granted to a field that nobody waits for.
+  virtual void give_back(const std::string& name, const std::string& field, milliseconds ttl) = 0;
+  /// Nobody waits any more; may destroy the line.
+  virtual void line_empty(const std::string& name) = 0;
+
+ protected:
+  ~line_host() = default;
+};
+
+/// The waiters of one name in this client, first in, first out. Only the first talks to Redis:
+///   try → busy → subscribe → acknowledged → try again → park until a message, the holder's TTL, the poll cap or the deadline → try.
+/// While somebody of this client has the lock, the first parks without a try.
+class waiting_line final : public std::enable_shared_from_this<waiting_line>, private subscriber {
+ public:
+  waiting_line(surroundings& around, line_host& host, std::string name, lock_keys keys);
+
+  void join(std::shared_ptr<waiter> w);
+  /// Answers the waiter with `error` now; what was sent for it is given back.
+  void leave(const std::shared_ptr<waiter>& w, error_code error, const std::string& detail);
+  /// The lock may be free: the first tries now, or once more after the try in flight.
+  void wake();
+  bool empty() const noexcept { return waiters_.empty(); }
+  std::size_t size() const noexcept { return waiters_.size(); }
+  /// Takes a waiter of this owner that stands behind the first out without answering it; null when there is none.
+  std::shared_ptr<waiter> extract(const holdfast::owner& who);
+  void fail_all(error_code error, const std::string& detail);
+
+ private:
+  enum class step { idle, trying, parked };
+  struct attempt {
+    std::shared_ptr<waiter> who;
+    time_point sent;
+    bool abandoned = false;  // nobody waits for it any more: its field is being given back
+  };
+
+  void on_subscribed() override;
+  void on_message(std::string_view payload) override;
+  void on_subscribe_failed(error_code error, const std::string& detail) override;
+
+  void advance();
+  void try_now();
+  void answered(const std::shared_ptr<attempt>& a, outcome o);
+  void on_acquired(const std::shared_ptr<attempt>& a);
+  void on_busy(const std::shared_ptr<waiter>& w, milliseconds holder_ttl);
+  void on_failed(const std::shared_ptr<waiter>& w, const server_error& why);
+  void park_for(nanoseconds pause);
+  void park_while_held(const waiter& w, nanoseconds holder_ttl);
+  void time_out(const std::shared_ptr<waiter>& w);
+  void remove(const std::shared_ptr<waiter>& w);
+  void finish(const std::shared_ptr<waiter>& w, lock_answer a);
+  void report(const waiter& w, const lock_answer& a);
+
+  surroundings& around_;
+  line_host& host_;
+  const std::string name_;
+  const lock_keys keys_;
+  std::list<std::shared_ptr<waiter>> waiters_;
+  step step_ = step::idle;
+  std::shared_ptr<attempt> attempt_;        // while trying
+  bool woken_ = false;                      // while trying: something happened that asks for one more try
+  std::optional<time_point> redis_said_;    // when Redis last answered an attempt of this line
+  server_error last_failure_;               // why the last attempt failed
+  subscription subscription_;
+  timer park_;
+};
+
+}  // namespace holdfast::detail

@@ -1,0 +1,188 @@
+// SPDX-License-Identifier: BSL-1.0
+#include "sync/watchdog.hpp"
+
+#include <algorithm>
+#include <string>
+
+namespace holdfast::detail {
+namespace {
+
+constexpr std::size_t batch_size = 100;
+
+/// A lease that nobody renews is confirmed without raising its TTL.
+constexpr milliseconds ttl_that_never_raises{1};
+
+}  // namespace
+
+watchdog::watchdog(surroundings& around, lose on_lost)
+    : around_(around), on_lost_(std::move(on_lost)), renewal_alarm_(around.alarms), expiry_alarm_(around.alarms) {}
+
+void watchdog::guard(hold& h, time_point sent) {
+  if (!h.expires_at) {
+    h.expires_at = h.valid_until();
+    expiries_.emplace(*h.expires_at, &h);
+  }
+  if (!h.renewing) plan_next(h, sent);
+  rearm();
+}
+
+void watchdog::forget(hold& h) {
+  unschedule_renewal(h);
+  if (h.expires_at) expiries_.erase({*std::exchange(h.expires_at, std::nullopt), &h});
+  rearm();
+}
+
+void watchdog::confirm_soon(hold& h, nanoseconds patience) {
+  const auto by = around_.now() + patience;
+  if (h.ended() || h.renewing || (h.renew_at && *h.renew_at <= by)) return;
+  schedule_renewal(h, by);
+  rearm();
+}
+
+void watchdog::fed(hold& h) {
+  if (h.ended() || !h.expires_at) return;
+  confirm_soon(h, nanoseconds::zero());
+}
+
+void watchdog::link_changed(bool up) {
+  const auto now = around_.now();
+  for (const auto& [when, h] : order(expiries_)) {
+    if (!up) {
+      suspend(*h, errc::unreachable);
+    } else if (!h->renewing) {
+      schedule_renewal(*h, now);
+    }
+  }
+  rearm();
+}
+
+void watchdog::schedule_renewal(hold& h, time_point when) {
+  unschedule_renewal(h);
+  h.renew_at = when;
+  renewals_.emplace(when, &h);
+}
+
+void watchdog::unschedule_renewal(hold& h) {
+  if (h.renew_at) renewals_.erase({*std::exchange(h.renew_at, std::nullopt), &h});
+}
+
+void watchdog::plan_next(hold& h, time_point sent) {
+  if (!h.wants_renewal(around_.now())) {
+    unschedule_renewal(h);
+    h.renewal_paused.store(true, std::memory_order_release);
+    return;
+  }
+  h.renewal_paused.store(false, std::memory_order_release);
+  const nanoseconds period = nanoseconds(h.ttl()) / 3;
+  schedule_renewal(h, sent + period - around_.random.up_to(period / 20));
+}
+
+void watchdog::renew_due() {
+  const auto now = around_.now();
+  while (!renewals_.empty() && renewals_.begin()->first <= now) send(take_due(now));
+  rearm();
+}
+
+// What is due soon goes along: ten thousand leases taken one after the other share a hundred commands.
+watchdog::batch watchdog::take_due(time_point now) {
+  batch due;
+  while (!renewals_.empty() && due.size() < batch_size) {
+    const auto [when, h] = *renewals_.begin();
+    if (when > now + nanoseconds(h->ttl()) / 60) break;
+    unschedule_renewal(*h);
+    h->renewing = true;
+    due.push_back(h->shared_from_this());
+  }
+  return due;
+}
+
+void watchdog::send(batch holds) {
+  const auto sent = around_.now();
+  auto patience = nanoseconds::max();
+  std::vector<renewal> asked;
+  asked.reserve(holds.size());
+  for (const auto& h : holds) {
+    const auto ttl = h->wants_renewal(sent) ? h->ttl() : ttl_that_never_raises;
+    asked.push_back({h->keys.lock, h->field, ttl});
+    patience = std::min({patience, command_budget(around_.settings, h->ttl()), (h->valid_until() - sent) / 2});
+  }
+  std::vector<milliseconds> ttls;
+  for (const auto& a : asked) ttls.push_back(a.ttl);
+  auto call = scripts::renew(asked);
+  const auto deadline = sent + std::max<nanoseconds>(patience, milliseconds(1));
+  auto done = [this, sent, holds = std::move(holds), ttls = std::move(ttls)](const outcome& o) {
+    auto said = o.error ? answer<std::vector<bool>>{} : read_renew(o.reply, holds.size());
+    for (std::size_t i = 0; i < holds.size(); ++i) {
+      hold& h = *holds[i];
+      h.renewing = false;
+      if (h.ended() || !h.expires_at) continue;
+      if (o.error) {
+        on_unanswered(h, o.error, o.detail);
+      } else if (said.error) {
+        on_unanswered(h, said.error->code, said.error->text);
+      } else if (said.value[i]) {
+        on_confirmed(h, sent, ttls[i]);
+      } else {
+        forget(h);
+        on_lost_(h, errc::lost);
+      }
+    }
+    rearm();
+  };
+  around_.run(std::move(call), deadline, std::move(done));
+}
+
+void watchdog::on_confirmed(hold& h, time_point sent, milliseconds ttl) {
+  const auto now = around_.now();
+  // Loss is sticky: what is confirmed after the validity was over is lost all the same. expire_due() says so.
+  if (now >= h.valid_until()) return;
+  h.extend(valid_until(sent, ttl, around_.settings.drift));
+  if (h.state() == lease_state::suspended) {
+    h.enter(lease_state::held);
+    around_.report({.what = event::kind::restored, .name = h.name});
+  }
+  plan_next(h, sent);
+}
+
+void watchdog::on_unanswered(hold& h, const error_code& why, const std::string& detail) {
+  around_.report({.what = event::kind::renewal_failed, .name = h.name, .reason = why, .detail = detail});
+  suspend(h, why);
+  const nanoseconds pause = renewal_retry_pause(h.ttl());
+  schedule_renewal(h, around_.now() + pause - around_.random.up_to(pause / 5));
+}
+
+void watchdog::suspend(hold& h, const error_code& why) {
+  if (h.state() != lease_state::held) return;
+  h.enter(lease_state::suspended);
+  around_.report({.what = event::kind::suspended, .name = h.name, .reason = why});
+}
+
+void watchdog::expire_due() {
+  const auto now = around_.now();
+  while (!expiries_.empty() && expiries_.begin()->first <= now) {
+    hold& h = *expiries_.begin()->second;
+    if (h.valid_until() > now) {  // renewed since
+      expiries_.erase(expiries_.begin());
+      h.expires_at = h.valid_until();
+      expiries_.emplace(*h.expires_at, &h);
+    } else {
+      const auto keep = h.shared_from_this();
+      forget(h);
+      on_lost_(h, errc::lost);
+    }
+  }
+  rearm();
+}
+
+// An alarm that is early does no harm and corrects itself; so it is not moved for every hold that comes and goes.
+void watchdog::rearm() {
+  const auto arm = [](timer& alarm, const order& what, auto action) {
+    if (what.empty()) return alarm.stop();
+    const auto first = what.begin()->first;
+    if (!alarm.due() || *alarm.due() > first) alarm.start(first, action);
+  };
+  arm(renewal_alarm_, renewals_, [this] { renew_due(); });
+  arm(expiry_alarm_, expiries_, [this] { expire_due(); });
+}
+
+}  // namespace holdfast::detail

@@ -1,0 +1,56 @@
+// SPDX-License-Identifier: BSL-1.0
+#pragma once
+#include <functional>
+#include <memory>
+#include <set>
+#include <utility>
+#include <vector>
+
+#include "sync/hold.hpp"
+#include "sync/surroundings.hpp"
+
+namespace holdfast::detail {
+
+/// Keeps holds alive and tells when one is over. Renews every TTL/3, earliest first, many holds in one script; a failed renewal is
+/// repeated until the validity ends, which it notices by the clock alone.
+class watchdog {
+ public:
+  /// Called once for each hold that is lost; the watchdog has forgotten it by then.
+  using lose = std::function<void(hold&, error_code)>;
+
+  watchdog(surroundings& around, lose on_lost);
+
+  /// From now on: granted or extended by a command that was sent at `sent`.
+  void guard(hold& h, time_point sent);
+  void forget(hold& h);
+  bool idle() const noexcept { return expiries_.empty(); }
+
+  /// Confirms the hold within `patience`, unless it ends before.
+  void confirm_soon(hold& h, nanoseconds patience);
+  /// A lease of it was fed after max_hold had stopped its renewal.
+  void fed(hold& h);
+  void link_changed(bool up);
+
+ private:
+  using order = std::set<std::pair<time_point, hold*>>;
+  using batch = std::vector<std::shared_ptr<hold>>;
+
+  void schedule_renewal(hold& h, time_point when);
+  void unschedule_renewal(hold& h);
+  void plan_next(hold& h, time_point sent);
+  void renew_due();
+  batch take_due(time_point now);
+  void send(batch);
+  void on_confirmed(hold& h, time_point sent, milliseconds ttl);
+  void on_unanswered(hold& h, const error_code&, const std::string& detail);
+  void expire_due();
+  void suspend(hold& h, const error_code&);
+  void rearm();
+
+  surroundings& around_;
+  lose on_lost_;
+  order renewals_, expiries_;
+  timer renewal_alarm_, expiry_alarm_;
+};
+
+}  // namespace holdfast::detail

@@ -1,0 +1,144 @@
+// SPDX-License-Identifier: BSL-1.0
+#include <holdfast/with_lock.hpp>
+
+#include <boost/asio/bind_cancellation_slot.hpp>
+#include <boost/asio/cancellation_signal.hpp>
+#include <boost/asio/co_spawn.hpp>
+#include <boost/asio/strand.hpp>
+#include <exception>
+#include <memory>
+#include <optional>
+#include <utility>
+
+#include "sync/operation.hpp"
+
+namespace holdfast::detail {
+namespace {
+
+/// One body under its lease. Everything here happens on `on`, the body's strand: emitting a signal is not thread-safe.
+struct guarded_run {
+  guarded_run(lease l, body_ref b, const asio::any_io_executor& home)
+      : held(std::move(l)), body(b), on(held.owner().bind(asio::make_strand(home))) {}
+
+  void stop_for_loss(error_code why) {
+    loss = why;
+    stop.emit(asio::cancellation_type::terminal);
+  }
+  void stop_from_outside(asio::cancellation_type type) {
+    stopped_from_outside = true;
+    stop.emit(type);
+  }
+
+  lease held;
+  const body_ref body;
+  const asio::any_io_executor on;
+  asio::cancellation_signal stop;
+  std::optional<error_code> loss;
+  bool stopped_from_outside = false;
+};
+using run_ptr = std::shared_ptr<guarded_run>;
+
+void stop_when_lost(const run_ptr& run) {
+  const auto& record = access::record(run->held);
+  const auto home = record->home.lock();
+  if (!home) return run->stop_for_loss(errc::closed);
+  auto heard = [on = run->on, id = std::weak_ptr(run)](error_code why) {
+    if (why == errc::not_held) return;
+    asio::post(on, [id, why] {
+      if (const auto r = id.lock()) r->stop_for_loss(why);
+    });
+  };
+  asio::post(home->strand(), [home, record, heard = std::move(heard)]() mutable { home->locks().when_ended(record, std::move(heard)); });
+}
+
+/// Runs the body to its end; what it threw, or null. A co_spawn of its own gives it a cancellation state of its own.
+asio::awaitable<std::exception_ptr> body_outcome(run_ptr run) {
+  auto initiate = [](auto handler, run_ptr r) {
+    auto ended = [handler = std::move(handler)](std::exception_ptr thrown) mutable {
+      std::move(handler)(std::exception_ptr{}, std::move(thrown));
+    };
+    asio::co_spawn(r->on, r->body.call(r->body.object, r->held), asio::bind_cancellation_slot(r->stop.slot(), std::move(ended)));
+  };
+  asio::use_awaitable_t<> token;
+  return asio::async_initiate<asio::use_awaitable_t<>, void(std::exception_ptr, std::exception_ptr)>(std::move(initiate), token,
+                                                                                                   std::move(run));
+}
+
+bool is_cancellation(const std::exception_ptr& thrown) {
+  try {
+    std::rethrow_exception(thrown);
+  } catch (const boost::system::system_error& e) {
+    return e.code() == asio::error::operation_aborted;
+  } catch (...) {
+    return false;
+  }
+}
+
+[[noreturn]] void throw_loss(const error_code& why, const std::string& name, const std::exception_ptr& thrown) {
+  const error lost(why, about(name, "lost while its section ran"));
+  if (!thrown) throw lost;
+  try {
+    std::rethrow_exception(thrown);
+  } catch (...) {
+    std::throw_with_nested(lost);
+  }
+}
+
+asio::awaitable<void> supervise(run_ptr run) {
+  const std::string name = run->held.name();
+  stop_when_lost(run);
+  const std::exception_ptr thrown = co_await body_outcome(run);
+  if (!run->loss && run->held.state() == lease_state::lost) run->loss = errc::lost;
+  if (run->loss) throw_loss(*run->loss, name, thrown);
+  if (thrown && run->stopped_from_outside && is_cancellation(thrown)) {
+    run->held = lease();  // the caller wants to leave: released in the background
+    std::rethrow_exception(thrown);
+  }
+  const auto state = run->held.state();
+  if (state == lease_state::empty || state == lease_state::released) {
+    if (thrown) std::rethrow_exception(thrown);
+    co_return;
+  }
+  std::exception_ptr not_unlocked;
+  try {
+    co_await run->held.unlock();
+  } catch (...) {
+    not_unlocked = std::current_exception();
+  }
+  if (thrown) std::rethrow_exception(thrown);  // its own failure matters more; the observer has heard of the other
+  if (not_unlocked) std::rethrow_exception(not_unlocked);
+}
+
+/// supervise() on the body's strand, and back. Not cancelled itself: cancellation goes to the body, and the unlock after it is awaited.
+asio::awaitable<void> under(lease held, body_ref body) {
+  auto initiate = [](auto handler, lease l, body_ref b) {
+    const asio::any_io_executor home = asio::get_associated_executor(handler);
+    auto slot = asio::get_associated_cancellation_slot(handler);
+    const auto run = std::make_shared<guarded_run>(std::move(l), b, home);
+    if (slot.is_connected())
+      slot.assign([on = run->on, id = std::weak_ptr(run)](asio::cancellation_type type) {
+        asio::post(on, [id, type] {
+          if (const auto r = id.lock()) r->stop_from_outside(type);
+        });
+      });
+    auto finished = [slot, home, handler = std::move(handler)](std::exception_ptr failure) mutable {
+      auto on_return = [slot, handler = std::move(handler), failure = std::move(failure)]() mutable {
+        if (slot.is_connected()) slot.clear();
+        std::move(handler)(std::move(failure));
+      };
+      asio::post(home, std::move(on_return));
+    };
+    asio::co_spawn(run->on, supervise(run), std::move(finished));
+  };
+  asio::use_awaitable_t<> token;
+  return asio::async_initiate<asio::use_awaitable_t<>, void(std::exception_ptr)>(std::move(initiate), token, std::move(held), body);
+}
+
+}  // namespace
+
+asio::awaitable<void> run_locked(mutex m, body_ref body, lock_options options) {
+  lease held = co_await m.lock(options);
+  co_await under(std::move(held), body);
+}
+
+}  // namespace holdfast::detail
