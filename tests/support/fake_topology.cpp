@@ -1,0 +1,206 @@
+// SPDX-License-Identifier: BSL-1.0
+#include "support/fake_topology.hpp"
+
+#include <algorithm>
+#include <charconv>
+#include <stdexcept>
+#include <utility>
+
+namespace holdfast::test {
+namespace {
+
+std::size_t take_length(std::string_view& bytes, char type) {
+  const auto end = bytes.find("\r\n");
+  std::size_t number = 0;
+  if (bytes.empty() || bytes[0] != type || end == bytes.npos ||
+      std::from_chars(bytes.data() + 1, bytes.data() + end, number).ptr != bytes.data() + end)
+    throw std::runtime_error("not a RESP command: \"" + std::string(bytes.substr(0, 64)) + "\"");
+  bytes.remove_prefix(end + 2);
+  return number;
+}
+
+std::string take_argument(std::string_view& bytes) {
+  const auto length = take_length(bytes, '$');
+  if (bytes.size() < length + 2 || bytes.substr(length, 2) != "\r\n") throw std::runtime_error("a RESP argument of wrong length");
+  std::string argument(bytes.substr(0, length));
+  bytes.remove_prefix(length + 2);
+  return argument;
+}
+
+// Where the keys of EVAL end.
+std::size_t end_of_keys(const std::vector<std::string>& argv) {
+  if (argv.size() < 3 || !argv[0].starts_with("EVAL")) throw std::logic_error("not a script: " + argv.at(0));
+  return std::min(argv.size(), 3 + static_cast<std::size_t>(std::stoul(argv[2])));
+}
+
+}  // namespace
+
+std::vector<std::vector<std::string>> decode_commands(std::string_view bytes) {
+  std::vector<std::vector<std::string>> all;
+  while (!bytes.empty()) {
+    auto& argv = all.emplace_back();
+    for (auto left = take_length(bytes, '*'); left > 0; --left) argv.push_back(take_argument(bytes));
+  }
+  return all;
+}
+
+std::vector<std::string> fake_topology::command::keys() const {
+  const auto end = end_of_keys(argv);
+  return {argv.begin() + 3, argv.begin() + static_cast<std::ptrdiff_t>(end)};
+}
+
+std::vector<std::string> fake_topology::command::arguments() const {
+  return {argv.begin() + static_cast<std::ptrdiff_t>(end_of_keys(argv)), argv.end()};
+}
+
+std::string fake_topology::command::line() const {
+  std::string all;
+  for (const auto& argument : argv) (all += all.empty() ? "" : " ") += argument;
+  return all;
+}
+
+fake_topology::fake_topology(manual_clock& clock, manual_timers& timers) : clock_(clock), timers_(timers) {}
+
+std::vector<std::size_t> fake_topology::open() const {
+  std::vector<std::size_t> numbers;
+  for (std::size_t n = 0; n < commands_.size(); ++n)
+    if (commands_[n].what.open) numbers.push_back(n);
+  return numbers;
+}
+
+fake_topology::entry& fake_topology::open_entry(std::size_t n) {
+  auto& which = commands_.at(n);
+  if (!which.what.open) throw std::logic_error("command " + std::to_string(n) + " has its answer: " + which.what.line());
+  return which;
+}
+
+void fake_topology::finish(entry& which, detail::outcome result) {
+  which.what.open = false;
+  if (which.timeout) timers_.cancel(*which.timeout);
+  post([done = std::exchange(which.done, {}), result = std::move(result)] { done(result); });
+}
+
+void fake_topology::reply(std::size_t n, redis::reply answer) {
+  auto& which = open_entry(n);
+  if (!which.what.written) throw std::logic_error("command " + std::to_string(n) + " was never written: the link is down");
+  finish(which, {{}, std::move(answer), {}});
+}
+
+void fake_topology::fail(std::size_t n, errc error, std::string detail) {
+  finish(open_entry(n), {make_error_code(error), {}, std::move(detail)});
+}
+
+void fake_topology::execute(std::string_view key, std::string bytes, detail::time_point deadline, handler done) {
+  const auto decoded = decode_commands(bytes);
+  if (decoded.size() != 1) throw std::logic_error("execute() takes one command");
+  const auto n = commands_.size();
+  commands_.push_back({{std::string(key), decoded[0], clock_.now(), deadline, up_, true}, std::move(done), {}});
+  auto& which = commands_.back();
+  which.timeout = timers_.schedule(deadline, [this, n] {
+    auto& late = commands_[n];
+    late.timeout.reset();
+    finish(late, {make_error_code(late.what.written ? errc::unconfirmed : errc::unreachable), {}, "fake:6379: no answer"});
+    run();
+  });
+  if (!up_ || !on_command) return;
+  if (auto answer = on_command(which.what)) finish(which, {{}, *std::move(answer), {}});
+}
+
+detail::subscription fake_topology::subscribe(std::string_view channel, detail::subscriber& who) {
+  auto kept = std::make_shared<listener>(listener{std::string(channel), &who});
+  std::erase_if(listeners_, [](const auto& weak) { return weak.expired(); });
+  listeners_.push_back(kept);
+  subscribe_calls_.emplace_back(channel);
+  ask(kept);
+  return kept;
+}
+
+void fake_topology::ask(const std::shared_ptr<listener>& who) {
+  if (auto_acknowledge && up_) acknowledge(who->channel);
+}
+
+void fake_topology::acknowledge(std::string_view channel) {
+  if (!up_) throw std::logic_error("the link is down");
+  bool any = false;
+  for (const auto& weak : listeners_) {
+    const auto found = weak.lock();
+    if (!found || found->channel != channel || found->acknowledged) continue;
+    found->acknowledged = any = true;
+    post([weak] {
+      if (const auto alive = weak.lock()) alive->who->on_subscribed();
+    });
+  }
+  if (!any) throw std::logic_error("nobody waits for the acknowledgement of " + std::string(channel));
+}
+
+void fake_topology::refuse(std::string_view channel, errc error, std::string detail) {
+  for (const auto& weak : listeners_)
+    if (const auto found = weak.lock(); found && found->channel == channel)
+      post([weak, error, detail] {
+        if (const auto alive = weak.lock()) alive->who->on_subscribe_failed(make_error_code(error), detail);
+      });
+}
+
+std::size_t fake_topology::push(std::string_view channel, std::string_view payload) {
+  std::size_t receivers = 0;
+  for (const auto& weak : listeners_) {
+    const auto found = weak.lock();
+    if (!found || found->channel != channel || !found->acknowledged) continue;
+    ++receivers;
+    post([weak, text = std::string(payload)] {
+      if (const auto alive = weak.lock()) alive->who->on_message(text);
+    });
+  }
+  return receivers;
+}
+
+std::size_t fake_topology::subscribers(std::string_view channel) const {
+  return static_cast<std::size_t>(std::count_if(listeners_.begin(), listeners_.end(), [&](const auto& weak) {
+    const auto found = weak.lock();
+    return found && found->channel == channel;
+  }));
+}
+
+std::size_t fake_topology::subscribe_calls(std::string_view channel) const {
+  return static_cast<std::size_t>(std::count(subscribe_calls_.begin(), subscribe_calls_.end(), channel));
+}
+
+void fake_topology::link_down() {
+  if (!std::exchange(up_, false)) return;
+  for (auto& which : commands_)
+    if (which.what.open && which.what.written) finish(which, {make_error_code(errc::unconfirmed), {}, "fake:6379: connection ended"});
+  for (const auto& weak : listeners_)
+    if (const auto found = weak.lock()) found->acknowledged = false;
+  post([this] {
+    if (listener_) listener_(false);
+  });
+}
+
+void fake_topology::link_up() {
+  if (std::exchange(up_, true)) return;
+  post([this] {
+    if (listener_) listener_(true);
+  });
+  for (auto& which : commands_) {
+    if (!which.what.open || which.what.written) continue;
+    which.what.written = true;
+    if (on_command)
+      if (auto answer = on_command(which.what)) finish(which, {{}, *std::move(answer), {}});
+  }
+  for (const auto& weak : listeners_)
+    if (const auto found = weak.lock(); found && !found->acknowledged) ask(found);
+}
+
+bool fake_topology::run() {
+  if (running_ || ready_.empty()) return false;  // a timer inside a handler: the outer loop goes on
+  running_ = true;
+  while (!ready_.empty()) {
+    const auto act = std::move(ready_.front());
+    ready_.pop_front();
+    act();
+  }
+  running_ = false;
+  return true;
+}
+
+}  // namespace holdfast::test

@@ -1,0 +1,113 @@
+// SPDX-License-Identifier: BSL-1.0
+#pragma once
+#include <cstddef>
+#include <deque>
+#include <functional>
+#include <list>
+#include <memory>
+#include <optional>
+#include <string>
+#include <string_view>
+#include <vector>
+
+#include "support/manual_clock.hpp"
+#include "support/replies.hpp"
+#include "topology/topology.hpp"
+
+namespace holdfast::test {
+
+/// The commands in RESP bytes. Throws on anything but whole commands.
+std::vector<std::vector<std::string>> decode_commands(std::string_view bytes);
+
+/// A server that the test plays by hand. Records what is sent; every handler runs from run(), or at its deadline from the timers, never inside
+/// execute(), subscribe(), reply() and so on. Put `timers.on_step = [&] { server.run(); };` to have it pumped while time advances.
+class fake_topology final : public detail::topology {
+ public:
+  struct command {
+    std::string key;
+    std::vector<std::string> argv;
+    detail::time_point sent, deadline;
+    bool written = false;  // false: sent while the link was down
+    bool open = true;      // neither answered nor timed out
+
+    /// Of EVAL and EVALSHA: what follows the count of keys.
+    std::vector<std::string> keys() const;
+    std::vector<std::string> arguments() const;
+    std::string line() const;  // argv joined by blanks
+  };
+
+  fake_topology(manual_clock& clock, manual_timers& timers);
+  fake_topology(const fake_topology&) = delete;
+  fake_topology& operator=(const fake_topology&) = delete;
+
+  // What was sent.
+  std::size_t count() const noexcept { return commands_.size(); }
+  /// Number n since the start. Throws std::out_of_range.
+  const command& sent(std::size_t n) const { return commands_.at(n).what; }
+  const command& last() const { return commands_.at(count() - 1).what; }
+  /// The numbers of those without an answer.
+  std::vector<std::size_t> open() const;
+
+  // Answers. All throw std::logic_error for a command that is not open.
+  void reply(std::size_t n, redis::reply answer);
+  void reply_last(redis::reply answer) { reply(count() - 1, std::move(answer)); }
+  /// The connection's own answer: unreachable, unconfirmed, auth_failed, overloaded…
+  void fail(std::size_t n, errc error, std::string detail = "fake:6379");
+  void fail_last(errc error) { fail(count() - 1, error); }
+  /// Asked at each command; an answer given here is as reply(), none leaves the command to the test or to its deadline.
+  std::function<std::optional<redis::reply>(const command&)> on_command;
+
+  // Subscriptions.
+  bool auto_acknowledge = false;
+  /// Throws std::logic_error when nobody waits for the acknowledgement of this channel.
+  void acknowledge(std::string_view channel);
+  void refuse(std::string_view channel, errc error, std::string detail = "NOPERM");
+  /// To those whose subscription is acknowledged; how many they are.
+  std::size_t push(std::string_view channel, std::string_view payload);
+  std::size_t subscribers(std::string_view channel) const;      // living subscriptions
+  std::size_t subscribe_calls(std::string_view channel) const;  // ever
+
+  // The link. While it is down, commands are kept unwritten; up again, they are written and subscriptions wait for a new acknowledgement.
+  /// What was written ends as unconfirmed.
+  void link_down();
+  void link_up();
+  bool watched() const noexcept { return watched_; }
+
+  /// Runs the handlers that are due, and those that they cause; false when there was none.
+  bool run();
+  bool idle() const noexcept { return ready_.empty(); }
+
+  // detail::topology
+  void execute(std::string_view key, std::string bytes, detail::time_point deadline, handler done) override;
+  detail::subscription subscribe(std::string_view channel, detail::subscriber& who) override;
+  void keep_watch(bool on) override { watched_ = on; }
+  void on_link_change(std::function<void(bool up)> hear) override { listener_ = std::move(hear); }
+
+ private:
+  struct entry {
+    command what;
+    handler done;
+    std::optional<detail::timer_queue::key> timeout;
+  };
+  struct listener {
+    std::string channel;
+    detail::subscriber* who;
+    bool acknowledged = false;
+  };
+
+  entry& open_entry(std::size_t n);
+  void finish(entry& which, detail::outcome result);
+  void post(std::function<void()> act) { ready_.push_back(std::move(act)); }
+  void ask(const std::shared_ptr<listener>& who);
+
+  manual_clock& clock_;
+  manual_timers& timers_;
+  std::deque<entry> commands_;  // a deque: references stay good while handlers send more
+  std::vector<std::weak_ptr<listener>> listeners_;
+  std::vector<std::string> subscribe_calls_;
+  std::deque<std::function<void()>> ready_;
+  std::function<void(bool)> listener_;
+  bool up_ = true, watched_ = false, running_ = false;
+};
+
+}  // namespace holdfast::test

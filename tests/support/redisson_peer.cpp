@@ -1,0 +1,147 @@
+// SPDX-License-Identifier: BSL-1.0
+#include "support/redisson_peer.hpp"
+
+#include <algorithm>
+#include <cstdint>
+#include <random>
+
+namespace holdfast::test {
+namespace {
+
+using std::chrono::steady_clock;
+
+// KEYS: lock. ARGV: ttl, owner.
+constexpr auto acquire_script = R"(
+local free = redis.call('exists', KEYS[1]) == 0
+if not free and redis.call('hexists', KEYS[1], ARGV[2]) == 0 then return redis.call('pttl', KEYS[1]) end
+redis.call('hincrby', KEYS[1], ARGV[2], 1)
+redis.call('pexpire', KEYS[1], ARGV[1])
+return false)";
+
+// KEYS: lock, channel, latch. ARGV: ttl, owner, latch's ttl.
+constexpr auto unlock_script = R"(
+local answered = redis.call('get', KEYS[3])
+if answered then return tonumber(answered) end
+if redis.call('hexists', KEYS[1], ARGV[2]) == 0 then return false end
+local released = 0
+if redis.call('hincrby', KEYS[1], ARGV[2], -1) > 0 then
+  redis.call('pexpire', KEYS[1], ARGV[1])
+else
+  released = 1
+  redis.call('del', KEYS[1])
+  redis.call('publish', KEYS[2], '0')
+end
+redis.call('set', KEYS[3], released, 'px', ARGV[3])
+return released)";
+
+// KEYS: lock, channel.
+constexpr auto force_unlock_script = R"(
+local removed = redis.call('del', KEYS[1])
+if removed == 1 then redis.call('publish', KEYS[2], '0') end
+return removed)";
+
+// KEYS: locks. ARGV: ttl, one owner for each lock.
+constexpr auto renew_script = R"(
+local renewed = {}
+for i, key in ipairs(KEYS) do
+  renewed[i] = redis.call('hexists', key, ARGV[i + 1])
+  if renewed[i] == 1 then redis.call('pexpire', key, ARGV[1]) end
+end
+return renewed)";
+
+constexpr auto latch_ttl = 16'000;
+
+std::string derived(std::string_view prefix, std::string_view name) {
+  const bool has_brace = name.find('{') != name.npos;
+  return std::string(prefix) + (has_brace ? ":" : ":{") + std::string(name) + (has_brace ? "" : "}");
+}
+
+std::string random_hex(std::size_t digits) {
+  static thread_local std::random_device random;
+  std::string text;
+  while (text.size() < digits) text += "0123456789abcdef"[random() % 16];
+  return text;
+}
+
+}  // namespace
+
+redisson_peer::redisson_peer(const real_redis& server) : commands_(server), messages_(server), uuid_(new_uuid()) {}
+
+std::string redisson_peer::channel(std::string_view name) { return derived("redisson_lock__channel", name); }
+
+std::string redisson_peer::latch_key(std::string_view name, std::string_view request) {
+  return derived("redisson_unlock_latch", name) + ":" + std::string(request);
+}
+
+std::string redisson_peer::new_request() { return random_hex(32); }
+
+std::string redisson_peer::new_uuid() {
+  auto digits = random_hex(32);
+  digits[12] = '4';
+  digits[16] = "89ab"[digits[16] % 4];
+  for (const std::size_t at : {20, 16, 12, 8}) digits.insert(at, 1, '-');
+  return digits;
+}
+
+std::optional<long long> redisson_peer::acquire(std::string_view name, milliseconds ttl, long long thread) {
+  const auto reply = commands_("EVAL", acquire_script, 1, name, ttl.count(), owner(thread));
+  if (reply.is_nil()) return std::nullopt;
+  return reply.integer();
+}
+
+bool redisson_peer::lock(std::string_view name, milliseconds ttl, milliseconds wait, long long thread) {
+  const auto deadline = steady_clock::now() + wait;
+  if (!acquire(name, ttl, thread)) return true;
+  messages_.subscribe(channel(name));
+  bool acquired = false;
+  for (;;) {
+    const auto busy_for = acquire(name, ttl, thread);
+    acquired = !busy_for;
+    const auto left = std::chrono::ceil<milliseconds>(deadline - steady_clock::now());
+    if (acquired || left <= milliseconds{0}) break;
+    messages_.next_message(*busy_for >= 0 ? std::min(left, milliseconds(*busy_for)) : left);
+  }
+  messages_.unsubscribe(channel(name));
+  while (messages_.next_message(milliseconds{0})) {
+  }
+  return acquired;
+}
+
+std::optional<bool> redisson_peer::unlock(std::string_view name, long long thread) {
+  const auto request = new_request();
+  const auto released = send_unlock(name, request, thread);
+  commands_("DEL", latch_key(name, request));
+  return released;
+}
+
+std::optional<bool> redisson_peer::send_unlock(std::string_view name, std::string_view request, long long thread) {
+  const auto reply = commands_("EVAL", unlock_script, 3, name, channel(name), latch_key(name, request), watchdog_timeout.count(),
+                               owner(thread), latch_ttl);
+  if (reply.is_nil()) return std::nullopt;
+  return reply.integer() == 1;
+}
+
+bool redisson_peer::force_unlock(std::string_view name) {
+  return commands_("EVAL", force_unlock_script, 2, name, channel(name)).integer() == 1;
+}
+
+std::vector<bool> redisson_peer::renew(const std::vector<std::pair<std::string, long long>>& names_and_threads, milliseconds ttl) {
+  std::vector<std::string> argv{"EVAL", renew_script, std::to_string(names_and_threads.size())};
+  for (const auto& [name, thread] : names_and_threads) argv.push_back(name);
+  argv.push_back(std::to_string(ttl.count()));
+  for (const auto& [name, thread] : names_and_threads) argv.push_back(owner(thread));
+  const auto reply = commands_.call(argv);
+  if (reply.is_error()) throw server_error(reply.text);
+  std::vector<bool> renewed;
+  for (const auto& flag : reply.array()) renewed.push_back(flag.integer() == 1);
+  return renewed;
+}
+
+bool redisson_peer::is_locked(std::string_view name) { return commands_("EXISTS", name).integer() == 1; }
+
+long long redisson_peer::hold_count(std::string_view name, long long thread) {
+  const auto count = commands_("HGET", name, owner(thread));
+  return count.is_nil() ? 0 : count.integer();
+}
+
+}  // namespace holdfast::test

@@ -1,0 +1,300 @@
+// SPDX-License-Identifier: BSL-1.0
+#include <holdfast/config.hpp>
+
+#include <cmath>
+#include <functional>
+#include <limits>
+#include <sstream>
+#include <string>
+#include <vector>
+
+#include <holdfast/error.hpp>
+#include <holdfast/observer.hpp>
+
+#include "settings.hpp"
+#include "support/catch.hpp"
+
+using holdfast::config;
+using holdfast::errc;
+using holdfast::milliseconds;
+using holdfast::redacted;
+using holdfast::detail::resolve;
+using namespace std::chrono_literals;
+
+namespace {
+
+config with_url(std::string url) {
+  config c;
+  c.url = std::move(url);
+  return c;
+}
+
+std::string refusal(const config& c, errc code = errc::invalid_config) {
+  try {
+    resolve(c);
+  } catch (const holdfast::error& e) {
+    CHECK(e.code() == code);
+    return e.what();
+  }
+  return "accepted";
+}
+
+bool refused_for(const config& c, const std::string& why, errc code = errc::invalid_config) {
+  const auto text = refusal(c, code);
+  INFO(text);
+  CHECK(text.find(why) != std::string::npos);
+  return text.find(why) != std::string::npos;
+}
+
+template <class T>
+config with(T config::*field, T value) {
+  config c;
+  c.*field = value;
+  return c;
+}
+
+std::string printed(const config& c) {
+  std::ostringstream out;
+  out << c;
+  return out.str();
+}
+
+}  // namespace
+
+TEST_CASE("a default config is the local server") {
+  const auto s = resolve({});
+  CHECK(s.server.to_string() == "redis://localhost:6379");
+  CHECK(s.server.db == 0);
+  CHECK(s.server.client_name == "holdfast");
+  CHECK(s.server.connect_timeout == 2s);
+  CHECK(s.values.ttl == 30s);
+}
+
+TEST_CASE("all parts of a URL reach the settings") {
+  const auto s = resolve(with_url(
+      "rediss://alice:s%40cret@[::1]:7000/5?client_name=billing&key_prefix=eu%3A&ttl=10000&command_timeout=200&connect_timeout=900"
+      "&ca_file=/ca.pem&ca_dir=/ca&certificate_file=/c.pem&key_file=/k.pem&server_name=db.example"));
+  CHECK(s.server.to_string() == "rediss://[::1]:7000");
+  CHECK(s.server.user == "alice");
+  CHECK(s.server.password == "s@cret");
+  CHECK(s.server.db == 5);
+  CHECK(s.server.client_name == "billing");
+  CHECK(s.server.connect_timeout == 900ms);
+  CHECK(s.server.tls.ca_file == "/ca.pem");
+  CHECK(s.server.tls.ca_dir == "/ca");
+  CHECK(s.server.tls.certificate_file == "/c.pem");
+  CHECK(s.server.tls.key_file == "/k.pem");
+  CHECK(s.server.tls.server_name == "db.example");
+  CHECK(s.values.key_prefix == "eu:");
+  CHECK(s.values.ttl == 10s);
+  CHECK(s.values.command_timeout == 200ms);
+}
+
+TEST_CASE("a field that was set wins over the URL") {
+  config c = with_url("redis://alice:one@host?client_name=a&ttl=10000");
+  c.user = "bob";
+  c.password = "two";
+  c.ttl = 20s;
+  c.client_name.clear();
+  const auto s = resolve(c);
+  CHECK(s.server.user == "bob");
+  CHECK(s.server.password == "two");
+  CHECK(s.server.client_name.empty());
+  CHECK(s.values.ttl == 20s);
+}
+
+TEST_CASE("settings keep secrets in the endpoint alone") {
+  const auto s = resolve(with_url("redis://alice:canary@host"));
+  CHECK(s.values.url.empty());
+  CHECK(s.values.user.empty());
+  CHECK(s.values.password.empty());
+}
+
+TEST_CASE("a unix URL reaches the settings") {
+  const auto s = resolve(with_url("redis+unix://:pw@/run/a%20b?db=3"));
+  CHECK(s.server.unix_path == "/run/a b");
+  CHECK(s.server.host.empty());
+  CHECK(s.server.db == 3);
+  CHECK(s.server.password == "pw");
+  CHECK(s.server.to_string() == "redis+unix:///run/a%20b");
+}
+
+TEST_CASE("an IPv6 zone is printed as it is written") {
+  CHECK(resolve(with_url("redis://[fe80::1%25eth0]")).server.to_string() == "redis://[fe80::1%25eth0]:6379");
+}
+
+TEST_CASE("a database is a number from 0 on") {
+  for (const char* db : {"-1", "a", "1/", "1.5", "2147483648", "99999999999999999999", "%31"}) {
+    INFO(db);
+    CHECK(refused_for(with_url("redis://host/" + std::string(db)), "db is not a number"));
+  }
+  CHECK(refused_for(with_url("redis+unix:///s?db=x"), "db is not a number"));
+  CHECK(resolve(with_url("redis://host/2147483647")).server.db == 2147483647);
+}
+
+TEST_CASE("durations in a URL are numbers of milliseconds") {
+  for (const char* key : {"ttl", "command_timeout", "connect_timeout"})
+    for (const char* bad : {"-1", "1s", "1.5", "99999999999999999999", "%20"}) {
+      INFO(key << "=" << bad);
+      CHECK(refused_for(with_url("redis://host?" + std::string(key) + "=" + bad), std::string(key) + " is not a number"));
+    }
+}
+
+TEST_CASE("a TTL is between 100 ms and 24 h") {
+  CHECK(refusal(with(&config::ttl, milliseconds(100))) == "accepted");
+  CHECK(refusal(with(&config::ttl, milliseconds(24h))) == "accepted");
+  for (const auto ttl : {99ms, milliseconds(24h) + 1ms, 0ms, -1ms, milliseconds::max(), milliseconds::min()})
+    CHECK(refused_for(with(&config::ttl, ttl), "ttl is ", errc::invalid_ttl));
+  CHECK(refused_for(with_url("redis://host?ttl=99"), "ttl is 99 ms; allowed: 100 ms to 24 h", errc::invalid_ttl));
+  CHECK(refused_for(with_url("redis://host?ttl=9223372036854775807"), "ttl", errc::invalid_ttl));
+}
+
+TEST_CASE("every number of a config has a range") {
+  const auto outside = [](milliseconds config::*field, milliseconds least, milliseconds most, const char* name) {
+    CHECK(refusal(with(field, least)) == "accepted");
+    CHECK(refusal(with(field, most)) == "accepted");
+    CHECK(refused_for(with(field, least - 1ms), name));
+    CHECK(refused_for(with(field, most + 1ms), name));
+    CHECK(refused_for(with(field, -1ms), name));
+  };
+  outside(&config::command_timeout, 5ms, 60s, "command_timeout");
+  outside(&config::connect_timeout, 10ms, 60s, "connect_timeout");
+  outside(&config::poll_cap, 10ms, 60s, "poll_cap");
+  outside(&config::reconnect_cap, 50ms, 60s, "reconnect_cap");
+
+  CHECK(refusal(with(&config::drift, 0.0)) == "accepted");
+  CHECK(refusal(with(&config::drift, 0.2)) == "accepted");
+  for (const double drift : {-0.001, 0.201, double(NAN), std::numeric_limits<double>::infinity()})
+    CHECK(refused_for(with(&config::drift, drift), "drift"));
+
+  CHECK(refusal(with(&config::pending_commands, std::size_t{1})) == "accepted");
+  CHECK(refusal(with(&config::pending_commands, std::size_t{1} << 24)) == "accepted");
+  CHECK(refused_for(with(&config::pending_commands, std::size_t{0}), "pending_commands"));
+  CHECK(refused_for(with(&config::pending_commands, (std::size_t{1} << 24) + 1), "pending_commands"));
+}
+
+TEST_CASE("a line break or NUL in user and password is refused") {
+  for (const std::string& bad : {std::string("a\r"), std::string("a\n"), std::string("a\0", 2)}) {
+    config c;
+    c.password = bad;
+    CHECK(refused_for(c, "password contains"));
+    c.user = bad;
+    c.password = "x";
+    CHECK(refused_for(c, "user contains"));
+  }
+  CHECK(refused_for(with_url("redis://:a%0d%0aFLUSHALL@host"), "password contains"));
+  CHECK(refused_for(with_url("redis://a%00:b@host"), "user contains"));
+}
+
+TEST_CASE("a user needs a password from somewhere") {
+  CHECK(refused_for(with_url("redis://alice@host"), "a user without password"));
+  CHECK(refused_for(with_url("redis://alice:@host"), "a user without password"));
+  CHECK(refused_for(with_url("redis://host?user=alice"), "a user without password"));
+  CHECK(refused_for(with(&config::user, std::string("alice")), "a user without password"));
+  config c = with_url("redis://alice@host");
+  c.password = "x";
+  CHECK(resolve(c).server.user == "alice");
+}
+
+TEST_CASE("a client name is printable ASCII without space") {
+  CHECK(refusal(with(&config::client_name, std::string())) == "accepted");
+  for (const std::string& bad : {std::string("a b"), std::string("a\n"), std::string("a\0", 2), std::string("\xc3\xa9"), std::string("\x7f")})
+    CHECK(refused_for(with(&config::client_name, bad), "client_name"));
+  CHECK(refused_for(with_url("redis://host?client_name=a%0d%0a"), "client_name"));
+}
+
+TEST_CASE("TLS settings need rediss and whole pairs") {
+  for (const char* key : {"ca_file", "ca_dir", "certificate_file", "key_file", "server_name"}) {
+    CHECK(refused_for(with_url("redis://host?" + std::string(key) + "=x"), std::string(key) + " is set"));
+    CHECK(refused_for(with_url("redis+unix:///s?" + std::string(key) + "=x"), std::string(key) + " is set"));
+  }
+  config c;
+  c.tls.insecure_skip_verification = true;
+  CHECK(refused_for(c, "insecure_skip_verification"));
+  CHECK(refused_for(with_url("rediss://host?certificate_file=x"), "certificate_file without key_file"));
+  CHECK(refused_for(with_url("rediss://host?key_file=x"), "key_file without certificate_file"));
+  CHECK(refused_for(with_url("rediss://host?ca_file=a%00b"), "ca_file contains a NUL"));
+}
+
+TEST_CASE("a key prefix leaves room for a name") {
+  CHECK(refusal(with(&config::key_prefix, std::string("a\0b{\n", 5))) == "accepted");
+  CHECK(refused_for(with(&config::key_prefix, std::string(65'536, 'a')), "key_prefix"));
+}
+
+TEST_CASE("a printed config shows its fields and no secret") {
+  config c = with_url("rediss://alice:hunter2@db:7000/1?key_prefix=eu&password=other");
+  CHECK(redacted("rediss://alice:hunter2@db:7000/1?key_prefix=eu") == "rediss://***@db:7000/1?key_prefix=eu");
+  CHECK(redacted("redis://db?user=alice&password=hunter2&db=1") == "redis://db?user=***&password=***&db=1");
+  CHECK(redacted("redis://localhost") == "redis://localhost");
+  CHECK(redacted("redis+unix:///run/redis.sock") == "redis+unix:///run/redis.sock");
+  c = with_url("redis://db");
+  c.user = "alice";
+  c.password = "hunter2";
+  c.key_prefix = std::string("a\0", 2);
+  c.observer = std::make_shared<holdfast::observer>();
+  CHECK(printed(c) ==
+        "url=\"redis://db\" user=\"alice\" password=*** client_name=\"holdfast\" tls={ca_file=\"\" ca_dir=\"\" certificate_file=\"\" "
+        "key_file=\"\" server_name=\"\" insecure_skip_verification=false} key_prefix=\"a\\x00\" ttl=30000ms command_timeout=500ms "
+        "connect_timeout=2000ms drift=0.010000 poll_cap=5000ms reconnect_cap=5000ms pending_commands=65536 observer=set");
+}
+
+TEST_CASE("of a malformed URL no more than the scheme is printed") {
+  CHECK(redacted("redis://:hunter2@host:port") == "redis://***");
+  CHECK(redacted("redis+unix://:hun/ter2@/path") == "redis+unix://***");
+  CHECK(redacted("hunter2") == "***");
+  CHECK(redacted("") == "***");
+}
+
+TEST_CASE("no output shows the password wherever it stands in a malformed URL") {
+  const std::vector<std::string> shapes{
+      "redis://:$@host", "redis://u:$@host:0", "redis://u:$@host:port", "redis://u:$@", "redis://u:$@/1", "redis://u:$@ho%20st",
+      "redis://u:$@[::1", "redis://u:$@[x]", "redis://u:$@a:b:c", "redis://$@host", "redis://$:@host", "redis://$:x@host/db",
+      "redis://u:$@host/db", "redis://u:$@host/1?db=1", "redis://u:$@host?nonsense=1", "redis://u:$@host?x", "redis://u:$@host?db=",
+      "redis://u:$@host?password=$", "redis://u:$@host?user=u", "redis://u:$@host?ttl=x", "redis://u:$@host?ttl=1",
+      "redis://u:$@host?ca_file=x", "rediss://u:$@host?key_file=x", "redis://u:$%@host", "redis://u:$%zz@host", "redis://u:$%0a@host",
+      "redis://u:$%00@host", "redis://u:$#@host", "redis://u:#$@host", "redis://u:$/@host", "redis://u:/$@host", "redis://u:x/$=1@host",
+      "redis://u:$?@host", "redis://u:?$@host", "redis://u:?$=1@host", "redis://u:x?db=$@host", "redis://u:&$=1@host", "redis://u:@$@host",
+      "redis://u: $@host", "redis://u:$\r\n@host", "redis://u:$\xff@host", "redis://host:$", "redis://host?password=$&x",
+      "redis://host?password=x&$=1", "redis://host?user=x&$=1", "redis://host?password=$&password=$", "redis://host?user=$",
+      "redis://host?password=$%", "redis://host?password=$%0a", "redis://host?password=x#$", "redis+unix://u:$@path", "redis+unix://u:$@/",
+      "redis+unix://u:$@", "redis+unix://u:/$@/path", "redis+unix:///path?password=$&db=x", "redi://u:$@host", "u:$@host", "$", "://u:$@host",
+      "REDIS://u:$@host", "redis:u:$@host", "redis:/u:$@host", "rediss://u:$@host:99999999999999999999", "redis://[$]", "redis://[::1]$",
+      "redis://[::1%25$]x"};
+  for (const std::string& canary : {std::string("canary"), std::string("Can4ry_secret.word")})
+    for (auto url : shapes) {
+      for (auto at = url.find('$'); at != url.npos; at = url.find('$')) url.replace(at, 1, canary);
+      INFO(url);
+      const config c = with_url(url);
+      CHECK(redacted(url).find(canary) == std::string::npos);
+      CHECK(printed(c).find(canary) == std::string::npos);
+      try {
+        const auto s = resolve(c);
+        CHECK(s.server.to_string().find(canary) == std::string::npos);
+        CHECK(printed(s.values).find(canary) == std::string::npos);
+      } catch (const std::exception& e) {
+        CHECK(std::string(e.what()).find(canary) == std::string::npos);
+      }
+    }
+  CHECK(redacted("redis://u:canary@" + std::string(5000, 'a')).find("canary") == std::string::npos);
+}
+
+TEST_CASE("no output shows a password that was set beside the URL") {
+  config good;
+  good.password = "canary";
+  std::vector<std::function<void(config&)>> mistakes{
+      [](config&) {},
+      [](config& c) { c.url = "redis://host:0"; },
+      [](config& c) { c.password += '\n'; },
+      [](config& c) { c.user = "a\n"; },
+      [](config& c) { c.ttl = 1ms; },
+      [](config& c) { c.drift = 1; },
+      [](config& c) { c.client_name = "a b"; },
+      [](config& c) { c.tls.ca_file = "x"; },
+  };
+  for (const auto& mistake : mistakes) {
+    auto c = good;
+    mistake(c);
+    CHECK(printed(c).find("canary") == std::string::npos);
+    CHECK(refusal(c, c.ttl == 1ms ? errc::invalid_ttl : errc::invalid_config).find("canary") == std::string::npos);
+  }
+}

@@ -1,0 +1,144 @@
+// SPDX-License-Identifier: BSL-1.0
+#include "support/fake_topology.hpp"
+
+#include <stdexcept>
+#include <string>
+#include <vector>
+
+#include "support/catch.hpp"
+
+using holdfast::errc;
+using holdfast::detail::outcome;
+using holdfast::test::decode_commands;
+using holdfast::test::fake_topology;
+using holdfast::test::manual_clock;
+using holdfast::test::manual_timers;
+namespace replies = holdfast::test::replies;
+using namespace std::chrono_literals;
+
+namespace {
+
+const std::string get_a = "*2\r\n$3\r\nGET\r\n$1\r\na\r\n";
+
+struct listener : holdfast::detail::subscriber {
+  std::vector<std::string> heard;
+  void on_subscribed() override { heard.push_back("subscribed"); }
+  void on_message(std::string_view payload) override { heard.push_back("message " + std::string(payload)); }
+  void on_subscribe_failed(holdfast::error_code error, const std::string& detail) override {
+    heard.push_back(error.message() + " " + detail);
+  }
+};
+
+struct fixture {
+  manual_clock clock;
+  manual_timers timers{clock};
+  fake_topology server{clock, timers};
+  std::vector<outcome> answers;
+
+  fixture() {
+    timers.on_step = [this] { server.run(); };
+  }
+  void get() {
+    server.execute("a", get_a, clock.now() + 1s, [this](outcome result) { answers.push_back(std::move(result)); });
+  }
+};
+
+}  // namespace
+
+TEST_CASE("RESP commands decode to their arguments") {
+  const std::vector<std::vector<std::string>> expected{{"GET", "a"}, {"SET", std::string("\0\r\n", 3), ""}};
+  CHECK(decode_commands(get_a + std::string("*3\r\n$3\r\nSET\r\n$3\r\n\0\r\n\r\n$0\r\n\r\n", 28)) == expected);
+  for (std::size_t length = 1; length < get_a.size(); ++length) CHECK_THROWS_AS(decode_commands(get_a.substr(0, length)), std::runtime_error);
+  CHECK_THROWS_AS(decode_commands("GET a\r\n"), std::runtime_error);
+}
+
+TEST_CASE_METHOD(fixture, "an answer arrives from the pump and only once") {
+  get();
+  CHECK(server.sent(0).argv == std::vector<std::string>{"GET", "a"});
+  CHECK(server.sent(0).line() == "GET a");
+  CHECK(server.open() == std::vector<std::size_t>{0});
+  server.reply(0, replies::integer(7));
+  CHECK(answers.empty());
+  CHECK(server.run());
+  REQUIRE(answers.size() == 1);
+  CHECK_FALSE(answers[0].error);
+  CHECK(answers[0].reply.integer == 7);
+  CHECK_THROWS_AS(server.reply(0, replies::ok()), std::logic_error);
+  timers.advance(1h);
+  CHECK(answers.size() == 1);
+}
+
+TEST_CASE_METHOD(fixture, "a silent server leaves a command unconfirmed at its deadline") {
+  get();
+  timers.advance(999ms);
+  CHECK(answers.empty());
+  timers.advance(1ms);
+  REQUIRE(answers.size() == 1);
+  CHECK(answers[0].error == errc::unconfirmed);
+}
+
+TEST_CASE_METHOD(fixture, "a script can answer and its keys and arguments are told apart") {
+  server.on_command = [](const fake_topology::command& c) -> std::optional<holdfast::redis::reply> {
+    if (c.keys() == std::vector<std::string>{"k"} && c.arguments() == std::vector<std::string>{"x", "y"}) return replies::ok();
+    return std::nullopt;
+  };
+  server.execute("k", "*6\r\n$7\r\nEVALSHA\r\n$3\r\nabc\r\n$1\r\n1\r\n$1\r\nk\r\n$1\r\nx\r\n$1\r\ny\r\n", clock.now() + 1s,
+                 [this](outcome result) { answers.push_back(std::move(result)); });
+  CHECK(answers.empty());
+  server.run();
+  REQUIRE(answers.size() == 1);
+  CHECK(answers[0].reply.text == "OK");
+}
+
+TEST_CASE_METHOD(fixture, "a link that goes down leaves written commands unconfirmed and keeps others unwritten") {
+  std::vector<bool> changes;
+  server.on_link_change([&](bool up) { changes.push_back(up); });
+  get();
+  server.link_down();
+  get();
+  server.run();
+  REQUIRE(answers.size() == 1);
+  CHECK(answers[0].error == errc::unconfirmed);
+  CHECK_THROWS_AS(server.reply(1, replies::ok()), std::logic_error);
+  timers.advance(1s);
+  REQUIRE(answers.size() == 2);
+  CHECK(answers[1].error == errc::unreachable);
+  get();
+  server.link_up();
+  server.reply_last(replies::nil());
+  server.run();
+  REQUIRE(answers.size() == 3);
+  CHECK_FALSE(answers[2].error);
+  CHECK(changes == std::vector<bool>{false, true});
+}
+
+TEST_CASE_METHOD(fixture, "a subscriber hears the acknowledgement and messages while it keeps its subscription") {
+  listener who;
+  auto kept = server.subscribe("c", who);
+  CHECK(server.push("c", "early") == 0);
+  server.acknowledge("c");
+  CHECK(who.heard.empty());
+  CHECK(server.push("c", "0") == 1);
+  server.run();
+  CHECK(who.heard == std::vector<std::string>{"subscribed", "message 0"});
+  CHECK_THROWS_AS(server.acknowledge("c"), std::logic_error);
+
+  server.link_down();
+  CHECK(server.push("c", "0") == 0);
+  server.link_up();
+  server.acknowledge("c");
+  server.push("c", "1");
+  kept.reset();
+  server.run();
+  CHECK(who.heard.size() == 2);
+  CHECK(server.subscribers("c") == 0);
+  CHECK(server.subscribe_calls("c") == 1);
+}
+
+TEST_CASE_METHOD(fixture, "a refused subscriber hears why") {
+  listener who;
+  const auto kept = server.subscribe("c", who);
+  server.refuse("c", errc::no_permission, "channel c");
+  server.run();
+  CHECK(who.heard == std::vector<std::string>{"permission denied by Redis channel c"});
+}

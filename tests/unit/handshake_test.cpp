@@ -1,0 +1,146 @@
+// SPDX-License-Identifier: BSL-1.0
+#include "redis/handshake.hpp"
+
+#include <string>
+#include <vector>
+
+#include "support/catch.hpp"
+#include "support/replies.hpp"
+
+using namespace holdfast;
+using namespace holdfast::test;
+using redis::handshake;
+using redis::make_command;
+using progress = handshake::progress;
+using purpose = handshake::purpose;
+
+namespace {
+
+redis::endpoint plain() {
+  redis::endpoint node;
+  node.host = "h";
+  return node;
+}
+
+redis::endpoint full() {
+  auto node = plain();
+  node.user = "app";
+  node.password = "s3cret";
+  node.db = 3;
+  node.client_name = "holdfast";
+  return node;
+}
+
+const auto primary = replies::array({replies::string("master"), replies::integer(0), replies::array({})});
+
+progress answer(handshake& h, const std::vector<redis::reply>& all) {
+  auto last = progress::more;
+  for (const auto& r : all) last = h.on_reply(r);
+  return last;
+}
+
+// The verdict on a command connection of `node` whose replies are `all`.
+errc verdict(const redis::endpoint& node, const std::vector<redis::reply>& all) {
+  handshake h(node, purpose::commands);
+  REQUIRE(answer(h, all) == progress::failed);
+  CHECK(h.why().detail.starts_with("redis://h:6379: "));
+  CHECK(h.why().detail.find("s3cret") == std::string::npos);
+  return h.why().code;
+}
+
+}  // namespace
+
+TEST_CASE("a command connection introduces itself in one write") {
+  const auto node = full();
+  handshake h(node, purpose::commands);
+  CHECK(h.take_output() == make_command({"AUTH", "app", "s3cret"}) + make_command({"SELECT", "3"}) +
+                               make_command({"CLIENT", "SETNAME", "holdfast"}) + make_command({"CLIENT", "ID"}) + make_command({"ROLE"}));
+  CHECK(answer(h, {replies::ok(), replies::ok(), replies::ok(), replies::integer(7), primary}) == progress::done);
+  CHECK(h.take_output().empty());
+  CHECK(h.id() == 7);
+  CHECK(h.fencing_refused().empty());
+}
+
+TEST_CASE("what is not configured is not sent") {
+  const auto node = plain();
+  handshake h(node, purpose::commands);
+  CHECK(h.take_output() == make_command({"CLIENT", "ID"}) + make_command({"ROLE"}));
+  auto old = plain();
+  old.password = "p";
+  CHECK(handshake(old, purpose::commands).take_output().starts_with(make_command({"AUTH", "p"})));
+}
+
+TEST_CASE("a subscription connection needs neither database nor role") {
+  const auto node = full();
+  handshake h(node, purpose::subscriptions);
+  CHECK(h.take_output() == make_command({"AUTH", "app", "s3cret"}) + make_command({"CLIENT", "SETNAME", "holdfast"}) + make_command({"PING"}));
+  CHECK(answer(h, {replies::ok(), replies::ok(), replies::status("PONG")}) == progress::done);
+}
+
+TEST_CASE("a predecessor is fenced off before anything else, if the server is still the same") {
+  const auto node = plain();
+  handshake h(node, purpose::commands, 7);
+  h.take_output();
+  CHECK(answer(h, {replies::integer(8), primary}) == progress::more);
+  CHECK(h.take_output() == make_command({"CLIENT", "KILL", "ID", "7"}));
+  SECTION("done") { CHECK(h.on_reply(replies::integer(1)) == progress::done); }
+  SECTION("it was gone already") { CHECK(h.on_reply(replies::integer(0)) == progress::done); }
+  SECTION("refused") {
+    CHECK(h.on_reply(replies::error("NOPERM this user has no permissions to run the 'client|kill' command")) == progress::done);
+    CHECK(h.fencing_refused() == "CLIENT KILL: NOPERM this user has no permissions to run the 'client|kill' command");
+  }
+  // Numbers start again with a restart: 7 may be anybody.
+  handshake restarted(node, purpose::commands, 7);
+  CHECK(answer(restarted, {replies::integer(5), primary}) == progress::done);
+  handshake same(node, purpose::commands, 7);
+  CHECK(answer(same, {replies::integer(7), primary}) == progress::done);
+}
+
+TEST_CASE("SETNAME, CLIENT ID and ROLE may be refused") {
+  const auto node = full();
+  handshake h(node, purpose::commands, 3);
+  CHECK(answer(h, {replies::ok(), replies::ok(), replies::error("NOPERM no"), replies::error("NOPERM no client|id"), replies::error("NOPERM no role")}) ==
+        progress::done);
+  CHECK_FALSE(h.id());
+  CHECK(h.fencing_refused() == "CLIENT ID: NOPERM no client|id");
+  auto proxied = plain();
+  handshake p(proxied, purpose::commands);
+  CHECK(answer(p, {replies::error("ERR unknown command 'CLIENT'"), replies::error("ERR unknown command 'ROLE'")}) == progress::done);
+}
+
+TEST_CASE("refusals have their own codes") {
+  const auto node = full();
+  CHECK(verdict(node, {replies::error("WRONGPASS invalid username-password pair or user is disabled.")}) == errc::auth_failed);
+  CHECK(verdict(node, {replies::error("ERR invalid password")}) == errc::auth_failed);
+  CHECK(verdict(node, {replies::error("ERR AUTH <password> called without any password configured for the default user.")}) == errc::auth_failed);
+  CHECK(verdict(node, {replies::ok(), replies::error("ERR DB index is out of range")}) == errc::invalid_config);
+  CHECK(verdict(node, {replies::ok(), replies::error("NOPERM no select")}) == errc::no_permission);
+  CHECK(verdict(plain(), {replies::error("NOAUTH Authentication required.")}) == errc::auth_failed);
+  CHECK(verdict(plain(), {replies::integer(1), replies::error("NOAUTH Authentication required.")}) == errc::auth_failed);
+  CHECK(verdict(plain(), {replies::error("ERR max number of clients reached")}) == errc::server_refused);
+  CHECK(verdict(plain(), {replies::integer(1), replies::error("LOADING Redis is loading the dataset in memory")}) == errc::server_refused);
+  CHECK(verdict(node, {replies::error("BUSY Redis is busy running a script.")}) == errc::server_refused);
+  CHECK(verdict(plain(), {replies::error("DENIED Redis is running in protected mode")}) == errc::no_permission);
+  CHECK(verdict(plain(), {replies::integer(1), replies::array({replies::string("slave"), replies::string("h"), replies::integer(1)})}) == errc::not_primary);
+  CHECK(verdict(plain(), {replies::integer(1), replies::array({replies::string("sentinel"), replies::array({})})}) == errc::not_primary);
+  CHECK(verdict(plain(), {replies::integer(1), replies::array({})}) == errc::protocol_error);
+  CHECK(verdict(plain(), {replies::ok()}) == errc::protocol_error);
+  CHECK(verdict(plain(), {replies::integer(1), replies::error("ERR something else")}) == errc::protocol_error);
+}
+
+TEST_CASE("a server that quotes the password is not quoted") {
+  const auto node = full();
+  handshake h(node, purpose::commands);
+  CHECK(h.on_reply(replies::error("ERR unknown command `AUTH`, with args beginning with: `app`, `s3cret`, ")) == progress::failed);
+  CHECK(h.why().detail == "redis://h:6379: AUTH: ERR");
+  handshake g(node, purpose::commands);
+  CHECK(answer(g, {replies::ok(), replies::error("ERR s3cret s3cret\n")}) == progress::failed);
+  CHECK(g.why().detail == "redis://h:6379: ERR *** ***\\x0a");
+}
+
+TEST_CASE("a reply too many is an error of the protocol") {
+  const auto node = plain();
+  handshake h(node, purpose::commands);
+  CHECK(answer(h, {replies::integer(1), primary, replies::ok()}) == progress::failed);
+  CHECK(h.why().code == errc::protocol_error);
+}

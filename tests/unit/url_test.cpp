@@ -1,0 +1,155 @@
+// SPDX-License-Identifier: BSL-1.0
+#include "url.hpp"
+
+#include <string>
+#include <vector>
+
+#include <holdfast/error.hpp>
+
+#include "support/catch.hpp"
+
+using holdfast::detail::parse_number;
+using holdfast::detail::parse_url;
+using scheme = holdfast::detail::url_parts::scheme;
+
+namespace {
+
+// The text of the refusal; "accepted" when there is none.
+std::string refusal(const std::string& url) {
+  try {
+    parse_url(url);
+  } catch (const holdfast::error& e) {
+    CHECK(e.code() == holdfast::errc::invalid_config);
+    return e.what();
+  }
+  return "accepted";
+}
+
+bool refused_for(const std::string& url, const std::string& why) {
+  INFO(url << " -> " << refusal(url));
+  return refusal(url).find(why) != std::string::npos;
+}
+
+std::string value(const std::string& url, const char* key) {
+  const auto parts = parse_url(url);
+  const auto* found = parts.find(key);
+  return found == nullptr ? "(none)" : *found;
+}
+
+}  // namespace
+
+TEST_CASE("a URL names scheme host and port") {
+  CHECK(parse_url("redis://localhost").kind == scheme::tcp);
+  CHECK(parse_url("rediss://localhost").kind == scheme::tls);
+  CHECK(parse_url("redis://db-1.example_net").host == "db-1.example_net");
+  CHECK(parse_url("redis://localhost").port == 6379);
+  CHECK(parse_url("redis://localhost:1").port == 1);
+  CHECK(parse_url("redis://localhost:65535/").port == 65535);
+}
+
+TEST_CASE("an IPv6 address is written in brackets and may have a zone") {
+  CHECK(parse_url("redis://[::1]").host == "::1");
+  CHECK(parse_url("redis://[::1]:6380").port == 6380);
+  CHECK(parse_url("redis://[fe80::1%25eth0]:6380").host == "fe80::1%eth0");
+  CHECK(refused_for("redis://::1:6380", "brackets"));
+  CHECK(refused_for("redis://[::1", "without ']'"));
+  CHECK(refused_for("redis://[::1]6380", "may follow"));
+  CHECK(refused_for("redis://[]:6380", "no IPv6 address"));
+  CHECK(refused_for("redis://[127.0.0.1]", "no IPv6 address"));
+  CHECK(refused_for("redis://[fe80::1%eth0]", "%25"));
+  CHECK(refused_for("redis://[fe80::1%25]", "zone"));
+}
+
+TEST_CASE("user information and database are percent-decoded values") {
+  CHECK(value("redis://alice:s%3acret@host", "user") == "alice");
+  CHECK(value("redis://alice:s%3acret@host", "password") == "s:cret");
+  CHECK(value("redis://:pass:word@host", "password") == "pass:word");
+  CHECK(value("redis://:p@ss@host", "password") == "p@ss");
+  CHECK(parse_url("redis://:p@ss@host").host == "host");
+  CHECK(value("redis://:p@host", "user") == "(none)");
+  CHECK(value("redis://host/3", "db") == "3");
+  CHECK(value("redis://host/", "db") == "(none)");
+  CHECK(value("redis://host?client_name=a%20b&key_prefix=%00%ff", "client_name") == "a b");
+  CHECK(value("redis://host?client_name=a%20b&key_prefix=%00%ff", "key_prefix") == std::string("\0\xff", 2));
+}
+
+TEST_CASE("a unix URL names an absolute path") {
+  CHECK(parse_url("redis+unix:///run/redis.sock").kind == scheme::unix_socket);
+  CHECK(parse_url("redis+unix:///run/redis.sock?db=2").unix_path == "/run/redis.sock");
+  CHECK(parse_url("redis+unix:///a%20b%40").unix_path == "/a b@");
+  CHECK(value("redis+unix://u:p@/run/redis.sock?db=2", "password") == "p");
+  CHECK(value("redis+unix:///run/redis.sock?db=2", "db") == "2");
+  CHECK(refused_for("redis+unix://run/redis.sock", "no absolute path"));
+  CHECK(refused_for("redis+unix://", "no path"));
+  CHECK(refused_for("redis+unix:///", "no path"));
+  CHECK(refused_for("redis+unix:///a%00b", "NUL"));
+  CHECK(parse_url("redis+unix:///" + std::string(106, 'a')).unix_path.size() == 107);
+  CHECK(refused_for("redis+unix:///" + std::string(107, 'a'), "107 bytes"));
+}
+
+TEST_CASE("a URL of the wrong form is refused with its cause") {
+  CHECK(refused_for("", "empty"));
+  CHECK(refused_for("redis://" + std::string(4096, 'a'), "longer than 4096"));
+  CHECK(refused_for("localhost:6379", "begins with none"));
+  CHECK(refused_for("http://localhost", "begins with none"));
+  CHECK(refused_for("REDIS://localhost", "begins with none"));
+  CHECK(refused_for("unix:///run/redis.sock", "begins with none"));
+  CHECK(refused_for("redis://", "no host"));
+  CHECK(refused_for("redis://:6379", "no host"));
+  CHECK(refused_for("redis://@host", "'@' without"));
+  CHECK(refused_for("redis://:@host", "'@' without"));
+  CHECK(refused_for("redis://user:pass@", "no host"));
+  CHECK(refused_for("redis://ho%73t", "a host of other bytes"));
+  CHECK(refused_for("redis://" + std::string(254, 'a'), "253"));
+  CHECK(refused_for("redis://host name", "blank"));
+  CHECK(refused_for("redis://host\r\nFLUSHALL", "blank"));
+  CHECK(refused_for("redis://h\xc3\xb6st", "non-ASCII"));
+  CHECK(refused_for(std::string("redis://host\0", 13), "control"));
+  CHECK(refused_for("redis://:pa#ss@host", "%23"));
+  CHECK(refused_for("redis://:pa/ss@host", "%2F"));
+  CHECK(refused_for("redis://:pa?ss@host", "%3F"));
+}
+
+TEST_CASE("a port is a number from 1 to 65535") {
+  for (const char* port : {"", "0", "65536", "99999999999999999999", "http", "-1", "+1", "63 79", "6379x", "0x10"}) {
+    INFO(port);
+    CHECK(refusal("redis://host:" + std::string(port)) != "accepted");
+    CHECK(refusal("redis://[::1]:" + std::string(port)) != "accepted");
+  }
+}
+
+TEST_CASE("percent-encoding is two hexadecimal digits") {
+  for (const char* bad : {"%", "%4", "%4g", "%g4", "%%41", "% 41", "%-1"}) {
+    INFO(bad);
+    CHECK(refusal("redis://:" + std::string(bad) + "@host") != "accepted");
+    CHECK(refusal("redis://host?client_name=" + std::string(bad)) != "accepted");
+    CHECK(refusal("redis+unix:///" + std::string(bad)) != "accepted");
+  }
+}
+
+TEST_CASE("a query is known keys with values and each once") {
+  CHECK(refused_for("redis://host?", "key without value"));
+  CHECK(refused_for("redis://host?db", "key without value"));
+  CHECK(refused_for("redis://host?db=", "key without value"));
+  CHECK(refused_for("redis://host?=1", "key without value"));
+  CHECK(refused_for("redis://host?db=1&", "key without value"));
+  CHECK(refused_for("redis://host?db=1&&ttl=1", "key without value"));
+  CHECK(refused_for("redis://host?timeout=1", "unknown query key 'timeout'"));
+  CHECK(refused_for("redis://host?DB=1", "unknown query key"));
+  CHECK(refused_for("rediss://host?insecure_skip_verification=true", "unknown query key"));
+  CHECK(refused_for("rediss://host?tls=false", "unknown query key 'tls'"));
+  CHECK(refused_for("redis://host?db=1&db=1", "db is given twice"));
+  CHECK(refused_for("redis://host/1?db=1", "db is given twice"));
+  CHECK(refused_for("redis://u:p@host?user=u", "user is given twice"));
+  CHECK(refused_for("redis://u:p@host?password=p", "password is given twice"));
+}
+
+TEST_CASE("a number is decimal digits and fits") {
+  CHECK(parse_number("0") == 0);
+  CHECK(parse_number("007") == 7);
+  CHECK(parse_number("9223372036854775807") == 9223372036854775807);
+  for (const char* bad : {"", "-1", "+1", " 1", "1 ", "1.0", "1e3", "0x1", "9223372036854775808"}) {
+    INFO(bad);
+    CHECK_FALSE(parse_number(bad));
+  }
+}
