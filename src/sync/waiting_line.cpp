@@ -107,6 +107,7 @@ void waiting_line::answered(const std::shared_ptr<attempt>& a, outcome o) {
   const auto said = read_acquire(o.reply);
   if (said.error) return on_failed(w, *said.error);
   redis_said_ = around_.now();
+  last_failure_ = {};
   switch (said.value.what) {
     case acquire_answer::kind::acquired: return on_acquired(a);
     case acquire_answer::kind::busy: return on_busy(w, said.value.holder_ttl);
@@ -162,7 +163,8 @@ void waiting_line::park_for(nanoseconds pause) {
 
 void waiting_line::time_out(const std::shared_ptr<waiter>& w) {
   if (!w->done) return;
-  const bool contended = host_.held_here(name_) || (redis_said_ && *redis_said_ >= w->since);
+  const bool behind = w != waiters_.front() && !last_failure_.code;  // of others who hear from Redis, or soon will
+  const bool contended = behind || host_.held_here(name_) || (redis_said_ && *redis_said_ >= w->since);
   if (contended) return finish(w, {});
   const auto code = last_failure_.code ? last_failure_.code : make_error_code(errc::unreachable);
   finish(w, {code, last_failure_.code ? last_failure_.text : "Redis did not answer in time", nullptr});

@@ -1,0 +1,182 @@
+// SPDX-License-Identifier: BSL-1.0
+// Cancels an operation after the first, second, … handler that the context runs for it, until it completes before the cancellation
+// comes: every suspension point, found by the test itself. After each nothing may be left, in Redis or here.
+#include <boost/asio/bind_cancellation_slot.hpp>
+#include <boost/asio/cancellation_signal.hpp>
+#include <boost/asio/post.hpp>
+#include <iostream>
+
+#include "integration/world.hpp"
+#include "support/redisson_peer.hpp"
+
+using namespace holdfast;
+using namespace holdfast::test;
+
+namespace {
+
+using step = std::function<asio::awaitable<void>()>;
+
+/// One run: how it ended, and the caller's cancellation state after it.
+struct trace {
+  bool ended = false;
+  error_code code;
+  bool state_as_expected = true;
+};
+
+asio::awaitable<void> observe(step operation, trace& into, const bool& cancelled) {
+  co_await asio::this_coro::reset_cancellation_state(asio::enable_total_cancellation());
+  std::exception_ptr failed;
+  try {
+    co_await operation();
+  } catch (...) {
+    failed = std::current_exception();
+  }
+  const auto state = co_await asio::this_coro::cancellation_state;
+  into.state_as_expected = (state.cancelled() != asio::cancellation_type::none) == cancelled;
+  co_await asio::this_coro::reset_cancellation_state();
+  co_await asio::post(asio::use_awaitable);  // the coroutine goes on as if nothing had been
+  try {
+    if (failed) std::rethrow_exception(failed);
+  } catch (const boost::system::system_error& e) {
+    into.code = e.code();
+  }
+  into.ended = true;
+}
+
+/// Runs `operation`, cancels it after `handlers` handlers; true when it had ended by then.
+bool run_and_cancel(world& w, const step& operation, int handlers, asio::cancellation_type type, trace& into) {
+  asio::cancellation_signal signal;
+  bool cancelled = false;
+  w.io.restart();
+  auto done = [](std::exception_ptr) {};
+  asio::co_spawn(w.io, observe(operation, into, cancelled), asio::bind_cancellation_slot(signal.slot(), done));
+  // From inside the context: co_spawn hands an emission from elsewhere over with a pointer that may be stale by then (Boost 1.81).
+  bool completed = false, driven = false;
+  auto drive = [&] {
+    for (int i = 0; i < handlers && !into.ended; ++i) w.io.run_one();
+    completed = into.ended;
+    if (!completed) {
+      cancelled = true;
+      signal.emit(type);
+    }
+    driven = true;
+  };
+  asio::post(w.io, drive);
+  w.until([&] { return driven; });
+  w.until([&] { return into.ended; });
+  return completed;
+}
+
+/// `make` gets a client and gives the operation; `settle` brings the world back to nothing.
+template <class Make, class Settle>
+void cancel_everywhere(const std::string& what, world& w, Make make, Settle settle) {
+  for (const auto type : {asio::cancellation_type::terminal, asio::cancellation_type::total}) {
+    int handlers = 0;
+    for (bool completed = false; !completed; ++handlers) {
+      REQUIRE(handlers < 2000);
+      auto redis = w.make([](config& c) { c.ttl = 2s; });
+      INFO(what << " cancelled after " << handlers << " handlers");
+      trace t;
+      {
+        const step operation = make(redis);
+        completed = run_and_cancel(w, operation, handlers, type, t);
+        if (!completed) CHECK((!t.code || t.code == asio::error::operation_aborted));
+        CHECK(t.state_as_expected);
+        settle(redis);
+      }
+      drain(w.io, 10s);  // throws when a waiter, a renewal or a release is left
+      CHECK(w.keys().empty());
+      CHECK(w.eye("PUBSUB", "CHANNELS").array().empty());
+    }
+    std::cout << what << ": " << handlers << " suspension points ("
+              << (type == asio::cancellation_type::total ? "total" : "terminal") << ")\n";
+  }
+}
+
+}  // namespace
+
+TEST_CASE("a lock cancelled anywhere leaves nothing") {
+  world w;
+  auto make = [](client& redis) -> step {
+    return [&redis]() -> asio::awaitable<void> { auto held = co_await redis.mutex("m").lock(); };
+  };
+  cancel_everywhere("lock", w, make, [](client&) {});
+}
+
+TEST_CASE("a lock that waits for another holder cancelled anywhere leaves nothing") {
+  world w;
+  redisson_peer java(w.server);
+  auto make = [&](client& redis) -> step {
+    REQUIRE(java.try_lock("m", 40ms));
+    return [&redis]() -> asio::awaitable<void> { auto held = co_await redis.mutex("m").lock(); };
+  };
+  auto settle = [&](client&) { w.until([&] { return w.eye("EXISTS", "m") == 0; }); };
+  cancel_everywhere("contended lock", w, make, settle);
+}
+
+TEST_CASE("a bounded wait cancelled anywhere leaves nothing") {
+  world w;
+  redisson_peer java(w.server);
+  auto make = [&](client& redis) -> step {
+    REQUIRE(java.try_lock("m", 60s));
+    return [&redis]() -> asio::awaitable<void> { auto held = co_await redis.mutex("m").try_lock_for(15ms); };
+  };
+  auto settle = [&](client&) { java.force_unlock("m"); };
+  cancel_everywhere("try_lock_for", w, make, settle);
+}
+
+TEST_CASE("a re-entry cancelled anywhere leaves the outer hold and its count") {
+  world w;
+  const owner me;
+  std::optional<lease> outer;
+  auto make = [&](client& redis) -> step {
+    outer.emplace(w.run(redis.mutex("m", me).lock()));
+    return [&]() -> asio::awaitable<void> { auto inner = co_await redis.mutex("m", me).lock(); };
+  };
+  auto settle = [&](client&) {
+    w.until([&] { return w.eye("HVALS", "m").strings() == std::vector<std::string>{"1"}; });
+    CHECK(outer->held());
+    w.run(outer->unlock());
+    outer.reset();
+  };
+  cancel_everywhere("re-entry", w, make, settle);
+}
+
+TEST_CASE("an unlock cancelled anywhere goes on in the background") {
+  world w;
+  std::optional<lease> held;
+  auto make = [&](client& redis) -> step {
+    held.emplace(w.run(redis.mutex("m").lock()));
+    return [&]() -> asio::awaitable<void> { co_await held->unlock(); };
+  };
+  cancel_everywhere("unlock", w, make, [&](client&) { held.reset(); });
+}
+
+TEST_CASE("a renewal cancelled anywhere leaves the hold") {
+  world w;
+  std::optional<lease> held;
+  auto make = [&](client& redis) -> step {
+    held.emplace(w.run(redis.mutex("m").lock()));
+    return [&]() -> asio::awaitable<void> { co_await held->renew(); };
+  };
+  auto settle = [&](client&) {
+    CHECK(held->held());
+    w.run(held->unlock());
+    held.reset();
+  };
+  cancel_everywhere("renew", w, make, settle);
+}
+
+TEST_CASE("with_lock cancelled anywhere leaves nothing") {
+  world w;
+  auto make = [](client& redis) -> step {
+    return [&redis]() -> asio::awaitable<void> {
+      auto body = [&redis](lease&) -> asio::awaitable<void> {
+        auto inner = co_await redis.mutex("m").lock();
+        co_await inner.unlock();
+      };
+      co_await with_lock(redis.mutex("m"), body);
+    };
+  };
+  cancel_everywhere("with_lock", w, make, [](client&) {});
+}

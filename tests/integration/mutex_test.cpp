@@ -1,0 +1,299 @@
+// SPDX-License-Identifier: BSL-1.0
+#include "integration/world.hpp"
+#include "support/redisson_peer.hpp"
+
+using namespace holdfast;
+using namespace holdfast::test;
+
+namespace {
+
+asio::awaitable<void> pause(std::chrono::milliseconds time) {
+  asio::steady_timer t(co_await asio::this_coro::executor, time);
+  co_await t.async_wait(asio::use_awaitable);
+}
+
+}  // namespace
+
+TEST_CASE("a lock excludes another owner of the same client and of another client") {
+  world w;
+  auto a = w.make(), b = w.make();
+  auto held = w.run(a.mutex("m").lock());
+  CHECK(held.held());
+  CHECK_FALSE(w.run(a.mutex("m").try_lock()));
+  CHECK_FALSE(w.run(b.mutex("m").try_lock()));
+  CHECK(w.run(b.mutex("m").is_locked()));
+  w.run(held.unlock());
+  CHECK_FALSE(held.held());
+  CHECK(held.state() == lease_state::released);
+  CHECK(w.keys().empty());
+  CHECK(w.run(b.mutex("m").try_lock()));
+}
+
+TEST_CASE("a re-entry is counted in the hash and the last unlock frees the lock") {
+  world w;
+  auto redis = w.make();
+  const owner me;
+  auto mutex = redis.mutex("m", me);
+  auto outer = w.run(mutex.lock());
+  auto inner = w.run(mutex.lock());
+  const auto hash = w.eye("HGETALL", "m").strings();
+  REQUIRE(hash.size() == 2);
+  CHECK(hash[1] == "2");
+  CHECK(hash[0][14] == '8');  // a UUID of version 8: ours
+  CHECK(w.run(mutex.hold_count(me)) == 2);
+  CHECK(w.run(mutex.held_by(me)));
+  CHECK_FALSE(w.run(mutex.held_by(owner{})));
+  w.run(inner.unlock());
+  CHECK(w.eye("HGET", "m", hash[0]) == "1");
+  CHECK(outer.held());
+  w.run(outer.unlock());
+  CHECK(w.keys().empty());
+}
+
+TEST_CASE("a task that is bound to an owner re-enters through a mutex of its own") {
+  world w;
+  auto redis = w.make();
+  const owner task;
+  auto nested = [&]() -> asio::awaitable<unsigned> {
+    auto outer = co_await redis.mutex("m").lock();
+    auto other_object = redis.mutex("m");
+    auto inner = co_await other_object.lock();
+    const auto count = co_await other_object.hold_count(inner.owner());
+    co_await inner.unlock();
+    co_await outer.unlock();
+    co_return count;
+  };
+  CHECK(w.run_as(task, nested()) == 2);
+  CHECK(w.keys().empty());
+}
+
+TEST_CASE("a lease is unlocked once and an empty one never") {
+  world w;
+  auto redis = w.make();
+  auto held = w.run(redis.mutex("m").lock());
+  auto moved = std::move(held);
+  CHECK(w.code_of(held.unlock()) == errc::not_held);
+  w.run(moved.unlock());
+  CHECK(w.code_of(moved.unlock()) == errc::not_held);
+  CHECK(w.code_of(lease{}.renew()) == errc::not_held);
+}
+
+TEST_CASE("unlock frees nobody else's lock and says that ours was lost") {
+  world w;
+  auto redis = w.make();
+  redisson_peer java(w.server);
+  auto held = w.run(redis.mutex("m").lock());
+  w.eye("DEL", "m");
+  REQUIRE(java.try_lock("m"));
+  CHECK(w.code_of(held.unlock()) == errc::lost);
+  CHECK(java.hold_count("m") == 1);
+  CHECK(w.heard->count(event::kind::lost) == 1);
+}
+
+TEST_CASE("a lease with a ttl of its own is not renewed and ends with it") {
+  world w;
+  auto redis = w.make();
+  auto held = w.run(redis.mutex("m").lock({.ttl = 150ms}));
+  CHECK(held.valid_for() <= 150ms);
+  CHECK(w.eye("PTTL", "m").integer() <= 150);
+  w.until([&] { return !held.held(); });
+  CHECK(held.state() == lease_state::lost);
+  w.until([&] { return w.eye("EXISTS", "m") == 0; });
+  CHECK(w.code_of(held.unlock()) == errc::lost);
+}
+
+TEST_CASE("a lease is renewed every third of its ttl and not after unlock") {
+  world w;
+  auto redis = w.make([](config& c) { c.ttl = 300ms; });
+  raw_client monitor(w.server);
+  monitor.monitor();
+  auto held = w.run(redis.mutex("m").lock());
+  w.pass(1000ms);
+  CHECK(held.held());
+  w.run(held.unlock());
+  w.pass(250ms);
+  std::vector<std::chrono::microseconds> renewals;
+  std::chrono::microseconds unlocked{};
+  w.eye("PING");
+  while (auto line = monitor.next_monitor_line(1s)) {
+    if (line->argv[0] == "PING") break;
+    if (line->argv[0] == "pexpire" && line->from == "lua") renewals.push_back(line->at);
+    if (line->argv[0] == "hdel") unlocked = line->at;
+  }
+  REQUIRE(renewals.size() >= 9);  // the grant and nine renewals, or more
+  CHECK(renewals.back() < unlocked);
+  for (std::size_t i = 1; i < renewals.size(); ++i) {
+    CHECK(renewals[i] - renewals[i - 1] > 90ms);
+    CHECK(renewals[i] - renewals[i - 1] < 180ms);
+  }
+}
+
+TEST_CASE("a waiter is woken by the message and not by the holder's ttl") {
+  world w;
+  auto a = w.make(), b = w.make();
+  auto held = w.run(a.mutex("m").lock());
+  std::optional<lease> got;
+  asio::co_spawn(w.io, b.mutex("m").lock(), [&](std::exception_ptr, lease l) { got.emplace(std::move(l)); });
+  w.until([&] { return w.eye("PUBSUB", "NUMSUB", "redisson_lock__channel:{m}").array()[1] == 1; });
+  w.pass(20ms);
+  CHECK_FALSE(got);
+  const auto freed = std::chrono::steady_clock::now();
+  w.run(held.unlock());
+  w.until([&] { return got.has_value(); });
+  CHECK(std::chrono::steady_clock::now() - freed < 2s);  // the ttl is 30 s, the poll cap 5 s
+  w.run(got->unlock());
+  w.until([&] { return w.eye("PUBSUB", "CHANNELS").array().empty(); });
+}
+
+TEST_CASE("a bounded wait ends on time and a busy reply is the remaining ttl") {
+  world w;
+  auto redis = w.make();
+  redisson_peer java(w.server);
+  REQUIRE(java.try_lock("m", 60s));
+  const auto ttl = w.run(redis.mutex("m").remaining_ttl());
+  REQUIRE(ttl);
+  CHECK(*ttl > 55s);
+  CHECK(*ttl <= 60s);
+  const auto start = std::chrono::steady_clock::now();
+  CHECK_FALSE(w.run(redis.mutex("m").try_lock_for(150ms)));
+  const auto waited = std::chrono::steady_clock::now() - start;
+  CHECK(waited >= 150ms);
+  CHECK(waited < 2s);
+  w.until([&] { return w.eye("PUBSUB", "CHANNELS").array().empty(); });
+  CHECK_FALSE(w.run(redis.mutex("free").remaining_ttl()));
+}
+
+TEST_CASE("a force-unlock breaks the hold and wakes waiters and tells the holder") {
+  world w;
+  auto a = w.make(), b = w.make();
+  auto held = w.run(a.mutex("m").lock());
+  std::optional<lease> got;
+  asio::co_spawn(w.io, b.mutex("m").lock(), [&](std::exception_ptr, lease l) { got.emplace(std::move(l)); });
+  w.until([&] { return w.eye("PUBSUB", "NUMSUB", "redisson_lock__channel:{m}").array()[1] == 1; });
+  CHECK(w.run(a.mutex("m").force_unlock()));
+  w.until([&] { return got.has_value() && !held.held(); });
+  CHECK(got->held());
+  CHECK(w.run(a.mutex("other").force_unlock()) == false);
+}
+
+TEST_CASE("names of any bytes meet Redisson's") {
+  const auto name = GENERATE(as<std::string>{}, "plain", std::string("n\0ul", 4), "cr\r\nlf", "a{b}c", "{", "}", "ünïcode", "\xff\xfe", "'\"");
+  world w;
+  auto redis = w.make();
+  redisson_peer java(w.server);
+  auto held = w.run(redis.mutex(name).lock());
+  CHECK_FALSE(java.try_lock(name));
+  CHECK(java.is_locked(name));
+  raw_client listener(w.server);
+  listener.subscribe(redisson_peer::channel(name));
+  w.run(held.unlock());
+  const auto message = listener.next_message(5s);
+  REQUIRE(message);
+  CHECK(message->payload == "0");
+  REQUIRE(java.try_lock(name));
+  CHECK_FALSE(w.run(redis.mutex(name).try_lock()));
+  std::optional<lease> got;
+  asio::co_spawn(w.io, redis.mutex(name).lock(), [&](std::exception_ptr, lease l) { got.emplace(std::move(l)); });
+  w.until([&] { return w.eye("PUBSUB", "NUMSUB", redisson_peer::channel(name)).array()[1] == 2; });
+  CHECK(java.unlock(name) == true);
+  w.until([&] { return got.has_value(); }, 3s);
+}
+
+TEST_CASE("clients with the same prefix meet and others do not") {
+  world w;
+  auto a = w.make([](config& c) { c.key_prefix = "app:"; });
+  auto b = w.make([](config& c) { c.key_prefix = "app:"; });
+  auto other = w.make();
+  auto held = w.run(a.mutex("m").lock());
+  CHECK(w.keys() == std::vector<std::string>{"app:m"});
+  CHECK_FALSE(w.run(b.mutex("m").try_lock()));
+  CHECK(w.run(other.mutex("m").try_lock()));
+}
+
+TEST_CASE("ten thousand waiters share one subscription and are served in order") {
+  world w;
+  auto redis = w.make();
+  redisson_peer java(w.server);
+  REQUIRE(java.try_lock("m"));
+  constexpr int waiters = 10'000;
+  std::vector<int> order;
+  auto worker = [&](int number) -> asio::awaitable<void> {
+    auto held = co_await redis.mutex("m").lock();
+    order.push_back(number);
+    co_await held.unlock();
+  };
+  for (int i = 0; i < waiters; ++i) asio::co_spawn(w.io, worker(i), asio::detached);
+  w.until([&] { return w.eye("PUBSUB", "NUMSUB", "redisson_lock__channel:{m}").array()[1] == 1; });
+  w.pass(20ms);
+  CHECK(order.empty());
+  CHECK(java.unlock("m") == true);
+  w.until([&] { return order.size() == waiters; }, 60s);
+  CHECK(std::is_sorted(order.begin(), order.end()));
+  CHECK(w.eye("PUBSUB", "NUMSUB", "redisson_lock__channel:{m}").array()[1].integer() <= 1);
+  drain(w.io);
+  CHECK(w.keys().empty());
+  CHECK(w.eye("PUBSUB", "CHANNELS").array().empty());
+}
+
+TEST_CASE("scripts that the server has forgotten are sent again") {
+  world w;
+  auto redis = w.make();
+  const owner me;
+  auto outer = w.run(redis.mutex("m", me).lock());
+  w.eye("SCRIPT", "FLUSH");
+  auto inner = w.run(redis.mutex("m", me).lock());
+  w.eye("SCRIPT", "FLUSH");
+  w.run(inner.renew());
+  w.eye("SCRIPT", "FLUSH");
+  w.run(inner.unlock());
+  w.run(outer.unlock());
+  CHECK(w.keys().empty());
+}
+
+TEST_CASE("an idle client keeps nothing running") {
+  world w;
+  auto redis = w.make();
+  auto once = [&]() -> asio::awaitable<void> {
+    auto held = co_await redis.mutex("m").lock();
+    co_await held.unlock();
+  };
+  w.run(once());
+  drain(w.io, 2s);  // throws if something is still pending
+  w.run(once());
+  drain(w.io, 2s);
+  CHECK(w.eye("CLIENT", "LIST").to_string().find("name=holdfast") != std::string::npos);  // and the connection stays
+}
+
+TEST_CASE("a lease that goes out of scope is released in the background") {
+  world w;
+  auto redis = w.make();
+  { auto held = w.run(redis.mutex("m").lock()); }
+  drain(w.io, 5s);
+  CHECK(w.keys().empty());
+  CHECK(w.heard->count(event::kind::released) == 1);
+}
+
+TEST_CASE("a lock without owner that waits for this client's own hold is reported") {
+  world w;
+  auto redis = w.make();
+  auto held = w.run(redis.mutex("m").lock());
+  CHECK_FALSE(w.run(redis.mutex("m").try_lock_for(50ms)));
+  CHECK(w.heard->count(event::kind::waiting_for_ourselves) == 1);
+}
+
+TEST_CASE("a hung worker frees the lock after max_hold and a fed one keeps it") {
+  world w;
+  auto redis = w.make([](config& c) { c.ttl = 200ms; });
+  auto hung = w.run(redis.mutex("hung").lock({.max_hold = 100ms}));
+  auto slow = w.run(redis.mutex("slow").lock({.max_hold = 100ms}));
+  auto feeding = [&]() -> asio::awaitable<void> {
+    for (int i = 0; i < 16; ++i) {
+      co_await pause(50ms);
+      slow.feed();
+    }
+  };
+  w.run(feeding());
+  CHECK_FALSE(hung.held());
+  CHECK(slow.held());
+  w.run(slow.unlock());
+}
