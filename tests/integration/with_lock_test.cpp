@@ -1,0 +1,267 @@
+// SPDX-License-Identifier: BSL-1.0
+// The semantics table of with_lock.hpp, row by row.
+#include <boost/asio/bind_cancellation_slot.hpp>
+#include <boost/asio/cancellation_signal.hpp>
+#include <boost/asio/experimental/awaitable_operators.hpp>
+#include <boost/asio/post.hpp>
+#include <boost/asio/strand.hpp>
+
+#include "integration/world.hpp"
+
+using namespace holdfast;
+using namespace holdfast::test;
+
+namespace {
+
+/// Waits for ever, unless it is cancelled.
+asio::awaitable<void> wait_for_ever() {
+  asio::steady_timer never(co_await asio::this_coro::executor, 1h);
+  co_await never.async_wait(asio::use_awaitable);
+}
+
+/// As wait_for_ever, but ends as if nothing had happened.
+asio::awaitable<void> ignore_cancellation() {
+  try {
+    co_await wait_for_ever();
+  } catch (const boost::system::system_error&) {
+  }
+}
+
+/// Spawns `op`; cancel() reaches it from inside the context.
+template <class T>
+struct spawned {
+  spawned(world& where, asio::awaitable<T> op) : w(where) {
+    auto done = [this](std::exception_ptr e, auto... value) {
+      failed = e;
+      (void(result = value), ...);
+      ended = true;
+    };
+    asio::co_spawn(w.io, std::move(op), asio::bind_cancellation_slot(signal.slot(), done));
+  }
+  void cancel() {
+    asio::post(w.io, [this] { signal.emit(asio::cancellation_type::terminal); });
+  }
+  error_code code() {
+    w.until([this] { return ended; });
+    try {
+      if (failed) std::rethrow_exception(failed);
+    } catch (const boost::system::system_error& e) {
+      nested = nested_code(e);
+      return e.code();
+    }
+    return {};
+  }
+  static error_code nested_code(const std::exception& e) {
+    try {
+      std::rethrow_if_nested(e);
+    } catch (const boost::system::system_error& inner) {
+      return inner.code();
+    } catch (const std::exception&) {
+      return errc::protocol_error;  // something of the body's own
+    }
+    return {};
+  }
+
+  world& w;
+  asio::cancellation_signal signal;
+  bool ended = false;
+  std::exception_ptr failed;
+  int result = 0;
+  error_code nested;
+};
+
+struct own_failure : std::runtime_error {
+  using std::runtime_error::runtime_error;
+};
+
+}  // namespace
+
+TEST_CASE("with_lock gives the body's value after the unlock") {
+  world w;
+  auto redis = w.make();
+  auto body = [&](lease& held) -> asio::awaitable<std::string> {
+    CHECK(held.held());
+    CHECK(w.eye("EXISTS", "m") == 1);
+    co_return held.name();
+  };
+  CHECK(w.run(with_lock(redis.mutex("m"), body)) == "m");
+  CHECK(w.keys().empty());
+}
+
+TEST_CASE("with_lock gives what the body throws after the unlock") {
+  world w;
+  auto redis = w.make();
+  auto body = [](lease&) -> asio::awaitable<void> {
+    throw own_failure("mine");
+    co_return;
+  };
+  CHECK_THROWS_AS(w.run(with_lock(redis.mutex("m"), body)), own_failure);
+  CHECK(w.keys().empty());
+}
+
+TEST_CASE("the body runs under the lease's owner and nested locks of the name re-enter") {
+  world w;
+  auto redis = w.make();
+  auto body = [&](lease&) -> asio::awaitable<std::string> {
+    auto inner = co_await redis.mutex("m").lock();
+    const auto count = w.eye("HVALS", "m").strings().at(0);
+    co_await inner.unlock();
+    co_return count;
+  };
+  CHECK(w.run(with_lock(redis.mutex("m"), body)) == "2");
+  CHECK(w.keys().empty());
+}
+
+TEST_CASE("a loss cancels the body and the caller gets lost with the cancellation nested") {
+  world w;
+  auto redis = w.make([](config& c) { c.ttl = 150ms; });
+  auto body = [&](lease&) -> asio::awaitable<void> {
+    w.eye("DEL", "m");
+    co_await wait_for_ever();
+  };
+  spawned<void> s(w, with_lock(redis.mutex("m"), body));
+  CHECK(s.code() == errc::lost);
+  CHECK(s.nested == asio::error::operation_aborted);
+  CHECK(w.heard->count(event::kind::lost) == 1);
+}
+
+TEST_CASE("a body that returns after the loss has its value dropped") {
+  world w;
+  auto redis = w.make([](config& c) { c.ttl = 150ms; });
+  auto body = [&](lease&) -> asio::awaitable<int> {
+    w.eye("DEL", "m");
+    co_await ignore_cancellation();
+    co_return 7;
+  };
+  spawned<int> s(w, with_lock(redis.mutex("m"), body));
+  CHECK(s.code() == errc::lost);
+  CHECK(s.result == 0);
+  CHECK_FALSE(s.nested);
+}
+
+TEST_CASE("a body that throws after the loss has its exception nested in lost") {
+  world w;
+  auto redis = w.make([](config& c) { c.ttl = 150ms; });
+  auto body = [&](lease&) -> asio::awaitable<void> {
+    w.eye("DEL", "m");
+    co_await ignore_cancellation();
+    throw own_failure("mine");
+  };
+  spawned<void> s(w, with_lock(redis.mutex("m"), body));
+  CHECK(s.code() == errc::lost);
+  CHECK(s.nested == errc::protocol_error);
+}
+
+TEST_CASE("a stranger's lock survives the end of a body that lost it") {
+  world w;
+  auto redis = w.make([](config& c) { c.ttl = 150ms; });
+  auto body = [&](lease&) -> asio::awaitable<void> {
+    w.eye("DEL", "m");
+    w.eye("HSET", "m", "stranger:1", 1);
+    co_await wait_for_ever();
+  };
+  spawned<void> s(w, with_lock(redis.mutex("m"), body));
+  CHECK(s.code() == errc::lost);
+  drain(w.io);
+  CHECK(w.eye("HGETALL", "m").to_string() == "[stranger:1, 1]");
+}
+
+TEST_CASE("cancelled from outside a body that stops is released in the background") {
+  world w;
+  auto redis = w.make();
+  bool inside = false;
+  auto body = [&](lease&) -> asio::awaitable<void> {
+    inside = true;
+    co_await wait_for_ever();
+  };
+  spawned<void> s(w, with_lock(redis.mutex("m"), body));
+  w.until([&] { return inside; });
+  s.cancel();
+  CHECK(s.code() == asio::error::operation_aborted);
+  drain(w.io);
+  CHECK(w.keys().empty());
+}
+
+TEST_CASE("cancelled from outside a body that returns gives its value after the unlock") {
+  world w;
+  auto redis = w.make();
+  bool inside = false;
+  auto body = [&](lease&) -> asio::awaitable<int> {
+    inside = true;
+    co_await ignore_cancellation();
+    co_return 7;
+  };
+  spawned<int> s(w, with_lock(redis.mutex("m"), body));
+  w.until([&] { return inside; });
+  s.cancel();
+  CHECK_FALSE(s.code());
+  CHECK(s.result == 7);
+  CHECK(w.keys().empty());
+}
+
+TEST_CASE("cancelled while it acquires the body never starts") {
+  world w;
+  auto redis = w.make();
+  auto other = w.run(redis.mutex("m").lock());
+  bool inside = false;
+  auto body = [&](lease&) -> asio::awaitable<void> {
+    inside = true;
+    co_return;
+  };
+  spawned<void> s(w, with_lock(redis.mutex("m"), body));
+  w.pass(30ms);
+  s.cancel();
+  CHECK(s.code() == asio::error::operation_aborted);
+  w.run(other.unlock());
+  drain(w.io);
+  CHECK_FALSE(inside);
+  CHECK(w.keys().empty());
+}
+
+TEST_CASE("a body may unlock its lease itself") {
+  world w;
+  auto redis = w.make();
+  auto body = [](lease& held) -> asio::awaitable<int> {
+    co_await held.unlock();
+    co_return 3;
+  };
+  CHECK(w.run(with_lock(redis.mutex("m"), body)) == 3);
+}
+
+TEST_CASE("as_result gives codes and values for every awaitable") {
+  world w;
+  auto redis = w.make();
+  auto held = w.run(as_result(redis.mutex("m").lock()));
+  REQUIRE(held.has_value());
+  CHECK(w.run(as_result(redis.mutex("").lock())).error() == errc::invalid_name);
+  CHECK(w.run(as_result(held->unlock())).has_value());
+  CHECK(w.run(as_result(held->unlock())).error() == errc::not_held);
+}
+
+TEST_CASE("lost gives the reason of a loss and throws not_held for an unlock") {
+  world w;
+  auto redis = w.make([](config& c) { c.ttl = 150ms; });
+  auto held = w.run(redis.mutex("a").lock());
+  w.eye("DEL", "a");
+  CHECK(w.run(held.lost()) == errc::lost);
+  auto other = w.run(redis.mutex("b").lock());
+  spawned<void> s(w, [](lease& l) -> asio::awaitable<void> { (void)co_await l.lost(); }(other));
+  w.run(other.unlock());
+  CHECK(s.code() == errc::not_held);
+}
+
+TEST_CASE("a re-entry after the loss is lost and never brings the hold back") {
+  world w;
+  auto redis = w.make([](config& c) { c.ttl = 150ms; });
+  const owner me;
+  auto mutex = redis.mutex("m", me);
+  auto held = w.run(mutex.lock());
+  w.eye("DEL", "m");
+  CHECK(w.code_of(mutex.lock()) == errc::lost);
+  CHECK_FALSE(held.held());
+  CHECK(w.keys().empty());
+  CHECK(w.code_of(mutex.try_lock()) == errc::lost);
+  CHECK(w.code_of(held.unlock()) == errc::lost);
+  auto fresh = w.run(mutex.lock());  // the lost lease is gone: a new hold
+  CHECK(fresh.held());
+}
