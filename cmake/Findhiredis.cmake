@@ -1,7 +1,7 @@
 # SPDX-License-Identifier: BSL-1.0
 # hiredis::hiredis for hiredis 0.14 (whose package config has no target) and 1.x (whose package config is preferred).
-# Include as <hiredis/...>.
-find_package(hiredis ${hiredis_FIND_VERSION} CONFIG QUIET)
+# Include as <hiredis/...>. Ask for no version: CMake hands it down, and the package config of 1.x refuses 0.14.
+find_package(hiredis CONFIG QUIET)
 if(TARGET hiredis::hiredis)
   set(hiredis_FOUND TRUE)
   return()

@@ -68,9 +68,11 @@ std::string text_of(milliseconds duration) {
   return std::to_string(duration.count()) + " ms";
 }
 
-void check_range(const char* field, milliseconds value, milliseconds least, milliseconds most, errc code = errc::invalid_config) {
+void check_range(const char* field, milliseconds value, milliseconds least, milliseconds most,
+                 errc code = errc::invalid_config) {
   if (value >= least && value <= most) return;
-  throw error(code, std::string(field) + " is " + text_of(value) + "; allowed: " + text_of(least) + " to " + text_of(most));
+  throw error(code,
+              std::string(field) + " is " + text_of(value) + "; allowed: " + text_of(least) + " to " + text_of(most));
 }
 
 void check_ranges(const config& c) {
@@ -79,7 +81,8 @@ void check_ranges(const config& c) {
   check_range("connect_timeout", c.connect_timeout, 10ms, 60s);
   check_range("poll_cap", c.poll_cap, 10ms, 60s);
   check_range("reconnect_cap", c.reconnect_cap, 50ms, 60s);
-  if (!(c.drift >= 0 && c.drift <= 0.2)) refuse("drift is " + std::to_string(c.drift) + "; allowed: 0 to 0.2");  // NaN too
+  if (!(c.drift >= 0 && c.drift <= 0.2))
+    refuse("drift is " + std::to_string(c.drift) + "; allowed: 0 to 0.2");  // NaN too
   if (c.pending_commands < 1 || c.pending_commands > (std::size_t{1} << 24))
     refuse("pending_commands is " + std::to_string(c.pending_commands) + "; allowed: 1 to 16777216");
 }
@@ -104,7 +107,8 @@ void check_tls(const tls_config& tls, bool used) {
     if (!used && !value.empty()) refuse(std::string(name) + " is set, and the url is not rediss://");
     if (value.find('\0') != std::string::npos) refuse(std::string(name) + " contains a NUL");
   }
-  if (!used && tls.insecure_skip_verification) refuse("insecure_skip_verification is set, and the url is not rediss://");
+  if (!used && tls.insecure_skip_verification)
+    refuse("insecure_skip_verification is set, and the url is not rediss://");
   if (tls.certificate_file.empty() != tls.key_file.empty())
     refuse(tls.key_file.empty() ? "certificate_file without key_file" : "key_file without certificate_file");
 }
@@ -124,12 +128,13 @@ std::ostream& operator<<(std::ostream& out, const tls_config& tls) {
 }  // namespace
 
 std::ostream& operator<<(std::ostream& out, const config& c) {
-  return out << "url=\"" << redacted(c.url) << "\" user=" << quoted(c.user) << " password=" << (c.password.empty() ? "\"\"" : "***")
-             << " client_name=" << quoted(c.client_name) << " tls=" << c.tls << " key_prefix=" << quoted(c.key_prefix)
-             << " ttl=" << c.ttl.count() << "ms command_timeout=" << c.command_timeout.count()
-             << "ms connect_timeout=" << c.connect_timeout.count() << "ms drift=" << std::to_string(c.drift)
-             << " poll_cap=" << c.poll_cap.count() << "ms reconnect_cap=" << c.reconnect_cap.count()
-             << "ms pending_commands=" << c.pending_commands << " observer=" << (c.observer ? "set" : "none");
+  return out << "url=\"" << redacted(c.url) << "\" user=" << quoted(c.user)
+             << " password=" << (c.password.empty() ? "\"\"" : "***") << " client_name=" << quoted(c.client_name)
+             << " tls=" << c.tls << " key_prefix=" << quoted(c.key_prefix) << " ttl=" << c.ttl.count()
+             << "ms command_timeout=" << c.command_timeout.count() << "ms connect_timeout=" << c.connect_timeout.count()
+             << "ms drift=" << std::to_string(c.drift) << " poll_cap=" << c.poll_cap.count()
+             << "ms reconnect_cap=" << c.reconnect_cap.count() << "ms pending_commands=" << c.pending_commands
+             << " observer=" << (c.observer ? "set" : "none");
 }
 
 std::string redacted(std::string_view url) {

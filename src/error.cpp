@@ -32,7 +32,8 @@ const char* meaning(errc code) noexcept {
 
 class holdfast_category final : public boost::system::error_category {
  public:
-  constexpr holdfast_category() noexcept : error_category(0x686f'6c64'6661'7374) {}  // an id: equal across shared objects
+  constexpr holdfast_category() noexcept
+      : error_category(0x686f'6c64'6661'7374) {}  // an id: equal across shared objects
   const char* name() const noexcept override { return "holdfast"; }
   std::string message(int code) const override { return meaning(static_cast<errc>(code)); }
   const char* message(int code, char*, std::size_t) const noexcept override { return meaning(static_cast<errc>(code)); }

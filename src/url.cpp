@@ -62,7 +62,8 @@ class parser {
     const auto authority = take_until("/?");
     const auto path = take_until("?");
     if (rest_.find('@') != rest_.npos || path.find('@') != path.npos)
-      refuse("'@' after the host; '/', '?' and '@' inside a user, password, path or value are written %2F, %3F and %40");
+      refuse(
+          "'@' after the host; '/', '?' and '@' inside a user, password, path or value are written %2F, %3F and %40");
     const auto server = parse_user_info(authority);
     if (parts_.kind == url_parts::scheme::unix_socket) {
       parse_unix_path(server, path);
@@ -79,15 +80,17 @@ class parser {
     if (url_.empty()) refuse("empty");
     if (url_.size() > longest_url) refuse("longer than 4096 bytes");
     for (const char c : url_) {
-      if (c <= 0x20 || c > 0x7e) refuse("a blank, control or non-ASCII byte; it is written as % and two hexadecimal digits");
+      if (c <= 0x20 || c > 0x7e)
+        refuse("a blank, control or non-ASCII byte; it is written as % and two hexadecimal digits");
       if (c == '#') refuse("'#' has no meaning here; inside a password it is written %23");
     }
   }
 
   void parse_scheme() {
-    static constexpr std::pair<std::string_view, url_parts::scheme> schemes[] = {{"redis://", url_parts::scheme::tcp},
-                                                                                {"rediss://", url_parts::scheme::tls},
-                                                                                {"redis+unix://", url_parts::scheme::unix_socket}};
+    static constexpr std::pair<std::string_view, url_parts::scheme> schemes[] = {
+        {"redis://", url_parts::scheme::tcp},
+        {"rediss://", url_parts::scheme::tls},
+        {"redis+unix://", url_parts::scheme::unix_socket}};
     for (const auto& [text, kind] : schemes) {
       if (!rest_.starts_with(text)) continue;
       parts_.kind = kind;
@@ -137,10 +140,12 @@ class parser {
     } else {
       const auto host = server.substr(0, server.find(':'));
       port = server.substr(host.size());
-      if (port.find(':', 1) != port.npos) refuse("more than one ':' in the host; an IPv6 address is written in brackets");
+      if (port.find(':', 1) != port.npos)
+        refuse("more than one ':' in the host; an IPv6 address is written in brackets");
       if (host.empty()) refuse("no host");
       if (host.size() > longest_host) refuse("a host of more than 253 bytes");
-      if (!std::all_of(host.begin(), host.end(), is_name_byte)) refuse("a host of other bytes than letters, digits, '.', '-' and '_'");
+      if (!std::all_of(host.begin(), host.end(), is_name_byte))
+        refuse("a host of other bytes than letters, digits, '.', '-' and '_'");
       parts_.host = host;
     }
     if (!port.empty()) parse_port(port.substr(1));
@@ -184,7 +189,8 @@ class parser {
       const auto pair = query.substr(0, query.find('&'));
       const auto equals = pair.find('=');
       const auto key = pair.substr(0, equals);
-      if (equals == pair.npos || key.empty() || equals + 1 == pair.size()) refuse("the query has a key without value, or the other way round");
+      if (equals == pair.npos || key.empty() || equals + 1 == pair.size())
+        refuse("the query has a key without value, or the other way round");
       if (std::find(known_keys.begin(), known_keys.end(), key) == known_keys.end()) refuse_key(key);
       const auto text = pair.substr(equals + 1);
       set(key, decoded(text));

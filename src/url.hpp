@@ -30,8 +30,8 @@ struct url_parts {
   const std::string* find(std::string_view key) const noexcept;
 };
 
-/// Throws holdfast::error(invalid_config). Its text quotes nothing of the URL but the names of its query keys, and those only where no
-/// mistake can have moved a piece of a password there.
+/// Throws holdfast::error(invalid_config). Its text quotes nothing of the URL but the names of its query keys, and
+/// those only where no mistake can have moved a piece of a password there.
 url_parts parse_url(std::string_view url);
 
 /// Decimal digits alone, no sign; nothing on anything else and on overflow.

@@ -13,8 +13,9 @@ namespace holdfast::detail {
 
 /// The real timers: one timerfd on CLOCK_BOOTTIME for all of them, so that they fire in time after a suspend.
 ///
-/// Cheap where timers are mostly cancelled, one per command: when the last one is, the kernel's wait is not ended but shortened to a
-/// millisecond, in which the next one usually comes. So pending timers hold the io_context, and none pending for a millisecond more.
+/// Cheap where timers are mostly cancelled, one per command: when the last one is, the kernel's wait is not ended but
+/// shortened to a millisecond, in which the next one usually comes. So pending timers hold the io_context, and none
+/// pending for a millisecond more.
 ///
 /// Used on the strand only. The last owner calls close(); actions that are pending then are dropped.
 class asio_timers final : public timers, public std::enable_shared_from_this<asio_timers> {

@@ -6,7 +6,8 @@
 
 namespace holdfast::detail {
 
-/// For texts and logs: printable ASCII as it is, every other byte as \xNN; of more than `limit` bytes the first `limit` and "…".
+/// For texts and logs: printable ASCII as it is, every other byte as \xNN; of more than `limit` bytes the first `limit`
+/// and "…".
 std::string escaped(std::string_view bytes, std::size_t limit = 64);
 
 }  // namespace holdfast::detail

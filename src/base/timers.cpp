@@ -23,14 +23,19 @@ void timer_queue::run_due(time_point now) {
 
 void timer::start(time_point when, timer_queue::action act) {
   stop();
-  key_ = service_.schedule(when, [this, act = std::move(act)] {
-    key_.reset();
-    act();  // may destroy *this: nothing after it
-  });
+  act_ = std::move(act);
+  key_ = service_.schedule(when, [this] { fire(); });
+}
+
+void timer::fire() {
+  key_.reset();
+  const auto act = std::exchange(act_, nullptr);
+  act();  // may destroy *this: nothing after it
 }
 
 void timer::stop() {
   if (key_) service_.cancel(*std::exchange(key_, std::nullopt));
+  act_ = nullptr;
 }
 
 std::optional<time_point> timer::due() const noexcept {

@@ -57,7 +57,10 @@ class timer {
   std::optional<time_point> due() const noexcept;
 
  private:
+  void fire();
+
   timers& service_;
+  timer_queue::action act_;  // here and not in the queue: what is queued is small enough not to be allocated
   std::optional<timer_queue::key> key_;
 };
 

@@ -32,12 +32,25 @@ void append_bulk(std::string& out, std::string_view bytes) {
   out += "\r\n";
 }
 
+void append_head(std::string& out, std::size_t words, std::string_view verb, std::string_view script) {
+  out += '*';
+  out += std::string_view(decimal(words));
+  out += "\r\n";
+  append_bulk(out, verb);
+  append_bulk(out, script);
+}
+
 }  // namespace
 
-// Redisson asks only whether the name has an opening brace anywhere, not whether it makes a hash tag.
 lock_keys::lock_keys(std::string_view prefixed_name)
-    : lock(prefixed_name),
-      channel(lock.find('{') == std::string::npos ? "redisson_lock__channel:{" + lock + "}" : "redisson_lock__channel:" + lock) {}
+    : text_([&] {
+        text t{std::string(prefixed_name), "redisson_lock__channel:"};
+        // Redisson asks only whether the name has an opening brace anywhere, not whether it makes a hash tag.
+        const bool tagged = prefixed_name.find('{') != std::string_view::npos;
+        t.channel.append(tagged ? "" : "{").append(prefixed_name).append(tagged ? "" : "}");
+        return std::make_shared<const text>(std::move(t));
+      }()),
+      lock(text_->lock), channel(text_->channel) {}
 
 owner_fields::owner_fields(std::uint64_t high, std::uint64_t low) {
   high = (high & ~0xF000ULL) | 0x8000ULL;               // version 8
@@ -59,26 +72,24 @@ std::string owner_fields::next() {
 }
 
 script_call::script_call(text script, std::span<const std::string_view> keys, std::span<const std::string_view> args)
-    : script_(script), key_(keys.front()), words_(3 + keys.size() + args.size()) {
-  std::size_t bytes = 16;
+    : body_(script.body), key_size_(keys.front().size()), words_(3 + keys.size() + args.size()) {
+  std::size_t bytes = 96;
   for (const auto k : keys) bytes += k.size() + 16;
   for (const auto a : args) bytes += a.size() + 16;
-  tail_.reserve(bytes);
-  append_bulk(tail_, decimal(keys.size()));
-  for (const auto k : keys) append_bulk(tail_, k);
-  for (const auto a : args) append_bulk(tail_, a);
+  by_digest_.reserve(bytes);
+  append_head(by_digest_, words_, "EVALSHA", script.sha1);
+  tail_at_ = by_digest_.size();
+  append_bulk(by_digest_, decimal(keys.size()));
+  key_at_ = by_digest_.size() + 3 + std::string_view(decimal(key_size_)).size();  // behind "$<size>\r\n"
+  for (const auto k : keys) append_bulk(by_digest_, k);
+  for (const auto a : args) append_bulk(by_digest_, a);
 }
 
-std::string script_call::command(std::string_view verb, std::string_view script) const {
+std::string script_call::by_text() const {
   std::string out;
-  out.reserve(tail_.size() + script.size() + 40);
-  out += '*';
-  out += std::string_view(decimal(words_));
-  out += "\r\n";
-  append_bulk(out, verb);
-  append_bulk(out, script);
-  out += tail_;
-  return out;
+  out.reserve(by_digest_.size() + body_.size());
+  append_head(out, words_, "EVAL", body_);
+  return out += std::string_view(by_digest_).substr(tail_at_);
 }
 
 script_call scripts::acquire(const lock_keys& k, milliseconds ttl, std::string_view field) {

@@ -3,6 +3,7 @@
 #include <chrono>
 #include <cstddef>
 #include <cstdint>
+#include <memory>
 #include <optional>
 #include <span>
 #include <string>
@@ -18,11 +19,20 @@ namespace holdfast::detail {
 
 using std::chrono::milliseconds;
 
-/// Where a lock lives: its hash, and the channel on which its release is published.
-struct lock_keys {
+/// Where a lock lives: its hash, and the channel on which its release is published. Copies share the text.
+class lock_keys {
+  struct text {
+    std::string lock, channel;
+  };
+  std::shared_ptr<const text> text_;  // before the references to it
+
+ public:
   explicit lock_keys(std::string_view prefixed_name);
-  std::string lock;     // N
-  std::string channel;  // redisson_lock__channel:{N}, or without braces where N has an opening one
+  lock_keys(const lock_keys&) = default;
+  lock_keys& operator=(const lock_keys&) = delete;
+
+  const std::string& lock;     // N
+  const std::string& channel;  // redisson_lock__channel:{N}, or without braces where N has an opening one
 };
 
 /// "<client uuid>:<decimal>": whose hold a hash field is. A field is never used for a second hold.
@@ -41,9 +51,9 @@ class owner_fields {
 /// One call of a script: sent by digest, and once more by text where the server does not know it.
 class script_call {
  public:
-  std::string by_digest() const { return command("EVALSHA", script_.sha1); }
-  std::string by_text() const { return command("EVAL", script_.body); }
-  std::string_view key() const noexcept { return key_; }
+  const std::string& by_digest() const noexcept { return by_digest_; }
+  std::string by_text() const;
+  std::string_view key() const noexcept { return std::string_view(by_digest_).substr(key_at_, key_size_); }
 
  private:
   friend struct scripts;
@@ -51,11 +61,11 @@ class script_call {
     std::string_view sha1, body;
   };
   script_call(text script, std::span<const std::string_view> keys, std::span<const std::string_view> args);
-  std::string command(std::string_view verb, std::string_view script) const;
 
-  text script_;
-  std::string key_;   // the first one: decides which server
-  std::string tail_;  // keys and arguments as RESP
+  std::string_view body_;
+  std::string by_digest_;
+  std::size_t key_at_, key_size_;  // the first key in it: decides which server
+  std::size_t tail_at_;            // what follows the digest: keys and arguments
   std::size_t words_;
 };
 

@@ -114,7 +114,7 @@ server_error classify(std::string_view text) {
   for (const auto& r : table)
     if (text.starts_with(r.begins)) return {r.code, r.retry, escaped(text, longest_text)};
   // Inside a script Redis wraps what a call answered ("ERR Error running script … WRONGTYPE …" before 7.0).
-  for (const auto word : {"WRONGTYPE", "OOM command", "NOREPLICAS", "MISCONF"})
+  for (const auto word : {"WRONGTYPE", "OOM command", "NOREPLICAS", "MISCONF", "READONLY", "The user executing the script"})
     if (text.find(word) != text.npos) return classify(text.substr(text.find(word)));
   return {errc::server_refused, true, escaped(text, longest_text)};
 }

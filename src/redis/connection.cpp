@@ -17,12 +17,15 @@ constexpr auto resolution = std::chrono::milliseconds{1};
 }  // namespace
 
 connection::connection(const services& given, endpoint node, event_sink events)
-    : link(given, std::move(node)), events_(std::move(events)), pending_(this->node().pending_commands), deadline_(given.alarms) {}
+    : link(given, std::move(node)), events_(std::move(events)), pending_(this->node().pending_commands),
+      deadline_(given.alarms) {}
 
 void connection::execute(std::string command, detail::time_point deadline, handler done) {
   const auto now = given().now();
   if (auto why = refusal(deadline, now)) {
-    asio::post(given().strand, [done = std::move(done), why = *std::move(why)]() mutable { done({why.code, {}, std::move(why.detail)}); });
+    asio::post(given().strand, [done = std::move(done), why = *std::move(why)]() mutable {
+      done({why.code, {}, std::move(why.detail)});
+    });
     return;
   }
   pending_.push(std::move(command), deadline, now, std::move(done));
@@ -35,7 +38,7 @@ void connection::execute(std::string command, detail::time_point deadline, handl
 
 std::optional<failure> connection::refusal(detail::time_point deadline, detail::time_point now) const {
   if (closed()) return fail(node(), errc::closed, "the connection is closed");
-  if (standing_failure()) return standing_failure();
+  if (const auto* why = standing_failure()) return *why;
   if (pending_.full()) return fail(node(), errc::overloaded, std::to_string(pending_.size()) + " commands are pending");
   if (deadline <= now) return fail(node(), errc::unreachable, "the deadline had passed before the command was sent");
   return std::nullopt;

@@ -13,15 +13,17 @@
 
 namespace holdfast::redis {
 
-/// The command connection to one server: made at the first command, pipelined, made again after a loss while someone needs it.
+/// The command connection to one server: made at the first command, pipelined, made again after a loss while someone
+/// needs it.
 ///
-/// A command that was not written yet survives a loss and waits, until its deadline, for the next connection; only a cause that does not
-/// mend itself (password, TLS, role …) answers it at once. A written one is answered `unconfirmed` when the connection ends. The
-/// connection is given up when a command found no answer in time and no byte came since (max(timeout, 20 ms)).
+/// A command that was not written yet survives a loss and waits, until its deadline, for the next connection; only a
+/// cause that does not mend itself (password, TLS, role …) answers it at once. A written one is answered `unconfirmed`
+/// when the connection ends. The connection is given up when a command found no answer in time and no byte came since
+/// (max(timeout, 20 ms)).
 ///
-/// With no command pending and nobody watching, nothing holds the io_context; the connection stays open.
-/// Used on the strand only, in a shared_ptr. Handlers run there, never inside a call. The last owner calls close(): from then on
-/// nobody is called any more, and what is pending is dropped.
+/// With no command pending and nobody watching, nothing holds the io_context; the connection stays open. Used on the
+/// strand only, in a shared_ptr. Handlers run there, never inside a call. The last owner calls
+/// close(): from then on nobody is called any more, and what is pending is dropped.
 class connection final : public link {
  public:
   using event_sink = std::function<void(const event&)>;

@@ -12,7 +12,7 @@
 namespace holdfast::redis {
 
 connector::connector(const services& given, const endpoint& node)
-    : services_(given), node_(node), resolver_(given.strand), next_address_(given.alarms) {}
+    : services_(given), node_(node), resolver_(given.strand), patience_(given.alarms) {}
 
 void connector::start(detail::time_point deadline, handler done) {
   deadline_ = deadline;
@@ -24,9 +24,10 @@ void connector::start(detail::time_point deadline, handler done) {
 
 void connector::cancel() {
   done_ = nullptr;
-  next_address_.stop();
+  patience_.stop();
   resolver_.cancel();
   if (wire_) wire_->close();
+  if (probe_) probe_->close();
 }
 
 void connector::resolve() try {
@@ -43,7 +44,9 @@ void connector::resolve() try {
   phase_ = "resolving the name";
   // Without AI_ADDRCONFIG, Asio's default: it drops ::1 or 127.0.0.1 on machines that have no other address.
   resolver_.async_resolve(node_.host, std::to_string(node_.port), resolver::numeric_service,
-                          [self = shared_from_this()](error_code failed, resolver::results_type found) { self->on_resolved(failed, found); });
+                          [self = shared_from_this()](error_code failed, resolver::results_type found) {
+                            self->on_resolved(failed, found);
+                          });
 } catch (const error& e) {
   finish(fail(node_, errc::tls_failed, e.what()));
 } catch (const boost::system::system_error& e) {
@@ -61,24 +64,24 @@ void connector::try_next() {
   phase_ = "connecting";
   if (wire_) wire_->close();
   if (addresses_.empty()) return finish(fail(node_, errc::unreachable, last_error_));
-  const auto to = addresses_.back();
+  to_ = addresses_.back();
   addresses_.pop_back();
   wire_ = std::make_shared<stream>(services_.strand);
   if (!addresses_.empty()) {
     const auto now = services_.now();
     const auto share = (deadline_ - now) / (static_cast<long>(addresses_.size()) + 1);
-    next_address_.start(now + share, [this] {
-      last_error_ = "no answer";
-      try_next();
+    patience_.start(now + share, [self = shared_from_this()] {
+      self->last_error_ = "no answer";
+      self->try_next();
     });
   }
-  wire_->lowest().async_connect(to, [self = shared_from_this(), wire = wire_](error_code failed) {
+  wire_->lowest().async_connect(to_, [self = shared_from_this(), wire = wire_](error_code failed) {
     if (self->done_ && self->wire_ == wire) self->on_connected(failed);
   });
 }
 
 void connector::on_connected(const error_code& failed) {
-  next_address_.stop();
+  patience_.stop();
   if (failed) {
     last_error_ = failed.message();
     return try_next();
@@ -93,6 +96,8 @@ void connector::negotiate() {
   phase_ = "negotiating TLS";
   auto& tls = wire_->secure(*tls_);
   if (!expect_peer(tls, node_)) return finish(fail(node_, errc::tls_failed, "the server's name cannot be verified"));
+  const auto now = services_.now();
+  patience_.start(now + (deadline_ - now) / 2, [self = shared_from_this()] { self->ask_in_plain(); });
   tls.async_handshake(asio::ssl::stream_base::client, [self = shared_from_this(), wire = wire_](error_code failed) {
     if (self->done_ && self->wire_ == wire) self->on_negotiated(failed);
   });
@@ -100,13 +105,34 @@ void connector::negotiate() {
 
 void connector::on_negotiated(const error_code& failed) {
   if (!failed) return finish({});
-  if (const auto cause = tls_cause(wire_->tls(), failed, node_); !cause.empty()) return finish(fail(node_, errc::tls_failed, cause));
+  if (const auto cause = tls_cause(wire_->tls(), failed, node_); !cause.empty())
+    return finish(fail(node_, errc::tls_failed, cause));
   finish(fail(node_, errc::unreachable, "closed while TLS was negotiated: " + failed.message()));
 }
 
+// Redis waits for ever for the rest of a TLS greeting that comes to its plain port: only a question in plain text, on
+// another connection, tells that port from a server that hangs.
+void connector::ask_in_plain() {
+  probe_ = std::make_shared<stream>(services_.strand);
+  const auto on_answer = [self = shared_from_this()](error_code failed, std::size_t) {
+    if (self->done_ && !failed && (self->probed_ == '+' || self->probed_ == '-'))
+      self->finish(fail(self->node_, errc::tls_failed, "not TLS: the server answers in plain text"));
+  };
+  const auto on_asked = [self = shared_from_this(), on_answer](error_code failed, std::size_t) {
+    if (self->done_ && !failed) self->probe_->async_read_some(asio::buffer(&self->probed_, 1), on_answer);
+  };
+  probe_->lowest().async_connect(to_, [self = shared_from_this(), on_asked](error_code failed) {
+    if (self->done_ && !failed) self->probe_->async_write(asio::buffer("PING\r\n", 6), on_asked);
+  });
+}
+
 void connector::finish(failure why) {
+  patience_.stop();
+  if (probe_) probe_->close();
+  const bool failed = !why.detail.empty();
+  if (failed && wire_) wire_->close();
   const auto done = std::exchange(done_, nullptr);
-  done(why.detail.empty() ? std::move(wire_) : nullptr, std::move(why));
+  done(failed ? nullptr : wire_, std::move(why));
 }
 
 }  // namespace holdfast::redis

@@ -41,16 +41,21 @@ class connector : public std::enable_shared_from_this<connector> {
   void on_connected(const error_code& failed);
   void negotiate();
   void on_negotiated(const error_code& failed);
+  void ask_in_plain();
   void finish(failure why);
 
   services services_;
   const endpoint& node_;
   resolver resolver_;
-  detail::timer next_address_;  // an address that does not answer leaves time for the others
+  detail::timer
+      patience_;  // connecting: an address that does not answer leaves time for the others; TLS: see ask_in_plain()
   detail::time_point deadline_{};
   handler done_;
   std::vector<address> addresses_;  // not tried yet, in reverse order
+  address to_;
   std::shared_ptr<stream> wire_;
+  std::shared_ptr<stream> probe_;
+  char probed_ = 0;
   std::unique_ptr<asio::ssl::context> tls_;
   std::string last_error_;
   const char* phase_ = "";

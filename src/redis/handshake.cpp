@@ -54,14 +54,16 @@ bool handshake::accept(step what, const reply& r) {
     const auto code = classify(r.text);
     if (code == errc::server_refused || r.text.starts_with("DENIED")) return refuse(code, quoted(node_, r.text));
     // Only the first word: a server that does not know AUTH quotes its arguments.
-    if (what == step::auth) return refuse(errc::auth_failed, "AUTH: " + quoted(node_, r.text.substr(0, r.text.find(' '))));
+    if (what == step::auth)
+      return refuse(errc::auth_failed, "AUTH: " + quoted(node_, r.text.substr(0, r.text.find(' '))));
     if (code == errc::auth_failed) return refuse(code, quoted(node_, r.text));
   }
   switch (what) {
     case step::auth:
     case step::set_name: break;
     case step::select:
-      if (r.is_error()) return refuse(is_withheld(r.text) ? classify(r.text) : errc::invalid_config, quoted(node_, r.text));
+      if (r.is_error())
+        return refuse(is_withheld(r.text) ? classify(r.text) : errc::invalid_config, quoted(node_, r.text));
       break;
     case step::id: return accept_id(r);
     case step::role: return accept_role(r);
@@ -85,7 +87,8 @@ bool handshake::accept_id(const reply& r) {
 
 bool handshake::accept_role(const reply& r) {
   if (r.is_error()) return is_withheld(r.text) || refuse(classify(r.text), quoted(node_, r.text));
-  if (r.type != reply::kind::array || r.elements.empty()) return refuse(errc::protocol_error, "ROLE answered without a role");
+  if (r.type != reply::kind::array || r.elements.empty())
+    return refuse(errc::protocol_error, "ROLE answered without a role");
   const auto& role = r.elements.front().text;
   if (role == "master") return true;
   if (role == "slave") return refuse(errc::not_primary, "the server is a replica");

@@ -1,8 +1,11 @@
 // SPDX-License-Identifier: BSL-1.0
 #pragma once
 #include <deque>
+#include <initializer_list>
 #include <optional>
 #include <string>
+#include <string_view>
+#include <utility>
 
 #include "redis/endpoint.hpp"
 #include "redis/failure.hpp"
@@ -12,8 +15,9 @@ namespace holdfast::redis {
 
 /// Pure: what a new connection says first, and what the answers mean.
 ///
-///   commands:       AUTH, SELECT, CLIENT SETNAME, CLIENT ID, ROLE in one write; then CLIENT KILL ID of the predecessor, if it left
-///                   commands unanswered: what is still on its way through the old connection must not run after what comes next
+///   commands:       AUTH, SELECT, CLIENT SETNAME, CLIENT ID, ROLE in one write; then CLIENT KILL ID of the
+///                   predecessor, if it left commands unanswered: what is still on its way through the old connection
+///                   must not run after what comes next
 ///   subscriptions:  AUTH, CLIENT SETNAME, PING
 ///
 /// SETNAME may be refused, and so may what an ACL can withhold: CLIENT ID, CLIENT KILL, ROLE.

@@ -77,7 +77,8 @@ void link::begin_attempt() {
 void link::on_attempt_timeout() {
   const auto self = shared_from_this();
   const std::string phase = connector_ ? connector_->phase() : "connected, no answer to the handshake";
-  drop(fail(node_, errc::unreachable, "no connection within " + std::to_string(node_.connect_timeout.count()) + " ms (" + phase + ')'));
+  drop(fail(node_, errc::unreachable,
+            "no connection within " + std::to_string(node_.connect_timeout.count()) + " ms (" + phase + ')'));
 }
 
 void link::on_connected(std::shared_ptr<stream> wire, failure why) {
@@ -106,7 +107,7 @@ void link::greet(const reply& r) {
 
 void link::flush_soon(bool alone) {
   // With nothing else on its way there is nothing to wait for; a burst that follows finds this one outstanding.
-  if (alone && !flush_posted_ && up() && trusted()) return flush();
+  if (alone && !flush_posted_ && !writing_ && up() && look() == stream::input::none) return write_out();
   if (std::exchange(flush_posted_, true)) return;
   asio::post(services_.strand, [self = shared_from_this()] {
     self->flush_posted_ = false;
@@ -115,7 +116,11 @@ void link::flush_soon(bool alone) {
 }
 
 void link::flush() {
-  if (writing_ || !(state_ == state::greeting || (state_ == state::up && still_usable()))) return;
+  if (writing_ || (state_ != state::greeting && state_ != state::up)) return;
+  if (state_ == state::greeting || still_usable()) write_out();
+}
+
+void link::write_out() {
   auto& out = session_->out;
   while (!writing_) {
     out.clear();
@@ -129,43 +134,51 @@ void link::flush() {
     writing_ = failed || written < out.size();
     if (writing_ && !failed) write_rest(written);
   }
+  if (!writing_ && out.capacity() > 2 * write_at_once) out = {};
   watch_input();
 }
 
-bool link::trusted() const { return reading_ || services_.now() - last_input_ < trusted_without_look; }
+stream::input link::look() {
+  if (reading_ || services_.now() - last_input_ < trusted_without_look) return stream::input::none;
+  const auto seen = session_->wire->peek();
+  const bool perhaps_a_ticket = seen == stream::input::some && session_->wire->secured();
+  return perhaps_a_ticket ? stream::input::none : seen;
+}
 
 bool link::still_usable() {
-  if (trusted()) return true;
-  const auto seen = session_->wire->peek();
-  if (seen == stream::input::ended)
-    drop(fail(node_, errc::unreachable, "closed by the server while idle"));
-  else if (seen == stream::input::some && !session_->wire->secured())  // over TLS it may be a ticket
-    drop(fail(node_, errc::protocol_error, "bytes that nobody asked for"));
-  return session_ != nullptr;
+  switch (look()) {
+    case stream::input::none: return true;
+    case stream::input::some: drop(fail(node_, errc::protocol_error, "bytes that nobody asked for")); return false;
+    case stream::input::ended: drop(fail(node_, errc::unreachable, "closed by the server while idle")); return false;
+  }
+  return false;
 }
 
 void link::write_rest(std::size_t from) {
-  session_->wire->async_write(asio::buffer(session_->out) + from, [self = shared_from_this(), s = session_](error_code failed, std::size_t) {
-    if (s != self->session_ || failed) return;
-    self->writing_ = false;
-    self->flush();
-  });
+  session_->wire->async_write(asio::buffer(session_->out) + from,
+                              [self = shared_from_this(), s = session_](error_code failed, std::size_t) {
+                                if (s != self->session_ || failed) return;
+                                self->writing_ = false;
+                                self->flush();
+                              });
 }
 
 void link::watch_input() {
   const bool needed = state_ == state::greeting || (state_ == state::up && expects_input());
-  if (reading_ && !needed) return session_->wire->cancel();
+  if (reading_ && !needed && !writing_) session_->wire->cancel();  // would end the write as well
   if (reading_ || !needed) return;
   reading_ = true;
-  session_->wire->async_read_some(asio::buffer(session_->in), [self = shared_from_this(), s = session_](error_code failed, std::size_t size) {
-    self->on_read(s, failed, size);
-  });
+  session_->wire->async_read_some(asio::buffer(session_->in),
+                                  [self = shared_from_this(), s = session_](error_code failed, std::size_t size) {
+                                    self->on_read(s, failed, size);
+                                  });
 }
 
 void link::on_read(const session_ptr& s, const error_code& failed, std::size_t size) {
   if (s != session_) return;
   reading_ = false;
-  if (failed == asio::error::operation_aborted) return watch_input();  // cancelled for want of demand, which may be back
+  if (failed == asio::error::operation_aborted)
+    return watch_input();  // cancelled for want of demand, which may be back
   if (failed) return drop(lost(failed));
   last_input_ = services_.now();
   s->parser.feed({s->in.data(), size});
@@ -176,15 +189,22 @@ void link::on_read(const session_ptr& s, const error_code& failed, std::size_t s
       on_reply(std::move(*r));
     if (s != session_) return;
   }
-  if (s->parser.failed()) return drop(fail(node_, errc::protocol_error, s->parser.failure()));
+  if (s->parser.failed()) return drop(garbled(*s));
   if (state_ == state::up) on_settled();
   if (s == session_) watch_input();
+}
+
+failure link::garbled(const session& s) const {
+  constexpr char tls_alert = 0x15;
+  const bool tls = state_ == state::greeting && !s.wire->secured() && s.in[0] == tls_alert;
+  return fail(node_, errc::protocol_error, tls ? "the server expects TLS: rediss://" : s.parser.failure());
 }
 
 failure link::lost(const error_code& failed) {
   auto& wire = *session_->wire;
   if (wire.secured())
-    if (const auto cause = tls_cause(wire.tls(), failed, node_); !cause.empty()) return fail(node_, errc::tls_failed, cause);
+    if (const auto cause = tls_cause(wire.tls(), failed, node_); !cause.empty())
+      return fail(node_, errc::tls_failed, cause);
   const std::string during = state_ == state::greeting ? " during the handshake" : "";
   if (failed == asio::error::eof || failed == asio::ssl::error::stream_truncated)
     return fail(node_, errc::unreachable, "closed by the server" + during);
@@ -206,6 +226,10 @@ void link::drop(failure why) {
     on_attempt_failed(why);
   }
   demand_changed();
+}
+
+const failure* link::standing_failure() const {
+  return standing_failure_ && services_.now() < pacing_.not_before() ? &*standing_failure_ : nullptr;
 }
 
 bool link::input_waiting() { return session_ && session_->wire->peek() == stream::input::some; }

@@ -22,8 +22,8 @@ namespace holdfast::redis {
 ///    ^                    │ not wanted   │ failed     │ failed   │ lost
 ///    └────────────────────┴──────────────┴────────────┴──────────┘      close(): closed, from everywhere
 ///
-/// Used on the strand only. Hooks are called from handlers of the strand and may call close(). Handlers keep the object alive,
-/// so the last owner calls close(); after it no hook is called but on_close().
+/// Used on the strand only. Hooks are called from handlers of the strand and may call close(). Handlers keep the object
+/// alive, so the last owner calls close(); after it no hook is called but on_close().
 class link : public std::enable_shared_from_this<link> {
  public:
   link(const link&) = delete;
@@ -36,7 +36,8 @@ class link : public std::enable_shared_from_this<link> {
  protected:
   link(const services& given, endpoint node);
 
-  /// Whether there should be a connection, and whether something is expected to arrive on it: a read is pending only then.
+  /// Whether there should be a connection, and whether something is expected to arrive on it: a read is pending only
+  /// then.
   virtual bool wanted() const = 0;
   virtual bool expects_input() const = 0;
   virtual handshake introduce() const = 0;
@@ -52,8 +53,8 @@ class link : public std::enable_shared_from_this<link> {
 
   /// To be called when wanted() or expects_input() may have changed.
   void demand_changed();
-  /// There is something to write: fill() is called soon, once for all calls until then; perhaps inside this call if it is `alone`:
-  /// nothing else is outstanding.
+  /// There is something to write: fill() is called soon, once for all calls until then; perhaps inside this call if it
+  /// is `alone`: nothing else is outstanding.
   void flush_soon(bool alone = false);
   /// Gives the connection up.
   void drop(failure why);
@@ -62,8 +63,8 @@ class link : public std::enable_shared_from_this<link> {
   /// Bytes have arrived that were not looked at yet: whoever thinks the server silent was not scheduled in time.
   bool input_waiting();
   detail::time_point last_input() const noexcept { return last_input_; }
-  /// Set after an attempt that failed for a cause that does not mend itself, until the next attempt.
-  const std::optional<failure>& standing_failure() const noexcept { return standing_failure_; }
+  /// Why the last attempt failed, if that does not mend itself and the next attempt is not allowed yet; else null.
+  const failure* standing_failure() const;
   /// Why there is no connection at present, for a text.
   std::string why_down() const;
 
@@ -81,12 +82,14 @@ class link : public std::enable_shared_from_this<link> {
   void on_connected(std::shared_ptr<stream> wire, failure why);
   void greet(const reply& r);
   void flush();
-  bool trusted() const;
+  void write_out();
+  stream::input look();
   bool still_usable();
   void write_rest(std::size_t from);
   void watch_input();
   void on_read(const session_ptr& s, const error_code& failed, std::size_t size);
   failure lost(const error_code& failed);
+  failure garbled(const session& s) const;
   void tear_down();
 
   services services_;

@@ -13,9 +13,9 @@ namespace holdfast::redis {
 
 /// What became of a command.
 struct outcome {
-  /// none: `reply` is the server's answer (an error reply included);
-  /// unreachable, auth_failed, tls_failed, not_primary, no_permission, overloaded, closed: it was never written;
-  /// unconfirmed: it was written, and the answer did not come in time or the connection ended: it may have run, or may still run.
+  /// none: `reply` is the server's answer (an error reply included); unreachable, auth_failed, tls_failed, not_primary,
+  /// no_permission, overloaded, closed: it was never written; unconfirmed: it was written, and the answer did not come
+  /// in time or the connection ended: it may have run, or may still run.
   error_code error;
   redis::reply reply;
   std::string detail;  // node and cause, safe to print; only with an error
@@ -25,10 +25,12 @@ using handler = std::function<void(outcome)>;
 /// Hears of one channel. Called on the client's strand, never inside subscribe().
 class subscriber {
  public:
-  /// The server acknowledged: from now on messages arrive. Called again after each re-subscription: what was published in between is missed.
+  /// The server acknowledged: from now on messages arrive. Called again after each re-subscription: what was published
+  /// in between is missed.
   virtual void on_subscribed() = 0;
   virtual void on_message(std::string_view payload) = 0;
-  /// The server refused (ACL), or no connection can be had for a reason that will not mend itself. Not called for an outage.
+  /// The server refused (ACL), or no connection can be had for a reason that will not mend itself. Not called for an
+  /// outage.
   virtual void on_subscribe_failed(error_code error, const std::string& detail) = 0;
 
  protected:

@@ -4,13 +4,14 @@
 #include <array>
 #include <chrono>
 #include <cstddef>
+#include <utility>
 
 #include "base/backoff.hpp"
 
 namespace holdfast::redis {
 
-/// Pure: when the next attempt to connect may start. After a healthy second at once, else with growing, jittered pauses;
-/// never more than ten attempts in a second, and one where the cause does not mend itself.
+/// Pure: when the next attempt to connect may start. After a healthy second at once, else with growing, jittered
+/// pauses; never more than ten attempts in a second, and one where the cause does not mend itself.
 class attempt_pacing {
  public:
   using time_point = detail::time_point;
@@ -26,10 +27,16 @@ class attempt_pacing {
   }
   void on_ready(time_point now) noexcept { ready_ = now; }
   void on_lost(time_point now, detail::random_source& random) {
-    backoff_.reset();  // it was there: pauses start small again, but for the first attempt being free
+    backoff_.reset();  // it was there: what failed before is over
     fresh_ = now - ready_ >= healthy;
-    if (!fresh_) backoff_.next(random);
-    pause(now, fresh_ ? duration{} : backoff_.next(random));
+    if (fresh_) {
+      flapping_.reset();
+      return pause(now, {});
+    }
+    backoff_.next(random);
+    auto delay = flapping_.next(random);
+    if (delay == duration{}) delay = flapping_.next(random);
+    pause(now, delay);
   }
   void on_failed(time_point now, bool mends_itself, detail::random_source& random) {
     pause(now, std::max(backoff_.next(random), mends_itself ? duration{} : hopeless));
@@ -45,6 +52,8 @@ class attempt_pacing {
   }
 
   detail::reconnect_backoff backoff_;
+  // A connection that comes and goes is there half of the time: it is not made to wait as long as one that cannot be had.
+  detail::reconnect_backoff flapping_{std::chrono::milliseconds{50}, std::chrono::milliseconds{400}};
   std::array<time_point, 10> started_{};  // ring of the last attempts
   std::size_t next_ = 0;
   bool fresh_ = true;

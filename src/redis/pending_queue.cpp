@@ -9,7 +9,8 @@ namespace holdfast::redis {
 
 namespace {
 
-// A command with a shorter timeout does not condemn the connection by itself: a busy server or a scheduler may take that long.
+// A command with a shorter timeout does not condemn the connection by itself: a busy server or a scheduler may take
+// that long.
 constexpr pending_queue::duration least_patience = std::chrono::milliseconds{20};
 
 }  // namespace
@@ -50,7 +51,8 @@ pending_queue::review pending_queue::look(time_point now, time_point last_input)
     else
       look_at(given_up);
   }
-  entries_.erase(std::remove_if(entries_.begin() + static_cast<std::ptrdiff_t>(written_), entries_.end(), [](const entry& e) { return !e.done; }),
+  entries_.erase(std::remove_if(entries_.begin() + static_cast<std::ptrdiff_t>(written_), entries_.end(),
+                                [](const entry& e) { return !e.done; }),
                  entries_.end());
   return r;
 }

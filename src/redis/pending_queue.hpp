@@ -13,10 +13,11 @@ namespace holdfast::redis {
 
 /// Pure: the commands of one connection that were not answered yet, in order.
 ///
-///   waiting ── write() ──> written ── its deadline ──> abandoned        A reply consumes the oldest written or abandoned one.
+///   waiting ── write() ──> written ── its deadline ──> abandoned
 ///      └── its deadline ──> gone
 ///
-/// An abandoned command's caller was answered, but its reply is still to come: the place in the queue stays.
+/// A reply consumes the oldest written or abandoned one: an abandoned command's caller was answered, but its reply is
+/// still to come, so it keeps its place in the queue.
 class pending_queue {
  public:
   using time_point = detail::time_point;
@@ -34,7 +35,8 @@ class pending_queue {
   /// Appends waiting commands to `out` until it holds `enough` bytes; they are written from now on.
   void write(std::string& out, std::size_t enough, time_point now);
 
-  /// A reply came: the handler of the oldest written command, an empty one if it was abandoned; nothing if none was written.
+  /// A reply came: the handler of the oldest written command, an empty one if it was abandoned; nothing if none was
+  /// written.
   std::optional<handler> take_answered();
 
   struct expired {
@@ -42,8 +44,8 @@ class pending_queue {
     bool written;
   };
   struct review {
-    std::vector<expired> over;       // callers to be answered, in order
-    bool silent = false;             // no byte came for longer than some written command can wait: give the connection up
+    std::vector<expired> over;  // callers to be answered, in order
+    bool silent = false;        // no byte came for longer than some written command can wait: give the connection up
     std::optional<time_point> next;  // when to look again
   };
   /// Ends what is past its deadline.

@@ -64,7 +64,7 @@ void pubsub::greet_late_comer(std::weak_ptr<member> who) {
     if (table_.confirmed(m->channel)) {
       m->told = true;
       m->who.on_subscribed();
-    } else if (const auto why = standing_failure()) {
+    } else if (const auto* why = standing_failure()) {
       m->who.on_subscribe_failed(why->code, why->detail);
     }
   });

@@ -14,14 +14,16 @@
 
 namespace holdfast::redis {
 
-/// The pub/sub connection to one server, shared by all subscribers: made at the first subscription, one subscription for each channel.
+/// The pub/sub connection to one server, shared by all subscribers: made at the first subscription, one subscription
+/// for each channel.
 ///
-/// After a loss it is made again and everything subscribed again; each subscriber hears on_subscribed() once more. A link that is dead
-/// without saying so is found by PING, every ten seconds or a little less, and by a subscription that is not acknowledged in time.
-/// Messages of more than 1 KiB are ignored. With no subscription nothing holds the io_context; the connection stays open.
+/// After a loss it is made again and everything subscribed again; each subscriber hears on_subscribed() once more. A
+/// link that is dead without saying so is found by PING, every ten seconds or a little less, and by a subscription that
+/// is not acknowledged in time. Messages of more than 1 KiB are ignored. With no subscription nothing holds the
+/// io_context; the connection stays open.
 ///
-/// Used on the strand only, in a shared_ptr. Subscribers are called there, never inside a call, and may unsubscribe and subscribe
-/// meanwhile. The last owner calls close(): from then on nobody is called any more.
+/// Used on the strand only, in a shared_ptr. Subscribers are called there, never inside a call, and may unsubscribe and
+/// subscribe meanwhile. The last owner calls close(): from then on nobody is called any more.
 class pubsub final : public link {
  public:
   /// `answer_timeout`: for an acknowledgement or the answer to PING.
@@ -35,7 +37,7 @@ class pubsub final : public link {
   struct audience;  // of one channel
 
   bool wanted() const override { return table_.any_wanted(); }
-  bool expects_input() const override { return table_.any_wanted() || table_.oldest_unanswered(); }
+  bool expects_input() const override { return table_.any_wanted() || table_.busy(); }
   handshake introduce() const override { return {node(), handshake::purpose::subscriptions}; }
   void on_up(const handshake&) override;
   void fill(std::string& out, std::size_t enough) override;

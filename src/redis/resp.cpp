@@ -40,8 +40,8 @@ std::string make_command(std::initializer_list<std::string_view> argv) {
   return out;
 }
 
-// hiredis calls back for each value that it has parsed. Values are put straight into the tree under `root`, and the size of an
-// array is checked before anything is allocated for it.
+// hiredis calls back for each value that it has parsed. Values are put straight into the tree under `root`, and the
+// size of an array is checked before anything is allocated for it.
 struct reader::impl {
 #if HIREDIS_MAJOR >= 1
   using array_size = std::size_t;

@@ -28,9 +28,9 @@ std::string make_command(std::initializer_list<std::string_view> argv);
 
 /// What a reader accepts; a reply beyond it is a protocol error, found before memory is taken for it.
 struct reader_limits {
-  std::size_t elements = 1024;       // of one array
-  std::size_t depth = 8;             // nesting of arrays
-  std::size_t bytes = 1024 * 1024;   // of one reply
+  std::size_t elements = 1024;      // of one array
+  std::size_t depth = 8;            // nesting of arrays
+  std::size_t bytes = 1024 * 1024;  // of one reply
 };
 
 /// hiredis' parser: bytes in, replies out. Sans-I/O.

@@ -17,7 +17,8 @@ std::size_t stream::write_now(std::string_view bytes, error_code& failed) {
   auto& s = std::get<socket>(transport_);
   const auto n = ::send(s.native_handle(), bytes.data(), bytes.size(), MSG_NOSIGNAL | MSG_DONTWAIT);
   if (n >= 0) return static_cast<std::size_t>(n);
-  if (errno != EAGAIN && errno != EWOULDBLOCK && errno != EINTR) failed = error_code(errno, boost::system::system_category());
+  if (errno != EAGAIN && errno != EWOULDBLOCK && errno != EINTR)
+    failed = error_code(errno, boost::system::system_category());
   return 0;
 }
 

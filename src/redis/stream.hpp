@@ -17,8 +17,8 @@
 
 namespace holdfast::redis {
 
-/// A byte stream over TCP, a unix socket, or TLS over TCP. Used on the strand only; at most one read and one write at a time.
-/// Must live until the handlers of both were called, also after close().
+/// A byte stream over TCP, a unix socket, or TLS over TCP. Used on the strand only; at most one read and one write at a
+/// time. Must live until the handlers of both were called, also after close().
 class stream {
  public:
   using socket = asio::basic_stream_socket<asio::generic::stream_protocol, redis::strand>;

@@ -15,8 +15,9 @@ namespace holdfast::redis {
 
 /// Pure: which channels are wanted, what the server was asked for, and which of its answers are outstanding.
 ///
-/// One SUBSCRIBE or UNSUBSCRIBE for each channel, so that a refusal names it; many of them go out in one write. Answers come in the
-/// order of the commands: a channel is confirmed when the last of its outstanding answers is that to a SUBSCRIBE.
+/// One SUBSCRIBE or UNSUBSCRIBE for each channel, so that a refusal names it; many of them go out in one write. Answers
+/// come in the order of the commands: a channel is confirmed when the last of its outstanding answers is that to a
+/// SUBSCRIBE.
 class subscription_table {
  public:
   using time_point = detail::time_point;
@@ -25,6 +26,8 @@ class subscription_table {
   void want(std::string_view channel);
   void unwant(std::string_view channel);
   bool any_wanted() const noexcept { return wanted_ != 0; }
+  /// Something is to be sent, or an answer to come.
+  bool busy() const noexcept { return !changed_.empty() || ping_ || !questions_.empty(); }
   bool confirmed(std::string_view channel) const;
 
   /// A connection is up: asks for all that is wanted.
@@ -48,7 +51,7 @@ class subscription_table {
  private:
   struct state {
     bool wanted = false;
-    bool asked = false;   // the last command sent was SUBSCRIBE
+    bool asked = false;  // the last command sent was SUBSCRIBE
     int unanswered = 0;
     bool refused = false;
   };

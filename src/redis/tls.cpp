@@ -1,21 +1,25 @@
 // SPDX-License-Identifier: BSL-1.0
 #include "redis/tls.hpp"
 
-#include <boost/asio/ip/address.hpp>
-#include <boost/asio/ssl/error.hpp>
 #include <openssl/err.h>
 #include <openssl/ssl.h>
 #include <openssl/x509v3.h>
+#include <boost/asio/ip/address.hpp>
+#include <boost/asio/ssl/error.hpp>
 
 namespace holdfast::redis {
 
 namespace {
 
 void require(const error_code& failed, const char* field, const std::string& path) {
-  if (failed) throw error(errc::invalid_config, std::string("tls.").append(field).append(" \"").append(path).append("\": ").append(failed.message()));
+  if (failed)
+    throw error(errc::invalid_config,
+                std::string("tls.").append(field).append(" \"").append(path).append("\": ").append(failed.message()));
 }
 
-const std::string& expected_name(const endpoint& node) { return node.tls.server_name.empty() ? node.host : node.tls.server_name; }
+const std::string& expected_name(const endpoint& node) {
+  return node.tls.server_name.empty() ? node.host : node.tls.server_name;
+}
 
 bool is_address(const std::string& name) {
   error_code failed;
@@ -27,10 +31,12 @@ std::string verification_cause(long result, const endpoint& node) {
   switch (result) {
     case X509_V_OK: return {};
     case X509_V_ERR_HOSTNAME_MISMATCH:
-    case X509_V_ERR_IP_ADDRESS_MISMATCH: return "wrong host: the server's certificate is not for \"" + expected_name(node) + '"';
+    case X509_V_ERR_IP_ADDRESS_MISMATCH:
+      return "wrong host: the server's certificate is not for \"" + expected_name(node) + '"';
     case X509_V_ERR_CERT_HAS_EXPIRED: return "the server's certificate has expired";
     case X509_V_ERR_CERT_NOT_YET_VALID: return "the server's certificate is not valid yet";
-    case X509_V_ERR_DEPTH_ZERO_SELF_SIGNED_CERT: return "wrong CA: the server's certificate is self-signed and not trusted";
+    case X509_V_ERR_DEPTH_ZERO_SELF_SIGNED_CERT:
+      return "wrong CA: the server's certificate is self-signed and not trusted";
     case X509_V_ERR_SELF_SIGNED_CERT_IN_CHAIN:
     case X509_V_ERR_UNABLE_TO_GET_ISSUER_CERT:
     case X509_V_ERR_UNABLE_TO_GET_ISSUER_CERT_LOCALLY:
@@ -55,7 +61,8 @@ std::string protocol_cause(int reason, const endpoint& node) {
     case SSL_R_SSLV3_ALERT_CERTIFICATE_REVOKED:
     case SSL_R_SSLV3_ALERT_UNSUPPORTED_CERTIFICATE:
     case SSL_R_TLSV1_ALERT_DECRYPT_ERROR:
-    case SSL_R_TLSV1_ALERT_ACCESS_DENIED: return has_certificate ? "client certificate refused by the server" : "refused by the server";
+    case SSL_R_TLSV1_ALERT_ACCESS_DENIED:
+      return has_certificate ? "client certificate refused by the server" : "refused by the server";
     case SSL_R_TLSV1_ALERT_PROTOCOL_VERSION:
     case SSL_R_UNSUPPORTED_PROTOCOL: return "no common TLS version: 1.2 is the least";
     case SSL_R_WRONG_VERSION_NUMBER:
@@ -110,7 +117,8 @@ bool expect_peer(stream::tls_stream& wire, const endpoint& node) {
 std::string tls_cause(stream::tls_stream& wire, const error_code& error, const endpoint& node) {
   if (error.category() != asio::error::get_ssl_category()) return {};
   const auto reason = ERR_GET_REASON(static_cast<unsigned long>(error.value()));
-  if (reason == SSL_R_CERTIFICATE_VERIFY_FAILED) return verification_cause(SSL_get_verify_result(wire.native_handle()), node);
+  if (reason == SSL_R_CERTIFICATE_VERIFY_FAILED)
+    return verification_cause(SSL_get_verify_result(wire.native_handle()), node);
   auto cause = protocol_cause(reason, node);
   return cause.empty() ? "TLS: " + error.message() : cause;
 }

@@ -52,14 +52,20 @@ engine::engine(surroundings around, std::weak_ptr<core> home)
   around_.servers.on_link_change([this](bool up) { watchdog_.link_changed(up); });
 }
 
-engine::~engine() { closed_->store(true, std::memory_order_release); }
+// Nobody is answered here. What refers to itself, through a timer, a queue or its caller, is taken apart.
+engine::~engine() {
+  closed_->store(true, std::memory_order_release);
+  for (auto* r : std::exchange(reentries_, {})) r->forget_caller();
+  for (const auto& [name, e] : names_)
+    for (const auto& h : e.holds) h->changes.clear();
+}
 
 cancellable_ptr engine::lock(std::string name, lock_request request, lock_handler done) {
   if (closed()) {
     done({errc::closed, {}, nullptr});
     return nullptr;
   }
-  if (auto h = hold_of(name, request.who)) return reenter(std::move(h), std::move(request), std::move(done));
+  if (auto h = hold_of(name, request.who)) return reenter(std::move(h), std::move(request), std::move(done), around_.now());
   tell_if_waiting_for_ourselves(name, request);
   auto& line = names_[name].line;
   if (!line) line = std::make_shared<waiting_line>(around_, static_cast<line_host&>(*this), name, keys_of(name));
@@ -83,12 +89,13 @@ void engine::renew(const std::shared_ptr<lease_record>& record, milliseconds ttl
   if (!h->ended() && !h->exclusive()) lose(*h, errc::lost);
   if (h->ended()) return done(h->lost_reason, {});
   if (ttl == milliseconds::zero()) ttl = record->asked.ttl;
+  done = until_closed(std::move(done));
   const auto send = [this, h, ttl](time_point sent, topology::handler then) {
     const renewal one{h->keys.lock, h->field, ttl};
     around_.run(scripts::renew({&one, 1}), sent + command_budget(around_.settings, h->ttl()), std::move(then));
   };
   const auto sent = std::make_shared<time_point>();
-  auto answered = [this, h, ttl, sent, done = std::move(done)](const outcome& o) {
+  auto answered = [this, record, h, ttl, sent, done = std::move(done)](const outcome& o) {
     const auto said = o.error ? answer<std::vector<bool>>{} : read_renew(o.reply, 1);
     if (h->state() == lease_state::released) return done(errc::not_held, {});
     if (!h->ended() && !h->exclusive()) lose(*h, errc::lost);
@@ -97,6 +104,7 @@ void engine::renew(const std::shared_ptr<lease_record>& record, milliseconds ttl
     if (o.error) return done(o.error == errc::unconfirmed ? make_error_code(errc::unreachable) : o.error, o.detail);
     if (said.error) return done(said.error->code, said.error->text);
     h->extend(valid_until(*sent, ttl, around_.settings.drift));
+    if (!record->released.load(std::memory_order_acquire)) watchdog_.guard(*h, *sent);
     done({}, {});
   };
   ask_twice([this, send, sent](topology::handler then) { send(*sent = around_.now(), std::move(then)); }, std::move(answered));
@@ -127,26 +135,33 @@ void engine::close(nanoseconds grace, std::function<void()> done) {
   when_closed_.push_back(std::move(done));
   const auto finish = [this] {
     grace_.stop();
+    while (!unanswered_.empty()) {
+      const auto answer = std::move(unanswered_.front());
+      unanswered_.pop_front();
+      answer();
+    }
     for (auto& then : std::exchange(when_closed_, {})) then();
   };
   if (!std::exchange(closing_, true)) {
     closed_->store(true, std::memory_order_release);
     for (auto& [name, e] : std::exchange(names_, {})) {
       if (e.line) e.line->fail_all(errc::closed, {});
-      for (const auto& h : e.holds) {
-        if (h->ended()) continue;
-        const auto ttl = h->leases.empty() ? around_.settings.ttl : h->ttl();
-        lose(*h, errc::closed);
-        releases_.release_in_background(h->name, h->keys, h->field, ttl);
-      }
+      for (const auto& h : e.holds) lose(*h, errc::closed);
     }
-    for (const auto& r : std::set(reentries_)) r->close();
+    while (!reentries_.empty()) reentries_.front()->close();
+    end_probes();
     grace_.start(around_.now() + grace, [this, finish] {
       releases_.abandon();
       finish();
     });
   }
   releases_.when_idle(finish);
+}
+
+lock_keys engine::keys_of(const std::string& name) const {
+  const auto found = names_.find(name);
+  if (found != names_.end() && found->second.line) return found->second.line->keys();
+  return lock_keys(around_.settings.key_prefix + name);
 }
 
 hold* engine::live_hold(const std::string& name) {
@@ -183,7 +198,7 @@ std::shared_ptr<lease_record> engine::granted(const std::string& name, waiter& w
   e.holds.push_back(h);
   auto record = add_lease(*h, w.request.asked, sent);
   while (auto same = w.request.bound ? e.line->extract(w.request.who) : nullptr)
-    same->moved_to = reenter(h, same->request, std::exchange(same->done, {}));
+    same->moved_to = reenter(h, same->request, std::exchange(same->done, {}), same->since);
   watch_link();
   return record;
 }
@@ -207,8 +222,8 @@ void engine::line_empty(const std::string& name) {
   if (found->second.holds.empty()) names_.erase(found);
 }
 
-cancellable_ptr engine::reenter(std::shared_ptr<hold> h, lock_request request, lock_handler done) {
-  auto r = std::make_shared<reentry>(*this, std::move(h), std::move(request), std::move(done));
+cancellable_ptr engine::reenter(std::shared_ptr<hold> h, lock_request request, lock_handler done, time_point since) {
+  auto r = std::make_shared<reentry>(*this, std::move(h), std::move(request), std::move(done), since);
   r->begin();
   return r;
 }
@@ -227,6 +242,7 @@ void engine::give_up_lease(const std::shared_ptr<lease_record>& record, done_han
     return done(h->lost_reason, {});
   }
   if (h->leases.empty()) watchdog_.forget(*h);  // disarmed before anything is sent
+  if (!h->leases.empty() || h->changing) done = until_closed(std::move(done));
   change(h, [this, h, ttl, done = std::move(done)]() mutable { lower_or_free(h, ttl, std::move(done)); });
 }
 
@@ -289,16 +305,18 @@ void engine::changed(const std::shared_ptr<hold>& h) {
 void engine::lose(hold& h, error_code reason) {
   if (h.ended()) return;
   const auto keep = h.shared_from_this();
+  if (closed()) reason = errc::closed;
   const bool expired = around_.now() >= h.valid_until();
-  const auto ttl = h.ttl();
+  const auto ttl = h.leases.empty() ? around_.settings.ttl : h.ttl();
   h.lost_reason = reason;
   h.enter(lease_state::lost);
   watchdog_.forget(h);
+  watch_link();
   around_.report({.what = event::kind::lost, .name = h.name, .reason = reason, .held = around_.now() - h.granted_at});
   const auto leases = h.leases;
   for (auto* l : leases) l->tell_end(reason);
   // Redis keeps an expired key a little longer than we trust it, or for long if it was renewed without our hearing of it.
-  if (expired && !closed()) releases_.release_in_background(h.name, h.keys, h.field, ttl);
+  if (expired || closed()) releases_.release_in_background(h.name, h.keys, h.field, ttl);
   if (h.leases.empty()) forget(h);
   wake(h.name);
 }

@@ -2,11 +2,12 @@
 #pragma once
 #include <atomic>
 #include <functional>
+#include <list>
 #include <memory>
 #include <optional>
-#include <set>
 #include <string>
 #include <unordered_map>
+#include <utility>
 #include <vector>
 
 #include "sync/hold.hpp"
@@ -62,6 +63,7 @@ class engine final : private line_host {
   class place_in_line;
   class end_watch;
   class reentry;
+  class permission_probe;
   struct entry {
     std::shared_ptr<waiting_line> line;
     std::vector<std::shared_ptr<hold>> holds;  // lost ones stay until their leases are gone, so that re-entry finds the loss
@@ -75,11 +77,11 @@ class engine final : private line_host {
   void give_back(const std::string& name, const std::string& field, milliseconds ttl) override;
   void line_empty(const std::string& name) override;
 
-  lock_keys keys_of(const std::string& name) const { return lock_keys(around_.settings.key_prefix + name); }
+  lock_keys keys_of(const std::string& name) const;
   hold* live_hold(const std::string& name);
   std::shared_ptr<hold> hold_of(const std::string& name, const holdfast::owner& who);
   void tell_if_waiting_for_ourselves(const std::string& name, const lock_request& request);
-  cancellable_ptr reenter(std::shared_ptr<hold> h, lock_request request, lock_handler done);
+  cancellable_ptr reenter(std::shared_ptr<hold> h, lock_request request, lock_handler done, time_point since);
   std::shared_ptr<lease_record> add_lease(hold& h, const terms& asked, time_point sent);
 
   void give_up_lease(const std::shared_ptr<lease_record>& record, done_handler done);
@@ -92,9 +94,13 @@ class engine final : private line_host {
   void forget(const hold& h);
   void wake(const std::string& name);
   void watch_link();
+  void end_probes();
 
   template <class T, class Read>
   void ask(const std::string& name, std::string command, Read read, value_handler<T> done);
+  /// `done`, which close() answers with closed in the end if nothing else has by then.
+  template <class... T>
+  std::function<void(error_code, std::string, T...)> until_closed(std::function<void(error_code, std::string, T...)> done);
   /// Sends until there is an answer that is not "unconfirmed", at most twice and not after `deadline`.
   void ask_twice(std::function<void(topology::handler)> send, topology::handler done);
 
@@ -105,10 +111,24 @@ class engine final : private line_host {
   std::unordered_map<std::string, entry> names_;
   releases releases_;
   watchdog watchdog_;
-  std::set<reentry*> reentries_;  // not answered yet
+  std::list<reentry*> reentries_;                        // not answered yet
+  std::list<std::shared_ptr<permission_probe>> probes_;  // not answered yet
+  std::list<std::function<void()>> unanswered_;          // each answers a caller with closed
   bool closing_ = false;
   timer grace_;
   std::vector<std::function<void()>> when_closed_;
 };
+
+template <class... T>
+std::function<void(error_code, std::string, T...)> engine::until_closed(std::function<void(error_code, std::string, T...)> done) {
+  const auto kept = std::make_shared<decltype(done)>(std::move(done));
+  auto end = [kept] { std::exchange(*kept, {})(errc::closed, {}, T{}...); };
+  const auto place = unanswered_.insert(unanswered_.end(), std::move(end));
+  return [this, kept, place](error_code error, std::string detail, T... value) {
+    if (!*kept) return;  // close() came first
+    unanswered_.erase(place);
+    std::exchange(*kept, {})(error, std::move(detail), std::move(value)...);
+  };
+}
 
 }  // namespace holdfast::detail

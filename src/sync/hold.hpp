@@ -1,7 +1,6 @@
 // SPDX-License-Identifier: BSL-1.0
 #pragma once
 #include <atomic>
-#include <deque>
 #include <functional>
 #include <list>
 #include <memory>
@@ -55,7 +54,7 @@ struct hold : std::enable_shared_from_this<hold> {
   error_code lost_reason;
 
   // Commands that change the count run one after the other: a repeated one must not undo a later one.
-  std::deque<std::function<void()>> changes;
+  std::list<std::function<void()>> changes;
   bool changing = false;
 
   // The watchdog's.

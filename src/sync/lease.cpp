@@ -50,7 +50,7 @@ lease::~lease() { release_in_background(record_); }
 asio::awaitable<void> lease::unlock() {
   if (!record_) return not_held<void>();
   return detail::on_strand<void>(home_of(record_), [r = record_](core& c, const std::shared_ptr<caller<void>>& to, const auto&) {
-    c.locks().unlock(r, [to, r](error_code e, const std::string& detail) { to->answer(e, detail::about(r->of->name, detail)); });
+    c.locks().unlock(r, [to, r](error_code e, const std::string& detail) { to->answer_about(r->of->name, e, detail); });
   });
 }
 
@@ -58,7 +58,7 @@ asio::awaitable<void> lease::renew(milliseconds ttl) {
   if (!record_) return not_held<void>();
   return detail::on_strand<void>(home_of(record_), [r = record_, ttl](core& c, const std::shared_ptr<caller<void>>& to, const auto&) {
     detail::check_renew_ttl(ttl);
-    c.locks().renew(r, ttl, [to, r](error_code e, const std::string& detail) { to->answer(e, detail::about(r->of->name, detail)); });
+    c.locks().renew(r, ttl, [to, r](error_code e, const std::string& detail) { to->answer_about(r->of->name, e, detail); });
   });
 }
 
@@ -68,7 +68,7 @@ asio::awaitable<error_code> lease::lost() const {
       home_of(record_), [r = record_](core& c, const std::shared_ptr<caller<error_code>>& to, const auto&) {
         auto watch = c.locks().when_ended(r, [to, r](error_code why) {
           const bool no_loss = why == errc::not_held || why == asio::error::operation_aborted;
-          if (no_loss) return to->answer(why, detail::about(r->of->name, "released, not lost"));
+          if (no_loss) return to->answer_about(r->of->name, why, "released, not lost");
           to->answer({}, {}, why);
         });
         if (watch) to->cancels(std::move(watch));

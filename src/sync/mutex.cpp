@@ -28,7 +28,7 @@ asio::awaitable<T> acquire(std::weak_ptr<core> where, shared_name name, std::opt
         lock_request request{bound.value_or(owner{}), bound.has_value(), detail::resolve_terms(locks.settings(), options), wait};
         if (wait == lock_request::patience::until_deadline) request.deadline = detail::saturating_add(locks.now(), limit);
         auto answered = [to, name](lock_answer a) {
-          if (a.error) return to->answer(a.error, detail::about(*name, a.detail));
+          if (a.error) return to->answer_about(*name, a.error, a.detail);
           if constexpr (std::is_same_v<T, lease>) {
             to->answer({}, {}, detail::access::make_lease(std::move(a.record)));
           } else {
@@ -46,7 +46,7 @@ asio::awaitable<T> ask(std::weak_ptr<core> where, shared_name name, Verb verb) {
   return detail::on_strand<T>(std::move(where), [name = std::move(name), verb](core& c, const std::shared_ptr<caller<T>>& to, const auto&) {
     detail::check_name(*name);
     verb(c.locks(), *name, [to, name](error_code e, const std::string& detail, T value) {
-      to->answer(e, detail::about(*name, detail), std::move(value));
+      to->answer_about(*name, e, detail, std::move(value));
     });
   });
 }

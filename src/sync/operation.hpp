@@ -1,10 +1,10 @@
 // SPDX-License-Identifier: BSL-1.0
 #pragma once
-#include <boost/asio/append.hpp>
 #include <boost/asio/associated_cancellation_slot.hpp>
 #include <boost/asio/associated_executor.hpp>
 #include <boost/asio/async_result.hpp>
 #include <boost/asio/awaitable.hpp>
+#include <boost/asio/dispatch.hpp>
 #include <boost/asio/error.hpp>
 #include <boost/asio/post.hpp>
 #include <boost/asio/use_awaitable.hpp>
@@ -19,8 +19,8 @@
 
 /// From a coroutine to the client's strand and back.
 ///
-/// The work is posted to the strand, and its outcome to the coroutine's own executor: a caller never resumes inside the call (Boost 1.81
-/// crashes) nor on our strand. No coroutine runs on the strand, and co_spawn is not used to get there, because its cancellation handler
+/// The work begins at once where the strand is idle and ours to run, and its outcome is posted to the coroutine's own executor: a caller
+/// never resumes inside the call (Boost 1.81 crashes) nor on our strand. No coroutine runs on the strand, and co_spawn is not used to get there, because its cancellation handler
 /// refers to a signal that may be gone (Boost 1.81). Nothing on the strand refers to the caller's frame.
 namespace holdfast::detail {
 
@@ -40,6 +40,10 @@ class caller {
 
   void answer(const error_code& code, const std::string& detail, value_of<T> value = {}) {
     fail_or_resume(code ? to_exception(code, detail) : nullptr, std::move(value));
+  }
+  /// The same; the text of a failure begins with the lock's name.
+  void answer_about(const std::string& name, const error_code& code, const std::string& detail, value_of<T> value = {}) {
+    code ? answer(code, about(name, detail)) : answer({}, {}, std::move(value));
   }
   void fail(std::exception_ptr failure) { fail_or_resume(std::move(failure), {}); }
 
@@ -125,7 +129,9 @@ asio::awaitable<T> on_strand(std::weak_ptr<core> where, Begin begin) {
         waiting->fail(std::current_exception());
       }
     };
-    asio::post(c->strand(), std::move(run));
+    // Never inside what the engine is doing: an observer may start a coroutine on the strand.
+    if (c->strand().running_in_this_thread()) return asio::post(c->strand(), std::move(run));
+    asio::dispatch(c->strand(), std::move(run));
   };
   asio::use_awaitable_t<> token;
   return asio::async_initiate<asio::use_awaitable_t<>, typename completion_signature<T>::type>(

@@ -16,6 +16,7 @@ void engine::ask_twice(std::function<void(topology::handler)> send, topology::ha
 template <class T, class Read>
 void engine::ask(const std::string& name, std::string command, Read read, value_handler<T> done) {
   if (closed()) return done(errc::closed, {}, {});
+  done = until_closed(std::move(done));
   auto key = keys_of(name).lock;
   auto send = [this, key = std::move(key), command = std::move(command)](topology::handler then) {
     around_.servers.execute(key, command, around_.now() + around_.settings.command_timeout, std::move(then));
@@ -30,6 +31,7 @@ void engine::ask(const std::string& name, std::string command, Read read, value_
 
 void engine::force_unlock(const std::string& name, value_handler<bool> done) {
   if (closed()) return done(errc::closed, {}, {});
+  done = until_closed(std::move(done));
   auto send = [this, keys = keys_of(name)](topology::handler then) {
     around_.run(scripts::force_release(keys), around_.now() + around_.settings.command_timeout, std::move(then));
   };
@@ -58,63 +60,71 @@ void engine::remaining_ttl(const std::string& name, value_handler<std::optional<
   ask<std::optional<milliseconds>>(name, redis::make_command({"PTTL", keys_of(name).lock}), read_ttl, std::move(done));
 }
 
-namespace {
+/// One use of every permission, on a name of nobody; ends at the first refusal.
+class engine::permission_probe final : public subscriber, public std::enable_shared_from_this<permission_probe> {
+ public:
+  permission_probe(engine& host, done_handler done) : host_(host), done_(std::move(done)), patience_(host.around_.alarms) {}
 
-/// Subscribes once, to see whether it may.
-struct channel_probe final : subscriber {
-  explicit channel_probe(std::function<void(error_code, std::string)> d) : done(std::move(d)) {}
-  void on_subscribed() override { end({}, {}); }
+  void begin() {
+    auto& around = host_.around_;
+    const auto keys = host_.keys_of("__probe:" + host_.fields_.client_uuid());
+    const auto field = host_.fields_.next();
+    const milliseconds ttl{1000};
+    const renewal one{keys.lock, field, ttl};
+    const script_call calls[] = {scripts::acquire(keys, ttl, field), scripts::reenter(keys, ttl, field, 2), scripts::renew({&one, 1}),
+                                 scripts::release(keys, field, 1, ttl), scripts::release(keys, field, 0, ttl)};
+    left_ = std::size(calls) + 1;
+    const auto deadline = around.now() + around.settings.connect_timeout + around.settings.command_timeout;
+    heard_ = around.servers.subscribe(keys.channel, *this);
+    patience_.start(deadline, [this] { end(errc::unreachable, "SUBSCRIBE was not acknowledged in time"); });
+    for (const auto& call : calls)
+      around.run(call, deadline, [id = weak_from_this()](const outcome& o) {
+        if (const auto self = id.lock()) self->answered(o);
+      });
+  }
+
+  void end(error_code error, const std::string& detail) {
+    if (!done_) return;
+    const auto keep = shared_from_this();
+    host_.probes_.remove(keep);
+    patience_.stop();
+    heard_.reset();
+    std::exchange(done_, {})(error, detail);
+  }
+
+ private:
+  void on_subscribed() override {
+    if (!std::exchange(subscribed_, true)) step();
+  }
   void on_message(std::string_view) override {}
   void on_subscribe_failed(error_code error, const std::string& detail) override { end(error, detail); }
-  void end(error_code error, const std::string& detail) {
-    if (done) std::exchange(done, {})(error, detail);
-  }
-  std::function<void(error_code, std::string)> done;
-};
 
-}  // namespace
+  void answered(const outcome& o) {
+    if (o.error) return end(o.error == errc::unconfirmed ? make_error_code(errc::unreachable) : o.error, o.detail);
+    if (!o.reply.is_error()) return step();
+    const auto said = classify(o.reply.text);
+    end(said.code, said.text);
+  }
+  void step() {
+    if (--left_ == 0) end({}, {});
+  }
+
+  engine& host_;
+  done_handler done_;  // emptied when it is answered
+  timer patience_;
+  subscription heard_;
+  std::size_t left_ = 0;  // answers to come
+  bool subscribed_ = false;
+};
 
 void engine::probe(done_handler done) {
   if (closed()) return done(errc::closed, {});
-  struct progress {
-    progress(timers& alarms) : patience(alarms) {}
-    std::size_t left = 0;
-    error_code error;
-    std::string detail;
-    done_handler done;
-    std::unique_ptr<channel_probe> listener;
-    subscription heard;
-    timer patience;
-  };
-  auto p = std::make_shared<progress>(around_.alarms);
-  p->done = std::move(done);
-  const auto step = [p](const error_code& error, const std::string& detail) {
-    if (error && !p->error) std::tie(p->error, p->detail) = std::tie(error, detail);
-    if (--p->left > 0) return;
-    p->patience.stop();
-    p->heard.reset();
-    std::exchange(p->done, {})(p->error, p->detail);
-  };
+  const auto p = probes_.emplace_back(std::make_shared<permission_probe>(*this, std::move(done)));
+  p->begin();
+}
 
-  const auto keys = keys_of("__probe:" + fields_.client_uuid());
-  const auto field = fields_.next();
-  const milliseconds ttl{1000};
-  const renewal one{keys.lock, field, ttl};
-  const script_call calls[] = {scripts::acquire(keys, ttl, field), scripts::reenter(keys, ttl, field, 2), scripts::renew({&one, 1}),
-                               scripts::release(keys, field, 1, ttl), scripts::release(keys, field, 0, ttl)};
-  p->left = std::size(calls) + 1;
-  const auto deadline = around_.now() + around_.settings.connect_timeout + around_.settings.command_timeout;
-  p->listener = std::make_unique<channel_probe>([this, step, alarms = &around_.alarms](error_code error, const std::string& detail) {
-    step(error, detail);
-  });
-  p->heard = around_.servers.subscribe(keys.channel, *p->listener);
-  p->patience.start(deadline, [p] { p->listener->end(errc::unreachable, "SUBSCRIBE was not acknowledged in time"); });
-  for (const auto& call : calls)
-    around_.run(call, deadline, [step](const outcome& o) {
-      if (o.error) return step(o.error == errc::unconfirmed ? make_error_code(errc::unreachable) : o.error, o.detail);
-      const auto said = o.reply.is_error() ? classify(o.reply.text) : server_error{};
-      step(said.code, said.text);
-    });
+void engine::end_probes() {
+  while (!probes_.empty()) std::shared_ptr(probes_.front())->end(errc::closed, {});
 }
 
 }  // namespace holdfast::detail

@@ -7,40 +7,41 @@ namespace holdfast::detail {
 
 using patience = lock_request::patience;
 
-engine::reentry::reentry(engine& host, std::shared_ptr<hold> of, lock_request request, lock_handler done)
-    : host_(host), of_(std::move(of)), request_(std::move(request)), done_(std::move(done)), since_(host.around_.now()),
-      alarm_(host.around_.alarms), pause_(host.around_.alarms), backoff_(milliseconds(20), std::chrono::seconds(1)) {}
+engine::reentry::reentry(engine& host, std::shared_ptr<hold> of, lock_request request, lock_handler done, time_point since)
+    : host_(host), of_(std::move(of)), request_(std::move(request)), done_(std::move(done)), since_(since),
+      alarm_(host.around_.alarms), pause_(host.around_.alarms), backoff_(milliseconds(20), std::chrono::seconds(1)),
+      last_failure_{errc::unreachable, true, "Redis did not answer the re-entry in time"} {}
 
 void engine::reentry::begin() {
-  host_.reentries_.insert(this);
+  place_ = host_.reentries_.insert(host_.reentries_.end(), this);
   if (request_.wait == patience::until_deadline)
     alarm_.start(request_.deadline, [id = weak_from_this()] {
-      if (const auto late = id.lock(); late && late->done_)
-        late->finish({errc::unreachable, "Redis did not answer the re-entry in time", nullptr});
+      if (const auto late = id.lock()) late->give_up({late->last_failure_.code, late->last_failure_.text, nullptr});
     });
   host_.change(of_, [self = shared_from_this()] { self->run(); });
 }
 
 void engine::reentry::cancel() {
   if (queued_) return queued_->cancel();
-  if (done_) finish({boost::asio::error::operation_aborted, {}, nullptr});
+  give_up({boost::asio::error::operation_aborted, {}, nullptr});
 }
 
-void engine::reentry::close() {
+void engine::reentry::close() { give_up({errc::closed, {}, nullptr}); }
+
+void engine::reentry::forget_caller() {
   const auto keep = shared_from_this();
+  alarm_.stop();
   pause_.stop();
-  finish({errc::closed, {}, nullptr});
+  done_ = {};
 }
 
 void engine::reentry::run() {
   if (!done_) return end_change();
   if (!of_->ended() && !of_->exclusive()) host_.lose(*of_, errc::lost);
   if (of_->state() == lease_state::released) {
-    alarm_.stop();
-    host_.reentries_.erase(this);
-    end_change();
+    leave();
     queued_ = host_.lock(of_->name, std::move(request_), std::exchange(done_, {}));
-    return;
+    return end_change();
   }
   if (of_->ended()) {
     finish({of_->lost_reason, "the hold that it would re-enter is lost", nullptr});
@@ -64,17 +65,20 @@ void engine::reentry::send() {
 
 void engine::reentry::answered(time_point sent, outcome o) {
   if (o.error) {
-    const bool retry = o.error == errc::unreachable || o.error == errc::unconfirmed;
-    return failed({retry ? make_error_code(errc::unreachable) : o.error, retry, o.detail}, o.error == errc::unconfirmed);
+    const bool silence = o.error == errc::unreachable || o.error == errc::unconfirmed;
+    const bool retry = silence || o.error == errc::server_refused;
+    return failed({silence ? make_error_code(errc::unreachable) : o.error, retry, o.detail}, o.error == errc::unconfirmed);
   }
   const auto said = read_reenter(o.reply);
+  if (said.error && said.error->code == errc::corrupt_lock) host_.lose(*of_, errc::corrupt_lock);
   if (said.error) return failed(*said.error, false);
   if (!said.value || !of_->exclusive()) {
     host_.lose(*of_, errc::lost);
     if (done_) finish({of_->lost_reason, "the hold that it would re-enter is lost", nullptr});
     return end_change();
   }
-  if (!done_) return undo();
+  may_have_run_ = true;
+  if (!done_) return undo_or_end();
   granted(sent);
 }
 
@@ -84,29 +88,45 @@ void engine::reentry::granted(time_point sent) {
 }
 
 void engine::reentry::failed(const server_error& why, bool may_have_run) {
-  if (!done_) return may_have_run ? undo() : end_change();
-  if (why.retry && request_.wait != patience::once) {
+  may_have_run_ |= may_have_run;
+  last_failure_ = why;
+  if (done_ && why.retry && request_.wait != patience::once) {
     // It waits for its hold, not longer: run() finds out when that is lost.
     pause_.start(host_.around_.now() + backoff_.next(host_.around_.random), [self = shared_from_this()] { self->run(); });
     return;
   }
-  finish({why.code, why.text, nullptr});
-  may_have_run ? undo() : end_change();
+  if (done_) finish({why.code, why.text, nullptr});
+  undo_or_end();
 }
 
 // The server may count one more than there are leases.
-void engine::reentry::undo() {
-  if (of_->ended() || of_->leases.empty()) return end_change();
+void engine::reentry::undo_or_end() {
+  if (!may_have_run_ || of_->ended() || of_->leases.empty()) return end_change();
   host_.lower_count(of_, false, [self = shared_from_this()](error_code) { self->end_change(); });
 }
 
-void engine::reentry::finish(lock_answer a) {
+// What is queued or in flight ends by itself, a pause ends now.
+void engine::reentry::give_up(lock_answer a) {
+  if (!done_) return;
+  const auto keep = shared_from_this();
+  const bool paused = pause_.due().has_value();
+  pause_.stop();
+  finish(std::move(a));
+  if (paused) undo_or_end();
+}
+
+void engine::reentry::leave() {
   alarm_.stop();
-  host_.reentries_.erase(this);
+  host_.reentries_.erase(place_);
+}
+
+void engine::reentry::finish(lock_answer a) {
+  leave();
+  const auto done = std::exchange(done_, {});
   const auto what = a.record ? event::kind::acquired : event::kind::acquire_failed;
   host_.around_.report(
       {.what = what, .name = of_->name, .reason = a.error, .waited = host_.around_.now() - since_, .detail = a.detail});
-  std::exchange(done_, {})(std::move(a));
+  done(std::move(a));
 }
 
 void engine::reentry::end_change() { host_.changed(of_); }

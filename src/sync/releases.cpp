@@ -1,6 +1,8 @@
 // SPDX-License-Identifier: BSL-1.0
 #include "sync/releases.hpp"
 
+#include <algorithm>
+#include <string>
 #include <utility>
 
 namespace holdfast::detail {
@@ -17,11 +19,17 @@ struct releases::task {
   time_point valid{};      // a repeated release that is answered "not yours" before this instant has released
   time_point answer_by{};  // until when `done` waits
   time_point give_up{};
-  bool repeated = false;  // an earlier copy may have run
+  std::uint64_t number = 0;
+  bool may_have_run = false;  // a copy was written and not answered
+  bool repeated = false;
   handler done;  // empty: nobody waits (any more)
   retry_backoff backoff;
   timer pause;
 };
+
+bool releases::older::operator()(const std::shared_ptr<task>& a, const std::shared_ptr<task>& b) const noexcept {
+  return a->number < b->number;
+}
 
 releases::~releases() {
   for (const auto& t : under_way_) t->pause.stop();  // its action keeps the task alive
@@ -40,6 +48,7 @@ void releases::release_in_background(std::string name, lock_keys keys, std::stri
 
 void releases::start(std::shared_ptr<task> t) {
   const auto now = around_.now();
+  t->number = ++started_;
   t->answer_by = now + command_budget(around_.settings, t->ttl);
   // After one TTL without renewal the key is gone; a command delayed on its way may still have set it that much later.
   t->give_up = t->answer_by + t->ttl;
@@ -61,8 +70,8 @@ void releases::answered(const std::shared_ptr<task>& t, outcome o) {
     return end(t, said.error->code, said.error->text);
   }
   if (said.value == release_answer::freed || !t->done) return end(t, {}, {});
-  if (!t->repeated) return end(t, errc::lost, "the key was gone or another's when it was released");
-  // The first copy may have released it; once the validity is over it may as well have expired.
+  if (!t->may_have_run) return end(t, errc::lost, "the key was gone or another's when it was released");
+  // That copy may have released it; once the validity is over it may as well have expired.
   if (around_.now() < t->valid) return end(t, {}, {});
   end(t, errc::unconfirmed, "the first answer was lost, and the validity ended before the second");
 }
@@ -73,9 +82,10 @@ void releases::again(const std::shared_ptr<task>& t, const error_code& why, cons
   if (!mends || now >= t->give_up) return end(t, mends ? make_error_code(errc::unconfirmed) : why, detail);
   if (t->done && now >= t->answer_by) std::exchange(t->done, {})(errc::unconfirmed, detail);
   if (!under_way_.contains(t)) return;  // the caller abandoned everything from its handler
+  t->may_have_run |= why == errc::unconfirmed;
   // Once at once: a connection that was cut is usually made anew in no time.
   const auto pause = std::exchange(t->repeated, true) ? t->backoff.next(around_.random) : nanoseconds::zero();
-  t->pause.start(now + pause, [this, t] { send(t); });
+  t->pause.start(t->done ? std::min(now + pause, t->answer_by) : now + pause, [this, t] { send(t); });
 }
 
 void releases::end(const std::shared_ptr<task>& t, error_code error, const std::string& detail) {
@@ -100,7 +110,11 @@ void releases::when_idle(std::function<void()> then) {
 void releases::abandon() {
   for (const auto& t : std::exchange(under_way_, {})) {
     t->pause.stop();
-    if (t->done) std::exchange(t->done, {})(errc::unconfirmed, "the client was closed before Redis answered");
+    const std::string detail = "the client was closed before Redis answered";
+    if (t->done)
+      std::exchange(t->done, {})(errc::unconfirmed, detail);
+    else
+      around_.report({.what = event::kind::release_failed, .name = t->name, .reason = errc::unconfirmed, .detail = detail});
   }
   when_idle_ = {};
 }

@@ -1,5 +1,6 @@
 // SPDX-License-Identifier: BSL-1.0
 #pragma once
+#include <cstdint>
 #include <functional>
 #include <memory>
 #include <set>
@@ -38,6 +39,9 @@ class releases {
 
  private:
   struct task;
+  struct older {  // not the lower address: a simulated run is the same each time
+    bool operator()(const std::shared_ptr<task>&, const std::shared_ptr<task>&) const noexcept;
+  };
   void start(std::shared_ptr<task>);
   void send(const std::shared_ptr<task>&);
   void answered(const std::shared_ptr<task>&, outcome);
@@ -46,7 +50,8 @@ class releases {
 
   surroundings& around_;
   std::function<void(const std::string&)> freed_;
-  std::set<std::shared_ptr<task>> under_way_;
+  std::set<std::shared_ptr<task>, older> under_way_;
+  std::uint64_t started_ = 0;
   std::function<void()> when_idle_;
 };
 

@@ -15,6 +15,14 @@ waiter::waiter(surroundings& around, lock_request r, lock_handler d)
 waiting_line::waiting_line(surroundings& around, line_host& host, std::string name, lock_keys keys)
     : around_(around), host_(host), name_(std::move(name)), keys_(std::move(keys)), park_(around.alarms) {}
 
+// With its engine: a waiter may live on with who can cancel it, whom its handler may own.
+waiting_line::~waiting_line() {
+  for (const auto& w : waiters_) {
+    w->alarm.stop();
+    w->done = {};
+  }
+}
+
 void waiting_line::join(std::shared_ptr<waiter> w) {
   w->ahead = waiters_.size();
   w->place = waiters_.insert(waiters_.end(), w);
@@ -59,6 +67,7 @@ void waiting_line::on_message(std::string_view) {
 
 void waiting_line::on_subscribe_failed(error_code error, const std::string& detail) {
   subscription_.reset();
+  if (step_ == step::parked) step_ = step::idle;  // the next does not wait for messages that will not come
   if (!waiters_.empty()) on_failed(waiters_.front(), {error, false, detail});
 }
 
@@ -153,7 +162,8 @@ void waiting_line::on_failed(const std::shared_ptr<waiter>& w, const server_erro
 void waiting_line::park_while_held(const waiter& w, nanoseconds holder_ttl) {
   const auto cap = std::min<nanoseconds>(nanoseconds(w.request.asked.ttl) / 3, around_.settings.poll_cap);
   const auto capped = cap - around_.random.up_to(cap / 10);
-  park_for(holder_ttl < capped ? holder_ttl + around_.random.up_to(milliseconds(2)) : capped);
+  // Redis keeps a key through the millisecond in which it ends.
+  park_for(holder_ttl < capped ? holder_ttl + milliseconds(1) + around_.random.up_to(milliseconds(1)) : capped);
 }
 
 void waiting_line::park_for(nanoseconds pause) {

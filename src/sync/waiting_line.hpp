@@ -80,6 +80,9 @@ class line_host {
 class waiting_line final : public std::enable_shared_from_this<waiting_line>, private subscriber {
  public:
   waiting_line(surroundings& around, line_host& host, std::string name, lock_keys keys);
+  waiting_line(const waiting_line&) = delete;
+  waiting_line& operator=(const waiting_line&) = delete;
+  ~waiting_line();
 
   void join(std::shared_ptr<waiter> w);
   /// Answers the waiter with `error` now; what was sent for it is given back.
@@ -87,6 +90,7 @@ class waiting_line final : public std::enable_shared_from_this<waiting_line>, pr
   /// The lock may be free: the first tries now, or once more after the try in flight.
   void wake();
   bool empty() const noexcept { return waiters_.empty(); }
+  const lock_keys& keys() const noexcept { return keys_; }
   std::size_t size() const noexcept { return waiters_.size(); }
   /// Takes a waiter of this owner that stands behind the first out without answering it; null when there is none.
   std::shared_ptr<waiter> extract(const holdfast::owner& who);

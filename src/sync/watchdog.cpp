@@ -14,6 +14,12 @@ constexpr milliseconds ttl_that_never_raises{1};
 
 }  // namespace
 
+bool watchdog::sooner::operator()(const place& a, const place& b) const noexcept {
+  if (a.first != b.first) return a.first < b.first;
+  const auto &left = a.second->field, &right = b.second->field;  // of one client: they differ in a number that grows
+  return left.size() != right.size() ? left.size() < right.size() : left < right;
+}
+
 watchdog::watchdog(surroundings& around, lose on_lost)
     : around_(around), on_lost_(std::move(on_lost)), renewal_alarm_(around.alarms), expiry_alarm_(around.alarms) {}
 
@@ -22,6 +28,7 @@ void watchdog::guard(hold& h, time_point sent) {
     h.expires_at = h.valid_until();
     expiries_.emplace(*h.expires_at, &h);
   }
+  restore(h);
   if (!h.renewing) plan_next(h, sent);
   rearm();
 }
@@ -73,8 +80,11 @@ void watchdog::plan_next(hold& h, time_point sent) {
     return;
   }
   h.renewal_paused.store(false, std::memory_order_release);
-  const nanoseconds period = nanoseconds(h.ttl()) / 3;
-  schedule_renewal(h, sent + period - around_.random.up_to(period / 20));
+  const auto ttl = h.ttl();
+  // What was sent for a shorter TTL may not have extended the validity.
+  const auto confirmed = std::min(sent, h.valid_until() - (ttl - drift_of(ttl, around_.settings.drift)));
+  const nanoseconds period = nanoseconds(ttl) / 3;
+  schedule_renewal(h, confirmed + period - around_.random.up_to(period / 20));
 }
 
 void watchdog::renew_due() {
@@ -137,10 +147,7 @@ void watchdog::on_confirmed(hold& h, time_point sent, milliseconds ttl) {
   // Loss is sticky: what is confirmed after the validity was over is lost all the same. expire_due() says so.
   if (now >= h.valid_until()) return;
   h.extend(valid_until(sent, ttl, around_.settings.drift));
-  if (h.state() == lease_state::suspended) {
-    h.enter(lease_state::held);
-    around_.report({.what = event::kind::restored, .name = h.name});
-  }
+  restore(h);
   plan_next(h, sent);
 }
 
@@ -172,6 +179,12 @@ void watchdog::expire_due() {
     }
   }
   rearm();
+}
+
+void watchdog::restore(hold& h) {
+  if (h.state() != lease_state::suspended) return;
+  h.enter(lease_state::held);
+  around_.report({.what = event::kind::restored, .name = h.name});
 }
 
 // An alarm that is early does no harm and corrects itself; so it is not moved for every hold that comes and goes.

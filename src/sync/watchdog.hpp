@@ -32,7 +32,12 @@ class watchdog {
   void link_changed(bool up);
 
  private:
-  using order = std::set<std::pair<time_point, hold*>>;
+  using place = std::pair<time_point, hold*>;
+  /// Earliest first; of one instant the oldest hold, not the lowest address: a simulated run is the same each time.
+  struct sooner {
+    bool operator()(const place& a, const place& b) const noexcept;
+  };
+  using order = std::set<place, sooner>;
   using batch = std::vector<std::shared_ptr<hold>>;
 
   void schedule_renewal(hold& h, time_point when);
@@ -45,6 +50,7 @@ class watchdog {
   void on_unanswered(hold& h, const error_code&, const std::string& detail);
   void expire_due();
   void suspend(hold& h, const error_code&);
+  void restore(hold& h);
   void rearm();
 
   surroundings& around_;

@@ -3,22 +3,30 @@
 
 #include <utility>
 
+#include "redis/tls.hpp"
+
 namespace holdfast::detail {
 
-standalone::standalone(const redis::services& given, const redis::endpoint& server, std::chrono::milliseconds answer_timeout,
-                       redis::connection::event_sink events)
+standalone::standalone(const redis::services& given, const redis::endpoint& server,
+                       std::chrono::milliseconds answer_timeout, redis::connection::event_sink events)
     : commands_(std::make_shared<redis::connection>(given, server, std::move(events))),
-      channels_(std::make_shared<redis::pubsub>(given, server, answer_timeout)) {}
+      channels_(std::make_shared<redis::pubsub>(given, server, answer_timeout)) {
+  if (server.use_tls) redis::check(server.tls);
+}
 
 void standalone::execute(std::string_view, std::string command, time_point deadline, handler done) {
   commands_->execute(std::move(command), deadline, std::move(done));
 }
 
-subscription standalone::subscribe(std::string_view channel, subscriber& who) { return channels_->subscribe(channel, who); }
+subscription standalone::subscribe(std::string_view channel, subscriber& who) {
+  return channels_->subscribe(channel, who);
+}
 
 void standalone::keep_watch(bool on) { commands_->keep_watch(on); }
 
-void standalone::on_link_change(std::function<void(bool up)> listener) { commands_->on_link_change(std::move(listener)); }
+void standalone::on_link_change(std::function<void(bool up)> listener) {
+  commands_->on_link_change(std::move(listener));
+}
 
 void standalone::close() {
   commands_->close();

@@ -14,9 +14,11 @@
 
 namespace holdfast::detail {
 
-/// One server: one command connection and one pub/sub connection. Used, closed and destroyed on the strand or when nobody runs it.
+/// One server: one command connection and one pub/sub connection. Used, closed and destroyed on the strand or when
+/// nobody runs it.
 class standalone final : public topology {
  public:
+  /// Throws holdfast::error(invalid_config) when the server is to be reached by TLS and a file for it cannot be used.
   /// `answer_timeout`: for acknowledgements of subscriptions. `events`: outage, connected, fencing_degraded.
   standalone(const redis::services& given, const redis::endpoint& server, std::chrono::milliseconds answer_timeout,
              redis::connection::event_sink events);
@@ -29,7 +31,8 @@ class standalone final : public topology {
   void keep_watch(bool on) override;
   void on_link_change(std::function<void(bool up)> listener) override;
 
-  /// Closes both connections at once. No handler, subscriber, listener or event sink is called any more.
+  /// Closes both connections at once and answers what is pending with `closed`. Afterwards no handler, subscriber,
+  /// listener or event sink is called any more.
   void close();
 
  private:

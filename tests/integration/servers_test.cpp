@@ -85,12 +85,14 @@ TEST_CASE("a server speaks TLS with the certificates made here") {
   need_redis();
   if (!tls_files::available()) skip("no openssl found");
   const tls_files files;
-  const real_redis server({.tls = redis_options::tls_files{files.server.certificate, files.server.key, files.ca, true}});
+  const real_redis server(
+      {.tls = redis_options::tls_files{files.server.certificate, files.server.key, files.ca, true}});
   const auto connect = [&](const std::string& more) {
-    child_process openssl({.executable = "sh",
-                           .argv = {"sh", "-c",
-                                    "printf 'PING\\r\\nQUIT\\r\\n' | openssl s_client -quiet -verify_return_error -connect 127.0.0.1:" +
-                                        std::to_string(server.tls_port()) + more + " 2>&1"}});
+    child_process openssl(
+        {.executable = "sh",
+         .argv = {"sh", "-c",
+                  "printf 'PING\\r\\nQUIT\\r\\n' | openssl s_client -quiet -verify_return_error -connect 127.0.0.1:" +
+                      std::to_string(server.tls_port()) + more + " 2>&1"}});
     return openssl.read_all(20s);
   };
   const auto client = " -cert " + files.client.certificate + " -key " + files.client.key;
@@ -127,7 +129,8 @@ TEST_CASE("another program is fed and read and stopped and waited for") {
   CHECK(cat.wait(10s) == 0);
   CHECK_FALSE(cat.running());
 
-  child_process shell({.executable = "sh", .argv = {"sh", "-c", "echo \"$GIVEN\"; exit 3"}, .environment = {"GIVEN=a b"}});
+  child_process shell(
+      {.executable = "sh", .argv = {"sh", "-c", "echo \"$GIVEN\"; exit 3"}, .environment = {"GIVEN=a b"}});
   CHECK(shell.read_all(10s) == "a b\n");
   CHECK(shell.wait(10s) == 3);
 

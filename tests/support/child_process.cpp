@@ -28,7 +28,8 @@ using std::chrono::steady_clock;
 
 [[noreturn]] void fail(const char* what) { throw std::system_error(errno, std::generic_category(), what); }
 
-// PR_SET_PDEATHSIG fires when the *thread* that forked ends, not the process: all children come from one thread that never does.
+// PR_SET_PDEATHSIG fires when the *thread* that forked ends, not the process: all children come from one thread that
+// never does.
 class launcher {
  public:
   static launcher& instance() {
@@ -94,7 +95,8 @@ std::vector<char*> pointers(std::vector<std::string>& texts) {
   return result;
 }
 
-// Between fork and exec of a process with threads only async-signal-safe calls are allowed: everything is prepared before.
+// Between fork and exec of a process with threads only async-signal-safe calls are allowed: everything is prepared
+// before.
 struct launch {
   const char* path;
   char** argv;
@@ -150,8 +152,14 @@ child_process::child_process(options what) : parent_(::getpid()) {
   pipe_pair report;
   std::optional<pipe_pair> in, out;
   unique_fd file;
-  launch child{path.c_str(), const_cast<char**>(argv_pointers.data()), const_cast<char**>(environment_pointers.data()),
-               -1, -1, -1, report.write.get(), parent_};
+  launch child{path.c_str(),
+               const_cast<char**>(argv_pointers.data()),
+               const_cast<char**>(environment_pointers.data()),
+               -1,
+               -1,
+               -1,
+               report.write.get(),
+               parent_};
   if (what.pipes) {
     child.in = in.emplace().read.get();
     child.out = out.emplace().write.get();
@@ -185,12 +193,8 @@ child_process::child_process(options what) : parent_(::getpid()) {
 }
 
 child_process::child_process(child_process&& other) noexcept
-    : pid_(std::exchange(other.pid_, -1)),
-      parent_(other.parent_),
-      handle_(std::move(other.handle_)),
-      input_(std::move(other.input_)),
-      output_(std::move(other.output_)),
-      buffer_(std::move(other.buffer_)),
+    : pid_(std::exchange(other.pid_, -1)), parent_(other.parent_), handle_(std::move(other.handle_)),
+      input_(std::move(other.input_)), output_(std::move(other.output_)), buffer_(std::move(other.buffer_)),
       status_(other.status_) {}
 
 child_process& child_process::operator=(child_process&& other) noexcept {
@@ -222,7 +226,8 @@ void child_process::signal(int number) {
 void child_process::stop() {
   signal(SIGSTOP);
   siginfo_t info{};
-  while (!status_ && ::waitid(P_PID, static_cast<id_t>(pid_), &info, WSTOPPED | WEXITED | WNOWAIT) != 0 && errno == EINTR) {
+  while (!status_ && ::waitid(P_PID, static_cast<id_t>(pid_), &info, WSTOPPED | WEXITED | WNOWAIT) != 0 &&
+         errno == EINTR) {
   }
 }
 

@@ -15,8 +15,8 @@ namespace holdfast::test {
 /// A path if `name` is an executable file in PATH or is itself such a path; else empty.
 std::string find_executable(std::string_view name);
 
-/// Another program: started at once, killed and reaped when this object ends, and killed by the kernel should this process die first.
-/// Inherits no file descriptor but stdin, stdout and stderr. One thread at a time.
+/// Another program: started at once, killed and reaped when this object ends, and killed by the kernel should this
+/// process die first. Inherits no file descriptor but stdin, stdout and stderr. One thread at a time.
 class child_process {
  public:
   struct options {

@@ -21,7 +21,8 @@ std::size_t take_length(std::string_view& bytes, char type) {
 
 std::string take_argument(std::string_view& bytes) {
   const auto length = take_length(bytes, '$');
-  if (bytes.size() < length + 2 || bytes.substr(length, 2) != "\r\n") throw std::runtime_error("a RESP argument of wrong length");
+  if (bytes.size() < length + 2 || bytes.substr(length, 2) != "\r\n")
+    throw std::runtime_error("a RESP argument of wrong length");
   std::string argument(bytes.substr(0, length));
   bytes.remove_prefix(length + 2);
   return argument;
@@ -70,7 +71,8 @@ std::vector<std::size_t> fake_topology::open() const {
 
 fake_topology::entry& fake_topology::open_entry(std::size_t n) {
   auto& which = commands_.at(n);
-  if (!which.what.open) throw std::logic_error("command " + std::to_string(n) + " has its answer: " + which.what.line());
+  if (!which.what.open)
+    throw std::logic_error("command " + std::to_string(n) + " has its answer: " + which.what.line());
   return which;
 }
 
@@ -82,7 +84,8 @@ void fake_topology::finish(entry& which, detail::outcome result) {
 
 void fake_topology::reply(std::size_t n, redis::reply answer) {
   auto& which = open_entry(n);
-  if (!which.what.written) throw std::logic_error("command " + std::to_string(n) + " was never written: the link is down");
+  if (!which.what.written)
+    throw std::logic_error("command " + std::to_string(n) + " was never written: the link is down");
   finish(which, {{}, std::move(answer), {}});
 }
 
@@ -99,7 +102,8 @@ void fake_topology::execute(std::string_view key, std::string bytes, detail::tim
   which.timeout = timers_.schedule(deadline, [this, n] {
     auto& late = commands_[n];
     late.timeout.reset();
-    finish(late, {make_error_code(late.what.written ? errc::unconfirmed : errc::unreachable), {}, "fake:6379: no answer"});
+    finish(late,
+           {make_error_code(late.what.written ? errc::unconfirmed : errc::unreachable), {}, "fake:6379: no answer"});
     run();
   });
   if (!up_ || !on_command) return;
@@ -168,7 +172,8 @@ std::size_t fake_topology::subscribe_calls(std::string_view channel) const {
 void fake_topology::link_down() {
   if (!std::exchange(up_, false)) return;
   for (auto& which : commands_)
-    if (which.what.open && which.what.written) finish(which, {make_error_code(errc::unconfirmed), {}, "fake:6379: connection ended"});
+    if (which.what.open && which.what.written)
+      finish(which, {make_error_code(errc::unconfirmed), {}, "fake:6379: connection ended"});
   for (const auto& weak : listeners_)
     if (const auto found = weak.lock()) found->acknowledged = false;
   post([this] {

@@ -19,8 +19,9 @@ namespace holdfast::test {
 /// The commands in RESP bytes. Throws on anything but whole commands.
 std::vector<std::vector<std::string>> decode_commands(std::string_view bytes);
 
-/// A server that the test plays by hand. Records what is sent; every handler runs from run(), or at its deadline from the timers, never inside
-/// execute(), subscribe(), reply() and so on. Put `timers.on_step = [&] { server.run(); };` to have it pumped while time advances.
+/// A server that the test plays by hand. Records what is sent; every handler runs from run(), or at its deadline from
+/// the timers, never inside execute(), subscribe(), reply() and so on. Put `timers.on_step = [&] { server.run(); };` to
+/// have it pumped while time advances.
 class fake_topology final : public detail::topology {
  public:
   struct command {
@@ -67,7 +68,8 @@ class fake_topology final : public detail::topology {
   std::size_t subscribers(std::string_view channel) const;      // living subscriptions
   std::size_t subscribe_calls(std::string_view channel) const;  // ever
 
-  // The link. While it is down, commands are kept unwritten; up again, they are written and subscriptions wait for a new acknowledgement.
+  // The link. While it is down, commands are kept unwritten; up again, they are written and subscriptions wait for a
+  // new acknowledgement.
   /// What was written ends as unconfirmed.
   void link_down();
   void link_up();

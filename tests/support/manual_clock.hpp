@@ -13,7 +13,9 @@ namespace holdfast::test {
 /// Time that moves only when the test says so. now() may be called from any thread.
 class manual_clock final : public detail::clock {
  public:
-  detail::time_point now() const noexcept override { return detail::time_point{detail::lease_clock::duration{now_.load()}}; }
+  detail::time_point now() const noexcept override {
+    return detail::time_point{detail::lease_clock::duration{now_.load()}};
+  }
   void set(detail::time_point when) noexcept { now_ = when.time_since_epoch().count(); }
   /// Moves time alone, without running timers: what a suspended machine or a busy executor sees.
   void skip(detail::lease_clock::duration by) noexcept { set(now() + by); }

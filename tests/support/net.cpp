@@ -32,7 +32,8 @@ sockaddr_in tcp_address(const std::string& ipv4, std::uint16_t port) {
   sockaddr_in address{};
   address.sin_family = AF_INET;
   address.sin_port = htons(port);
-  if (::inet_pton(AF_INET, ipv4.c_str(), &address.sin_addr) != 1) throw std::runtime_error("not an IPv4 address: " + ipv4);
+  if (::inet_pton(AF_INET, ipv4.c_str(), &address.sin_addr) != 1)
+    throw std::runtime_error("not an IPv4 address: " + ipv4);
   return address;
 }
 
@@ -59,7 +60,8 @@ unique_fd connect_unix(const std::string& path) {
 unique_fd connect_tcp(const std::string& ipv4, std::uint16_t port) {
   auto fd = new_socket(AF_INET);
   const auto address = tcp_address(ipv4, port);
-  if (::connect(fd.get(), generic(address), sizeof address) != 0) fail("connect to " + ipv4 + ":" + std::to_string(port));
+  if (::connect(fd.get(), generic(address), sizeof address) != 0)
+    fail("connect to " + ipv4 + ":" + std::to_string(port));
   const int on = 1;
   ::setsockopt(fd.get(), IPPROTO_TCP, TCP_NODELAY, &on, sizeof on);
   return fd;

@@ -16,8 +16,8 @@ unique_fd connect_tcp(const std::string& ipv4, std::uint16_t port);
 unique_fd listen_unix(const std::string& path);
 unique_fd listen_tcp(std::uint16_t port);
 
-/// A port of 127.0.0.1 that nobody uses, below the ephemeral range, as is port + 10000 (a cluster's bus): no outgoing connection takes it
-/// while its server is down. Another process may still be quicker: retry when binding fails.
+/// A port of 127.0.0.1 that nobody uses, below the ephemeral range, as is port + 10000 (a cluster's bus): no outgoing
+/// connection takes it while its server is down. Another process may still be quicker: retry when binding fails.
 std::uint16_t free_loopback_port();
 
 /// For URLs: letters, digits, '.', '-', '_' and what is in `keep` stay.

@@ -38,13 +38,9 @@ using direction = proxy::direction;
 class proxy::impl {
  public:
   impl(const real_redis& server, proxy_options options)
-      : options_{options.tcp || options.upstream_tls, options.upstream_tls},
-        folder_("holdfast-proxy-"),
-        path(folder_.path() + "/s"),
-        upstream_path_(server.socket_path()),
-        upstream_port_(server.tls_port()),
-        password(server.password()),
-        wake_(::eventfd(0, EFD_CLOEXEC | EFD_NONBLOCK)) {
+      : options_{options.tcp || options.upstream_tls, options.upstream_tls}, folder_("holdfast-proxy-"),
+        path(folder_.path() + "/s"), upstream_path_(server.socket_path()), upstream_port_(server.tls_port()),
+        password(server.password()), wake_(::eventfd(0, EFD_CLOEXEC | EFD_NONBLOCK)) {
     listen();
     thread_ = std::thread([this] { loop(); });
   }
@@ -162,8 +158,7 @@ class proxy::impl {
       if (::ppoll(fds.data(), fds.size(), again ? &left : nullptr, nullptr) < 0 && errno != EINTR) fail("ppoll");
       if ((fds[0].revents & POLLIN) != 0) run_jobs();
       if (listener_ && fds[1].fd == listener_.get() && (fds[1].revents & POLLIN) != 0) accept();
-      for (auto& c : connections_)
-        read(c);
+      for (auto& c : connections_) read(c);
       bury();
     }
     cut();
@@ -180,7 +175,9 @@ class proxy::impl {
         auto& to = c.sides[1 - index(where)];
         const auto progress = from.out.write_to(to.fd.get(), now, faults.paces[index(where)]);
         if (progress.sent > 0)
-          change([&](counters& n) { (where == direction::to_server ? n.bytes_to_server : n.bytes_to_client) += progress.sent; });
+          change([&](counters& n) {
+            (where == direction::to_server ? n.bytes_to_server : n.bytes_to_client) += progress.sent;
+          });
         if (progress.blocked) events[1 - index(where)] |= POLLOUT;
         if (progress.again) again = again ? std::min(*again, *progress.again) : *progress.again;
         if (progress.ended) kill(c);

@@ -20,11 +20,14 @@ std::string in_capitals(std::string text) {
   return text;
 }
 
-std::string first_word(const value& unit) { return unit.elements.empty() ? std::string() : in_capitals(unit.elements[0].text); }
+std::string first_word(const value& unit) {
+  return unit.elements.empty() ? std::string() : in_capitals(unit.elements[0].text);
+}
 
 }  // namespace
 
-proxy_connection::proxy_connection(std::size_t number, unique_fd client, unique_fd server, bool opaque) : number_(number), opaque_(opaque) {
+proxy_connection::proxy_connection(std::size_t number, unique_fd client, unique_fd server, bool opaque)
+    : number_(number), opaque_(opaque) {
   sides[index(direction::to_server)].fd = std::move(client);
   sides[index(direction::to_client)].fd = std::move(server);
 }
@@ -65,7 +68,8 @@ void proxy_connection::pass_on(direction where, proxy_faults& faults, proxy::cou
   if (!unparsed.empty()) forward(where, std::exchange(unparsed, {}), false, faults.paces[index(where)]);
 }
 
-void proxy_connection::pass_unit(direction where, const value& unit, std::string bytes, proxy_faults& faults, proxy::counters& n) {
+void proxy_connection::pass_unit(direction where, const value& unit, std::string bytes, proxy_faults& faults,
+                                 proxy::counters& n) {
   const bool push = where == direction::to_client && pushes_ && awaited_.empty();
   const auto name = where == direction::to_server ? name_of_command(unit, n) : name_of_reply(unit, n);
   auto& out = sides[index(where)].out;

@@ -47,7 +47,8 @@ class proxy_connection {
 
  private:
   void pass_on(proxy::direction where, proxy_faults& faults, proxy::counters& n);
-  void pass_unit(proxy::direction where, const value& unit, std::string bytes, proxy_faults& faults, proxy::counters& n);
+  void pass_unit(proxy::direction where, const value& unit, std::string bytes, proxy_faults& faults,
+                 proxy::counters& n);
   void forward(proxy::direction where, std::string bytes, bool then_cut, const pacing& pace);
   std::string name_of_command(const value& command, proxy::counters& n);
   std::string name_of_reply(const value& reply, proxy::counters& n);

@@ -25,12 +25,14 @@ class proxy_stream {
 
   struct progress {
     std::uint64_t sent = 0;
-    bool blocked = false;                // the socket takes no more: wait for POLLOUT
-    bool ended = false;                  // a cut was reached, the source has ended and all is written, or the socket is broken
+    bool blocked = false;  // the socket takes no more: wait for POLLOUT
+    bool ended = false;    // a cut was reached, the source has ended and all is written, or the socket is broken
     std::optional<clock::time_point> again{};  // nothing to do before
   };
 
-  void push(std::string bytes, clock::time_point due, bool then_cut = false) { pieces_.push_back({std::move(bytes), due, then_cut}); }
+  void push(std::string bytes, clock::time_point due, bool then_cut = false) {
+    pieces_.push_back({std::move(bytes), due, then_cut});
+  }
   void end() { ended_ = true; }
   /// Writes what is due.
   progress write_to(int fd, clock::time_point now, const pacing& pace);

@@ -166,7 +166,8 @@ void raw_client::send_bytes(std::string_view bytes) {
     if (sent >= 0) {
       bytes.remove_prefix(static_cast<std::size_t>(sent));
     } else if (errno == EAGAIN) {
-      if (!wait_ready(socket_.get(), POLLOUT, deadline)) throw std::runtime_error("raw_client: the server does not read");
+      if (!wait_ready(socket_.get(), POLLOUT, deadline))
+        throw std::runtime_error("raw_client: the server does not read");
     } else if (errno != EINTR) {
       fail("raw_client: send");
     }
@@ -208,7 +209,8 @@ void raw_client::subscribe(std::string_view channel) {
   for (;;) {
     const auto reply = checked(must_receive());
     if (reply.array().at(0) == "subscribe" && reply.elements.at(1) == channel) return;
-    if (reply.elements[0] == "message") early_messages_.push_back({reply.elements.at(1).text, reply.elements.at(2).text});
+    if (reply.elements[0] == "message")
+      early_messages_.push_back({reply.elements.at(1).text, reply.elements.at(2).text});
   }
 }
 

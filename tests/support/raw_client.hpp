@@ -53,8 +53,9 @@ struct server_error : std::runtime_error {
   using std::runtime_error::runtime_error;
 };
 
-/// A blocking connection that shares nothing with the library: plays the peer, reads what the server holds. Any byte in any argument.
-/// Every call ends after `patience` with std::runtime_error: a stopped server does not hang a test. One thread at a time.
+/// A blocking connection that shares nothing with the library: plays the peer, reads what the server holds. Any byte in
+/// any argument. Every call ends after `patience` with std::runtime_error: a stopped server does not hang a test. One
+/// thread at a time.
 class raw_client {
  public:
   using milliseconds = std::chrono::milliseconds;
@@ -118,7 +119,8 @@ class raw_client {
   std::vector<message> early_messages_;  // came while an acknowledgement was awaited
 };
 
-/// Parses one reply at the front of `bytes`; its length, or nothing when it is not complete. Throws on what is not RESP2.
+/// Parses one reply at the front of `bytes`; its length, or nothing when it is not complete. Throws on what is not
+/// RESP2.
 std::optional<std::size_t> parse_value(std::string_view bytes, value& out);
 
 }  // namespace holdfast::test

@@ -29,7 +29,8 @@ struct program {
 };
 
 std::optional<program> find_server() {
-  if (const char* given = std::getenv("HOLDFAST_TEST_REDIS"); given != nullptr && *given != 0) return program{given, "redis-server"};
+  if (const char* given = std::getenv("HOLDFAST_TEST_REDIS"); given != nullptr && *given != 0)
+    return program{given, "redis-server"};
   for (const char* name : {"redis-server", "valkey-server"})
     if (auto path = find_executable(name); !path.empty()) return program{path, name};
   if (auto path = find_executable("redis-check-rdb"); !path.empty()) return program{path, "redis-server"};
@@ -62,18 +63,22 @@ real_redis::~real_redis() {
 
 void real_redis::pick_ports() {
   if (options_.tcp) port_ = free_loopback_port();
-  if (options_.tls) do tls_port_ = free_loopback_port();
+  if (options_.tls) do
+      tls_port_ = free_loopback_port();
     while (tls_port_ == port_);
 }
 
 std::string real_redis::unix_url() const {
-  return "redis+unix://" + (password().empty() ? "" : ":" + percent_encoded(password()) + "@") + percent_encoded(socket_path_, "/");
+  return "redis+unix://" + (password().empty() ? "" : ":" + percent_encoded(password()) + "@") +
+         percent_encoded(socket_path_, "/");
 }
 std::string real_redis::tcp_url() const {
-  return "redis://" + (password().empty() ? "" : ":" + percent_encoded(password()) + "@") + "127.0.0.1:" + std::to_string(port_);
+  return "redis://" + (password().empty() ? "" : ":" + percent_encoded(password()) + "@") +
+         "127.0.0.1:" + std::to_string(port_);
 }
 std::string real_redis::tls_url() const {
-  return "rediss://" + (password().empty() ? "" : ":" + percent_encoded(password()) + "@") + "127.0.0.1:" + std::to_string(tls_port_);
+  return "rediss://" + (password().empty() ? "" : ":" + percent_encoded(password()) + "@") +
+         "127.0.0.1:" + std::to_string(tls_port_);
 }
 std::string real_redis::url() const { return options_.tls ? tls_url() : options_.tcp ? tcp_url() : unix_url(); }
 
@@ -83,15 +88,16 @@ std::string real_redis::log() const {
 }
 
 std::vector<std::string> real_redis::command_line() const {
-  std::vector<std::string> all{"--unixsocket", socket_path_, "--unixsocketperm", "700", "--bind", "127.0.0.1", "--port",
-                               std::to_string(port_), "--dir", folder_ + "/data", "--save", "", "--appendonly", "no",
-                               "--daemonize", "no"};
+  std::vector<std::string> all{
+      "--unixsocket",        socket_path_, "--unixsocketperm", "700",    "--bind", "127.0.0.1",    "--port",
+      std::to_string(port_), "--dir",      folder_ + "/data",  "--save", "",       "--appendonly", "no",
+      "--daemonize",         "no"};
   if (options_.tls) {
     const auto& files = *options_.tls;
     for (const auto& argument :
          {std::string("--tls-port"), std::to_string(tls_port_), std::string("--tls-cert-file"), files.certificate,
-          std::string("--tls-key-file"), files.key, std::string("--tls-ca-cert-file"), files.ca, std::string("--tls-auth-clients"),
-          std::string(files.require_client_certificate ? "yes" : "no")})
+          std::string("--tls-key-file"), files.key, std::string("--tls-ca-cert-file"), files.ca,
+          std::string("--tls-auth-clients"), std::string(files.require_client_certificate ? "yes" : "no")})
       all.push_back(argument);
   }
   if (!password().empty()) all.insert(all.end(), {"--requirepass", password()});
@@ -111,7 +117,8 @@ void real_redis::start() {
   }
 }
 
-// True when it answers; false when it ended before. Redis binds its ports before the unix socket, and ends if it cannot: they are its own.
+// True when it answers; false when it ended before. Redis binds its ports before the unix socket, and ends if it
+// cannot: they are its own.
 bool real_redis::try_start() {
   const auto server = find_server();
   if (!server) throw std::runtime_error("no redis-server found");
@@ -155,7 +162,8 @@ void real_redis::kill() { process_->kill(); }
 void real_redis::shutdown() {
   process_->signal(SIGTERM);
   process_->cont();
-  if (!process_->wait(patience)) throw std::runtime_error("redis-server does not shut down:\n" + log().substr(log_seen_));
+  if (!process_->wait(patience))
+    throw std::runtime_error("redis-server does not shut down:\n" + log().substr(log_seen_));
 }
 
 void real_redis::restart() {

@@ -10,7 +10,7 @@
 namespace holdfast::test {
 
 struct redis_options {
-  bool tcp = false;                      ///< also on a loopback port
+  bool tcp = false;  ///< also on a loopback port
   struct tls_files {
     std::string certificate{}, key{}, ca{};
     bool require_client_certificate = false;
@@ -24,7 +24,8 @@ struct redis_options {
 /// A private Redis (or Valkey) server. Ends with this object, or with the process. One thread at a time.
 class real_redis {
  public:
-  /// Whether a server program can be found: HOLDFAST_TEST_REDIS, redis-server, valkey-server, or Debian's redis-tools, which carry the server.
+  /// Whether a server program can be found: HOLDFAST_TEST_REDIS, redis-server, valkey-server, or Debian's redis-tools,
+  /// which carry the server.
   static bool available();
 
   /// Returns when it answers PING. Throws std::runtime_error with the server's log when it does not.
@@ -33,7 +34,8 @@ class real_redis {
   real_redis& operator=(const real_redis&) = delete;
   ~real_redis();
 
-  /// For holdfast::config::url: TLS if asked for, else TCP if asked for, else the unix socket. With the password, without certificate files.
+  /// For holdfast::config::url: TLS if asked for, else TCP if asked for, else the unix socket. With the password,
+  /// without certificate files.
   std::string url() const;
   std::string unix_url() const;  ///< it always listens there too
   std::string tcp_url() const;
@@ -52,7 +54,8 @@ class real_redis {
   void cont();      ///< SIGCONT
   void kill();      ///< SIGKILL: connections end, data since the last fsync may be gone
   void shutdown();  ///< SIGTERM: it writes what it is configured to write
-  /// Ends it as kill() does, if it still runs, and starts it with the same addresses and data, and options() as they are now.
+  /// Ends it as kill() does, if it still runs, and starts it with the same addresses and data, and options() as they
+  /// are now.
   void restart();
   /// The same with its data removed.
   void restart_empty();

@@ -115,8 +115,8 @@ std::optional<bool> redisson_peer::unlock(std::string_view name, long long threa
 }
 
 std::optional<bool> redisson_peer::send_unlock(std::string_view name, std::string_view request, long long thread) {
-  const auto reply = commands_("EVAL", unlock_script, 3, name, channel(name), latch_key(name, request), watchdog_timeout.count(),
-                               owner(thread), latch_ttl);
+  const auto reply = commands_("EVAL", unlock_script, 3, name, channel(name), latch_key(name, request),
+                               watchdog_timeout.count(), owner(thread), latch_ttl);
   if (reply.is_nil()) return std::nullopt;
   return reply.integer() == 1;
 }
@@ -125,7 +125,8 @@ bool redisson_peer::force_unlock(std::string_view name) {
   return commands_("EVAL", force_unlock_script, 2, name, channel(name)).integer() == 1;
 }
 
-std::vector<bool> redisson_peer::renew(const std::vector<std::pair<std::string, long long>>& names_and_threads, milliseconds ttl) {
+std::vector<bool> redisson_peer::renew(const std::vector<std::pair<std::string, long long>>& names_and_threads,
+                                       milliseconds ttl) {
   std::vector<std::string> argv{"EVAL", renew_script, std::to_string(names_and_threads.size())};
   for (const auto& [name, thread] : names_and_threads) argv.push_back(name);
   argv.push_back(std::to_string(ttl.count()));

@@ -25,9 +25,12 @@ class redisson_peer {
   static std::string latch_key(std::string_view name, std::string_view request);
   static std::string new_uuid();
 
-  /// One attempt. Nothing: acquired or re-entered (the TTL is set, perhaps shortened). Else the holder's TTL in ms, -1 without one.
+  /// One attempt. Nothing: acquired or re-entered (the TTL is set, perhaps shortened). Else the holder's TTL in ms, -1
+  /// without one.
   std::optional<long long> acquire(std::string_view name, milliseconds ttl, long long thread = 1);
-  bool try_lock(std::string_view name, milliseconds ttl = watchdog_timeout, long long thread = 1) { return !acquire(name, ttl, thread); }
+  bool try_lock(std::string_view name, milliseconds ttl = watchdog_timeout, long long thread = 1) {
+    return !acquire(name, ttl, thread);
+  }
   /// Tries, subscribes, tries again, waits for a message or the holder's TTL; false after `wait`.
   bool lock(std::string_view name, milliseconds ttl, milliseconds wait, long long thread = 1);
 
@@ -40,7 +43,8 @@ class redisson_peer {
   bool force_unlock(std::string_view name);
 
   /// One run of the watchdog: for each name whether it was ours.
-  std::vector<bool> renew(const std::vector<std::pair<std::string, long long>>& names_and_threads, milliseconds ttl = watchdog_timeout);
+  std::vector<bool> renew(const std::vector<std::pair<std::string, long long>>& names_and_threads,
+                          milliseconds ttl = watchdog_timeout);
   bool renew(std::string_view name, long long thread = 1) { return renew({{std::string(name), thread}}).at(0); }
 
   bool is_locked(std::string_view name);

@@ -35,14 +35,18 @@ struct outcome {
 inline void drain(asio::io_context& io, std::chrono::milliseconds limit = coroutine_limit) {
   if (io.stopped()) io.restart();
   io.run_for(limit);
-  if (!io.stopped()) throw std::runtime_error("the io_context still has work after " + std::to_string(limit.count()) + " ms");
+  if (!io.stopped())
+    throw std::runtime_error("the io_context still has work after " + std::to_string(limit.count()) + " ms");
 }
 
-/// Runs `io` in this thread until `op`, spawned on `executor`, has finished; its value or its exception. What else the context has to do
-/// stays there: see drain(). Never hangs: throws std::runtime_error after `limit`, and when the context ran out of work before.
+/// Runs `io` in this thread until `op`, spawned on `executor`, has finished; its value or its exception. What else the
+/// context has to do stays there: see drain(). Never hangs: throws std::runtime_error after `limit`, and when the
+/// context ran out of work before.
 template <class T>
-T run(asio::io_context& io, asio::any_io_executor executor, asio::awaitable<T> op, std::chrono::milliseconds limit = coroutine_limit) {
-  const auto done = std::make_shared<detail_run::outcome<T>>();  // shared: after a timeout the coroutine may still finish
+T run(asio::io_context& io, asio::any_io_executor executor, asio::awaitable<T> op,
+      std::chrono::milliseconds limit = coroutine_limit) {
+  const auto done =
+      std::make_shared<detail_run::outcome<T>>();  // shared: after a timeout the coroutine may still finish
   if constexpr (std::is_void_v<T>) {
     auto finish = [done](std::exception_ptr failed) {
       done->failed = failed;

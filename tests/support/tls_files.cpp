@@ -37,16 +37,19 @@ void tls_files::run(const std::string& command) const {
 }
 
 std::string tls_files::make_ca(const std::string& name) const {
-  run("openssl req -x509 -config openssl.cnf" + std::string(new_key) + " -keyout " + name + ".key -out " + name + ".pem -days 30 -subj /CN=" +
-      name + " -addext basicConstraints=critical,CA:TRUE -addext keyUsage=critical,keyCertSign,cRLSign");
+  run("openssl req -x509 -config openssl.cnf" + std::string(new_key) + " -keyout " + name + ".key -out " + name +
+      ".pem -days 30 -subj /CN=" + name +
+      " -addext basicConstraints=critical,CA:TRUE -addext keyUsage=critical,keyCertSign,cRLSign");
   return folder_.path() + "/" + name + ".pem";
 }
 
-tls_files::pair tls_files::make_pair(const std::string& name, const std::string& ca_name, const std::string& extensions, int days) const {
+tls_files::pair tls_files::make_pair(const std::string& name, const std::string& ca_name, const std::string& extensions,
+                                     int days) const {
   std::ofstream(folder_.path() + "/" + name + ".ext") << "basicConstraints=critical,CA:FALSE\n" << extensions << '\n';
-  run("openssl req -new -config openssl.cnf" + std::string(new_key) + " -keyout " + name + ".key -out " + name + ".csr -subj /CN=" + name +
-      " && openssl x509 -req -in " + name + ".csr -CA " + ca_name + ".pem -CAkey " + ca_name + ".key -set_serial 0x$(openssl rand -hex 8)" +
-      " -extfile " + name + ".ext -days " + std::to_string(days) + " -out " + name + ".pem");
+  run("openssl req -new -config openssl.cnf" + std::string(new_key) + " -keyout " + name + ".key -out " + name +
+      ".csr -subj /CN=" + name + " && openssl x509 -req -in " + name + ".csr -CA " + ca_name + ".pem -CAkey " +
+      ca_name + ".key -set_serial 0x$(openssl rand -hex 8)" + " -extfile " + name + ".ext -days " +
+      std::to_string(days) + " -out " + name + ".pem");
   const auto path = folder_.path() + "/" + name;
   return {path + ".pem", path + ".key"};
 }

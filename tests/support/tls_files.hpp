@@ -6,7 +6,8 @@
 
 namespace holdfast::test {
 
-/// Certificates for tests, made by the openssl program (EC keys: tens of milliseconds) in a folder that goes with this object.
+/// Certificates for tests, made by the openssl program (EC keys: tens of milliseconds) in a folder that goes with this
+/// object.
 class tls_files {
  public:
   struct pair {
@@ -23,12 +24,13 @@ class tls_files {
   pair wrong_host;       ///< for elsewhere.example
   pair expired;          ///< as server, ended yesterday
   pair client;
-  pair other_client;     ///< of other_ca
+  pair other_client;  ///< of other_ca
 
  private:
   void run(const std::string& command) const;
   std::string make_ca(const std::string& name) const;
-  pair make_pair(const std::string& name, const std::string& ca_name, const std::string& extensions, int days = 30) const;
+  pair make_pair(const std::string& name, const std::string& ca_name, const std::string& extensions,
+                 int days = 30) const;
 
   temp_folder folder_;
 };

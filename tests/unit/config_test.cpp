@@ -71,9 +71,10 @@ TEST_CASE("a default config is the local server") {
 }
 
 TEST_CASE("all parts of a URL reach the settings") {
-  const auto s = resolve(with_url(
-      "rediss://alice:s%40cret@[::1]:7000/5?client_name=billing&key_prefix=eu%3A&ttl=10000&command_timeout=200&connect_timeout=900"
-      "&ca_file=/ca.pem&ca_dir=/ca&certificate_file=/c.pem&key_file=/k.pem&server_name=db.example"));
+  const auto s =
+      resolve(with_url("rediss://alice:s%40cret@[::1]:7000/"
+                       "5?client_name=billing&key_prefix=eu%3A&ttl=10000&command_timeout=200&connect_timeout=900"
+                       "&ca_file=/ca.pem&ca_dir=/ca&certificate_file=/c.pem&key_file=/k.pem&server_name=db.example"));
   CHECK(s.server.to_string() == "rediss://[::1]:7000");
   CHECK(s.server.user == "alice");
   CHECK(s.server.password == "s@cret");
@@ -136,7 +137,8 @@ TEST_CASE("durations in a URL are numbers of milliseconds") {
   for (const char* key : {"ttl", "command_timeout", "connect_timeout"})
     for (const char* bad : {"-1", "1s", "1.5", "99999999999999999999", "%20"}) {
       INFO(key << "=" << bad);
-      CHECK(refused_for(with_url("redis://host?" + std::string(key) + "=" + bad), std::string(key) + " is not a number"));
+      CHECK(
+          refused_for(with_url("redis://host?" + std::string(key) + "=" + bad), std::string(key) + " is not a number"));
     }
 }
 
@@ -198,7 +200,8 @@ TEST_CASE("a user needs a password from somewhere") {
 
 TEST_CASE("a client name is printable ASCII without space") {
   CHECK(refusal(with(&config::client_name, std::string())) == "accepted");
-  for (const std::string& bad : {std::string("a b"), std::string("a\n"), std::string("a\0", 2), std::string("\xc3\xa9"), std::string("\x7f")})
+  for (const std::string& bad :
+       {std::string("a b"), std::string("a\n"), std::string("a\0", 2), std::string("\xc3\xa9"), std::string("\x7f")})
     CHECK(refused_for(with(&config::client_name, bad), "client_name"));
   CHECK(refused_for(with_url("redis://host?client_name=a%0d%0a"), "client_name"));
 }
@@ -232,10 +235,13 @@ TEST_CASE("a printed config shows its fields and no secret") {
   c.password = "hunter2";
   c.key_prefix = std::string("a\0", 2);
   c.observer = std::make_shared<holdfast::observer>();
-  CHECK(printed(c) ==
-        "url=\"redis://db\" user=\"alice\" password=*** client_name=\"holdfast\" tls={ca_file=\"\" ca_dir=\"\" certificate_file=\"\" "
-        "key_file=\"\" server_name=\"\" insecure_skip_verification=false} key_prefix=\"a\\x00\" ttl=30000ms command_timeout=500ms "
-        "connect_timeout=2000ms drift=0.010000 poll_cap=5000ms reconnect_cap=5000ms pending_commands=65536 observer=set");
+  CHECK(
+      printed(c) ==
+      "url=\"redis://db\" user=\"alice\" password=*** client_name=\"holdfast\" tls={ca_file=\"\" ca_dir=\"\" "
+      "certificate_file=\"\" "
+      "key_file=\"\" server_name=\"\" insecure_skip_verification=false} key_prefix=\"a\\x00\" ttl=30000ms "
+      "command_timeout=500ms "
+      "connect_timeout=2000ms drift=0.010000 poll_cap=5000ms reconnect_cap=5000ms pending_commands=65536 observer=set");
 }
 
 TEST_CASE("of a malformed URL no more than the scheme is printed") {
@@ -246,20 +252,72 @@ TEST_CASE("of a malformed URL no more than the scheme is printed") {
 }
 
 TEST_CASE("no output shows the password wherever it stands in a malformed URL") {
-  const std::vector<std::string> shapes{
-      "redis://:$@host", "redis://u:$@host:0", "redis://u:$@host:port", "redis://u:$@", "redis://u:$@/1", "redis://u:$@ho%20st",
-      "redis://u:$@[::1", "redis://u:$@[x]", "redis://u:$@a:b:c", "redis://$@host", "redis://$:@host", "redis://$:x@host/db",
-      "redis://u:$@host/db", "redis://u:$@host/1?db=1", "redis://u:$@host?nonsense=1", "redis://u:$@host?x", "redis://u:$@host?db=",
-      "redis://u:$@host?password=$", "redis://u:$@host?user=u", "redis://u:$@host?ttl=x", "redis://u:$@host?ttl=1",
-      "redis://u:$@host?ca_file=x", "rediss://u:$@host?key_file=x", "redis://u:$%@host", "redis://u:$%zz@host", "redis://u:$%0a@host",
-      "redis://u:$%00@host", "redis://u:$#@host", "redis://u:#$@host", "redis://u:$/@host", "redis://u:/$@host", "redis://u:x/$=1@host",
-      "redis://u:$?@host", "redis://u:?$@host", "redis://u:?$=1@host", "redis://u:x?db=$@host", "redis://u:&$=1@host", "redis://u:@$@host",
-      "redis://u: $@host", "redis://u:$\r\n@host", "redis://u:$\xff@host", "redis://host:$", "redis://host?password=$&x",
-      "redis://host?password=x&$=1", "redis://host?user=x&$=1", "redis://host?password=$&password=$", "redis://host?user=$",
-      "redis://host?password=$%", "redis://host?password=$%0a", "redis://host?password=x#$", "redis+unix://u:$@path", "redis+unix://u:$@/",
-      "redis+unix://u:$@", "redis+unix://u:/$@/path", "redis+unix:///path?password=$&db=x", "redi://u:$@host", "u:$@host", "$", "://u:$@host",
-      "REDIS://u:$@host", "redis:u:$@host", "redis:/u:$@host", "rediss://u:$@host:99999999999999999999", "redis://[$]", "redis://[::1]$",
-      "redis://[::1%25$]x"};
+  const std::vector<std::string> shapes{"redis://:$@host",
+                                        "redis://u:$@host:0",
+                                        "redis://u:$@host:port",
+                                        "redis://u:$@",
+                                        "redis://u:$@/1",
+                                        "redis://u:$@ho%20st",
+                                        "redis://u:$@[::1",
+                                        "redis://u:$@[x]",
+                                        "redis://u:$@a:b:c",
+                                        "redis://$@host",
+                                        "redis://$:@host",
+                                        "redis://$:x@host/db",
+                                        "redis://u:$@host/db",
+                                        "redis://u:$@host/1?db=1",
+                                        "redis://u:$@host?nonsense=1",
+                                        "redis://u:$@host?x",
+                                        "redis://u:$@host?db=",
+                                        "redis://u:$@host?password=$",
+                                        "redis://u:$@host?user=u",
+                                        "redis://u:$@host?ttl=x",
+                                        "redis://u:$@host?ttl=1",
+                                        "redis://u:$@host?ca_file=x",
+                                        "rediss://u:$@host?key_file=x",
+                                        "redis://u:$%@host",
+                                        "redis://u:$%zz@host",
+                                        "redis://u:$%0a@host",
+                                        "redis://u:$%00@host",
+                                        "redis://u:$#@host",
+                                        "redis://u:#$@host",
+                                        "redis://u:$/@host",
+                                        "redis://u:/$@host",
+                                        "redis://u:x/$=1@host",
+                                        "redis://u:$?@host",
+                                        "redis://u:?$@host",
+                                        "redis://u:?$=1@host",
+                                        "redis://u:x?db=$@host",
+                                        "redis://u:&$=1@host",
+                                        "redis://u:@$@host",
+                                        "redis://u: $@host",
+                                        "redis://u:$\r\n@host",
+                                        "redis://u:$\xff@host",
+                                        "redis://host:$",
+                                        "redis://host?password=$&x",
+                                        "redis://host?password=x&$=1",
+                                        "redis://host?user=x&$=1",
+                                        "redis://host?password=$&password=$",
+                                        "redis://host?user=$",
+                                        "redis://host?password=$%",
+                                        "redis://host?password=$%0a",
+                                        "redis://host?password=x#$",
+                                        "redis+unix://u:$@path",
+                                        "redis+unix://u:$@/",
+                                        "redis+unix://u:$@",
+                                        "redis+unix://u:/$@/path",
+                                        "redis+unix:///path?password=$&db=x",
+                                        "redi://u:$@host",
+                                        "u:$@host",
+                                        "$",
+                                        "://u:$@host",
+                                        "REDIS://u:$@host",
+                                        "redis:u:$@host",
+                                        "redis:/u:$@host",
+                                        "rediss://u:$@host:99999999999999999999",
+                                        "redis://[$]",
+                                        "redis://[::1]$",
+                                        "redis://[::1%25$]x"};
   for (const std::string& canary : {std::string("canary"), std::string("Can4ry_secret.word")})
     for (auto url : shapes) {
       for (auto at = url.find('$'); at != url.npos; at = url.find('$')) url.replace(at, 1, canary);

@@ -48,7 +48,8 @@ struct fixture {
 TEST_CASE("RESP commands decode to their arguments") {
   const std::vector<std::vector<std::string>> expected{{"GET", "a"}, {"SET", std::string("\0\r\n", 3), ""}};
   CHECK(decode_commands(get_a + std::string("*3\r\n$3\r\nSET\r\n$3\r\n\0\r\n\r\n$0\r\n\r\n", 28)) == expected);
-  for (std::size_t length = 1; length < get_a.size(); ++length) CHECK_THROWS_AS(decode_commands(get_a.substr(0, length)), std::runtime_error);
+  for (std::size_t length = 1; length < get_a.size(); ++length)
+    CHECK_THROWS_AS(decode_commands(get_a.substr(0, length)), std::runtime_error);
   CHECK_THROWS_AS(decode_commands("GET a\r\n"), std::runtime_error);
 }
 
@@ -79,11 +80,12 @@ TEST_CASE_METHOD(fixture, "a silent server leaves a command unconfirmed at its d
 
 TEST_CASE_METHOD(fixture, "a script can answer and its keys and arguments are told apart") {
   server.on_command = [](const fake_topology::command& c) -> std::optional<holdfast::redis::reply> {
-    if (c.keys() == std::vector<std::string>{"k"} && c.arguments() == std::vector<std::string>{"x", "y"}) return replies::ok();
+    if (c.keys() == std::vector<std::string>{"k"} && c.arguments() == std::vector<std::string>{"x", "y"})
+      return replies::ok();
     return std::nullopt;
   };
-  server.execute("k", "*6\r\n$7\r\nEVALSHA\r\n$3\r\nabc\r\n$1\r\n1\r\n$1\r\nk\r\n$1\r\nx\r\n$1\r\ny\r\n", clock.now() + 1s,
-                 [this](outcome result) { answers.push_back(std::move(result)); });
+  server.execute("k", "*6\r\n$7\r\nEVALSHA\r\n$3\r\nabc\r\n$1\r\n1\r\n$1\r\nk\r\n$1\r\nx\r\n$1\r\ny\r\n",
+                 clock.now() + 1s, [this](outcome result) { answers.push_back(std::move(result)); });
   CHECK(answers.empty());
   server.run();
   REQUIRE(answers.size() == 1);

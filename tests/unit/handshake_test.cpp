@@ -54,7 +54,8 @@ TEST_CASE("a command connection introduces itself in one write") {
   const auto node = full();
   handshake h(node, purpose::commands);
   CHECK(h.take_output() == make_command({"AUTH", "app", "s3cret"}) + make_command({"SELECT", "3"}) +
-                               make_command({"CLIENT", "SETNAME", "holdfast"}) + make_command({"CLIENT", "ID"}) + make_command({"ROLE"}));
+                               make_command({"CLIENT", "SETNAME", "holdfast"}) + make_command({"CLIENT", "ID"}) +
+                               make_command({"ROLE"}));
   CHECK(answer(h, {replies::ok(), replies::ok(), replies::ok(), replies::integer(7), primary}) == progress::done);
   CHECK(h.take_output().empty());
   CHECK(h.id() == 7);
@@ -73,7 +74,8 @@ TEST_CASE("what is not configured is not sent") {
 TEST_CASE("a subscription connection needs neither database nor role") {
   const auto node = full();
   handshake h(node, purpose::subscriptions);
-  CHECK(h.take_output() == make_command({"AUTH", "app", "s3cret"}) + make_command({"CLIENT", "SETNAME", "holdfast"}) + make_command({"PING"}));
+  CHECK(h.take_output() == make_command({"AUTH", "app", "s3cret"}) + make_command({"CLIENT", "SETNAME", "holdfast"}) +
+                               make_command({"PING"}));
   CHECK(answer(h, {replies::ok(), replies::ok(), replies::status("PONG")}) == progress::done);
 }
 
@@ -86,7 +88,8 @@ TEST_CASE("a predecessor is fenced off before anything else, if the server is st
   SECTION("done") { CHECK(h.on_reply(replies::integer(1)) == progress::done); }
   SECTION("it was gone already") { CHECK(h.on_reply(replies::integer(0)) == progress::done); }
   SECTION("refused") {
-    CHECK(h.on_reply(replies::error("NOPERM this user has no permissions to run the 'client|kill' command")) == progress::done);
+    CHECK(h.on_reply(replies::error("NOPERM this user has no permissions to run the 'client|kill' command")) ==
+          progress::done);
     CHECK(h.fencing_refused() == "CLIENT KILL: NOPERM this user has no permissions to run the 'client|kill' command");
   }
   // Numbers start again with a restart: 7 may be anybody.
@@ -99,30 +102,38 @@ TEST_CASE("a predecessor is fenced off before anything else, if the server is st
 TEST_CASE("SETNAME, CLIENT ID and ROLE may be refused") {
   const auto node = full();
   handshake h(node, purpose::commands, 3);
-  CHECK(answer(h, {replies::ok(), replies::ok(), replies::error("NOPERM no"), replies::error("NOPERM no client|id"), replies::error("NOPERM no role")}) ==
-        progress::done);
+  CHECK(answer(h, {replies::ok(), replies::ok(), replies::error("NOPERM no"), replies::error("NOPERM no client|id"),
+                   replies::error("NOPERM no role")}) == progress::done);
   CHECK_FALSE(h.id());
   CHECK(h.fencing_refused() == "CLIENT ID: NOPERM no client|id");
   auto proxied = plain();
   handshake p(proxied, purpose::commands);
-  CHECK(answer(p, {replies::error("ERR unknown command 'CLIENT'"), replies::error("ERR unknown command 'ROLE'")}) == progress::done);
+  CHECK(answer(p, {replies::error("ERR unknown command 'CLIENT'"), replies::error("ERR unknown command 'ROLE'")}) ==
+        progress::done);
 }
 
 TEST_CASE("refusals have their own codes") {
   const auto node = full();
-  CHECK(verdict(node, {replies::error("WRONGPASS invalid username-password pair or user is disabled.")}) == errc::auth_failed);
+  CHECK(verdict(node, {replies::error("WRONGPASS invalid username-password pair or user is disabled.")}) ==
+        errc::auth_failed);
   CHECK(verdict(node, {replies::error("ERR invalid password")}) == errc::auth_failed);
-  CHECK(verdict(node, {replies::error("ERR AUTH <password> called without any password configured for the default user.")}) == errc::auth_failed);
+  CHECK(verdict(node,
+                {replies::error("ERR AUTH <password> called without any password configured for the default user.")}) ==
+        errc::auth_failed);
   CHECK(verdict(node, {replies::ok(), replies::error("ERR DB index is out of range")}) == errc::invalid_config);
   CHECK(verdict(node, {replies::ok(), replies::error("NOPERM no select")}) == errc::no_permission);
   CHECK(verdict(plain(), {replies::error("NOAUTH Authentication required.")}) == errc::auth_failed);
-  CHECK(verdict(plain(), {replies::integer(1), replies::error("NOAUTH Authentication required.")}) == errc::auth_failed);
+  CHECK(verdict(plain(), {replies::integer(1), replies::error("NOAUTH Authentication required.")}) ==
+        errc::auth_failed);
   CHECK(verdict(plain(), {replies::error("ERR max number of clients reached")}) == errc::server_refused);
-  CHECK(verdict(plain(), {replies::integer(1), replies::error("LOADING Redis is loading the dataset in memory")}) == errc::server_refused);
+  CHECK(verdict(plain(), {replies::integer(1), replies::error("LOADING Redis is loading the dataset in memory")}) ==
+        errc::server_refused);
   CHECK(verdict(node, {replies::error("BUSY Redis is busy running a script.")}) == errc::server_refused);
   CHECK(verdict(plain(), {replies::error("DENIED Redis is running in protected mode")}) == errc::no_permission);
-  CHECK(verdict(plain(), {replies::integer(1), replies::array({replies::string("slave"), replies::string("h"), replies::integer(1)})}) == errc::not_primary);
-  CHECK(verdict(plain(), {replies::integer(1), replies::array({replies::string("sentinel"), replies::array({})})}) == errc::not_primary);
+  CHECK(verdict(plain(), {replies::integer(1), replies::array({replies::string("slave"), replies::string("h"),
+                                                               replies::integer(1)})}) == errc::not_primary);
+  CHECK(verdict(plain(), {replies::integer(1), replies::array({replies::string("sentinel"), replies::array({})})}) ==
+        errc::not_primary);
   CHECK(verdict(plain(), {replies::integer(1), replies::array({})}) == errc::protocol_error);
   CHECK(verdict(plain(), {replies::ok()}) == errc::protocol_error);
   CHECK(verdict(plain(), {replies::integer(1), replies::error("ERR something else")}) == errc::protocol_error);
@@ -131,7 +142,8 @@ TEST_CASE("refusals have their own codes") {
 TEST_CASE("a server that quotes the password is not quoted") {
   const auto node = full();
   handshake h(node, purpose::commands);
-  CHECK(h.on_reply(replies::error("ERR unknown command `AUTH`, with args beginning with: `app`, `s3cret`, ")) == progress::failed);
+  CHECK(h.on_reply(replies::error("ERR unknown command `AUTH`, with args beginning with: `app`, `s3cret`, ")) ==
+        progress::failed);
   CHECK(h.why().detail == "redis://h:6379: AUTH: ERR");
   handshake g(node, purpose::commands);
   CHECK(answer(g, {replies::ok(), replies::error("ERR s3cret s3cret\n")}) == progress::failed);

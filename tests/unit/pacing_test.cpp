@@ -47,6 +47,16 @@ TEST_CASE("a connection that was lost early is made again after a short pause") 
   pacing.on_lost(start + 10s + 100ms, random);
   CHECK(pacing.not_before() >= start + 10s + 125ms);
   CHECK(pacing.not_before() <= start + 10s + 150ms);
+  auto now = pacing.not_before();
+  for (int i = 0; i < 100; ++i) {
+    pacing.on_attempt(now, random);
+    pacing.on_ready(now);
+    now += 10ms;
+    pacing.on_lost(now, random);
+    CHECK(pacing.not_before() >= now + 25ms);
+    if (i > 10) CHECK(pacing.not_before() <= now + 1s);
+    now = pacing.not_before();
+  }
 }
 
 TEST_CASE("what does not mend itself is not tried more than once a second") {

@@ -32,7 +32,8 @@ std::string show(const reply& r) {
 }
 
 // Everything that `bytes` give when they come in pieces of `piece`.
-std::vector<std::string> read(std::string_view bytes, std::size_t piece = std::string_view::npos, reader_limits limits = {}) {
+std::vector<std::string> read(std::string_view bytes, std::size_t piece = std::string_view::npos,
+                              reader_limits limits = {}) {
   reader r(limits);
   std::vector<std::string> out;
   for (std::size_t at = 0; at < bytes.size();) {
@@ -88,7 +89,8 @@ TEST_CASE("an incomplete reply is not given") {
 }
 
 TEST_CASE("what is not RESP2 fails and stays failed") {
-  for (const auto bytes : {"hello\r\n", "$-2\r\n", "*-2\r\n", ":abc\r\n", "$abc\r\n", "*1x\r\n:1\r\n", ":99999999999999999999\r\n", "\x15\x03\x01"}) {
+  for (const auto bytes : {"hello\r\n", "$-2\r\n", "*-2\r\n", ":abc\r\n", "$abc\r\n", "*1x\r\n:1\r\n",
+                           ":99999999999999999999\r\n", "\x15\x03\x01"}) {
     CAPTURE(bytes);
     CHECK(read(bytes) == failed);
   }
@@ -102,8 +104,10 @@ TEST_CASE("what is not RESP2 fails and stays failed") {
 }
 
 TEST_CASE("RESP3 types fail without a crash") {
-  for (const auto bytes : {",1.5\r\n", ",nan\r\n", "#t\r\n", "%1\r\n+a\r\n:1\r\n", "~1\r\n:1\r\n", ">2\r\n+message\r\n+x\r\n", "|1\r\n+a\r\n:1\r\n:2\r\n",
-                           "(123456789012345678901234567890\r\n", "=7\r\ntxt:abc\r\n", "!3\r\nERR\r\n", "*1\r\n,1.5\r\n", "*2\r\n%0\r\n#t\r\n"}) {
+  for (const auto bytes :
+       {",1.5\r\n", ",nan\r\n", "#t\r\n", "%1\r\n+a\r\n:1\r\n", "~1\r\n:1\r\n", ">2\r\n+message\r\n+x\r\n",
+        "|1\r\n+a\r\n:1\r\n:2\r\n", "(123456789012345678901234567890\r\n", "=7\r\ntxt:abc\r\n", "!3\r\nERR\r\n",
+        "*1\r\n,1.5\r\n", "*2\r\n%0\r\n#t\r\n"}) {
     CAPTURE(bytes);
     CHECK(read(bytes) == failed);
     CHECK(read(bytes, 1) == failed);
@@ -136,7 +140,7 @@ TEST_CASE("arrays nest eight deep and no deeper") {
 
 TEST_CASE("a reply that is too large fails as soon as that can be seen") {
   const std::string block(64 * 1024, 'x');
-  for (const auto start : {"$536870912\r\n"s, "+"s, "$9223372036854775000\r\n"s}) {
+  for (const auto& start : {"$536870912\r\n"s, "+"s, "$9223372036854775000\r\n"s}) {
     reader r;
     r.feed(start);
     CHECK_FALSE(r.next());
@@ -152,11 +156,12 @@ TEST_CASE("a reply that is too large fails as soon as that can be seen") {
   for (int i = 0; i < 1024; ++i) many += "$2000\r\n" + std::string(2000, 'y') + "\r\n";
   CHECK(read(many, 32 * 1024) == failed);
   std::string wide = "*1000\r\n";
-  for (int i = 0; i < 1000; ++i) wide += "*1024\r\n" + [] {
-    std::string s;
-    for (int k = 0; k < 1024; ++k) s += ":1\r\n";
-    return s;
-  }();
+  for (int i = 0; i < 1000; ++i)
+    wide += "*1024\r\n" + [] {
+      std::string s;
+      for (int k = 0; k < 1024; ++k) s += ":1\r\n";
+      return s;
+    }();
   CHECK(read(wide, 32 * 1024) == failed);
 }
 

@@ -26,7 +26,9 @@ std::string unsub(std::string_view channel) { return make_command({"UNSUBSCRIBE"
 redis::reply push(std::string word, std::string channel, redis::reply third = replies::integer(1)) {
   return replies::array({replies::string(std::move(word)), replies::string(std::move(channel)), std::move(third)});
 }
-redis::reply message(std::string channel, std::string payload) { return push("message", std::move(channel), replies::string(std::move(payload))); }
+redis::reply message(std::string channel, std::string payload) {
+  return push("message", std::move(channel), replies::string(std::move(payload)));
+}
 
 }  // namespace
 
@@ -39,12 +41,16 @@ TEST_CASE("a wanted channel is asked for once there is a connection, and confirm
   CHECK(write(t) == sub("a"));
   CHECK(write(t).empty());
   CHECK_FALSE(t.confirmed("a"));
+  CHECK(t.busy());
   CHECK(t.oldest_unanswered() == start);
   const auto e = t.on_reply(push("subscribe", "a"));
   CHECK(e.what == kind::confirmed);
   CHECK(e.channel == "a");
   CHECK(t.confirmed("a"));
   CHECK_FALSE(t.oldest_unanswered());
+  CHECK_FALSE(t.busy());
+  t.unwant("a");
+  CHECK(t.busy());
 }
 
 TEST_CASE("many channels go out together, one command each") {
@@ -173,8 +179,12 @@ TEST_CASE("an answer out of order or to nobody is out of step") {
   SECTION("another channel") { CHECK(t.on_reply(push("subscribe", "b")).what == kind::desync); }
   SECTION("another word") { CHECK(t.on_reply(push("unsubscribe", "a")).what == kind::desync); }
   SECTION("a status") { CHECK(t.on_reply(replies::ok()).what == kind::desync); }
-  SECTION("too short") { CHECK(t.on_reply(replies::array({replies::string("subscribe"), replies::string("a")})).what == kind::desync); }
+  SECTION("too short") {
+    CHECK(t.on_reply(replies::array({replies::string("subscribe"), replies::string("a")})).what == kind::desync);
+  }
   SECTION("an empty array") { CHECK(t.on_reply(replies::array({})).what == kind::desync); }
   SECTION("a pong") { CHECK(t.on_reply(replies::status("PONG")).what == kind::desync); }
-  SECTION("an error that is none of permission") { CHECK(t.on_reply(replies::error("BUSY Redis is busy")).what == kind::error); }
+  SECTION("an error that is none of permission") {
+    CHECK(t.on_reply(replies::error("BUSY Redis is busy")).what == kind::error);
+  }
 }

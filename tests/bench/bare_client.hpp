@@ -1,0 +1,70 @@
+// SPDX-License-Identifier: BSL-1.0
+#pragma once
+#include <array>
+#include <boost/asio/buffer.hpp>
+#include <boost/asio/io_context.hpp>
+#include <boost/asio/local/stream_protocol.hpp>
+#include <boost/asio/write.hpp>
+#include <functional>
+#include <stdexcept>
+#include <string>
+
+namespace holdfast::bench {
+
+namespace asio = boost::asio;
+
+/// The least that an Asio client can do: writes what it is given, counts the lines that come back. Every reply must be one line.
+/// Commands that are sent while a write is under way, or from inside a reply, go out together.
+class bare_client {
+ public:
+  bare_client(asio::io_context& io, const std::string& path) : socket_(io) { socket_.connect(asio::local::stream_protocol::endpoint(path)); }
+
+  /// `on_reply` is called for each reply; it may send.
+  void start(std::function<void(char first)> on_reply) {
+    on_reply_ = std::move(on_reply);
+    read();
+  }
+  void stop() { socket_.close(); }
+
+  void send(const std::string& command) {
+    next_ += command;
+    if (!in_reply_) flush();
+  }
+  void flush() {
+    if (writing_ || next_.empty()) return;
+    writing_ = true;
+    current_.clear();
+    std::swap(current_, next_);
+    asio::async_write(socket_, asio::buffer(current_), [this](boost::system::error_code failed, std::size_t) {
+      if (failed) return;
+      writing_ = false;
+      flush();
+    });
+  }
+
+ private:
+  void read() {
+    socket_.async_read_some(asio::buffer(in_), [this](boost::system::error_code failed, std::size_t size) {
+      if (failed) return;
+      in_reply_ = true;
+      for (std::size_t i = 0; i < size; ++i) {
+        if (at_start_) first_ = in_[i];
+        at_start_ = in_[i] == '\n';
+        if (at_start_ && first_ == '-') throw std::runtime_error("an error reply");
+        if (at_start_) on_reply_(first_);
+      }
+      in_reply_ = false;
+      flush();
+      if (socket_.is_open()) read();
+    });
+  }
+
+  asio::local::stream_protocol::socket socket_;
+  std::function<void(char)> on_reply_;
+  std::string current_, next_;
+  std::array<char, 65536> in_;
+  bool writing_ = false, in_reply_ = false, at_start_ = true;
+  char first_ = 0;
+};
+
+}  // namespace holdfast::bench

@@ -1,0 +1,273 @@
+#!/usr/bin/env python3
+# SPDX-License-Identifier: BSL-1.0
+"""check_docs.py [ROOT]: what the documentation says must be so in the tree.
+
+  quotes    a C++ block stands under `<!-- from docs/examples/... -->` and is a contiguous piece of that file
+  tests     a name in “these marks” is a test case of the *_test.cpp that was linked last before it
+  links     every relative link, and its #heading, exists
+  errors    errors.md has every errc, with the text that src/error.cpp gives it, and no other; texts of bad input are in the sources
+  defaults  tables under `<!-- defaults -->` say what config.hpp and config.cpp say
+  packages  the README's apt-get lines are those of quickstart.sh
+  examples  at most 60 lines, begin with a comment, and end with their output unless they run for ever
+
+Prints each violation as path:line: text. Exit status 1 if there is any."""
+import re
+import sys
+import textwrap
+from pathlib import Path
+from urllib.parse import unquote
+
+UNITS = {"ms": 1, "s": 1000, "min": 60_000, "h": 3_600_000}
+NOT_A_DEFAULT = {"user", "password", "key_prefix", "tls", "observer"}  # empty ones
+
+
+class Checker:
+    def __init__(self, root):
+        self.root = root
+        self.violations = []
+        self.pages = [p for p in [root / "README.md", root / "CHANGELOG.md", root / "CONTRIBUTING.md"] if p.exists()]
+        self.pages += sorted((root / "docs").rglob("*.md"))
+
+    def complain(self, path, line, text):
+        self.violations.append(f"{path.relative_to(self.root)}:{line}: {text}")
+
+    def read(self, name):
+        path = self.root / name
+        return path.read_text(encoding="utf-8") if path.exists() else ""
+
+    def run(self):
+        if not self.pages:
+            self.violations.append("no documentation found")
+        for page in self.pages:
+            lines = page.read_text(encoding="utf-8").splitlines()
+            self.check_quotes(page, lines)
+            prose = without_code(lines)
+            self.check_links(page, prose)
+            self.check_test_names(page, prose)
+            self.check_defaults(page, lines)
+        self.check_errors()
+        self.check_packages()
+        self.check_examples()
+        return self.violations
+
+    # quotes
+
+    def check_quotes(self, page, lines):
+        source = None
+        number = 0
+        while number < len(lines):
+            line = lines[number]
+            number += 1
+            marker = re.fullmatch(r"\s*<!-- from (\S+) -->\s*", line)
+            if marker:
+                source = (marker[1], number)
+                continue
+            if line.startswith("```"):
+                language = line[3:].strip()
+                begin = number
+                while number < len(lines) and not lines[number].startswith("```"):
+                    number += 1
+                block = lines[begin:number]
+                number += 1
+                if language in ("cpp", "c++"):
+                    self.check_block(page, begin, source, block)
+                elif source:
+                    self.complain(page, source[1], "the marker is not followed by a C++ block")
+                source = None
+            elif line.strip() and source:
+                self.complain(page, source[1], "the marker is not followed by a C++ block")
+                source = None
+
+    def check_block(self, page, line, source, block):
+        if not source:
+            return self.complain(page, line, "a C++ block that quotes no example")
+        if not (self.root / source[0]).is_file():
+            return self.complain(page, line, f"{source[0]} does not exist")
+        text = self.read(source[0]).splitlines()
+        pieces = (text[i:i + len(block)] for i in range(len(text) - len(block) + 1))
+        if not block or not any(block in (p, textwrap.dedent("\n".join(p)).split("\n")) for p in pieces):
+            self.complain(page, line, f"not a piece of {source[0]}")
+
+    # tests
+
+    def check_test_names(self, page, prose):
+        file = None
+        text = "\n".join(prose)
+        for found in re.finditer(r"\[[^\]]*\]\(([^)\s]+)\)|“([^”]*)”", text):
+            line = text.count("\n", 0, found.start()) + 1
+            if found[1]:
+                if found[1].endswith("_test.cpp"):
+                    file = (page.parent / found[1]).resolve()
+            elif not file:
+                self.complain(page, line, "a test without a link to its file")
+            elif file.is_file():
+                name = re.sub(r"\s*\n\s*", " ", found[2])
+                cases = file.read_text(encoding="utf-8")
+                if not re.search(r'TEST_CASE\w*\((?:\s*\w+,)?\s*"' + re.escape(name) + '"', cases):
+                    self.complain(page, line, f'{file.name} has no test "{name}"')
+
+    # links
+
+    def check_links(self, page, prose):
+        for number, line in enumerate(prose, 1):
+            for target in re.findall(r"\]\(([^)\s]+)\)", re.sub(r"`[^`]*`", "", line)):
+                if re.match(r"[a-z]+:", target):
+                    continue
+                path, _, heading = target.partition("#")
+                file = (page.parent / unquote(path)).resolve() if path else page
+                if not file.exists():
+                    self.complain(page, number, f"{target} does not exist")
+                elif heading and heading not in headings(file):
+                    self.complain(page, number, f"{target}: no such heading")
+
+    # errors
+
+    def check_errors(self):
+        page = self.root / "docs/guide/errors.md"
+        if not page.exists():
+            return self.violations.append("docs/guide/errors.md is missing")
+        declared = re.search(r"enum class errc \{(.*?)\n\};", self.read("include/holdfast/error.hpp"), re.S)
+        codes = re.findall(r"^\s*(\w+)(?: = \d+)?,", declared[1], re.M) if declared else []
+        texts = dict(re.findall(r'case errc::(\w+): return "([^"]*)"', self.read("src/error.cpp")))
+        lines = page.read_text(encoding="utf-8").splitlines()
+        rows, sections = {}, set()
+        for number, line in enumerate(lines, 1):
+            row = re.match(r"\| \[`(\w+)`\]\(#(\w+)\) \| ([^|]*) \|", line)
+            if row:
+                rows[row[1]] = (number, row[3])
+            section = re.match(r"### `(\w+)`$", line)
+            if section:
+                sections.add(section[1])
+            self.check_bad_input(page, number, line, texts)
+        if not codes:
+            self.violations.append("include/holdfast/error.hpp: no errc found")
+        for code in codes:
+            if code not in rows:
+                self.complain(page, 1, f"`{code}` is not in the table of all codes")
+            elif rows[code][1] != texts.get(code):
+                self.complain(page, rows[code][0], f"`{code}` says \"{texts.get(code)}\"")
+            if code not in sections:
+                self.complain(page, 1, f"`{code}` has no section")
+        for name in (set(rows) | sections) - set(codes):
+            self.complain(page, 1, f"`{name}` is no errc")
+
+    def check_bad_input(self, page, number, line, texts):
+        """| input | `code` | `its meaning: text with … for values` |: what stands between values and numbers is in the sources."""
+        row = re.search(r"\| `(invalid_\w+)` \| `([^`]*)` \|$", line)
+        if not row:
+            return
+        meaning = texts.get(row[1], "?") + ": "
+        if not row[2].startswith(meaning):
+            return self.complain(page, number, f"a text of {row[1]} begins with \"{meaning}\"")
+        sources = "".join(self.read(name) for name in ("src/url.cpp", "src/config.cpp", "src/sync/terms.cpp"))
+        strings = [" ".join(string.split()) for string in re.findall(r'"((?:[^"\\]|\\.)*)"', sources)]
+        for phrase in re.split(r"…|\b\d+(?:\.\d+)?(?: (?:ms|s|h)\b)?", row[2].removeprefix(meaning).removeprefix("url: ")):
+            words = phrase.split()
+            for _ in range(2):  # a phrase may be put together of two strings
+                longest = max((n for n in range(len(words) + 1) if any(" ".join(words[:n]) in s for s in strings)), default=0)
+                words = words[longest:]
+            if words:
+                self.complain(page, number, f'"{phrase.strip()}" is in no text of the sources')
+
+    # defaults
+
+    def check_defaults(self, page, lines):
+        for start, line in enumerate(lines):
+            if line.strip() != "<!-- defaults -->":
+                continue
+            table = {}
+            for number, row in enumerate(lines[start + 1:], start + 2):
+                if table and not row.startswith("|"):
+                    break
+                cells = [c.strip() for c in row.strip("|").split("|")]
+                if row.startswith("| `"):
+                    table[cells[0].strip("`")] = (number, cells[1].strip("`"), cells[2])
+            self.compare_defaults(page, start + 1, table)
+
+    def compare_defaults(self, page, line, table):
+        body = re.search(r"^struct config \{(.*?)^\};", self.read("include/holdfast/config.hpp"), re.S | re.M)
+        fields = re.findall(r"^  [\w:<>]+ (\w+)(?: = |\{)([^;}]*)\}?;", body[1], re.M) if body else []
+        defaults = {name: value.strip('"').replace("'", "") for name, value in fields if name not in NOT_A_DEFAULT}
+        if not defaults:
+            return self.complain(page, line, "no defaults found in config.hpp")
+        for name in set(defaults) ^ set(table):
+            self.complain(page, line, f"`{name}` is in only one of this table and config.hpp")
+        ranges = dict(re.findall(r'check_range\("(\w+)", c\.\w+, ([^,]+, [^,)]+)', self.read("src/config.cpp")))
+        for name in set(defaults) & set(table):
+            number, said, allowed = table[name]
+            is_time = name in ranges
+            if plain(said) != (float(defaults[name]) if is_time or numeric(defaults[name]) else defaults[name]):
+                self.complain(page, number, f"the default of `{name}` is {defaults[name]}")
+            if is_time and [plain(t) for t in allowed.split(" to ")] != [plain(t) for t in ranges[name].split(", ")]:
+                self.complain(page, number, f"the range of `{name}` is {ranges[name]}")
+
+    # packages
+
+    def check_packages(self):
+        lists = dict(re.findall(r'^\s+([\w.-]+)\)\s+echo "([^"|]*)\|', self.read("cmake/quickstart.sh"), re.M))
+        distro = None
+        for number, line in enumerate(self.read("README.md").splitlines(), 1):
+            name = re.match(r"# (Debian|Ubuntu) ([\d.]+)", line)
+            if name:
+                distro = f"{name[1]}-{name[2]}".lower().rstrip(".")
+            if line.startswith("apt-get install "):
+                if line.split()[2:] != lists.pop(distro, "").split():
+                    self.complain(self.root / "README.md", number, f"not the packages that quickstart.sh has for {distro}")
+        for name in lists:
+            self.complain(self.root / "README.md", 1, f"no apt-get line for {name}")
+
+    # examples
+
+    def check_examples(self):
+        examples = [p for d in ("1_tutorial", "2_recipes", "3_fencing") for p in sorted((self.root / "docs/examples" / d).glob("*.cpp"))]
+        if not examples:
+            self.violations.append("docs/examples: no example found")
+        for path in examples:
+            lines = path.read_text(encoding="utf-8").splitlines()
+            if len(lines) > 60:
+                self.complain(path, 61, "more than 60 lines")
+            if len(lines) < 2 or not lines[1].startswith("// "):
+                self.complain(path, 2, "says not what it shows")
+            if not path.stem.endswith("_server") and "// Output:" not in lines:
+                self.complain(path, len(lines), "no output to compare")
+
+
+def without_code(lines):
+    """The lines, those of code blocks empty."""
+    result, inside = [], False
+    for line in lines:
+        fence = line.startswith("```")
+        result.append("" if fence or inside else line)
+        inside ^= fence
+    return result
+
+
+def headings(path):
+    """The anchors of a page, made as GitHub makes them."""
+    anchors = set()
+    for line in without_code(path.read_text(encoding="utf-8").splitlines()):
+        heading = re.match(r"#+ (.*)", line)
+        if heading:
+            anchors.add(re.sub(r"[^\w\- ]", "", heading[1].lower()).strip().replace(" ", "-"))
+    return anchors
+
+
+def numeric(text):
+    return re.fullmatch(r"\d+(\.\d+)?", text) is not None
+
+
+def plain(text):
+    """A duration in milliseconds, another number as it is, anything else as text: "2 s", 2s, 0.01, "localhost"."""
+    found = re.fullmatch(r"([\d.]+) ?(ms|s|min|h)?", text.replace("'", ""))
+    return float(found[1]) * UNITS.get(found[2], 1) if found else text
+
+
+def main():
+    root = Path(sys.argv[1] if len(sys.argv) > 1 else Path(__file__).parents[2]).resolve()
+    violations = Checker(root).run()
+    print("\n".join(violations) or "the documentation agrees with the tree")
+    sys.exit(1 if violations else 0)
+
+
+if __name__ == "__main__":
+    main()

@@ -1,0 +1,63 @@
+#!/usr/bin/env python3
+# SPDX-License-Identifier: BSL-1.0
+"""check_docs_test.py [ROOT]: the tree passes check_docs, and each single falsehood in a copy of it is found."""
+import shutil
+import sys
+import tempfile
+from pathlib import Path
+
+sys.dont_write_bytecode = True
+from check_docs import Checker  # noqa: E402
+
+# what is changed: file, from, to (the first one only) | a piece of the violation that must be told
+FALSEHOODS = [
+    ("README.md", "waits its turn; renewed", "waits its turn, renewed", "not a piece of"),
+    ("README.md", "<!-- from docs/examples/1_tutorial/1_hello_lock.cpp -->\n", "", "quotes no example"),
+    ("README.md", "1_tutorial/1_hello_lock.cpp -->", "1_tutorial/1_hello.cpp -->", "does not exist"),
+    ("README.md", "docs/guide/safety.md)", "docs/guide/safe.md)", "does not exist"),
+    ("README.md", "libboost1.81-dev libhiredis-dev", "libboost1.83-dev libhiredis-dev", "not the packages"),
+    ("docs/quickstart.md", "README.md#install", "README.md#installation", "no such heading"),
+    ("docs/guide/safety.md", "“a lock excludes another owner", "“a lock excludes every owner", "has no test"),
+    ("docs/guide/safety.md", "[mutex_test.cpp](../../tests/integration/mutex_test.cpp)", "mutex_test.cpp", "without a link"),
+    ("docs/guide/errors.md", "| the lock was lost |", "| the lock is lost |", "`lost` says"),
+    ("docs/guide/errors.md", "### `overloaded`", "### overloaded", "`overloaded` has no section"),
+    ("include/holdfast/error.hpp", "  not_held, ", "  forgotten,\n  not_held, ", "`forgotten` is not in the table"),
+    ("src/sync/terms.cpp", "the name is empty", "there is no name", "in no text of the sources"),
+    ("docs/guide/lease.md", "| `ttl` | 30 s |", "| `ttl` | 20 s |", "the default of `ttl`"),
+    ("include/holdfast/config.hpp", "drift = 0.01", "drift = 0.02", "the default of `drift`"),
+    ("include/holdfast/config.hpp", "milliseconds poll_cap{5'000}", "milliseconds poll_limit{5'000}", "in only one of"),
+    ("src/config.cpp", "c.poll_cap, 10ms, 60s", "c.poll_cap, 20ms, 60s", "the range of `poll_cap`"),
+    ("docs/examples/2_recipes/lottery.cpp", "// Output:", "// Prints:", "no output to compare"),
+    ("docs/examples/2_recipes/lottery.cpp", "// Output:\n", "// Output:\n" + "//\n" * 30, "more than 60 lines"),
+]
+
+
+def copy(root, to):
+    for name in ("README.md", "CHANGELOG.md", "CONTRIBUTING.md", "LICENSE"):
+        shutil.copy(root / name, to / name)
+    for name in ("docs", "include", "src", "cmake", "tests"):
+        shutil.copytree(root / name, to / name, ignore=shutil.ignore_patterns("__pycache__"))
+
+
+def main():
+    root = Path(sys.argv[1] if len(sys.argv) > 1 else Path(__file__).parents[2]).resolve()
+    failures = Checker(root).run()
+    with tempfile.TemporaryDirectory() as folder:
+        tree = Path(folder).resolve()
+        copy(root, tree)
+        for name, old, new, expected in FALSEHOODS:
+            path = tree / name
+            text = path.read_text(encoding="utf-8")
+            if old not in text:
+                failures.append(f"{name} does not have {old!r}: correct this test")
+                continue
+            path.write_text(text.replace(old, new, 1), encoding="utf-8")
+            found = Checker(tree).run()
+            path.write_text(text, encoding="utf-8")
+            if not any(expected in violation for violation in found):
+                failures.append(f"{name}: {old!r} as {new[:60]!r} is not found; told was {found}")
+    print("\n".join(failures) or f"{len(FALSEHOODS)} falsehoods are found")
+    sys.exit(1 if failures else 0)
+
+
+main()

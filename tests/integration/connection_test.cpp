@@ -1,0 +1,237 @@
+// SPDX-License-Identifier: BSL-1.0
+#include "redis/connection.hpp"
+
+#include <atomic>
+#include <chrono>
+#include <functional>
+#include <string>
+#include <thread>
+#include <vector>
+
+#include "integration/redis_rig.hpp"
+#include "support/catch.hpp"
+
+using namespace holdfast;
+using namespace holdfast::test;
+using namespace std::chrono_literals;
+using direction = proxy::direction;
+using detail::lease_clock;
+
+TEST_CASE_METHOD(server_rig, "commands are answered in order, whatever bytes they hold") {
+  const auto c = connect(direct());
+  const std::string binary("a\0b\r\n$1\xff", 8);
+  std::vector<answer_ptr> answers;
+  for (int i = 0; i < 1000; ++i) answers.push_back(send(*c, {"INCR", "n"}));
+  const auto set = send(*c, {"SET", binary, binary});
+  const auto get = send(*c, {"GET", binary});
+  const auto wrong = send(*c, {"LPUSH", binary, "x"});
+  REQUIRE(until([&] { return wrong->times != 0; }));
+  for (int i = 0; i < 1000; ++i) CHECK(answers[static_cast<std::size_t>(i)]->is(i + 1));
+  CHECK(set->is("OK"));
+  CHECK(get->is(binary));
+  CHECK(wrong->got.reply.is_error());
+  CHECK_FALSE(wrong->got.error);
+  CHECK(events == std::vector<std::string>{"connected"});
+  CHECK(links == "+");
+}
+
+TEST_CASE_METHOD(server_rig, "a burst of commands is one write, and large ones arrive") {
+  const auto c = connect(direct());
+  REQUIRE(call(*c, {"PING"})->is("PONG"));
+  const std::string large(3'000'000, 'x');
+  const auto set = send(*c, {"SET", "large", large});
+  const auto size = send(*c, {"STRLEN", "large"});
+  REQUIRE(until([&] { return size->times != 0; }));
+  CHECK(set->is("OK"));
+  CHECK(size->is(static_cast<long long>(large.size())));
+}
+
+TEST_CASE_METHOD(server_rig, "commands survive any cutting of the byte stream") {
+  between().split(direction::to_client, 1);
+  between().split(direction::to_server, 1);
+  const auto c = connect(proxied());
+  const auto set = send(*c, {"SET", "key", "value\r\n"});
+  const auto get = send(*c, {"GET", "key"});
+  const auto range = send(*c, {"CONFIG", "GET", "maxmemory"});
+  REQUIRE(until([&] { return range->times != 0; }));
+  CHECK(set->is("OK"));
+  CHECK(get->is("value\r\n"));
+  CHECK(range->got.reply.elements.size() == 2);
+  CHECK(between().count().connections == 1);
+}
+
+TEST_CASE_METHOD(server_rig, "an idle connection holds nothing and stays open") {
+  const auto c = connect(proxied());
+  const auto first = send(*c, {"PING"});
+  must_become_idle();
+  CHECK(first->is("PONG"));
+  CHECK(between().count().open == 1);
+  const auto second = send(*c, {"PING"});
+  must_become_idle();
+  CHECK(second->is("PONG"));
+  CHECK(between().count().connections == 1);
+}
+
+TEST_CASE_METHOD(server_rig, "a watched connection holds the context until the watch ends, and works after it") {
+  const auto c = connect(proxied());
+  c->keep_watch(true);
+  REQUIRE(until([&] { return links == "+"; }));  // made without any command
+  run_for(30ms);
+  CHECK_FALSE(io.stopped());
+  c->keep_watch(false);
+  must_become_idle();
+  const auto ping = send(*c, {"PING"});
+  must_become_idle();
+  CHECK(ping->is("PONG"));
+  CHECK(between().count().connections == 1);
+  CHECK(links == "+");
+}
+
+TEST_CASE_METHOD(server_rig, "all addresses of a name are tried") {
+  const auto& s = server({.tcp = true});
+  const auto c = connect(tcp_endpoint("localhost", s.port()));  // ::1 first, where nobody may listen
+  CHECK(call(*c, {"PING"})->is("PONG"));
+  const auto d = connect(tcp_endpoint("127.0.0.1", s.port()));
+  CHECK(call(*d, {"PING"})->is("PONG"));
+}
+
+TEST_CASE_METHOD(server_rig, "a wrong password fails every command at once and is tried once a second") {
+  server({.password = "right"});
+  auto node = proxied();
+  node.password = "wr0ng-secret";
+  const auto c = connect(node);
+  const auto start = lease_clock::now();
+  const auto a = send(*c, {"PING"});
+  const auto b = send(*c, {"PING"});
+  REQUIRE(until([&] { return a->times != 0 && b->times != 0; }));
+  CHECK(lease_clock::now() - start < 5s);
+  CHECK(a->has(errc::auth_failed));
+  CHECK(b->has(errc::auth_failed));
+  CHECK(a->got.detail.find("WRONGPASS") != std::string::npos);
+  for (int i = 0; i < 50; ++i) CHECK(call(*c, {"PING"})->has(errc::auth_failed));
+  CHECK(between().count().connections <= 1 + static_cast<std::size_t>((lease_clock::now() - start) / 1s));
+  must_become_idle();
+  c->keep_watch(true);
+  run_for(300ms);
+  CHECK(between().count().connections <= 1 + static_cast<std::size_t>((lease_clock::now() - start) / 1s));
+  for (const auto& text : details) CHECK(text.find("wr0ng-secret") == std::string::npos);
+  CHECK(count("outage") == 1);
+  admin()("CONFIG", "SET", "requirepass", "wr0ng-secret");
+  REQUIRE(until([&] { return links == "+"; }));  // mended
+  CHECK(call(*c, {"PING"})->is("PONG"));
+}
+
+TEST_CASE_METHOD(server_rig, "a password that is needed and not given") {
+  server({.password = "right"});
+  const auto c = connect(direct());
+  const auto a = call(*c, {"PING"});
+  CHECK(a->has(errc::auth_failed));
+  CHECK(a->got.detail.find("NOAUTH") != std::string::npos);
+}
+
+TEST_CASE_METHOD(server_rig, "user, database and client name reach the server") {
+  server();
+  admin()("ACL", "SETUSER", "app", "on", ">secret", "~*", "&*", "+@all");
+  auto node = direct();
+  node.user = "app";
+  node.password = "secret";
+  node.db = 3;
+  node.client_name = "holdfast";
+  const auto c = connect(node);
+  CHECK(call(*c, {"ACL", "WHOAMI"})->is("app"));
+  CHECK(call(*c, {"CLIENT", "GETNAME"})->is("holdfast"));
+  CHECK(call(*c, {"SET", "a", "b"})->is("OK"));
+  admin()("SELECT", 3);
+  CHECK(admin()("GET", "a") == "b");
+}
+
+TEST_CASE_METHOD(server_rig, "a replica is refused") {
+  server();
+  admin()("REPLICAOF", "127.0.0.1", 1);
+  const auto c = connect(direct());
+  CHECK(call(*c, {"PING"})->has(errc::not_primary));
+  admin()("REPLICAOF", "NO", "ONE");
+  run_for(1100ms);
+  CHECK(call(*c, {"PING"})->is("PONG"));
+}
+
+TEST_CASE_METHOD(server_rig, "without the permission to fence the observer is told once") {
+  server();
+  admin()("ACL", "SETUSER", "default", "-client|id");
+  const auto c = connect(direct());
+  c->keep_watch(true);
+  REQUIRE(until([&] { return links == "+"; }));
+  CHECK(events == std::vector<std::string>{"fencing_degraded", "connected"});
+  CHECK(details[0].find("CLIENT ID: NOPERM") != std::string::npos);
+  admin()("CLIENT", "KILL", "TYPE", "normal", "SKIPME", "yes");
+  REQUIRE(until([&] { return links == "+-+"; }));
+  CHECK(count("fencing_degraded") == 1);
+}
+
+TEST_CASE_METHOD(server_rig, "more commands than may be pending are refused at once") {
+  server();
+  auto node = direct();
+  node.pending_commands = 2;
+  const auto c = connect(node);
+  const auto a = send(*c, {"PING"});
+  const auto b = send(*c, {"PING"});
+  const auto x = send(*c, {"PING"});
+  REQUIRE(until([&] { return a->times != 0 && b->times != 0 && x->times != 0; }));
+  CHECK(a->is("PONG"));
+  CHECK(b->is("PONG"));
+  CHECK(x->has(errc::overloaded));
+}
+
+TEST_CASE_METHOD(server_rig, "a command whose deadline has passed is not sent") {
+  const auto c = connect(proxied());
+  const auto a = call(*c, {"INCR", "n"}, -1ms);
+  CHECK(a->has(errc::unreachable));
+  CHECK(call(*c, {"GET", "n"})->got.reply.type == redis::reply::kind::nil);
+}
+
+TEST_CASE_METHOD(server_rig, "nobody is called after close(), and later commands are answered with closed") {
+  const auto c = connect(direct());
+  const auto a = send(*c, {"PING"});
+  c->close();
+  run_for(30ms);
+  CHECK(a->times == 0);
+  const auto b = send(*c, {"PING"});
+  must_become_idle();
+  CHECK(b->has(errc::closed));
+  CHECK(events.empty());
+}
+
+TEST_CASE_METHOD(server_rig, "handlers may send, close and destroy") {
+  auto c = connect(direct());
+  int answers = 0;
+  const auto deadline = lease_clock::now() + 20s;
+  std::function<void(redis::outcome)> again = [&](const redis::outcome&) {
+    if (++answers < 100) c->execute(redis::make_command({"PING"}), deadline, again);
+  };
+  c->execute(redis::make_command({"PING"}), deadline, again);
+  must_become_idle();
+  CHECK(answers == 100);
+  for (int i = 0; i < 10; ++i)
+    c->execute(redis::make_command({"PING"}), deadline, [&](const redis::outcome&) {
+      if (++answers == 105) c->close();
+    });
+  must_become_idle();
+  CHECK(answers == 105);
+}
+
+TEST_CASE_METHOD(server_rig, "several threads may run the context") {
+  const auto c = connect(direct());
+  std::atomic<int> answers = 0;
+  const int total = 20'000;
+  std::function<void()> one = [&] {
+    c->execute(redis::make_command({"PING"}), lease_clock::now() + 20s, [&](const redis::outcome& o) {
+      if (o.error) FAIL(o.detail);
+      if (++answers <= total - 64) asio::post(io, [&] { asio::post(strand, one); });
+    });
+  };
+  for (int i = 0; i < 64; ++i) asio::post(strand, one);
+  std::vector<std::thread> threads;
+  for (int i = 0; i < 3; ++i) threads.emplace_back([&] { io.run(); });
+  for (auto& t : threads) t.join();
+  CHECK(answers == total);
+}

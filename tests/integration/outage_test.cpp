@@ -1,0 +1,247 @@
+// SPDX-License-Identifier: BSL-1.0
+// No server, a server that does not answer, and a link that comes and goes: who waits, who is told what, and what happens afterwards.
+#include "integration/world.hpp"
+#include "support/proxy.hpp"
+
+using namespace holdfast;
+using namespace holdfast::test;
+using action = proxy::rule::action;
+using direction = proxy::direction;
+using kind = event::kind;
+using std::chrono::steady_clock;
+
+namespace {
+
+constexpr auto load = 2s;  // what a busy machine may add to an upper bound
+
+template <class T>
+struct started {
+  started(world& w, asio::awaitable<T> op) {
+    auto ended = [this](std::exception_ptr, result<T> r) { answer.emplace(std::move(r)); };
+    asio::co_spawn(w.io, as_result(std::move(op)), ended);
+  }
+  bool succeeded() const { return answer && answer->has_value(); }
+  std::optional<result<T>> answer;
+};
+
+/// A server behind a proxy.
+struct far_world : world {
+  template <class Change>
+  client make_far(Change change) {
+    return make([&](config& c) {
+      c.url = net.url();
+      change(c);
+    });
+  }
+  client make_far() {
+    return make_far([](config&) {});
+  }
+  void cut_off() {
+    net.refuse();
+    net.cut();
+  }
+
+  proxy net{server};
+};
+
+template <class F>
+std::chrono::nanoseconds time_of(F f) {
+  const auto begun = steady_clock::now();
+  f();
+  return steady_clock::now() - begun;
+}
+
+bool contains(const std::string& text, const std::string& part) { return text.find(part) != text.npos; }
+bool happened(const world& w, kind what, std::size_t times = 1) { return w.heard->count(what) >= times; }
+
+}  // namespace
+
+TEST_CASE("lock waits through an outage and gets the lock after it") {
+  far_world w;
+  auto redis = w.make_far();
+  w.run(redis.mutex("m").is_locked());  // a connection that was up, and then
+  w.cut_off();
+  started<lease> got(w, redis.mutex("m").lock());
+  w.until([&] { return happened(w, kind::outage); });
+  w.pass(300ms);
+  CHECK_FALSE(got.answer);
+  w.net.heal();
+  w.until([&] { return got.succeeded(); }, 1s + load);
+  CHECK(got.answer->value().held());
+  CHECK(w.eye("HVALS", "m").strings() == std::vector<std::string>{"1"});
+  for (const auto& e : w.heard->all())
+    if (e.what == kind::outage) CHECK(e.reason == errc::unreachable);
+}
+
+TEST_CASE("lock waits for a server that starts later") {
+  world w;
+  auto redis = w.make();
+  w.server.kill();
+  started<lease> got(w, redis.mutex("m").lock());
+  w.until([&] { return happened(w, kind::outage); });
+  CHECK_FALSE(got.answer);
+  w.server.restart();
+  w.until([&] { return got.succeeded(); }, 5s + load);  // as long as the pause between attempts may have become
+}
+
+TEST_CASE("without a server bounded calls are unreachable at their deadline and say why") {
+  world w;
+  auto redis = w.make([](config& c) { c.command_timeout = 80ms, c.connect_timeout = 200ms; });
+  auto mutex = redis.mutex("m");
+  w.server.kill();
+  error_code code;
+  const auto check = [&](auto op, std::chrono::milliseconds least, std::chrono::milliseconds most) {
+    const auto took = time_of([&] { code = w.code_of(op()); });
+    CHECK(code == errc::unreachable);
+    CHECK(took >= least);
+    CHECK(took < most + load);
+  };
+  check([&] { return mutex.try_lock(); }, 80ms, 80ms);
+  check([&] { return mutex.try_lock_for(0ms); }, 80ms, 80ms);
+  check([&] { return mutex.try_lock_for(250ms); }, 250ms, 250ms);
+  check([&] { return mutex.is_locked(); }, 80ms, 80ms);
+  check([&] { return mutex.remaining_ttl(); }, 80ms, 80ms);
+  check([&] { return mutex.force_unlock(); }, 80ms, 80ms);
+  check([&] { return redis.connect(); }, 0ms, 280ms);
+  const auto text = text_of_failure([&] { w.run(mutex.try_lock()); });
+  CAPTURE(text);
+  CHECK(contains(text, "lock 'm'"));
+  CHECK(contains(text, w.server.socket_path()));
+  CHECK((contains(text, "No such file") || contains(text, "Connection refused")));
+  drain(w.io);  // nobody needs the server any more
+}
+
+TEST_CASE("a server that accepts and never answers costs the deadline and no lock") {
+  world w;
+  auto redis = w.make([](config& c) { c.command_timeout = 80ms, c.connect_timeout = 200ms; });
+  auto mutex = redis.mutex("m");
+  w.server.stop();
+  CHECK(w.code_of(mutex.try_lock()) == errc::unreachable);
+  const auto took = time_of([&] { CHECK(w.code_of(mutex.try_lock_for(150ms)) == errc::unreachable); });
+  CHECK(took >= 150ms);
+  CHECK(took < 150ms + load);
+  const auto connecting = time_of([&] { CHECK(w.code_of(redis.connect()) == errc::unreachable); });
+  CHECK(connecting < 280ms + load);
+  started<lease> got(w, mutex.lock());
+  w.pass(100ms);
+  CHECK_FALSE(got.answer);
+  w.server.cont();
+  w.until([&] { return got.succeeded(); }, 5s + load);
+  drain(w.io, 60s);
+}
+
+TEST_CASE("a renewal in an outage is unreachable and the lease is still held") {
+  far_world w;
+  auto redis = w.make_far([](config& c) { c.ttl = 10s, c.command_timeout = 60ms; });
+  auto held = w.run(redis.mutex("m").lock());
+  SECTION("cut off") { w.cut_off(); }
+  SECTION("no answers") { w.net.hold(direction::to_client); }
+  const auto took = time_of([&] { CHECK(w.code_of(held.renew()) == errc::unreachable); });
+  CHECK(took >= 60ms);
+  CHECK(took < 120ms + load);
+  CHECK(held.held());
+  w.until([&] { return held.state() == lease_state::suspended; });
+  w.net.heal();
+  w.until([&] { return held.state() == lease_state::held; }, 5s + load);
+  w.run(held.renew());
+  CHECK(w.heard->count(kind::lost) == 0);
+}
+
+TEST_CASE("an unlock in an outage is unconfirmed and is done in the background after it") {
+  far_world w;
+  auto redis = w.make_far([](config& c) { c.command_timeout = 60ms; });  // and a ttl of 30 s
+  auto held = w.run(redis.mutex("m").lock());
+  SECTION("cut off") { w.cut_off(); }
+  SECTION("no answers") { w.net.hold(direction::to_client); }
+  SECTION("nothing arrives") { w.net.hold(direction::to_server); }
+  SECTION("all swallowed") {
+    w.net.swallow(direction::to_server);
+    w.net.swallow(direction::to_client);
+  }
+  const auto took = time_of([&] { CHECK(w.code_of(held.unlock()) == errc::unconfirmed); });
+  CHECK(took >= 60ms);
+  CHECK(took < 60ms + load);
+  CHECK_FALSE(held.held());
+  CHECK(held.state() == lease_state::released);
+  CHECK(w.code_of(held.unlock()) == errc::not_held);
+  w.net.heal();
+  w.until([&] { return happened(w, kind::released_late); }, 5s + load);
+  CHECK(w.keys().empty());
+  drain(w.io);
+  CHECK(w.heard->count(kind::lost) == 0);
+}
+
+TEST_CASE("a lease that is dropped in an outage is released after it") {
+  far_world w;
+  auto redis = w.make_far([](config& c) { c.command_timeout = 60ms; });
+  auto held = w.run(redis.mutex("m").lock());
+  w.cut_off();
+  held = lease();
+  w.pass(150ms);
+  CHECK(w.keys().size() == 1);
+  w.net.heal();
+  w.until([&] { return w.keys().empty(); }, 5s + load);
+  drain(w.io);
+  CHECK(happened(w, kind::released_late));
+}
+
+TEST_CASE("a flapping link is not hammered and costs no lock") {
+  far_world w;
+  auto a = w.make_far([](config& c) { c.ttl = 6s; }), b = w.make_far([](config& c) { c.ttl = 6s; });
+  auto held = w.run(a.mutex("m").lock());
+  started<lease> got(w, b.mutex("m").lock());
+  w.until([&] { return w.eye("PUBSUB", "NUMSUB", "redisson_lock__channel:{m}").array()[1] == 1; });
+  const auto before = w.net.count().connections;
+  const auto begun = steady_clock::now();
+  do {
+    w.net.at_reply({.what = action::cut_before, .times = proxy::always});  // accepted, and lost at the first answer
+    w.net.cut();
+    w.pass(100ms);
+    w.net.heal();
+    w.pass(100ms);
+  } while (steady_clock::now() - begun < 3s);
+  const auto seconds = std::chrono::ceil<std::chrono::seconds>(steady_clock::now() - begun).count();
+  const auto attempts = w.net.count().connections - before;
+  CHECK(attempts >= 10);
+  CHECK(attempts <= static_cast<std::size_t>(seconds) * 10 * 3);  // three connections: one of the holder, two of the waiter
+  CHECK(held.held());
+  CHECK(w.heard->count(kind::lost) == 0);
+  w.until([&] { return held.state() == lease_state::held; }, 2s + load);
+  CHECK_FALSE(got.answer);
+  w.run(held.unlock());
+  w.until([&] { return got.succeeded(); }, 2s + load);
+}
+
+TEST_CASE("renewals go on while the server refuses new locks") {
+  world w;
+  auto redis = w.make([](config& c) { c.ttl = 600ms; });
+  auto held = w.run(redis.mutex("m").lock());
+  const auto full = std::string("1");
+  w.eye("CONFIG", "SET", "maxmemory", full);
+  CHECK(w.code_of(redis.mutex("n").try_lock()) == errc::server_refused);
+  started<lease> got(w, redis.mutex("n").lock());
+  started<std::optional<lease>> bounded(w, redis.mutex("o").try_lock_for(150ms));
+  w.until([&] { return bounded.answer.has_value(); });
+  CHECK(bounded.answer->error() == errc::server_refused);
+  w.pass(800ms);
+  CHECK(held.held());
+  CHECK_FALSE(got.answer);
+  w.run(held.unlock());
+  CHECK(w.keys().empty());
+  w.eye("CONFIG", "SET", "maxmemory", "0");
+  w.until([&] { return got.succeeded(); }, 1s + load);
+}
+
+TEST_CASE("a server that may not write without replicas is an outage for holders as well") {
+  world w;
+  auto redis = w.make([](config& c) { c.ttl = 900ms; });
+  auto held = w.run(redis.mutex("m").lock());
+  w.eye("CONFIG", "SET", "min-replicas-to-write", "1");
+  CHECK(w.code_of(redis.mutex("n").try_lock()) == errc::server_refused);
+  CHECK(w.code_of(held.renew()) == errc::server_refused);
+  CHECK(held.held());
+  w.until([&] { return held.state() == lease_state::suspended; });
+  w.eye("CONFIG", "SET", "min-replicas-to-write", "0");
+  w.until([&] { return held.state() == lease_state::held; }, load);
+  CHECK(w.heard->count(kind::lost) == 0);
+}

@@ -1,0 +1,218 @@
+// SPDX-License-Identifier: BSL-1.0
+#include "redis/tls.hpp"
+
+#include <chrono>
+#include <fstream>
+#include <optional>
+#include <string>
+
+#include "integration/redis_rig.hpp"
+#include "support/catch.hpp"
+#include "support/raw_client.hpp"
+#include "support/tls_files.hpp"
+#include "topology/standalone.hpp"
+
+using namespace holdfast;
+using namespace holdfast::test;
+using namespace std::chrono_literals;
+using Catch::Matchers::Contains;
+
+namespace {
+
+struct fixture : redis_rig {
+  fixture() {
+    need_redis();
+    if (!tls_files::available()) skip("no openssl found");
+    files.emplace();
+  }
+
+  /// A server with this certificate; skips where the server cannot do TLS.
+  void serve(const tls_files::pair& with, bool require_client_certificate = false) {
+    redis_options options;
+    options.tls = redis_options::tls_files{with.certificate, with.key, files->ca, require_client_certificate};
+    server.emplace(std::move(options));
+  }
+
+  redis::endpoint node(std::string host = "localhost") const {
+    auto n = tcp_endpoint(std::move(host), server->tls_port());
+    n.use_tls = true;
+    n.tls.ca_file = files->ca;
+    return n;
+  }
+
+  /// The cause for which a connection to `node` is refused.
+  std::string refusal(const redis::endpoint& node) {
+    const auto c = connect(node);
+    const auto a = call(*c, {"PING"});
+    CHECK(a->has(errc::tls_failed));
+    c->close();
+    return a->got.detail;
+  }
+
+  std::optional<tls_files> files;
+  std::optional<real_redis> server;
+};
+
+}  // namespace
+
+TEST_CASE_METHOD(fixture, "commands and messages go over TLS, to names and to addresses") {
+  serve(files->server);
+  for (const auto* host : {"localhost", "127.0.0.1"}) {
+    const auto c = connect(node(host));
+    REQUIRE(call(*c, {"PING"})->is("PONG"));
+    std::vector<answer_ptr> answers;
+    const std::string large(300'000, 'x');
+    const auto set = send(*c, {"SET", "large", large});
+    for (int i = 0; i < 1000; ++i) answers.push_back(send(*c, {"ECHO", std::to_string(i)}));
+    const auto get = send(*c, {"GET", "large"});
+    REQUIRE(until([&] { return get->times != 0; }));
+    CHECK(set->is("OK"));
+    for (std::size_t i = 0; i < answers.size(); ++i) CHECK(answers[i]->is(std::to_string(i)));
+    CHECK(get->is(large));
+  }
+}
+
+TEST_CASE_METHOD(fixture, "an idle TLS connection holds nothing, and survives the end of a watch") {
+  serve(files->server);
+  const auto c = connect(node());
+  const auto first = send(*c, {"PING"});
+  must_become_idle();
+  CHECK(first->is("PONG"));
+  for (int i = 0; i < 3; ++i) {
+    c->keep_watch(true);
+    run_for(20ms);
+    CHECK_FALSE(io.stopped());
+    c->keep_watch(false);
+    must_become_idle();
+    const auto ping = send(*c, {"PING"});
+    must_become_idle();
+    CHECK(ping->is("PONG"));
+  }
+  CHECK(links == "+");
+}
+
+TEST_CASE_METHOD(fixture, "a watched TLS connection that is lost is made again") {
+  serve(files->server);
+  const auto c = connect(node());
+  c->keep_watch(true);
+  REQUIRE(until([&] { return links == "+"; }));
+  raw_client admin(server->socket_path());
+  admin("CLIENT", "KILL", "TYPE", "normal", "SKIPME", "yes");
+  REQUIRE(until([&] { return links == "+-+"; }));
+  CHECK(reasons.at(1) == errc::unreachable);
+}
+
+TEST_CASE_METHOD(fixture, "a server whose certificate is not trusted is refused") {
+  serve(files->server);
+  auto n = node();
+  n.tls.ca_file = files->other_ca;
+  CHECK_THAT(refusal(n), Contains("wrong CA"));
+  n.tls.ca_file.clear();  // the system's
+  CHECK_THAT(refusal(n), Contains("wrong CA"));
+  n.tls.insecure_skip_verification = true;
+  CHECK(call(*connect(n), {"PING"})->is("PONG"));
+}
+
+TEST_CASE_METHOD(fixture, "a server under another name is refused, unless that is the name asked for") {
+  serve(files->wrong_host);
+  CHECK_THAT(refusal(node("localhost")), Contains("wrong host: the server's certificate is not for \"localhost\""));
+  CHECK_THAT(refusal(node("127.0.0.1")), Contains("wrong host: the server's certificate is not for \"127.0.0.1\""));
+  auto n = node("127.0.0.1");
+  n.tls.server_name = "elsewhere.example";
+  CHECK(call(*connect(n), {"PING"})->is("PONG"));
+}
+
+TEST_CASE_METHOD(fixture, "an expired certificate is refused") {
+  serve(files->expired);
+  CHECK_THAT(refusal(node()), Contains("expired"));
+}
+
+TEST_CASE_METHOD(fixture, "a server that wants a client certificate gets one, or says that it is missing or refused") {
+  serve(files->server, true);
+  CHECK_THAT(refusal(node()), Contains("client certificate missing"));
+  auto n = node();
+  n.tls.certificate_file = files->other_client.certificate;
+  n.tls.key_file = files->other_client.key;
+  CHECK_THAT(refusal(n), Contains("client certificate refused"));
+  n.tls.certificate_file = files->client.certificate;
+  n.tls.key_file = files->client.key;
+  CHECK(call(*connect(n), {"PING"})->is("PONG"));
+}
+
+TEST_CASE_METHOD(fixture, "the same with TLS 1.2, and nothing older") {
+  redis_options options;
+  options.tls = redis_options::tls_files{files->server.certificate, files->server.key, files->ca, true};
+  options.arguments = {"--tls-protocols", "TLSv1.2"};
+  server.emplace(std::move(options));
+  CHECK_THAT(refusal(node()), Contains("client certificate missing"));
+  auto n = node();
+  n.tls.certificate_file = files->client.certificate;
+  n.tls.key_file = files->client.key;
+  CHECK(call(*connect(n), {"PING"})->is("PONG"));
+}
+
+TEST_CASE_METHOD(fixture, "plain text and TLS that meet are told apart") {
+  redis_options options;
+  options.tcp = true;
+  options.tls = redis_options::tls_files{files->server.certificate, files->server.key, files->ca, false};
+  server.emplace(std::move(options));
+  auto n = node();
+  n.port = server->port();
+  n.connect_timeout = 500ms;
+  CHECK_THAT(refusal(n), Contains("not TLS: the server answers in plain text"));
+
+  const auto c = connect(tcp_endpoint("localhost", server->tls_port()));
+  const auto a = call(*c, {"PING"}, 500ms);
+  CHECK((a->has(errc::protocol_error) || a->has(errc::unreachable)));  // an alert, or no more than the end
+}
+
+TEST_CASE_METHOD(fixture, "a TLS server that hangs is an outage") {
+  serve(files->server);
+  server->stop();
+  auto n = node();
+  n.connect_timeout = 100ms;
+  const auto c = connect(n);
+  const auto a = call(*c, {"PING"}, 250ms);
+  CHECK(a->has(errc::unreachable));
+  CHECK_THAT(a->got.detail, Contains("negotiating TLS"));
+  const auto b = send(*c, {"PING"});
+  server->cont();
+  REQUIRE(until([&] { return b->times != 0; }));
+  CHECK(b->is("PONG"));
+}
+
+TEST_CASE_METHOD(fixture, "files that cannot be used are found before any connection") {
+  const auto cause = [](const tls_config& tls) -> std::string {
+    try {
+      redis::check(tls);
+    } catch (const error& e) {
+      CHECK(e.code() == errc::invalid_config);
+      return e.what();
+    }
+    return {};
+  };
+  tls_config tls;
+  CHECK(cause(tls).empty());
+  tls.ca_file = files->ca;
+  tls.certificate_file = files->client.certificate;
+  tls.key_file = files->client.key;
+  CHECK(cause(tls).empty());
+  tls.key_file = files->server.key;
+  CHECK_THAT(cause(tls), Contains("key_file"));
+  tls.key_file.clear();
+  CHECK_THAT(cause(tls), Contains("together"));
+  tls.certificate_file = files->client.key;
+  tls.key_file = files->client.key;
+  CHECK_THAT(cause(tls), Contains("certificate_file"));
+  tls = {};
+  tls.ca_file = "/nonexistent.pem";
+  CHECK_THAT(cause(tls), Contains("/nonexistent.pem"));
+  temp_folder folder;
+  std::ofstream(folder.path() + "/bad.pem") << "-----BEGIN CERTIFICATE-----\nnonsense\n-----END CERTIFICATE-----\n";
+  tls.ca_file = folder.path() + "/bad.pem";
+  CHECK_THAT(cause(tls), Contains("ca_file"));
+  redis::endpoint node;
+  node.use_tls = true;
+  node.tls = tls;
+  CHECK_THROWS_AS(detail::standalone(services(), node, 1s, {}), error);
+}

@@ -1,0 +1,106 @@
+// SPDX-License-Identifier: BSL-1.0
+#include "base/asio_timers.hpp"
+
+#include <boost/asio/io_context.hpp>
+#include <boost/asio/post.hpp>
+
+#include <memory>
+#include <string>
+
+#include "support/catch.hpp"
+#include "support/run_coro.hpp"
+
+using namespace holdfast;
+using namespace std::chrono_literals;
+using detail::asio_timers;
+using detail::lease_clock;
+
+namespace {
+
+struct rig {
+  boost::asio::io_context io;
+  asio_timers::strand_type strand{io.get_executor()};
+  std::shared_ptr<asio_timers> timers = std::make_shared<asio_timers>(strand);
+
+  ~rig() { timers->close(); }
+};
+
+}  // namespace
+
+TEST_CASE("timers fire in order, not before their time, on the strand") {
+  rig r;
+  std::string fired;
+  const auto start = lease_clock::now();
+  const auto note = [&](char what, lease_clock::duration after) {
+    r.timers->schedule(start + after, [&, what, after] {
+      CHECK(lease_clock::now() >= start + after);
+      CHECK(r.strand.running_in_this_thread());
+      fired += what;
+    });
+  };
+  note('b', 4ms);
+  note('a', 2ms);
+  note('c', 4ms);
+  note('0', -1h);
+  CHECK(fired.empty());
+  test::drain(r.io);
+  CHECK(fired == "0abc");
+}
+
+TEST_CASE("a timer that an action adds fires too") {
+  rig r;
+  int fired = 0;
+  r.timers->schedule(lease_clock::now() + 1ms, [&] {
+    r.timers->schedule(lease_clock::now() + 1ms, [&] { ++fired; });
+    r.timers->schedule(lease_clock::now(), [&] { ++fired; });
+  });
+  test::drain(r.io);
+  CHECK(fired == 2);
+}
+
+TEST_CASE("cancelled timers neither fire nor hold the context") {
+  rig r;
+  const auto start = lease_clock::now();
+  bool fired = false;
+  const auto key = r.timers->schedule(start + 1h, [&] { fired = true; });
+  const auto other = r.timers->schedule(start + 2h, [&] { fired = true; });
+  r.timers->cancel(key);
+  r.timers->cancel(other);
+  test::drain(r.io);  // throws if it is held
+  CHECK_FALSE(fired);
+  // And they work after that.
+  r.timers->schedule(lease_clock::now() + 1ms, [&] { fired = true; });
+  test::drain(r.io);
+  CHECK(fired);
+}
+
+TEST_CASE("timers that are cancelled and set again all the time fire all the same") {
+  rig r;
+  bool fired = false;
+  int left = 200;
+  asio_timers::strand_type& strand = r.strand;
+  std::function<void()> again = [&] {
+    const auto key = r.timers->schedule(lease_clock::now() + 1h, [&] { FAIL("was cancelled"); });
+    r.timers->cancel(key);
+    if (--left != 0) return boost::asio::post(strand, again);
+    r.timers->schedule(lease_clock::now() + 5ms, [&] { fired = true; });
+  };
+  boost::asio::post(strand, again);
+  test::drain(r.io);
+  CHECK(fired);
+}
+
+TEST_CASE("closing drops what is pending, also from inside an action") {
+  rig r;
+  int fired = 0;
+  r.timers->schedule(lease_clock::now() + 1ms, [&] {
+    ++fired;
+    r.timers->close();
+  });
+  r.timers->schedule(lease_clock::now() + 2ms, [&] { ++fired; });
+  test::drain(r.io);
+  CHECK(fired == 1);
+  r.timers->schedule(lease_clock::now(), [&] { ++fired; });
+  test::drain(r.io);
+  CHECK(fired == 1);
+}

@@ -1,0 +1,389 @@
+// SPDX-License-Identifier: BSL-1.0
+#pragma once
+#include <holdfast/observer.hpp>
+
+#include <algorithm>
+#include <deque>
+#include <map>
+#include <memory>
+#include <optional>
+#include <string>
+#include <string_view>
+#include <utility>
+#include <vector>
+
+#include "lua_scripts.hpp"
+#include "support/catch.hpp"
+#include "support/fake_topology.hpp"
+#include "support/manual_clock.hpp"
+#include "support/replies.hpp"
+#include "sync/engine.hpp"
+
+namespace holdfast::test {
+
+using namespace std::chrono_literals;
+using detail::nanoseconds;
+using detail::time_point;
+using kind = event::kind;
+using record_ptr = std::shared_ptr<detail::lease_record>;
+
+/// The same number each time, 0 unless the test sets it: without jitter.
+struct chosen_random final : detail::random_source {
+  std::uint64_t number = 0;
+  std::uint64_t next() override { return number; }
+};
+
+struct event_log final : observer {
+  struct entry {
+    kind what;
+    std::string name;
+    error_code reason;
+    nanoseconds waited, held;
+    std::size_t waiters;
+    std::string detail;
+  };
+  std::vector<entry> all;
+  std::size_t told = 0;
+
+  void on(const event& e) noexcept override {
+    all.push_back({e.what, std::string(e.name), e.reason, e.waited, e.held, e.waiters, std::string(e.detail)});
+    if (then) then(e);
+  }
+  std::function<void(const event&)> then;
+};
+
+/// What became of one call of a verb. Copies share it.
+template <class T>
+class call {
+ public:
+  bool waits() const { return state_->answers == 0; }
+  error_code error() const {
+    REQUIRE(state_->answers == 1);
+    return state_->error;
+  }
+  bool succeeded() const { return state_->answers == 1 && !state_->error; }
+  bool failed_with(error_code why) const { return state_->answers == 1 && state_->error == why; }
+  const std::string& detail() const { return state_->detail; }
+  const T& value() const {
+    REQUIRE(succeeded());
+    return state_->value;
+  }
+
+  // Of a lock.
+  bool granted() const { return succeeded() && state_->value; }
+  bool refused() const { return succeeded() && !state_->value; }
+  void cancel() const {
+    if (const auto place = state_->place) place->cancel();
+  }
+  void place(detail::cancellable_ptr p) const { state_->place = std::move(p); }
+
+  void answer(error_code error, std::string detail = {}, T value = {}) const {
+    CHECK(++state_->answers == 1);
+    state_->error = error;
+    state_->detail = std::move(detail);
+    state_->value = std::move(value);
+  }
+
+ private:
+  struct state {
+    int answers = 0;
+    error_code error;
+    std::string detail;
+    T value{};
+    detail::cancellable_ptr place;
+  };
+  std::shared_ptr<state> state_ = std::make_shared<state>();
+};
+using lock_call = call<record_ptr>;
+using verb_call = call<bool>;
+
+struct asking {
+  std::optional<owner> who{};
+  lock_options options{};
+};
+inline asking by(owner who, lock_options options = {}) { return {who, options}; }
+inline asking with(lock_options options) { return {std::nullopt, options}; }
+
+/// What a Redis server does with the scripts, over a map.
+class model_server {
+ public:
+  struct entry {
+    std::map<std::string, unsigned> counts;
+    time_point expires;
+  };
+  std::map<std::string, entry> keys;
+  std::vector<std::pair<std::string, std::string>> published;  // by the script run last
+
+  void hold(const std::string& key, const std::string& field, time_point until) { keys[key] = {{{field, 1}}, until}; }
+  /// Of all keys, the fields that belong to this client.
+  std::size_t fields_of(std::string_view uuid) const {
+    std::size_t n = 0;
+    for (const auto& [key, e] : keys)
+      for (const auto& [field, times] : e.counts) n += field.starts_with(uuid);
+    return n;
+  }
+
+  redis::reply run(const fake_topology::command& c, time_point now) {
+    namespace lua = detail::lua;
+    std::erase_if(keys, [now](const auto& k) { return now > k.second.expires; });
+    published.clear();
+    const auto& script = c.argv.at(1);
+    const auto is = [&](const auto& s) { return script == s.sha1 || script == s.body; };
+    const auto k = c.keys();
+    const auto a = c.arguments();
+    if (is(lua::acquire)) return acquire(k[0], ms(a[0]), a[1], now);
+    if (is(lua::reenter)) return reenter(k[0], ms(a[0]), a[1], count(a[2]), now);
+    if (is(lua::renew)) return renew(k, a, now);
+    if (is(lua::release)) return release(k[0], k[1], a[0], count(a[1]), ms(a[2]), now);
+    if (is(lua::force_release)) return force_release(k[0], k[1]);
+    throw std::logic_error("not a script of ours: " + script);
+  }
+
+ private:
+  static std::chrono::milliseconds ms(const std::string& digits) { return std::chrono::milliseconds(std::stoll(digits)); }
+  static unsigned count(const std::string& digits) { return static_cast<unsigned>(std::stoul(digits)); }
+  static void raise(entry& e, time_point until) { e.expires = std::max(e.expires, until); }
+  entry* mine(const std::string& key, const std::string& field) {
+    const auto found = keys.find(key);
+    return found != keys.end() && found->second.counts.contains(field) ? &found->second : nullptr;
+  }
+
+  redis::reply acquire(const std::string& key, std::chrono::milliseconds ttl, const std::string& field, time_point now) {
+    if (!keys.contains(key)) {
+      keys[key] = {{{field, 1}}, now + ttl};
+      return replies::nil();
+    }
+    if (auto* e = mine(key, field)) {
+      raise(*e, now + ttl);
+      return replies::nil();
+    }
+    return replies::integer(std::chrono::ceil<std::chrono::milliseconds>(keys[key].expires - now).count());
+  }
+  redis::reply reenter(const std::string& key, std::chrono::milliseconds ttl, const std::string& field, unsigned want, time_point now) {
+    auto* e = mine(key, field);
+    if (!e) return replies::integer(0);
+    e->counts[field] = std::max(e->counts[field], want);
+    raise(*e, now + ttl);
+    return replies::integer(1);
+  }
+  redis::reply renew(const std::vector<std::string>& names, const std::vector<std::string>& a, time_point now) {
+    std::vector<long long> confirmed;
+    for (std::size_t i = 0; i < names.size(); ++i) {
+      auto* e = mine(names[i], a[names.size() + i]);
+      if (e) raise(*e, now + ms(a[i]));
+      confirmed.push_back(e != nullptr);
+    }
+    return replies::integers(confirmed);
+  }
+  redis::reply release(const std::string& key, const std::string& channel, const std::string& field, unsigned want,
+                       std::chrono::milliseconds ttl, time_point now) {
+    auto* e = mine(key, field);
+    if (!e) return replies::nil();
+    if (want == 0) {
+      keys.erase(key);
+      published.emplace_back(channel, "0");
+      return replies::integer(1);
+    }
+    e->counts[field] = std::min(e->counts[field], want);
+    raise(*e, now + ttl);
+    return replies::integer(-1);
+  }
+  redis::reply force_release(const std::string& key, const std::string& channel) {
+    if (keys.erase(key) == 0) return replies::integer(0);
+    published.emplace_back(channel, "0");
+    return replies::integer(1);
+  }
+};
+
+/// An engine whose clock, timers, server and randomness the test plays. Verbs return what becomes of the call; the server's answers go
+/// to the oldest command that has none. Time moves by advance() alone.
+class engine_fixture {
+ public:
+  explicit engine_fixture(config c = {}) : settings(std::move(c)) {
+    settings.observer = events;
+    timers.on_step = [this] { server.run(); };
+    locks.emplace(detail::surroundings{clock, timers, server, random, settings}, std::weak_ptr<detail::core>());
+  }
+  ~engine_fixture() { locks.reset(); }
+
+  // Verbs.
+  lock_call lock(const std::string& name, asking a = {}) { return ask(name, a, detail::lock_request::patience::forever); }
+  lock_call try_lock(const std::string& name, asking a = {}) { return ask(name, a, detail::lock_request::patience::once); }
+  lock_call try_lock_for(const std::string& name, nanoseconds wait, asking a = {}) {
+    return ask(name, a, detail::lock_request::patience::until_deadline, wait);
+  }
+  verb_call unlock(const record_ptr& lease) {
+    verb_call c;
+    locks->unlock(lease, [c](error_code e, std::string detail) { c.answer(e, std::move(detail)); });
+    return c;
+  }
+  verb_call unlock(const lock_call& c) { return unlock(c.value()); }
+  void drop(const lock_call& c) {
+    REQUIRE(c.value()->try_release());
+    locks->drop(c.value());
+  }
+  verb_call renew(const lock_call& l, milliseconds ttl = 0ms) {
+    verb_call c;
+    locks->renew(l.value(), ttl, [c](error_code e, std::string detail) { c.answer(e, std::move(detail)); });
+    return c;
+  }
+  verb_call force_unlock(const std::string& name) {
+    verb_call c;
+    locks->force_unlock(name, [c](error_code e, std::string detail, bool was_held) { c.answer(e, std::move(detail), was_held); });
+    return c;
+  }
+  void feed(const lock_call& l) {
+    l.value()->fed_at = clock.now().time_since_epoch().count();
+    if (l.value()->of->renewal_paused.exchange(false)) locks->fed(l.value());
+  }
+  verb_call close(nanoseconds grace = 1s) {
+    verb_call c;
+    locks->close(grace, [c] { c.answer({}); });
+    return c;
+  }
+  /// lock() and its grant.
+  lock_call hold(const std::string& name, asking a = {}) {
+    auto c = lock(name, a);
+    grants();
+    REQUIRE(c.granted());
+    return c;
+  }
+
+  // The server's answers.
+  void answers(redis::reply r) {
+    run();
+    REQUIRE_FALSE(server.open().empty());
+    server.reply(server.open().front(), std::move(r));
+    run();
+  }
+  void grants() { answers(replies::nil()); }
+  void busy(milliseconds holder_ttl) { answers(replies::integer(holder_ttl.count())); }
+  void reenters() { answers(replies::integer(1)); }
+  void confirms() { answers(replies::integers(std::vector<long long>(unanswered().keys().size(), 1))); }
+  void confirms_nothing() { answers(replies::integers(std::vector<long long>(unanswered().keys().size(), 0))); }
+  void frees() { answers(replies::integer(1)); }
+  void still_held() { answers(replies::integer(-1)); }
+  void not_yours() { answers(replies::nil()); }
+  void errs(const std::string& text) { answers(replies::error(text)); }
+  void fails(errc why) {
+    run();
+    REQUIRE_FALSE(server.open().empty());
+    server.fail(server.open().front(), why);
+    run();
+  }
+  void acknowledges(const std::string& name) {
+    server.acknowledge(channel(name));
+    run();
+  }
+  void publishes(const std::string& name) {
+    server.push(channel(name), "0");
+    run();
+  }
+  void link_down() {
+    server.link_down();
+    run();
+  }
+  void link_up() {
+    server.link_up();
+    run();
+  }
+  void run() { server.run(); }
+  void advance(nanoseconds by) { timers.advance(by); }
+
+  // What the server sees.
+  const fake_topology::command& unanswered() { return server.sent(server.open().at(0)); }
+  std::size_t in_flight() const { return server.open().size(); }
+  std::size_t sent(std::string_view script) const {
+    std::size_t n = 0;
+    for (std::size_t i = 0; i < server.count(); ++i) n += script_of(server.sent(i)) == script;
+    return n;
+  }
+  /// "acquire(a; 30000, #1)": script, keys, arguments; owner fields as their number alone.
+  std::string wire(std::size_t n) const {
+    const auto& c = server.sent(n);
+    std::string text(script_of(c));
+    const auto add = [&](char before, const std::string& word) {
+      (text += before) += before == '(' ? "" : " ";
+      const auto colon = word.find(':');
+      text += word.starts_with(uuid) && colon == uuid.size() ? "#" + word.substr(colon + 1) : word;
+    };
+    char before = '(';
+    for (const auto& k : c.keys()) add(std::exchange(before, ','), k);
+    before = ';';
+    for (const auto& a : c.arguments()) add(std::exchange(before, ','), a);
+    return text + ")";
+  }
+  std::string last_sent() const { return server.count() == 0 ? "nothing" : wire(server.count() - 1); }
+  std::size_t subscribers(const std::string& name) const { return server.subscribers(channel(name)); }
+  std::string channel(const std::string& name) const { return detail::lock_keys(settings.key_prefix + name).channel; }
+
+  /// The kinds of events since it was asked last: "acquired lost".
+  std::string heard() {
+    std::string text;
+    for (; events->told < events->all.size(); ++events->told) {
+      if (!text.empty()) text += ' ';
+      text += to_string(events->all[events->told].what);
+    }
+    return text;
+  }
+  const event_log::entry& last_event() const { return events->all.at(events->all.size() - 1); }
+
+  /// Nobody waits, nothing is held, sent or subscribed, no timer runs.
+  void check_nothing_is_left() {
+    run();
+    CHECK(locks->idle());
+    CHECK(timers.idle());
+    CHECK(server.open().empty());
+    CHECK_FALSE(server.watched());
+    for (const auto& name : names_) CHECK(subscribers(name) == 0);
+  }
+
+  /// From now on the model answers at once, also what it is asked to subscribe.
+  void play(model_server& model) {
+    server.auto_acknowledge = true;
+    server.on_command = [this, &model](const fake_topology::command& c) -> std::optional<redis::reply> { return obey(model, c); };
+  }
+  redis::reply obey(model_server& model, const fake_topology::command& c) {
+    auto r = model.run(c, clock.now());
+    for (const auto& [to, payload] : model.published) server.push(to, payload);
+    return r;
+  }
+
+  manual_clock clock;
+  manual_timers timers{clock};
+  fake_topology server{clock, timers};
+  chosen_random random;
+  config settings;
+  const std::shared_ptr<event_log> events = std::make_shared<event_log>();
+  std::optional<detail::engine> locks;
+  const std::string uuid = "00000000-0000-8000-8000-000000000000";
+
+ private:
+  lock_call ask(const std::string& name, const asking& a, detail::lock_request::patience wait, nanoseconds limit = {}) {
+    lock_call c;
+    calls_.push_back(c);
+    names_.push_back(name);
+    detail::lock_request r{a.who.value_or(owner()), a.who.has_value(), detail::resolve_terms(settings, a.options), wait};
+    if (wait == detail::lock_request::patience::until_deadline) r.deadline = clock.now() + limit;
+    auto place = locks->lock(name, std::move(r), [c](detail::lock_answer answer) {
+      c.answer(answer.error, std::move(answer.detail), std::move(answer.record));
+    });
+    c.place(std::move(place));
+    return c;
+  }
+  static std::string_view script_of(const fake_topology::command& c) {
+    namespace lua = detail::lua;
+    if (!c.argv[0].starts_with("EVAL")) return "no script";
+    const auto is = [&](const auto& s) { return c.argv[1] == s.sha1 || c.argv[1] == s.body; };
+    if (is(lua::acquire)) return "acquire";
+    if (is(lua::reenter)) return "reenter";
+    if (is(lua::renew)) return "renew";
+    if (is(lua::release)) return "release";
+    return is(lua::force_release) ? "force_release" : "unknown";
+  }
+
+  std::deque<lock_call> calls_;  // the engine refers to live leases
+  std::vector<std::string> names_;
+};
+
+}  // namespace holdfast::test

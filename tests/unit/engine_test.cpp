@@ -1,0 +1,1002 @@
+// SPDX-License-Identifier: BSL-1.0
+#include "sync/engine.hpp"
+
+#include <boost/asio/error.hpp>
+#include <regex>
+#include <set>
+
+#include "support/seeded_random.hpp"
+#include "unit/engine_fixture.hpp"
+
+using namespace holdfast;
+using namespace holdfast::test;
+namespace asio = boost::asio;
+
+namespace {
+
+const std::string free_a = "release(a, redisson_lock__channel:{a}; #1, 0, 30000)";
+
+lease_state state(const lock_call& c) { return c.value()->state(); }
+
+}  // namespace
+
+// ---- unlock
+
+TEST_CASE_METHOD(engine_fixture, "the last unlock frees by one command and disarms before it is sent") {
+  const auto a = hold("a");
+  advance(3s);
+  const auto u = unlock(a);
+  CHECK(state(a) == lease_state::released);
+  CHECK_FALSE(a.value()->of->exclusive());
+  CHECK(last_sent() == free_a);
+  CHECK(server.last().deadline == clock.now() + 500ms);
+  frees();
+  CHECK(u.succeeded());
+  CHECK(heard() == "acquired released");
+  CHECK(last_event().held == 3s);
+  check_nothing_is_left();
+}
+
+TEST_CASE_METHOD(engine_fixture, "an unlock that is not the last lowers the count and raises the TTL to what is left open") {
+  const owner alice;
+  const auto outer = hold("a", by(alice, {.ttl = 10s}));
+  const auto inner = lock("a", by(alice));
+  reenters();
+  const auto u = unlock(inner);
+  CHECK(last_sent() == "release(a, redisson_lock__channel:{a}; #1, 1, 10000)");
+  still_held();
+  CHECK(u.succeeded());
+  CHECK(state(inner) == lease_state::released);
+  CHECK(state(outer) == lease_state::held);
+}
+
+TEST_CASE_METHOD(engine_fixture, "leases of one hold may be unlocked in any order") {
+  const owner alice;
+  const auto outer = hold("a", by(alice));
+  const auto inner = lock("a", by(alice));
+  reenters();
+  unlock(outer);
+  still_held();
+  CHECK(state(inner) == lease_state::held);
+  unlock(inner);
+  CHECK(last_sent() == free_a);
+  frees();
+  check_nothing_is_left();
+}
+
+TEST_CASE_METHOD(engine_fixture, "concurrent unlocks of one hold run one after the other") {
+  const owner alice;
+  const auto outer = hold("a", by(alice)), inner = lock("a", by(alice));
+  reenters();
+  const auto first = unlock(inner), last = unlock(outer);
+  CHECK(in_flight() == 1);
+  still_held();
+  CHECK(first.succeeded());
+  CHECK(last.waits());
+  CHECK(last_sent() == free_a);
+  frees();
+  CHECK(last.succeeded());
+  check_nothing_is_left();
+}
+
+TEST_CASE_METHOD(engine_fixture, "a second unlock answers not_held and sends nothing") {
+  const auto a = hold("a");
+  unlock(a);
+  CHECK(unlock(a).failed_with(errc::not_held));
+  frees();
+  CHECK(unlock(a).failed_with(errc::not_held));
+  CHECK(server.count() == 2);
+}
+
+TEST_CASE_METHOD(engine_fixture, "an unlock that finds the key gone or another's says lost") {
+  const auto a = hold("a");
+  const auto u = unlock(a);
+  not_yours();
+  CHECK(u.failed_with(errc::lost));
+  CHECK(heard() == "acquired lost");
+  check_nothing_is_left();
+}
+
+TEST_CASE_METHOD(engine_fixture, "an unlock after a loss says lost and sends nothing") {
+  const auto a = hold("a");
+  advance(10s);
+  confirms_nothing();
+  CHECK(unlock(a).failed_with(errc::lost));
+  CHECK(server.count() == 2);
+  check_nothing_is_left();
+}
+
+TEST_CASE_METHOD(engine_fixture, "an unlock after the validity says lost though nobody had noticed and frees what may be left") {
+  const auto a = hold("a");
+  clock.skip(29'698ms);
+  CHECK(unlock(a).failed_with(errc::lost));
+  CHECK(last_sent() == free_a);
+  CHECK(heard() == "acquired lost");
+  frees();
+  CHECK(heard() == "released_late");
+  check_nothing_is_left();
+}
+
+TEST_CASE_METHOD(engine_fixture, "an unlock whose second copy finds nothing has released before the validity ends") {
+  const auto a = hold("a");
+  const auto u = unlock(a);
+  fails(errc::unconfirmed);
+  advance(0ms);
+  not_yours();
+  CHECK(u.succeeded());
+  CHECK(heard() == "acquired released");
+}
+
+TEST_CASE_METHOD(engine_fixture, "an unlock whose second copy finds nothing is unconfirmed after the validity") {
+  const auto a = hold("a", with({.ttl = 10s}));
+  advance(9800ms);
+  const auto u = unlock(a);
+  advance(90ms);
+  fails(errc::unconfirmed);
+  advance(10ms);
+  not_yours();
+  CHECK(u.failed_with(errc::unconfirmed));
+}
+
+TEST_CASE_METHOD(engine_fixture, "an unlock without an answer is unconfirmed on time and goes on until it is answered") {
+  const auto a = hold("a");
+  const auto b = lock("a");
+  const auto u = unlock(a);
+  link_down();
+  advance(500ms);
+  CHECK(u.failed_with(errc::unconfirmed));
+  CHECK_FALSE(locks->idle());
+  advance(2s);
+  b.cancel();
+  heard();
+  link_up();
+  while (in_flight() > 1) answers(replies::nil());
+  frees();
+  CHECK(heard() == "released_late");
+  advance(1s);
+  check_nothing_is_left();
+}
+
+TEST_CASE_METHOD(engine_fixture, "a release that is never answered gives up after one TTL") {
+  const auto a = hold("a");
+  unlock(a);
+  link_down();
+  advance(29s);
+  CHECK_FALSE(locks->idle());
+  heard();
+  advance(3s);
+  CHECK(heard() == "release_failed");
+  check_nothing_is_left();
+}
+
+TEST_CASE_METHOD(engine_fixture, "a release that arrives late wakes who waits here") {
+  const auto a = hold("a");
+  const auto b = lock("a");
+  acknowledges("a");
+  unlock(a);
+  fails(errc::unconfirmed);
+  advance(0ms);
+  CHECK(sent("acquire") == 1);
+  frees();
+  CHECK(last_sent() == "acquire(a; 30000, #2)");
+}
+
+TEST_CASE_METHOD(engine_fixture, "a partial unlock is repeated once and then left to the next change") {
+  const owner alice;
+  const auto outer = hold("a", by(alice)), inner = lock("a", by(alice));
+  reenters();
+  const auto u = unlock(inner);
+  fails(errc::unconfirmed);
+  CHECK(last_sent() == "release(a, redisson_lock__channel:{a}; #1, 1, 30000)");
+  fails(errc::unconfirmed);
+  CHECK(u.succeeded());
+  CHECK(state(outer) == lease_state::held);
+  CHECK(in_flight() == 0);
+}
+
+TEST_CASE_METHOD(engine_fixture, "a partial unlock that is refused has counted here all the same") {
+  const owner alice;
+  const auto outer = hold("a", by(alice)), inner = lock("a", by(alice));
+  reenters();
+  const auto u = unlock(inner);
+  errs("OOM command not allowed when used memory > 'maxmemory'.");
+  CHECK(u.succeeded());
+  unlock(outer);
+  CHECK(last_sent() == free_a);
+}
+
+TEST_CASE_METHOD(engine_fixture, "a partial unlock of what is not ours any more says lost") {
+  const owner alice;
+  const auto outer = hold("a", by(alice)), inner = lock("a", by(alice));
+  reenters();
+  const auto u = unlock(inner);
+  not_yours();
+  CHECK(u.failed_with(errc::lost));
+  CHECK(state(outer) == lease_state::lost);
+  CHECK(unlock(outer).failed_with(errc::lost));
+  check_nothing_is_left();
+}
+
+TEST_CASE_METHOD(engine_fixture, "a dropped lease is released with nobody waiting") {
+  const auto a = hold("a");
+  drop(a);
+  CHECK(state(a) == lease_state::released);
+  CHECK(last_sent() == free_a);
+  frees();
+  check_nothing_is_left();
+}
+
+TEST_CASE_METHOD(engine_fixture, "a dropped lease of a re-entered hold takes one from the count") {
+  const owner alice;
+  const auto outer = hold("a", by(alice)), inner = lock("a", by(alice));
+  reenters();
+  drop(inner);
+  CHECK(last_sent() == "release(a, redisson_lock__channel:{a}; #1, 1, 30000)");
+  still_held();
+  CHECK(unlock(inner.value()).failed_with(errc::not_held));
+}
+
+TEST_CASE_METHOD(engine_fixture, "a lost lease that is dropped sends nothing and frees the name") {
+  const owner alice;
+  const auto a = hold("a", by(alice));
+  advance(10s);
+  confirms_nothing();
+  CHECK_FALSE(locks->idle());
+  drop(a);
+  CHECK(server.count() == 2);
+  check_nothing_is_left();
+}
+
+// ---- renew
+
+TEST_CASE_METHOD(engine_fixture, "renew raises to the TTL of the lease or the one given") {
+  const auto a = hold("a", with({.ttl = 10s}));
+  advance(5s);
+  const auto plain = renew(a);
+  CHECK(last_sent() == "renew(a; 10000, #1)");
+  advance(100ms);
+  confirms();
+  CHECK(plain.succeeded());
+  CHECK(a.value()->of->left() == 10s - 102ms - 100ms);
+  renew(a, 20s);
+  CHECK(last_sent() == "renew(a; 20000, #1)");
+  confirms();
+  CHECK(a.value()->of->left() == 20s - 202ms);
+  renew(a, 1s);
+  confirms();
+  CHECK(a.value()->of->left() == 20s - 202ms);
+}
+
+TEST_CASE_METHOD(engine_fixture, "a renew without an answer is tried twice and leaves the lease held") {
+  const auto a = hold("a");
+  const auto r = renew(a);
+  fails(errc::unconfirmed);
+  CHECK(r.waits());
+  fails(errc::unconfirmed);
+  CHECK(r.failed_with(errc::unreachable));
+  CHECK(state(a) == lease_state::held);
+  CHECK(server.count() == 3);
+}
+
+TEST_CASE_METHOD(engine_fixture, "the second try of a renew counts from its own send") {
+  const auto a = hold("a", with({.ttl = 10s}));
+  const auto r = renew(a);
+  advance(300ms);
+  fails(errc::unconfirmed);
+  confirms();
+  CHECK(r.succeeded());
+  CHECK(a.value()->of->left() == 10s - 102ms);
+}
+
+TEST_CASE_METHOD(engine_fixture, "a renew of what is not ours any more says lost") {
+  const auto a = hold("a");
+  const auto r = renew(a);
+  confirms_nothing();
+  CHECK(r.failed_with(errc::lost));
+  CHECK(state(a) == lease_state::lost);
+  CHECK(renew(a).failed_with(errc::lost));
+}
+
+TEST_CASE_METHOD(engine_fixture, "a renew that is confirmed after the validity says lost") {
+  const auto a = hold("a", with({.ttl = 10s}));
+  const auto r = renew(a);
+  timers.on_step = nullptr;
+  server.reply_last(replies::integers({1}));
+  clock.skip(10s);
+  run();
+  CHECK(r.failed_with(errc::lost));
+  CHECK_FALSE(a.value()->of->exclusive());
+}
+
+TEST_CASE_METHOD(engine_fixture, "a renew after the validity finds the loss before it sends") {
+  const auto a = hold("a", with({.ttl = 10s}));
+  clock.skip(10s);
+  CHECK(renew(a).failed_with(errc::lost));
+  CHECK(sent("renew") == 0);
+  CHECK(last_sent() == "release(a, redisson_lock__channel:{a}; #1, 0, 10000)");
+}
+
+TEST_CASE_METHOD(engine_fixture, "a renew of a released lease says not_held") {
+  const auto a = hold("a");
+  const auto r = renew(a);
+  const auto u = unlock(a);
+  confirms();
+  CHECK(r.failed_with(errc::not_held));
+  CHECK(renew(a).failed_with(errc::not_held));
+  frees();
+  CHECK(u.succeeded());
+  check_nothing_is_left();
+}
+
+TEST_CASE_METHOD(engine_fixture, "a renew passes on why Redis refused") {
+  const auto a = hold("a");
+  const auto r = renew(a);
+  errs("NOPERM this user has no permissions");
+  CHECK(r.failed_with(errc::no_permission));
+  CHECK(state(a) == lease_state::held);
+}
+
+// ---- how a lease ends
+
+namespace {
+
+struct watching : engine_fixture {
+  std::vector<error_code> told;
+  detail::cancellable_ptr watch(const lock_call& l) {
+    return locks->when_ended(l.value(), [this](error_code why) { told.push_back(why); });
+  }
+};
+
+}  // namespace
+
+TEST_CASE_METHOD(watching, "listeners hear of a loss once and after the state says so") {
+  const auto a = hold("a");
+  bool held = true;
+  locks->when_ended(a.value(), [&](error_code) { held = a.value()->of->exclusive(); });
+  watch(a);
+  advance(10s);
+  confirms_nothing();
+  CHECK_FALSE(held);
+  CHECK(told == std::vector<error_code>{errc::lost});
+  unlock(a);
+  close();
+  CHECK(told.size() == 1);
+}
+
+TEST_CASE_METHOD(watching, "listeners hear not_held when the lease is released") {
+  const owner alice;
+  const auto outer = hold("a", by(alice)), inner = lock("a", by(alice));
+  reenters();
+  watch(inner);
+  watch(outer);
+  unlock(inner);
+  CHECK(told == std::vector<error_code>{errc::not_held});
+  still_held();
+  drop(outer);
+  CHECK(told.size() == 2);
+  frees();
+}
+
+TEST_CASE_METHOD(watching, "who listens after the end is told at once") {
+  const auto a = hold("a"), b = hold("b");
+  advance(10s);
+  answers(replies::integers({0, 1}));
+  CHECK(watch(a) == nullptr);
+  unlock(b);
+  CHECK(watch(b) == nullptr);
+  CHECK(told == std::vector<error_code>{errc::lost, errc::not_held});
+}
+
+TEST_CASE_METHOD(watching, "a listener that is cancelled hears no more") {
+  const auto a = hold("a");
+  const auto first = watch(a);
+  watch(a);
+  first->cancel();
+  CHECK(told == std::vector<error_code>{asio::error::operation_aborted});
+  advance(10s);
+  confirms_nothing();
+  CHECK(told.size() == 2);
+  first->cancel();
+  CHECK(told.size() == 2);
+}
+
+TEST_CASE_METHOD(watching, "a listener may unlock and cancel others from its call") {
+  const auto a = hold("a");
+  detail::cancellable_ptr second;
+  verb_call u;
+  locks->when_ended(a.value(), [&](error_code) {
+    second->cancel();
+    u = unlock(a);
+  });
+  second = watch(a);
+  advance(10s);
+  confirms_nothing();
+  CHECK(u.failed_with(errc::lost));
+  CHECK(told == std::vector<error_code>{errc::lost});
+}
+
+// ---- close
+
+TEST_CASE_METHOD(watching, "close fails waiters and loses holds and releases them in one go") {
+  const auto a = hold("a"), b = hold("b");
+  const auto waiting = lock("a"), trying = lock("c"), tried = try_lock_for("a", 1min);
+  watch(a);
+  heard();
+  const auto c = close(10s);
+  CHECK(waiting.failed_with(errc::closed));
+  CHECK(trying.failed_with(errc::closed));
+  CHECK(tried.failed_with(errc::closed));
+  CHECK(told == std::vector<error_code>{errc::closed});
+  CHECK(state(a) == lease_state::lost);
+  CHECK(state(b) == lease_state::lost);
+  CHECK(c.waits());
+  CHECK(sent("release") == 3);
+  grants();  // c, all the same
+  for (int i = 0; i < 3; ++i) frees();
+  CHECK(c.succeeded());
+  check_nothing_is_left();
+}
+
+TEST_CASE_METHOD(engine_fixture, "with nothing to release close ends at once") {
+  CHECK(close().succeeded());
+  CHECK(timers.idle());
+}
+
+TEST_CASE_METHOD(engine_fixture, "after close every verb answers closed and sends nothing") {
+  const auto a = hold("a"), b = hold("b");
+  close();
+  const auto before = server.count();
+  CHECK(lock("c").failed_with(errc::closed));
+  CHECK(try_lock("c").failed_with(errc::closed));
+  CHECK(try_lock_for("c", 1s).failed_with(errc::closed));
+  CHECK(unlock(a).failed_with(errc::closed));
+  CHECK(renew(b).failed_with(errc::closed));
+  CHECK(force_unlock("a").failed_with(errc::closed));
+  drop(b);
+  error_code why;
+  CHECK(locks->when_ended(a.value(), [&](error_code e) { why = e; }) == nullptr);
+  CHECK(why == errc::not_held);  // it was unlocked
+  int closed = 0;
+  locks->is_locked("a", [&](error_code e, const std::string&, bool) { closed += e == errc::closed; });
+  locks->hold_count("a", owner(), [&](error_code e, const std::string&, unsigned) { closed += e == errc::closed; });
+  locks->remaining_ttl("a", [&](error_code e, const std::string&, auto) { closed += e == errc::closed; });
+  locks->probe([&](error_code e, const std::string&) { closed += e == errc::closed; });
+  CHECK(closed == 4);
+  CHECK(server.count() == before);
+}
+
+TEST_CASE_METHOD(engine_fixture, "close waits for releases that were under way") {
+  const auto a = hold("a");
+  const auto u = unlock(a);
+  const auto c = close();
+  CHECK(c.waits());
+  CHECK(u.waits());
+  frees();
+  CHECK(u.succeeded());
+  CHECK(c.succeeded());
+}
+
+TEST_CASE_METHOD(engine_fixture, "close waits no longer than the grace") {
+  const auto a = hold("a"), b = hold("b");
+  const auto u = unlock(a);
+  link_down();
+  heard();
+  const auto c = close(200ms);
+  advance(200ms - 1ns);
+  CHECK(c.waits());
+  advance(1ns);
+  CHECK(c.succeeded());
+  CHECK(u.failed_with(errc::unconfirmed));
+  CHECK(heard() == "lost release_failed release_failed");
+  CHECK(locks->idle());
+  advance(1s);
+  check_nothing_is_left();
+}
+
+TEST_CASE_METHOD(engine_fixture, "a second close waits with the first") {
+  const auto a = hold("a");
+  const auto first = close(10s), second = close(1ms);
+  advance(1ms);
+  CHECK(second.waits());
+  frees();
+  CHECK(first.succeeded());
+  CHECK(second.succeeded());
+  CHECK(close().succeeded());
+}
+
+TEST_CASE_METHOD(engine_fixture, "close answers in the end whoever still waits for Redis") {
+  const owner alice;
+  const auto outer = hold("a", by(alice)), inner = lock("a", by(alice));
+  reenters();
+  const auto partial = unlock(inner);
+  const auto renewed = renew(outer);
+  const auto forced = force_unlock("b");
+  const auto last = unlock(outer);
+  verb_call asked, probed;
+  locks->is_locked("b", [&](error_code e, std::string d, bool v) { asked.answer(e, std::move(d), v); });
+  locks->probe([&](error_code e, std::string d) { probed.answer(e, std::move(d)); });
+  const auto c = close(100ms);
+  advance(100ms);
+  CHECK(c.succeeded());
+  CHECK(partial.failed_with(errc::closed));
+  CHECK(last.failed_with(errc::closed));
+  CHECK(renewed.failed_with(errc::closed));
+  CHECK(forced.failed_with(errc::closed));
+  CHECK(asked.failed_with(errc::closed));
+  CHECK(probed.failed_with(errc::closed));
+  advance(5s);  // late answers change nothing
+  CHECK(timers.idle());
+}
+
+TEST_CASE_METHOD(engine_fixture, "a question that is answered within the grace gets its answer") {
+  const auto a = hold("a");
+  verb_call asked;
+  locks->is_locked("b", [&](error_code e, std::string d, bool v) { asked.answer(e, std::move(d), v); });
+  close();
+  answers(replies::integer(1));
+  CHECK(asked.value());
+  frees();
+}
+
+TEST_CASE_METHOD(engine_fixture, "between the flag and the close nothing is released in vain or not at all") {
+  const owner alice;
+  const auto a = hold("a", by(alice)), b = hold("b"), d = hold("d");
+  const auto renewed = renew(b);
+  const auto inner = lock("a", by(alice));
+  locks->closed_flag()->store(true);  // what ~client does on any thread
+  CHECK_FALSE(a.value()->of->exclusive());
+  confirms();
+  CHECK(renewed.failed_with(errc::closed));
+  reenters();
+  CHECK(inner.failed_with(errc::closed));
+  drop(d);
+  const auto c = close();
+  CHECK(sent("release") == 3);
+  for (int i = 0; i < 3; ++i) frees();
+  CHECK(c.succeeded());
+  CHECK(heard().find("lost") != std::string::npos);
+  for (const auto& e : events->all)
+    if (e.what == kind::lost) CHECK(e.reason == errc::closed);
+}
+
+TEST_CASE_METHOD(engine_fixture, "handlers may call verbs while the engine closes") {
+  const auto a = hold("a");
+  lock_call again;
+  int calls = 0;
+  detail::lock_request r{owner(), false, detail::resolve_terms(settings, {}), detail::lock_request::patience::forever};
+  locks->lock("a", r, [&](const detail::lock_answer&) {
+    ++calls;
+    again = lock("a");
+    unlock(a);
+    close();
+  });
+  const auto c = close();
+  CHECK(calls == 1);
+  CHECK(again.failed_with(errc::closed));
+  frees();
+  CHECK(c.succeeded());
+}
+
+TEST_CASE_METHOD(engine_fixture, "a lease outlives its engine and reads as lost") {
+  const auto a = hold("a");
+  const auto b = lock("b");
+  locks.reset();
+  CHECK_FALSE(a.value()->of->exclusive());
+  CHECK(state(a) == lease_state::lost);
+  b.cancel();
+  CHECK(b.waits());
+}
+
+TEST_CASE("an engine that is destroyed at any time leaves no timer and touches nothing") {
+  engine_fixture f;
+  const auto held = f.hold("a");
+  f.try_lock_for("a", 1min);
+  f.lock("b");
+  f.busy(10s);
+  const auto released = f.hold("c");
+  f.unlock(released);
+  f.fails(errc::unconfirmed);
+  f.lock("d");
+  f.errs("LOADING");
+  f.locks->probe([](error_code, const std::string&) {});
+  for (const auto n : f.server.open()) f.server.fail(n, errc::overloaded);  // their own deadlines are timers too
+  f.locks.reset();
+  CHECK(f.timers.idle());
+  CHECK(f.subscribers("a") + f.subscribers("b") == 0);
+}
+
+// ---- questions
+
+TEST_CASE_METHOD(engine_fixture, "is_locked asks for the key") {
+  verb_call asked;
+  const auto ask = [&] {
+    asked = {};
+    locks->is_locked("a", [&](error_code e, std::string d, bool v) { asked.answer(e, std::move(d), v); });
+  };
+  ask();
+  CHECK(server.last().line() == "EXISTS a");
+  answers(replies::integer(1));
+  CHECK(asked.value());
+  ask();
+  fails(errc::unconfirmed);
+  answers(replies::integer(0));
+  CHECK_FALSE(asked.value());
+  ask();
+  fails(errc::unconfirmed);
+  fails(errc::unconfirmed);
+  CHECK(asked.failed_with(errc::unreachable));
+  ask();
+  errs("NOPERM no");
+  CHECK(asked.failed_with(errc::no_permission));
+}
+
+TEST_CASE_METHOD(engine_fixture, "hold_count asks for the field of an owner that holds and answers 0 for others") {
+  const owner alice;
+  const auto a = hold("a", by(alice));
+  std::optional<unsigned> count;
+  const auto ask = [&](owner who) {
+    count.reset();
+    locks->hold_count("a", who, [&](error_code e, const std::string&, unsigned n) {
+      if (!e) count = n;
+    });
+  };
+  ask(owner());
+  CHECK(count == 0U);
+  ask(alice);
+  CHECK(server.last().line() == "HGET a " + uuid + ":1");
+  answers(replies::string("3"));
+  CHECK(count == 3U);
+}
+
+TEST_CASE_METHOD(engine_fixture, "remaining_ttl asks for the key's TTL") {
+  std::optional<milliseconds> ttl;
+  error_code error;
+  const auto ask = [&] {
+    locks->remaining_ttl("a", [&](error_code e, const std::string&, auto t) { std::tie(error, ttl) = std::tie(e, t); });
+  };
+  ask();
+  CHECK(server.last().line() == "PTTL a");
+  answers(replies::integer(1500));
+  CHECK(ttl == 1500ms);
+  ask();
+  answers(replies::integer(-2));
+  CHECK_FALSE(ttl);
+  ask();
+  answers(replies::integer(-1));
+  CHECK(ttl == milliseconds::max());
+}
+
+TEST_CASE_METHOD(engine_fixture, "force_unlock says whether there was a hold and wakes who waits here") {
+  const auto waiting = lock("a");
+  busy(10s);
+  acknowledges("a");
+  busy(10s);
+  const auto forced = force_unlock("a");
+  CHECK(last_sent() == "force_release(a, redisson_lock__channel:{a})");
+  answers(replies::integer(1));
+  CHECK(forced.value());
+  CHECK(last_sent() == "acquire(a; 30000, #1)");
+  grants();
+  CHECK(waiting.granted());
+  const auto none = force_unlock("b");
+  answers(replies::integer(0));
+  CHECK_FALSE(none.value());
+}
+
+TEST_CASE_METHOD(engine_fixture, "a hold of ours that is force-unlocked here finds out at once") {
+  const auto a = hold("a"), waiting = lock("a");
+  force_unlock("a");
+  answers(replies::integer(1));
+  advance(0ms);
+  CHECK(last_sent() == "renew(a; 30000, #1)");
+  confirms_nothing();
+  CHECK(state(a) == lease_state::lost);
+  CHECK(last_sent() == "acquire(a; 30000, #2)");
+  grants();
+  CHECK(waiting.granted());
+}
+
+TEST_CASE_METHOD(engine_fixture, "a hold of ours that is force-unlocked elsewhere finds out by the message when somebody waits") {
+  const auto a = hold("a"), waiting = lock("a");
+  acknowledges("a");
+  publishes("a");
+  advance(20ms);
+  CHECK(last_sent() == "renew(a; 30000, #1)");
+  confirms_nothing();
+  CHECK(state(a) == lease_state::lost);
+  grants();
+  CHECK(waiting.granted());
+}
+
+TEST_CASE_METHOD(engine_fixture, "the echo of the last holder's release costs a short hold nothing") {
+  const auto first = hold("a"), second = lock("a"), third = lock("a");
+  acknowledges("a");
+  unlock(first);
+  frees();
+  grants();
+  publishes("a");
+  advance(19ms);
+  unlock(second);
+  frees();
+  grants();
+  CHECK(third.granted());
+  CHECK(sent("renew") == 0);
+}
+
+// ---- connect()
+
+TEST_CASE_METHOD(engine_fixture, "the probe uses every permission on a name of nobody") {
+  verb_call probed;
+  locks->probe([&](error_code e, std::string d) { probed.answer(e, std::move(d)); });
+  const auto key = "__probe:" + uuid;
+  CHECK(subscribers(key) == 1);
+  CHECK(wire(0) == "acquire(" + key + "; 1000, #1)");
+  CHECK(wire(1) == "reenter(" + key + "; 1000, #1, 2)");
+  CHECK(wire(2) == "renew(" + key + "; 1000, #1)");
+  CHECK(wire(3) == "release(" + key + ", redisson_lock__channel:{" + key + "}; #1, 1, 1000)");
+  CHECK(wire(4) == "release(" + key + ", redisson_lock__channel:{" + key + "}; #1, 0, 1000)");
+  model_server model;
+  for (const auto n : server.open()) server.reply(n, obey(model, server.sent(n)));
+  run();
+  CHECK(probed.waits());
+  acknowledges(key);
+  CHECK(probed.succeeded());
+  CHECK(subscribers(key) == 0);
+  CHECK(timers.idle());
+  CHECK(model.keys.empty());
+}
+
+TEST_CASE_METHOD(engine_fixture, "the probe ends at the first refusal") {
+  verb_call probed;
+  locks->probe([&](error_code e, std::string d) { probed.answer(e, std::move(d)); });
+  const auto key = "__probe:" + uuid;
+  SECTION("of a command") {
+    grants();
+    errs("NOPERM this user has no permissions to run the 'evalsha' command");
+    CHECK(probed.failed_with(errc::no_permission));
+  }
+  SECTION("of the subscription") {
+    server.refuse(channel(key), errc::no_permission);
+    run();
+    CHECK(probed.failed_with(errc::no_permission));
+  }
+  SECTION("of the connection") {
+    fails(errc::auth_failed);
+    CHECK(probed.failed_with(errc::auth_failed));
+  }
+  SECTION("by silence") {
+    advance(2500ms);
+    CHECK(probed.failed_with(errc::unreachable));
+  }
+  CHECK(subscribers(key) == 0);
+  advance(2500ms);
+  CHECK(timers.idle());
+}
+
+TEST_CASE_METHOD(engine_fixture, "a probe without an acknowledgement is unreachable") {
+  verb_call probed;
+  locks->probe([&](error_code e, std::string d) { probed.answer(e, std::move(d)); });
+  model_server model;
+  for (const auto n : server.open()) server.reply(n, obey(model, server.sent(n)));
+  advance(2500ms);
+  CHECK(probed.failed_with(errc::unreachable));
+  CHECK(timers.idle());
+}
+
+// ---- observers
+
+TEST_CASE_METHOD(engine_fixture, "a wait for a name held here without owner is told at once") {
+  const auto a = hold("a");
+  heard();
+  SECTION("by lock") { lock("a"); }
+  SECTION("by try_lock_for") { try_lock_for("a", 1s); }
+  CHECK(heard() == "waiting_for_ourselves");
+  CHECK(last_event().name == "a");
+}
+
+TEST_CASE_METHOD(engine_fixture, "no wait for ourselves is told of where there is none") {
+  const owner alice;
+  const auto a = hold("a"), b = hold("b", by(alice));
+  heard();
+  try_lock("a");
+  lock("a", by(alice));
+  lock("b");
+  lock("c");
+  CHECK(heard().find("waiting_for_ourselves") == std::string::npos);
+}
+
+TEST_CASE("without an observer nothing is told") {
+  engine_fixture f;
+  f.settings.observer = nullptr;
+  const auto a = f.hold("a");
+  f.unlock(a);
+  f.frees();
+  CHECK(f.events->all.empty());
+}
+
+// ---- names
+
+TEST_CASE("names of any bytes are keys and channels as Redisson makes them") {
+  for (const auto& name : {std::string("\0a", 2), std::string("a\r\n$5\r\n"), std::string("{x}y"), std::string("a{"), std::string(65'536, '%')}) {
+    engine_fixture f;
+    const auto a = f.hold(name);
+    CHECK(f.server.last().keys() == std::vector<std::string>{name});
+    CHECK(f.server.last().key == name);
+    f.lock(name);
+    const auto channel = name.find('{') == name.npos ? "redisson_lock__channel:{" + name + "}" : "redisson_lock__channel:" + name;
+    CHECK(f.server.subscribers(channel) == 1);
+    f.unlock(a);
+    CHECK(f.server.last().keys() == std::vector<std::string>{name, channel});
+    CHECK(f.last_event().name == name);
+  }
+}
+
+TEST_CASE("the prefix is part of keys and channels and not of what the user sees") {
+  config c;
+  c.key_prefix = "app:{1}:";
+  engine_fixture f(c);
+  const auto a = f.hold("a");
+  CHECK(f.server.last().keys() == std::vector<std::string>{"app:{1}:a"});
+  f.unlock(a);
+  CHECK(f.server.last().keys() == std::vector<std::string>{"app:{1}:a", "redisson_lock__channel:app:{1}:a"});
+  f.frees();
+  CHECK(f.last_event().name == "a");
+  CHECK(a.value()->of->name == "a");
+}
+
+TEST_CASE("owner fields are a uuid of version 8 and never repeat") {
+  config settings;
+  manual_clock clock;
+  manual_timers timers(clock);
+  fake_topology server(clock, timers);
+  seeded_random random(7);
+  detail::engine locks({clock, timers, server, random, settings}, {});
+  std::vector<std::string> fields;
+  for (int i = 0; i < 3; ++i) {
+    detail::lock_request r{owner(), false, detail::resolve_terms(settings, {}), detail::lock_request::patience::once};
+    locks.lock("n" + std::to_string(i), r, [](const detail::lock_answer&) {});
+    fields.push_back(server.last().arguments().at(1));
+  }
+  const std::regex form("[0-9a-f]{8}-[0-9a-f]{4}-8[0-9a-f]{3}-[89ab][0-9a-f]{3}-[0-9a-f]{12}:[0-9]+");
+  for (const auto& f : fields) CHECK(std::regex_match(f, form));
+  CHECK(fields[0] != fields[1]);
+  CHECK(fields[1] != fields[2]);
+  CHECK(fields[0].substr(0, 36) == fields[2].substr(0, 36));
+}
+
+// ---- anything in any order
+
+namespace {
+
+/// A client that does what dice say, against a server that is slow, forgets scripts, loses answers and whole connections.
+class traffic : public engine_fixture {
+ public:
+  explicit traffic(std::uint64_t seed) : dice_(seed) {
+    server.auto_acknowledge = true;
+    server.on_command = [this](const fake_topology::command&) {
+      unexecuted_.push_back(server.count() - 1);
+      return std::nullopt;
+    };
+  }
+
+  void step() {
+    switch (roll(24)) {
+      case 0: case 1: case 2: return ask();
+      case 3: case 4: case 5: return with_one([this](const lock_call& c) { end(c); });
+      case 6: return with_one([](const lock_call& c) { c.cancel(); });
+      case 7: return with_one([this](const lock_call& c) { if (c.granted()) renew(c, milliseconds(roll(2) * 3000)); });
+      case 8: return with_one([this](const lock_call& c) { if (c.granted()) feed(c); });
+      case 9: return roll(3) == 0 ? cut() : void();
+      case 10: return roll(5) == 0 ? break_by_force() : void();
+      case 11: return occupy();
+      case 12: return advance(milliseconds(roll(roll(10) == 0 ? 5000 : 50)));
+      default: return execute_one();
+    }
+  }
+
+  void check() {
+    run();
+    std::map<std::string, const detail::hold*> exclusive;
+    for (const auto& c : calls_) {
+      if (!c.granted() || !c.value()->of->exclusive()) continue;
+      const auto* h = c.value()->of.get();
+      if (broken_.contains(h)) continue;
+      REQUIRE(exclusive.try_emplace(h->name, h).first->second == h);  // one hold at a time
+      const auto key = model_.keys.find(h->name);
+      REQUIRE(key != model_.keys.end());
+      REQUIRE(key->second.counts.contains(h->field));
+      REQUIRE(key->second.expires >= h->valid_until());  // we never believe for longer than Redis
+    }
+  }
+
+  void finish() {
+    for (const auto& c : calls_) c.cancel();
+    for (const auto& c : calls_) end(c);
+    for (int i = 0; i < 100'000 && !(timers.idle() && unexecuted_.empty()); ++i) {
+      if (unexecuted_.empty()) timers.advance_to_next();
+      execute_one();
+      run();
+    }
+    for (const auto& c : calls_) REQUIRE_FALSE(c.waits());
+    REQUIRE(model_.fields_of(uuid) == 0);
+    check_nothing_is_left();
+  }
+
+  std::size_t grants_seen() const {
+    return static_cast<std::size_t>(std::count_if(calls_.begin(), calls_.end(), [](const auto& c) { return c.granted(); }));
+  }
+
+ private:
+  std::size_t roll(std::size_t sides) { return dice_.next() % sides; }
+  std::string name() { return roll(3) == 0 ? "b" : "a"; }
+
+  void ask() {
+    const lock_options terms[] = {{}, {.ttl = 2s}, {.ttl = 300ms, .renew = true}, {.ttl = 1s, .renew = true, .max_hold = 2s}};
+    asking a{std::nullopt, terms[roll(4)]};
+    if (roll(3) != 0) a.who = owners_[roll(2)];
+    const auto kind = roll(4);
+    calls_.push_back(kind == 0 ? try_lock(name(), a) : kind == 1 ? try_lock_for(name(), milliseconds(roll(2000)), a) : lock(name(), a));
+  }
+  template <class F>
+  void with_one(F f) {
+    if (!calls_.empty()) f(calls_[calls_.size() - 1 - roll(std::min<std::size_t>(calls_.size(), 12))]);
+  }
+  void end(const lock_call& c) {
+    if (!c.granted() || c.value()->released) return;
+    roll(2) == 0 ? drop(c) : void(unlock(c));
+  }
+  void execute_one() {
+    if (unexecuted_.empty()) return;
+    const auto n = unexecuted_.front();
+    unexecuted_.erase(unexecuted_.begin());
+    const bool forgotten = server.sent(n).argv[0] == "EVALSHA" && roll(20) == 0;
+    auto answer = forgotten ? replies::error("NOSCRIPT No matching script.") : obey(model_, server.sent(n));
+    if (server.sent(n).open) server.reply(n, std::move(answer));
+    run();
+  }
+  // Of what the old connection had sent some may have run, and nothing of it runs later.
+  void cut() {
+    const auto run_first = roll(unexecuted_.size() + 1);
+    for (std::size_t i = 0; i < run_first; ++i) obey(model_, server.sent(unexecuted_[i]));
+    unexecuted_.clear();
+    link_down();
+    advance(milliseconds(roll(300)));
+    link_up();
+  }
+  void break_by_force() {
+    const auto which = name();
+    model_.keys.erase(which);
+    for (const auto& c : calls_)
+      if (c.granted() && c.value()->of->name == which) broken_.insert(c.value()->of.get());
+    publishes(which);
+  }
+  void occupy() {
+    const auto which = name();
+    std::erase_if(model_.keys, [this](const auto& k) { return clock.now() > k.second.expires; });
+    if (!model_.keys.contains(which)) model_.hold(which, "other:1", clock.now() + milliseconds(roll(400)));
+  }
+
+  seeded_random dice_;
+  model_server model_;
+  const owner owners_[2];
+  std::deque<lock_call> calls_;
+  std::set<const detail::hold*> broken_;
+  std::vector<std::size_t> unexecuted_;
+};
+
+}  // namespace
+
+TEST_CASE("whatever happens one hold at a time is exclusive and in the end nothing is left") {
+  std::size_t grants = 0;
+  for (std::uint64_t seed = 1; seed <= 300; ++seed) {
+    CAPTURE(seed);
+    traffic t(seed);
+    for (int i = 0; i < 300; ++i) {
+      t.step();
+      t.check();
+    }
+    t.finish();
+    grants += t.grants_seen();
+  }
+  CHECK(grants > 1000);
+}

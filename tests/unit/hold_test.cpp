@@ -1,0 +1,137 @@
+// SPDX-License-Identifier: BSL-1.0
+#include "sync/hold.hpp"
+
+#include <atomic>
+#include <memory>
+#include <vector>
+
+#include "support/catch.hpp"
+#include "support/manual_clock.hpp"
+
+using namespace holdfast;
+using namespace std::chrono_literals;
+using detail::lease_record;
+using detail::terms;
+
+namespace {
+
+struct fixture {
+  test::manual_clock clock;
+  const std::shared_ptr<std::atomic<bool>> closed = std::make_shared<std::atomic<bool>>(false);
+  const std::shared_ptr<detail::hold> h =
+      std::make_shared<detail::hold>(clock, "a", detail::lock_keys("p:a"), "uuid:1", owner(), false, closed);
+  std::vector<std::shared_ptr<lease_record>> records;
+
+  lease_record& lease(terms t) {
+    records.push_back(std::make_shared<lease_record>(h, t, clock.now(), std::weak_ptr<detail::core>()));
+    h->leases.push_back(records.back().get());
+    return *records.back();
+  }
+};
+
+}  // namespace
+
+TEST_CASE_METHOD(fixture, "a hold is exclusive until its validity ends and not at that instant") {
+  CHECK_FALSE(h->exclusive());
+  h->extend(clock.now() + 1s);
+  CHECK(h->exclusive());
+  CHECK(h->left() == 1s);
+  CHECK(h->state() == lease_state::held);
+  clock.skip(1s - 1ns);
+  CHECK(h->exclusive());
+  clock.skip(1ns);
+  CHECK_FALSE(h->exclusive());
+  CHECK(h->left() == 0s);
+  clock.skip(1h);
+  CHECK(h->left() == 0s);
+}
+
+TEST_CASE_METHOD(fixture, "a validity is never shortened") {
+  h->extend(clock.now() + 2s);
+  h->extend(clock.now() + 1s);
+  CHECK(h->left() == 2s);
+}
+
+TEST_CASE_METHOD(fixture, "a hold whose validity is over reads as lost before anybody noticed") {
+  h->extend(clock.now() + 1s);
+  clock.skip(1s);
+  CHECK(h->state() == lease_state::lost);
+  CHECK_FALSE(h->ended());
+  h->enter(lease_state::suspended);
+  CHECK(h->state() == lease_state::lost);
+}
+
+TEST_CASE_METHOD(fixture, "a suspended hold is exclusive still") {
+  h->extend(clock.now() + 1s);
+  h->enter(lease_state::suspended);
+  CHECK(h->exclusive());
+  CHECK(h->state() == lease_state::suspended);
+  CHECK_FALSE(h->ended());
+}
+
+TEST_CASE_METHOD(fixture, "lost and released holds are never exclusive again") {
+  h->extend(clock.now() + 1s);
+  h->enter(lease_state::lost);
+  h->extend(clock.now() + 1h);
+  CHECK_FALSE(h->exclusive());
+  CHECK(h->state() == lease_state::lost);
+  CHECK(h->ended());
+  h->enter(lease_state::released);
+  CHECK_FALSE(h->exclusive());
+  CHECK(h->state() == lease_state::released);
+  CHECK(h->ended());
+}
+
+TEST_CASE_METHOD(fixture, "closing the client ends a hold at once and from any thread") {
+  h->extend(clock.now() + 1s);
+  *closed = true;
+  CHECK_FALSE(h->exclusive());
+  CHECK(h->state() == lease_state::lost);
+  CHECK(h->left() == 0s);
+}
+
+TEST_CASE_METHOD(fixture, "the TTL of a hold is the largest of its leases") {
+  CHECK(h->ttl() == 0s);
+  lease({.ttl = 1s, .renew = true, .max_hold = {}});
+  lease({.ttl = 10s, .renew = false, .max_hold = {}});
+  CHECK(h->ttl() == 10s);
+}
+
+TEST_CASE_METHOD(fixture, "a hold wants renewal while one of its leases does") {
+  lease({.ttl = 10s, .renew = false, .max_hold = {}});
+  CHECK_FALSE(h->wants_renewal(clock.now()));
+  auto& renewed = lease({.ttl = 10s, .renew = true, .max_hold = {}});
+  CHECK(h->wants_renewal(clock.now()));
+  CHECK(renewed.try_release());
+  CHECK_FALSE(h->wants_renewal(clock.now()));
+}
+
+TEST_CASE_METHOD(fixture, "max_hold counts from the grant or the last feed") {
+  auto& fed = lease({.ttl = 10s, .renew = true, .max_hold = 1min});
+  const auto granted = clock.now();
+  CHECK(fed.may_renew(granted + 1min - 1ns));
+  CHECK_FALSE(fed.may_renew(granted + 1min));
+  fed.fed_at = (granted + 50s).time_since_epoch().count();
+  CHECK(fed.may_renew(granted + 110s - 1ns));
+  CHECK_FALSE(fed.may_renew(granted + 110s));
+}
+
+TEST_CASE_METHOD(fixture, "a lease is released once") {
+  h->extend(clock.now() + 1s);
+  auto& l = lease({.ttl = 1s, .renew = false, .max_hold = {}});
+  CHECK(l.state() == lease_state::held);
+  CHECK(l.try_release());
+  CHECK_FALSE(l.try_release());
+  CHECK(l.state() == lease_state::released);
+  CHECK(h->state() == lease_state::held);
+}
+
+TEST_CASE_METHOD(fixture, "listeners of an end are told once and in order") {
+  auto& l = lease({.ttl = 1s, .renew = false, .max_hold = {}});
+  std::vector<std::pair<int, error_code>> told;
+  for (int i = 0; i < 3; ++i) l.end_listeners.push_back([&told, i](error_code why) { told.emplace_back(i, why); });
+  l.tell_end(errc::lost);
+  l.tell_end(errc::closed);
+  const std::vector<std::pair<int, error_code>> expected{{0, errc::lost}, {1, errc::lost}, {2, errc::lost}};
+  CHECK(told == expected);
+}

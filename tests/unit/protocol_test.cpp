@@ -1,0 +1,129 @@
+// SPDX-License-Identifier: BSL-1.0
+#include "protocol/protocol.hpp"
+
+#include <regex>
+#include <set>
+#include <string>
+#include <vector>
+
+#include "lua_scripts.hpp"
+#include "support/catch.hpp"
+#include "support/fake_topology.hpp"
+
+using namespace holdfast::detail;
+using namespace std::chrono_literals;
+using words = std::vector<std::string>;
+
+namespace {
+
+words decoded(const std::string& bytes) {
+  const auto all = holdfast::test::decode_commands(bytes);
+  REQUIRE(all.size() == 1);
+  return all[0];
+}
+
+// What follows the script: count of keys, keys, arguments.
+words operands(const script_call& c) {
+  auto argv = decoded(c.by_digest());
+  return {argv.begin() + 2, argv.end()};
+}
+
+const lock_keys a("a");
+
+}  // namespace
+
+TEST_CASE("keys and channels are Redisson's") {
+  CHECK(lock_keys("orders:42").lock == "orders:42");
+  CHECK(lock_keys("orders:42").channel == "redisson_lock__channel:{orders:42}");
+  CHECK(lock_keys("{orders}:42").lock == "{orders}:42");
+  CHECK(lock_keys("{orders}:42").channel == "redisson_lock__channel:{orders}:42");
+}
+
+TEST_CASE("any opening brace keeps a channel from getting braces of its own") {
+  CHECK(lock_keys("a{").channel == "redisson_lock__channel:a{");
+  CHECK(lock_keys("{}a").channel == "redisson_lock__channel:{}a");
+  CHECK(lock_keys("a}").channel == "redisson_lock__channel:{a}}");
+}
+
+TEST_CASE("names of any bytes stay as they are") {
+  const std::string name("\0a\r\n\xff \"%s", 9);
+  const lock_keys k(name);
+  CHECK(k.lock == name);
+  CHECK(k.channel == "redisson_lock__channel:{" + name + "}");
+  const words expected{"2", name, k.channel, "u:1", "0", "30000"};
+  CHECK(operands(scripts::release(k, "u:1", 0, 30s)) == expected);
+}
+
+TEST_CASE("owner fields are a uuid of version 8 and a number that grows") {
+  owner_fields fields(0x0123456789abcdef, 0xffffffffffffffff);
+  CHECK(fields.client_uuid() == "01234567-89ab-8def-bfff-ffffffffffff");
+  CHECK(fields.next() == fields.client_uuid() + ":1");
+  CHECK(fields.next() == fields.client_uuid() + ":2");
+}
+
+TEST_CASE("version and variant of the uuid do not depend on the random bits") {
+  const std::regex v8("[0-9a-f]{8}-[0-9a-f]{4}-8[0-9a-f]{3}-[89ab][0-9a-f]{3}-[0-9a-f]{12}");
+  std::set<std::string> all;
+  for (std::uint64_t i = 0; i < 64; ++i) {
+    const auto high = owner_fields(1ULL << i, 0).client_uuid(), low = owner_fields(0, 1ULL << i).client_uuid();
+    CHECK(std::regex_match(high, v8));
+    CHECK(std::regex_match(low, v8));
+    all.insert({high, low});
+  }
+  CHECK(all.size() == 1 + 60 + 62);  // each of the 122 bits counts; the other six all give the same uuid
+}
+
+TEST_CASE("a call carries the script's digest or its text") {
+  const auto call = scripts::acquire(a, 30s, "u:1");
+  CHECK(decoded(call.by_digest()) == words{"EVALSHA", std::string(lua::acquire.sha1), "1", "a", "30000", "u:1"});
+  CHECK(decoded(call.by_text()) == words{"EVAL", std::string(lua::acquire.body), "1", "a", "30000", "u:1"});
+  CHECK(call.key() == "a");
+}
+
+TEST_CASE("each call uses the script of its name") {
+  const renewal one{"a", "u:1", 1s};
+  const std::vector<std::pair<script_call, lua::script_text>> all{
+      {scripts::acquire(a, 1s, "u:1"), lua::acquire},   {scripts::reenter(a, 1s, "u:1", 2), lua::reenter},
+      {scripts::renew({&one, 1}), lua::renew},          {scripts::release(a, "u:1", 0, 1s), lua::release},
+      {scripts::force_release(a), lua::force_release},
+  };
+  for (const auto& [call, script] : all) {
+    CHECK(decoded(call.by_digest())[1] == script.sha1);
+    CHECK(script.sha1.size() == 40);
+    CHECK(decoded(call.by_text())[1] == script.body);
+    CHECK(call.key() == "a");
+  }
+}
+
+TEST_CASE("reenter sends the TTL and the field and the absolute count") {
+  CHECK(operands(scripts::reenter(a, 1500ms, "u:1", 2'147'483'647)) == words{"1", "a", "1500", "u:1", "2147483647"});
+}
+
+TEST_CASE("renew sends all keys and then all TTLs and then all fields") {
+  const std::vector<renewal> holds{{"a", "u:1", 1s}, {"b", "u:2", 24h}, {"c", "u:3", 1ms}};
+  CHECK(operands(scripts::renew(holds)) == words{"3", "a", "b", "c", "1000", "86400000", "1", "u:1", "u:2", "u:3"});
+}
+
+TEST_CASE("a hundred renewals make one whole command") {
+  std::vector<std::string> names, fields;
+  for (int i = 0; i < 100; ++i) {
+    names.push_back("n" + std::to_string(i));
+    fields.push_back("u:" + std::to_string(i));
+  }
+  std::vector<renewal> holds;
+  for (int i = 0; i < 100; ++i) holds.push_back({names[i], fields[i], 30s});
+  const auto sent = operands(scripts::renew(holds));
+  REQUIRE(sent.size() == 301);
+  CHECK(sent[0] == "100");
+  CHECK(sent[100] == "n99");
+  CHECK(sent[200] == "30000");
+  CHECK(sent[300] == "u:99");
+}
+
+TEST_CASE("release sends key and channel and the field and the absolute count and the TTL") {
+  CHECK(operands(scripts::release(a, "u:1", 3, 30s)) == words{"2", "a", a.channel, "u:1", "3", "30000"});
+}
+
+TEST_CASE("force_release sends key and channel alone") {
+  CHECK(operands(scripts::force_release(a)) == words{"2", "a", a.channel});
+}

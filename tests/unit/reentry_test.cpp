@@ -1,0 +1,532 @@
+// SPDX-License-Identifier: BSL-1.0
+#include "sync/reentry.hpp"
+
+#include <boost/asio/error.hpp>
+
+#include "unit/engine_fixture.hpp"
+
+using namespace holdfast;
+using namespace holdfast::test;
+namespace asio = boost::asio;
+
+namespace {
+
+constexpr auto aborted = asio::error::operation_aborted;
+
+/// Alice holds "a" once.
+struct fixture : engine_fixture {
+  const owner alice;
+  const lock_call outer = hold("a", by(alice));
+  const detail::hold& held = *outer.value()->of;
+
+  fixture() { heard(); }
+  lock_call again(lock_options options = {}) { return lock("a", by(alice, options)); }
+  /// All that Alice has is unlocked; nothing may be left then.
+  void check_all_ends(std::initializer_list<lock_call> leases) {
+    model_server model;
+    play(model);
+    for (const auto& l : leases) {
+      unlock(l);
+      run();
+    }
+    check_nothing_is_left();
+  }
+};
+
+}  // namespace
+
+TEST_CASE_METHOD(fixture, "an owner that holds the lock re-enters by the absolute count") {
+  const auto inner = again();
+  CHECK(last_sent() == "reenter(a; 30000, #1, 2)");
+  CHECK(inner.waits());
+  reenters();
+  CHECK(inner.granted());
+  CHECK(inner.value()->of == outer.value()->of);
+  CHECK(heard() == "acquired");
+  again();
+  CHECK(last_sent() == "reenter(a; 30000, #1, 3)");
+}
+
+TEST_CASE_METHOD(fixture, "every way to lock re-enters") {
+  const auto tried = try_lock("a", by(alice));
+  reenters();
+  CHECK(tried.granted());
+  const auto tried_for = try_lock_for("a", 1s, by(alice));
+  CHECK(last_sent() == "reenter(a; 30000, #1, 3)");
+  reenters();
+  CHECK(tried_for.granted());
+  advance(1s);
+}
+
+TEST_CASE_METHOD(fixture, "another owner and nobody in particular wait") {
+  const auto bob = lock("a", by(owner()));
+  const auto nobody = lock("a");
+  CHECK(server.count() == 1);
+  CHECK(bob.waits());
+  CHECK(nobody.waits());
+}
+
+TEST_CASE_METHOD(engine_fixture, "the owner of an unbound hold re-enters it when it is named") {
+  const auto outer = hold("a");
+  const auto inner = lock("a", by(outer.value()->of->who));
+  CHECK(last_sent() == "reenter(a; 30000, #1, 2)");
+}
+
+TEST_CASE_METHOD(fixture, "a re-entry does not queue behind those who wait") {
+  const auto waiting = lock("a");
+  const auto inner = again();
+  CHECK(last_sent() == "reenter(a; 30000, #1, 2)");
+  reenters();
+  CHECK(inner.granted());
+  CHECK(waiting.waits());
+}
+
+TEST_CASE_METHOD(fixture, "a re-entry extends the validity from its own send and never shortens it") {
+  const auto valid = held.valid_until();
+  advance(1s);
+  const auto shorter = again({.ttl = 2s});
+  CHECK(last_sent() == "reenter(a; 2000, #1, 2)");
+  reenters();
+  CHECK(held.valid_until() == valid);
+  const auto asked = clock.now();
+  const auto longer = again({.ttl = 60s});
+  advance(100ms);
+  reenters();
+  CHECK(held.valid_until() == asked + 60s - 602ms);
+}
+
+TEST_CASE_METHOD(fixture, "concurrent re-entries of one hold run one after the other") {
+  const auto second = again(), third = again();
+  CHECK(in_flight() == 1);
+  reenters();
+  CHECK(second.granted());
+  CHECK(third.waits());
+  CHECK(last_sent() == "reenter(a; 30000, #1, 3)");
+  reenters();
+  CHECK(third.granted());
+}
+
+TEST_CASE_METHOD(fixture, "re-entries and unlocks of one hold run one after the other with the count of the moment") {
+  const auto second = again();
+  reenters();
+  const auto third = again();
+  const auto u = unlock(second);
+  const auto fourth = again();
+  CHECK(in_flight() == 1);
+  CHECK(last_sent() == "reenter(a; 30000, #1, 3)");
+  reenters();
+  CHECK(third.granted());
+  CHECK(last_sent() == "release(a, redisson_lock__channel:{a}; #1, 2, 30000)");
+  still_held();
+  CHECK(u.succeeded());
+  CHECK(last_sent() == "reenter(a; 30000, #1, 3)");
+  reenters();
+  CHECK(fourth.granted());
+}
+
+TEST_CASE_METHOD(fixture, "holds of different names do not wait for each other's changes") {
+  const auto b = hold("b", by(alice));
+  again();
+  lock("b", by(alice));
+  CHECK(in_flight() == 2);
+}
+
+TEST_CASE_METHOD(fixture, "a re-entry without an answer is repeated with the same count") {
+  const auto inner = again();
+  fails(errc::unconfirmed);
+  CHECK(inner.waits());
+  advance(20ms);
+  CHECK(last_sent() == "reenter(a; 30000, #1, 2)");
+  reenters();
+  CHECK(inner.granted());
+  unlock(inner);
+  CHECK(last_sent() == "release(a, redisson_lock__channel:{a}; #1, 1, 30000)");
+}
+
+TEST_CASE("a re-entry waits through what may mend itself and fails at once with the rest") {
+  struct row {
+    const char* reply;
+    errc connection, code;
+    bool lock_waits;
+  };
+  const row all[] = {
+      {"OOM command not allowed", {}, errc::server_refused, true},
+      {"BUSY Redis is busy", {}, errc::server_refused, true},
+      {"", errc::unreachable, errc::unreachable, true},
+      {"", errc::unconfirmed, errc::unreachable, true},
+      {"", errc::server_refused, errc::server_refused, true},
+      {"NOPERM no", {}, errc::no_permission, false},
+      {"READONLY replica", {}, errc::not_primary, false},
+      {"WRONGTYPE a string", {}, errc::corrupt_lock, false},
+      {"", errc::auth_failed, errc::auth_failed, false},
+      {"", errc::overloaded, errc::overloaded, false},
+      {"", errc::tls_failed, errc::tls_failed, false},
+  };
+  const auto give = [](engine_fixture& f, const row& r) { r.connection == errc{} ? f.errs(r.reply) : f.fails(r.connection); };
+  for (const auto& r : all) {
+    CAPTURE(r.reply, error_code(r.code).message());
+    {
+      fixture f;
+      const auto inner = f.again();
+      give(f, r);
+      CHECK(inner.waits() == r.lock_waits);
+      if (r.lock_waits) {
+        f.advance(20ms);
+        f.reenters();
+        CHECK(inner.granted());
+      } else {
+        CHECK(inner.failed_with(r.code));
+      }
+    }
+    {
+      fixture f;
+      const auto inner = f.try_lock("a", by(f.alice));
+      give(f, r);
+      CHECK(inner.failed_with(r.code));
+      CHECK(f.heard().find("acquire_failed") != std::string::npos);
+    }
+  }
+}
+
+TEST_CASE_METHOD(fixture, "a key that is no lock any more is a hold that is lost") {
+  const auto inner = again();
+  errs("WRONGTYPE Operation against a key holding the wrong kind of value");
+  CHECK(inner.failed_with(errc::corrupt_lock));
+  CHECK(held.ended());
+  CHECK(unlock(outer).failed_with(errc::corrupt_lock));
+}
+
+TEST_CASE_METHOD(fixture, "the answer 0 to a re-entry means that the hold is lost") {
+  const auto inner = again();
+  answers(replies::integer(0));
+  CHECK(inner.failed_with(errc::lost));
+  CHECK(held.ended());
+  CHECK(outer.value()->state() == lease_state::lost);
+  CHECK(heard() == "lost acquire_failed");
+}
+
+TEST_CASE_METHOD(fixture, "a re-entry that is confirmed after the validity was over is lost all the same") {
+  const auto inner = again();
+  timers.on_step = nullptr;
+  server.reply_last(replies::integer(1));
+  clock.skip(30s);
+  run();
+  CHECK(inner.failed_with(errc::lost));
+  CHECK(last_sent().starts_with("release"));
+}
+
+TEST_CASE_METHOD(fixture, "after a loss the owner hears lost until its leases are gone") {
+  const auto inner = again();
+  reenters();
+  advance(10s);
+  confirms_nothing();
+  CHECK(again().failed_with(errc::lost));
+  CHECK(try_lock("a", by(alice)).failed_with(errc::lost));
+  CHECK(unlock(outer).failed_with(errc::lost));
+  CHECK(again().failed_with(errc::lost));
+  drop(inner);
+  const auto fresh = again();
+  CHECK(last_sent() == "acquire(a; 30000, #2)");
+  grants();
+  CHECK(fresh.granted());
+}
+
+TEST_CASE_METHOD(fixture, "a loss that nobody noticed yet is found by the re-entry") {
+  clock.skip(30s);
+  CHECK(again().failed_with(errc::lost));
+  CHECK(held.ended());
+}
+
+TEST_CASE_METHOD(fixture, "others may lock a name whose lost leases are not gone") {
+  advance(10s);
+  confirms_nothing();
+  const auto bob = lock("a", by(owner()));
+  CHECK(last_sent() == "acquire(a; 30000, #2)");
+  grants();
+  CHECK(bob.granted());
+  CHECK(again().failed_with(errc::lost));
+}
+
+TEST_CASE_METHOD(fixture, "a re-entry that waits when its hold is lost says so") {
+  const auto inner = again();
+  fails(errc::unreachable);
+  link_down();
+  advance(30s + 500ms);  // when the attempt in flight has ended
+  CHECK(inner.failed_with(errc::lost));
+}
+
+// ---- deadlines
+
+TEST_CASE_METHOD(fixture, "a re-entry that is not answered by its deadline is unreachable") {
+  const auto inner = try_lock_for("a", 100ms, by(alice));
+  advance(100ms);
+  CHECK(inner.failed_with(errc::unreachable));
+  reenters();  // too late: the count goes back
+  CHECK(last_sent() == "release(a, redisson_lock__channel:{a}; #1, 1, 30000)");
+  still_held();
+  check_all_ends({outer});
+}
+
+TEST_CASE_METHOD(fixture, "a re-entry that Redis refuses until its deadline says so") {
+  const auto inner = try_lock_for("a", 30ms, by(alice));
+  errs("OOM command not allowed");
+  advance(20ms);
+  errs("OOM command not allowed");
+  advance(10ms);
+  CHECK(inner.failed_with(errc::server_refused));
+  check_all_ends({outer});
+}
+
+TEST_CASE_METHOD(fixture, "a deadline while the re-entry backs off ends the pause") {
+  const auto inner = try_lock_for("a", 10ms, by(alice));
+  fails(errc::unconfirmed);
+  advance(10ms);
+  CHECK(inner.failed_with(errc::unreachable));
+  CHECK(last_sent() == "release(a, redisson_lock__channel:{a}; #1, 1, 30000)");
+  still_held();
+  check_all_ends({outer});
+}
+
+// ---- cancellation
+
+TEST_CASE_METHOD(fixture, "a re-entry cancelled while it is queued sends nothing") {
+  const auto second = again(), third = again();
+  third.cancel();
+  CHECK(third.failed_with(aborted));
+  reenters();
+  CHECK(server.count() == 2);
+  check_all_ends({outer, second});
+}
+
+TEST_CASE_METHOD(fixture, "a re-entry cancelled in flight is undone") {
+  const auto inner = again();
+  inner.cancel();
+  CHECK(inner.failed_with(aborted));
+  CHECK(server.count() == 2);
+  reenters();
+  CHECK(last_sent() == "release(a, redisson_lock__channel:{a}; #1, 1, 30000)");
+  still_held();
+  CHECK(outer.value()->state() == lease_state::held);
+  check_all_ends({outer});
+}
+
+TEST_CASE_METHOD(fixture, "a re-entry cancelled in flight and never answered is undone") {
+  const auto inner = again();
+  inner.cancel();
+  fails(errc::unconfirmed);
+  CHECK(last_sent() == "release(a, redisson_lock__channel:{a}; #1, 1, 30000)");
+}
+
+TEST_CASE_METHOD(fixture, "a re-entry cancelled in flight and never written needs no undoing") {
+  const auto inner = again();
+  inner.cancel();
+  fails(errc::unreachable);
+  CHECK(server.count() == 2);
+  check_all_ends({outer});
+}
+
+TEST_CASE_METHOD(fixture, "a re-entry cancelled while it backs off leaves no timer and no count") {
+  const auto inner = again();
+  fails(errc::unconfirmed);
+  inner.cancel();
+  CHECK(inner.failed_with(aborted));
+  CHECK(last_sent() == "release(a, redisson_lock__channel:{a}; #1, 1, 30000)");
+  still_held();
+  const auto u = unlock(outer);
+  CHECK(last_sent() == "release(a, redisson_lock__channel:{a}; #1, 0, 30000)");
+  frees();
+  CHECK(u.succeeded());
+  check_nothing_is_left();
+}
+
+TEST_CASE_METHOD(fixture, "a re-entry cancelled while it backs off after a plain refusal leaves nothing to undo") {
+  const auto inner = again();
+  errs("LOADING Redis is loading");
+  inner.cancel();
+  CHECK(server.count() == 2);
+  unlock(outer);
+  frees();
+  check_nothing_is_left();
+}
+
+TEST_CASE_METHOD(fixture, "what is queued behind a re-entry that is cancelled goes on at once") {
+  const auto second = again();
+  fails(errc::unreachable);
+  const auto third = again();
+  CHECK(server.count() == 2);
+  second.cancel();
+  CHECK(last_sent() == "reenter(a; 30000, #1, 2)");
+  CHECK(server.count() == 3);
+  reenters();
+  CHECK(third.granted());
+  check_all_ends({outer, third});
+}
+
+TEST_CASE_METHOD(fixture, "a re-entry whose undoing fails leaves the next change to set the count") {
+  const auto inner = again();
+  inner.cancel();
+  reenters();
+  fails(errc::unconfirmed);
+  fails(errc::unconfirmed);
+  CHECK(in_flight() == 0);
+  const auto next = again();
+  CHECK(last_sent() == "reenter(a; 30000, #1, 2)");
+}
+
+// ---- unlock while a re-entry is under way
+
+TEST_CASE_METHOD(fixture, "the last unlock behind a re-entry that is granted lowers the count") {
+  const auto inner = again();
+  const auto u = unlock(outer);
+  CHECK(server.count() == 2);
+  reenters();
+  CHECK(inner.granted());
+  CHECK(last_sent() == "release(a, redisson_lock__channel:{a}; #1, 1, 30000)");
+  still_held();
+  CHECK(u.succeeded());
+  CHECK(held.state() == lease_state::held);
+  advance(10s);
+  CHECK(last_sent() == "renew(a; 30000, #1)");
+  confirms();
+  check_all_ends({inner});
+}
+
+TEST_CASE_METHOD(fixture, "the last unlock behind a re-entry that is cancelled frees") {
+  const auto inner = again();
+  const auto u = unlock(outer);
+  inner.cancel();
+  reenters();
+  CHECK(last_sent() == "release(a, redisson_lock__channel:{a}; #1, 0, 30000)");
+  frees();
+  CHECK(u.succeeded());
+  check_nothing_is_left();
+}
+
+TEST_CASE_METHOD(fixture, "a re-entry behind the last unlock goes to the line like anybody") {
+  const auto inner = again();
+  const auto u = unlock(outer);
+  const auto third = again(), fourth = again();
+  inner.cancel();
+  reenters();
+  REQUIRE(in_flight() == 2);
+  CHECK(wire(2) == "release(a, redisson_lock__channel:{a}; #1, 0, 30000)");
+  CHECK(wire(3) == "acquire(a; 30000, #2)");
+  frees();
+  grants();
+  CHECK(third.granted());  // in the order in which they came
+  CHECK(last_sent() == "reenter(a; 30000, #2, 2)");
+  reenters();
+  CHECK(fourth.granted());
+  check_all_ends({third, fourth});
+}
+
+TEST_CASE_METHOD(fixture, "a re-entry that went to the line is cancelled there") {
+  const auto inner = again();
+  unlock(outer);
+  const auto third = again();
+  inner.cancel();
+  reenters();
+  third.cancel();
+  CHECK(third.failed_with(aborted));
+  model_server model;
+  play(model);
+  frees();
+  grants();
+  advance(1s);
+  check_nothing_is_left();
+}
+
+TEST_CASE_METHOD(fixture, "a validity that ends while the last unlock is queued is a loss whose key is released") {
+  const auto inner = again();
+  fails(errc::unconfirmed);
+  const auto u = unlock(outer);
+  link_down();
+  advance(30s + 500ms);
+  CHECK(inner.failed_with(errc::lost));
+  CHECK(u.failed_with(errc::lost));
+  link_up();
+  REQUIRE(in_flight() == 1);
+  CHECK(wire(server.open().front()) == "release(a, redisson_lock__channel:{a}; #1, 0, 30000)");
+  frees();
+  check_nothing_is_left();
+}
+
+// ---- one owner twice in line
+
+TEST_CASE_METHOD(engine_fixture, "an owner that waits twice re-enters at its grant") {
+  const owner alice;
+  const auto first = lock("a", by(alice)), between = lock("a"), second = lock("a", by(alice));
+  advance(50ms);
+  grants();
+  CHECK(first.granted());
+  CHECK(second.waits());
+  CHECK(last_sent() == "reenter(a; 30000, #1, 2)");
+  reenters();
+  CHECK(second.granted());
+  CHECK(last_event().waited == 50ms);
+  CHECK(between.waits());
+  unlock(first);
+  still_held();
+  unlock(second);
+  frees();
+  grants();
+  CHECK(between.granted());
+}
+
+TEST_CASE_METHOD(engine_fixture, "an owner that waits twice may cancel the second when it re-enters") {
+  const owner alice;
+  const auto first = lock("a", by(alice)), second = lock("a", by(alice));
+  grants();
+  CHECK(first.granted());
+  second.cancel();
+  CHECK(second.failed_with(aborted));
+  reenters();
+  CHECK(last_sent() == "release(a, redisson_lock__channel:{a}; #1, 1, 30000)");
+  still_held();
+  unlock(first);
+  frees();
+  check_nothing_is_left();
+}
+
+TEST_CASE_METHOD(engine_fixture, "waiters without an owner are never taken for one another") {
+  const auto first = lock("a"), second = lock("a");
+  grants();
+  CHECK(first.granted());
+  CHECK(second.waits());
+  CHECK(sent("reenter") == 0);
+}
+
+// ---- close
+
+TEST_CASE_METHOD(fixture, "close answers re-entries in every state") {
+  const auto sent_one = again(), queued = again();
+  const auto c = close();
+  CHECK(sent_one.failed_with(errc::closed));
+  CHECK(queued.failed_with(errc::closed));
+  reenters();
+  CHECK(c.waits());
+  frees();
+  CHECK(c.succeeded());
+  CHECK(server.count() == 3);
+}
+
+TEST_CASE_METHOD(fixture, "close answers an unlock that is queued behind a re-entry which backs off") {
+  const auto inner = again();
+  fails(errc::unreachable);
+  const auto u = unlock(outer);
+  const auto c = close();
+  CHECK(inner.failed_with(errc::closed));
+  CHECK(u.failed_with(errc::closed));
+  frees();
+  CHECK(c.succeeded());
+  CHECK(timers.idle());
+}
+
+TEST_CASE_METHOD(fixture, "an engine destroyed while re-entries wait leaves no timer of theirs") {
+  const auto backing_off = again(), queued = again();
+  fails(errc::unreachable);
+  const auto with_deadline = try_lock_for("a", 1min, by(alice));
+  locks.reset();
+  CHECK(timers.idle());
+  backing_off.cancel();
+}

@@ -1,0 +1,176 @@
+// SPDX-License-Identifier: BSL-1.0
+#include "support/replies.hpp"
+
+#include <limits>
+#include <string>
+
+#include "protocol/protocol.hpp"
+#include "support/catch.hpp"
+
+using namespace holdfast;
+using namespace holdfast::detail;
+using namespace std::chrono_literals;
+namespace replies = holdfast::test::replies;
+
+namespace {
+
+constexpr auto most = std::numeric_limits<long long>::max();
+constexpr auto least = std::numeric_limits<long long>::min();
+
+errc code_of(std::string_view text) { return static_cast<errc>(classify(text).code.value()); }
+
+// What no script of ours answers.
+const redis::reply strange[] = {replies::ok(), replies::string("1"), replies::array({}), replies::integers({1}), replies::integer(least)};
+
+template <class T>
+void check_unexpected(const answer<T>& a) {
+  REQUIRE(a.error);
+  CHECK(a.error->code == errc::protocol_error);
+  CHECK_FALSE(a.error->retry);
+}
+
+}  // namespace
+
+TEST_CASE("acquire answers nil or the holder's TTL") {
+  using kind = acquire_answer::kind;
+  CHECK(read_acquire(replies::nil()).value.what == kind::acquired);
+  const auto busy = read_acquire(replies::integer(1500));
+  CHECK(busy.value.what == kind::busy);
+  CHECK(busy.value.holder_ttl == 1500ms);
+  CHECK(read_acquire(replies::integer(0)).value.what == kind::busy);
+  CHECK(read_acquire(replies::integer(-1)).value.what == kind::busy_without_ttl);
+  check_unexpected(read_acquire(replies::integer(-2)));
+  for (const auto& r : strange) check_unexpected(read_acquire(r));
+}
+
+TEST_CASE("a holder's TTL beyond what a lock may have is cut to that") {
+  CHECK(read_acquire(replies::integer(24LL * 3600 * 1000 + 1)).value.holder_ttl == 24h);
+  CHECK(read_acquire(replies::integer(most)).value.holder_ttl == 24h);
+}
+
+TEST_CASE("reenter answers 1 or 0") {
+  CHECK(read_reenter(replies::integer(1)).value);
+  CHECK_FALSE(read_reenter(replies::integer(0)).value);
+  CHECK_FALSE(read_reenter(replies::integer(0)).error);
+  check_unexpected(read_reenter(replies::integer(2)));
+  check_unexpected(read_reenter(replies::nil()));
+  for (const auto& r : strange) check_unexpected(read_reenter(r));
+}
+
+TEST_CASE("renew answers one number for each hold") {
+  const auto said = read_renew(replies::integers({1, 0, 1}), 3);
+  CHECK_FALSE(said.error);
+  CHECK(said.value == std::vector<bool>{true, false, true});
+  CHECK(read_renew(replies::integers({2}), 1).value == std::vector<bool>{false});
+  check_unexpected(read_renew(replies::integers({1, 1}), 3));
+  check_unexpected(read_renew(replies::integers({1, 1, 1, 1}), 3));
+  check_unexpected(read_renew(replies::array({replies::nil()}), 1));
+  check_unexpected(read_renew(replies::integer(1), 1));
+  check_unexpected(read_renew(replies::nil(), 1));
+}
+
+TEST_CASE("an error in the place of a number fails a whole renewal") {
+  const auto said = read_renew(replies::array({replies::integer(1), replies::error("OOM no memory")}), 2);
+  REQUIRE(said.error);
+  CHECK(said.error->code == errc::server_refused);
+}
+
+TEST_CASE("release answers receivers or still held or nil") {
+  CHECK(read_release(replies::integer(0)).value == release_answer::freed);
+  CHECK(read_release(replies::integer(7)).value == release_answer::freed);
+  CHECK(read_release(replies::integer(-1)).value == release_answer::still_held);
+  CHECK(read_release(replies::nil()).value == release_answer::not_yours);
+  check_unexpected(read_release(replies::integer(-2)));
+  for (const auto& r : strange) check_unexpected(read_release(r));
+}
+
+TEST_CASE("force_release and EXISTS answer 1 or 0") {
+  CHECK(read_force_release(replies::integer(1)).value);
+  CHECK_FALSE(read_force_release(replies::integer(0)).value);
+  CHECK(read_exists(replies::integer(1)).value);
+  for (const auto& r : strange) {
+    check_unexpected(read_force_release(r));
+    check_unexpected(read_exists(r));
+  }
+}
+
+TEST_CASE("a count is decimal digits or nil") {
+  CHECK(read_count(replies::nil()).value == 0);
+  CHECK(read_count(replies::string("3")).value == 3);
+  CHECK(read_count(replies::string("2147483647")).value == 2'147'483'647);
+  CHECK(read_count(replies::string("9999999999")).value == 0xFFFF'FFFF);
+  for (const auto* text : {"", "-1", " 1", "1e3", "0x10", "99999999999", "1\n"}) check_unexpected(read_count(replies::string(text)));
+  check_unexpected(read_count(replies::integer(1)));
+}
+
+TEST_CASE("a TTL is absent or infinite or a number") {
+  CHECK_FALSE(read_ttl(replies::integer(-2)).value);
+  CHECK(read_ttl(replies::integer(-1)).value == milliseconds::max());
+  CHECK(read_ttl(replies::integer(0)).value == 0ms);
+  CHECK(read_ttl(replies::integer(1234)).value == 1234ms);
+  check_unexpected(read_ttl(replies::integer(-3)));
+  check_unexpected(read_ttl(replies::nil()));
+}
+
+TEST_CASE("every answer passes an error of the server on") {
+  const auto r = replies::error("READONLY You can't write against a read only replica.");
+  CHECK(read_acquire(r).error->code == errc::not_primary);
+  CHECK(read_reenter(r).error->code == errc::not_primary);
+  CHECK(read_renew(r, 1).error->code == errc::not_primary);
+  CHECK(read_release(r).error->code == errc::not_primary);
+  CHECK(read_force_release(r).error->code == errc::not_primary);
+  CHECK(read_exists(r).error->code == errc::not_primary);
+  CHECK(read_count(r).error->code == errc::not_primary);
+  CHECK(read_ttl(r).error->code == errc::not_primary);
+}
+
+TEST_CASE("NOSCRIPT alone says that a script is unknown") {
+  CHECK(is_unknown_script(replies::error("NOSCRIPT No matching script. Please use EVAL.")));
+  CHECK_FALSE(is_unknown_script(replies::error("ERR NOSCRIPT")));
+  CHECK_FALSE(is_unknown_script(replies::string("NOSCRIPT")));
+}
+
+TEST_CASE("what may mend itself is a refusal to retry") {
+  for (const auto* text : {"OOM command not allowed when used memory > 'maxmemory'.", "NOREPLICAS Not enough good replicas to write.",
+                           "MISCONF Redis is configured to save RDB snapshots", "LOADING Redis is loading the dataset in memory",
+                           "BUSY Redis is busy running a script.", "MASTERDOWN Link with MASTER is down", "TRYAGAIN Multiple keys request",
+                           "CLUSTERDOWN The cluster is down", "ERR max number of clients reached", "ERR something new", "", "-"}) {
+    CAPTURE(text);
+    CHECK(code_of(text) == errc::server_refused);
+    CHECK(classify(text).retry);
+  }
+}
+
+TEST_CASE("what does not mend itself is no refusal to retry") {
+  const std::pair<const char*, errc> all[] = {
+      {"READONLY You can't write against a read only replica.", errc::not_primary},
+      {"WRONGTYPE Operation against a key holding the wrong kind of value", errc::corrupt_lock},
+      {"NOAUTH Authentication required.", errc::auth_failed},
+      {"WRONGPASS invalid username-password pair or user is disabled.", errc::auth_failed},
+      {"NOPERM this user has no permissions to run the 'evalsha' command", errc::no_permission},
+      {"ERR The user executing the script can't run this command or subcommand script: f, on @user_script:5.", errc::no_permission},
+      {"The user executing the script can't access at least one of the keys mentioned", errc::no_permission},
+  };
+  for (const auto& [text, code] : all) {
+    CAPTURE(text);
+    CHECK(code_of(text) == code);
+    CHECK_FALSE(classify(text).retry);
+  }
+}
+
+TEST_CASE("an error that a script wrapped is read where it begins") {
+  const std::string before = "ERR Error running script (call to f_c9f1): @user_script:10: ";
+  CHECK(code_of(before + "WRONGTYPE Operation against a key holding the wrong kind of value") == errc::corrupt_lock);
+  CHECK(code_of(before + "OOM command not allowed when used memory > 'maxmemory'.") == errc::server_refused);
+  CHECK(code_of(before + "NOREPLICAS Not enough good replicas to write.") == errc::server_refused);
+  CHECK(code_of(before + "-MISCONF Redis is configured to save RDB snapshots") == errc::server_refused);
+  CHECK(code_of(before + "-READONLY You can't write against a read only replica.") == errc::not_primary);
+  CHECK(code_of(before + "@user_script: 10: The user executing the script can't run this command or subcommand") == errc::no_permission);
+}
+
+TEST_CASE("a server's words are escaped and cut before anybody prints them") {
+  const auto said = classify("ERR \x1b[31m\r\n" + std::string(1000, 'x'));
+  CHECK(said.text.find('\x1b') == std::string::npos);
+  CHECK(said.text.find("\\x1b[31m\\x0d\\x0a") != std::string::npos);
+  CHECK(said.text.size() < 300);
+}

@@ -1,0 +1,145 @@
+// SPDX-License-Identifier: BSL-1.0
+#include "sync/terms.hpp"
+
+#include <holdfast/error.hpp>
+
+#include <string>
+
+#include "support/catch.hpp"
+
+using namespace holdfast;
+using namespace std::chrono_literals;
+using detail::nanoseconds;
+using detail::time_point;
+
+namespace {
+
+constexpr time_point start{1h};
+
+errc refused(const lock_options& asked, config c = {}) {
+  try {
+    detail::resolve_terms(c, asked);
+  } catch (const error& e) {
+    return static_cast<errc>(e.code().value());
+  }
+  return {};
+}
+
+template <class F>
+std::string words(F check) {
+  try {
+    check();
+  } catch (const error& e) {
+    return e.what();
+  }
+  return "nothing";
+}
+
+}  // namespace
+
+TEST_CASE("drift is the relative rate of the TTL and 2 ms") {
+  CHECK(detail::drift_of(30s, 0.01) == 302ms);
+  CHECK(detail::drift_of(10ms, 0.01) == 2100us);
+  CHECK(detail::drift_of(1s, 0) == 2ms);
+  CHECK(detail::drift_of(24h, 0.2) == 17'280s + 2ms);
+}
+
+TEST_CASE("validity counts from the send and is shorter than the TTL by the drift") {
+  CHECK(detail::valid_until(start, 30s, 0.01) == start + 30s - 302ms);
+  CHECK(detail::valid_until(start, 10ms, 0.2) == start + 6ms);
+}
+
+TEST_CASE("the least validity is a twentieth of the TTL and 2 ms at least") {
+  CHECK(detail::min_validity(30s) == 1500ms);
+  CHECK(detail::min_validity(100ms) == 5ms);
+  CHECK(detail::min_validity(40ms) == 2ms);
+  CHECK(detail::min_validity(10ms) == 2ms);
+}
+
+TEST_CASE("the shortest TTL leaves a validity at every drift that is allowed") {
+  const auto valid = detail::valid_until(start, detail::shortest_ttl, 0.2);
+  CHECK(valid - detail::min_validity(detail::shortest_ttl) > start);
+  CHECK(detail::command_budget(config{}, detail::shortest_ttl) == 2ms);
+}
+
+TEST_CASE("a command about a lease takes the command timeout at most and never more than a fifth of the TTL") {
+  config c;
+  c.command_timeout = 500ms;
+  CHECK(detail::command_budget(c, 30s) == 500ms);
+  CHECK(detail::command_budget(c, 2500ms) == 500ms);
+  CHECK(detail::command_budget(c, 2499ms) == 2499ms / 5.0);
+  CHECK(detail::command_budget(c, 100ms) == 20ms);
+}
+
+TEST_CASE("a failed renewal is repeated after a sixtieth of the TTL within 20 ms and a second") {
+  CHECK(detail::renewal_retry_pause(30s) == 500ms);
+  CHECK(detail::renewal_retry_pause(24h) == 1s);
+  CHECK(detail::renewal_retry_pause(100ms) == 20ms);
+}
+
+TEST_CASE("a lease is renewed unless it has a TTL of its own") {
+  config c;
+  c.ttl = 12s;
+  const auto plain = detail::resolve_terms(c, {});
+  CHECK(plain.ttl == 12s);
+  CHECK(plain.renew);
+  CHECK_FALSE(plain.max_hold);
+  CHECK_FALSE(detail::resolve_terms(c, {.ttl = 5s}).renew);
+  CHECK(detail::resolve_terms(c, {.ttl = 5s}).ttl == 5s);
+  CHECK(detail::resolve_terms(c, {.ttl = 5s, .renew = true}).renew);
+  CHECK_FALSE(detail::resolve_terms(c, {.renew = false}).renew);
+  CHECK(detail::resolve_terms(c, {.max_hold = 1min}).max_hold == 1min);
+}
+
+TEST_CASE("TTLs out of range are refused") {
+  CHECK(refused({.ttl = 10ms}) == errc{});
+  CHECK(refused({.ttl = 9ms}) == errc::invalid_ttl);
+  CHECK(refused({.ttl = 0ms}) == errc::invalid_ttl);
+  CHECK(refused({.ttl = -1ms}) == errc::invalid_ttl);
+  CHECK(refused({.ttl = milliseconds::min()}) == errc::invalid_ttl);
+  CHECK(refused({.ttl = 24h}) == errc{});
+  CHECK(refused({.ttl = 24h + 1ms}) == errc::invalid_ttl);
+  CHECK(refused({.ttl = milliseconds::max()}) == errc::invalid_ttl);
+  CHECK(refused({.ttl = 100ms, .renew = true}) == errc{});
+  CHECK(refused({.ttl = 99ms, .renew = true}) == errc::invalid_ttl);
+}
+
+TEST_CASE("max_hold is for renewed leases and 1 ms to 24 h") {
+  CHECK(refused({.max_hold = 1ms}) == errc{});
+  CHECK(refused({.max_hold = 24h}) == errc{});
+  CHECK(refused({.max_hold = 0ms}) == errc::invalid_ttl);
+  CHECK(refused({.max_hold = -1ms}) == errc::invalid_ttl);
+  CHECK(refused({.max_hold = milliseconds::max()}) == errc::invalid_ttl);
+  CHECK(refused({.ttl = 1s, .max_hold = 1s}) == errc::invalid_ttl);
+  CHECK(refused({.ttl = 1s, .renew = true, .max_hold = 1s}) == errc{});
+}
+
+TEST_CASE("a refusal names what is wrong and its bounds") {
+  CHECK(words([] { detail::resolve_terms({}, {.ttl = 5ms}); }).find("a ttl of 5 ms is not in 10 ms to 86400000 ms") != std::string::npos);
+  CHECK(words([] { detail::resolve_terms({}, {.ttl = 50ms, .renew = true}); }).find("a renewed ttl of 50 ms is not in 100 ms") !=
+        std::string::npos);
+  CHECK(words([] { detail::check_wait(-3ms); }).find("a wait of -3 ms is negative") != std::string::npos);
+  CHECK(words([] { detail::check_name({}); }).find("empty") != std::string::npos);
+}
+
+TEST_CASE("renewal to a TTL takes 0 or what a lease may have") {
+  CHECK_NOTHROW(detail::check_renew_ttl(0ms));
+  CHECK_NOTHROW(detail::check_renew_ttl(10ms));
+  CHECK_NOTHROW(detail::check_renew_ttl(24h));
+  CHECK_THROWS_AS(detail::check_renew_ttl(-1ms), error);
+  CHECK_THROWS_AS(detail::check_renew_ttl(9ms), error);
+  CHECK_THROWS_AS(detail::check_renew_ttl(24h + 1ms), error);
+}
+
+TEST_CASE("names are 1 byte to 64 KiB of any bytes") {
+  CHECK_NOTHROW(detail::check_name(std::string_view("\0", 1)));
+  CHECK_NOTHROW(detail::check_name(std::string(65'536, '\xff')));
+  CHECK_THROWS_AS(detail::check_name(""), error);
+  CHECK_THROWS_AS(detail::check_name(std::string(65'537, 'x')), error);
+}
+
+TEST_CASE("waits are 0 or more") {
+  CHECK_NOTHROW(detail::check_wait(0ms));
+  CHECK_NOTHROW(detail::check_wait(milliseconds::max()));
+  CHECK_THROWS_AS(detail::check_wait(-1ms), error);
+}

@@ -1,0 +1,502 @@
+// SPDX-License-Identifier: BSL-1.0
+#include "sync/watchdog.hpp"
+
+#include <numeric>
+
+#include "unit/engine_fixture.hpp"
+
+using namespace holdfast;
+using namespace holdfast::test;
+
+namespace {
+
+constexpr auto drift = 302ms;  // of 30 s
+lease_state state(const lock_call& c) { return c.value()->state(); }
+nanoseconds left(const lock_call& c) { return c.value()->of->left(); }
+
+}  // namespace
+
+// ---- when
+
+TEST_CASE_METHOD(engine_fixture, "a hold is renewed every third of its TTL") {
+  const auto a = hold("a");
+  advance(10s - 1ns);
+  CHECK(sent("renew") == 0);
+  for (int i = 1; i <= 10; ++i) {
+    advance(i == 1 ? 1ns : nanoseconds(10s));
+    CHECK(sent("renew") == static_cast<std::size_t>(i));
+    CHECK(last_sent() == "renew(a; 30000, #1)");
+    confirms();
+    CHECK(left(a) == 30s - drift);
+  }
+  CHECK(heard() == "acquired");
+}
+
+TEST_CASE_METHOD(engine_fixture, "renewals come up to a twentieth earlier") {
+  random.number = 500'000'000;
+  const auto a = hold("a");
+  CHECK(*timers.next_due() == clock.now() + 9500ms);
+}
+
+TEST_CASE_METHOD(engine_fixture, "the next renewal counts from the send of the last and so does the validity") {
+  const auto a = hold("a");
+  advance(10s);
+  advance(300ms);
+  confirms();
+  CHECK(left(a) == 30s - drift - 300ms);
+  CHECK(*timers.next_due() == clock.now() + 10s - 300ms);
+}
+
+TEST_CASE_METHOD(engine_fixture, "a lease with a TTL of its own is not renewed") {
+  const auto a = hold("a", with({.ttl = 3s}));
+  advance(2967ms);
+  CHECK(sent("renew") == 0);
+  CHECK(state(a) == lease_state::held);
+  advance(1ms);
+  CHECK(state(a) == lease_state::lost);
+}
+
+TEST_CASE_METHOD(engine_fixture, "a TTL of its own is renewed where that is asked for") {
+  const auto a = hold("a", with({.ttl = 3s, .renew = true}));
+  advance(1s);
+  CHECK(last_sent() == "renew(a; 3000, #1)");
+  confirms();
+  CHECK(left(a) == 3s - 32ms);
+}
+
+TEST_CASE_METHOD(engine_fixture, "nothing is renewed after unlock began") {
+  const auto a = hold("a");
+  advance(10s - 1ns);
+  unlock(a);
+  CHECK(server.count() == 2);
+  advance(400ms);
+  CHECK(server.count() == 2);
+  frees();
+  advance(1min);
+  CHECK(sent("renew") == 0);
+  check_nothing_is_left();
+}
+
+TEST_CASE_METHOD(engine_fixture, "a renewal that is answered after unlock began changes nothing") {
+  const auto a = hold("a");
+  advance(10s);
+  const auto u = unlock(a);
+  confirms_nothing();
+  CHECK(u.waits());
+  frees();
+  CHECK(u.succeeded());
+  CHECK(heard() == "acquired released");
+  check_nothing_is_left();
+}
+
+TEST_CASE_METHOD(engine_fixture, "two thousand holds share twenty commands") {
+  model_server model;
+  play(model);
+  for (int i = 0; i < 2000; ++i) {
+    lock("n" + std::to_string(i));
+    if (i % 100 == 99) advance(1ms);
+  }
+  const auto before = server.count();
+  advance(10s);
+  CHECK(sent("renew") == 20);
+  for (auto n = before; n < server.count(); ++n) CHECK(server.sent(n).keys().size() == 100);
+  CHECK(heard().find("lost") == std::string::npos);
+}
+
+TEST_CASE_METHOD(engine_fixture, "holds that are due soon go along and others do not") {
+  const auto a = hold("a");
+  advance(500ms);
+  const auto b = hold("b");  // 500 ms are a sixtieth of its TTL
+  advance(1ms);
+  const auto c = hold("c");
+  advance(9499ms);
+  CHECK(last_sent() == "renew(a, b; 30000, 30000, #1, #2)");
+}
+
+// ---- what does not work
+
+TEST_CASE_METHOD(engine_fixture, "a renewal takes the command timeout at most") {
+  const auto a = hold("a");
+  advance(10s);
+  CHECK(server.last().deadline == clock.now() + 500ms);
+}
+
+TEST_CASE_METHOD(engine_fixture, "a renewal takes half of what is left at most") {
+  const auto a = hold("a");
+  advance(10s);
+  fails(errc::unconfirmed);
+  clock.skip(30s - drift - 10s - 100ms);
+  timers.run_due();
+  CHECK(server.last().deadline == clock.now() + 50ms);
+}
+
+TEST_CASE_METHOD(engine_fixture, "a renewal of a short lease takes a fifth of its TTL at most") {
+  const auto a = hold("a", with({.ttl = 150ms, .renew = true}));
+  advance(50ms);
+  CHECK(server.last().deadline == clock.now() + 30ms);
+}
+
+TEST_CASE_METHOD(engine_fixture, "a failed renewal suspends and is repeated until it is confirmed") {
+  const auto a = hold("a");
+  advance(10s);
+  heard();
+  fails(errc::unconfirmed);
+  CHECK(heard() == "renewal_failed suspended");
+  CHECK(last_event().reason == errc::unconfirmed);
+  CHECK(state(a) == lease_state::suspended);
+  CHECK(a.value()->of->exclusive());
+  CHECK(left(a) == 20s - drift);
+  CHECK(*timers.next_due() == clock.now() + 500ms);
+  advance(500ms);
+  CHECK(sent("renew") == 2);
+  fails(errc::unconfirmed);
+  CHECK(heard() == "renewal_failed");
+  advance(500ms);
+  confirms();
+  CHECK(heard() == "restored");
+  CHECK(state(a) == lease_state::held);
+  CHECK(left(a) == 30s - drift);
+  CHECK(*timers.next_due() == clock.now() + 10s);
+}
+
+TEST_CASE_METHOD(engine_fixture, "pauses after failed renewals are up to a fifth shorter") {
+  const auto a = hold("a");
+  advance(10s);
+  random.number = 100'000'000;
+  fails(errc::unconfirmed);
+  CHECK(*timers.next_due() == clock.now() + 400ms);
+}
+
+TEST_CASE_METHOD(engine_fixture, "without any answer a hold is lost at the end of its validity by the clock alone") {
+  const auto a = hold("a");
+  link_down();
+  advance(30s - drift - 1ns);
+  CHECK(state(a) == lease_state::suspended);
+  heard();
+  advance(1ns);
+  CHECK(state(a) == lease_state::lost);
+  CHECK(a.value()->of->ended());
+  CHECK(heard() == "lost");
+  CHECK(last_event().reason == errc::lost);
+  CHECK(last_event().held == 30s - drift);
+}
+
+TEST_CASE_METHOD(engine_fixture, "with T = 30 s a renewal is tried ten times or more before the hold is lost") {
+  random.number = 0;
+  const auto a = hold("a");
+  advance(30s - drift);
+  CHECK(state(a) == lease_state::lost);
+  CHECK(sent("renew") >= 10);
+}
+
+TEST_CASE_METHOD(engine_fixture, "a confirmation after the validity is over does not resurrect") {
+  const auto a = hold("a");
+  advance(10s);
+  timers.on_step = nullptr;
+  server.reply_last(replies::integers({1}));
+  clock.skip(30s);
+  CHECK_FALSE(a.value()->of->exclusive());
+  run();
+  CHECK(state(a) == lease_state::lost);
+  timers.run_due();
+  CHECK(heard() == "acquired lost");
+  CHECK(a.value()->of->valid_until() < clock.now());
+}
+
+TEST_CASE_METHOD(engine_fixture, "an executor that stood still finds the hold lost and does not renew it") {
+  const auto a = hold("a");
+  clock.skip(31s);
+  CHECK(state(a) == lease_state::lost);
+  timers.run_due();
+  run();
+  CHECK(a.value()->of->ended());
+  CHECK(heard() == "acquired lost");
+  CHECK(left(a) == 0s);
+}
+
+TEST_CASE_METHOD(engine_fixture, "the answer 0 means lost at once") {
+  const auto a = hold("a");
+  advance(10s);
+  confirms_nothing();
+  CHECK(state(a) == lease_state::lost);
+  CHECK(heard() == "acquired lost");
+  CHECK(server.count() == 2);  // nothing to release
+  drop(a);
+  check_nothing_is_left();
+}
+
+TEST_CASE_METHOD(engine_fixture, "in a shared command each hold gets its own answer") {
+  const auto a = hold("a"), b = hold("b"), c = hold("c");
+  advance(10s);
+  answers(replies::integers({1, 0, 1}));
+  CHECK(state(a) == lease_state::held);
+  CHECK(state(b) == lease_state::lost);
+  CHECK(state(c) == lease_state::held);
+}
+
+TEST_CASE_METHOD(engine_fixture, "an error of the server is a failed renewal whatever it says") {
+  for (const auto* text : {"LOADING Redis is loading", "NOPERM no permission", "READONLY replica", "ERR what", "BUSY script"}) {
+    CAPTURE(text);
+    engine_fixture f;
+    const auto a = f.hold("a");
+    f.advance(10s);
+    f.heard();
+    f.errs(text);
+    CHECK(f.heard() == "renewal_failed suspended");
+    f.advance(500ms);
+    f.confirms();
+    CHECK(state(a) == lease_state::held);
+  }
+}
+
+TEST_CASE_METHOD(engine_fixture, "a confirmation of the wrong length is a failed renewal") {
+  const auto a = hold("a");
+  advance(10s);
+  answers(replies::integers({1, 1}));
+  CHECK(state(a) == lease_state::suspended);
+}
+
+TEST_CASE_METHOD(engine_fixture, "a server that lost the script renews by its text") {
+  const auto a = hold("a");
+  advance(10s);
+  errs("NOSCRIPT No matching script.");
+  CHECK(server.last().argv[0] == "EVAL");
+  confirms();
+  CHECK(left(a) == 30s - drift);
+}
+
+// ---- which leases
+
+TEST_CASE_METHOD(engine_fixture, "a hold is renewed with the largest TTL of its leases while one asks for it") {
+  const owner alice;
+  const auto outer = hold("a", by(alice, {.ttl = 60s}));
+  const auto inner = lock("a", by(alice));
+  reenters();
+  advance(20s);
+  CHECK(last_sent() == "renew(a; 60000, #1)");
+  confirms();
+  unlock(inner);
+  still_held();
+  advance(20s);  // the renewal that was planned confirms alone
+  CHECK(last_sent() == "renew(a; 1, #1)");
+  confirms();
+  advance(39s);
+  CHECK(state(outer) == lease_state::held);
+  advance(1s);
+  CHECK(state(outer) == lease_state::lost);
+  CHECK(sent("renew") == 2);
+}
+
+TEST_CASE_METHOD(engine_fixture, "re-entries with a shorter TTL do not put the renewal off") {
+  const owner alice;
+  model_server model;
+  play(model);
+  const auto outer = lock("a", by(alice));
+  run();
+  for (int i = 0; i < 20; ++i) {
+    advance(5s);
+    const auto inner = lock("a", by(alice, {.ttl = 1s}));
+    run();
+    REQUIRE(inner.granted());
+    unlock(inner);
+    run();
+  }
+  CHECK(state(outer) == lease_state::held);
+  CHECK(sent("renew") >= 9);
+}
+
+TEST_CASE_METHOD(engine_fixture, "a renewed re-entry into a lease that is not renewed is renewed in time") {
+  const owner alice;
+  const auto outer = hold("a", by(alice, {.ttl = 10s}));
+  advance(9s);
+  const auto inner = lock("a", by(alice, {.ttl = 500ms, .renew = true}));
+  reenters();
+  advance(0ms);
+  CHECK(last_sent() == "renew(a; 10000, #1)");
+  confirms();
+  CHECK(left(outer) == 10s - 102ms);
+}
+
+TEST_CASE_METHOD(engine_fixture, "max_hold ends renewal and the hold ends with its TTL") {
+  const auto a = hold("a", with({.max_hold = 15s}));
+  advance(10s);
+  CHECK(last_sent() == "renew(a; 30000, #1)");
+  confirms();
+  advance(10s);
+  CHECK(last_sent() == "renew(a; 1, #1)");
+  confirms();
+  CHECK(state(a) == lease_state::held);
+  advance(20s - drift - 1ns);
+  CHECK(state(a) == lease_state::held);
+  CHECK(sent("renew") == 2);
+  advance(1ns);
+  CHECK(state(a) == lease_state::lost);
+}
+
+TEST_CASE_METHOD(engine_fixture, "a fed lease is renewed on") {
+  const auto a = hold("a", with({.max_hold = 15s}));
+  for (int i = 0; i < 10; ++i) {
+    advance(10s);
+    CHECK(last_sent() == "renew(a; 30000, #1)");
+    confirms();
+    feed(a);
+  }
+  CHECK(left(a) == 30s - drift);
+}
+
+TEST_CASE_METHOD(engine_fixture, "a lease that is fed after max_hold is renewed at once") {
+  const auto a = hold("a", with({.max_hold = 5s}));
+  advance(10s);
+  confirms();
+  CHECK(a.value()->of->renewal_paused);
+  advance(10s);
+  CHECK(sent("renew") == 1);
+  feed(a);
+  CHECK_FALSE(a.value()->of->renewal_paused);
+  advance(0ms);
+  CHECK(last_sent() == "renew(a; 30000, #1)");
+  confirms();
+  CHECK(left(a) == 30s - drift);
+}
+
+TEST_CASE_METHOD(engine_fixture, "a lease that is fed while a mere confirmation is in flight is renewed in time") {
+  const auto a = hold("a", with({.max_hold = 5s}));
+  advance(10s);
+  confirms();  // without raising the TTL: 20 s are left
+  advance(19s);
+  link_down();
+  link_up();
+  advance(0ms);
+  CHECK(last_sent() == "renew(a; 1, #1)");
+  feed(a);
+  confirms();
+  advance(0ms);
+  CHECK(last_sent() == "renew(a; 30000, #1)");
+  confirms();
+  CHECK(left(a) == 30s - drift);
+}
+
+TEST_CASE_METHOD(engine_fixture, "one fed lease keeps the others of its hold") {
+  const owner alice;
+  const auto fed = hold("a", by(alice, {.max_hold = 5s}));
+  const auto other = lock("a", by(alice, {.max_hold = 5s}));
+  reenters();
+  advance(10s);
+  confirms();
+  feed(fed);
+  advance(0ms);
+  confirms();
+  CHECK(left(other) == 30s - drift);
+}
+
+// ---- the link
+
+TEST_CASE_METHOD(engine_fixture, "every hold is suspended when the link goes down and confirmed when it is up") {
+  const auto a = hold("a");
+  const auto b = hold("b", with({.ttl = 20s}));
+  CHECK(server.watched());
+  heard();
+  link_down();
+  CHECK(heard() == "suspended suspended");
+  CHECK(last_event().reason == errc::unreachable);
+  CHECK(state(a) == lease_state::suspended);
+  CHECK(state(b) == lease_state::suspended);
+  advance(1s);
+  link_up();
+  advance(0ms);
+  CHECK(last_sent() == "renew(a, b; 30000, 1, #1, #2)");  // b is not renewed, only confirmed
+  const auto valid_b = b.value()->of->valid_until();
+  confirms();
+  CHECK(heard() == "restored restored");
+  CHECK(state(b) == lease_state::held);
+  CHECK(b.value()->of->valid_until() == valid_b);
+  CHECK(left(a) == 30s - drift);
+  advance(20s);
+  CHECK(state(b) == lease_state::lost);
+}
+
+TEST_CASE_METHOD(engine_fixture, "a confirmation that fails is repeated also for a lease that is not renewed") {
+  const auto a = hold("a", with({.ttl = 20s}));
+  link_down();
+  link_up();
+  advance(0ms);
+  fails(errc::unconfirmed);
+  CHECK(state(a) == lease_state::suspended);
+  advance(400ms);
+  CHECK(last_sent() == "renew(a; 1, #1)");
+  confirms();
+  CHECK(state(a) == lease_state::held);
+}
+
+TEST_CASE_METHOD(engine_fixture, "a hold that is gone after the outage is lost as soon as the link is up") {
+  const auto a = hold("a", with({.ttl = 20s}));
+  link_down();
+  link_up();
+  advance(0ms);
+  confirms_nothing();
+  CHECK(state(a) == lease_state::lost);
+}
+
+TEST_CASE_METHOD(engine_fixture, "a renewal that was in flight when the link went down is told of once") {
+  const auto a = hold("a");
+  advance(10s);
+  heard();
+  link_down();
+  const auto words = heard();
+  CHECK((words == "suspended renewal_failed" || words == "renewal_failed suspended"));
+}
+
+TEST_CASE_METHOD(engine_fixture, "the link is watched while something is held") {
+  CHECK_FALSE(server.watched());
+  const auto a = hold("a");
+  CHECK(server.watched());
+  unlock(a);
+  CHECK_FALSE(server.watched());
+  frees();
+}
+
+TEST_CASE_METHOD(engine_fixture, "the link is not watched for a lease that is lost") {
+  const auto a = hold("a", with({.ttl = 1s}));
+  advance(1s);
+  CHECK(state(a) == lease_state::lost);
+  not_yours();
+  CHECK_FALSE(server.watched());
+}
+
+TEST_CASE_METHOD(engine_fixture, "success of another command about the hold restores it") {
+  const owner alice;
+  const auto a = hold("a", by(alice));
+  advance(10s);
+  fails(errc::unconfirmed);
+  CHECK(state(a) == lease_state::suspended);
+  heard();
+  SECTION("re-entry") {
+    const auto inner = lock("a", by(alice));
+    reenters();
+    CHECK(inner.granted());
+    CHECK(heard() == "restored acquired");
+  }
+  SECTION("renew") {
+    const auto renewed = renew(a);
+    confirms();
+    CHECK(renewed.succeeded());
+    CHECK(heard() == "restored");
+  }
+  CHECK(state(a) == lease_state::held);
+  const auto before = sent("renew");
+  advance(10s - 1ns);
+  CHECK(sent("renew") == before);
+  advance(1ns);
+  CHECK(sent("renew") == before + 1);
+}
+
+TEST_CASE_METHOD(engine_fixture, "a watchdog with nothing to do has no timer") {
+  const auto a = hold("a");
+  const auto b = hold("b");
+  unlock(a);
+  frees();
+  CHECK_FALSE(timers.idle());
+  unlock(b);
+  frees();
+  CHECK(timers.idle());
+}
