@@ -88,8 +88,8 @@ asio::awaitable<void> client::connect() {
 
 asio::awaitable<void> client::shutdown(milliseconds grace) {
   return detail::on_strand<void>(core_, [grace](core& c, const std::shared_ptr<caller<void>>& to, const auto&) {
-    detail::check_wait(grace);
-    c.close(std::min<milliseconds>(grace, detail::longest_ttl), [to, keep = c.shared_from_this()] { to->answer({}, {}); });
+    detail::check_grace(grace);
+    c.close(grace, [to, keep = c.shared_from_this()] { to->answer({}, {}); });
   });
 }
 

@@ -1,13 +1,17 @@
 -- acquire(lock; ttl, owner) -> nil: acquired | n >= 0: busy, the holder's TTL | -1: busy, and the holder has no TTL
 -- Free: the owner holds it once, with a TTL. Mine already (this command was sent twice): as acquired. A stranger's: nothing changes.
--- Nothing that can fail follows the first write: scripts do not roll back.
+-- Scripts do not roll back: the write that may be refused after the first one, to a user without PEXPIRE, takes the first one back.
 local ttl = tonumber(ARGV[1])
 if not ttl or ttl < 1 or ttl > 86400000 or ttl ~= math.floor(ttl) then
   return redis.error_reply('HOLDFAST invalid ttl')
 end
 if redis.call('exists', KEYS[1]) == 0 then
   redis.call('hset', KEYS[1], ARGV[2], 1)
-  redis.call('pexpire', KEYS[1], string.format('%.0f', ttl))
+  local set = redis.pcall('pexpire', KEYS[1], string.format('%.0f', ttl))
+  if type(set) == 'table' then
+    redis.call('hdel', KEYS[1], ARGV[2])
+    return set
+  end
   return nil
 end
 if redis.call('hexists', KEYS[1], ARGV[2]) == 0 then

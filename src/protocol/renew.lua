@@ -9,8 +9,12 @@ for i = 1, n do
 end
 local confirmed = {}
 for i = 1, n do
-  -- pcall: one key of another type must not keep the others from being renewed
-  if redis.pcall('hexists', KEYS[i], ARGV[n + i]) == 1 then
+  -- pcall: one key of another type must not keep the others from being renewed; any other refusal says nothing of who holds the lock
+  local mine = redis.pcall('hexists', KEYS[i], ARGV[n + i])
+  if type(mine) == 'table' and not string.find(mine.err, 'WRONGTYPE', 1, true) then
+    return mine
+  end
+  if mine == 1 then
     local ttl = tonumber(ARGV[i])
     if redis.call('pttl', KEYS[i]) < ttl then
       redis.call('pexpire', KEYS[i], string.format('%.0f', ttl))

@@ -22,8 +22,8 @@ namespace holdfast::redis {
 /// (max(timeout, 20 ms)).
 ///
 /// With no command pending and nobody watching, nothing holds the io_context; the connection stays open. Used on the
-/// strand only, in a shared_ptr. Handlers run there, never inside a call. The last owner calls
-/// close(): from then on nobody is called any more, and what is pending is dropped.
+/// strand only, in a shared_ptr. Handlers run there, never inside a call. The last owner calls close(): from then on
+/// nobody is called any more, and what is pending is dropped.
 class connection final : public link {
  public:
   using event_sink = std::function<void(const event&)>;

@@ -150,11 +150,13 @@ void engine::close(nanoseconds grace, std::function<void()> done) {
     }
     while (!reentries_.empty()) reentries_.front()->close();
     end_probes();
-    grace_.start(around_.now() + grace, [this, finish] {
+  }
+  const auto end = around_.now() + grace;
+  if (!grace_.due() || end < *grace_.due())
+    grace_.start(end, [this, finish] {
       releases_.abandon();
       finish();
     });
-  }
   releases_.when_idle(finish);
 }
 

@@ -76,7 +76,10 @@ class engine::permission_probe final : public subscriber, public std::enable_sha
     left_ = std::size(calls) + 1;
     const auto deadline = around.now() + around.settings.connect_timeout + around.settings.command_timeout;
     heard_ = around.servers.subscribe(keys.channel, *this);
-    patience_.start(deadline, [this] { end(errc::unreachable, "SUBSCRIBE was not acknowledged in time"); });
+    patience_.start(deadline, [this] {
+      over_ = true;
+      give_up_on_subscription();
+    });
     for (const auto& call : calls)
       around.run(call, deadline, [id = weak_from_this()](const outcome& o) {
         if (const auto self = id.lock()) self->answered(o);
@@ -106,7 +109,12 @@ class engine::permission_probe final : public subscriber, public std::enable_sha
     end(said.code, said.text);
   }
   void step() {
-    if (--left_ == 0) end({}, {});
+    if (--left_ == 0) return end({}, {});
+    give_up_on_subscription();
+  }
+  // Commands first: each is answered in time, and they know best why there is no server.
+  void give_up_on_subscription() {
+    if (over_ && left_ == 1 && !subscribed_) end(errc::unreachable, "SUBSCRIBE was not acknowledged in time");
   }
 
   engine& host_;
@@ -115,6 +123,7 @@ class engine::permission_probe final : public subscriber, public std::enable_sha
   subscription heard_;
   std::size_t left_ = 0;  // answers to come
   bool subscribed_ = false;
+  bool over_ = false;  // the deadline has passed
 };
 
 void engine::probe(done_handler done) {

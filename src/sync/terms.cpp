@@ -42,4 +42,9 @@ void check_wait(milliseconds wait) {
   if (wait < milliseconds::zero()) throw error(errc::invalid_wait, "a wait of " + ms(wait) + " is negative");
 }
 
+void check_grace(milliseconds grace) {
+  if (grace < milliseconds::zero() || grace > longest_ttl)
+    throw error(errc::invalid_wait, "a grace of " + ms(grace) + " is not in 0 to " + ms(longest_ttl));
+}
+
 }  // namespace holdfast::detail

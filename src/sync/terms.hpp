@@ -35,6 +35,8 @@ void check_renew_ttl(milliseconds ttl);
 void check_name(std::string_view name);
 /// Throws error: invalid_wait.
 void check_wait(milliseconds wait);
+/// Throws error: invalid_wait.
+void check_grace(milliseconds grace);
 
 /// How much earlier than the server we end a lease: ⌈ttl·ρ⌉ + 2 ms.
 constexpr nanoseconds drift_of(milliseconds ttl, double rho) {

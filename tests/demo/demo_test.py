@@ -146,7 +146,8 @@ def finds_a_broken_owner_check(program, folder):
 def refuses_wrong_arguments(program, folder):
     for arguments, environment, status in (
             (["--help"], {}, 0), (["--nonsense"], {}, 64), (["--url"], {}, 64), (["extra"], {}, 64),
-            ([], {"HOLDFAST_DEMO_BREAK": "nonsense"}, 64), (["--worker"], {}, 64), (["--url", "nonsense"], {}, 64), (["--url", "rediss://localhost"], {}, 64),
+            ([], {"HOLDFAST_DEMO_BREAK": "nonsense"}, 64), (["--worker"], {}, 64),
+            (["--url", "nonsense"], {}, 64), (["--url", "rediss://localhost"], {}, 64),
             (["--url", "redis+unix:///nowhere/at/all"], {}, 1)):
         demo = Demo(program, folder, *arguments, **environment)
         demo.finish(status)
