@@ -35,6 +35,17 @@ asio::awaitable<T> not_held() {
   co_return T();
 }
 
+/// The answer of lost(), also when there is no client left to give it.
+asio::awaitable<error_code> or_closed(std::shared_ptr<lease_record> record, asio::awaitable<error_code> answer) {
+  try {
+    co_return co_await std::move(answer);
+  } catch (const error& e) {
+    if (e.code() != errc::closed) throw;
+  }
+  if (record->released.load(std::memory_order_acquire)) throw error(errc::not_held, detail::about(record->of->name, "released, not lost"));
+  co_return errc::closed;
+}
+
 }  // namespace
 
 lease& lease::operator=(lease&& other) noexcept {
@@ -64,15 +75,15 @@ asio::awaitable<void> lease::renew(milliseconds ttl) {
 
 asio::awaitable<error_code> lease::lost() const {
   if (!record_) return not_held<error_code>();
-  return detail::on_strand<error_code>(
-      home_of(record_), [r = record_](core& c, const std::shared_ptr<caller<error_code>>& to, const auto&) {
-        auto watch = c.locks().when_ended(r, [to, r](error_code why) {
-          const bool no_loss = why == errc::not_held || why == asio::error::operation_aborted;
-          if (no_loss) return to->answer_about(r->of->name, why, "released, not lost");
-          to->answer({}, {}, why);
-        });
-        if (watch) to->cancels(std::move(watch));
-      });
+  auto watch = [r = record_](core& c, const std::shared_ptr<caller<error_code>>& to, const auto&) {
+    auto watching = c.locks().when_ended(r, [to, r](error_code why) {
+      const bool no_loss = why == errc::not_held || why == asio::error::operation_aborted;
+      if (no_loss) return to->answer_about(r->of->name, why, "released, not lost");
+      to->answer({}, {}, why);
+    });
+    if (watching) to->cancels(std::move(watching));
+  };
+  return or_closed(record_, detail::on_strand<error_code>(home_of(record_), std::move(watch)));
 }
 
 void lease::feed() noexcept {

@@ -5,7 +5,8 @@
   quotes    a C++ block stands under `<!-- from docs/examples/... -->` and is a contiguous piece of that file
   tests     a name in “these marks” is a test case of the *_test.cpp that was linked last before it
   links     every relative link, and its #heading, exists
-  errors    errors.md has every errc, with the text that src/error.cpp gives it, and no other; texts of bad input are in the sources
+  errors    errors.md has every errc, with the text that src/error.cpp gives it, and no other
+  texts     what errors.md says that bad input is told is in the sources
   defaults  tables under `<!-- defaults -->` say what config.hpp and config.cpp say
   packages  the README's apt-get lines are those of quickstart.sh
   examples  at most 60 lines, begin with a comment, and end with their output unless they run for ever
@@ -152,20 +153,21 @@ class Checker:
             self.complain(page, 1, f"`{name}` is no errc")
 
     def check_bad_input(self, page, number, line, texts):
-        """| input | `code` | `its meaning: text with … for values` |: what stands between values and numbers is in the sources."""
+        """| input | `code` | `text with … for values` |: what stands between the values is in the sources."""
         row = re.search(r"\| `(invalid_\w+)` \| `([^`]*)` \|$", line)
         if not row:
             return
         meaning = texts.get(row[1], "?") + ": "
         if not row[2].startswith(meaning):
             return self.complain(page, number, f"a text of {row[1]} begins with \"{meaning}\"")
-        sources = "".join(self.read(name) for name in ("src/url.cpp", "src/config.cpp", "src/sync/terms.cpp"))
+        sources = "".join(self.read(f"src/{name}.cpp") for name in ("url", "config", "sync/terms", "redis/tls"))
         strings = [" ".join(string.split()) for string in re.findall(r'"((?:[^"\\]|\\.)*)"', sources)]
-        for phrase in re.split(r"…|\b\d+(?:\.\d+)?(?: (?:ms|s|h)\b)?", row[2].removeprefix(meaning).removeprefix("url: ")):
+        text = row[2].removeprefix(meaning).removeprefix("url: ")
+        for phrase in re.split(r"…|\b\d+(?:\.\d+)?(?: (?:ms|s|h)\b)?", text):
             words = phrase.split()
             for _ in range(2):  # a phrase may be put together of two strings
-                longest = max((n for n in range(len(words) + 1) if any(" ".join(words[:n]) in s for s in strings)), default=0)
-                words = words[longest:]
+                found = [n for n in range(len(words) + 1) if any(" ".join(words[:n]) in s for s in strings)]
+                words = words[max(found):]
             if words:
                 self.complain(page, number, f'"{phrase.strip()}" is in no text of the sources')
 
@@ -212,14 +214,14 @@ class Checker:
                 distro = f"{name[1]}-{name[2]}".lower().rstrip(".")
             if line.startswith("apt-get install "):
                 if line.split()[2:] != lists.pop(distro, "").split():
-                    self.complain(self.root / "README.md", number, f"not the packages that quickstart.sh has for {distro}")
+                    self.complain(self.root / "README.md", number, f"not what quickstart.sh has for {distro}")
         for name in lists:
             self.complain(self.root / "README.md", 1, f"no apt-get line for {name}")
 
     # examples
 
     def check_examples(self):
-        examples = [p for d in ("1_tutorial", "2_recipes", "3_fencing") for p in sorted((self.root / "docs/examples" / d).glob("*.cpp"))]
+        examples = sorted((self.root / "docs/examples").glob("[0-9]_*/*.cpp"))
         if not examples:
             self.violations.append("docs/examples: no example found")
         for path in examples:

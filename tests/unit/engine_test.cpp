@@ -495,13 +495,27 @@ TEST_CASE_METHOD(engine_fixture, "close waits no longer than the grace") {
 
 TEST_CASE_METHOD(engine_fixture, "a second close waits with the first") {
   const auto a = hold("a");
-  const auto first = close(10s), second = close(1ms);
-  advance(1ms);
+  const auto first = close(10s), second = close(1min);
+  advance(1s);
+  CHECK(first.waits());
   CHECK(second.waits());
+  CHECK(sent("release") >= 2);
   frees();
   CHECK(first.succeeded());
   CHECK(second.succeeded());
   CHECK(close().succeeded());
+  CHECK(timers.idle());
+}
+
+TEST_CASE_METHOD(engine_fixture, "of several graces the shortest ends the wait of all") {
+  const auto a = hold("a");
+  link_down();
+  const auto first = close(10s), second = close(100ms);
+  advance(100ms);
+  CHECK(first.succeeded());
+  CHECK(second.succeeded());
+  advance(1s);
+  CHECK(timers.idle());
 }
 
 TEST_CASE_METHOD(engine_fixture, "close answers in the end whoever still waits for Redis") {

@@ -232,6 +232,7 @@ TEST_CASE_METHOD(engine_fixture, "a failure that was answered since does not exp
   busy(10s);
   acknowledges("a");
   busy(10s);
+  advance(1ms);
   const auto second = try_lock_for("a", 1s);
   advance(1s);
   CHECK(second.refused());

@@ -89,6 +89,19 @@ TEST_CASE_METHOD(engine_fixture, "a renewal that is answered after unlock began 
   check_nothing_is_left();
 }
 
+TEST_CASE_METHOD(engine_fixture, "a renewal that fails after unlock began is not repeated and not told") {
+  const auto a = hold("a");
+  advance(10s);
+  unlock(a);
+  heard();
+  fails(errc::unconfirmed);
+  CHECK(heard().empty());
+  frees();
+  advance(1min);
+  CHECK(sent("renew") == 1);
+  check_nothing_is_left();
+}
+
 TEST_CASE_METHOD(engine_fixture, "two thousand holds share twenty commands") {
   model_server model;
   play(model);
@@ -194,7 +207,7 @@ TEST_CASE_METHOD(engine_fixture, "a confirmation after the validity is over does
   advance(10s);
   timers.on_step = nullptr;
   server.reply_last(replies::integers({1}));
-  clock.skip(30s);
+  clock.skip(20s);  // what was confirmed would last another 10 s
   CHECK_FALSE(a.value()->of->exclusive());
   run();
   CHECK(state(a) == lease_state::lost);
