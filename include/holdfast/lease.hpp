@@ -42,7 +42,8 @@ class [[nodiscard]] HOLDFAST_EXPORT lease {
 
   /// Gives the hold back; a re-entered one is given back at the last unlock. Renewal is disarmed before anything is sent.
   /// Throws lost (the section was not exclusive to its end), not_held (empty, moved-from, already unlocked: nothing is sent),
-  /// unconfirmed (no answer within the command timeout; it goes on in the background), closed.
+  /// unconfirmed (no answer within the command timeout; it goes on in the background), closed, and what the server refuses with:
+  /// no_permission, corrupt_lock, not_primary, auth_failed, protocol_error.
   /// Cancelled: operation_aborted, the release goes on in the background. In a coroutine that is already cancelled Asio throws before
   /// the call begins: then the destructor releases. Source: Redisson RLock.unlock.
   asio::awaitable<void> unlock();
@@ -63,7 +64,7 @@ class [[nodiscard]] HOLDFAST_EXPORT lease {
   /// Deleted: "did I get it?" is the optional of try_lock, "is it still mine?" is held().
   explicit operator bool() const noexcept = delete;
 
-  /// Returns the reason as soon as the hold is lost: lost, corrupt_lock or closed. Throws not_held when this lease ends by unlock or
+  /// Returns the reason as soon as the hold is lost: lost or closed. Throws not_held when this lease ends by unlock or
   /// destruction, so that it never means "released". Do not write `work(lease) || lease.lost()`: if the work throws, `||` goes on
   /// waiting for lost(). Use with_lock. Cancelled: operation_aborted, nothing changes.
   asio::awaitable<error_code> lost() const;

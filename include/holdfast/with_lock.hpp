@@ -99,10 +99,10 @@ asio::awaitable<result<T>> as_result(asio::awaitable<T> a) {
       co_await std::move(a);
       co_return result<T>{};
     } else {
-      co_return result<T>{co_await std::move(a)};
+      co_return result<T>(boost::system::in_place_value, co_await std::move(a));
     }
   } catch (const boost::system::system_error& failed) {
-    co_return result<T>{failed.code()};
+    co_return result<T>(boost::system::in_place_error, failed.code());
   }
 }
 

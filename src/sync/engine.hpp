@@ -49,7 +49,7 @@ class engine final : private line_host {
   void probe(done_handler done);
 
   /// From now on every verb answers closed: waiters fail, holds are lost and released. `done` when the releases have ended, at the latest
-  /// after `grace`. A second call waits with the first.
+  /// after `grace`. A second call waits with the first; the grace that ends first counts.
   void close(nanoseconds grace, std::function<void()> done);
   const config& settings() const noexcept { return around_.settings; }
   time_point now() const noexcept { return around_.now(); }
