@@ -23,7 +23,8 @@ struct event {
     restored,              ///< a suspended hold was confirmed again
     lost,                  ///< the hold ended without its holder's wish; reason, held
     waiting_for_ourselves, ///< a lock() without owner waits for a name that this client holds without owner: perhaps for itself
-    outage,                ///< the command connection went down or could not be made; reason, detail
+    outage,                ///< the command connection went down or could not be made;
+                           ///< with a name: Redis answers, and refuses what that lock() waits for
     connected,             ///< the command connection is up
     fencing_degraded,      ///< CLIENT ID or CLIENT KILL is refused: a command of a dead connection cannot be fenced off; detail
   };

@@ -154,8 +154,11 @@ void waiting_line::on_busy(const std::shared_ptr<waiter>& w, milliseconds holder
 
 void waiting_line::on_failed(const std::shared_ptr<waiter>& w, const server_error& why) {
   if (!w->done) return;
-  last_failure_ = why;
+  const bool news = why.code != std::exchange(last_failure_, why).code;
   if (!why.retry || w->request.wait == patience::once) return finish(w, {why.code, why.text, nullptr});
+  // The connection tells of its own outages; of a server that answers and will not write nobody else does.
+  if (news && why.code == errc::server_refused)
+    around_.report({.what = event::kind::outage, .name = name_, .reason = why.code, .detail = why.text});
   park_for(w->backoff.next(around_.random));
 }
 
