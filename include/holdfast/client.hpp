@@ -30,7 +30,7 @@ class HOLDFAST_EXPORT client {
 
   /// Optional: fails early instead of at the first lock. Checks address, TLS, password, role, and every permission that locks need, by a
   /// no-op acquire, renew, release and publish on a probe name. Throws unreachable, auth_failed, no_permission, not_primary, tls_failed,
-  /// server_refused, protocol_error, closed. Cancelled: operation_aborted.
+  /// invalid_config (a database that the server does not have), server_refused, protocol_error, closed. Cancelled: operation_aborted.
   asio::awaitable<void> connect();
 
   /// Refuses new work, fails waiters with closed, releases every lease in one pipeline, waits for all releases under way, at most

@@ -24,7 +24,8 @@ struct tls_config {
   bool insecure_skip_verification = false;  ///< accept any certificate: for experiments only
 };
 
-/// Settings of a client: a plain struct. Checked when the client is made (errc::invalid_config, invalid_ttl), never later.
+/// Settings of a client: a plain struct. Checked when the client is made (errc::invalid_config, invalid_ttl); a database that
+/// the server does not have is found by the first operation.
 /// g++ 12: never write it in braces inside a co_await expression.
 struct config {
   // Where. Fields that are set win over the same part of the URL.

@@ -24,11 +24,11 @@ enum class errc {
   invalid_name,       ///< Names are 1 byte to 64 KiB. Nothing was sent.
   invalid_ttl,        ///< A TTL or max_hold outside its range. Nothing was sent.
   invalid_wait,       ///< A negative wait. Nothing was sent.
-  invalid_config,     ///< A URL or a field of config cannot be used. Nothing was sent.
+  invalid_config,     ///< A URL or a field of config cannot be used, or the server has no such database. No lock command was sent.
   unreachable,        ///< No answer from Redis within the deadline. Retry. A hold that was held still is, until its validity ends.
   unconfirmed,        ///< unlock() was sent and not answered: released then, or at the latest when the TTL ends. Not held.
   auth_failed,        ///< Wrong user or password, or none given where one is needed.
-  no_permission,      ///< The ACL lacks a permission; the text names the command, key or channel.
+  no_permission,      ///< The ACL lacks a permission; the text is the server's, which names the command, key or channel, but not inside a script.
   not_primary,        ///< The server is a replica. Connect to its primary.
   server_refused,     ///< OOM, NOREPLICAS, MISCONF, LOADING, BUSY, max clients: Redis answers but will not write. Retry.
   quorum_failed,      ///< Too few servers granted the lock.

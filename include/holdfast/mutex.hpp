@@ -39,7 +39,7 @@ class HOLDFAST_EXPORT mutex {
  public:
   /// Waits its turn: first in, first out among the waiters of this client. Waits through outages of Redis (told to the observer).
   /// Throws lost (re-entry into a lost hold), corrupt_lock, invalid_ttl, too_many_reentries, auth_failed, no_permission, not_primary,
-  /// tls_failed, protocol_error, overloaded, closed.
+  /// tls_failed, invalid_config (a database that the server does not have), protocol_error, overloaded, closed.
   asio::awaitable<lease> lock(lock_options = {}) const;
 
   /// Empty: someone else holds it, or waits for it here. Throws as lock(), and unreachable or server_refused.

@@ -15,9 +15,10 @@ struct event {
     acquired,              ///< a lock was granted; waited, waiters
     not_acquired,          ///< try_lock or try_lock_for gave up on a busy lock; waited, waiters
     acquire_failed,        ///< an acquire ended with an error or was cancelled; reason, waited
-    released,              ///< a hold was given back; held
-    released_late,         ///< a release that could not be awaited (destructor, late grant) reached Redis
-    release_failed,        ///< such a release did not: the key ends with its TTL; reason
+    released,              ///< a hold was given back, by unlock() or by its lease's destructor; held
+    released_late,         ///< what nobody waits for any more was given back: a late or cancelled grant, an unconfirmed release
+    release_failed,        ///< a release was not confirmed (reason unconfirmed: it goes on, and released_late or release_failed
+                           ///< may follow) or was refused; at the latest the key ends with its TTL; reason
     renewal_failed,        ///< a renewal got no answer or was refused; it is retried until the validity ends; reason
     suspended,             ///< the hold cannot be confirmed at present; it still holds until its validity ends
     restored,              ///< a suspended hold was confirmed again

@@ -5,11 +5,20 @@
 #include <boost/asio/local/stream_protocol.hpp>
 #include <boost/asio/post.hpp>
 
+#include <algorithm>
+#include <chrono>
 #include <utility>
 
 #include "redis/tls.hpp"
 
 namespace holdfast::redis {
+
+namespace {
+
+// A TLS server has said something by then; short enough for the caller of a command to hear why it fails.
+constexpr auto enough_for_a_greeting = std::chrono::milliseconds{200};
+
+}  // namespace
 
 connector::connector(const services& given, const endpoint& node)
     : services_(given), node_(node), resolver_(given.strand), patience_(given.alarms) {}
@@ -97,7 +106,7 @@ void connector::negotiate() {
   auto& tls = wire_->secure(*tls_);
   if (!expect_peer(tls, node_)) return finish(fail(node_, errc::tls_failed, "the server's name cannot be verified"));
   const auto now = services_.now();
-  patience_.start(now + (deadline_ - now) / 2, [self = shared_from_this()] { self->ask_in_plain(); });
+  patience_.start(now + std::min<detail::lease_clock::duration>((deadline_ - now) / 2, enough_for_a_greeting), [self = shared_from_this()] { self->ask_in_plain(); });
   tls.async_handshake(asio::ssl::stream_base::client, [self = shared_from_this(), wire = wire_](error_code failed) {
     if (self->done_ && self->wire_ == wire) self->on_negotiated(failed);
   });

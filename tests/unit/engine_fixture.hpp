@@ -47,9 +47,7 @@ struct event_log final : observer {
 
   void on(const event& e) noexcept override {
     all.push_back({e.what, std::string(e.name), e.reason, e.waited, e.held, e.waiters, std::string(e.detail)});
-    if (then) then(e);
   }
-  std::function<void(const event&)> then;
 };
 
 /// What became of one call of a verb. Copies share it.
@@ -140,7 +138,9 @@ class model_server {
   }
 
  private:
-  static std::chrono::milliseconds ms(const std::string& digits) { return std::chrono::milliseconds(std::stoll(digits)); }
+  static std::chrono::milliseconds ms(const std::string& digits) {
+    return std::chrono::milliseconds(std::stoll(digits));
+  }
   static unsigned count(const std::string& digits) { return static_cast<unsigned>(std::stoul(digits)); }
   static void raise(entry& e, time_point until) { e.expires = std::max(e.expires, until); }
   entry* mine(const std::string& key, const std::string& field) {
@@ -148,7 +148,8 @@ class model_server {
     return found != keys.end() && found->second.counts.contains(field) ? &found->second : nullptr;
   }
 
-  redis::reply acquire(const std::string& key, std::chrono::milliseconds ttl, const std::string& field, time_point now) {
+  redis::reply acquire(const std::string& key, std::chrono::milliseconds ttl, const std::string& field,
+                       time_point now) {
     if (!keys.contains(key)) {
       keys[key] = {{{field, 1}}, now + ttl};
       return replies::nil();
@@ -159,7 +160,8 @@ class model_server {
     }
     return replies::integer(std::chrono::ceil<std::chrono::milliseconds>(keys[key].expires - now).count());
   }
-  redis::reply reenter(const std::string& key, std::chrono::milliseconds ttl, const std::string& field, unsigned want, time_point now) {
+  redis::reply reenter(const std::string& key, std::chrono::milliseconds ttl, const std::string& field, unsigned want,
+                       time_point now) {
     auto* e = mine(key, field);
     if (!e) return replies::integer(0);
     e->counts[field] = std::max(e->counts[field], want);
@@ -207,8 +209,12 @@ class engine_fixture {
   ~engine_fixture() { locks.reset(); }
 
   // Verbs.
-  lock_call lock(const std::string& name, asking a = {}) { return ask(name, a, detail::lock_request::patience::forever); }
-  lock_call try_lock(const std::string& name, asking a = {}) { return ask(name, a, detail::lock_request::patience::once); }
+  lock_call lock(const std::string& name, asking a = {}) {
+    return ask(name, a, detail::lock_request::patience::forever);
+  }
+  lock_call try_lock(const std::string& name, asking a = {}) {
+    return ask(name, a, detail::lock_request::patience::once);
+  }
   lock_call try_lock_for(const std::string& name, nanoseconds wait, asking a = {}) {
     return ask(name, a, detail::lock_request::patience::until_deadline, wait);
   }
@@ -229,7 +235,8 @@ class engine_fixture {
   }
   verb_call force_unlock(const std::string& name) {
     verb_call c;
-    locks->force_unlock(name, [c](error_code e, std::string detail, bool was_held) { c.answer(e, std::move(detail), was_held); });
+    locks->force_unlock(
+        name, [c](error_code e, std::string detail, bool was_held) { c.answer(e, std::move(detail), was_held); });
     return c;
   }
   void feed(const lock_call& l) {
@@ -341,7 +348,9 @@ class engine_fixture {
   /// From now on the model answers at once, also what it is asked to subscribe.
   void play(model_server& model) {
     server.auto_acknowledge = true;
-    server.on_command = [this, &model](const fake_topology::command& c) -> std::optional<redis::reply> { return obey(model, c); };
+    server.on_command = [this, &model](const fake_topology::command& c) -> std::optional<redis::reply> {
+      return obey(model, c);
+    };
   }
   redis::reply obey(model_server& model, const fake_topology::command& c) {
     auto r = model.run(c, clock.now());
@@ -363,7 +372,8 @@ class engine_fixture {
     lock_call c;
     calls_.push_back(c);
     names_.push_back(name);
-    detail::lock_request r{a.who.value_or(owner()), a.who.has_value(), detail::resolve_terms(settings, a.options), wait};
+    detail::lock_request r{a.who.value_or(owner()), a.who.has_value(), detail::resolve_terms(settings, a.options),
+                           wait};
     if (wait == detail::lock_request::patience::until_deadline) r.deadline = clock.now() + limit;
     auto place = locks->lock(name, std::move(r), [c](detail::lock_answer answer) {
       c.answer(answer.error, std::move(answer.detail), std::move(answer.record));

@@ -37,7 +37,8 @@ TEST_CASE_METHOD(engine_fixture, "the last unlock frees by one command and disar
   check_nothing_is_left();
 }
 
-TEST_CASE_METHOD(engine_fixture, "an unlock that is not the last lowers the count and raises the TTL to what is left open") {
+TEST_CASE_METHOD(engine_fixture,
+                 "an unlock that is not the last lowers the count and raises the TTL to what is left open") {
   const owner alice;
   const auto outer = hold("a", by(alice, {.ttl = 10s}));
   const auto inner = lock("a", by(alice));
@@ -106,7 +107,8 @@ TEST_CASE_METHOD(engine_fixture, "an unlock after a loss says lost and sends not
   check_nothing_is_left();
 }
 
-TEST_CASE_METHOD(engine_fixture, "an unlock after the validity says lost though nobody had noticed and frees what may be left") {
+TEST_CASE_METHOD(engine_fixture,
+                 "an unlock after the validity says lost though nobody had noticed and frees what may be left") {
   const auto a = hold("a");
   clock.skip(29'698ms);
   CHECK(unlock(a).failed_with(errc::lost));
@@ -138,7 +140,8 @@ TEST_CASE_METHOD(engine_fixture, "an unlock whose second copy finds nothing is u
   CHECK(u.failed_with(errc::unconfirmed));
 }
 
-TEST_CASE_METHOD(engine_fixture, "an unlock without an answer is unconfirmed on time and goes on until it is answered") {
+TEST_CASE_METHOD(engine_fixture,
+                 "an unlock without an answer is unconfirmed on time and goes on until it is answered") {
   const auto a = hold("a");
   const auto b = lock("a");
   const auto u = unlock(a);
@@ -709,7 +712,8 @@ TEST_CASE_METHOD(engine_fixture, "a hold of ours that is force-unlocked here fin
   CHECK(waiting.granted());
 }
 
-TEST_CASE_METHOD(engine_fixture, "a hold of ours that is force-unlocked elsewhere finds out by the message when somebody waits") {
+TEST_CASE_METHOD(engine_fixture,
+                 "a hold of ours that is force-unlocked elsewhere finds out by the message when somebody waits") {
   const auto a = hold("a"), waiting = lock("a");
   acknowledges("a");
   publishes("a");
@@ -830,13 +834,15 @@ TEST_CASE("without an observer nothing is told") {
 // ---- names
 
 TEST_CASE("names of any bytes are keys and channels as Redisson makes them") {
-  for (const auto& name : {std::string("\0a", 2), std::string("a\r\n$5\r\n"), std::string("{x}y"), std::string("a{"), std::string(65'536, '%')}) {
+  for (const auto& name : {std::string("\0a", 2), std::string("a\r\n$5\r\n"), std::string("{x}y"), std::string("a{"),
+                           std::string(65'536, '%')}) {
     engine_fixture f;
     const auto a = f.hold(name);
     CHECK(f.server.last().keys() == std::vector<std::string>{name});
     CHECK(f.server.last().key == name);
     f.lock(name);
-    const auto channel = name.find('{') == name.npos ? "redisson_lock__channel:{" + name + "}" : "redisson_lock__channel:" + name;
+    const auto channel =
+        name.find('{') == name.npos ? "redisson_lock__channel:{" + name + "}" : "redisson_lock__channel:" + name;
     CHECK(f.server.subscribers(channel) == 1);
     f.unlock(a);
     CHECK(f.server.last().keys() == std::vector<std::string>{name, channel});
@@ -894,11 +900,21 @@ class traffic : public engine_fixture {
 
   void step() {
     switch (roll(24)) {
-      case 0: case 1: case 2: return ask();
-      case 3: case 4: case 5: return with_one([this](const lock_call& c) { end(c); });
+      case 0:
+      case 1:
+      case 2: return ask();
+      case 3:
+      case 4:
+      case 5: return with_one([this](const lock_call& c) { end(c); });
       case 6: return with_one([](const lock_call& c) { c.cancel(); });
-      case 7: return with_one([this](const lock_call& c) { if (c.granted()) renew(c, milliseconds(roll(2) * 3000)); });
-      case 8: return with_one([this](const lock_call& c) { if (c.granted()) feed(c); });
+      case 7:
+        return with_one([this](const lock_call& c) {
+          if (c.granted()) renew(c, milliseconds(roll(2) * 3000));
+        });
+      case 8:
+        return with_one([this](const lock_call& c) {
+          if (c.granted()) feed(c);
+        });
       case 9: return roll(3) == 0 ? cut() : void();
       case 10: return roll(5) == 0 ? break_by_force() : void();
       case 11: return occupy();
@@ -936,7 +952,8 @@ class traffic : public engine_fixture {
   }
 
   std::size_t grants_seen() const {
-    return static_cast<std::size_t>(std::count_if(calls_.begin(), calls_.end(), [](const auto& c) { return c.granted(); }));
+    return static_cast<std::size_t>(
+        std::count_if(calls_.begin(), calls_.end(), [](const auto& c) { return c.granted(); }));
   }
 
  private:
@@ -944,11 +961,14 @@ class traffic : public engine_fixture {
   std::string name() { return roll(3) == 0 ? "b" : "a"; }
 
   void ask() {
-    const lock_options terms[] = {{}, {.ttl = 2s}, {.ttl = 300ms, .renew = true}, {.ttl = 1s, .renew = true, .max_hold = 2s}};
+    const lock_options terms[] = {
+        {}, {.ttl = 2s}, {.ttl = 300ms, .renew = true}, {.ttl = 1s, .renew = true, .max_hold = 2s}};
     asking a{std::nullopt, terms[roll(4)]};
     if (roll(3) != 0) a.who = owners_[roll(2)];
     const auto kind = roll(4);
-    calls_.push_back(kind == 0 ? try_lock(name(), a) : kind == 1 ? try_lock_for(name(), milliseconds(roll(2000)), a) : lock(name(), a));
+    calls_.push_back(kind == 0   ? try_lock(name(), a)
+                     : kind == 1 ? try_lock_for(name(), milliseconds(roll(2000)), a)
+                                 : lock(name(), a));
   }
   template <class F>
   void with_one(F f) {

@@ -83,8 +83,8 @@ TEST_CASE("a call carries the script's digest or its text") {
 TEST_CASE("each call uses the script of its name") {
   const renewal one{"a", "u:1", 1s};
   const std::vector<std::pair<script_call, lua::script_text>> all{
-      {scripts::acquire(a, 1s, "u:1"), lua::acquire},   {scripts::reenter(a, 1s, "u:1", 2), lua::reenter},
-      {scripts::renew({&one, 1}), lua::renew},          {scripts::release(a, "u:1", 0, 1s), lua::release},
+      {scripts::acquire(a, 1s, "u:1"), lua::acquire},  {scripts::reenter(a, 1s, "u:1", 2), lua::reenter},
+      {scripts::renew({&one, 1}), lua::renew},         {scripts::release(a, "u:1", 0, 1s), lua::release},
       {scripts::force_release(a), lua::force_release},
   };
   for (const auto& [call, script] : all) {

@@ -162,7 +162,9 @@ TEST_CASE("a re-entry waits through what may mend itself and fails at once with 
       {"", errc::overloaded, errc::overloaded, false},
       {"", errc::tls_failed, errc::tls_failed, false},
   };
-  const auto give = [](engine_fixture& f, const row& r) { r.connection == errc{} ? f.errs(r.reply) : f.fails(r.connection); };
+  const auto give = [](engine_fixture& f, const row& r) {
+    r.connection == errc{} ? f.errs(r.reply) : f.fails(r.connection);
+  };
   for (const auto& r : all) {
     CAPTURE(r.reply, error_code(r.code).message());
     {

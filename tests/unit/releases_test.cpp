@@ -12,7 +12,8 @@ namespace {
 struct fixture : engine_fixture {
   detail::surroundings around{clock, timers, server, random, settings};
   std::vector<std::string> freed;
-  std::optional<detail::releases> under_test{std::in_place, around, [this](const std::string& name) { freed.push_back(name); }};
+  std::optional<detail::releases> under_test{std::in_place, around,
+                                             [this](const std::string& name) { freed.push_back(name); }};
 
   verb_call release(nanoseconds valid_for = 30s, milliseconds ttl = 30s) {
     verb_call c;
@@ -20,7 +21,9 @@ struct fixture : engine_fixture {
                         [c](error_code e, std::string detail) { c.answer(e, std::move(detail)); });
     return c;
   }
-  void in_background(milliseconds ttl = 30s) { under_test->release_in_background("a", detail::lock_keys("a"), "u:1", ttl); }
+  void in_background(milliseconds ttl = 30s) {
+    under_test->release_in_background("a", detail::lock_keys("a"), "u:1", ttl);
+  }
 };
 
 }  // namespace

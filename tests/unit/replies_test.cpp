@@ -20,7 +20,8 @@ constexpr auto least = std::numeric_limits<long long>::min();
 errc code_of(std::string_view text) { return static_cast<errc>(classify(text).code.value()); }
 
 // What no script of ours answers.
-const redis::reply strange[] = {replies::ok(), replies::string("1"), replies::array({}), replies::integers({1}), replies::integer(least)};
+const redis::reply strange[] = {replies::ok(), replies::string("1"), replies::array({}), replies::integers({1}),
+                                replies::integer(least)};
 
 template <class T>
 void check_unexpected(const answer<T>& a) {
@@ -99,7 +100,8 @@ TEST_CASE("a count is decimal digits or nil") {
   CHECK(read_count(replies::string("3")).value == 3);
   CHECK(read_count(replies::string("2147483647")).value == 2'147'483'647);
   CHECK(read_count(replies::string("9999999999")).value == 0xFFFF'FFFF);
-  for (const auto* text : {"", "-1", " 1", "1e3", "0x10", "99999999999", "1\n"}) check_unexpected(read_count(replies::string(text)));
+  for (const auto* text : {"", "-1", " 1", "1e3", "0x10", "99999999999", "1\n"})
+    check_unexpected(read_count(replies::string(text)));
   check_unexpected(read_count(replies::integer(1)));
 }
 
@@ -131,10 +133,11 @@ TEST_CASE("NOSCRIPT alone says that a script is unknown") {
 }
 
 TEST_CASE("what may mend itself is a refusal to retry") {
-  for (const auto* text : {"OOM command not allowed when used memory > 'maxmemory'.", "NOREPLICAS Not enough good replicas to write.",
-                           "MISCONF Redis is configured to save RDB snapshots", "LOADING Redis is loading the dataset in memory",
-                           "BUSY Redis is busy running a script.", "MASTERDOWN Link with MASTER is down", "TRYAGAIN Multiple keys request",
-                           "CLUSTERDOWN The cluster is down", "ERR max number of clients reached", "ERR something new", "", "-"}) {
+  for (const auto* text :
+       {"OOM command not allowed when used memory > 'maxmemory'.", "NOREPLICAS Not enough good replicas to write.",
+        "MISCONF Redis is configured to save RDB snapshots", "LOADING Redis is loading the dataset in memory",
+        "BUSY Redis is busy running a script.", "MASTERDOWN Link with MASTER is down", "TRYAGAIN Multiple keys request",
+        "CLUSTERDOWN The cluster is down", "ERR max number of clients reached", "ERR something new", "", "-"}) {
     CAPTURE(text);
     CHECK(code_of(text) == errc::server_refused);
     CHECK(classify(text).retry);
@@ -148,7 +151,8 @@ TEST_CASE("what does not mend itself is no refusal to retry") {
       {"NOAUTH Authentication required.", errc::auth_failed},
       {"WRONGPASS invalid username-password pair or user is disabled.", errc::auth_failed},
       {"NOPERM this user has no permissions to run the 'evalsha' command", errc::no_permission},
-      {"ERR The user executing the script can't run this command or subcommand script: f, on @user_script:5.", errc::no_permission},
+      {"ERR The user executing the script can't run this command or subcommand script: f, on @user_script:5.",
+       errc::no_permission},
       {"The user executing the script can't access at least one of the keys mentioned", errc::no_permission},
   };
   for (const auto& [text, code] : all) {
@@ -165,7 +169,8 @@ TEST_CASE("an error that a script wrapped is read where it begins") {
   CHECK(code_of(before + "NOREPLICAS Not enough good replicas to write.") == errc::server_refused);
   CHECK(code_of(before + "-MISCONF Redis is configured to save RDB snapshots") == errc::server_refused);
   CHECK(code_of(before + "-READONLY You can't write against a read only replica.") == errc::not_primary);
-  CHECK(code_of(before + "@user_script: 10: The user executing the script can't run this command or subcommand") == errc::no_permission);
+  CHECK(code_of(before + "@user_script: 10: The user executing the script can't run this command or subcommand") ==
+        errc::no_permission);
 }
 
 TEST_CASE("a server's words are escaped and cut before anybody prints them") {

@@ -115,9 +115,11 @@ TEST_CASE("max_hold is for renewed leases and 1 ms to 24 h") {
 }
 
 TEST_CASE("a refusal names what is wrong and its bounds") {
-  CHECK(words([] { detail::resolve_terms({}, {.ttl = 5ms}); }).find("a ttl of 5 ms is not in 10 ms to 86400000 ms") != std::string::npos);
-  CHECK(words([] { detail::resolve_terms({}, {.ttl = 50ms, .renew = true}); }).find("a renewed ttl of 50 ms is not in 100 ms") !=
+  CHECK(words([] { detail::resolve_terms({}, {.ttl = 5ms}); }).find("a ttl of 5 ms is not in 10 ms to 86400000 ms") !=
         std::string::npos);
+  CHECK(words([] {
+          detail::resolve_terms({}, {.ttl = 50ms, .renew = true});
+        }).find("a renewed ttl of 50 ms is not in 100 ms") != std::string::npos);
   CHECK(words([] { detail::check_wait(-3ms); }).find("a wait of -3 ms is negative") != std::string::npos);
   CHECK(words([] { detail::check_name({}); }).find("empty") != std::string::npos);
 }

@@ -248,7 +248,8 @@ TEST_CASE_METHOD(engine_fixture, "in a shared command each hold gets its own ans
 }
 
 TEST_CASE_METHOD(engine_fixture, "an error of the server is a failed renewal whatever it says") {
-  for (const auto* text : {"LOADING Redis is loading", "NOPERM no permission", "READONLY replica", "ERR what", "BUSY script"}) {
+  for (const auto* text :
+       {"LOADING Redis is loading", "NOPERM no permission", "READONLY replica", "ERR what", "BUSY script"}) {
     CAPTURE(text);
     engine_fixture f;
     const auto a = f.hold("a");
