@@ -37,7 +37,7 @@ class client_core final : public core {
 
   detail::engine& locks() noexcept override { return *engine_; }
 
-  void close(detail::nanoseconds grace, std::function<void()> done) override {
+  void close(detail::nanoseconds grace, detail::function<void()> done) override {
     engine_->close(grace, [this, done = std::move(done)] {
       servers_.close();
       done();
@@ -93,9 +93,19 @@ asio::awaitable<void> client::shutdown(milliseconds grace) {
   });
 }
 
-mutex client::mutex(std::string_view name) const { return detail::access::make_mutex(core_, name, std::nullopt); }
+mutex client::mutex(std::string_view name) const { return detail::access::make_mutex<holdfast::mutex>(core_, name, std::nullopt); }
 
-mutex client::mutex(std::string_view name, holdfast::owner who) const { return detail::access::make_mutex(core_, name, who); }
+mutex client::mutex(std::string_view name, holdfast::owner who) const {
+  return detail::access::make_mutex<holdfast::mutex>(core_, name, who);
+}
+
+fenced_mutex client::fenced_mutex(std::string_view name) const {
+  return detail::access::make_mutex<holdfast::fenced_mutex>(core_, name, std::nullopt);
+}
+
+fenced_mutex client::fenced_mutex(std::string_view name, holdfast::owner who) const {
+  return detail::access::make_mutex<holdfast::fenced_mutex>(core_, name, who);
+}
 
 asio::any_io_executor client::get_executor() const noexcept {
   return core_ ? core_->strand().get_inner_executor() : asio::any_io_executor();

@@ -2,6 +2,7 @@
 #pragma once
 #include <holdfast/config.hpp>
 #include <holdfast/export.hpp>
+#include <holdfast/fenced_mutex.hpp>
 #include <holdfast/mutex.hpp>
 #include <holdfast/owner.hpp>
 
@@ -41,6 +42,9 @@ class HOLDFAST_EXPORT client {
   /// A lock on `name`, 1 byte to 64 KiB, any bytes (checked when it is used). Does no I/O.
   holdfast::mutex mutex(std::string_view name) const;
   holdfast::mutex mutex(std::string_view name, holdfast::owner) const;
+  /// The same lock, whose leases have a fencing token.
+  holdfast::fenced_mutex fenced_mutex(std::string_view name) const;
+  holdfast::fenced_mutex fenced_mutex(std::string_view name, holdfast::owner) const;
 
   asio::any_io_executor get_executor() const noexcept;  ///< the one it was made with
 

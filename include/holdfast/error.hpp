@@ -36,7 +36,7 @@ enum class errc {
   too_many_reentries, ///< 2^31-1 re-entries of one hold. Still held.
   tls_failed,         ///< The text says: wrong CA, wrong host, expired, client certificate missing, or not TLS at all.
   overloaded,         ///< Too many commands are pending on the connection. Nothing was sent. Retry with less in flight.
-  already_held,       ///< A lock that does not re-enter is held by this owner already.
+  already_held,       ///< This owner holds the lock in a way that cannot be re-entered so: a fenced_mutex's re-entry of a hold without token. Still held.
 };
 
 /// The one category of the library. Thread-safe.

@@ -4,6 +4,7 @@
 #include <holdfast/client.hpp>
 #include <holdfast/config.hpp>
 #include <holdfast/error.hpp>
+#include <holdfast/fenced_mutex.hpp>
 #include <holdfast/lease.hpp>
 #include <holdfast/mutex.hpp>
 #include <holdfast/observer.hpp>

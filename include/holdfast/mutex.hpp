@@ -14,9 +14,13 @@ namespace holdfast {
 namespace asio = boost::asio;
 using std::chrono::milliseconds;
 
+class fenced_mutex;
+
 namespace detail {
 class core;
-}
+struct lock_keys;
+struct primitive;
+}  // namespace detail
 
 /// Terms of one lease. Trivially destructible and without views: safe to brace inside co_await on g++ 12, safe to start later.
 struct lock_options {
@@ -38,7 +42,7 @@ struct lock_options {
 class HOLDFAST_EXPORT mutex {
  public:
   /// Waits its turn: first in, first out among the waiters of this client. Waits through outages of Redis (told to the observer).
-  /// Throws lost (re-entry into a lost hold), corrupt_lock, invalid_ttl, too_many_reentries, auth_failed, no_permission, not_primary,
+  /// Throws lost (re-entry into a lost hold), already_held (see fenced_mutex), corrupt_lock, invalid_ttl, too_many_reentries, auth_failed, no_permission, not_primary,
   /// tls_failed, invalid_config (a database that the server does not have), protocol_error, overloaded, closed.
   asio::awaitable<lease> lock(lock_options = {}) const;
 
@@ -63,11 +67,14 @@ class HOLDFAST_EXPORT mutex {
 
  private:
   friend detail::access;
-  mutex(std::weak_ptr<detail::core>, std::string_view name, std::optional<holdfast::owner>);
+  friend fenced_mutex;
+  mutex(std::weak_ptr<detail::core>, std::shared_ptr<const detail::lock_keys>, std::optional<holdfast::owner>);
+  mutex(std::weak_ptr<detail::core>, std::shared_ptr<const detail::lock_keys>, std::optional<holdfast::owner>, const detail::primitive&);
 
   std::weak_ptr<detail::core> core_;
-  std::shared_ptr<const std::string> name_;
+  std::shared_ptr<const detail::lock_keys> keys_;
   std::optional<holdfast::owner> owner_;
+  const detail::primitive* kind_;
 };
 
 }  // namespace holdfast

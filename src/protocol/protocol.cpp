@@ -1,6 +1,7 @@
 // SPDX-License-Identifier: BSL-1.0
 #include "protocol/protocol.hpp"
 
+#include <algorithm>
 #include <array>
 #include <charconv>
 #include <cstdio>
@@ -32,6 +33,14 @@ void append_bulk(std::string& out, std::string_view bytes) {
   out += "\r\n";
 }
 
+/// A key or channel beside the lock's. Redisson asks only whether the name has an opening brace anywhere, not whether it makes a hash tag.
+std::string beside(std::string_view what, std::string_view lock) {
+  const bool tagged = lock.find('{') != std::string_view::npos;
+  std::string out;
+  out.reserve(what.size() + lock.size() + 3);
+  return out.append(what).append(tagged ? ":" : ":{").append(lock).append(tagged ? "" : "}");
+}
+
 void append_head(std::string& out, std::size_t words, std::string_view verb, std::string_view script) {
   out += '*';
   out += std::string_view(decimal(words));
@@ -42,15 +51,12 @@ void append_head(std::string& out, std::size_t words, std::string_view verb, std
 
 }  // namespace
 
-lock_keys::lock_keys(std::string_view prefixed_name)
-    : text_([&] {
-        text t{std::string(prefixed_name), "redisson_lock__channel:"};
-        // Redisson asks only whether the name has an opening brace anywhere, not whether it makes a hash tag.
-        const bool tagged = prefixed_name.find('{') != std::string_view::npos;
-        t.channel.append(tagged ? "" : "{").append(prefixed_name).append(tagged ? "" : "}");
-        return std::make_shared<const text>(std::move(t));
-      }()),
-      lock(text_->lock), channel(text_->channel) {}
+lock_keys::lock_keys(std::string_view n, std::string_view prefix)
+    : name(n), lock(std::string(prefix).append(n)), channel(beside("redisson_lock__channel", lock)) {}
+
+std::string token_key(const lock_keys& k) { return beside("redisson_lock_token", k.lock); }
+
+owner_field::owner_field(std::string_view text) : size_(static_cast<std::uint8_t>(text.copy(text_.data(), longest))) {}
 
 owner_fields::owner_fields(std::uint64_t high, std::uint64_t low) {
   high = (high & ~0xF000ULL) | 0x8000ULL;               // version 8
@@ -62,13 +68,13 @@ owner_fields::owner_fields(std::uint64_t high, std::uint64_t low) {
   uuid_ = text.data();
 }
 
-std::string owner_fields::next() {
-  std::string field;
-  field.reserve(uuid_.size() + 20);
-  field += uuid_;
-  field += ':';
-  field += std::string_view(decimal(++last_));
-  return field;
+owner_field owner_fields::next() {
+  std::array<char, owner_field::longest> text;
+  const decimal number(++last_);
+  auto end = std::copy(uuid_.begin(), uuid_.end(), text.begin());
+  *end++ = ':';
+  end = std::copy_n(std::string_view(number).begin(), std::string_view(number).size(), end);
+  return owner_field({text.begin(), end});
 }
 
 script_call::script_call(text script, std::span<const std::string_view> keys, std::span<const std::string_view> args)
@@ -97,6 +103,14 @@ script_call scripts::acquire(const lock_keys& k, milliseconds ttl, std::string_v
   const std::array<std::string_view, 1> keys{k.lock};
   const std::array<std::string_view, 2> args{ms, field};
   return {{lua::acquire.sha1, lua::acquire.body}, keys, args};
+}
+
+script_call scripts::acquire_fenced(const lock_keys& k, milliseconds ttl, std::string_view field) {
+  const decimal ms(ttl.count());
+  const auto token = token_key(k);
+  const std::array<std::string_view, 2> keys{k.lock, token};
+  const std::array<std::string_view, 2> args{ms, field};
+  return {{lua::acquire_fenced.sha1, lua::acquire_fenced.body}, keys, args};
 }
 
 script_call scripts::reenter(const lock_keys& k, milliseconds ttl, std::string_view field, unsigned want) {

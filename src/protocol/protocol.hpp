@@ -1,5 +1,6 @@
 // SPDX-License-Identifier: BSL-1.0
 #pragma once
+#include <array>
 #include <chrono>
 #include <cstddef>
 #include <cstdint>
@@ -19,28 +20,42 @@ namespace holdfast::detail {
 
 using std::chrono::milliseconds;
 
-/// Where a lock lives: its hash, and the channel on which its release is published. Copies share the text.
-class lock_keys {
-  struct text {
-    std::string lock, channel;
-  };
-  std::shared_ptr<const text> text_;  // before the references to it
+/// Where a lock lives. Made once for a mutex and shared by all that works on it.
+struct lock_keys {
+  explicit lock_keys(std::string_view name, std::string_view prefix = {});
 
+  const std::string name;     // the user's, without prefix
+  const std::string lock;     // N: the hash
+  const std::string channel;  // redisson_lock__channel:{N}, or without braces where N has an opening one: releases are published there
+};
+using shared_keys = std::shared_ptr<const lock_keys>;
+
+/// redisson_lock_token:{N}: the newest fencing token of a lock.
+std::string token_key(const lock_keys&);
+
+/// "<client uuid>:<decimal>": whose hold a field of the hash is. Never allocates.
+class owner_field {
  public:
-  explicit lock_keys(std::string_view prefixed_name);
-  lock_keys(const lock_keys&) = default;
-  lock_keys& operator=(const lock_keys&) = delete;
+  static constexpr std::size_t longest = 36 + 1 + 20;
 
-  const std::string& lock;     // N
-  const std::string& channel;  // redisson_lock__channel:{N}, or without braces where N has an opening one
+  owner_field() = default;
+  explicit owner_field(std::string_view text);  // at most `longest`
+
+  operator std::string_view() const noexcept { return {text_.data(), size_}; }
+  bool empty() const noexcept { return size_ == 0; }
+  void clear() noexcept { size_ = 0; }
+
+ private:
+  std::array<char, longest> text_;
+  std::uint8_t size_ = 0;
 };
 
-/// "<client uuid>:<decimal>": whose hold a hash field is. A field is never used for a second hold.
+/// Makes owner fields. None is used for a second hold.
 class owner_fields {
  public:
   /// `high`, `low`: 122 of their bits become a UUID of version 8, which tells our fields from Redisson's (version 4).
   owner_fields(std::uint64_t high, std::uint64_t low);
-  std::string next();
+  owner_field next();
   const std::string& client_uuid() const noexcept { return uuid_; }
 
  private:
@@ -79,6 +94,7 @@ struct renewal {
 /// The calls, one for each .lua file beside this one, which say what they do.
 struct scripts {
   static script_call acquire(const lock_keys&, milliseconds ttl, std::string_view field);
+  static script_call acquire_fenced(const lock_keys&, milliseconds ttl, std::string_view field);
   static script_call reenter(const lock_keys&, milliseconds ttl, std::string_view field, unsigned want);
   static script_call renew(std::span<const renewal>);
   static script_call release(const lock_keys&, std::string_view field, unsigned count, milliseconds ttl);
@@ -100,17 +116,29 @@ struct answer {
 struct acquire_answer {
   enum class kind { acquired, busy, busy_without_ttl } what = kind::acquired;
   milliseconds holder_ttl{};
+  std::optional<std::uint64_t> token;  // of a fenced hold
 };
 enum class release_answer { freed, still_held, not_yours };
 
 answer<acquire_answer> read_acquire(const redis::reply&);
+answer<acquire_answer> read_acquire_fenced(const redis::reply&);
 answer<bool> read_reenter(const redis::reply&);                              // false: lost
 answer<std::vector<bool>> read_renew(const redis::reply&, std::size_t sent);  // confirmed, one for each hold
 answer<release_answer> read_release(const redis::reply&);
 answer<bool> read_force_release(const redis::reply&);                        // true: there was a hold
 answer<bool> read_exists(const redis::reply&);
 answer<unsigned> read_count(const redis::reply&);                            // of HGET: nil is 0
+answer<std::optional<std::uint64_t>> read_token(const redis::reply&);        // of GET: nil is empty
 answer<std::optional<milliseconds>> read_ttl(const redis::reply&);           // of PTTL: -2 nothing, -1 milliseconds::max()
+
+/// What tells one kind of lock from another. Waiting, re-entry, renewal and release do not know kinds.
+struct primitive {
+  script_call (*acquire)(const lock_keys&, milliseconds ttl, std::string_view field);
+  answer<acquire_answer> (*read_acquire)(const redis::reply&);
+  bool fenced;  // its holds have a fencing token
+};
+inline constexpr primitive plain_lock{scripts::acquire, detail::read_acquire, false};
+inline constexpr primitive fenced_lock{scripts::acquire_fenced, detail::read_acquire_fenced, true};
 
 /// NOSCRIPT: the server does not know the digest.
 bool is_unknown_script(const redis::reply&) noexcept;

@@ -35,14 +35,31 @@ answer<bool> read_flag(const reply& r) {
   return value(r.integer == 1);
 }
 
+answer<acquire_answer> read_busy(const reply& r) {
+  using kind = acquire_answer::kind;
+  if (!is_integer(r) || r.integer < -1) return unexpected<acquire_answer>(r);
+  if (r.integer == -1) return value(acquire_answer{kind::busy_without_ttl, {}, {}});
+  return value(acquire_answer{kind::busy, milliseconds(std::min(r.integer, longest_ttl)), {}});
+}
+
+/// A decimal number of at most `digits` digits.
+std::optional<std::uint64_t> read_decimal(const reply& r, std::size_t digits) {
+  const bool number = r.type == reply::kind::string && !r.text.empty() && r.text.size() <= digits &&
+                      r.text.find_first_not_of("0123456789") == std::string::npos;
+  return number ? std::optional<std::uint64_t>(std::stoull(r.text)) : std::nullopt;
+}
+
 }  // namespace
 
 answer<acquire_answer> read_acquire(const reply& r) {
-  using kind = acquire_answer::kind;
-  if (is_nil(r)) return value(acquire_answer{kind::acquired, {}});
-  if (!is_integer(r) || r.integer < -1) return unexpected<acquire_answer>(r);
-  if (r.integer == -1) return value(acquire_answer{kind::busy_without_ttl, {}});
-  return value(acquire_answer{kind::busy, milliseconds(std::min(r.integer, longest_ttl))});
+  return is_nil(r) ? value(acquire_answer{acquire_answer::kind::acquired, {}, {}}) : read_busy(r);
+}
+
+answer<acquire_answer> read_acquire_fenced(const reply& r) {
+  if (r.type != reply::kind::array) return read_busy(r);
+  const bool token = r.elements.size() == 1 && is_integer(r.elements[0]) && r.elements[0].integer > 0;
+  if (!token) return unexpected<acquire_answer>(r);
+  return value(acquire_answer{acquire_answer::kind::acquired, {}, static_cast<std::uint64_t>(r.elements[0].integer)});
 }
 
 answer<bool> read_reenter(const reply& r) { return read_flag(r); }
@@ -70,10 +87,20 @@ answer<bool> read_exists(const reply& r) { return read_flag(r); }
 
 answer<unsigned> read_count(const reply& r) {
   if (is_nil(r)) return value(0U);
-  const bool digits = r.type == reply::kind::string && !r.text.empty() && r.text.size() <= 10 &&
-                      r.text.find_first_not_of("0123456789") == std::string::npos;
-  if (!digits) return unexpected<unsigned>(r);
-  return value(static_cast<unsigned>(std::min(std::stoull(r.text), 0xFFFF'FFFFULL)));
+  const auto count = read_decimal(r, 10);
+  if (!count) return unexpected<unsigned>(r);
+  return value(static_cast<unsigned>(std::min<std::uint64_t>(*count, 0xFFFF'FFFF)));
+}
+
+answer<std::optional<std::uint64_t>> read_token(const reply& r) {
+  using token = std::optional<std::uint64_t>;
+  if (is_nil(r)) return value(token{});
+  const auto number = read_decimal(r, 16);
+  if (number) return value(token{number});
+  if (r.type != reply::kind::string) return unexpected<token>(r);
+  answer<token> a;
+  a.error = server_error{errc::corrupt_lock, false, "the counter of its fencing tokens is no number"};
+  return a;
 }
 
 answer<std::optional<milliseconds>> read_ttl(const reply& r) {
@@ -104,6 +131,7 @@ server_error classify(std::string_view text) {
       {"ERR max number of clients", errc::server_refused, true},
       {"READONLY", errc::not_primary, false},
       {"WRONGTYPE", errc::corrupt_lock, false},
+      {"HOLDFAST invalid token", errc::corrupt_lock, false},
       {"NOAUTH", errc::auth_failed, false},
       {"WRONGPASS", errc::auth_failed, false},
       {"NOPERM", errc::no_permission, false},

@@ -1,12 +1,12 @@
 // SPDX-License-Identifier: BSL-1.0
 #pragma once
-#include <functional>
 #include <memory>
 #include <string>
 #include <string_view>
 
 #include <holdfast/error.hpp>
 
+#include "base/function.hpp"
 #include "redis/resp.hpp"
 
 namespace holdfast::redis {
@@ -20,7 +20,7 @@ struct outcome {
   redis::reply reply;
   std::string detail;  // node and cause, safe to print; only with an error
 };
-using handler = std::function<void(outcome)>;
+using handler = detail::function<void(outcome)>;
 
 /// Hears of one channel. Called on the client's strand, never inside subscribe().
 class subscriber {

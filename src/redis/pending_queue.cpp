@@ -42,7 +42,7 @@ pending_queue::review pending_queue::look(time_point now, time_point last_input)
   for (std::size_t i = 0; i < entries_.size(); ++i) {
     auto& e = entries_[i];
     const bool written = i < written_;
-    if (e.done && e.deadline <= now) r.over.push_back({std::exchange(e.done, nullptr), written});
+    if (e.done && e.deadline <= now) r.over.push_back({std::exchange(e.done, {}), written});
     if (e.done) look_at(e.deadline);
     if (!written || e.done) continue;
     const auto given_up = detail::saturating_add(std::max(e.written, last_input), e.patience);

@@ -3,7 +3,6 @@
 #include <boost/asio/any_io_executor.hpp>
 #include <boost/asio/strand.hpp>
 #include <chrono>
-#include <functional>
 #include <memory>
 #include <optional>
 
@@ -27,7 +26,7 @@ class core : public std::enable_shared_from_this<core> {
   const strand_type& strand() const noexcept { return strand_; }
   virtual engine& locks() noexcept = 0;
   /// engine::close(), then the connections. On the strand.
-  virtual void close(nanoseconds grace, std::function<void()> done) = 0;
+  virtual void close(nanoseconds grace, function<void()> done) = 0;
 
  private:
   const strand_type strand_;
@@ -41,8 +40,10 @@ struct access {
     return l;
   }
   static const std::shared_ptr<lease_record>& record(const lease& l) { return l.record_; }
-  static holdfast::mutex make_mutex(std::weak_ptr<core> c, std::string_view name, std::optional<holdfast::owner> who) {
-    return {std::move(c), name, who};
+  /// `Mutex`: mutex or a kind of it.
+  template <class Mutex>
+  static Mutex make_mutex(const std::shared_ptr<core>& c, std::string_view name, std::optional<holdfast::owner> who) {
+    return {c, std::make_shared<const lock_keys>(name, c ? c->locks().settings().key_prefix : std::string_view()), who};
   }
 };
 

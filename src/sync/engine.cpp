@@ -10,21 +10,6 @@
 
 namespace holdfast::detail {
 
-/// A waiter, for those who may cancel it.
-class engine::place_in_line final : public cancellable {
- public:
-  place_in_line(std::weak_ptr<waiting_line> line, std::shared_ptr<waiter> who) : line_(std::move(line)), who_(std::move(who)) {}
-
-  void cancel() override {
-    if (who_->moved_to) return who_->moved_to->cancel();
-    if (const auto line = line_.lock()) line->leave(who_, boost::asio::error::operation_aborted, {});
-  }
-
- private:
-  std::weak_ptr<waiting_line> line_;
-  std::shared_ptr<waiter> who_;
-};
-
 /// A listener of a lease's end, for those who may cancel it.
 class engine::end_watch final : public cancellable {
  public:
@@ -60,19 +45,16 @@ engine::~engine() {
     for (const auto& h : e.holds) h->changes.clear();
 }
 
-cancellable_ptr engine::lock(std::string name, lock_request request, lock_handler done) {
+cancellable_ptr engine::lock(const shared_keys& keys, lock_request request, lock_handler done) {
   if (closed()) {
     done({errc::closed, {}, nullptr});
     return nullptr;
   }
-  if (auto h = hold_of(name, request.who)) return reenter(std::move(h), std::move(request), std::move(done), around_.now());
-  tell_if_waiting_for_ourselves(name, request);
-  auto& line = names_[name].line;
-  if (!line) line = std::make_shared<waiting_line>(around_, static_cast<line_host&>(*this), name, keys_of(name));
-  auto w = std::make_shared<waiter>(around_, std::move(request), std::move(done));
-  auto place = std::make_shared<place_in_line>(line, w);
-  std::shared_ptr(line)->join(std::move(w));  // a copy: it may empty the line
-  return place;
+  if (auto h = hold_of(keys->name, request.who)) return reenter(std::move(h), std::move(request), std::move(done), around_.now());
+  tell_if_waiting_for_ourselves(keys->name, request);
+  auto& line = entry_of(keys).line;
+  if (!line) line = std::make_shared<waiting_line>(around_, static_cast<line_host&>(*this), keys);
+  return std::shared_ptr(line)->join(std::move(request), std::move(done));  // a copy: it may empty the line
 }
 
 void engine::unlock(const std::shared_ptr<lease_record>& record, done_handler done) {
@@ -80,7 +62,7 @@ void engine::unlock(const std::shared_ptr<lease_record>& record, done_handler do
   give_up_lease(record, std::move(done));
 }
 
-void engine::drop(const std::shared_ptr<lease_record>& record) { give_up_lease(record, nullptr); }
+void engine::drop(const std::shared_ptr<lease_record>& record) { give_up_lease(record, {}); }
 
 void engine::renew(const std::shared_ptr<lease_record>& record, milliseconds ttl, done_handler done) {
   const auto h = record->of;
@@ -91,7 +73,7 @@ void engine::renew(const std::shared_ptr<lease_record>& record, milliseconds ttl
   if (ttl == milliseconds::zero()) ttl = record->asked.ttl;
   done = until_closed(std::move(done));
   const auto send = [this, h, ttl](time_point sent, topology::handler then) {
-    const renewal one{h->keys.lock, h->field, ttl};
+    const renewal one{h->keys->lock, h->field, ttl};
     around_.run(scripts::renew({&one, 1}), sent + command_budget(around_.settings, h->ttl()), std::move(then));
   };
   const auto sent = std::make_shared<time_point>();
@@ -131,7 +113,7 @@ cancellable_ptr engine::when_ended(const std::shared_ptr<lease_record>& record, 
   return std::make_shared<end_watch>(record, place);
 }
 
-void engine::close(nanoseconds grace, std::function<void()> done) {
+void engine::close(nanoseconds grace, function<void()> done) {
   when_closed_.push_back(std::move(done));
   const auto finish = [this] {
     grace_.stop();
@@ -160,13 +142,13 @@ void engine::close(nanoseconds grace, std::function<void()> done) {
   releases_.when_idle(finish);
 }
 
-lock_keys engine::keys_of(const std::string& name) const {
-  const auto found = names_.find(name);
-  if (found != names_.end() && found->second.line) return found->second.line->keys();
-  return lock_keys(around_.settings.key_prefix + name);
+engine::entry& engine::entry_of(const shared_keys& keys) {
+  const auto [place, made] = names_.try_emplace(keys->name);
+  if (made) place->second.keys = keys;
+  return place->second;
 }
 
-hold* engine::live_hold(const std::string& name) {
+hold* engine::live_hold(std::string_view name) {
   const auto found = names_.find(name);
   if (found == names_.end()) return nullptr;
   for (const auto& h : found->second.holds)
@@ -174,7 +156,7 @@ hold* engine::live_hold(const std::string& name) {
   return nullptr;
 }
 
-std::shared_ptr<hold> engine::hold_of(const std::string& name, const holdfast::owner& who) {
+std::shared_ptr<hold> engine::hold_of(std::string_view name, const holdfast::owner& who) {
   const auto found = names_.find(name);
   if (found == names_.end()) return nullptr;
   const auto& holds = found->second.holds;
@@ -182,23 +164,24 @@ std::shared_ptr<hold> engine::hold_of(const std::string& name, const holdfast::o
   return mine == holds.end() ? nullptr : *mine;
 }
 
-void engine::tell_if_waiting_for_ourselves(const std::string& name, const lock_request& request) {
+void engine::tell_if_waiting_for_ourselves(std::string_view name, const lock_request& request) {
   const auto* h = live_hold(name);
   if (h && !h->bound && !request.bound && request.wait != lock_request::patience::once)
     around_.report({.what = event::kind::waiting_for_ourselves, .name = name});
 }
 
-void engine::doubt_hold_here(const std::string& name) {
+void engine::doubt_hold_here(std::string_view name) {
   // By then most holds are over, and their echo has cost nothing.
   if (auto* h = live_hold(name)) watchdog_.confirm_soon(*h, milliseconds(20));
 }
 
-std::shared_ptr<lease_record> engine::granted(const std::string& name, waiter& w, time_point sent) {
-  auto h = std::make_shared<hold>(around_.time, name, keys_of(name), w.field, w.request.who, w.request.bound, closed_);
+std::shared_ptr<lease_record> engine::granted(const shared_keys& keys, waiter& w, std::optional<std::uint64_t> token) {
+  auto h = std::make_shared<hold>(around_.time, keys, w.field, w.request.who, w.request.bound, closed_);
+  h->token = token;
   h->granted_at = around_.now();
-  auto& e = names_[name];
+  auto& e = entry_of(keys);
   e.holds.push_back(h);
-  auto record = add_lease(*h, w.request.asked, sent);
+  auto record = add_lease(*h, w.request.asked, w.sent);
   while (auto same = w.request.bound ? e.line->extract(w.request.who) : nullptr)
     same->moved_to = reenter(h, same->request, std::exchange(same->done, {}), same->since);
   watch_link();
@@ -213,11 +196,11 @@ std::shared_ptr<lease_record> engine::add_lease(hold& h, const terms& asked, tim
   return record;
 }
 
-void engine::give_back(const std::string& name, const std::string& field, milliseconds ttl) {
-  releases_.release_in_background(name, keys_of(name), field, ttl);
+void engine::give_back(const shared_keys& keys, const owner_field& field, milliseconds ttl) {
+  releases_.release_in_background(keys, field, ttl);
 }
 
-void engine::line_empty(const std::string& name) {
+void engine::line_empty(std::string_view name) {
   const auto found = names_.find(name);
   if (found == names_.end()) return;
   found->second.line.reset();
@@ -236,7 +219,7 @@ void engine::give_up_lease(const std::shared_ptr<lease_record>& record, done_han
   if (!done) done = [](error_code, const std::string&) {};
   const bool in_time = h->exclusive();
   if (!in_time && !h->ended() && !closed()) lose(*h, errc::lost);
-  std::erase(h->leases, record.get());
+  h->leases.erase(std::find(h->leases.begin(), h->leases.end(), record.get()));
   record->tell_end(errc::not_held);
   if (closed()) return done(errc::closed, {});
   if (h->ended()) {
@@ -262,9 +245,9 @@ void engine::lower_or_free(const std::shared_ptr<hold>& h, milliseconds ttl, don
 }
 
 // The caller's own count is what counts, so an answer that does not come is no error: the next change carries the absolute count anyway.
-void engine::lower_count(const std::shared_ptr<hold>& h, bool again, std::function<void(error_code)> done) {
+void engine::lower_count(const std::shared_ptr<hold>& h, bool again, function<void(error_code)> done) {
   const auto count = static_cast<unsigned>(h->leases.size());
-  around_.run(scripts::release(h->keys, h->field, count, h->ttl()), around_.now() + command_budget(around_.settings, h->ttl()),
+  around_.run(scripts::release(*h->keys, h->field, count, h->ttl()), around_.now() + command_budget(around_.settings, h->ttl()),
               [this, h, again, done = std::move(done)](const outcome& o) {
                 if (o.error == errc::unconfirmed && !again && !h->leases.empty()) return lower_count(h, true, done);
                 const auto said = o.error ? answer<release_answer>{} : read_release(o.reply);
@@ -281,16 +264,11 @@ void engine::free_hold(const std::shared_ptr<hold>& h, milliseconds ttl, done_ha
   forget(*h);
   auto answered = [this, h, held = around_.now() - h->granted_at, done = std::move(done)](error_code error, const std::string& detail) {
     const auto what = !error ? event::kind::released : error == errc::lost ? event::kind::lost : event::kind::release_failed;
-    around_.report({.what = what, .name = h->name, .reason = error, .held = held, .detail = detail});
+    around_.report({.what = what, .name = h->keys->name, .reason = error, .held = held, .detail = detail});
     done(error, detail);
   };
-  releases_.release(h->name, h->keys, h->field, ttl, valid, std::move(answered));
+  releases_.release(h->keys, h->field, ttl, valid, std::move(answered));
   changed(h);
-}
-
-void engine::change(const std::shared_ptr<hold>& h, std::function<void()> command) {
-  h->changes.push_back(std::move(command));
-  if (!std::exchange(h->changing, true)) changed(h);
 }
 
 // The command before has ended: the next one, if any.
@@ -314,24 +292,26 @@ void engine::lose(hold& h, error_code reason) {
   h.enter(lease_state::lost);
   watchdog_.forget(h);
   watch_link();
-  around_.report({.what = event::kind::lost, .name = h.name, .reason = reason, .held = around_.now() - h.granted_at});
+  around_.report({.what = event::kind::lost, .name = h.keys->name, .reason = reason, .held = around_.now() - h.granted_at});
   const auto leases = h.leases;
   for (auto* l : leases) l->tell_end(reason);
   // Redis keeps an expired key a little longer than we trust it, or for long if it was renewed without our hearing of it.
-  if (expired || closed()) releases_.release_in_background(h.name, h.keys, h.field, ttl);
+  if (expired || closed()) releases_.release_in_background(h.keys, h.field, ttl);
   if (h.leases.empty()) forget(h);
-  wake(h.name);
+  wake(h.keys->name);
 }
 
 void engine::forget(const hold& h) {
   watch_link();
-  const auto found = names_.find(h.name);
+  const auto found = names_.find(h.keys->name);
   if (found == names_.end()) return;
-  std::erase_if(found->second.holds, [&](const auto& other) { return other.get() == &h; });
+  auto& holds = found->second.holds;
+  const auto place = std::find_if(holds.begin(), holds.end(), [&](const auto& other) { return other.get() == &h; });
+  if (place != holds.end()) holds.erase(place);
   if (found->second.holds.empty() && !found->second.line) names_.erase(found);
 }
 
-void engine::wake(const std::string& name) {
+void engine::wake(std::string_view name) {
   const auto found = names_.find(name);
   if (found == names_.end() || !found->second.line) return;
   std::shared_ptr(found->second.line)->wake();

@@ -1,11 +1,12 @@
 // SPDX-License-Identifier: BSL-1.0
 #pragma once
 #include <atomic>
-#include <functional>
+#include <boost/container/small_vector.hpp>
 #include <list>
 #include <memory>
 #include <optional>
 #include <string>
+#include <string_view>
 #include <unordered_map>
 #include <utility>
 #include <vector>
@@ -18,9 +19,9 @@
 
 namespace holdfast::detail {
 
-using done_handler = std::function<void(error_code, std::string detail)>;
+using done_handler = function<void(error_code, std::string detail)>;
 template <class T>
-using value_handler = std::function<void(error_code, std::string detail, T)>;
+using value_handler = function<void(error_code, std::string detail, T)>;
 
 /// Every lock of one client, with nothing of Asio in it: the registry of holds and lines, and the verbs. All on one strand; a handler is
 /// called once, perhaps inside the verb that takes it, and may call verbs.
@@ -31,7 +32,7 @@ class engine final : private line_host {
   engine& operator=(const engine&) = delete;
   ~engine();
 
-  cancellable_ptr lock(std::string name, lock_request request, lock_handler done);
+  cancellable_ptr lock(const shared_keys& keys, lock_request request, lock_handler done);
   void unlock(const std::shared_ptr<lease_record>& record, done_handler done);
   /// unlock() with nobody waiting, for a record whose try_release() succeeded; errors go to the observer.
   void drop(const std::shared_ptr<lease_record>& record);
@@ -41,16 +42,17 @@ class engine final : private line_host {
   /// operation_aborted when it no longer wants to know.
   cancellable_ptr when_ended(const std::shared_ptr<lease_record>& record, lease_record::end_listener listener);
 
-  void force_unlock(const std::string& name, value_handler<bool> done);
-  void is_locked(const std::string& name, value_handler<bool> done);
-  void hold_count(const std::string& name, holdfast::owner who, value_handler<unsigned> done);
-  void remaining_ttl(const std::string& name, value_handler<std::optional<milliseconds>> done);
+  void force_unlock(const shared_keys& keys, value_handler<bool> done);
+  void is_locked(const shared_keys& keys, value_handler<bool> done);
+  void hold_count(const shared_keys& keys, holdfast::owner who, value_handler<unsigned> done);
+  void remaining_ttl(const shared_keys& keys, value_handler<std::optional<milliseconds>> done);
+  void last_token(const shared_keys& keys, value_handler<std::optional<std::uint64_t>> done);
   /// Uses every permission that a lock needs, on a name of nobody.
   void probe(done_handler done);
 
   /// From now on every verb answers closed: waiters fail, holds are lost and released. `done` when the releases have ended, at the latest
   /// after `grace`. A second call waits with the first; the grace that ends first counts.
-  void close(nanoseconds grace, std::function<void()> done);
+  void close(nanoseconds grace, function<void()> done);
   const config& settings() const noexcept { return around_.settings; }
   time_point now() const noexcept { return around_.now(); }
   bool closed() const noexcept { return closed_->load(std::memory_order_acquire); }
@@ -60,67 +62,68 @@ class engine final : private line_host {
   bool idle() const noexcept { return names_.empty() && watchdog_.idle() && releases_.idle(); }
 
  private:
-  class place_in_line;
   class end_watch;
   class reentry;
   class permission_probe;
   struct entry {
+    shared_keys keys;  // its name is the key of the registry
     std::shared_ptr<waiting_line> line;
-    std::vector<std::shared_ptr<hold>> holds;  // lost ones stay until their leases are gone, so that re-entry finds the loss
+    boost::container::small_vector<std::shared_ptr<hold>, 1> holds;  // lost ones stay until their leases are gone, so that re-entry finds the loss
   };
 
   // line_host
-  std::string new_field() override { return fields_.next(); }
-  bool held_here(const std::string& name) override { return live_hold(name) != nullptr; }
-  void doubt_hold_here(const std::string& name) override;
-  std::shared_ptr<lease_record> granted(const std::string& name, waiter& w, time_point sent) override;
-  void give_back(const std::string& name, const std::string& field, milliseconds ttl) override;
-  void line_empty(const std::string& name) override;
+  owner_field new_field() override { return fields_.next(); }
+  bool held_here(std::string_view name) override { return live_hold(name) != nullptr; }
+  void doubt_hold_here(std::string_view name) override;
+  std::shared_ptr<lease_record> granted(const shared_keys& keys, waiter& w, std::optional<std::uint64_t> token) override;
+  void give_back(const shared_keys& keys, const owner_field& field, milliseconds ttl) override;
+  void line_empty(std::string_view name) override;
 
-  lock_keys keys_of(const std::string& name) const;
-  hold* live_hold(const std::string& name);
-  std::shared_ptr<hold> hold_of(const std::string& name, const holdfast::owner& who);
-  void tell_if_waiting_for_ourselves(const std::string& name, const lock_request& request);
+  entry& entry_of(const shared_keys& keys);
+  hold* live_hold(std::string_view name);
+  std::shared_ptr<hold> hold_of(std::string_view name, const holdfast::owner& who);
+  void tell_if_waiting_for_ourselves(std::string_view name, const lock_request& request);
   cancellable_ptr reenter(std::shared_ptr<hold> h, lock_request request, lock_handler done, time_point since);
   std::shared_ptr<lease_record> add_lease(hold& h, const terms& asked, time_point sent);
 
   void give_up_lease(const std::shared_ptr<lease_record>& record, done_handler done);
   void lower_or_free(const std::shared_ptr<hold>& h, milliseconds ttl, done_handler done);
-  void lower_count(const std::shared_ptr<hold>& h, bool again, std::function<void(error_code)> done);
+  void lower_count(const std::shared_ptr<hold>& h, bool again, function<void(error_code)> done);
   void free_hold(const std::shared_ptr<hold>& h, milliseconds ttl, done_handler done);
-  void change(const std::shared_ptr<hold>& h, std::function<void()> command);
+  template <class Command>
+  void change(const std::shared_ptr<hold>& h, Command command);
   void changed(const std::shared_ptr<hold>& h);
   void lose(hold& h, error_code reason);
   void forget(const hold& h);
-  void wake(const std::string& name);
+  void wake(std::string_view name);
   void watch_link();
   void end_probes();
 
   template <class T, class Read>
-  void ask(const std::string& name, std::string command, Read read, value_handler<T> done);
+  void ask(const shared_keys& keys, std::string command, Read read, value_handler<T> done);
   /// `done`, which close() answers with closed in the end if nothing else has by then.
   template <class... T>
-  std::function<void(error_code, std::string, T...)> until_closed(std::function<void(error_code, std::string, T...)> done);
+  function<void(error_code, std::string, T...)> until_closed(function<void(error_code, std::string, T...)> done);
   /// Sends until there is an answer that is not "unconfirmed", at most twice and not after `deadline`.
-  void ask_twice(std::function<void(topology::handler)> send, topology::handler done);
+  void ask_twice(function<void(topology::handler)> send, topology::handler done);
 
   surroundings around_;
   const std::weak_ptr<core> home_;
   const std::shared_ptr<std::atomic<bool>> closed_;
   owner_fields fields_;
-  std::unordered_map<std::string, entry> names_;
+  std::unordered_map<std::string_view, entry> names_;
   releases releases_;
   watchdog watchdog_;
   std::list<reentry*> reentries_;                        // not answered yet
   std::list<std::shared_ptr<permission_probe>> probes_;  // not answered yet
-  std::list<std::function<void()>> unanswered_;          // each answers a caller with closed
+  std::list<function<void()>> unanswered_;               // each answers a caller with closed
   bool closing_ = false;
   timer grace_;
-  std::vector<std::function<void()>> when_closed_;
+  std::vector<function<void()>> when_closed_;
 };
 
 template <class... T>
-std::function<void(error_code, std::string, T...)> engine::until_closed(std::function<void(error_code, std::string, T...)> done) {
+function<void(error_code, std::string, T...)> engine::until_closed(function<void(error_code, std::string, T...)> done) {
   const auto kept = std::make_shared<decltype(done)>(std::move(done));
   auto end = [kept] { std::exchange(*kept, {})(errc::closed, {}, T{}...); };
   const auto place = unanswered_.insert(unanswered_.end(), std::move(end));
@@ -129,6 +132,13 @@ std::function<void(error_code, std::string, T...)> engine::until_closed(std::fun
     unanswered_.erase(place);
     std::exchange(*kept, {})(error, std::move(detail), std::move(value)...);
   };
+}
+
+// Commands that change the count run one after the other; changed() ends each.
+template <class Command>
+void engine::change(const std::shared_ptr<hold>& h, Command command) {
+  if (!std::exchange(h->changing, true)) return command();
+  h->changes.push_back(std::move(command));
 }
 
 }  // namespace holdfast::detail

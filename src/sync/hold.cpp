@@ -6,9 +6,8 @@
 
 namespace holdfast::detail {
 
-hold::hold(const clock& c, std::string n, lock_keys k, std::string f, owner o, bool b,
-           std::shared_ptr<const std::atomic<bool>> client_closed)
-    : time(c), name(std::move(n)), keys(std::move(k)), field(std::move(f)), who(o), bound(b), client_closed_(std::move(client_closed)) {}
+hold::hold(const clock& c, shared_keys k, owner_field f, owner o, bool b, std::shared_ptr<const std::atomic<bool>> client_closed)
+    : time(c), keys(std::move(k)), field(f), who(o), bound(b), client_closed_(std::move(client_closed)) {}
 
 nanoseconds hold::left() const noexcept {
   const auto s = state_.load(std::memory_order_acquire);

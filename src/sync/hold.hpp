@@ -1,17 +1,17 @@
 // SPDX-License-Identifier: BSL-1.0
 #pragma once
 #include <atomic>
-#include <functional>
+#include <boost/container/small_vector.hpp>
+#include <cstdint>
 #include <list>
 #include <memory>
 #include <optional>
-#include <string>
-#include <vector>
 
 #include <holdfast/error.hpp>
 #include <holdfast/lease.hpp>
 #include <holdfast/owner.hpp>
 
+#include "base/function.hpp"
 #include "base/lease_clock.hpp"
 #include "protocol/protocol.hpp"
 #include "sync/terms.hpp"
@@ -23,7 +23,7 @@ struct lease_record;
 
 /// One owner's possession of one name, counted. Plain memory: leases may outlive everything else.
 struct hold : std::enable_shared_from_this<hold> {
-  hold(const clock& time, std::string name, lock_keys keys, std::string field, owner who, bool bound,
+  hold(const clock& time, shared_keys keys, owner_field field, owner who, bool bound,
        std::shared_ptr<const std::atomic<bool>> client_closed);
 
   // Any thread.
@@ -43,18 +43,18 @@ struct hold : std::enable_shared_from_this<hold> {
   bool wants_renewal(time_point now) const noexcept;
 
   const clock& time;
-  const std::string name;  // the user's, without prefix
-  const lock_keys keys;
-  const std::string field;
+  const shared_keys keys;
+  const owner_field field;
   const owner who;
   const bool bound;  // the owner was given or bound, not made up for one lock()
+  std::optional<std::uint64_t> token;  // set once, with the grant
   time_point granted_at{};
 
-  std::vector<lease_record*> leases;  // the live ones; their number is the count that the server should have
+  boost::container::small_vector<lease_record*, 1> leases;  // the live ones; their number is the count that the server should have
   error_code lost_reason;
 
   // Commands that change the count run one after the other: a repeated one must not undo a later one.
-  std::list<std::function<void()>> changes;
+  std::list<function<void()>> changes;
   bool changing = false;
 
   // The watchdog's.
@@ -86,7 +86,7 @@ struct lease_record {
 
   // The client's strand.
   /// Called once: with the reason of a loss, or with not_held when the lease was released.
-  using end_listener = std::function<void(error_code)>;
+  using end_listener = function<void(error_code)>;
   std::list<end_listener> end_listeners;
   void tell_end(error_code reason);
 };

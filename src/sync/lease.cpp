@@ -42,7 +42,7 @@ asio::awaitable<error_code> or_closed(std::shared_ptr<lease_record> record, asio
   } catch (const error& e) {
     if (e.code() != errc::closed) throw;
   }
-  if (record->released.load(std::memory_order_acquire)) throw error(errc::not_held, detail::about(record->of->name, "released, not lost"));
+  if (record->released.load(std::memory_order_acquire)) throw error(errc::not_held, detail::about(record->of->keys->name, "released, not lost"));
   co_return errc::closed;
 }
 
@@ -61,7 +61,8 @@ lease::~lease() { release_in_background(record_); }
 asio::awaitable<void> lease::unlock() {
   if (!record_) return not_held<void>();
   return detail::on_strand<void>(home_of(record_), [r = record_](core& c, const std::shared_ptr<caller<void>>& to, const auto&) {
-    c.locks().unlock(r, [to, r](error_code e, const std::string& detail) { to->answer_about(r->of->name, e, detail); });
+    to->concerns(r->of->keys);
+    c.locks().unlock(r, [to](error_code e, const std::string& detail) { to->answer(e, detail); });
   });
 }
 
@@ -69,16 +70,18 @@ asio::awaitable<void> lease::renew(milliseconds ttl) {
   if (!record_) return not_held<void>();
   return detail::on_strand<void>(home_of(record_), [r = record_, ttl](core& c, const std::shared_ptr<caller<void>>& to, const auto&) {
     detail::check_renew_ttl(ttl);
-    c.locks().renew(r, ttl, [to, r](error_code e, const std::string& detail) { to->answer_about(r->of->name, e, detail); });
+    to->concerns(r->of->keys);
+    c.locks().renew(r, ttl, [to](error_code e, const std::string& detail) { to->answer(e, detail); });
   });
 }
 
 asio::awaitable<error_code> lease::lost() const {
   if (!record_) return not_held<error_code>();
   auto watch = [r = record_](core& c, const std::shared_ptr<caller<error_code>>& to, const auto&) {
-    auto watching = c.locks().when_ended(r, [to, r](error_code why) {
+    to->concerns(r->of->keys);
+    auto watching = c.locks().when_ended(r, [to](error_code why) {
       const bool no_loss = why == errc::not_held || why == asio::error::operation_aborted;
-      if (no_loss) return to->answer_about(r->of->name, why, "released, not lost");
+      if (no_loss) return to->answer(why, "released, not lost");
       to->answer({}, {}, why);
     });
     if (watching) to->cancels(std::move(watching));
@@ -110,9 +113,11 @@ milliseconds lease::valid_for() const noexcept {
 
 lease_state lease::state() const noexcept { return record_ ? record_->state() : lease_state::empty; }
 
+std::optional<std::uint64_t> lease::token() const noexcept { return record_ ? record_->of->token : std::nullopt; }
+
 const std::string& lease::name() const noexcept {
   static const std::string none;
-  return record_ ? record_->of->name : none;
+  return record_ ? record_->of->keys->name : none;
 }
 
 owner lease::owner() const noexcept { return record_ ? record_->of->who : holdfast::owner{}; }

@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: BSL-1.0
-#include <holdfast/mutex.hpp>
+#include <holdfast/fenced_mutex.hpp>
 
 #include <utility>
 
@@ -12,78 +12,91 @@ using detail::caller;
 using detail::core;
 using detail::lock_answer;
 using detail::lock_request;
-using shared_name = std::shared_ptr<const std::string>;
+using detail::primitive;
+using detail::shared_keys;
+
+/// How a mutex is locked, whichever way.
+struct lock_call {
+  shared_keys keys;
+  std::optional<owner> who;
+  const primitive* kind;
+  lock_options options;
+};
 
 /// What all three ways to lock have in common; `T` is lease or optional<lease>.
 template <class T>
-asio::awaitable<T> acquire(std::weak_ptr<core> where, shared_name name, std::optional<owner> who, lock_options options,
-                           lock_request::patience wait, milliseconds limit) {
-  return detail::on_strand<T>(
-      std::move(where), [name = std::move(name), who, options, wait, limit](core& c, const std::shared_ptr<caller<T>>& to,
-                                                                            const asio::any_io_executor& home) {
-        detail::check_name(*name);
-        detail::check_wait(limit);
-        auto& locks = c.locks();
-        const auto bound = who ? who : owner::of(home);
-        lock_request request{bound.value_or(owner{}), bound.has_value(), detail::resolve_terms(locks.settings(), options), wait};
-        if (wait == lock_request::patience::until_deadline) request.deadline = detail::saturating_add(locks.now(), limit);
-        auto answered = [to, name](lock_answer a) {
-          if (a.error) return to->answer_about(*name, a.error, a.detail);
-          if constexpr (std::is_same_v<T, lease>) {
-            to->answer({}, {}, detail::access::make_lease(std::move(a.record)));
-          } else {
-            to->answer({}, {}, a.record ? T(detail::access::make_lease(std::move(a.record))) : T());
-          }
-        };
-        auto place = locks.lock(*name, std::move(request), std::move(answered));
-        if (place) to->cancels(std::move(place));
-      });
+asio::awaitable<T> acquire(std::weak_ptr<core> where, lock_call how, lock_request::patience wait, milliseconds limit) {
+  return detail::on_strand<T>(std::move(where), [how = std::move(how), wait, limit](core& c, const std::shared_ptr<caller<T>>& to,
+                                                                                   const asio::any_io_executor& home) {
+    detail::check_name(how.keys->name);
+    detail::check_wait(limit);
+    to->concerns(how.keys);
+    auto& locks = c.locks();
+    const auto bound = how.who ? how.who : owner::of(home);
+    lock_request request{bound.value_or(owner{}), bound.has_value(), detail::resolve_terms(locks.settings(), how.options), wait};
+    request.kind = how.kind;
+    if (wait == lock_request::patience::until_deadline) request.deadline = detail::saturating_add(locks.now(), limit);
+    auto place = locks.lock(how.keys, std::move(request), [to](lock_answer a) {
+      if (a.error) return to->answer(a.error, a.detail);
+      if constexpr (std::is_same_v<T, lease>) {
+        to->answer({}, {}, detail::access::make_lease(std::move(a.record)));
+      } else {
+        to->answer({}, {}, a.record ? T(detail::access::make_lease(std::move(a.record))) : T());
+      }
+    });
+    if (place) to->cancels(std::move(place));
+  });
 }
 
-/// A question to the engine: `verb(engine&, name, handler)`.
+/// A question to the engine: `verb(engine&, keys, handler)`.
 template <class T, class Verb>
-asio::awaitable<T> ask(std::weak_ptr<core> where, shared_name name, Verb verb) {
-  return detail::on_strand<T>(std::move(where), [name = std::move(name), verb](core& c, const std::shared_ptr<caller<T>>& to, const auto&) {
-    detail::check_name(*name);
-    verb(c.locks(), *name, [to, name](error_code e, const std::string& detail, T value) {
-      to->answer_about(*name, e, detail, std::move(value));
-    });
+asio::awaitable<T> ask(std::weak_ptr<core> where, shared_keys keys, Verb verb) {
+  return detail::on_strand<T>(std::move(where), [keys = std::move(keys), verb](core& c, const std::shared_ptr<caller<T>>& to, const auto&) {
+    detail::check_name(keys->name);
+    to->concerns(keys);
+    verb(c.locks(), keys, [to](error_code e, const std::string& detail, T value) { to->answer(e, detail, std::move(value)); });
   });
 }
 
 }  // namespace
 
-mutex::mutex(std::weak_ptr<detail::core> c, std::string_view name, std::optional<holdfast::owner> who)
-    : core_(std::move(c)), name_(std::make_shared<const std::string>(name)), owner_(who) {}
+mutex::mutex(std::weak_ptr<core> c, shared_keys keys, std::optional<holdfast::owner> who)
+    : mutex(std::move(c), std::move(keys), who, detail::plain_lock) {}
+
+mutex::mutex(std::weak_ptr<core> c, shared_keys keys, std::optional<holdfast::owner> who, const primitive& kind)
+    : core_(std::move(c)), keys_(std::move(keys)), owner_(who), kind_(&kind) {}
+
+fenced_mutex::fenced_mutex(std::weak_ptr<core> c, shared_keys keys, std::optional<holdfast::owner> who)
+    : mutex(std::move(c), std::move(keys), who, detail::fenced_lock) {}
 
 asio::awaitable<lease> mutex::lock(lock_options options) const {
-  return acquire<lease>(core_, name_, owner_, options, lock_request::patience::forever, {});
+  return acquire<lease>(core_, {keys_, owner_, kind_, options}, lock_request::patience::forever, {});
 }
 
 asio::awaitable<std::optional<lease>> mutex::try_lock(lock_options options) const {
-  return acquire<std::optional<lease>>(core_, name_, owner_, options, lock_request::patience::once, {});
+  return acquire<std::optional<lease>>(core_, {keys_, owner_, kind_, options}, lock_request::patience::once, {});
 }
 
 asio::awaitable<std::optional<lease>> mutex::try_lock_for(milliseconds wait, lock_options options) const {
   const auto patience = wait == milliseconds::zero() ? lock_request::patience::once : lock_request::patience::until_deadline;
-  return acquire<std::optional<lease>>(core_, name_, owner_, options, patience, wait);
+  return acquire<std::optional<lease>>(core_, {keys_, owner_, kind_, options}, patience, wait);
 }
 
 asio::awaitable<bool> mutex::force_unlock() const {
-  return ask<bool>(core_, name_, [](detail::engine& e, const std::string& n, auto done) { e.force_unlock(n, std::move(done)); });
+  return ask<bool>(core_, keys_, [](detail::engine& e, const shared_keys& n, auto done) { e.force_unlock(n, std::move(done)); });
 }
 
 asio::awaitable<bool> mutex::is_locked() const {
-  return ask<bool>(core_, name_, [](detail::engine& e, const std::string& n, auto done) { e.is_locked(n, std::move(done)); });
+  return ask<bool>(core_, keys_, [](detail::engine& e, const shared_keys& n, auto done) { e.is_locked(n, std::move(done)); });
 }
 
 asio::awaitable<unsigned> mutex::hold_count(holdfast::owner who) const {
-  return ask<unsigned>(core_, name_,
-                       [who](detail::engine& e, const std::string& n, auto done) { e.hold_count(n, who, std::move(done)); });
+  return ask<unsigned>(core_, keys_,
+                       [who](detail::engine& e, const shared_keys& n, auto done) { e.hold_count(n, who, std::move(done)); });
 }
 
 asio::awaitable<bool> mutex::held_by(holdfast::owner who) const {
-  return ask<bool>(core_, name_, [who](detail::engine& e, const std::string& n, auto done) {
+  return ask<bool>(core_, keys_, [who](detail::engine& e, const shared_keys& n, auto done) {
     e.hold_count(n, who, [done = std::move(done)](error_code error, const std::string& detail, unsigned count) {
       done(error, detail, count > 0);
     });
@@ -92,9 +105,14 @@ asio::awaitable<bool> mutex::held_by(holdfast::owner who) const {
 
 asio::awaitable<std::optional<milliseconds>> mutex::remaining_ttl() const {
   return ask<std::optional<milliseconds>>(
-      core_, name_, [](detail::engine& e, const std::string& n, auto done) { e.remaining_ttl(n, std::move(done)); });
+      core_, keys_, [](detail::engine& e, const shared_keys& n, auto done) { e.remaining_ttl(n, std::move(done)); });
 }
 
-const std::string& mutex::name() const noexcept { return *name_; }
+asio::awaitable<std::optional<std::uint64_t>> fenced_mutex::last_token() const {
+  return ask<std::optional<std::uint64_t>>(core_, keys_,
+                                           [](detail::engine& e, const shared_keys& n, auto done) { e.last_token(n, std::move(done)); });
+}
+
+const std::string& mutex::name() const noexcept { return keys_->name; }
 
 }  // namespace holdfast

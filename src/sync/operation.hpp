@@ -38,12 +38,12 @@ class caller {
  public:
   virtual ~caller() = default;
 
+  /// From now on the text of a failure begins with this lock's name.
+  void concerns(shared_keys lock) { lock_ = std::move(lock); }
+
   void answer(const error_code& code, const std::string& detail, value_of<T> value = {}) {
-    fail_or_resume(code ? to_exception(code, detail) : nullptr, std::move(value));
-  }
-  /// The same; the text of a failure begins with the lock's name.
-  void answer_about(const std::string& name, const error_code& code, const std::string& detail, value_of<T> value = {}) {
-    code ? answer(code, about(name, detail)) : answer({}, {}, std::move(value));
+    if (!code) return fail_or_resume(nullptr, std::move(value));
+    fail(to_exception(code, lock_ ? about(lock_->name, detail) : detail));
   }
   void fail(std::exception_ptr failure) { fail_or_resume(std::move(failure), {}); }
 
@@ -64,6 +64,7 @@ class caller {
     resume(std::move(failure), std::move(value));
   }
 
+  shared_keys lock_;
   cancellable_ptr target_;
   bool answered_ = false;
 };

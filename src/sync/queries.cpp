@@ -6,7 +6,7 @@
 // The engine's questions: nothing here changes what is held, but for force_unlock.
 namespace holdfast::detail {
 
-void engine::ask_twice(std::function<void(topology::handler)> send, topology::handler done) {
+void engine::ask_twice(function<void(topology::handler)> send, topology::handler done) {
   send([send, done = std::move(done)](outcome o) {
     if (o.error == errc::unconfirmed) return send(done);
     done(std::move(o));
@@ -14,12 +14,11 @@ void engine::ask_twice(std::function<void(topology::handler)> send, topology::ha
 }
 
 template <class T, class Read>
-void engine::ask(const std::string& name, std::string command, Read read, value_handler<T> done) {
+void engine::ask(const shared_keys& keys, std::string command, Read read, value_handler<T> done) {
   if (closed()) return done(errc::closed, {}, {});
   done = until_closed(std::move(done));
-  auto key = keys_of(name).lock;
-  auto send = [this, key = std::move(key), command = std::move(command)](topology::handler then) {
-    around_.servers.execute(key, command, around_.now() + around_.settings.command_timeout, std::move(then));
+  auto send = [this, keys, command = std::move(command)](topology::handler then) {
+    around_.servers.execute(keys->lock, command, around_.now() + around_.settings.command_timeout, std::move(then));
   };
   ask_twice(std::move(send), [read, done = std::move(done)](const outcome& o) {
     if (o.error) return done(o.error == errc::unconfirmed ? make_error_code(errc::unreachable) : o.error, o.detail, {});
@@ -29,35 +28,39 @@ void engine::ask(const std::string& name, std::string command, Read read, value_
   });
 }
 
-void engine::force_unlock(const std::string& name, value_handler<bool> done) {
+void engine::force_unlock(const shared_keys& keys, value_handler<bool> done) {
   if (closed()) return done(errc::closed, {}, {});
   done = until_closed(std::move(done));
-  auto send = [this, keys = keys_of(name)](topology::handler then) {
-    around_.run(scripts::force_release(keys), around_.now() + around_.settings.command_timeout, std::move(then));
+  auto send = [this, keys](topology::handler then) {
+    around_.run(scripts::force_release(*keys), around_.now() + around_.settings.command_timeout, std::move(then));
   };
-  ask_twice(std::move(send), [this, name, done = std::move(done)](const outcome& o) {
+  ask_twice(std::move(send), [this, keys, done = std::move(done)](const outcome& o) {
     if (o.error) return done(o.error == errc::unconfirmed ? make_error_code(errc::unreachable) : o.error, o.detail, {});
     const auto said = read_force_release(o.reply);
     if (said.error) return done(said.error->code, said.error->text, {});
     // It may have been ours: let its holder know now rather than at the next renewal.
-    if (auto* h = live_hold(name)) watchdog_.confirm_soon(*h, nanoseconds::zero());
-    wake(name);
+    if (auto* h = live_hold(keys->name)) watchdog_.confirm_soon(*h, nanoseconds::zero());
+    wake(keys->name);
     done({}, {}, said.value);
   });
 }
 
-void engine::is_locked(const std::string& name, value_handler<bool> done) {
-  ask<bool>(name, redis::make_command({"EXISTS", keys_of(name).lock}), read_exists, std::move(done));
+void engine::is_locked(const shared_keys& keys, value_handler<bool> done) {
+  ask<bool>(keys, redis::make_command({"EXISTS", keys->lock}), read_exists, std::move(done));
 }
 
-void engine::hold_count(const std::string& name, holdfast::owner who, value_handler<unsigned> done) {
-  const auto h = hold_of(name, who);
+void engine::hold_count(const shared_keys& keys, holdfast::owner who, value_handler<unsigned> done) {
+  const auto h = hold_of(keys->name, who);
   if (!h && !closed()) return done({}, {}, 0);
-  ask<unsigned>(name, redis::make_command({"HGET", keys_of(name).lock, h ? h->field : ""}), read_count, std::move(done));
+  ask<unsigned>(keys, redis::make_command({"HGET", keys->lock, h ? std::string_view(h->field) : ""}), read_count, std::move(done));
 }
 
-void engine::remaining_ttl(const std::string& name, value_handler<std::optional<milliseconds>> done) {
-  ask<std::optional<milliseconds>>(name, redis::make_command({"PTTL", keys_of(name).lock}), read_ttl, std::move(done));
+void engine::remaining_ttl(const shared_keys& keys, value_handler<std::optional<milliseconds>> done) {
+  ask<std::optional<milliseconds>>(keys, redis::make_command({"PTTL", keys->lock}), read_ttl, std::move(done));
+}
+
+void engine::last_token(const shared_keys& keys, value_handler<std::optional<std::uint64_t>> done) {
+  ask<std::optional<std::uint64_t>>(keys, redis::make_command({"GET", token_key(*keys)}), read_token, std::move(done));
 }
 
 /// One use of every permission, on a name of nobody; ends at the first refusal.
@@ -67,7 +70,7 @@ class engine::permission_probe final : public subscriber, public std::enable_sha
 
   void begin() {
     auto& around = host_.around_;
-    const auto keys = host_.keys_of("__probe:" + host_.fields_.client_uuid());
+    const lock_keys keys("__probe:" + host_.fields_.client_uuid(), around.settings.key_prefix);
     const auto field = host_.fields_.next();
     const milliseconds ttl{1000};
     const renewal one{keys.lock, field, ttl};

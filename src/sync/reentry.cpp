@@ -40,11 +40,15 @@ void engine::reentry::run() {
   if (!of_->ended() && !of_->exclusive()) host_.lose(*of_, errc::lost);
   if (of_->state() == lease_state::released) {
     leave();
-    queued_ = host_.lock(of_->name, std::move(request_), std::exchange(done_, {}));
+    queued_ = host_.lock(of_->keys, std::move(request_), std::exchange(done_, {}));
     return end_change();
   }
   if (of_->ended()) {
     finish({of_->lost_reason, "the hold that it would re-enter is lost", nullptr});
+    return end_change();
+  }
+  if (request_.kind->fenced && !of_->token) {
+    finish({errc::already_held, "the hold that it would re-enter was taken without a fencing token", nullptr});
     return end_change();
   }
   if (of_->leases.size() >= most_reentries) {
@@ -58,7 +62,7 @@ void engine::reentry::send() {
   auto& around = host_.around_;
   const auto sent = around.now();
   const auto ttl = request_.asked.ttl;
-  auto call = scripts::reenter(of_->keys, ttl, of_->field, static_cast<unsigned>(of_->leases.size()) + 1);
+  auto call = scripts::reenter(*of_->keys, ttl, of_->field, static_cast<unsigned>(of_->leases.size()) + 1);
   around.run(std::move(call), sent + command_budget(around.settings, ttl),
              [self = shared_from_this(), sent](outcome o) { self->answered(sent, std::move(o)); });
 }
@@ -125,7 +129,7 @@ void engine::reentry::finish(lock_answer a) {
   const auto done = std::exchange(done_, {});
   const auto what = a.record ? event::kind::acquired : event::kind::acquire_failed;
   host_.around_.report(
-      {.what = what, .name = of_->name, .reason = a.error, .waited = host_.around_.now() - since_, .detail = a.detail});
+      {.what = what, .name = of_->keys->name, .reason = a.error, .waited = host_.around_.now() - since_, .detail = a.detail});
   done(std::move(a));
 }
 

@@ -8,14 +8,12 @@
 namespace holdfast::detail {
 
 struct releases::task {
-  task(surroundings& around, std::string n, lock_keys k, std::string f, milliseconds t)
-      : name(std::move(n)), keys(std::move(k)), field(std::move(f)), ttl(t), backoff(milliseconds(20), std::chrono::seconds(1)),
-        pause(around.alarms) {}
+  task(surroundings& around, shared_keys k, owner_field f, milliseconds t)
+      : keys(std::move(k)), field(f), ttl(t), backoff(milliseconds(20), std::chrono::seconds(1)), pause(around.alarms) {}
 
-  std::string name;
-  lock_keys keys;
-  std::string field;
-  milliseconds ttl;
+  const shared_keys keys;
+  const owner_field field;
+  const milliseconds ttl;
   time_point valid{};      // a repeated release that is answered "not yours" before this instant has released
   time_point answer_by{};  // until when `done` waits
   time_point give_up{};
@@ -35,15 +33,15 @@ releases::~releases() {
   for (const auto& t : under_way_) t->pause.stop();  // its action keeps the task alive
 }
 
-void releases::release(std::string name, lock_keys keys, std::string field, milliseconds ttl, time_point valid, handler done) {
-  auto t = std::make_shared<task>(around_, std::move(name), std::move(keys), std::move(field), ttl);
+void releases::release(shared_keys keys, owner_field field, milliseconds ttl, time_point valid, handler done) {
+  auto t = std::make_shared<task>(around_, std::move(keys), field, ttl);
   t->valid = valid;
   t->done = std::move(done);
   start(std::move(t));
 }
 
-void releases::release_in_background(std::string name, lock_keys keys, std::string field, milliseconds ttl) {
-  start(std::make_shared<task>(around_, std::move(name), std::move(keys), std::move(field), ttl));
+void releases::release_in_background(shared_keys keys, owner_field field, milliseconds ttl) {
+  start(std::make_shared<task>(around_, std::move(keys), field, ttl));
 }
 
 void releases::start(std::shared_ptr<task> t) {
@@ -58,7 +56,7 @@ void releases::start(std::shared_ptr<task> t) {
 
 void releases::send(const std::shared_ptr<task>& t) {
   const auto deadline = t->done ? t->answer_by : around_.now() + command_budget(around_.settings, t->ttl);
-  around_.run(scripts::release(t->keys, t->field, 0, t->ttl), deadline, [this, t](outcome o) { answered(t, std::move(o)); });
+  around_.run(scripts::release(*t->keys, t->field, 0, t->ttl), deadline, [this, t](outcome o) { answered(t, std::move(o)); });
 }
 
 void releases::answered(const std::shared_ptr<task>& t, outcome o) {
@@ -94,15 +92,15 @@ void releases::end(const std::shared_ptr<task>& t, error_code error, const std::
     std::exchange(t->done, {})(error, detail);
   } else {
     around_.report({.what = error ? event::kind::release_failed : event::kind::released_late,
-                    .name = t->name,
+                    .name = t->keys->name,
                     .reason = error,
                     .detail = detail});
   }
-  if (!error) freed_(t->name);
+  if (!error) freed_(t->keys->name);
   if (under_way_.empty() && when_idle_) std::exchange(when_idle_, {})();
 }
 
-void releases::when_idle(std::function<void()> then) {
+void releases::when_idle(function<void()> then) {
   if (under_way_.empty()) return then();
   when_idle_ = std::move(then);
 }
@@ -114,7 +112,7 @@ void releases::abandon() {
     if (t->done)
       std::exchange(t->done, {})(errc::unconfirmed, detail);
     else
-      around_.report({.what = event::kind::release_failed, .name = t->name, .reason = errc::unconfirmed, .detail = detail});
+      around_.report({.what = event::kind::release_failed, .name = t->keys->name, .reason = errc::unconfirmed, .detail = detail});
   }
   when_idle_ = {};
 }

@@ -1,7 +1,6 @@
 // SPDX-License-Identifier: BSL-1.0
 #pragma once
 #include <cstdint>
-#include <functional>
 #include <memory>
 #include <set>
 #include <string>
@@ -18,22 +17,22 @@ namespace holdfast::detail {
 class releases {
  public:
   /// none: released; lost: it was not this owner's any more; unconfirmed: no answer in time, it goes on; else the server's refusal.
-  using handler = std::function<void(error_code, std::string detail)>;
+  using handler = function<void(error_code, std::string detail)>;
 
   /// `freed` hears the name after each release that was answered: the lock may be free.
-  releases(surroundings& around, std::function<void(const std::string& name)> freed) : around_(around), freed_(std::move(freed)) {}
+  releases(surroundings& around, function<void(const std::string& name)> freed) : around_(around), freed_(std::move(freed)) {}
   releases(const releases&) = delete;
   releases& operator=(const releases&) = delete;
   ~releases();
 
   /// Releases `field` and tells `done` within the command budget of `ttl`. `valid`: until when the hold is exclusive.
-  void release(std::string name, lock_keys keys, std::string field, milliseconds ttl, time_point valid, handler done);
+  void release(shared_keys keys, owner_field field, milliseconds ttl, time_point valid, handler done);
   /// The same with nobody waiting: the observer hears released_late or release_failed. Also for a grant that may still come.
-  void release_in_background(std::string name, lock_keys keys, std::string field, milliseconds ttl);
+  void release_in_background(shared_keys keys, owner_field field, milliseconds ttl);
 
   bool idle() const noexcept { return under_way_.empty(); }
   /// Called once, when the last one under way has ended; at once if there is none.
-  void when_idle(std::function<void()> then);
+  void when_idle(function<void()> then);
   /// Ends all without a further command; waiting callers get unconfirmed.
   void abandon();
 
@@ -49,10 +48,10 @@ class releases {
   void end(const std::shared_ptr<task>&, error_code, const std::string& detail);
 
   surroundings& around_;
-  std::function<void(const std::string&)> freed_;
+  function<void(const std::string&)> freed_;
   std::set<std::shared_ptr<task>, older> under_way_;
   std::uint64_t started_ = 0;
-  std::function<void()> when_idle_;
+  function<void()> when_idle_;
 };
 
 }  // namespace holdfast::detail

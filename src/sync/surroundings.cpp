@@ -1,21 +1,28 @@
 // SPDX-License-Identifier: BSL-1.0
 #include "sync/surroundings.hpp"
 
+#include <memory>
+
 #include "base/escape.hpp"
 
 namespace holdfast::detail {
 
-void surroundings::run(script_call call, time_point deadline, topology::handler done, std::function<bool()> wanted) const {
-  auto command = call.by_digest();
-  const std::string key(call.key());
-  auto answered = [&to = servers, call = std::move(call), deadline, done = std::move(done), wanted = std::move(wanted)](outcome o) {
-    if (!o.error && is_unknown_script(o.reply) && (!wanted || wanted())) {
-      to.execute(call.key(), call.by_text(), deadline, done);
-    } else {
-      done(std::move(o));
-    }
+void surroundings::run(script_call call, time_point deadline, topology::handler done, function<bool()> wanted) const {
+  struct attempt {
+    topology& to;
+    script_call call;
+    time_point deadline;
+    topology::handler done;
+    function<bool()> wanted;
   };
-  servers.execute(key, std::move(command), deadline, std::move(answered));
+  const auto a = std::make_shared<attempt>(attempt{servers, std::move(call), deadline, std::move(done), std::move(wanted)});
+  servers.execute(a->call.key(), a->call.by_digest(), deadline, [a](outcome o) {
+    if (!o.error && is_unknown_script(o.reply) && (!a->wanted || a->wanted())) {
+      a->to.execute(a->call.key(), a->call.by_text(), a->deadline, std::move(a->done));
+    } else {
+      a->done(std::move(o));
+    }
+  });
 }
 
 std::string about(std::string_view name, std::string_view cause) {

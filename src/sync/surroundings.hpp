@@ -1,6 +1,5 @@
 // SPDX-License-Identifier: BSL-1.0
 #pragma once
-#include <functional>
 #include <string>
 #include <string_view>
 #include <utility>
@@ -8,6 +7,7 @@
 #include <holdfast/config.hpp>
 #include <holdfast/observer.hpp>
 
+#include "base/function.hpp"
 #include "base/lease_clock.hpp"
 #include "base/random.hpp"
 #include "base/timers.hpp"
@@ -31,7 +31,7 @@ struct surroundings {
   }
 
   /// Sends a script by digest, and once by text where the server does not know it and `wanted` (if set) still says so.
-  void run(script_call call, time_point deadline, topology::handler done, std::function<bool()> wanted = {}) const;
+  void run(script_call call, time_point deadline, topology::handler done, function<bool()> wanted = {}) const;
 };
 
 /// "lock 'name': cause", for texts that a person reads.

@@ -4,16 +4,23 @@
 #include <algorithm>
 #include <utility>
 
+#include <boost/asio/error.hpp>
+
 namespace holdfast::detail {
 
 using patience = lock_request::patience;
 
-waiter::waiter(surroundings& around, lock_request r, lock_handler d)
-    : request(std::move(r)), done(std::move(d)), since(around.now()), alarm(around.alarms),
+waiter::waiter(surroundings& around, std::weak_ptr<waiting_line> l, lock_request r, lock_handler d)
+    : line(std::move(l)), request(std::move(r)), done(std::move(d)), since(around.now()), alarm(around.alarms),
       backoff(milliseconds(20), std::chrono::seconds(1)) {}
 
-waiting_line::waiting_line(surroundings& around, line_host& host, std::string name, lock_keys keys)
-    : around_(around), host_(host), name_(std::move(name)), keys_(std::move(keys)), park_(around.alarms) {}
+void waiter::cancel() {
+  if (moved_to) return moved_to->cancel();
+  if (const auto l = line.lock()) l->leave(shared_from_this(), boost::asio::error::operation_aborted, {});
+}
+
+waiting_line::waiting_line(surroundings& around, line_host& host, shared_keys keys)
+    : around_(around), host_(host), keys_(std::move(keys)), park_(around.alarms) {}
 
 // With its engine: a waiter may live on with who can cancel it, whom its handler may own.
 waiting_line::~waiting_line() {
@@ -23,15 +30,21 @@ waiting_line::~waiting_line() {
   }
 }
 
-void waiting_line::join(std::shared_ptr<waiter> w) {
+std::shared_ptr<waiter> waiting_line::join(lock_request request, lock_handler done) {
+  const auto keep = shared_from_this();
+  const auto w = std::make_shared<waiter>(around_, keep, std::move(request), std::move(done));
   w->ahead = waiters_.size();
   w->place = waiters_.insert(waiters_.end(), w);
-  if (w->request.wait == patience::once && w->ahead > 0) return finish(w, {});
+  if (w->request.wait == patience::once && w->ahead > 0) {
+    finish(w, {});
+    return w;
+  }
   if (w->request.wait == patience::until_deadline)
     w->alarm.start(w->request.deadline, [this, id = std::weak_ptr(w)] {
       if (const auto late = id.lock()) time_out(late);
     });
   if (w->ahead == 0) advance();
+  return w;
 }
 
 void waiting_line::leave(const std::shared_ptr<waiter>& w, error_code error, const std::string& detail) {
@@ -61,7 +74,7 @@ void waiting_line::on_subscribed() { wake(); }
 
 void waiting_line::on_message(std::string_view) {
   // Most often the echo of our own release; if not, somebody has force-unlocked what we hold.
-  if (host_.held_here(name_)) return host_.doubt_hold_here(name_);
+  if (host_.held_here(keys_->name)) return host_.doubt_hold_here(keys_->name);
   wake();
 }
 
@@ -78,12 +91,12 @@ void waiting_line::advance() {
     step_ = step::idle;
     park_.stop();
     subscription_.reset();
-    return host_.line_empty(name_);
+    return host_.line_empty(keys_->name);
   }
   const auto& first = *waiters_.front();
-  if (first.request.wait == patience::once || !host_.held_here(name_)) return try_now();
+  if (first.request.wait == patience::once || !host_.held_here(keys_->name)) return try_now();
   // Subscribed all the same: a force-unlock from elsewhere frees what we believe to hold.
-  if (!subscription_) subscription_ = around_.servers.subscribe(keys_.channel, *this);
+  if (!subscription_) subscription_ = around_.servers.subscribe(keys_->channel, *this);
   park_while_held(first, nanoseconds::max());
 }
 
@@ -93,49 +106,47 @@ void waiting_line::try_now() {
   woken_ = false;
   park_.stop();
   if (w->field.empty()) w->field = host_.new_field();
-  attempt_ = std::make_shared<attempt>(attempt{w, around_.now()});
+  w->sent = around_.now();
+  const auto& asked = w->request;
+  // Answered meanwhile, it is not in the line any more, and its field is being given back.
   around_.run(
-      scripts::acquire(keys_, w->request.asked.ttl, w->field),
-      attempt_->sent + command_budget(around_.settings, w->request.asked.ttl),
-      [this, a = attempt_, line = weak_from_this()](outcome o) {
-        const auto keep = line.lock();
-        if (keep && !a->abandoned) answered(a, std::move(o));
+      asked.kind->acquire(*keys_, asked.asked.ttl, w->field), w->sent + command_budget(around_.settings, asked.asked.ttl),
+      [w](outcome o) {
+        if (!w->done) return;
+        if (const auto line = w->line.lock()) line->answered(w, std::move(o));
       },
-      [a = attempt_] { return !a->abandoned; });
+      [w] { return static_cast<bool>(w->done); });
 }
 
-void waiting_line::answered(const std::shared_ptr<attempt>& a, outcome o) {
-  const auto& w = a->who;
-  attempt_.reset();
+void waiting_line::answered(const std::shared_ptr<waiter>& w, outcome o) {
   step_ = step::idle;
   if (o.error) {
     w->ambiguous |= o.error == errc::unconfirmed;
     const bool outage = o.error == errc::unreachable || o.error == errc::unconfirmed || o.error == errc::server_refused;
     return on_failed(w, {outage && o.error != errc::server_refused ? make_error_code(errc::unreachable) : o.error, outage, o.detail});
   }
-  const auto said = read_acquire(o.reply);
+  const auto said = w->request.kind->read_acquire(o.reply);
   if (said.error) return on_failed(w, *said.error);
   redis_said_ = around_.now();
   last_failure_ = {};
   switch (said.value.what) {
-    case acquire_answer::kind::acquired: return on_acquired(a);
+    case acquire_answer::kind::acquired: return on_acquired(w, said.value.token);
     case acquire_answer::kind::busy: return on_busy(w, said.value.holder_ttl);
     case acquire_answer::kind::busy_without_ttl:
       return finish(w, {errc::corrupt_lock, "its key has no TTL, so it would never end", nullptr});
   }
 }
 
-void waiting_line::on_acquired(const std::shared_ptr<attempt>& a) {
-  const auto& w = a->who;
+void waiting_line::on_acquired(const std::shared_ptr<waiter>& w, std::optional<std::uint64_t> token) {
   const auto ttl = w->request.asked.ttl;
-  if (around_.now() >= valid_until(a->sent, ttl, around_.settings.drift) - min_validity(ttl)) {
-    host_.give_back(name_, std::exchange(w->field, {}), ttl);
+  if (around_.now() >= valid_until(w->sent, ttl, around_.settings.drift) - min_validity(ttl)) {
+    host_.give_back(keys_, std::exchange(w->field, {}), ttl);
     w->ambiguous = false;
     return on_failed(w, {errc::unreachable, true, "the grant came too late to be of use"});
   }
   w->ambiguous = false;
   w->backoff.reset();
-  auto record = host_.granted(name_, *w, a->sent);
+  auto record = host_.granted(keys_, *w, token);
   w->field.clear();  // the hold's from now on
   finish(w, {{}, {}, std::move(record)});
 }
@@ -145,7 +156,7 @@ void waiting_line::on_busy(const std::shared_ptr<waiter>& w, milliseconds holder
   if (w->request.wait == patience::once) return finish(w, {});
   if (!subscription_) {
     // What was published before the acknowledgement is missed: on_subscribed() tries again.
-    subscription_ = around_.servers.subscribe(keys_.channel, *this);
+    subscription_ = around_.servers.subscribe(keys_->channel, *this);
   } else if (woken_) {
     return try_now();
   }
@@ -158,7 +169,7 @@ void waiting_line::on_failed(const std::shared_ptr<waiter>& w, const server_erro
   if (!why.retry || w->request.wait == patience::once) return finish(w, {why.code, why.text, nullptr});
   // The connection tells of its own outages; of a server that answers and will not write nobody else does.
   if (news && why.code == errc::server_refused)
-    around_.report({.what = event::kind::outage, .name = name_, .reason = why.code, .detail = why.text});
+    around_.report({.what = event::kind::outage, .name = keys_->name, .reason = why.code, .detail = why.text});
   park_for(w->backoff.next(around_.random));
 }
 
@@ -177,7 +188,7 @@ void waiting_line::park_for(nanoseconds pause) {
 void waiting_line::time_out(const std::shared_ptr<waiter>& w) {
   if (!w->done) return;
   const bool behind = w != waiters_.front() && !last_failure_.code;  // of others who hear from Redis, or soon will
-  const bool contended = behind || host_.held_here(name_) || (redis_said_ && *redis_said_ >= w->since);
+  const bool contended = behind || host_.held_here(keys_->name) || (redis_said_ && *redis_said_ >= w->since);
   if (contended) return finish(w, {});
   const auto code = last_failure_.code ? last_failure_.code : make_error_code(errc::unreachable);
   finish(w, {code, last_failure_.code ? last_failure_.text : "Redis did not answer in time", nullptr});
@@ -188,13 +199,11 @@ void waiting_line::remove(const std::shared_ptr<waiter>& w) {
   waiters_.erase(w->place);
   w->alarm.stop();
   bool sent = w->ambiguous;
-  if (attempt_ && attempt_->who == w) {
-    attempt_->abandoned = true;
-    attempt_.reset();
+  if (was_first && step_ == step::trying) {
     step_ = step::idle;
     sent = true;
   }
-  if (sent && !w->field.empty()) host_.give_back(name_, std::exchange(w->field, {}), w->request.asked.ttl);
+  if (sent && !w->field.empty()) host_.give_back(keys_, std::exchange(w->field, {}), w->request.asked.ttl);
   // A parked line stays parked for its new first; whatever it waited for holds for the next as well.
   if (was_first && (step_ == step::idle || waiters_.empty())) advance();
 }
@@ -211,7 +220,7 @@ void waiting_line::finish(const std::shared_ptr<waiter>& answered, lock_answer a
 void waiting_line::report(const waiter& w, const lock_answer& a) {
   const auto what = a.record ? event::kind::acquired : a.error ? event::kind::acquire_failed : event::kind::not_acquired;
   around_.report({.what = what,
-                  .name = name_,
+                  .name = keys_->name,
                   .reason = a.error,
                   .waited = around_.now() - w.since,
                   .waiters = w.ahead,

@@ -1,10 +1,10 @@
 // SPDX-License-Identifier: BSL-1.0
 #pragma once
-#include <functional>
 #include <list>
 #include <memory>
 #include <optional>
 #include <string>
+#include <string_view>
 
 #include "base/backoff.hpp"
 #include "sync/hold.hpp"
@@ -27,7 +27,7 @@ struct lock_answer {
   std::string detail;
   std::shared_ptr<lease_record> record;
 };
-using lock_handler = std::function<void(lock_answer)>;
+using lock_handler = function<void(lock_answer)>;
 
 /// One call of lock, try_lock or try_lock_for.
 struct lock_request {
@@ -37,17 +37,23 @@ struct lock_request {
   terms asked;
   patience wait = patience::forever;
   time_point deadline = time_point::max();  // until_deadline only
+  const primitive* kind = &plain_lock;
 };
 
-/// One caller in a line.
-struct waiter {
-  waiter(surroundings& around, lock_request r, lock_handler d);
+class waiting_line;
 
+/// One caller in a line. Who keeps it may cancel it.
+struct waiter final : cancellable, std::enable_shared_from_this<waiter> {
+  waiter(surroundings& around, std::weak_ptr<waiting_line> line, lock_request r, lock_handler d);
+  void cancel() override;
+
+  const std::weak_ptr<waiting_line> line;
   lock_request request;
   lock_handler done;  // emptied when it is answered
   time_point since;
   std::size_t ahead = 0;  // waiters before it when it came
-  std::string field;      // its owner field, from the first attempt on; the same in each repetition
+  owner_field field;      // from the first attempt on; the same in each repetition
+  time_point sent{};      // its last attempt
   bool ambiguous = false; // an attempt was written and not answered: the field may have been granted, or may still be
   timer alarm;            // its deadline
   retry_backoff backoff;
@@ -58,17 +64,17 @@ struct waiter {
 /// What a line needs from the registry around it.
 class line_host {
  public:
-  virtual std::string new_field() = 0;
+  virtual owner_field new_field() = 0;
   /// Somebody of this client has the lock.
-  virtual bool held_here(const std::string& name) = 0;
+  virtual bool held_here(std::string_view name) = 0;
   /// The hold of this client should be confirmed before long: a message said that the lock was freed.
-  virtual void doubt_hold_here(const std::string& name) = 0;
-  /// Makes the hold of what was granted to `w` by a command sent at `sent`.
-  virtual std::shared_ptr<lease_record> granted(const std::string& name, waiter& w, time_point sent) = 0;
+  virtual void doubt_hold_here(std::string_view name) = 0;
+  /// Makes the hold of what the last attempt of `w` was granted.
+  virtual std::shared_ptr<lease_record> granted(const shared_keys& keys, waiter& w, std::optional<std::uint64_t> token) = 0;
   /// Gives back what was or may still be granted to a field that nobody waits for.
-  virtual void give_back(const std::string& name, const std::string& field, milliseconds ttl) = 0;
+  virtual void give_back(const shared_keys& keys, const owner_field& field, milliseconds ttl) = 0;
   /// Nobody waits any more; may destroy the line.
-  virtual void line_empty(const std::string& name) = 0;
+  virtual void line_empty(std::string_view name) = 0;
 
  protected:
   ~line_host() = default;
@@ -79,18 +85,17 @@ class line_host {
 /// While somebody of this client has the lock, the first parks without a try.
 class waiting_line final : public std::enable_shared_from_this<waiting_line>, private subscriber {
  public:
-  waiting_line(surroundings& around, line_host& host, std::string name, lock_keys keys);
+  waiting_line(surroundings& around, line_host& host, shared_keys keys);
   waiting_line(const waiting_line&) = delete;
   waiting_line& operator=(const waiting_line&) = delete;
   ~waiting_line();
 
-  void join(std::shared_ptr<waiter> w);
+  std::shared_ptr<waiter> join(lock_request request, lock_handler done);
   /// Answers the waiter with `error` now; what was sent for it is given back.
   void leave(const std::shared_ptr<waiter>& w, error_code error, const std::string& detail);
   /// The lock may be free: the first tries now, or once more after the try in flight.
   void wake();
   bool empty() const noexcept { return waiters_.empty(); }
-  const lock_keys& keys() const noexcept { return keys_; }
   std::size_t size() const noexcept { return waiters_.size(); }
   /// Takes a waiter of this owner that stands behind the first out without answering it; null when there is none.
   std::shared_ptr<waiter> extract(const holdfast::owner& who);
@@ -98,11 +103,6 @@ class waiting_line final : public std::enable_shared_from_this<waiting_line>, pr
 
  private:
   enum class step { idle, trying, parked };
-  struct attempt {
-    std::shared_ptr<waiter> who;
-    time_point sent;
-    bool abandoned = false;  // nobody waits for it any more: its field is being given back
-  };
 
   void on_subscribed() override;
   void on_message(std::string_view payload) override;
@@ -110,8 +110,8 @@ class waiting_line final : public std::enable_shared_from_this<waiting_line>, pr
 
   void advance();
   void try_now();
-  void answered(const std::shared_ptr<attempt>& a, outcome o);
-  void on_acquired(const std::shared_ptr<attempt>& a);
+  void answered(const std::shared_ptr<waiter>& w, outcome o);
+  void on_acquired(const std::shared_ptr<waiter>& w, std::optional<std::uint64_t> token);
   void on_busy(const std::shared_ptr<waiter>& w, milliseconds holder_ttl);
   void on_failed(const std::shared_ptr<waiter>& w, const server_error& why);
   void park_for(nanoseconds pause);
@@ -123,11 +123,9 @@ class waiting_line final : public std::enable_shared_from_this<waiting_line>, pr
 
   surroundings& around_;
   line_host& host_;
-  const std::string name_;
-  const lock_keys keys_;
+  const shared_keys keys_;
   std::list<std::shared_ptr<waiter>> waiters_;
   step step_ = step::idle;
-  std::shared_ptr<attempt> attempt_;        // while trying
   bool woken_ = false;                      // while trying: something happened that asks for one more try
   std::optional<time_point> redis_said_;    // when Redis last answered an attempt of this line
   server_error last_failure_;               // why the last attempt failed

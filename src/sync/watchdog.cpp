@@ -16,7 +16,7 @@ constexpr milliseconds ttl_that_never_raises{1};
 
 bool watchdog::sooner::operator()(const place& a, const place& b) const noexcept {
   if (a.first != b.first) return a.first < b.first;
-  const auto &left = a.second->field, &right = b.second->field;  // of one client: they differ in a number that grows
+  const std::string_view left = a.second->field, right = b.second->field;  // of one client: they differ in a number that grows
   return left.size() != right.size() ? left.size() < right.size() : left < right;
 }
 
@@ -113,7 +113,7 @@ void watchdog::send(batch holds) {
   asked.reserve(holds.size());
   for (const auto& h : holds) {
     const auto ttl = h->wants_renewal(sent) ? h->ttl() : ttl_that_never_raises;
-    asked.push_back({h->keys.lock, h->field, ttl});
+    asked.push_back({h->keys->lock, h->field, ttl});
     patience = std::min({patience, command_budget(around_.settings, h->ttl()), (h->valid_until() - sent) / 2});
   }
   std::vector<milliseconds> ttls;
@@ -152,7 +152,7 @@ void watchdog::on_confirmed(hold& h, time_point sent, milliseconds ttl) {
 }
 
 void watchdog::on_unanswered(hold& h, const error_code& why, const std::string& detail) {
-  around_.report({.what = event::kind::renewal_failed, .name = h.name, .reason = why, .detail = detail});
+  around_.report({.what = event::kind::renewal_failed, .name = h.keys->name, .reason = why, .detail = detail});
   suspend(h, why);
   const nanoseconds pause = renewal_retry_pause(h.ttl());
   schedule_renewal(h, around_.now() + pause - around_.random.up_to(pause / 5));
@@ -161,7 +161,7 @@ void watchdog::on_unanswered(hold& h, const error_code& why, const std::string& 
 void watchdog::suspend(hold& h, const error_code& why) {
   if (h.state() != lease_state::held) return;
   h.enter(lease_state::suspended);
-  around_.report({.what = event::kind::suspended, .name = h.name, .reason = why});
+  around_.report({.what = event::kind::suspended, .name = h.keys->name, .reason = why});
 }
 
 void watchdog::expire_due() {
@@ -184,7 +184,7 @@ void watchdog::expire_due() {
 void watchdog::restore(hold& h) {
   if (h.state() != lease_state::suspended) return;
   h.enter(lease_state::held);
-  around_.report({.what = event::kind::restored, .name = h.name});
+  around_.report({.what = event::kind::restored, .name = h.keys->name});
 }
 
 // An alarm that is early does no harm and corrects itself; so it is not moved for every hold that comes and goes.

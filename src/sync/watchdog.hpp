@@ -1,6 +1,5 @@
 // SPDX-License-Identifier: BSL-1.0
 #pragma once
-#include <functional>
 #include <memory>
 #include <set>
 #include <utility>
@@ -16,7 +15,7 @@ namespace holdfast::detail {
 class watchdog {
  public:
   /// Called once for each hold that is lost; the watchdog has forgotten it by then.
-  using lose = std::function<void(hold&, error_code)>;
+  using lose = function<void(hold&, error_code)>;
 
   watchdog(surroundings& around, lose on_lost);
 

@@ -98,9 +98,11 @@ using verb_call = call<bool>;
 struct asking {
   std::optional<owner> who{};
   lock_options options{};
+  const detail::primitive* kind = &detail::plain_lock;
 };
 inline asking by(owner who, lock_options options = {}) { return {who, options}; }
 inline asking with(lock_options options) { return {std::nullopt, options}; }
+inline asking fenced(std::optional<owner> who = {}) { return {who, {}, &detail::fenced_lock}; }
 
 /// What a Redis server does with the scripts, over a map.
 class model_server {
@@ -236,7 +238,7 @@ class engine_fixture {
   verb_call force_unlock(const std::string& name) {
     verb_call c;
     locks->force_unlock(
-        name, [c](error_code e, std::string detail, bool was_held) { c.answer(e, std::move(detail), was_held); });
+        keys(name), [c](error_code e, std::string detail, bool was_held) { c.answer(e, std::move(detail), was_held); });
     return c;
   }
   void feed(const lock_call& l) {
@@ -264,6 +266,7 @@ class engine_fixture {
     run();
   }
   void grants() { answers(replies::nil()); }
+  void grants_token(long long token) { answers(replies::integers({token})); }
   void busy(milliseconds holder_ttl) { answers(replies::integer(holder_ttl.count())); }
   void reenters() { answers(replies::integer(1)); }
   void confirms() { answers(replies::integers(std::vector<long long>(unanswered().keys().size(), 1))); }
@@ -321,8 +324,11 @@ class engine_fixture {
     return text + ")";
   }
   std::string last_sent() const { return server.count() == 0 ? "nothing" : wire(server.count() - 1); }
+  detail::shared_keys keys(std::string_view name) const {
+    return std::make_shared<const detail::lock_keys>(name, settings.key_prefix);
+  }
   std::size_t subscribers(const std::string& name) const { return server.subscribers(channel(name)); }
-  std::string channel(const std::string& name) const { return detail::lock_keys(settings.key_prefix + name).channel; }
+  std::string channel(const std::string& name) const { return keys(name)->channel; }
 
   /// The kinds of events since it was asked last: "acquired lost".
   std::string heard() {
@@ -374,8 +380,9 @@ class engine_fixture {
     names_.push_back(name);
     detail::lock_request r{a.who.value_or(owner()), a.who.has_value(), detail::resolve_terms(settings, a.options),
                            wait};
+    r.kind = a.kind;
     if (wait == detail::lock_request::patience::until_deadline) r.deadline = clock.now() + limit;
-    auto place = locks->lock(name, std::move(r), [c](detail::lock_answer answer) {
+    auto place = locks->lock(keys(name), std::move(r), [c](detail::lock_answer answer) {
       c.answer(answer.error, std::move(answer.detail), std::move(answer.record));
     });
     c.place(std::move(place));
@@ -386,6 +393,7 @@ class engine_fixture {
     if (!c.argv[0].starts_with("EVAL")) return "no script";
     const auto is = [&](const auto& s) { return c.argv[1] == s.sha1 || c.argv[1] == s.body; };
     if (is(lua::acquire)) return "acquire";
+    if (is(lua::acquire_fenced)) return "acquire_fenced";
     if (is(lua::reenter)) return "reenter";
     if (is(lua::renew)) return "renew";
     if (is(lua::release)) return "release";

@@ -460,9 +460,9 @@ TEST_CASE_METHOD(engine_fixture, "after close every verb answers closed and send
   CHECK(locks->when_ended(a.value(), [&](error_code e) { why = e; }) == nullptr);
   CHECK(why == errc::not_held);  // it was unlocked
   int closed = 0;
-  locks->is_locked("a", [&](error_code e, const std::string&, bool) { closed += e == errc::closed; });
-  locks->hold_count("a", owner(), [&](error_code e, const std::string&, unsigned) { closed += e == errc::closed; });
-  locks->remaining_ttl("a", [&](error_code e, const std::string&, auto) { closed += e == errc::closed; });
+  locks->is_locked(keys("a"), [&](error_code e, const std::string&, bool) { closed += e == errc::closed; });
+  locks->hold_count(keys("a"), owner(), [&](error_code e, const std::string&, unsigned) { closed += e == errc::closed; });
+  locks->remaining_ttl(keys("a"), [&](error_code e, const std::string&, auto) { closed += e == errc::closed; });
   locks->probe([&](error_code e, const std::string&) { closed += e == errc::closed; });
   CHECK(closed == 4);
   CHECK(server.count() == before);
@@ -529,7 +529,7 @@ TEST_CASE_METHOD(engine_fixture, "close answers in the end whoever still waits f
   const auto forced = force_unlock("b");
   const auto last = unlock(outer);
   verb_call asked, probed;
-  locks->is_locked("b", [&](error_code e, std::string d, bool v) { asked.answer(e, std::move(d), v); });
+  locks->is_locked(keys("b"), [&](error_code e, std::string d, bool v) { asked.answer(e, std::move(d), v); });
   locks->probe([&](error_code e, std::string d) { probed.answer(e, std::move(d)); });
   const auto c = close(100ms);
   advance(100ms);
@@ -547,7 +547,7 @@ TEST_CASE_METHOD(engine_fixture, "close answers in the end whoever still waits f
 TEST_CASE_METHOD(engine_fixture, "a question that is answered within the grace gets its answer") {
   const auto a = hold("a");
   verb_call asked;
-  locks->is_locked("b", [&](error_code e, std::string d, bool v) { asked.answer(e, std::move(d), v); });
+  locks->is_locked(keys("b"), [&](error_code e, std::string d, bool v) { asked.answer(e, std::move(d), v); });
   close();
   answers(replies::integer(1));
   CHECK(asked.value());
@@ -580,7 +580,7 @@ TEST_CASE_METHOD(engine_fixture, "handlers may call verbs while the engine close
   lock_call again;
   int calls = 0;
   detail::lock_request r{owner(), false, detail::resolve_terms(settings, {}), detail::lock_request::patience::forever};
-  locks->lock("a", r, [&](const detail::lock_answer&) {
+  locks->lock(keys("a"), r, [&](const detail::lock_answer&) {
     ++calls;
     again = lock("a");
     unlock(a);
@@ -627,7 +627,7 @@ TEST_CASE_METHOD(engine_fixture, "is_locked asks for the key") {
   verb_call asked;
   const auto ask = [&] {
     asked = {};
-    locks->is_locked("a", [&](error_code e, std::string d, bool v) { asked.answer(e, std::move(d), v); });
+    locks->is_locked(keys("a"), [&](error_code e, std::string d, bool v) { asked.answer(e, std::move(d), v); });
   };
   ask();
   CHECK(server.last().line() == "EXISTS a");
@@ -652,7 +652,7 @@ TEST_CASE_METHOD(engine_fixture, "hold_count asks for the field of an owner that
   std::optional<unsigned> count;
   const auto ask = [&](owner who) {
     count.reset();
-    locks->hold_count("a", who, [&](error_code e, const std::string&, unsigned n) {
+    locks->hold_count(keys("a"), who, [&](error_code e, const std::string&, unsigned n) {
       if (!e) count = n;
     });
   };
@@ -668,7 +668,7 @@ TEST_CASE_METHOD(engine_fixture, "remaining_ttl asks for the key's TTL") {
   std::optional<milliseconds> ttl;
   error_code error;
   const auto ask = [&] {
-    locks->remaining_ttl("a", [&](error_code e, const std::string&, auto t) { std::tie(error, ttl) = std::tie(e, t); });
+    locks->remaining_ttl(keys("a"), [&](error_code e, const std::string&, auto t) { std::tie(error, ttl) = std::tie(e, t); });
   };
   ask();
   CHECK(server.last().line() == "PTTL a");
@@ -860,7 +860,7 @@ TEST_CASE("the prefix is part of keys and channels and not of what the user sees
   CHECK(f.server.last().keys() == std::vector<std::string>{"app:{1}:a", "redisson_lock__channel:app:{1}:a"});
   f.frees();
   CHECK(f.last_event().name == "a");
-  CHECK(a.value()->of->name == "a");
+  CHECK(a.value()->of->keys->name == "a");
 }
 
 TEST_CASE("owner fields are a uuid of version 8 and never repeat") {
@@ -873,7 +873,7 @@ TEST_CASE("owner fields are a uuid of version 8 and never repeat") {
   std::vector<std::string> fields;
   for (int i = 0; i < 3; ++i) {
     detail::lock_request r{owner(), false, detail::resolve_terms(settings, {}), detail::lock_request::patience::once};
-    locks.lock("n" + std::to_string(i), r, [](const detail::lock_answer&) {});
+    locks.lock(std::make_shared<const detail::lock_keys>("n" + std::to_string(i)), r, [](const detail::lock_answer&) {});
     fields.push_back(server.last().arguments().at(1));
   }
   const std::regex form("[0-9a-f]{8}-[0-9a-f]{4}-8[0-9a-f]{3}-[89ab][0-9a-f]{3}-[0-9a-f]{12}:[0-9]+");
@@ -930,10 +930,10 @@ class traffic : public engine_fixture {
       if (!c.granted() || !c.value()->of->exclusive()) continue;
       const auto* h = c.value()->of.get();
       if (broken_.contains(h)) continue;
-      REQUIRE(exclusive.try_emplace(h->name, h).first->second == h);  // one hold at a time
-      const auto key = model_.keys.find(h->name);
+      REQUIRE(exclusive.try_emplace(h->keys->name, h).first->second == h);  // one hold at a time
+      const auto key = model_.keys.find(h->keys->name);
       REQUIRE(key != model_.keys.end());
-      REQUIRE(key->second.counts.contains(h->field));
+      REQUIRE(key->second.counts.contains(std::string(h->field)));
       REQUIRE(key->second.expires >= h->valid_until());  // we never believe for longer than Redis
     }
   }
@@ -1000,7 +1000,7 @@ class traffic : public engine_fixture {
     const auto which = name();
     model_.keys.erase(which);
     for (const auto& c : calls_)
-      if (c.granted() && c.value()->of->name == which) broken_.insert(c.value()->of.get());
+      if (c.granted() && c.value()->of->keys->name == which) broken_.insert(c.value()->of.get());
     publishes(which);
   }
   void occupy() {

@@ -35,6 +35,9 @@ const lock_keys a("a");
 TEST_CASE("keys and channels are Redisson's") {
   CHECK(lock_keys("orders:42").lock == "orders:42");
   CHECK(lock_keys("orders:42").channel == "redisson_lock__channel:{orders:42}");
+  CHECK(token_key(lock_keys("orders:42", "p:")) == "redisson_lock_token:{p:orders:42}");
+  CHECK(token_key(lock_keys("{orders}:42")) == "redisson_lock_token:{orders}:42");
+  CHECK(lock_keys("orders:42", "p:").name == "orders:42");
   CHECK(lock_keys("{orders}:42").lock == "{orders}:42");
   CHECK(lock_keys("{orders}:42").channel == "redisson_lock__channel:{orders}:42");
 }
@@ -57,8 +60,8 @@ TEST_CASE("names of any bytes stay as they are") {
 TEST_CASE("owner fields are a uuid of version 8 and a number that grows") {
   owner_fields fields(0x0123456789abcdef, 0xffffffffffffffff);
   CHECK(fields.client_uuid() == "01234567-89ab-8def-bfff-ffffffffffff");
-  CHECK(fields.next() == fields.client_uuid() + ":1");
-  CHECK(fields.next() == fields.client_uuid() + ":2");
+  CHECK(std::string_view(fields.next()) == fields.client_uuid() + ":1");
+  CHECK(std::string_view(fields.next()) == fields.client_uuid() + ":2");
 }
 
 TEST_CASE("version and variant of the uuid do not depend on the random bits") {

@@ -11,18 +11,19 @@ namespace {
 /// Releases alone; the answers are those of the engine's fixture, whose engine is not used.
 struct fixture : engine_fixture {
   detail::surroundings around{clock, timers, server, random, settings};
+  const detail::owner_field field{"u:1"};
   std::vector<std::string> freed;
   std::optional<detail::releases> under_test{std::in_place, around,
                                              [this](const std::string& name) { freed.push_back(name); }};
 
   verb_call release(nanoseconds valid_for = 30s, milliseconds ttl = 30s) {
     verb_call c;
-    under_test->release("a", detail::lock_keys("a"), "u:1", ttl, clock.now() + valid_for,
+    under_test->release(keys("a"), field, ttl, clock.now() + valid_for,
                         [c](error_code e, std::string detail) { c.answer(e, std::move(detail)); });
     return c;
   }
   void in_background(milliseconds ttl = 30s) {
-    under_test->release_in_background("a", detail::lock_keys("a"), "u:1", ttl);
+    under_test->release_in_background(keys("a"), field, ttl);
   }
 };
 
@@ -251,7 +252,7 @@ TEST_CASE_METHOD(fixture, "an abandoned background release is told to the observ
 
 TEST_CASE_METHOD(fixture, "a caller may abandon all releases from its answer") {
   bool answered = false;
-  under_test->release("a", detail::lock_keys("a"), "u:1", 30s, clock.now() + 30s, [&](error_code, const std::string&) {
+  under_test->release(keys("a"), field, 30s, clock.now() + 30s, [&](error_code, const std::string&) {
     answered = true;
     under_test->abandon();
   });

@@ -49,6 +49,27 @@ TEST_CASE("a holder's TTL beyond what a lock may have is cut to that") {
   CHECK(read_acquire(replies::integer(most)).value.holder_ttl == 24h);
 }
 
+TEST_CASE("a fenced acquire is a token or a busy reply") {
+  using kind = acquire_answer::kind;
+  const auto granted = read_acquire_fenced(replies::integers({1795249141231037}));
+  REQUIRE_FALSE(granted.error);
+  CHECK(granted.value.what == kind::acquired);
+  CHECK(granted.value.token == 1795249141231037U);
+  CHECK(read_acquire_fenced(replies::integer(1500)).value.holder_ttl == 1500ms);
+  CHECK(read_acquire_fenced(replies::integer(-1)).value.what == kind::busy_without_ttl);
+  for (const auto& r : {replies::nil(), replies::integers({}), replies::integers({0}), replies::integers({-7}), replies::integers({1, 2})})
+    check_unexpected(read_acquire_fenced(r));
+  CHECK(read_acquire_fenced(replies::error("HOLDFAST invalid token")).error->code == errc::corrupt_lock);
+}
+
+TEST_CASE("the newest token is a number or there is none") {
+  CHECK(read_token(replies::nil()).value == std::nullopt);
+  CHECK(read_token(replies::string("9007199254740991")).value == 9007199254740991U);
+  CHECK(read_token(replies::string("many")).error->code == errc::corrupt_lock);
+  CHECK(read_token(replies::string("-1")).error->code == errc::corrupt_lock);
+  check_unexpected(read_token(replies::integer(1)));
+}
+
 TEST_CASE("reenter answers 1 or 0") {
   CHECK(read_reenter(replies::integer(1)).value);
   CHECK_FALSE(read_reenter(replies::integer(0)).value);

@@ -1,0 +1,32 @@
+-- acquire_fenced(lock, token; ttl, owner) -> {token}: acquired | n >= 0: busy, the holder's TTL | -1: busy, and the holder has no TTL
+-- As acquire; a new hold gets a fencing token, larger than every one before it: by one, or the server's clock in microseconds, whichever is
+-- more, so that it grows on when the key is lost. The key has no TTL. Mine already (this command was sent twice): the same token again.
+local ttl = tonumber(ARGV[1])
+if not ttl or ttl < 1 or ttl > 86400000 or ttl ~= math.floor(ttl) then
+  return redis.error_reply('HOLDFAST invalid ttl')
+end
+local free = redis.call('exists', KEYS[1]) == 0
+if not free and redis.call('hexists', KEYS[1], ARGV[2]) == 0 then
+  return redis.call('pttl', KEYS[1])
+end
+local last = redis.call('get', KEYS[2])
+local token = tonumber(last or '0')
+if not token or token < 0 or token > 9007199254740990 or token ~= math.floor(token) then
+  return redis.error_reply('HOLDFAST invalid token')
+end
+if free or not last then
+  local time = redis.call('time')
+  token = math.max(token + 1, time[1] * 1000000 + time[2])
+  redis.call('set', KEYS[2], string.format('%.0f', token))
+end
+if free then
+  redis.call('hset', KEYS[1], ARGV[2], 1)
+  local set = redis.pcall('pexpire', KEYS[1], string.format('%.0f', ttl))
+  if type(set) == 'table' then
+    redis.call('hdel', KEYS[1], ARGV[2])
+    return set
+  end
+elseif redis.call('pttl', KEYS[1]) < ttl then
+  redis.call('pexpire', KEYS[1], string.format('%.0f', ttl))
+end
+return {token}
