@@ -26,4 +26,6 @@ set(pc_dir ${CMAKE_INSTALL_FULL_LIBDIR}/pkgconfig)
 file(RELATIVE_PATH pc_includedir ${pc_dir} ${CMAKE_INSTALL_FULL_INCLUDEDIR})  # relative: the tree can be moved
 configure_file(cmake/holdfast.pc.in ${generated_dir}/holdfast.pc @ONLY)
 install(FILES ${generated_dir}/holdfast.pc DESTINATION ${CMAKE_INSTALL_LIBDIR}/pkgconfig)
+install(FILES docs/examples/3_fencing/fenced_task.lua docs/examples/3_fencing/fence.sql
+        DESTINATION ${CMAKE_INSTALL_DATADIR}/holdfast/fencing)
 install(FILES LICENSE DESTINATION ${CMAKE_INSTALL_DOCDIR})

@@ -70,8 +70,7 @@ TEST_CASE("plain and fenced mutexes of one name exclude each other and a waiter 
   auto held = w.run(a.fenced_mutex("m").lock());
   CHECK_FALSE(w.run(b.mutex("m").try_lock()).has_value());
   std::optional<lease> next;
-  asio::co_spawn(
-      w.io, b.fenced_mutex("m").lock(), [&](std::exception_ptr, lease l) { next = std::move(l); });
+  asio::co_spawn(w.io, b.fenced_mutex("m").lock(), [&](std::exception_ptr, lease l) { next = std::move(l); });
   w.until([&] { return w.eye("PUBSUB", "CHANNELS", "*").strings().size() == 1; });
   w.run(held.unlock());
   w.until([&] { return next.has_value(); });
