@@ -9,18 +9,24 @@
 #include <stdexcept>
 #include <string>
 
+#include "redis/resp.hpp"
+
 namespace holdfast::bench {
 
 namespace asio = boost::asio;
 
-/// The least that an Asio client can do: writes what it is given, counts the lines that come back. Every reply must be one line.
+/// The least that an Asio client can do: writes what it is given, and counts the lines that come back, each of which must be a reply, or
+/// parses them.
 /// Commands that are sent while a write is under way, or from inside a reply, go out together.
 class bare_client {
  public:
-  bare_client(asio::io_context& io, const std::string& path) : socket_(io) { socket_.connect(asio::local::stream_protocol::endpoint(path)); }
+  /// `parse`: hiredis reads the replies.
+  bare_client(asio::io_context& io, const std::string& path, bool parse) : socket_(io), parse_(parse) {
+    socket_.connect(asio::local::stream_protocol::endpoint(path));
+  }
 
   /// `on_reply` is called for each reply; it may send.
-  void start(std::function<void(char first)> on_reply) {
+  void start(std::function<void()> on_reply) {
     on_reply_ = std::move(on_reply);
     read();
   }
@@ -47,24 +53,34 @@ class bare_client {
     socket_.async_read_some(asio::buffer(in_), [this](boost::system::error_code failed, std::size_t size) {
       if (failed) return;
       in_reply_ = true;
-      for (std::size_t i = 0; i < size; ++i) {
-        if (at_start_) first_ = in_[i];
-        at_start_ = in_[i] == '\n';
-        if (at_start_ && first_ == '-') throw std::runtime_error("an error reply");
-        if (at_start_) on_reply_(first_);
-      }
+      parse_ ? parse(size) : count_lines(size);
       in_reply_ = false;
       flush();
       if (socket_.is_open()) read();
     });
   }
+  void parse(std::size_t size) {
+    parser_.feed({in_.data(), size});
+    while (const auto r = parser_.next()) {
+      if (r->is_error()) throw std::runtime_error(r->text);
+      on_reply_();
+    }
+  }
+  void count_lines(std::size_t size) {
+    for (std::size_t i = 0; i < size; ++i) {
+      if (at_start_ && in_[i] == '-') throw std::runtime_error("an error reply");
+      at_start_ = in_[i] == '\n';
+      if (at_start_) on_reply_();
+    }
+  }
 
   asio::local::stream_protocol::socket socket_;
-  std::function<void(char)> on_reply_;
+  std::function<void()> on_reply_;
   std::string current_, next_;
   std::array<char, 65536> in_;
   bool writing_ = false, in_reply_ = false, at_start_ = true;
-  char first_ = 0;
+  const bool parse_;
+  redis::reader parser_;
 };
 
 }  // namespace holdfast::bench

@@ -63,11 +63,15 @@ struct redisson_scripts {
   std::string acquire, release;
 };
 
+/// Whether the bare client only writes bytes that were made before and counts lines, or makes each command when it is sent, with an
+/// owner field of its own, and parses each reply: the least that a client of any use does.
+enum class bare { bytes, commands };
+
 /// `pairs` of `make(slot)` with `width` under way at a time, by the bare client.
 template <class Make>
-cost run_bare(const test::real_redis& server, int width, int pairs, Make make) {
+cost run_bare(const test::real_redis& server, int width, int pairs, Make make, bare how = bare::bytes) {
   asio::io_context io(1);
-  bare_client client(io, server.socket_path());
+  bare_client client(io, server.socket_path(), how == bare::commands);
   std::vector<sequence> slots;
   for (int s = 0; s < width; ++s) slots.push_back(make(s));
   const auto steps = slots[0].size();
@@ -80,11 +84,12 @@ cost run_bare(const test::real_redis& server, int width, int pairs, Make make) {
   auto begun = clock_type::now();
   const auto send = [&](int slot, std::size_t step) {
     order.emplace_back(slot, step);
+    if (how == bare::commands && step == 0) slots[static_cast<std::size_t>(slot)] = make(slot);
     client.send(slots[static_cast<std::size_t>(slot)][step]);
   };
   order.reserve(static_cast<std::size_t>(all));
   const meter m(server.pid());
-  client.start([&](char) {
+  client.start([&] {
     const auto [slot, step] = order[head++];
     if (++replies == all) return client.stop();
     if (step + 1 < steps) return send(slot, step + 1);
@@ -152,25 +157,28 @@ int main(int argc, char** argv) {
   run_holdfast(server, 1, 1);  // loads our scripts
   const int alone = scale * 1000, many = scale * 10'000;
 
-  std::vector<cost> ours1, bare1, ours256, bare256, redisson256;
+  std::vector<cost> ours1, bare1, ours256, bare256, minimal256, redisson256;
   for (int r = 0; r < rounds; ++r) {
     bare1.push_back(run_bare(server, 1, alone, our_pair));
     ours1.push_back(run_holdfast(server, 1, alone));
     bare256.push_back(run_bare(server, 256, many, our_pair));
     ours256.push_back(run_holdfast(server, 256, many));
+    minimal256.push_back(run_bare(server, 256, many, our_pair, bare::commands));
     redisson256.push_back(run_bare(server, 256, many, [&](int slot) { return redisson.pair(slot); }));
   }
-  const auto o1 = middle(ours1), b1 = middle(bare1), o256 = middle(ours256), b256 = middle(bare256), r256 = middle(redisson256);
+  const auto o1 = middle(ours1), b1 = middle(bare1), o256 = middle(ours256), b256 = middle(bare256), m256 = middle(minimal256), r256 = middle(redisson256);
   std::printf("unix socket, medians of %d rounds, %d and %d pairs a round; CPU for one pair\nc=1\n", rounds, alone, many);
   print("holdfast", o1);
   print("bare client, the same commands", b1);
   std::printf("c=256\n");
   print("holdfast", o256);
   print("bare client, the same commands", b256);
+  print("the same, formatted and parsed", m256);
   print("bare client, Redisson's commands", r256);
   std::printf("ratios\n");
   std::printf("  pair-c1      p50, holdfast / bare            %.2f\n", o1.p50_us / b1.p50_us);
   std::printf("  pair-server  server CPU, ours / Redisson's   %.2f\n", b256.server_us / r256.server_us);
   std::printf("  pair-client  client CPU, holdfast / bare     %.2f\n", o256.client_us / b256.client_us);
+  std::printf("               client CPU, holdfast / formatted and parsed %.2f\n", o256.client_us / m256.client_us);
   std::printf("  pair-c256    pairs/s, holdfast / bare        %.2f\n", o256.rate / b256.rate);
 }
