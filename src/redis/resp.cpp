@@ -10,6 +10,9 @@ namespace holdfast::redis {
 
 namespace {
 
+// Type, length and line ends around one value: they do not count, so that a value as large as allowed may come in pieces.
+constexpr std::size_t longest_frame = 32;
+
 void append_length(std::string& out, char type, std::size_t length) {
   char digits[24];
   const auto end = std::to_chars(digits, digits + sizeof digits, length).ptr;
@@ -190,7 +193,7 @@ std::optional<reply> reader::next() {
     r.taken = 0;
     return std::move(r.root);
   }
-  if (r.taken + (r.parser->len - r.parser->pos) > r.limits.bytes) r.fail("reply too large");
+  if (r.taken + (r.parser->len - r.parser->pos) > r.limits.bytes + longest_frame) r.fail("reply too large");
   return std::nullopt;
 }
 

@@ -165,6 +165,17 @@ TEST_CASE("a reply that is too large fails as soon as that can be seen") {
   CHECK(read(wide, 32 * 1024) == failed);
 }
 
+TEST_CASE("the largest reply is read however the bytes are cut and one byte more never is") {
+  constexpr reader_limits limits{.bytes = 300};
+  const auto bulk = [](std::size_t size) { return '$' + std::to_string(size) + "\r\n" + std::string(size, 'x') + "\r\n"; };
+  const auto largest = read(bulk(300), std::string_view::npos, limits);
+  CHECK(largest != failed);
+  for (std::size_t piece = 1; piece < 310; ++piece) {
+    CHECK(read(bulk(300), piece, limits) == largest);
+    CHECK(read(bulk(301), piece, limits) == failed);
+  }
+}
+
 TEST_CASE("many replies that arrive together are not one large reply") {
   std::string bytes;
   for (int i = 0; i < 40; ++i) bytes += "$50000\r\n" + std::string(50000, 'z') + "\r\n";
