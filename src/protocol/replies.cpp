@@ -11,6 +11,8 @@ using redis::reply;
 
 /// A hostile or broken server may claim any TTL: what we wait for stays within what a lock may have.
 constexpr long long longest_ttl = 24LL * 3600 * 1000;
+/// The same for what is only shown: callers may add it to a time point, which counts nanoseconds.
+constexpr milliseconds longest_shown = std::chrono::duration_cast<milliseconds>(std::chrono::nanoseconds::max()) / 2;
 constexpr std::size_t longest_text = 240;
 
 template <class T>
@@ -70,8 +72,9 @@ answer<std::vector<bool>> read_renew(const reply& r, std::size_t sent) {
   flags confirmed;
   confirmed.reserve(sent);
   for (const auto& e : r.elements) {
-    if (!is_integer(e)) return unexpected<flags>(e);
-    confirmed.push_back(e.integer == 1);
+    const auto flag = read_flag(e);
+    if (flag.error) return unexpected<flags>(e);
+    confirmed.push_back(flag.value);
   }
   return value(std::move(confirmed));
 }
@@ -108,7 +111,7 @@ answer<std::optional<milliseconds>> read_ttl(const reply& r) {
   if (!is_integer(r) || r.integer < -2) return unexpected<ttl>(r);
   if (r.integer == -2) return value(ttl{});
   if (r.integer == -1) return value(ttl{milliseconds::max()});
-  return value(ttl{milliseconds(r.integer)});
+  return value(ttl{std::min(milliseconds(r.integer), longest_shown)});
 }
 
 bool is_unknown_script(const reply& r) noexcept { return r.is_error() && r.text.starts_with("NOSCRIPT"); }
