@@ -1,0 +1,110 @@
+// SPDX-License-Identifier: BSL-1.0
+// Subscriptions that come and go, and a server that says anything: events name what is wanted, and nothing dangles.
+// A run is a program: "w" and "u" with a letter for a channel, and "s", "x", "p", "o", "r" followed by a reply.
+#include <set>
+#include <string>
+
+#include "fuzz/input.hpp"
+#include "redis/subscription_table.hpp"
+
+using namespace holdfast;
+using fuzz::require;
+using redis::subscription_table;
+using kind = subscription_table::event::kind;
+
+namespace {
+
+/// One reply from the front of `bytes`.
+std::optional<redis::reply> take_reply(fuzz::input& bytes) {
+  redis::reader server;
+  while (!bytes.empty() && !server.failed()) {
+    server.feed(bytes.take(1));
+    if (auto r = server.next()) return r;
+  }
+  return std::nullopt;
+}
+
+class program {
+ public:
+  void step(fuzz::input& bytes) {
+    switch (bytes.byte()) {
+      case 'w': return want(channel(bytes));
+      case 'u': return unwant(channel(bytes));
+      case 's': started_ = true; return table_.start();
+      case 'x': return stop();
+      case 'p': return table_.ping();
+      case 'o': return write();
+      case 'r':
+        if (auto r = take_reply(bytes)) hear(std::move(*r));
+        return;
+      default: return;
+    }
+  }
+
+  void check() const {
+    require(table_.any_wanted() == !wanted_.empty(), "what is wanted is known");
+    require(table_.oldest_unanswered().has_value() == (open_ != 0), "every command waits for one answer");
+    for (const auto name : {"a", "b", "c"})
+      require(!table_.confirmed(name) || (started_ && wanted_.contains(name)), "only what is wanted is confirmed");
+  }
+
+ private:
+  static std::string channel(fuzz::input& bytes) { return {static_cast<char>('a' + bytes.byte() % 3)}; }
+
+  void want(const std::string& name) {
+    wanted_.insert(name);
+    table_.want(name);
+  }
+  void unwant(const std::string& name) {
+    wanted_.erase(name);
+    table_.unwant(name);
+  }
+  void stop() {
+    started_ = false;
+    open_ = 0;
+    table_.stop();
+    require(!table_.busy(), "without a connection there is nothing to do");
+  }
+
+  void write() {
+    std::string out;
+    table_.write(out, 1'000, {});
+    redis::reader commands;
+    commands.feed(out);
+    for (; const auto c = commands.next(); ++open_) {
+      const auto& verb = c->elements.front().text;
+      if (verb == "PING") continue;
+      require(verb == "SUBSCRIBE" || verb == "UNSUBSCRIBE", "nothing else is written");
+      require((verb == "SUBSCRIBE") == wanted_.contains(c->elements[1].text),
+              "what is wanted is asked for, and nothing else");
+    }
+    require(!commands.failed(), "what is written is commands");
+  }
+
+  void hear(redis::reply r) {
+    const bool message = r.elements.size() == 3 && r.elements[0].text == "message";
+    const auto e = table_.on_reply(std::move(r));
+    if (!message && open_ != 0) --open_;
+    if (e.what == kind::confirmed || e.what == kind::refused || e.what == kind::message)
+      require(wanted_.contains(e.channel), "events name what is wanted");
+    if (e.what == kind::confirmed) require(table_.confirmed(e.channel), "what was confirmed is confirmed");
+    if (e.what == kind::desync || e.what == kind::error) stop();  // as its owner does
+  }
+
+  subscription_table table_;
+  std::set<std::string, std::less<>> wanted_;
+  std::size_t open_ = 0;
+  bool started_ = false;
+};
+
+}  // namespace
+
+extern "C" int LLVMFuzzerTestOneInput(const std::uint8_t* data, std::size_t size) {
+  fuzz::input bytes(data, size);
+  program p;
+  while (!bytes.empty()) {
+    p.step(bytes);
+    p.check();
+  }
+  return 0;
+}

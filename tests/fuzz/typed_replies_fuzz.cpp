@@ -1,0 +1,56 @@
+// SPDX-License-Identifier: BSL-1.0
+// Whatever a server answers to a script is a value within its range, or an error that can be printed.
+#include <chrono>
+
+#include "fuzz/input.hpp"
+#include "protocol/protocol.hpp"
+
+using namespace holdfast;
+using namespace std::chrono_literals;
+using fuzz::require;
+
+namespace {
+
+constexpr std::size_t longest_text = 1000;
+constexpr auto longest = std::chrono::milliseconds::max();  // says: no TTL
+constexpr auto countable = std::chrono::duration_cast<std::chrono::milliseconds>(std::chrono::nanoseconds::max());
+
+/// True for a value.
+template <class T>
+bool is_value(const redis::reply& r, const detail::answer<T>& a) {
+  require(!r.is_error() || a.error, "an error of the server is never a value");
+  if (!a.error) return true;
+  require(static_cast<bool>(a.error->code), "an error has a code");
+  require(a.error->text.size() <= longest_text && fuzz::printable(a.error->text), "a server's words can be printed");
+  return false;
+}
+
+void check(const redis::reply& r) {
+  using acquire = detail::acquire_answer::kind;
+  if (const auto a = detail::read_acquire(r); is_value(r, a)) {
+    require(a.value.holder_ttl >= 0ms && a.value.holder_ttl <= 24h, "a holder's TTL is one that a lock may have");
+    require(a.value.what == acquire::busy || a.value.holder_ttl == 0ms, "only a busy lock has a TTL");
+  }
+  if (const auto a = detail::read_renew(r, r.elements.size()); is_value(r, a))
+    require(a.value.size() == r.elements.size(), "one confirmation for each hold");
+  require(detail::read_renew(r, r.elements.size() + 1).error.has_value(), "a confirmation too few is an error");
+  if (const auto a = detail::read_ttl(r); is_value(r, a) && a.value && *a.value != longest) {
+    require(*a.value >= 0ms, "a TTL is not negative");
+    require(*a.value <= countable, "a TTL can be counted in nanoseconds");
+  }
+  is_value(r, detail::read_reenter(r));
+  is_value(r, detail::read_release(r));
+  is_value(r, detail::read_force_release(r));
+  is_value(r, detail::read_exists(r));
+  is_value(r, detail::read_count(r));
+  require(!detail::is_unknown_script(r) || r.is_error(), "only an error says that a script is unknown");
+}
+
+}  // namespace
+
+extern "C" int LLVMFuzzerTestOneInput(const std::uint8_t* data, std::size_t size) {
+  redis::reader server;
+  server.feed(fuzz::input(data, size).rest());
+  while (const auto r = server.next()) check(*r);
+  return 0;
+}
