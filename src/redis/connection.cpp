@@ -14,6 +14,11 @@ namespace {
 // Deadlines that lie closer together are looked at together: a look costs a walk along the queue.
 constexpr auto resolution = std::chrono::milliseconds{1};
 
+// What only a subscriber gets. Taken for an answer it would leave every later command with the answer to the one before.
+bool is_push(const reply& r) {
+  return r.type == reply::kind::array && r.elements.size() >= 3 && r.elements.front().text.ends_with("message");
+}
+
 }  // namespace
 
 connection::connection(const services& given, endpoint node, event_sink events)
@@ -59,6 +64,7 @@ void connection::on_up(const handshake& introduced) {
 }
 
 void connection::on_reply(reply r) {
+  if (is_push(r)) return drop(fail(node(), errc::protocol_error, "a message on a connection without subscriptions"));
   auto done = pending_.take_answered();
   if (!done) return drop(fail(node(), errc::protocol_error, "a reply that nobody asked for"));
   if (*done) (*done)({{}, std::move(r), {}});

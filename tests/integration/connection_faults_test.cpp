@@ -213,6 +213,23 @@ TEST_CASE("replies that nobody asked for, pushes and garbage end the connection"
   CHECK(rig.call(*c, {"PING"})->is("PONG"));
 }
 
+TEST_CASE("a message is not taken for the answer to a command") {
+  redis_rig rig;
+  scripted_server server(rig.io, [&](std::string_view bytes, std::size_t n) {
+    if (bytes.find("ROLE") != std::string_view::npos) return scripted_server::greeting(static_cast<int>(n) + 1);
+    if (bytes.find("KILL") != std::string_view::npos) return std::string(":1\r\n");
+    return std::string(n == 0 ? "*3\r\n$7\r\nmessage\r\n$1\r\nc\r\n$1\r\n0\r\n" : "") + "+first\r\n+second\r\n";
+  });
+  const auto c = rig.connect(unix_endpoint(server.path()));
+  c->keep_watch(true);
+  REQUIRE(rig.until([&] { return rig.links == "+"; }));
+  const auto first = rig.send(*c, {"ECHO", "first"}), second = rig.send(*c, {"ECHO", "second"});
+  REQUIRE(rig.until([&] { return first->times != 0 && second->times != 0; }));
+  CHECK(first->has(errc::unconfirmed));
+  CHECK(second->has(errc::unconfirmed));
+  CHECK(rig.reasons.at(1) == errc::protocol_error);
+}
+
 TEST_CASE("bytes that came while the connection was idle are not taken for an answer") {
   redis_rig rig;
   scripted_server server(rig.io, [&](std::string_view bytes, std::size_t n) {
