@@ -3,6 +3,7 @@
 #include <boost/asio/io_context.hpp>
 #include <boost/asio/local/stream_protocol.hpp>
 #include <boost/asio/post.hpp>
+#include <boost/asio/steady_timer.hpp>
 #include <boost/asio/write.hpp>
 
 #include <algorithm>
@@ -173,6 +174,7 @@ class scripted_server {
   /// `answer`: bytes that came, on the n-th connection (from 0), to bytes to send; "" sends nothing, "close" ends the
   /// connection.
   using script = std::function<std::string(std::string_view bytes, std::size_t connection)>;
+  using milliseconds = std::chrono::milliseconds;
 
   scripted_server(asio::io_context& io, script answer)
       : script_(std::move(answer)), acceptor_(io, asio::local::stream_protocol::endpoint(path())) {
@@ -183,6 +185,15 @@ class scripted_server {
   std::size_t connections() const noexcept { return sockets_.size(); }
   /// To the newest connection.
   void send(std::string_view bytes) { asio::write(*sockets_.back(), asio::buffer(bytes)); }
+  /// To the n-th connection, when nothing is on its way there; `done` hears whether it had ended.
+  void write(std::size_t connection, std::string bytes, std::function<void(bool failed)> done) {
+    write(sockets_.at(connection), std::move(bytes), std::move(done));
+  }
+  void close_after(std::size_t connection, std::string bytes) {
+    write(connection, std::move(bytes), [s = sockets_.at(connection)](bool) { s->close(); });
+  }
+  /// From now on byte by byte, with so long a pause after each.
+  void trickle(milliseconds pause) { pause_ = pause; }
 
   /// What a healthy server answers to the handshake of a command connection.
   static std::string greeting(int id = 1) {
@@ -205,17 +216,28 @@ class scripted_server {
     s->async_read_some(
         asio::buffer(*in), [this, s, in, number](const boost::system::error_code& failed, std::size_t size) {
           if (failed) return;
-          const auto out = std::make_shared<std::string>(script_({in->data(), size}, number));
-          if (*out == "close") return s->close();
-          asio::async_write(*s, asio::buffer(*out),
-                            [this, s, out, number](const boost::system::error_code& failed_too, std::size_t) {
-                              if (!failed_too) read(s, number);
-                            });
+          auto out = script_({in->data(), size}, number);
+          if (out == "close") return s->close();
+          write(s, std::move(out), [this, s, number](bool failed_too) {
+            if (!failed_too) read(s, number);
+          });
         });
+  }
+  void write(const std::shared_ptr<socket>& s, std::string bytes, std::function<void(bool failed)> done) {
+    const auto out = std::make_shared<std::string>(std::move(bytes));
+    if (pause_ != milliseconds{} && out->size() > 1) {
+      const auto pause = std::make_shared<asio::steady_timer>(s->get_executor(), pause_);
+      return asio::async_write(*s, asio::buffer(*out, 1), [this, s, out, pause, done](const auto& failed, std::size_t) {
+        if (failed) return done(true);
+        pause->async_wait([this, s, out, pause, done](const auto&) { write(s, out->substr(1), done); });
+      });
+    }
+    asio::async_write(*s, asio::buffer(*out), [s, out, done](const auto& failed, std::size_t) { done(!!failed); });
   }
 
   temp_folder folder_;
   script script_;
+  milliseconds pause_{};
   asio::local::stream_protocol::acceptor acceptor_;
   std::vector<std::shared_ptr<socket>> sockets_;
 };
