@@ -17,6 +17,7 @@ namespace asio = boost::asio;
 
 /// Connections, watchdog and maker of locks. Mutexes and leases only refer to it and may outlive it. Its io_context must outlive it.
 /// All functions may be called from any thread, but for moves and destruction of the same object.
+/// After fork() the child's copy is closed: it sends nothing, and must not be used for more than its destruction.
 /// While idle (no command, waiter or lease) it keeps nothing pending: io_context::run() returns.
 class HOLDFAST_EXPORT client {
  public:

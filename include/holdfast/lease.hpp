@@ -31,6 +31,7 @@ struct access;
 enum class lease_state { empty, held, suspended, lost, released };
 
 /// What you hold: one hold of one name, move-only. May outlive its mutex, its client and its io_context.
+/// After fork() the parent holds on; the child's copy is lost from the first moment and sends nothing.
 /// Destruction and assignment release in the background: they never block and never throw; failures go to the observer.
 /// Queries may run on any thread, concurrently with anything except move and destruction of the same object; they do no I/O and take no
 /// lock. The verbs copy what they need before they return: the lease may be moved or die before the awaitable runs.

@@ -43,6 +43,7 @@ void connection::execute(std::string command, detail::time_point deadline, handl
 
 std::optional<failure> connection::refusal(detail::time_point deadline, detail::time_point now) const {
   if (closed()) return fail(node(), errc::closed, "the connection is closed");
+  if (inherited()) return fail(node(), errc::closed, "the connection is the parent process's");
   if (const auto* why = standing_failure()) return *why;
   if (pending_.full()) return fail(node(), errc::overloaded, std::to_string(pending_.size()) + " commands are pending");
   if (deadline <= now) return fail(node(), errc::unreachable, "the deadline had passed before the command was sent");

@@ -62,6 +62,7 @@ void link::pause_then_connect() {
 }
 
 void link::begin_attempt() {
+  if (inherited()) return;
   const auto now = services_.now();
   const auto deadline = now + node_.connect_timeout;
   state_ = state::connecting;
@@ -121,6 +122,7 @@ void link::flush() {
 }
 
 void link::write_out() {
+  if (inherited()) return;
   auto& out = session_->out;
   while (!writing_) {
     out.clear();

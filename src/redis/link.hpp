@@ -4,6 +4,7 @@
 #include <optional>
 #include <string>
 
+#include "base/birthplace.hpp"
 #include "base/timers.hpp"
 #include "redis/connector.hpp"
 #include "redis/endpoint.hpp"
@@ -68,6 +69,9 @@ class link : public std::enable_shared_from_this<link> {
   /// Why there is no connection at present, for a text.
   std::string why_down() const;
 
+  /// In a child process: the socket is the parent's, and nothing may be sent through it.
+  bool inherited() const noexcept { return here_.elsewhere(); }
+
   const services& given() const noexcept { return services_; }
   const endpoint& node() const noexcept { return node_; }
 
@@ -92,6 +96,7 @@ class link : public std::enable_shared_from_this<link> {
   failure garbled(const session& s) const;
   void tear_down();
 
+  const detail::birthplace here_;
   services services_;
   endpoint node_;
   state state_ = state::down;

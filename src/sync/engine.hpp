@@ -55,7 +55,8 @@ class engine final : private line_host {
   void close(nanoseconds grace, function<void()> done);
   const config& settings() const noexcept { return around_.settings; }
   time_point now() const noexcept { return around_.now(); }
-  bool closed() const noexcept { return closed_->load(std::memory_order_acquire); }
+  /// Also in a child process: what was copied by fork() is the parent's.
+  bool closed() const noexcept { return closed_->load(std::memory_order_acquire) || here_.elsewhere(); }
   /// The flag that holds read: setting it ends all of them, from any thread.
   const std::shared_ptr<std::atomic<bool>>& closed_flag() const noexcept { return closed_; }
   /// No waiter, no hold, no release under way.
@@ -110,6 +111,7 @@ class engine final : private line_host {
   surroundings around_;
   const std::weak_ptr<core> home_;
   const std::shared_ptr<std::atomic<bool>> closed_;
+  const birthplace here_;
   owner_fields fields_;
   std::unordered_map<std::string_view, entry> names_;
   releases releases_;

@@ -12,6 +12,7 @@ hold::hold(const clock& c, shared_keys k, owner_field f, owner o, bool b, std::s
 nanoseconds hold::left() const noexcept {
   const auto s = state_.load(std::memory_order_acquire);
   if (s == lease_state::lost || s == lease_state::released || client_closed_->load(std::memory_order_acquire)) return {};
+  if (here.elsewhere()) return {};
   return std::max<nanoseconds>(valid_until() - time.now(), nanoseconds::zero());
 }
 

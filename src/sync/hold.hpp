@@ -11,6 +11,7 @@
 #include <holdfast/lease.hpp>
 #include <holdfast/owner.hpp>
 
+#include "base/birthplace.hpp"
 #include "base/function.hpp"
 #include "base/lease_clock.hpp"
 #include "protocol/protocol.hpp"
@@ -56,6 +57,8 @@ struct hold : std::enable_shared_from_this<hold> {
   // Commands that change the count run one after the other: a repeated one must not undo a later one.
   std::list<function<void()>> changes;
   bool changing = false;
+
+  const birthplace here;  // a copy in a child process holds nothing
 
   // The watchdog's.
   std::optional<time_point> renew_at;        // its place in the order of renewals

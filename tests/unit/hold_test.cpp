@@ -6,6 +6,7 @@
 #include <vector>
 
 #include "support/catch.hpp"
+#include "support/fork.hpp"
 #include "support/manual_clock.hpp"
 
 using namespace holdfast;
@@ -134,4 +135,10 @@ TEST_CASE_METHOD(fixture, "listeners of an end are told once and in order") {
   l.tell_end(errc::closed);
   const std::vector<std::pair<int, error_code>> expected{{0, errc::lost}, {1, errc::lost}, {2, errc::lost}};
   CHECK(told == expected);
+}
+
+TEST_CASE_METHOD(fixture, "a hold is exclusive in the process that took it and in no child of it") {
+  h->extend(clock.now() + 1s);
+  CHECK(test::in_child([&] { return !h->exclusive() && h->left() == 0s && h->state() == lease_state::lost; }));
+  CHECK(h->exclusive());
 }
