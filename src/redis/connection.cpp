@@ -66,7 +66,7 @@ void connection::on_up(const handshake& introduced) {
 
 void connection::on_reply(reply r) {
   if (is_push(r)) return drop(fail(node(), errc::protocol_error, "a message on a connection without subscriptions"));
-  auto done = pending_.take_answered();
+  auto done = pending_.take_answered(last_input());
   if (!done) return drop(fail(node(), errc::protocol_error, "a reply that nobody asked for"));
   if (*done) (*done)({{}, std::move(r), {}});
 }
@@ -93,7 +93,7 @@ void connection::on_deadline() {
   }
   if (closed()) return;
   if (r.silent && up())
-    drop(fail(node(), errc::unreachable, "silent: no byte within the timeout of a command"));
+    drop(fail(node(), errc::unreachable, "silent: no answer within the timeout of a command"));
   else
     demand_changed();
 }

@@ -13,6 +13,14 @@ namespace {
 // that long.
 constexpr pending_queue::duration least_patience = std::chrono::milliseconds{20};
 
+// Bytes that never become an answer are a sign of life for so many timeouts and no longer.
+constexpr int longest_dribble = 4;
+
+pending_queue::duration dribble_of(pending_queue::duration patience) {
+  constexpr auto most = pending_queue::duration::max();
+  return patience > most / longest_dribble ? most : longest_dribble * patience;
+}
+
 }  // namespace
 
 void pending_queue::push(std::string command, time_point deadline, time_point now, handler done) {
@@ -28,8 +36,9 @@ void pending_queue::write(std::string& out, std::size_t enough, time_point now) 
   }
 }
 
-std::optional<handler> pending_queue::take_answered() {
+std::optional<handler> pending_queue::take_answered(time_point now) {
   if (written_ == 0) return std::nullopt;
+  last_answer_ = now;
   auto done = std::move(entries_.front().done);
   entries_.pop_front();
   --written_;
@@ -45,7 +54,8 @@ pending_queue::review pending_queue::look(time_point now, time_point last_input)
     if (e.done && e.deadline <= now) r.over.push_back({std::exchange(e.done, {}), written});
     if (e.done) look_at(e.deadline);
     if (!written || e.done) continue;
-    const auto given_up = detail::saturating_add(std::max(e.written, last_input), e.patience);
+    const auto given_up = std::min(detail::saturating_add(std::max(e.written, last_input), e.patience),
+                                   detail::saturating_add(std::max(e.written, last_answer_), dribble_of(e.patience)));
     if (given_up <= now)
       r.silent = true;
     else

@@ -37,7 +37,7 @@ class pending_queue {
 
   /// A reply came: the handler of the oldest written command, an empty one if it was abandoned; nothing if none was
   /// written.
-  std::optional<handler> take_answered();
+  std::optional<handler> take_answered(time_point now);
 
   struct expired {
     handler done;
@@ -45,7 +45,8 @@ class pending_queue {
   };
   struct review {
     std::vector<expired> over;  // callers to be answered, in order
-    bool silent = false;        // no byte came for longer than some written command can wait: give the connection up
+    bool silent = false;  // no byte for longer than some written command can wait, or no whole answer for much longer: give
+                          // the connection up
     std::optional<time_point> next;  // when to look again
   };
   /// Ends what is past its deadline.
@@ -69,6 +70,7 @@ class pending_queue {
   std::deque<entry> entries_;
   std::size_t written_ = 0;  // the first so many are written
   std::size_t capacity_;
+  time_point last_answer_{};
 };
 
 }  // namespace holdfast::redis

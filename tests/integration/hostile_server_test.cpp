@@ -158,6 +158,18 @@ TEST_CASE("a server that trickles its bytes is understood") {
   CHECK(w.heard->count(kind::outage) == 0);
 }
 
+TEST_CASE("an answer that is trickled without end costs its connection and the next one serves") {
+  hostile_world w;
+  w.wrong = [&](const auto& argv, std::size_t connection) -> std::optional<std::string> {
+    if (argv[0] != "EVALSHA" || connection != 0) return std::nullopt;
+    w.server.trickle(1ms);
+    return "+" + std::string(100'000, 'O');
+  };
+  auto redis = w.make();
+  CHECK(w.run(redis.mutex("m").lock()).held());
+  CHECK(w.server.connections() == 2);
+}
+
 TEST_CASE("a handshake that is trickled without end costs the connect timeout and no more") {
   hostile_world w;
   w.server.trickle(1ms);

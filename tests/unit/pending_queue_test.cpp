@@ -29,7 +29,7 @@ struct fixture {
     return out;
   }
   bool reply() {
-    const auto done = queue.take_answered();
+    const auto done = queue.take_answered(start);
     if (done && *done) (*done)({});
     return done.has_value();
   }
@@ -136,6 +136,18 @@ TEST_CASE("a server that dribbles is silent once it stops") {
   CHECK_FALSE(f.queue.look(start + 150ms, start + 140ms).silent);
   CHECK_FALSE(f.queue.look(start + 239ms, start + 140ms).silent);
   CHECK(f.queue.look(start + 240ms, start + 140ms).silent);
+}
+
+TEST_CASE("a server that dribbles without an answer is given up after four timeouts") {
+  fixture f;
+  f.push("a", 100ms);
+  f.push("b", 100ms);
+  f.write();
+  CHECK_FALSE(f.queue.look(start + 399ms, start + 399ms).silent);
+  CHECK(f.queue.look(start + 400ms, start + 400ms).silent);
+  f.queue.take_answered(start + 390ms);  // slow, but it answers
+  CHECK_FALSE(f.queue.look(start + 700ms, start + 700ms).silent);
+  CHECK(f.queue.look(start + 790ms, start + 790ms).silent);
 }
 
 TEST_CASE("a command without deadline waits for ever") {
