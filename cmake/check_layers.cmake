@@ -19,6 +19,9 @@ set(public_boost "boost/asio/(awaitable|any_io_executor)\\.hpp|boost/system/.*")
 set(fetched "(clock::now|clock_gettime|gettimeofday|random_device|getrandom|socket|boost/asio/(ip|local|ssl|io_context|.*timer)|steady_timer|system_timer|waitable_timer|timerfd)")
 set(fetching_allowed)  # files, each with its reason
 
+# Set by people and by NTP: nothing may depend on it.
+set(wall_clock "(chrono::system_clock|CLOCK_REALTIME|gettimeofday|std::time\\()")
+
 if(NOT ROOT)
   cmake_path(GET CMAKE_CURRENT_LIST_DIR PARENT_PATH ROOT)
 endif()
@@ -91,6 +94,9 @@ foreach(file IN LISTS files)
     endif()
     if(file MATCHES "^src/(sync|protocol)/" AND code MATCHES "${fetched}" AND NOT file IN_LIST fetching_allowed)
       violation("clock, timers, transport and randomness are passed in here, never fetched")
+    endif()
+    if(code MATCHES "${wall_clock}")
+      violation("the wall clock is nobody's business here")
     endif()
   endforeach()
 endforeach()
