@@ -128,6 +128,7 @@ bool real_redis::try_start() {
   what.executable = server->path;
   what.argv = command_line();
   what.argv.insert(what.argv.begin(), server->name);
+  what.environment = options_.environment;
   what.output_file = folder_ + "/log";
   what.pipes = false;
   process_.emplace(std::move(what));

@@ -18,6 +18,7 @@ struct redis_options {
   std::optional<tls_files> tls{};        ///< also on a loopback port with TLS
   std::string password{};                ///< requirepass
   std::vector<std::string> arguments{};  ///< as on the command line, later ones win: "--appendonly", "yes"
+  std::vector<std::string> environment{};  ///< "NAME=value", added to ours
   bool wait_until_loaded = true;         ///< false: a server that still answers LOADING counts as started
 };
 

@@ -1,0 +1,177 @@
+// SPDX-License-Identifier: BSL-1.0
+// A server that is there and cannot do what it should: what holders and waiters see, and what becomes of the lock.
+#include <filesystem>
+
+#include "integration/world.hpp"
+#include "support/stepped_clock.hpp"
+
+using namespace holdfast;
+using namespace holdfast::test;
+using kind = event::kind;
+using texts = std::vector<std::string>;
+
+namespace {
+
+constexpr auto load = 2s;  // what a busy machine may add to an upper bound
+
+void be_short(config& c) { c.ttl = 900ms; }
+
+template <class T>
+struct started {
+  started(world& w, asio::awaitable<T> op) {
+    auto ended = [this](std::exception_ptr, result<T> r) { answer.emplace(std::move(r)); };
+    asio::co_spawn(w.io, as_result(std::move(op)), ended);
+  }
+  bool succeeded() const { return answer && answer->has_value(); }
+  std::optional<result<T>> answer;
+};
+
+redis_options with_clock(const stepped_clock& clock) {
+  redis_options options;
+  options.environment = clock.environment();
+  return options;
+}
+
+}  // namespace
+
+TEST_CASE("a server that cannot save refuses and is an outage for holders as well") {
+  world w;
+  auto redis = w.make(be_short);
+  auto held = w.run(redis.mutex("m").lock());
+  w.eye("CONFIG", "SET", "save", "3600 1");
+  std::filesystem::remove_all(w.server.folder() + "/data");
+  w.eye("BGSAVE");
+  w.until(
+      [&] { return w.eye("INFO", "persistence").to_string().find("rdb_last_bgsave_status:err") != std::string::npos; });
+  CHECK(text_of_failure([&] { w.run(redis.mutex("n").try_lock()); }).find("MISCONF") != std::string::npos);
+  CHECK(w.code_of(redis.mutex("n").try_lock_for(50ms)) == errc::server_refused);
+  w.until([&] { return held.state() == lease_state::suspended; });
+  w.eye("CONFIG", "SET", "stop-writes-on-bgsave-error", "no");
+  w.until([&] { return held.state() == lease_state::held; }, load);
+  CHECK(w.heard->count(kind::lost) == 0);
+}
+
+TEST_CASE("nested and last unlocks succeed while the server has no memory to give") {
+  world w;
+  auto redis = w.make();
+  const owner task;
+  auto outer = w.run(redis.mutex("m", task).lock()), inner = w.run(redis.mutex("m", task).lock());
+  w.eye("CONFIG", "SET", "maxmemory", "1");
+  REQUIRE(w.code_of(redis.mutex("n").try_lock()) == errc::server_refused);
+  w.run(inner.unlock());
+  CHECK(outer.held());
+  CHECK(w.keys() == texts{"m"});
+  w.run(outer.unlock());
+  CHECK(w.keys().empty());
+}
+
+TEST_CASE("a lock that the server evicts is told by the next renewal") {
+  world w;
+  auto redis = w.make(be_short);
+  auto held = w.run(redis.mutex("m").lock());
+  const auto used = w.eye("INFO", "memory").to_string();
+  const auto at = used.find("used_memory:") + 12;
+  w.eye("CONFIG", "SET", "maxmemory", std::stoll(used.substr(at)) + 200'000);
+  w.eye("CONFIG", "SET", "maxmemory-policy", "volatile-random");  // the lock is the only key with a TTL
+  for (int i = 0; w.eye("EXISTS", "m") == 1; ++i) {
+    REQUIRE(i < 1000);
+    w.eye.call({"SET", "key" + std::to_string(i), std::string(10'000, 'x')});
+  }
+  CHECK(held.held());  // nobody could know yet
+  w.until([&] { return w.heard->count(kind::lost) == 1; });
+  CHECK_FALSE(held.held());
+  CHECK(w.code_of(held.unlock()) == errc::lost);
+}
+
+TEST_CASE("a server that sleeps for less than the validity costs no lock") {
+  redis_options options;
+  options.arguments = {"--enable-debug-command", "yes"};
+  world w(options);
+  auto redis = w.make([](config& c) { c.ttl = 1500ms; });
+  auto held = w.run(redis.mutex("m").lock());
+  raw_client sleeper(w.server);
+  sleeper.send({"DEBUG", "SLEEP", "0.85"});  // past a renewal and its timeout
+  w.until([&] { return held.state() == lease_state::suspended; });
+  w.until([&] { return held.state() == lease_state::held; });
+  CHECK(w.heard->count(kind::lost) == 0);
+  w.run(held.unlock());
+  CHECK(w.keys().empty());
+}
+
+TEST_CASE("writes that the server holds back for longer than the validity end the hold and leave no key") {
+  world w;
+  auto redis = w.make([](config& c) { c.ttl = 600ms; });
+  auto held = w.run(redis.mutex("m").lock());
+  w.eye("CLIENT", "PAUSE", 60'000, "WRITE");
+  w.until([&] { return w.heard->count(kind::lost) == 1; });
+  CHECK_FALSE(held.held());
+  CHECK(w.heard->count(kind::suspended) == 1);
+  w.eye("CLIENT", "UNPAUSE");
+  CHECK(w.code_of(held.unlock()) == errc::lost);
+  drain(w.io);
+  CHECK(w.keys().empty());
+}
+
+TEST_CASE("a server whose clock is set forward gives the lock away and its holder is told") {
+  stepped_clock clock(HOLDFAST_CLOCK_SHIM);
+  world w(with_clock(clock));
+  auto redis = w.make(be_short), other = w.make();
+  auto held = w.run(redis.mutex("m").lock());
+  clock.step_to(40s);
+  auto second = w.run(other.mutex("m").lock());
+  CHECK(second.held());
+  CHECK(held.held());  // two holders: the promise ends with the server's clock
+  w.until([&] { return w.heard->count(kind::lost) == 1; });
+  CHECK_FALSE(held.held());
+  CHECK(w.code_of(held.unlock()) == errc::lost);
+  CHECK(second.held());
+  w.run(second.unlock());
+}
+
+TEST_CASE("a server whose clock is set back keeps a holder's lock and lets nobody wait beyond a deadline") {
+  stepped_clock clock(HOLDFAST_CLOCK_SHIM);
+  world w(with_clock(clock));
+  auto redis = w.make(be_short), other = w.make();
+  auto held = w.run(redis.mutex("m").lock());
+  clock.step_to(-40s);
+  CHECK(w.eye("PTTL", "m").integer() > 30'000);  // what a dead holder would cost
+  CHECK_FALSE(w.run(other.mutex("m").try_lock_for(100ms)));
+  w.until([&] { return held.valid_for() > 800ms; });  // renewed
+  CHECK(w.heard->count(kind::lost) == 0);
+  started<lease> waiting(w, other.mutex("m").lock());
+  w.run(held.unlock());
+  w.until([&] { return waiting.succeeded(); }, load);
+}
+
+TEST_CASE("a waiter whose subscription the server drops for its backlog is served all the same") {
+  world w;
+  auto redis = w.make();
+  w.eye("HSET", "m", "somebody:1", 1);
+  w.eye("PEXPIRE", "m", 60'000);
+  started<lease> waiting(w, redis.mutex("m").lock());
+  const std::string channel = "redisson_lock__channel:{m}";
+  w.until([&] { return w.eye("PUBSUB", "NUMSUB", channel).array().at(1) == 1; });
+  w.eye("CONFIG", "SET", "client-output-buffer-limit", "pubsub 65536 0 0");
+  while (w.eye("PUBLISH", channel, std::string(10'000, 'x')) != 0) {
+  }  // the client does not read: its context does not run
+  w.until([&] { return w.eye("PUBSUB", "NUMSUB", channel).array().at(1) == 1; });
+  CHECK_FALSE(waiting.answer);
+  w.eye("DEL", "m");
+  w.eye("PUBLISH", channel, "0");
+  w.until([&] { return waiting.succeeded(); }, load);
+}
+
+TEST_CASE("a count that somebody raised beyond all bounds is set right by the next unlock and never costs the ttl") {
+  world w;
+  auto redis = w.make();
+  const owner task;
+  auto outer = w.run(redis.mutex("m", task).lock());
+  const auto field = w.eye("HKEYS", "m").strings().at(0);
+  w.eye("HSET", "m", field, "9223372036854775807");
+  auto inner = w.run(redis.mutex("m", task).lock());
+  CHECK(w.eye("PTTL", "m").integer() > 0);
+  w.run(inner.unlock());
+  CHECK(w.eye("HGET", "m", field) == "1");
+  w.run(outer.unlock());
+  CHECK(w.keys().empty());
+}
