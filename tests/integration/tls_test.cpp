@@ -2,6 +2,7 @@
 #include "redis/tls.hpp"
 
 #include <chrono>
+#include <filesystem>
 #include <fstream>
 #include <optional>
 #include <string>
@@ -179,6 +180,25 @@ TEST_CASE_METHOD(fixture, "a TLS server that hangs is an outage") {
   server->cont();
   REQUIRE(until([&] { return b->times != 0; }));
   CHECK(b->is("PONG"));
+}
+
+TEST_CASE_METHOD(fixture, "certificate files are read anew for each connection") {
+  serve(files->server);
+  temp_folder folder;
+  const auto swap_in = [&](const std::string& ca) {
+    std::filesystem::copy_file(ca, folder.path() + "/ca.pem", std::filesystem::copy_options::overwrite_existing);
+  };
+  swap_in(files->ca);
+  auto n = node();
+  n.tls.ca_file = folder.path() + "/ca.pem";
+  const auto c = connect(n);
+  REQUIRE(call(*c, {"PING"})->is("PONG"));
+  swap_in(files->other_ca);
+  CHECK(call(*c, {"PING"})->is("PONG"));  // the old one goes on
+  raw_client(server->socket_path())("CLIENT", "KILL", "TYPE", "normal", "SKIPME", "yes");
+  REQUIRE(until([&] { return call(*c, {"PING"})->has(errc::tls_failed); }));
+  swap_in(files->ca);
+  REQUIRE(until([&] { return call(*c, {"PING"})->is("PONG"); }));
 }
 
 TEST_CASE_METHOD(fixture, "files that cannot be used are found before any connection") {
