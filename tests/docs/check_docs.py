@@ -4,6 +4,7 @@
 
   quotes    a C++ block stands under `<!-- from docs/examples/... -->` and is a contiguous piece of that file
   tests     a name in “these marks” is a test case of the *_test.cpp that was linked last before it
+  faults    each row of a table under `<!-- faults -->` names a test, or says why there is none
   links     every relative link, and its #heading, exists
   errors    errors.md has every errc, with the text that src/error.cpp gives it, and no other
   texts     what errors.md says that bad input is told is in the sources
@@ -12,6 +13,7 @@
   examples  at most 60 lines, begin with a comment, and end with their output unless they run for ever
 
 Prints each violation as path:line: text. Exit status 1 if there is any."""
+import itertools
 import re
 import sys
 import textwrap
@@ -45,6 +47,7 @@ class Checker:
             prose = without_code(lines)
             self.check_links(page, prose)
             self.check_test_names(page, prose)
+            self.check_faults(page, lines)
             self.check_defaults(page, lines)
         self.check_errors()
         self.check_packages()
@@ -106,6 +109,20 @@ class Checker:
                 cases = file.read_text(encoding="utf-8")
                 if not re.search(r'TEST_CASE\w*\((?:\s*\w+,)?\s*"' + re.escape(name) + '"', cases):
                     self.complain(page, line, f'{file.name} has no test "{name}"')
+
+    # faults
+
+    def check_faults(self, page, lines):
+        for start, line in enumerate(lines):
+            if line != "<!-- faults -->":
+                continue
+            rows = list(itertools.takewhile(lambda row: row.startswith("| "), lines[start + 3:]))
+            if not rows:
+                self.complain(page, start + 1, "no faults")
+            for number, row in enumerate(rows, start + 4):
+                shown_by = row.strip("| ").split(" | ")[-1]
+                if not re.match(r"\[\w+\]\(\S+_test\.cpp\) “|skipped: \w", shown_by):
+                    self.complain(page, number, "a fault without a test, and without a reason")
 
     # links
 
