@@ -1,7 +1,7 @@
 // SPDX-License-Identifier: BSL-1.0
 // A holder that forks: the child has a copy of everything and holds nothing.
-#include "integration/world.hpp"
 #include "support/fork.hpp"
+#include "integration/world.hpp"
 
 using namespace holdfast;
 using namespace holdfast::test;
