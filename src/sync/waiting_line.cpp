@@ -126,7 +126,10 @@ void waiting_line::answered(const std::shared_ptr<waiter>& w, outcome o) {
     return on_failed(w, {outage && o.error != errc::server_refused ? make_error_code(errc::unreachable) : o.error, outage, o.detail});
   }
   const auto said = w->request.kind->read_acquire(o.reply);
-  if (said.error) return on_failed(w, *said.error);
+  if (said.error) {
+    w->ambiguous |= !o.reply.is_error();  // the script has run, and what it says nobody knows
+    return on_failed(w, *said.error);
+  }
   redis_said_ = around_.now();
   last_failure_ = {};
   switch (said.value.what) {
