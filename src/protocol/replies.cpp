@@ -13,6 +13,8 @@ using redis::reply;
 constexpr long long longest_ttl = 24LL * 3600 * 1000;
 /// The same for what is only shown: callers may add it to a time point, which counts nanoseconds.
 constexpr milliseconds longest_shown = std::chrono::duration_cast<milliseconds>(std::chrono::nanoseconds::max()) / 2;
+/// The largest number that Lua, and with it a resource's check, counts exactly.
+constexpr std::uint64_t largest_token = (std::uint64_t{1} << 53) - 1;
 constexpr std::size_t longest_text = 240;
 
 template <class T>
@@ -59,9 +61,10 @@ answer<acquire_answer> read_acquire(const reply& r) {
 
 answer<acquire_answer> read_acquire_fenced(const reply& r) {
   if (r.type != reply::kind::array) return read_busy(r);
-  const bool token = r.elements.size() == 1 && is_integer(r.elements[0]) && r.elements[0].integer > 0;
-  if (!token) return unexpected<acquire_answer>(r);
-  return value(acquire_answer{acquire_answer::kind::acquired, {}, static_cast<std::uint64_t>(r.elements[0].integer)});
+  if (r.elements.size() != 1 || !is_integer(r.elements[0]) || r.elements[0].integer <= 0) return unexpected<acquire_answer>(r);
+  const auto token = static_cast<std::uint64_t>(r.elements[0].integer);
+  if (token > largest_token) return unexpected<acquire_answer>(r);
+  return value(acquire_answer{acquire_answer::kind::acquired, {}, token});
 }
 
 answer<bool> read_reenter(const reply& r) { return read_flag(r); }
@@ -99,7 +102,7 @@ answer<std::optional<std::uint64_t>> read_token(const reply& r) {
   using token = std::optional<std::uint64_t>;
   if (is_nil(r)) return value(token{});
   const auto number = read_decimal(r, 16);
-  if (number) return value(token{number});
+  if (number && *number <= largest_token) return value(token{number});
   if (r.type != reply::kind::string) return unexpected<token>(r);
   answer<token> a;
   a.error = server_error{errc::corrupt_lock, false, "the counter of its fencing tokens is no number"};

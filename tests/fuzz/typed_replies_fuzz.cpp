@@ -15,6 +15,8 @@ constexpr std::size_t longest_text = 1000;
 constexpr auto longest = std::chrono::milliseconds::max();  // says: no TTL
 constexpr auto countable = std::chrono::duration_cast<std::chrono::milliseconds>(std::chrono::nanoseconds::max());
 
+bool countable_token(std::uint64_t token) { return token != 0 && token >> 53 == 0; }
+
 /// True for a value.
 template <class T>
 bool is_value(const redis::reply& r, const detail::answer<T>& a) {
@@ -31,6 +33,12 @@ void check(const redis::reply& r) {
     require(a.value.holder_ttl >= 0ms && a.value.holder_ttl <= 24h, "a holder's TTL is one that a lock may have");
     require(a.value.what == acquire::busy || a.value.holder_ttl == 0ms, "only a busy lock has a TTL");
   }
+  if (const auto a = detail::read_acquire_fenced(r); is_value(r, a)) {
+    require(a.value.token.has_value() == (a.value.what == acquire::acquired), "a fenced hold has a token, and nothing else has");
+    require(!a.value.token || countable_token(*a.value.token), "a token is a number that Lua counts exactly");
+  }
+  if (const auto a = detail::read_token(r); is_value(r, a) && a.value)
+    require(*a.value == 0 || countable_token(*a.value), "a token is a number that Lua counts exactly");
   if (const auto a = detail::read_renew(r, r.elements.size()); is_value(r, a))
     require(a.value.size() == r.elements.size(), "one confirmation for each hold");
   require(detail::read_renew(r, r.elements.size() + 1).error.has_value(), "a confirmation too few is an error");

@@ -57,7 +57,8 @@ TEST_CASE("a fenced acquire is a token or a busy reply") {
   CHECK(granted.value.token == 1795249141231037U);
   CHECK(read_acquire_fenced(replies::integer(1500)).value.holder_ttl == 1500ms);
   CHECK(read_acquire_fenced(replies::integer(-1)).value.what == kind::busy_without_ttl);
-  for (const auto& r : {replies::nil(), replies::integers({}), replies::integers({0}), replies::integers({-7}), replies::integers({1, 2})})
+  for (const auto& r : {replies::nil(), replies::integers({}), replies::integers({0}), replies::integers({-7}), replies::integers({1, 2}),
+                        replies::integers({9007199254740992})})
     check_unexpected(read_acquire_fenced(r));
   CHECK(read_acquire_fenced(replies::error("HOLDFAST invalid token")).error->code == errc::corrupt_lock);
 }
@@ -65,6 +66,7 @@ TEST_CASE("a fenced acquire is a token or a busy reply") {
 TEST_CASE("the newest token is a number or there is none") {
   CHECK(read_token(replies::nil()).value == std::nullopt);
   CHECK(read_token(replies::string("9007199254740991")).value == 9007199254740991U);
+  CHECK(read_token(replies::string("9007199254740992")).error->code == errc::corrupt_lock);
   CHECK(read_token(replies::string("many")).error->code == errc::corrupt_lock);
   CHECK(read_token(replies::string("-1")).error->code == errc::corrupt_lock);
   check_unexpected(read_token(replies::integer(1)));
