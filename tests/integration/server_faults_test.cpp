@@ -116,9 +116,10 @@ TEST_CASE("a server whose clock is set forward gives the lock away and its holde
   stepped_clock clock(HOLDFAST_CLOCK_SHIM);
   world w(with_clock(clock));
   auto redis = w.make(be_short), other = w.make();
-  auto held = w.run(redis.mutex("m").lock());
+  auto held = w.run(redis.fenced_mutex("m").lock());
   clock.step_to(40s);
-  auto second = w.run(other.mutex("m").lock());
+  auto second = w.run(other.fenced_mutex("m").lock());
+  CHECK(second.token() > held.token());
   CHECK(second.held());
   CHECK(held.held());  // two holders: the promise ends with the server's clock
   w.until([&] { return w.heard->count(kind::lost) == 1; });
