@@ -1,0 +1,225 @@
+// SPDX-License-Identifier: BSL-1.0
+#include "sim/judge.hpp"
+
+#include <algorithm>
+#include <utility>
+
+namespace holdfast::sim {
+namespace {
+
+using namespace std::chrono_literals;
+
+/// A retry after a failure, a new connection, and the way there.
+constexpr nanoseconds retry = 1s, reconnection = 2s, journey = 300ms;
+
+}  // namespace
+
+judge::judge(scheduler& plan, server& node, coverage& met) : plan_(plan), server_(node), met_(met) {}
+
+void judge::add(sim_client& c) { clients_.push_back({&c, plan_.now()}); }
+
+judge::client_record& judge::watched(const sim_client& c) {
+  return *std::find_if(clients_.begin(), clients_.end(), [&](const auto& each) { return each.who == &c; });
+}
+
+std::uint64_t judge::begin(const sim_client& by, std::string what) {
+  calls_.emplace(++last_call_, call_record{&by, std::move(what), {}, plan_.now()});
+  return last_call_;
+}
+
+std::uint64_t judge::begin_wait(const sim_client& by, const std::string& name, std::string what) {
+  const auto id = begin(by, std::move(what));
+  calls_.at(id).waits_for = name;
+  return id;
+}
+
+void judge::answered(std::uint64_t call) {
+  if (calls_.erase(call) == 0) accuse("call " + std::to_string(call), "was answered twice");
+}
+
+void judge::granted(const sim_client& to, const record_ptr& lease) {
+  const auto now = plan_.now();
+  const auto& h = lease->of;
+  if (!h->field.starts_with(to.uuid())) accuse("the simulator", "does not know the uuid of " + to.name());
+  if (std::none_of(holds_.begin(), holds_.end(), [&](const auto& each) { return each.of == h; })) {
+    const auto sent = h->valid_until() - (lease->asked.ttl - detail::drift_of(lease->asked.ttl, to.settings().drift));
+    holds_.push_back({&to, h, now, sent, now, {}, false, false});
+  }
+  const auto watch = leases_.insert(leases_.end(), {&to, lease, {}, 0, false, false});
+  auto& client = const_cast<sim_client&>(to);
+  client.locks().when_ended(lease, [this, watch](error_code why) {
+    watch->told = why;
+    if (++watch->times > 1) accuse(watch->by->name(), "was told twice of the end of its lease of " + watch->lease->of->name);
+    const bool lost = why != errc::not_held;
+    met_.hit(!lost ? "lease ended: not_held" : why == errc::lost ? "lease ended: lost" : why == errc::closed ? "lease ended: closed" : "lease ended: otherwise");
+    if (lost && watch->released) accuse(watch->by->name(), "was told of the loss of a lease that it had released: " + watch->lease->of->name);
+    if (!lost && !watch->released) accuse(watch->by->name(), "was told not_held of a lease that it has: " + watch->lease->of->name);
+  });
+}
+
+void judge::released(const record_ptr& lease) {
+  for (auto& each : leases_)
+    if (each.lease == lease) each.released = true;
+}
+
+void judge::peer_holds(const std::string& name, const std::string& field, time_point until) {
+  peer_released(field);
+  peers_.push_back({name, field, until, plan_.now()});
+}
+
+void judge::peer_released(const std::string& field) {
+  std::erase_if(peers_, [&](const auto& each) { return each.field == field; });
+}
+
+void judge::excuse(const std::string& name) { (name.empty() ? all_excused_ : excused_[name]) = plan_.now(); }
+
+time_point judge::excused_at(const std::string& name) const {
+  const auto found = excused_.find(name);
+  return found == excused_.end() ? all_excused_ : std::max(found->second, all_excused_);
+}
+
+void judge::trouble(const sim_client* whom, time_point end) {
+  for (auto& c : clients_)
+    if (!whom || c.who == whom) c.clear_since = std::max(c.clear_since, end);
+}
+
+std::optional<time_point> judge::backed_until(const std::string& name, const std::string& field) const {
+  const auto* e = server_.program().keys().find(name);
+  if (!e || !e->hash() || !e->hash()->find(field)) return std::nullopt;
+  return e->expires ? server_.clock().end_of(*e->expires) : time_point::max();
+}
+
+void judge::look() {
+  for (auto& c : clients_)
+    if (c.who->way().troubled() || c.who->process().paused()) c.clear_since = std::max(c.clear_since, plan_.now());
+  claims_.clear();
+  for (auto& h : holds_) look_at(h);
+  for (auto& l : leases_) look_at(l);
+  for (auto& p : peers_) look_at(p);
+  std::erase_if(holds_, [](const auto& h) { return h.over && h.of->leases.empty(); });
+  leases_.remove_if([](const auto& l) { return l.over; });
+  std::erase_if(peers_, [&](const auto& p) { return p.until <= plan_.now(); });
+  for (const auto& [name, claimants] : claims_) {
+    const auto backed = std::count_if(claimants.begin(), claimants.end(), [](const auto& c) { return c.backed; });
+    if (backed > 1) accuse(claimants.front().who + " and " + claimants.back().who, "both hold " + name);
+    if (claimants.size() > 1) met_.hit("overlap explained by a fault outside the guarantee");
+  }
+  look_for_forgotten_waiters();
+}
+
+void judge::claim(const std::string& name, const std::string& who, bool backed) { claims_[name].push_back({who, backed}); }
+
+void judge::look_at(hold_record& h) {
+  const auto now = plan_.now();
+  const auto& hold = *h.of;
+  if (!hold.exclusive()) {
+    h.over = true;
+    return;
+  }
+  if (h.over) accuse(h.by->name(), "claims " + hold.name + " again after it was over");
+  if (!hold.wants_renewal(now)) h.renewed_since = now;
+  const auto until = backed_until(hold.keys.lock, hold.field);
+  const bool covered = until && *until >= hold.valid_until();
+  claim(hold.name, h.by->name(), covered);
+  if (covered) {
+    h.covered_at = now;
+    h.gone_since.reset();
+    return look_at_count(h);
+  }
+  h.ever_uncovered = true;
+  // What was confirmed before the fault may be heard of after it.
+  const auto claimed = std::min(h.covered_at, hold.valid_until() - (hold.ttl() - detail::drift_of(hold.ttl(), h.by->settings().drift)));
+  if (excused_at(hold.name) < claimed) accuse(h.by->name(), "claims " + hold.name + (until ? " longer than the node keeps it" : ", which it does not hold"));
+  if (until) return;
+  if (!h.gone_since) h.gone_since = now;
+  const auto noticed = std::max({*h.gone_since, watched(*h.by).clear_since, h.renewed_since}) + nanoseconds(hold.ttl()) / 3 +
+                       detail::command_budget(h.by->settings(), hold.ttl()) + retry + reconnection + journey;
+  if (now > noticed) accuse(h.by->name(), "has not noticed in time that " + hold.name + " was taken away");
+}
+
+void judge::look_at_count(const hold_record& h) {
+  const auto& hold = *h.of;
+  if (h.ever_uncovered || hold.changing || !hold.changes.empty() || hold.leases.empty() || watched(*h.by).clear_since >= h.granted) return;
+  const auto* count = server_.program().keys().find(hold.keys.lock)->hash()->find(hold.field);
+  if (*count != std::to_string(hold.leases.size()))
+    accuse(h.by->name(), "has " + std::to_string(hold.leases.size()) + " leases of " + hold.name + ", the node counts " + *count);
+}
+
+void judge::look_at(lease_watch& l) {
+  const auto& c = *l.by;
+  if (l.released || c.closing()) {
+    l.over = l.times != 0 || c.closing();
+    if (!l.over) accuse(c.name(), "was not told that its lease of " + l.lease->of->name + " was released");
+    return;
+  }
+  if (l.lease->of->exclusive()) {
+    if (l.times != 0) accuse(c.name(), "was told of the loss of " + l.lease->of->name + " and may believe to hold it");
+    return;
+  }
+  if (const_cast<sim_client&>(c).process().paused()) return;
+  if (l.times == 0) accuse(c.name(), "was not told in time that it has lost " + l.lease->of->name);
+}
+
+void judge::look_at(peer_claim& p) {
+  if (p.until <= plan_.now()) return;
+  const auto until = backed_until(p.name, p.field);
+  const bool covered = until && *until >= p.until;
+  claim(p.name, "a peer", covered);
+  if (covered)
+    p.covered_at = plan_.now();
+  else if (excused_at(p.name) < p.covered_at)
+    accuse("a peer", "was robbed of " + p.name);
+}
+
+void judge::look_for_forgotten_waiters() {
+  const auto now = plan_.now();
+  for (const auto& [id, call] : calls_) {
+    if (call.waits_for.empty()) continue;
+    const auto& name = call.waits_for;
+    const bool free = !server_.program().keys().find(name) && !claims_.contains(name);
+    auto& since = free_since_.try_emplace(name, now).first->second;
+    if (!free) since = now;
+  }
+  for (const auto& [id, call] : calls_) {
+    if (call.waits_for.empty() || call.by->closing()) continue;
+    const auto from = std::max({free_since_.at(call.waits_for), watched(*call.by).clear_since, call.since});
+    if (now > from + call.by->settings().command_timeout + retry + reconnection + journey)
+      accuse(call.by->name(), "waits for " + call.waits_for + ", which is free: " + call.what);
+  }
+}
+
+std::string judge::unanswered() const {
+  std::string all;
+  for (const auto& [id, call] : calls_) all += "\n  " + call.by->name() + ": " + call.what;
+  return all;
+}
+
+void judge::look_for_residue() {
+  for (const auto& [key, e] : server_.program().keys().all())
+    if (e.hash())
+      for (const auto& [field, count] : e.hash()->fields())
+        for (const auto& c : clients_)
+          if (!c.who->closing() && server_.program().keys().find(key) && field.starts_with(c.who->uuid()))
+            accuse(c.who->name(), "has left its field in " + key);
+}
+
+void judge::look_at_the_end() {
+  if (!calls_.empty()) accuse("somebody", "was never answered:" + unanswered());
+  for (const auto& [key, e] : server_.program().keys().all())
+    if (!key.starts_with("redisson_lock_token:") && server_.program().keys().find(key)) accuse("the node", "keeps " + key);
+  if (server_.program().subscriptions() != 0) accuse("somebody", "has left a subscription");
+  for (const auto& c : clients_) {
+    if (!c.who->locks().idle()) accuse(c.who->name(), "is not idle");
+    if (c.who->process().has_timers()) accuse(c.who->name(), "has left a timer");
+  }
+}
+
+void judge::accuse(const std::string& whom, const std::string& what) {
+  if (verdict_.empty()) verdict_ = whom + ' ' + what;
+}
+
+void judge::decide() const {
+  if (!verdict_.empty()) throw violation(verdict_);
+}
+
+}  // namespace holdfast::sim
