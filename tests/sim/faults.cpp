@@ -215,44 +215,36 @@ void faults::close_one() { close_client(some_client()); }
 
 void faults::flush_all() {
   w_.judge.excuse({});
-  server_.program().execute({"FLUSHALL"});
+  server_.program().tamper().clear();
 }
 
-void faults::delete_lock() {
-  const auto& name = w_.some_name();
+void faults::take_away(const std::string& name) {
   w_.judge.excuse(name);
-  server_.program().execute({"DEL", name});
+  server_.program().tamper().erase(name);
 }
+
+void faults::delete_lock() { take_away(w_.some_name()); }
 
 void faults::put_another_type() {
   const auto& name = w_.some_name();
-  w_.judge.excuse(name);
-  server_.program().execute({"SET", name, "not a lock"});
-  mend_after(some_time(), nullptr, [this, name] {
-    w_.judge.excuse(name);
-    server_.program().execute({"DEL", name});
-  });
+  take_away(name);
+  server_.program().tamper().put(name, "not a lock");
+  mend_after(some_time(), nullptr, [this, name] { take_away(name); });
 }
 
 void faults::put_hold_without_ttl() {
   const auto& name = w_.some_name();
-  w_.judge.excuse(name);
-  server_.program().execute({"DEL", name});
-  server_.program().execute({"HSET", name, "somebody", "1"});
-  mend_after(some_time(), nullptr, [this, name] {
-    w_.judge.excuse(name);
-    server_.program().execute({"DEL", name});
-  });
+  take_away(name);
+  server_.program().tamper().hash_to_write(name)->set("somebody", "1");
+  mend_after(some_time(), nullptr, [this, name] { take_away(name); });
 }
 
 void faults::take_ttl_away() {
   const auto& name = w_.some_name();
-  server_.program().execute({"PERSIST", name});
+  if (auto* e = server_.program().tamper().find(name)) e->expires.reset();
   mend_after(ttl_, nullptr, [this, name] {
     const auto* e = server_.program().keys().find(name);
-    if (!e || e->expires) return;
-    w_.judge.excuse(name);
-    server_.program().execute({"DEL", name});
+    if (e && !e->expires) take_away(name);
   });
 }
 

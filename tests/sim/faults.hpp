@@ -61,6 +61,7 @@ class faults {
   void pause_client();
   void close_one();
   // The data.
+  void take_away(const std::string& name);
   void flush_all();
   void delete_lock();
   void put_another_type();

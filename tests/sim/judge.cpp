@@ -45,21 +45,22 @@ void judge::granted(const sim_client& to, const record_ptr& lease) {
     const auto sent = h->valid_until() - (lease->asked.ttl - detail::drift_of(lease->asked.ttl, to.settings().drift));
     holds_.push_back({&to, h, now, sent, now, {}, false, false});
   }
-  const auto watch = leases_.insert(leases_.end(), {&to, lease, {}, 0, false, false});
+  const auto watch = leases_.insert(leases_.end(), {&to, lease, {}, 0, {}, false, false});
   auto& client = const_cast<sim_client&>(to);
   client.locks().when_ended(lease, [this, watch](error_code why) {
     watch->told = why;
     if (++watch->times > 1) accuse(watch->by->name(), "was told twice of the end of its lease of " + watch->lease->of->name);
     const bool lost = why != errc::not_held;
     met_.hit(!lost ? "lease ended: not_held" : why == errc::lost ? "lease ended: lost" : why == errc::closed ? "lease ended: closed" : "lease ended: otherwise");
-    if (lost && watch->released) accuse(watch->by->name(), "was told of the loss of a lease that it had released: " + watch->lease->of->name);
+    // unlock() finds out that a lease is lost: both at once.
+    if (lost && watch->released && watch->released_at != plan_.now()) accuse(watch->by->name(), "was told of the loss of a lease that it had released: " + watch->lease->of->name);
     if (!lost && !watch->released) accuse(watch->by->name(), "was told not_held of a lease that it has: " + watch->lease->of->name);
   });
 }
 
 void judge::released(const record_ptr& lease) {
   for (auto& each : leases_)
-    if (each.lease == lease) each.released = true;
+    if (each.lease == lease && !std::exchange(each.released, true)) each.released_at = plan_.now();
 }
 
 void judge::peer_holds(const std::string& name, const std::string& field, time_point until) {
@@ -71,7 +72,10 @@ void judge::peer_released(const std::string& field) {
   std::erase_if(peers_, [&](const auto& each) { return each.field == field; });
 }
 
-void judge::excuse(const std::string& name) { (name.empty() ? all_excused_ : excused_[name]) = plan_.now(); }
+void judge::excuse(const std::string& name, bool told) {
+  (name.empty() ? all_excused_ : excused_[name]) = plan_.now();
+  if (!told) taken_in_silence_[name] = plan_.now();
+}
 
 time_point judge::excused_at(const std::string& name) const {
   const auto found = excused_.find(name);
@@ -182,7 +186,9 @@ void judge::look_for_forgotten_waiters() {
   }
   for (const auto& [id, call] : calls_) {
     if (call.waits_for.empty() || call.by->closing()) continue;
-    const auto from = std::max({free_since_.at(call.waits_for), watched(*call.by).clear_since, call.since});
+    // Nobody was told of what was taken in silence: it is found by the poll.
+    const auto silence = std::max(taken_in_silence_[call.waits_for], all_excused_) + call.by->settings().poll_cap;
+    const auto from = std::max({free_since_.at(call.waits_for), watched(*call.by).clear_since, call.since, silence});
     if (now > from + call.by->settings().command_timeout + retry + reconnection + journey)
       accuse(call.by->name(), "waits for " + call.waits_for + ", which is free: " + call.what);
   }

@@ -45,8 +45,8 @@ class judge {
   void peer_holds(const std::string& name, const std::string& field, time_point until);
   void peer_released(const std::string& field);
 
-  /// A fault outside the guarantee has been at this name, or at all (empty).
-  void excuse(const std::string& name);
+  /// A fault outside the guarantee has been at this name, or at all (empty); `told`: with a message to those who wait.
+  void excuse(const std::string& name, bool told = false);
   /// Until `end` nothing can be expected of this client, or of all (null).
   void trouble(const sim_client* whom, time_point end);
   /// After each instant.
@@ -83,6 +83,7 @@ class judge {
     record_ptr lease;
     error_code told;
     int times = 0;
+    time_point released_at;
     bool released = false, over = false;
   };
   struct peer_claim {
@@ -110,8 +111,8 @@ class judge {
   std::vector<hold_record> holds_;
   std::list<lease_watch> leases_;
   std::vector<peer_claim> peers_;
-  std::map<std::string, time_point> excused_, free_since_;
-  time_point all_excused_{};
+  std::map<std::string, time_point> excused_, taken_in_silence_, free_since_;
+  time_point all_excused_{};  // in silence
   struct claimant {
     std::string who;
     bool backed;

@@ -46,6 +46,11 @@ void node::tick() {
   data_.keys.at(data_.time_us / 1000);
 }
 
+keyspace& node::tamper() {
+  tick();
+  return data_.keys;
+}
+
 const keyspace& node::keys() {
   tick();
   return data_.keys;

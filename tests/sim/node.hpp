@@ -40,6 +40,9 @@ class node {
   void refuse(refusal why) { data_.refuses = why; }
   void refuse_client_kill(bool on) { refuse_client_kill_ = on; }
 
+  /// The data, behind the back of everybody.
+  keyspace& tamper();
+
   // The onlooker's.
   const keyspace& keys();  // as of now
   std::size_t subscribers(std::string_view channel) const;

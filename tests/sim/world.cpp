@@ -111,7 +111,7 @@ class world {
 
   void on_script(std::string_view digest, const arguments& a, const reply& r) {
     if (const auto outcome = script_outcome(digest, r); !outcome.empty()) met_.hit(outcome);
-    if (digest == detail::lua::force_release.sha1 && !r.is_error()) judge_.excuse(a[3]);
+    if (digest == detail::lua::force_release.sha1 && !r.is_error()) judge_.excuse(a[3], true);
   }
 
   // Never the last one.
