@@ -201,7 +201,7 @@ void faults::load_data() { refuse(refusal::loading); }
 
 void faults::refuse_client_kill() {
   server_.program().refuse_client_kill(true);
-  fenced_ = false;
+  w_.judge.fencing_refused();
 }
 
 void faults::pause_client() {

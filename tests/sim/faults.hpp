@@ -19,8 +19,6 @@ class faults {
   void finish() noexcept { finishing_ = true; }
   time_point mended_at() const noexcept { return mended_at_; }
   std::size_t strikes() const noexcept { return strikes_; }
-  /// CLIENT KILL was always allowed: what a dead connection left behind could be fenced off.
-  bool fenced() const noexcept { return fenced_; }
   /// Closes a client for good, as a fault.
   std::function<void(sim_client&)> close_client;
 
@@ -83,7 +81,7 @@ class faults {
   const nanoseconds ttl_;
   time_point mended_at_{};
   std::size_t strikes_ = 0;
-  bool finishing_ = false, fenced_ = true;
+  bool finishing_ = false;
 };
 
 }  // namespace holdfast::sim

@@ -43,7 +43,7 @@ void judge::granted(const sim_client& to, const record_ptr& lease) {
   if (!h->field.starts_with(to.uuid())) accuse("the simulator", "does not know the uuid of " + to.name());
   if (std::none_of(holds_.begin(), holds_.end(), [&](const auto& each) { return each.of == h; })) {
     const auto sent = h->valid_until() - (lease->asked.ttl - detail::drift_of(lease->asked.ttl, to.settings().drift));
-    holds_.push_back({&to, h, now, sent, now, {}, false, false});
+    holds_.push_back({&to, h, now, sent, now, {}, {}, false, false});
   }
   const auto watch = leases_.insert(leases_.end(), {&to, lease, {}, 0, {}, false, false});
   auto& client = const_cast<sim_client&>(to);
@@ -84,7 +84,13 @@ time_point judge::excused_at(const std::string& name) const {
 
 void judge::trouble(const sim_client* whom, time_point end) {
   for (auto& c : clients_)
-    if (!whom || c.who == whom) c.clear_since = std::max(c.clear_since, end);
+    if (!whom || c.who == whom) extend_trouble(c, plan_.now(), end);
+}
+
+void judge::extend_trouble(client_record& c, time_point now, time_point end) {
+  if (c.clear_since + reconnection < now) c.trouble_began = now;
+  c.clear_since = std::max(c.clear_since, end);
+  c.longest_trouble = std::max(c.longest_trouble, c.clear_since - c.trouble_began);
 }
 
 std::optional<time_point> judge::backed_until(const std::string& name, const std::string& field) const {
@@ -95,7 +101,7 @@ std::optional<time_point> judge::backed_until(const std::string& name, const std
 
 void judge::look() {
   for (auto& c : clients_)
-    if (c.who->way().troubled() || c.who->process().paused()) c.clear_since = std::max(c.clear_since, plan_.now());
+    if (c.who->way().troubled() || c.who->process().paused()) extend_trouble(c, plan_.now(), plan_.now());
   claims_.clear();
   for (auto& h : holds_) look_at(h);
   for (auto& l : leases_) look_at(l);
@@ -109,6 +115,7 @@ void judge::look() {
     if (claimants.size() > 1) met_.hit("overlap explained by a fault outside the guarantee");
   }
   look_for_forgotten_waiters();
+  look_for_residue();
 }
 
 void judge::claim(const std::string& name, const std::string& who, bool backed) { claims_[name].push_back({who, backed}); }
@@ -124,6 +131,7 @@ void judge::look_at(hold_record& h) {
   if (!hold.wants_renewal(now)) h.renewed_since = now;
   const auto until = backed_until(hold.keys.lock, hold.field);
   const bool covered = until && *until >= hold.valid_until();
+  h.longest_ttl = std::max<nanoseconds>(h.longest_ttl, hold.ttl());
   claim(hold.name, h.by->name(), covered);
   if (covered) {
     h.covered_at = now;
@@ -136,8 +144,8 @@ void judge::look_at(hold_record& h) {
   if (excused_at(hold.name) < claimed) accuse(h.by->name(), "claims " + hold.name + (until ? " longer than the node keeps it" : ", which it does not hold"));
   if (until) return;
   if (!h.gone_since) h.gone_since = now;
-  const auto noticed = std::max({*h.gone_since, watched(*h.by).clear_since, h.renewed_since}) + nanoseconds(hold.ttl()) / 3 +
-                       detail::command_budget(h.by->settings(), hold.ttl()) + retry + reconnection + journey;
+  const auto noticed = std::max({*h.gone_since, watched(*h.by).clear_since, h.renewed_since}) + h.longest_ttl / 3 +
+                       h.by->settings().command_timeout + retry + reconnection + journey;
   if (now > noticed) accuse(h.by->name(), "has not noticed in time that " + hold.name + " was taken away");
 }
 
@@ -181,14 +189,17 @@ void judge::look_for_forgotten_waiters() {
     if (call.waits_for.empty()) continue;
     const auto& name = call.waits_for;
     const bool free = !server_.program().keys().find(name) && !claims_.contains(name);
-    auto& since = free_since_.try_emplace(name, now).first->second;
-    if (!free) since = now;
+    auto& since = free_since_[name];
+    if (!free)
+      since.reset();
+    else if (!since)
+      since = now;
   }
   for (const auto& [id, call] : calls_) {
-    if (call.waits_for.empty() || call.by->closing()) continue;
+    if (call.waits_for.empty() || call.by->closing() || !free_since_.at(call.waits_for)) continue;
     // Nobody was told of what was taken in silence: it is found by the poll.
     const auto silence = std::max(taken_in_silence_[call.waits_for], all_excused_) + call.by->settings().poll_cap;
-    const auto from = std::max({free_since_.at(call.waits_for), watched(*call.by).clear_since, call.since, silence});
+    const auto from = std::max({*free_since_.at(call.waits_for), watched(*call.by).clear_since, call.since, silence});
     if (now > from + call.by->settings().command_timeout + retry + reconnection + journey)
       accuse(call.by->name(), "waits for " + call.waits_for + ", which is free: " + call.what);
   }
@@ -201,12 +212,29 @@ std::string judge::unanswered() const {
 }
 
 void judge::look_for_residue() {
-  for (const auto& [key, e] : server_.program().keys().all())
-    if (e.hash())
-      for (const auto& [field, count] : e.hash()->fields())
-        for (const auto& c : clients_)
-          if (!c.who->closing() && server_.program().keys().find(key) && field.starts_with(c.who->uuid()))
-            accuse(c.who->name(), "has left its field in " + key);
+  const auto& keys = server_.program().keys();
+  auto before = std::exchange(orphans_, {});
+  for (const auto& [key, e] : keys.all()) {
+    if (!e.hash() || !e.expires || !keys.find(key)) continue;
+    for (const auto& [field, count] : e.hash()->fields()) {
+      const auto seen = before.find(field);
+      orphans_[field] = seen == before.end() ? plan_.now() : seen->second;
+      look_at_field(key, field, server_.clock().end_of(*e.expires) - plan_.now());
+    }
+  }
+}
+
+// A command that a stopped server still has in its socket may run after its client has given up to undo it, one TTL later: no field stays
+// for longer than the outage was.
+void judge::look_at_field(const std::string& key, const std::string& field, nanoseconds left) {
+  const auto c = std::find_if(clients_.begin(), clients_.end(), [&](const auto& each) { return field.starts_with(each.who->uuid()); });
+  const bool wanted = c == clients_.end() || c->who->closing() || !fenced_ || left <= c->longest_trouble ||
+                      std::any_of(holds_.begin(), holds_.end(), [&](const auto& h) { return h.of->field == field && h.of->exclusive(); }) ||
+                      std::any_of(calls_.begin(), calls_.end(), [&](const auto& call) { return call.second.by == c->who && call.second.waits_for == key; });
+  if (wanted)
+    orphans_.erase(field);
+  else if (plan_.now() > std::max(orphans_.at(field), c->clear_since) + c->who->settings().command_timeout + retry + reconnection + journey)
+    accuse(c->who->name(), "has left " + field + " in " + key);
 }
 
 void judge::look_at_the_end() {

@@ -26,6 +26,7 @@ using record_ptr = std::shared_ptr<detail::lease_record>;
 ///   a claim that is not backed  → a fault outside the guarantee has just taken it away; its client is told within a renewal
 ///   claim over                  → each of its leases is told, once, at once; it never claims again
 ///   lock free, somebody waits   → granted within retries and reconnection, once nothing is in the way any more
+///   field of a client's         → is that of a hold or of a call under way, or is given back as soon as nothing is in the way
 ///   count                       → as many as there are leases, if nothing was in the way since the grant
 class judge {
  public:
@@ -49,11 +50,11 @@ class judge {
   void excuse(const std::string& name, bool told = false);
   /// Until `end` nothing can be expected of this client, or of all (null).
   void trouble(const sim_client* whom, time_point end);
+  /// What dead connections leave at the node cannot be fenced off from now on.
+  void fencing_refused() noexcept { fenced_ = false; }
   /// After each instant.
   void look();
-  /// Everybody was answered and has unlocked, and retries had their time.
-  void look_for_residue();
-  /// And every TTL is over.
+  /// Everybody was answered and has unlocked, and every TTL is over.
   void look_at_the_end();
   /// Throws the first violation that was found, if there was one: not where it was found, which may be in the middle of the library.
   void decide() const;
@@ -63,7 +64,9 @@ class judge {
  private:
   struct client_record {
     sim_client* who;
-    time_point clear_since{};
+    time_point clear_since{};    // in the future: until then nothing is expected
+    time_point trouble_began{};
+    nanoseconds longest_trouble{};
   };
   struct call_record {
     const sim_client* by;
@@ -75,6 +78,7 @@ class judge {
     const sim_client* by;
     std::shared_ptr<detail::hold> of;
     time_point granted, covered_at, renewed_since;
+    nanoseconds longest_ttl;
     std::optional<time_point> gone_since;  // the node's field
     bool ever_uncovered = false, over = false;
   };
@@ -92,6 +96,7 @@ class judge {
   };
 
   client_record& watched(const sim_client&);
+  static void extend_trouble(client_record&, time_point now, time_point end);
   time_point excused_at(const std::string& name) const;
   std::optional<time_point> backed_until(const std::string& name, const std::string& field) const;
   void look_at(hold_record&);
@@ -99,6 +104,8 @@ class judge {
   void look_at(peer_claim&);
   void look_at_count(const hold_record&);
   void look_for_forgotten_waiters();
+  void look_for_residue();
+  void look_at_field(const std::string& key, const std::string& field, nanoseconds left);
   void claim(const std::string& name, const std::string& who, bool backed);
   void accuse(const std::string& whom, const std::string& what);
 
@@ -111,7 +118,10 @@ class judge {
   std::vector<hold_record> holds_;
   std::list<lease_watch> leases_;
   std::vector<peer_claim> peers_;
-  std::map<std::string, time_point> excused_, taken_in_silence_, free_since_;
+  std::map<std::string, time_point> excused_, taken_in_silence_;
+  std::map<std::string, std::optional<time_point>> free_since_;
+  std::map<std::string, time_point> orphans_;  // fields at the node that nobody seems to want
+  bool fenced_ = true;
   time_point all_excused_{};  // in silence
   struct claimant {
     std::string who;

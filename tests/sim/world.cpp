@@ -141,9 +141,7 @@ class world {
       if (plan_.now() > patience) throw violation("no end:" + judge_.unanswered());
       step();
     }
-    // What nobody waits for any more: retried releases, new connections; then what is left to end with its TTL.
-    wait_until(plan_.now() + settings_.command_timeout + 4s);
-    if (faults_.fenced()) judge_.look_for_residue();
+    // What nobody waits for any more is given back, and what cannot be ends with its TTL.
     wait_until(plan_.now() + 8 * settings_.ttl + 1min);
     server_.clock().step(std::chrono::hours(1));
     judge_.look_at_the_end();
