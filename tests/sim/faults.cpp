@@ -3,7 +3,6 @@
 
 #include <algorithm>
 #include <numeric>
-#include <tuple>
 
 #include "protocol/protocol.hpp"
 
@@ -134,12 +133,10 @@ void faults::partition() {
 
 void faults::slow_down() {
   auto& c = some_client();
-  const auto before = std::pair(c.way().latency, c.way().jitter);
-  c.way().latency = w_.between(1ms, ttl_ / 2);
-  c.way().jitter = w_.between(1ms, ttl_ / 2);
+  c.way().now = {w_.between(1ms, ttl_ / 2), w_.between(1ms, ttl_ / 2)};
   const auto duration = some_time();
   w_.judge.trouble(&c, w_.plan.now() + duration + ttl_ * 2);  // what was sent slowly arrives later
-  mend_after(duration, &c, [&c, before] { std::tie(c.way().latency, c.way().jitter) = before; });
+  mend_after(duration, &c, [&c] { c.way().now = c.way().usual; });
 }
 
 void faults::lose_messages() {
@@ -150,10 +147,9 @@ void faults::lose_messages() {
 
 void faults::delay_messages() {
   auto& c = some_client();
-  const auto before = c.way().message_delay;
   c.way().message_delay = w_.between(1ms, ttl_ / 2);
   w_.judge.trouble(&c, w_.plan.now() + ttl_);
-  mend_after(ttl_ / 2, &c, [&c, before] { c.way().message_delay = before; });
+  mend_after(ttl_ / 2, &c, [&c] { c.way().message_delay = {}; });
 }
 
 void faults::spoof_message() {
@@ -188,7 +184,11 @@ void faults::step_clock_forward() {
   server_.clock().step(std::chrono::duration_cast<milliseconds>(w_.between(1ms, ttl_ * 2)));
 }
 
-void faults::step_clock_back() { server_.clock().step(-std::chrono::duration_cast<milliseconds>(w_.between(1ms, ttl_ * 2))); }
+void faults::step_clock_back() {
+  const auto by = std::chrono::duration_cast<milliseconds>(w_.between(1ms, ttl_ * 2));
+  w_.judge.clock_stepped_back(by);
+  server_.clock().step(-by);
+}
 
 void faults::refuse(refusal why) {
   server_.program().refuse(why);

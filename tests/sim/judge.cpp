@@ -228,7 +228,7 @@ void judge::look_for_residue() {
 // for longer than the outage was.
 void judge::look_at_field(const std::string& key, const std::string& field, nanoseconds left) {
   const auto c = std::find_if(clients_.begin(), clients_.end(), [&](const auto& each) { return field.starts_with(each.who->uuid()); });
-  const bool wanted = c == clients_.end() || c->who->closing() || !fenced_ || left <= c->longest_trouble ||
+  const bool wanted = c == clients_.end() || c->who->closing() || !fenced_ || left <= c->longest_trouble + stepped_back_ ||
                       std::any_of(holds_.begin(), holds_.end(), [&](const auto& h) { return h.of->field == field && h.of->exclusive(); }) ||
                       std::any_of(calls_.begin(), calls_.end(), [&](const auto& call) { return call.second.by == c->who && call.second.waits_for == key; });
   if (wanted)

@@ -50,6 +50,8 @@ class judge {
   void excuse(const std::string& name, bool told = false);
   /// Until `end` nothing can be expected of this client, or of all (null).
   void trouble(const sim_client* whom, time_point end);
+  /// Every key lives that much longer.
+  void clock_stepped_back(nanoseconds by) { stepped_back_ += by; }
   /// What dead connections leave at the node cannot be fenced off from now on.
   void fencing_refused() noexcept { fenced_ = false; }
   /// After each instant.
@@ -121,6 +123,7 @@ class judge {
   std::map<std::string, time_point> excused_, taken_in_silence_;
   std::map<std::string, std::optional<time_point>> free_since_;
   std::map<std::string, time_point> orphans_;  // fields at the node that nobody seems to want
+  nanoseconds stepped_back_{};
   bool fenced_ = true;
   time_point all_excused_{};  // in silence
   struct claimant {

@@ -89,7 +89,10 @@ class route {
   bool troubled();
 
   // Weather.
-  nanoseconds latency = std::chrono::microseconds(100), jitter = std::chrono::microseconds(100);  // each way
+  struct speed {
+    nanoseconds latency{}, jitter{};  // each way
+  };
+  speed usual, now;
   bool blocked = false;           // no new connections
   bool loses_messages = false;    // of subscriptions; replies arrive
   nanoseconds message_delay{};    // of messages, and of what follows on their connection
@@ -97,7 +100,7 @@ class route {
 
  private:
   friend class wire;
-  nanoseconds delay() { return latency + random_.up_to(jitter); }
+  nanoseconds delay() { return now.latency + random_.up_to(now.jitter); }
   void note(std::string_view what, std::string_view about = {}) { log_.note(plan_.now(), name_, what, about); }
 
   scheduler& plan_;
