@@ -10,6 +10,7 @@ namespace holdfast::sim {
 namespace {
 
 using namespace std::chrono_literals;
+constexpr std::string_view fenced_suffix = "fenced";
 using patience = detail::lock_request::patience;
 
 /// "unreachable", as errc spells it.
@@ -68,7 +69,7 @@ void actor::act_at_random() {
   if (!leases_.empty()) {
     const auto which = w_.below(leases_.size());
     const auto lease = leases_[which];
-    if (dice < 26) return lock(lease->of->name, true);
+    if (dice < 26) return lock(lease->of->keys, true);
     if (dice < 68) return give_back(which);
     if (dice < 78) return renew(lease);
     if (dice < 84) return feed(lease);
@@ -90,16 +91,18 @@ lock_options actor::some_options() {
   return o;
 }
 
-void actor::lock(const std::string& name, bool reenter) {
-  const bool holds = std::any_of(leases_.begin(), leases_.end(), [&](const auto& l) { return l->of->name == name; });
+void actor::lock(const detail::shared_keys& name, bool reenter) {
+  const bool holds = std::any_of(leases_.begin(), leases_.end(), [&](const auto& l) { return l->of->keys->name == name->name; });
   const bool bound = reenter || holds || w_.chance(70);
   const auto dice = w_.below(10);
   const auto wait = dice < 6 ? patience::forever : dice < 8 ? patience::once : patience::until_deadline;
   detail::lock_request request{bound ? who_ : owner(), bound, detail::resolve_terms(client_.settings(), some_options()), wait};
   if (wait == patience::until_deadline) request.deadline = w_.plan.now() + w_.between(1ms, client_.settings().ttl * 2);
+  // A name is always used in the same way: by fenced locks or by plain ones.
+  if (name->name.ends_with(fenced_suffix)) request.kind = &detail::fenced_lock;
   const std::string verb = wait == patience::forever ? "lock" : wait == patience::once ? "try_lock" : "try_lock_for";
-  note(verb, name);
-  const auto call = wait == patience::once ? w_.judge.begin(client_, verb + ' ' + name) : w_.judge.begin_wait(client_, name, verb + ' ' + name);
+  note(verb, name->name);
+  const auto call = wait == patience::once ? w_.judge.begin(client_, verb + ' ' + name->name) : w_.judge.begin_wait(client_, name->name, verb + ' ' + name->name);
   waiting_ = true;
   const auto answered = std::make_shared<bool>(false);
   auto place = client_.locks().lock(name, std::move(request), [self = shared_from_this(), call, holds, answered](const detail::lock_answer& a) {
@@ -115,7 +118,7 @@ void actor::on_lock_answer(std::uint64_t call, const detail::lock_answer& a, boo
   place_.reset();
   const auto outcome = a.record && reenter ? "lock: re-entered" : outcome_of("lock", a.error, a.record ? "granted" : "busy");
   w_.met.hit(outcome);
-  note(outcome, a.record ? a.record->of->field : a.detail);
+  note(outcome, a.record ? std::string_view(a.record->of->field) : std::string_view(a.detail));
   if (!a.record) return;
   w_.judge.granted(client_, a.record);
   leases_.push_back(a.record);
@@ -137,8 +140,8 @@ void actor::give_back(std::size_t which) {
 }
 
 void actor::unlock(const record_ptr& lease) {
-  note("unlock", lease->of->field);
-  const auto call = w_.judge.begin(client_, "unlock " + lease->of->name);
+  note("unlock", std::string_view(lease->of->field));
+  const auto call = w_.judge.begin(client_, "unlock " + lease->of->keys->name);
   w_.judge.released(lease);
   client_.locks().unlock(lease, [self = shared_from_this(), call](error_code e, const std::string& detail) {
     self->w_.judge.answered(call);
@@ -149,15 +152,15 @@ void actor::unlock(const record_ptr& lease) {
 }
 
 void actor::drop(const record_ptr& lease) {
-  note("drop", lease->of->field);
+  note("drop", std::string_view(lease->of->field));
   w_.judge.released(lease);
   if (lease->try_release()) client_.locks().drop(lease);
 }
 
 void actor::renew(const record_ptr& lease) {
   const auto ttl = w_.chance(50) ? milliseconds(0) : std::chrono::duration_cast<milliseconds>(w_.between(10ms, client_.settings().ttl));
-  note("renew", lease->of->field);
-  const auto call = w_.judge.begin(client_, "renew " + lease->of->name);
+  note("renew", std::string_view(lease->of->field));
+  const auto call = w_.judge.begin(client_, "renew " + lease->of->keys->name);
   client_.locks().renew(lease, ttl, [self = shared_from_this(), call](error_code e, const std::string& detail) {
     self->w_.judge.answered(call);
     const auto outcome = outcome_of("renew", e, "renewed");
@@ -169,14 +172,14 @@ void actor::renew(const record_ptr& lease) {
 // As lease::feed() does it.
 void actor::feed(const record_ptr& lease) {
   if (!lease->asked.max_hold) return;
-  note("feed", lease->of->field);
+  note("feed", std::string_view(lease->of->field));
   lease->fed_at = w_.plan.now().time_since_epoch().count();
   if (lease->of->renewal_paused.exchange(false)) client_.locks().fed(lease);
 }
 
-void actor::force_unlock(const std::string& name) {
-  note("force_unlock", name);
-  const auto call = w_.judge.begin(client_, "force_unlock " + name);
+void actor::force_unlock(const detail::shared_keys& name) {
+  note("force_unlock", name->name);
+  const auto call = w_.judge.begin(client_, "force_unlock " + name->name);
   client_.locks().force_unlock(name, [self = shared_from_this(), call](error_code e, const std::string&, bool) {
     self->w_.judge.answered(call);
     const auto outcome = outcome_of("force_unlock", e, "answered");
@@ -185,15 +188,16 @@ void actor::force_unlock(const std::string& name) {
   });
 }
 
-void actor::ask(const std::string& name) {
-  const auto call = w_.judge.begin(client_, "a question about " + name);
+void actor::ask(const detail::shared_keys& name) {
+  const auto call = w_.judge.begin(client_, "a question about " + name->name);
   const auto answered = [self = shared_from_this(), call](error_code e, const std::string&, const auto&) {
     self->w_.judge.answered(call);
     self->w_.met.hit(outcome_of("query", e, "answered"));
   };
-  switch (w_.below(3)) {
+  switch (w_.below(4)) {
     case 0: return client_.locks().is_locked(name, answered);
     case 1: return client_.locks().hold_count(name, who_, answered);
+    case 2: return client_.locks().last_token(name, answered);
     default: return client_.locks().remaining_ttl(name, answered);
   }
 }

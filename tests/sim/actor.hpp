@@ -15,14 +15,14 @@ struct workload {
   coverage& met;
   sim::judge& judge;
   detail::random_source& random;
-  std::vector<std::string> names;
+  std::vector<detail::shared_keys> names;
   nanoseconds pace;       // between two acts of one actor, on average
   std::size_t acts_left;  // of all actors together
 
   bool chance(unsigned percent) { return random.next() % 100 < percent; }
   std::size_t below(std::size_t n) { return static_cast<std::size_t>(random.next() % n); }
   nanoseconds between(nanoseconds from, nanoseconds to) { return from + random.up_to(to - from); }
-  const std::string& some_name() { return names[below(names.size())]; }
+  const detail::shared_keys& some_name() { return names[below(names.size())]; }
 };
 
 /// A user of one client: one owner that does something at random every now and then, while its client runs.
@@ -39,15 +39,15 @@ class actor : public std::enable_shared_from_this<actor> {
   void act_later();
   void act();
   void act_at_random();
-  void lock(const std::string& name, bool reenter);
+  void lock(const detail::shared_keys& name, bool reenter);
   void on_lock_answer(std::uint64_t call, const detail::lock_answer& a, bool reenter);
   void cancel();
   void unlock(const record_ptr& lease);
   void drop(const record_ptr& lease);
   void renew(const record_ptr& lease);
   void feed(const record_ptr& lease);
-  void force_unlock(const std::string& name);
-  void ask(const std::string& name);
+  void force_unlock(const detail::shared_keys& name);
+  void ask(const detail::shared_keys& name);
   void give_back(std::size_t which);
   lock_options some_options();
   void note(std::string_view what, std::string_view about = {}) { w_.log.note(w_.plan.now(), client_.name(), what, about); }

@@ -41,6 +41,7 @@ const std::vector<faults::kind>& faults::kinds() {
       {"key of another type", 2, &faults::put_another_type},
       {"hold without TTL", 2, &faults::put_hold_without_ttl},
       {"TTL taken away", 2, &faults::take_ttl_away},
+      {"token garbled", 1, &faults::garble_token},
   };
   return all;
 }
@@ -156,7 +157,7 @@ void faults::spoof_message() {
   if (!server_.running()) return;
   const std::string payloads[] = {"0", "1", "", std::string("\0\r\n$-1", 6), std::string(2000, 'x')};
   for (const auto& name : w_.names)
-    server_.program().execute({"PUBLISH", detail::lock_keys(name).channel, payloads[w_.below(std::size(payloads))]});
+    server_.program().execute({"PUBLISH", name->channel, payloads[w_.below(std::size(payloads))]});
 }
 
 void faults::pause_server() {
@@ -223,29 +224,38 @@ void faults::take_away(const std::string& name) {
   server_.program().tamper().erase(name);
 }
 
-void faults::delete_lock() { take_away(w_.some_name()); }
+void faults::delete_lock() { take_away(w_.some_name()->lock); }
 
 void faults::put_another_type() {
-  const auto& name = w_.some_name();
+  const auto& name = w_.some_name()->lock;
   take_away(name);
   server_.program().tamper().put(name, "not a lock");
   mend_after(some_time(), nullptr, [this, name] { take_away(name); });
 }
 
 void faults::put_hold_without_ttl() {
-  const auto& name = w_.some_name();
+  const auto& name = w_.some_name()->lock;
   take_away(name);
   server_.program().tamper().hash_to_write(name)->set("somebody", "1");
   mend_after(some_time(), nullptr, [this, name] { take_away(name); });
 }
 
 void faults::take_ttl_away() {
-  const auto& name = w_.some_name();
+  const auto& name = w_.some_name()->lock;
   if (auto* e = server_.program().tamper().find(name)) e->expires.reset();
   mend_after(ttl_, nullptr, [this, name] {
     const auto* e = server_.program().keys().find(name);
     if (e && !e->expires) take_away(name);
   });
+}
+
+void faults::garble_token() {
+  const auto key = detail::token_key(*w_.some_name());
+  if (w_.chance(50))
+    server_.program().tamper().put(key, "no number");
+  else if (auto* hash = server_.program().tamper().hash_to_write(key))
+    hash->set("not", "a counter");
+  mend_after(some_time(), nullptr, [this, key] { server_.program().tamper().erase(key); });
 }
 
 }  // namespace holdfast::sim

@@ -65,6 +65,7 @@ class faults {
   void put_another_type();
   void put_hold_without_ttl();
   void take_ttl_away();
+  void garble_token();
 
   sim_client& some_client();
   nanoseconds some_time();

@@ -40,22 +40,33 @@ void judge::answered(std::uint64_t call) {
 void judge::granted(const sim_client& to, const record_ptr& lease) {
   const auto now = plan_.now();
   const auto& h = lease->of;
-  if (!h->field.starts_with(to.uuid())) accuse("the simulator", "does not know the uuid of " + to.name());
+  if (!std::string_view(h->field).starts_with(to.uuid())) accuse("the simulator", "does not know the uuid of " + to.name());
   if (std::none_of(holds_.begin(), holds_.end(), [&](const auto& each) { return each.of == h; })) {
     const auto sent = h->valid_until() - (lease->asked.ttl - detail::drift_of(lease->asked.ttl, to.settings().drift));
     holds_.push_back({&to, h, now, sent, now, {}, {}, false, false});
+    const auto given = token_of_.find(std::string(std::string_view(h->field)));
+    if (h->token && (given == token_of_.end() || given->second != *h->token)) accuse(to.name(), "has a token that the node did not give it");
   }
   const auto watch = leases_.insert(leases_.end(), {&to, lease, {}, 0, {}, false, false});
   auto& client = const_cast<sim_client&>(to);
   client.locks().when_ended(lease, [this, watch](error_code why) {
     watch->told = why;
-    if (++watch->times > 1) accuse(watch->by->name(), "was told twice of the end of its lease of " + watch->lease->of->name);
+    if (++watch->times > 1) accuse(watch->by->name(), "was told twice of the end of its lease of " + watch->lease->of->keys->name);
     const bool lost = why != errc::not_held;
     met_.hit(!lost ? "lease ended: not_held" : why == errc::lost ? "lease ended: lost" : why == errc::closed ? "lease ended: closed" : "lease ended: otherwise");
     // unlock() finds out that a lease is lost: both at once.
-    if (lost && watch->released && watch->released_at != plan_.now()) accuse(watch->by->name(), "was told of the loss of a lease that it had released: " + watch->lease->of->name);
-    if (!lost && !watch->released) accuse(watch->by->name(), "was told not_held of a lease that it has: " + watch->lease->of->name);
+    if (lost && watch->released && watch->released_at != plan_.now()) accuse(watch->by->name(), "was told of the loss of a lease that it had released: " + watch->lease->of->keys->name);
+    if (!lost && !watch->released) accuse(watch->by->name(), "was told not_held of a lease that it has: " + watch->lease->of->keys->name);
   });
+}
+
+void judge::token_given(const std::string& name, const std::string& field, std::uint64_t token) {
+  auto& last = tokens_[name];
+  const bool repeated = token == last.token && field == last.field;
+  if (token <= last.token && !repeated && stepped_back_ == nanoseconds())
+    accuse("the node", "gives the token " + std::to_string(token) + " of " + name + " after " + std::to_string(last.token));
+  last = {token, field};
+  token_of_[field] = token;
 }
 
 void judge::released(const record_ptr& lease) {
@@ -93,7 +104,7 @@ void judge::extend_trouble(client_record& c, time_point now, time_point end) {
   c.longest_trouble = std::max(c.longest_trouble, c.clear_since - c.trouble_began);
 }
 
-std::optional<time_point> judge::backed_until(const std::string& name, const std::string& field) const {
+std::optional<time_point> judge::backed_until(std::string_view name, std::string_view field) const {
   const auto* e = server_.program().keys().find(name);
   if (!e || !e->hash() || !e->hash()->find(field)) return std::nullopt;
   return e->expires ? server_.clock().end_of(*e->expires) : time_point::max();
@@ -127,12 +138,12 @@ void judge::look_at(hold_record& h) {
     h.over = true;
     return;
   }
-  if (h.over) accuse(h.by->name(), "claims " + hold.name + " again after it was over");
+  if (h.over) accuse(h.by->name(), "claims " + hold.keys->name + " again after it was over");
   if (!hold.wants_renewal(now)) h.renewed_since = now;
-  const auto until = backed_until(hold.keys.lock, hold.field);
+  const auto until = backed_until(hold.keys->lock, hold.field);
   const bool covered = until && *until >= hold.valid_until();
   h.longest_ttl = std::max<nanoseconds>(h.longest_ttl, hold.ttl());
-  claim(hold.name, h.by->name(), covered);
+  claim(hold.keys->name, h.by->name(), covered);
   if (covered) {
     h.covered_at = now;
     h.gone_since.reset();
@@ -141,35 +152,35 @@ void judge::look_at(hold_record& h) {
   h.ever_uncovered = true;
   // What was confirmed before the fault may be heard of after it.
   const auto claimed = std::min(h.covered_at, hold.valid_until() - (hold.ttl() - detail::drift_of(hold.ttl(), h.by->settings().drift)));
-  if (excused_at(hold.name) < claimed) accuse(h.by->name(), "claims " + hold.name + (until ? " longer than the node keeps it" : ", which it does not hold"));
+  if (excused_at(hold.keys->name) < claimed) accuse(h.by->name(), "claims " + hold.keys->name + (until ? " longer than the node keeps it" : ", which it does not hold"));
   if (until) return;
   if (!h.gone_since) h.gone_since = now;
   const auto noticed = std::max({*h.gone_since, watched(*h.by).clear_since, h.renewed_since}) + h.longest_ttl / 3 +
                        h.by->settings().command_timeout + retry + reconnection + journey;
-  if (now > noticed) accuse(h.by->name(), "has not noticed in time that " + hold.name + " was taken away");
+  if (now > noticed) accuse(h.by->name(), "has not noticed in time that " + hold.keys->name + " was taken away");
 }
 
 void judge::look_at_count(const hold_record& h) {
   const auto& hold = *h.of;
   if (h.ever_uncovered || hold.changing || !hold.changes.empty() || hold.leases.empty() || watched(*h.by).clear_since >= h.granted) return;
-  const auto* count = server_.program().keys().find(hold.keys.lock)->hash()->find(hold.field);
+  const auto* count = server_.program().keys().find(hold.keys->lock)->hash()->find(hold.field);
   if (*count != std::to_string(hold.leases.size()))
-    accuse(h.by->name(), "has " + std::to_string(hold.leases.size()) + " leases of " + hold.name + ", the node counts " + *count);
+    accuse(h.by->name(), "has " + std::to_string(hold.leases.size()) + " leases of " + hold.keys->name + ", the node counts " + *count);
 }
 
 void judge::look_at(lease_watch& l) {
   const auto& c = *l.by;
   if (l.released || c.closing()) {
     l.over = l.times != 0 || c.closing();
-    if (!l.over) accuse(c.name(), "was not told that its lease of " + l.lease->of->name + " was released");
+    if (!l.over) accuse(c.name(), "was not told that its lease of " + l.lease->of->keys->name + " was released");
     return;
   }
   if (l.lease->of->exclusive()) {
-    if (l.times != 0) accuse(c.name(), "was told of the loss of " + l.lease->of->name + " and may believe to hold it");
+    if (l.times != 0) accuse(c.name(), "was told of the loss of " + l.lease->of->keys->name + " and may believe to hold it");
     return;
   }
   if (const_cast<sim_client&>(c).process().paused()) return;
-  if (l.times == 0) accuse(c.name(), "was not told in time that it has lost " + l.lease->of->name);
+  if (l.times == 0) accuse(c.name(), "was not told in time that it has lost " + l.lease->of->keys->name);
 }
 
 void judge::look_at(peer_claim& p) {
@@ -229,7 +240,7 @@ void judge::look_for_residue() {
 void judge::look_at_field(const std::string& key, const std::string& field, nanoseconds left) {
   const auto c = std::find_if(clients_.begin(), clients_.end(), [&](const auto& each) { return field.starts_with(each.who->uuid()); });
   const bool wanted = c == clients_.end() || c->who->closing() || !fenced_ || left <= c->longest_trouble + stepped_back_ ||
-                      std::any_of(holds_.begin(), holds_.end(), [&](const auto& h) { return h.of->field == field && h.of->exclusive(); }) ||
+                      std::any_of(holds_.begin(), holds_.end(), [&](const auto& h) { return std::string_view(h.of->field) == field && h.of->exclusive(); }) ||
                       std::any_of(calls_.begin(), calls_.end(), [&](const auto& call) { return call.second.by == c->who && call.second.waits_for == key; });
   if (wanted)
     orphans_.erase(field);

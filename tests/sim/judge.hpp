@@ -27,6 +27,7 @@ using record_ptr = std::shared_ptr<detail::lease_record>;
 ///   claim over                  → each of its leases is told, once, at once; it never claims again
 ///   lock free, somebody waits   → granted within retries and reconnection, once nothing is in the way any more
 ///   field of a client's         → is that of a hold or of a call under way, or is given back as soon as nothing is in the way
+///   fencing token               → larger than each before it on the same name, unless the node lost its data and its clock went back
 ///   count                       → as many as there are leases, if nothing was in the way since the grant
 class judge {
  public:
@@ -42,6 +43,9 @@ class judge {
   void granted(const sim_client& to, const record_ptr& lease);
   void released(const record_ptr& lease);
 
+  /// The node's answer to a fenced acquire.
+  void token_given(const std::string& name, const std::string& field, std::uint64_t token);
+
   /// Somebody without the library holds `name` by `field` until then, as far as it knows.
   void peer_holds(const std::string& name, const std::string& field, time_point until);
   void peer_released(const std::string& field);
@@ -50,7 +54,7 @@ class judge {
   void excuse(const std::string& name, bool told = false);
   /// Until `end` nothing can be expected of this client, or of all (null).
   void trouble(const sim_client* whom, time_point end);
-  /// Every key lives that much longer.
+  /// Every key lives that much longer, and tokens may begin anew below the last.
   void clock_stepped_back(nanoseconds by) { stepped_back_ += by; }
   /// What dead connections leave at the node cannot be fenced off from now on.
   void fencing_refused() noexcept { fenced_ = false; }
@@ -100,7 +104,7 @@ class judge {
   client_record& watched(const sim_client&);
   static void extend_trouble(client_record&, time_point now, time_point end);
   time_point excused_at(const std::string& name) const;
-  std::optional<time_point> backed_until(const std::string& name, const std::string& field) const;
+  std::optional<time_point> backed_until(std::string_view name, std::string_view field) const;
   void look_at(hold_record&);
   void look_at(lease_watch&);
   void look_at(peer_claim&);
@@ -123,6 +127,12 @@ class judge {
   std::map<std::string, time_point> excused_, taken_in_silence_;
   std::map<std::string, std::optional<time_point>> free_since_;
   std::map<std::string, time_point> orphans_;  // fields at the node that nobody seems to want
+  struct given_token {
+    std::uint64_t token = 0;
+    std::string field;
+  };
+  std::map<std::string, given_token> tokens_;       // the last of each lock
+  std::map<std::string, std::uint64_t> token_of_;  // of each owner field
   nanoseconds stepped_back_{};
   bool fenced_ = true;
   time_point all_excused_{};  // in silence

@@ -49,7 +49,7 @@ void peer::act() {
 void peer::acquire() {
   constexpr auto drift = 2ms;
   const auto ttl = std::chrono::duration_cast<milliseconds>(w_.between(100ms, w_.pace * 4 + 200ms));
-  name_ = w_.some_name();
+  name_ = w_.some_name()->lock;
   field_ = id_ + ':' + std::to_string(++holds_);
   const auto answer = call(acquire_script, std::to_string(ttl.count()));
   if (answer.type != reply::kind::nil) return field_.clear();

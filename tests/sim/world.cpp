@@ -20,26 +20,24 @@ using namespace std::chrono_literals;
 
 constexpr std::size_t least_acts = 200, least_faults = 5;
 
-/// What a script is called, and what its reply means.
-std::string script_outcome(std::string_view digest, const reply& r) {
+std::string_view name_of_script(std::string_view digest) {
   namespace lua = detail::lua;
-  const std::pair<std::string_view, std::string_view> names[] = {{lua::acquire.sha1, "acquire"},
-                                                                 {lua::reenter.sha1, "reenter"},
-                                                                 {lua::renew.sha1, "renew"},
-                                                                 {lua::release.sha1, "release"},
-                                                                 {lua::force_release.sha1, "force_release"}};
+  static constexpr std::pair<std::string_view, std::string_view> names[] = {
+      {lua::acquire.sha1, "acquire"}, {lua::acquire_fenced.sha1, "acquire_fenced"}, {lua::reenter.sha1, "reenter"},
+      {lua::renew.sha1, "renew"},     {lua::release.sha1, "release"},               {lua::force_release.sha1, "force_release"}};
   const auto found = std::find_if(std::begin(names), std::end(names), [&](const auto& n) { return n.first == digest; });
-  if (found == std::end(names)) return {};
-  const auto name = found->second;
-  const auto said = [&]() -> std::string {
-    if (r.is_error()) return r.text.substr(0, r.text.find(' '));
-    if (name == "acquire") return r.type == reply::kind::nil ? "acquired" : r.integer < 0 ? "busy without TTL" : "busy";
-    if (name == "release") return r.type == reply::kind::nil ? "not yours" : r.integer < 0 ? "still held" : "freed";
-    if (name == "renew")
-      return std::any_of(r.elements.begin(), r.elements.end(), [](const reply& e) { return e.integer == 0; }) ? "not yours" : "confirmed";
-    return std::to_string(r.integer);
-  }();
-  return std::string("script: ").append(name).append(" -> ").append(said);
+  return found == std::end(names) ? std::string_view() : found->second;
+}
+
+/// What a script's reply means.
+std::string outcome_of(std::string_view script, const reply& r) {
+  if (r.is_error()) return r.text.substr(0, r.text.find(' '));
+  if (script == "acquire_fenced" && r.type == reply::kind::array) return "acquired";
+  if (script.starts_with("acquire")) return r.type == reply::kind::nil ? "acquired" : r.integer < 0 ? "busy without TTL" : "busy";
+  if (script == "release") return r.type == reply::kind::nil ? "not yours" : r.integer < 0 ? "still held" : "freed";
+  if (script == "renew")
+    return std::any_of(r.elements.begin(), r.elements.end(), [](const reply& e) { return e.integer == 0; }) ? "not yours" : "confirmed";
+  return std::to_string(r.integer);
 }
 
 /// Everything of one seed.
@@ -55,7 +53,6 @@ class world {
     faults_.close_client = [this](sim_client& c) { close(c); };
     server_.program().on_script = [this](std::string_view digest, const arguments& a, const reply& r) { on_script(digest, a, r); };
     plan_.on_step = [this] { judge_.look(); };
-    abbreviate_scripts();
   }
   // What is on its way refers to the clients' contexts.
   ~world() { plan_.clear(); }
@@ -76,8 +73,10 @@ class world {
  private:
   double clock_rate() { return 1 + (static_cast<double>(random_.next() % 11) - 5) / 1000; }
 
-  std::vector<std::string> some_names() {
-    std::vector<std::string> all{"orders:1", "{a}b", "orders:2"};
+  std::vector<detail::shared_keys> some_names() {
+    std::vector<detail::shared_keys> all;
+    for (const auto name : {"orders:1", "{a} fenced", "orders:2"}) all.push_back(std::make_shared<const detail::lock_keys>(name));
+    std::rotate(all.begin(), all.begin() + static_cast<std::ptrdiff_t>(random_.next() % all.size()), all.end());
     all.resize(1 + random_.next() % all.size());
     return all;
   }
@@ -99,18 +98,13 @@ class world {
     for (std::size_t i = 0; i < 2 + random_.next() % 2; ++i) actors_.push_back(std::make_shared<actor>(work_, c));
   }
 
-  void abbreviate_scripts() {
-    namespace lua = detail::lua;
-    log_.abbreviate(std::string(lua::acquire.sha1), "acquire");
-    log_.abbreviate(std::string(lua::reenter.sha1), "reenter");
-    log_.abbreviate(std::string(lua::renew.sha1), "renew");
-    log_.abbreviate(std::string(lua::release.sha1), "release");
-    log_.abbreviate(std::string(lua::force_release.sha1), "force_release");
-  }
-
   void on_script(std::string_view digest, const arguments& a, const reply& r) {
-    if (const auto outcome = script_outcome(digest, r); !outcome.empty()) met_.hit(outcome);
-    if (digest == detail::lua::force_release.sha1 && !r.is_error()) judge_.excuse(a[3], true);
+    const auto name = name_of_script(digest);
+    if (name.empty()) return;
+    log_.abbreviate(std::string(digest), std::string(name));
+    met_.hit(std::string("script: ").append(name).append(" -> ").append(outcome_of(name, r)));
+    if (name == "acquire_fenced" && r.type == reply::kind::array) judge_.token_given(a[3], a[6], static_cast<std::uint64_t>(r.elements[0].integer));
+    if (name == "force_release" && !r.is_error()) judge_.excuse(a[3], true);
   }
 
   // Never the last one.
