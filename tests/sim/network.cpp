@@ -68,7 +68,7 @@ void wire::send_down(const reply& r, bool message) {
     way_.note("message lost");
     return way_.on_message_lost();
   }
-  if (way_.log_.readable()) way_.note(message ? "message" : "answers", line_of(r));
+  way_.note(message ? "message" : "answers", line_of(r));
   down_free_ = std::max(down_free_, way_.plan_.now() + way_.delay() + (message ? way_.message_delay : nanoseconds()));
   way_.plan_.at(down_free_, [self = shared_from_this(), bytes = encode(r)] {
     if (self->loses_down_ || self->ended_ || self->closed_) return;
