@@ -116,6 +116,11 @@ void wire::end_at_server(nanoseconds delay) {
   });
 }
 
+void wire::kill() {
+  if (!ended() && !loses_down_) way_.on_killed();
+  end_from_server();
+}
+
 void wire::end_from_server() {
   way_.plan_.at(std::max(down_free_, way_.plan_.now() + way_.delay()), [self = shared_from_this()] {
     if (!self->loses_down_) self->end_at_client();

@@ -42,6 +42,8 @@ class wire : public std::enable_shared_from_this<wire> {
   // The node's end.
   void send_down(const reply& r, bool message);
   void end_from_server();
+  /// CLIENT KILL.
+  void kill();
 
   // Faults.
   void lose_up() noexcept { loses_up_ = true; }
@@ -97,6 +99,7 @@ class route {
   bool loses_messages = false;    // of subscriptions; replies arrive
   nanoseconds message_delay{};    // of messages, and of what follows on their connection
   std::function<void()> on_message_lost;
+  std::function<void()> on_killed;  // a connection that the client still has
 
  private:
   friend class wire;

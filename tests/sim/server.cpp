@@ -23,7 +23,7 @@ server::server(scheduler& plan, double clock_rate)
               if (const auto w = wire_of(to)) w->send_down(message, true);
             },
             [this](node::session_id id) {
-              if (const auto w = wire_of(id)) w->end_from_server();
+              if (const auto w = wire_of(id)) w->kill();
             }) {}
 
 std::shared_ptr<wire> server::wire_of(node::session_id id) const {
