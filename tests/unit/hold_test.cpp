@@ -135,3 +135,14 @@ TEST_CASE_METHOD(fixture, "listeners of an end are told once and in order") {
   const std::vector<std::pair<int, error_code>> expected{{0, errc::lost}, {1, errc::lost}, {2, errc::lost}};
   CHECK(told == expected);
 }
+
+TEST_CASE_METHOD(fixture, "a TTL that is sent covers what is claimed already, on a clock that is faster by the drift") {
+  h->extend(clock.now() + 10s);
+  CHECK(h->covering(30s, 0.01) == 30s);
+  CHECK(h->covering(1ms, 0.01) == 10'100ms);
+  CHECK(h->covering(1ms, 0) == 10s);
+  clock.skip(4s + 500us);
+  CHECK(h->covering(1ms, 0) == 6s);
+  clock.skip(1min);
+  CHECK(h->covering(1ms, 0.01) == 1ms);
+}
