@@ -73,7 +73,7 @@ void engine::renew(const std::shared_ptr<lease_record>& record, milliseconds ttl
   if (ttl == milliseconds::zero()) ttl = record->asked.ttl;
   done = until_closed(std::move(done));
   const auto send = [this, h, ttl](time_point sent, topology::handler then) {
-    const renewal one{h->keys->lock, h->field, ttl};
+    const renewal one{h->keys->lock, h->field, h->covering(ttl, around_.settings.drift)};
     around_.run(scripts::renew({&one, 1}), sent + command_budget(around_.settings, h->ttl()), std::move(then));
   };
   const auto sent = std::make_shared<time_point>();
@@ -215,7 +215,7 @@ cancellable_ptr engine::reenter(std::shared_ptr<hold> h, lock_request request, l
 
 void engine::give_up_lease(const std::shared_ptr<lease_record>& record, done_handler done) {
   const auto h = record->of;
-  const auto ttl = h->ttl();
+  const auto ttl = h->covering(h->ttl(), around_.settings.drift);  // the key may outlive its leases' TTL by a renewal
   if (!done) done = [](error_code, const std::string&) {};
   const bool in_time = h->exclusive();
   if (!in_time && !h->ended() && !closed()) lose(*h, errc::lost);
@@ -247,7 +247,8 @@ void engine::lower_or_free(const std::shared_ptr<hold>& h, milliseconds ttl, don
 // The caller's own count is what counts, so an answer that does not come is no error: the next change carries the absolute count anyway.
 void engine::lower_count(const std::shared_ptr<hold>& h, bool again, function<void(error_code)> done) {
   const auto count = static_cast<unsigned>(h->leases.size());
-  around_.run(scripts::release(*h->keys, h->field, count, h->ttl()), around_.now() + command_budget(around_.settings, h->ttl()),
+  const auto ttl = h->covering(h->ttl(), around_.settings.drift);
+  around_.run(scripts::release(*h->keys, h->field, count, ttl), around_.now() + command_budget(around_.settings, h->ttl()),
               [this, h, again, done = std::move(done)](const outcome& o) {
                 if (o.error == errc::unconfirmed && !again && !h->leases.empty()) return lower_count(h, true, done);
                 const auto said = o.error ? answer<release_answer>{} : read_release(o.reply);

@@ -37,6 +37,11 @@ milliseconds hold::ttl() const noexcept {
   return longest;
 }
 
+milliseconds hold::covering(milliseconds wanted, double rho) const noexcept {
+  const std::chrono::duration<double, std::milli> claimed = left() * (1 + rho);
+  return std::max(wanted, std::chrono::ceil<milliseconds>(claimed));
+}
+
 bool hold::wants_renewal(time_point now) const noexcept {
   return std::any_of(leases.begin(), leases.end(), [now](const lease_record* l) { return l->may_renew(now); });
 }

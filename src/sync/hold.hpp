@@ -41,6 +41,9 @@ struct hold : std::enable_shared_from_this<hold> {
   bool ended() const noexcept;
   /// The TTL that the server's key should get from a renewal.
   milliseconds ttl() const noexcept;
+  /// The TTL to send where `wanted` would do: what is claimed already must stay covered, also when somebody took the key's TTL away and
+  /// any TTL would raise it. `rho`: by how much the server's clock may be faster.
+  milliseconds covering(milliseconds wanted, double rho) const noexcept;
   bool wants_renewal(time_point now) const noexcept;
 
   const clock& time;

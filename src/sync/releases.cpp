@@ -96,7 +96,7 @@ void releases::end(const std::shared_ptr<task>& t, error_code error, const std::
                     .reason = error,
                     .detail = detail});
   }
-  if (!error) freed_(t->keys->name);
+  ended_(t->keys->name);
   if (under_way_.empty() && when_idle_) std::exchange(when_idle_, {})();
 }
 

@@ -19,8 +19,8 @@ class releases {
   /// none: released; lost: it was not this owner's any more; unconfirmed: no answer in time, it goes on; else the server's refusal.
   using handler = function<void(error_code, std::string detail)>;
 
-  /// `freed` hears the name after each release that was answered: the lock may be free.
-  releases(surroundings& around, function<void(const std::string& name)> freed) : around_(around), freed_(std::move(freed)) {}
+  /// `ended` hears the name after each release, also after one that found the key gone: the lock may be free, and nobody else may say so.
+  releases(surroundings& around, function<void(const std::string& name)> ended) : around_(around), ended_(std::move(ended)) {}
   releases(const releases&) = delete;
   releases& operator=(const releases&) = delete;
   ~releases();
@@ -48,7 +48,7 @@ class releases {
   void end(const std::shared_ptr<task>&, error_code, const std::string& detail);
 
   surroundings& around_;
-  function<void(const std::string&)> freed_;
+  function<void(const std::string&)> ended_;
   std::set<std::shared_ptr<task>, older> under_way_;
   std::uint64_t started_ = 0;
   function<void()> when_idle_;

@@ -9,7 +9,7 @@ namespace {
 
 constexpr std::size_t batch_size = 100;
 
-/// A lease that nobody renews is confirmed without raising its TTL.
+/// A lease that nobody renews is confirmed without raising its TTL: what it claims already is sent, which the key has.
 constexpr milliseconds ttl_that_never_raises{1};
 
 }  // namespace
@@ -113,7 +113,7 @@ void watchdog::send(batch holds) {
   asked.reserve(holds.size());
   for (const auto& h : holds) {
     const auto ttl = h->wants_renewal(sent) ? h->ttl() : ttl_that_never_raises;
-    asked.push_back({h->keys->lock, h->field, ttl});
+    asked.push_back({h->keys->lock, h->field, h->covering(ttl, around_.settings.drift)});
     patience = std::min({patience, command_budget(around_.settings, h->ttl()), (h->valid_until() - sent) / 2});
   }
   std::vector<milliseconds> ttls;

@@ -44,7 +44,7 @@ TEST_CASE_METHOD(engine_fixture,
   const auto inner = lock("a", by(alice));
   reenters();
   const auto u = unlock(inner);
-  CHECK(last_sent() == "release(a, redisson_lock__channel:{a}; #1, 1, 10000)");
+  CHECK(last_sent() == "release(a, redisson_lock__channel:{a}; #1, 1, 29995)");
   still_held();
   CHECK(u.succeeded());
   CHECK(state(inner) == lease_state::released);
@@ -1032,4 +1032,20 @@ TEST_CASE("whatever happens one hold at a time is exclusive and in the end nothi
     grants += t.grants_seen();
   }
   CHECK(grants > 1000);
+}
+
+TEST_CASE_METHOD(engine_fixture, "a release goes on until the key must be gone, also where a renewal gave it more than its lease's TTL") {
+  const auto l = hold("a", with({.ttl = 200ms}));
+  const auto longer = renew(l, 30s);
+  confirms();
+  REQUIRE(longer.succeeded());
+  const auto u = unlock(l);
+  for (int second = 0; second < 10; ++second) {
+    fails(errc::unreachable);
+    advance(1s);
+  }
+  CHECK(u.failed_with(errc::unconfirmed));
+  CHECK(in_flight() == 1);
+  frees();
+  check_nothing_is_left();
 }

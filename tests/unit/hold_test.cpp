@@ -142,3 +142,14 @@ TEST_CASE_METHOD(fixture, "a hold is exclusive in the process that took it and i
   CHECK(test::in_child([&] { return !h->exclusive() && h->left() == 0s && h->state() == lease_state::lost; }));
   CHECK(h->exclusive());
 }
+
+TEST_CASE_METHOD(fixture, "a TTL that is sent covers what is claimed already, on a clock that is faster by the drift") {
+  h->extend(clock.now() + 10s);
+  CHECK(h->covering(30s, 0.01) == 30s);
+  CHECK(h->covering(1ms, 0.01) == 10'100ms);
+  CHECK(h->covering(1ms, 0) == 10s);
+  clock.skip(4s + 500us);
+  CHECK(h->covering(1ms, 0) == 6s);
+  clock.skip(1min);
+  CHECK(h->covering(1ms, 0.01) == 1ms);
+}

@@ -85,7 +85,7 @@ TEST_CASE_METHOD(fixture, "a re-entry extends the validity from its own send and
   const auto valid = held.valid_until();
   advance(1s);
   const auto shorter = again({.ttl = 2s});
-  CHECK(last_sent() == "reenter(a; 2000, #1, 2)");
+  CHECK(last_sent() == "reenter(a; 28985, #1, 2)");
   reenters();
   CHECK(held.valid_until() == valid);
   const auto asked = clock.now();

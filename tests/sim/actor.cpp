@@ -1,0 +1,205 @@
+// SPDX-License-Identifier: BSL-1.0
+#include "sim/actor.hpp"
+
+#include <boost/asio/error.hpp>
+
+#include <algorithm>
+#include <utility>
+
+namespace holdfast::sim {
+namespace {
+
+using namespace std::chrono_literals;
+constexpr std::string_view fenced_suffix = "fenced";
+using patience = detail::lock_request::patience;
+
+/// "unreachable", as errc spells it.
+std::string code_name(const error_code& e) {
+  if (e == boost::asio::error::operation_aborted) return "cancelled";
+  switch (static_cast<errc>(e.value())) {
+    case errc::lost: return "lost";
+    case errc::not_held: return "not_held";
+    case errc::closed: return "closed";
+    case errc::corrupt_lock: return "corrupt_lock";
+    case errc::unreachable: return "unreachable";
+    case errc::unconfirmed: return "unconfirmed";
+    case errc::server_refused: return "server_refused";
+    case errc::overloaded: return "overloaded";
+    case errc::protocol_error: return "protocol_error";
+    default: return e.message();
+  }
+}
+
+std::string outcome_of(std::string_view verb, const error_code& e, std::string_view success) {
+  return std::string(verb) + ": " + (e ? code_name(e) : std::string(success));
+}
+
+}  // namespace
+
+void actor::start() { act_later(); }
+
+// Not while its process is paused: the alarm is the process' own.
+void actor::act_later() {
+  const auto when = w_.plan.now() + w_.between(w_.pace / 8, w_.pace * 2);
+  client_.process().schedule(when, [self = shared_from_this()] { self->act(); });
+}
+
+void actor::act() {
+  if (done()) return;
+  if (w_.acts_left != 0 && !finishing_) {
+    --w_.acts_left;
+    act_at_random();
+  } else if (waiting_) {
+    cancel();
+  } else if (!leases_.empty()) {
+    give_back(leases_.size() - 1);
+  }
+  act_later();
+}
+
+void actor::act_at_random() {
+  const auto dice = w_.below(100);
+  if (waiting_) {
+    if (dice < 12) return cancel();
+    if (dice < 20 && !leases_.empty()) return give_back(w_.below(leases_.size()));
+    return;
+  }
+  if (leases_.empty() && dice < 75) return lock(w_.some_name(), false);
+  if (dice < 8) return lock(w_.some_name(), false);
+  if (!leases_.empty()) {
+    const auto which = w_.below(leases_.size());
+    const auto lease = leases_[which];
+    if (dice < 26) return lock(lease->of->keys, true);
+    if (dice < 68) return give_back(which);
+    if (dice < 78) return renew(lease);
+    if (dice < 84) return feed(lease);
+  }
+  if (dice < 86 && !given_back_.empty()) {
+    const auto lease = given_back_[w_.below(given_back_.size())];
+    return w_.chance(50) ? unlock(lease) : renew(lease);
+  }
+  if (dice < 88) return force_unlock(w_.some_name());
+  ask(w_.some_name());
+}
+
+lock_options actor::some_options() {
+  lock_options o;
+  if (w_.chance(25)) o.ttl = std::chrono::duration_cast<milliseconds>(w_.between(60ms, client_.settings().ttl));
+  if (o.ttl && *o.ttl >= 100ms && w_.chance(25)) o.renew = true;
+  const bool renewed = o.renew.value_or(!o.ttl);
+  if (renewed && w_.chance(15)) o.max_hold = std::chrono::duration_cast<milliseconds>(w_.between(1ms, client_.settings().ttl));
+  return o;
+}
+
+void actor::lock(const detail::shared_keys& name, bool reenter) {
+  const bool holds = std::any_of(leases_.begin(), leases_.end(), [&](const auto& l) { return l->of->keys->name == name->name; });
+  const bool bound = reenter || holds || w_.chance(70);
+  const auto dice = w_.below(10);
+  const auto wait = dice < 6 ? patience::forever : dice < 8 ? patience::once : patience::until_deadline;
+  detail::lock_request request{bound ? who_ : owner(), bound, detail::resolve_terms(client_.settings(), some_options()), wait};
+  if (wait == patience::until_deadline) request.deadline = w_.plan.now() + w_.between(1ms, client_.settings().ttl * 2);
+  // A name is always used in the same way: by fenced locks or by plain ones.
+  if (name->name.ends_with(fenced_suffix)) request.kind = &detail::fenced_lock;
+  const std::string verb = wait == patience::forever ? "lock" : wait == patience::once ? "try_lock" : "try_lock_for";
+  note(verb, name->name);
+  const auto call = wait == patience::once ? w_.judge.begin(client_, verb + ' ' + name->name) : w_.judge.begin_wait(client_, name->name, verb + ' ' + name->name);
+  waiting_ = true;
+  const auto answered = std::make_shared<bool>(false);
+  auto place = client_.locks().lock(name, std::move(request), [self = shared_from_this(), call, holds, answered](const detail::lock_answer& a) {
+    *answered = true;
+    self->on_lock_answer(call, a, holds);
+  });
+  if (!*answered) place_ = std::move(place);
+}
+
+void actor::on_lock_answer(std::uint64_t call, const detail::lock_answer& a, bool reenter) {
+  w_.judge.answered(call);
+  waiting_ = false;
+  place_.reset();
+  const auto outcome = a.record && reenter ? "lock: re-entered" : outcome_of("lock", a.error, a.record ? "granted" : "busy");
+  w_.met.hit(outcome);
+  note(outcome, a.record ? std::string_view(a.record->of->field) : std::string_view(a.detail));
+  if (!a.record) return;
+  w_.judge.granted(client_, a.record);
+  leases_.push_back(a.record);
+}
+
+void actor::cancel() {
+  if (!place_) return;
+  note("cancel");
+  const auto keep = place_;
+  keep->cancel();
+}
+
+void actor::give_back(std::size_t which) {
+  const auto lease = leases_[which];
+  leases_.erase(leases_.begin() + static_cast<std::ptrdiff_t>(which));
+  if (w_.chance(25)) return drop(lease);
+  unlock(lease);
+  given_back_.push_back(lease);
+}
+
+void actor::unlock(const record_ptr& lease) {
+  note("unlock", std::string_view(lease->of->field));
+  const auto call = w_.judge.begin(client_, "unlock " + lease->of->keys->name);
+  w_.judge.released(lease);
+  client_.locks().unlock(lease, [self = shared_from_this(), call](error_code e, const std::string& detail) {
+    self->w_.judge.answered(call);
+    const auto outcome = outcome_of("unlock", e, "released");
+    self->w_.met.hit(outcome);
+    self->note(outcome, detail);
+  });
+}
+
+void actor::drop(const record_ptr& lease) {
+  note("drop", std::string_view(lease->of->field));
+  w_.judge.released(lease);
+  if (lease->try_release()) client_.locks().drop(lease);
+}
+
+void actor::renew(const record_ptr& lease) {
+  const auto ttl = w_.chance(50) ? milliseconds(0) : std::chrono::duration_cast<milliseconds>(w_.between(10ms, client_.settings().ttl));
+  note("renew", std::string_view(lease->of->field));
+  const auto call = w_.judge.begin(client_, "renew " + lease->of->keys->name);
+  client_.locks().renew(lease, ttl, [self = shared_from_this(), call](error_code e, const std::string& detail) {
+    self->w_.judge.answered(call);
+    const auto outcome = outcome_of("renew", e, "renewed");
+    self->w_.met.hit(outcome);
+    self->note(outcome, detail);
+  });
+}
+
+// As lease::feed() does it.
+void actor::feed(const record_ptr& lease) {
+  if (!lease->asked.max_hold) return;
+  note("feed", std::string_view(lease->of->field));
+  lease->fed_at = w_.plan.now().time_since_epoch().count();
+  if (lease->of->renewal_paused.exchange(false)) client_.locks().fed(lease);
+}
+
+void actor::force_unlock(const detail::shared_keys& name) {
+  note("force_unlock", name->name);
+  const auto call = w_.judge.begin(client_, "force_unlock " + name->name);
+  client_.locks().force_unlock(name, [self = shared_from_this(), call](error_code e, const std::string&, bool) {
+    self->w_.judge.answered(call);
+    const auto outcome = outcome_of("force_unlock", e, "answered");
+    self->w_.met.hit(outcome);
+    self->note(outcome);
+  });
+}
+
+void actor::ask(const detail::shared_keys& name) {
+  const auto call = w_.judge.begin(client_, "a question about " + name->name);
+  const auto answered = [self = shared_from_this(), call](error_code e, const std::string&, const auto&) {
+    self->w_.judge.answered(call);
+    self->w_.met.hit(outcome_of("query", e, "answered"));
+  };
+  switch (w_.below(4)) {
+    case 0: return client_.locks().is_locked(name, answered);
+    case 1: return client_.locks().hold_count(name, who_, answered);
+    case 2: return client_.locks().last_token(name, answered);
+    default: return client_.locks().remaining_ttl(name, answered);
+  }
+}
+
+}  // namespace holdfast::sim

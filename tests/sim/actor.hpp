@@ -1,0 +1,64 @@
+// SPDX-License-Identifier: BSL-1.0
+#pragma once
+#include <memory>
+#include <string>
+#include <vector>
+
+#include "sim/judge.hpp"
+
+namespace holdfast::sim {
+
+/// What a seed's callers work with.
+struct workload {
+  scheduler& plan;
+  trace& log;
+  coverage& met;
+  sim::judge& judge;
+  detail::random_source& random;
+  std::vector<detail::shared_keys> names;
+  nanoseconds pace;       // between two acts of one actor, on average
+  std::size_t acts_left;  // of all actors together
+
+  bool chance(unsigned percent) { return random.next() % 100 < percent; }
+  std::size_t below(std::size_t n) { return static_cast<std::size_t>(random.next() % n); }
+  nanoseconds between(nanoseconds from, nanoseconds to) { return from + random.up_to(to - from); }
+  const detail::shared_keys& some_name() { return names[below(names.size())]; }
+};
+
+/// A user of one client: one owner that does something at random every now and then, while its client runs.
+class actor : public std::enable_shared_from_this<actor> {
+ public:
+  actor(workload& w, sim_client& client) : w_(w), client_(client) {}
+
+  void start();
+  /// From now on it cancels what it waits for and gives back what it has.
+  void finish() noexcept { finishing_ = true; }
+  bool done() const noexcept { return finishing_ && !waiting_ && leases_.empty(); }
+
+ private:
+  void act_later();
+  void act();
+  void act_at_random();
+  void lock(const detail::shared_keys& name, bool reenter);
+  void on_lock_answer(std::uint64_t call, const detail::lock_answer& a, bool reenter);
+  void cancel();
+  void unlock(const record_ptr& lease);
+  void drop(const record_ptr& lease);
+  void renew(const record_ptr& lease);
+  void feed(const record_ptr& lease);
+  void force_unlock(const detail::shared_keys& name);
+  void ask(const detail::shared_keys& name);
+  void give_back(std::size_t which);
+  lock_options some_options();
+  void note(std::string_view what, std::string_view about = {}) { w_.log.note(w_.plan.now(), client_.name(), what, about); }
+
+  workload& w_;
+  sim_client& client_;
+  const owner who_;
+  std::vector<record_ptr> leases_;
+  std::vector<record_ptr> given_back_;  // some are given back again
+  detail::cancellable_ptr place_;
+  bool waiting_ = false, finishing_ = false;
+};
+
+}  // namespace holdfast::sim

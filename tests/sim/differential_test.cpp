@@ -1,0 +1,230 @@
+// SPDX-License-Identifier: BSL-1.0
+// The simulated node against a real server: the same commands, the same replies.
+#include <array>
+#include <chrono>
+#include <cstdlib>
+#include <ranges>
+#include <string>
+#include <vector>
+
+#include "lua_scripts.hpp"
+#include "sim/node.hpp"
+#include "support/catch.hpp"
+#include "support/raw_client.hpp"
+#include "support/real_redis.hpp"
+#include "support/seeded_random.hpp"
+#include "support/skip.hpp"
+
+namespace {
+
+using namespace holdfast;
+using namespace std::chrono_literals;
+using sim::arguments;
+using sim::reply;
+using test::value;
+
+/// TTLs are long, or waited for: the two are asked one after the other, and a loaded machine may take its time between.
+constexpr long long least_ttl = 100'000, tolerance_ms = 50'000;
+/// Tokens are times in microseconds.
+constexpr long long least_token = 1'000'000'000'000'000, tolerance_us = tolerance_ms * 1000;
+
+std::int64_t wall_us() {
+  return std::chrono::duration_cast<std::chrono::microseconds>(std::chrono::system_clock::now().time_since_epoch()).count();
+}
+
+value as_value(const reply& r) {
+  value v;
+  v.type = static_cast<value::kind>(r.type);
+  v.number = r.integer;
+  v.text = r.text;
+  for (const auto& e : r.elements) v.elements.push_back(as_value(e));
+  return v;
+}
+
+std::string first_word(const std::string& text) { return text.substr(0, text.find(' ')); }
+
+bool same_number(long long a, long long b) {
+  const auto tolerance = a > least_token ? tolerance_us : a > least_ttl / 2 ? tolerance_ms : 0;
+  return std::abs(a - b) <= tolerance;
+}
+
+bool same_text(const std::string& a, const std::string& b) {
+  long long left = 0, right = 0;
+  return a == b || (sim::to_integer(a, left) && left > least_token && sim::to_integer(b, right) && same_number(left, right));
+}
+
+/// Equal but for what two servers may differ in: the clock, and the words of an error inside a script.
+bool same(const value& a, const value& b, bool exact_errors) {
+  if (a.type != b.type || a.elements.size() != b.elements.size()) return false;
+  for (std::size_t i = 0; i < a.elements.size(); ++i)
+    if (!same(a.elements[i], b.elements[i], exact_errors)) return false;
+  switch (a.type) {
+    case value::kind::integer: return same_number(a.number, b.number);
+    case value::kind::error: return exact_errors ? a.text == b.text : first_word(a.text) == first_word(b.text);
+    default: return same_text(a.text, b.text);
+  }
+}
+
+/// Conversions and errors that our own scripts do not meet.
+constexpr std::string_view odd_scripts[] = {
+    "return {1, 2, nil, 4}",
+    "return {1, {2, 'three', {}}, false, true}",
+    "return 3.99",
+    "return -3.99",
+    "return '\\0\\r\\n'",
+    "return {ok = 'fine'}",
+    "return {err = 'MINE says so'}",
+    "return redis.error_reply('MINE says so')",
+    "return redis.error_reply('-MINE says so')",
+    "return redis.status_reply('fine')",
+    "return redis.call('hgetall', KEYS[1])",
+    "return redis.pcall('incr', KEYS[1])",
+    "return redis.call('incr', KEYS[1])",
+    "return redis.pcall('nosuch', KEYS[1])",
+    "return redis.call('get')",
+    "return redis.pcall('get', {})",
+    "return redis.call()",
+    "return type(redis.call('get', KEYS[1]))",
+    "return type(redis.call('hget', KEYS[1], 'f0'))",
+    "return type(redis.call('type', KEYS[1])) .. redis.call('type', KEYS[1])['ok']",
+    "return #redis.call('time')",
+    "return redis.sha1hex('abc')",
+    "return string.format('%.0f', tonumber(ARGV[1]) or -1)",
+    "return redis.call('hset', KEYS[1], ARGV[1], 1.5)",
+    "return redis.call('hset', KEYS[1], ARGV[1], 2^53)",
+    "local r = redis.pcall('hget', KEYS[1], 'f0') if type(r) == 'table' then return r.err end return r",
+    "error('on purpose')",
+    "return nosuchfunction()",
+    "this does not compile",
+    "return #KEYS .. ' ' .. #ARGV",
+};
+
+/// Random commands, good and bad.
+class command_maker {
+ public:
+  explicit command_maker(std::uint64_t seed) : random_(seed) {}
+
+  arguments next() {
+    const auto dice = below(100);
+    if (dice < 30) return script_of_ours();
+    if (dice < 40) return {"EVAL", std::string(pick(odd_scripts)), "1", key(), word()};
+    if (dice < 42) return control();
+    return plain();
+  }
+  std::size_t below(std::size_t n) { return random_.next() % n; }
+  std::string key() { return pick(keys); }
+
+ private:
+  // Long ones where Lua takes them for numbers: they become TTLs.
+  static constexpr std::string_view bad_numbers[] = {"", "0", "-1", "2e5", " 200000", "200000 ", "0x30d40", "200000.5", "abc", "00", "-0", "+200000", "9223372036854775807", "99999999999999999999", "86400001"};
+  inline static const std::string keys[] = {"lock", "other", "text", "token", std::string("\0{\r\n", 4)};
+
+  template <class Range>
+  std::ranges::range_value_t<Range> pick(const Range& all) {
+    return all[below(std::size(all))];
+  }
+  std::string field() { return "f" + std::to_string(below(3)); }
+  std::string ttl() { return below(100) < 80 ? std::to_string(least_ttl + static_cast<long long>(below(10)) * 1000) : std::string(pick(bad_numbers)); }
+  std::string count() { return below(100) < 85 ? std::to_string(below(4)) : std::string(pick(bad_numbers)); }
+  std::string word() { return below(2) ? field() : count(); }
+
+  arguments script_of_ours() {
+    namespace lua = detail::lua;
+    struct one {
+      lua::script_text text;
+      arguments keys, args;
+    };
+    const auto k = key();
+    const one all[] = {
+        {lua::acquire, {k}, {ttl(), field()}},
+        {lua::acquire_fenced, {k, "token"}, {ttl(), field()}},
+        {lua::reenter, {k}, {ttl(), field(), count()}},
+        {lua::renew, {k, key()}, {ttl(), ttl(), field(), field()}},
+        {lua::release, {k, "channel"}, {field(), count(), ttl()}},
+        {lua::force_release, {k, "channel"}, {}},
+    };
+    const auto& chosen = pick(all);
+    const bool digest = below(2);
+    arguments a{digest ? "EVALSHA" : "eval", std::string(digest ? chosen.text.sha1 : chosen.text.body), std::to_string(chosen.keys.size())};
+    a.insert(a.end(), chosen.keys.begin(), chosen.keys.end());
+    a.insert(a.end(), chosen.args.begin(), chosen.args.end());
+    if (below(50) == 0) a.pop_back();
+    if (below(50) == 0) a[2] = pick(bad_numbers);
+    return a;
+  }
+
+  arguments control() {
+    const arguments all[] = {{"SCRIPT", "FLUSH"}, {"FLUSHALL"}, {"SCRIPT", "EXISTS", std::string(detail::lua::acquire.sha1), "no"},
+                             {"SCRIPT", "LOAD", std::string(detail::lua::release.body)}, {"script", "load", "no lua"}, {"PING"}, {"PING", "x"}, {"EVAL", "return 1"}};
+    return pick(all);
+  }
+
+  arguments plain() {
+    const auto k = key();
+    const arguments all[] = {
+        {"EXISTS", k, key()}, {"DEL", k}, {"TYPE", k}, {"GET", k}, {"SET", k, word()}, {"SET", k, word(), "PX", ttl()}, {"SET", k, word(), "nx"},
+        {"SET", k, word(), "NX", "PX", ttl()}, {"SET", k, word(), "XX"}, {"SET", k, word(), "what"}, {"INCR", k}, {"HGET", k, field()},
+        {"HSET", k, field(), word()}, {"HSET", k, field(), word(), field(), word()}, {"HSET", k, field(), word(), field()}, {"hdel", k, field()},
+        {"HDEL", k, field(), field()}, {"HEXISTS", k, field()}, {"HINCRBY", k, field(), count()}, {"HINCRBY", k, field(), "-1"}, {"HLEN", k},
+        {"HGETALL", k}, {"PEXPIRE", k, ttl()}, {"PTTL", k}, {"PERSIST", k}, {"PUBLISH", "channel", word()}, {"GET"}, {"HGET", k}, {"DEL"}, {"PEXPIRE", k},
+    };
+    return pick(all);
+  }
+
+  test::seeded_random random_;
+};
+
+std::string text_of(const arguments& a) {
+  std::string text;
+  for (const auto& word : a) (text += word) += ' ';
+  return text;
+}
+
+struct two_servers {
+  test::real_redis real;
+  test::raw_client there{real};
+  sim::node node{wall_us, [](sim::node::session_id, const reply&) {}, [](sim::node::session_id) {}};
+  sim::node::session_id here = node.connect();
+
+  void compare(const arguments& a) {
+    // A failed compilation and what a script raises are worded by the server's Lua; an unknown command quotes its arguments.
+    const bool exact = a[0] != "EVAL" && a[0] != "eval" && a[0] != "EVALSHA" && a[0] != "script" && a[0] != "SCRIPT";
+    const auto expected = there.call(a);
+    const auto got = as_value(node.execute(here, a).at(0));
+    if (same(expected, got, exact)) return;
+    INFO(text_of(a) << "\nRedis: " << expected << "\n node: " << got);
+    FAIL();
+  }
+  /// Both have it expire, and both have noticed.
+  void let_expire(const std::string& key) {
+    const arguments soon{"PEXPIRE", key, "1"};
+    there.call(soon);
+    node.execute(here, soon);
+    const auto limit = std::chrono::steady_clock::now() + 10s;
+    while (there("EXISTS", key) == 1 || node.execute(here, {"EXISTS", key}).at(0).integer == 1) REQUIRE(std::chrono::steady_clock::now() < limit);
+  }
+};
+
+}  // namespace
+
+TEST_CASE("the simulated node answers a hundred thousand random commands as Redis does") {
+  if (!test::real_redis::available()) test::skip("no Redis server");
+  constexpr int commands = 100'000, commands_between_expiries = 50;
+  const char* chosen = std::getenv("HOLDFAST_SIM_SEED");
+  const auto seed = chosen ? std::strtoull(chosen, nullptr, 10) : 1;
+  two_servers both;
+  command_maker make(seed);
+  for (int i = 0; i < commands; ++i) {
+    INFO("HOLDFAST_SIM_SEED=" << seed << ", command " << i);
+    both.compare(make.next());
+    if (i % commands_between_expiries == 0) both.let_expire(make.key());
+  }
+}
+
+TEST_CASE("the simulated node subscribes and publishes as Redis does") {
+  if (!test::real_redis::available()) test::skip("no Redis server");
+  two_servers both;
+  for (const auto& a : std::vector<arguments>{{"SUBSCRIBE"}, {"UNSUBSCRIBE"}, {"UNSUBSCRIBE", "a"}, {"SUBSCRIBE", "a"}, {"SUBSCRIBE", "a"}, {"PING"}, {"PING", "x"},
+                                              {"SUBSCRIBE", "b"}, {"UNSUBSCRIBE", "a"}, {"UNSUBSCRIBE"}, {"PING"}})
+    both.compare(a);
+}

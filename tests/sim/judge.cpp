@@ -1,0 +1,270 @@
+// SPDX-License-Identifier: BSL-1.0
+#include "sim/judge.hpp"
+
+#include <algorithm>
+#include <utility>
+
+namespace holdfast::sim {
+namespace {
+
+using namespace std::chrono_literals;
+
+/// A retry after a failure, a new connection, and the way there.
+constexpr nanoseconds retry = 1s, reconnection = 2s, journey = 300ms;
+
+}  // namespace
+
+judge::judge(scheduler& plan, server& node, coverage& met) : plan_(plan), server_(node), met_(met) {}
+
+void judge::add(sim_client& c) { clients_.push_back({&c, plan_.now()}); }
+
+judge::client_record& judge::watched(const sim_client& c) {
+  return *std::find_if(clients_.begin(), clients_.end(), [&](const auto& each) { return each.who == &c; });
+}
+
+std::uint64_t judge::begin(const sim_client& by, std::string what) {
+  calls_.emplace(++last_call_, call_record{&by, std::move(what), {}, plan_.now()});
+  return last_call_;
+}
+
+std::uint64_t judge::begin_wait(const sim_client& by, const std::string& name, std::string what) {
+  const auto id = begin(by, std::move(what));
+  calls_.at(id).waits_for = name;
+  return id;
+}
+
+void judge::answered(std::uint64_t call) {
+  if (calls_.erase(call) == 0) accuse("call " + std::to_string(call), "was answered twice");
+}
+
+void judge::granted(const sim_client& to, const record_ptr& lease) {
+  const auto now = plan_.now();
+  const auto& h = lease->of;
+  if (!std::string_view(h->field).starts_with(to.uuid())) accuse("the simulator", "does not know the uuid of " + to.name());
+  if (std::none_of(holds_.begin(), holds_.end(), [&](const auto& each) { return each.of == h; })) {
+    const auto sent = h->valid_until() - (lease->asked.ttl - detail::drift_of(lease->asked.ttl, to.settings().drift));
+    holds_.push_back({&to, h, now, sent, now, {}, {}, false, false});
+    const auto given = token_of_.find(std::string(std::string_view(h->field)));
+    if (h->token && (given == token_of_.end() || given->second != *h->token)) accuse(to.name(), "has a token that the node did not give it");
+  }
+  const auto watch = leases_.insert(leases_.end(), {&to, lease, {}, 0, {}, false, false});
+  auto& client = const_cast<sim_client&>(to);
+  client.locks().when_ended(lease, [this, watch](error_code why) {
+    watch->told = why;
+    if (++watch->times > 1) accuse(watch->by->name(), "was told twice of the end of its lease of " + watch->lease->of->keys->name);
+    const bool lost = why != errc::not_held;
+    met_.hit(!lost ? "lease ended: not_held" : why == errc::lost ? "lease ended: lost" : why == errc::closed ? "lease ended: closed" : "lease ended: otherwise");
+    // unlock() finds out that a lease is lost: both at once.
+    if (lost && watch->released && watch->released_at != plan_.now()) accuse(watch->by->name(), "was told of the loss of a lease that it had released: " + watch->lease->of->keys->name);
+    if (!lost && !watch->released) accuse(watch->by->name(), "was told not_held of a lease that it has: " + watch->lease->of->keys->name);
+  });
+}
+
+void judge::token_given(const std::string& name, const std::string& field, std::uint64_t token) {
+  auto& last = tokens_[name];
+  const bool repeated = token == last.token && field == last.field;
+  if (token <= last.token && !repeated && stepped_back_ == nanoseconds())
+    accuse("the node", "gives the token " + std::to_string(token) + " of " + name + " after " + std::to_string(last.token));
+  last = {token, field};
+  token_of_[field] = token;
+}
+
+void judge::released(const record_ptr& lease) {
+  for (auto& each : leases_)
+    if (each.lease == lease && !std::exchange(each.released, true)) each.released_at = plan_.now();
+}
+
+void judge::peer_holds(const std::string& name, const std::string& field, time_point until) {
+  peer_released(field);
+  peers_.push_back({name, field, until, plan_.now()});
+}
+
+void judge::peer_released(const std::string& field) {
+  std::erase_if(peers_, [&](const auto& each) { return each.field == field; });
+}
+
+void judge::excuse(const std::string& name, bool told) {
+  (name.empty() ? all_excused_ : excused_[name]) = plan_.now();
+  if (!told) taken_in_silence_[name] = plan_.now();
+}
+
+time_point judge::excused_at(const std::string& name) const {
+  const auto found = excused_.find(name);
+  return found == excused_.end() ? all_excused_ : std::max(found->second, all_excused_);
+}
+
+void judge::trouble(const sim_client* whom, time_point end) {
+  for (auto& c : clients_)
+    if (!whom || c.who == whom) extend_trouble(c, plan_.now(), end);
+}
+
+void judge::extend_trouble(client_record& c, time_point now, time_point end) {
+  if (c.clear_since + reconnection < now) c.trouble_began = now;
+  c.clear_since = std::max(c.clear_since, end);
+  c.longest_trouble = std::max(c.longest_trouble, c.clear_since - c.trouble_began);
+}
+
+std::optional<time_point> judge::backed_until(std::string_view name, std::string_view field) const {
+  const auto* e = server_.program().keys().find(name);
+  if (!e || !e->hash() || !e->hash()->find(field)) return std::nullopt;
+  return e->expires ? server_.clock().end_of(*e->expires) : time_point::max();
+}
+
+void judge::look() {
+  for (auto& c : clients_)
+    if (c.who->way().troubled() || c.who->process().paused()) extend_trouble(c, plan_.now(), plan_.now());
+  claims_.clear();
+  for (auto& h : holds_) look_at(h);
+  for (auto& l : leases_) look_at(l);
+  for (auto& p : peers_) look_at(p);
+  std::erase_if(holds_, [](const auto& h) { return h.over && h.of->leases.empty(); });
+  leases_.remove_if([](const auto& l) { return l.over; });
+  std::erase_if(peers_, [&](const auto& p) { return p.until <= plan_.now(); });
+  for (const auto& [name, claimants] : claims_) {
+    const auto backed = std::count_if(claimants.begin(), claimants.end(), [](const auto& c) { return c.backed; });
+    if (backed > 1) accuse(claimants.front().who + " and " + claimants.back().who, "both hold " + name);
+    if (claimants.size() > 1) met_.hit("overlap explained by a fault outside the guarantee");
+  }
+  look_for_forgotten_waiters();
+  look_for_residue();
+}
+
+void judge::claim(const std::string& name, const std::string& who, bool backed) { claims_[name].push_back({who, backed}); }
+
+void judge::look_at(hold_record& h) {
+  const auto now = plan_.now();
+  const auto& hold = *h.of;
+  if (!hold.exclusive()) {
+    h.over = true;
+    return;
+  }
+  if (h.over) accuse(h.by->name(), "claims " + hold.keys->name + " again after it was over");
+  if (!hold.wants_renewal(now)) h.renewed_since = now;
+  const auto until = backed_until(hold.keys->lock, hold.field);
+  const bool covered = until && *until >= hold.valid_until();
+  h.longest_ttl = std::max<nanoseconds>(h.longest_ttl, hold.ttl());
+  claim(hold.keys->name, h.by->name(), covered);
+  if (covered) {
+    h.covered_at = now;
+    h.gone_since.reset();
+    return look_at_count(h);
+  }
+  h.ever_uncovered = true;
+  // What was confirmed before the fault may be heard of after it.
+  const auto claimed = std::min(h.covered_at, hold.valid_until() - (hold.ttl() - detail::drift_of(hold.ttl(), h.by->settings().drift)));
+  if (excused_at(hold.keys->name) < claimed) accuse(h.by->name(), "claims " + hold.keys->name + (until ? " longer than the node keeps it" : ", which it does not hold"));
+  if (until) return;
+  if (!h.gone_since) h.gone_since = now;
+  const auto noticed = std::max({*h.gone_since, watched(*h.by).clear_since, h.renewed_since}) + h.longest_ttl / 3 +
+                       h.by->settings().command_timeout + retry + reconnection + journey;
+  if (now > noticed) accuse(h.by->name(), "has not noticed in time that " + hold.keys->name + " was taken away");
+}
+
+void judge::look_at_count(const hold_record& h) {
+  const auto& hold = *h.of;
+  if (h.ever_uncovered || hold.changing || !hold.changes.empty() || hold.leases.empty() || watched(*h.by).clear_since >= h.granted) return;
+  const auto* count = server_.program().keys().find(hold.keys->lock)->hash()->find(hold.field);
+  if (*count != std::to_string(hold.leases.size()))
+    accuse(h.by->name(), "has " + std::to_string(hold.leases.size()) + " leases of " + hold.keys->name + ", the node counts " + *count);
+}
+
+void judge::look_at(lease_watch& l) {
+  const auto& c = *l.by;
+  if (l.released || c.closing()) {
+    l.over = l.times != 0 || c.closing();
+    if (!l.over) accuse(c.name(), "was not told that its lease of " + l.lease->of->keys->name + " was released");
+    return;
+  }
+  if (l.lease->of->exclusive()) {
+    if (l.times != 0) accuse(c.name(), "was told of the loss of " + l.lease->of->keys->name + " and may believe to hold it");
+    return;
+  }
+  if (const_cast<sim_client&>(c).process().paused()) return;
+  if (l.times == 0) accuse(c.name(), "was not told in time that it has lost " + l.lease->of->keys->name);
+}
+
+void judge::look_at(peer_claim& p) {
+  if (p.until <= plan_.now()) return;
+  const auto until = backed_until(p.name, p.field);
+  const bool covered = until && *until >= p.until;
+  claim(p.name, "a peer", covered);
+  if (covered)
+    p.covered_at = plan_.now();
+  else if (excused_at(p.name) < p.covered_at)
+    accuse("a peer", "was robbed of " + p.name);
+}
+
+void judge::look_for_forgotten_waiters() {
+  const auto now = plan_.now();
+  for (const auto& [id, call] : calls_) {
+    if (call.waits_for.empty()) continue;
+    const auto& name = call.waits_for;
+    const bool free = !server_.program().keys().find(name) && !claims_.contains(name);
+    auto& since = free_since_[name];
+    if (!free)
+      since.reset();
+    else if (!since)
+      since = now;
+  }
+  for (const auto& [id, call] : calls_) {
+    if (call.waits_for.empty() || call.by->closing() || !free_since_.at(call.waits_for)) continue;
+    // Nobody was told of what was taken in silence: it is found by the poll.
+    const auto silence = std::max(taken_in_silence_[call.waits_for], all_excused_) + call.by->settings().poll_cap;
+    const auto from = std::max({*free_since_.at(call.waits_for), watched(*call.by).clear_since, call.since, silence});
+    if (now > from + call.by->settings().command_timeout + retry + reconnection + journey)
+      accuse(call.by->name(), "waits for " + call.waits_for + ", which is free: " + call.what);
+  }
+}
+
+std::string judge::unanswered() const {
+  std::string all;
+  for (const auto& [id, call] : calls_) all += "\n  " + call.by->name() + ": " + call.what;
+  return all;
+}
+
+void judge::look_for_residue() {
+  const auto& keys = server_.program().keys();
+  auto before = std::exchange(orphans_, {});
+  for (const auto& [key, e] : keys.all()) {
+    if (!e.hash() || !e.expires || !keys.find(key)) continue;
+    for (const auto& [field, count] : e.hash()->fields()) {
+      const auto seen = before.find(field);
+      orphans_[field] = seen == before.end() ? plan_.now() : seen->second;
+      look_at_field(key, field, server_.clock().end_of(*e.expires) - plan_.now());
+    }
+  }
+}
+
+// A command that a stopped server still has in its socket may run after its client has given up to undo it, one TTL later: no field stays
+// for longer than the outage was.
+void judge::look_at_field(const std::string& key, const std::string& field, nanoseconds left) {
+  const auto c = std::find_if(clients_.begin(), clients_.end(), [&](const auto& each) { return field.starts_with(each.who->uuid()); });
+  const bool wanted = c == clients_.end() || c->who->closing() || !fenced_ || left <= c->longest_trouble + stepped_back_ ||
+                      std::any_of(holds_.begin(), holds_.end(), [&](const auto& h) { return std::string_view(h.of->field) == field && h.of->exclusive(); }) ||
+                      std::any_of(calls_.begin(), calls_.end(), [&](const auto& call) { return call.second.by == c->who && call.second.waits_for == key; });
+  if (wanted)
+    orphans_.erase(field);
+  else if (plan_.now() > std::max(orphans_.at(field), c->clear_since) + c->who->settings().command_timeout + retry + reconnection + journey)
+    accuse(c->who->name(), "has left " + field + " in " + key);
+}
+
+void judge::look_at_the_end() {
+  if (!calls_.empty()) accuse("somebody", "was never answered:" + unanswered());
+  for (const auto& [key, e] : server_.program().keys().all())
+    if (!key.starts_with("redisson_lock_token:") && server_.program().keys().find(key)) accuse("the node", "keeps " + key);
+  if (server_.program().subscriptions() != 0) accuse("somebody", "has left a subscription");
+  for (const auto& c : clients_) {
+    if (!c.who->locks().idle()) accuse(c.who->name(), "is not idle");
+    if (c.who->process().has_timers()) accuse(c.who->name(), "has left a timer");
+  }
+}
+
+void judge::accuse(const std::string& whom, const std::string& what) {
+  if (verdict_.empty()) verdict_ = whom + ' ' + what;
+}
+
+void judge::decide() const {
+  if (!verdict_.empty()) throw violation(verdict_);
+}
+
+}  // namespace holdfast::sim

@@ -1,0 +1,147 @@
+// SPDX-License-Identifier: BSL-1.0
+#pragma once
+#include <cstdint>
+#include <list>
+#include <map>
+#include <memory>
+#include <optional>
+#include <stdexcept>
+#include <string>
+#include <vector>
+
+#include "sim/coverage.hpp"
+#include "sim/sim_client.hpp"
+
+namespace holdfast::sim {
+
+/// What the judge throws.
+struct violation : std::runtime_error {
+  using std::runtime_error::runtime_error;
+};
+
+using record_ptr = std::shared_ptr<detail::lease_record>;
+
+/// Looks at everybody and at the node after each instant, and compares what is claimed with what is.
+///   hold claims to be exclusive → the node has its field, at least as long as the claim; no other claim on the name is backed so
+///   a claim that is not backed  → a fault outside the guarantee has just taken it away; its client is told within a renewal
+///   claim over                  → each of its leases is told, once, at once; it never claims again
+///   lock free, somebody waits   → granted within retries and reconnection, once nothing is in the way any more
+///   field of a client's         → is that of a hold or of a call under way, or is given back as soon as nothing is in the way
+///   fencing token               → larger than each before it on the same name, unless the node lost its data and its clock went back
+///   count                       → as many as there are leases, if nothing was in the way since the grant
+class judge {
+ public:
+  judge(scheduler& plan, server& node, coverage& met);
+
+  void add(sim_client&);
+  /// A call of a verb; each must be answered once.
+  std::uint64_t begin(const sim_client& by, std::string what);
+  /// A call that waits for a lock, so that the judge knows who waits.
+  std::uint64_t begin_wait(const sim_client& by, const std::string& name, std::string what);
+  void answered(std::uint64_t call);
+  /// A lease that a call of lock gave.
+  void granted(const sim_client& to, const record_ptr& lease);
+  void released(const record_ptr& lease);
+
+  /// The node's answer to a fenced acquire.
+  void token_given(const std::string& name, const std::string& field, std::uint64_t token);
+
+  /// Somebody without the library holds `name` by `field` until then, as far as it knows.
+  void peer_holds(const std::string& name, const std::string& field, time_point until);
+  void peer_released(const std::string& field);
+
+  /// A fault outside the guarantee has been at this name, or at all (empty); `told`: with a message to those who wait.
+  void excuse(const std::string& name, bool told = false);
+  /// Until `end` nothing can be expected of this client, or of all (null).
+  void trouble(const sim_client* whom, time_point end);
+  /// Every key lives that much longer, and tokens may begin anew below the last.
+  void clock_stepped_back(nanoseconds by) { stepped_back_ += by; }
+  /// What dead connections leave at the node cannot be fenced off from now on.
+  void fencing_refused() noexcept { fenced_ = false; }
+  /// After each instant.
+  void look();
+  /// Everybody was answered and has unlocked, and every TTL is over.
+  void look_at_the_end();
+  /// Throws the first violation that was found, if there was one: not where it was found, which may be in the middle of the library.
+  void decide() const;
+  std::size_t waiting_calls() const noexcept { return calls_.size(); }
+  std::string unanswered() const;
+
+ private:
+  struct client_record {
+    sim_client* who;
+    time_point clear_since{};    // in the future: until then nothing is expected
+    time_point trouble_began{};
+    nanoseconds longest_trouble{};
+  };
+  struct call_record {
+    const sim_client* by;
+    std::string what;
+    std::string waits_for;  // a lock's name
+    time_point since;
+  };
+  struct hold_record {
+    const sim_client* by;
+    std::shared_ptr<detail::hold> of;
+    time_point granted, covered_at, renewed_since;
+    nanoseconds longest_ttl;
+    std::optional<time_point> gone_since;  // the node's field
+    bool ever_uncovered = false, over = false;
+  };
+  struct lease_watch {
+    const sim_client* by;
+    record_ptr lease;
+    error_code told;
+    int times = 0;
+    time_point released_at;
+    bool released = false, over = false;
+  };
+  struct peer_claim {
+    std::string name, field;
+    time_point until, covered_at;
+  };
+
+  client_record& watched(const sim_client&);
+  static void extend_trouble(client_record&, time_point now, time_point end);
+  time_point excused_at(const std::string& name) const;
+  std::optional<time_point> backed_until(std::string_view name, std::string_view field) const;
+  void look_at(hold_record&);
+  void look_at(lease_watch&);
+  void look_at(peer_claim&);
+  void look_at_count(const hold_record&);
+  void look_for_forgotten_waiters();
+  void look_for_residue();
+  void look_at_field(const std::string& key, const std::string& field, nanoseconds left);
+  void claim(const std::string& name, const std::string& who, bool backed);
+  void accuse(const std::string& whom, const std::string& what);
+
+  scheduler& plan_;
+  server& server_;
+  coverage& met_;
+  std::vector<client_record> clients_;
+  std::map<std::uint64_t, call_record> calls_;
+  std::uint64_t last_call_ = 0;
+  std::vector<hold_record> holds_;
+  std::list<lease_watch> leases_;
+  std::vector<peer_claim> peers_;
+  std::map<std::string, time_point> excused_, taken_in_silence_;
+  std::map<std::string, std::optional<time_point>> free_since_;
+  std::map<std::string, time_point> orphans_;  // fields at the node that nobody seems to want
+  struct given_token {
+    std::uint64_t token = 0;
+    std::string field;
+  };
+  std::map<std::string, given_token> tokens_;       // the last of each lock
+  std::map<std::string, std::uint64_t> token_of_;  // of each owner field
+  nanoseconds stepped_back_{};
+  bool fenced_ = true;
+  time_point all_excused_{};  // in silence
+  struct claimant {
+    std::string who;
+    bool backed;
+  };
+  std::map<std::string, std::vector<claimant>> claims_;  // of this instant
+  std::string verdict_;
+};
+
+}  // namespace holdfast::sim

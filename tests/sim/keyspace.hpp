@@ -1,0 +1,63 @@
+// SPDX-License-Identifier: BSL-1.0
+#pragma once
+#include <cstdint>
+#include <map>
+#include <optional>
+#include <string>
+#include <string_view>
+#include <utility>
+#include <variant>
+#include <vector>
+
+namespace holdfast::sim {
+
+/// Milliseconds since 1970, as the node's wall clock shows them.
+using wall_ms = std::int64_t;
+
+/// A Redis hash as a small one is kept: in the order of insertion.
+class hash_value {
+ public:
+  using field = std::pair<std::string, std::string>;
+
+  const std::string* find(std::string_view name) const;
+  /// True when the field is new.
+  bool set(std::string_view name, std::string value);
+  bool erase(std::string_view name);
+  const std::vector<field>& fields() const noexcept { return fields_; }
+
+ private:
+  std::vector<field> fields_;
+};
+
+/// What a Redis server stores: strings and hashes, each perhaps with an end.
+class keyspace {
+ public:
+  struct entry {
+    std::variant<std::string, hash_value> value;
+    std::optional<wall_ms> expires;
+    const hash_value* hash() const noexcept { return std::get_if<hash_value>(&value); }
+  };
+  using entries = std::map<std::string, entry, std::less<>>;
+
+  /// Time goes on for all that follows. A key is gone once `now` is behind its end, Redis' rule.
+  void at(wall_ms now) noexcept { now_ = now; }
+  wall_ms now() const noexcept { return now_; }
+
+  entry* find(std::string_view key);
+  const entry* find(std::string_view key) const;
+  /// The hash at `key`, made when there is nothing; null for a value of another type.
+  hash_value* hash_to_write(std::string_view key);
+  entry& put(std::string_view key, std::string value);
+  bool erase(std::string_view key);
+  void clear() noexcept { entries_.clear(); }
+  void drop_expired();
+  const entries& all() const noexcept { return entries_; }
+
+ private:
+  bool over(const entry& e) const noexcept { return e.expires && now_ > *e.expires; }
+
+  entries entries_;
+  wall_ms now_ = 0;
+};
+
+}  // namespace holdfast::sim

@@ -1,0 +1,178 @@
+// SPDX-License-Identifier: BSL-1.0
+#include "sim/network.hpp"
+
+#include <boost/asio/error.hpp>
+#include <boost/asio/post.hpp>
+
+#include <algorithm>
+#include <utility>
+
+namespace holdfast::sim {
+namespace {
+
+/// When the node finds out that the client's end of a connection is gone and nothing was said.
+constexpr auto keepalive = std::chrono::seconds(5);
+
+std::string line_of(const std::vector<std::string>& words) {
+  std::string line;
+  for (const auto& w : words) (line += line.empty() ? "" : " ") += w.find('\n') == w.npos ? w : "<text>";
+  return line;
+}
+
+std::string line_of(const reply& r) {
+  if (r.type == reply::kind::nil) return "nil";
+  if (r.type == reply::kind::integer) return std::to_string(r.integer);
+  if (r.type != reply::kind::array) return r.text;
+  std::string line = "[";
+  for (const auto& e : r.elements) (line += line.size() == 1 ? "" : " ") += line_of(e);
+  return line + "]";
+}
+
+}  // namespace
+
+asio::execution_context::id route_service::id;
+
+wire::wire(route& way, strand home) : way_(way), home_(std::move(home)) {}
+
+std::size_t wire::take_at_once(std::size_t size) {
+  constexpr std::uint64_t one_in = 64;
+  return way_.random_.next() % one_in == 0 ? size / 2 : size;
+}
+
+void wire::write(std::string_view bytes) {
+  parser_.feed(bytes);
+  while (auto r = parser_.next()) {
+    auto command = std::make_shared<std::vector<std::string>>();
+    for (auto& word : r->elements) command->push_back(std::move(word.text));
+    up_free_ = std::max(up_free_, way_.plan_.now() + way_.delay());
+    ++in_flight_;
+    way_.plan_.at(up_free_, [self = shared_from_this(), command] { self->arrive(command); });
+  }
+}
+
+void wire::arrive(const std::shared_ptr<std::vector<std::string>>& command) {
+  if (way_.plan_.now() < held_until_) return way_.plan_.at(held_until_, [self = shared_from_this(), command] { self->arrive(command); });
+  --in_flight_;
+  if (loses_up_) return way_.note("lost", line_of(*command));
+  way_.server_.arrive([self = shared_from_this(), command] { self->execute(*command); });
+}
+
+void wire::execute(const std::vector<std::string>& command) {
+  if (!way_.server_.program().connected(session_)) return way_.note("fenced", line_of(command));
+  way_.note("runs", line_of(command));
+  for (const auto& r : way_.server_.program().execute(session_, command)) send_down(r, false);
+}
+
+void wire::send_down(const reply& r, bool message) {
+  if (message && way_.loses_messages) {
+    way_.note("message lost");
+    return way_.on_message_lost();
+  }
+  way_.note(message ? "message" : "answers", line_of(r));
+  down_free_ = std::max(down_free_, way_.plan_.now() + way_.delay() + (message ? way_.message_delay : nanoseconds()));
+  way_.plan_.at(down_free_, [self = shared_from_this(), bytes = encode(r)] {
+    if (self->loses_down_ || self->ended_ || self->closed_) return;
+    self->inbox_ += bytes;
+    self->wake_reader();
+  });
+}
+
+void wire::read(asio::mutable_buffer into, read_handler done) {
+  into_ = into;
+  reading_ = std::move(done);
+  wake_reader();
+}
+
+void wire::wake_reader() {
+  if (!reading_ || (inbox_.empty() && !ended_)) return;
+  const auto size = asio::buffer_copy(into_, asio::buffer(inbox_));
+  inbox_.erase(0, size);
+  const error_code why = size == 0 ? asio::error::eof : error_code{};
+  asio::post(home_, [done = std::exchange(reading_, nullptr), why, size] { done(why, size); });
+}
+
+void wire::cancel() {
+  if (!reading_) return;
+  asio::post(home_, [done = std::exchange(reading_, nullptr)] { done(asio::error::operation_aborted, 0); });
+}
+
+void wire::close() {
+  if (std::exchange(closed_, true)) return;
+  cancel();
+  end_at_server(loses_up_ ? nanoseconds(keepalive) : nanoseconds());
+}
+
+void wire::end_at_client() {
+  loses_down_ = true;
+  if (std::exchange(ended_, true)) return;
+  way_.note("connection reset");
+  wake_reader();
+}
+
+void wire::end_at_server(nanoseconds delay) {
+  const auto when = std::max({up_free_, held_until_, way_.plan_.now() + way_.delay()}) + delay;
+  way_.plan_.at(when, [self = shared_from_this()] {
+    self->way_.server_.arrive([self] { self->way_.server_.program().disconnect(self->session_); });
+  });
+}
+
+void wire::kill() {
+  if (!ended() && !loses_down_) way_.on_killed();
+  end_from_server();
+}
+
+void wire::end_from_server() {
+  way_.plan_.at(std::max(down_free_, way_.plan_.now() + way_.delay()), [self = shared_from_this()] {
+    if (!self->loses_down_) self->end_at_client();
+  });
+  session_ = 0;
+}
+
+void route::dial(const strand& home, dialled done) {
+  const auto answer = [this, home, done = std::move(done)](error_code why, std::shared_ptr<wire> w) {
+    plan_.after(delay(), [home, done, why, w] { asio::post(home, [done, why, w] { done(why, w); }); });
+  };
+  plan_.after(delay(), [this, home, answer] {
+    if (blocked) return note("connect lost");
+    if (server_.down()) return answer(asio::error::connection_refused, nullptr);
+    const auto w = std::make_shared<wire>(*this, home);
+    wires_.push_back(w);
+    server_.arrive([this, w] {
+      w->session_ = server_.accept(w);
+      note("connected");
+    });
+    answer({}, w);
+  });
+}
+
+std::vector<std::shared_ptr<wire>> route::wires() {
+  std::vector<std::shared_ptr<wire>> open;
+  std::erase_if(wires_, [&](const auto& each) {
+    const auto w = each.lock();
+    if (w && !w->ended()) open.push_back(w);
+    return !w;
+  });
+  return open;
+}
+
+bool route::troubled() {
+  const auto open = wires();
+  return blocked || std::any_of(open.begin(), open.end(), [](const auto& w) { return w->loses(); });
+}
+
+std::string encode(const reply& r) {
+  using kind = reply::kind;
+  switch (r.type) {
+    case kind::nil: return "$-1\r\n";
+    case kind::integer: return ":" + std::to_string(r.integer) + "\r\n";
+    case kind::status: return "+" + r.text + "\r\n";
+    case kind::error: return "-" + r.text + "\r\n";
+    case kind::string: return "$" + std::to_string(r.text.size()) + "\r\n" + r.text + "\r\n";
+    case kind::array: break;
+  }
+  auto bytes = "*" + std::to_string(r.elements.size()) + "\r\n";
+  for (const auto& e : r.elements) bytes += encode(e);
+  return bytes;
+}
+
+}  // namespace holdfast::sim

@@ -1,0 +1,135 @@
+// SPDX-License-Identifier: BSL-1.0
+#pragma once
+#include <boost/asio/buffer.hpp>
+#include <boost/asio/execution_context.hpp>
+#include <functional>
+#include <memory>
+#include <string>
+#include <string_view>
+#include <vector>
+
+#include <holdfast/error.hpp>
+
+#include "base/random.hpp"
+#include "redis/resp.hpp"
+#include "sim/scheduler.hpp"
+#include "sim/server.hpp"
+#include "sim/trace.hpp"
+
+namespace holdfast::sim {
+
+class route;
+
+/// One connection: bytes arrive in order each way, if they arrive. `redis::stream` is the client's end of it.
+class wire : public std::enable_shared_from_this<wire> {
+ public:
+  using read_handler = std::function<void(error_code, std::size_t)>;
+
+  wire(route& way, strand home);
+
+  // The client's end.
+  void write(std::string_view bytes);
+  void read(asio::mutable_buffer into, read_handler done);
+  /// Ends a pending read with operation_aborted.
+  void cancel();
+  void close();
+  bool has_input() const noexcept { return !inbox_.empty(); }
+  bool ended() const noexcept { return ended_ || closed_; }
+  const strand& home() const noexcept { return home_; }
+  /// How much of so many bytes is taken at once.
+  std::size_t take_at_once(std::size_t size);
+
+  // The node's end.
+  void send_down(const reply& r, bool message);
+  void end_from_server();
+  /// CLIENT KILL.
+  void kill();
+
+  // Faults.
+  void lose_up() noexcept { loses_up_ = true; }
+  void lose_down() noexcept { loses_down_ = true; }
+  /// What is on its way to the node arrives no earlier.
+  void hold_up_until(time_point when) noexcept { held_until_ = when; }
+  /// The client's end breaks now.
+  void end_at_client();
+  /// The node notices, after all that was sent before.
+  void end_at_server(nanoseconds delay);
+  bool loses() const noexcept { return !closed_ && !ended_ && (loses_up_ || loses_down_); }
+  bool busy_up() const noexcept { return in_flight_ != 0; }
+
+ private:
+  friend class route;
+  void arrive(const std::shared_ptr<std::vector<std::string>>& command);
+  void execute(const std::vector<std::string>& command);
+  void wake_reader();
+
+  route& way_;
+  strand home_;
+  node::session_id session_ = 0;
+  redis::reader parser_;  // of what the client writes
+  std::string inbox_;
+  asio::mutable_buffer into_;
+  read_handler reading_;
+  time_point up_free_{}, down_free_{}, held_until_{};
+  std::size_t in_flight_ = 0;  // commands on their way to the node
+  bool ended_ = false, closed_ = false, loses_up_ = false, loses_down_ = false;
+};
+
+/// The way between one client and the node: its connections, and the weather on it.
+class route {
+ public:
+  using dialled = std::function<void(error_code, std::shared_ptr<wire>)>;
+
+  route(scheduler& plan, server& to, detail::random_source& random, trace& log, std::string name)
+      : plan_(plan), server_(to), random_(random), log_(log), name_(std::move(name)) {}
+
+  /// `done` is called on the strand, once; never while the way is blocked.
+  void dial(const strand& home, dialled done);
+  /// Those that the client has not closed.
+  std::vector<std::shared_ptr<wire>> wires();
+  /// A connection of the client's swallows what it is given, or new ones are not made.
+  bool troubled();
+
+  // Weather.
+  struct speed {
+    nanoseconds latency{}, jitter{};  // each way
+  };
+  speed usual, now;
+  bool blocked = false;           // no new connections
+  bool loses_messages = false;    // of subscriptions; replies arrive
+  nanoseconds message_delay{};    // of messages, and of what follows on their connection
+  std::function<void()> on_message_lost;
+  std::function<void()> on_killed;  // a connection that the client still has
+
+ private:
+  friend class wire;
+  nanoseconds delay() { return now.latency + random_.up_to(now.jitter); }
+  void note(std::string_view what, std::string_view about = {}) { log_.note(plan_.now(), name_, what, about); }
+
+  scheduler& plan_;
+  server& server_;
+  detail::random_source& random_;
+  trace& log_;
+  const std::string name_;
+  std::vector<std::weak_ptr<wire>> wires_;
+};
+
+/// Where a connector finds the route: in the client's execution context.
+class route_service final : public asio::execution_context::service {
+ public:
+  using key_type = route_service;
+  static asio::execution_context::id id;
+
+  explicit route_service(asio::execution_context& context, route* given = nullptr) : service(context), way_(given) {}
+  route& way() const noexcept { return *way_; }
+
+ private:
+  void shutdown() override {}
+
+  route* way_;
+};
+
+/// A reply as a server sends it.
+std::string encode(const reply& r);
+
+}  // namespace holdfast::sim

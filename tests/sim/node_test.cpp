@@ -1,0 +1,80 @@
+// SPDX-License-Identifier: BSL-1.0
+#include "sim/node.hpp"
+
+#include <string>
+#include <utility>
+#include <vector>
+
+#include "lua_scripts.hpp"
+#include "support/catch.hpp"
+
+namespace {
+
+using namespace holdfast::sim;
+using kind = reply::kind;
+namespace lua = holdfast::detail::lua;
+
+struct rig {
+  std::int64_t now_us = 1'000'000'000;
+  std::vector<std::pair<node::session_id, std::string>> sent;
+  std::vector<node::session_id> ended;
+  node server{[this] { return now_us; },
+              [this](node::session_id to, const reply& r) { sent.emplace_back(to, r.elements.at(2).text); },
+              [this](node::session_id id) { ended.push_back(id); }};
+
+  reply acquire(const std::string& field) { return server.execute({"EVAL", std::string(lua::acquire.body), "1", "lock", "100", field}); }
+};
+
+}  // namespace
+
+TEST_CASE("a key is there in the millisecond in which it ends, and gone in the next") {
+  rig r;
+  CHECK(r.acquire("a").type == kind::nil);
+  r.now_us += 100'000;
+  CHECK(r.acquire("b").integer == 0);
+  r.now_us += 1'000;
+  CHECK(r.acquire("b").type == kind::nil);
+}
+
+TEST_CASE("a script that the node has forgotten is unknown by its digest, and known again once it came as a text") {
+  rig r;
+  const arguments by_digest{"EVALSHA", std::string(lua::acquire.sha1), "1", "lock", "100", "a"};
+  r.acquire("a");
+  CHECK(r.server.execute(by_digest).type == kind::nil);
+  r.server.forget_scripts();
+  CHECK(r.server.execute(by_digest).text.starts_with("NOSCRIPT"));
+  r.acquire("a");
+  CHECK(r.server.execute(by_digest).type == kind::nil);
+}
+
+TEST_CASE("a message goes to the sessions that subscribed, and to none that was killed") {
+  rig r;
+  const auto a = r.server.connect(), b = r.server.connect();
+  r.server.execute(a, {"SUBSCRIBE", "channel"});
+  r.server.execute(b, {"SUBSCRIBE", "channel"});
+  CHECK(r.server.execute({"CLIENT", "KILL", "ID", std::to_string(a)}).integer == 1);
+  CHECK(r.server.execute({"PUBLISH", "channel", "0"}).integer == 1);
+  CHECK(r.ended == std::vector{a});
+  CHECK(r.sent == std::vector{std::pair(b, std::string("0"))});
+}
+
+TEST_CASE("a full server refuses what grows and frees what is held") {
+  rig r;
+  r.acquire("a");
+  r.server.refuse(refusal::out_of_memory);
+  CHECK(r.server.execute({"HSET", "other", "f", "1"}).text.starts_with("OOM"));
+  CHECK(r.server.execute({"EVAL", std::string(lua::release.body), "2", "lock", "channel", "a", "0", "100"}).integer == 0);
+  CHECK(r.server.keys().all().empty());
+}
+
+TEST_CASE("a restart ends sessions, forgets scripts, and keeps data only if told so") {
+  rig r;
+  const auto session = r.server.connect();
+  r.acquire("a");
+  r.server.restart(true);
+  CHECK_FALSE(r.server.connected(session));
+  CHECK(r.server.keys().find("lock"));
+  CHECK(r.server.execute({"EVALSHA", std::string(lua::acquire.sha1), "1", "lock", "100", "a"}).text.starts_with("NOSCRIPT"));
+  r.server.restart(false);
+  CHECK_FALSE(r.server.keys().find("lock"));
+}

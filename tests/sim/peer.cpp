@@ -1,0 +1,70 @@
+// SPDX-License-Identifier: BSL-1.0
+#include "sim/peer.hpp"
+
+#include "protocol/protocol.hpp"
+
+namespace holdfast::sim {
+namespace {
+
+using namespace std::chrono_literals;
+
+// KEYS: lock, channel. ARGV: owner, ttl.
+constexpr auto acquire_script = R"(
+if redis.call('exists', KEYS[1]) == 1 and redis.call('hexists', KEYS[1], ARGV[1]) == 0 then return redis.call('pttl', KEYS[1]) end
+redis.call('hincrby', KEYS[1], ARGV[1], 1)
+redis.call('pexpire', KEYS[1], ARGV[2])
+return nil)";
+
+constexpr auto release_script = R"(
+if redis.call('hexists', KEYS[1], ARGV[1]) == 0 then return nil end
+if redis.call('hincrby', KEYS[1], ARGV[1], -1) > 0 then
+  redis.call('pexpire', KEYS[1], ARGV[2])
+  return 0
+end
+redis.call('del', KEYS[1])
+redis.call('publish', KEYS[2], '0')
+return 1)";
+
+}  // namespace
+
+void peer::act_later() {
+  w_.plan.after(w_.between(w_.pace / 4, w_.pace * 4), [this] { act(); });
+}
+
+bool peer::reachable() const { return server_.running(); }
+
+reply peer::call(const std::string& script, const std::string& argument) {
+  return server_.program().execute({"EVAL", script, "2", name_, detail::lock_keys(name_).channel, field_, argument});
+}
+
+void peer::act() {
+  if (!reachable()) return act_later();
+  if (!field_.empty())
+    release();
+  else if (!finishing_)
+    acquire();
+  if (!finishing_ || !field_.empty()) act_later();
+}
+
+void peer::acquire() {
+  constexpr auto drift = 2ms;
+  const auto ttl = std::chrono::duration_cast<milliseconds>(w_.between(100ms, w_.pace * 4 + 200ms));
+  name_ = w_.some_name()->lock;
+  field_ = id_ + ':' + std::to_string(++holds_);
+  const auto answer = call(acquire_script, std::to_string(ttl.count()));
+  if (answer.type != reply::kind::nil) return field_.clear();
+  w_.log.note(w_.plan.now(), id_, "holds", name_);
+  w_.judge.peer_holds(name_, field_, w_.plan.now() + ttl - ttl / 100 - drift);
+}
+
+// Every fourth dies instead.
+void peer::release() {
+  if (!w_.chance(25)) {
+    w_.judge.peer_released(field_);
+    w_.log.note(w_.plan.now(), id_, "releases", name_);
+    call(release_script, "1000");
+  }
+  field_.clear();
+}
+
+}  // namespace holdfast::sim

@@ -1,0 +1,34 @@
+// SPDX-License-Identifier: BSL-1.0
+#pragma once
+#include <string>
+
+#include "sim/actor.hpp"
+
+namespace holdfast::sim {
+
+/// A service beside the library that shares its locks, as Redisson writes them: counts with HINCRBY, releases with DEL, sometimes dies
+/// without a release. It talks to the node without delay, so it knows what it holds.
+class peer {
+ public:
+  peer(workload& w, server& node, std::size_t number) : w_(w), server_(node), id_("peer" + std::to_string(number)) {}
+
+  void start() { act_later(); }
+  void finish() noexcept { finishing_ = true; }
+
+ private:
+  void act_later();
+  void act();
+  void acquire();
+  void release();
+  bool reachable() const;
+  reply call(const std::string& script, const std::string& argument);
+
+  workload& w_;
+  server& server_;
+  const std::string id_;
+  std::string name_, field_;  // what it holds
+  std::uint64_t holds_ = 0;
+  bool finishing_ = false;
+};
+
+}  // namespace holdfast::sim

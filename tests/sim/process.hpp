@@ -1,0 +1,58 @@
+// SPDX-License-Identifier: BSL-1.0
+#pragma once
+#include <boost/asio/any_io_executor.hpp>
+#include <boost/asio/io_context.hpp>
+#include <boost/asio/strand.hpp>
+#include <optional>
+
+#include "base/lease_clock.hpp"
+#include "base/timers.hpp"
+
+namespace holdfast::sim {
+
+namespace asio = boost::asio;
+using detail::time_point;
+using nanoseconds = detail::lease_clock::duration;
+using strand = asio::strand<asio::any_io_executor>;
+
+/// The virtual time that all share.
+class virtual_clock final : public detail::clock {
+ public:
+  time_point now() const noexcept override { return now_; }
+  void advance_to(time_point when) noexcept { now_ = std::max(now_, when); }
+
+ private:
+  time_point now_{std::chrono::hours(1)};
+};
+
+/// One client's process: handlers and timers, run one after the other at one instant. While it is paused its clock goes on and nothing of
+/// it runs.
+class process final : public detail::timers {
+ public:
+  explicit process(const virtual_clock& time) : time_(time), strand_(asio::make_strand(asio::any_io_executor(io_.get_executor()))) {}
+
+  const sim::strand& strand() const noexcept { return strand_; }
+  asio::io_context& context() noexcept { return io_; }
+
+  detail::timer_queue::key schedule(time_point when, detail::timer_queue::action act) override { return queue_.add(when, std::move(act)); }
+  void cancel(const detail::timer_queue::key& k) override { queue_.remove(k); }
+
+  /// Runs what was posted and what is due, and what these cause, unless it is paused.
+  void run();
+  /// When it wants to run next without being sent anything; nothing while it is paused.
+  std::optional<time_point> next() const { return paused_ ? std::nullopt : queue_.earliest(); }
+  bool has_timers() const noexcept { return !queue_.empty(); }
+  void pause(bool on) noexcept { paused_ = on; }
+  bool paused() const noexcept { return paused_; }
+  /// Nothing of it runs any more.
+  void end() { queue_ = {}; }
+
+ private:
+  const virtual_clock& time_;
+  asio::io_context io_{1};
+  sim::strand strand_;
+  detail::timer_queue queue_;
+  bool paused_ = false;
+};
+
+}  // namespace holdfast::sim

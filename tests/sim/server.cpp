@@ -1,0 +1,64 @@
+// SPDX-License-Identifier: BSL-1.0
+#include "sim/server.hpp"
+
+#include <utility>
+
+#include "sim/network.hpp"
+
+namespace holdfast::sim {
+
+std::int64_t wall_clock::now_us() const {
+  return offset_us_ + static_cast<std::int64_t>(static_cast<double>(time_.now().time_since_epoch().count()) / 1000 * rate_);
+}
+
+time_point wall_clock::end_of(wall_ms ms) const {
+  const auto us = static_cast<double>((ms + 1) * 1000 - offset_us_);
+  return time_point(nanoseconds(static_cast<std::int64_t>(us / rate_ * 1000)));
+}
+
+server::server(scheduler& plan, double clock_rate)
+    : plan_(plan), clock_(plan.time(), clock_rate),
+      node_([this] { return clock_.now_us(); },
+            [this](node::session_id to, const reply& message) {
+              if (const auto w = wire_of(to)) w->send_down(message, true);
+            },
+            [this](node::session_id id) {
+              if (const auto w = wire_of(id)) w->kill();
+            }) {}
+
+std::shared_ptr<wire> server::wire_of(node::session_id id) const {
+  const auto found = wires_.find(id);
+  return found == wires_.end() ? nullptr : found->second.lock();
+}
+
+node::session_id server::accept(const std::shared_ptr<wire>& from) {
+  const auto id = node_.connect();
+  wires_[id] = from;
+  return id;
+}
+
+void server::arrive(std::function<void()> what) {
+  if (down_) return;
+  if (stopped_) return arrived_.push_back(std::move(what));
+  what();
+}
+
+void server::resume() {
+  stopped_ = false;
+  for (auto& what : std::exchange(arrived_, {})) what();
+}
+
+void server::shut_down() {
+  down_ = true;
+  stopped_ = false;
+  arrived_.clear();
+  for (const auto& [id, to] : std::exchange(wires_, {}))
+    if (const auto w = to.lock()) w->end_from_server();
+}
+
+void server::start(bool keep_data) {
+  node_.restart(keep_data);
+  down_ = false;
+}
+
+}  // namespace holdfast::sim

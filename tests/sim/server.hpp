@@ -1,0 +1,64 @@
+// SPDX-License-Identifier: BSL-1.0
+#pragma once
+#include <cstdint>
+#include <deque>
+#include <functional>
+#include <map>
+#include <memory>
+
+#include "sim/node.hpp"
+#include "sim/scheduler.hpp"
+
+namespace holdfast::sim {
+
+class wire;
+
+/// The node's wall clock: runs at its own rate, and may be stepped.
+class wall_clock {
+ public:
+  wall_clock(const virtual_clock& time, double rate) : time_(time), rate_(rate) {}
+
+  std::int64_t now_us() const;
+  /// When the clock will have left this millisecond behind, if it is not stepped.
+  time_point end_of(wall_ms ms) const;
+  void step(std::chrono::milliseconds by) { offset_us_ += std::chrono::microseconds(by).count(); }
+
+ private:
+  const virtual_clock& time_;
+  double rate_;
+  std::int64_t offset_us_ = 1'700'000'000'000'000;
+};
+
+/// The machine that the node runs on: it can be stopped as by SIGSTOP, shut down, and started again.
+class server {
+ public:
+  server(scheduler& plan, double clock_rate);
+
+  /// Something arrives: done now, after the stop, or never if the server is down or goes down before.
+  void arrive(std::function<void()> what);
+  bool down() const noexcept { return down_; }
+  bool running() const noexcept { return !down_ && !stopped_; }
+  /// Binds a new session of the node to its connection.
+  node::session_id accept(const std::shared_ptr<wire>& from);
+
+  void stop() { stopped_ = true; }
+  void resume();
+  /// Every connection ends.
+  void shut_down();
+  void start(bool keep_data);
+
+  node& program() noexcept { return node_; }
+  wall_clock& clock() noexcept { return clock_; }
+
+ private:
+  std::shared_ptr<wire> wire_of(node::session_id) const;
+
+  scheduler& plan_;
+  wall_clock clock_;
+  node node_;
+  std::map<node::session_id, std::weak_ptr<wire>> wires_;
+  std::deque<std::function<void()>> arrived_;  // while stopped
+  bool stopped_ = false, down_ = false;
+};
+
+}  // namespace holdfast::sim

@@ -1,0 +1,57 @@
+// SPDX-License-Identifier: BSL-1.0
+#pragma once
+#include <memory>
+#include <optional>
+#include <string>
+
+#include <holdfast/config.hpp>
+#include <holdfast/observer.hpp>
+
+#include "sim/coverage.hpp"
+#include "sim/network.hpp"
+#include "support/seeded_random.hpp"
+#include "sync/engine.hpp"
+#include "topology/standalone.hpp"
+
+namespace holdfast::sim {
+
+/// One client of the library: its engine and its connections, in a process of its own, on a way of its own to the node.
+class sim_client {
+ public:
+  sim_client(scheduler& plan, server& to, trace& log, coverage& met, config settings, std::uint64_t seed, std::size_t number);
+  ~sim_client();
+  sim_client(const sim_client&) = delete;
+  sim_client& operator=(const sim_client&) = delete;
+
+  detail::engine& locks() noexcept { return *engine_; }
+  sim::process& process() noexcept { return process_; }
+  sim::route& way() noexcept { return way_; }
+  const config& settings() const noexcept { return settings_; }
+  const std::string& name() const noexcept { return name_; }
+  std::size_t number() const noexcept { return number_; }
+  /// What its owner fields begin with.
+  const std::string& uuid() const noexcept { return uuid_; }
+
+  /// As client::shutdown(): `done` when releases and connections are over.
+  void close(nanoseconds grace, std::function<void()> done);
+  bool closing() const noexcept { return closing_; }
+  /// Nothing waits, is held or under way, and no timer runs.
+  bool idle() const noexcept { return engine_->idle() && !process_.has_timers(); }
+
+ private:
+  class event_log;
+
+  scheduler& plan_;
+  const std::size_t number_;
+  const std::string name_;
+  config settings_;
+  test::seeded_random random_, weather_random_;
+  std::string uuid_;
+  sim::process process_;
+  sim::route way_;
+  std::optional<detail::standalone> servers_;
+  std::optional<detail::engine> engine_;
+  bool closing_ = false;
+};
+
+}  // namespace holdfast::sim

@@ -1,0 +1,179 @@
+// SPDX-License-Identifier: BSL-1.0
+#include "sim/world.hpp"
+
+#include <algorithm>
+#include <memory>
+#include <ostream>
+#include <utility>
+#include <vector>
+
+#include "lua_scripts.hpp"
+#include "sim/actor.hpp"
+#include "sim/faults.hpp"
+#include "sim/judge.hpp"
+#include "sim/peer.hpp"
+
+namespace holdfast::sim {
+namespace {
+
+using namespace std::chrono_literals;
+
+constexpr std::size_t least_acts = 200, least_faults = 5;
+
+std::string_view name_of_script(std::string_view digest) {
+  namespace lua = detail::lua;
+  static constexpr std::pair<std::string_view, std::string_view> names[] = {
+      {lua::acquire.sha1, "acquire"}, {lua::acquire_fenced.sha1, "acquire_fenced"}, {lua::reenter.sha1, "reenter"},
+      {lua::renew.sha1, "renew"},     {lua::release.sha1, "release"},               {lua::force_release.sha1, "force_release"}};
+  const auto found = std::find_if(std::begin(names), std::end(names), [&](const auto& n) { return n.first == digest; });
+  return found == std::end(names) ? std::string_view() : found->second;
+}
+
+/// What a script's reply means.
+std::string outcome_of(std::string_view script, const reply& r) {
+  if (r.is_error()) return r.text.substr(0, r.text.find(' '));
+  if (script == "acquire_fenced" && r.type == reply::kind::array) return "acquired";
+  if (script.starts_with("acquire")) return r.type == reply::kind::nil ? "acquired" : r.integer < 0 ? "busy without TTL" : "busy";
+  if (script == "release") return r.type == reply::kind::nil ? "not yours" : r.integer < 0 ? "still held" : "freed";
+  if (script == "renew")
+    return std::any_of(r.elements.begin(), r.elements.end(), [](const reply& e) { return e.integer == 0; }) ? "not yours" : "confirmed";
+  return std::to_string(r.integer);
+}
+
+/// Everything of one seed.
+class world {
+ public:
+  world(std::uint64_t seed, coverage& met, std::ostream* out)
+      : random_(seed), met_(met), log_(out), server_(plan_, clock_rate()), judge_(plan_, server_, met),
+        work_{plan_, log_, met_, judge_, random_, some_names(), {}, least_acts + random_.next() % 100}, settings_(some_settings()),
+        faults_(work_, server_, clients_, settings_.ttl) {
+    work_.pace = nanoseconds(settings_.ttl) / static_cast<int>(2 + random_.next() % 15);
+    for (std::size_t i = 0; i < 3 + random_.next() % 2; ++i) add_client(i);
+    for (std::size_t i = 0; i < 1 + random_.next() % 2; ++i) peers_.push_back(std::make_unique<peer>(work_, server_, i));
+    faults_.close_client = [this](sim_client& c) { close(c); };
+    server_.program().on_script = [this](std::string_view digest, const arguments& a, const reply& r) { on_script(digest, a, r); };
+    plan_.on_step = [this] { judge_.look(); };
+  }
+  // What is on its way refers to the clients' contexts.
+  ~world() { plan_.clear(); }
+
+  void live(verdict& v) {
+    v.clients = clients_.size();
+    const auto acts = work_.acts_left;
+    for (const auto& a : actors_) a->start();
+    for (const auto& p : peers_) p->start();
+    faults_.start();
+    while (work_.acts_left != 0 || faults_.strikes() < least_faults) step();
+    v.acts = acts;
+    v.faults = faults_.strikes();
+    wind_down();
+  }
+  std::uint64_t hash() const noexcept { return log_.hash(); }
+
+ private:
+  double clock_rate() { return 1 + (static_cast<double>(random_.next() % 11) - 5) / 1000; }
+
+  std::vector<detail::shared_keys> some_names() {
+    std::vector<detail::shared_keys> all;
+    for (const auto name : {"orders:1", "{a} fenced", "orders:2"}) all.push_back(std::make_shared<const detail::lock_keys>(name));
+    std::rotate(all.begin(), all.begin() + static_cast<std::ptrdiff_t>(random_.next() % all.size()), all.end());
+    all.resize(1 + random_.next() % all.size());
+    return all;
+  }
+
+  config some_settings() {
+    constexpr milliseconds ttls[] = {300ms, 1s, 3s, 30s};
+    config c;
+    c.ttl = ttls[random_.next() % std::size(ttls)];
+    c.reconnect_cap = 1s;
+    c.poll_cap = 10s;
+    return c;
+  }
+
+  void add_client(std::size_t number) {
+    auto& c = *clients_.emplace_back(std::make_unique<sim_client>(plan_, server_, log_, met_, settings_, random_.next(), number));
+    c.way().on_message_lost = [this, &c] { judge_.trouble(&c, plan_.now() + c.settings().poll_cap); };
+    // After a restart numbers begin anew: who fences off its predecessor may hit a neighbour, which is no more than a lost connection.
+    c.way().on_killed = [this, &c] {
+      met_.hit("neighbour killed by the number of a connection before the restart");
+      judge_.trouble(&c, plan_.now());
+    };
+    c.way().now = c.way().usual = {work_.between(20us, 1ms), work_.between(20us, 2ms)};
+    judge_.add(c);
+    for (std::size_t i = 0; i < 2 + random_.next() % 2; ++i) actors_.push_back(std::make_shared<actor>(work_, c));
+  }
+
+  void on_script(std::string_view digest, const arguments& a, const reply& r) {
+    const auto name = name_of_script(digest);
+    if (name.empty()) return;
+    log_.abbreviate(std::string(digest), std::string(name));
+    met_.hit(std::string("script: ").append(name).append(" -> ").append(outcome_of(name, r)));
+    if (name == "acquire_fenced" && r.type == reply::kind::array) judge_.token_given(a[3], a[6], static_cast<std::uint64_t>(r.elements[0].integer));
+    if (name == "force_release" && !r.is_error()) judge_.excuse(a[3], true);
+  }
+
+  // Never the last one.
+  void close(sim_client& c) {
+    if (c.closing() || std::count_if(clients_.begin(), clients_.end(), [](const auto& each) { return !each->closing(); }) < 2) return;
+    const auto call = judge_.begin(c, "close");
+    c.close(work_.between(0ms, 2s), [this, call] { judge_.answered(call); });
+  }
+
+  void step() {
+    if (!plan_.step()) throw violation("nothing will ever happen again");
+    judge_.decide();
+  }
+
+  void wait_until(time_point end) {
+    while (plan_.next() && *plan_.next() <= end) step();
+    plan_.run_until(end);
+  }
+
+  void wind_down() {
+    faults_.finish();
+    for (const auto& a : actors_) a->finish();
+    for (const auto& p : peers_) p->finish();
+    wait_until(faults_.mended_at());
+    const auto patience = plan_.now() + 4 * settings_.ttl + 1min;
+    while (!std::all_of(actors_.begin(), actors_.end(), [](const auto& a) { return a->done(); }) || judge_.waiting_calls() != 0) {
+      if (plan_.now() > patience) throw violation("no end:" + judge_.unanswered());
+      step();
+    }
+    // What nobody waits for any more is given back, and what cannot be ends with its TTL.
+    wait_until(plan_.now() + 8 * settings_.ttl + 1min);
+    server_.clock().step(std::chrono::hours(1));
+    judge_.look_at_the_end();
+    judge_.decide();
+  }
+
+  test::seeded_random random_;
+  coverage& met_;
+  trace log_;
+  scheduler plan_;
+  server server_;
+  sim::judge judge_;
+  workload work_;
+  const config settings_;
+  std::vector<std::unique_ptr<sim_client>> clients_;
+  std::vector<std::shared_ptr<actor>> actors_;
+  std::vector<std::unique_ptr<peer>> peers_;
+  faults faults_;
+};
+
+}  // namespace
+
+verdict run_seed(std::uint64_t seed, coverage& met, std::ostream* trace) {
+  verdict v;
+  v.seed = seed;
+  world w(seed, met, trace);
+  try {
+    w.live(v);
+  } catch (const violation& why) {
+    v.violation = why.what();
+    if (trace) *trace << "VIOLATION " << v.violation << '\n';
+  }
+  v.hash = w.hash();
+  return v;
+}
+
+}  // namespace holdfast::sim

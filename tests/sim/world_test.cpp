@@ -1,0 +1,44 @@
+// SPDX-License-Identifier: BSL-1.0
+#include "sim/world.hpp"
+
+#include <sstream>
+
+#include "support/catch.hpp"
+
+using namespace holdfast::sim;
+
+TEST_CASE("a seed lives the same life again, to the last bit, watched or not") {
+  for (const std::uint64_t seed : {1, 2, 3, 4, 5}) {
+    coverage met;
+    const auto first = run_seed(seed, met);
+    const auto again = run_seed(seed, met);
+    std::ostringstream text;
+    const auto watched = run_seed(seed, met, &text);
+    CHECK(first.hash == again.hash);
+    CHECK(first.hash == watched.hash);
+    CHECK(text.str().size() > 10'000);
+  }
+}
+
+TEST_CASE("another seed lives another life") {
+  coverage met;
+  CHECK(run_seed(1, met).hash != run_seed(2, met).hash);
+}
+
+TEST_CASE("a seed has three clients, two hundred acts and five faults at least") {
+  for (std::uint64_t seed = 1; seed <= 50; ++seed) {
+    coverage met;
+    const auto v = run_seed(seed, met);
+    CHECK(v.violation.empty());
+    CHECK(v.clients >= 3);
+    CHECK(v.acts >= 200);
+    CHECK(v.faults >= 5);
+  }
+}
+
+TEST_CASE("what a run never met is named") {
+  coverage met;
+  CHECK(met.missing().find("fault: server pause") != std::string::npos);
+  met.hit("fault: server pause");
+  CHECK(met.missing().find("fault: server pause") == std::string::npos);
+}
