@@ -54,6 +54,11 @@ void faults::strike_later() {
   });
 }
 
+void faults::finish() {
+  finishing_ = true;
+  for (const auto& c : clients_) c->way().at_next_write = nullptr;
+}
+
 void faults::strike() {
   const auto& all = kinds();
   static const auto total = std::accumulate(all.begin(), all.end(), 0U, [](unsigned sum, const kind& k) { return sum + k.weight; });
@@ -79,18 +84,21 @@ void faults::mend_after(nanoseconds duration, const sim_client* whom, std::funct
   });
 }
 
-template <class Act>
-void faults::each_wire(sim_client& c, Act act) {
-  w_.judge.trouble(&c, w_.plan.now());
-  const bool one = w_.chance(40);
-  auto wires = c.way().wires();
-  if (wires.empty()) return;
-  if (one) wires = {wires[w_.below(wires.size())]};
-  for (const auto& w : wires) act(*w);
+void faults::to_wires(const std::function<void(wire&)>& act) {
+  auto& c = some_client();
+  const auto blame = [this, &c, act](wire& w) {
+    w_.judge.trouble(&c, w_.plan.now());
+    act(w);
+  };
+  if (w_.chance(60)) {
+    c.way().at_next_write = blame;
+    return;
+  }
+  for (const auto& w : c.way().wires()) blame(*w);
 }
 
 void faults::reset_losing_requests() {
-  each_wire(some_client(), [](wire& w) {
+  to_wires([](wire& w) {
     w.lose_up();
     w.end_at_client();
     w.end_at_server({});
@@ -98,28 +106,28 @@ void faults::reset_losing_requests() {
 }
 
 void faults::reset_losing_replies() {
-  each_wire(some_client(), [](wire& w) {
+  to_wires([](wire& w) {
     w.end_at_client();
     w.end_at_server({});
   });
 }
 
 void faults::reset_with_late_requests() {
-  const auto late = w_.plan.now() + some_time();
-  mended_at_ = std::max(mended_at_, late);
-  each_wire(some_client(), [&](wire& w) {
-    w.hold_up_until(late);
+  const auto late = some_time();
+  to_wires([this, late](wire& w) {
+    mended_at_ = std::max(mended_at_, w_.plan.now() + late);
+    w.hold_up_until(w_.plan.now() + late);
     w.end_at_client();
     w.end_at_server({});
   });
 }
 
 void faults::swallow_requests() {
-  each_wire(some_client(), [](wire& w) { w.lose_up(); });
+  to_wires([](wire& w) { w.lose_up(); });
 }
 
 void faults::swallow_replies() {
-  each_wire(some_client(), [](wire& w) { w.lose_down(); });
+  to_wires([](wire& w) { w.lose_down(); });
 }
 
 void faults::partition() {

@@ -16,7 +16,7 @@ class faults {
 
   void start() { strike_later(); }
   /// Nothing new from now on; what is under way ends by itself until mended_at().
-  void finish() noexcept { finishing_ = true; }
+  void finish();
   time_point mended_at() const noexcept { return mended_at_; }
   std::size_t strikes() const noexcept { return strikes_; }
   /// Closes a client for good, as a fault.
@@ -73,8 +73,8 @@ class faults {
   void refuse(refusal why);
   /// Does `undo` after `duration`, during which `whom` (null: everybody) is not to be blamed.
   void mend_after(nanoseconds duration, const sim_client* whom, std::function<void()> undo);
-  template <class Act>
-  void each_wire(sim_client& c, Act act);
+  /// To all connections of a client, or to the one on which it sends next, with that on its way.
+  void to_wires(const std::function<void(wire&)>& act);
 
   workload& w_;
   server& server_;

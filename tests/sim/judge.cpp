@@ -43,7 +43,7 @@ void judge::granted(const sim_client& to, const record_ptr& lease) {
   if (!std::string_view(h->field).starts_with(to.uuid())) accuse("the simulator", "does not know the uuid of " + to.name());
   if (std::none_of(holds_.begin(), holds_.end(), [&](const auto& each) { return each.of == h; })) {
     const auto sent = h->valid_until() - (lease->asked.ttl - detail::drift_of(lease->asked.ttl, to.settings().drift));
-    holds_.push_back({&to, h, now, sent, now, {}, {}, false, false});
+    holds_.push_back({&to, h, now, sent, now, {}, 1, {}, false, false});
     const auto given = token_of_.find(std::string(std::string_view(h->field)));
     if (h->token && (given == token_of_.end() || given->second != *h->token)) accuse(to.name(), "has a token that the node did not give it");
   }
@@ -160,12 +160,15 @@ void judge::look_at(hold_record& h) {
   if (now > noticed) accuse(h.by->name(), "has not noticed in time that " + hold.keys->name + " was taken away");
 }
 
-void judge::look_at_count(const hold_record& h) {
+void judge::look_at_count(hold_record& h) {
   const auto& hold = *h.of;
-  if (h.ever_uncovered || hold.changing || !hold.changes.empty() || hold.leases.empty() || watched(*h.by).clear_since >= h.granted) return;
-  const auto* count = server_.program().keys().find(hold.keys->lock)->hash()->find(hold.field);
-  if (*count != std::to_string(hold.leases.size()))
-    accuse(h.by->name(), "has " + std::to_string(hold.leases.size()) + " leases of " + hold.keys->name + ", the node counts " + *count);
+  const auto leases = hold.leases.size();
+  h.most_leases = std::max(h.most_leases, leases + (hold.changing ? 1 : 0));
+  if (hold.changing || h.ever_uncovered || leases == 0) return;
+  const auto count = std::stoull(*server_.program().keys().find(hold.keys->lock)->hash()->find(hold.field));
+  const bool undisturbed = watched(*h.by).clear_since < h.granted;
+  if (count < leases || count > (undisturbed ? leases : h.most_leases))
+    accuse(h.by->name(), "has " + std::to_string(leases) + " leases of " + hold.keys->name + ", the node counts " + std::to_string(count));
 }
 
 void judge::look_at(lease_watch& l) {

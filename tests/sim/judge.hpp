@@ -28,7 +28,7 @@ using record_ptr = std::shared_ptr<detail::lease_record>;
 ///   lock free, somebody waits   → granted within retries and reconnection, once nothing is in the way any more
 ///   field of a client's         → is that of a hold or of a call under way, or is given back as soon as nothing is in the way
 ///   fencing token               → larger than each before it on the same name, unless the node lost its data and its clock went back
-///   count                       → as many as there are leases, if nothing was in the way since the grant
+///   count                       → as many as there are leases; if something was in the way, at most as many as there ever were
 class judge {
  public:
   judge(scheduler& plan, server& node, coverage& met);
@@ -85,6 +85,7 @@ class judge {
     std::shared_ptr<detail::hold> of;
     time_point granted, covered_at, renewed_since;
     nanoseconds longest_ttl;
+    std::size_t most_leases;  // that there were, or were asked for
     std::optional<time_point> gone_since;  // the node's field
     bool ever_uncovered = false, over = false;
   };
@@ -108,7 +109,7 @@ class judge {
   void look_at(hold_record&);
   void look_at(lease_watch&);
   void look_at(peer_claim&);
-  void look_at_count(const hold_record&);
+  void look_at_count(hold_record&);
   void look_for_forgotten_waiters();
   void look_for_residue();
   void look_at_field(const std::string& key, const std::string& field, nanoseconds left);

@@ -45,14 +45,15 @@ void wire::write(std::string_view bytes) {
     auto command = std::make_shared<std::vector<std::string>>();
     for (auto& word : r->elements) command->push_back(std::move(word.text));
     up_free_ = std::max(up_free_, way_.plan_.now() + way_.delay());
-    ++in_flight_;
     way_.plan_.at(up_free_, [self = shared_from_this(), command] { self->arrive(command); });
   }
+  if (!way_.at_next_write) return;
+  way_.plan_.after(way_.random_.up_to(2 * (way_.now.latency + way_.now.jitter)),
+                   [self = shared_from_this(), act = std::exchange(way_.at_next_write, nullptr)] { act(*self); });
 }
 
 void wire::arrive(const std::shared_ptr<std::vector<std::string>>& command) {
   if (way_.plan_.now() < held_until_) return way_.plan_.at(held_until_, [self = shared_from_this(), command] { self->arrive(command); });
-  --in_flight_;
   if (loses_up_) return way_.note("lost", line_of(*command));
   way_.server_.arrive([self = shared_from_this(), command] { self->execute(*command); });
 }

@@ -55,7 +55,6 @@ class wire : public std::enable_shared_from_this<wire> {
   /// The node notices, after all that was sent before.
   void end_at_server(nanoseconds delay);
   bool loses() const noexcept { return !closed_ && !ended_ && (loses_up_ || loses_down_); }
-  bool busy_up() const noexcept { return in_flight_ != 0; }
 
  private:
   friend class route;
@@ -71,7 +70,6 @@ class wire : public std::enable_shared_from_this<wire> {
   asio::mutable_buffer into_;
   read_handler reading_;
   time_point up_free_{}, down_free_{}, held_until_{};
-  std::size_t in_flight_ = 0;  // commands on their way to the node
   bool ended_ = false, closed_ = false, loses_up_ = false, loses_down_ = false;
 };
 
@@ -99,6 +97,7 @@ class route {
   bool loses_messages = false;    // of subscriptions; replies arrive
   nanoseconds message_delay{};    // of messages, and of what follows on their connection
   std::function<void()> on_message_lost;
+  std::function<void(wire&)> at_next_write;  // once, while what was written is on its way
   std::function<void()> on_killed;  // a connection that the client still has
 
  private:
