@@ -101,7 +101,6 @@ void judge::trouble(const sim_client* whom, time_point end) {
 void judge::extend_trouble(client_record& c, time_point now, time_point end) {
   if (c.clear_since + reconnection < now) c.trouble_began = now;
   c.clear_since = std::max(c.clear_since, end);
-  c.longest_trouble = std::max(c.longest_trouble, c.clear_since - c.trouble_began);
 }
 
 std::optional<time_point> judge::backed_until(std::string_view name, std::string_view field) const {
@@ -164,7 +163,8 @@ void judge::look_at_count(hold_record& h) {
   const auto& hold = *h.of;
   const auto leases = hold.leases.size();
   h.most_leases = std::max(h.most_leases, leases + (hold.changing ? 1 : 0));
-  if (hold.changing || h.ever_uncovered || leases == 0) return;
+  // Without fencing a late command of a dead connection may still change it.
+  if (hold.changing || h.ever_uncovered || leases == 0 || !fenced_) return;
   const auto count = std::stoull(*server_.program().keys().find(hold.keys->lock)->hash()->find(hold.field));
   const bool undisturbed = watched(*h.by).clear_since < h.granted;
   if (count < leases || count > (undisturbed ? leases : h.most_leases))
@@ -227,12 +227,11 @@ std::string judge::unanswered() const {
 
 void judge::look_for_residue() {
   const auto& keys = server_.program().keys();
-  auto before = std::exchange(orphans_, {});
+  auto before = std::exchange(fields_, {});
   for (const auto& [key, e] : keys.all()) {
     if (!e.hash() || !e.expires || !keys.find(key)) continue;
     for (const auto& [field, count] : e.hash()->fields()) {
-      const auto seen = before.find(field);
-      orphans_[field] = seen == before.end() ? plan_.now() : seen->second;
+      fields_[field] = before[field];
       look_at_field(key, field, server_.clock().end_of(*e.expires) - plan_.now());
     }
   }
@@ -242,12 +241,15 @@ void judge::look_for_residue() {
 // for longer than the outage was.
 void judge::look_at_field(const std::string& key, const std::string& field, nanoseconds left) {
   const auto c = std::find_if(clients_.begin(), clients_.end(), [&](const auto& each) { return field.starts_with(each.who->uuid()); });
-  const bool wanted = c == clients_.end() || c->who->closing() || !fenced_ || left <= c->longest_trouble + stepped_back_ ||
-                      std::any_of(holds_.begin(), holds_.end(), [&](const auto& h) { return std::string_view(h.of->field) == field && h.of->exclusive(); }) ||
-                      std::any_of(calls_.begin(), calls_.end(), [&](const auto& call) { return call.second.by == c->who && call.second.waits_for == key; });
-  if (wanted)
-    orphans_.erase(field);
-  else if (plan_.now() > std::max(orphans_.at(field), c->clear_since) + c->who->settings().command_timeout + retry + reconnection + journey)
+  if (c == clients_.end() || c->who->closing() || !fenced_) return;
+  auto& f = fields_.at(field);
+  if (plan_.now() <= c->clear_since + reconnection) f.outage = std::max(f.outage, c->clear_since - c->trouble_began);
+  const bool held = std::any_of(holds_.begin(), holds_.end(), [&](const auto& h) { return std::string_view(h.of->field) == field && h.of->exclusive(); });
+  const bool asked = std::any_of(calls_.begin(), calls_.end(), [&](const auto& call) { return call.second.by == c->who && call.second.waits_for == key; });
+  if (held || asked) return f.unwanted_since.reset();
+  if (!f.unwanted_since) f.unwanted_since = plan_.now();
+  const auto patience = c->who->settings().command_timeout + retry + reconnection + journey;
+  if (left > f.outage + stepped_back_ && plan_.now() > std::max(*f.unwanted_since, c->clear_since) + patience)
     accuse(c->who->name(), "has left " + field + " in " + key);
 }
 

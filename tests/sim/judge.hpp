@@ -72,7 +72,6 @@ class judge {
     sim_client* who;
     time_point clear_since{};    // in the future: until then nothing is expected
     time_point trouble_began{};
-    nanoseconds longest_trouble{};
   };
   struct call_record {
     const sim_client* by;
@@ -127,7 +126,11 @@ class judge {
   std::vector<peer_claim> peers_;
   std::map<std::string, time_point> excused_, taken_in_silence_;
   std::map<std::string, std::optional<time_point>> free_since_;
-  std::map<std::string, time_point> orphans_;  // fields at the node that nobody seems to want
+  struct field_record {
+    nanoseconds outage{};  // its client's longest while the field was there
+    std::optional<time_point> unwanted_since;
+  };
+  std::map<std::string, field_record> fields_;  // at the node
   struct given_token {
     std::uint64_t token = 0;
     std::string field;
