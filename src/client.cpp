@@ -5,6 +5,7 @@
 
 #include "base/asio_timers.hpp"
 #include "base/random.hpp"
+#include "context_end.hpp"
 #include "settings.hpp"
 #include "sync/operation.hpp"
 #include "topology/standalone.hpp"
@@ -19,8 +20,9 @@ using detail::core;
 class client_core final : public core {
  public:
   static std::shared_ptr<client_core> make(const asio::any_io_executor& executor, detail::settings s) {
-    auto c = std::make_shared<client_core>(executor, std::move(s));
+    const std::shared_ptr<client_core> c(new client_core(executor, std::move(s)), end_on_strand);
     c->engine_.emplace(detail::surroundings{detail::system_clock(), *c->timers_, c->servers_, c->random_, c->settings_.values}, c);
+    asio::use_service<detail::context_end>(asio::query(executor, asio::execution::context)).add(c);
     return c;
   }
 
@@ -44,7 +46,25 @@ class client_core final : public core {
     });
   }
 
+  void abandon() override {
+    engine_->abandon();
+    servers_.close();
+    timers_->close();
+  }
+
  private:
+  // Whoever lets go of it last, timers and sockets are the strand's.
+  static void end_on_strand(client_core* c) noexcept {
+    std::unique_ptr<client_core> last(c);
+    const auto strand = c->strand();
+    if (strand.running_in_this_thread()) return;
+    try {
+      asio::post(strand, [last = std::move(last)] {});
+    } catch (...) {
+      // No memory for it: ended where it is.
+    }
+  }
+
   void report(const event& e) const {
     if (settings_.values.observer) settings_.values.observer->on(e);
   }

@@ -15,7 +15,8 @@
 namespace holdfast {
 namespace asio = boost::asio;
 
-/// Connections, watchdog and maker of locks. Mutexes and leases only refer to it and may outlive it. Its io_context must outlive it.
+/// Connections, watchdog and maker of locks. Mutexes and leases only refer to it and may outlive it. Its io_context must outlive it, but
+/// for a client that a coroutine of that io_context owns: ~io_context ends it, and destroys the coroutines that wait.
 /// All functions may be called from any thread, but for moves and destruction of the same object.
 /// After fork() the child's copy is closed: it sends nothing, and must not be used for more than its destruction.
 /// While idle (no command, waiter or lease) it keeps nothing pending: io_context::run() returns.
@@ -30,13 +31,15 @@ class HOLDFAST_EXPORT client {
   /// at most the command timeout; what could not be released ends with its TTL.
   ~client();
 
-  /// Optional: fails early instead of at the first lock. Checks address, TLS, password, role, and every permission that locks need, by a
-  /// no-op acquire, renew, release and publish on a probe name. Throws unreachable, auth_failed, no_permission, not_primary, tls_failed,
+  /// Optional: fails early instead of at the first lock. Checks address, TLS, password, role, and every permission that a plain lock needs
+  /// (not GET, SET and TIME of a fenced one), by a no-op acquire, renew, release and publish on the name `__probe:<client uuid>` behind the
+  /// key_prefix, which the ACL's patterns must cover. Throws unreachable, auth_failed, no_permission, not_primary, tls_failed,
   /// invalid_config (a database that the server does not have), server_refused, protocol_error, closed. Cancelled: operation_aborted.
   asio::awaitable<void> connect();
 
   /// Refuses new work, fails waiters with closed, releases every lease in one pipeline, waits for all releases under way, at most
-  /// `grace` (0 to 24 h, else invalid_wait), and closes the connections. Idempotent. Afterwards nothing of ours is pending on the executor.
+  /// `grace` (0 to 24 h, else invalid_wait), and closes the connections. Idempotent. Afterwards nothing of ours is pending on the executor,
+  /// but for a name lookup under way, which the system does not let go.
   /// Cancelled: operation_aborted, the shutdown goes on.
   asio::awaitable<void> shutdown(milliseconds grace);
 

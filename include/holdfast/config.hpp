@@ -28,7 +28,7 @@ struct tls_config {
 /// the server does not have is found by the first operation.
 /// g++ 12: never write it in braces inside a co_await expression.
 struct config {
-  // Where. Fields that are set win over the same part of the URL.
+  // Where. Fields that differ from their default win over the same part of the URL.
   /// redis://[user[:password]@]host[:port][/db][?key=value…], rediss:// for TLS, redis+unix:///path/to/socket[?db=n].
   /// Percent-encoding in user, password, path and values. At most 4 KiB. Keys: db, user, password, client_name, key_prefix, ttl,
   /// command_timeout, connect_timeout (milliseconds), ca_file, ca_dir, certificate_file, key_file, server_name.
@@ -39,7 +39,8 @@ struct config {
   tls_config tls{};
 
   // Behaviour.
-  /// Put before every name before a key is derived (Redisson's NameMapper): clients with the same prefix meet, others never.
+  /// Put before every name before a key is derived (Redisson's NameMapper): clients with the same prefix meet. End it with a
+  /// character that no prefix contains otherwise (`billing:`): `app` and `app1` would meet at the names `1x` and `x`.
   std::string key_prefix{};
   milliseconds ttl{30'000};  ///< TTL of leases without one of their own; renewed every third of it. 100 ms to 24 h
   /// How long one command may take: 5 ms to 60 s; never more than a fifth of the TTL concerned.

@@ -29,10 +29,10 @@ enum class errc {
   unconfirmed,        ///< unlock() was sent and not answered: released then, or at the latest when the TTL ends. Not held.
   auth_failed,        ///< Wrong user or password, or none given where one is needed.
   no_permission,      ///< The ACL lacks a permission; the text is the server's, which names the command, key or channel, but not inside a script.
-  not_primary,        ///< The server is a replica. Connect to its primary.
+  not_primary,        ///< The server is a replica, or a node of a cluster. Connect to a primary alone.
   server_refused,     ///< OOM, NOREPLICAS, MISCONF, LOADING, BUSY, max clients: Redis answers but will not write. Retry.
   quorum_failed,      ///< Too few servers granted the lock.
-  protocol_error,     ///< The peer does not speak Redis as expected; the connection was closed.
+  protocol_error,     ///< The peer does not speak Redis as expected; an answer that cannot be parsed closes the connection.
   too_many_reentries, ///< 2^31-1 re-entries of one hold. Still held.
   tls_failed,         ///< The text says: wrong CA, wrong host, expired, client certificate missing, or not TLS at all.
   overloaded,         ///< Too many commands are pending on the connection. Nothing was sent. Retry with less in flight.

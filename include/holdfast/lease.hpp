@@ -72,8 +72,8 @@ class [[nodiscard]] HOLDFAST_EXPORT lease {
   /// waiting for lost(). Use with_lock. Cancelled: operation_aborted, nothing changes.
   asio::awaitable<error_code> lost() const;
 
-  /// The fencing token of the hold: strictly larger for each new hold of the name, the same for re-entries; see fenced_mutex. Empty for
-  /// a lease of a plain mutex. It stays when the lease is lost or released.
+  /// The fencing token of the hold: strictly larger for each new hold of the name, the same for re-entries; see fenced_mutex. Empty
+  /// where the hold was taken by a plain mutex. It stays when the lease is lost or released.
   std::optional<std::uint64_t> token() const noexcept;
   const std::string& name() const noexcept;  ///< empty for an empty lease
   /// To re-enter elsewhere: `client.mutex(name, lease.owner())`. A new identity for an empty lease.

@@ -136,6 +136,11 @@ server_error classify(std::string_view text) {
       {"CLUSTERDOWN", errc::server_refused, true},
       {"ERR max number of clients", errc::server_refused, true},
       {"READONLY", errc::not_primary, false},
+      {"MOVED", errc::not_primary, false},  // a node of a cluster, which this version does not follow
+      {"ASK ", errc::not_primary, false},
+      {"CROSSSLOT", errc::not_primary, false},
+      {"ERR unknown command", errc::protocol_error, false},
+      {"ERR wrong number of arguments", errc::protocol_error, false},
       {"WRONGTYPE", errc::corrupt_lock, false},
       {"HOLDFAST invalid token", errc::corrupt_lock, false},
       {"NOAUTH", errc::auth_failed, false},

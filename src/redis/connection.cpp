@@ -68,7 +68,10 @@ void connection::on_reply(reply r) {
   if (is_push(r)) return drop(fail(node(), errc::protocol_error, "a message on a connection without subscriptions"));
   auto done = pending_.take_answered(last_input());
   if (!done) return drop(fail(node(), errc::protocol_error, "a reply that nobody asked for"));
+  const bool demoted = r.is_error() && r.text.starts_with("READONLY");
   if (*done) (*done)({{}, std::move(r), {}});
+  // It was the primary when it was connected: its address may belong to another by now.
+  if (demoted && up()) drop(fail(node(), errc::not_primary, "the server has become a replica"));
 }
 
 void connection::on_settled() {

@@ -59,8 +59,8 @@ class connection final : public link {
   detail::timer deadline_;  // at the earliest deadline, or earlier
   bool gave_grace_ = false;
   bool watch_ = false;
-  std::optional<long long> id_;           // CLIENT ID of this connection
-  std::optional<long long> predecessor_;  // of the last one that left commands unanswered
+  std::optional<handshake::identity> id_;
+  std::optional<handshake::identity> predecessor_;  // of the last one that left commands unanswered
   std::optional<errc> outage_;            // last reported cause
   bool fencing_reported_ = false;
 };

@@ -15,8 +15,8 @@ bool is_withheld(std::string_view error) {
 
 }  // namespace
 
-handshake::handshake(const endpoint& node, purpose why, std::optional<long long> predecessor)
-    : node_(node), predecessor_(predecessor) {
+handshake::handshake(const endpoint& node, purpose why, std::optional<identity> predecessor)
+    : node_(node), predecessor_(std::move(predecessor)) {
   if (!node.user.empty())
     send(step::auth, {"AUTH", node.user, node.password});
   else if (!node.password.empty())
@@ -25,6 +25,7 @@ handshake::handshake(const endpoint& node, purpose why, std::optional<long long>
   if (!node.client_name.empty()) send(step::set_name, {"CLIENT", "SETNAME", node.client_name});
   if (why == purpose::commands) {
     send(step::id, {"CLIENT", "ID"});
+    send(step::info, {"INFO", "server"});
     send(step::role, {"ROLE"});
   } else {
     send(step::ping, {"PING"});
@@ -66,6 +67,7 @@ bool handshake::accept(step what, const reply& r) {
         return refuse(is_withheld(r.text) ? classify(r.text) : errc::invalid_config, quoted(node_, r.text));
       break;
     case step::id: return accept_id(r);
+    case step::info: accept_info(r); break;
     case step::role: return accept_role(r);
     case step::ping: return !r.is_error() || refuse(classify(r.text), quoted(node_, r.text));
     case step::kill:
@@ -77,12 +79,23 @@ bool handshake::accept(step what, const reply& r) {
 
 bool handshake::accept_id(const reply& r) {
   if (r.type == reply::kind::integer)
-    id_ = r.integer;
+    client_ = r.integer;
   else if (r.is_error())
     fencing_refused_ = "CLIENT ID: " + quoted(node_, r.text);
   else
     return refuse(errc::protocol_error, "CLIENT ID answered without a number");
   return true;
+}
+
+void handshake::accept_info(const reply& r) {
+  constexpr std::string_view label = "\nrun_id:";
+  const auto at = r.text.find(label);
+  if (r.type == reply::kind::string && at != r.text.npos) {
+    const auto begin = at + label.size();
+    run_ = r.text.substr(begin, r.text.find_first_of("\r\n", begin) - begin);
+  } else if (fencing_refused_.empty()) {
+    fencing_refused_ = "INFO: " + (r.is_error() ? quoted(node_, r.text) : std::string("no run_id"));
+  }
 }
 
 bool handshake::accept_role(const reply& r) {
@@ -96,9 +109,12 @@ bool handshake::accept_role(const reply& r) {
 }
 
 void handshake::fence_predecessor() {
-  // Not smaller: the server has restarted since, and the number may be somebody else's by now.
-  if (!predecessor_ || !id_ || *predecessor_ >= *id_) return;
-  send(step::kill, {"CLIENT", "KILL", "ID", std::to_string(*predecessor_)});
+  if (!predecessor_ || predecessor_->run != run_) return;
+  send(step::kill, {"CLIENT", "KILL", "ID", std::to_string(predecessor_->client)});
+}
+
+std::optional<handshake::identity> handshake::id() const {
+  return client_ && !run_.empty() ? std::optional(identity{*client_, run_}) : std::nullopt;
 }
 
 bool handshake::refuse(errc code, std::string_view cause) {

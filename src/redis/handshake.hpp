@@ -15,44 +15,54 @@ namespace holdfast::redis {
 
 /// Pure: what a new connection says first, and what the answers mean.
 ///
-///   commands:       AUTH, SELECT, CLIENT SETNAME, CLIENT ID, ROLE in one write; then CLIENT KILL ID of the
+///   commands:       AUTH, SELECT, CLIENT SETNAME, CLIENT ID, INFO server, ROLE in one write; then CLIENT KILL ID of the
 ///                   predecessor, if it left commands unanswered: what is still on its way through the old connection
-///                   must not run after what comes next
+///                   must not run after what comes next. Not if the server is another one, or has restarted since: there
+///                   the number is somebody else's
 ///   subscriptions:  AUTH, CLIENT SETNAME, PING
 ///
-/// SETNAME may be refused, and so may what an ACL can withhold: CLIENT ID, CLIENT KILL, ROLE.
+/// SETNAME may be refused, and so may what an ACL can withhold: CLIENT ID, INFO, CLIENT KILL, ROLE.
 class handshake {
  public:
   enum class purpose { commands, subscriptions };
   enum class progress { more, done, failed };
 
-  /// `predecessor`: CLIENT ID of the connection to be fenced off.
-  handshake(const endpoint& node, purpose why, std::optional<long long> predecessor = {});
+  /// One connection to one run of a server.
+  struct identity {
+    long long client;
+    std::string run;  // the server's run_id
+  };
+
+  /// `predecessor`: the connection to be fenced off.
+  handshake(const endpoint& node, purpose why, std::optional<identity> predecessor = {});
 
   /// Bytes to write now; empty: none. Look again after each reply.
   std::string take_output() { return std::exchange(output_, {}); }
   progress on_reply(const reply& r);
 
   const failure& why() const noexcept { return failure_; }  ///< once failed
-  std::optional<long long> id() const noexcept { return id_; }
-  /// Set once CLIENT ID or CLIENT KILL was refused: the server's words.
+  /// Empty if the server does not say.
+  std::optional<identity> id() const;
+  /// Set once CLIENT ID, INFO or CLIENT KILL was refused: the server's words.
   const std::string& fencing_refused() const noexcept { return fencing_refused_; }
 
  private:
-  enum class step { auth, select, set_name, id, role, ping, kill };
+  enum class step { auth, select, set_name, id, info, role, ping, kill };
 
   void send(step what, std::initializer_list<std::string_view> argv);
   bool accept(step what, const reply& r);
   bool accept_id(const reply& r);
+  void accept_info(const reply& r);
   bool accept_role(const reply& r);
   bool refuse(errc code, std::string_view cause);
   void fence_predecessor();
 
   const endpoint& node_;
-  std::optional<long long> predecessor_;
+  std::optional<identity> predecessor_;
   std::string output_;
   std::deque<step> awaited_;  // one for each command not answered yet
-  std::optional<long long> id_;
+  std::optional<long long> client_;
+  std::string run_;
   std::string fencing_refused_;
   failure failure_;
 };

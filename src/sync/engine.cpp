@@ -115,15 +115,6 @@ cancellable_ptr engine::when_ended(const std::shared_ptr<lease_record>& record, 
 
 void engine::close(nanoseconds grace, function<void()> done) {
   when_closed_.push_back(std::move(done));
-  const auto finish = [this] {
-    grace_.stop();
-    while (!unanswered_.empty()) {
-      const auto answer = std::move(unanswered_.front());
-      unanswered_.pop_front();
-      answer();
-    }
-    for (auto& then : std::exchange(when_closed_, {})) then();
-  };
   if (!std::exchange(closing_, true)) {
     closed_->store(true, std::memory_order_release);
     for (auto& [name, e] : std::exchange(names_, {})) {
@@ -135,11 +126,27 @@ void engine::close(nanoseconds grace, function<void()> done) {
   }
   const auto end = around_.now() + grace;
   if (!grace_.due() || end < *grace_.due())
-    grace_.start(end, [this, finish] {
+    grace_.start(end, [this] {
       releases_.abandon();
-      finish();
+      answer_at_close();
     });
-  releases_.when_idle(finish);
+  releases_.when_idle([this] { answer_at_close(); });
+}
+
+void engine::abandon() {
+  close(nanoseconds::zero(), [] {});
+  releases_.abandon();
+  answer_at_close();
+}
+
+void engine::answer_at_close() {
+  grace_.stop();
+  while (!unanswered_.empty()) {
+    const auto answer = std::move(unanswered_.front());
+    unanswered_.pop_front();
+    answer();
+  }
+  for (auto& then : std::exchange(when_closed_, {})) then();
 }
 
 engine::entry& engine::entry_of(const shared_keys& keys) {
@@ -288,14 +295,19 @@ void engine::lose(hold& h, error_code reason) {
   const auto keep = h.shared_from_this();
   if (closed()) reason = errc::closed;
   const bool expired = around_.now() >= h.valid_until();
-  const auto ttl = h.leases.empty() ? around_.settings.ttl : h.ttl();
+  const auto ttl = h.covering(h.leases.empty() ? around_.settings.ttl : h.ttl(), around_.settings.drift);
   h.lost_reason = reason;
   h.enter(lease_state::lost);
   watchdog_.forget(h);
   watch_link();
   around_.report({.what = event::kind::lost, .name = h.keys->name, .reason = reason, .held = around_.now() - h.granted_at});
   const auto leases = h.leases;
-  for (auto* l : leases) l->tell_end(reason);
+  for (auto* l : leases) {
+    l->tell_end(reason);
+    if (!l->orphaned.load(std::memory_order_acquire)) continue;
+    h.leases.erase(std::find(h.leases.begin(), h.leases.end(), l));
+    l->kept.reset();  // the last owner
+  }
   // Redis keeps an expired key a little longer than we trust it, or for long if it was renewed without our hearing of it.
   if (expired || closed()) releases_.release_in_background(h.keys, h.field, ttl);
   if (h.leases.empty()) forget(h);

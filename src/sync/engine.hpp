@@ -53,6 +53,8 @@ class engine final : private line_host {
   /// From now on every verb answers closed: waiters fail, holds are lost and released. `done` when the releases have ended, at the latest
   /// after `grace`. A second call waits with the first; the grace that ends first counts.
   void close(nanoseconds grace, function<void()> done);
+  /// close() at once: nothing is waited for.
+  void abandon();
   const config& settings() const noexcept { return around_.settings; }
   time_point now() const noexcept { return around_.now(); }
   /// Also in a child process: what was copied by fork() is the parent's.
@@ -98,6 +100,7 @@ class engine final : private line_host {
   void forget(const hold& h);
   void wake(std::string_view name);
   void watch_link();
+  void answer_at_close();
   void end_probes();
 
   template <class T, class Read>

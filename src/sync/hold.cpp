@@ -38,7 +38,8 @@ milliseconds hold::ttl() const noexcept {
 }
 
 milliseconds hold::covering(milliseconds wanted, double rho) const noexcept {
-  const std::chrono::duration<double, std::milli> claimed = left() * (1 + rho);
+  const auto until_then = std::max<nanoseconds>(valid_until() - time.now(), nanoseconds::zero());  // also of a client that is closed
+  const std::chrono::duration<double, std::milli> claimed = until_then * (1 + rho);
   return std::max(wanted, std::chrono::ceil<milliseconds>(claimed));
 }
 

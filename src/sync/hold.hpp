@@ -88,6 +88,8 @@ struct lease_record {
   const terms asked;
   const std::weak_ptr<core> home;
   std::atomic<bool> released{false};
+  std::atomic<bool> orphaned{false};   // it could not be given up, for want of memory
+  std::shared_ptr<lease_record> kept;  // itself, then; the strand's from that moment on
   std::atomic<time_point::rep> fed_at;  // the grant, or the last feed()
 
   // The client's strand.

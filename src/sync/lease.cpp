@@ -24,7 +24,9 @@ void release_in_background(const std::shared_ptr<lease_record>& record) noexcept
   try {
     asio::post(home->strand(), [home, record] { home->locks().drop(record); });
   } catch (...) {
-    // No memory for it: the record says "released", so nothing renews the hold and it ends with its TTL.
+    // No memory for it: the record says "released", so nothing renews the hold. It ends with its TTL, and until then refers to the record.
+    record->kept = record;
+    record->orphaned.store(true, std::memory_order_release);
   }
 }
 

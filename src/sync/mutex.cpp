@@ -113,6 +113,9 @@ asio::awaitable<std::optional<std::uint64_t>> fenced_mutex::last_token() const {
                                            [](detail::engine& e, const shared_keys& n, auto done) { e.last_token(n, std::move(done)); });
 }
 
-const std::string& mutex::name() const noexcept { return keys_->name; }
+const std::string& mutex::name() const noexcept {
+  static const std::string none;
+  return keys_ ? keys_->name : none;
+}
 
 }  // namespace holdfast

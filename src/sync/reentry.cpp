@@ -18,6 +18,10 @@ void engine::reentry::begin() {
     alarm_.start(request_.deadline, [id = weak_from_this()] {
       if (const auto late = id.lock()) late->give_up({late->last_failure_.code, late->last_failure_.text, nullptr});
     });
+  queue();
+}
+
+void engine::reentry::queue() {
   host_.change(of_, [self = shared_from_this()] { self->run(); });
 }
 
@@ -95,9 +99,9 @@ void engine::reentry::failed(const server_error& why, bool may_have_run) {
   may_have_run_ |= may_have_run;
   last_failure_ = why;
   if (done_ && why.retry && request_.wait != patience::once) {
-    // It waits for its hold, not longer: run() finds out when that is lost.
-    pause_.start(host_.around_.now() + backoff_.next(host_.around_.random), [self = shared_from_this()] { self->run(); });
-    return;
+    // It waits for its hold, not longer: run() finds out when that is lost. Meanwhile others may change it: an unlock must not wait.
+    pause_.start(host_.around_.now() + backoff_.next(host_.around_.random), [self = shared_from_this()] { self->queue(); });
+    return end_change();
   }
   if (done_) finish({why.code, why.text, nullptr});
   undo_or_end();
@@ -109,14 +113,14 @@ void engine::reentry::undo_or_end() {
   host_.lower_count(of_, false, [self = shared_from_this()](error_code) { self->end_change(); });
 }
 
-// What is queued or in flight ends by itself, a pause ends now.
+// What is queued or in flight ends by itself; after a pause there may be something to undo.
 void engine::reentry::give_up(lock_answer a) {
   if (!done_) return;
   const auto keep = shared_from_this();
   const bool paused = pause_.due().has_value();
   pause_.stop();
   finish(std::move(a));
-  if (paused) undo_or_end();
+  if (paused) host_.change(of_, [self = shared_from_this()] { self->undo_or_end(); });
 }
 
 void engine::reentry::leave() {

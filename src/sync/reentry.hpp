@@ -20,6 +20,7 @@ class engine::reentry final : public cancellable, public std::enable_shared_from
   void forget_caller();  // the engine goes without an answer
 
  private:
+  void queue();
   void run();
   void send();
   void answered(time_point sent, outcome o);

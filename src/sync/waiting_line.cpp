@@ -190,7 +190,7 @@ void waiting_line::park_for(nanoseconds pause) {
 
 void waiting_line::time_out(const std::shared_ptr<waiter>& w) {
   if (!w->done) return;
-  const bool behind = w != waiters_.front() && !last_failure_.code;  // of others who hear from Redis, or soon will
+  const bool behind = w != waiters_.front() && !last_failure_.code && redis_said_;  // of others who hear from Redis
   const bool contended = behind || host_.held_here(keys_->name) || (redis_said_ && *redis_said_ >= w->since);
   if (contended) return finish(w, {});
   const auto code = last_failure_.code ? last_failure_.code : make_error_code(errc::unreachable);

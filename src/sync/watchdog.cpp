@@ -76,8 +76,8 @@ void watchdog::unschedule_renewal(hold& h) {
 void watchdog::plan_next(hold& h, time_point sent) {
   if (!h.wants_renewal(around_.now())) {
     unschedule_renewal(h);
-    h.renewal_paused.store(true, std::memory_order_release);
-    return;
+    h.renewal_paused.exchange(true, std::memory_order_acq_rel);
+    if (!h.wants_renewal(around_.now())) return;  // fed in this moment: whoever fed it may not have seen the pause
   }
   h.renewal_paused.store(false, std::memory_order_release);
   const auto ttl = h.ttl();
@@ -122,6 +122,7 @@ void watchdog::send(batch holds) {
   const auto deadline = sent + std::max<nanoseconds>(patience, milliseconds(1));
   auto done = [this, sent, holds = std::move(holds), ttls = std::move(ttls)](const outcome& o) {
     auto said = o.error ? answer<std::vector<bool>>{} : read_renew(o.reply, holds.size());
+    if (said.error && !said.error->retry && holds.size() > 1) return send_alone(holds);
     for (std::size_t i = 0; i < holds.size(); ++i) {
       hold& h = *holds[i];
       h.renewing = false;
@@ -140,6 +141,14 @@ void watchdog::send(batch holds) {
     rearm();
   };
   around_.run(std::move(call), deadline, std::move(done));
+}
+
+// One of them may be what is refused (a key that the user may not touch): the others must not go with it.
+void watchdog::send_alone(const batch& holds) {
+  for (const auto& h : holds) {
+    h->renewing = !h->ended() && h->expires_at;
+    if (h->renewing) send({h});
+  }
 }
 
 void watchdog::on_confirmed(hold& h, time_point sent, milliseconds ttl) {

@@ -45,6 +45,7 @@ class watchdog {
   void renew_due();
   batch take_due(time_point now);
   void send(batch);
+  void send_alone(const batch&);
   void on_confirmed(hold& h, time_point sent, milliseconds ttl);
   void on_unanswered(hold& h, const error_code&, const std::string& detail);
   void expire_due();

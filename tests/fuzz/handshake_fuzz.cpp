@@ -54,7 +54,7 @@ extern "C" int LLVMFuzzerTestOneInput(const std::uint8_t* data, std::size_t size
   const auto chosen = bytes.byte();
   const auto node = node_of(chosen);
   const auto why = chosen & subscriptions ? handshake::purpose::subscriptions : handshake::purpose::commands;
-  constexpr long long predecessor = 7;
+  const handshake::identity predecessor{7, "ab12"};
   handshake h(node, why, chosen & successor ? std::optional(predecessor) : std::nullopt);
 
   redis::reader server;
@@ -68,8 +68,8 @@ extern "C" int LLVMFuzzerTestOneInput(const std::uint8_t* data, std::size_t size
     at = h.on_reply(*r);
     --open;
     const auto more = count(h.take_output());
-    require(more.kills == 0 || (h.id() && (chosen & successor) && predecessor < *h.id()),
-            "only a predecessor is fenced off");
+    require(more.kills == 0 || ((chosen & successor) && h.id() && h.id()->run == predecessor.run),
+            "only a predecessor is fenced off, and only on its own server");
     open += more.commands;
   }
   if (at == handshake::progress::done) require(open == 0, "a handshake is done when all is answered");

@@ -15,7 +15,7 @@ const std::string canary = "canary-S3cr3t-%-Passw0rd";  // must appear in no tex
 const std::string least_privilege =
     "resetkeys resetchannels ~app:* ~redisson_lock__channel:{app:* &redisson_lock__channel:{app:* "
     "-@all +eval +evalsha +exists +hexists +hget +hset +hdel +pttl +pexpire +publish +del "
-    "+subscribe +unsubscribe +ping +client|setname +client|id +client|kill +role +select";
+    "+subscribe +unsubscribe +ping +client|setname +client|id +client|kill +info +role +select";
 
 template <class T>
 struct started {
@@ -180,13 +180,13 @@ TEST_CASE("a waiter that may not subscribe is refused") {
 }
 
 TEST_CASE("permissions that only help may be missing") {
-  const std::string missing = GENERATE("-client|setname", "-client|id", "-client|kill", "-role", "-del -select -unsubscribe");
+  const std::string missing = GENERATE("-client|setname", "-client|id", "-client|kill", "-info", "-role", "-del -select -unsubscribe");
   CAPTURE(missing);
   world w;
   make_user(w, least_privilege + " " + missing);
   auto redis = make_locker(w);
   w.run(redis.connect());
-  CHECK(w.heard->count(kind::fencing_degraded) == (missing == "-client|id" ? 1 : 0));
+  CHECK(w.heard->count(kind::fencing_degraded) == (missing == "-client|id" || missing == "-info" ? 1 : 0));
   auto held = w.run(redis.mutex("m").lock());
   w.run(held.unlock());
   CHECK(w.keys().empty());

@@ -134,7 +134,7 @@ TEST_CASE("a reply without end is cut off at the cap") {
 
 TEST_CASE("a server that closes at any point of the handshake is tried again and then serves") {
   hostile_world w;
-  const std::string greeting = "+OK\r\n:1\r\n*3\r\n$6\r\nmaster\r\n:0\r\n*0\r\n";
+  const std::string greeting = "+OK\r\n:1\r\n$15\r\n\r\nrun_id:ab12\r\n\r\n*3\r\n$6\r\nmaster\r\n:0\r\n*0\r\n";
   const auto bytes = GENERATE_COPY(range(std::size_t{0}, greeting.size()));
   CAPTURE(bytes);
   w.wrong = [&](const auto& argv, std::size_t connection) -> std::optional<std::string> {
@@ -183,7 +183,7 @@ TEST_CASE("a handshake that is trickled without end costs the connect timeout an
 
 TEST_CASE("a refusal in the handshake is told without its escape sequences") {
   hostile_world w;
-  const auto asked = GENERATE(as<std::string>{}, "CLIENT", "ROLE");
+  const auto asked = GENERATE(as<std::string>{}, "CLIENT", "INFO", "ROLE");
   w.wrong = [&](const auto& argv, std::size_t) { return argv[0] == asked ? std::optional(deafening) : std::nullopt; };
   auto redis = w.make();
   const auto told = w.failure_of(redis.mutex("m").try_lock());

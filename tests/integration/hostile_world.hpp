@@ -67,6 +67,7 @@ struct hostile_world {
   static std::string right(const command& argv, std::size_t connection) {
     if (argv[0] == "CLIENT" && argv[1] == "ID") return ":" + std::to_string(connection + 1) + "\r\n";
     if (argv[0] == "CLIENT") return "+OK\r\n";
+    if (argv[0] == "INFO") return bulk("# Server\r\nrun_id:ab12\r\n");
     if (argv[0] == "ROLE") return "*3\r\n$6\r\nmaster\r\n:0\r\n*0\r\n";
     if (argv[0] == "PING") return "+PONG\r\n";
     if (argv[0] == "SUBSCRIBE") return "*3\r\n" + bulk("subscribe") + bulk(argv[1]) + ":1\r\n";

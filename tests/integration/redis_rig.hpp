@@ -197,7 +197,7 @@ class scripted_server {
 
   /// What a healthy server answers to the handshake of a command connection.
   static std::string greeting(int id = 1) {
-    return ":" + std::to_string(id) + "\r\n*3\r\n$6\r\nmaster\r\n:0\r\n*0\r\n";
+    return ":" + std::to_string(id) + "\r\n$15\r\n\r\nrun_id:ab12\r\n\r\n*3\r\n$6\r\nmaster\r\n:0\r\n*0\r\n";
   }
 
  private:

@@ -100,7 +100,6 @@ constexpr std::string_view expected[] = {
     "event: outage",
     "event: connected",
     "event: fencing_degraded",
-    "neighbour killed by the number of a connection before the restart",
     "overlap explained by a fault outside the guarantee",
 };
 

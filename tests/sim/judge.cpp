@@ -264,6 +264,8 @@ void judge::look_at_the_end() {
   }
 }
 
+void judge::killed(const sim_client& victim) { accuse(victim.name(), "has lost a live connection to another's fence"); }
+
 void judge::accuse(const std::string& whom, const std::string& what) {
   if (verdict_.empty()) verdict_ = whom + ' ' + what;
 }

@@ -58,6 +58,8 @@ class judge {
   void clock_stepped_back(nanoseconds by) { stepped_back_ += by; }
   /// What dead connections leave at the node cannot be fenced off from now on.
   void fencing_refused() noexcept { fenced_ = false; }
+  /// Somebody has ended a connection of this client that it still uses: numbers begin anew with a restart.
+  void killed(const sim_client& victim);
   /// After each instant.
   void look();
   /// Everybody was answered and has unlocked, and every TTL is over.

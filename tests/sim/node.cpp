@@ -15,7 +15,7 @@ reply push_of(std::string_view what, const std::string& channel, reply last) {
 
 /// Commands that a server which loads its data answers.
 bool while_loading(std::string_view name) {
-  return name == "client" || name == "role" || name == "subscribe" || name == "unsubscribe" || name == "auth" || name == "select" ||
+  return name == "client" || name == "info" || name == "role" || name == "subscribe" || name == "unsubscribe" || name == "auth" || name == "select" ||
          name == "script" || name == "time";
 }
 
@@ -82,6 +82,7 @@ reply node::answer(session_id id, const std::string& name, const arguments& a) {
   if (name == "script") return script(a);
   if (name == "client") return client(id, a);
   if (name == "ping") return a.size() > 2 ? wrong_number_of_arguments(name) : a.size() == 2 ? string_reply(a[1]) : status_reply("PONG");
+  if (name == "info") return string_reply("# Server\r\nrun_id:" + std::to_string(run_) + "\r\n");
   if (name == "role") return {kind::array, 0, {}, {string_reply("master"), integer_reply(0), {kind::array, 0, {}, {}}}};
   if (name == "subscribe") return wrong_number_of_arguments(name);
   return run_command(data_, a);
@@ -168,6 +169,7 @@ long long node::publish(std::string_view channel, std::string_view payload) {
 void node::restart(bool keep_data) {
   sessions_.clear();
   last_id_ = 0;
+  ++run_;
   host_.forget_all();
   if (!keep_data) data_.keys.clear();
   data_.refuses = refusal::none;

@@ -70,6 +70,7 @@ class node {
   script_host host_;
   std::map<session_id, session> sessions_;
   session_id last_id_ = 0;
+  int run_ = 1;
   bool refuse_client_kill_ = false;
 };
 

@@ -93,11 +93,7 @@ class world {
   void add_client(std::size_t number) {
     auto& c = *clients_.emplace_back(std::make_unique<sim_client>(plan_, server_, log_, met_, settings_, random_.next(), number));
     c.way().on_message_lost = [this, &c] { judge_.trouble(&c, plan_.now() + c.settings().poll_cap); };
-    // After a restart numbers begin anew: who fences off its predecessor may hit a neighbour, which is no more than a lost connection.
-    c.way().on_killed = [this, &c] {
-      met_.hit("neighbour killed by the number of a connection before the restart");
-      judge_.trouble(&c, plan_.now());
-    };
+    c.way().on_killed = [this, &c] { judge_.killed(c); };
     c.way().now = c.way().usual = {work_.between(20us, 1ms), work_.between(20us, 2ms)};
     judge_.add(c);
     for (std::size_t i = 0; i < 2 + random_.next() % 2; ++i) actors_.push_back(std::make_shared<actor>(work_, c));

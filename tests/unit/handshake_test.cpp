@@ -39,6 +39,10 @@ progress answer(handshake& h, const std::vector<redis::reply>& all) {
   return last;
 }
 
+redis::reply run(const std::string& id) {
+  return replies::string("# Server\r\nredis_version:7.0.15\r\nrun_id:" + id + "\r\ntcp_port:0\r\n");
+}
+
 // The verdict on a command connection of `node` whose replies are `all`.
 errc verdict(const redis::endpoint& node, const std::vector<redis::reply>& all) {
   handshake h(node, purpose::commands);
@@ -55,17 +59,19 @@ TEST_CASE("a command connection introduces itself in one write") {
   handshake h(node, purpose::commands);
   CHECK(h.take_output() == make_command({"AUTH", "app", "s3cret"}) + make_command({"SELECT", "3"}) +
                                make_command({"CLIENT", "SETNAME", "holdfast"}) + make_command({"CLIENT", "ID"}) +
-                               make_command({"ROLE"}));
-  CHECK(answer(h, {replies::ok(), replies::ok(), replies::ok(), replies::integer(7), primary}) == progress::done);
+                               make_command({"INFO", "server"}) + make_command({"ROLE"}));
+  CHECK(answer(h, {replies::ok(), replies::ok(), replies::ok(), replies::integer(7), run("ab12"), primary}) == progress::done);
   CHECK(h.take_output().empty());
-  CHECK(h.id() == 7);
+  REQUIRE(h.id());
+  CHECK(h.id()->client == 7);
+  CHECK(h.id()->run == "ab12");
   CHECK(h.fencing_refused().empty());
 }
 
 TEST_CASE("what is not configured is not sent") {
   const auto node = plain();
   handshake h(node, purpose::commands);
-  CHECK(h.take_output() == make_command({"CLIENT", "ID"}) + make_command({"ROLE"}));
+  CHECK(h.take_output() == make_command({"CLIENT", "ID"}) + make_command({"INFO", "server"}) + make_command({"ROLE"}));
   auto old = plain();
   old.password = "p";
   CHECK(handshake(old, purpose::commands).take_output().starts_with(make_command({"AUTH", "p"})));
@@ -81,9 +87,10 @@ TEST_CASE("a subscription connection needs neither database nor role") {
 
 TEST_CASE("a predecessor is fenced off before anything else, if the server is still the same") {
   const auto node = plain();
-  handshake h(node, purpose::commands, 7);
+  const handshake::identity old{7, "ab12"};
+  handshake h(node, purpose::commands, old);
   h.take_output();
-  CHECK(answer(h, {replies::integer(8), primary}) == progress::more);
+  CHECK(answer(h, {replies::integer(8), run("ab12"), primary}) == progress::more);
   CHECK(h.take_output() == make_command({"CLIENT", "KILL", "ID", "7"}));
   SECTION("done") { CHECK(h.on_reply(replies::integer(1)) == progress::done); }
   SECTION("it was gone already") { CHECK(h.on_reply(replies::integer(0)) == progress::done); }
@@ -92,24 +99,32 @@ TEST_CASE("a predecessor is fenced off before anything else, if the server is st
           progress::done);
     CHECK(h.fencing_refused() == "CLIENT KILL: NOPERM this user has no permissions to run the 'client|kill' command");
   }
-  // Numbers start again with a restart: 7 may be anybody.
-  handshake restarted(node, purpose::commands, 7);
-  CHECK(answer(restarted, {replies::integer(5), primary}) == progress::done);
-  handshake same(node, purpose::commands, 7);
-  CHECK(answer(same, {replies::integer(7), primary}) == progress::done);
+  // Numbers start again with a restart, and another server has its own: 7 may be anybody, whatever our number is now.
+  handshake restarted(node, purpose::commands, old);
+  CHECK(answer(restarted, {replies::integer(9), run("cd34"), primary}) == progress::done);
+  CHECK(restarted.fencing_refused().empty());
 }
 
-TEST_CASE("SETNAME, CLIENT ID and ROLE may be refused") {
+TEST_CASE("a server that does not say which run of it this is fences nobody off") {
+  const auto node = plain();
+  const auto refusal = GENERATE(replies::error("NOPERM no info"), replies::string("# Server\r\nredis_version:7.0.15\r\n"), replies::nil());
+  handshake h(node, purpose::commands, handshake::identity{7, "ab12"});
+  CHECK(answer(h, {replies::integer(8), refusal, primary}) == progress::done);
+  CHECK_FALSE(h.id());
+  CHECK(h.fencing_refused() == (refusal.is_error() ? "INFO: NOPERM no info" : "INFO: no run_id"));
+}
+
+TEST_CASE("SETNAME, CLIENT ID, INFO and ROLE may be refused") {
   const auto node = full();
-  handshake h(node, purpose::commands, 3);
+  handshake h(node, purpose::commands, handshake::identity{3, "ab12"});
   CHECK(answer(h, {replies::ok(), replies::ok(), replies::error("NOPERM no"), replies::error("NOPERM no client|id"),
-                   replies::error("NOPERM no role")}) == progress::done);
+                   replies::error("NOPERM no info"), replies::error("NOPERM no role")}) == progress::done);
   CHECK_FALSE(h.id());
   CHECK(h.fencing_refused() == "CLIENT ID: NOPERM no client|id");
   auto proxied = plain();
   handshake p(proxied, purpose::commands);
-  CHECK(answer(p, {replies::error("ERR unknown command 'CLIENT'"), replies::error("ERR unknown command 'ROLE'")}) ==
-        progress::done);
+  CHECK(answer(p, {replies::error("ERR unknown command 'CLIENT'"), replies::error("ERR unknown command 'INFO'"),
+                   replies::error("ERR unknown command 'ROLE'")}) == progress::done);
 }
 
 TEST_CASE("refusals have their own codes") {
@@ -130,13 +145,13 @@ TEST_CASE("refusals have their own codes") {
         errc::server_refused);
   CHECK(verdict(node, {replies::error("BUSY Redis is busy running a script.")}) == errc::server_refused);
   CHECK(verdict(plain(), {replies::error("DENIED Redis is running in protected mode")}) == errc::no_permission);
-  CHECK(verdict(plain(), {replies::integer(1), replies::array({replies::string("slave"), replies::string("h"),
+  CHECK(verdict(plain(), {replies::integer(1), run("r"), replies::array({replies::string("slave"), replies::string("h"),
                                                                replies::integer(1)})}) == errc::not_primary);
-  CHECK(verdict(plain(), {replies::integer(1), replies::array({replies::string("sentinel"), replies::array({})})}) ==
+  CHECK(verdict(plain(), {replies::integer(1), run("r"), replies::array({replies::string("sentinel"), replies::array({})})}) ==
         errc::not_primary);
-  CHECK(verdict(plain(), {replies::integer(1), replies::array({})}) == errc::protocol_error);
+  CHECK(verdict(plain(), {replies::integer(1), run("r"), replies::array({})}) == errc::protocol_error);
   CHECK(verdict(plain(), {replies::ok()}) == errc::protocol_error);
-  CHECK(verdict(plain(), {replies::integer(1), replies::error("ERR something else")}) == errc::protocol_error);
+  CHECK(verdict(plain(), {replies::integer(1), run("r"), replies::error("ERR something else")}) == errc::protocol_error);
 }
 
 TEST_CASE("a server that quotes the password is not quoted") {
@@ -153,6 +168,6 @@ TEST_CASE("a server that quotes the password is not quoted") {
 TEST_CASE("a reply too many is an error of the protocol") {
   const auto node = plain();
   handshake h(node, purpose::commands);
-  CHECK(answer(h, {replies::integer(1), primary, replies::ok()}) == progress::failed);
+  CHECK(answer(h, {replies::integer(1), run("r"), primary, replies::ok()}) == progress::failed);
   CHECK(h.why().code == errc::protocol_error);
 }

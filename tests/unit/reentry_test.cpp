@@ -351,17 +351,56 @@ TEST_CASE_METHOD(fixture, "a re-entry cancelled while it backs off after a plain
   check_nothing_is_left();
 }
 
-TEST_CASE_METHOD(fixture, "what is queued behind a re-entry that is cancelled goes on at once") {
+TEST_CASE_METHOD(fixture, "what is queued behind a re-entry that backs off goes on at once") {
   const auto second = again();
-  fails(errc::unreachable);
   const auto third = again();
   CHECK(server.count() == 2);
-  second.cancel();
+  fails(errc::unreachable);
   CHECK(last_sent() == "reenter(a; 30000, #1, 2)");
   CHECK(server.count() == 3);
   reenters();
   CHECK(third.granted());
+  second.cancel();
   check_all_ends({outer, third});
+}
+
+TEST_CASE_METHOD(fixture, "an unlock does not wait for a re-entry that the server refuses") {
+  const auto second = again();
+  reenters();
+  const auto third = again();
+  errs("OOM command not allowed when used memory > 'maxmemory'.");
+  const auto u = unlock(second);
+  CHECK(last_sent() == "release(a, redisson_lock__channel:{a}; #1, 1, 30000)");
+  still_held();
+  CHECK(u.succeeded());
+  advance(1s);
+  CHECK(last_sent() == "reenter(a; 30000, #1, 2)");
+  reenters();
+  CHECK(third.granted());
+  check_all_ends({outer, third});
+}
+
+TEST_CASE_METHOD(fixture, "the last unlock while a re-entry backs off frees the hold, and the re-entry goes to the line") {
+  const auto second = again();
+  fails(errc::unreachable);
+  const auto u = unlock(outer);
+  frees();
+  CHECK(u.succeeded());
+  advance(1s);
+  CHECK(last_sent() == "acquire(a; 30000, #2)");
+  grants();
+  CHECK(second.granted());
+  check_all_ends({second});
+}
+
+TEST_CASE_METHOD(fixture, "a re-entry without patience fails though another one backs off") {
+  const auto second = again();
+  fails(errc::unreachable);
+  const auto third = try_lock("a", by(alice));
+  fails(errc::unreachable);
+  CHECK(third.failed_with(errc::unreachable));
+  second.cancel();
+  check_all_ends({outer});
 }
 
 TEST_CASE_METHOD(fixture, "a re-entry whose undoing fails leaves the next change to set the count") {
@@ -438,21 +477,6 @@ TEST_CASE_METHOD(fixture, "a re-entry that went to the line is cancelled there")
   check_nothing_is_left();
 }
 
-TEST_CASE_METHOD(fixture, "a validity that ends while the last unlock is queued is a loss whose key is released") {
-  const auto inner = again();
-  fails(errc::unconfirmed);
-  const auto u = unlock(outer);
-  link_down();
-  advance(30s + 500ms);
-  CHECK(inner.failed_with(errc::lost));
-  CHECK(u.failed_with(errc::lost));
-  link_up();
-  REQUIRE(in_flight() == 1);
-  CHECK(wire(server.open().front()) == "release(a, redisson_lock__channel:{a}; #1, 0, 30000)");
-  frees();
-  check_nothing_is_left();
-}
-
 // ---- one owner twice in line
 
 TEST_CASE_METHOD(engine_fixture, "an owner that waits twice re-enters at its grant") {
@@ -512,12 +536,12 @@ TEST_CASE_METHOD(fixture, "close answers re-entries in every state") {
   CHECK(server.count() == 3);
 }
 
-TEST_CASE_METHOD(fixture, "close answers an unlock that is queued behind a re-entry which backs off") {
+TEST_CASE_METHOD(fixture, "close answers an unlock that is queued behind a re-entry") {
   const auto inner = again();
-  fails(errc::unreachable);
   const auto u = unlock(outer);
   const auto c = close();
   CHECK(inner.failed_with(errc::closed));
+  reenters();
   CHECK(u.failed_with(errc::closed));
   frees();
   CHECK(c.succeeded());
@@ -525,9 +549,8 @@ TEST_CASE_METHOD(fixture, "close answers an unlock that is queued behind a re-en
 }
 
 TEST_CASE_METHOD(fixture, "an engine destroyed while re-entries wait leaves no timer of theirs") {
-  const auto backing_off = again(), queued = again();
-  fails(errc::unreachable);
-  const auto with_deadline = try_lock_for("a", 1min, by(alice));
+  const auto backing_off = again(), another = again(), with_deadline = try_lock_for("a", 1min, by(alice));
+  for (int i = 0; i < 3; ++i) fails(errc::unreachable);
   locks.reset();
   CHECK(timers.idle());
   backing_off.cancel();

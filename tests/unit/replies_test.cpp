@@ -203,3 +203,14 @@ TEST_CASE("a server's words are escaped and cut before anybody prints them") {
   CHECK(said.text.find("\\x1b[31m\\x0d\\x0a") != std::string::npos);
   CHECK(said.text.size() < 300);
 }
+
+TEST_CASE("a cluster's redirections and a proxy without scripts are no reason to wait") {
+  for (const auto* text : {"MOVED 3999 127.0.0.1:6381", "ASK 3999 127.0.0.1:6381", "CROSSSLOT Keys in request don't hash to the same slot"}) {
+    CHECK(classify(text).code == errc::not_primary);
+    CHECK_FALSE(classify(text).retry);
+  }
+  for (const auto* text : {"ERR unknown command 'EVALSHA'", "ERR wrong number of arguments for 'evalsha' command"}) {
+    CHECK(classify(text).code == errc::protocol_error);
+    CHECK_FALSE(classify(text).retry);
+  }
+}

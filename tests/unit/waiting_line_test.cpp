@@ -219,6 +219,13 @@ TEST_CASE_METHOD(engine_fixture, "a deadline behind a waiter that gets no answer
   CHECK(second.failed_with(errc::unreachable));
 }
 
+TEST_CASE_METHOD(engine_fixture, "a deadline behind a waiter that Redis has never answered is unreachable") {
+  const auto first = lock("a");
+  const auto second = try_lock_for("a", 100ms);
+  advance(100ms);
+  CHECK(second.failed_with(errc::unreachable));
+}
+
 TEST_CASE_METHOD(engine_fixture, "a deadline behind a hold of this client is contention also during an outage") {
   const auto held = hold("a");
   link_down();

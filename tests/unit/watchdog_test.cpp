@@ -514,3 +514,16 @@ TEST_CASE_METHOD(engine_fixture, "a watchdog with nothing to do has no timer") {
   frees();
   CHECK(timers.idle());
 }
+
+TEST_CASE_METHOD(engine_fixture, "a key that may not be renewed any more does not take the others of its batch along") {
+  const auto a = hold("a"), b = hold("b");
+  advance(10s);
+  REQUIRE(last_sent() == "renew(a, b; 30000, 30000, #1, #2)");
+  errs("NOPERM this user has no permissions to access one of the keys used as arguments");
+  REQUIRE(in_flight() == 2);
+  errs("NOPERM this user has no permissions to access one of the keys used as arguments");
+  confirms();
+  advance(20s);
+  CHECK_FALSE(a.value()->of->exclusive());
+  CHECK(b.value()->of->exclusive());
+}

@@ -62,7 +62,7 @@ asio::awaitable<void> cut_off_holder(stage& on) {
   on.say("redis", on.judge.exists(key) ? "the lease is still there" : "the lease has ended meanwhile", lock);
   co_await on.expect(holder, "stopped");
   co_await on.pause(std::chrono::ceil<milliseconds>(end->latest - steady_clock::now()));
-  on.say("redis", "here A's lease ends on the server");
+  on.say("redis", "by now A's lease has ended on the server");
   const auto started = (co_await on.expect(waiter, "holding", ttl + 5s)).at;
   const auto next = on.judge.holders(key);
   on.say("redis", "HGETALL: " + to_string(next), lock);

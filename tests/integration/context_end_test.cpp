@@ -1,0 +1,94 @@
+// SPDX-License-Identifier: BSL-1.0
+// An io_context that is stopped and destroyed in the midst of things, as after Ctrl-C: the coroutines that wait are destroyed with it.
+#include "integration/world.hpp"
+
+using namespace holdfast;
+using namespace holdfast::test;
+
+namespace {
+
+/// Counts the frames that are alive.
+struct frame {
+  explicit frame(int& count) : alive(&count) { ++*alive; }
+  frame(const frame&) = delete;
+  ~frame() { --*alive; }
+  int* alive;
+};
+
+asio::awaitable<void> waits_with_a_client_of_its_own(config c, int& alive) {
+  const frame here(alive);
+  client redis(co_await asio::this_coro::executor, std::move(c));
+  auto held = co_await redis.mutex("busy").lock();
+  FAIL("the lock was busy");
+}
+
+asio::awaitable<void> waits_for_the_loss(client& redis, int& alive) {
+  const frame here(alive);
+  auto held = co_await redis.mutex("a").lock();
+  co_await held.lost();
+  FAIL("the lock was not lost");
+}
+
+asio::awaitable<void> shuts_down(client& redis, int& alive) {
+  const frame here(alive);
+  co_await redis.shutdown(1h);
+  FAIL("the server had stopped");
+}
+
+asio::awaitable<void> has_a_section(client& redis, int& alive) {
+  const frame here(alive);
+  auto body = [&alive](lease&) -> asio::awaitable<void> {
+    const frame inner(alive);
+    asio::steady_timer never(co_await asio::this_coro::executor, 1h);
+    co_await never.async_wait(asio::use_awaitable);
+  };
+  co_await with_lock(redis.mutex("section"), body);
+}
+
+}  // namespace
+
+TEST_CASE("a destroyed io_context destroys the coroutines that wait, whoever owns their client") {
+  world w;
+  int alive = 0;
+  w.eye("HSET", "busy", "stranger:1", 1);
+  w.eye("PEXPIRE", "busy", 60'000);
+  {
+    asio::io_context io;
+    client outside(io.get_executor(), w.settings()), silent(io.get_executor(), w.settings());
+    auto kept = test::run(io, silent.mutex("kept").lock());
+    io.restart();
+    asio::co_spawn(io, waits_with_a_client_of_its_own(w.settings(), alive), asio::detached);
+    asio::co_spawn(io, waits_for_the_loss(outside, alive), asio::detached);
+    asio::co_spawn(io, has_a_section(outside, alive), asio::detached);
+    while (w.eye("EXISTS", "a", "section") != 2 || w.eye("PUBSUB", "CHANNELS", "*").strings().empty()) io.run_one_for(1ms);
+    w.server.stop();
+    asio::co_spawn(io, shuts_down(silent, alive), asio::detached);
+    io.poll();
+    CHECK(alive == 5);
+  }
+  CHECK(alive == 0);
+  w.server.cont();
+}
+
+TEST_CASE("a release that is under way when its io_context is destroyed leaves nothing in memory") {
+  world w;
+  asio::io_context io;
+  {
+    client redis(io.get_executor(), w.settings());
+    auto held = test::run(io, redis.mutex("m").lock());
+    w.server.stop();
+    io.restart();
+  }
+  io.poll();
+  w.server.cont();
+}
+
+TEST_CASE("a mutex that was moved from has no name and locks nothing") {
+  world w;
+  auto redis = w.make();
+  auto from = redis.mutex("m");
+  const auto to = std::move(from);
+  CHECK(from.name().empty());  // NOLINT(bugprone-use-after-move)
+  CHECK(to.name() == "m");
+  CHECK(w.code_of(from.lock()) == errc::closed);
+}
