@@ -89,28 +89,33 @@ lock_options actor::some_options() {
   if (w_.chance(25)) o.ttl = std::chrono::duration_cast<milliseconds>(w_.between(60ms, client_.settings().ttl));
   if (o.ttl && *o.ttl >= 100ms && w_.chance(25)) o.renew = true;
   const bool renewed = o.renew.value_or(!o.ttl);
-  if (renewed && w_.chance(15)) o.max_hold = std::chrono::duration_cast<milliseconds>(w_.between(1ms, client_.settings().ttl));
+  if (renewed && w_.chance(15))
+    o.max_hold = std::chrono::duration_cast<milliseconds>(w_.between(1ms, client_.settings().ttl));
   return o;
 }
 
 void actor::lock(const detail::shared_keys& name, bool reenter) {
-  const bool holds = std::any_of(leases_.begin(), leases_.end(), [&](const auto& l) { return l->of->keys->name == name->name; });
+  const bool holds =
+      std::any_of(leases_.begin(), leases_.end(), [&](const auto& l) { return l->of->keys->name == name->name; });
   const bool bound = reenter || holds || w_.chance(70);
   const auto dice = w_.below(10);
   const auto wait = dice < 6 ? patience::forever : dice < 8 ? patience::once : patience::until_deadline;
-  detail::lock_request request{bound ? who_ : owner(), bound, detail::resolve_terms(client_.settings(), some_options()), wait};
+  detail::lock_request request{bound ? who_ : owner(), bound, detail::resolve_terms(client_.settings(), some_options()),
+                               wait};
   if (wait == patience::until_deadline) request.deadline = w_.plan.now() + w_.between(1ms, client_.settings().ttl * 2);
   // A name is always used in the same way: by fenced locks or by plain ones.
   if (name->name.ends_with(fenced_suffix)) request.kind = &detail::fenced_lock;
   const std::string verb = wait == patience::forever ? "lock" : wait == patience::once ? "try_lock" : "try_lock_for";
   note(verb, name->name);
-  const auto call = wait == patience::once ? w_.judge.begin(client_, verb + ' ' + name->name) : w_.judge.begin_wait(client_, name->name, verb + ' ' + name->name);
+  const auto call = wait == patience::once ? w_.judge.begin(client_, verb + ' ' + name->name)
+                                           : w_.judge.begin_wait(client_, name->name, verb + ' ' + name->name);
   waiting_ = true;
   const auto answered = std::make_shared<bool>(false);
-  auto place = client_.locks().lock(name, std::move(request), [self = shared_from_this(), call, holds, answered](const detail::lock_answer& a) {
-    *answered = true;
-    self->on_lock_answer(call, a, holds);
-  });
+  auto place = client_.locks().lock(name, std::move(request),
+                                    [self = shared_from_this(), call, holds, answered](const detail::lock_answer& a) {
+                                      *answered = true;
+                                      self->on_lock_answer(call, a, holds);
+                                    });
   if (!*answered) place_ = std::move(place);
 }
 
@@ -118,7 +123,8 @@ void actor::on_lock_answer(std::uint64_t call, const detail::lock_answer& a, boo
   w_.judge.answered(call);
   waiting_ = false;
   place_.reset();
-  const auto outcome = a.record && reenter ? "lock: re-entered" : outcome_of("lock", a.error, a.record ? "granted" : "busy");
+  const auto outcome =
+      a.record && reenter ? "lock: re-entered" : outcome_of("lock", a.error, a.record ? "granted" : "busy");
   w_.met.hit(outcome);
   note(outcome, a.record ? std::string_view(a.record->of->field) : std::string_view(a.detail));
   if (!a.record) return;
@@ -160,7 +166,8 @@ void actor::drop(const record_ptr& lease) {
 }
 
 void actor::renew(const record_ptr& lease) {
-  const auto ttl = w_.chance(50) ? milliseconds(0) : std::chrono::duration_cast<milliseconds>(w_.between(10ms, client_.settings().ttl));
+  const auto ttl = w_.chance(50) ? milliseconds(0)
+                                 : std::chrono::duration_cast<milliseconds>(w_.between(10ms, client_.settings().ttl));
   note("renew", std::string_view(lease->of->field));
   const auto call = w_.judge.begin(client_, "renew " + lease->of->keys->name);
   client_.locks().renew(lease, ttl, [self = shared_from_this(), call](error_code e, const std::string& detail) {

@@ -50,7 +50,9 @@ class actor : public std::enable_shared_from_this<actor> {
   void ask(const detail::shared_keys& name);
   void give_back(std::size_t which);
   lock_options some_options();
-  void note(std::string_view what, std::string_view about = {}) { w_.log.note(w_.plan.now(), client_.name(), what, about); }
+  void note(std::string_view what, std::string_view about = {}) {
+    w_.log.note(w_.plan.now(), client_.name(), what, about);
+  }
 
   workload& w_;
   sim_client& client_;

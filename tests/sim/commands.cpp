@@ -25,7 +25,8 @@ reply with_hash(database& d, const std::string& key, reply absent, Use use) {
 }
 
 reply exists(database& d, const arguments& a) {
-  return integer_reply(std::count_if(a.begin() + 1, a.end(), [&](const auto& key) { return d.keys.find(key) != nullptr; }));
+  return integer_reply(
+      std::count_if(a.begin() + 1, a.end(), [&](const auto& key) { return d.keys.find(key) != nullptr; }));
 }
 
 reply del(database& d, const arguments& a) {
@@ -55,7 +56,8 @@ reply set(database& d, const arguments& a) {
     } else if (option == "px" && i + 1 < a.size() && !ttl) {
       long long ms = 0;
       if (!to_integer(a[++i], ms)) return not_an_integer();
-      if (ms <= 0 || ms > std::numeric_limits<long long>::max() - d.keys.now()) return error_reply("ERR invalid expire time in 'set' command");
+      if (ms <= 0 || ms > std::numeric_limits<long long>::max() - d.keys.now())
+        return error_reply("ERR invalid expire time in 'set' command");
       ttl = ms;
     } else {
       return error_reply("ERR syntax error");
@@ -90,11 +92,13 @@ reply hget(database& d, const arguments& a) {
 }
 
 reply hexists(database& d, const arguments& a) {
-  return with_hash(d, a[1], integer_reply(0), [&](const hash_value& h) { return integer_reply(h.find(a[2]) != nullptr); });
+  return with_hash(d, a[1], integer_reply(0),
+                   [&](const hash_value& h) { return integer_reply(h.find(a[2]) != nullptr); });
 }
 
 reply hlen(database& d, const arguments& a) {
-  return with_hash(d, a[1], integer_reply(0), [](const hash_value& h) { return integer_reply(static_cast<long long>(h.fields().size())); });
+  return with_hash(d, a[1], integer_reply(0),
+                   [](const hash_value& h) { return integer_reply(static_cast<long long>(h.fields().size())); });
 }
 
 reply hgetall(database& d, const arguments& a) {
@@ -143,7 +147,8 @@ reply hincrby(database& d, const arguments& a) {
 reply pexpire(database& d, const arguments& a) {
   long long ttl = 0;
   if (!to_integer(a[2], ttl)) return not_an_integer();
-  if (ttl > std::numeric_limits<long long>::max() - d.keys.now()) return error_reply("ERR invalid expire time in 'pexpire' command");
+  if (ttl > std::numeric_limits<long long>::max() - d.keys.now())
+    return error_reply("ERR invalid expire time in 'pexpire' command");
   auto* e = d.keys.find(a[1]);
   if (!e) return integer_reply(0);
   if (ttl <= 0)
@@ -168,7 +173,10 @@ reply persist(database& d, const arguments& a) {
 
 reply time(database& d, const arguments&) {
   constexpr std::int64_t second = 1'000'000;
-  return {kind::array, 0, {}, {string_reply(std::to_string(d.time_us / second)), string_reply(std::to_string(d.time_us % second))}};
+  return {kind::array,
+          0,
+          {},
+          {string_reply(std::to_string(d.time_us / second)), string_reply(std::to_string(d.time_us % second))}};
 }
 
 reply publish(database& d, const arguments& a) { return integer_reply(d.publish(a[1], a[2])); }
@@ -187,12 +195,24 @@ struct command {
 
 const std::map<std::string, command, std::less<>>& table() {
   static const std::map<std::string, command, std::less<>> all{
-      {"del", {-2, command::writes, del}},         {"exists", {-2, command::reads, exists}},  {"flushall", {-1, command::writes, flushall}},
-      {"get", {2, command::reads, get}},           {"hdel", {-3, command::writes, hdel}},     {"hexists", {3, command::reads, hexists}},
-      {"hget", {3, command::reads, hget}},         {"hgetall", {2, command::reads, hgetall}}, {"hincrby", {4, command::grows, hincrby}},
-      {"hlen", {2, command::reads, hlen}},         {"hset", {-4, command::grows, hset}},      {"incr", {2, command::grows, incr}},
-      {"persist", {2, command::writes, persist}},  {"pexpire", {3, command::writes, pexpire}},{"pttl", {2, command::reads, pttl}},
-      {"publish", {3, command::reads, publish}},   {"set", {-3, command::grows, set}},        {"time", {1, command::reads, time}},
+      {"del", {-2, command::writes, del}},
+      {"exists", {-2, command::reads, exists}},
+      {"flushall", {-1, command::writes, flushall}},
+      {"get", {2, command::reads, get}},
+      {"hdel", {-3, command::writes, hdel}},
+      {"hexists", {3, command::reads, hexists}},
+      {"hget", {3, command::reads, hget}},
+      {"hgetall", {2, command::reads, hgetall}},
+      {"hincrby", {4, command::grows, hincrby}},
+      {"hlen", {2, command::reads, hlen}},
+      {"hset", {-4, command::grows, hset}},
+      {"incr", {2, command::grows, incr}},
+      {"persist", {2, command::writes, persist}},
+      {"pexpire", {3, command::writes, pexpire}},
+      {"pttl", {2, command::reads, pttl}},
+      {"publish", {3, command::reads, publish}},
+      {"set", {-3, command::grows, set}},
+      {"time", {1, command::reads, time}},
       {"type", {2, command::reads, type}},
   };
   return all;
@@ -210,7 +230,8 @@ reply run_command(database& d, const arguments& a) {
   if (d.refuses == refusal::out_of_memory && c.what == command::grows)
     return error_reply("OOM command not allowed when used memory > 'maxmemory'.");
   if (d.refuses == refusal::disk_failed && c.what != command::reads)
-    return error_reply("MISCONF Redis is configured to save RDB snapshots, but it's currently unable to persist to disk.");
+    return error_reply(
+        "MISCONF Redis is configured to save RDB snapshots, but it's currently unable to persist to disk.");
   return c.run(d, a);
 }
 

@@ -29,7 +29,8 @@ constexpr long long least_ttl = 100'000, tolerance_ms = 50'000;
 constexpr long long least_token = 1'000'000'000'000'000, tolerance_us = tolerance_ms * 1000;
 
 std::int64_t wall_us() {
-  return std::chrono::duration_cast<std::chrono::microseconds>(std::chrono::system_clock::now().time_since_epoch()).count();
+  return std::chrono::duration_cast<std::chrono::microseconds>(std::chrono::system_clock::now().time_since_epoch())
+      .count();
 }
 
 value as_value(const reply& r) {
@@ -50,7 +51,8 @@ bool same_number(long long a, long long b) {
 
 bool same_text(const std::string& a, const std::string& b) {
   long long left = 0, right = 0;
-  return a == b || (sim::to_integer(a, left) && left > least_token && sim::to_integer(b, right) && same_number(left, right));
+  return a == b ||
+         (sim::to_integer(a, left) && left > least_token && sim::to_integer(b, right) && same_number(left, right));
 }
 
 /// Equal but for what two servers may differ in: the clock, and the words of an error inside a script.
@@ -116,7 +118,21 @@ class command_maker {
 
  private:
   // Long ones where Lua takes them for numbers: they become TTLs.
-  static constexpr std::string_view bad_numbers[] = {"", "0", "-1", "2e5", " 200000", "200000 ", "0x30d40", "200000.5", "abc", "00", "-0", "+200000", "9223372036854775807", "99999999999999999999", "86400001"};
+  static constexpr std::string_view bad_numbers[] = {"",
+                                                     "0",
+                                                     "-1",
+                                                     "2e5",
+                                                     " 200000",
+                                                     "200000 ",
+                                                     "0x30d40",
+                                                     "200000.5",
+                                                     "abc",
+                                                     "00",
+                                                     "-0",
+                                                     "+200000",
+                                                     "9223372036854775807",
+                                                     "99999999999999999999",
+                                                     "86400001"};
   inline static const std::string keys[] = {"lock", "other", "text", "token", std::string("\0{\r\n", 4)};
 
   template <class Range>
@@ -124,7 +140,10 @@ class command_maker {
     return all[below(std::size(all))];
   }
   std::string field() { return "f" + std::to_string(below(3)); }
-  std::string ttl() { return below(100) < 80 ? std::to_string(least_ttl + static_cast<long long>(below(10)) * 1000) : std::string(pick(bad_numbers)); }
+  std::string ttl() {
+    return below(100) < 80 ? std::to_string(least_ttl + static_cast<long long>(below(10)) * 1000)
+                           : std::string(pick(bad_numbers));
+  }
   std::string count() { return below(100) < 85 ? std::to_string(below(4)) : std::string(pick(bad_numbers)); }
   std::string word() { return below(2) ? field() : count(); }
 
@@ -145,7 +164,8 @@ class command_maker {
     };
     const auto& chosen = pick(all);
     const bool digest = below(2);
-    arguments a{digest ? "EVALSHA" : "eval", std::string(digest ? chosen.text.sha1 : chosen.text.body), std::to_string(chosen.keys.size())};
+    arguments a{digest ? "EVALSHA" : "eval", std::string(digest ? chosen.text.sha1 : chosen.text.body),
+                std::to_string(chosen.keys.size())};
     a.insert(a.end(), chosen.keys.begin(), chosen.keys.end());
     a.insert(a.end(), chosen.args.begin(), chosen.args.end());
     if (below(50) == 0) a.pop_back();
@@ -154,19 +174,50 @@ class command_maker {
   }
 
   arguments control() {
-    const arguments all[] = {{"SCRIPT", "FLUSH"}, {"FLUSHALL"}, {"SCRIPT", "EXISTS", std::string(detail::lua::acquire.sha1), "no"},
-                             {"SCRIPT", "LOAD", std::string(detail::lua::release.body)}, {"script", "load", "no lua"}, {"PING"}, {"PING", "x"}, {"EVAL", "return 1"}};
+    const arguments all[] = {{"SCRIPT", "FLUSH"},
+                             {"FLUSHALL"},
+                             {"SCRIPT", "EXISTS", std::string(detail::lua::acquire.sha1), "no"},
+                             {"SCRIPT", "LOAD", std::string(detail::lua::release.body)},
+                             {"script", "load", "no lua"},
+                             {"PING"},
+                             {"PING", "x"},
+                             {"EVAL", "return 1"}};
     return pick(all);
   }
 
   arguments plain() {
     const auto k = key();
     const arguments all[] = {
-        {"EXISTS", k, key()}, {"DEL", k}, {"TYPE", k}, {"GET", k}, {"SET", k, word()}, {"SET", k, word(), "PX", ttl()}, {"SET", k, word(), "nx"},
-        {"SET", k, word(), "NX", "PX", ttl()}, {"SET", k, word(), "XX"}, {"SET", k, word(), "what"}, {"INCR", k}, {"HGET", k, field()},
-        {"HSET", k, field(), word()}, {"HSET", k, field(), word(), field(), word()}, {"HSET", k, field(), word(), field()}, {"hdel", k, field()},
-        {"HDEL", k, field(), field()}, {"HEXISTS", k, field()}, {"HINCRBY", k, field(), count()}, {"HINCRBY", k, field(), "-1"}, {"HLEN", k},
-        {"HGETALL", k}, {"PEXPIRE", k, ttl()}, {"PTTL", k}, {"PERSIST", k}, {"PUBLISH", "channel", word()}, {"GET"}, {"HGET", k}, {"DEL"}, {"PEXPIRE", k},
+        {"EXISTS", k, key()},
+        {"DEL", k},
+        {"TYPE", k},
+        {"GET", k},
+        {"SET", k, word()},
+        {"SET", k, word(), "PX", ttl()},
+        {"SET", k, word(), "nx"},
+        {"SET", k, word(), "NX", "PX", ttl()},
+        {"SET", k, word(), "XX"},
+        {"SET", k, word(), "what"},
+        {"INCR", k},
+        {"HGET", k, field()},
+        {"HSET", k, field(), word()},
+        {"HSET", k, field(), word(), field(), word()},
+        {"HSET", k, field(), word(), field()},
+        {"hdel", k, field()},
+        {"HDEL", k, field(), field()},
+        {"HEXISTS", k, field()},
+        {"HINCRBY", k, field(), count()},
+        {"HINCRBY", k, field(), "-1"},
+        {"HLEN", k},
+        {"HGETALL", k},
+        {"PEXPIRE", k, ttl()},
+        {"PTTL", k},
+        {"PERSIST", k},
+        {"PUBLISH", "channel", word()},
+        {"GET"},
+        {"HGET", k},
+        {"DEL"},
+        {"PEXPIRE", k},
     };
     return pick(all);
   }
@@ -201,7 +252,8 @@ struct two_servers {
     there.call(soon);
     node.execute(here, soon);
     const auto limit = std::chrono::steady_clock::now() + 10s;
-    while (there("EXISTS", key) == 1 || node.execute(here, {"EXISTS", key}).at(0).integer == 1) REQUIRE(std::chrono::steady_clock::now() < limit);
+    while (there("EXISTS", key) == 1 || node.execute(here, {"EXISTS", key}).at(0).integer == 1)
+      REQUIRE(std::chrono::steady_clock::now() < limit);
   }
 };
 
@@ -224,7 +276,16 @@ TEST_CASE("the simulated node answers a hundred thousand random commands as Redi
 TEST_CASE("the simulated node subscribes and publishes as Redis does") {
   if (!test::real_redis::available()) test::skip("no Redis server");
   two_servers both;
-  for (const auto& a : std::vector<arguments>{{"SUBSCRIBE"}, {"UNSUBSCRIBE"}, {"UNSUBSCRIBE", "a"}, {"SUBSCRIBE", "a"}, {"SUBSCRIBE", "a"}, {"PING"}, {"PING", "x"},
-                                              {"SUBSCRIBE", "b"}, {"UNSUBSCRIBE", "a"}, {"UNSUBSCRIBE"}, {"PING"}})
+  for (const auto& a : std::vector<arguments>{{"SUBSCRIBE"},
+                                              {"UNSUBSCRIBE"},
+                                              {"UNSUBSCRIBE", "a"},
+                                              {"SUBSCRIBE", "a"},
+                                              {"SUBSCRIBE", "a"},
+                                              {"PING"},
+                                              {"PING", "x"},
+                                              {"SUBSCRIBE", "b"},
+                                              {"UNSUBSCRIBE", "a"},
+                                              {"UNSUBSCRIBE"},
+                                              {"PING"}})
     both.compare(a);
 }

@@ -61,9 +61,11 @@ void faults::finish() {
 
 void faults::strike() {
   const auto& all = kinds();
-  static const auto total = std::accumulate(all.begin(), all.end(), 0U, [](unsigned sum, const kind& k) { return sum + k.weight; });
+  static const auto total =
+      std::accumulate(all.begin(), all.end(), 0U, [](unsigned sum, const kind& k) { return sum + k.weight; });
   auto dice = w_.below(total);
-  const auto chosen = std::find_if(all.begin(), all.end(), [&](const kind& k) { return dice < k.weight || (dice -= k.weight, false); });
+  const auto chosen =
+      std::find_if(all.begin(), all.end(), [&](const kind& k) { return dice < k.weight || (dice -= k.weight, false); });
   w_.log.note(w_.plan.now(), "nemesis", chosen->name);
   w_.met.hit(std::string("fault: ").append(chosen->name));
   ++strikes_;

@@ -40,23 +40,32 @@ void judge::answered(std::uint64_t call) {
 void judge::granted(const sim_client& to, const record_ptr& lease) {
   const auto now = plan_.now();
   const auto& h = lease->of;
-  if (!std::string_view(h->field).starts_with(to.uuid())) accuse("the simulator", "does not know the uuid of " + to.name());
+  if (!std::string_view(h->field).starts_with(to.uuid()))
+    accuse("the simulator", "does not know the uuid of " + to.name());
   if (std::none_of(holds_.begin(), holds_.end(), [&](const auto& each) { return each.of == h; })) {
     const auto sent = h->valid_until() - (lease->asked.ttl - detail::drift_of(lease->asked.ttl, to.settings().drift));
     holds_.push_back({&to, h, now, sent, now, {}, 1, {}, false, false});
     const auto given = token_of_.find(std::string(std::string_view(h->field)));
-    if (h->token && (given == token_of_.end() || given->second != *h->token)) accuse(to.name(), "has a token that the node did not give it");
+    if (h->token && (given == token_of_.end() || given->second != *h->token))
+      accuse(to.name(), "has a token that the node did not give it");
   }
   const auto watch = leases_.insert(leases_.end(), {&to, lease, {}, 0, {}, false, false});
   auto& client = const_cast<sim_client&>(to);
   client.locks().when_ended(lease, [this, watch](error_code why) {
     watch->told = why;
-    if (++watch->times > 1) accuse(watch->by->name(), "was told twice of the end of its lease of " + watch->lease->of->keys->name);
+    if (++watch->times > 1)
+      accuse(watch->by->name(), "was told twice of the end of its lease of " + watch->lease->of->keys->name);
     const bool lost = why != errc::not_held;
-    met_.hit(!lost ? "lease ended: not_held" : why == errc::lost ? "lease ended: lost" : why == errc::closed ? "lease ended: closed" : "lease ended: otherwise");
+    met_.hit(!lost                 ? "lease ended: not_held"
+             : why == errc::lost   ? "lease ended: lost"
+             : why == errc::closed ? "lease ended: closed"
+                                   : "lease ended: otherwise");
     // unlock() finds out that a lease is lost: both at once.
-    if (lost && watch->released && watch->released_at != plan_.now()) accuse(watch->by->name(), "was told of the loss of a lease that it had released: " + watch->lease->of->keys->name);
-    if (!lost && !watch->released) accuse(watch->by->name(), "was told not_held of a lease that it has: " + watch->lease->of->keys->name);
+    if (lost && watch->released && watch->released_at != plan_.now())
+      accuse(watch->by->name(),
+             "was told of the loss of a lease that it had released: " + watch->lease->of->keys->name);
+    if (!lost && !watch->released)
+      accuse(watch->by->name(), "was told not_held of a lease that it has: " + watch->lease->of->keys->name);
   });
 }
 
@@ -64,7 +73,8 @@ void judge::token_given(const std::string& name, const std::string& field, std::
   auto& last = tokens_[name];
   const bool repeated = token == last.token && field == last.field;
   if (token <= last.token && !repeated && stepped_back_ == nanoseconds())
-    accuse("the node", "gives the token " + std::to_string(token) + " of " + name + " after " + std::to_string(last.token));
+    accuse("the node",
+           "gives the token " + std::to_string(token) + " of " + name + " after " + std::to_string(last.token));
   last = {token, field};
   token_of_[field] = token;
 }
@@ -128,7 +138,9 @@ void judge::look() {
   look_for_residue();
 }
 
-void judge::claim(const std::string& name, const std::string& who, bool backed) { claims_[name].push_back({who, backed}); }
+void judge::claim(const std::string& name, const std::string& who, bool backed) {
+  claims_[name].push_back({who, backed});
+}
 
 void judge::look_at(hold_record& h) {
   const auto now = plan_.now();
@@ -150,8 +162,11 @@ void judge::look_at(hold_record& h) {
   }
   h.ever_uncovered = true;
   // What was confirmed before the fault may be heard of after it.
-  const auto claimed = std::min(h.covered_at, hold.valid_until() - (hold.ttl() - detail::drift_of(hold.ttl(), h.by->settings().drift)));
-  if (excused_at(hold.keys->name) < claimed) accuse(h.by->name(), "claims " + hold.keys->name + (until ? " longer than the node keeps it" : ", which it does not hold"));
+  const auto claimed =
+      std::min(h.covered_at, hold.valid_until() - (hold.ttl() - detail::drift_of(hold.ttl(), h.by->settings().drift)));
+  if (excused_at(hold.keys->name) < claimed)
+    accuse(h.by->name(),
+           "claims " + hold.keys->name + (until ? " longer than the node keeps it" : ", which it does not hold"));
   if (until) return;
   if (!h.gone_since) h.gone_since = now;
   const auto noticed = std::max({*h.gone_since, watched(*h.by).clear_since, h.renewed_since}) + h.longest_ttl / 3 +
@@ -168,7 +183,8 @@ void judge::look_at_count(hold_record& h) {
   const auto count = std::stoull(*server_.program().keys().find(hold.keys->lock)->hash()->find(hold.field));
   const bool undisturbed = watched(*h.by).clear_since < h.granted;
   if (count < leases || count > (undisturbed ? leases : h.most_leases))
-    accuse(h.by->name(), "has " + std::to_string(leases) + " leases of " + hold.keys->name + ", the node counts " + std::to_string(count));
+    accuse(h.by->name(), "has " + std::to_string(leases) + " leases of " + hold.keys->name + ", the node counts " +
+                             std::to_string(count));
 }
 
 void judge::look_at(lease_watch& l) {
@@ -179,7 +195,8 @@ void judge::look_at(lease_watch& l) {
     return;
   }
   if (l.lease->of->exclusive()) {
-    if (l.times != 0) accuse(c.name(), "was told of the loss of " + l.lease->of->keys->name + " and may believe to hold it");
+    if (l.times != 0)
+      accuse(c.name(), "was told of the loss of " + l.lease->of->keys->name + " and may believe to hold it");
     return;
   }
   if (const_cast<sim_client&>(c).process().paused()) return;
@@ -240,23 +257,29 @@ void judge::look_for_residue() {
 // A command that a stopped server still has in its socket may run after its client has given up to undo it, one TTL later: no field stays
 // for longer than the outage was.
 void judge::look_at_field(const std::string& key, const std::string& field, nanoseconds left) {
-  const auto c = std::find_if(clients_.begin(), clients_.end(), [&](const auto& each) { return field.starts_with(each.who->uuid()); });
+  const auto c = std::find_if(clients_.begin(), clients_.end(),
+                              [&](const auto& each) { return field.starts_with(each.who->uuid()); });
   if (c == clients_.end() || c->who->closing() || !fenced_) return;
   auto& f = fields_.at(field);
   if (plan_.now() <= c->clear_since + reconnection) f.outage = std::max(f.outage, c->clear_since - c->trouble_began);
-  const bool held = std::any_of(holds_.begin(), holds_.end(), [&](const auto& h) { return std::string_view(h.of->field) == field && h.of->exclusive(); });
-  const bool asked = std::any_of(calls_.begin(), calls_.end(), [&](const auto& call) { return call.second.by == c->who && call.second.waits_for == key; });
+  const bool held = std::any_of(holds_.begin(), holds_.end(), [&](const auto& h) {
+    return std::string_view(h.of->field) == field && h.of->exclusive();
+  });
+  const bool asked = std::any_of(calls_.begin(), calls_.end(), [&](const auto& call) {
+    return call.second.by == c->who && call.second.waits_for == key;
+  });
   if (held || asked) return f.unwanted_since.reset();
   if (!f.unwanted_since) f.unwanted_since = plan_.now();
-  const auto patience = c->who->settings().command_timeout + retry + reconnection + journey;
-  if (left > f.outage + stepped_back_ && plan_.now() > std::max(*f.unwanted_since, c->clear_since) + patience)
-    accuse(c->who->name(), "has left " + field + " in " + key);
+  const auto answer = c->who->settings().command_timeout + journey;
+  const auto due = std::max(*f.unwanted_since + answer, c->clear_since + answer + retry + reconnection);
+  if (left > f.outage + stepped_back_ && plan_.now() > due) accuse(c->who->name(), "has left " + field + " in " + key);
 }
 
 void judge::look_at_the_end() {
   if (!calls_.empty()) accuse("somebody", "was never answered:" + unanswered());
   for (const auto& [key, e] : server_.program().keys().all())
-    if (!key.starts_with("redisson_lock_token:") && server_.program().keys().find(key)) accuse("the node", "keeps " + key);
+    if (!key.starts_with("redisson_lock_token:") && server_.program().keys().find(key))
+      accuse("the node", "keeps " + key);
   if (server_.program().subscriptions() != 0) accuse("somebody", "has left a subscription");
   for (const auto& c : clients_) {
     if (!c.who->locks().idle()) accuse(c.who->name(), "is not idle");

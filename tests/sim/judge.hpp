@@ -72,7 +72,7 @@ class judge {
  private:
   struct client_record {
     sim_client* who;
-    time_point clear_since{};    // in the future: until then nothing is expected
+    time_point clear_since{};  // in the future: until then nothing is expected
     time_point trouble_began{};
   };
   struct call_record {
@@ -86,7 +86,7 @@ class judge {
     std::shared_ptr<detail::hold> of;
     time_point granted, covered_at, renewed_since;
     nanoseconds longest_ttl;
-    std::size_t most_leases;  // that there were, or were asked for
+    std::size_t most_leases;               // that there were, or were asked for
     std::optional<time_point> gone_since;  // the node's field
     bool ever_uncovered = false, over = false;
   };
@@ -137,7 +137,7 @@ class judge {
     std::uint64_t token = 0;
     std::string field;
   };
-  std::map<std::string, given_token> tokens_;       // the last of each lock
+  std::map<std::string, given_token> tokens_;      // the last of each lock
   std::map<std::string, std::uint64_t> token_of_;  // of each owner field
   nanoseconds stepped_back_{};
   bool fenced_ = true;

@@ -38,10 +38,14 @@ std::optional<options> parse(const std::vector<std::string_view>& words) {
   for (std::size_t i = 0; i + 1 < words.size(); i += 2) {
     const auto n = number(words[i + 1]);
     if (!n) return std::nullopt;
-    if (words[i] == "--seeds") o.seeds = *n;
-    else if (words[i] == "--first") o.first = *n;
-    else if (words[i] == "--threads") o.threads = static_cast<unsigned>(std::max<std::uint64_t>(1, *n));
-    else return std::nullopt;
+    if (words[i] == "--seeds")
+      o.seeds = *n;
+    else if (words[i] == "--first")
+      o.first = *n;
+    else if (words[i] == "--threads")
+      o.threads = static_cast<unsigned>(std::max<std::uint64_t>(1, *n));
+    else
+      return std::nullopt;
   }
   return words.size() % 2 == 0 ? std::optional(o) : std::nullopt;
 }
@@ -49,8 +53,9 @@ std::optional<options> parse(const std::vector<std::string_view>& words) {
 int replay(std::uint64_t seed) {
   coverage met;
   const auto v = holdfast::sim::run_seed(seed, met, &std::cout);
-  std::cout << "seed " << seed << ": " << v.clients << " clients, " << v.acts << " acts, " << v.faults << " faults, hash " << std::hex << v.hash
-            << std::dec << (v.violation.empty() ? ", no violation" : "\nVIOLATION ") << v.violation << '\n';
+  std::cout << "seed " << seed << ": " << v.clients << " clients, " << v.acts << " acts, " << v.faults
+            << " faults, hash " << std::hex << v.hash << std::dec
+            << (v.violation.empty() ? ", no violation" : "\nVIOLATION ") << v.violation << '\n';
   return v.violation.empty() ? 0 : 1;
 }
 
@@ -69,7 +74,9 @@ int run(const options& o, std::string_view program) {
       my_faults += v.faults;
       if (v.violation.empty()) continue;
       const std::lock_guard lock(mutex);
-      if (++violations <= shown) std::cout << "seed " << seed << ": VIOLATION " << v.violation << "\n  replay: " << program << ' ' << seed << std::endl;
+      if (++violations <= shown)
+        std::cout << "seed " << seed << ": VIOLATION " << v.violation << "\n  replay: " << program << ' ' << seed
+                  << std::endl;
     }
     const std::lock_guard lock(mutex);
     met.add(mine);
@@ -82,7 +89,8 @@ int run(const options& o, std::string_view program) {
   for (auto& t : threads) t.join();
   const auto took = std::chrono::duration<double>(std::chrono::steady_clock::now() - begin).count();
   met.print(std::cout);
-  std::cout << o.seeds << " seeds, " << acts << " acts, " << faults << " faults, " << violations << " violations in " << took << " s\n";
+  std::cout << o.seeds << " seeds, " << acts << " acts, " << faults << " faults, " << violations << " violations in "
+            << took << " s\n";
   const auto missing = met.missing();
   if (!missing.empty()) std::cout << "never met: " << missing << '\n';
   return violations == 0 && missing.empty() ? 0 : 1;

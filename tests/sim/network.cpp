@@ -53,7 +53,8 @@ void wire::write(std::string_view bytes) {
 }
 
 void wire::arrive(const std::shared_ptr<std::vector<std::string>>& command) {
-  if (way_.plan_.now() < held_until_) return way_.plan_.at(held_until_, [self = shared_from_this(), command] { self->arrive(command); });
+  if (way_.plan_.now() < held_until_)
+    return way_.plan_.at(held_until_, [self = shared_from_this(), command] { self->arrive(command); });
   if (loses_up_) return way_.note("lost", line_of(*command));
   way_.server_.arrive([self = shared_from_this(), command] { self->execute(*command); });
 }

@@ -93,12 +93,12 @@ class route {
     nanoseconds latency{}, jitter{};  // each way
   };
   speed usual, now;
-  bool blocked = false;           // no new connections
-  bool loses_messages = false;    // of subscriptions; replies arrive
-  nanoseconds message_delay{};    // of messages, and of what follows on their connection
+  bool blocked = false;         // no new connections
+  bool loses_messages = false;  // of subscriptions; replies arrive
+  nanoseconds message_delay{};  // of messages, and of what follows on their connection
   std::function<void()> on_message_lost;
   std::function<void(wire&)> at_next_write;  // once, while what was written is on its way
-  std::function<void()> on_killed;  // a connection that the client still has
+  std::function<void()> on_killed;           // a connection that the client still has
 
  private:
   friend class wire;

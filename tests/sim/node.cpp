@@ -15,8 +15,8 @@ reply push_of(std::string_view what, const std::string& channel, reply last) {
 
 /// Commands that a server which loads its data answers.
 bool while_loading(std::string_view name) {
-  return name == "client" || name == "info" || name == "role" || name == "subscribe" || name == "unsubscribe" || name == "auth" || name == "select" ||
-         name == "script" || name == "time";
+  return name == "client" || name == "info" || name == "role" || name == "subscribe" || name == "unsubscribe" || name == "auth" ||
+         name == "select" || name == "script" || name == "time";
 }
 
 reply unknown_subcommand(const arguments& a) {
@@ -66,22 +66,26 @@ std::vector<reply> node::execute(session_id id, const arguments& a) {
   if (found == sessions_.end()) return {};
   tick();
   const auto name = lower(a.front());
-  if ((name == "subscribe" && a.size() > 1) || name == "unsubscribe") return subscribe(found->second, a, name == "subscribe");
+  if ((name == "subscribe" && a.size() > 1) || name == "unsubscribe")
+    return subscribe(found->second, a, name == "subscribe");
   if (name == "ping" && !found->second.channels.empty())
     return {reply{kind::array, 0, {}, {string_reply("pong"), string_reply(a.size() > 1 ? a[1] : "")}}};
   if (!found->second.channels.empty())
-    return {error_reply("ERR Can't execute '" + name + "': only (P|S)SUBSCRIBE / (P|S)UNSUBSCRIBE / PING / QUIT / RESET are allowed in this context")};
+    return {error_reply("ERR Can't execute '" + name +
+                        "': only (P|S)SUBSCRIBE / (P|S)UNSUBSCRIBE / PING / QUIT / RESET are allowed in this context")};
   auto r = answer(id, name, a);
   if (!connected(id)) return {};
   return {std::move(r)};
 }
 
 reply node::answer(session_id id, const std::string& name, const arguments& a) {
-  if (data_.refuses == refusal::loading && !while_loading(name)) return error_reply("LOADING Redis is loading the dataset in memory");
+  if (data_.refuses == refusal::loading && !while_loading(name))
+    return error_reply("LOADING Redis is loading the dataset in memory");
   if (name == "eval" || name == "evalsha") return evaluate(name, a);
   if (name == "script") return script(a);
   if (name == "client") return client(id, a);
-  if (name == "ping") return a.size() > 2 ? wrong_number_of_arguments(name) : a.size() == 2 ? string_reply(a[1]) : status_reply("PONG");
+  if (name == "ping")
+    return a.size() > 2 ? wrong_number_of_arguments(name) : a.size() == 2 ? string_reply(a[1]) : status_reply("PONG");
   if (name == "info") return string_reply("# Server\r\nrun_id:" + std::to_string(run_) + "\r\n");
   if (name == "role") return {kind::array, 0, {}, {string_reply("master"), integer_reply(0), {kind::array, 0, {}, {}}}};
   if (name == "subscribe") return wrong_number_of_arguments(name);
@@ -92,7 +96,8 @@ reply node::evaluate(const std::string& name, const arguments& a) {
   if (a.size() < 3) return wrong_number_of_arguments(name);
   long long keys = 0;
   if (!to_integer(a[2], keys)) return error_reply("ERR value is not an integer or out of range");
-  if (keys > static_cast<long long>(a.size()) - 3) return error_reply("ERR Number of keys can't be greater than number of args");
+  if (keys > static_cast<long long>(a.size()) - 3)
+    return error_reply("ERR Number of keys can't be greater than number of args");
   if (keys < 0) return error_reply("ERR Number of keys can't be negative");
   auto digest = name == "evalsha" ? lower(a[1]) : std::string();
   if (name == "eval") {
@@ -123,7 +128,8 @@ reply node::script(const arguments& a) {
   }
   if (verb == "exists" && a.size() > 2) {
     reply all{kind::array, 0, {}, {}};
-    for (auto digest = a.begin() + 2; digest != a.end(); ++digest) all.elements.push_back(integer_reply(host_.knows(lower(*digest))));
+    for (auto digest = a.begin() + 2; digest != a.end(); ++digest)
+      all.elements.push_back(integer_reply(host_.knows(lower(*digest))));
     return all;
   }
   return a.size() < 2 ? wrong_number_of_arguments("script") : unknown_subcommand(a);
@@ -150,9 +156,11 @@ std::vector<reply> node::subscribe(session& s, const arguments& a, bool on) {
   std::vector<reply> answers;
   for (const auto& channel : channels) {
     on ? void(s.channels.insert(channel)) : void(s.channels.erase(channel));
-    answers.push_back(push_of(on ? "subscribe" : "unsubscribe", channel, integer_reply(static_cast<long long>(s.channels.size()))));
+    answers.push_back(
+        push_of(on ? "subscribe" : "unsubscribe", channel, integer_reply(static_cast<long long>(s.channels.size()))));
   }
-  if (answers.empty()) answers.push_back({kind::array, 0, {}, {string_reply("unsubscribe"), reply{}, integer_reply(0)}});
+  if (answers.empty())
+    answers.push_back({kind::array, 0, {}, {string_reply("unsubscribe"), reply{}, integer_reply(0)}});
   return answers;
 }
 
@@ -176,7 +184,8 @@ void node::restart(bool keep_data) {
 }
 
 std::size_t node::subscribers(std::string_view channel) const {
-  return static_cast<std::size_t>(std::count_if(sessions_.begin(), sessions_.end(), [&](const auto& s) { return s.second.channels.contains(channel); }));
+  return static_cast<std::size_t>(std::count_if(sessions_.begin(), sessions_.end(),
+                                                [&](const auto& s) { return s.second.channels.contains(channel); }));
 }
 
 std::size_t node::subscriptions() const {

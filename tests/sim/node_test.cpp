@@ -22,7 +22,9 @@ struct rig {
               [this](node::session_id to, const reply& r) { sent.emplace_back(to, r.elements.at(2).text); },
               [this](node::session_id id) { ended.push_back(id); }};
 
-  reply acquire(const std::string& field) { return server.execute({"EVAL", std::string(lua::acquire.body), "1", "lock", "100", field}); }
+  reply acquire(const std::string& field) {
+    return server.execute({"EVAL", std::string(lua::acquire.body), "1", "lock", "100", field});
+  }
 };
 
 }  // namespace
@@ -63,7 +65,8 @@ TEST_CASE("a full server refuses what grows and frees what is held") {
   r.acquire("a");
   r.server.refuse(refusal::out_of_memory);
   CHECK(r.server.execute({"HSET", "other", "f", "1"}).text.starts_with("OOM"));
-  CHECK(r.server.execute({"EVAL", std::string(lua::release.body), "2", "lock", "channel", "a", "0", "100"}).integer == 0);
+  CHECK(r.server.execute({"EVAL", std::string(lua::release.body), "2", "lock", "channel", "a", "0", "100"}).integer ==
+        0);
   CHECK(r.server.keys().all().empty());
 }
 
@@ -74,7 +77,8 @@ TEST_CASE("a restart ends sessions, forgets scripts, and keeps data only if told
   r.server.restart(true);
   CHECK_FALSE(r.server.connected(session));
   CHECK(r.server.keys().find("lock"));
-  CHECK(r.server.execute({"EVALSHA", std::string(lua::acquire.sha1), "1", "lock", "100", "a"}).text.starts_with("NOSCRIPT"));
+  CHECK(r.server.execute({"EVALSHA", std::string(lua::acquire.sha1), "1", "lock", "100", "a"})
+            .text.starts_with("NOSCRIPT"));
   r.server.restart(false);
   CHECK_FALSE(r.server.keys().find("lock"));
 }

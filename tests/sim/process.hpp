@@ -29,12 +29,15 @@ class virtual_clock final : public detail::clock {
 /// it runs.
 class process final : public detail::timers {
  public:
-  explicit process(const virtual_clock& time) : time_(time), strand_(asio::make_strand(asio::any_io_executor(io_.get_executor()))) {}
+  explicit process(const virtual_clock& time)
+      : time_(time), strand_(asio::make_strand(asio::any_io_executor(io_.get_executor()))) {}
 
   const sim::strand& strand() const noexcept { return strand_; }
   asio::io_context& context() noexcept { return io_; }
 
-  detail::timer_queue::key schedule(time_point when, detail::timer_queue::action act) override { return queue_.add(when, std::move(act)); }
+  detail::timer_queue::key schedule(time_point when, detail::timer_queue::action act) override {
+    return queue_.add(when, std::move(act));
+  }
   void cancel(const detail::timer_queue::key& k) override { queue_.remove(k); }
 
   /// Runs what was posted and what is due, and what these cause, unless it is paused.

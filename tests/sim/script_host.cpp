@@ -148,7 +148,8 @@ script_host::script_host(caller call) : call_(std::move(call)), lua_(luaL_newsta
 std::string script_host::digest_of(std::string_view body) {
   std::array<unsigned char, EVP_MAX_MD_SIZE> bytes;
   unsigned size = 0;
-  if (!EVP_Digest(body.data(), body.size(), bytes.data(), &size, EVP_sha1(), nullptr)) throw std::runtime_error("SHA1 is not to be had");
+  if (!EVP_Digest(body.data(), body.size(), bytes.data(), &size, EVP_sha1(), nullptr))
+    throw std::runtime_error("SHA1 is not to be had");
   std::string hex;
   for (unsigned i = 0; i < size; ++i) {
     hex += "0123456789abcdef"[bytes[i] >> 4];
@@ -170,7 +171,8 @@ std::string script_host::load(const std::string& body, std::string& failure) {
 }
 
 void script_host::forget_all() {
-  for (const auto& [digest, function] : std::exchange(scripts_, {})) luaL_unref(lua_.get(), LUA_REGISTRYINDEX, function);
+  for (const auto& [digest, function] : std::exchange(scripts_, {}))
+    luaL_unref(lua_.get(), LUA_REGISTRYINDEX, function);
 }
 
 reply script_host::run(std::string_view digest, std::span<const std::string> keys, std::span<const std::string> args) {
@@ -205,7 +207,8 @@ int script_host::call(bool protect) {
     arguments words;
     for (int i = 1; i <= count; ++i) {
       const int type = lua_type(lua, i);
-      if (type != LUA_TSTRING && type != LUA_TNUMBER) return error_reply("ERR Lua redis lib command arguments must be strings or integers");
+      if (type != LUA_TSTRING && type != LUA_TNUMBER)
+        return error_reply("ERR Lua redis lib command arguments must be strings or integers");
       words.push_back(as_argument(lua, i));
     }
     const auto name = lower(words.front());

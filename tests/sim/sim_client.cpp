@@ -7,11 +7,13 @@ namespace holdfast::sim {
 
 class sim_client::event_log final : public observer {
  public:
-  event_log(scheduler& plan, trace& log, coverage& met, std::string who) : plan_(plan), log_(log), met_(met), who_(std::move(who)) {}
+  event_log(scheduler& plan, trace& log, coverage& met, std::string who)
+      : plan_(plan), log_(log), met_(met), who_(std::move(who)) {}
 
   void on(const event& e) noexcept override {
     met_.hit(std::string("event: ").append(to_string(e.what)));
-    log_.note(plan_.now(), who_, to_string(e.what), std::string(e.name).append(" ").append(e.reason ? e.reason.message() : ""));
+    log_.note(plan_.now(), who_, to_string(e.what),
+              std::string(e.name).append(" ").append(e.reason ? e.reason.message() : ""));
   }
 
  private:
@@ -21,9 +23,10 @@ class sim_client::event_log final : public observer {
   const std::string who_;
 };
 
-sim_client::sim_client(scheduler& plan, server& to, trace& log, coverage& met, config settings, std::uint64_t seed, std::size_t number)
-    : plan_(plan), number_(number), name_("client" + std::to_string(number)), settings_(std::move(settings)), random_(seed),
-      weather_random_(~seed), process_(plan.time()), way_(plan, to, weather_random_, log, name_) {
+sim_client::sim_client(scheduler& plan, server& to, trace& log, coverage& met, config settings, std::uint64_t seed,
+                       std::size_t number)
+    : plan_(plan), number_(number), name_("client" + std::to_string(number)), settings_(std::move(settings)),
+      random_(seed), weather_random_(~seed), process_(plan.time()), way_(plan, to, weather_random_, log, name_) {
   settings_.observer = std::make_shared<event_log>(plan, log, met, name_);
   asio::make_service<route_service>(process_.context(), &way_);
   redis::endpoint node;
@@ -37,7 +40,8 @@ sim_client::sim_client(scheduler& plan, server& to, trace& log, coverage& met, c
   auto same_numbers = random_;
   uuid_ = detail::owner_fields(same_numbers.next(), same_numbers.next()).client_uuid();
   log.abbreviate(uuid_, name_);
-  engine_.emplace(detail::surroundings{plan.time(), process_, *servers_, random_, settings_}, std::weak_ptr<detail::core>());
+  engine_.emplace(detail::surroundings{plan.time(), process_, *servers_, random_, settings_},
+                  std::weak_ptr<detail::core>());
   plan.add(process_);
 }
 

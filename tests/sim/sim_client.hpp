@@ -18,7 +18,8 @@ namespace holdfast::sim {
 /// One client of the library: its engine and its connections, in a process of its own, on a way of its own to the node.
 class sim_client {
  public:
-  sim_client(scheduler& plan, server& to, trace& log, coverage& met, config settings, std::uint64_t seed, std::size_t number);
+  sim_client(scheduler& plan, server& to, trace& log, coverage& met, config settings, std::uint64_t seed,
+             std::size_t number);
   ~sim_client();
   sim_client(const sim_client&) = delete;
   sim_client& operator=(const sim_client&) = delete;

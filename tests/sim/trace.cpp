@@ -35,13 +35,15 @@ void trace::note(detail::time_point at, std::string_view who, std::string_view w
   if (!out_) return;
   char time[32];
   std::snprintf(time, sizeof time, "%12.3f", static_cast<double>(ns) / 1e6);
-  *out_ << time << "  " << who << std::string(who.size() < 8 ? 8 - who.size() : 0, ' ') << ' ' << what << ' ' << shortened(about) << '\n';
+  *out_ << time << "  " << who << std::string(who.size() < 8 ? 8 - who.size() : 0, ' ') << ' ' << what << ' '
+        << shortened(about) << '\n';
 }
 
 std::string trace::shortened(std::string_view text) const {
   auto out = detail::escaped(text, 400);
   for (const auto& [from, to] : names_)
-    for (auto at = out.find(from); at != out.npos; at = out.find(from, at + to.size())) out.replace(at, from.size(), to);
+    for (auto at = out.find(from); at != out.npos; at = out.find(from, at + to.size()))
+      out.replace(at, from.size(), to);
   return out;
 }
 

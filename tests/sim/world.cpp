@@ -23,8 +23,9 @@ constexpr std::size_t least_acts = 200, least_faults = 5;
 std::string_view name_of_script(std::string_view digest) {
   namespace lua = detail::lua;
   static constexpr std::pair<std::string_view, std::string_view> names[] = {
-      {lua::acquire.sha1, "acquire"}, {lua::acquire_fenced.sha1, "acquire_fenced"}, {lua::reenter.sha1, "reenter"},
-      {lua::renew.sha1, "renew"},     {lua::release.sha1, "release"},               {lua::force_release.sha1, "force_release"}};
+      {lua::acquire.sha1, "acquire"}, {lua::acquire_fenced.sha1, "acquire_fenced"},
+      {lua::reenter.sha1, "reenter"}, {lua::renew.sha1, "renew"},
+      {lua::release.sha1, "release"}, {lua::force_release.sha1, "force_release"}};
   const auto found = std::find_if(std::begin(names), std::end(names), [&](const auto& n) { return n.first == digest; });
   return found == std::end(names) ? std::string_view() : found->second;
 }
@@ -33,10 +34,13 @@ std::string_view name_of_script(std::string_view digest) {
 std::string outcome_of(std::string_view script, const reply& r) {
   if (r.is_error()) return r.text.substr(0, r.text.find(' '));
   if (script == "acquire_fenced" && r.type == reply::kind::array) return "acquired";
-  if (script.starts_with("acquire")) return r.type == reply::kind::nil ? "acquired" : r.integer < 0 ? "busy without TTL" : "busy";
+  if (script.starts_with("acquire"))
+    return r.type == reply::kind::nil ? "acquired" : r.integer < 0 ? "busy without TTL" : "busy";
   if (script == "release") return r.type == reply::kind::nil ? "not yours" : r.integer < 0 ? "still held" : "freed";
   if (script == "renew")
-    return std::any_of(r.elements.begin(), r.elements.end(), [](const reply& e) { return e.integer == 0; }) ? "not yours" : "confirmed";
+    return std::any_of(r.elements.begin(), r.elements.end(), [](const reply& e) { return e.integer == 0; })
+               ? "not yours"
+               : "confirmed";
   return std::to_string(r.integer);
 }
 
@@ -45,13 +49,16 @@ class world {
  public:
   world(std::uint64_t seed, coverage& met, std::ostream* out)
       : random_(seed), met_(met), log_(out), server_(plan_, clock_rate()), judge_(plan_, server_, met),
-        work_{plan_, log_, met_, judge_, random_, some_names(), {}, least_acts + random_.next() % 100}, settings_(some_settings()),
-        faults_(work_, server_, clients_, settings_.ttl) {
+        work_{plan_, log_, met_, judge_, random_, some_names(), {}, least_acts + random_.next() % 100},
+        settings_(some_settings()), faults_(work_, server_, clients_, settings_.ttl) {
     work_.pace = nanoseconds(settings_.ttl) / static_cast<int>(2 + random_.next() % 15);
     for (std::size_t i = 0; i < 3 + random_.next() % 2; ++i) add_client(i);
-    for (std::size_t i = 0; i < 1 + random_.next() % 2; ++i) peers_.push_back(std::make_unique<peer>(work_, server_, i));
+    for (std::size_t i = 0; i < 1 + random_.next() % 2; ++i)
+      peers_.push_back(std::make_unique<peer>(work_, server_, i));
     faults_.close_client = [this](sim_client& c) { close(c); };
-    server_.program().on_script = [this](std::string_view digest, const arguments& a, const reply& r) { on_script(digest, a, r); };
+    server_.program().on_script = [this](std::string_view digest, const arguments& a, const reply& r) {
+      on_script(digest, a, r);
+    };
     plan_.on_step = [this] { judge_.look(); };
   }
   // What is on its way refers to the clients' contexts.
@@ -75,7 +82,8 @@ class world {
 
   std::vector<detail::shared_keys> some_names() {
     std::vector<detail::shared_keys> all;
-    for (const auto name : {"orders:1", "{a} fenced", "orders:2"}) all.push_back(std::make_shared<const detail::lock_keys>(name));
+    for (const auto name : {"orders:1", "{a} fenced", "orders:2", "orders:3", "b fenced", "orders:4", "c", "d"})
+      all.push_back(std::make_shared<const detail::lock_keys>(name));
     std::rotate(all.begin(), all.begin() + static_cast<std::ptrdiff_t>(random_.next() % all.size()), all.end());
     all.resize(1 + random_.next() % all.size());
     return all;
@@ -91,7 +99,8 @@ class world {
   }
 
   void add_client(std::size_t number) {
-    auto& c = *clients_.emplace_back(std::make_unique<sim_client>(plan_, server_, log_, met_, settings_, random_.next(), number));
+    auto& c = *clients_.emplace_back(
+        std::make_unique<sim_client>(plan_, server_, log_, met_, settings_, random_.next(), number));
     c.way().on_message_lost = [this, &c] { judge_.trouble(&c, plan_.now() + c.settings().poll_cap); };
     c.way().on_killed = [this, &c] { judge_.killed(c); };
     c.way().now = c.way().usual = {work_.between(20us, 1ms), work_.between(20us, 2ms)};
@@ -104,13 +113,16 @@ class world {
     if (name.empty()) return;
     log_.abbreviate(std::string(digest), std::string(name));
     met_.hit(std::string("script: ").append(name).append(" -> ").append(outcome_of(name, r)));
-    if (name == "acquire_fenced" && r.type == reply::kind::array) judge_.token_given(a[3], a[6], static_cast<std::uint64_t>(r.elements[0].integer));
+    if (name == "acquire_fenced" && r.type == reply::kind::array)
+      judge_.token_given(a[3], a[6], static_cast<std::uint64_t>(r.elements[0].integer));
     if (name == "force_release" && !r.is_error()) judge_.excuse(a[3], true);
   }
 
   // Never the last one.
   void close(sim_client& c) {
-    if (c.closing() || std::count_if(clients_.begin(), clients_.end(), [](const auto& each) { return !each->closing(); }) < 2) return;
+    if (c.closing() ||
+        std::count_if(clients_.begin(), clients_.end(), [](const auto& each) { return !each->closing(); }) < 2)
+      return;
     const auto call = judge_.begin(c, "close");
     c.close(work_.between(0ms, 2s), [this, call] { judge_.answered(call); });
   }
@@ -131,7 +143,8 @@ class world {
     for (const auto& p : peers_) p->finish();
     wait_until(faults_.mended_at());
     const auto patience = plan_.now() + 4 * settings_.ttl + 1min;
-    while (!std::all_of(actors_.begin(), actors_.end(), [](const auto& a) { return a->done(); }) || judge_.waiting_calls() != 0) {
+    while (!std::all_of(actors_.begin(), actors_.end(), [](const auto& a) { return a->done(); }) ||
+           judge_.waiting_calls() != 0) {
       if (plan_.now() > patience) throw violation("no end:" + judge_.unanswered());
       step();
     }

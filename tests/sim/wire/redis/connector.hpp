@@ -25,7 +25,9 @@ class connector : public std::enable_shared_from_this<connector> {
     asio::use_service<sim::route_service>(context).way().dial(
         services_.strand, [self = shared_from_this()](error_code failed, const std::shared_ptr<sim::wire>& w) {
           const auto wire = w ? std::make_shared<stream>(w) : nullptr;
-          if (self->done_) std::exchange(self->done_, nullptr)(wire, failed ? fail(self->node_, errc::unreachable, failed.message()) : failure());
+          if (self->done_)
+            std::exchange(self->done_, nullptr)(
+                wire, failed ? fail(self->node_, errc::unreachable, failed.message()) : failure());
         });
   }
   void cancel() { done_ = nullptr; }

@@ -45,7 +45,8 @@ class stream {
       failed = asio::error::broken_pipe;
     else
       wire_->write({static_cast<const char*>(bytes.data()), bytes.size()});
-    asio::post(wire_->home(), [done = std::forward<Handler>(done), failed, size = bytes.size()] { done(failed, failed ? 0 : size); });
+    asio::post(wire_->home(),
+               [done = std::forward<Handler>(done), failed, size = bytes.size()] { done(failed, failed ? 0 : size); });
   }
   std::size_t write_now(std::string_view bytes, error_code& failed) {
     if (wire_->ended()) return failed = asio::error::broken_pipe, 0;
