@@ -61,7 +61,7 @@ fault_kind deck::deal(dice& d) {
 
 std::vector<fault> make_storm(deck& cards, dice& d, std::size_t workers) {
   std::vector<fault> storm;
-  const auto wanted = 1 + d.below(4);
+  const auto wanted = 2 + d.below(4);
   for (std::uint64_t i = 0; i < wanted; ++i) {
     const auto& dealt = terms_of(cards.deal(d));
     fault f{dealt.kind, dealt.where == target::server ? 0 : d.below(workers), d.between(0ms, 800ms), {}};

@@ -31,6 +31,9 @@ std::vector<moment> in_order(const std::vector<fault>& storm) {
   return moments;
 }
 
+/// -1: all workers, by way of the server.
+long long whom(const fault& f) { return terms_of(f.kind).where == target::server ? -1 : static_cast<long long>(f.worker); }
+
 rule nth_reply(rule::action what, std::size_t n) {
   rule r;
   r.what = what;
@@ -72,11 +75,7 @@ milliseconds nemesis::calm() { return dice_.between(longest_ttl + 2s, longest_tt
 
 void nemesis::begin(const fault& f) {
   const auto& t = terms_of(f.kind);
-  {
-    auto line = log_.write("fault");
-    line.add("kind", t.name);
-    if (t.where != target::server) line.add("worker", f.worker);
-  }
+  log_.write("fault").add("kind", t.name).add("worker", whom(f));
   if (t.where == target::link) return begin_on_link(f, stage_.link(f.worker));
   if (t.where == target::server) return begin_on_server(f);
   f.kind == fault_kind::stop_worker ? stage_.process(f.worker).stop() : stage_.kill(f.worker);
@@ -88,7 +87,7 @@ void nemesis::end(const fault& f) {
   if (f.kind == fault_kind::stop_worker) stage_.process(f.worker).cont();
   if (f.kind == fault_kind::kill_worker) stage_.start(f.worker);
   if (f.kind == fault_kind::stop_server) stage_.server().cont();
-  log_.write("healed").add("kind", t.name);
+  log_.write("healed").add("kind", t.name).add("worker", whom(f));
 }
 
 void nemesis::begin_on_link(const fault& f, test::proxy& link) {

@@ -2,21 +2,20 @@
 #include "chaos/workload.hpp"
 
 #include <cmath>
-#include <numbers>
 
 namespace holdfast::chaos {
 namespace {
 
 using namespace std::chrono_literals;
 
-constexpr std::size_t ordinary_locks = 14;
+constexpr std::size_t ordinary_locks = 6;
 constexpr std::size_t breakable_locks =
     2;  // force_unlock() stays with these, so that nothing excuses an overlap of the others
 
-// Small numbers are more likely: the density falls with the square root.
+// Small numbers are somewhat more likely.
 std::size_t skewed_below(dice& d, std::size_t n) {
   const double u = static_cast<double>(d.below(1'000'000)) / 1e6;
-  return static_cast<std::size_t>(u * u * static_cast<double>(n));
+  return static_cast<std::size_t>(std::pow(u, 1.4) * static_cast<double>(n));
 }
 
 void draw_terms(dice& d, section& s) {
@@ -26,7 +25,7 @@ void draw_terms(dice& d, section& s) {
 }
 
 void draw_hold(dice& d, section& s) {
-  if (!d.per_mille(12)) {
+  if (!d.per_mille(6)) {
     s.hold = d.per_mille(500) ? 0us : d.around(400us);
     return;
   }
@@ -60,9 +59,9 @@ microseconds dice::around(microseconds mean) {
 
 section draw_section(dice& d) {
   section s;
-  s.think = d.around(12ms);
+  s.think = d.around(4ms);
   const auto number = skewed_below(d, ordinary_locks + breakable_locks);
-  const bool breakable = number % 8 == 7;
+  const bool breakable = number >= ordinary_locks;
   s.lock = (breakable ? "breakable-" : "lock-") + std::to_string(number);
   if (breakable) {
     s.counts = false;
