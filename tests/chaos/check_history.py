@@ -66,23 +66,27 @@ def violations(history):
     return [violation for rule in RULES for violation in rule(history, breaks)]
 
 
+def report(history, found, least):
+    """What is wrong with a history, in lines; none if nothing is."""
+    shown = Counter()
+    for rule, text in violations(history):
+        shown[rule] += 1
+        if shown[rule] <= SHOWN:
+            yield f"{rule} {text}"
+    for rule, number in sorted(shown.items()):
+        yield f"{rule} was violated {number} times"
+    for text in weaknesses(found, least):
+        yield f"too weak: {text}"
+
+
 def main(folder, least=0):
     history = histories.read(folder)
     found = summary(history)
     for what, number in found.items():
         print(f"{what}: {number}")
-    wrong = violations(history)
-    shown = Counter()
-    for rule, text in wrong:
-        shown[rule] += 1
-        if shown[rule] <= SHOWN:
-            print(f"{rule} {text}")
-    for rule, number in sorted(shown.items()):
-        print(f"{rule} was violated {number} times")
-    weak = list(weaknesses(found, int(least)))
-    for text in weak:
-        print(f"too weak: {text}")
-    return 1 if wrong or weak else 0
+    wrong = list(report(history, found, int(least)))
+    print("\n".join(wrong))
+    return 1 if wrong else 0
 
 
 if __name__ == "__main__":

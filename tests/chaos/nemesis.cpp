@@ -32,7 +32,9 @@ std::vector<moment> in_order(const std::vector<fault>& storm) {
 }
 
 /// -1: all workers, by way of the server.
-long long whom(const fault& f) { return terms_of(f.kind).where == target::server ? -1 : static_cast<long long>(f.worker); }
+long long whom(const fault& f) {
+  return terms_of(f.kind).where == target::server ? -1 : static_cast<long long>(f.worker);
+}
 
 rule nth_reply(rule::action what, std::size_t n) {
   rule r;

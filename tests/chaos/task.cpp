@@ -20,7 +20,8 @@ constexpr auto look_every = 20ms;
 // Far longer than a loss may take to be signalled: the checker sees that it did not come.
 constexpr auto patience_for_loss = 1500ms;
 
-asio::awaitable<std::optional<lease>> ask(mutex m, section::patience how, milliseconds wait, lock_options terms) {
+asio::awaitable<std::optional<lease>> ask(fenced_mutex m, section::patience how, milliseconds wait,
+                                          lock_options terms) {
   if (how == section::patience::once) co_return co_await m.try_lock(terms);
   if (how == section::patience::bounded) co_return co_await m.try_lock_for(wait, terms);
   co_return co_await m.lock(terms);
@@ -69,10 +70,11 @@ lock_options terms_of(const section& s) {
 }  // namespace
 
 struct task::hold {
-  hold(std::uint64_t op, mutex lock, const asio::any_io_executor& on) : operation(op), m(std::move(lock)), bell(on) {}
+  hold(std::uint64_t op, fenced_mutex lock, const asio::any_io_executor& on)
+      : operation(op), m(std::move(lock)), bell(on) {}
 
   const std::uint64_t operation;
-  mutex m;
+  fenced_mutex m;
   std::vector<lease> leases;
   bool lost = false;
   asio::steady_timer bell;  // rung when it is lost
@@ -97,7 +99,7 @@ asio::awaitable<void> task::run() {
 asio::awaitable<void> task::break_lock(const section& s) {
   const auto operation = place_.next_operation();
   place_.log.write("force").add("op", operation).add("lock", s.lock);
-  const auto broken = co_await as_result(redis_.mutex(s.lock).force_unlock());
+  const auto broken = co_await as_result(redis_.fenced_mutex(s.lock).force_unlock());
   if (broken)
     place_.log.write("forced").add("op", operation).add("broken", *broken);
   else
@@ -108,7 +110,8 @@ asio::awaitable<void> task::work_under(const section& s) {
   const auto operation = place_.next_operation();
   auto got = co_await acquire(s, operation);
   if (!got) co_return;
-  const auto h = std::make_shared<hold>(operation, redis_.mutex(s.lock, self_), co_await asio::this_coro::executor);
+  const auto h =
+      std::make_shared<hold>(operation, redis_.fenced_mutex(s.lock, self_), co_await asio::this_coro::executor);
   h->leases.push_back(std::move(*got));
   watch(h);
   const auto counter = s.counts ? place_.resource.read_counter(s.lock) : 0;
@@ -120,7 +123,7 @@ asio::awaitable<void> task::work_under(const section& s) {
 }
 
 asio::awaitable<std::optional<lease>> task::acquire(const section& s, std::uint64_t operation) {
-  const auto m = redis_.mutex(s.lock, self_);
+  const auto m = redis_.fenced_mutex(s.lock, self_);
   const bool forever = s.how == section::patience::forever;
   {
     auto line = place_.log.write("acquire");
@@ -140,7 +143,11 @@ asio::awaitable<std::optional<lease>> task::acquire(const section& s, std::uint6
   }
   const auto seen = now();
   const auto valid = (*got)->valid_for();
-  place_.log.write("acquired").add("op", operation).add("seen", seen).add("valid", valid.count());
+  place_.log.write("acquired")
+      .add("op", operation)
+      .add("seen", seen)
+      .add("valid", valid.count())
+      .add("token", (*got)->token().value());
   co_return std::move(*got);
 }
 
@@ -154,8 +161,8 @@ asio::awaitable<void> task::reenter(hold& h, const section& s) {
       co_return;
     }
     h.leases.push_back(std::move(*got));
-    place_.log.write("reentered").add("op", operation);
-    co_await check_count(h);
+    place_.log.write("reentered").add("op", operation).add("token", h.leases.back().token().value());
+    if (dice_.per_mille(300)) co_await check_count(h);
   }
 }
 
@@ -210,12 +217,10 @@ void task::use_resource(hold& h, long long counter, const section& s) {
     place_.resource.write_counter(s.lock, counter + 1);
     place_.log.write("update").add("hold", h.operation).add("wrote", counter + 1);
   }
-  const auto said = place_.resource.write_register(s.lock, 0);
-  place_.log.write("write")
-      .add("hold", h.operation)
-      .add("token", 0)
-      .add("number", said.number)
-      .add("accepted", said.accepted);
+  const auto token = h.leases.front().token().value();
+  const auto said = place_.resource.write_register(s.lock, token);
+  auto line = place_.log.write("write");
+  line.add("hold", h.operation).add("token", token).add("number", said.number).add("accepted", said.accepted);
 }
 
 asio::awaitable<void> task::release(hold& h, const section& s) {

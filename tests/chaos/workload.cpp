@@ -8,9 +8,9 @@ namespace {
 
 using namespace std::chrono_literals;
 
-constexpr std::size_t ordinary_locks = 6;
-constexpr std::size_t breakable_locks =
-    2;  // force_unlock() stays with these, so that nothing excuses an overlap of the others
+constexpr std::size_t ordinary_locks = 4;
+// force_unlock() stays with these: nothing excuses an overlap of the others.
+constexpr std::size_t breakable_locks = 1;
 
 // Small numbers are somewhat more likely.
 std::size_t skewed_below(dice& d, std::size_t n) {
@@ -76,7 +76,7 @@ section draw_section(dice& d) {
   }
   if (s.how != section::patience::once && d.per_mille(50)) s.cancel = d.between(0ms, 60ms);
   draw_terms(d, s);
-  if (d.per_mille(300)) s.reentries = 1 + static_cast<unsigned>(d.below(4));
+  if (d.per_mille(300)) s.reentries = 1 + static_cast<unsigned>(d.below(1 + d.below(4)));
   draw_hold(d, s);
   draw_ending(d, s);
   return s;
