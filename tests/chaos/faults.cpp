@@ -26,7 +26,7 @@ constexpr fault_terms all_terms[] = {
     {kind::lose_messages, "lose messages", target::link, 500ms, 2000ms, 1, false},
     {kind::split, "split", target::link, 300ms, 1000ms, 1, false},
     {kind::throttle, "throttle", target::link, 300ms, 1000ms, 1, false},
-    {kind::stop_worker, "stop a worker", target::worker, 100ms, 1800ms, 6, false},
+    {kind::stop_worker, "stop a worker", target::worker, 20ms, 2000ms, 9, false},
     {kind::kill_worker, "kill a worker", target::worker, 50ms, 300ms, 1, false},
     {kind::stop_server, "stop the server", target::server, 50ms, 1200ms, 2, false},
     {kind::restart_server, "restart the server with its data", target::server, 0ms, 0ms, 1, false},

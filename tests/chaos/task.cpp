@@ -87,13 +87,13 @@ asio::awaitable<void> task::run() {
   while (!place_.stopping) {
     const auto next = draw_section(dice_);
     co_await pause(next.think);
-    std::erase_if(abandoned_, [](const auto& leases) { return !leases.front().held(); });
+    std::erase_if(abandoned_, [](const auto& h) { return h->lost; });
     if (next.force_unlock)
       co_await break_lock(next);
     else
       co_await work_under(next);
   }
-  abandoned_.clear();
+  for (const auto& h : abandoned_) drop(*h);
 }
 
 asio::awaitable<void> task::break_lock(const section& s) {
@@ -119,7 +119,7 @@ asio::awaitable<void> task::work_under(const section& s) {
   co_await reenter(*h, s);
   co_await linger(*h, s);
   use_resource(*h, counter, s);
-  co_await release(*h, s);
+  co_await release(h, s);
 }
 
 asio::awaitable<std::optional<lease>> task::acquire(const section& s, std::uint64_t operation) {
@@ -223,27 +223,31 @@ void task::use_resource(hold& h, long long counter, const section& s) {
   line.add("hold", h.operation).add("token", token).add("number", said.number).add("accepted", said.accepted);
 }
 
-asio::awaitable<void> task::release(hold& h, const section& s) {
+void task::drop(hold& h) {
+  place_.log.write("drop").add("hold", h.operation);
+  h.leases.clear();
+}
+
+asio::awaitable<void> task::release(std::shared_ptr<hold> h, const section& s) {
   if (s.end == section::ending::drop) {
-    place_.log.write("drop").add("hold", h.operation);
-    h.leases.clear();
+    drop(*h);
     co_return;
   }
   if (s.end == section::ending::abandon) {
-    place_.log.write("abandon").add("hold", h.operation);
-    abandoned_.push_back(std::move(h.leases));
+    place_.log.write("abandon").add("hold", h->operation);
+    abandoned_.push_back(h);
     self_ = owner();  // the one that forgot it holds it still: it would re-enter
     co_return;
   }
-  while (h.leases.size() > 1) {
-    auto last = std::move(h.leases.back());
-    h.leases.pop_back();
-    co_await unlock(h, last, h.leases.size());
+  while (h->leases.size() > 1) {
+    auto last = std::move(h->leases.back());
+    h->leases.pop_back();
+    co_await unlock(*h, last, h->leases.size());
   }
-  co_await unlock(h, h.leases.front(), 0);
+  co_await unlock(*h, h->leases.front(), 0);
   if (s.end != section::ending::unlock_twice) co_return;
-  const auto again = co_await as_result(h.leases.front().unlock());
-  place_.log.write("unlocked_again").add("hold", h.operation).add("error", again ? "none" : again.error().message());
+  const auto again = co_await as_result(h->leases.front().unlock());
+  place_.log.write("unlocked_again").add("hold", h->operation).add("error", again ? "none" : again.error().message());
 }
 
 asio::awaitable<void> task::unlock(hold& h, lease& l, std::size_t left) {

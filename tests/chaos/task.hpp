@@ -47,7 +47,8 @@ class task {
   asio::awaitable<void> check_count(hold& h);
   asio::awaitable<void> linger(hold& h, const section& s);
   void use_resource(hold& h, long long counter, const section& s);
-  asio::awaitable<void> release(hold& h, const section& s);
+  asio::awaitable<void> release(std::shared_ptr<hold> h, const section& s);
+  void drop(hold& h);
   asio::awaitable<void> unlock(hold& h, lease& l, std::size_t left);
   bool look(hold& h);
   void watch(const std::shared_ptr<hold>& h);
@@ -57,7 +58,7 @@ class task {
   const std::size_t client_number_;
   dice dice_;
   owner self_;
-  std::vector<std::vector<lease>> abandoned_;
+  std::vector<std::shared_ptr<hold>> abandoned_;
 };
 
 }  // namespace holdfast::chaos
