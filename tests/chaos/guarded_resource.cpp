@@ -1,23 +1,22 @@
 // SPDX-License-Identifier: BSL-1.0
 #include "chaos/guarded_resource.hpp"
 
+#include <fstream>
+#include <iterator>
+#include <stdexcept>
+
 namespace holdfast::chaos {
 namespace {
 
 constexpr const char* writes_key = "writes";
 
-// write(register, writes; token) -> {number of this write, 1: accepted | 0: a higher token was here}
-// Tokens are below 2^53, so Lua's doubles compare them exactly.
-constexpr const char* write_if_not_stale = R"lua(
-local number = redis.call('incr', KEYS[2])
-if tonumber(ARGV[1]) < tonumber(redis.call('get', KEYS[1]) or '0') then
-  return {number, 0}
-end
-redis.call('set', KEYS[1], ARGV[1])
-return {number, 1}
-)lua";
-
 }  // namespace
+
+guarded_resource::guarded_resource(const std::string& socket_path) : server_(socket_path) {
+  std::ifstream file(FENCED_TASK_LUA);
+  fenced_task_.assign(std::istreambuf_iterator<char>(file), {});
+  if (fenced_task_.empty()) throw std::runtime_error("cannot read " FENCED_TASK_LUA);
+}
 
 long long guarded_resource::read_counter(const std::string& lock) {
   const auto value = server_("GET", "counter:" + lock);
@@ -29,8 +28,12 @@ void guarded_resource::write_counter(const std::string& lock, long long value) {
 }
 
 guarded_resource::verdict guarded_resource::write_register(const std::string& lock, std::uint64_t token) {
-  const auto said = server_("EVAL", write_if_not_stale, 2, "register:" + lock, writes_key, token).array();
-  return {said.at(0).integer(), said.at(1) == 1};
+  const auto value = "register:" + lock;
+  const auto said = server_("EVAL", fenced_task_, 3, "fence:" + lock, writes_key, value, token,  //
+                            2, "INCR", writes_key,                                               //
+                            3, "SET", value, token);
+  const bool accepted = said.array().at(0) == 1;
+  return {accepted, accepted ? said.array().at(1).integer() : 0};
 }
 
 long long guarded_resource::writes() {
