@@ -130,6 +130,15 @@ class Exclusion(RuleTest):
             story.add("worker-1-1", 13, "forced", op=99, broken=True)
             self.keeps(story) if kept else self.breaks("R1", story)
 
+    def test_the_one_that_was_broken_may_have_heard_of_its_grant_last(self):
+        for tokens, kept in (((2, 1), True), ((1, 2), False)):
+            story = Story()
+            story.hold(18, 40, token=tokens[0])
+            story.hold(19, 30, token=tokens[1], worker=1, asked=2)
+            story.add("worker-1-1", 12, "force", op=99, lock="lock-0")
+            story.add("worker-1-1", 13, "forced", op=99, broken=True)
+            self.keeps(story) if kept else self.breaks("R1", story)
+
 
 class Counts(RuleTest):
     def count(self, got):

@@ -20,7 +20,7 @@ constexpr fault_terms all_terms[] = {
     {kind::hold_requests, "hold requests", target::link, 50ms, 1500ms, 1, false},
     {kind::hold_replies, "hold replies", target::link, 50ms, 1500ms, 1, false},
     {kind::delay_requests, "delay requests", target::link, 500ms, 2000ms, 1, false},
-    {kind::delay_replies, "delay replies", target::link, 500ms, 2000ms, 2, false},
+    {kind::delay_replies, "delay replies", target::link, 500ms, 2000ms, 3, false},
     {kind::cut_before_reply, "cut before a reply", target::link, 500ms, 1500ms, 2, false},
     {kind::lose_reply, "lose a reply", target::link, 300ms, 1500ms, 1, false},
     {kind::lose_messages, "lose messages", target::link, 500ms, 2000ms, 1, false},

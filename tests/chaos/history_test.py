@@ -66,9 +66,8 @@ def main():
     campaigns = ("within", "outside") if given.campaign == "both" else (given.campaign,)
     while seed == given.seed or time.monotonic() - start < given.seconds:
         campaign = campaigns[(seed - given.seed) % len(campaigns)]
-        left = given.seconds - (time.monotonic() - start)
         folder = tempfile.mkdtemp(prefix="holdfast-chaos-", dir=given.keep)
-        status = run_campaign(given.build, campaign, folder, seed, max(10, min(LONGEST_ROUND, int(left))), given.acquisitions)
+        status = run_campaign(given.build, campaign, folder, seed, min(LONGEST_ROUND, given.seconds), given.acquisitions)
         if status == SKIPPED:
             shutil.rmtree(folder)
             return SKIPPED

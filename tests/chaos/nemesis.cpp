@@ -101,7 +101,7 @@ void nemesis::begin_on_link(const fault& f, test::proxy& link) {
     case fault_kind::hold_requests: return link.hold(direction::to_server);
     case fault_kind::hold_replies: return link.hold(direction::to_client);
     case fault_kind::delay_requests: return link.delay(direction::to_server, dice_.between(5ms, 120ms));
-    case fault_kind::delay_replies: return link.delay(direction::to_client, dice_.between(5ms, 120ms));
+    case fault_kind::delay_replies: return link.delay(direction::to_client, dice_.between(5ms, 60ms));
     case fault_kind::cut_before_reply:
       for (std::size_t n = 1; n <= 10; ++n)
         link.at_reply(nth_reply(rule::action::cut_before, n * (10 + dice_.below(40))));

@@ -17,6 +17,7 @@ using namespace std::chrono_literals;
 using answer = result<std::optional<lease>>;
 
 constexpr auto look_every = 20ms;
+constexpr auto usual_reply = 10ms;  // what takes longer was perhaps sent twice
 // Far longer than a loss may take to be signalled: the checker sees that it did not come.
 constexpr auto patience_for_loss = 1500ms;
 
@@ -154,6 +155,7 @@ asio::awaitable<std::optional<lease>> task::acquire(const section& s, std::uint6
 asio::awaitable<void> task::reenter(hold& h, const section& s) {
   for (unsigned i = 0; i < s.reentries; ++i) {
     const auto operation = place_.next_operation();
+    const auto since = now();
     place_.log.write("reenter").add("op", operation).add("hold", h.operation);
     auto got = co_await as_result(h.m.lock(terms_of(s)));
     if (!got) {
@@ -162,7 +164,8 @@ asio::awaitable<void> task::reenter(hold& h, const section& s) {
     }
     h.leases.push_back(std::move(*got));
     place_.log.write("reentered").add("op", operation).add("token", h.leases.back().token().value());
-    if (dice_.per_mille(300)) co_await check_count(h);
+    const bool troubled = std::chrono::nanoseconds(now() - since) > usual_reply;
+    if (troubled || dice_.per_mille(300)) co_await check_count(h);
   }
 }
 

@@ -12,6 +12,8 @@ constexpr std::size_t ordinary_locks = 4;
 // force_unlock() stays with these: nothing excuses an overlap of the others.
 constexpr std::size_t breakable_locks = 1;
 
+constexpr milliseconds brief{150};  // cheap to outstay
+
 // Small numbers are somewhat more likely.
 std::size_t skewed_below(dice& d, std::size_t n) {
   const double u = static_cast<double>(d.below(1'000'000)) / 1e6;
@@ -21,19 +23,23 @@ std::size_t skewed_below(dice& d, std::size_t n) {
 void draw_terms(dice& d, section& s) {
   if (d.per_mille(600)) return;
   s.renewed = d.per_mille(500);
-  s.ttl = s.renewed ? d.between(300ms, longest_ttl) : d.between(200ms, longest_ttl);
+  if (s.renewed)
+    s.ttl = d.between(300ms, longest_ttl);
+  else
+    s.ttl = d.per_mille(300) ? d.between(40ms, brief) : d.between(200ms, longest_ttl);
 }
 
 void draw_hold(dice& d, section& s) {
-  if (!d.per_mille(6)) {
+  const bool is_brief = s.ttl <= brief;
+  if (!d.per_mille(is_brief ? 100 : 6)) {
     s.hold = d.per_mille(500) ? 0us : d.around(400us);
     return;
   }
   s.renew_by_hand = d.per_mille(200);
   if (s.renewed) {
     s.hold = std::min<microseconds>(d.around(s.ttl / 2), 2 * s.ttl);
-  } else if (d.per_mille(300)) {  // beyond its lease: for once no fault but the program is to blame
-    s.hold = s.ttl + d.between(50ms, 300ms);
+  } else if (is_brief || d.per_mille(300)) {  // beyond its lease: for once no fault but the program is to blame
+    s.hold = s.ttl + d.between(10ms, 200ms);
     s.counts = false;
   } else {
     s.hold = s.ttl / 2;

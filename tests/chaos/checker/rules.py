@@ -49,7 +49,8 @@ def exclusion(history, breaks):
         for hold in holds:
             if last and hold.begin < last.end:
                 end = min(last.end, hold.end)
-                if end > hold.begin and not breaks.explain(last, hold.begin, end):
+                broken = min(last, hold, key=lambda one: one.token)  # it was granted first, and may have heard of it last
+                if end > hold.begin and not breaks.explain(broken, hold.begin, end):
                     yield "R1", f"{lock} had two holders for {ms(end - hold.begin)}: {last} was sure of it until {last.end}, {hold} from {hold.begin}"
             if last is None or hold.end > last.end:
                 last = hold
