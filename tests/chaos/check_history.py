@@ -10,9 +10,9 @@ from collections import Counter
 
 from checker import history as histories
 from checker.liveness import liveness
-from checker.rules import Breaks, by_lock, counts, exclusion, finality, residue, signals, tokens
+from checker.rules import Breaks, by_lock, claims, counts, exclusion, finality, residue, signals, tokens
 
-RULES = (exclusion, counts, tokens, signals, finality, liveness, residue)
+RULES = (exclusion, claims, counts, tokens, signals, finality, liveness, residue)
 SHOWN = 10  # violations of each rule
 
 

@@ -130,6 +130,13 @@ class Exclusion(RuleTest):
             story.add("worker-1-1", 13, "forced", op=99, broken=True)
             self.keeps(story) if kept else self.breaks("R1", story)
 
+    def test_a_claim_counts_from_before_the_call(self):
+        for asked, kept in ((10, True), (-30, False)):
+            story = Story()
+            story.get(story.ask(40 + asked, wait=0), 50, token=1)
+            story.release(1, 60)
+            self.keeps(story) if kept else self.breaks("R1", story, "claims 430.0 ms from its call on, with a TTL of 400.0 ms")
+
     def test_the_one_that_was_broken_may_have_heard_of_its_grant_last(self):
         for tokens, kept in (((2, 1), True), ((1, 2), False)):
             story = Story()

@@ -37,7 +37,7 @@ void draw_hold(dice& d, section& s) {
   }
   s.renew_by_hand = d.per_mille(200);
   if (s.renewed) {
-    s.hold = std::min<microseconds>(d.around(s.ttl / 2), 2 * s.ttl);
+    s.hold = std::min<microseconds>(d.around(s.ttl * 3 / 4), 2 * s.ttl);
   } else if (is_brief || d.per_mille(300)) {  // beyond its lease: for once no fault but the program is to blame
     s.hold = s.ttl + d.between(10ms, 200ms);
     s.counts = false;
@@ -80,7 +80,7 @@ section draw_section(dice& d) {
     s.how = section::patience::bounded;
     s.wait = d.between(1ms, 1500ms);
   }
-  if (s.how != section::patience::once && d.per_mille(50)) s.cancel = d.between(0ms, 60ms);
+  if (s.how != section::patience::once && d.per_mille(50)) s.cancel = d.per_mille(400) ? 0ms : d.between(1ms, 60ms);
   draw_terms(d, s);
   if (d.per_mille(300)) s.reentries = 1 + static_cast<unsigned>(d.below(1 + d.below(4)));
   draw_hold(d, s);

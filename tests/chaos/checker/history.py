@@ -57,12 +57,13 @@ class Operation:
 class Hold:
     """What an operation that was granted led to."""
 
-    __slots__ = ("of", "line", "begin", "claims_until", "surely_over", "token", "ttl", "renewed", "looks", "lost_at", "lost_line",
+    __slots__ = ("of", "line", "begin", "granted_until", "claims_until", "surely_over", "token", "ttl", "renewed", "looks", "lost_at", "lost_line",
                  "lost_error", "reentries", "counts", "renewals", "releases", "given_up", "free_at", "again", "updates", "writes")
 
     def __init__(self, of, line, event):
         self.of, self.line, self.begin = of, line, event["t"]
-        self.claims_until = event["seen"] + event["valid"] * MS  # rounded down: not later than the library says
+        self.granted_until = event["seen"] + event["valid"] * MS  # rounded down: not later than the library says
+        self.claims_until = self.granted_until
         self.surely_over = event["t"] + (event["valid"] + 1) * MS  # not earlier; unless it is extended
         self.token, self.ttl, self.renewed = event.get("token"), of.ttl, of.renewed
         self.looks, self.reentries, self.counts, self.renewals, self.releases = [], [], [], [], []

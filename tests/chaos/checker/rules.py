@@ -6,6 +6,7 @@ from .history import MS
 
 SIGNAL = 50 * MS  # a loss is signalled no later than this
 ANSWER = 100 * MS  # a call ends no later than this after its deadline
+UNTOLD = 20 * MS  # a shorter standstill of a process is not in its history
 COMMAND_TIMEOUT = 500 * MS
 BREAKING = ("flush all", "restart the server empty", "delete locks")
 
@@ -33,10 +34,10 @@ class Breaks:
     def of(self, lock):
         return self.of_all + self.of_one.get(lock, [])
 
-    def explain(self, older, begin, end):
-        """Whether `older` may have been broken before `begin`, and had not to know before `end`."""
-        to_know = older.ttl + older.ttl // 3
-        return any(older.of.begin <= until and since <= begin and end <= until + to_know for since, until in self.of(older.lock))
+    def explain(self, hold, begin, end):
+        """Whether `hold` may have been broken before `begin`, and had not to know before `end`: the next renewal finds out."""
+        to_know = hold.ttl + hold.ttl // 3
+        return any(hold.of.begin <= until and since <= begin and end <= until + to_know for since, until in self.of(hold.lock))
 
     def touch(self, hold, until):
         return any(hold.of.begin <= end and begin <= until for begin, end in self.of(hold.lock))
@@ -54,6 +55,16 @@ def exclusion(history, breaks):
                     yield "R1", f"{lock} had two holders for {ms(end - hold.begin)}: {last} was sure of it until {last.end}, {hold} from {hold.begin}"
             if last is None or hold.end > last.end:
                 last = hold
+
+
+def claims(history, breaks):
+    """R1: nobody claims more than Redis has granted. What was granted at the first attempt ends a TTL after it was asked for."""
+    for hold in history.holds:
+        if hold.of.wait != 0:
+            continue
+        end = hold.of.begin + hold.of.ttl + UNTOLD + hold.process.stalled(hold.of.begin, hold.begin)
+        if hold.granted_until > end:
+            yield "R1", f"{hold.lock}: {hold} claims {ms(hold.granted_until - hold.of.begin)} from its call on, with a TTL of {ms(hold.of.ttl)}"
 
 
 def counts(history, breaks):
