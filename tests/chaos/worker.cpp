@@ -24,7 +24,7 @@ namespace {
 using namespace std::chrono_literals;
 
 constexpr std::size_t clients = 2;
-constexpr std::size_t tasks_per_client = 9;
+constexpr std::size_t tasks_per_client = 10;
 constexpr auto pulse_period = 5ms;
 constexpr auto worth_telling = 15ms;
 

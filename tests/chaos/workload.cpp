@@ -17,7 +17,7 @@ constexpr milliseconds brief{150};  // cheap to outstay
 // Small numbers are somewhat more likely.
 std::size_t skewed_below(dice& d, std::size_t n) {
   const double u = static_cast<double>(d.below(1'000'000)) / 1e6;
-  return static_cast<std::size_t>(std::pow(u, 1.4) * static_cast<double>(n));
+  return static_cast<std::size_t>(std::pow(u, 1.2) * static_cast<double>(n));
 }
 
 void draw_terms(dice& d, section& s) {
@@ -31,7 +31,7 @@ void draw_terms(dice& d, section& s) {
 
 void draw_hold(dice& d, section& s) {
   const bool is_brief = s.ttl <= brief;
-  if (!d.per_mille(is_brief ? 100 : 6)) {
+  if (!d.per_mille(is_brief ? 60 : 3)) {
     s.hold = d.per_mille(500) ? 0us : d.around(400us);
     return;
   }

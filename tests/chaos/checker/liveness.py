@@ -8,6 +8,7 @@ from .rules import ANSWER, COMMAND_TIMEOUT, by_lock, ms
 RECOVERY = 1500 * MS  # the longest pauses before the next attempt to connect and to lock, together
 HARMLESS = ("flush scripts", "foreign release", "false messages")
 SLACK = 200 * MS
+ROUND_TRIP = 20 * MS
 
 
 def command_time(ttl):
@@ -66,11 +67,13 @@ def disturbed(history, longest_ttl):
 
 
 def taken(operation, hold, longest_ttl):
-    """When the lock may have been taken on the server because of an operation, in quiet times."""
-    if hold is None:
-        return operation.end - command_time(operation.ttl), operation.end + 20 * MS
-    begin = max(operation.begin, hold.begin - command_time(operation.ttl))
-    return begin, hold.free_at if hold.free_at is not None else hold.end + longest_ttl
+    """When the lock may have been taken on the server because of an operation, in quiet times; None: never."""
+    if hold is not None:
+        begin = max(operation.begin, hold.begin - ROUND_TRIP)
+        return begin, hold.free_at if hold.free_at is not None else hold.end + longest_ttl
+    if operation.wait == 0 and operation.cancelled_at is None:
+        return None  # it was told that another has it
+    return operation.end - ROUND_TRIP, operation.end + ROUND_TRIP  # what was granted too late is given back
 
 
 def free_stretches(busy):
@@ -85,6 +88,7 @@ def waits(history):
     hold_of = {id(hold.of): hold for hold in history.holds}
     for lock, operations in by_lock(history.operations).items():
         busy = [taken(o, hold_of.get(id(o)), longest_ttl) for o in operations if o.end is not None]
+        busy = [interval for interval in busy if interval]
         busy += [(begin, end + longest_ttl) for begin, end, name in history.forced if name == lock]
         free = free_stretches(busy + trouble)
         if not free:
