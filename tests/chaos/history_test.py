@@ -24,7 +24,8 @@ SKIPPED = 77
 def parse():
     parser = argparse.ArgumentParser(description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter)
     parser.add_argument("--build", required=True, help="where holdfast_chaos_driver and holdfast_chaos_worker are")
-    parser.add_argument("--campaign", choices=("within", "outside", "both"), default="both", help="faults that a lock must survive, or others")
+    parser.add_argument("--campaign", choices=("within", "outside", "both"), default="both",
+                        help="with faults that a lock must survive, with others, or in turn")
     parser.add_argument("--seed", type=int, default=1)
     parser.add_argument("--seconds", type=int, default=60)
     parser.add_argument("--acquisitions", type=int, default=0, help="of each round; it goes on for twice its time for them")

@@ -15,6 +15,7 @@ class Process:
         self.name = name
         self.killed_at = None
         self.ended = False
+        self.status = None  # with which it ended; -1: it did not
         self.stalls = []  # (begin, end): it stood still, in the order of time
         self.told = {}  # (client, lock) -> when the observer heard of a loss
 
@@ -57,8 +58,9 @@ class Operation:
 class Hold:
     """What an operation that was granted led to."""
 
-    __slots__ = ("of", "line", "begin", "granted_until", "claims_until", "surely_over", "token", "ttl", "renewed", "looks", "lost_at", "lost_line",
-                 "lost_error", "reentries", "counts", "renewals", "releases", "given_up", "free_at", "again", "updates", "writes")
+    __slots__ = ("of", "line", "begin", "granted_until", "claims_until", "surely_over", "token", "ttl", "renewed", "looks",
+                 "lost_at", "lost_line", "lost_error", "reentries", "counts", "renewals", "releases", "given_up", "free_at",
+                 "again", "updates", "writes")
 
     def __init__(self, of, line, event):
         self.of, self.line, self.begin = of, line, event["t"]
@@ -202,8 +204,7 @@ def read_worker(history, path):
 
 
 def read_driver(history, path):
-    begun = {}
-    killed = {}
+    begun, killed, statuses = {}, {}, {}
     for line, event in lines_of(path):
         kind, t = event["ev"], event["t"]
         if kind == "campaign":
@@ -214,22 +215,28 @@ def read_driver(history, path):
             since, began_at = begun[(event["kind"], event.get("worker"))].pop()
             history.faults.append((since, t, event["kind"], began_at))
         elif kind == "killed":
-            killed[f"worker-{event['worker']}-{event['life']}"] = t
+            killed[name_of(event)] = t
+        elif kind == "ended":
+            statuses[name_of(event)] = event["status"]
         elif kind == "foreign_release":
             history.foreign_releases.append((event["lock"], event["refused"], line))
         elif kind == "residue":
             history.residue.append((event["key"], event["ttl"]))
         elif kind == "end":
             history.end = event
-    return killed
+    for process in history.processes:
+        process.killed_at = killed.get(process.name)
+        process.status = statuses.get(process.name)
+
+
+def name_of(event):
+    return f"worker-{event['worker']}-{event['life']}"
 
 
 def read(folder):
     history = History()
     for path in sorted(Path(folder).glob("worker-*.jsonl")):
         read_worker(history, path)
-    killed = read_driver(history, Path(folder) / "driver.jsonl")
-    for process in history.processes:
-        process.killed_at = killed.get(process.name)
+    read_driver(history, Path(folder) / "driver.jsonl")
     history.holds.sort(key=lambda hold: hold.begin)
     return history

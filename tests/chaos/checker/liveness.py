@@ -47,8 +47,8 @@ def calls_end(history):
             if until is not None and until > limit:
                 yield "R6", f"{hold.lock}: the release {hold.process.name}:{line} took {ms(until - since)}"
     for process in history.processes:
-        if not process.ended and process.killed_at is None:
-            yield "R6", f"{process.name} did not end"
+        if process.killed_at is None and (not process.ended or process.status):
+            yield "R6", f"{process.name} did not end as it should: {process.status}"
 
 
 def union(intervals):

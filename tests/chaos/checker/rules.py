@@ -52,7 +52,8 @@ def exclusion(history, breaks):
                 end = min(last.end, hold.end)
                 broken = min(last, hold, key=lambda one: one.token)  # it was granted first, and may have heard of it last
                 if end > hold.begin and not breaks.explain(broken, hold.begin, end):
-                    yield "R1", f"{lock} had two holders for {ms(end - hold.begin)}: {last} was sure of it until {last.end}, {hold} from {hold.begin}"
+                    both = f"{last} was sure of it until {last.end}, {hold} from {hold.begin}"
+                    yield "R1", f"{lock} had two holders for {ms(end - hold.begin)}: {both}"
             if last is None or hold.end > last.end:
                 last = hold
 
@@ -64,7 +65,8 @@ def claims(history, breaks):
             continue
         end = hold.of.begin + hold.of.ttl + UNTOLD + hold.process.stalled(hold.of.begin, hold.begin)
         if hold.granted_until > end:
-            yield "R1", f"{hold.lock}: {hold} claims {ms(hold.granted_until - hold.of.begin)} from its call on, with a TTL of {ms(hold.of.ttl)}"
+            claimed = hold.granted_until - hold.of.begin
+            yield "R1", f"{hold.lock}: {hold} claims {ms(claimed)} from its call on, with a TTL of {ms(hold.of.ttl)}"
 
 
 def counts(history, breaks):
@@ -77,7 +79,8 @@ def counts(history, breaks):
             if until is None or error is None:
                 continue
             if error == "the lock was lost" and until < hold.claims_until and not breaks.touch(hold, until):
-                yield "R2", f"{hold.lock} was said to be lost at its release, {ms(hold.claims_until - until)} before the end of its validity, and nobody broke it ({hold.process.name}:{line})"
+                early = f"{ms(hold.claims_until - until)} before the end of its validity, and nobody broke it"
+                yield "R2", f"{hold.lock} was said to be lost at its release, {early} ({hold.process.name}:{line})"
             if error not in ("the lock was lost", "not confirmed by Redis"):
                 yield "R2", f"{hold.lock} could not be released: {error} ({hold.process.name}:{line})"
         if hold.again and hold.again[0] != "the lease holds nothing":
@@ -97,7 +100,7 @@ def tokens(history, breaks):
                 yield "R3", f"{lock}: {other} and {hold} have the same token {hold.token}"
             for _, _, token, line in hold.reentries:
                 if token != hold.token:
-                    yield "R3", f"{lock}: the token {token} of a re-entry is not {hold.token} of its hold {hold} ({hold.process.name}:{line})"
+                    yield "R3", f"{lock}: the token {token} of a re-entry is not its hold's, {hold.token} ({hold.process.name}:{line})"
             accepted += [(number, lock, token, hold, line) for number, token, ok, line in hold.writes if ok]
             if hold.end <= hold.begin:
                 continue  # its process stood still until it was over: it heard of it too late to be in order
@@ -131,7 +134,8 @@ def signals(history, breaks):
             if not any(hold.begin <= t <= process.grace(hold.lost_at, SIGNAL) for t in told):
                 yield "R4", f"{hold.lock}: the observer did not hear of the loss of {hold}"
             if hold.lost_at < hold.claims_until and not breaks.touch(hold, hold.lost_at):
-                yield "R4", f"{hold.lock}: {hold} was lost {ms(hold.claims_until - hold.lost_at)} before the end of its validity, and nobody broke it ({process.name}:{hold.lost_line})"
+                early = f"{ms(hold.claims_until - hold.lost_at)} before the end of its validity, and nobody broke it"
+                yield "R4", f"{hold.lock}: {hold} was lost {early} ({process.name}:{hold.lost_line})"
         if over is None:
             continue
         due = process.grace(over, SIGNAL)
@@ -141,7 +145,8 @@ def signals(history, breaks):
         if hold.lost_at is None:
             yield "R4", f"{hold.lock}: {hold} was over at {over}, and its loss was never signalled"
         else:
-            yield "R4", f"{hold.lock}: the loss of {hold} was signalled {ms(hold.lost_at - over)} after its end ({process.name}:{hold.lost_line})"
+            late = f"{ms(hold.lost_at - over)} after its end"
+            yield "R4", f"{hold.lock}: the loss of {hold} was signalled {late} ({process.name}:{hold.lost_line})"
 
 
 def finality(history, breaks):
