@@ -59,7 +59,7 @@ class Hold:
     """What an operation that was granted led to."""
 
     __slots__ = ("of", "line", "begin", "granted_until", "claims_until", "surely_over", "token", "ttl", "renewed", "looks",
-                 "lost_at", "lost_line", "lost_error", "reentries", "counts", "renewals", "releases", "given_up", "free_at",
+                 "lost_at", "lost_line", "reentries", "counts", "renewals", "releases", "given_up", "free_at",
                  "again", "updates", "writes")
 
     def __init__(self, of, line, event):
@@ -70,7 +70,7 @@ class Hold:
         self.token, self.ttl, self.renewed = event.get("token"), of.ttl, of.renewed
         self.looks, self.reentries, self.counts, self.renewals, self.releases = [], [], [], [], []
         self.updates, self.writes = [], []
-        self.lost_at = self.lost_line = self.lost_error = None
+        self.lost_at = self.lost_line = None
         self.given_up = None  # when its owner began to let go of its last lease, or dropped all
         self.free_at = None  # when Redis confirmed that
         self.again = None
@@ -152,7 +152,7 @@ def read_worker(history, path):
             holds[event["hold"]].look(event, line)
         elif kind == "lost":
             hold = holds[event["hold"]]
-            hold.lost_at, hold.lost_line, hold.lost_error = t, line, event["error"]
+            hold.lost_at, hold.lost_line = t, line
         elif kind == "reenter":
             reentries[event["op"]] = (t, event["hold"])
         elif kind == "reentered":
