@@ -86,6 +86,7 @@ class coroutine_caller final : public caller<T> {
     auto on_return = [slot = slot_, handler = std::move(handler_), failure = std::move(failure), value = std::move(value)]() mutable {
       if (slot.is_connected()) slot.clear();  // here, on the caller's own executor: never from the strand
       if constexpr (std::is_void_v<T>) {
+        static_cast<void>(value);
         std::move(handler)(std::move(failure));
       } else {
         std::move(handler)(std::move(failure), std::move(value));

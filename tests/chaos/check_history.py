@@ -1,0 +1,93 @@
+#!/usr/bin/env python3
+# SPDX-License-Identifier: BSL-1.0
+"""check_history.py FOLDER [ACQUISITIONS]: judges what a campaign left in a folder. Knows nothing of the library but what it promises.
+
+Prints what there was and each violation with the lines that show it (file:line). Exit status 1 if there is any, or if the campaign
+was too weak to show one: fewer acquisitions than asked for, fewer than half of them after a wait, or no update lost by the counter
+that takes no tokens."""
+import sys
+from collections import Counter
+
+from checker import history as histories
+from checker.liveness import liveness
+from checker.rules import Breaks, by_lock, claims, counts, exclusion, finality, residue, signals, tokens
+
+RULES = (exclusion, claims, counts, tokens, signals, finality, liveness, residue)
+SHOWN = 10  # violations of each rule
+
+
+def waited(history):
+    """How many holds were asked for while the lock was another's."""
+    number = 0
+    for holds in by_lock(history.holds).values():
+        last_end = 0
+        for hold in holds:
+            number += last_end > hold.of.begin
+            last_end = max(last_end, hold.end)
+    return number
+
+
+def lost_updates(history):
+    """Writes to the counter that wrote what another had written: both had read the same."""
+    written = Counter((hold.lock, wrote) for hold in history.holds for wrote, _ in hold.updates)
+    return sum(times - 1 for times in written.values())
+
+
+def summary(history):
+    outcomes = Counter(operation.outcome or "open" for operation in history.operations)
+    writes = [accepted for hold in history.holds for _, _, accepted, _ in hold.writes]
+    return {
+        "events": history.events,
+        "processes": len(history.processes),
+        "acquisitions": len(history.holds),
+        "waited": waited(history),
+        "reentries": sum(len(hold.reentries) for hold in history.holds),
+        "lost": sum(hold.lost_at is not None for hold in history.holds),
+        "not acquired": {kind: number for kind, number in sorted(outcomes.items()) if kind != "acquired"},
+        "forced": len(history.forced),
+        "updates": sum(len(hold.updates) for hold in history.holds),
+        "lost updates": lost_updates(history),
+        "stale writes refused": writes.count(False),
+        "faults": dict(sorted(Counter(kind for _, _, kind, _ in history.faults).items())),
+    }
+
+
+def weaknesses(found, least):
+    if found["acquisitions"] < least:
+        yield f"only {found['acquisitions']} of {least} acquisitions"
+    if 2 * found["waited"] < found["acquisitions"]:
+        yield f"only {found['waited']} of {found['acquisitions']} acquisitions waited"
+    if not found["lost updates"]:
+        yield "the counter without tokens lost no update: the faults were too weak"
+
+
+def violations(history):
+    breaks = Breaks(history)
+    return [violation for rule in RULES for violation in rule(history, breaks)]
+
+
+def report(history, found, least):
+    """What is wrong with a history, in lines; none if nothing is."""
+    shown = Counter()
+    for rule, text in violations(history):
+        shown[rule] += 1
+        if shown[rule] <= SHOWN:
+            yield f"{rule} {text}"
+    for rule, number in sorted(shown.items()):
+        yield f"{rule} was violated {number} times"
+    for text in weaknesses(found, least):
+        yield f"too weak: {text}"
+
+
+def main(folder, least=0):
+    history = histories.read(folder)
+    found = summary(history)
+    for what, number in found.items():
+        print(f"{what}: {number}")
+    wrong = list(report(history, found, int(least)))
+    print("\n".join(wrong))
+    return 1 if wrong else 0
+
+
+if __name__ == "__main__":
+    sys.exit(main(*sys.argv[1:]))

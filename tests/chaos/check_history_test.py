@@ -1,0 +1,323 @@
+# SPDX-License-Identifier: BSL-1.0
+"""The checker's own tests: for each rule a history by hand that keeps it, and the same history with one thing changed that breaks it."""
+import tempfile
+import unittest
+from pathlib import Path
+
+import check_history
+from checker import history as histories
+from story import MS, Story
+
+class RuleTest(unittest.TestCase):
+    def keeps(self, story, **end):
+        self.assertEqual(story.violations(**end), [])
+
+    def breaks(self, rule, story, words="", **end):
+        found = story.violations(**end)
+        self.assertTrue(any(r == rule and words in text for r, text in found), found)
+
+
+class Exclusion(RuleTest):
+    def two(self, second, campaign="within"):
+        story = Story(campaign)
+        story.hold(10, 20, token=1)
+        story.hold(second, 40, token=2, worker=1)
+        return story
+
+    def test_holders_follow_one_another(self):
+        self.keeps(self.two(20.5))
+
+    def test_two_at_the_same_time_are_told_with_both_lines(self):
+        self.breaks("R1", self.two(18), "had two holders for 2.0 ms: worker-0-1:2")
+
+    def test_a_validity_that_is_over_is_no_claim(self):
+        story = Story()
+        story.hold(10, None, token=1, renewed=False)
+        story.hold(500, 510, token=2, worker=1)
+        self.assertNotIn("R1", dict(story.violations()))
+
+    def test_a_look_that_says_held_is_one(self):
+        story = Story()
+        op = story.hold(10, None, token=1)
+        story.look(op, 380, True, valid=390)
+        story.hold(500, 510, token=2, worker=1)
+        self.breaks("R1", story, "for 10.0 ms")
+
+    def test_the_dead_claim_nothing(self):
+        story = Story()
+        story.hold(10, None, token=1)
+        story.add("driver", 15, "killed", worker=0, life=1)
+        story.hold(350, 360, token=2, worker=1)
+        self.keeps(story)
+
+    def test_a_flush_explains_two_holders_for_a_while(self):
+        story = self.two(18, "outside")
+        story.fault(15, 17, "flush all")
+        self.keeps(story)
+
+    def test_a_flush_afterwards_explains_nothing(self):
+        story = self.two(18, "outside")
+        story.fault(19, 20, "flush all")
+        self.breaks("R1", story)
+
+    def test_a_forced_unlock_explains_two_holders_of_its_lock_only(self):
+        for lock, kept in (("lock-0", True), ("lock-1", False)):
+            story = self.two(18)
+            story.add("worker-1-1", 12, "force", op=99, lock=lock)
+            story.add("worker-1-1", 13, "forced", op=99, broken=True)
+            self.keeps(story) if kept else self.breaks("R1", story)
+
+    def test_a_claim_counts_from_before_the_call(self):
+        for asked, kept in ((10, True), (-30, False)):
+            story = Story()
+            story.get(story.ask(40 + asked, wait=0), 50, token=1)
+            story.release(1, 60)
+            self.keeps(story) if kept else self.breaks("R1", story, "claims 430.0 ms from its call on, with a TTL of 400.0 ms")
+
+    def test_the_one_that_was_broken_may_have_heard_of_its_grant_last(self):
+        for tokens, kept in (((2, 1), True), ((1, 2), False)):
+            story = Story()
+            story.hold(18, 40, token=tokens[0])
+            story.hold(19, 30, token=tokens[1], worker=1, asked=2)
+            story.add("worker-1-1", 12, "force", op=99, lock="lock-0")
+            story.add("worker-1-1", 13, "forced", op=99, broken=True)
+            self.keeps(story) if kept else self.breaks("R1", story)
+
+
+class Counts(RuleTest):
+    def count(self, got):
+        story = Story()
+        op = story.hold(10, 40, token=1)
+        story.add("worker-0-1", 11, "reenter", op=99, hold=op)
+        story.add("worker-0-1", 12, "reentered", op=99, token=1)
+        story.add("worker-0-1", 14, "count", hold=op, since=13 * MS, want=2, got=got)
+        return story
+
+    def test_redis_counts_the_leases(self):
+        self.keeps(self.count(2))
+
+    def test_a_count_too_many_is_told(self):
+        self.breaks("R2", self.count(3), "counted 3 times in Redis, held 2 times")
+
+    def test_a_second_unlock_finds_nothing(self):
+        for answer, kept in (("the lease holds nothing", True), ("none", False)):
+            story = Story()
+            op = story.hold(10, 20, token=1)
+            story.add("worker-0-1", 22, "unlocked_again", hold=op, error=answer)
+            self.keeps(story) if kept else self.breaks("R2", story, "a second unlock")
+
+    def test_strangers_release_nothing(self):
+        for refused in (True, False):
+            story = Story()
+            story.add("driver", 10, "foreign_release", lock="lock-0", refused=refused)
+            self.keeps(story) if refused else self.breaks("R2", story, "by a stranger")
+
+    def test_a_release_finds_what_is_still_valid(self):
+        for t, kept in ((500, True), (20, False)):
+            story = Story()
+            op = story.hold(10, None, token=1, renewed=False)
+            if kept:
+                story.lose(op, 402)
+            story.release(op, t, error="the lock was lost")
+            self.keeps(story) if kept else self.breaks("R2", story, "before the end of its validity")
+
+
+class Tokens(RuleTest):
+    def two(self, first, second):
+        story = Story()
+        story.write(story.hold(10, 20, token=first), 15, first, 1)
+        story.write(story.hold(30, 40, token=second, worker=1), 35, second, 2, worker=1)
+        return story
+
+    def test_tokens_grow(self):
+        self.keeps(self.two(1, 2))
+
+    def test_a_token_that_falls_or_stays_is_told(self):
+        self.breaks("R3", self.two(2, 1), "is not above")
+        self.breaks("R3", self.two(2, 2), "the same token")
+
+    def test_a_reentry_has_the_token_of_its_hold(self):
+        for token in (7, 8):
+            story = Story()
+            op = story.hold(10, 40, token=7)
+            story.add("worker-0-1", 11, "reenter", op=99, hold=op)
+            story.add("worker-0-1", 12, "reentered", op=99, token=token)
+            self.keeps(story) if token == 7 else self.breaks("R3", story, "of a re-entry")
+
+    def test_the_resource_never_goes_back(self):
+        for number, kept in ((1, True), (3, False)):
+            story = Story()
+            late = story.hold(10, 20, token=1)
+            story.write(story.hold(30, 40, token=2, worker=1), 35, 2, 2, worker=1)
+            story.write(late, 36, 1, number)
+            self.keeps(story) if kept else self.breaks("R3", story, "the resource took token 1 after 2")
+
+
+class Signals(RuleTest):
+    def lost(self, at, stalled=0):
+        story = Story()
+        op = story.hold(10, None, token=1, renewed=False)
+        story.look(op, 405, False)
+        if stalled:
+            story.add("worker-0-1", 405 + stalled, "stall", since=405 * MS)
+        story.lose(op, at)
+        story.release(op, at + 1, error="the lock was lost")
+        return story
+
+    def test_a_loss_is_signalled_at_once(self):
+        self.keeps(self.lost(440))
+
+    def test_a_second_later_is_too_late(self):
+        self.breaks("R4", self.lost(1402), "was signalled 1001.0 ms after its end")
+
+    def test_a_process_that_stood_still_has_more_time(self):
+        self.keeps(self.lost(1402, stalled=990))
+
+    def test_a_loss_that_nobody_hears_of_is_told(self):
+        story = Story()
+        op = story.hold(10, None, token=1)
+        story.look(op, 405, False)
+        story.release(op, 2000, error="the lock was lost")
+        self.breaks("R4", story, "never signalled")
+
+    def test_the_observer_hears_of_it_too(self):
+        story = self.lost(440)
+        story.files["worker-0-1"] = [event for event in story.files["worker-0-1"] if event["ev"] != "told"]
+        self.breaks("R4", story, "the observer did not hear")
+
+    def test_what_is_valid_is_lost_only_if_somebody_broke_it(self):
+        for campaign, kept in (("outside", True), ("within", False)):
+            story = Story(campaign)
+            op = story.hold(10, None, token=1)
+            if kept:
+                story.fault(20, 21, "delete locks")
+            story.lose(op, 100)
+            story.release(op, 101, error="the lock was lost")
+            self.keeps(story) if kept else self.breaks("R4", story, "and nobody broke it")
+
+
+class Finality(RuleTest):
+    def after_loss(self, change):
+        story = Story()
+        op = story.hold(10, None, token=1, renewed=False)
+        story.look(op, 405, False)
+        story.lose(op, 406)
+        change(story, op)
+        story.release(op, 500, error="the lock was lost")
+        return story
+
+    def test_what_is_over_stays_over(self):
+        self.keeps(self.after_loss(lambda story, op: story.look(op, 420, False)))
+
+    def test_held_after_the_end_is_told(self):
+        self.breaks("R5", self.after_loss(lambda story, op: story.look(op, 420, True)), "was held 19.0 ms after its end")
+
+    def test_renewed_after_the_end_is_told(self):
+        renew = lambda story, op: story.add("worker-0-1", 421, "renewed", hold=op, since=420 * MS)
+        self.breaks("R5", self.after_loss(renew), "was renewed")
+
+    def test_entered_again_after_the_end_is_told(self):
+        def reenter(story, op):
+            story.add("worker-0-1", 420, "reenter", op=99, hold=op)
+            story.add("worker-0-1", 421, "reentered", op=99, token=1)
+
+        self.breaks("R5", self.after_loss(reenter), "was re-entered")
+
+
+class Liveness(RuleTest):
+    def waiter(self, granted, fault=None):
+        story = Story()
+        story.hold(10, 5000, token=1)
+        story.files["worker-0-1"].append({"t": 4999 * MS, "ev": "look", "hold": 1, "seen": 4999 * MS, "valid": 390, "held": True})
+        if fault:
+            story.fault(*fault)
+        story.hold(granted, granted + 10, token=2, worker=1, asked=100)
+        return story
+
+    def test_a_waiter_gets_what_is_free(self):
+        self.keeps(self.waiter(5010))
+
+    def test_a_waiter_of_a_free_lock_is_told(self):
+        self.breaks("R6", self.waiter(5700), "waited for 679.0 ms while nobody had it")
+
+    def test_a_fault_excuses_it_for_a_while(self):
+        self.keeps(self.waiter(5700, fault=(4500, 4600, "cut", 1)))
+        self.breaks("R6", self.waiter(5700, fault=(1000, 1100, "cut", 1)))
+
+    def test_a_call_ends_by_its_deadline(self):
+        for end, kept in ((190, True), (210, False)):
+            story = Story()
+            op = story.ask(10, wait=90)
+            story.add("worker-0-1", end, "busy", op=op)
+            self.keeps(story) if kept else self.breaks("R6", story, "after its deadline")
+
+    def test_a_cancelled_call_ends_at_once(self):
+        for end, kept in ((150, True), (170, False)):
+            story = Story()
+            op = story.ask(10)
+            story.add("worker-0-1", 60, "cancel", op=op)
+            story.add("worker-0-1", end, "cancelled", op=op, error="Operation canceled")
+            self.keeps(story) if kept else self.breaks("R6", story, "after its deadline")
+
+    def test_a_call_that_never_ended_is_told_unless_its_process_was_killed(self):
+        for killed in (True, False):
+            story = Story()
+            story.ask(10)
+            if killed:
+                story.add("driver", 20, "killed", worker=0, life=1)
+            self.keeps(story) if killed else self.breaks("R6", story, "never ended")
+
+    def test_a_release_ends_within_the_command_timeout(self):
+        for took, kept in ((170, True), (200, False)):
+            story = Story()
+            op = story.hold(10, None, token=1)
+            story.add("worker-0-1", 20, "release", hold=op, left=0)
+            story.add("worker-0-1", 20 + took, "released", hold=op, left=0)
+            self.keeps(story) if kept else self.breaks("R6", story, "took 200.0 ms")
+
+    def test_a_worker_that_did_not_end_is_told(self):
+        story = Story()
+        story.hold(10, 20, token=1)
+        self.breaks("R6", story, "did not end", ended=False)
+
+    def test_a_worker_that_crashed_at_its_end_is_told(self):
+        for status in (0, 139):
+            story = Story()
+            story.hold(10, 20, token=1)
+            story.add("driver", 95_000, "ended", worker=0, life=1, status=status)
+            self.breaks("R6", story, "did not end as it should: 139") if status else self.keeps(story)
+
+
+class Residue(RuleTest):
+    def test_a_key_that_is_left_is_told(self):
+        story = Story()
+        story.add("driver", 99_000, "residue", key="lock-0", ttl=-1)
+        self.breaks("R8", story, "with a TTL of -1 ms")
+
+    def test_a_subscriber_or_a_connection_that_is_left_is_told(self):
+        self.keeps(Story())
+        self.breaks("R8", Story(), "subscribers", channels=1)
+        self.breaks("R8", Story(), "connections", connections=2)
+
+
+class Strength(unittest.TestCase):
+    found = {"acquisitions": 100, "waited": 50, "lost updates": 1}
+
+    def test_a_campaign_that_could_show_something_is_strong(self):
+        self.assertEqual(list(check_history.weaknesses(self.found, 100)), [])
+
+    def test_too_few_acquisitions_or_waits_or_no_lost_update_is_weak(self):
+        for weak, least in ({}, 101), ({"waited": 49}, 0), ({"lost updates": 0}, 0):
+            self.assertEqual(len(list(check_history.weaknesses({**self.found, **weak}, least))), 1)
+
+
+class Reading(unittest.TestCase):
+    def test_what_a_killed_process_had_begun_to_write_is_left_out(self):
+        with tempfile.TemporaryDirectory() as folder:
+            path = Path(folder) / "worker-0-1.jsonl"
+            path.write_text('{"t":1,"ev":"started"}\n{"t":2,"ev":"acq', encoding="ascii")
+            self.assertEqual(len(list(histories.lines_of(path))), 1)
+
+
+if __name__ == "__main__":
+    unittest.main()

@@ -1,0 +1,242 @@
+# SPDX-License-Identifier: BSL-1.0
+"""What stands in a folder of histories, one JSON object a line, as operations and holds. Times are nanoseconds of one clock."""
+import json
+from bisect import bisect_left
+from pathlib import Path
+
+MS = 1_000_000
+UNANSWERED = 3000 * MS  # for so long a command without an answer may still be on its way
+
+
+class Process:
+    """One life of one worker."""
+
+    def __init__(self, name):
+        self.name = name
+        self.killed_at = None
+        self.ended = False
+        self.status = None  # with which it ended; -1: it did not
+        self.stalls = []  # (begin, end): it stood still, in the order of time
+        self.told = {}  # (client, lock) -> when the observer heard of a loss
+
+    def stalled(self, begin, end):
+        """For how long it stood still between two instants."""
+        total = 0
+        for since, until in self.stalls[max(0, bisect_left(self.stalls, (begin,)) - 1):]:
+            if since >= end:
+                break
+            total += max(0, min(until, end) - max(since, begin))
+        return total
+
+    def grace(self, begin, allowed):
+        """The instant at which `allowed` nanoseconds have passed since `begin` in which it ran."""
+        end = begin + allowed
+        while (needed := begin + allowed + self.stalled(begin, end)) > end:
+            end = needed
+        return end
+
+
+class Operation:
+    """A lock(), try_lock() or try_lock_for() of somebody who held nothing."""
+
+    __slots__ = ("process", "line", "client", "lock", "ttl", "renewed", "wait", "begin", "end", "outcome", "error", "cancelled_at")
+
+    def __init__(self, process, line, event):
+        self.process, self.line = process, line
+        self.client, self.lock, self.begin = event["client"], event["lock"], event["t"]
+        self.ttl, self.renewed = event["ttl"] * MS, event["renewed"]
+        self.wait = None if event["wait"] < 0 else event["wait"] * MS
+        self.end = self.outcome = self.error = self.cancelled_at = None
+
+    def finish(self, event):
+        self.end, self.outcome, self.error = event["t"], event["ev"], event.get("error")
+
+    def __str__(self):
+        return f"{self.process.name}:{self.line}"
+
+
+class Hold:
+    """What an operation that was granted led to."""
+
+    __slots__ = ("of", "line", "begin", "granted_until", "claims_until", "surely_over", "token", "ttl", "renewed", "looks",
+                 "lost_at", "lost_line", "reentries", "counts", "renewals", "releases", "given_up", "free_at",
+                 "again", "updates", "writes")
+
+    def __init__(self, of, line, event):
+        self.of, self.line, self.begin = of, line, event["t"]
+        self.granted_until = event["seen"] + event["valid"] * MS  # rounded down: not later than the library says
+        self.claims_until = self.granted_until
+        self.surely_over = event["t"] + (event["valid"] + 1) * MS  # not earlier; unless it is extended
+        self.token, self.ttl, self.renewed = event.get("token"), of.ttl, of.renewed
+        self.looks, self.reentries, self.counts, self.renewals, self.releases = [], [], [], [], []
+        self.updates, self.writes = [], []
+        self.lost_at = self.lost_line = None
+        self.given_up = None  # when its owner began to let go of its last lease, or dropped all
+        self.free_at = None  # when Redis confirmed that
+        self.again = None
+
+    @property
+    def process(self):
+        return self.of.process
+
+    @property
+    def lock(self):
+        return self.of.lock
+
+    @property
+    def end(self):
+        """Until when it claimed to be exclusive."""
+        ends = (self.claims_until, self.given_up, self.lost_at, self.process.killed_at)
+        return min(end for end in ends if end is not None)
+
+    @property
+    def over(self):
+        """The instant from which it cannot be held any more; None if it is renewed, which may go on."""
+        return None if self.renewed else self.surely_over
+
+    def extended(self, answered):
+        self.surely_over = max(self.surely_over, answered + self.ttl)
+
+    def look(self, event, line):
+        self.looks.append((event["seen"], event["t"], event["held"], line))
+        if event["held"]:
+            self.claims_until = max(self.claims_until, event["seen"] + event["valid"] * MS)
+
+    def __str__(self):
+        return f"{self.process.name}:{self.line}"
+
+
+class History:
+    def __init__(self):
+        self.campaign, self.end = {}, None
+        self.processes, self.operations, self.holds = [], [], []
+        self.faults = []  # (begin, end, kind, line)
+        self.forced = []  # (begin, end, lock): force_unlock() may have struck in between
+        self.foreign_releases = []  # (lock, refused, line)
+        self.residue = []  # (key, ttl)
+        self.events = 0
+
+    @property
+    def breaks_locks(self):
+        return self.campaign.get("name") == "outside"
+
+
+def lines_of(path):
+    """Numbered events. A last line without its end is what a killed process had begun to write."""
+    with open(path, encoding="ascii") as file:
+        for number, text in enumerate(file, 1):
+            if text.endswith("\n"):
+                yield number, json.loads(text)
+
+
+def read_worker(history, path):
+    process = Process(path.stem)
+    history.processes.append(process)
+    operations, holds, reentries, forced = {}, {}, {}, {}
+    for line, event in lines_of(path):
+        history.events += 1
+        kind, t = event["ev"], event["t"]
+        if kind == "acquire":
+            operations[event["op"]] = operation = Operation(process, line, event)
+            history.operations.append(operation)
+        elif kind in ("busy", "failed", "cancelled"):
+            operations.pop(event["op"]).finish(event)
+        elif kind == "acquired":
+            operation = operations.pop(event["op"])
+            operation.finish(event)
+            holds[event["op"]] = hold = Hold(operation, line, event)
+            history.holds.append(hold)
+        elif kind == "cancel":
+            operations[event["op"]].cancelled_at = t
+        elif kind == "look":
+            holds[event["hold"]].look(event, line)
+        elif kind == "lost":
+            hold = holds[event["hold"]]
+            hold.lost_at, hold.lost_line = t, line
+        elif kind == "reenter":
+            reentries[event["op"]] = (t, event["hold"])
+        elif kind == "reentered":
+            since, number = reentries.pop(event["op"])
+            hold = holds[number]
+            hold.reentries.append((since, t, event.get("token"), line))
+            hold.extended(t)
+        elif kind == "reenter_failed":
+            reentries.pop(event["op"])
+        elif kind == "count":
+            holds[event["hold"]].counts.append((event["since"], t, event["want"], event["got"], line))
+        elif kind == "renewed":
+            hold = holds[event["hold"]]
+            hold.renewals.append((event["since"], t, line))
+            hold.extended(t)
+        elif kind == "update":
+            holds[event["hold"]].updates.append((event["wrote"], line))
+        elif kind == "write":
+            holds[event["hold"]].writes.append((event["number"], event["token"], event["accepted"], line))
+        elif kind in ("release", "drop"):
+            hold = holds[event["hold"]]
+            if event.get("left", 0) == 0:
+                hold.given_up = t
+            if kind == "release":
+                hold.releases.append([t, None, event["left"], None, line])
+        elif kind in ("released", "release_failed"):
+            hold = holds[event["hold"]]
+            hold.releases[-1][1], hold.releases[-1][3] = t, event.get("error")
+            if kind == "released" and event["left"] == 0:
+                hold.free_at = t
+        elif kind == "unlocked_again":
+            holds[event["hold"]].again = (event["error"], line)
+        elif kind == "force":
+            forced[event["op"]] = (t, event["lock"])
+        elif kind == "forced":
+            since, lock = forced.pop(event["op"])
+            history.forced.append((since, t, lock))
+        elif kind == "force_failed":
+            since, lock = forced.pop(event["op"])
+            history.forced.append((since, t + UNANSWERED, lock))
+        elif kind == "stall":
+            process.stalls.append((event["since"], t))
+        elif kind == "told":
+            if event["what"] == "lost":
+                process.told.setdefault((event["client"], event["lock"]), []).append(t)
+        elif kind == "ended":
+            process.ended = True
+    history.forced += [(since, since + UNANSWERED, lock) for since, lock in forced.values()]
+
+
+def read_driver(history, path):
+    begun, killed, statuses = {}, {}, {}
+    for line, event in lines_of(path):
+        kind, t = event["ev"], event["t"]
+        if kind == "campaign":
+            history.campaign = event
+        elif kind == "fault":
+            begun.setdefault((event["kind"], event.get("worker")), []).append((t, line))
+        elif kind == "healed":
+            since, began_at = begun[(event["kind"], event.get("worker"))].pop()
+            history.faults.append((since, t, event["kind"], began_at))
+        elif kind == "killed":
+            killed[name_of(event)] = t
+        elif kind == "ended":
+            statuses[name_of(event)] = event["status"]
+        elif kind == "foreign_release":
+            history.foreign_releases.append((event["lock"], event["refused"], line))
+        elif kind == "residue":
+            history.residue.append((event["key"], event["ttl"]))
+        elif kind == "end":
+            history.end = event
+    for process in history.processes:
+        process.killed_at = killed.get(process.name)
+        process.status = statuses.get(process.name)
+
+
+def name_of(event):
+    return f"worker-{event['worker']}-{event['life']}"
+
+
+def read(folder):
+    history = History()
+    for path in sorted(Path(folder).glob("worker-*.jsonl")):
+        read_worker(history, path)
+    read_driver(history, Path(folder) / "driver.jsonl")
+    history.holds.sort(key=lambda hold: hold.begin)
+    return history

@@ -1,0 +1,111 @@
+# SPDX-License-Identifier: BSL-1.0
+"""R6: every call ends in time, and nobody waits for a lock that is free."""
+from bisect import bisect_left
+
+from .history import MS
+from .rules import ANSWER, COMMAND_TIMEOUT, by_lock, ms
+
+RECOVERY = 1500 * MS  # the longest pauses before the next attempt to connect and to lock, together
+HARMLESS = ("flush scripts", "foreign release", "false messages")
+SLACK = 200 * MS
+ROUND_TRIP = 20 * MS
+
+
+def command_time(ttl):
+    return min(COMMAND_TIMEOUT, ttl // 5)
+
+
+def deadline(operation):
+    """By when it must have ended, not counting the time in which its process stood still; None: it may wait."""
+    ends = []
+    if operation.wait == 0:
+        ends.append(operation.begin + command_time(operation.ttl))
+    elif operation.wait is not None:
+        ends.append(operation.begin + operation.wait)
+    if operation.cancelled_at is not None:
+        ends.append(operation.cancelled_at)
+    return min(ends, default=None)
+
+
+def calls_end(history):
+    for operation in history.operations:
+        process = operation.process
+        if operation.end is None:
+            if process.killed_at is None:
+                yield "R6", f"{operation.lock}: the call {operation} never ended"
+            continue
+        if operation.error is not None and operation.error not in ("no answer from Redis", "refused by Redis", "Operation canceled"):
+            yield "R6", f"{operation.lock}: the call {operation} failed: {operation.error}"
+        due = deadline(operation)
+        if due is not None and operation.end > process.grace(due, ANSWER):
+            yield "R6", f"{operation.lock}: the call {operation} ended {ms(operation.end - due)} after its deadline"
+    for hold in history.holds:
+        for since, until, _, _, line in hold.releases:
+            limit = hold.process.grace(since, command_time(hold.ttl) + ANSWER)
+            if until is None and hold.process.killed_at is None:
+                yield "R6", f"{hold.lock}: the release {hold.process.name}:{line} never ended"
+            if until is not None and until > limit:
+                yield "R6", f"{hold.lock}: the release {hold.process.name}:{line} took {ms(until - since)}"
+    for process in history.processes:
+        if process.killed_at is None and (not process.ended or process.status):
+            yield "R6", f"{process.name} did not end as it should: {process.status}"
+
+
+def union(intervals):
+    joined = []
+    for begin, end in sorted(intervals):
+        if joined and begin <= joined[-1][1]:
+            joined[-1][1] = max(joined[-1][1], end)
+        else:
+            joined.append([begin, end])
+    return joined
+
+
+def disturbed(history, longest_ttl):
+    """When something was wrong, or had been so lately that its traces may be left."""
+    return [(begin, end + longest_ttl + RECOVERY) for begin, end, kind, _ in history.faults if kind not in HARMLESS]
+
+
+def taken(operation, hold, longest_ttl):
+    """When the lock may have been taken on the server because of an operation, in quiet times; None: never."""
+    if hold is not None:
+        begin = max(operation.begin, hold.begin - ROUND_TRIP)
+        return begin, hold.free_at if hold.free_at is not None else hold.end + longest_ttl
+    if operation.wait == 0 and operation.cancelled_at is None:
+        return None  # it was told that another has it
+    return operation.end - ROUND_TRIP, operation.end + ROUND_TRIP  # what was granted too late is given back
+
+
+def free_stretches(busy):
+    joined = union(busy)
+    return [(a[1], b[0]) for a, b in zip(joined, joined[1:])]
+
+
+def waits(history):
+    """A stretch in which the lock was free, nothing was wrong, and somebody waited all the time."""
+    longest_ttl = history.campaign.get("longest_ttl", 0) * MS
+    trouble = disturbed(history, longest_ttl)
+    hold_of = {id(hold.of): hold for hold in history.holds}
+    for lock, operations in by_lock(history.operations).items():
+        busy = [taken(o, hold_of.get(id(o)), longest_ttl) for o in operations if o.end is not None]
+        busy = [interval for interval in busy if interval]
+        busy += [(begin, end + longest_ttl) for begin, end, name in history.forced if name == lock]
+        free = free_stretches(busy + trouble)
+        if not free:
+            continue
+        ends = [end for _, end in free]
+        for operation in operations:
+            if operation.wait == 0 or operation.end is None:
+                continue
+            patience = operation.ttl // 3 + SLACK
+            for begin, end in free[bisect_left(ends, operation.begin):]:
+                if begin >= operation.end:
+                    break
+                since, until = max(begin, operation.begin), min(end, operation.end)
+                if until - since > patience + operation.process.stalled(since, until):
+                    yield "R6", f"{lock}: {operation} waited for {ms(until - since)} while nobody had it, from {since} to {until}"
+
+
+def liveness(history, breaks):
+    yield from calls_end(history)
+    yield from waits(history)

@@ -1,0 +1,180 @@
+# SPDX-License-Identifier: BSL-1.0
+"""What must be true of every history. Each rule yields violations: (rule, what is wrong, in words, with the lines that show it)."""
+from collections import defaultdict
+
+from .history import MS
+
+SIGNAL = 50 * MS  # a loss is signalled no later than this
+ANSWER = 100 * MS  # a call ends no later than this after its deadline
+UNTOLD = 20 * MS  # a shorter standstill of a process is not in its history
+COMMAND_TIMEOUT = 500 * MS
+BREAKING = ("flush all", "restart the server empty", "delete locks")
+
+
+def ms(duration):
+    return f"{duration / MS:.1f} ms"
+
+
+def by_lock(things):
+    grouped = defaultdict(list)
+    for thing in things:
+        grouped[thing.lock].append(thing)
+    return grouped
+
+
+class Breaks:
+    """When somebody other than its holder ended a lock, with the right to do so."""
+
+    def __init__(self, history):
+        self.of_all = [(begin, end) for begin, end, kind, _ in history.faults if kind in BREAKING]
+        self.of_one = defaultdict(list)
+        for begin, end, lock in history.forced:
+            self.of_one[lock].append((begin, end))
+
+    def of(self, lock):
+        return self.of_all + self.of_one.get(lock, [])
+
+    def explain(self, hold, begin, end):
+        """Whether `hold` may have been broken before `begin`, and had not to know before `end`: the next renewal finds out."""
+        to_know = hold.ttl + hold.ttl // 3
+        return any(hold.of.begin <= until and since <= begin and end <= until + to_know for since, until in self.of(hold.lock))
+
+    def touch(self, hold, until):
+        return any(hold.of.begin <= end and begin <= until for begin, end in self.of(hold.lock))
+
+
+def exclusion(history, breaks):
+    """R1: no two holds of one lock claim to be exclusive at the same time."""
+    for lock, holds in by_lock(history.holds).items():
+        last = None
+        for hold in holds:
+            if last and hold.begin < last.end:
+                end = min(last.end, hold.end)
+                broken = min(last, hold, key=lambda one: one.token)  # it was granted first, and may have heard of it last
+                if end > hold.begin and not breaks.explain(broken, hold.begin, end):
+                    both = f"{last} was sure of it until {last.end}, {hold} from {hold.begin}"
+                    yield "R1", f"{lock} had two holders for {ms(end - hold.begin)}: {both}"
+            if last is None or hold.end > last.end:
+                last = hold
+
+
+def claims(history, breaks):
+    """R1: nobody claims more than Redis has granted. What was granted at the first attempt ends a TTL after it was asked for."""
+    for hold in history.holds:
+        if hold.of.wait != 0:
+            continue
+        end = hold.of.begin + hold.of.ttl + UNTOLD + hold.process.stalled(hold.of.begin, hold.begin)
+        if hold.granted_until > end:
+            claimed = hold.granted_until - hold.of.begin
+            yield "R1", f"{hold.lock}: {hold} claims {ms(claimed)} from its call on, with a TTL of {ms(hold.of.ttl)}"
+
+
+def counts(history, breaks):
+    """R2: the count in Redis is the number of leases; only the owner releases, and once."""
+    for hold in history.holds:
+        for since, until, want, got, line in hold.counts:
+            if got != want and until <= hold.end and not breaks.touch(hold, until):
+                yield "R2", f"{hold.lock} is counted {got} times in Redis, held {want} times ({hold.process.name}:{line})"
+        for since, until, left, error, line in hold.releases:
+            if until is None or error is None:
+                continue
+            if error == "the lock was lost" and until < hold.claims_until and not breaks.touch(hold, until):
+                early = f"{ms(hold.claims_until - until)} before the end of its validity, and nobody broke it"
+                yield "R2", f"{hold.lock} was said to be lost at its release, {early} ({hold.process.name}:{line})"
+            if error not in ("the lock was lost", "not confirmed by Redis"):
+                yield "R2", f"{hold.lock} could not be released: {error} ({hold.process.name}:{line})"
+        if hold.again and hold.again[0] != "the lease holds nothing":
+            yield "R2", f"a second unlock of {hold.lock} was answered: {hold.again[0]} ({hold.process.name}:{hold.again[1]})"
+    for lock, refused, line in history.foreign_releases:
+        if not refused:
+            yield "R2", f"{lock} was released by a stranger (driver:{line})"
+
+
+def tokens(history, breaks):
+    """R3: tokens grow from holder to holder, stay the same on re-entry, and the resource never goes back."""
+    accepted = []
+    for lock, holds in by_lock(history.holds).items():
+        last, owners = None, {}
+        for hold in holds:
+            if (other := owners.setdefault(hold.token, hold)) is not hold:
+                yield "R3", f"{lock}: {other} and {hold} have the same token {hold.token}"
+            for _, _, token, line in hold.reentries:
+                if token != hold.token:
+                    yield "R3", f"{lock}: the token {token} of a re-entry is not its hold's, {hold.token} ({hold.process.name}:{line})"
+            accepted += [(number, lock, token, hold, line) for number, token, ok, line in hold.writes if ok]
+            if hold.end <= hold.begin:
+                continue  # its process stood still until it was over: it heard of it too late to be in order
+            # Of two that were granted at once because the first was broken, either may hear of it first.
+            if last and hold.token < last.token and not breaks.touch(hold, last.begin):
+                yield "R3", f"{lock}: the token {hold.token} of {hold} is not above {last.token} of {last}"
+            if last is None or hold.token > last.token:
+                last = hold
+    highest = {}
+    for number, lock, token, hold, line in sorted(accepted, key=lambda write: write[0]):
+        before = highest.get(lock, (0, None))
+        if token < before[0]:
+            yield "R3", f"{lock}: the resource took token {token} after {before[0]} of {before[1]} ({hold.process.name}:{line})"
+        else:
+            highest[lock] = (token, hold)
+
+
+def known_over(hold):
+    """The first instant at which the hold was certainly not valid any more, as far as anybody saw."""
+    seen = [t for _, t, held, _ in hold.looks if not held]
+    return min(seen + ([hold.over] if hold.over is not None else []), default=None)
+
+
+def signals(history, breaks):
+    """R4: a loss is signalled in time, to the holder and to the observer, and only if there is one."""
+    for hold in history.holds:
+        process = hold.process
+        over = known_over(hold)
+        if hold.lost_at is not None:
+            told = process.told.get((hold.of.client, hold.lock), [])
+            if not any(hold.begin <= t <= process.grace(hold.lost_at, SIGNAL) for t in told):
+                yield "R4", f"{hold.lock}: the observer did not hear of the loss of {hold}"
+            if hold.lost_at < hold.claims_until and not breaks.touch(hold, hold.lost_at):
+                early = f"{ms(hold.claims_until - hold.lost_at)} before the end of its validity, and nobody broke it"
+                yield "R4", f"{hold.lock}: {hold} was lost {early} ({process.name}:{hold.lost_line})"
+        if over is None:
+            continue
+        due = process.grace(over, SIGNAL)
+        gone = [t for t in (hold.given_up, process.killed_at) if t is not None]
+        if (gone and min(gone) <= due) or (hold.lost_at is not None and hold.lost_at <= due):
+            continue
+        if hold.lost_at is None:
+            yield "R4", f"{hold.lock}: {hold} was over at {over}, and its loss was never signalled"
+        else:
+            late = f"{ms(hold.lost_at - over)} after its end"
+            yield "R4", f"{hold.lock}: the loss of {hold} was signalled {late} ({process.name}:{hold.lost_line})"
+
+
+def finality(history, breaks):
+    """R5: what is over stays over: held() is false, nothing is renewed or entered again."""
+    for hold in history.holds:
+        ends = [t for t in (known_over(hold), hold.lost_at) if t is not None]
+        if not ends:
+            continue
+        end = min(ends)
+        for seen, _, held, line in hold.looks:
+            if held and seen > end:
+                yield "R5", f"{hold.lock}: {hold} was held {ms(seen - end)} after its end ({hold.process.name}:{line})"
+        for since, _, line in hold.renewals:
+            if since > end:
+                yield "R5", f"{hold.lock}: {hold} was renewed {ms(since - end)} after its end ({hold.process.name}:{line})"
+        for since, _, _, line in hold.reentries:
+            if since > end:
+                yield "R5", f"{hold.lock}: {hold} was re-entered {ms(since - end)} after its end ({hold.process.name}:{line})"
+
+
+def residue(history, breaks):
+    """R8: afterwards nothing is left on the server."""
+    if history.end is None:
+        yield "R8", "the campaign did not come to its end"
+        return
+    for key, ttl in history.residue:
+        yield "R8", f"the key {key} is left, with a TTL of {ttl} ms"
+    if history.end["channels"]:
+        yield "R8", f"{history.end['channels']} channels still have subscribers"
+    if history.end["connections"] != 1:
+        yield "R8", f"{history.end['connections'] - 1} connections of clients are left"

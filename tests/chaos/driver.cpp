@@ -1,0 +1,61 @@
+// SPDX-License-Identifier: BSL-1.0
+// One campaign: starts servers, proxies and workers, disturbs them for a while, and leaves the histories in a folder. It judges nothing.
+#include <chrono>
+#include <cstdlib>
+#include <exception>
+#include <iostream>
+#include <thread>
+
+#include "chaos/arguments.hpp"
+#include "chaos/guarded_resource.hpp"
+#include "chaos/nemesis.hpp"
+#include "chaos/stage.hpp"
+
+namespace holdfast::chaos {
+namespace {
+
+using namespace std::chrono_literals;
+using std::chrono::steady_clock;
+
+constexpr int no_server_exit_code = 77;
+constexpr std::size_t workers = 4;
+constexpr auto warm_up = 500ms;
+
+void run(const arguments& given) {
+  const auto seed = static_cast<std::uint64_t>(given.number("seed"));
+  const bool breaks_locks = given.text("campaign") == "outside";
+  history log(given.text("folder") + "/driver.jsonl");
+  log.write("campaign").add("name", given.text("campaign")).add("seed", seed).add("longest_ttl", longest_ttl.count());
+
+  stage on(given.text("worker"), given.text("folder"), workers, seed, log);
+  nemesis trouble(on, log, seed, breaks_locks);
+  guarded_resource resource(on.resource().socket_path());
+  const auto start = steady_clock::now();
+  const auto end = start + std::chrono::seconds(given.number("seconds"));
+  const auto at_the_latest = start + 2 * (end - start);
+  std::this_thread::sleep_for(warm_up);
+  do {
+    trouble.rage();
+    std::this_thread::sleep_for(trouble.calm());
+  } while (steady_clock::now() < end ||
+           (resource.writes() < given.number("sections") && steady_clock::now() < at_the_latest));
+  on.finish();
+  on.look_for_residue();
+}
+
+}  // namespace
+}  // namespace holdfast::chaos
+
+int main(int argc, char** argv) {
+  if (!holdfast::test::real_redis::available()) {
+    std::cout << "skipped: no redis-server, valkey-server or redis-check-rdb in PATH" << std::endl;
+    return holdfast::chaos::no_server_exit_code;
+  }
+  try {
+    holdfast::chaos::run(holdfast::chaos::arguments(argc, argv));
+    return EXIT_SUCCESS;
+  } catch (const std::exception& failed) {
+    std::cerr << "driver: " << failed.what() << '\n';
+    return EXIT_FAILURE;
+  }
+}

@@ -1,0 +1,94 @@
+#!/usr/bin/env python3
+# SPDX-License-Identifier: BSL-1.0
+"""history_test.py --build FOLDER [--campaign within|outside|both] [--seed S] [--seconds N] [--acquisitions N] [--keep FOLDER]
+
+Runs campaigns one after the other, each with a seed of its own and at most two minutes long, until N seconds are over, and judges
+each history by check_history. Ends at the first that fails and keeps its histories. Prints seeds, operations and faults by kind.
+Exit status 0: no violation; 77: there is no Redis server."""
+import argparse
+import os
+import shutil
+import subprocess
+import sys
+import tempfile
+import time
+from collections import Counter
+
+import check_history
+from checker import history as histories
+
+LONGEST_ROUND = 120
+SKIPPED = 77
+
+
+def parse():
+    parser = argparse.ArgumentParser(description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter)
+    parser.add_argument("--build", required=True, help="where holdfast_chaos_driver and holdfast_chaos_worker are")
+    parser.add_argument("--campaign", choices=("within", "outside", "both"), default="both",
+                        help="with faults that a lock must survive, with others, or in turn")
+    parser.add_argument("--seed", type=int, default=1)
+    parser.add_argument("--seconds", type=int, default=60)
+    parser.add_argument("--acquisitions", type=int, default=0, help="of each round; it goes on for twice its time for them")
+    parser.add_argument("--keep", help="keeps all histories, in this folder")
+    return parser.parse_args()
+
+
+def run_campaign(build, campaign, folder, seed, seconds, acquisitions):
+    driver = [os.path.join(build, "holdfast_chaos_driver"), "--worker", os.path.join(build, "holdfast_chaos_worker")]
+    command = driver + ["--folder", folder, "--campaign", campaign, "--seed", str(seed), "--seconds", str(seconds)]
+    status = subprocess.run(command + ["--sections", str(acquisitions)], check=False).returncode
+    if status not in (0, SKIPPED):
+        print(f"the driver ended with {status}")
+        for name in sorted(os.listdir(folder)):
+            if name.endswith(".log"):
+                print(open(os.path.join(folder, name), encoding="utf-8").read(), end="")
+    return status
+
+
+def add_up(total, found):
+    for what, number in found.items():
+        if isinstance(number, dict):
+            total.setdefault(what, Counter()).update(number)
+        else:
+            total[what] = total.get(what, 0) + number
+
+
+def print_found(found):
+    for what, number in found.items():
+        if isinstance(number, dict):
+            number = ", ".join(f"{kind} {times}" for kind, times in sorted(number.items()))
+        print(f"  {what}: {number}")
+    sys.stdout.flush()
+
+
+def main():
+    given = parse()
+    start, seed, total = time.monotonic(), given.seed, {}
+    campaigns = ("within", "outside") if given.campaign == "both" else (given.campaign,)
+    while seed == given.seed or time.monotonic() - start < given.seconds:
+        campaign = campaigns[(seed - given.seed) % len(campaigns)]
+        folder = tempfile.mkdtemp(prefix="holdfast-chaos-", dir=given.keep)
+        status = run_campaign(given.build, campaign, folder, seed, min(LONGEST_ROUND, given.seconds), given.acquisitions)
+        if status == SKIPPED:
+            shutil.rmtree(folder)
+            return SKIPPED
+        history = histories.read(folder)
+        found = check_history.summary(history)
+        print(f"campaign {campaign}, seed {seed}")
+        print_found(found)
+        wrong = list(check_history.report(history, found, given.acquisitions))
+        print("\n".join(wrong))
+        if status or wrong:
+            print(f"the histories are in {folder}")
+            return 1
+        if not given.keep:
+            shutil.rmtree(folder)
+        add_up(total, found)
+        seed += 1
+    print(f"no violation: seeds {given.seed} to {seed - 1}, {time.monotonic() - start:.0f} s")
+    print_found(total)
+    return 0
+
+
+if __name__ == "__main__":
+    sys.exit(main())

@@ -1,0 +1,70 @@
+# SPDX-License-Identifier: BSL-1.0
+"""Histories made by hand, for the tests of the checker."""
+import json
+import tempfile
+from pathlib import Path
+
+import check_history
+from checker import history as histories
+
+MS = 1_000_000
+TTL = 400
+
+
+class Story:
+    """A history in the making. Times are milliseconds."""
+
+    def __init__(self, campaign="within"):
+        self.files = {}
+        self.operations = 0
+        self.add("driver", 0, "campaign", name=campaign, seed=1, longest_ttl=600)
+
+    def add(self, file, t, ev, **fields):
+        self.files.setdefault(file, []).append({"t": int(t * MS), "ev": ev, **fields})
+
+    def fault(self, begin, end, kind, worker=-1):
+        self.add("driver", begin, "fault", kind=kind, worker=worker)
+        self.add("driver", end, "healed", kind=kind, worker=worker)
+
+    def ask(self, begin, worker=0, lock="lock-0", wait=-1, ttl=TTL, renewed=True):
+        self.operations += 1
+        self.add(f"worker-{worker}-1", begin, "acquire", op=self.operations, client=0, lock=lock, ttl=ttl, renewed=renewed, wait=wait)
+        return self.operations
+
+    def get(self, op, t, token, worker=0, valid=390):
+        self.add(f"worker-{worker}-1", t, "acquired", op=op, seen=int(t * MS), valid=valid, token=token)
+
+    def hold(self, begin, end, token, worker=0, asked=None, **terms):
+        """Asked for, granted at `begin`, given back at `end`, as it should be."""
+        op = self.ask(begin - 1 if asked is None else asked, worker, **terms)
+        self.get(op, begin, token, worker)
+        if end is not None:
+            self.release(op, end, worker)
+        return op
+
+    def release(self, op, t, worker=0, error=None):
+        self.add(f"worker-{worker}-1", t, "release", hold=op, left=0)
+        outcome = {"error": error} if error else {}
+        self.add(f"worker-{worker}-1", t + 1, "release_failed" if error else "released", hold=op, left=0, **outcome)
+
+    def look(self, op, t, held, worker=0, valid=0):
+        self.add(f"worker-{worker}-1", t, "look", hold=op, seen=int(t * MS), valid=valid, held=held)
+
+    def lose(self, op, t, worker=0, lock="lock-0"):
+        self.add(f"worker-{worker}-1", t, "told", what="lost", client=0, lock=lock, error="the lock was lost")
+        self.add(f"worker-{worker}-1", t, "lost", hold=op, error="the lock was lost")
+
+    def write(self, op, t, token, number, worker=0, accepted=True):
+        self.add(f"worker-{worker}-1", t, "write", hold=op, token=token, number=number, accepted=accepted)
+
+    def violations(self, ended=True, channels=0, connections=1):
+        for name in list(self.files):
+            if name != "driver" and ended:
+                self.add(name, 90_000, "ended")
+        self.add("driver", 100_000, "end", channels=channels, connections=connections)
+        with tempfile.TemporaryDirectory() as folder:
+            for name, events in self.files.items():
+                events.sort(key=lambda event: event["t"])
+                text = "".join(json.dumps(event) + "\n" for event in events)
+                (Path(folder) / f"{name}.jsonl").write_text(text, encoding="ascii")
+            return check_history.violations(histories.read(folder))

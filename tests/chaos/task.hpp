@@ -1,0 +1,64 @@
+// SPDX-License-Identifier: BSL-1.0
+#pragma once
+#include <holdfast/holdfast.hpp>
+
+#include <boost/asio/any_io_executor.hpp>
+#include <boost/asio/awaitable.hpp>
+#include <boost/asio/steady_timer.hpp>
+#include <cstddef>
+#include <cstdint>
+#include <memory>
+#include <optional>
+#include <vector>
+
+#include "chaos/guarded_resource.hpp"
+#include "chaos/history.hpp"
+#include "chaos/workload.hpp"
+
+namespace holdfast::chaos {
+
+namespace asio = boost::asio;
+
+/// What all tasks of one worker process share. One thread.
+struct workplace {
+  history log;
+  guarded_resource resource;
+  std::uint64_t last_operation = 0;
+  bool stopping = false;
+
+  std::uint64_t next_operation() { return ++last_operation; }
+};
+
+/// One logical task, one owner: takes one lock after the other, works under it, and writes down what it was told.
+class task {
+ public:
+  task(workplace& place, client& redis, std::size_t client_number, std::uint64_t seed);
+
+  /// Returns when the workplace is stopping and its last section has ended.
+  asio::awaitable<void> run();
+
+ private:
+  struct hold;  // what it has in hand
+
+  asio::awaitable<void> break_lock(const section& s);
+  asio::awaitable<void> work_under(const section& s);
+  asio::awaitable<std::optional<lease>> acquire(const section& s, std::uint64_t operation);
+  asio::awaitable<void> reenter(hold& h, const section& s);
+  asio::awaitable<void> check_count(hold& h);
+  asio::awaitable<void> linger(hold& h, const section& s);
+  void use_resource(hold& h, long long counter, const section& s);
+  asio::awaitable<void> release(std::shared_ptr<hold> h, const section& s);
+  void drop(hold& h);
+  asio::awaitable<void> unlock(hold& h, lease& l, std::size_t left);
+  bool look(hold& h);
+  void watch(const std::shared_ptr<hold>& h);
+
+  workplace& place_;
+  client& redis_;
+  const std::size_t client_number_;
+  dice dice_;
+  owner self_;
+  std::vector<std::shared_ptr<hold>> abandoned_;
+};
+
+}  // namespace holdfast::chaos

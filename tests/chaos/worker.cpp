@@ -1,0 +1,127 @@
+// SPDX-License-Identifier: BSL-1.0
+// One worker process: clients of its own, tasks on each, one history. Ends at SIGTERM, when the section of each task has ended.
+#include <holdfast/holdfast.hpp>
+
+#include <csignal>
+#include <cstdlib>
+#include <iostream>
+#include <list>
+#include <utility>
+
+#include <boost/asio/co_spawn.hpp>
+#include <boost/asio/io_context.hpp>
+#include <boost/asio/signal_set.hpp>
+#include <boost/asio/steady_timer.hpp>
+#include <boost/asio/this_coro.hpp>
+#include <boost/asio/use_awaitable.hpp>
+
+#include "chaos/arguments.hpp"
+#include "chaos/task.hpp"
+
+namespace holdfast::chaos {
+namespace {
+
+using namespace std::chrono_literals;
+
+constexpr std::size_t clients = 2;
+constexpr std::size_t tasks_per_client = 10;
+constexpr auto pulse_period = 5ms;
+constexpr auto worth_telling = 15ms;
+
+/// Writes down what the library tells of what nobody waits for.
+class witness final : public observer {
+ public:
+  witness(workplace& place, std::size_t client_number) : place_(place), client_number_(client_number) {}
+
+  void on(const event& e) noexcept override {
+    using kind = event::kind;
+    if (e.what != kind::lost && e.what != kind::suspended && e.what != kind::restored && e.what != kind::release_failed)
+      return;
+    auto line = place_.log.write("told");
+    line.add("what", to_string(e.what))
+        .add("client", client_number_)
+        .add("lock", e.name)
+        .add("error", e.reason.message());
+  }
+
+ private:
+  workplace& place_;
+  const std::size_t client_number_;
+};
+
+/// Writes down when this process, or its event loop, stood still: nothing can be asked of it then.
+asio::awaitable<void> beat(workplace& place) {
+  asio::steady_timer timer(co_await asio::this_coro::executor);
+  for (auto last = now(); !place.stopping; last = now()) {
+    timer.expires_after(pulse_period);
+    co_await timer.async_wait(asio::use_awaitable);
+    const auto late = std::chrono::nanoseconds(now() - last) - pulse_period;
+    if (late > worth_telling) place.log.write("stall").add("since", last);
+  }
+}
+
+class worker {
+ public:
+  worker(asio::io_context& io, const arguments& given)
+      : io_(io), place_{history(given.text("history")), guarded_resource(given.text("resource"))}, stop_(io, SIGTERM) {
+    place_.log.write("started").add("worker", given.number("worker")).add("life", given.number("life"));
+    dice seeds(static_cast<std::uint64_t>(given.number("seed")));
+    for (std::size_t number = 0; number < clients; ++number) {
+      auto& redis = clients_.emplace_back(io.get_executor(), settings(given.text("redis"), number));
+      for (std::size_t i = 0; i < tasks_per_client; ++i)
+        tasks_.emplace_back(place_, redis, number, seeds.below(UINT64_MAX));
+    }
+  }
+
+  void start() {
+    stop_.async_wait([this](const error_code&, int) { place_.stopping = true; });
+    asio::co_spawn(io_, beat(place_), rethrow);
+    working_ = tasks_.size();
+    for (auto& t : tasks_) asio::co_spawn(io_, work(t), rethrow);
+  }
+
+ private:
+  static void rethrow(std::exception_ptr failed) {
+    if (failed) std::rethrow_exception(failed);
+  }
+
+  config settings(const std::string& url, std::size_t number) {
+    config c;
+    c.url = url;
+    c.ttl = client_ttl;
+    c.connect_timeout = 500ms;
+    c.reconnect_cap = 300ms;
+    c.observer = std::make_shared<witness>(place_, number);
+    return c;
+  }
+
+  asio::awaitable<void> work(task& t) {
+    co_await t.run();
+    if (--working_ > 0) co_return;
+    for (auto& c : clients_) co_await c.shutdown(1s);
+    place_.log.write("ended");
+  }
+
+  asio::io_context& io_;
+  workplace place_;
+  asio::signal_set stop_;
+  std::list<client> clients_;
+  std::list<task> tasks_;
+  std::size_t working_ = 0;
+};
+
+}  // namespace
+}  // namespace holdfast::chaos
+
+int main(int argc, char** argv) {
+  try {
+    boost::asio::io_context io(1);
+    holdfast::chaos::worker worker(io, holdfast::chaos::arguments(argc, argv));
+    worker.start();
+    io.run();  // returns when nothing of the library's is pending any more
+    return EXIT_SUCCESS;
+  } catch (const std::exception& failed) {
+    std::cerr << "worker: " << failed.what() << '\n';
+    return EXIT_FAILURE;
+  }
+}
