@@ -21,15 +21,17 @@ class client_core final : public core {
  public:
   static std::shared_ptr<client_core> make(const asio::any_io_executor& executor, detail::settings s) {
     const std::shared_ptr<client_core> c(new client_core(executor, std::move(s)), end_on_strand);
-    c->engine_.emplace(detail::surroundings{detail::system_clock(), *c->timers_, c->servers_, c->random_, c->settings_.values}, c);
+    c->engine_.emplace(
+        detail::surroundings{detail::system_clock(), *c->timers_, c->servers_, c->random_, c->settings_.values}, c);
     asio::use_service<detail::context_end>(asio::query(executor, asio::execution::context)).add(c);
     return c;
   }
 
   client_core(const asio::any_io_executor& executor, detail::settings s)
-      : core(asio::make_strand(executor)), settings_(std::move(s)), timers_(std::make_shared<detail::asio_timers>(strand())),
-        servers_({strand(), detail::system_clock(), *timers_, random_}, settings_.server, settings_.values.command_timeout,
-                 [this](const event& e) { report(e); }) {}
+      : core(asio::make_strand(executor)), settings_(std::move(s)),
+        timers_(std::make_shared<detail::asio_timers>(strand())),
+        servers_({strand(), detail::system_clock(), *timers_, random_}, settings_.server,
+                 settings_.values.command_timeout, [this](const event& e) { report(e); }) {}
 
   ~client_core() override {
     engine_.reset();
@@ -88,7 +90,8 @@ void close_in_background(const std::shared_ptr<core>& c) noexcept {
 
 }  // namespace
 
-client::client(asio::any_io_executor executor, config c) : core_(client_core::make(executor, detail::resolve(std::move(c)))) {}
+client::client(asio::any_io_executor executor, config c)
+    : core_(client_core::make(executor, detail::resolve(std::move(c)))) {}
 
 client& client::operator=(client&& other) noexcept {
   if (this != &other) {
@@ -113,7 +116,9 @@ asio::awaitable<void> client::shutdown(milliseconds grace) {
   });
 }
 
-mutex client::mutex(std::string_view name) const { return detail::access::make_mutex<holdfast::mutex>(core_, name, std::nullopt); }
+mutex client::mutex(std::string_view name) const {
+  return detail::access::make_mutex<holdfast::mutex>(core_, name, std::nullopt);
+}
 
 mutex client::mutex(std::string_view name, holdfast::owner who) const {
   return detail::access::make_mutex<holdfast::mutex>(core_, name, who);

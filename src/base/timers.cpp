@@ -38,8 +38,6 @@ void timer::stop() {
   act_ = nullptr;
 }
 
-std::optional<time_point> timer::due() const noexcept {
-  return key_ ? std::optional(key_->when) : std::nullopt;
-}
+std::optional<time_point> timer::due() const noexcept { return key_ ? std::optional(key_->when) : std::nullopt; }
 
 }  // namespace holdfast::detail

@@ -16,7 +16,8 @@ class decimal {
  public:
   template <class Integer>
   explicit decimal(Integer n) {
-    size_ = static_cast<std::size_t>(std::to_chars(digits_.data(), digits_.data() + digits_.size(), n).ptr - digits_.data());
+    size_ = static_cast<std::size_t>(std::to_chars(digits_.data(), digits_.data() + digits_.size(), n).ptr -
+                                     digits_.data());
   }
   operator std::string_view() const { return {digits_.data(), size_}; }
 
@@ -63,8 +64,8 @@ owner_fields::owner_fields(std::uint64_t high, std::uint64_t low) {
   low = (low & 0x3FFF'FFFF'FFFF'FFFFULL) | 1ULL << 63;  // RFC 9562 variant
   std::array<char, 37> text;
   std::snprintf(text.data(), text.size(), "%08x-%04x-%04x-%04x-%012llx", static_cast<unsigned>(high >> 32),
-                static_cast<unsigned>(high >> 16 & 0xFFFF), static_cast<unsigned>(high & 0xFFFF), static_cast<unsigned>(low >> 48),
-                static_cast<unsigned long long>(low & 0xFFFF'FFFF'FFFFULL));
+                static_cast<unsigned>(high >> 16 & 0xFFFF), static_cast<unsigned>(high & 0xFFFF),
+                static_cast<unsigned>(low >> 48), static_cast<unsigned long long>(low & 0xFFFF'FFFF'FFFFULL));
   uuid_ = text.data();
 }
 

@@ -24,9 +24,10 @@ using std::chrono::milliseconds;
 struct lock_keys {
   explicit lock_keys(std::string_view name, std::string_view prefix = {});
 
-  const std::string name;     // the user's, without prefix
-  const std::string lock;     // N: the hash
-  const std::string channel;  // redisson_lock__channel:{N}, or without braces where N has an opening one: releases are published there
+  const std::string name;  // the user's, without prefix
+  const std::string lock;  // N: the hash
+  const std::string
+      channel;  // redisson_lock__channel:{N}, or without braces where N has an opening one: releases are published there
 };
 using shared_keys = std::shared_ptr<const lock_keys>;
 
@@ -104,8 +105,8 @@ struct scripts {
 /// What a server's answer says, once its form was checked. `error` wins over the rest.
 struct server_error {
   error_code code;
-  bool retry = false;    // the same command may succeed later without a change of program or server settings
-  std::string text;      // the server's words, safe to print
+  bool retry = false;  // the same command may succeed later without a change of program or server settings
+  std::string text;    // the server's words, safe to print
 };
 template <class T>
 struct answer {
@@ -122,14 +123,14 @@ enum class release_answer { freed, still_held, not_yours };
 
 answer<acquire_answer> read_acquire(const redis::reply&);
 answer<acquire_answer> read_acquire_fenced(const redis::reply&);
-answer<bool> read_reenter(const redis::reply&);                              // false: lost
+answer<bool> read_reenter(const redis::reply&);                               // false: lost
 answer<std::vector<bool>> read_renew(const redis::reply&, std::size_t sent);  // confirmed, one for each hold
 answer<release_answer> read_release(const redis::reply&);
-answer<bool> read_force_release(const redis::reply&);                        // true: there was a hold
+answer<bool> read_force_release(const redis::reply&);  // true: there was a hold
 answer<bool> read_exists(const redis::reply&);
-answer<unsigned> read_count(const redis::reply&);                            // of HGET: nil is 0
-answer<std::optional<std::uint64_t>> read_token(const redis::reply&);        // of GET: nil is empty
-answer<std::optional<milliseconds>> read_ttl(const redis::reply&);           // of PTTL: -2 nothing, -1 milliseconds::max()
+answer<unsigned> read_count(const redis::reply&);                      // of HGET: nil is 0
+answer<std::optional<std::uint64_t>> read_token(const redis::reply&);  // of GET: nil is empty
+answer<std::optional<milliseconds>> read_ttl(const redis::reply&);     // of PTTL: -2 nothing, -1 milliseconds::max()
 
 /// What tells one kind of lock from another. Waiting, re-entry, renewal and release do not know kinds.
 struct primitive {

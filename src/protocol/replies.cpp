@@ -20,7 +20,8 @@ constexpr std::size_t longest_text = 240;
 template <class T>
 answer<T> unexpected(const reply& r) {
   answer<T> a;
-  a.error = r.is_error() ? classify(r.text) : server_error{errc::protocol_error, false, "an answer of an unexpected form"};
+  a.error =
+      r.is_error() ? classify(r.text) : server_error{errc::protocol_error, false, "an answer of an unexpected form"};
   return a;
 }
 
@@ -61,7 +62,8 @@ answer<acquire_answer> read_acquire(const reply& r) {
 
 answer<acquire_answer> read_acquire_fenced(const reply& r) {
   if (r.type != reply::kind::array) return read_busy(r);
-  if (r.elements.size() != 1 || !is_integer(r.elements[0]) || r.elements[0].integer <= 0) return unexpected<acquire_answer>(r);
+  if (r.elements.size() != 1 || !is_integer(r.elements[0]) || r.elements[0].integer <= 0)
+    return unexpected<acquire_answer>(r);
   const auto token = static_cast<std::uint64_t>(r.elements[0].integer);
   if (token > largest_token) return unexpected<acquire_answer>(r);
   return value(acquire_answer{acquire_answer::kind::acquired, {}, token});
@@ -153,7 +155,8 @@ server_error classify(std::string_view text) {
   for (const auto& r : table)
     if (text.starts_with(r.begins)) return {r.code, r.retry, escaped(text, longest_text)};
   // Inside a script Redis wraps what a call answered ("ERR Error running script … WRONGTYPE …" before 7.0).
-  for (const auto word : {"WRONGTYPE", "OOM command", "NOREPLICAS", "MISCONF", "READONLY", "The user executing the script"})
+  for (const auto word :
+       {"WRONGTYPE", "OOM command", "NOREPLICAS", "MISCONF", "READONLY", "The user executing the script"})
     if (text.find(word) != text.npos) return classify(text.substr(text.find(word)));
   return {errc::server_refused, true, escaped(text, longest_text)};
 }

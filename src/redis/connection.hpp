@@ -61,7 +61,7 @@ class connection final : public link {
   bool watch_ = false;
   std::optional<handshake::identity> id_;
   std::optional<handshake::identity> predecessor_;  // of the last one that left commands unanswered
-  std::optional<errc> outage_;            // last reported cause
+  std::optional<errc> outage_;                      // last reported cause
   bool fencing_reported_ = false;
 };
 

@@ -106,7 +106,8 @@ void connector::negotiate() {
   auto& tls = wire_->secure(*tls_);
   if (!expect_peer(tls, node_)) return finish(fail(node_, errc::tls_failed, "the server's name cannot be verified"));
   const auto now = services_.now();
-  patience_.start(now + std::min<detail::lease_clock::duration>((deadline_ - now) / 2, enough_for_a_greeting), [self = shared_from_this()] { self->ask_in_plain(); });
+  patience_.start(now + std::min<detail::lease_clock::duration>((deadline_ - now) / 2, enough_for_a_greeting),
+                  [self = shared_from_this()] { self->ask_in_plain(); });
   tls.async_handshake(asio::ssl::stream_base::client, [self = shared_from_this(), wire = wire_](error_code failed) {
     if (self->done_ && self->wire_ == wire) self->on_negotiated(failed);
   });

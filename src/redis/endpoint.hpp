@@ -11,9 +11,9 @@ namespace holdfast::redis {
 
 /// One server and how to introduce ourselves to it: what remains of a config once its URL is read.
 struct endpoint {
-  std::string host;          // name or address, IPv6 without brackets; empty: unix socket
+  std::string host;  // name or address, IPv6 without brackets; empty: unix socket
   std::uint16_t port = 6379;
-  std::string unix_path;     // set: host and port are not used
+  std::string unix_path;  // set: host and port are not used
   bool use_tls = false;
   tls_config tls;
   std::string user, password;

@@ -45,8 +45,9 @@ class pending_queue {
   };
   struct review {
     std::vector<expired> over;  // callers to be answered, in order
-    bool silent = false;  // no byte for longer than some written command can wait, or no whole answer for much longer: give
-                          // the connection up
+    bool silent =
+        false;  // no byte for longer than some written command can wait, or no whole answer for much longer: give
+                // the connection up
     std::optional<time_point> next;  // when to look again
   };
   /// Ends what is past its deadline.

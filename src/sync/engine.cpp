@@ -50,7 +50,8 @@ cancellable_ptr engine::lock(const shared_keys& keys, lock_request request, lock
     done({errc::closed, {}, nullptr});
     return nullptr;
   }
-  if (auto h = hold_of(keys->name, request.who)) return reenter(std::move(h), std::move(request), std::move(done), around_.now());
+  if (auto h = hold_of(keys->name, request.who))
+    return reenter(std::move(h), std::move(request), std::move(done), around_.now());
   tell_if_waiting_for_ourselves(keys->name, request);
   auto& line = entry_of(keys).line;
   if (!line) line = std::make_shared<waiting_line>(around_, static_cast<line_host&>(*this), keys);
@@ -89,7 +90,8 @@ void engine::renew(const std::shared_ptr<lease_record>& record, milliseconds ttl
     if (!record->released.load(std::memory_order_acquire)) watchdog_.guard(*h, *sent);
     done({}, {});
   };
-  ask_twice([this, send, sent](topology::handler then) { send(*sent = around_.now(), std::move(then)); }, std::move(answered));
+  ask_twice([this, send, sent](topology::handler then) { send(*sent = around_.now(), std::move(then)); },
+            std::move(answered));
 }
 
 void engine::fed(const std::shared_ptr<lease_record>& record) {
@@ -255,7 +257,8 @@ void engine::lower_or_free(const std::shared_ptr<hold>& h, milliseconds ttl, don
 void engine::lower_count(const std::shared_ptr<hold>& h, bool again, function<void(error_code)> done) {
   const auto count = static_cast<unsigned>(h->leases.size());
   const auto ttl = h->covering(h->ttl(), around_.settings.drift);
-  around_.run(scripts::release(*h->keys, h->field, count, ttl), around_.now() + command_budget(around_.settings, h->ttl()),
+  around_.run(scripts::release(*h->keys, h->field, count, ttl),
+              around_.now() + command_budget(around_.settings, h->ttl()),
               [this, h, again, done = std::move(done)](const outcome& o) {
                 if (o.error == errc::unconfirmed && !again && !h->leases.empty()) return lower_count(h, true, done);
                 const auto said = o.error ? answer<release_answer>{} : read_release(o.reply);
@@ -270,8 +273,11 @@ void engine::free_hold(const std::shared_ptr<hold>& h, milliseconds ttl, done_ha
   h->lost_reason = errc::not_held;
   watchdog_.forget(*h);
   forget(*h);
-  auto answered = [this, h, held = around_.now() - h->granted_at, done = std::move(done)](error_code error, const std::string& detail) {
-    const auto what = !error ? event::kind::released : error == errc::lost ? event::kind::lost : event::kind::release_failed;
+  auto answered = [this, h, held = around_.now() - h->granted_at, done = std::move(done)](error_code error,
+                                                                                          const std::string& detail) {
+    const auto what = !error                ? event::kind::released
+                      : error == errc::lost ? event::kind::lost
+                                            : event::kind::release_failed;
     around_.report({.what = what, .name = h->keys->name, .reason = error, .held = held, .detail = detail});
     done(error, detail);
   };
@@ -300,7 +306,8 @@ void engine::lose(hold& h, error_code reason) {
   h.enter(lease_state::lost);
   watchdog_.forget(h);
   watch_link();
-  around_.report({.what = event::kind::lost, .name = h.keys->name, .reason = reason, .held = around_.now() - h.granted_at});
+  around_.report(
+      {.what = event::kind::lost, .name = h.keys->name, .reason = reason, .held = around_.now() - h.granted_at});
   const auto leases = h.leases;
   for (auto* l : leases) {
     l->tell_end(reason);

@@ -71,14 +71,16 @@ class engine final : private line_host {
   struct entry {
     shared_keys keys;  // its name is the key of the registry
     std::shared_ptr<waiting_line> line;
-    boost::container::small_vector<std::shared_ptr<hold>, 1> holds;  // lost ones stay until their leases are gone, so that re-entry finds the loss
+    // Lost ones stay until their leases are gone, so that re-entry finds the loss.
+    boost::container::small_vector<std::shared_ptr<hold>, 1> holds;
   };
 
   // line_host
   owner_field new_field() override { return fields_.next(); }
   bool held_here(std::string_view name) override { return live_hold(name) != nullptr; }
   void doubt_hold_here(std::string_view name) override;
-  std::shared_ptr<lease_record> granted(const shared_keys& keys, waiter& w, std::optional<std::uint64_t> token) override;
+  std::shared_ptr<lease_record> granted(const shared_keys& keys, waiter& w,
+                                        std::optional<std::uint64_t> token) override;
   void give_back(const shared_keys& keys, const owner_field& field, milliseconds ttl) override;
   void line_empty(std::string_view name) override;
 

@@ -6,12 +6,14 @@
 
 namespace holdfast::detail {
 
-hold::hold(const clock& c, shared_keys k, owner_field f, owner o, bool b, std::shared_ptr<const std::atomic<bool>> client_closed)
+hold::hold(const clock& c, shared_keys k, owner_field f, owner o, bool b,
+           std::shared_ptr<const std::atomic<bool>> client_closed)
     : time(c), keys(std::move(k)), field(f), who(o), bound(b), client_closed_(std::move(client_closed)) {}
 
 nanoseconds hold::left() const noexcept {
   const auto s = state_.load(std::memory_order_acquire);
-  if (s == lease_state::lost || s == lease_state::released || client_closed_->load(std::memory_order_acquire)) return {};
+  if (s == lease_state::lost || s == lease_state::released || client_closed_->load(std::memory_order_acquire))
+    return {};
   if (here.elsewhere()) return {};
   return std::max<nanoseconds>(valid_until() - time.now(), nanoseconds::zero());
 }
@@ -38,7 +40,8 @@ milliseconds hold::ttl() const noexcept {
 }
 
 milliseconds hold::covering(milliseconds wanted, double rho) const noexcept {
-  const auto until_then = std::max<nanoseconds>(valid_until() - time.now(), nanoseconds::zero());  // also of a client that is closed
+  const auto until_then =
+      std::max<nanoseconds>(valid_until() - time.now(), nanoseconds::zero());  // also of a client that is closed
   const std::chrono::duration<double, std::milli> claimed = until_then * (1 + rho);
   return std::max(wanted, std::chrono::ceil<milliseconds>(claimed));
 }

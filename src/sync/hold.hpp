@@ -32,7 +32,9 @@ struct hold : std::enable_shared_from_this<hold> {
   nanoseconds left() const noexcept;  // of the validity; 0 once lost, released or the client closed
   /// held, suspended, lost or released. Lost and released are final.
   lease_state state() const noexcept;
-  time_point valid_until() const noexcept { return time_point(nanoseconds(valid_until_.load(std::memory_order_acquire))); }
+  time_point valid_until() const noexcept {
+    return time_point(nanoseconds(valid_until_.load(std::memory_order_acquire)));
+  }
 
   // The client's strand, and so is all that follows.
   void extend(time_point until) noexcept;  // never shortens
@@ -50,11 +52,12 @@ struct hold : std::enable_shared_from_this<hold> {
   const shared_keys keys;
   const owner_field field;
   const owner who;
-  const bool bound;  // the owner was given or bound, not made up for one lock()
+  const bool bound;                    // the owner was given or bound, not made up for one lock()
   std::optional<std::uint64_t> token;  // set once, with the grant
   time_point granted_at{};
 
-  boost::container::small_vector<lease_record*, 1> leases;  // the live ones; their number is the count that the server should have
+  boost::container::small_vector<lease_record*, 1>
+      leases;  // the live ones; their number is the count that the server should have
   error_code lost_reason;
 
   // Commands that change the count run one after the other: a repeated one must not undo a later one.
@@ -64,10 +67,10 @@ struct hold : std::enable_shared_from_this<hold> {
   const birthplace here;  // a copy in a child process holds nothing
 
   // The watchdog's.
-  std::optional<time_point> renew_at;        // its place in the order of renewals
-  std::optional<time_point> expires_at;      // its place in the order of expiries; lags behind valid_until()
-  bool renewing = false;                     // a renewal is in flight
-  std::atomic<bool> renewal_paused{false};   // max_hold is over; lease::feed() on any thread takes it back
+  std::optional<time_point> renew_at;       // its place in the order of renewals
+  std::optional<time_point> expires_at;     // its place in the order of expiries; lags behind valid_until()
+  bool renewing = false;                    // a renewal is in flight
+  std::atomic<bool> renewal_paused{false};  // max_hold is over; lease::feed() on any thread takes it back
 
  private:
   std::atomic<time_point::rep> valid_until_{0};
@@ -88,8 +91,8 @@ struct lease_record {
   const terms asked;
   const std::weak_ptr<core> home;
   std::atomic<bool> released{false};
-  std::atomic<bool> orphaned{false};   // it could not be given up, for want of memory
-  std::shared_ptr<lease_record> kept;  // itself, then; the strand's from that moment on
+  std::atomic<bool> orphaned{false};    // it could not be given up, for want of memory
+  std::shared_ptr<lease_record> kept;   // itself, then; the strand's from that moment on
   std::atomic<time_point::rep> fed_at;  // the grant, or the last feed()
 
   // The client's strand.

@@ -44,7 +44,8 @@ asio::awaitable<error_code> or_closed(std::shared_ptr<lease_record> record, asio
   } catch (const error& e) {
     if (e.code() != errc::closed) throw;
   }
-  if (record->released.load(std::memory_order_acquire)) throw error(errc::not_held, detail::about(record->of->keys->name, "released, not lost"));
+  if (record->released.load(std::memory_order_acquire))
+    throw error(errc::not_held, detail::about(record->of->keys->name, "released, not lost"));
   co_return errc::closed;
 }
 
@@ -62,19 +63,21 @@ lease::~lease() { release_in_background(record_); }
 
 asio::awaitable<void> lease::unlock() {
   if (!record_) return not_held<void>();
-  return detail::on_strand<void>(home_of(record_), [r = record_](core& c, const std::shared_ptr<caller<void>>& to, const auto&) {
-    to->concerns(r->of->keys);
-    c.locks().unlock(r, [to](error_code e, const std::string& detail) { to->answer(e, detail); });
-  });
+  return detail::on_strand<void>(
+      home_of(record_), [r = record_](core& c, const std::shared_ptr<caller<void>>& to, const auto&) {
+        to->concerns(r->of->keys);
+        c.locks().unlock(r, [to](error_code e, const std::string& detail) { to->answer(e, detail); });
+      });
 }
 
 asio::awaitable<void> lease::renew(milliseconds ttl) {
   if (!record_) return not_held<void>();
-  return detail::on_strand<void>(home_of(record_), [r = record_, ttl](core& c, const std::shared_ptr<caller<void>>& to, const auto&) {
-    detail::check_renew_ttl(ttl);
-    to->concerns(r->of->keys);
-    c.locks().renew(r, ttl, [to](error_code e, const std::string& detail) { to->answer(e, detail); });
-  });
+  return detail::on_strand<void>(
+      home_of(record_), [r = record_, ttl](core& c, const std::shared_ptr<caller<void>>& to, const auto&) {
+        detail::check_renew_ttl(ttl);
+        to->concerns(r->of->keys);
+        c.locks().renew(r, ttl, [to](error_code e, const std::string& detail) { to->answer(e, detail); });
+      });
 }
 
 asio::awaitable<error_code> lease::lost() const {

@@ -26,36 +26,41 @@ struct lock_call {
 /// What all three ways to lock have in common; `T` is lease or optional<lease>.
 template <class T>
 asio::awaitable<T> acquire(std::weak_ptr<core> where, lock_call how, lock_request::patience wait, milliseconds limit) {
-  return detail::on_strand<T>(std::move(where), [how = std::move(how), wait, limit](core& c, const std::shared_ptr<caller<T>>& to,
-                                                                                   const asio::any_io_executor& home) {
-    detail::check_name(how.keys->name);
-    detail::check_wait(limit);
-    to->concerns(how.keys);
-    auto& locks = c.locks();
-    const auto bound = how.who ? how.who : owner::of(home);
-    lock_request request{bound.value_or(owner{}), bound.has_value(), detail::resolve_terms(locks.settings(), how.options), wait};
-    request.kind = how.kind;
-    if (wait == lock_request::patience::until_deadline) request.deadline = detail::saturating_add(locks.now(), limit);
-    auto place = locks.lock(how.keys, std::move(request), [to](lock_answer a) {
-      if (a.error) return to->answer(a.error, a.detail);
-      if constexpr (std::is_same_v<T, lease>) {
-        to->answer({}, {}, detail::access::make_lease(std::move(a.record)));
-      } else {
-        to->answer({}, {}, a.record ? T(detail::access::make_lease(std::move(a.record))) : T());
-      }
-    });
-    if (place) to->cancels(std::move(place));
-  });
+  return detail::on_strand<T>(
+      std::move(where), [how = std::move(how), wait, limit](core& c, const std::shared_ptr<caller<T>>& to,
+                                                            const asio::any_io_executor& home) {
+        detail::check_name(how.keys->name);
+        detail::check_wait(limit);
+        to->concerns(how.keys);
+        auto& locks = c.locks();
+        const auto bound = how.who ? how.who : owner::of(home);
+        lock_request request{bound.value_or(owner{}), bound.has_value(),
+                             detail::resolve_terms(locks.settings(), how.options), wait};
+        request.kind = how.kind;
+        if (wait == lock_request::patience::until_deadline)
+          request.deadline = detail::saturating_add(locks.now(), limit);
+        auto place = locks.lock(how.keys, std::move(request), [to](lock_answer a) {
+          if (a.error) return to->answer(a.error, a.detail);
+          if constexpr (std::is_same_v<T, lease>) {
+            to->answer({}, {}, detail::access::make_lease(std::move(a.record)));
+          } else {
+            to->answer({}, {}, a.record ? T(detail::access::make_lease(std::move(a.record))) : T());
+          }
+        });
+        if (place) to->cancels(std::move(place));
+      });
 }
 
 /// A question to the engine: `verb(engine&, keys, handler)`.
 template <class T, class Verb>
 asio::awaitable<T> ask(std::weak_ptr<core> where, shared_keys keys, Verb verb) {
-  return detail::on_strand<T>(std::move(where), [keys = std::move(keys), verb](core& c, const std::shared_ptr<caller<T>>& to, const auto&) {
-    detail::check_name(keys->name);
-    to->concerns(keys);
-    verb(c.locks(), keys, [to](error_code e, const std::string& detail, T value) { to->answer(e, detail, std::move(value)); });
-  });
+  return detail::on_strand<T>(
+      std::move(where), [keys = std::move(keys), verb](core& c, const std::shared_ptr<caller<T>>& to, const auto&) {
+        detail::check_name(keys->name);
+        to->concerns(keys);
+        verb(c.locks(), keys,
+             [to](error_code e, const std::string& detail, T value) { to->answer(e, detail, std::move(value)); });
+      });
 }
 
 }  // namespace
@@ -78,21 +83,25 @@ asio::awaitable<std::optional<lease>> mutex::try_lock(lock_options options) cons
 }
 
 asio::awaitable<std::optional<lease>> mutex::try_lock_for(milliseconds wait, lock_options options) const {
-  const auto patience = wait == milliseconds::zero() ? lock_request::patience::once : lock_request::patience::until_deadline;
+  const auto patience =
+      wait == milliseconds::zero() ? lock_request::patience::once : lock_request::patience::until_deadline;
   return acquire<std::optional<lease>>(core_, {keys_, owner_, kind_, options}, patience, wait);
 }
 
 asio::awaitable<bool> mutex::force_unlock() const {
-  return ask<bool>(core_, keys_, [](detail::engine& e, const shared_keys& n, auto done) { e.force_unlock(n, std::move(done)); });
+  return ask<bool>(core_, keys_,
+                   [](detail::engine& e, const shared_keys& n, auto done) { e.force_unlock(n, std::move(done)); });
 }
 
 asio::awaitable<bool> mutex::is_locked() const {
-  return ask<bool>(core_, keys_, [](detail::engine& e, const shared_keys& n, auto done) { e.is_locked(n, std::move(done)); });
+  return ask<bool>(core_, keys_,
+                   [](detail::engine& e, const shared_keys& n, auto done) { e.is_locked(n, std::move(done)); });
 }
 
 asio::awaitable<unsigned> mutex::hold_count(holdfast::owner who) const {
-  return ask<unsigned>(core_, keys_,
-                       [who](detail::engine& e, const shared_keys& n, auto done) { e.hold_count(n, who, std::move(done)); });
+  return ask<unsigned>(core_, keys_, [who](detail::engine& e, const shared_keys& n, auto done) {
+    e.hold_count(n, who, std::move(done));
+  });
 }
 
 asio::awaitable<bool> mutex::held_by(holdfast::owner who) const {
@@ -109,8 +118,8 @@ asio::awaitable<std::optional<milliseconds>> mutex::remaining_ttl() const {
 }
 
 asio::awaitable<std::optional<std::uint64_t>> fenced_mutex::last_token() const {
-  return ask<std::optional<std::uint64_t>>(core_, keys_,
-                                           [](detail::engine& e, const shared_keys& n, auto done) { e.last_token(n, std::move(done)); });
+  return ask<std::optional<std::uint64_t>>(
+      core_, keys_, [](detail::engine& e, const shared_keys& n, auto done) { e.last_token(n, std::move(done)); });
 }
 
 const std::string& mutex::name() const noexcept {

@@ -83,7 +83,8 @@ class coroutine_caller final : public caller<T> {
 
  private:
   void resume(std::exception_ptr failure, value_of<T> value) override {
-    auto on_return = [slot = slot_, handler = std::move(handler_), failure = std::move(failure), value = std::move(value)]() mutable {
+    auto on_return = [slot = slot_, handler = std::move(handler_), failure = std::move(failure),
+                      value = std::move(value)]() mutable {
       if (slot.is_connected()) slot.clear();  // here, on the caller's own executor: never from the strand
       if constexpr (std::is_void_v<T>) {
         static_cast<void>(value);
@@ -118,12 +119,13 @@ asio::awaitable<T> on_strand(std::weak_ptr<core> where, Begin begin) {
     const auto c = to.lock();
     if (!c) return waiting->answer(errc::closed, {});
     if (waiting->slot().is_connected())
-      waiting->slot().assign([strand = c->strand(), id = std::weak_ptr<caller<T>>(waiting)](asio::cancellation_type type) {
-        if (type == asio::cancellation_type::none) return;
-        asio::post(strand, [id] {
-          if (const auto still = id.lock()) still->cancel();
-        });
-      });
+      waiting->slot().assign(
+          [strand = c->strand(), id = std::weak_ptr<caller<T>>(waiting)](asio::cancellation_type type) {
+            if (type == asio::cancellation_type::none) return;
+            asio::post(strand, [id] {
+              if (const auto still = id.lock()) still->cancel();
+            });
+          });
     auto run = [c, waiting, start = std::move(start)]() mutable {
       try {
         start(*c, waiting, waiting->home());

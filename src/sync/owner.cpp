@@ -19,11 +19,14 @@ std::uint64_t next_identity() noexcept {
 
 owner::owner() noexcept : id_(next_identity()) {}
 
-asio::any_io_executor owner::bind(asio::any_io_executor inner) const { return detail::owner_executor(std::move(inner), *this); }
+asio::any_io_executor owner::bind(asio::any_io_executor inner) const {
+  return detail::owner_executor(std::move(inner), *this);
+}
 
 std::optional<owner> owner::of(const asio::any_io_executor& executor) noexcept {
   if (const auto* carrier = executor.target<detail::owner_executor>()) return carrier->who();
-  if (const auto* strand = executor.target<asio::strand<asio::any_io_executor>>()) return of(strand->get_inner_executor());
+  if (const auto* strand = executor.target<asio::strand<asio::any_io_executor>>())
+    return of(strand->get_inner_executor());
   return std::nullopt;
 }
 

@@ -52,7 +52,8 @@ void engine::is_locked(const shared_keys& keys, value_handler<bool> done) {
 void engine::hold_count(const shared_keys& keys, holdfast::owner who, value_handler<unsigned> done) {
   const auto h = hold_of(keys->name, who);
   if (!h && !closed()) return done({}, {}, 0);
-  ask<unsigned>(keys, redis::make_command({"HGET", keys->lock, h ? std::string_view(h->field) : ""}), read_count, std::move(done));
+  ask<unsigned>(keys, redis::make_command({"HGET", keys->lock, h ? std::string_view(h->field) : ""}), read_count,
+                std::move(done));
 }
 
 void engine::remaining_ttl(const shared_keys& keys, value_handler<std::optional<milliseconds>> done) {
@@ -66,7 +67,8 @@ void engine::last_token(const shared_keys& keys, value_handler<std::optional<std
 /// One use of every permission, on a name of nobody; ends at the first refusal.
 class engine::permission_probe final : public subscriber, public std::enable_shared_from_this<permission_probe> {
  public:
-  permission_probe(engine& host, done_handler done) : host_(host), done_(std::move(done)), patience_(host.around_.alarms) {}
+  permission_probe(engine& host, done_handler done)
+      : host_(host), done_(std::move(done)), patience_(host.around_.alarms) {}
 
   void begin() {
     auto& around = host_.around_;
@@ -74,8 +76,9 @@ class engine::permission_probe final : public subscriber, public std::enable_sha
     const auto field = host_.fields_.next();
     const milliseconds ttl{1000};
     const renewal one{keys.lock, field, ttl};
-    const script_call calls[] = {scripts::acquire(keys, ttl, field), scripts::reenter(keys, ttl, field, 2), scripts::renew({&one, 1}),
-                                 scripts::release(keys, field, 1, ttl), scripts::release(keys, field, 0, ttl)};
+    const script_call calls[] = {scripts::acquire(keys, ttl, field), scripts::reenter(keys, ttl, field, 2),
+                                 scripts::renew({&one, 1}), scripts::release(keys, field, 1, ttl),
+                                 scripts::release(keys, field, 0, ttl)};
     left_ = std::size(calls) + 1;
     const auto deadline = around.now() + around.settings.connect_timeout + around.settings.command_timeout;
     heard_ = around.servers.subscribe(keys.channel, *this);

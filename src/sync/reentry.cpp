@@ -7,7 +7,8 @@ namespace holdfast::detail {
 
 using patience = lock_request::patience;
 
-engine::reentry::reentry(engine& host, std::shared_ptr<hold> of, lock_request request, lock_handler done, time_point since)
+engine::reentry::reentry(engine& host, std::shared_ptr<hold> of, lock_request request, lock_handler done,
+                         time_point since)
     : host_(host), of_(std::move(of)), request_(std::move(request)), done_(std::move(done)), since_(since),
       alarm_(host.around_.alarms), pause_(host.around_.alarms), backoff_(milliseconds(20), std::chrono::seconds(1)),
       last_failure_{errc::unreachable, true, "Redis did not answer the re-entry in time"} {}
@@ -66,7 +67,8 @@ void engine::reentry::send() {
   auto& around = host_.around_;
   const auto sent = around.now();
   const auto ttl = request_.asked.ttl;
-  auto call = scripts::reenter(*of_->keys, of_->covering(ttl, around.settings.drift), of_->field, static_cast<unsigned>(of_->leases.size()) + 1);
+  auto call = scripts::reenter(*of_->keys, of_->covering(ttl, around.settings.drift), of_->field,
+                               static_cast<unsigned>(of_->leases.size()) + 1);
   around.run(std::move(call), sent + command_budget(around.settings, ttl),
              [self = shared_from_this(), sent](outcome o) { self->answered(sent, std::move(o)); });
 }
@@ -75,7 +77,8 @@ void engine::reentry::answered(time_point sent, outcome o) {
   if (o.error) {
     const bool silence = o.error == errc::unreachable || o.error == errc::unconfirmed;
     const bool retry = silence || o.error == errc::server_refused;
-    return failed({silence ? make_error_code(errc::unreachable) : o.error, retry, o.detail}, o.error == errc::unconfirmed);
+    return failed({silence ? make_error_code(errc::unreachable) : o.error, retry, o.detail},
+                  o.error == errc::unconfirmed);
   }
   const auto said = read_reenter(o.reply);
   if (said.error && said.error->code == errc::corrupt_lock) host_.lose(*of_, errc::corrupt_lock);
@@ -100,7 +103,8 @@ void engine::reentry::failed(const server_error& why, bool may_have_run) {
   last_failure_ = why;
   if (done_ && why.retry && request_.wait != patience::once) {
     // It waits for its hold, not longer: run() finds out when that is lost. Meanwhile others may change it: an unlock must not wait.
-    pause_.start(host_.around_.now() + backoff_.next(host_.around_.random), [self = shared_from_this()] { self->queue(); });
+    pause_.start(host_.around_.now() + backoff_.next(host_.around_.random),
+                 [self = shared_from_this()] { self->queue(); });
     return end_change();
   }
   if (done_) finish({why.code, why.text, nullptr});
@@ -132,8 +136,11 @@ void engine::reentry::finish(lock_answer a) {
   leave();
   const auto done = std::exchange(done_, {});
   const auto what = a.record ? event::kind::acquired : event::kind::acquire_failed;
-  host_.around_.report(
-      {.what = what, .name = of_->keys->name, .reason = a.error, .waited = host_.around_.now() - since_, .detail = a.detail});
+  host_.around_.report({.what = what,
+                        .name = of_->keys->name,
+                        .reason = a.error,
+                        .waited = host_.around_.now() - since_,
+                        .detail = a.detail});
   done(std::move(a));
 }
 

@@ -16,7 +16,7 @@ class engine::reentry final : public cancellable, public std::enable_shared_from
 
   void begin();
   void cancel() override;
-  void close();  // the client was closed
+  void close();          // the client was closed
   void forget_caller();  // the engine goes without an answer
 
  private:
@@ -38,7 +38,7 @@ class engine::reentry final : public cancellable, public std::enable_shared_from
   lock_handler done_;  // emptied when it is answered
   const time_point since_;
   std::list<reentry*>::iterator place_;
-  timer alarm_;        // the caller's deadline
+  timer alarm_;  // the caller's deadline
   timer pause_;
   retry_backoff backoff_;
   server_error last_failure_;

@@ -9,7 +9,8 @@ namespace holdfast::detail {
 
 struct releases::task {
   task(surroundings& around, shared_keys k, owner_field f, milliseconds t)
-      : keys(std::move(k)), field(f), ttl(t), backoff(milliseconds(20), std::chrono::seconds(1)), pause(around.alarms) {}
+      : keys(std::move(k)), field(f), ttl(t), backoff(milliseconds(20), std::chrono::seconds(1)), pause(around.alarms) {
+  }
 
   const shared_keys keys;
   const owner_field field;
@@ -56,7 +57,8 @@ void releases::start(std::shared_ptr<task> t) {
 
 void releases::send(const std::shared_ptr<task>& t) {
   const auto deadline = t->done ? t->answer_by : around_.now() + command_budget(around_.settings, t->ttl);
-  around_.run(scripts::release(*t->keys, t->field, 0, t->ttl), deadline, [this, t](outcome o) { answered(t, std::move(o)); });
+  around_.run(scripts::release(*t->keys, t->field, 0, t->ttl), deadline,
+              [this, t](outcome o) { answered(t, std::move(o)); });
 }
 
 void releases::answered(const std::shared_ptr<task>& t, outcome o) {
@@ -75,7 +77,8 @@ void releases::answered(const std::shared_ptr<task>& t, outcome o) {
 }
 
 void releases::again(const std::shared_ptr<task>& t, const error_code& why, const std::string& detail) {
-  const bool mends = why == errc::unreachable || why == errc::unconfirmed || why == errc::server_refused || why == errc::overloaded;
+  const bool mends =
+      why == errc::unreachable || why == errc::unconfirmed || why == errc::server_refused || why == errc::overloaded;
   const auto now = around_.now();
   if (!mends || now >= t->give_up) return end(t, mends ? make_error_code(errc::unconfirmed) : why, detail);
   if (t->done && now >= t->answer_by) std::exchange(t->done, {})(errc::unconfirmed, detail);
@@ -112,7 +115,8 @@ void releases::abandon() {
     if (t->done)
       std::exchange(t->done, {})(errc::unconfirmed, detail);
     else
-      around_.report({.what = event::kind::release_failed, .name = t->keys->name, .reason = errc::unconfirmed, .detail = detail});
+      around_.report(
+          {.what = event::kind::release_failed, .name = t->keys->name, .reason = errc::unconfirmed, .detail = detail});
   }
   when_idle_ = {};
 }

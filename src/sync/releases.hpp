@@ -20,7 +20,8 @@ class releases {
   using handler = function<void(error_code, std::string detail)>;
 
   /// `ended` hears the name after each release, also after one that found the key gone: the lock may be free, and nobody else may say so.
-  releases(surroundings& around, function<void(const std::string& name)> ended) : around_(around), ended_(std::move(ended)) {}
+  releases(surroundings& around, function<void(const std::string& name)> ended)
+      : around_(around), ended_(std::move(ended)) {}
   releases(const releases&) = delete;
   releases& operator=(const releases&) = delete;
   ~releases();

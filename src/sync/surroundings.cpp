@@ -15,7 +15,8 @@ void surroundings::run(script_call call, time_point deadline, topology::handler 
     topology::handler done;
     function<bool()> wanted;
   };
-  const auto a = std::make_shared<attempt>(attempt{servers, std::move(call), deadline, std::move(done), std::move(wanted)});
+  const auto a =
+      std::make_shared<attempt>(attempt{servers, std::move(call), deadline, std::move(done), std::move(wanted)});
   servers.execute(a->call.key(), a->call.by_digest(), deadline, [a](outcome o) {
     if (!o.error && is_unknown_script(o.reply) && (!a->wanted || a->wanted())) {
       a->to.execute(a->call.key(), a->call.by_text(), a->deadline, std::move(a->done));

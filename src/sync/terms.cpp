@@ -11,7 +11,8 @@ namespace {
 std::string ms(milliseconds d) { return std::to_string(d.count()) + " ms"; }
 
 [[noreturn]] void refuse_ttl(const char* what, milliseconds given, milliseconds least) {
-  throw error(errc::invalid_ttl, std::string(what) + " of " + ms(given) + " is not in " + ms(least) + " to " + ms(longest_ttl));
+  throw error(errc::invalid_ttl,
+              std::string(what) + " of " + ms(given) + " is not in " + ms(least) + " to " + ms(longest_ttl));
 }
 
 }  // namespace
@@ -21,8 +22,10 @@ terms resolve_terms(const config& c, const lock_options& asked) {
   const auto least = t.renew ? shortest_renewed_ttl : shortest_ttl;
   if (t.ttl < least || t.ttl > longest_ttl) refuse_ttl(t.renew ? "a renewed ttl" : "a ttl", t.ttl, least);
   if (t.max_hold) {
-    if (!t.renew) throw error(errc::invalid_ttl, "max_hold is for renewed leases: without renewal the ttl is the limit");
-    if (*t.max_hold < milliseconds(1) || *t.max_hold > longest_ttl) refuse_ttl("a max_hold", *t.max_hold, milliseconds(1));
+    if (!t.renew)
+      throw error(errc::invalid_ttl, "max_hold is for renewed leases: without renewal the ttl is the limit");
+    if (*t.max_hold < milliseconds(1) || *t.max_hold > longest_ttl)
+      refuse_ttl("a max_hold", *t.max_hold, milliseconds(1));
   }
   return t;
 }

@@ -40,14 +40,19 @@ void check_grace(milliseconds grace);
 
 /// How much earlier than the server we end a lease: ⌈ttl·ρ⌉ + 2 ms.
 constexpr nanoseconds drift_of(milliseconds ttl, double rho) {
-  return nanoseconds(static_cast<nanoseconds::rep>(static_cast<double>(nanoseconds(ttl).count()) * rho)) + milliseconds(2);
+  return nanoseconds(static_cast<nanoseconds::rep>(static_cast<double>(nanoseconds(ttl).count()) * rho)) +
+         milliseconds(2);
 }
 
 /// Until when a grant or renewal that was sent at `sent` holds, by our clock.
-constexpr time_point valid_until(time_point sent, milliseconds ttl, double rho) { return sent + ttl - drift_of(ttl, rho); }
+constexpr time_point valid_until(time_point sent, milliseconds ttl, double rho) {
+  return sent + ttl - drift_of(ttl, rho);
+}
 
 /// A grant with less left is given back: its holder could do nothing with it.
-constexpr nanoseconds min_validity(milliseconds ttl) { return std::max<nanoseconds>(milliseconds(2), nanoseconds(ttl) / 20); }
+constexpr nanoseconds min_validity(milliseconds ttl) {
+  return std::max<nanoseconds>(milliseconds(2), nanoseconds(ttl) / 20);
+}
 
 /// How long a command about a lease of this TTL may take.
 constexpr nanoseconds command_budget(const config& c, milliseconds ttl) {

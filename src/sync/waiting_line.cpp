@@ -110,7 +110,8 @@ void waiting_line::try_now() {
   const auto& asked = w->request;
   // Answered meanwhile, it is not in the line any more, and its field is being given back.
   around_.run(
-      asked.kind->acquire(*keys_, asked.asked.ttl, w->field), w->sent + command_budget(around_.settings, asked.asked.ttl),
+      asked.kind->acquire(*keys_, asked.asked.ttl, w->field),
+      w->sent + command_budget(around_.settings, asked.asked.ttl),
       [w](outcome o) {
         if (!w->done) return;
         if (const auto line = w->line.lock()) line->answered(w, std::move(o));
@@ -123,7 +124,8 @@ void waiting_line::answered(const std::shared_ptr<waiter>& w, outcome o) {
   if (o.error) {
     w->ambiguous |= o.error == errc::unconfirmed;
     const bool outage = o.error == errc::unreachable || o.error == errc::unconfirmed || o.error == errc::server_refused;
-    return on_failed(w, {outage && o.error != errc::server_refused ? make_error_code(errc::unreachable) : o.error, outage, o.detail});
+    return on_failed(w, {outage && o.error != errc::server_refused ? make_error_code(errc::unreachable) : o.error,
+                         outage, o.detail});
   }
   const auto said = w->request.kind->read_acquire(o.reply);
   if (said.error) {
@@ -221,7 +223,9 @@ void waiting_line::finish(const std::shared_ptr<waiter>& answered, lock_answer a
 }
 
 void waiting_line::report(const waiter& w, const lock_answer& a) {
-  const auto what = a.record ? event::kind::acquired : a.error ? event::kind::acquire_failed : event::kind::not_acquired;
+  const auto what = a.record  ? event::kind::acquired
+                    : a.error ? event::kind::acquire_failed
+                              : event::kind::not_acquired;
   around_.report({.what = what,
                   .name = keys_->name,
                   .reason = a.error,

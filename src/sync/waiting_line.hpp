@@ -51,11 +51,11 @@ struct waiter final : cancellable, std::enable_shared_from_this<waiter> {
   lock_request request;
   lock_handler done;  // emptied when it is answered
   time_point since;
-  std::size_t ahead = 0;  // waiters before it when it came
-  owner_field field;      // from the first attempt on; the same in each repetition
-  time_point sent{};      // its last attempt
-  bool ambiguous = false; // an attempt was written and not answered: the field may have been granted, or may still be
-  timer alarm;            // its deadline
+  std::size_t ahead = 0;   // waiters before it when it came
+  owner_field field;       // from the first attempt on; the same in each repetition
+  time_point sent{};       // its last attempt
+  bool ambiguous = false;  // an attempt was written and not answered: the field may have been granted, or may still be
+  timer alarm;             // its deadline
   retry_backoff backoff;
   std::list<std::shared_ptr<waiter>>::iterator place;
   cancellable_ptr moved_to;  // it left the line unanswered, to re-enter: who can cancel it now
@@ -70,7 +70,8 @@ class line_host {
   /// The hold of this client should be confirmed before long: a message said that the lock was freed.
   virtual void doubt_hold_here(std::string_view name) = 0;
   /// Makes the hold of what the last attempt of `w` was granted.
-  virtual std::shared_ptr<lease_record> granted(const shared_keys& keys, waiter& w, std::optional<std::uint64_t> token) = 0;
+  virtual std::shared_ptr<lease_record> granted(const shared_keys& keys, waiter& w,
+                                                std::optional<std::uint64_t> token) = 0;
   /// Gives back what was or may still be granted to a field that nobody waits for.
   virtual void give_back(const shared_keys& keys, const owner_field& field, milliseconds ttl) = 0;
   /// Nobody waits any more; may destroy the line.
@@ -126,9 +127,9 @@ class waiting_line final : public std::enable_shared_from_this<waiting_line>, pr
   const shared_keys keys_;
   std::list<std::shared_ptr<waiter>> waiters_;
   step step_ = step::idle;
-  bool woken_ = false;                      // while trying: something happened that asks for one more try
-  std::optional<time_point> redis_said_;    // when Redis last answered an attempt of this line
-  server_error last_failure_;               // why the last attempt failed
+  bool woken_ = false;                    // while trying: something happened that asks for one more try
+  std::optional<time_point> redis_said_;  // when Redis last answered an attempt of this line
+  server_error last_failure_;             // why the last attempt failed
   subscription subscription_;
   timer park_;
 };

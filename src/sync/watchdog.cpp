@@ -16,7 +16,8 @@ constexpr milliseconds ttl_that_never_raises{1};
 
 bool watchdog::sooner::operator()(const place& a, const place& b) const noexcept {
   if (a.first != b.first) return a.first < b.first;
-  const std::string_view left = a.second->field, right = b.second->field;  // of one client: they differ in a number that grows
+  const std::string_view left = a.second->field,
+                         right = b.second->field;  // of one client: they differ in a number that grows
   return left.size() != right.size() ? left.size() < right.size() : left < right;
 }
 

@@ -48,7 +48,9 @@ void stop_when_lost(const run_ptr& run) {
       if (const auto r = id.lock()) r->stop_for_loss(why);
     });
   };
-  asio::post(home->strand(), [home, record, heard = std::move(heard)]() mutable { home->locks().when_ended(record, std::move(heard)); });
+  asio::post(home->strand(), [home, record, heard = std::move(heard)]() mutable {
+    home->locks().when_ended(record, std::move(heard));
+  });
 }
 
 /// Runs the body to its end; what it threw, or null. A co_spawn of its own gives it a cancellation state of its own.
@@ -57,11 +59,12 @@ asio::awaitable<std::exception_ptr> body_outcome(run_ptr run) {
     auto ended = [handler = std::move(handler)](std::exception_ptr thrown) mutable {
       std::move(handler)(std::exception_ptr{}, std::move(thrown));
     };
-    asio::co_spawn(r->on, r->body.call(r->body.object, r->held), asio::bind_cancellation_slot(r->stop.slot(), std::move(ended)));
+    asio::co_spawn(r->on, r->body.call(r->body.object, r->held),
+                   asio::bind_cancellation_slot(r->stop.slot(), std::move(ended)));
   };
   asio::use_awaitable_t<> token;
-  return asio::async_initiate<asio::use_awaitable_t<>, void(std::exception_ptr, std::exception_ptr)>(std::move(initiate), token,
-                                                                                                   std::move(run));
+  return asio::async_initiate<asio::use_awaitable_t<>, void(std::exception_ptr, std::exception_ptr)>(
+      std::move(initiate), token, std::move(run));
 }
 
 bool is_cancellation(const std::exception_ptr& thrown) {
@@ -131,7 +134,8 @@ asio::awaitable<void> under(lease held, body_ref body) {
     asio::co_spawn(run->on, supervise(run), std::move(finished));
   };
   asio::use_awaitable_t<> token;
-  return asio::async_initiate<asio::use_awaitable_t<>, void(std::exception_ptr)>(std::move(initiate), token, std::move(held), body);
+  return asio::async_initiate<asio::use_awaitable_t<>, void(std::exception_ptr)>(std::move(initiate), token,
+                                                                                 std::move(held), body);
 }
 
 }  // namespace

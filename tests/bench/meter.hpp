@@ -46,7 +46,8 @@ class meter {
   cost cost_of(std::size_t pairs, std::vector<double> laps_us = {}) const {
     const auto n = static_cast<double>(pairs);
     const std::chrono::duration<double> wall = std::chrono::steady_clock::now() - start_;
-    return {laps_us.empty() ? 0 : median(std::move(laps_us)), n / wall.count(), (own_cpu() - client_) / n, (cpu_of(server_) - used_) / n};
+    return {laps_us.empty() ? 0 : median(std::move(laps_us)), n / wall.count(), (own_cpu() - client_) / n,
+            (cpu_of(server_) - used_) / n};
   }
 
  private:

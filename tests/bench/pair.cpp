@@ -33,30 +33,37 @@ sequence our_pair(int slot) {
   const auto keys = keys_of(slot);
   const std::string field = "0b6ab61e-3a4f-8d5c-9d3c-6a2f4e1c7b90:" + std::to_string(slot + 1);
   const std::chrono::milliseconds ttl{30'000};
-  return {detail::scripts::acquire(keys, ttl, field).by_digest(), detail::scripts::release(keys, field, 0, ttl).by_digest()};
+  return {detail::scripts::acquire(keys, ttl, field).by_digest(),
+          detail::scripts::release(keys, field, 0, ttl).by_digest()};
 }
 
 /// Redisson 4's present sequence, from what its wire contract says: acquire, unlock with a latch, deletion of the latch.
 struct redisson_scripts {
   explicit redisson_scripts(test::raw_client& to)
-      : acquire(to("SCRIPT", "LOAD",
-                   "if redis.call('exists', KEYS[1]) == 0 or redis.call('hexists', KEYS[1], ARGV[2]) == 1 then "
-                   "redis.call('hincrby', KEYS[1], ARGV[2], 1); redis.call('pexpire', KEYS[1], ARGV[1]); return nil end; "
-                   "return redis.call('pttl', KEYS[1])").to_string()),
+      : acquire(
+            to("SCRIPT", "LOAD",
+               "if redis.call('exists', KEYS[1]) == 0 or redis.call('hexists', KEYS[1], ARGV[2]) == 1 then "
+               "redis.call('hincrby', KEYS[1], ARGV[2], 1); redis.call('pexpire', KEYS[1], ARGV[1]); return nil end; "
+               "return redis.call('pttl', KEYS[1])")
+                .to_string()),
         release(to("SCRIPT", "LOAD",
                    "local seen = redis.call('get', KEYS[3]); if seen then return tonumber(seen) end; "
                    "if redis.call('hexists', KEYS[1], ARGV[3]) == 0 then return nil end; "
                    "local left = redis.call('hincrby', KEYS[1], ARGV[3], -1); "
-                   "if left > 0 then redis.call('pexpire', KEYS[1], ARGV[2]); redis.call('set', KEYS[3], 0, 'px', ARGV[5]); return 0 end; "
-                   "redis.call('del', KEYS[1]); redis.call(ARGV[4], KEYS[2], ARGV[1]); redis.call('set', KEYS[3], 1, 'px', ARGV[5]); "
-                   "return 1").to_string()) {}
+                   "if left > 0 then redis.call('pexpire', KEYS[1], ARGV[2]); redis.call('set', KEYS[3], 0, 'px', "
+                   "ARGV[5]); return 0 end; "
+                   "redis.call('del', KEYS[1]); redis.call(ARGV[4], KEYS[2], ARGV[1]); redis.call('set', KEYS[3], 1, "
+                   "'px', ARGV[5]); "
+                   "return 1")
+                    .to_string()) {}
 
   sequence pair(int slot) const {
     const auto keys = keys_of(slot);
     const std::string field = "8743c9c0-0795-4907-87fd-6c719a6b4586:" + std::to_string(slot + 1);
     const std::string latch = "redisson_unlock_latch:{" + keys.lock + "}:00112233445566778899aabbccddeeff";
     return {redis::make_command({"EVALSHA", acquire, "1", keys.lock, "30000", field}),
-            redis::make_command({"EVALSHA", release, "3", keys.lock, keys.channel, latch, "0", "30000", field, "publish", "16000"}),
+            redis::make_command(
+                {"EVALSHA", release, "3", keys.lock, keys.channel, latch, "0", "30000", field, "publish", "16000"}),
             redis::make_command({"DEL", latch})};
   }
 
@@ -79,7 +86,8 @@ cost run_bare(const test::real_redis& server, int width, int pairs, Make make, b
   laps.reserve(width == 1 ? static_cast<std::size_t>(pairs) : 0);
   long long replies = 0, to_start = pairs;
   const auto all = static_cast<long long>(steps) * pairs;
-  std::vector<std::pair<int, std::size_t>> order;  // who waits for which step, as a ring: replies come in the order of the commands
+  std::vector<std::pair<int, std::size_t>>
+      order;  // who waits for which step, as a ring: replies come in the order of the commands
   std::size_t head = 0;
   auto begun = clock_type::now();
   const auto send = [&](int slot, std::size_t step) {
@@ -144,7 +152,8 @@ cost middle(const std::vector<cost>& runs) {
 }
 
 void print(const char* what, const cost& c) {
-  std::printf("  %-34s p50 %7.1f us   %8.0f pairs/s   client %6.2f us   server %6.2f us\n", what, c.p50_us, c.rate, c.client_us, c.server_us);
+  std::printf("  %-34s p50 %7.1f us   %8.0f pairs/s   client %6.2f us   server %6.2f us\n", what, c.p50_us, c.rate,
+              c.client_us, c.server_us);
 }
 
 }  // namespace
@@ -166,8 +175,10 @@ int main(int argc, char** argv) {
     minimal256.push_back(run_bare(server, 256, many, our_pair, bare::commands));
     redisson256.push_back(run_bare(server, 256, many, [&](int slot) { return redisson.pair(slot); }));
   }
-  const auto o1 = middle(ours1), b1 = middle(bare1), o256 = middle(ours256), b256 = middle(bare256), m256 = middle(minimal256), r256 = middle(redisson256);
-  std::printf("unix socket, medians of %d rounds, %d and %d pairs a round; CPU for one pair\nc=1\n", rounds, alone, many);
+  const auto o1 = middle(ours1), b1 = middle(bare1), o256 = middle(ours256), b256 = middle(bare256),
+             m256 = middle(minimal256), r256 = middle(redisson256);
+  std::printf("unix socket, medians of %d rounds, %d and %d pairs a round; CPU for one pair\nc=1\n", rounds, alone,
+              many);
   print("holdfast", o1);
   print("bare client, the same commands", b1);
   std::printf("c=256\n");

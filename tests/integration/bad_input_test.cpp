@@ -47,7 +47,8 @@ struct busy_world : world {
 }  // namespace
 
 TEST_CASE_METHOD(busy_world, "a name is 1 byte to 64 KiB") {
-  for (const auto& [name, cause] : {std::pair(std::string(), "the name is empty"), std::pair(std::string(65'537, 'x'), "65537 bytes")}) {
+  for (const auto& [name, cause] :
+       {std::pair(std::string(), "the name is empty"), std::pair(std::string(65'537, 'x'), "65537 bytes")}) {
     auto m = redis.mutex(name);
     refused(m, {}, errc::invalid_name, cause);
     refused(m.force_unlock(), errc::invalid_name, cause);
@@ -69,7 +70,8 @@ TEST_CASE_METHOD(busy_world, "a ttl is 10 ms to 24 h and at least 100 ms when it
     refused(m, {.ttl = ttl, .renew = true}, errc::invalid_ttl, std::to_string(ttl.count()) + " ms");
   }
   refused(m, {.ttl = 99ms, .renew = true}, errc::invalid_ttl, "renewed ttl of 99 ms");
-  for (const lock_options& good : {lock_options{.ttl = 10ms}, {.ttl = 99ms}, {.ttl = 100ms, .renew = true}, {.ttl = 24h}})
+  for (const lock_options& good :
+       {lock_options{.ttl = 10ms}, {.ttl = 99ms}, {.ttl = 100ms, .renew = true}, {.ttl = 24h}})
     CHECK(run(m.try_lock_for(5s, good)));
   until([&] { return keys_stored() == 1; }, 5s);
 }
@@ -106,12 +108,14 @@ TEST_CASE_METHOD(busy_world, "a renewal's ttl is 10 ms to 24 h and never shorten
 
 TEST_CASE_METHOD(busy_world, "a key of another type is a corrupt lock and is left alone") {
   using words = std::vector<std::string>;
-  const auto make = GENERATE(values<words>({{"SET", "m", "1"}, {"RPUSH", "m", "1"}, {"SADD", "m", "1"}, {"ZADD", "m", "1", "1"}}));
+  const auto make =
+      GENERATE(values<words>({{"SET", "m", "1"}, {"RPUSH", "m", "1"}, {"SADD", "m", "1"}, {"ZADD", "m", "1", "1"}}));
   CAPTURE(make.front());
   REQUIRE_FALSE(eye.call(make).is_error());
   const auto before = eye("DUMP", "m").to_string();
   auto m = redis.mutex("m");
-  for (const auto code : {code_of(m.lock()), code_of(m.try_lock()), code_of(m.try_lock_for(5s)), code_of(m.force_unlock())})
+  for (const auto code :
+       {code_of(m.lock()), code_of(m.try_lock()), code_of(m.try_lock_for(5s)), code_of(m.force_unlock())})
     CHECK(code == errc::corrupt_lock);
   const auto text = text_of_failure([&] { (void)run(m.lock()); });
   CAPTURE(text);
@@ -126,7 +130,8 @@ TEST_CASE_METHOD(busy_world, "a key of another type is a corrupt lock and is lef
 TEST_CASE_METHOD(busy_world, "a stranger's lock without a ttl is corrupt and is left alone until it is broken") {
   eye("HSET", "m", "stranger:1", 2);
   auto m = redis.mutex("m");
-  for (const auto code : {code_of(m.lock()), code_of(m.try_lock()), code_of(m.try_lock_for(5s))}) CHECK(code == errc::corrupt_lock);
+  for (const auto code : {code_of(m.lock()), code_of(m.try_lock()), code_of(m.try_lock_for(5s))})
+    CHECK(code == errc::corrupt_lock);
   CHECK(contains(text_of_failure([&] { (void)run(m.lock()); }), "no TTL"));
   CHECK(run(m.remaining_ttl()) == milliseconds::max());
   CHECK(eye("HGETALL", "m").to_string() == "[stranger:1, 2]");
@@ -189,21 +194,22 @@ TEST_CASE("settings outside their range are refused when the client is made") {
     change make;
   };
   constexpr auto nan = std::numeric_limits<double>::quiet_NaN;
-  const row rows[] = {{"ttl", errc::invalid_ttl, [](config& c) { c.ttl = 99ms; }},
-                      {"ttl", errc::invalid_ttl, [](config& c) { c.ttl = milliseconds(24h) + 1ms; }},
-                      {"ttl", errc::invalid_ttl, [](config& c) { c.url = "redis://h?ttl=5"; }},
-                      {"command_timeout", errc::invalid_config, [](config& c) { c.command_timeout = 4ms; }},
-                      {"command_timeout", errc::invalid_config, [](config& c) { c.command_timeout = milliseconds::max(); }},
-                      {"connect_timeout", errc::invalid_config, [](config& c) { c.connect_timeout = 0ms; }},
-                      {"poll_cap", errc::invalid_config, [](config& c) { c.poll_cap = -1ms; }},
-                      {"reconnect_cap", errc::invalid_config, [](config& c) { c.reconnect_cap = 61s; }},
-                      {"drift", errc::invalid_config, [](config& c) { c.drift = -0.01; }},
-                      {"drift", errc::invalid_config, [](config& c) { c.drift = 0.21; }},
-                      {"drift", errc::invalid_config, [](config& c) { c.drift = nan(); }},
-                      {"pending_commands", errc::invalid_config, [](config& c) { c.pending_commands = 0; }},
-                      {"password", errc::invalid_config, [](config& c) { c.password = "canary\r\nx"; }},
-                      {"client_name", errc::invalid_config, [](config& c) { c.client_name = "two words"; }},
-                      {"key_prefix", errc::invalid_config, [](config& c) { c.key_prefix = std::string(65'536, 'x'); }}};
+  const row rows[] = {
+      {"ttl", errc::invalid_ttl, [](config& c) { c.ttl = 99ms; }},
+      {"ttl", errc::invalid_ttl, [](config& c) { c.ttl = milliseconds(24h) + 1ms; }},
+      {"ttl", errc::invalid_ttl, [](config& c) { c.url = "redis://h?ttl=5"; }},
+      {"command_timeout", errc::invalid_config, [](config& c) { c.command_timeout = 4ms; }},
+      {"command_timeout", errc::invalid_config, [](config& c) { c.command_timeout = milliseconds::max(); }},
+      {"connect_timeout", errc::invalid_config, [](config& c) { c.connect_timeout = 0ms; }},
+      {"poll_cap", errc::invalid_config, [](config& c) { c.poll_cap = -1ms; }},
+      {"reconnect_cap", errc::invalid_config, [](config& c) { c.reconnect_cap = 61s; }},
+      {"drift", errc::invalid_config, [](config& c) { c.drift = -0.01; }},
+      {"drift", errc::invalid_config, [](config& c) { c.drift = 0.21; }},
+      {"drift", errc::invalid_config, [](config& c) { c.drift = nan(); }},
+      {"pending_commands", errc::invalid_config, [](config& c) { c.pending_commands = 0; }},
+      {"password", errc::invalid_config, [](config& c) { c.password = "canary\r\nx"; }},
+      {"client_name", errc::invalid_config, [](config& c) { c.client_name = "two words"; }},
+      {"key_prefix", errc::invalid_config, [](config& c) { c.key_prefix = std::string(65'536, 'x'); }}};
   asio::io_context io;
   for (const auto& [field, code, make] : rows) {
     config c;

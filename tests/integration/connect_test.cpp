@@ -17,16 +17,6 @@ const std::string least_privilege =
     "-@all +eval +evalsha +exists +hexists +hget +hset +hdel +pttl +pexpire +publish +del "
     "+subscribe +unsubscribe +ping +client|setname +client|id +client|kill +info +role +select";
 
-template <class T>
-struct started {
-  started(world& w, asio::awaitable<T> op) {
-    auto ended = [this](std::exception_ptr, result<T> r) { answer.emplace(std::move(r)); };
-    asio::co_spawn(w.io, as_result(std::move(op)), ended);
-  }
-  bool succeeded() const { return answer && answer->has_value(); }
-  std::optional<result<T>> answer;
-};
-
 bool contains(const std::string& text, const std::string& part) { return text.find(part) != text.npos; }
 
 /// A user "locker" with the canary as password.
@@ -40,7 +30,8 @@ void make_user(world& w, const std::string& rights) {
 }
 
 client make_locker(world& w) {
-  return w.make([](config& c) { c.user = "locker", c.password = canary, c.key_prefix = "app:", c.command_timeout = 2s; });
+  return w.make(
+      [](config& c) { c.user = "locker", c.password = canary, c.key_prefix = "app:", c.command_timeout = 2s; });
 }
 
 struct failure {
@@ -180,7 +171,8 @@ TEST_CASE("a waiter that may not subscribe is refused") {
 }
 
 TEST_CASE("permissions that only help may be missing") {
-  const std::string missing = GENERATE("-client|setname", "-client|id", "-client|kill", "-info", "-role", "-del -select -unsubscribe");
+  const std::string missing =
+      GENERATE("-client|setname", "-client|id", "-client|kill", "-info", "-role", "-del -select -unsubscribe");
   CAPTURE(missing);
   world w;
   make_user(w, least_privilege + " " + missing);

@@ -60,7 +60,8 @@ TEST_CASE("a destroyed io_context destroys the coroutines that wait, whoever own
     asio::co_spawn(io, waits_with_a_client_of_its_own(w.settings(), alive), asio::detached);
     asio::co_spawn(io, waits_for_the_loss(outside, alive), asio::detached);
     asio::co_spawn(io, has_a_section(outside, alive), asio::detached);
-    while (w.eye("EXISTS", "a", "section") != 2 || w.eye("PUBSUB", "CHANNELS", "*").strings().empty()) io.run_one_for(1ms);
+    while (w.eye("EXISTS", "a", "section") != 2 || w.eye("PUBSUB", "CHANNELS", "*").strings().empty())
+      io.run_one_for(1ms);
     w.server.stop();
     asio::co_spawn(io, shuts_down(silent, alive), asio::detached);
     io.poll();

@@ -22,7 +22,8 @@ void crash(world& w) {
 
 }  // namespace
 
-TEST_CASE("a server without persistence forgets the lock: another has it while the holder has not heard, who is then told") {
+TEST_CASE(
+    "a server without persistence forgets the lock: another has it while the holder has not heard, who is then told") {
   world w;
   auto a = w.make();
   auto first = w.run(a.fenced_mutex("m").lock());

@@ -260,7 +260,7 @@ TEST_CASE("what a server reads after its sender gave up leaves no key behind") {
   const bool stopped = GENERATE(true, false);
   world w;
   auto redis = w.make([](config& c) { c.command_timeout = 60ms; });  // and a ttl of 30 s
-  w.run(redis.mutex("m").is_locked());                                // the connection is up
+  w.run(redis.mutex("m").is_locked());                               // the connection is up
   if (stopped)
     w.server.stop();
   else

@@ -24,10 +24,12 @@ struct fault {
   bool to_server;  // a command instead of a reply
   bool silent;     // nothing tells the client: its timeout finds out, and callers may see it
 };
-constexpr fault faults[] = {
-    {"replies swallowed", action::drop_rest, false, true},    {"replies held back until they are late", action::hold_rest, false, true},
-    {"cut before a reply", action::cut_before, false, false}, {"cut after a reply", action::cut_after, false, false},
-    {"commands swallowed", action::drop_rest, true, true},    {"cut before a command", action::cut_before, true, false}};
+constexpr fault faults[] = {{"replies swallowed", action::drop_rest, false, true},
+                            {"replies held back until they are late", action::hold_rest, false, true},
+                            {"cut before a reply", action::cut_before, false, false},
+                            {"cut after a reply", action::cut_after, false, false},
+                            {"commands swallowed", action::drop_rest, true, true},
+                            {"cut before a command", action::cut_before, true, false}};
 
 /// What the caller saw.
 struct life {
@@ -96,16 +98,6 @@ bool live_with(const fault& f, std::size_t n, world& w, proxy& net) {
   net.heal();
   return !done;
 }
-
-template <class T>
-struct started {
-  started(world& w, asio::awaitable<T> op) {
-    auto ended = [this](std::exception_ptr, result<T> r) { answer.emplace(std::move(r)); };
-    asio::co_spawn(w.io, as_result(std::move(op)), ended);
-  }
-  bool succeeded() const { return answer && answer->has_value(); }
-  std::optional<result<T>> answer;
-};
 
 void hold_by_hand(raw_client& eye, std::chrono::milliseconds ttl = 60s) {
   eye("HSET", "m", "stranger:1", 1);
@@ -204,7 +196,8 @@ TEST_CASE("messages of any content wake a waiter and free nothing") {
   w.until([&] { return subscribed(w.eye); });
   w.until([&] { return net.count().commands["EVALSHA"] == 2; });
   std::size_t attempts = 2;
-  for (const auto& garbage : {std::string(), std::string("1"), std::string("\0\xff\r\n$-1\r\n", 9), std::string(900, '*')}) {
+  for (const auto& garbage :
+       {std::string(), std::string("1"), std::string("\0\xff\r\n$-1\r\n", 9), std::string(900, '*')}) {
     w.eye("PUBLISH", channel, garbage);
     ++attempts;
     w.until([&] { return net.count().commands["EVALSHA"] == attempts; });

@@ -177,7 +177,8 @@ TEST_CASE("a force-unlock breaks the hold and wakes waiters and tells the holder
 }
 
 TEST_CASE("names of any bytes meet Redisson's") {
-  const auto name = GENERATE(as<std::string>{}, "plain", std::string("n\0ul", 4), "cr\r\nlf", "a{b}c", "{", "}", "ünïcode", "\xff\xfe", "'\"");
+  const auto name = GENERATE(as<std::string>{}, "plain", std::string("n\0ul", 4), "cr\r\nlf", "a{b}c", "{", "}",
+                             "ünïcode", "\xff\xfe", "'\"");
   world w;
   auto redis = w.make();
   redisson_peer java(w.server);

@@ -14,16 +14,6 @@ namespace {
 
 constexpr auto load = 2s;  // what a busy machine may add to an upper bound
 
-template <class T>
-struct started {
-  started(world& w, asio::awaitable<T> op) {
-    auto ended = [this](std::exception_ptr, result<T> r) { answer.emplace(std::move(r)); };
-    asio::co_spawn(w.io, as_result(std::move(op)), ended);
-  }
-  bool succeeded() const { return answer && answer->has_value(); }
-  std::optional<result<T>> answer;
-};
-
 /// A server behind a proxy.
 struct far_world : world {
   template <class Change>
@@ -108,7 +98,9 @@ TEST_CASE("without a server bounded calls are unreachable at their deadline and 
   CHECK(contains(text, "lock 'm'"));
   CHECK(contains(text, w.server.socket_path()));
   CHECK((contains(text, "No such file") || contains(text, "Connection refused")));
-  drain(w.io, 1s + load);  // what may have been asked for is given back until its TTL is over, and then nobody needs the server
+  drain(
+      w.io,
+      1s + load);  // what may have been asked for is given back until its TTL is over, and then nobody needs the server
 }
 
 TEST_CASE("a server that accepts and never answers costs the deadline and no lock") {
@@ -205,7 +197,8 @@ TEST_CASE("a flapping link is not hammered and costs no lock") {
   const auto seconds = std::chrono::ceil<std::chrono::seconds>(steady_clock::now() - begun).count();
   const auto attempts = w.net.count().connections - before;
   CHECK(attempts >= 10);
-  CHECK(attempts <= static_cast<std::size_t>(seconds) * 10 * 3);  // three connections: one of the holder, two of the waiter
+  CHECK(attempts <=
+        static_cast<std::size_t>(seconds) * 10 * 3);  // three connections: one of the holder, two of the waiter
   CHECK(held.held());
   CHECK(w.heard->count(kind::lost) == 0);
   w.until([&] { return held.state() == lease_state::held; }, 2s + load);

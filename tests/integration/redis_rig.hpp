@@ -213,15 +213,15 @@ class scripted_server {
   }
   void read(const std::shared_ptr<socket>& s, std::size_t number) {
     const auto in = std::make_shared<std::array<char, 65536>>();
-    s->async_read_some(
-        asio::buffer(*in), [this, s, in, number](const boost::system::error_code& failed, std::size_t size) {
-          if (failed) return;
-          auto out = script_({in->data(), size}, number);
-          if (out == "close") return s->close();
-          write(s, std::move(out), [this, s, number](bool failed_too) {
-            if (!failed_too) read(s, number);
-          });
-        });
+    s->async_read_some(asio::buffer(*in),
+                       [this, s, in, number](const boost::system::error_code& failed, std::size_t size) {
+                         if (failed) return;
+                         auto out = script_({in->data(), size}, number);
+                         if (out == "close") return s->close();
+                         write(s, std::move(out), [this, s, number](bool failed_too) {
+                           if (!failed_too) read(s, number);
+                         });
+                       });
   }
   void write(const std::shared_ptr<socket>& s, std::string bytes, std::function<void(bool failed)> done) {
     const auto out = std::make_shared<std::string>(std::move(bytes));

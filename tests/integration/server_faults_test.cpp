@@ -16,16 +16,6 @@ constexpr auto load = 2s;  // what a busy machine may add to an upper bound
 
 void be_short(config& c) { c.ttl = 900ms; }
 
-template <class T>
-struct started {
-  started(world& w, asio::awaitable<T> op) {
-    auto ended = [this](std::exception_ptr, result<T> r) { answer.emplace(std::move(r)); };
-    asio::co_spawn(w.io, as_result(std::move(op)), ended);
-  }
-  bool succeeded() const { return answer && answer->has_value(); }
-  std::optional<result<T>> answer;
-};
-
 redis_options with_clock(const stepped_clock& clock) {
   redis_options options;
   options.environment = clock.environment();

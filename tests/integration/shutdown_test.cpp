@@ -18,7 +18,8 @@ class operation {
 
  public:
   template <class T>
-  operation(asio::io_context& io, std::string what, asio::awaitable<T> op) : name(std::move(what)), code_(std::make_shared<answer>()) {
+  operation(asio::io_context& io, std::string what, asio::awaitable<T> op)
+      : name(std::move(what)), code_(std::make_shared<answer>()) {
     auto ended = [to = code_](std::exception_ptr failed, auto&&...) { *to = code_of(failed); };
     asio::co_spawn(io, std::move(op), ended);
   }
@@ -99,9 +100,10 @@ void check_everything_is_closed(world& w, client& redis, const holdfast::mutex& 
   CHECK_FALSE(held.held());
   CHECK(held.valid_for() == 0ms);
   CHECK(held.state() == lease_state::lost);
-  for (const auto code : {w.code_of(m.lock()), w.code_of(m.try_lock()), w.code_of(m.try_lock_for(1h)), w.code_of(m.force_unlock()),
-                          w.code_of(m.is_locked()), w.code_of(m.hold_count(owner{})), w.code_of(m.held_by(held.owner())),
-                          w.code_of(m.remaining_ttl()), w.code_of(held.renew()), w.code_of(redis.connect())})
+  for (const auto code :
+       {w.code_of(m.lock()), w.code_of(m.try_lock()), w.code_of(m.try_lock_for(1h)), w.code_of(m.force_unlock()),
+        w.code_of(m.is_locked()), w.code_of(m.hold_count(owner{})), w.code_of(m.held_by(held.owner())),
+        w.code_of(m.remaining_ttl()), w.code_of(held.renew()), w.code_of(redis.connect())})
     CHECK(code == errc::closed);
   CHECK(w.run(held.lost()) == errc::closed);
   CHECK(w.code_of(held.unlock()) == errc::closed);
@@ -154,7 +156,9 @@ TEST_CASE("a shutdown with a shorter grace ends the one before it") {
   const operation patient(w.io, "shutdown", redis->shutdown(1h));
   w.pass(20ms);
   CHECK_FALSE(patient.answered());
-  SECTION("shutdown") { CHECK(time_of([&] { w.run(redis->shutdown(0ms)); }) < load); }
+  SECTION("shutdown") {
+    CHECK(time_of([&] { w.run(redis->shutdown(0ms)); }) < load);
+  }
   SECTION("the client's end") { redis.reset(); }
   w.until([&] { return patient.answered(); }, 500ms + load);
   CHECK_FALSE(*patient.code());

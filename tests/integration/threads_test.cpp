@@ -1,8 +1,8 @@
 // SPDX-License-Identifier: BSL-1.0
 // Many threads, one client: run under ThreadSanitizer. What the lock guards is an ordinary variable on purpose.
-#include <boost/asio/experimental/awaitable_operators.hpp>
 #include <atomic>
 #include <boost/asio/executor_work_guard.hpp>
+#include <boost/asio/experimental/awaitable_operators.hpp>
 #include <boost/asio/strand.hpp>
 #include <random>
 #include <thread>
@@ -22,7 +22,7 @@ constexpr int rounds = 640;  // of each task: more than ten thousand operations 
 struct shop {
   explicit shop(client& c) : redis(c) {}
   client& redis;
-  long guarded[4] = {};         // each under the lock of its number
+  long guarded[4] = {};  // each under the lock of its number
   std::atomic<long> expected{0};
   std::atomic<long> operations{0};
   std::atomic<int> left{tasks};
@@ -93,7 +93,8 @@ void run_shop(int contexts, int threads) {
       if (e) s.failed = e;
       --s.left;
     };
-    asio::co_spawn(asio::make_strand(executors[static_cast<std::size_t>(i) % executors.size()]), work(s, executors, i), ended);
+    asio::co_spawn(asio::make_strand(executors[static_cast<std::size_t>(i) % executors.size()]), work(s, executors, i),
+                   ended);
   }
   std::vector<std::thread> pool;
   std::vector<asio::executor_work_guard<asio::io_context::executor_type>> open;

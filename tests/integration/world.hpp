@@ -40,7 +40,8 @@ class recorder final : public observer {
   }
   std::size_t count(event::kind what) const {
     const std::lock_guard lock(guard_);
-    return static_cast<std::size_t>(std::count_if(seen_.begin(), seen_.end(), [&](const auto& e) { return e.what == what; }));
+    return static_cast<std::size_t>(
+        std::count_if(seen_.begin(), seen_.end(), [&](const auto& e) { return e.what == what; }));
   }
   std::vector<entry> all() const {
     const std::lock_guard lock(guard_);
@@ -90,7 +91,10 @@ struct world {
       if (io.run_one_for(1ms) == 0 && io.stopped()) io.restart();
     }
   }
-  void pass(std::chrono::milliseconds time) { io.restart(); io.run_for(time); }
+  void pass(std::chrono::milliseconds time) {
+    io.restart();
+    io.run_for(time);
+  }
 
   std::vector<std::string> keys() { return eye("KEYS", "*").strings(); }
   /// The one code that `op` fails with; none when it succeeds.
@@ -108,6 +112,17 @@ struct world {
   raw_client eye;
   std::shared_ptr<recorder> heard = std::make_shared<recorder>();
   asio::io_context io;
+};
+
+/// An operation under way.
+template <class T>
+struct started {
+  started(world& w, asio::awaitable<T> op) {
+    auto ended = [this](std::exception_ptr, result<T> r) { answer.emplace(std::move(r)); };
+    asio::co_spawn(w.io, as_result(std::move(op)), ended);
+  }
+  bool succeeded() const { return answer && answer->has_value(); }
+  std::optional<result<T>> answer;
 };
 
 /// Whether `f` throws; for checks on text.

@@ -16,7 +16,8 @@ bool any_skipped = false;
 void end_test_as_skipped(const std::string& reason) {
   any_skipped = true;
   std::cout << "skipped: " << reason << std::endl;
-  throw Catch::TestFailureException{};  // Catch ends the test case and counts no failure: only failed checks are counted
+  throw Catch::
+      TestFailureException{};  // Catch ends the test case and counts no failure: only failed checks are counted
 }
 
 #if CATCH_VERSION_MAJOR >= 3

@@ -15,11 +15,11 @@ struct redis_options {
     std::string certificate{}, key{}, ca{};
     bool require_client_certificate = false;
   };
-  std::optional<tls_files> tls{};        ///< also on a loopback port with TLS
-  std::string password{};                ///< requirepass
-  std::vector<std::string> arguments{};  ///< as on the command line, later ones win: "--appendonly", "yes"
+  std::optional<tls_files> tls{};          ///< also on a loopback port with TLS
+  std::string password{};                  ///< requirepass
+  std::vector<std::string> arguments{};    ///< as on the command line, later ones win: "--appendonly", "yes"
   std::vector<std::string> environment{};  ///< "NAME=value", added to ours
-  bool wait_until_loaded = true;         ///< false: a server that still answers LOADING counts as started
+  bool wait_until_loaded = true;           ///< false: a server that still answers LOADING counts as started
 };
 
 /// A private Redis (or Valkey) server. Ends with this object, or with the process. One thread at a time.

@@ -461,7 +461,8 @@ TEST_CASE_METHOD(engine_fixture, "after close every verb answers closed and send
   CHECK(why == errc::not_held);  // it was unlocked
   int closed = 0;
   locks->is_locked(keys("a"), [&](error_code e, const std::string&, bool) { closed += e == errc::closed; });
-  locks->hold_count(keys("a"), owner(), [&](error_code e, const std::string&, unsigned) { closed += e == errc::closed; });
+  locks->hold_count(keys("a"), owner(),
+                    [&](error_code e, const std::string&, unsigned) { closed += e == errc::closed; });
   locks->remaining_ttl(keys("a"), [&](error_code e, const std::string&, auto) { closed += e == errc::closed; });
   locks->probe([&](error_code e, const std::string&) { closed += e == errc::closed; });
   CHECK(closed == 4);
@@ -668,7 +669,8 @@ TEST_CASE_METHOD(engine_fixture, "remaining_ttl asks for the key's TTL") {
   std::optional<milliseconds> ttl;
   error_code error;
   const auto ask = [&] {
-    locks->remaining_ttl(keys("a"), [&](error_code e, const std::string&, auto t) { std::tie(error, ttl) = std::tie(e, t); });
+    locks->remaining_ttl(keys("a"),
+                         [&](error_code e, const std::string&, auto t) { std::tie(error, ttl) = std::tie(e, t); });
   };
   ask();
   CHECK(server.last().line() == "PTTL a");
@@ -873,7 +875,8 @@ TEST_CASE("owner fields are a uuid of version 8 and never repeat") {
   std::vector<std::string> fields;
   for (int i = 0; i < 3; ++i) {
     detail::lock_request r{owner(), false, detail::resolve_terms(settings, {}), detail::lock_request::patience::once};
-    locks.lock(std::make_shared<const detail::lock_keys>("n" + std::to_string(i)), r, [](const detail::lock_answer&) {});
+    locks.lock(std::make_shared<const detail::lock_keys>("n" + std::to_string(i)), r,
+               [](const detail::lock_answer&) {});
     fields.push_back(server.last().arguments().at(1));
   }
   const std::regex form("[0-9a-f]{8}-[0-9a-f]{4}-8[0-9a-f]{3}-[89ab][0-9a-f]{3}-[0-9a-f]{12}:[0-9]+");
@@ -1034,7 +1037,9 @@ TEST_CASE("whatever happens one hold at a time is exclusive and in the end nothi
   CHECK(grants > 1000);
 }
 
-TEST_CASE_METHOD(engine_fixture, "a release goes on until the key must be gone, also where a renewal gave it more than its lease's TTL") {
+TEST_CASE_METHOD(
+    engine_fixture,
+    "a release goes on until the key must be gone, also where a renewal gave it more than its lease's TTL") {
   const auto l = hold("a", with({.ttl = 200ms}));
   const auto longer = renew(l, 30s);
   confirms();

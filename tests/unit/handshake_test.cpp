@@ -60,7 +60,8 @@ TEST_CASE("a command connection introduces itself in one write") {
   CHECK(h.take_output() == make_command({"AUTH", "app", "s3cret"}) + make_command({"SELECT", "3"}) +
                                make_command({"CLIENT", "SETNAME", "holdfast"}) + make_command({"CLIENT", "ID"}) +
                                make_command({"INFO", "server"}) + make_command({"ROLE"}));
-  CHECK(answer(h, {replies::ok(), replies::ok(), replies::ok(), replies::integer(7), run("ab12"), primary}) == progress::done);
+  CHECK(answer(h, {replies::ok(), replies::ok(), replies::ok(), replies::integer(7), run("ab12"), primary}) ==
+        progress::done);
   CHECK(h.take_output().empty());
   REQUIRE(h.id());
   CHECK(h.id()->client == 7);
@@ -107,7 +108,8 @@ TEST_CASE("a predecessor is fenced off before anything else, if the server is st
 
 TEST_CASE("a server that does not say which run of it this is fences nobody off") {
   const auto node = plain();
-  const auto refusal = GENERATE(replies::error("NOPERM no info"), replies::string("# Server\r\nredis_version:7.0.15\r\n"), replies::nil());
+  const auto refusal = GENERATE(replies::error("NOPERM no info"),
+                                replies::string("# Server\r\nredis_version:7.0.15\r\n"), replies::nil());
   handshake h(node, purpose::commands, handshake::identity{7, "ab12"});
   CHECK(answer(h, {replies::integer(8), refusal, primary}) == progress::done);
   CHECK_FALSE(h.id());
@@ -145,13 +147,15 @@ TEST_CASE("refusals have their own codes") {
         errc::server_refused);
   CHECK(verdict(node, {replies::error("BUSY Redis is busy running a script.")}) == errc::server_refused);
   CHECK(verdict(plain(), {replies::error("DENIED Redis is running in protected mode")}) == errc::no_permission);
-  CHECK(verdict(plain(), {replies::integer(1), run("r"), replies::array({replies::string("slave"), replies::string("h"),
-                                                               replies::integer(1)})}) == errc::not_primary);
-  CHECK(verdict(plain(), {replies::integer(1), run("r"), replies::array({replies::string("sentinel"), replies::array({})})}) ==
+  CHECK(verdict(plain(), {replies::integer(1), run("r"),
+                          replies::array({replies::string("slave"), replies::string("h"), replies::integer(1)})}) ==
         errc::not_primary);
+  CHECK(verdict(plain(), {replies::integer(1), run("r"),
+                          replies::array({replies::string("sentinel"), replies::array({})})}) == errc::not_primary);
   CHECK(verdict(plain(), {replies::integer(1), run("r"), replies::array({})}) == errc::protocol_error);
   CHECK(verdict(plain(), {replies::ok()}) == errc::protocol_error);
-  CHECK(verdict(plain(), {replies::integer(1), run("r"), replies::error("ERR something else")}) == errc::protocol_error);
+  CHECK(verdict(plain(), {replies::integer(1), run("r"), replies::error("ERR something else")}) ==
+        errc::protocol_error);
 }
 
 TEST_CASE("a server that quotes the password is not quoted") {

@@ -20,7 +20,8 @@ struct fixture {
   test::manual_clock clock;
   const std::shared_ptr<std::atomic<bool>> closed = std::make_shared<std::atomic<bool>>(false);
   const std::shared_ptr<detail::hold> h =
-      std::make_shared<detail::hold>(clock, std::make_shared<const detail::lock_keys>("a", "p:"), detail::owner_field("uuid:1"), owner(), false, closed);
+      std::make_shared<detail::hold>(clock, std::make_shared<const detail::lock_keys>("a", "p:"),
+                                     detail::owner_field("uuid:1"), owner(), false, closed);
   std::vector<std::shared_ptr<lease_record>> records;
 
   lease_record& lease(terms t) {

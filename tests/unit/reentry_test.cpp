@@ -380,7 +380,8 @@ TEST_CASE_METHOD(fixture, "an unlock does not wait for a re-entry that the serve
   check_all_ends({outer, third});
 }
 
-TEST_CASE_METHOD(fixture, "the last unlock while a re-entry backs off frees the hold, and the re-entry goes to the line") {
+TEST_CASE_METHOD(fixture,
+                 "the last unlock while a re-entry backs off frees the hold, and the re-entry goes to the line") {
   const auto second = again();
   fails(errc::unreachable);
   const auto u = unlock(outer);

@@ -22,9 +22,7 @@ struct fixture : engine_fixture {
                         [c](error_code e, std::string detail) { c.answer(e, std::move(detail)); });
     return c;
   }
-  void in_background(milliseconds ttl = 30s) {
-    under_test->release_in_background(keys("a"), field, ttl);
-  }
+  void in_background(milliseconds ttl = 30s) { under_test->release_in_background(keys("a"), field, ttl); }
 };
 
 }  // namespace

@@ -57,8 +57,8 @@ TEST_CASE("a fenced acquire is a token or a busy reply") {
   CHECK(granted.value.token == 1795249141231037U);
   CHECK(read_acquire_fenced(replies::integer(1500)).value.holder_ttl == 1500ms);
   CHECK(read_acquire_fenced(replies::integer(-1)).value.what == kind::busy_without_ttl);
-  for (const auto& r : {replies::nil(), replies::integers({}), replies::integers({0}), replies::integers({-7}), replies::integers({1, 2}),
-                        replies::integers({9007199254740992})})
+  for (const auto& r : {replies::nil(), replies::integers({}), replies::integers({0}), replies::integers({-7}),
+                        replies::integers({1, 2}), replies::integers({9007199254740992})})
     check_unexpected(read_acquire_fenced(r));
   CHECK(read_acquire_fenced(replies::error("HOLDFAST invalid token")).error->code == errc::corrupt_lock);
 }
@@ -205,7 +205,8 @@ TEST_CASE("a server's words are escaped and cut before anybody prints them") {
 }
 
 TEST_CASE("a cluster's redirections and a proxy without scripts are no reason to wait") {
-  for (const auto* text : {"MOVED 3999 127.0.0.1:6381", "ASK 3999 127.0.0.1:6381", "CROSSSLOT Keys in request don't hash to the same slot"}) {
+  for (const auto* text : {"MOVED 3999 127.0.0.1:6381", "ASK 3999 127.0.0.1:6381",
+                           "CROSSSLOT Keys in request don't hash to the same slot"}) {
     CHECK(classify(text).code == errc::not_primary);
     CHECK_FALSE(classify(text).retry);
   }

@@ -167,7 +167,9 @@ TEST_CASE("a reply that is too large fails as soon as that can be seen") {
 
 TEST_CASE("the largest reply is read however the bytes are cut and one byte more never is") {
   constexpr reader_limits limits{.bytes = 300};
-  const auto bulk = [](std::size_t size) { return '$' + std::to_string(size) + "\r\n" + std::string(size, 'x') + "\r\n"; };
+  const auto bulk = [](std::size_t size) {
+    return '$' + std::to_string(size) + "\r\n" + std::string(size, 'x') + "\r\n";
+  };
   const auto largest = read(bulk(300), std::string_view::npos, limits);
   CHECK(largest != failed);
   for (std::size_t piece = 1; piece < 310; ++piece) {
