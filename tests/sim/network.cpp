@@ -90,17 +90,18 @@ void wire::wake_reader() {
   const auto size = asio::buffer_copy(into_, asio::buffer(inbox_));
   inbox_.erase(0, size);
   const error_code why = size == 0 ? asio::error::eof : error_code{};
-  asio::post(home_, [done = std::exchange(reading_, nullptr), why, size] { done(why, size); });
+  asio::post(*home_, [done = std::exchange(reading_, nullptr), why, size] { done(why, size); });
 }
 
 void wire::cancel() {
   if (!reading_) return;
-  asio::post(home_, [done = std::exchange(reading_, nullptr)] { done(asio::error::operation_aborted, 0); });
+  asio::post(*home_, [done = std::exchange(reading_, nullptr)] { done(asio::error::operation_aborted, 0); });
 }
 
 void wire::close() {
   if (std::exchange(closed_, true)) return;
   cancel();
+  home_.reset();
   end_at_server(loses_up_ ? nanoseconds(keepalive) : nanoseconds());
 }
 

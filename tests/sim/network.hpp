@@ -4,6 +4,7 @@
 #include <boost/asio/execution_context.hpp>
 #include <functional>
 #include <memory>
+#include <optional>
 #include <string>
 #include <string_view>
 #include <vector>
@@ -35,7 +36,7 @@ class wire : public std::enable_shared_from_this<wire> {
   void close();
   bool has_input() const noexcept { return !inbox_.empty(); }
   bool ended() const noexcept { return ended_ || closed_; }
-  const strand& home() const noexcept { return home_; }
+  const strand& home() const noexcept { return *home_; }
   /// How much of so many bytes is taken at once.
   std::size_t take_at_once(std::size_t size);
 
@@ -63,7 +64,7 @@ class wire : public std::enable_shared_from_this<wire> {
   void wake_reader();
 
   route& way_;
-  strand home_;
+  std::optional<strand> home_;  // until it is closed: what is on its way may outlive the client
   node::session_id session_ = 0;
   redis::reader parser_;  // of what the client writes
   std::string inbox_;

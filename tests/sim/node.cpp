@@ -15,8 +15,8 @@ reply push_of(std::string_view what, const std::string& channel, reply last) {
 
 /// Commands that a server which loads its data answers.
 bool while_loading(std::string_view name) {
-  return name == "client" || name == "info" || name == "role" || name == "subscribe" || name == "unsubscribe" || name == "auth" ||
-         name == "select" || name == "script" || name == "time";
+  return name == "client" || name == "info" || name == "role" || name == "subscribe" || name == "unsubscribe" ||
+         name == "auth" || name == "select" || name == "script" || name == "time";
 }
 
 reply unknown_subcommand(const arguments& a) {

@@ -18,13 +18,13 @@ time_point wall_clock::end_of(wall_ms ms) const {
 }
 
 server::server(scheduler& plan, double clock_rate)
-    : plan_(plan), clock_(plan.time(), clock_rate), node_([this] { return clock_.now_us(); },
-                                                          [this](node::session_id to, const reply& message) {
-                                                            if (const auto w = wire_of(to)) w->send_down(message, true);
-                                                          },
-                                                          [this](node::session_id id) {
-                                                            if (const auto w = wire_of(id)) w->kill();
-                                                          }) {}
+    : clock_(plan.time(), clock_rate), node_([this] { return clock_.now_us(); },
+                                             [this](node::session_id to, const reply& message) {
+                                               if (const auto w = wire_of(to)) w->send_down(message, true);
+                                             },
+                                             [this](node::session_id id) {
+                                               if (const auto w = wire_of(id)) w->kill();
+                                             }) {}
 
 std::shared_ptr<wire> server::wire_of(node::session_id id) const {
   const auto found = wires_.find(id);

@@ -53,7 +53,6 @@ class server {
  private:
   std::shared_ptr<wire> wire_of(node::session_id) const;
 
-  scheduler& plan_;
   wall_clock clock_;
   node node_;
   std::map<node::session_id, std::weak_ptr<wire>> wires_;

@@ -62,7 +62,10 @@ class world {
     plan_.on_step = [this] { judge_.look(); };
   }
   // What is on its way refers to the clients' contexts.
-  ~world() { plan_.clear(); }
+  ~world() {
+    server_.shut_down();
+    plan_.clear();
+  }
 
   void live(verdict& v) {
     v.clients = clients_.size();
