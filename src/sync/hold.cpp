@@ -62,6 +62,11 @@ lease_state lease_record::state() const noexcept {
   return released.load(std::memory_order_acquire) ? lease_state::released : of->state();
 }
 
+bool lease_record::feed() noexcept {
+  fed_at.store(of->time.now().time_since_epoch().count(), std::memory_order_release);
+  return of->renewal_paused.exchange(false, std::memory_order_acq_rel);
+}
+
 void lease_record::tell_end(error_code reason) {
   for (auto& listener : std::exchange(end_listeners, {})) listener(reason);
 }

@@ -86,6 +86,8 @@ struct lease_record {
   bool try_release() noexcept { return !released.exchange(true, std::memory_order_acq_rel); }  // true once
   bool may_renew(time_point now) const noexcept;  // asks for renewal, and max_hold is not over
   lease_state state() const noexcept;
+  /// Starts max_hold anew. True: its hold is renewed no more, the watchdog is to be told.
+  bool feed() noexcept;
 
   const std::shared_ptr<hold> of;
   const terms asked;

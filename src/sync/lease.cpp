@@ -95,9 +95,7 @@ asio::awaitable<error_code> lease::lost() const {
 }
 
 void lease::feed() noexcept {
-  if (!record_ || !record_->asked.max_hold) return;
-  record_->fed_at.store(record_->of->time.now().time_since_epoch().count(), std::memory_order_release);
-  if (!record_->of->renewal_paused.exchange(false, std::memory_order_acq_rel)) return;
+  if (!record_ || !record_->asked.max_hold || !record_->feed()) return;
   const auto home = record_->home.lock();
   if (!home) return;
   try {

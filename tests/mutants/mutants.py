@@ -74,6 +74,12 @@ MUTANTS = [
            "if (e.done && e.deadline <= now) r.over.push_back({std::exchange(e.done, {}), written});",
            "if (e.done && e.deadline <= now) {\n      r.over.push_back({std::exchange(e.done, {}), written});\n"
            "      if (written) --written_;\n    }"),
+    Mutant("a feed in the moment of the pause is missed", "src/sync/watchdog.cpp",
+           "    if (!h.wants_renewal(around_.now())) return;  // fed in this moment",
+           "    return;  // fed in this moment"),
+    Mutant("a loss is told to who has no lease of the hold", "src/sync/reentry.cpp",
+           "if (!of_->leases.empty()) return finish(",
+           "if (of_->state() == lease_state::lost) return finish("),
     Mutant("a token begins anew when the counter is lost", "src/protocol/acquire_fenced.lua",
            "token = math.max(token + 1, time[1] * 1000000 + time[2])",
            "token = token + 1"),

@@ -242,8 +242,7 @@ class engine_fixture {
     return c;
   }
   void feed(const lock_call& l) {
-    l.value()->fed_at = clock.now().time_since_epoch().count();
-    if (l.value()->of->renewal_paused.exchange(false)) locks->fed(l.value());
+    if (l.value()->feed()) locks->fed(l.value());
   }
   verb_call close(nanoseconds grace = 1s) {
     verb_call c;

@@ -1,7 +1,9 @@
 // SPDX-License-Identifier: BSL-1.0
 #include "sync/watchdog.hpp"
 
+#include <atomic>
 #include <numeric>
+#include <thread>
 
 #include "unit/engine_fixture.hpp"
 
@@ -388,6 +390,34 @@ TEST_CASE_METHOD(engine_fixture, "a lease that is fed while a mere confirmation 
   CHECK(last_sent() == "renew(a; 30000, #1)");
   confirms();
   CHECK(left(a) == 30s - drift);
+}
+
+TEST_CASE("a lease that another thread feeds in the moment of the pause is renewed") {
+  std::atomic<int> round{0}, done{0};
+  std::atomic<detail::lease_record*> record{nullptr};
+  bool saw_the_pause = false;
+  std::thread feeder([&] {
+    for (int i = 1; i <= 10'000; ++i) {
+      while (round != i) std::this_thread::yield();
+      for (int spin = 0; spin < i % 100; ++spin) std::atomic_signal_fence(std::memory_order_seq_cst);
+      saw_the_pause = record.load()->feed();
+      done = i;
+    }
+  });
+  int missed = 0;
+  for (int i = 1; i <= 10'000; ++i) {
+    engine_fixture f;
+    const auto a = f.hold("a", with({.max_hold = 5s}));
+    f.advance(10s);
+    record = a.value().get();
+    round = i;
+    f.confirms();
+    while (done != i) std::this_thread::yield();
+    if (saw_the_pause) f.locks->fed(a.value());
+    missed += !a.value()->of->renew_at;
+  }
+  feeder.join();
+  CHECK(missed == 0);
 }
 
 TEST_CASE_METHOD(engine_fixture, "one fed lease keeps the others of its hold") {
