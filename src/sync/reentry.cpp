@@ -43,13 +43,8 @@ void engine::reentry::forget_caller() {
 void engine::reentry::run() {
   if (!done_) return end_change();
   if (!of_->ended() && !of_->exclusive()) host_.lose(*of_, errc::lost);
-  if (of_->state() == lease_state::released) {
-    leave();
-    queued_ = host_.lock(of_->keys, std::move(request_), std::exchange(done_, {}));
-    return end_change();
-  }
   if (of_->ended()) {
-    finish({of_->lost_reason, "the hold that it would re-enter is lost", nullptr});
+    hold_ended();
     return end_change();
   }
   if (request_.kind->fenced && !of_->token) {
@@ -85,7 +80,7 @@ void engine::reentry::answered(time_point sent, outcome o) {
   if (said.error) return failed(*said.error, false);
   if (!said.value || !of_->exclusive()) {
     host_.lose(*of_, errc::lost);
-    if (done_) finish({of_->lost_reason, "the hold that it would re-enter is lost", nullptr});
+    if (done_) hold_ended();
     return end_change();
   }
   may_have_run_ = true;
@@ -125,6 +120,13 @@ void engine::reentry::give_up(lock_answer a) {
   pause_.stop();
   finish(std::move(a));
   if (paused) host_.change(of_, [self = shared_from_this()] { self->undo_or_end(); });
+}
+
+// A loss concerns whoever still has a lease of the hold; with none it is nested in nothing, and goes to the line like anybody.
+void engine::reentry::hold_ended() {
+  if (!of_->leases.empty()) return finish({of_->lost_reason, "the hold that it would re-enter is lost", nullptr});
+  leave();
+  queued_ = host_.lock(of_->keys, std::move(request_), std::exchange(done_, {}));
 }
 
 void engine::reentry::leave() {

@@ -94,9 +94,12 @@ lock_options actor::some_options() {
   return o;
 }
 
+bool actor::has_lease_of(const detail::lock_keys& name) const {
+  return std::any_of(leases_.begin(), leases_.end(), [&](const auto& l) { return l->of->keys->name == name.name; });
+}
+
 void actor::lock(const detail::shared_keys& name, bool reenter) {
-  const bool holds =
-      std::any_of(leases_.begin(), leases_.end(), [&](const auto& l) { return l->of->keys->name == name->name; });
+  const bool holds = has_lease_of(*name);
   const bool bound = reenter || holds || w_.chance(70);
   const auto dice = w_.below(10);
   const auto wait = dice < 6 ? patience::forever : dice < 8 ? patience::once : patience::until_deadline;
@@ -111,11 +114,12 @@ void actor::lock(const detail::shared_keys& name, bool reenter) {
                                            : w_.judge.begin_wait(client_, name->name, verb + ' ' + name->name);
   waiting_ = true;
   const auto answered = std::make_shared<bool>(false);
-  auto place = client_.locks().lock(name, std::move(request),
-                                    [self = shared_from_this(), call, holds, answered](const detail::lock_answer& a) {
-                                      *answered = true;
-                                      self->on_lock_answer(call, a, holds);
-                                    });
+  auto place = client_.locks().lock(
+      name, std::move(request), [self = shared_from_this(), call, name, holds, answered](const detail::lock_answer& a) {
+        *answered = true;
+        if (a.error == errc::lost) self->w_.judge.lost_to_caller(self->client_, *name, self->has_lease_of(*name));
+        self->on_lock_answer(call, a, holds);
+      });
   if (!*answered) place_ = std::move(place);
 }
 
@@ -182,8 +186,7 @@ void actor::renew(const record_ptr& lease) {
 void actor::feed(const record_ptr& lease) {
   if (!lease->asked.max_hold) return;
   note("feed", std::string_view(lease->of->field));
-  lease->fed_at = w_.plan.now().time_since_epoch().count();
-  if (lease->of->renewal_paused.exchange(false)) client_.locks().fed(lease);
+  if (lease->feed()) client_.locks().fed(lease);
 }
 
 void actor::force_unlock(const detail::shared_keys& name) {

@@ -79,6 +79,10 @@ void judge::token_given(const std::string& name, const std::string& field, std::
   token_of_[field] = token;
 }
 
+void judge::lost_to_caller(const sim_client& by, const detail::lock_keys& name, bool has_lease) {
+  if (!has_lease) accuse(by.name(), "was told of the loss of " + name.name + ", of which it had no lease");
+}
+
 void judge::released(const record_ptr& lease) {
   for (auto& each : leases_)
     if (each.lease == lease && !std::exchange(each.released, true)) each.released_at = plan_.now();

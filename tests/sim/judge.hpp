@@ -24,6 +24,7 @@ using record_ptr = std::shared_ptr<detail::lease_record>;
 /// Looks at everybody and at the node after each instant, and compares what is claimed with what is.
 ///   hold claims to be exclusive → the node has its field, at least as long as the claim; no other claim on the name is backed so
 ///   a claim that is not backed  → a fault outside the guarantee has just taken it away; its client is told within a renewal
+///   lock() answers lost         → only to who has a lease of the lost hold: others could lose nothing
 ///   claim over                  → each of its leases is told, once, at once; it never claims again
 ///   lock free, somebody waits   → granted within retries and reconnection, once nothing is in the way any more
 ///   field of a client's         → is that of a hold or of a call under way, or is given back as soon as nothing is in the way
@@ -42,6 +43,8 @@ class judge {
   /// A lease that a call of lock gave.
   void granted(const sim_client& to, const record_ptr& lease);
   void released(const record_ptr& lease);
+  /// A lock() was answered "lost". `has_lease`: whoever called has a lease of `name` still.
+  void lost_to_caller(const sim_client& by, const detail::lock_keys& name, bool has_lease);
 
   /// The node's answer to a fenced acquire.
   void token_given(const std::string& name, const std::string& field, std::uint64_t token);

@@ -444,6 +444,57 @@ TEST_CASE_METHOD(fixture, "the last unlock behind a re-entry that is cancelled f
   check_nothing_is_left();
 }
 
+TEST_CASE_METHOD(fixture, "an unlock that waits for another is in time when the validity ends meanwhile") {
+  const auto outer = hold("m", by(alice, {.ttl = 1s})), inner = lock("m", by(alice, {.ttl = 1s}));
+  reenters();
+  advance(900ms);
+  const auto first = unlock(inner), last = unlock(outer);
+  heard();
+  advance(100ms);
+  still_held();
+  CHECK(first.succeeded());
+  frees();
+  CHECK(last.succeeded());
+  CHECK(heard() == "released");
+}
+
+TEST_CASE_METHOD(
+    fixture, "a re-entry goes to the line when the hold turns out to be lost and nobody has a lease of it any more") {
+  SECTION("by the release before it") {
+    const auto inner = again();
+    reenters();
+    drop(inner);
+    drop(outer);
+    const auto next = again();
+    not_yours();
+    CHECK(last_sent() == "acquire(a; 30000, #2)");
+    grants();
+    CHECK(next.granted());
+    check_all_ends({next});
+  }
+  SECTION("by the re-entry itself") {
+    const auto next = try_lock("a", by(alice));
+    drop(outer);
+    answers(replies::integer(0));
+    CHECK(last_sent() == "acquire(a; 30000, #2)");
+    busy(1s);
+    CHECK(next.refused());
+    check_all_ends({});
+  }
+  SECTION("by the clock") {
+    const auto next = again();
+    drop(outer);
+    clock.skip(30s);
+    reenters();
+    CHECK(wire(2) == "release(a, redisson_lock__channel:{a}; #1, 0, 30000)");
+    CHECK(wire(3) == "acquire(a; 30000, #2)");
+    frees();
+    grants();
+    CHECK(next.granted());
+    check_all_ends({next});
+  }
+}
+
 TEST_CASE_METHOD(fixture, "a re-entry behind the last unlock goes to the line like anybody") {
   const auto inner = again();
   const auto u = unlock(outer);
