@@ -84,8 +84,11 @@ std::vector<handler> pending_queue::lose_waiting() {
 }
 
 void pending_queue::clear() noexcept {
-  const auto dropped = std::exchange(entries_, {});  // handlers may own what calls us back when it is destroyed
   written_ = 0;
+  while (!entries_.empty()) {
+    const auto dropped = std::move(entries_.front().done);  // may own what calls us back when it is destroyed
+    entries_.pop_front();
+  }
 }
 
 }  // namespace holdfast::redis

@@ -153,7 +153,7 @@ void pubsub::on_attempt_failed(const failure& why) {
 
 void pubsub::on_close() {
   tick_.stop();
-  table_ = {};
+  table_.clear();
   audiences_.clear();
 }
 

@@ -56,6 +56,12 @@ void subscription_table::stop() {
   }
 }
 
+void subscription_table::clear() noexcept {
+  stop();
+  channels_.clear();
+  wanted_ = 0;
+}
+
 void subscription_table::mark(channels::iterator c) {
   if (!started_ || c->second.refused) return;
   if (c->second.wanted != c->second.asked)

@@ -34,6 +34,7 @@ class subscription_table {
   void start();
   /// It is gone, and what was asked of it.
   void stop();
+  void clear() noexcept;
   void ping() { ping_ = true; }
 
   /// Appends what is to be sent until `out` holds `enough` bytes.

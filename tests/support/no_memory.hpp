@@ -1,0 +1,52 @@
+// SPDX-License-Identifier: BSL-1.0
+#pragma once
+#include <sys/resource.h>
+#include <unistd.h>
+
+#include <cerrno>
+#include <cstddef>
+#include <cstdlib>
+#include <fstream>
+#include <system_error>
+#include <utility>
+
+namespace holdfast::test {
+
+/// From its making to its end this process gets no memory: the address space may not grow, and what the heap has is taken.
+class no_memory {
+ public:
+  no_memory() {
+    if (::getrlimit(RLIMIT_AS, &before_) != 0) throw std::system_error(errno, std::generic_category(), "getrlimit");
+    rlim_t pages = 0;
+    std::ifstream("/proc/self/statm") >> pages;
+    auto all_there_is = before_;
+    all_there_is.rlim_cur = pages * static_cast<rlim_t>(::sysconf(_SC_PAGESIZE));
+    if (::setrlimit(RLIMIT_AS, &all_there_is) != 0)
+      throw std::system_error(errno, std::generic_category(), "setrlimit");
+    for (std::size_t size = std::size_t{1} << 20; size > 1024; size /= 2) take_all(size);
+    for (std::size_t size = 1024; size >= sizeof(block); size -= alignof(std::max_align_t)) take_all(size);
+    take_all(sizeof(block));
+  }
+  no_memory(const no_memory&) = delete;
+  no_memory& operator=(const no_memory&) = delete;
+  ~no_memory() {
+    while (taken_) std::free(std::exchange(taken_, taken_->next));
+    ::setrlimit(RLIMIT_AS, &before_);
+  }
+
+ private:
+  struct block {
+    block* next;
+  };
+  void take_all(std::size_t size) {
+    while (auto* more = static_cast<block*>(std::malloc(size))) {
+      more->next = taken_;
+      taken_ = more;
+    }
+  }
+
+  rlimit before_{};
+  block* taken_ = nullptr;
+};
+
+}  // namespace holdfast::test
