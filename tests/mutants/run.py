@@ -39,10 +39,18 @@ def check():
 
 
 def copy_tree():
+    """What a run before has left is kept where it is the same, and is new otherwise: a bug that was planted must be built out again."""
     tree = SCRATCH / "tree"
-    shutil.rmtree(tree, ignore_errors=True)
+
+    def copy_if_different(source, target):
+        target = Path(target)
+        if not target.exists() or target.read_bytes() != Path(source).read_bytes():
+            shutil.copyfile(source, target)
+
     ignore = shutil.ignore_patterns("build", ".git", "__pycache__")
-    shutil.copytree(ROOT, tree, ignore=ignore)
+    shutil.copytree(ROOT, tree, ignore=ignore, copy_function=copy_if_different, dirs_exist_ok=True)
+    for path in [p for p in tree.rglob("*") if not (ROOT / p.relative_to(tree)).exists()]:
+        shutil.rmtree(path) if path.is_dir() else path.unlink(missing_ok=True)
     return tree
 
 
