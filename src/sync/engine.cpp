@@ -73,11 +73,13 @@ void engine::renew(const std::shared_ptr<lease_record>& record, milliseconds ttl
   if (h->ended()) return done(h->lost_reason, {});
   if (ttl == milliseconds::zero()) ttl = record->asked.ttl;
   done = until_closed(std::move(done));
-  const auto send = [this, h, ttl](time_point sent, topology::handler then) {
-    const renewal one{h->keys->lock, h->field, h->covering(ttl, around_.settings.drift)};
-    around_.run(scripts::renew({&one, 1}), sent + command_budget(around_.settings, h->ttl()), std::move(then));
-  };
+  const auto deadline = around_.now() + command_budget(around_.settings, h->ttl());
   const auto sent = std::make_shared<time_point>();
+  auto send = [this, h, ttl, deadline, sent](topology::handler then) {
+    *sent = around_.now();
+    const renewal one{h->keys->lock, h->field, h->covering(ttl, around_.settings.drift)};
+    around_.run(scripts::renew({&one, 1}), deadline, std::move(then));
+  };
   auto answered = [this, record, h, ttl, sent, done = std::move(done)](const outcome& o) {
     const auto said = o.error ? answer<std::vector<bool>>{} : read_renew(o.reply, 1);
     if (h->state() == lease_state::released) return done(errc::not_held, {});
@@ -90,8 +92,7 @@ void engine::renew(const std::shared_ptr<lease_record>& record, milliseconds ttl
     if (!record->released.load(std::memory_order_acquire)) watchdog_.guard(*h, *sent);
     done({}, {});
   };
-  ask_twice([this, send, sent](topology::handler then) { send(*sent = around_.now(), std::move(then)); },
-            std::move(answered));
+  ask_twice(deadline, std::move(send), std::move(answered));
 }
 
 void engine::fed(const std::shared_ptr<lease_record>& record) {
@@ -247,24 +248,26 @@ void engine::lower_or_free(const std::shared_ptr<hold>& h, milliseconds ttl, don
     return changed(h);
   }
   if (h->leases.empty()) return free_hold(h, ttl, std::move(done));
-  lower_count(h, false, [this, h, done = std::move(done)](error_code error) {
+  lower_count(h, [this, h, done = std::move(done)](error_code error) {
     done(error, {});
     changed(h);
   });
 }
 
 // The caller's own count is what counts, so an answer that does not come is no error: the next change carries the absolute count anyway.
-void engine::lower_count(const std::shared_ptr<hold>& h, bool again, function<void(error_code)> done) {
-  const auto count = static_cast<unsigned>(h->leases.size());
-  const auto ttl = h->covering(h->ttl(), around_.settings.drift);
-  around_.run(scripts::release(*h->keys, h->field, count, ttl),
-              around_.now() + command_budget(around_.settings, h->ttl()),
-              [this, h, again, done = std::move(done)](const outcome& o) {
-                if (o.error == errc::unconfirmed && !again && !h->leases.empty()) return lower_count(h, true, done);
-                const auto said = o.error ? answer<release_answer>{} : read_release(o.reply);
-                if (!o.error && !said.error && said.value == release_answer::not_yours) lose(*h, errc::lost);
-                done(h->ended() ? h->lost_reason : error_code{});
-              });
+void engine::lower_count(const std::shared_ptr<hold>& h, function<void(error_code)> done) {
+  const auto deadline = around_.now() + command_budget(around_.settings, h->ttl());
+  auto send = [this, h, deadline](topology::handler then) {
+    if (h->leases.empty()) return then({errc::unconfirmed, {}, {}});  // the last unlock is queued, which frees
+    const auto count = static_cast<unsigned>(h->leases.size());
+    const auto ttl = h->covering(h->ttl(), around_.settings.drift);
+    around_.run(scripts::release(*h->keys, h->field, count, ttl), deadline, std::move(then));
+  };
+  ask_twice(deadline, std::move(send), [this, h, done = std::move(done)](const outcome& o) {
+    const auto said = o.error ? answer<release_answer>{} : read_release(o.reply);
+    if (!o.error && !said.error && said.value == release_answer::not_yours) lose(*h, errc::lost);
+    done(h->ended() ? h->lost_reason : error_code{});
+  });
 }
 
 void engine::free_hold(const std::shared_ptr<hold>& h, milliseconds ttl, done_handler done) {

@@ -93,7 +93,7 @@ class engine final : private line_host {
 
   void give_up_lease(const std::shared_ptr<lease_record>& record, done_handler done);
   void lower_or_free(const std::shared_ptr<hold>& h, milliseconds ttl, done_handler done);
-  void lower_count(const std::shared_ptr<hold>& h, bool again, function<void(error_code)> done);
+  void lower_count(const std::shared_ptr<hold>& h, function<void(error_code)> done);
   void free_hold(const std::shared_ptr<hold>& h, milliseconds ttl, done_handler done);
   template <class Command>
   void change(const std::shared_ptr<hold>& h, Command command);
@@ -111,7 +111,7 @@ class engine final : private line_host {
   template <class... T>
   function<void(error_code, std::string, T...)> until_closed(function<void(error_code, std::string, T...)> done);
   /// Sends until there is an answer that is not "unconfirmed", at most twice and not after `deadline`.
-  void ask_twice(function<void(topology::handler)> send, topology::handler done);
+  void ask_twice(time_point deadline, function<void(topology::handler)> send, topology::handler done);
 
   surroundings around_;
   const std::weak_ptr<core> home_;

@@ -6,9 +6,9 @@
 // The engine's questions: nothing here changes what is held, but for force_unlock.
 namespace holdfast::detail {
 
-void engine::ask_twice(function<void(topology::handler)> send, topology::handler done) {
-  send([send, done = std::move(done)](outcome o) {
-    if (o.error == errc::unconfirmed) return send(done);
+void engine::ask_twice(time_point deadline, function<void(topology::handler)> send, topology::handler done) {
+  send([this, deadline, send, done = std::move(done)](outcome o) {
+    if (o.error == errc::unconfirmed && around_.now() < deadline) return send(done);
     done(std::move(o));
   });
 }
@@ -17,10 +17,11 @@ template <class T, class Read>
 void engine::ask(const shared_keys& keys, std::string command, Read read, value_handler<T> done) {
   if (closed()) return done(errc::closed, {}, {});
   done = until_closed(std::move(done));
-  auto send = [this, keys, command = std::move(command)](topology::handler then) {
-    around_.servers.execute(keys->lock, command, around_.now() + around_.settings.command_timeout, std::move(then));
+  const auto deadline = around_.now() + around_.settings.command_timeout;
+  auto send = [this, keys, deadline, command = std::move(command)](topology::handler then) {
+    around_.servers.execute(keys->lock, command, deadline, std::move(then));
   };
-  ask_twice(std::move(send), [read, done = std::move(done)](const outcome& o) {
+  ask_twice(deadline, std::move(send), [read, done = std::move(done)](const outcome& o) {
     if (o.error) return done(o.error == errc::unconfirmed ? make_error_code(errc::unreachable) : o.error, o.detail, {});
     auto said = read(o.reply);
     if (said.error) return done(said.error->code, said.error->text, {});
@@ -31,10 +32,11 @@ void engine::ask(const shared_keys& keys, std::string command, Read read, value_
 void engine::force_unlock(const shared_keys& keys, value_handler<bool> done) {
   if (closed()) return done(errc::closed, {}, {});
   done = until_closed(std::move(done));
-  auto send = [this, keys](topology::handler then) {
-    around_.run(scripts::force_release(*keys), around_.now() + around_.settings.command_timeout, std::move(then));
+  const auto deadline = around_.now() + around_.settings.command_timeout;
+  auto send = [this, keys, deadline](topology::handler then) {
+    around_.run(scripts::force_release(*keys), deadline, std::move(then));
   };
-  ask_twice(std::move(send), [this, keys, done = std::move(done)](const outcome& o) {
+  ask_twice(deadline, std::move(send), [this, keys, done = std::move(done)](const outcome& o) {
     if (o.error) return done(o.error == errc::unconfirmed ? make_error_code(errc::unreachable) : o.error, o.detail, {});
     const auto said = read_force_release(o.reply);
     if (said.error) return done(said.error->code, said.error->text, {});

@@ -109,7 +109,7 @@ void engine::reentry::failed(const server_error& why, bool may_have_run) {
 // The server may count one more than there are leases.
 void engine::reentry::undo_or_end() {
   if (!may_have_run_ || of_->ended() || of_->leases.empty()) return end_change();
-  host_.lower_count(of_, false, [self = shared_from_this()](error_code) { self->end_change(); });
+  host_.lower_count(of_, [self = shared_from_this()](error_code) { self->end_change(); });
 }
 
 // What is queued or in flight ends by itself; after a pause there may be something to undo.

@@ -197,6 +197,34 @@ TEST_CASE_METHOD(engine_fixture, "a partial unlock is repeated once and then lef
   CHECK(in_flight() == 0);
 }
 
+TEST_CASE_METHOD(engine_fixture, "what finds no answer is answered within one command timeout") {
+  const owner alice;
+  const auto outer = hold("a", by(alice)), inner = lock("a", by(alice));
+  reenters();
+  const auto partial = unlock(inner), renewal = renew(outer), forced = force_unlock("b");
+  CHECK(in_flight() == 3);
+  advance(200ms);
+  for (int i = 0; i < 3; ++i) fails(errc::unconfirmed);  // each is sent again
+  advance(300ms - 1ns);
+  CHECK(in_flight() == 3);
+  advance(1ns);
+  CHECK(in_flight() == 0);
+  CHECK(partial.succeeded());
+  CHECK(renewal.failed_with(errc::unreachable));
+  CHECK(forced.failed_with(errc::unreachable));
+}
+
+TEST_CASE_METHOD(engine_fixture, "what finds no answer until the command timeout is not sent again") {
+  const owner alice;
+  const auto outer = hold("a", by(alice)), inner = lock("a", by(alice));
+  reenters();
+  const auto partial = unlock(inner);
+  advance(500ms);
+  CHECK(partial.succeeded());
+  CHECK(sent("release") == 1);
+  CHECK(in_flight() == 0);
+}
+
 TEST_CASE_METHOD(engine_fixture, "a partial unlock that is refused has counted here all the same") {
   const owner alice;
   const auto outer = hold("a", by(alice)), inner = lock("a", by(alice));
