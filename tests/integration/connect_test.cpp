@@ -227,6 +227,8 @@ TEST_CASE("a replica is not a primary") {
 TEST_CASE("too many clients is told and lock waits until there is room") {
   world w;
   auto redis = w.make([](config& c) { c.command_timeout = 100ms, c.connect_timeout = 200ms; });
+  auto connected = w.make([](config& c) { c.ttl = 300ms; });
+  auto held = w.run(connected.mutex("held").lock());
   w.eye("CONFIG", "SET", "maxclients", "1");
   for (const auto& f : {failure_of(w, redis.connect()), failure_of(w, redis.mutex("m").try_lock())}) {
     INFO(f.text);
@@ -236,6 +238,8 @@ TEST_CASE("too many clients is told and lock waits until there is room") {
   started<lease> got(w, redis.mutex("m").lock());
   w.until([&] { return w.heard->count(kind::outage) >= 1; });
   CHECK_FALSE(got.answer);
+  w.until([&] { return held.valid_for() < 220ms; });
+  w.until([&] { return held.valid_for() > 280ms; });  // renewed: who is connected goes on
   w.eye("CONFIG", "SET", "maxclients", "1000");
   w.until([&] { return got.succeeded(); }, 7s);
 }

@@ -40,11 +40,13 @@ TEST_CASE(
   test::run(elsewhere, second.unlock());
 }
 
-TEST_CASE("a server that writes each command to its disk keeps the lock, its token and its time when it is killed") {
-  world w(with_arguments({"--appendonly", "yes", "--appendfsync", "always"}));
+TEST_CASE("a server that has written the lock to its file keeps it, its token and its time when it is killed") {
+  const std::string when = GENERATE("always", "everysec");
+  world w(with_arguments({"--appendonly", "yes", "--appendfsync", when}));
   auto redis = w.make();
   auto held = w.run(redis.fenced_mutex("m").lock({.ttl = 20s}));
   const auto ttl = w.eye("PTTL", "m").integer();
+  w.until([&] { return w.eye("INFO", "persistence").to_string().find("aof_buffer_length:0\r") != std::string::npos; });
   crash(w);
   w.until([&] { return w.heard->count(kind::restored) == 1; });
   CHECK(held.held());
@@ -67,4 +69,17 @@ TEST_CASE("work under a key of its own is done once although the lock was forgot
   auto second = w.run(b.mutex("invoice:42").lock());
   CHECK_FALSE(work());
   w.run(second.unlock());
+}
+
+TEST_CASE("a server that stays away until the validity is over gives nobody a second lock") {
+  world w;
+  auto a = w.make([](config& c) { c.ttl = 500ms; }), b = w.make();
+  auto first = w.run(a.mutex("m").lock());
+  w.server.kill();
+  started<lease> second(w, b.mutex("m").lock());
+  w.until([&] { return w.heard->count(kind::lost) == 1; });
+  CHECK_FALSE(first.held());
+  crash(w);
+  w.until([&] { return second.succeeded(); });
+  CHECK(second.answer->value().held());
 }

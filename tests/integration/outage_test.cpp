@@ -239,6 +239,9 @@ TEST_CASE("a server that may not write without replicas is an outage for holders
   w.eye("CONFIG", "SET", "min-replicas-to-write", "0");
   w.until([&] { return held.state() == lease_state::held; }, load);
   CHECK(w.heard->count(kind::lost) == 0);
+  w.eye("CONFIG", "SET", "min-replicas-to-write", "1");
+  w.until([&] { return w.heard->count(kind::lost) == 1; });
+  CHECK_FALSE(held.held());
 }
 
 TEST_CASE("a server that is busy with a script refuses and lock waits for its end") {

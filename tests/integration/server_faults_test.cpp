@@ -39,6 +39,9 @@ TEST_CASE("a server that cannot save refuses and is an outage for holders as wel
   w.eye("CONFIG", "SET", "stop-writes-on-bgsave-error", "no");
   w.until([&] { return held.state() == lease_state::held; }, load);
   CHECK(w.heard->count(kind::lost) == 0);
+  w.eye("CONFIG", "SET", "stop-writes-on-bgsave-error", "yes");
+  w.until([&] { return w.heard->count(kind::lost) == 1; });
+  CHECK_FALSE(held.held());
 }
 
 TEST_CASE("nested and last unlocks succeed while the server has no memory to give") {

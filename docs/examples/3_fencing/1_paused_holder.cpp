@@ -20,7 +20,7 @@ boost::asio::awaitable<void> paused(holdfast::client& redis, fenced_store& store
   std::cout << "A: goes on, and writes without asking again" << std::endl;
   store.run_unfenced({"SET", "careless", "A"});
   std::cout << "A: the fenced store takes its write: " << store.run(token, {{"SET", "balance", "A"}}) << std::endl;
-  std::cout << "A: held() says " << lease.held() << std::endl;
+  std::cout << "A: held() says " << lease.held() << ", and lost() " << (co_await lease.lost()).message() << std::endl;
 }
 
 boost::asio::awaitable<void> next(holdfast::client& redis, fenced_store& store) {
@@ -52,6 +52,6 @@ int main(int argc, char** argv) {
 //   B: holds it now
 //   A: goes on, and writes without asking again
 //   A: the fenced store takes its write: false
-//   A: held() says false
+//   A: held() says false, and lost() the lock was lost
 //   the unfenced value is A's: an update is lost
 //   the fenced value is B's

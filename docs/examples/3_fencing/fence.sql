@@ -1,5 +1,5 @@
 -- SPDX-License-Identifier: BSL-1.0
--- The fencing check for a resource in a SQL database: PostgreSQL 9.5, SQLite 3.35 and later.
+-- The fencing check for a resource in a SQL database: PostgreSQL (ON CONFLICT, since 9.5) and SQLite 3.35 and later; tested with SQLite.
 --
 -- Once. `resource` is what one lock guards: an account, a file, a shard.
 CREATE TABLE IF NOT EXISTS holdfast_fence (
