@@ -176,6 +176,8 @@ settings resolve(config c) {
   s.server.client_name = c.client_name;
   s.server.connect_timeout = c.connect_timeout;
   s.server.reconnect_cap = c.reconnect_cap;
+  // What a renewal of most leases waits for; a lease that is much shorter must not end the connection of all others.
+  s.server.patience = std::max(s.server.patience, std::min(c.command_timeout, c.ttl / 5));
   s.server.pending_commands = c.pending_commands;
   c.url.clear();
   s.values = std::move(c);

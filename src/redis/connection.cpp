@@ -22,7 +22,7 @@ bool is_push(const reply& r) {
 }  // namespace
 
 connection::connection(const services& given, endpoint node, event_sink events)
-    : link(given, std::move(node)), events_(std::move(events)), pending_(this->node().pending_commands),
+    : link(given, std::move(node)), events_(std::move(events)), pending_(this->node().pending_commands, this->node().patience),
       deadline_(given.alarms) {}
 
 void connection::execute(std::string command, detail::time_point deadline, handler done) {
@@ -68,7 +68,7 @@ void connection::on_reply(reply r) {
   if (is_push(r)) return drop(fail(node(), errc::protocol_error, "a message on a connection without subscriptions"));
   auto done = pending_.take_answered(last_input());
   if (!done) return drop(fail(node(), errc::protocol_error, "a reply that nobody asked for"));
-  const bool demoted = r.is_error() && r.text.starts_with("READONLY");
+  const bool demoted = r.is_error() && r.text.find("READONLY") != std::string::npos;  // Redis 6 puts it into a sentence
   if (*done) (*done)({{}, std::move(r), {}});
   // It was the primary when it was connected: its address may belong to another by now.
   if (demoted && up()) drop(fail(node(), errc::not_primary, "the server has become a replica"));

@@ -19,7 +19,7 @@ namespace holdfast::redis {
 /// A command that was not written yet survives a loss and waits, until its deadline, for the next connection; only a
 /// cause that does not mend itself (password, TLS, role …) answers it at once. A written one is answered `unconfirmed`
 /// when the connection ends. The connection is given up when a command found no answer in time and no byte came since
-/// (max(timeout, 20 ms)), or bytes but no whole answer for four times as long.
+/// (its timeout, at least endpoint::patience), or bytes but no whole answer for four times as long.
 ///
 /// With no command pending and nobody watching, nothing holds the io_context; the connection stays open. Used on the
 /// strand only, in a shared_ptr. Handlers run there, never inside a call. The last owner calls close(): from then on

@@ -21,6 +21,7 @@ struct endpoint {
   std::string client_name;
   std::chrono::milliseconds connect_timeout{2'000};
   std::chrono::milliseconds reconnect_cap{5'000};
+  std::chrono::milliseconds patience{20};  // silence that a connection is forgiven, whatever the timeout of a command
   std::size_t pending_commands = 65'536;
 
   /// "redis://host:port" or "redis+unix:///path", nothing secret: for texts.

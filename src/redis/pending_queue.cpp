@@ -9,10 +9,6 @@ namespace holdfast::redis {
 
 namespace {
 
-// A command with a shorter timeout does not condemn the connection by itself: a busy server or a scheduler may take
-// that long.
-constexpr pending_queue::duration least_patience = std::chrono::milliseconds{20};
-
 // Bytes that never become an answer are a sign of life for so many timeouts and no longer.
 constexpr int longest_dribble = 4;
 
@@ -24,7 +20,7 @@ pending_queue::duration dribble_of(pending_queue::duration patience) {
 }  // namespace
 
 void pending_queue::push(std::string command, time_point deadline, time_point now, handler done) {
-  entries_.push_back({std::move(command), std::move(done), deadline, std::max(deadline - now, least_patience)});
+  entries_.push_back({std::move(command), std::move(done), deadline, std::max(deadline - now, least_patience_)});
 }
 
 void pending_queue::write(std::string& out, std::size_t enough, time_point now) {

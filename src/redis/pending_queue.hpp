@@ -23,7 +23,9 @@ class pending_queue {
   using time_point = detail::time_point;
   using duration = detail::lease_clock::duration;
 
-  explicit pending_queue(std::size_t capacity) noexcept : capacity_(capacity) {}
+  /// `least_patience`: a command with a shorter timeout does not condemn the connection: a busy server or a scheduler may take that long.
+  pending_queue(std::size_t capacity, duration least_patience) noexcept
+      : capacity_(capacity), least_patience_(least_patience) {}
 
   bool empty() const noexcept { return entries_.empty(); }
   bool full() const noexcept { return entries_.size() >= capacity_; }
@@ -71,6 +73,7 @@ class pending_queue {
   std::deque<entry> entries_;
   std::size_t written_ = 0;  // the first so many are written
   std::size_t capacity_;
+  duration least_patience_;
   time_point last_answer_{};
 };
 

@@ -1,6 +1,7 @@
 // SPDX-License-Identifier: BSL-1.0
 #include "redis/stream.hpp"
 
+#include <poll.h>
 #include <sys/socket.h>
 
 #include <cerrno>
@@ -23,6 +24,9 @@ std::size_t stream::write_now(std::string_view bytes, error_code& failed) {
 }
 
 stream::input stream::peek() {
+  // Records of TLS hide that the server has closed: its farewell is one, and so is a session ticket.
+  pollfd closed{lowest().native_handle(), POLLRDHUP, 0};
+  if (secured() && ::poll(&closed, 1, 0) > 0) return input::ended;
   char byte;
   const auto n = ::recv(lowest().native_handle(), &byte, 1, MSG_PEEK | MSG_DONTWAIT);
   if (n > 0) return input::some;

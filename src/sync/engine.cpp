@@ -95,9 +95,8 @@ void engine::renew(const std::shared_ptr<lease_record>& record, milliseconds ttl
   ask_twice(deadline, std::move(send), std::move(answered));
 }
 
-void engine::fed(const std::shared_ptr<lease_record>& record) {
-  if (!record->released.load(std::memory_order_acquire)) watchdog_.fed(*record->of);
-}
+// Also when that lease has ended since: feed() has taken back the pause of all leases of the hold.
+void engine::fed(const std::shared_ptr<lease_record>& record) { watchdog_.fed(*record->of); }
 
 cancellable_ptr engine::when_ended(const std::shared_ptr<lease_record>& record, lease_record::end_listener listener) {
   error_code ended;
@@ -194,7 +193,6 @@ std::shared_ptr<lease_record> engine::granted(const shared_keys& keys, waiter& w
   auto record = add_lease(*h, w.request.asked, w.sent);
   while (auto same = w.request.bound ? e.line->extract(w.request.who) : nullptr)
     same->moved_to = reenter(h, same->request, std::exchange(same->done, {}), same->since);
-  watch_link();
   return record;
 }
 
@@ -203,6 +201,7 @@ std::shared_ptr<lease_record> engine::add_lease(hold& h, const terms& asked, tim
   h.leases.push_back(record.get());
   h.extend(valid_until(sent, asked.ttl, around_.settings.drift));
   watchdog_.guard(h, sent);
+  watch_link();
   return record;
 }
 

@@ -70,6 +70,7 @@ struct hold : std::enable_shared_from_this<hold> {
   std::optional<time_point> renew_at;       // its place in the order of renewals
   std::optional<time_point> expires_at;     // its place in the order of expiries; lags behind valid_until()
   bool renewing = false;                    // a renewal is in flight
+  std::optional<time_point> confirm_by;     // after it, once more until then
   std::atomic<bool> renewal_paused{false};  // max_hold is over; lease::feed() on any thread takes it back
 
  private:

@@ -78,7 +78,7 @@ class coroutine_caller final : public caller<T> {
       : home_(asio::get_associated_executor(handler)), slot_(asio::get_associated_cancellation_slot(handler)),
         handler_(std::move(handler)) {}
 
-  asio::any_io_executor home() const { return home_; }
+  const asio::any_io_executor& home() const { return home_; }
   slot_type& slot() { return slot_; }
 
  private:
@@ -93,10 +93,12 @@ class coroutine_caller final : public caller<T> {
         std::move(handler)(std::move(failure), std::move(value));
       }
     };
-    asio::post(home_, std::move(on_return));
+    const auto home =
+        std::exchange(home_, {});  // not kept: the caller may be gone before the work that it has left behind
+    asio::post(home, std::move(on_return));
   }
 
-  const asio::any_io_executor home_;
+  asio::any_io_executor home_;
   slot_type slot_;
   Handler handler_;
 };
@@ -119,13 +121,13 @@ asio::awaitable<T> on_strand(std::weak_ptr<core> where, Begin begin) {
     const auto c = to.lock();
     if (!c) return waiting->answer(errc::closed, {});
     if (waiting->slot().is_connected())
-      waiting->slot().assign(
-          [strand = c->strand(), id = std::weak_ptr<caller<T>>(waiting)](asio::cancellation_type type) {
-            if (type == asio::cancellation_type::none) return;
-            asio::post(strand, [id] {
-              if (const auto still = id.lock()) still->cancel();
-            });
-          });
+      waiting->slot().assign([to, id = std::weak_ptr<caller<T>>(waiting)](asio::cancellation_type type) {
+        const auto client = to.lock();  // the slot may outlive the client, and its context
+        if (!client || type == asio::cancellation_type::none) return;
+        asio::post(client->strand(), [id] {
+          if (const auto still = id.lock()) still->cancel();
+        });
+      });
     auto run = [c, waiting, start = std::move(start)]() mutable {
       try {
         start(*c, waiting, waiting->home());

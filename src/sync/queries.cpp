@@ -66,32 +66,24 @@ void engine::last_token(const shared_keys& keys, value_handler<std::optional<std
   ask<std::optional<std::uint64_t>>(keys, redis::make_command({"GET", token_key(*keys)}), read_token, std::move(done));
 }
 
-/// One use of every permission, on a name of nobody; ends at the first refusal.
+/// One use of every permission, on a name of nobody; ends at the first refusal. One after the other: a script that the server does not
+/// know yet is sent twice, and would come after those that it knows.
 class engine::permission_probe final : public subscriber, public std::enable_shared_from_this<permission_probe> {
  public:
   permission_probe(engine& host, done_handler done)
-      : host_(host), done_(std::move(done)), patience_(host.around_.alarms) {}
+      : host_(host), done_(std::move(done)),
+        keys_("__probe:" + host.fields_.client_uuid(), host.around_.settings.key_prefix), field_(host.fields_.next()),
+        patience_(host.around_.alarms) {}
 
   void begin() {
     auto& around = host_.around_;
-    const lock_keys keys("__probe:" + host_.fields_.client_uuid(), around.settings.key_prefix);
-    const auto field = host_.fields_.next();
-    const milliseconds ttl{1000};
-    const renewal one{keys.lock, field, ttl};
-    const script_call calls[] = {scripts::acquire(keys, ttl, field), scripts::reenter(keys, ttl, field, 2),
-                                 scripts::renew({&one, 1}), scripts::release(keys, field, 1, ttl),
-                                 scripts::release(keys, field, 0, ttl)};
-    left_ = std::size(calls) + 1;
-    const auto deadline = around.now() + around.settings.connect_timeout + around.settings.command_timeout;
-    heard_ = around.servers.subscribe(keys.channel, *this);
-    patience_.start(deadline, [this] {
+    deadline_ = around.now() + around.settings.connect_timeout + around.settings.command_timeout;
+    heard_ = around.servers.subscribe(keys_.channel, *this);
+    patience_.start(deadline_, [this] {
       over_ = true;
       give_up_on_subscription();
     });
-    for (const auto& call : calls)
-      around.run(call, deadline, [id = weak_from_this()](const outcome& o) {
-        if (const auto self = id.lock()) self->answered(o);
-      });
+    send_next();
   }
 
   void end(error_code error, const std::string& detail) {
@@ -105,31 +97,58 @@ class engine::permission_probe final : public subscriber, public std::enable_sha
 
  private:
   void on_subscribed() override {
-    if (!std::exchange(subscribed_, true)) step();
+    subscribed_ = true;
+    end_if_done();
   }
   void on_message(std::string_view) override {}
   void on_subscribe_failed(error_code error, const std::string& detail) override { end(error, detail); }
 
-  void answered(const outcome& o) {
-    if (o.error) return end(o.error == errc::unconfirmed ? make_error_code(errc::unreachable) : o.error, o.detail);
-    if (!o.reply.is_error()) return step();
-    const auto said = classify(o.reply.text);
-    end(said.code, said.text);
+  script_call next() const {
+    constexpr milliseconds ttl{1000};
+    const renewal one{keys_.lock, field_, ttl};
+    switch (answers_) {
+      case 0: return scripts::acquire(keys_, ttl, field_);
+      case 1: return scripts::reenter(keys_, ttl, field_, 2);
+      case 2: return scripts::renew({&one, 1});
+      case 3: return scripts::release(keys_, field_, 1, ttl);
+      default: return scripts::release(keys_, field_, 0, ttl);
+    }
   }
-  void step() {
-    if (--left_ == 0) return end({}, {});
+  static constexpr int all_scripts = 5;
+
+  void send_next() {
+    host_.around_.run(next(), deadline_, [id = weak_from_this()](const outcome& o) {
+      if (const auto self = id.lock()) self->answered(o);
+    });
+  }
+  void answered(const outcome& o) {
+    if (!done_) return;
+    if (o.error) return end(o.error == errc::unconfirmed ? make_error_code(errc::unreachable) : o.error, o.detail);
+    if (o.reply.is_error()) {
+      const auto said = classify(o.reply.text);
+      return end(said.code, said.text);
+    }
+    if (++answers_ < all_scripts) return send_next();
+    end_if_done();
     give_up_on_subscription();
+  }
+  void end_if_done() {
+    if (answers_ == all_scripts && subscribed_) end({}, {});
   }
   // Commands first: each is answered in time, and they know best why there is no server.
   void give_up_on_subscription() {
-    if (over_ && left_ == 1 && !subscribed_) end(errc::unreachable, "SUBSCRIBE was not acknowledged in time");
+    if (over_ && answers_ == all_scripts && !subscribed_)
+      end(errc::unreachable, "SUBSCRIBE was not acknowledged in time");
   }
 
   engine& host_;
   done_handler done_;  // emptied when it is answered
+  const lock_keys keys_;
+  const owner_field field_;
+  time_point deadline_;
   timer patience_;
   subscription heard_;
-  std::size_t left_ = 0;  // answers to come
+  int answers_ = 0;
   bool subscribed_ = false;
   bool over_ = false;  // the deadline has passed
 };

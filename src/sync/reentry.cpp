@@ -41,7 +41,7 @@ void engine::reentry::forget_caller() {
 }
 
 void engine::reentry::run() {
-  if (!done_) return end_change();
+  if (!done_) return undo_or_end();
   if (!of_->ended() && !of_->exclusive()) host_.lose(*of_, errc::lost);
   if (of_->ended()) {
     hold_ended();

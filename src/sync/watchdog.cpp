@@ -42,7 +42,12 @@ void watchdog::forget(hold& h) {
 
 void watchdog::confirm_soon(hold& h, nanoseconds patience) {
   const auto by = around_.now() + patience;
-  if (h.ended() || h.renewing || (h.renew_at && *h.renew_at <= by)) return;
+  if (h.ended()) return;
+  if (h.renewing) {
+    h.confirm_by = by;  // what is in flight may have been answered before there was a doubt
+    return;
+  }
+  if (h.renew_at && *h.renew_at <= by) return;
   schedule_renewal(h, by);
   rearm();
 }
@@ -159,6 +164,7 @@ void watchdog::on_confirmed(hold& h, time_point sent, milliseconds ttl) {
   h.extend(valid_until(sent, ttl, around_.settings.drift));
   restore(h);
   plan_next(h, sent);
+  if (const auto by = std::exchange(h.confirm_by, std::nullopt)) confirm_soon(h, *by - now);
 }
 
 void watchdog::on_unanswered(hold& h, const error_code& why, const std::string& detail) {

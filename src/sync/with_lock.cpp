@@ -42,10 +42,11 @@ void stop_when_lost(const run_ptr& run) {
   const auto& record = access::record(run->held);
   const auto home = record->home.lock();
   if (!home) return run->stop_for_loss(errc::closed);
-  auto heard = [on = run->on, id = std::weak_ptr(run)](error_code why) {
-    if (why == errc::not_held) return;
-    asio::post(on, [id, why] {
-      if (const auto r = id.lock()) r->stop_for_loss(why);
+  auto heard = [id = std::weak_ptr(run)](error_code why) {
+    const auto r = id.lock();
+    if (!r || why == errc::not_held) return;
+    asio::post(r->on, [id, why] {
+      if (const auto still = id.lock()) still->stop_for_loss(why);
     });
   };
   asio::post(home->strand(), [home, record, heard = std::move(heard)]() mutable {
@@ -90,8 +91,13 @@ bool is_cancellation(const std::exception_ptr& thrown) {
 asio::awaitable<void> supervise(run_ptr run) {
   const std::string name = run->held.name();
   stop_when_lost(run);
+  const auto note_loss = [&run] {
+    if (!run->loss && run->held.state() == lease_state::lost) run->loss = errc::lost;
+  };
+  note_loss();
+  if (run->loss) throw_loss(*run->loss, name, nullptr);  // before it began
   const std::exception_ptr thrown = co_await body_outcome(run);
-  if (!run->loss && run->held.state() == lease_state::lost) run->loss = errc::lost;
+  note_loss();
   if (run->loss) throw_loss(*run->loss, name, thrown);
   if (thrown && run->stopped_from_outside && is_cancellation(thrown)) {
     run->held = lease();  // the caller wants to leave: released in the background
@@ -119,9 +125,11 @@ asio::awaitable<void> under(lease held, body_ref body) {
     auto slot = asio::get_associated_cancellation_slot(handler);
     const auto run = std::make_shared<guarded_run>(std::move(l), b, home);
     if (slot.is_connected())
-      slot.assign([on = run->on, id = std::weak_ptr(run)](asio::cancellation_type type) {
-        asio::post(on, [id, type] {
-          if (const auto r = id.lock()) r->stop_from_outside(type);
+      slot.assign([id = std::weak_ptr(run)](asio::cancellation_type type) {
+        const auto r = id.lock();  // the slot may outlive the run, and its context
+        if (!r) return;
+        asio::post(r->on, [id, type] {
+          if (const auto still = id.lock()) still->stop_from_outside(type);
         });
       });
     auto finished = [slot, home, handler = std::move(handler)](std::exception_ptr failure) mutable {

@@ -17,7 +17,7 @@ constexpr auto start = detail::time_point{} + 1h;
 constexpr std::size_t all = 1'000'000;
 
 struct fixture {
-  pending_queue queue{100};
+  pending_queue queue{100, 20ms};
   std::vector<std::string> answered;
 
   void push(const std::string& name, detail::lease_clock::duration timeout, detail::time_point now = start) {
@@ -70,7 +70,7 @@ TEST_CASE("replies belong to written commands in order") {
 }
 
 TEST_CASE("the queue is full at its capacity") {
-  pending_queue queue(2);
+  pending_queue queue(2, 20ms);
   CHECK_FALSE(queue.full());
   queue.push("a", start + 1s, start, [](auto) {});
   queue.push("b", start + 1s, start, [](auto) {});
@@ -117,7 +117,7 @@ TEST_CASE("no byte since the write and the timeout over: the server is silent") 
   CHECK(r.over.empty());
 }
 
-TEST_CASE("a short timeout gives the server twenty milliseconds all the same") {
+TEST_CASE("a short timeout does not condemn the connection before its least patience is over") {
   fixture f;
   f.push("a", 2ms);
   f.write();
@@ -183,7 +183,7 @@ TEST_CASE("all that waits can be given up") {
 }
 
 TEST_CASE("a handler that is dropped may use the queue while it is destroyed") {
-  pending_queue queue(10);
+  pending_queue queue(10, 20ms);
   struct user {
     pending_queue* queue;
     ~user() { CHECK(queue->empty()); }

@@ -404,6 +404,19 @@ TEST_CASE_METHOD(fixture, "a re-entry without patience fails though another one 
   check_all_ends({outer});
 }
 
+TEST_CASE_METHOD(fixture, "a re-entry that may have run and is cancelled in the queue for its repetition is undone") {
+  const auto inner = again();
+  fails(errc::unconfirmed);
+  const auto other = try_lock("a", by(alice));
+  advance(50ms);  // the repetition is due, behind the other
+  inner.cancel();
+  errs("OOM command not allowed when used memory > 'maxmemory'.");
+  CHECK(other.failed_with(errc::server_refused));
+  CHECK(last_sent() == "release(a, redisson_lock__channel:{a}; #1, 1, 30000)");
+  still_held();
+  check_all_ends({outer});
+}
+
 TEST_CASE_METHOD(fixture, "a re-entry whose undoing fails leaves the next change to set the count") {
   const auto inner = again();
   inner.cancel();

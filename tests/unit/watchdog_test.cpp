@@ -392,6 +392,25 @@ TEST_CASE_METHOD(engine_fixture, "a lease that is fed while a mere confirmation 
   CHECK(left(a) == 30s - drift);
 }
 
+TEST_CASE_METHOD(engine_fixture, "a lease that is fed and released at once leaves the others of its hold to be fed") {
+  const owner alice;
+  const auto outer = hold("a", by(alice, {.max_hold = 5s})), inner = lock("a", by(alice, {.max_hold = 5s}));
+  reenters();
+  advance(10s);
+  confirms();
+  REQUIRE(inner.value()->feed());
+  REQUIRE(inner.value()->try_release());  // by its destructor, before the client's strand hears of either
+  locks->fed(inner.value());
+  locks->drop(inner.value());
+  still_held();
+  advance(0ms);
+  confirms();
+  feed(outer);
+  advance(0ms);
+  confirms();
+  CHECK(left(outer) == 30s - drift);
+}
+
 TEST_CASE("a lease that another thread feeds in the moment of the pause is renewed") {
   std::atomic<int> round{0}, done{0};
   std::atomic<detail::lease_record*> record{nullptr};
@@ -433,7 +452,31 @@ TEST_CASE_METHOD(engine_fixture, "one fed lease keeps the others of its hold") {
   CHECK(left(other) == 30s - drift);
 }
 
+TEST_CASE_METHOD(engine_fixture, "a doubt while a renewal is in flight is followed by one more") {
+  const auto a = hold("a"), next = lock("a");
+  acknowledges("a");
+  advance(10s);
+  publishes("a");  // perhaps after the renewal had run
+  confirms();
+  advance(20ms);
+  CHECK(last_sent() == "renew(a; 30000, #1)");
+  CHECK(sent("renew") == 2);
+  confirms_nothing();
+  CHECK(state(a) == lease_state::lost);
+}
+
 // ---- the link
+
+TEST_CASE_METHOD(engine_fixture, "a hold that a re-entry takes up again is watched") {
+  const owner alice;
+  const auto a = hold("a", by(alice)), b = hold("b"), again = lock("a", by(alice));
+  drop(a);  // disarmed, behind the re-entry
+  const auto u = unlock(b);
+  CHECK_FALSE(server.watched());
+  reenters();
+  CHECK(again.granted());
+  CHECK(server.watched());
+}
 
 TEST_CASE_METHOD(engine_fixture, "every hold is suspended when the link goes down and confirmed when it is up") {
   const auto a = hold("a");
