@@ -13,7 +13,13 @@ void context_end::add(std::weak_ptr<core> client) {
   clients_.push_back(std::move(client));
 }
 
-void context_end::shutdown() {
+void context_end::shutdown() { abandon_all(); }
+
+void context_end::notify_fork(asio::execution_context::fork_event event) {
+  if (event == asio::execution_context::fork_child) abandon_all();
+}
+
+void context_end::abandon_all() {
   for (const auto& client : std::exchange(clients_, {}))
     if (const auto c = client.lock()) c->abandon();
 }

@@ -46,6 +46,7 @@ void asio_timers::close() {
 }
 
 void asio_timers::wake_at(time_point when) {
+  if (here_.elsewhere()) return;
   wake_ = when;
   const auto since = std::max(when.time_since_epoch(), lease_clock::duration{1});  // 0 would disarm it
   const auto seconds = std::chrono::floor<std::chrono::seconds>(since);
@@ -66,6 +67,7 @@ void asio_timers::wait() {
 }
 
 void asio_timers::on_wake() {
+  if (here_.elsewhere()) return;
   std::uint64_t expirations;
   [[maybe_unused]] const auto n = ::read(descriptor_.native_handle(), &expirations, sizeof expirations);
   wake_ = time_point::max();

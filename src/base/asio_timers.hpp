@@ -6,6 +6,7 @@
 
 #include <memory>
 
+#include "base/birthplace.hpp"
 #include "base/lease_clock.hpp"
 #include "base/timers.hpp"
 
@@ -40,6 +41,7 @@ class asio_timers final : public timers, public std::enable_shared_from_this<asi
   timer_queue queue_;
   time_point wake_ = time_point::max();  // when the kernel will wake us; max: it will not
   bool waiting_ = false;
+  const birthplace here_;  // the descriptor's time and its expirations are the parent's in a child
 };
 
 }  // namespace holdfast::detail

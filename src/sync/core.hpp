@@ -27,7 +27,7 @@ class core : public std::enable_shared_from_this<core> {
   virtual engine& locks() noexcept = 0;
   /// engine::close(), then the connections. On the strand.
   virtual void close(nanoseconds grace, function<void()> done) = 0;
-  /// The same at once, for a context that is going: callers are answered, and what they would hear is dropped with it.
+  /// The same at once, for a context that is going, or was copied into a child process: callers are answered.
   virtual void abandon() = 0;
 
  private:

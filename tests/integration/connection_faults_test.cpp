@@ -213,6 +213,24 @@ TEST_CASE("replies that nobody asked for, pushes and garbage end the connection"
   CHECK(rig.call(*c, {"PING"})->is("PONG"));
 }
 
+TEST_CASE("a server that refuses to write as a replica loses its connection, in the words of every Redis") {
+  redis_rig rig;
+  const std::string refusal =
+      GENERATE("-READONLY You can't write against a read only replica. script: f_1, on @user_script:1.\r\n",
+               "-ERR Error running script (call to f_1): @user_script:1: @user_script: 1: -READONLY You can't write "
+               "against a read only replica.\r\n");
+  scripted_server server(rig.io, [&](std::string_view bytes, std::size_t n) {
+    if (bytes.find("ROLE") != std::string_view::npos) return scripted_server::greeting(static_cast<int>(n) + 1);
+    return n == 0 ? refusal : std::string("+PONG\r\n");
+  });
+  const auto c = rig.connect(unix_endpoint(server.path()));
+  c->keep_watch(true);
+  const auto a = rig.call(*c, {"EVALSHA"});
+  CHECK((a->times == 1 && a->got.reply.is_error()));
+  REQUIRE(rig.until([&] { return rig.links == "+-+"; }));
+  CHECK(rig.reasons.at(1) == errc::not_primary);
+}
+
 TEST_CASE("a message is not taken for the answer to a command") {
   redis_rig rig;
   scripted_server server(rig.io, [&](std::string_view bytes, std::size_t n) {

@@ -1,5 +1,11 @@
 // SPDX-License-Identifier: BSL-1.0
 // An io_context that is stopped and destroyed in the midst of things, as after Ctrl-C: the coroutines that wait are destroyed with it.
+#include <boost/asio/bind_cancellation_slot.hpp>
+#include <boost/asio/cancellation_signal.hpp>
+#include <boost/asio/strand.hpp>
+#include <memory>
+#include <optional>
+
 #include "integration/world.hpp"
 
 using namespace holdfast;
@@ -82,6 +88,98 @@ TEST_CASE("a release that is under way when its io_context is destroyed leaves n
   }
   io.poll();
   w.server.cont();
+}
+
+TEST_CASE("a cancellation signal may outlive the context of what it cancels") {
+  world w;
+  w.eye("HSET", "busy", "stranger:1", 1);
+  w.eye("PEXPIRE", "busy", 60'000);
+  asio::cancellation_signal of_lock, of_section;
+  {
+    asio::io_context io;
+    client redis(io.get_executor(), w.settings());
+    bool began = false;
+    auto body = [&began](lease&) -> asio::awaitable<void> {
+      began = true;
+      asio::steady_timer never(co_await asio::this_coro::executor, 1h);
+      co_await never.async_wait(asio::use_awaitable);
+    };
+    asio::co_spawn(io, redis.mutex("busy").lock(),
+                   asio::bind_cancellation_slot(of_lock.slot(), [](std::exception_ptr, lease) {}));
+    asio::co_spawn(io, with_lock(redis.mutex("free"), body),
+                   asio::bind_cancellation_slot(of_section.slot(), [](std::exception_ptr) {}));
+    while (!began || w.eye("PUBSUB", "CHANNELS", "*").strings().empty()) io.run_one_for(1ms);
+  }
+  of_lock.emit(asio::cancellation_type::terminal);
+  of_section.emit(asio::cancellation_type::terminal);
+}
+
+TEST_CASE("a waiter whose client ends with a context of its own is answered closed") {
+  world w;
+  w.eye("HSET", "busy", "stranger:1", 1);
+  w.eye("PEXPIRE", "busy", 60'000);
+  asio::cancellation_signal stop;
+  error_code got;
+  auto theirs = std::make_unique<asio::io_context>();
+  std::optional<client> redis(std::in_place, theirs->get_executor(), w.settings());
+  const auto note = [&got](std::exception_ptr failed, const lease&) {
+    try {
+      if (failed) std::rethrow_exception(failed);
+    } catch (const error& e) {
+      got = e.code();
+    }
+  };
+  asio::co_spawn(w.io, redis->mutex("busy").lock(), asio::bind_cancellation_slot(stop.slot(), note));
+  while (w.eye("PUBSUB", "CHANNELS", "*").strings().empty()) {
+    w.pass(1ms);
+    theirs->run_one_for(1ms);
+  }
+  redis.reset();
+  theirs->restart();
+  theirs->run();
+  theirs.reset();
+  w.until([&] { return got == errc::closed; });
+  stop.emit(asio::cancellation_type::terminal);
+}
+
+TEST_CASE("a caller that was answered may end with its context while the client works on") {
+  world w;
+  auto mine = std::make_unique<asio::io_context>();
+  auto redis = w.make();
+  asio::cancellation_signal stop;
+  bool over = false;
+  auto held = w.run(redis.mutex("m").lock());
+  w.server.stop();
+  asio::co_spawn(asio::make_strand(*mine), held.unlock(),
+                 asio::bind_cancellation_slot(stop.slot(), [&over](std::exception_ptr) { over = true; }));
+  mine->poll();
+  w.pass(5ms);
+  stop.emit(asio::cancellation_type::terminal);
+  while (!over) {
+    w.pass(1ms);
+    mine->restart();
+    mine->poll();
+  }
+  mine.reset();
+  w.server.cont();
+  w.until([&] { return w.keys().empty(); });
+}
+
+TEST_CASE("a section may end with its context while its client lives on") {
+  world w;
+  auto mine = std::make_unique<asio::io_context>();
+  int alive = 0;
+  auto redis = w.make();
+  asio::co_spawn(*mine, has_a_section(redis, alive), asio::detached);
+  while (alive != 2) {
+    w.pass(1ms);
+    mine->restart();
+    mine->poll();
+  }
+  mine.reset();
+  CHECK(alive == 0);
+  w.until([&] { return w.keys().empty(); });
+  CHECK(w.heard->count(event::kind::lost) == 0);
 }
 
 TEST_CASE("a mutex that was moved from has no name and locks nothing") {

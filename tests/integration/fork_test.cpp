@@ -1,7 +1,9 @@
 // SPDX-License-Identifier: BSL-1.0
 // A holder that forks: the child has a copy of everything and holds nothing.
-#include "support/fork.hpp"
+#include <boost/asio/executor_work_guard.hpp>
+
 #include "integration/world.hpp"
+#include "support/fork.hpp"
 
 using namespace holdfast;
 using namespace holdfast::test;
@@ -33,5 +35,34 @@ TEST_CASE("the child of a holder holds nothing and sends nothing and the parent 
   w.until([&] { return held.valid_for() > 800ms; });  // renewed, by the parent
   w.run(held.unlock());
   CHECK(w.keys().empty());
+  CHECK(w.heard->count(event::kind::lost) == 0);
+}
+
+TEST_CASE("a child that runs its copy of the context takes nothing from the parent") {
+  world w;
+  auto redis = w.make([](config& c) { c.ttl = 900ms; });
+  auto kept = w.run(redis.mutex("kept").lock());
+  asio::io_context io;
+  client other(io.get_executor(), w.settings());
+  const auto theirs = test::run(io, other.mutex("theirs").lock());
+
+  w.io.notify_fork(asio::execution_context::fork_prepare);
+  forked child([&] {
+    w.io.notify_fork(asio::execution_context::fork_child);
+    const auto never_idle = asio::make_work_guard(w.io);
+    w.io.restart();
+    w.io.run();
+    return true;
+  });
+  w.io.notify_fork(asio::execution_context::fork_parent);
+  for (int i = 0; i < 200; ++i) {
+    CHECK_FALSE(w.run(redis.mutex("theirs").try_lock()).has_value());
+    auto ours = w.run(redis.mutex("ours").lock());
+    CHECK(w.eye("HLEN", "ours").integer() == 1);
+    w.run(ours.unlock());
+  }
+  w.until([&] { return kept.valid_for() < 650ms; });
+  w.until([&] { return kept.valid_for() > 800ms; });  // renewed: the alarms are ours as well
+  CHECK(w.heard->count(event::kind::outage) == 0);
   CHECK(w.heard->count(event::kind::lost) == 0);
 }

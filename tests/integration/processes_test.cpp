@@ -1,15 +1,13 @@
 // SPDX-License-Identifier: BSL-1.0
 // A holder in a process of its own, which is stopped and killed.
-#include <sys/prctl.h>
-#include <sys/wait.h>
 #include <unistd.h>
 
 #include <boost/asio/posix/stream_descriptor.hpp>
-#include <csignal>
 #include <system_error>
 
 #include "integration/world.hpp"
 #include "support/fd.hpp"
+#include "support/fork.hpp"
 
 using namespace holdfast;
 using namespace holdfast::test;
@@ -23,69 +21,55 @@ constexpr auto ttl = 600ms;
 /// anything from the server.
 class other_process {
  public:
-  explicit other_process(const config& settings) {
-    int to[2], from[2];
-    if (::pipe(to) != 0 || ::pipe(from) != 0) throw std::system_error(errno, std::generic_category(), "pipe");
-    pid_ = ::fork();
-    if (pid_ < 0) throw std::system_error(errno, std::generic_category(), "fork");
-    if (pid_ == 0) live(settings, to[0], from[1]);
-    ::close(to[0]);
-    ::close(from[1]);
-    to_ = unique_fd(to[1]);
-    from_ = unique_fd(from[0]);
+  explicit other_process(const config& settings)
+      : child_([this, &settings] { return live(settings, questions_.out.get(), answers_.in.get()); }) {
     if (answer() != 'h') throw std::runtime_error("the other process did not get the lock");
   }
-  other_process(const other_process&) = delete;
-  other_process& operator=(const other_process&) = delete;
-  ~other_process() { kill(); }
 
-  void stop() {
-    ::kill(pid_, SIGSTOP);
-    ::waitpid(pid_, nullptr, WUNTRACED);
-  }
-  void kill() {
-    if (pid_ < 0) return;
-    ::kill(pid_, SIGKILL);
-    ::waitpid(std::exchange(pid_, -1), nullptr, 0);
-  }
+  void stop() { child_.stop(); }
+  void kill() { child_.kill(); }
   void go_on() {
     ask();
-    ::kill(pid_, SIGCONT);
+    child_.cont();
   }
   void ask() {
-    if (::write(to_.get(), "?", 1) != 1) throw std::runtime_error("the other process has ended");
+    if (::write(questions_.in.get(), "?", 1) != 1) throw std::runtime_error("the other process has ended");
   }
   /// h: it holds the lock. n: it does not.
   char answer() {
     char c = 0;
-    return ::read(from_.get(), &c, 1) == 1 ? c : '\0';
+    return ::read(answers_.out.get(), &c, 1) == 1 ? c : '\0';
   }
 
  private:
-  [[noreturn]] static void live(const config& settings, int in, int out) {
-    ::prctl(PR_SET_PDEATHSIG, SIGKILL);
-    try {
-      asio::io_context io;
-      client redis(io.get_executor(), settings);
-      auto held = test::run(io, redis.mutex("m").lock());
-      const auto say = [&] { return ::write(out, held.held() ? "h" : "n", 1) == 1; };
-      say();
-      asio::posix::stream_descriptor questions(io, in);
-      char c;
-      for (;;) {
-        io.restart();
-        bool asked = false;
-        questions.async_read_some(asio::buffer(&c, 1), [&](const auto&, std::size_t) { asked = true; });
-        while (!asked) io.run_one();
-        say();
-      }
-    } catch (...) {
+  struct pipe {
+    pipe() {
+      int ends[2];
+      if (::pipe(ends) != 0) throw std::system_error(errno, std::generic_category(), "pipe");
+      out = unique_fd(ends[0]);
+      in = unique_fd(ends[1]);
     }
-    ::_exit(1);
+    unique_fd in, out;
+  };
+
+  static bool live(const config& settings, int questions, int answers) {
+    asio::io_context io;
+    client redis(io.get_executor(), settings);
+    auto held = test::run(io, redis.mutex("m").lock());
+    const auto say = [&] { return ::write(answers, held.held() ? "h" : "n", 1) == 1; };
+    asio::posix::stream_descriptor in(io, questions);
+    while (say()) {
+      char c;
+      bool asked = false;
+      in.async_read_some(asio::buffer(&c, 1), [&](const auto&, std::size_t) { asked = true; });
+      io.restart();
+      while (!asked) io.run_one();
+    }
+    return false;
   }
 
-  pid_t pid_ = -1;
-  unique_fd to_, from_;
+  pipe questions_, answers_;
+  forked child_;
 };
 
 struct two_processes : world {

@@ -92,6 +92,21 @@ TEST_CASE_METHOD(fixture, "an idle TLS connection holds nothing, and survives th
   CHECK(links == "+");
 }
 
+TEST_CASE_METHOD(fixture,
+                 "an idle TLS connection that the server closed is replaced before anything is written to it") {
+  const std::string protocol = GENERATE("TLSv1.2", "TLSv1.3");
+  serve(files->server);
+  raw_client admin(server->socket_path());
+  admin("CONFIG", "SET", "tls-protocols", protocol);
+  const auto c = connect(node());
+  REQUIRE(call(*c, {"PING"})->is("PONG"));
+  must_become_idle();
+  admin("CLIENT", "KILL", "TYPE", "normal", "SKIPME", "yes");
+  run_for(20ms);
+  CHECK(call(*c, {"PING"})->is("PONG"));
+  CHECK(links == "+-+");
+}
+
 TEST_CASE_METHOD(fixture, "a watched TLS connection that is lost is made again") {
   serve(files->server);
   const auto c = connect(node());

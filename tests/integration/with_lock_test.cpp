@@ -125,6 +125,29 @@ TEST_CASE("a loss cancels the body and the caller gets lost with the cancellatio
   CHECK(w.heard->count(event::kind::lost) == 1);
 }
 
+TEST_CASE("a body whose lease is lost before it begins never begins") {
+  world w;
+  asio::io_context mine;  // busy between the grant and the body
+  std::optional<client> redis(w.make());
+  bool began = false;
+  auto body = [&began](lease&) -> asio::awaitable<void> {
+    began = true;
+    co_return;
+  };
+  error_code got;
+  asio::co_spawn(mine, as_result(with_lock(redis->mutex("m"), body)),
+                 [&got](std::exception_ptr, const result<void>& r) { got = r.error(); });
+  mine.poll();
+  w.until([&] { return w.heard->count(event::kind::acquired) == 1; });
+  redis.reset();
+  w.io.restart();
+  w.io.run();
+  mine.restart();
+  mine.run();
+  CHECK_FALSE(began);
+  CHECK(got == errc::closed);
+}
+
 TEST_CASE("a body that returns after the loss has its value dropped") {
   world w;
   auto redis = w.make([](config& c) { c.ttl = 150ms; });
