@@ -18,7 +18,8 @@ namespace asio = boost::asio;
 /// Connections, watchdog and maker of locks. Mutexes and leases only refer to it and may outlive it. Its io_context must outlive it, but
 /// for a client that a coroutine of that io_context owns: ~io_context ends it, and destroys the coroutines that wait.
 /// All functions may be called from any thread, but for moves and destruction of the same object.
-/// After fork() the child's copy is closed: it sends nothing, and must not be used for more than its destruction.
+/// After fork() the child's copy is closed: it sends nothing, and ends when the child calls io_context::notify_fork(fork_child), which
+/// Asio demands before the child runs or destroys its copy of the io_context: until then it could read what is the parent's.
 /// While idle (no command, waiter or lease) it keeps nothing pending: io_context::run() returns.
 class HOLDFAST_EXPORT client {
  public:

@@ -210,7 +210,9 @@ TEST_CASE("everything that is under way is answered when the client ends") {
     CHECK_FALSE(o.answered());
   }
   const auto begun = steady_clock::now();
+  bool at_once = false;
   SECTION("shutdown") {
+    at_once = true;
     w.run(redis->shutdown(0ms));
     CHECK(steady_clock::now() - begun < load);
     w.until([&] { return under_way.answered(); }, load);
@@ -224,8 +226,10 @@ TEST_CASE("everything that is under way is answered when the client ends") {
       CHECK_FALSE(*o.code());  // it returns what the others throw
     else if (o.name == "unlock")
       CHECK((o.code() == errc::closed || o.code() == errc::unconfirmed));
-    else
+    else if (at_once)
       CHECK(o.code() == errc::closed);
+    else  // its own command timeout may end before the client's, which is as long
+      CHECK((o.code() == errc::closed || o.code() == errc::unreachable));
   }
   redis.reset();
   drain(w.io, 5s);
