@@ -216,12 +216,37 @@ class Finality(RuleTest):
         renew = lambda story, op: story.add("worker-0-1", 421, "renewed", hold=op, since=420 * MS)
         self.breaks("R5", self.after_loss(renew), "was renewed")
 
-    def test_entered_again_after_the_end_is_told(self):
-        def reenter(story, op):
-            story.add("worker-0-1", 420, "reenter", op=99, hold=op)
-            story.add("worker-0-1", 421, "reentered", op=99, token=1)
+    def reenter(self, asked, answered):
+        def change(story, op):
+            story.add("worker-0-1", asked, "reenter", op=99, hold=op)
+            story.add("worker-0-1", answered, "reentered", op=99, token=1)
 
-        self.breaks("R5", self.after_loss(reenter), "was re-entered")
+        return change
+
+    def test_entered_again_after_the_end_is_told(self):
+        self.breaks("R5", self.after_loss(self.reenter(420, 421)), "was re-entered")
+
+    def test_what_began_before_the_end_and_is_confirmed_after_it_is_told(self):
+        self.breaks("R5", self.after_loss(self.reenter(395, 408)), "was re-entered 3.0 ms after its end")
+        renew = lambda story, op: story.add("worker-0-1", 408, "renewed", hold=op, since=395 * MS)
+        self.breaks("R5", self.after_loss(renew), "was renewed 3.0 ms after its end")
+
+    def silent_end(self, confirmed, stalled=0):
+        story = Story()
+        op = story.hold(10, None, token=1, renewed=False)
+        story.add("worker-0-1", confirmed, "renewed", hold=op, since=390 * MS)
+        if stalled:
+            story.add("worker-0-1", confirmed + 1, "stall", since=(confirmed - stalled) * MS)
+        story.release(op, confirmed + 3)
+        return story
+
+    def test_an_answer_that_was_on_its_way_at_an_end_that_nobody_told_is_no_confirmation_after_it(self):
+        self.keeps(self.silent_end(410))
+        self.breaks("R5", self.silent_end(430), "was renewed 29.0 ms after its end")
+        self.keeps(self.silent_end(430, stalled=29))
+
+    def test_what_is_confirmed_after_the_end_does_not_move_it(self):
+        self.breaks("R4", self.silent_end(460), "its loss was never signalled")
 
 
 class Liveness(RuleTest):

@@ -26,7 +26,7 @@ using namespace std::chrono_literals;
 constexpr std::size_t clients = 2;
 constexpr std::size_t tasks_per_client = 10;
 constexpr auto pulse_period = 5ms;
-constexpr auto worth_telling = 15ms;
+constexpr auto worth_telling = 5ms;
 
 /// Writes down what the library tells of what nobody waits for.
 class witness final : public observer {

@@ -5,6 +5,7 @@ from bisect import bisect_left
 from pathlib import Path
 
 MS = 1_000_000
+UNTOLD = 10 * MS  # a shorter standstill of a process is not in its history
 UNANSWERED = 3000 * MS  # for so long a command without an answer may still be on its way
 
 
@@ -58,7 +59,7 @@ class Operation:
 class Hold:
     """What an operation that was granted led to."""
 
-    __slots__ = ("of", "line", "begin", "granted_until", "claims_until", "surely_over", "token", "ttl", "renewed", "looks",
+    __slots__ = ("of", "line", "begin", "granted_until", "claims_until", "first_over", "token", "ttl", "renewed", "looks",
                  "lost_at", "lost_line", "reentries", "counts", "renewals", "releases", "given_up", "free_at",
                  "again", "updates", "writes")
 
@@ -66,7 +67,7 @@ class Hold:
         self.of, self.line, self.begin = of, line, event["t"]
         self.granted_until = event["seen"] + event["valid"] * MS  # rounded down: not later than the library says
         self.claims_until = self.granted_until
-        self.surely_over = event["t"] + (event["valid"] + 1) * MS  # not earlier; unless it is extended
+        self.first_over = event["t"] + (event["valid"] + 1) * MS  # not earlier; unless it is extended
         self.token, self.ttl, self.renewed = event.get("token"), of.ttl, of.renewed
         self.looks, self.reentries, self.counts, self.renewals, self.releases = [], [], [], [], []
         self.updates, self.writes = [], []
@@ -92,10 +93,14 @@ class Hold:
     @property
     def over(self):
         """The instant from which it cannot be held any more; None if it is renewed, which may go on."""
-        return None if self.renewed else self.surely_over
-
-    def extended(self, answered):
-        self.surely_over = max(self.surely_over, answered + self.ttl)
+        if self.renewed:
+            return None
+        end = self.first_over
+        for answered in sorted([t for _, t, _ in self.renewals] + [t for _, t, _, _ in self.reentries]):
+            if answered > self.process.grace(end, UNTOLD):
+                break  # what was over before it was answered is not extended
+            end = max(end, answered + self.ttl)
+        return end
 
     def look(self, event, line):
         self.looks.append((event["seen"], event["t"], event["held"], line))
@@ -159,15 +164,12 @@ def read_worker(history, path):
             since, number = reentries.pop(event["op"])
             hold = holds[number]
             hold.reentries.append((since, t, event.get("token"), line))
-            hold.extended(t)
         elif kind == "reenter_failed":
             reentries.pop(event["op"])
         elif kind == "count":
             holds[event["hold"]].counts.append((event["since"], t, event["want"], event["got"], line))
         elif kind == "renewed":
-            hold = holds[event["hold"]]
-            hold.renewals.append((event["since"], t, line))
-            hold.extended(t)
+            holds[event["hold"]].renewals.append((event["since"], t, line))
         elif kind == "update":
             holds[event["hold"]].updates.append((event["wrote"], line))
         elif kind == "write":

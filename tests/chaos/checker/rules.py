@@ -2,11 +2,10 @@
 """What must be true of every history. Each rule yields violations: (rule, what is wrong, in words, with the lines that show it)."""
 from collections import defaultdict
 
-from .history import MS
+from .history import MS, UNTOLD
 
 SIGNAL = 50 * MS  # a loss is signalled no later than this
 ANSWER = 100 * MS  # a call ends no later than this after its deadline
-UNTOLD = 20 * MS  # a shorter standstill of a process is not in its history
 COMMAND_TIMEOUT = 500 * MS
 BREAKING = ("flush all", "restart the server empty", "delete locks")
 
@@ -150,21 +149,23 @@ def signals(history, breaks):
 
 
 def finality(history, breaks):
-    """R5: what is over stays over: held() is false, nothing is renewed or entered again."""
+    """R5: what is over stays over: held() is false, and no renewal or re-entry is confirmed, whenever it began.
+
+    An answer, and the signal of a loss, are written down in the order in which the library gave them: one thread, first in, first out.
+    Only an end that no one was told of, by the clock, may lie before an answer that was on its way."""
     for hold in history.holds:
-        ends = [t for t in (known_over(hold), hold.lost_at) if t is not None]
-        if not ends:
+        seen_over = [t for _, t, held, _ in hold.looks if not held] + [t for t in (hold.lost_at,) if t is not None]
+        end = min(seen_over + [t for t in (hold.over,) if t is not None], default=None)
+        if end is None:
             continue
-        end = min(ends)
         for seen, _, held, line in hold.looks:
             if held and seen > end:
                 yield "R5", f"{hold.lock}: {hold} was held {ms(seen - end)} after its end ({hold.process.name}:{line})"
-        for since, _, line in hold.renewals:
-            if since > end:
-                yield "R5", f"{hold.lock}: {hold} was renewed {ms(since - end)} after its end ({hold.process.name}:{line})"
-        for since, _, _, line in hold.reentries:
-            if since > end:
-                yield "R5", f"{hold.lock}: {hold} was re-entered {ms(since - end)} after its end ({hold.process.name}:{line})"
+        confirmed_by = min(seen_over + [hold.process.grace(t, UNTOLD) for t in (hold.over,) if t is not None])
+        confirmed = [("renewed", t, line) for _, t, line in hold.renewals] + [("re-entered", t, line) for _, t, _, line in hold.reentries]
+        for what, t, line in confirmed:
+            if t > confirmed_by:
+                yield "R5", f"{hold.lock}: {hold} was {what} {ms(t - end)} after its end ({hold.process.name}:{line})"
 
 
 def residue(history, breaks):
