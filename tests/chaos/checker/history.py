@@ -2,11 +2,20 @@
 """What stands in a folder of histories, one JSON object a line, as operations and holds. Times are nanoseconds of one clock."""
 import json
 from bisect import bisect_left
+from collections import defaultdict
 from pathlib import Path
+from typing import NamedTuple
 
 MS = 1_000_000
 UNTOLD = 10 * MS  # a shorter standstill of a process is not in its history
 UNANSWERED = 3000 * MS  # for so long a command without an answer may still be on its way
+
+
+class Fault(NamedTuple):
+    begin: int
+    end: int
+    kind: str
+    worker: int  # -1: all
 
 
 class Process:
@@ -14,6 +23,7 @@ class Process:
 
     def __init__(self, name):
         self.name = name
+        self.worker = None
         self.killed_at = None
         self.ended = False
         self.status = None  # with which it ended; -1: it did not
@@ -40,12 +50,14 @@ class Process:
 class Operation:
     """A lock(), try_lock() or try_lock_for() of somebody who held nothing."""
 
-    __slots__ = ("process", "line", "client", "lock", "ttl", "renewed", "wait", "begin", "end", "outcome", "error", "cancelled_at")
+    __slots__ = ("process", "line", "client", "lock", "ttl", "renewed", "max_hold", "wait", "begin", "end", "outcome", "error",
+                 "cancelled_at")
 
     def __init__(self, process, line, event):
         self.process, self.line = process, line
         self.client, self.lock, self.begin = event["client"], event["lock"], event["t"]
         self.ttl, self.renewed = event["ttl"] * MS, event["renewed"]
+        self.max_hold = event["max_hold"] * MS if "max_hold" in event else None
         self.wait = None if event["wait"] < 0 else event["wait"] * MS
         self.end = self.outcome = self.error = self.cancelled_at = None
 
@@ -61,11 +73,15 @@ class Hold:
 
     __slots__ = ("of", "line", "begin", "granted_until", "claims_until", "first_over", "token", "ttl", "renewed", "looks",
                  "lost_at", "lost_line", "reentries", "counts", "renewals", "releases", "given_up", "free_at",
-                 "again", "updates", "writes")
+                 "again", "updates", "writes", "valid", "fed_at", "witnessed", "afterwards")
 
     def __init__(self, of, line, event):
         self.of, self.line, self.begin = of, line, event["t"]
         self.granted_until = event["seen"] + event["valid"] * MS  # rounded down: not later than the library says
+        self.valid = [(event["valid"] * MS, line)]  # each time that it was asked
+        self.witnessed = []  # (claimed until, the key lives until, when, line)
+        self.fed_at = event["t"]  # the last time; max_hold counts from here
+        self.afterwards = None  # the key's TTL after the last unlock, of a lock that nobody else asks for
         self.claims_until = self.granted_until
         self.first_over = event["t"] + (event["valid"] + 1) * MS  # not earlier; unless it is extended
         self.token, self.ttl, self.renewed = event.get("token"), of.ttl, of.renewed
@@ -94,7 +110,7 @@ class Hold:
     def over(self):
         """The instant from which it cannot be held any more; None if it is renewed, which may go on."""
         if self.renewed:
-            return None
+            return None if self.of.max_hold is None else self.fed_at + self.of.max_hold + self.ttl
         end = self.first_over
         for answered in sorted([t for _, t, _ in self.renewals] + [t for _, t, _, _ in self.reentries]):
             if answered > self.process.grace(end, UNTOLD):
@@ -104,8 +120,15 @@ class Hold:
 
     def look(self, event, line):
         self.looks.append((event["seen"], event["t"], event["held"], line))
+        self.valid.append((event["valid"] * MS, line))
         if event["held"]:
             self.claims_until = max(self.claims_until, event["seen"] + event["valid"] * MS)
+
+    def witness(self, event, line):
+        """PTTL counts whole milliseconds, and was answered before it was written down: the key lives no longer than this says."""
+        lives_until = event["t"] + (max(event["ttl"], 0) + 1) * MS
+        self.valid.append((event["valid"] * MS, line))
+        self.witnessed.append((event["seen"] + event["valid"] * MS, lives_until, event["t"], line))
 
     def __str__(self):
         return f"{self.process.name}:{self.line}"
@@ -115,7 +138,7 @@ class History:
     def __init__(self):
         self.campaign, self.end = {}, None
         self.processes, self.operations, self.holds = [], [], []
-        self.faults = []  # (begin, end, kind, line)
+        self.faults = []
         self.forced = []  # (begin, end, lock): force_unlock() may have struck in between
         self.foreign_releases = []  # (lock, refused, line)
         self.residue = []  # (key, ttl)
@@ -141,7 +164,9 @@ def read_worker(history, path):
     for line, event in lines_of(path):
         history.events += 1
         kind, t = event["ev"], event["t"]
-        if kind == "acquire":
+        if kind == "started":
+            process.worker = event["worker"]
+        elif kind == "acquire":
             operations[event["op"]] = operation = Operation(process, line, event)
             history.operations.append(operation)
         elif kind in ("busy", "failed", "cancelled"):
@@ -155,6 +180,12 @@ def read_worker(history, path):
             operations[event["op"]].cancelled_at = t
         elif kind == "look":
             holds[event["hold"]].look(event, line)
+        elif kind == "witness":
+            holds[event["hold"]].witness(event, line)
+        elif kind == "fed":
+            holds[event["hold"]].fed_at = t
+        elif kind == "afterwards":
+            holds[event["hold"]].afterwards = (event["ttl"], line)
         elif kind == "lost":
             hold = holds[event["hold"]]
             hold.lost_at, hold.lost_line = t, line
@@ -206,16 +237,16 @@ def read_worker(history, path):
 
 
 def read_driver(history, path):
-    begun, killed, statuses = {}, {}, {}
+    begun, killed, statuses = defaultdict(list), {}, {}
     for line, event in lines_of(path):
         kind, t = event["ev"], event["t"]
         if kind == "campaign":
             history.campaign = event
         elif kind == "fault":
-            begun.setdefault((event["kind"], event.get("worker")), []).append((t, line))
+            begun[event["kind"], event["worker"]].append(t)
         elif kind == "healed":
-            since, began_at = begun[(event["kind"], event.get("worker"))].pop()
-            history.faults.append((since, t, event["kind"], began_at))
+            since = begun[event["kind"], event["worker"]].pop()
+            history.faults.append(Fault(since, t, event["kind"], event["worker"]))
         elif kind == "killed":
             killed[name_of(event)] = t
         elif kind == "ended":
