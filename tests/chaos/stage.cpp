@@ -49,6 +49,8 @@ void stage::start(std::size_t worker) {
   what.argv = {worker_program_,
                "--redis",
                who.link.url(),
+               "--server",
+               server_.socket_path(),
                "--resource",
                resource_.socket_path(),
                "--history",
