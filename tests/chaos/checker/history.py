@@ -141,7 +141,8 @@ class History:
         self.faults = []
         self.forced = []  # (begin, end, lock): force_unlock() may have struck in between
         self.foreign_releases = []  # (lock, refused, line)
-        self.residue = []  # (key, ttl)
+        self.unreleased = []  # (key, ttl), when the last worker had ended
+        self.residue = []  # (key, ttl), when each had time to end by itself
         self.events = 0
 
     @property
@@ -253,6 +254,8 @@ def read_driver(history, path):
             statuses[name_of(event)] = event["status"]
         elif kind == "foreign_release":
             history.foreign_releases.append((event["lock"], event["refused"], line))
+        elif kind == "unreleased":
+            history.unreleased.append((event["key"], event["ttl"]))
         elif kind == "residue":
             history.residue.append((event["key"], event["ttl"]))
         elif kind == "end":

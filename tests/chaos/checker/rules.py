@@ -196,6 +196,10 @@ def residue(history, breaks):
     if history.end is None:
         yield "R8", "the campaign did not come to its end"
         return
+    # All was quiet for longer than any TTL when the workers were told to end: only one that did not end so leaves a key.
+    if all(process.killed_at is not None or process.status == 0 for process in history.processes):
+        for key, ttl in history.unreleased:
+            yield "R8", f"the key {key} was left by workers that had ended, with a TTL of {ttl} ms"
     for key, ttl in history.residue:
         yield "R8", f"the key {key} is left, with a TTL of {ttl} ms"
     if history.end["channels"]:
