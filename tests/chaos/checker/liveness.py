@@ -120,12 +120,20 @@ class Quiet:
         return last < 0 or self.trouble[last][1] < begin
 
 
+def to_whom(hold, waiting):
+    """In the client that released a lock the next goes on by itself; others have to hear of it by a message. Where several clients wait,
+    the polls of all hide from few that the message did not come."""
+    clients = {(o.process.name, o.client) for o in waiting}
+    if (hold.process.name, hold.of.client) in clients:
+        return "in a client"
+    return "to another client" if len(clients) == 1 else "to one of several clients"
+
+
 def hand_overs(history):
-    """How long it took from a release to the next grant, in quiet times, while somebody waited all the time: in two lists, by who
-    waited. In the client that released it the next goes on by itself; the others have to hear of it by a message."""
+    """How long it took from a release to the next grant, in quiet times, while somebody waited all the time: in lists, by who waited."""
     longest_ttl = history.campaign.get("longest_ttl", 0) * MS
     trouble = disturbed(history, longest_ttl)
-    took = {"in a client": [], "between clients": []}
+    took = {"in a client": [], "to another client": [], "to one of several clients": []}
     operations = by_lock(history.operations)
     for lock, holds in by_lock(history.holds).items():
         quiet = Quiet(trouble + [(begin, end + longest_ttl) for begin, end, name in history.forced if name == lock])
@@ -139,9 +147,8 @@ def hand_overs(history):
             waiting = [o for o in waiting if o.end >= hold.given_up]
             patient = [o for o in waiting if o.end >= max(hold.free_at, after.begin)]
             if patient:
-                here = any(o.process is hold.process and o.client == hold.of.client for o in patient)
                 late = after.begin - hold.free_at - after.process.stalled(hold.free_at, after.begin)
-                took["in a client" if here else "between clients"].append(max(0, late))
+                took[to_whom(hold, patient)].append(max(0, late))
     return took
 
 
