@@ -3,14 +3,15 @@
 """check_history.py FOLDER [ACQUISITIONS]: judges what a campaign left in a folder. Knows nothing of the library but what it promises.
 
 Prints what there was and each violation with the lines that show it (file:line). Exit status 1 if there is any, or if the campaign
-was too weak to show one: fewer acquisitions than asked for, fewer than half of them after a wait, or no update lost by the counter
-that takes no tokens."""
+was too weak to show one: fewer acquisitions than asked for, fewer than half of them after a wait, no update lost by the counter
+that takes no tokens, or no hand-over in quiet times; or if the machine was too slow to judge."""
 import sys
 from collections import Counter
 
 from checker import history as histories
-from checker.liveness import liveness
-from checker.rules import Breaks, by_lock, claims, counts, exclusion, finality, residue, signals, tokens
+from checker.liveness import hand_overs, liveness, percentile
+from checker.machine import slowness, unexplained_stalls
+from checker.rules import Breaks, by_lock, claims, counts, exclusion, finality, ms, residue, signals, tokens
 
 RULES = (exclusion, claims, counts, tokens, signals, finality, liveness, residue)
 SHOWN = 10  # violations of each rule
@@ -33,9 +34,16 @@ def lost_updates(history):
     return sum(times - 1 for times in written.values())
 
 
+def times(took):
+    took = sorted(took)
+    return f"p50 {ms(percentile(took, 50))}, p99 {ms(percentile(took, 99))}" if took else "none"
+
+
 def summary(history):
     outcomes = Counter(operation.outcome or "open" for operation in history.operations)
     writes = [accepted for hold in history.holds for _, _, accepted, _ in hold.writes]
+    passed_on = hand_overs(history)
+    stalls = [stall for stall, _ in unexplained_stalls(history)]
     return {
         "events": history.events,
         "processes": len(history.processes),
@@ -48,7 +56,11 @@ def summary(history):
         "updates": sum(len(hold.updates) for hold in history.holds),
         "lost updates": lost_updates(history),
         "stale writes refused": writes.count(False),
-        "faults": dict(sorted(Counter(kind for _, _, kind, _ in history.faults).items())),
+        "keys witnessed": sum(len(hold.witnessed) for hold in history.holds),
+        "hand-overs": {where: len(took) for where, took in passed_on.items()},
+        **{f"hand-overs {where}": times(took) for where, took in passed_on.items()},
+        "stalls nobody made": f"{len(stalls)}, longest {ms(max(stalls, default=0))}",
+        "faults": dict(sorted(Counter(fault.kind for fault in history.faults).items())),
     }
 
 
@@ -59,6 +71,9 @@ def weaknesses(found, least):
         yield f"only {found['waited']} of {found['acquisitions']} acquisitions waited"
     if not found["lost updates"]:
         yield "the counter without tokens lost no update: the faults were too weak"
+    for where, number in found["hand-overs"].items():
+        if not number:
+            yield f"no hand-over {where} could be judged"
 
 
 def violations(history):
@@ -77,6 +92,8 @@ def report(history, found, least):
         yield f"{rule} was violated {number} times"
     for text in weaknesses(found, least):
         yield f"too weak: {text}"
+    for text in slowness(history):
+        yield f"too slow to judge: {text}"
 
 
 def main(folder, least=0):

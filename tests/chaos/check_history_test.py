@@ -6,6 +6,8 @@ from pathlib import Path
 
 import check_history
 from checker import history as histories
+from checker.liveness import hand_overs
+from checker.machine import slowness, unexplained_stalls
 from story import MS, Story
 
 class RuleTest(unittest.TestCase):
@@ -74,6 +76,43 @@ class Exclusion(RuleTest):
             story.release(1, 60)
             self.keeps(story) if kept else self.breaks("R1", story, "claims 430.0 ms from its call on, with a TTL of 400.0 ms")
 
+    def test_a_claim_is_the_ttl_less_the_drift(self):
+        for valid, kept in ((394, True), (395, False)):
+            story = Story()
+            story.get(story.ask(9), 10, token=1, valid=valid)
+            story.release(1, 60)
+            self.keeps(story) if kept else self.breaks("R1", story, "is valid for 395.0 ms, with a TTL of 400.0 ms")
+            story = Story()
+            op = story.hold(10, 60, token=1)
+            story.look(op, 20, True, valid=valid)
+            self.keeps(story) if kept else self.breaks("R1", story, "is valid for 395.0 ms, with a TTL of 400.0 ms")
+
+    def witnessed(self, ttl, valid=390, answered=11):
+        story = Story("outside")
+        op = story.hold(10, 60, token=1)
+        story.witness(op, answered, valid, ttl, asked=11)
+        return story
+
+    def test_a_key_lives_as_long_as_its_hold_claims(self):
+        self.keeps(self.witnessed(389))
+        self.breaks("R1", self.witnessed(388), "claims 1.0 ms more than its key lives")
+        self.breaks("R1", self.witnessed(-2), "claims 389.0 ms more than its key lives")
+
+    def test_a_witness_that_is_heard_late_may_have_been_asked_late(self):
+        self.keeps(self.witnessed(370, answered=31))
+
+    def test_a_key_that_somebody_broke_need_not_live(self):
+        story = self.witnessed(-2)
+        story.fault(5, 10.5, "flush all")
+        self.keeps(story)
+
+    def test_plain_locks_are_exclusive_too(self):
+        for second, kept in ((20.5, True), (18, False)):
+            story = Story()
+            story.hold(10, 20)
+            story.hold(second, 40, worker=1)
+            self.keeps(story) if kept else self.breaks("R1", story, "had two holders")
+
     def test_the_one_that_was_broken_may_have_heard_of_its_grant_last(self):
         for tokens, kept in (((2, 1), True), ((1, 2), False)):
             story = Story()
@@ -105,6 +144,12 @@ class Counts(RuleTest):
             op = story.hold(10, 20, token=1)
             story.add("worker-0-1", 22, "unlocked_again", hold=op, error=answer)
             self.keeps(story) if kept else self.breaks("R2", story, "a second unlock")
+
+    def test_after_the_last_unlock_the_key_is_gone(self):
+        for ttl, kept in ((-2, True), (380, False)):
+            story = Story()
+            story.add("worker-0-1", 22, "afterwards", hold=story.hold(10, 20, token=1), ttl=ttl)
+            self.keeps(story) if kept else self.breaks("R2", story, "its key is there for 380 ms more")
 
     def test_strangers_release_nothing(self):
         for refused in (True, False):
@@ -173,6 +218,22 @@ class Signals(RuleTest):
     def test_a_process_that_stood_still_has_more_time(self):
         self.keeps(self.lost(1402, stalled=990))
 
+    def held_too_long(self, fed, lost):
+        story = Story()
+        op = story.hold(10, None, token=1, max_hold=100)
+        if fed:
+            story.add("worker-0-1", fed, "fed", hold=op)
+        story.lose(op, lost)
+        story.release(op, lost + 1, error="the lock was lost")
+        return story
+
+    def test_who_shows_no_progress_is_not_renewed(self):
+        self.keeps(self.held_too_long(None, 555))
+        self.breaks("R4", self.held_too_long(None, 565), "was signalled 55.0 ms after its end")
+
+    def test_who_shows_progress_is_renewed(self):
+        self.keeps(self.held_too_long(60, 605))
+
     def test_a_loss_that_nobody_hears_of_is_told(self):
         story = Story()
         op = story.hold(10, None, token=1)
@@ -216,12 +277,44 @@ class Finality(RuleTest):
         renew = lambda story, op: story.add("worker-0-1", 421, "renewed", hold=op, since=420 * MS)
         self.breaks("R5", self.after_loss(renew), "was renewed")
 
-    def test_entered_again_after_the_end_is_told(self):
-        def reenter(story, op):
-            story.add("worker-0-1", 420, "reenter", op=99, hold=op)
-            story.add("worker-0-1", 421, "reentered", op=99, token=1)
+    def reenter(self, asked, answered):
+        def change(story, op):
+            story.add("worker-0-1", asked, "reenter", op=99, hold=op)
+            story.add("worker-0-1", answered, "reentered", op=99, token=1)
 
-        self.breaks("R5", self.after_loss(reenter), "was re-entered")
+        return change
+
+    def test_entered_again_after_the_end_is_told(self):
+        self.breaks("R5", self.after_loss(self.reenter(420, 421)), "was re-entered")
+
+    def test_what_began_before_the_end_and_is_confirmed_after_it_is_told(self):
+        self.breaks("R5", self.after_loss(self.reenter(395, 408)), "was re-entered 3.0 ms after its end")
+        renew = lambda story, op: story.add("worker-0-1", 408, "renewed", hold=op, since=395 * MS)
+        self.breaks("R5", self.after_loss(renew), "was renewed 3.0 ms after its end")
+
+    def test_an_unlock_after_the_end_does_not_succeed(self):
+        story = Story()
+        op = story.hold(10, None, token=1, renewed=False)
+        story.lose(op, 402)
+        story.release(op, 500)
+        self.breaks("R5", story, "was released 99.0 ms after its end")
+
+    def silent_end(self, confirmed, stalled=0):
+        story = Story()
+        op = story.hold(10, None, token=1, renewed=False)
+        story.add("worker-0-1", confirmed, "renewed", hold=op, since=390 * MS)
+        if stalled:
+            story.add("worker-0-1", confirmed + 1, "stall", since=(confirmed - stalled) * MS)
+        story.release(op, confirmed + 3)
+        return story
+
+    def test_an_answer_that_was_on_its_way_at_an_end_that_nobody_told_is_no_confirmation_after_it(self):
+        self.keeps(self.silent_end(410))
+        self.breaks("R5", self.silent_end(430), "was renewed 29.0 ms after its end")
+        self.keeps(self.silent_end(430, stalled=29))
+
+    def test_what_is_confirmed_after_the_end_does_not_move_it(self):
+        self.breaks("R4", self.silent_end(460), "its loss was never signalled")
 
 
 class Liveness(RuleTest):
@@ -243,6 +336,35 @@ class Liveness(RuleTest):
     def test_a_fault_excuses_it_for_a_while(self):
         self.keeps(self.waiter(5700, fault=(4500, 4600, "cut", 1)))
         self.breaks("R6", self.waiter(5700, fault=(1000, 1100, "cut", 1)))
+
+    def handed_over(self, took, waiter_asked=100, waiter=1, **stall):
+        story = Story()
+        story.hold(10, 5000, token=1)
+        story.look(1, 4999, True, valid=390)
+        story.hold(5001 + took, 5100 + took, token=2, worker=waiter, asked=waiter_asked, client=1)
+        if stall:
+            story.add(f"worker-{waiter}-1", 5001 + took, "stall", since=int((5001 + took - stall["stalled"]) * MS))
+        return story
+
+    def test_a_lock_is_handed_over_at_once(self):
+        self.keeps(self.handed_over(49))
+        self.breaks("R6", self.handed_over(51), "1 of 1 hand-overs to another client took more than 50.0 ms")
+        self.breaks("R6", self.handed_over(51, waiter=0), "1 of 1 hand-overs to another client")
+
+    def test_a_process_that_stood_still_took_it_later(self):
+        self.keeps(self.handed_over(80, stalled=40))
+
+    def test_who_came_at_the_last_moment_was_handed_nothing(self):
+        self.keeps(self.handed_over(80, waiter_asked=4990))
+
+    def test_hand_overs_while_something_is_wrong_are_not_judged(self):
+        story = self.handed_over(80)
+        story.fault(4000, 4100, "cut", 1)
+        self.assertFalse(any(hand_overs(story.history()).values()))
+        story = self.handed_over(80)
+        story.add("worker-1-1", 5010, "force", op=99, lock="lock-0")
+        story.add("worker-1-1", 5011, "forced", op=99, broken=False)
+        self.assertFalse(any(hand_overs(story.history()).values()))
 
     def test_a_call_ends_by_its_deadline(self):
         for end, kept in ((190, True), (210, False)):
@@ -294,20 +416,52 @@ class Residue(RuleTest):
         story.add("driver", 99_000, "residue", key="lock-0", ttl=-1)
         self.breaks("R8", story, "with a TTL of -1 ms")
 
+    def test_a_key_that_is_left_to_its_ttl_is_told_unless_a_worker_did_not_end(self):
+        for status, kept in ((0, False), (-1, True)):
+            story = Story()
+            story.hold(10, 20, token=1)
+            story.add("driver", 95_000, "ended", worker=0, life=1, status=status)
+            story.add("driver", 95_001, "unreleased", key="lock-0", ttl=300)
+            found = [text for rule, text in story.violations() if rule == "R8"]
+            self.assertEqual(found, [] if kept else ["the key lock-0 was left by workers that had ended, with a TTL of 300 ms"])
+
     def test_a_subscriber_or_a_connection_that_is_left_is_told(self):
         self.keeps(Story())
         self.breaks("R8", Story(), "subscribers", channels=1)
         self.breaks("R8", Story(), "connections", connections=2)
 
 
+class Machine(unittest.TestCase):
+    def stalled(self, length, stopped=0):
+        story = Story()
+        story.start(0)
+        story.add("worker-0-1", 1000 + length, "stall", since=1000 * MS)
+        if stopped:
+            story.fault(1000, 1000 + stopped, "stop a worker", 0)
+        return story.history()
+
+    def test_a_standstill_that_the_nemesis_made_is_explained(self):
+        self.assertEqual(list(unexplained_stalls(self.stalled(1900, stopped=1800))), [])
+
+    def test_a_standstill_that_nobody_made_is_told(self):
+        (stall, process), = unexplained_stalls(self.stalled(900, stopped=600))
+        self.assertEqual((stall, process.name), (300 * MS, "worker-0-1"))
+
+    def test_a_machine_that_is_too_slow_to_judge_is_no_violation_and_no_success(self):
+        for length, slow in ((900, False), (1100, True)):
+            history = self.stalled(length)
+            self.assertEqual(check_history.violations(history), [])
+            self.assertEqual(bool(list(slowness(history))), slow)
+
+
 class Strength(unittest.TestCase):
-    found = {"acquisitions": 100, "waited": 50, "lost updates": 1}
+    found = {"acquisitions": 100, "waited": 50, "lost updates": 1, "hand-overs": {"in a client": 1, "to another client": 1}}
 
     def test_a_campaign_that_could_show_something_is_strong(self):
         self.assertEqual(list(check_history.weaknesses(self.found, 100)), [])
 
     def test_too_few_acquisitions_or_waits_or_no_lost_update_is_weak(self):
-        for weak, least in ({}, 101), ({"waited": 49}, 0), ({"lost updates": 0}, 0):
+        for weak, least in ({}, 101), ({"waited": 49}, 0), ({"lost updates": 0}, 0), ({"hand-overs": {"to another client": 0}}, 0):
             self.assertEqual(len(list(check_history.weaknesses({**self.found, **weak}, least))), 1)
 
 

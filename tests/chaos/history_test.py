@@ -49,7 +49,7 @@ def add_up(total, found):
     for what, number in found.items():
         if isinstance(number, dict):
             total.setdefault(what, Counter()).update(number)
-        else:
+        elif isinstance(number, int):
             total[what] = total.get(what, 0) + number
 
 

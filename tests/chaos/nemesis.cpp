@@ -133,14 +133,14 @@ void nemesis::begin_on_server(const fault& f) {
   }
 }
 
-// By somebody who knows the holder's field but for its last digit.
+// By somebody who knows the holder's field but for a digit of its client's uuid: the number behind it may be the next hold's.
 void nemesis::foreign_release() {
   auto server = stage_.ask_server();
   for (const auto& lock : locks(server)) {
     const auto fields = server("HKEYS", lock).strings();
     if (fields.empty()) continue;
     auto stranger = fields[0];
-    stranger.back() = stranger.back() == '9' ? '0' : static_cast<char>(stranger.back() + 1);
+    stranger.front() = stranger.front() == '0' ? '1' : '0';
     const auto reply =
         server("EVAL", detail::lua::release.body, 2, lock, channel_of(lock), stranger, 0, client_ttl.count());
     log_.write("foreign_release").add("lock", lock).add("refused", reply.is_nil());

@@ -49,6 +49,8 @@ void stage::start(std::size_t worker) {
   what.argv = {worker_program_,
                "--redis",
                who.link.url(),
+               "--server",
+               server_.socket_path(),
                "--resource",
                resource_.socket_path(),
                "--history",
@@ -84,6 +86,8 @@ void stage::finish() {
 
 void stage::look_for_residue() {
   auto server = ask_server();
+  for (const auto& key : residue(server))
+    log_.write("unreleased").add("key", key).add("ttl", server("PTTL", key).integer());
   const auto end = steady_clock::now() + longest_ttl + 5s;
   // Nothing can be waited for but time: an expired key goes when the server looks at it.
   while (!residue(server).empty() && steady_clock::now() < end) std::this_thread::sleep_for(20ms);

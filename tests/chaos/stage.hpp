@@ -36,7 +36,7 @@ class stage {
 
   /// Has the workers finish what they do. Those that do not end in time are killed, and that is written down.
   void finish();
-  /// Waits until the locks are gone, at most as long as they may stay, and writes down what is left on the server.
+  /// Writes down what is left on the server: at once, and when the locks had time to end by themselves.
   void look_for_residue();
 
  private:

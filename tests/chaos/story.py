@@ -26,15 +26,23 @@ class Story:
         self.add("driver", begin, "fault", kind=kind, worker=worker)
         self.add("driver", end, "healed", kind=kind, worker=worker)
 
-    def ask(self, begin, worker=0, lock="lock-0", wait=-1, ttl=TTL, renewed=True):
+    def start(self, worker):
+        self.add(f"worker-{worker}-1", 0, "started", worker=worker, life=1)
+
+    def ask(self, begin, worker=0, lock="lock-0", wait=-1, ttl=TTL, renewed=True, client=0, **terms):
         self.operations += 1
-        self.add(f"worker-{worker}-1", begin, "acquire", op=self.operations, client=0, lock=lock, ttl=ttl, renewed=renewed, wait=wait)
+        self.add(f"worker-{worker}-1", begin, "acquire", op=self.operations, client=client, lock=lock, ttl=ttl, renewed=renewed, wait=wait,
+                 **terms)
         return self.operations
 
-    def get(self, op, t, token, worker=0, valid=390):
-        self.add(f"worker-{worker}-1", t, "acquired", op=op, seen=int(t * MS), valid=valid, token=token)
+    def get(self, op, t, token=None, worker=0, valid=390):
+        fenced = {} if token is None else {"token": token}
+        self.add(f"worker-{worker}-1", t, "acquired", op=op, seen=int(t * MS), valid=valid, **fenced)
 
-    def hold(self, begin, end, token, worker=0, asked=None, **terms):
+    def witness(self, op, t, valid, ttl, worker=0, asked=None):
+        self.add(f"worker-{worker}-1", t, "witness", hold=op, seen=int((t if asked is None else asked) * MS), valid=valid, ttl=ttl)
+
+    def hold(self, begin, end, token=None, worker=0, asked=None, **terms):
         """Asked for, granted at `begin`, given back at `end`, as it should be."""
         op = self.ask(begin - 1 if asked is None else asked, worker, **terms)
         self.get(op, begin, token, worker)
@@ -57,7 +65,7 @@ class Story:
     def write(self, op, t, token, number, worker=0, accepted=True):
         self.add(f"worker-{worker}-1", t, "write", hold=op, token=token, number=number, accepted=accepted)
 
-    def violations(self, ended=True, channels=0, connections=1):
+    def history(self, ended=True, channels=0, connections=1):
         for name in list(self.files):
             if name != "driver" and ended:
                 self.add(name, 90_000, "ended")
@@ -67,4 +75,7 @@ class Story:
                 events.sort(key=lambda event: event["t"])
                 text = "".join(json.dumps(event) + "\n" for event in events)
                 (Path(folder) / f"{name}.jsonl").write_text(text, encoding="ascii")
-            return check_history.violations(histories.read(folder))
+            return histories.read(folder)
+
+    def violations(self, **end):
+        return check_history.violations(self.history(**end))

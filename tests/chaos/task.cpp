@@ -2,58 +2,25 @@
 #include "chaos/task.hpp"
 
 #include <algorithm>
-#include <boost/asio/bind_cancellation_slot.hpp>
-#include <boost/asio/cancellation_signal.hpp>
 #include <boost/asio/co_spawn.hpp>
 #include <boost/asio/detached.hpp>
 #include <boost/asio/this_coro.hpp>
 #include <boost/asio/use_awaitable.hpp>
 #include <utility>
 
+#include "chaos/asking.hpp"
+
 namespace holdfast::chaos {
 namespace {
 
 using namespace std::chrono_literals;
-using answer = result<std::optional<lease>>;
 
 constexpr auto look_every = 20ms;
 constexpr auto usual_reply = 10ms;  // what takes longer was perhaps sent twice
+constexpr unsigned witnessed = 40;  // of a thousand grants, and of as many looks
+constexpr auto late_reply = 20ms;   // where a claim that counts from it is seen to be too long
 // Far longer than a loss may take to be signalled: the checker sees that it did not come.
 constexpr auto patience_for_loss = 1500ms;
-
-asio::awaitable<std::optional<lease>> ask(fenced_mutex m, section::patience how, milliseconds wait,
-                                          lock_options terms) {
-  if (how == section::patience::once) co_return co_await m.try_lock(terms);
-  if (how == section::patience::bounded) co_return co_await m.try_lock_for(wait, terms);
-  co_return co_await m.lock(terms);
-}
-
-/// Cancels what hangs on its slot, later. Shared with its alarm, which may have gone off just before the end.
-struct stop_button {
-  explicit stop_button(const asio::any_io_executor& on) : alarm(on) {}
-  asio::cancellation_signal signal;
-  asio::steady_timer alarm;
-  bool over = false;
-};
-
-asio::awaitable<answer> ask_until(asio::awaitable<std::optional<lease>> asked, std::optional<milliseconds> after,
-                                  history& log, std::uint64_t operation) {
-  if (!after) co_return co_await as_result(std::move(asked));
-  const auto here = co_await asio::this_coro::executor;
-  const auto button = std::make_shared<stop_button>(here);
-  button->alarm.expires_after(*after);
-  auto press = [button, &log, operation](const error_code& stopped) {
-    if (stopped || button->over) return;
-    log.write("cancel").add("op", operation);
-    button->signal.emit(asio::cancellation_type::terminal);
-  };
-  button->alarm.async_wait(press);
-  auto token = asio::bind_cancellation_slot(button->signal.slot(), asio::use_awaitable);
-  auto got = co_await as_result(asio::co_spawn(here, std::move(asked), token));
-  button->over = true;
-  button->alarm.cancel();
-  co_return got;
-}
 
 asio::awaitable<void> pause(microseconds time) {
   if (time <= 0us) co_return;
@@ -61,36 +28,31 @@ asio::awaitable<void> pause(microseconds time) {
   co_await timer.async_wait(asio::use_awaitable);
 }
 
-lock_options terms_of(const section& s) {
-  lock_options terms;
-  terms.ttl = s.ttl;
-  terms.renew = s.renewed;
-  return terms;
-}
-
 }  // namespace
 
 struct task::hold {
-  hold(std::uint64_t op, fenced_mutex lock, const asio::any_io_executor& on)
-      : operation(op), m(std::move(lock)), bell(on) {}
+  hold(std::uint64_t op, mutex lock, const asio::any_io_executor& on) : operation(op), m(std::move(lock)), bell(on) {}
 
   const std::uint64_t operation;
-  fenced_mutex m;
+  mutex m;
   std::vector<lease> leases;
   bool lost = false;
   asio::steady_timer bell;  // rung when it is lost
 };
 
-task::task(workplace& place, client& redis, std::size_t client_number, std::uint64_t seed)
-    : place_(place), redis_(redis), client_number_(client_number), dice_(seed) {}
+task::task(workplace& place, client& redis, std::size_t client_number, std::uint64_t seed, next_section draw)
+    : place_(place), redis_(redis), client_number_(client_number), dice_(seed), draw_(std::move(draw)),
+      witness_(redis.get_executor(), place.server) {}
 
 asio::awaitable<void> task::run() {
   while (!place_.stopping) {
-    const auto next = draw_section(dice_);
+    const auto next = draw_(dice_);
     co_await pause(next.think);
     std::erase_if(abandoned_, [](const auto& h) { return h->lost; });
     if (next.force_unlock)
       co_await break_lock(next);
+    else if (next.as_body)
+      co_await work_inside(next);
     else
       co_await work_under(next);
   }
@@ -111,28 +73,75 @@ asio::awaitable<void> task::work_under(const section& s) {
   const auto operation = place_.next_operation();
   auto got = co_await acquire(s, operation);
   if (!got) co_return;
-  const auto h =
-      std::make_shared<hold>(operation, redis_.fenced_mutex(s.lock, self_), co_await asio::this_coro::executor);
+  const auto h = std::make_shared<hold>(operation, mutex_of(s), co_await asio::this_coro::executor);
   h->leases.push_back(std::move(*got));
   watch(h);
   const auto counter = s.counts ? place_.resource.read_counter(s.lock) : 0;
   if (dice_.per_mille(100)) co_await check_count(*h);
   co_await reenter(*h, s);
   co_await linger(*h, s);
-  use_resource(*h, counter, s);
+  use_resource(operation, h->leases.front(), counter, s);
   co_await release(h, s);
 }
 
-asio::awaitable<std::optional<lease>> task::acquire(const section& s, std::uint64_t operation) {
-  const auto m = redis_.fenced_mutex(s.lock, self_);
-  const bool forever = s.how == section::patience::forever;
-  {
-    auto line = place_.log.write("acquire");
-    line.add("op", operation).add("client", client_number_).add("lock", s.lock);
-    line.add("ttl", s.ttl.count()).add("renewed", s.renewed).add("wait", forever ? -1 : s.wait.count());
+// The body is told of a loss by its cancellation: nobody else cancels it.
+asio::awaitable<void> task::work_inside(const section& s) {
+  const auto operation = place_.next_operation();
+  bool begun = false;
+  auto body = [this, &s, operation, &begun](lease& l) {
+    begun = true;
+    return work_as_body(operation, l, s);
+  };
+  tell_request(operation, s);
+  const auto done = co_await as_result(with_lock(mutex_of(s), body, terms_of(s)));
+  if (begun)
+    tell_release(operation, 0, done);
+  else
+    place_.log.write("failed").add("op", operation).add("error", done.error().message());
+}
+
+asio::awaitable<void> task::work_as_body(std::uint64_t operation, lease& l, const section& s) {
+  tell_grant(operation, l);
+  const auto counter = s.counts ? place_.resource.read_counter(s.lock) : 0;
+  const auto end = asio::steady_timer::clock_type::now() + s.hold;
+  try {
+    while (end > asio::steady_timer::clock_type::now()) {
+      co_await pause(look_every);
+      look(operation, l);
+    }
+    use_resource(operation, l, counter, s);
+  } catch (const boost::system::system_error& stopped) {
+    place_.log.write("lost").add("hold", operation).add("error", stopped.code().message());
+    place_.log.write("release").add("hold", operation).add("left", 0);
+    throw;
   }
-  auto asked = ask(m, s.how, s.wait, terms_of(s));
-  auto got = co_await ask_until(std::move(asked), s.cancel, place_.log, operation);
+  place_.log.write("release").add("hold", operation).add("left", 0);
+}
+
+mutex task::mutex_of(const section& s) const {
+  return s.fenced ? redis_.fenced_mutex(s.lock, self_) : redis_.mutex(s.lock, self_);
+}
+
+void task::tell_request(std::uint64_t operation, const section& s) {
+  const bool forever = s.how == section::patience::forever;
+  auto line = place_.log.write("acquire");
+  line.add("op", operation).add("client", client_number_).add("lock", s.lock);
+  line.add("ttl", s.ttl.count()).add("renewed", s.renewed).add("wait", forever ? -1 : s.wait.count());
+  if (s.max_hold) line.add("max_hold", s.max_hold->count());
+}
+
+void task::tell_grant(std::uint64_t operation, const lease& l) {
+  const auto seen = now();
+  const auto valid = l.valid_for();
+  auto line = place_.log.write("acquired");
+  line.add("op", operation).add("seen", seen).add("valid", valid.count());
+  if (l.token()) line.add("token", *l.token());
+}
+
+asio::awaitable<std::optional<lease>> task::acquire(const section& s, std::uint64_t operation) {
+  const auto since = now();
+  tell_request(operation, s);
+  auto got = co_await ask(mutex_of(s), s, place_.log, operation);
   if (got.has_error()) {
     const bool cancelled = got.error() == asio::error::operation_aborted;
     place_.log.write(cancelled ? "cancelled" : "failed").add("op", operation).add("error", got.error().message());
@@ -142,14 +151,20 @@ asio::awaitable<std::optional<lease>> task::acquire(const section& s, std::uint6
     place_.log.write("busy").add("op", operation);
     co_return std::nullopt;
   }
-  const auto seen = now();
-  const auto valid = (*got)->valid_for();
-  place_.log.write("acquired")
-      .add("op", operation)
-      .add("seen", seen)
-      .add("valid", valid.count())
-      .add("token", (*got)->token().value());
+  tell_grant(operation, **got);
+  const bool waited_for_redis_alone = s.own || s.how == section::patience::once;
+  const bool late = waited_for_redis_alone && std::chrono::nanoseconds(now() - since) > late_reply;
+  if (late || dice_.per_mille(witnessed)) co_await check_key(operation, **got);
   co_return std::move(*got);
+}
+
+/// Whether the key lives as long as its holder believes.
+asio::awaitable<void> task::check_key(std::uint64_t operation, const lease& l) {
+  const auto seen = now();
+  const auto valid = l.valid_for();
+  const auto ttl = co_await witness_.ttl(l.name());
+  if (!ttl) co_return;
+  place_.log.write("witness").add("hold", operation).add("seen", seen).add("valid", valid.count()).add("ttl", *ttl);
 }
 
 asio::awaitable<void> task::reenter(hold& h, const section& s) {
@@ -163,7 +178,11 @@ asio::awaitable<void> task::reenter(hold& h, const section& s) {
       co_return;
     }
     h.leases.push_back(std::move(*got));
-    place_.log.write("reentered").add("op", operation).add("token", h.leases.back().token().value());
+    {
+      auto line = place_.log.write("reentered");
+      line.add("op", operation);
+      if (const auto token = h.leases.back().token()) line.add("token", *token);
+    }
     const bool troubled = std::chrono::nanoseconds(now() - since) > usual_reply;
     if (troubled || dice_.per_mille(300)) co_await check_count(h);
   }
@@ -177,11 +196,11 @@ asio::awaitable<void> task::check_count(hold& h) {
 }
 
 /// Looks at the lease as a program would that asks before it goes on.
-bool task::look(hold& h) {
+bool task::look(std::uint64_t operation, const lease& l) {
   const auto seen = now();
-  const auto valid = h.leases.front().valid_for();
-  const bool held = h.leases.front().held();
-  place_.log.write("look").add("hold", h.operation).add("seen", seen).add("valid", valid.count()).add("held", held);
+  const auto valid = l.valid_for();
+  const bool held = l.held();
+  place_.log.write("look").add("hold", operation).add("seen", seen).add("valid", valid.count()).add("held", held);
   return held;
 }
 
@@ -198,32 +217,40 @@ void task::watch(const std::shared_ptr<hold>& h) {
 }
 
 asio::awaitable<void> task::linger(hold& h, const section& s) {
-  const auto end = asio::steady_timer::clock_type::now() + s.hold;
+  const auto begin = asio::steady_timer::clock_type::now(), end = begin + s.hold;
   bool held = true, to_renew = s.renew_by_hand;
   while (held && end - asio::steady_timer::clock_type::now() > look_every) {
     co_await pause(look_every);
-    held = look(h);
+    held = look(h.operation, h.leases.front());
+    if (held && asio::steady_timer::clock_type::now() < begin + s.fed_for) feed(h);
+    if (held && dice_.per_mille(witnessed)) co_await check_key(h.operation, h.leases.front());
     if (!std::exchange(to_renew, false)) continue;
     const auto since = now();
     const auto renewed = co_await as_result(h.leases.front().renew());
     if (renewed) place_.log.write("renewed").add("hold", h.operation).add("since", since);
   }
   if (held) co_await pause(std::chrono::duration_cast<microseconds>(end - asio::steady_timer::clock_type::now()));
-  if (look(h) || h.lost) co_return;
+  if (look(h.operation, h.leases.front()) || h.lost) co_return;
   h.bell.expires_after(patience_for_loss);
   co_await as_result(h.bell.async_wait(asio::use_awaitable));
 }
 
+void task::feed(hold& h) {
+  h.leases.front().feed();
+  place_.log.write("fed").add("hold", h.operation);
+}
+
 // Without asking whether the lease is held: that is what the resource has to stand.
-void task::use_resource(hold& h, long long counter, const section& s) {
+void task::use_resource(std::uint64_t operation, const lease& l, long long counter, const section& s) {
   if (s.counts) {
     place_.resource.write_counter(s.lock, counter + 1);
-    place_.log.write("update").add("hold", h.operation).add("wrote", counter + 1);
+    place_.log.write("update").add("hold", operation).add("wrote", counter + 1);
   }
-  const auto token = h.leases.front().token().value();
-  const auto said = place_.resource.write_register(s.lock, token);
+  const auto token = l.token();
+  if (!token) return;
+  const auto said = place_.resource.write_register(s.lock, *token);
   auto line = place_.log.write("write");
-  line.add("hold", h.operation).add("token", token).add("number", said.number).add("accepted", said.accepted);
+  line.add("hold", operation).add("token", *token).add("number", said.number).add("accepted", said.accepted);
 }
 
 void task::drop(hold& h) {
@@ -247,18 +274,30 @@ asio::awaitable<void> task::release(std::shared_ptr<hold> h, const section& s) {
     h->leases.pop_back();
     co_await unlock(*h, last, h->leases.size());
   }
-  co_await unlock(*h, h->leases.front(), 0);
+  const bool released = co_await unlock(*h, h->leases.front(), 0);
+  if (released && s.own) co_await check_gone(*h);
   if (s.end != section::ending::unlock_twice) co_return;
   const auto again = co_await as_result(h->leases.front().unlock());
   place_.log.write("unlocked_again").add("hold", h->operation).add("error", again ? "none" : again.error().message());
 }
 
-asio::awaitable<void> task::unlock(hold& h, lease& l, std::size_t left) {
+asio::awaitable<bool> task::unlock(hold& h, lease& l, std::size_t left) {
   place_.log.write("release").add("hold", h.operation).add("left", left);
   const auto done = co_await as_result(l.unlock());
+  tell_release(h.operation, left, done);
+  co_return done.has_value();
+}
+
+void task::tell_release(std::uint64_t operation, std::size_t left, const result<void>& done) {
   auto line = place_.log.write(done ? "released" : "release_failed");
-  line.add("hold", h.operation).add("left", left);
+  line.add("hold", operation).add("left", left);
   if (!done) line.add("error", done.error().message());
+}
+
+/// Of a lock that nobody else ever asks for.
+asio::awaitable<void> task::check_gone(const hold& h) {
+  const auto ttl = co_await witness_.ttl(h.m.name());
+  if (ttl) place_.log.write("afterwards").add("hold", h.operation).add("ttl", *ttl);
 }
 
 }  // namespace holdfast::chaos

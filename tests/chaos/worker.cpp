@@ -24,9 +24,9 @@ namespace {
 using namespace std::chrono_literals;
 
 constexpr std::size_t clients = 2;
-constexpr std::size_t tasks_per_client = 10;
+constexpr std::size_t tasks_per_client = 10, long_tasks_per_client = 2;
 constexpr auto pulse_period = 5ms;
-constexpr auto worth_telling = 15ms;
+constexpr auto worth_telling = 5ms;
 
 /// Writes down what the library tells of what nobody waits for.
 class witness final : public observer {
@@ -63,13 +63,19 @@ asio::awaitable<void> beat(workplace& place) {
 class worker {
  public:
   worker(asio::io_context& io, const arguments& given)
-      : io_(io), place_{history(given.text("history")), guarded_resource(given.text("resource"))}, stop_(io, SIGTERM) {
+      : io_(io), place_{history(given.text("history")), guarded_resource(given.text("resource")), given.text("server")},
+        stop_(io, SIGTERM) {
     place_.log.write("started").add("worker", given.number("worker")).add("life", given.number("life"));
     dice seeds(static_cast<std::uint64_t>(given.number("seed")));
+    const auto own_locks = "lock-of-" + given.text("worker") + "-" + given.text("life") + "-";
     for (std::size_t number = 0; number < clients; ++number) {
       auto& redis = clients_.emplace_back(io.get_executor(), settings(given.text("redis"), number));
       for (std::size_t i = 0; i < tasks_per_client; ++i)
-        tasks_.emplace_back(place_, redis, number, seeds.below(UINT64_MAX));
+        tasks_.emplace_back(place_, redis, number, seeds.below(UINT64_MAX), draw_section);
+      for (std::size_t i = 0; i < long_tasks_per_client; ++i)
+        tasks_.emplace_back(
+            place_, redis, number, seeds.below(UINT64_MAX),
+            [own = own_locks + std::to_string(tasks_.size())](dice& d) { return draw_long_section(d, own); });
     }
   }
 

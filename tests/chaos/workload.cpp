@@ -8,7 +8,8 @@ namespace {
 
 using namespace std::chrono_literals;
 
-constexpr std::size_t ordinary_locks = 4;
+constexpr std::size_t fenced_locks = 4;
+constexpr std::size_t plain_locks = 1;
 // force_unlock() stays with these: nothing excuses an overlap of the others.
 constexpr std::size_t breakable_locks = 1;
 
@@ -66,9 +67,10 @@ microseconds dice::around(microseconds mean) {
 section draw_section(dice& d) {
   section s;
   s.think = d.around(4ms);
-  const auto number = skewed_below(d, ordinary_locks + breakable_locks);
-  const bool breakable = number >= ordinary_locks;
-  s.lock = (breakable ? "breakable-" : "lock-") + std::to_string(number);
+  const auto number = skewed_below(d, fenced_locks + plain_locks + breakable_locks);
+  const bool breakable = number >= fenced_locks + plain_locks;
+  s.fenced = number < fenced_locks || breakable;
+  s.lock = (breakable ? "breakable-" : s.fenced ? "lock-" : "lock-plain-") + std::to_string(number);
   if (breakable) {
     s.counts = false;
     s.force_unlock = d.per_mille(100);
@@ -85,6 +87,32 @@ section draw_section(dice& d) {
   if (d.per_mille(300)) s.reentries = 1 + static_cast<unsigned>(d.below(1 + d.below(4)));
   draw_hold(d, s);
   draw_ending(d, s);
+  return s;
+}
+
+section draw_long_section(dice& d, const std::string& own_lock) {
+  section s;
+  s.think = d.around(20ms);
+  s.own = d.per_mille(700);
+  s.lock = s.own ? own_lock : "lock-plain-of-all";
+  s.fenced = s.own;
+  if (!s.own) {
+    s.how = section::patience::bounded;  // the others hold for seconds, and each must come to its end
+    s.wait = d.between(1ms, 1500ms);
+  }
+  if (d.per_mille(500)) s.ttl = d.between(300ms, longest_ttl);
+  s.hold = d.between(0ms, 3 * s.ttl);
+  if (s.own && d.per_mille(300)) {
+    s.as_body = true;
+  } else if (d.per_mille(300)) {
+    s.max_hold = d.between(50ms, s.ttl);
+    s.fed_for = d.between(0ms, 3 * s.ttl);
+    s.counts = false;
+  } else {
+    s.reentries = static_cast<unsigned>(d.below(3));
+    s.renew_by_hand = d.per_mille(200);
+  }
+  if (d.per_mille(100)) s.end = section::ending::drop;
   return s;
 }
 

@@ -49,12 +49,17 @@ struct section {
 
   microseconds think{};  ///< before it
   std::string lock;
+  bool own = false;           ///< nobody else ever asks for it
+  bool fenced = true;         ///< by a fenced_mutex; else by a mutex, without tokens
   bool force_unlock = false;  ///< breaks the lock instead of taking it; nothing below counts then
   patience how = patience::forever;
   milliseconds wait{};                   ///< bounded
   std::optional<milliseconds> cancel{};  ///< cancelled so long after the call
   milliseconds ttl = client_ttl;
   bool renewed = true;
+  std::optional<milliseconds> max_hold{};
+  milliseconds fed_for{};  ///< how long it says that it makes progress, where there is a max_hold
+  bool as_body = false;    ///< the work is the body of with_lock(); of the rest below, hold and counts are its
   unsigned reentries = 0;
   microseconds hold{};
   bool renew_by_hand = false;
@@ -62,6 +67,9 @@ struct section {
   ending end = ending::unlock;
 };
 
+/// One of many short ones, with locks that many want.
 section draw_section(dice&);
+/// One for as long as its renewal carries it, most often with a lock of one's own.
+section draw_long_section(dice&, const std::string& own_lock);
 
 }  // namespace holdfast::chaos

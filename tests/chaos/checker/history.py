@@ -2,10 +2,20 @@
 """What stands in a folder of histories, one JSON object a line, as operations and holds. Times are nanoseconds of one clock."""
 import json
 from bisect import bisect_left
+from collections import defaultdict
 from pathlib import Path
+from typing import NamedTuple
 
 MS = 1_000_000
+UNTOLD = 10 * MS  # a shorter standstill of a process is not in its history
 UNANSWERED = 3000 * MS  # for so long a command without an answer may still be on its way
+
+
+class Fault(NamedTuple):
+    begin: int
+    end: int
+    kind: str
+    worker: int  # -1: all
 
 
 class Process:
@@ -13,6 +23,7 @@ class Process:
 
     def __init__(self, name):
         self.name = name
+        self.worker = None
         self.killed_at = None
         self.ended = False
         self.status = None  # with which it ended; -1: it did not
@@ -39,12 +50,14 @@ class Process:
 class Operation:
     """A lock(), try_lock() or try_lock_for() of somebody who held nothing."""
 
-    __slots__ = ("process", "line", "client", "lock", "ttl", "renewed", "wait", "begin", "end", "outcome", "error", "cancelled_at")
+    __slots__ = ("process", "line", "client", "lock", "ttl", "renewed", "max_hold", "wait", "begin", "end", "outcome", "error",
+                 "cancelled_at")
 
     def __init__(self, process, line, event):
         self.process, self.line = process, line
         self.client, self.lock, self.begin = event["client"], event["lock"], event["t"]
         self.ttl, self.renewed = event["ttl"] * MS, event["renewed"]
+        self.max_hold = event["max_hold"] * MS if "max_hold" in event else None
         self.wait = None if event["wait"] < 0 else event["wait"] * MS
         self.end = self.outcome = self.error = self.cancelled_at = None
 
@@ -58,15 +71,19 @@ class Operation:
 class Hold:
     """What an operation that was granted led to."""
 
-    __slots__ = ("of", "line", "begin", "granted_until", "claims_until", "surely_over", "token", "ttl", "renewed", "looks",
+    __slots__ = ("of", "line", "begin", "granted_until", "claims_until", "first_over", "token", "ttl", "renewed", "looks",
                  "lost_at", "lost_line", "reentries", "counts", "renewals", "releases", "given_up", "free_at",
-                 "again", "updates", "writes")
+                 "again", "updates", "writes", "valid", "fed_at", "witnessed", "afterwards")
 
     def __init__(self, of, line, event):
         self.of, self.line, self.begin = of, line, event["t"]
         self.granted_until = event["seen"] + event["valid"] * MS  # rounded down: not later than the library says
+        self.valid = [(event["valid"] * MS, line)]  # each time that it was asked
+        self.witnessed = []  # (claimed until, the key lives until, when, line)
+        self.fed_at = event["t"]  # the last time; max_hold counts from here
+        self.afterwards = None  # the key's TTL after the last unlock, of a lock that nobody else asks for
         self.claims_until = self.granted_until
-        self.surely_over = event["t"] + (event["valid"] + 1) * MS  # not earlier; unless it is extended
+        self.first_over = event["t"] + (event["valid"] + 1) * MS  # not earlier; unless it is extended
         self.token, self.ttl, self.renewed = event.get("token"), of.ttl, of.renewed
         self.looks, self.reentries, self.counts, self.renewals, self.releases = [], [], [], [], []
         self.updates, self.writes = [], []
@@ -92,15 +109,26 @@ class Hold:
     @property
     def over(self):
         """The instant from which it cannot be held any more; None if it is renewed, which may go on."""
-        return None if self.renewed else self.surely_over
-
-    def extended(self, answered):
-        self.surely_over = max(self.surely_over, answered + self.ttl)
+        if self.renewed:
+            return None if self.of.max_hold is None else self.fed_at + self.of.max_hold + self.ttl
+        end = self.first_over
+        for answered in sorted([t for _, t, _ in self.renewals] + [t for _, t, _, _ in self.reentries]):
+            if answered > self.process.grace(end, UNTOLD):
+                break  # what was over before it was answered is not extended
+            end = max(end, answered + self.ttl)
+        return end
 
     def look(self, event, line):
         self.looks.append((event["seen"], event["t"], event["held"], line))
+        self.valid.append((event["valid"] * MS, line))
         if event["held"]:
             self.claims_until = max(self.claims_until, event["seen"] + event["valid"] * MS)
+
+    def witness(self, event, line):
+        """PTTL counts whole milliseconds, and was answered before it was written down: the key lives no longer than this says."""
+        lives_until = event["t"] + (max(event["ttl"], 0) + 1) * MS
+        self.valid.append((event["valid"] * MS, line))
+        self.witnessed.append((event["seen"] + event["valid"] * MS, lives_until, event["t"], line))
 
     def __str__(self):
         return f"{self.process.name}:{self.line}"
@@ -110,10 +138,11 @@ class History:
     def __init__(self):
         self.campaign, self.end = {}, None
         self.processes, self.operations, self.holds = [], [], []
-        self.faults = []  # (begin, end, kind, line)
+        self.faults = []
         self.forced = []  # (begin, end, lock): force_unlock() may have struck in between
         self.foreign_releases = []  # (lock, refused, line)
-        self.residue = []  # (key, ttl)
+        self.unreleased = []  # (key, ttl), when the last worker had ended
+        self.residue = []  # (key, ttl), when each had time to end by itself
         self.events = 0
 
     @property
@@ -136,7 +165,9 @@ def read_worker(history, path):
     for line, event in lines_of(path):
         history.events += 1
         kind, t = event["ev"], event["t"]
-        if kind == "acquire":
+        if kind == "started":
+            process.worker = event["worker"]
+        elif kind == "acquire":
             operations[event["op"]] = operation = Operation(process, line, event)
             history.operations.append(operation)
         elif kind in ("busy", "failed", "cancelled"):
@@ -150,6 +181,12 @@ def read_worker(history, path):
             operations[event["op"]].cancelled_at = t
         elif kind == "look":
             holds[event["hold"]].look(event, line)
+        elif kind == "witness":
+            holds[event["hold"]].witness(event, line)
+        elif kind == "fed":
+            holds[event["hold"]].fed_at = t
+        elif kind == "afterwards":
+            holds[event["hold"]].afterwards = (event["ttl"], line)
         elif kind == "lost":
             hold = holds[event["hold"]]
             hold.lost_at, hold.lost_line = t, line
@@ -159,15 +196,12 @@ def read_worker(history, path):
             since, number = reentries.pop(event["op"])
             hold = holds[number]
             hold.reentries.append((since, t, event.get("token"), line))
-            hold.extended(t)
         elif kind == "reenter_failed":
             reentries.pop(event["op"])
         elif kind == "count":
             holds[event["hold"]].counts.append((event["since"], t, event["want"], event["got"], line))
         elif kind == "renewed":
-            hold = holds[event["hold"]]
-            hold.renewals.append((event["since"], t, line))
-            hold.extended(t)
+            holds[event["hold"]].renewals.append((event["since"], t, line))
         elif kind == "update":
             holds[event["hold"]].updates.append((event["wrote"], line))
         elif kind == "write":
@@ -204,22 +238,24 @@ def read_worker(history, path):
 
 
 def read_driver(history, path):
-    begun, killed, statuses = {}, {}, {}
+    begun, killed, statuses = defaultdict(list), {}, {}
     for line, event in lines_of(path):
         kind, t = event["ev"], event["t"]
         if kind == "campaign":
             history.campaign = event
         elif kind == "fault":
-            begun.setdefault((event["kind"], event.get("worker")), []).append((t, line))
+            begun[event["kind"], event["worker"]].append(t)
         elif kind == "healed":
-            since, began_at = begun[(event["kind"], event.get("worker"))].pop()
-            history.faults.append((since, t, event["kind"], began_at))
+            since = begun[event["kind"], event["worker"]].pop()
+            history.faults.append(Fault(since, t, event["kind"], event["worker"]))
         elif kind == "killed":
             killed[name_of(event)] = t
         elif kind == "ended":
             statuses[name_of(event)] = event["status"]
         elif kind == "foreign_release":
             history.foreign_releases.append((event["lock"], event["refused"], line))
+        elif kind == "unreleased":
+            history.unreleased.append((event["key"], event["ttl"]))
         elif kind == "residue":
             history.residue.append((event["key"], event["ttl"]))
         elif kind == "end":

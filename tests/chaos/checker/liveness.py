@@ -1,6 +1,7 @@
 # SPDX-License-Identifier: BSL-1.0
 """R6: every call ends in time, and nobody waits for a lock that is free."""
-from bisect import bisect_left
+from bisect import bisect_left, bisect_right
+from collections import deque
 
 from .history import MS
 from .rules import ANSWER, COMMAND_TIMEOUT, by_lock, ms
@@ -9,6 +10,7 @@ RECOVERY = 1500 * MS  # the longest pauses before the next attempt to connect an
 HARMLESS = ("flush scripts", "foreign release", "false messages")
 SLACK = 200 * MS
 ROUND_TRIP = 20 * MS
+HAND_OVER = 50 * MS  # of a hundred, ninety-nine take no longer: forty times what a quiet machine needs, and less than half a poll
 
 
 def command_time(ttl):
@@ -63,7 +65,7 @@ def union(intervals):
 
 def disturbed(history, longest_ttl):
     """When something was wrong, or had been so lately that its traces may be left."""
-    return [(begin, end + longest_ttl + RECOVERY) for begin, end, kind, _ in history.faults if kind not in HARMLESS]
+    return [(fault.begin, fault.end + longest_ttl + RECOVERY) for fault in history.faults if fault.kind not in HARMLESS]
 
 
 def taken(operation, hold, longest_ttl):
@@ -106,6 +108,62 @@ def waits(history):
                     yield "R6", f"{lock}: {operation} waited for {ms(until - since)} while nobody had it, from {since} to {until}"
 
 
+class Quiet:
+    """When nothing is wrong with one lock."""
+
+    def __init__(self, trouble):
+        self.trouble = union(trouble)
+        self.begins = [begin for begin, _ in self.trouble]
+
+    def during(self, begin, end):
+        last = bisect_right(self.begins, end) - 1
+        return last < 0 or self.trouble[last][1] < begin
+
+
+def to_whom(hold, waiting):
+    """In the client that released a lock the next goes on by itself; others have to hear of it by a message. Where several clients wait,
+    the polls of all hide from few that the message did not come."""
+    clients = {(o.process.name, o.client) for o in waiting}
+    if (hold.process.name, hold.of.client) in clients:
+        return "in a client"
+    return "to another client" if len(clients) == 1 else "to one of several clients"
+
+
+def hand_overs(history):
+    """How long it took from a release to the next grant, in quiet times, while somebody waited all the time: in lists, by who waited."""
+    longest_ttl = history.campaign.get("longest_ttl", 0) * MS
+    trouble = disturbed(history, longest_ttl)
+    took = {"in a client": [], "to another client": [], "to one of several clients": []}
+    operations = by_lock(history.operations)
+    for lock, holds in by_lock(history.holds).items():
+        quiet = Quiet(trouble + [(begin, end + longest_ttl) for begin, end, name in history.forced if name == lock])
+        to_come = deque(sorted((o for o in operations[lock] if o.wait != 0 and o.end is not None), key=lambda o: o.begin))
+        waiting = []
+        for hold, after in zip(holds, holds[1:]):
+            if hold.free_at is None or not quiet.during(hold.begin, after.begin):
+                continue
+            while to_come and to_come[0].begin < hold.given_up - ROUND_TRIP:
+                waiting.append(to_come.popleft())
+            waiting = [o for o in waiting if o.end >= hold.given_up]
+            patient = [o for o in waiting if o.end >= max(hold.free_at, after.begin)]
+            if patient:
+                late = after.begin - hold.free_at - after.process.stalled(hold.free_at, after.begin)
+                took[to_whom(hold, patient)].append(max(0, late))
+    return took
+
+
+def percentile(sorted_values, hundredth):
+    return sorted_values[min(len(sorted_values) - 1, len(sorted_values) * hundredth // 100)]
+
+
+def passes_on(history):
+    for where, took in hand_overs(history).items():
+        if took and percentile(sorted(took), 99) > HAND_OVER:
+            slow = sum(late > HAND_OVER for late in took)
+            yield "R6", f"{slow} of {len(took)} hand-overs {where} took more than {ms(HAND_OVER)}, while somebody waited and nothing was wrong"
+
+
 def liveness(history, breaks):
     yield from calls_end(history)
     yield from waits(history)
+    yield from passes_on(history)

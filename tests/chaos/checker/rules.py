@@ -2,12 +2,13 @@
 """What must be true of every history. Each rule yields violations: (rule, what is wrong, in words, with the lines that show it)."""
 from collections import defaultdict
 
-from .history import MS
+from .history import MS, UNTOLD
 
 SIGNAL = 50 * MS  # a loss is signalled no later than this
 ANSWER = 100 * MS  # a call ends no later than this after its deadline
-UNTOLD = 20 * MS  # a shorter standstill of a process is not in its history
 COMMAND_TIMEOUT = 500 * MS
+DRIFT_PER_CENT, LEAST_DRIFT = 1, 2 * MS  # so much earlier than Redis the library promises to end a lease
+NO_KEY = -2  # PTTL's word for it
 BREAKING = ("flush all", "restart the server empty", "delete locks")
 
 
@@ -26,7 +27,7 @@ class Breaks:
     """When somebody other than its holder ended a lock, with the right to do so."""
 
     def __init__(self, history):
-        self.of_all = [(begin, end) for begin, end, kind, _ in history.faults if kind in BREAKING]
+        self.of_all = [(fault.begin, fault.end) for fault in history.faults if fault.kind in BREAKING]
         self.of_one = defaultdict(list)
         for begin, end, lock in history.forced:
             self.of_one[lock].append((begin, end))
@@ -43,6 +44,11 @@ class Breaks:
         return any(hold.of.begin <= end and begin <= until for begin, end in self.of(hold.lock))
 
 
+def granted_first(last, hold):
+    """Either may have heard of its grant first: the tokens say whose came first, where there are any."""
+    return (last, hold) if None in (last.token, hold.token) else (min(last, hold, key=lambda one: one.token),)
+
+
 def exclusion(history, breaks):
     """R1: no two holds of one lock claim to be exclusive at the same time."""
     for lock, holds in by_lock(history.holds).items():
@@ -50,8 +56,7 @@ def exclusion(history, breaks):
         for hold in holds:
             if last and hold.begin < last.end:
                 end = min(last.end, hold.end)
-                broken = min(last, hold, key=lambda one: one.token)  # it was granted first, and may have heard of it last
-                if end > hold.begin and not breaks.explain(broken, hold.begin, end):
+                if end > hold.begin and not any(breaks.explain(one, hold.begin, end) for one in granted_first(last, hold)):
                     both = f"{last} was sure of it until {last.end}, {hold} from {hold.begin}"
                     yield "R1", f"{lock} had two holders for {ms(end - hold.begin)}: {both}"
             if last is None or hold.end > last.end:
@@ -59,8 +64,17 @@ def exclusion(history, breaks):
 
 
 def claims(history, breaks):
-    """R1: nobody claims more than Redis has granted. What was granted at the first attempt ends a TTL after it was asked for."""
+    """R1: nobody claims more than Redis has granted: its TTL, less the drift, from when it was asked for, and while the key lives."""
     for hold in history.holds:
+        most = hold.ttl - hold.ttl * DRIFT_PER_CENT // 100 - LEAST_DRIFT
+        for valid, line in hold.valid:
+            if valid > most:
+                yield "R1", f"{hold.lock}: {hold} is valid for {ms(valid)}, with a TTL of {ms(hold.ttl)} ({hold.process.name}:{line})"
+        for claimed, lives_until, t, line in hold.witnessed:
+            if lives_until < claimed and not breaks.touch(hold, t):
+                longer = ms(claimed - lives_until)
+                yield "R1", f"{hold.lock}: {hold} claims {longer} more than its key lives ({hold.process.name}:{line})"
+        # What was granted at the first attempt ends a TTL after the call.
         if hold.of.wait != 0:
             continue
         end = hold.of.begin + hold.of.ttl + UNTOLD + hold.process.stalled(hold.of.begin, hold.begin)
@@ -85,6 +99,9 @@ def counts(history, breaks):
                 yield "R2", f"{hold.lock} could not be released: {error} ({hold.process.name}:{line})"
         if hold.again and hold.again[0] != "the lease holds nothing":
             yield "R2", f"a second unlock of {hold.lock} was answered: {hold.again[0]} ({hold.process.name}:{hold.again[1]})"
+        if hold.afterwards and hold.afterwards[0] != NO_KEY:
+            left = f"its key is there for {hold.afterwards[0]} ms more"
+            yield "R2", f"{hold.lock} was released, and {left} ({hold.process.name}:{hold.afterwards[1]})"
     for lock, refused, line in history.foreign_releases:
         if not refused:
             yield "R2", f"{lock} was released by a stranger (driver:{line})"
@@ -96,6 +113,8 @@ def tokens(history, breaks):
     for lock, holds in by_lock(history.holds).items():
         last, owners = None, {}
         for hold in holds:
+            if hold.token is None:
+                continue  # of a plain mutex
             if (other := owners.setdefault(hold.token, hold)) is not hold:
                 yield "R3", f"{lock}: {other} and {hold} have the same token {hold.token}"
             for _, _, token, line in hold.reentries:
@@ -150,21 +169,26 @@ def signals(history, breaks):
 
 
 def finality(history, breaks):
-    """R5: what is over stays over: held() is false, nothing is renewed or entered again."""
+    """R5: what is over stays over: held() is false, no renewal or re-entry is confirmed, whenever it began, and no unlock succeeds.
+
+    An answer, and the signal of a loss, are written down in the order in which the library gave them: one thread, first in, first out.
+    Only an end that no one was told of, by the clock, may lie before an answer that was on its way."""
     for hold in history.holds:
-        ends = [t for t in (known_over(hold), hold.lost_at) if t is not None]
-        if not ends:
+        seen_over = [t for _, t, held, _ in hold.looks if not held] + [t for t in (hold.lost_at,) if t is not None]
+        end = min(seen_over + [t for t in (hold.over,) if t is not None], default=None)
+        if end is None:
             continue
-        end = min(ends)
         for seen, _, held, line in hold.looks:
             if held and seen > end:
                 yield "R5", f"{hold.lock}: {hold} was held {ms(seen - end)} after its end ({hold.process.name}:{line})"
-        for since, _, line in hold.renewals:
-            if since > end:
-                yield "R5", f"{hold.lock}: {hold} was renewed {ms(since - end)} after its end ({hold.process.name}:{line})"
-        for since, _, _, line in hold.reentries:
-            if since > end:
-                yield "R5", f"{hold.lock}: {hold} was re-entered {ms(since - end)} after its end ({hold.process.name}:{line})"
+        confirmed_by = min(seen_over + [hold.process.grace(t, UNTOLD) for t in (hold.over,) if t is not None])
+        confirmed = [("renewed", t, line) for _, t, line in hold.renewals] + [("re-entered", t, line) for _, t, _, line in hold.reentries]
+        for what, t, line in confirmed:
+            if t > confirmed_by:
+                yield "R5", f"{hold.lock}: {hold} was {what} {ms(t - end)} after its end ({hold.process.name}:{line})"
+        for since, until, _, error, line in hold.releases:
+            if since > end and until is not None and error is None:
+                yield "R5", f"{hold.lock}: {hold} was released {ms(since - end)} after its end ({hold.process.name}:{line})"
 
 
 def residue(history, breaks):
@@ -172,6 +196,10 @@ def residue(history, breaks):
     if history.end is None:
         yield "R8", "the campaign did not come to its end"
         return
+    # All was quiet for longer than any TTL when the workers were told to end: only one that did not end so leaves a key.
+    if all(process.killed_at is not None or process.status == 0 for process in history.processes):
+        for key, ttl in history.unreleased:
+            yield "R8", f"the key {key} was left by workers that had ended, with a TTL of {ttl} ms"
     for key, ttl in history.residue:
         yield "R8", f"the key {key} is left, with a TTL of {ttl} ms"
     if history.end["channels"]:

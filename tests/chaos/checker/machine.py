@@ -1,0 +1,24 @@
+# SPDX-License-Identifier: BSL-1.0
+"""Whether the machine was fast enough to judge what it ran: processes that stood still, and nobody had stopped them."""
+from .history import MS
+from .rules import ms
+
+WORTH_TELLING = 200 * MS
+EXCUSED = 1000 * MS
+
+
+def unexplained_stalls(history):
+    """(how long, process), for as long as the nemesis did not stop it itself."""
+    for process in history.processes:
+        stopped = [fault for fault in history.faults if fault.kind == "stop a worker" and fault.worker == process.worker]
+        for begin, end in process.stalls:
+            explained = sum(max(0, min(end, fault.end) - max(begin, fault.begin)) for fault in stopped)
+            if end - begin - explained > WORTH_TELLING:
+                yield end - begin - explained, process
+
+
+def slowness(history):
+    """A standstill that is excused must not hide a library that blocks."""
+    for stall, process in unexplained_stalls(history):
+        if stall > EXCUSED:
+            yield f"{process.name} stood still for {ms(stall)}, and nobody had stopped it"
