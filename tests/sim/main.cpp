@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: BSL-1.0
-// holdfast_sim [--seeds N] [--first N] [--threads N]    lives N seeds and counts what was met; fails if anything never was
+// holdfast_sim [--seeds N] [--first N] [--threads N]    lives N seeds and counts what was met; fails if anything never was, or is not listed
 // holdfast_sim SEED                                     lives one seed and prints what happens
 #include <algorithm>
 #include <atomic>
@@ -92,8 +92,10 @@ int run(const options& o, std::string_view program) {
   std::cout << o.seeds << " seeds, " << acts << " acts, " << faults << " faults, " << violations << " violations in "
             << took << " s\n";
   const auto missing = met.missing();
+  const auto unlisted = met.unlisted();
   if (!missing.empty()) std::cout << "never met: " << missing << '\n';
-  return violations == 0 && missing.empty() ? 0 : 1;
+  if (!unlisted.empty()) std::cout << "unlisted: " << unlisted << '\n';
+  return violations == 0 && missing.empty() && unlisted.empty() ? 0 : 1;
 }
 
 }  // namespace
