@@ -35,7 +35,7 @@ class Tool:
 TOOLS = {
     # the head of a failed test case: its name, perhaps on several lines, between two rulers
     "unit": Tool(("holdfast_unit_tests",), ("tests/holdfast_unit_tests", "--abort"), 120, r"-{79}\n(\S.*(?:\n\S.*|\n  .*)*?)\n-{79}\n"),
-    "sim": Tool(("holdfast_sim",), ("tests/sim/holdfast_sim", "--seeds", "3000"), 300, r"(seed \d+: VIOLATION .*)", r"((?:never met|unlisted): .*)"),
+    "sim": Tool(("holdfast_sim",), ("tests/sim/holdfast_sim", "--seeds", "3000", "--violations", "1"), 300, r"(seed \d+: VIOLATION .*)", r"((?:never met|unlisted): .*)"),
     "history": Tool(("holdfast_chaos_worker", "holdfast_chaos_driver"),  # one campaign within the guarantee, one outside
                     ("python3", "{tree}/tests/chaos/history_test.py", "--build", "tests/chaos", "--seconds", "220"), 700,
                     r"^(R\d .*|the driver ended with .*)", r"^(too weak: .*)"),

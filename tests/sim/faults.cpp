@@ -268,14 +268,21 @@ bool faults::refuse_client_kill() {
   return false;
 }
 
+// Often with a command on its way: its answer then waits with the alarms.
 bool faults::pause_client() {
   auto& c = some_client();
-  if (c.process().paused()) return false;
-  mend_after(some_time(), &c, [this, &c, fault = striking_->name] {
-    if (c.process().behind()) feel(fault);
-    c.process().pause(false);
-  });
-  c.process().pause(true);
+  const auto pause = [this, &c, fault = striking_->name] {
+    if (c.process().paused()) return;
+    mend_after(some_time(), &c, [this, &c, fault] {
+      if (c.process().behind()) feel(fault);
+      c.process().pause(false);
+    });
+    c.process().pause(true);
+  };
+  if (w_.chance(50))
+    c.way().at_next_write = [pause](wire&) { pause(); };
+  else
+    pause();
   return false;
 }
 
