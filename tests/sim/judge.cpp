@@ -9,8 +9,8 @@ namespace {
 
 using namespace std::chrono_literals;
 
-/// A retry after a failure, and a new connection.
-constexpr nanoseconds retry = 1s, reconnection = 2s;
+/// The longest pause before a retry; an attempt to connect that fails in its own time, and the longest pause before the next.
+constexpr nanoseconds retry = 1s, reconnection = 3s;
 /// A message, a new connection with its handshake, a command that the node has forgotten and its repetition: ten ways of 3 ms at most each.
 constexpr nanoseconds journey = 30ms;
 
