@@ -1,16 +1,19 @@
 #!/usr/bin/env python3
 # SPDX-License-Identifier: BSL-1.0
 """run.py [--check] [--only TEXT] [--tools unit,sim,history]: plants one bug after the other into a copy of the tree, builds, and shows what
-catches it. Exit status 1 if a bug survives all tools, or if a tool fails without any bug.
+catches it: a row of a Markdown table for each bug, with the words of each tool. What they printed stays in build/mutants/output. Exit
+status 1 if a bug survives all tools, or if a tool fails without any bug.
 
   --check  only: every bug can still be planted, in exactly one place
   --only   bugs whose name contains the text"""
 import argparse
 import os
+import re
 import shutil
 import subprocess
 import sys
 import time
+from dataclasses import dataclass
 from pathlib import Path
 
 from mutants import MUTANTS
@@ -18,12 +21,24 @@ from mutants import MUTANTS
 ROOT = Path(__file__).resolve().parents[2]
 SCRATCH = ROOT / "build" / "mutants"
 
-# Each tool: what is built, and what is run in the build folder. It catches a bug by failing, also by not ending.
+
+@dataclass(frozen=True)
+class Tool:
+    """Catches a bug by failing, also by not ending, but not by having seen too little."""
+    targets: tuple  # what is built
+    command: tuple  # what is run in the build folder
+    limit: int  # seconds
+    evidence: str  # a pattern of its first words on what is wrong
+    weakness: str = "(?!)"  # a pattern of what it says of a run that had too little to show
+
+
 TOOLS = {
-    "unit": (["holdfast_unit_tests"], ["tests/holdfast_unit_tests", "--abort"], 120),
-    "sim": (["holdfast_sim"], ["tests/sim/holdfast_sim", "--seeds", "3000"], 300),
-    "history": (["holdfast_chaos_worker", "holdfast_chaos_driver"],  # one campaign within the guarantee, one outside
-                ["python3", "{tree}/tests/chaos/history_test.py", "--build", "tests/chaos", "--seconds", "220"], 700),
+    # the head of a failed test case: its name, perhaps on several lines, between two rulers
+    "unit": Tool(("holdfast_unit_tests",), ("tests/holdfast_unit_tests", "--abort"), 120, r"-{79}\n(\S.*(?:\n\S.*|\n  .*)*?)\n-{79}\n"),
+    "sim": Tool(("holdfast_sim",), ("tests/sim/holdfast_sim", "--seeds", "3000", "--violations", "1"), 300, r"(seed \d+: VIOLATION .*)", r"((?:never met|unlisted): .*)"),
+    "history": Tool(("holdfast_chaos_worker", "holdfast_chaos_driver"),  # one campaign within the guarantee, one outside
+                    ("python3", "{tree}/tests/chaos/history_test.py", "--build", "tests/chaos", "--seconds", "220"), 700,
+                    r"^(R\d .*|the driver ended with .*)", r"^(too weak: .*)"),
 }
 
 
@@ -56,7 +71,7 @@ def copy_tree():
 
 def build(tree, tools):
     """Whether it compiles, and why not."""
-    targets = [t for tool in tools for t in TOOLS[tool][0]]
+    targets = [t for tool in tools for t in TOOLS[tool].targets]
     command = ["cmake", "--build", str(SCRATCH / "out"), "--target", *targets]
     if not (SCRATCH / "out" / "build.ninja").exists():
         subprocess.run(["cmake", "--preset", "test", "-S", str(tree), "-B", str(SCRATCH / "out")], check=True, cwd=tree,
@@ -65,18 +80,34 @@ def build(tree, tools):
     return done.returncode == 0, done.stdout
 
 
-def fails(tree, tool):
-    _, command, limit = TOOLS[tool]
-    command = [word.format(tree=tree) for word in command]
+def words(pattern, output):
+    found = re.search(pattern, output, re.M)
+    return " ".join(found[1].split()) if found else None
+
+
+def run_tool(tree, name, about):
+    """Whether it failed for what is wrong, and what it says."""
+    tool = TOOLS[name]
+    kept = SCRATCH / "output" / f"{re.sub(r'[^a-z0-9]+', '_', about)}.{name}"
+    kept.parent.mkdir(exist_ok=True)
+    command = [word.format(tree=tree) for word in tool.command]
     begun = time.monotonic()
-    process = subprocess.Popen(command, cwd=SCRATCH / "out", stdout=subprocess.DEVNULL, stderr=subprocess.DEVNULL, start_new_session=True)
-    try:
-        failed = process.wait(timeout=limit) != 0
-    except subprocess.TimeoutExpired:
-        os.killpg(process.pid, 9)
-        process.wait()
-        failed = True
-    return failed, time.monotonic() - begun
+    with open(kept, "w", encoding="utf-8") as output:
+        process = subprocess.Popen(command, cwd=SCRATCH / "out", stdout=output, stderr=subprocess.STDOUT, start_new_session=True)
+        try:
+            status = process.wait(timeout=tool.limit)
+        except subprocess.TimeoutExpired:
+            os.killpg(process.pid, 9)
+            process.wait()
+            return True, f"did not end in {tool.limit} s"
+    if status == 0:
+        return False, f"– ({time.monotonic() - begun:.0f} s)"
+    output = kept.read_text(encoding="utf-8", errors="replace")
+    if said := words(tool.evidence, output):
+        return True, said
+    if weak := words(tool.weakness, output):
+        return False, f"too weak: {weak}"
+    return True, f"ended with {status}"
 
 
 def run(mutants, tools):
@@ -85,12 +116,14 @@ def run(mutants, tools):
     if not works:
         sys.exit("the tree itself does not build:\n" + text[-4000:])
     for tool in tools:
-        failed, seconds = fails(tree, tool)
-        print(f"without any bug, {tool}: {'FAILS' if failed else 'passes'} ({seconds:.0f} s)", flush=True)
-        if failed:
+        failed, said = run_tool(tree, tool, "no bug")
+        weak = said.startswith("too weak")
+        print(f"without any bug, {tool}: {'FAILS: ' + said if failed or weak else 'passes'}", flush=True)
+        if failed or weak:
             return False
     caught = {tool: 0 for tool in tools}
-    survivors = []
+    survivors = 0
+    print("| bug | " + " | ".join(tools) + " |\n|" + "---|" * (len(tools) + 1), flush=True)
     for m in mutants:
         place = tree / m.file
         sound = place.read_text(encoding="utf-8")
@@ -98,19 +131,15 @@ def run(mutants, tools):
         works, text = build(tree, tools)
         if not works:
             sys.exit(f"{m.name}: does not compile\n" + text[-4000:])
-        by = []
-        for tool in tools:
-            failed, seconds = fails(tree, tool)
-            if failed:
-                caught[tool] += 1
-                by.append(f"{tool} ({seconds:.0f} s)")
-        print(f"{'caught by ' + ', '.join(by) if by else 'SURVIVES':<50} {m.name}", flush=True)
-        if not by:
-            survivors.append(m.name)
+        results = {tool: run_tool(tree, tool, m.name) for tool in tools}
+        for tool, (failed, _) in results.items():
+            caught[tool] += failed
+        survivors += not any(failed for failed, _ in results.values())
+        print(f"| {m.name} | " + " | ".join(said.replace("|", "/") for _, said in results.values()) + " |", flush=True)
         place.write_text(sound, encoding="utf-8")
     total = len(mutants)
-    print(", ".join(f"{tool}: {n} of {total}" for tool, n in caught.items()) + f"; survivors: {len(survivors)}")
-    return not survivors
+    print(", ".join(f"{tool}: {n} of {total}" for tool, n in caught.items()) + f"; survivors: {survivors}")
+    return survivors == 0
 
 
 def main():

@@ -10,7 +10,6 @@ namespace holdfast::sim {
 namespace {
 
 using namespace std::chrono_literals;
-constexpr std::string_view fenced_suffix = "fenced";
 using patience = detail::lock_request::patience;
 
 /// "unreachable", as errc spells it.
@@ -24,6 +23,8 @@ std::string code_name(const error_code& e) {
     case errc::unreachable: return "unreachable";
     case errc::unconfirmed: return "unconfirmed";
     case errc::server_refused: return "server_refused";
+    case errc::not_primary: return "not_primary";
+    case errc::already_held: return "already_held";
     case errc::overloaded: return "overloaded";
     case errc::protocol_error: return "protocol_error";
     default: return e.message();
@@ -48,8 +49,7 @@ void actor::act_later() {
 
 void actor::act() {
   if (done()) return;
-  if (w_.acts_left != 0 && !finishing_) {
-    --w_.acts_left;
+  if (!finishing_) {
     act_at_random();
   } else if (waiting_) {
     cancel();
@@ -106,10 +106,10 @@ void actor::lock(const detail::shared_keys& name, bool reenter) {
   detail::lock_request request{bound ? who_ : owner(), bound, detail::resolve_terms(client_.settings(), some_options()),
                                wait};
   if (wait == patience::until_deadline) request.deadline = w_.plan.now() + w_.between(1ms, client_.settings().ttl * 2);
-  // A name is always used in the same way: by fenced locks or by plain ones.
-  if (name->name.ends_with(fenced_suffix)) request.kind = &detail::fenced_lock;
+  // A plain lock among fenced ones: it has no token, and no fenced lock re-enters it.
+  if (name->name.ends_with(fenced_suffix) && !w_.chance(5)) request.kind = &detail::fenced_lock;
   const std::string verb = wait == patience::forever ? "lock" : wait == patience::once ? "try_lock" : "try_lock_for";
-  note(verb, name->name);
+  begin(verb, name->name);
   const auto call = wait == patience::once ? w_.judge.begin(client_, verb + ' ' + name->name)
                                            : w_.judge.begin_wait(client_, name->name, verb + ' ' + name->name);
   waiting_ = true;
@@ -138,7 +138,7 @@ void actor::on_lock_answer(std::uint64_t call, const detail::lock_answer& a, boo
 
 void actor::cancel() {
   if (!place_) return;
-  note("cancel");
+  begin("cancel");
   const auto keep = place_;
   keep->cancel();
 }
@@ -152,7 +152,7 @@ void actor::give_back(std::size_t which) {
 }
 
 void actor::unlock(const record_ptr& lease) {
-  note("unlock", std::string_view(lease->of->field));
+  begin("unlock", std::string_view(lease->of->field));
   const auto call = w_.judge.begin(client_, "unlock " + lease->of->keys->name);
   w_.judge.released(lease);
   client_.locks().unlock(lease, [self = shared_from_this(), call](error_code e, const std::string& detail) {
@@ -164,7 +164,7 @@ void actor::unlock(const record_ptr& lease) {
 }
 
 void actor::drop(const record_ptr& lease) {
-  note("drop", std::string_view(lease->of->field));
+  begin("drop", std::string_view(lease->of->field));
   w_.judge.released(lease);
   if (lease->try_release()) client_.locks().drop(lease);
 }
@@ -172,7 +172,7 @@ void actor::drop(const record_ptr& lease) {
 void actor::renew(const record_ptr& lease) {
   const auto ttl = w_.chance(50) ? milliseconds(0)
                                  : std::chrono::duration_cast<milliseconds>(w_.between(10ms, client_.settings().ttl));
-  note("renew", std::string_view(lease->of->field));
+  begin("renew", std::string_view(lease->of->field));
   const auto call = w_.judge.begin(client_, "renew " + lease->of->keys->name);
   client_.locks().renew(lease, ttl, [self = shared_from_this(), call](error_code e, const std::string& detail) {
     self->w_.judge.answered(call);
@@ -185,12 +185,12 @@ void actor::renew(const record_ptr& lease) {
 // As lease::feed() does it.
 void actor::feed(const record_ptr& lease) {
   if (!lease->asked.max_hold) return;
-  note("feed", std::string_view(lease->of->field));
+  begin("feed", std::string_view(lease->of->field));
   if (lease->feed()) client_.locks().fed(lease);
 }
 
 void actor::force_unlock(const detail::shared_keys& name) {
-  note("force_unlock", name->name);
+  begin("force_unlock", name->name);
   const auto call = w_.judge.begin(client_, "force_unlock " + name->name);
   client_.locks().force_unlock(name, [self = shared_from_this(), call](error_code e, const std::string&, bool) {
     self->w_.judge.answered(call);
@@ -201,6 +201,7 @@ void actor::force_unlock(const detail::shared_keys& name) {
 }
 
 void actor::ask(const detail::shared_keys& name) {
+  begin("ask", name->name);
   const auto call = w_.judge.begin(client_, "a question about " + name->name);
   const auto answered = [self = shared_from_this(), call](error_code e, const std::string&, const auto&) {
     self->w_.judge.answered(call);

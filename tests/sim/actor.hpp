@@ -2,11 +2,15 @@
 #pragma once
 #include <memory>
 #include <string>
+#include <string_view>
 #include <vector>
 
 #include "sim/judge.hpp"
 
 namespace holdfast::sim {
+
+/// Fenced locks are for names that end so.
+inline constexpr std::string_view fenced_suffix = "fenced";
 
 /// What a seed's callers work with.
 struct workload {
@@ -16,8 +20,9 @@ struct workload {
   sim::judge& judge;
   detail::random_source& random;
   std::vector<detail::shared_keys> names;
-  nanoseconds pace;       // between two acts of one actor, on average
-  std::size_t acts_left;  // of all actors together
+  nanoseconds pace;  // between two turns of one actor, on average
+  std::size_t acts_wanted;
+  std::size_t acts = 0;  // verbs called, of all actors together: who waits lets most of its turns pass
 
   bool chance(unsigned percent) { return random.next() % 100 < percent; }
   std::size_t below(std::size_t n) { return static_cast<std::size_t>(random.next() % n); }
@@ -53,6 +58,11 @@ class actor : public std::enable_shared_from_this<actor> {
   lock_options some_options();
   void note(std::string_view what, std::string_view about = {}) {
     w_.log.note(w_.plan.now(), client_.name(), what, about);
+  }
+  /// A verb is being called.
+  void begin(std::string_view verb, std::string_view about = {}) {
+    ++w_.acts;
+    note(verb, about);
   }
 
   workload& w_;

@@ -218,6 +218,8 @@ const std::map<std::string, command, std::less<>>& table() {
   return all;
 }
 
+bool refuses_writes(refusal r) { return r != refusal::none && r != refusal::out_of_memory; }
+
 }  // namespace
 
 reply run_command(database& d, const arguments& a) {
@@ -227,12 +229,25 @@ reply run_command(database& d, const arguments& a) {
   const auto& c = found->second;
   const auto given = static_cast<int>(a.size());
   if (c.arity > 0 ? given != c.arity : given < -c.arity) return wrong_number_of_arguments(name);
-  if (d.refuses == refusal::out_of_memory && c.what == command::grows)
-    return error_reply("OOM command not allowed when used memory > 'maxmemory'.");
-  if (d.refuses == refusal::disk_failed && c.what != command::reads)
-    return error_reply(
-        "MISCONF Redis is configured to save RDB snapshots, but it's currently unable to persist to disk.");
+  if (c.what == command::grows ? d.refuses != refusal::none : c.what == command::writes && refuses_writes(d.refuses)) {
+    d.on_refused(text_of(d.refuses));
+    return error_reply(std::string(text_of(d.refuses)));
+  }
   return c.run(d, a);
+}
+
+std::string_view text_of(refusal r) {
+  switch (r) {
+    case refusal::none: break;
+    case refusal::out_of_memory: return "OOM command not allowed when used memory > 'maxmemory'.";
+    case refusal::disk_failed:
+      return "MISCONF Redis is configured to save RDB snapshots, but it's currently unable to persist to disk.";
+    case refusal::no_replicas: return "NOREPLICAS Not enough good replicas to write.";
+    case refusal::replica: return "READONLY You can't write against a read only replica.";
+    case refusal::loading: return "LOADING Redis is loading the dataset in memory";
+    case refusal::busy: return "BUSY Redis is busy running a script. You can only call SCRIPT KILL or SHUTDOWN NOSAVE.";
+  }
+  return {};
 }
 
 bool is_data_command(std::string_view name) { return table().contains(name); }

@@ -15,7 +15,7 @@ using redis::reply;
 using arguments = std::vector<std::string>;
 
 /// Why a server will not do everything at present.
-enum class refusal { none, out_of_memory, disk_failed, loading };
+enum class refusal { none, out_of_memory, disk_failed, no_replicas, replica, loading, busy };
 
 /// What commands work on.
 struct database {
@@ -23,7 +23,11 @@ struct database {
   std::int64_t time_us = 0;  // TIME; keys.now() in microseconds
   refusal refuses = refusal::none;
   std::function<long long(std::string_view channel, std::string_view payload)> publish;
+  std::function<void(std::string_view error)> on_refused;
 };
+
+/// Redis' answer to a command that such a server does not do.
+std::string_view text_of(refusal);
 
 /// The commands on data: those that may be called from scripts too. Replies and error texts are Redis'.
 reply run_command(database&, const arguments&);

@@ -15,6 +15,8 @@ class coverage {
   void add(const coverage& other);
   /// What every run of many seeds must have met, and has not.
   std::string missing() const;
+  /// What was met although the list of what there is to meet does not have it: the list is complete.
+  std::string unlisted() const;
   void print(std::ostream&) const;
 
  private:

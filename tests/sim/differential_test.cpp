@@ -23,8 +23,9 @@ using sim::arguments;
 using sim::reply;
 using test::value;
 
-/// TTLs are long, or waited for: the two are asked one after the other, and a loaded machine may take its time between.
-constexpr long long least_ttl = 100'000, tolerance_ms = 50'000;
+/// TTLs are long, or waited for: the two are asked one after the other, and a loaded machine may take its time between. They lie so far apart
+/// that a TTL which was not set is not taken for one that was.
+constexpr long long ttls[] = {100'000, 300'000, 1'000'000}, least_ttl = ttls[0], tolerance_ms = 50'000;
 /// Tokens are times in microseconds.
 constexpr long long least_token = 1'000'000'000'000'000, tolerance_us = tolerance_ms * 1000;
 
@@ -140,10 +141,7 @@ class command_maker {
     return all[below(std::size(all))];
   }
   std::string field() { return "f" + std::to_string(below(3)); }
-  std::string ttl() {
-    return below(100) < 80 ? std::to_string(least_ttl + static_cast<long long>(below(10)) * 1000)
-                           : std::string(pick(bad_numbers));
-  }
+  std::string ttl() { return below(100) < 80 ? std::to_string(pick(ttls)) : std::string(pick(bad_numbers)); }
   std::string count() { return below(100) < 85 ? std::to_string(below(4)) : std::string(pick(bad_numbers)); }
   std::string word() { return below(2) ? field() : count(); }
 
@@ -246,6 +244,11 @@ struct two_servers {
     INFO(text_of(a) << "\nRedis: " << expected << "\n node: " << got);
     FAIL();
   }
+  /// Both have no memory to give, or have it again.
+  void fill_up(bool full) {
+    there("CONFIG", "SET", "maxmemory", full ? "1" : "0");
+    node.refuse(full ? sim::refusal::out_of_memory : sim::refusal::none);
+  }
   /// Both have it expire, and both have noticed.
   void let_expire(const std::string& key) {
     const arguments soon{"PEXPIRE", key, "1"};
@@ -261,13 +264,16 @@ struct two_servers {
 
 TEST_CASE("the simulated node answers a hundred thousand random commands as Redis does") {
   if (!test::real_redis::available()) test::skip("no Redis server");
-  constexpr int commands = 100'000, commands_between_expiries = 50;
+  constexpr int commands = 100'000, commands_between_expiries = 50, commands_between_shortages = 1'000,
+                short_of_memory = 200;
   const char* chosen = std::getenv("HOLDFAST_SIM_SEED");
   const auto seed = chosen ? std::strtoull(chosen, nullptr, 10) : 1;
   two_servers both;
   command_maker make(seed);
   for (int i = 0; i < commands; ++i) {
     INFO("HOLDFAST_SIM_SEED=" << seed << ", command " << i);
+    if (i % commands_between_shortages == 0) both.fill_up(true);
+    if (i % commands_between_shortages == short_of_memory) both.fill_up(false);
     both.compare(make.next());
     if (i % commands_between_expiries == 0) both.let_expire(make.key());
   }

@@ -10,7 +10,13 @@ namespace holdfast::sim {
 using namespace std::chrono_literals;
 
 faults::faults(workload& w, server& node, std::vector<std::unique_ptr<sim_client>>& clients, nanoseconds ttl)
-    : w_(w), server_(node), clients_(clients), ttl_(ttl) {}
+    : w_(w), server_(node), clients_(clients), ttl_(ttl), has_calms_(w.chance(25)) {
+  server_.program().on_refused = [this](std::string_view error) {
+    const auto word = error.substr(0, error.find(' '));
+    ++refused_[std::string(word)];
+    w_.met.hit(std::string("refused: ").append(word));
+  };
+}
 
 const std::vector<faults::kind>& faults::kinds() {
   static const std::vector<kind> all{
@@ -32,7 +38,10 @@ const std::vector<faults::kind>& faults::kinds() {
       {"server clock back", 2, &faults::step_clock_back},
       {"out of memory", 3, &faults::run_out_of_memory},
       {"disk failed", 3, &faults::fail_disk},
+      {"too few replicas", 2, &faults::lose_replicas},
+      {"demoted to a replica", 2, &faults::become_replica},
       {"loading", 2, &faults::load_data},
+      {"busy with a script", 2, &faults::be_busy},
       {"CLIENT KILL refused", 1, &faults::refuse_client_kill},
       {"client pause", 10, &faults::pause_client},
       {"client closed", 1, &faults::close_one},
@@ -47,7 +56,10 @@ const std::vector<faults::kind>& faults::kinds() {
 }
 
 void faults::strike_later() {
-  w_.plan.after(w_.between(w_.pace / 4, w_.pace * 4), [this] {
+  // Who is struck again before it has recovered is never judged by what it does undisturbed.
+  constexpr nanoseconds shortest_calm = 5s, longest_calm = 9s;
+  const auto calm = has_calms_ && w_.chance(25) ? w_.between(shortest_calm, longest_calm) : nanoseconds();
+  w_.plan.after(calm + w_.between(w_.pace / 4, w_.pace * 4), [this] {
     if (finishing_) return;
     strike();
     strike_later();
@@ -64,12 +76,15 @@ void faults::strike() {
   static const auto total =
       std::accumulate(all.begin(), all.end(), 0U, [](unsigned sum, const kind& k) { return sum + k.weight; });
   auto dice = w_.below(total);
-  const auto chosen =
-      std::find_if(all.begin(), all.end(), [&](const kind& k) { return dice < k.weight || (dice -= k.weight, false); });
-  w_.log.note(w_.plan.now(), "nemesis", chosen->name);
-  w_.met.hit(std::string("fault: ").append(chosen->name));
-  ++strikes_;
-  (this->*chosen->strike)();
+  striking_ = &*std::find_if(all.begin(), all.end(),
+                             [&](const kind& k) { return dice < k.weight || (dice -= k.weight, false); });
+  w_.log.note(w_.plan.now(), "nemesis", striking_->name);
+  if ((this->*striking_->strike)()) feel(striking_->name);
+}
+
+void faults::feel(std::string_view fault) {
+  ++felt_;
+  w_.met.hit(std::string("fault: ").append(fault));
 }
 
 sim_client& faults::some_client() { return *clients_[w_.below(clients_.size())]; }
@@ -86,186 +101,252 @@ void faults::mend_after(nanoseconds duration, const sim_client* whom, std::funct
   });
 }
 
-void faults::to_wires(const std::function<void(wire&)>& act) {
+bool faults::mend_after(nanoseconds duration, const sim_client* whom, counter met, std::function<void()> undo) {
+  mend_after(duration, whom, std::move(undo));
+  watch(striking_->name, w_.plan.now() + duration, met);
+  return false;
+}
+
+void faults::watch(std::string_view fault, time_point end, counter met) {
+  w_.plan.at(end, [this, fault, before = met, &met] {
+    if (met != before) feel(fault);
+  });
+}
+
+bool faults::to_wires(const std::function<bool(sim_client&, wire&)>& act) {
   auto& c = some_client();
   const auto blame = [this, &c, act](wire& w) {
     w_.judge.trouble(&c, w_.plan.now());
-    act(w);
+    return act(c, w);
   };
   if (w_.chance(60)) {
-    c.way().at_next_write = blame;
-    return;
+    c.way().at_next_write = [this, blame, fault = striking_->name](wire& w) {
+      if (blame(w)) feel(fault);
+    };
+    return false;
   }
-  for (const auto& w : c.way().wires()) blame(*w);
+  const auto open = c.way().wires();
+  return std::count_if(open.begin(), open.end(), [&](const auto& w) { return blame(*w); }) != 0;
 }
 
-void faults::reset_losing_requests() {
-  to_wires([](wire& w) {
+bool faults::reset_losing_requests() {
+  return to_wires([](sim_client&, wire& w) {
+    const bool there = !w.ended();
     w.lose_up();
     w.end_at_client();
     w.end_at_server({});
+    return there;
   });
 }
 
-void faults::reset_losing_replies() {
-  to_wires([](wire& w) {
+bool faults::reset_losing_replies() {
+  return to_wires([](sim_client&, wire& w) {
+    const bool there = !w.ended();
     w.end_at_client();
     w.end_at_server({});
+    return there;
   });
 }
 
-void faults::reset_with_late_requests() {
+bool faults::reset_with_late_requests() {
   const auto late = some_time();
-  to_wires([this, late](wire& w) {
+  return to_wires([this, late](sim_client&, wire& w) {
+    const bool there = !w.ended();
     mended_at_ = std::max(mended_at_, w_.plan.now() + late);
     w.hold_up_until(w_.plan.now() + late);
     w.end_at_client();
     w.end_at_server({});
+    return there;
   });
 }
 
-void faults::swallow_requests() {
-  to_wires([](wire& w) { w.lose_up(); });
+bool faults::swallow(void (wire::*what)() noexcept) {
+  return to_wires([this, what, fault = striking_->name](sim_client& c, wire& w) {
+    (w.*what)();
+    watch(fault, w_.plan.now() + 2 * ttl_, c.way().did.lost);
+    return false;
+  });
 }
 
-void faults::swallow_replies() {
-  to_wires([](wire& w) { w.lose_down(); });
-}
+bool faults::swallow_requests() { return swallow(&wire::lose_up); }
+bool faults::swallow_replies() { return swallow(&wire::lose_down); }
 
-void faults::partition() {
+bool faults::partition() {
   auto& c = some_client();
   for (const auto& w : c.way().wires()) {
     w->lose_up();
     w->lose_down();
   }
   c.way().blocked = true;
-  mend_after(some_time(), &c, [&c] { c.way().blocked = false; });
+  return mend_after(some_time(), &c, c.way().did.lost, [&c] { c.way().blocked = false; });
 }
 
-void faults::slow_down() {
+bool faults::slow_down() {
   auto& c = some_client();
   c.way().now = {w_.between(1ms, ttl_ / 2), w_.between(1ms, ttl_ / 2)};
   const auto duration = some_time();
   w_.judge.trouble(&c, w_.plan.now() + duration + ttl_ * 2);  // what was sent slowly arrives later
-  mend_after(duration, &c, [&c] { c.way().now = c.way().usual; });
+  return mend_after(duration, &c, c.way().did.slowed, [&c] { c.way().now = c.way().usual; });
 }
 
-void faults::lose_messages() {
+bool faults::lose_messages() {
   auto& c = some_client();
   c.way().loses_messages = true;
-  mend_after(some_time(), &c, [&c] { c.way().loses_messages = false; });
+  return mend_after(some_time(), &c, c.way().did.messages_lost, [&c] { c.way().loses_messages = false; });
 }
 
-void faults::delay_messages() {
+bool faults::delay_messages() {
   auto& c = some_client();
   c.way().message_delay = w_.between(1ms, ttl_ / 2);
   w_.judge.trouble(&c, w_.plan.now() + ttl_);
-  mend_after(ttl_ / 2, &c, [&c] { c.way().message_delay = {}; });
+  return mend_after(ttl_ / 2, &c, c.way().did.messages_delayed, [&c] { c.way().message_delay = {}; });
 }
 
-void faults::spoof_message() {
-  if (!server_.running()) return;
+bool faults::spoof_message() {
+  if (!server_.running()) return false;
   const std::string payloads[] = {"0", "1", "", std::string("\0\r\n$-1", 6), std::string(2000, 'x')};
+  long long heard = 0;
   for (const auto& name : w_.names)
-    server_.program().execute({"PUBLISH", name->channel, payloads[w_.below(std::size(payloads))]});
+    heard += server_.program().execute({"PUBLISH", name->channel, payloads[w_.below(std::size(payloads))]}).integer;
+  return heard != 0;
 }
 
-void faults::pause_server() {
+bool faults::pause_server() {
   server_.stop();
-  mend_after(some_time(), nullptr, [this] { server_.resume(); });
+  return mend_after(some_time(), nullptr, server_.held_back(), [this] { server_.resume(); });
 }
 
-void faults::restart(bool keep_data) {
-  if (server_.down()) return;
+bool faults::restart(bool keep_data) {
+  if (server_.down()) return false;
   server_.shut_down();
   if (!keep_data) w_.judge.excuse({});
   mend_after(w_.between(1ms, ttl_ / 2), nullptr, [this, keep_data] {
     server_.start(keep_data);
-    if (!keep_data) w_.judge.excuse({});
+    if (keep_data) return;
+    w_.judge.excuse({});
+    w_.judge.tokens_lost();
   });
+  return true;
 }
 
-void faults::restart_with_loss() { restart(false); }
-void faults::restart_without_loss() { restart(true); }
+bool faults::restart_with_loss() { return restart(false); }
+bool faults::restart_without_loss() { return restart(true); }
 
-void faults::flush_scripts() { server_.program().forget_scripts(); }
+bool faults::flush_scripts() { return server_.program().forget_scripts(); }
 
-void faults::step_clock_forward() {
+bool faults::step_clock_forward() {
   w_.judge.excuse({});
   server_.clock().step(std::chrono::duration_cast<milliseconds>(w_.between(1ms, ttl_ * 2)));
+  return true;
 }
 
-void faults::step_clock_back() {
+bool faults::step_clock_back() {
   const auto by = std::chrono::duration_cast<milliseconds>(w_.between(1ms, ttl_ * 2));
   w_.judge.clock_stepped_back(by);
   server_.clock().step(-by);
+  return true;
 }
 
-void faults::refuse(refusal why) {
+bool faults::refuse(refusal why) {
   server_.program().refuse(why);
-  mend_after(some_time(), nullptr, [this] { server_.program().refuse(refusal::none); });
+  const auto error = text_of(why);
+  return mend_after(some_time(), nullptr, refused_[std::string(error.substr(0, error.find(' ')))],
+                    [this] { server_.program().refuse(refusal::none); });
 }
 
-void faults::run_out_of_memory() { refuse(refusal::out_of_memory); }
-void faults::fail_disk() { refuse(refusal::disk_failed); }
-void faults::load_data() { refuse(refusal::loading); }
+bool faults::run_out_of_memory() { return refuse(refusal::out_of_memory); }
+bool faults::fail_disk() { return refuse(refusal::disk_failed); }
+bool faults::lose_replicas() { return refuse(refusal::no_replicas); }
+bool faults::become_replica() { return refuse(refusal::replica); }
+bool faults::load_data() { return refuse(refusal::loading); }
+bool faults::be_busy() { return refuse(refusal::busy); }
 
-void faults::refuse_client_kill() {
+bool faults::refuse_client_kill() {
   server_.program().refuse_client_kill(true);
   w_.judge.fencing_refused();
+  watch(striking_->name, w_.plan.now() + 2 * ttl_, refused_["NOPERM"]);
+  return false;
 }
 
-void faults::pause_client() {
+// Often with a command on its way: its answer then waits with the alarms.
+bool faults::pause_client() {
   auto& c = some_client();
-  if (c.process().paused()) return;
-  c.process().pause(true);
-  mend_after(some_time(), &c, [&c] { c.process().pause(false); });
+  const auto pause = [this, &c, fault = striking_->name] {
+    if (c.process().paused()) return;
+    mend_after(some_time(), &c, [this, &c, fault] {
+      if (c.process().behind()) feel(fault);
+      c.process().pause(false);
+    });
+    c.process().pause(true);
+  };
+  if (w_.chance(50))
+    c.way().at_next_write = [pause](wire&) { pause(); };
+  else
+    pause();
+  return false;
 }
 
-void faults::close_one() { close_client(some_client()); }
+bool faults::close_one() { return close_client(some_client()); }
 
-void faults::flush_all() {
+bool faults::flush_all() {
   w_.judge.excuse({});
+  w_.judge.tokens_lost();
+  const bool something = !server_.program().keys().all().empty();
   server_.program().tamper().clear();
+  return something;
 }
 
-void faults::take_away(const std::string& name) {
+bool faults::take_away(const std::string& name) {
   w_.judge.excuse(name);
-  server_.program().tamper().erase(name);
+  return server_.program().tamper().erase(name);
 }
 
-void faults::delete_lock() { take_away(w_.some_name()->lock); }
+bool faults::delete_lock() { return take_away(w_.some_name()->lock); }
 
-void faults::put_another_type() {
+bool faults::put_another_type() {
   const auto& name = w_.some_name()->lock;
   take_away(name);
   server_.program().tamper().put(name, "not a lock");
   mend_after(some_time(), nullptr, [this, name] { take_away(name); });
+  return true;
 }
 
-void faults::put_hold_without_ttl() {
+bool faults::put_hold_without_ttl() {
   const auto& name = w_.some_name()->lock;
   take_away(name);
   server_.program().tamper().hash_to_write(name)->set("somebody", "1");
   mend_after(some_time(), nullptr, [this, name] { take_away(name); });
+  return true;
 }
 
-void faults::take_ttl_away() {
+bool faults::take_ttl_away() {
   const auto& name = w_.some_name()->lock;
-  if (auto* e = server_.program().tamper().find(name)) e->expires.reset();
+  auto* e = server_.program().tamper().find(name);
+  if (!e) return false;
+  e->expires.reset();
   mend_after(ttl_, nullptr, [this, name] {
-    const auto* e = server_.program().keys().find(name);
-    if (e && !e->expires) take_away(name);
+    const auto* now = server_.program().keys().find(name);
+    if (now && !now->expires) take_away(name);
   });
+  return true;
 }
 
-void faults::garble_token() {
-  const auto key = detail::token_key(*w_.some_name());
-  if (w_.chance(50))
-    server_.program().tamper().put(key, "no number");
-  else if (auto* hash = server_.program().tamper().hash_to_write(key))
-    hash->set("not", "a counter");
-  mend_after(some_time(), nullptr, [this, key] { server_.program().tamper().erase(key); });
+bool faults::garble_token() {
+  const auto& name = w_.some_name();
+  if (!name->name.ends_with(fenced_suffix)) return false;
+  const auto key = detail::token_key(*name);
+  auto& data = server_.program().tamper();
+  if (w_.chance(50)) {
+    data.put(key, "no number");
+  } else {
+    data.erase(key);
+    data.hash_to_write(key)->set("not", "a counter");
+  }
+  mend_after(some_time(), nullptr, [this, key, lock = name->lock] {
+    server_.program().tamper().erase(key);
+    w_.judge.token_lost(lock);
+  });
+  return true;
 }
 
 }  // namespace holdfast::sim

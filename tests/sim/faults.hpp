@@ -1,8 +1,11 @@
 // SPDX-License-Identifier: BSL-1.0
 #pragma once
+#include <cstdint>
 #include <functional>
+#include <map>
 #include <memory>
 #include <string>
+#include <string_view>
 #include <vector>
 
 #include "sim/actor.hpp"
@@ -18,70 +21,84 @@ class faults {
   /// Nothing new from now on; what is under way ends by itself until mended_at().
   void finish();
   time_point mended_at() const noexcept { return mended_at_; }
-  std::size_t strikes() const noexcept { return strikes_; }
-  /// Closes a client for good, as a fault.
-  std::function<void(sim_client&)> close_client;
+  /// How many had an effect: a command or a message that met them, data that they took away.
+  std::size_t felt() const noexcept { return felt_; }
+  /// Closes a client for good, as a fault; false: it may not be closed.
+  std::function<bool(sim_client&)> close_client;
 
  private:
   struct kind {
     std::string_view name;
     unsigned weight;
-    void (faults::*strike)();
+    bool (faults::*strike)();  // whether it had an effect at once
   };
+  using counter = const std::uint64_t&;
   static const std::vector<kind>& kinds();
 
   void strike_later();
   void strike();
 
   // The network of one client.
-  void reset_losing_requests();
-  void reset_losing_replies();
-  void reset_with_late_requests();
-  void swallow_requests();
-  void swallow_replies();
-  void partition();
-  void slow_down();
-  void lose_messages();
-  void delay_messages();
-  void spoof_message();
+  bool reset_losing_requests();
+  bool reset_losing_replies();
+  bool reset_with_late_requests();
+  bool swallow_requests();
+  bool swallow_replies();
+  bool partition();
+  bool slow_down();
+  bool lose_messages();
+  bool delay_messages();
+  bool spoof_message();
   // The server.
-  void pause_server();
-  void restart_with_loss();
-  void restart_without_loss();
-  void flush_scripts();
-  void step_clock_forward();
-  void step_clock_back();
-  void run_out_of_memory();
-  void fail_disk();
-  void load_data();
-  void refuse_client_kill();
+  bool pause_server();
+  bool restart_with_loss();
+  bool restart_without_loss();
+  bool flush_scripts();
+  bool step_clock_forward();
+  bool step_clock_back();
+  bool run_out_of_memory();
+  bool fail_disk();
+  bool lose_replicas();
+  bool become_replica();
+  bool be_busy();
+  bool load_data();
+  bool refuse_client_kill();
   // The client.
-  void pause_client();
-  void close_one();
+  bool pause_client();
+  bool close_one();
   // The data.
-  void take_away(const std::string& name);
-  void flush_all();
-  void delete_lock();
-  void put_another_type();
-  void put_hold_without_ttl();
-  void take_ttl_away();
-  void garble_token();
+  bool flush_all();
+  bool delete_lock();
+  bool put_another_type();
+  bool put_hold_without_ttl();
+  bool take_ttl_away();
+  bool garble_token();
 
   sim_client& some_client();
   nanoseconds some_time();
-  void restart(bool keep_data);
-  void refuse(refusal why);
+  void feel(std::string_view fault);
+  bool restart(bool keep_data);
+  bool refuse(refusal why);
+  bool take_away(const std::string& name);
   /// Does `undo` after `duration`, during which `whom` (null: everybody) is not to be blamed.
   void mend_after(nanoseconds duration, const sim_client* whom, std::function<void()> undo);
+  /// The same for what has an effect only if something meets it: if `met` counts any until then.
+  bool mend_after(nanoseconds duration, const sim_client* whom, counter met, std::function<void()> undo);
+  void watch(std::string_view fault, time_point end, counter met);
   /// To all connections of a client, or to the one on which it sends next, with that on its way.
-  void to_wires(const std::function<void(wire&)>& act);
+  bool to_wires(const std::function<bool(sim_client&, wire&)>& act);
+  /// The same with what swallows silently.
+  bool swallow(void (wire::*what)() noexcept);
 
   workload& w_;
   server& server_;
   std::vector<std::unique_ptr<sim_client>>& clients_;
   const nanoseconds ttl_;
+  const bool has_calms_;
+  std::map<std::string, std::uint64_t, std::less<>> refused_;  // by the error's first word
   time_point mended_at_{};
-  std::size_t strikes_ = 0;
+  const kind* striking_ = nullptr;
+  std::size_t felt_ = 0;
   bool finishing_ = false;
 };
 

@@ -9,8 +9,10 @@ namespace {
 
 using namespace std::chrono_literals;
 
-/// A retry after a failure, a new connection, and the way there.
-constexpr nanoseconds retry = 1s, reconnection = 2s, journey = 300ms;
+/// The longest pause before a retry; an attempt to connect that fails in its own time, and the longest pause before the next.
+constexpr nanoseconds retry = 1s, reconnection = 3s;
+/// A message, a new connection with its handshake, a command that the node has forgotten and its repetition: ten ways of 3 ms at most each.
+constexpr nanoseconds journey = 30ms;
 
 }  // namespace
 
@@ -44,7 +46,9 @@ void judge::granted(const sim_client& to, const record_ptr& lease) {
     accuse("the simulator", "does not know the uuid of " + to.name());
   if (std::none_of(holds_.begin(), holds_.end(), [&](const auto& each) { return each.of == h; })) {
     const auto sent = h->valid_until() - (lease->asked.ttl - detail::drift_of(lease->asked.ttl, to.settings().drift));
-    holds_.push_back({&to, h, now, sent, now, {}, 1, {}, false, false});
+    holds_.push_back({&to, h, now, sent, now, {}, 1, {}, {}, false, false});
+    if (h->valid_until() - now < detail::min_validity(lease->asked.ttl))
+      accuse(to.name(), "was granted " + h->keys->name + " too late to use it");
     const auto given = token_of_.find(std::string(std::string_view(h->field)));
     if (h->token && (given == token_of_.end() || given->second != *h->token))
       accuse(to.name(), "has a token that the node did not give it");
@@ -56,10 +60,11 @@ void judge::granted(const sim_client& to, const record_ptr& lease) {
     if (++watch->times > 1)
       accuse(watch->by->name(), "was told twice of the end of its lease of " + watch->lease->of->keys->name);
     const bool lost = why != errc::not_held;
-    met_.hit(!lost                 ? "lease ended: not_held"
-             : why == errc::lost   ? "lease ended: lost"
-             : why == errc::closed ? "lease ended: closed"
-                                   : "lease ended: otherwise");
+    met_.hit(!lost                       ? "lease ended: not_held"
+             : why == errc::lost         ? "lease ended: lost"
+             : why == errc::closed       ? "lease ended: closed"
+             : why == errc::corrupt_lock ? "lease ended: corrupt_lock"
+                                         : "lease ended: otherwise");
     // unlock() finds out that a lease is lost: both at once.
     if (lost && watch->released && watch->released_at != plan_.now())
       accuse(watch->by->name(),
@@ -72,11 +77,20 @@ void judge::granted(const sim_client& to, const record_ptr& lease) {
 void judge::token_given(const std::string& name, const std::string& field, std::uint64_t token) {
   auto& last = tokens_[name];
   const bool repeated = token == last.token && field == last.field;
-  if (token <= last.token && !repeated && stepped_back_ == nanoseconds())
+  const bool clock_is_behind = server_.clock().now_us() <= static_cast<std::int64_t>(last.token);
+  if (token <= last.token && !repeated && !(last.lost && clock_is_behind))
     accuse("the node",
            "gives the token " + std::to_string(token) + " of " + name + " after " + std::to_string(last.token));
-  last = {token, field};
+  last = {token, field, false};
   token_of_[field] = token;
+}
+
+void judge::token_lost(const std::string& name) {
+  if (const auto found = tokens_.find(name); found != tokens_.end()) found->second.lost = true;
+}
+
+void judge::tokens_lost() {
+  for (auto& [name, last] : tokens_) last.lost = true;
 }
 
 void judge::lost_to_caller(const sim_client& by, const detail::lock_keys& name, bool has_lease) {
@@ -110,6 +124,10 @@ time_point judge::excused_at(const std::string& name) const {
 void judge::trouble(const sim_client* whom, time_point end) {
   for (auto& c : clients_)
     if (!whom || c.who == whom) extend_trouble(c, plan_.now(), end);
+}
+
+time_point judge::undisturbed_from(const sim_client& c) {
+  return watched(c).clear_since + c.settings().command_timeout + retry + reconnection;
 }
 
 void judge::extend_trouble(client_record& c, time_point now, time_point end) {
@@ -155,6 +173,7 @@ void judge::look_at(hold_record& h) {
   }
   if (h.over) accuse(h.by->name(), "claims " + hold.keys->name + " again after it was over");
   if (!hold.wants_renewal(now)) h.renewed_since = now;
+  look_at_suspension(h);
   const auto until = backed_until(hold.keys->lock, hold.field);
   const bool covered = until && *until >= hold.valid_until();
   h.longest_ttl = std::max<nanoseconds>(h.longest_ttl, hold.ttl());
@@ -173,9 +192,17 @@ void judge::look_at(hold_record& h) {
            "claims " + hold.keys->name + (until ? " longer than the node keeps it" : ", which it does not hold"));
   if (until) return;
   if (!h.gone_since) h.gone_since = now;
-  const auto noticed = std::max({*h.gone_since, watched(*h.by).clear_since, h.renewed_since}) + h.longest_ttl / 3 +
-                       h.by->settings().command_timeout + retry + reconnection + journey;
+  const auto noticed =
+      std::max({*h.gone_since, undisturbed_from(*h.by), h.renewed_since}) + h.longest_ttl / 3 + journey;
   if (now > noticed) accuse(h.by->name(), "has not noticed in time that " + hold.keys->name + " was taken away");
+}
+
+void judge::look_at_suspension(hold_record& h) {
+  const auto now = plan_.now();
+  if (h.of->state() != lease_state::suspended) return h.suspended_since.reset();
+  if (!h.suspended_since) h.suspended_since = now;
+  if (now > std::max(*h.suspended_since, undisturbed_from(*h.by)) + journey)
+    accuse(h.by->name(), "still doubts its hold of " + h.of->keys->name);
 }
 
 void judge::look_at_count(hold_record& h) {
@@ -234,9 +261,8 @@ void judge::look_for_forgotten_waiters() {
     if (call.waits_for.empty() || call.by->closing() || !free_since_.at(call.waits_for)) continue;
     // Nobody was told of what was taken in silence: it is found by the poll.
     const auto silence = std::max(taken_in_silence_[call.waits_for], all_excused_) + call.by->settings().poll_cap;
-    const auto from = std::max({*free_since_.at(call.waits_for), watched(*call.by).clear_since, call.since, silence});
-    if (now > from + call.by->settings().command_timeout + retry + reconnection + journey)
-      accuse(call.by->name(), "waits for " + call.waits_for + ", which is free: " + call.what);
+    const auto from = std::max({*free_since_.at(call.waits_for), undisturbed_from(*call.by), call.since, silence});
+    if (now > from + journey) accuse(call.by->name(), "waits for " + call.waits_for + ", which is free: " + call.what);
   }
 }
 
@@ -272,11 +298,12 @@ void judge::look_at_field(const std::string& key, const std::string& field, nano
   const bool asked = std::any_of(calls_.begin(), calls_.end(), [&](const auto& call) {
     return call.second.by == c->who && call.second.waits_for == key;
   });
+  f.met_replica |= server_.program().is_replica();
   if (held || asked) return f.unwanted_since.reset();
   if (!f.unwanted_since) f.unwanted_since = plan_.now();
-  const auto answer = c->who->settings().command_timeout + journey;
-  const auto due = std::max(*f.unwanted_since + answer, c->clear_since + answer + retry + reconnection);
-  if (left > f.outage + stepped_back_ && plan_.now() > due) accuse(c->who->name(), "has left " + field + " in " + key);
+  const auto due = std::max(*f.unwanted_since, undisturbed_from(*c->who)) + journey;
+  if (left > f.outage + stepped_back_ && plan_.now() > due && !f.met_replica)
+    accuse(c->who->name(), "has left " + field + " in " + key);
 }
 
 void judge::look_at_the_end() {

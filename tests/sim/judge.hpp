@@ -24,11 +24,14 @@ using record_ptr = std::shared_ptr<detail::lease_record>;
 /// Looks at everybody and at the node after each instant, and compares what is claimed with what is.
 ///   hold claims to be exclusive → the node has its field, at least as long as the claim; no other claim on the name is backed so
 ///   a claim that is not backed  → a fault outside the guarantee has just taken it away; its client is told within a renewal
+///   a lock that is granted      → is valid for at least the least validity
+///   a hold that is suspended    → is confirmed within a journey, once nothing is in the way any more
 ///   lock() answers lost         → only to who has a lease of the lost hold: others could lose nothing
 ///   claim over                  → each of its leases is told, once, at once; it never claims again
-///   lock free, somebody waits   → granted within retries and reconnection, once nothing is in the way any more
-///   field of a client's         → is that of a hold or of a call under way, or is given back as soon as nothing is in the way
-///   fencing token               → larger than each before it on the same name, unless the node lost its data and its clock went back
+///   lock free, somebody waits   → granted within a journey; after trouble within retries and reconnection
+///   field of a client's         → is that of a hold or of a call under way, or is given back as soon as nothing is in the way; a node that
+///                                 became a replica takes nothing back
+///   fencing token               → larger than each before it on the same name, unless the node lost it and its clock went back
 ///   count                       → as many as there are leases; if something was in the way, at most as many as there ever were
 class judge {
  public:
@@ -55,9 +58,12 @@ class judge {
 
   /// A fault outside the guarantee has been at this name, or at all (empty); `told`: with a message to those who wait.
   void excuse(const std::string& name, bool told = false);
+  /// The node has forgotten the counter of a lock's tokens, or of all.
+  void token_lost(const std::string& name);
+  void tokens_lost();
   /// Until `end` nothing can be expected of this client, or of all (null).
   void trouble(const sim_client* whom, time_point end);
-  /// Every key lives that much longer, and tokens may begin anew below the last.
+  /// Every key lives that much longer.
   void clock_stepped_back(nanoseconds by) { stepped_back_ += by; }
   /// What dead connections leave at the node cannot be fenced off from now on.
   void fencing_refused() noexcept { fenced_ = false; }
@@ -91,6 +97,7 @@ class judge {
     nanoseconds longest_ttl;
     std::size_t most_leases;               // that there were, or were asked for
     std::optional<time_point> gone_since;  // the node's field
+    std::optional<time_point> suspended_since;
     bool ever_uncovered = false, over = false;
   };
   struct lease_watch {
@@ -107,6 +114,8 @@ class judge {
   };
 
   client_record& watched(const sim_client&);
+  /// From when on it does everything without delay, as far as faults are concerned.
+  time_point undisturbed_from(const sim_client&);
   static void extend_trouble(client_record&, time_point now, time_point end);
   time_point excused_at(const std::string& name) const;
   std::optional<time_point> backed_until(std::string_view name, std::string_view field) const;
@@ -114,6 +123,7 @@ class judge {
   void look_at(lease_watch&);
   void look_at(peer_claim&);
   void look_at_count(hold_record&);
+  void look_at_suspension(hold_record&);
   void look_for_forgotten_waiters();
   void look_for_residue();
   void look_at_field(const std::string& key, const std::string& field, nanoseconds left);
@@ -134,11 +144,13 @@ class judge {
   struct field_record {
     nanoseconds outage{};  // its client's longest while the field was there
     std::optional<time_point> unwanted_since;
+    bool met_replica = false;
   };
   std::map<std::string, field_record> fields_;  // at the node
   struct given_token {
     std::uint64_t token = 0;
     std::string field;
+    bool lost = false;  // since then
   };
   std::map<std::string, given_token> tokens_;      // the last of each lock
   std::map<std::string, std::uint64_t> token_of_;  // of each owner field

@@ -1,12 +1,15 @@
 // SPDX-License-Identifier: BSL-1.0
-// holdfast_sim [--seeds N] [--first N] [--threads N]    lives N seeds and counts what was met; fails if anything never was
-// holdfast_sim SEED                                     lives one seed and prints what happens
+// holdfast_sim [--seeds N] [--first N] [--threads N] [--violations N]
+//     lives N seeds, or until so many of them were violations, and counts what was met; fails if anything never was, or is not listed
+// holdfast_sim SEED
+//     lives one seed and prints what happens
 #include <algorithm>
 #include <atomic>
 #include <charconv>
 #include <chrono>
 #include <cstdint>
 #include <iostream>
+#include <limits>
 #include <mutex>
 #include <optional>
 #include <string_view>
@@ -21,7 +24,7 @@ using holdfast::sim::coverage;
 using holdfast::sim::verdict;
 
 struct options {
-  std::uint64_t first = 1, seeds = 10'000;
+  std::uint64_t first = 1, seeds = 10'000, violations = std::numeric_limits<std::uint64_t>::max();
   unsigned threads = std::max(1U, std::thread::hardware_concurrency());
   std::optional<std::uint64_t> replay;
 };
@@ -42,6 +45,8 @@ std::optional<options> parse(const std::vector<std::string_view>& words) {
       o.seeds = *n;
     else if (words[i] == "--first")
       o.first = *n;
+    else if (words[i] == "--violations")
+      o.violations = *n;
     else if (words[i] == "--threads")
       o.threads = static_cast<unsigned>(std::max<std::uint64_t>(1, *n));
     else
@@ -77,6 +82,7 @@ int run(const options& o, std::string_view program) {
       if (++violations <= shown)
         std::cout << "seed " << seed << ": VIOLATION " << v.violation << "\n  replay: " << program << ' ' << seed
                   << std::endl;
+      if (violations >= o.violations) next = o.first + o.seeds;
     }
     const std::lock_guard lock(mutex);
     met.add(mine);
@@ -92,8 +98,10 @@ int run(const options& o, std::string_view program) {
   std::cout << o.seeds << " seeds, " << acts << " acts, " << faults << " faults, " << violations << " violations in "
             << took << " s\n";
   const auto missing = met.missing();
+  const auto unlisted = met.unlisted();
   if (!missing.empty()) std::cout << "never met: " << missing << '\n';
-  return violations == 0 && missing.empty() ? 0 : 1;
+  if (!unlisted.empty()) std::cout << "unlisted: " << unlisted << '\n';
+  return violations == 0 && missing.empty() && unlisted.empty() ? 0 : 1;
 }
 
 }  // namespace
@@ -101,7 +109,7 @@ int run(const options& o, std::string_view program) {
 int main(int argc, char** argv) {
   const auto o = parse({argv + 1, argv + argc});
   if (!o) {
-    std::cerr << "usage: " << argv[0] << " [--seeds N] [--first N] [--threads N] | SEED\n";
+    std::cerr << "usage: " << argv[0] << " [--seeds N] [--first N] [--threads N] [--violations N] | SEED\n";
     return 64;
   }
   return o->replay ? replay(*o->replay) : run(*o, argv[0]);

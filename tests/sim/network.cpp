@@ -55,7 +55,10 @@ void wire::write(std::string_view bytes) {
 void wire::arrive(const std::shared_ptr<std::vector<std::string>>& command) {
   if (way_.plan_.now() < held_until_)
     return way_.plan_.at(held_until_, [self = shared_from_this(), command] { self->arrive(command); });
-  if (loses_up_) return way_.note("lost", line_of(*command));
+  if (loses_up_) {
+    ++way_.did.lost;
+    return way_.note("lost", line_of(*command));
+  }
   way_.server_.arrive([self = shared_from_this(), command] { self->execute(*command); });
 }
 
@@ -68,12 +71,18 @@ void wire::execute(const std::vector<std::string>& command) {
 void wire::send_down(const reply& r, bool message) {
   if (message && way_.loses_messages) {
     way_.note("message lost");
+    ++way_.did.messages_lost;
     return way_.on_message_lost();
   }
   way_.note(message ? "message" : "answers", line_of(r));
   down_free_ = std::max(down_free_, way_.plan_.now() + way_.delay() + (message ? way_.message_delay : nanoseconds()));
+  if (message && way_.message_delay != nanoseconds()) ++way_.did.messages_delayed;
   way_.plan_.at(down_free_, [self = shared_from_this(), bytes = encode(r)] {
-    if (self->loses_down_ || self->ended_ || self->closed_) return;
+    if (self->ended_ || self->closed_) return;
+    if (self->loses_down_) {
+      ++self->way_.did.lost;
+      return;
+    }
     self->inbox_ += bytes;
     self->wake_reader();
   });
@@ -136,7 +145,10 @@ void route::dial(const strand& home, dialled done) {
     plan_.after(delay(), [home, done, why, w] { asio::post(home, [done, why, w] { done(why, w); }); });
   };
   plan_.after(delay(), [this, home, answer] {
-    if (blocked) return note("connect lost");
+    if (blocked) {
+      ++did.lost;
+      return note("connect lost");
+    }
     if (server_.down()) return answer(asio::error::connection_refused, nullptr);
     const auto w = std::make_shared<wire>(*this, home);
     wires_.push_back(w);

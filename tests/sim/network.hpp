@@ -2,6 +2,7 @@
 #pragma once
 #include <boost/asio/buffer.hpp>
 #include <boost/asio/execution_context.hpp>
+#include <cstdint>
 #include <functional>
 #include <memory>
 #include <optional>
@@ -97,13 +98,21 @@ class route {
   bool blocked = false;         // no new connections
   bool loses_messages = false;  // of subscriptions; replies arrive
   nanoseconds message_delay{};  // of messages, and of what follows on their connection
+  // What came of it, counted.
+  struct harm {
+    std::uint64_t lost = 0, slowed = 0, messages_lost = 0, messages_delayed = 0;
+  };
+  harm did;
   std::function<void()> on_message_lost;
   std::function<void(wire&)> at_next_write;  // once, while what was written is on its way
   std::function<void()> on_killed;           // a connection that the client still has
 
  private:
   friend class wire;
-  nanoseconds delay() { return now.latency + random_.up_to(now.jitter); }
+  nanoseconds delay() {
+    if (now.latency != usual.latency) ++did.slowed;
+    return now.latency + random_.up_to(now.jitter);
+  }
   void note(std::string_view what, std::string_view about = {}) { log_.note(plan_.now(), name_, what, about); }
 
   scheduler& plan_;

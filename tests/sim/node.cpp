@@ -13,8 +13,9 @@ reply push_of(std::string_view what, const std::string& channel, reply last) {
   return {kind::array, 0, {}, {string_reply(std::string(what)), string_reply(channel), std::move(last)}};
 }
 
-/// Commands that a server which loads its data answers.
-bool while_loading(std::string_view name) {
+/// What a server answers although it does not touch its data at present.
+bool answers(refusal why, std::string_view name) {
+  if (why == refusal::busy) return name == "auth" || name == "script";
   return name == "client" || name == "info" || name == "role" || name == "subscribe" || name == "unsubscribe" ||
          name == "auth" || name == "select" || name == "script" || name == "time";
 }
@@ -30,6 +31,7 @@ reply unknown_subcommand(const arguments& a) {
 node::node(std::function<std::int64_t()> wall_clock_us, outlet send, std::function<void(session_id)> end)
     : wall_clock_us_(std::move(wall_clock_us)), send_(std::move(send)), end_(std::move(end)),
       host_([this](const arguments& a) { return run_command(data_, a); }) {
+  data_.on_refused = [this](std::string_view error) { on_refused(error); };
   data_.publish = [this](std::string_view channel, std::string_view payload) { return publish(channel, payload); };
   tick();
 }
@@ -66,6 +68,7 @@ std::vector<reply> node::execute(session_id id, const arguments& a) {
   if (found == sessions_.end()) return {};
   tick();
   const auto name = lower(a.front());
+  if (data_.refuses == refusal::busy && !answers(data_.refuses, name)) return {refused(text_of(data_.refuses))};
   if ((name == "subscribe" && a.size() > 1) || name == "unsubscribe")
     return subscribe(found->second, a, name == "subscribe");
   if (name == "ping" && !found->second.channels.empty())
@@ -79,17 +82,31 @@ std::vector<reply> node::execute(session_id id, const arguments& a) {
 }
 
 reply node::answer(session_id id, const std::string& name, const arguments& a) {
-  if (data_.refuses == refusal::loading && !while_loading(name))
-    return error_reply("LOADING Redis is loading the dataset in memory");
+  if ((data_.refuses == refusal::loading || data_.refuses == refusal::busy) && !answers(data_.refuses, name))
+    return refused(text_of(data_.refuses));
   if (name == "eval" || name == "evalsha") return evaluate(name, a);
   if (name == "script") return script(a);
   if (name == "client") return client(id, a);
   if (name == "ping")
     return a.size() > 2 ? wrong_number_of_arguments(name) : a.size() == 2 ? string_reply(a[1]) : status_reply("PONG");
   if (name == "info") return string_reply("# Server\r\nrun_id:" + std::to_string(run_) + "\r\n");
-  if (name == "role") return {kind::array, 0, {}, {string_reply("master"), integer_reply(0), {kind::array, 0, {}, {}}}};
+  if (name == "role") return role();
   if (name == "subscribe") return wrong_number_of_arguments(name);
   return run_command(data_, a);
+}
+
+reply node::role() const {
+  if (!is_replica()) return {kind::array, 0, {}, {string_reply("master"), integer_reply(0), {kind::array, 0, {}, {}}}};
+  return {kind::array,
+          0,
+          {},
+          {string_reply("slave"), string_reply("elsewhere"), integer_reply(6379), string_reply("connected"),
+           integer_reply(0)}};
+}
+
+reply node::refused(std::string_view error) {
+  on_refused(error);
+  return error_reply(std::string(error));
 }
 
 reply node::evaluate(const std::string& name, const arguments& a) {
@@ -141,7 +158,7 @@ reply node::client(session_id id, const arguments& a) {
   if (verb == "setname") return status_reply("OK");
   long long victim = 0;
   if (verb == "kill" && a.size() == 4 && lower(a[2]) == "id" && to_integer(a[3], victim)) {
-    if (refuse_client_kill_) return error_reply("NOPERM this user has no permissions to run the 'client|kill' command");
+    if (refuse_client_kill_) return refused("NOPERM this user has no permissions to run the 'client|kill' command");
     if (!connected(victim)) return integer_reply(0);
     disconnect(victim);
     end_(victim);

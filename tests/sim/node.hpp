@@ -34,7 +34,8 @@ class node {
   reply execute(const arguments&);
 
   // Faults.
-  void forget_scripts() { host_.forget_all(); }
+  /// False: there was none.
+  bool forget_scripts() { return host_.forget_all(); }
   /// Ends every session, without a word to `end`; keeps the data or loses them.
   void restart(bool keep_data);
   void refuse(refusal why) { data_.refuses = why; }
@@ -49,6 +50,9 @@ class node {
   std::size_t subscriptions() const;  // all of them
   /// Hears of each script call: its text's digest and its reply.
   std::function<void(std::string_view digest, const arguments&, const reply&)> on_script;
+  /// Hears what a command was refused with, for the state that the server is in.
+  std::function<void(std::string_view error)> on_refused = [](std::string_view) {};
+  bool is_replica() const noexcept { return data_.refuses == refusal::replica; }
 
  private:
   struct session {
@@ -56,6 +60,8 @@ class node {
   };
 
   void tick();
+  reply refused(std::string_view error);
+  reply role() const;
   reply answer(session_id, const std::string& name, const arguments&);
   reply evaluate(const std::string& name, const arguments&);
   reply script(const arguments&);

@@ -6,6 +6,7 @@
 #include <optional>
 
 #include "base/lease_clock.hpp"
+#include "base/random.hpp"
 #include "base/timers.hpp"
 
 namespace holdfast::sim {
@@ -25,12 +26,12 @@ class virtual_clock final : public detail::clock {
   time_point now_{std::chrono::hours(1)};
 };
 
-/// One client's process: handlers and timers, run one after the other at one instant. While it is paused its clock goes on and nothing of
-/// it runs.
+/// One client's process: handlers and timers, run one after the other at one instant; when both are due, chance decides which go first, as
+/// it does in an event loop that comes late. While it is paused its clock goes on and nothing of it runs.
 class process final : public detail::timers {
  public:
-  explicit process(const virtual_clock& time)
-      : time_(time), strand_(asio::make_strand(asio::any_io_executor(io_.get_executor()))) {}
+  process(const virtual_clock& time, detail::random_source& order)
+      : time_(time), order_(order), strand_(asio::make_strand(asio::any_io_executor(io_.get_executor()))) {}
 
   const sim::strand& strand() const noexcept { return strand_; }
   asio::io_context& context() noexcept { return io_; }
@@ -47,11 +48,17 @@ class process final : public detail::timers {
   bool has_timers() const noexcept { return !queue_.empty(); }
   void pause(bool on) noexcept { paused_ = on; }
   bool paused() const noexcept { return paused_; }
+  /// A timer is due: nobody has run it.
+  bool behind() const;
   /// Nothing of it runs any more.
   void end() { queue_ = {}; }
 
  private:
+  /// Runs what was posted; false: nothing was.
+  bool poll();
+
   const virtual_clock& time_;
+  detail::random_source& order_;
   asio::io_context io_{1};
   sim::strand strand_;
   detail::timer_queue queue_;

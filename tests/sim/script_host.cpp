@@ -170,9 +170,10 @@ std::string script_host::load(const std::string& body, std::string& failure) {
   return digest;
 }
 
-void script_host::forget_all() {
-  for (const auto& [digest, function] : std::exchange(scripts_, {}))
-    luaL_unref(lua_.get(), LUA_REGISTRYINDEX, function);
+bool script_host::forget_all() {
+  const auto forgotten = std::exchange(scripts_, {});
+  for (const auto& [digest, function] : forgotten) luaL_unref(lua_.get(), LUA_REGISTRYINDEX, function);
+  return !forgotten.empty();
 }
 
 reply script_host::run(std::string_view digest, std::span<const std::string> keys, std::span<const std::string> args) {

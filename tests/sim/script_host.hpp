@@ -25,7 +25,8 @@ class script_host {
   /// The script's digest; from now on it is known. `failure` is Redis' answer to a text that does not compile.
   std::string load(const std::string& body, std::string& failure);
   bool knows(std::string_view digest) const { return scripts_.contains(digest); }
-  void forget_all();
+  /// False: there was none.
+  bool forget_all();
   /// Of a known script.
   reply run(std::string_view digest, std::span<const std::string> keys, std::span<const std::string> args);
 

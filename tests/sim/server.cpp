@@ -39,7 +39,10 @@ node::session_id server::accept(const std::shared_ptr<wire>& from) {
 
 void server::arrive(std::function<void()> what) {
   if (down_) return;
-  if (stopped_) return arrived_.push_back(std::move(what));
+  if (stopped_) {
+    ++held_back_;
+    return arrived_.push_back(std::move(what));
+  }
   what();
 }
 

@@ -42,6 +42,8 @@ class server {
   node::session_id accept(const std::shared_ptr<wire>& from);
 
   void stop() { stopped_ = true; }
+  /// How many arrivals a stop has delayed.
+  const std::uint64_t& held_back() const noexcept { return held_back_; }
   void resume();
   /// Every connection ends.
   void shut_down();
@@ -57,6 +59,7 @@ class server {
   node node_;
   std::map<node::session_id, std::weak_ptr<wire>> wires_;
   std::deque<std::function<void()>> arrived_;  // while stopped
+  std::uint64_t held_back_ = 0;
   bool stopped_ = false, down_ = false;
 };
 

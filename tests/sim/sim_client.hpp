@@ -46,7 +46,7 @@ class sim_client {
   const std::size_t number_;
   const std::string name_;
   config settings_;
-  test::seeded_random random_, weather_random_;
+  test::seeded_random random_, weather_random_, order_random_;
   std::string uuid_;
   sim::process process_;
   sim::route way_;

@@ -55,7 +55,7 @@ class world {
     for (std::size_t i = 0; i < 3 + random_.next() % 2; ++i) add_client(i);
     for (std::size_t i = 0; i < 1 + random_.next() % 2; ++i)
       peers_.push_back(std::make_unique<peer>(work_, server_, i));
-    faults_.close_client = [this](sim_client& c) { close(c); };
+    faults_.close_client = [this](sim_client& c) { return close(c); };
     server_.program().on_script = [this](std::string_view digest, const arguments& a, const reply& r) {
       on_script(digest, a, r);
     };
@@ -69,13 +69,13 @@ class world {
 
   void live(verdict& v) {
     v.clients = clients_.size();
-    const auto acts = work_.acts_left;
     for (const auto& a : actors_) a->start();
     for (const auto& p : peers_) p->start();
     faults_.start();
-    while (work_.acts_left != 0 || faults_.strikes() < least_faults) step();
-    v.acts = acts;
-    v.faults = faults_.strikes();
+    while (work_.acts < work_.acts_wanted || faults_.felt() < least_faults) step();
+    v.acts = work_.acts;
+    v.faults = faults_.felt();
+    log_.note(plan_.now(), "world", "winds down");
     wind_down();
   }
   std::uint64_t hash() const noexcept { return log_.hash(); }
@@ -122,12 +122,13 @@ class world {
   }
 
   // Never the last one.
-  void close(sim_client& c) {
+  bool close(sim_client& c) {
     if (c.closing() ||
         std::count_if(clients_.begin(), clients_.end(), [](const auto& each) { return !each->closing(); }) < 2)
-      return;
+      return false;
     const auto call = judge_.begin(c, "close");
     c.close(work_.between(0ms, 2s), [this, call] { judge_.answered(call); });
+    return true;
   }
 
   void step() {
