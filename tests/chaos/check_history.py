@@ -42,7 +42,9 @@ def times(took):
 def summary(history):
     outcomes = Counter(operation.outcome or "open" for operation in history.operations)
     writes = [accepted for hold in history.holds for _, _, accepted, _ in hold.writes]
-    passed_on = hand_overs(history)
+    passed_on = {"in a client": [], "between clients": []}
+    for _, where, late in hand_overs(history):
+        passed_on[where].append(late)
     stalls = [stall for stall, _ in unexplained_stalls(history)]
     return {
         "events": history.events,
