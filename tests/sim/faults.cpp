@@ -57,7 +57,7 @@ const std::vector<faults::kind>& faults::kinds() {
 
 void faults::strike_later() {
   // Who is struck again before it has recovered is never judged by what it does undisturbed.
-  constexpr nanoseconds shortest_calm = 4s, longest_calm = 8s;
+  constexpr nanoseconds shortest_calm = 5s, longest_calm = 9s;
   const auto calm = has_calms_ && w_.chance(25) ? w_.between(shortest_calm, longest_calm) : nanoseconds();
   w_.plan.after(calm + w_.between(w_.pace / 4, w_.pace * 4), [this] {
     if (finishing_) return;

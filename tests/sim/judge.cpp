@@ -9,10 +9,16 @@ namespace {
 
 using namespace std::chrono_literals;
 
-/// A retry after a failure, and a new connection.
-constexpr nanoseconds retry = 1s, reconnection = 2s;
+/// The longest pause before a retry; an attempt to connect that fails in its own time, and the longest pause before the next.
+constexpr nanoseconds retry = 1s, reconnection = 3s;
 /// A message, a new connection with its handshake, a command that the node has forgotten and its repetition: ten ways of 3 ms at most each.
 constexpr nanoseconds journey = 30ms;
+
+/// A waiter sleeps for the TTL that the node has told, or for its poll cap: by its own clock, which may be the slower one.
+nanoseconds late_by_clock(const config& c) {
+  const auto longest = std::min<nanoseconds>(nanoseconds(c.ttl) / 3, c.poll_cap);
+  return std::chrono::duration_cast<nanoseconds>(longest * c.drift);
+}
 
 }  // namespace
 
@@ -262,7 +268,8 @@ void judge::look_for_forgotten_waiters() {
     // Nobody was told of what was taken in silence: it is found by the poll.
     const auto silence = std::max(taken_in_silence_[call.waits_for], all_excused_) + call.by->settings().poll_cap;
     const auto from = std::max({*free_since_.at(call.waits_for), undisturbed_from(*call.by), call.since, silence});
-    if (now > from + journey) accuse(call.by->name(), "waits for " + call.waits_for + ", which is free: " + call.what);
+    if (now > from + late_by_clock(call.by->settings()) + journey)
+      accuse(call.by->name(), "waits for " + call.waits_for + ", which is free: " + call.what);
   }
 }
 
