@@ -182,7 +182,7 @@ void judge::look_at(hold_record& h) {
   look_at_suspension(h);
   const auto until = backed_until(hold.keys->lock, hold.field);
   const bool covered = until && *until >= hold.valid_until();
-  h.longest_ttl = std::max<nanoseconds>(h.longest_ttl, hold.ttl());
+  h.longest_ttl = std::max(h.longest_ttl, hold.ttl());
   claim(hold.keys->name, h.by->name(), covered);
   if (covered) {
     h.covered_at = now;
@@ -191,15 +191,15 @@ void judge::look_at(hold_record& h) {
   }
   h.ever_uncovered = true;
   // What was confirmed before the fault may be heard of after it.
-  const auto claimed =
-      std::min(h.covered_at, hold.valid_until() - (hold.ttl() - detail::drift_of(hold.ttl(), h.by->settings().drift)));
+  const auto claimed = std::min(
+      h.covered_at, hold.valid_until() - (h.longest_ttl - detail::drift_of(h.longest_ttl, h.by->settings().drift)));
   if (excused_at(hold.keys->name) < claimed)
     accuse(h.by->name(),
            "claims " + hold.keys->name + (until ? " longer than the node keeps it" : ", which it does not hold"));
   if (until) return;
   if (!h.gone_since) h.gone_since = now;
   const auto noticed =
-      std::max({*h.gone_since, undisturbed_from(*h.by), h.renewed_since}) + h.longest_ttl / 3 + journey;
+      std::max({*h.gone_since, undisturbed_from(*h.by), h.renewed_since}) + nanoseconds(h.longest_ttl) / 3 + journey;
   if (now > noticed) accuse(h.by->name(), "has not noticed in time that " + hold.keys->name + " was taken away");
 }
 
