@@ -14,6 +14,12 @@ constexpr nanoseconds retry = 1s, reconnection = 3s;
 /// A message, a new connection with its handshake, a command that the node has forgotten and its repetition: ten ways of 3 ms at most each.
 constexpr nanoseconds journey = 30ms;
 
+/// A waiter sleeps for the TTL that the node has told, or for its poll cap: by its own clock, which may be the slower one.
+nanoseconds late_by_clock(const config& c) {
+  const auto longest = std::min<nanoseconds>(nanoseconds(c.ttl) / 3, c.poll_cap);
+  return std::chrono::duration_cast<nanoseconds>(longest * c.drift);
+}
+
 }  // namespace
 
 judge::judge(scheduler& plan, server& node, coverage& met) : plan_(plan), server_(node), met_(met) {}
@@ -176,7 +182,7 @@ void judge::look_at(hold_record& h) {
   look_at_suspension(h);
   const auto until = backed_until(hold.keys->lock, hold.field);
   const bool covered = until && *until >= hold.valid_until();
-  h.longest_ttl = std::max<nanoseconds>(h.longest_ttl, hold.ttl());
+  h.longest_ttl = std::max(h.longest_ttl, hold.ttl());
   claim(hold.keys->name, h.by->name(), covered);
   if (covered) {
     h.covered_at = now;
@@ -185,15 +191,15 @@ void judge::look_at(hold_record& h) {
   }
   h.ever_uncovered = true;
   // What was confirmed before the fault may be heard of after it.
-  const auto claimed =
-      std::min(h.covered_at, hold.valid_until() - (hold.ttl() - detail::drift_of(hold.ttl(), h.by->settings().drift)));
+  const auto claimed = std::min(
+      h.covered_at, hold.valid_until() - (h.longest_ttl - detail::drift_of(h.longest_ttl, h.by->settings().drift)));
   if (excused_at(hold.keys->name) < claimed)
     accuse(h.by->name(),
            "claims " + hold.keys->name + (until ? " longer than the node keeps it" : ", which it does not hold"));
   if (until) return;
   if (!h.gone_since) h.gone_since = now;
   const auto noticed =
-      std::max({*h.gone_since, undisturbed_from(*h.by), h.renewed_since}) + h.longest_ttl / 3 + journey;
+      std::max({*h.gone_since, undisturbed_from(*h.by), h.renewed_since}) + nanoseconds(h.longest_ttl) / 3 + journey;
   if (now > noticed) accuse(h.by->name(), "has not noticed in time that " + hold.keys->name + " was taken away");
 }
 
@@ -262,7 +268,8 @@ void judge::look_for_forgotten_waiters() {
     // Nobody was told of what was taken in silence: it is found by the poll.
     const auto silence = std::max(taken_in_silence_[call.waits_for], all_excused_) + call.by->settings().poll_cap;
     const auto from = std::max({*free_since_.at(call.waits_for), undisturbed_from(*call.by), call.since, silence});
-    if (now > from + journey) accuse(call.by->name(), "waits for " + call.waits_for + ", which is free: " + call.what);
+    if (now > from + late_by_clock(call.by->settings()) + journey)
+      accuse(call.by->name(), "waits for " + call.waits_for + ", which is free: " + call.what);
   }
 }
 

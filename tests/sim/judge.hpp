@@ -94,7 +94,7 @@ class judge {
     const sim_client* by;
     std::shared_ptr<detail::hold> of;
     time_point granted, covered_at, renewed_since;
-    nanoseconds longest_ttl;
+    detail::milliseconds longest_ttl{};    // that its leases ever had
     std::size_t most_leases;               // that there were, or were asked for
     std::optional<time_point> gone_since;  // the node's field
     std::optional<time_point> suspended_since;
