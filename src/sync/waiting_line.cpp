@@ -97,7 +97,7 @@ void waiting_line::advance() {
   if (first.request.wait == patience::once || !host_.held_here(keys_->name)) return try_now();
   // Subscribed all the same: a force-unlock from elsewhere frees what we believe to hold.
   if (!subscription_) subscription_ = around_.servers.subscribe(keys_->channel, *this);
-  park_while_held(first, nanoseconds::max());
+  park_while_held(first, nanoseconds::max(), around_.now());
 }
 
 void waiting_line::try_now() {
@@ -165,7 +165,7 @@ void waiting_line::on_busy(const std::shared_ptr<waiter>& w, milliseconds holder
   } else if (woken_) {
     return try_now();
   }
-  park_while_held(*w, holder_ttl);
+  park_while_held(*w, holder_ttl, w->sent);
 }
 
 void waiting_line::on_failed(const std::shared_ptr<waiter>& w, const server_error& why) {
@@ -178,11 +178,14 @@ void waiting_line::on_failed(const std::shared_ptr<waiter>& w, const server_erro
   park_for(w->backoff.next(around_.random));
 }
 
-void waiting_line::park_while_held(const waiter& w, nanoseconds holder_ttl) {
+// What was so when Redis was asked: a process that was stopped since has slept through a part of it.
+void waiting_line::park_while_held(const waiter& w, nanoseconds holder_ttl, time_point asked) {
   const auto cap = std::min<nanoseconds>(nanoseconds(w.request.asked.ttl) / 3, around_.settings.poll_cap);
   const auto capped = cap - around_.random.up_to(cap / 10);
   // Redis keeps a key through the millisecond in which it ends.
-  park_for(holder_ttl < capped ? holder_ttl + milliseconds(1) + around_.random.up_to(milliseconds(1)) : capped);
+  const nanoseconds least = milliseconds(1);
+  const auto pause = holder_ttl < capped ? holder_ttl + least + around_.random.up_to(least) : capped;
+  park_for(std::max(pause - (around_.now() - asked), least));
 }
 
 void waiting_line::park_for(nanoseconds pause) {

@@ -80,11 +80,8 @@ void watchdog::unschedule_renewal(hold& h) {
 }
 
 void watchdog::plan_next(hold& h, time_point sent) {
-  if (!h.wants_renewal(around_.now())) {
-    unschedule_renewal(h);
-    h.renewal_paused.exchange(true, std::memory_order_acq_rel);
-    if (!h.wants_renewal(around_.now())) return;  // fed in this moment: whoever fed it may not have seen the pause
-  }
+  h.renewal_paused.exchange(true, std::memory_order_acq_rel);  // before the look: who feeds after it sees the pause
+  if (!h.wants_renewal(around_.now())) return unschedule_renewal(h);
   h.renewal_paused.store(false, std::memory_order_release);
   const auto ttl = h.ttl();
   // What was sent for a shorter TTL may not have extended the validity.

@@ -75,8 +75,9 @@ MUTANTS = [
            "if (e.done && e.deadline <= now) {\n      r.over.push_back({std::exchange(e.done, {}), written});\n"
            "      if (written) --written_;\n    }"),
     Mutant("a feed in the moment of the pause is missed", "src/sync/watchdog.cpp",
-           "    if (!h.wants_renewal(around_.now())) return;  // fed in this moment",
-           "    return;  // fed in this moment"),
+           "  h.renewal_paused.exchange(true, std::memory_order_acq_rel);  // before the look: who feeds after it sees the pause\n"
+           "  if (!h.wants_renewal(around_.now())) return unschedule_renewal(h);",
+           "  if (!h.wants_renewal(around_.now())) return (void)h.renewal_paused.exchange(true), unschedule_renewal(h);"),
     Mutant("a loss is told to who has no lease of the hold", "src/sync/reentry.cpp",
            "if (!of_->leases.empty()) return finish(",
            "if (of_->state() == lease_state::lost) return finish("),
@@ -98,4 +99,7 @@ MUTANTS = [
     Mutant("a wait that is over leaves its subscription", "src/sync/waiting_line.cpp",
            "    park_.stop();\n    subscription_.reset();\n    return host_.line_empty(keys_->name);",
            "    park_.stop();\n    return;"),
+    Mutant("what a process has slept through, its waiter waits for again", "src/sync/waiting_line.cpp",
+           "park_for(std::max(pause - (around_.now() - asked), least));",
+           "park_for(pause);"),
 ]

@@ -38,7 +38,7 @@ TOOLS = {
     "sim": Tool(("holdfast_sim",), ("tests/sim/holdfast_sim", "--seeds", "3000", "--violations", "1"), 300, r"(seed \d+: VIOLATION .*)", r"((?:never met|unlisted): .*)"),
     "history": Tool(("holdfast_chaos_worker", "holdfast_chaos_driver"),  # one campaign within the guarantee, one outside
                     ("python3", "{tree}/tests/chaos/history_test.py", "--build", "tests/chaos", "--seconds", "220"), 700,
-                    r"^(R\d .*|the driver ended with .*)", r"^(too weak: .*)"),
+                    r"^(R\d .*|the driver ended with .*)", r"^(too (?:weak|slow).*)"),
 }
 
 

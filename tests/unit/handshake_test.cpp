@@ -106,6 +106,15 @@ TEST_CASE("a predecessor is fenced off before anything else, if the server is st
   CHECK(restarted.fencing_refused().empty());
 }
 
+TEST_CASE("a predecessor is fenced off also where the server keeps the new connection's number to itself") {
+  const auto node = plain();
+  handshake h(node, purpose::commands, handshake::identity{7, "ab12"});
+  h.take_output();
+  CHECK(answer(h, {replies::error("NOPERM no number"), run("ab12"), primary}) == progress::more);
+  CHECK(h.take_output() == make_command({"CLIENT", "KILL", "ID", "7"}));
+  CHECK_FALSE(h.id());
+}
+
 TEST_CASE("a server that does not say which run of it this is fences nobody off") {
   const auto node = plain();
   const auto refusal = GENERATE(replies::error("NOPERM no info"),

@@ -93,6 +93,27 @@ TEST_CASE_METHOD(engine_fixture, "a waiter parks for the holder's TTL and at mos
         clock.now() + 1ms);  // not at once: Redis keeps the key through the millisecond in which it ends
 }
 
+TEST_CASE_METHOD(
+    engine_fixture,
+    "a pause counts from the question: a process that was stopped meanwhile does not wait for all of it again") {
+  lock("a");
+  SECTION("what is left of it") {
+    clock.skip(1s);
+    busy(3s);
+    CHECK(timers.next_due() == clock.now() + 2001ms);
+  }
+  SECTION("it is over") {
+    clock.skip(50s);
+    busy(7s);
+    CHECK(timers.next_due() == clock.now() + 1ms);
+  }
+  SECTION("the poll cap neither") {
+    clock.skip(1s);
+    busy(25s);
+    CHECK(timers.next_due() == clock.now() - 1s + config{}.poll_cap);
+  }
+}
+
 TEST_CASE("a waiter parks no longer than the poll cap, or a third of its TTL, less up to a tenth") {
   config c;
   c.poll_cap = 5s;

@@ -412,19 +412,22 @@ TEST_CASE_METHOD(engine_fixture, "a lease that is fed and released at once leave
 }
 
 TEST_CASE("a lease that another thread feeds in the moment of the pause is renewed") {
+  constexpr int rounds = 10'000;
   std::atomic<int> round{0}, done{0};
   std::atomic<detail::lease_record*> record{nullptr};
+  int delay = 0;  // of the feed; it homes in on the pause
   bool saw_the_pause = false;
   std::thread feeder([&] {
-    for (int i = 1; i <= 10'000; ++i) {
-      while (round != i) std::this_thread::yield();
-      for (int spin = 0; spin < i % 100; ++spin) std::atomic_signal_fence(std::memory_order_seq_cst);
+    for (int i = 1; i <= rounds; ++i) {
+      for (int spin = 0; round != i; ++spin)
+        if (spin > 10'000) std::this_thread::yield();
+      for (int spin = 0; spin < delay + i % 64; ++spin) std::atomic_signal_fence(std::memory_order_seq_cst);
       saw_the_pause = record.load()->feed();
       done = i;
     }
   });
   int missed = 0;
-  for (int i = 1; i <= 10'000; ++i) {
+  for (int i = 1; i <= rounds; ++i) {
     engine_fixture f;
     const auto a = f.hold("a", with({.max_hold = 5s}));
     f.advance(10s);
@@ -432,6 +435,7 @@ TEST_CASE("a lease that another thread feeds in the moment of the pause is renew
     round = i;
     f.confirms();
     while (done != i) std::this_thread::yield();
+    delay = std::max(0, saw_the_pause ? delay - 16 : delay + 16);
     if (saw_the_pause) f.locks->fed(a.value());
     missed += !a.value()->of->renew_at;
   }
