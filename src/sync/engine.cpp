@@ -77,7 +77,7 @@ void engine::renew(const std::shared_ptr<lease_record>& record, milliseconds ttl
   const auto sent = std::make_shared<time_point>();
   auto send = [this, h, ttl, deadline, sent](topology::handler then) {
     *sent = around_.now();
-    const renewal one{h->keys->lock, h->field, h->covering(ttl, around_.settings.drift)};
+    const renewal one{h->keys->lock, h->field, h->ttl_to_send(ttl, around_.settings.drift)};
     around_.run(scripts::renew({&one, 1}), deadline, std::move(then));
   };
   auto answered = [this, record, h, ttl, sent, done = std::move(done)](const outcome& o) {
@@ -224,7 +224,7 @@ cancellable_ptr engine::reenter(std::shared_ptr<hold> h, lock_request request, l
 
 void engine::give_up_lease(const std::shared_ptr<lease_record>& record, done_handler done) {
   const auto h = record->of;
-  const auto ttl = h->covering(h->ttl(), around_.settings.drift);  // the key may outlive its leases' TTL by a renewal
+  const auto ttl = std::max(h->ttl(), h->may_live(around_.settings.drift));
   if (!done) done = [](error_code, const std::string&) {};
   const bool in_time = h->exclusive();
   if (!in_time && !h->ended() && !closed()) lose(*h, errc::lost);
@@ -259,7 +259,7 @@ void engine::lower_count(const std::shared_ptr<hold>& h, function<void(error_cod
   auto send = [this, h, deadline](topology::handler then) {
     if (h->leases.empty()) return then({errc::unconfirmed, {}, {}});  // the last unlock is queued, which frees
     const auto count = static_cast<unsigned>(h->leases.size());
-    const auto ttl = h->covering(h->ttl(), around_.settings.drift);
+    const auto ttl = h->ttl_to_send(h->ttl(), around_.settings.drift);
     around_.run(scripts::release(*h->keys, h->field, count, ttl), deadline, std::move(then));
   };
   ask_twice(deadline, std::move(send), [this, h, done = std::move(done)](const outcome& o) {
@@ -303,7 +303,7 @@ void engine::lose(hold& h, error_code reason) {
   const auto keep = h.shared_from_this();
   if (closed()) reason = errc::closed;
   const bool expired = around_.now() >= h.valid_until();
-  const auto ttl = h.covering(h.leases.empty() ? around_.settings.ttl : h.ttl(), around_.settings.drift);
+  const auto ttl = std::max(h.leases.empty() ? around_.settings.ttl : h.ttl(), h.may_live(around_.settings.drift));
   h.lost_reason = reason;
   h.enter(lease_state::lost);
   watchdog_.forget(h);

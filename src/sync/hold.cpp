@@ -39,11 +39,20 @@ milliseconds hold::ttl() const noexcept {
   return longest;
 }
 
-milliseconds hold::covering(milliseconds wanted, double rho) const noexcept {
-  const auto until_then =
-      std::max<nanoseconds>(valid_until() - time.now(), nanoseconds::zero());  // also of a client that is closed
-  const std::chrono::duration<double, std::milli> claimed = until_then * (1 + rho);
-  return std::max(wanted, std::chrono::ceil<milliseconds>(claimed));
+milliseconds hold::ttl_to_send(milliseconds wanted, double rho) noexcept {
+  const auto ttl = std::max(wanted, left_until(valid_until(), rho));
+  may_live_until_ = std::max(may_live_until_, time.now() + ttl);
+  return ttl;
+}
+
+milliseconds hold::may_live(double rho) const noexcept {
+  return std::max(left_until(valid_until(), rho), left_until(may_live_until_, 0));
+}
+
+// Also of a client that is closed.
+milliseconds hold::left_until(time_point when, double rho) const noexcept {
+  const std::chrono::duration<double, std::milli> left = std::max(when - time.now(), nanoseconds::zero()) * (1 + rho);
+  return std::chrono::ceil<milliseconds>(left);
 }
 
 bool hold::wants_renewal(time_point now) const noexcept {

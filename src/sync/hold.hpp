@@ -44,8 +44,10 @@ struct hold : std::enable_shared_from_this<hold> {
   /// The TTL that the server's key should get from a renewal.
   milliseconds ttl() const noexcept;
   /// The TTL to send where `wanted` would do: what is claimed already must stay covered, also when somebody took the key's TTL away and
-  /// any TTL would raise it. `rho`: by how much the server's clock may be faster.
-  milliseconds covering(milliseconds wanted, double rho) const noexcept;
+  /// any TTL would raise it. `rho`: by how much the server's clock may differ. It is noted: the key may get it without an answer.
+  milliseconds ttl_to_send(milliseconds wanted, double rho) noexcept;
+  /// For how long the key may live, which is as long as its release is worth repeating.
+  milliseconds may_live(double rho) const noexcept;
   bool wants_renewal(time_point now) const noexcept;
 
   const clock& time;
@@ -74,7 +76,10 @@ struct hold : std::enable_shared_from_this<hold> {
   std::atomic<bool> renewal_paused{false};  // max_hold is over; lease::feed() on any thread takes it back
 
  private:
+  milliseconds left_until(time_point when, double rho) const noexcept;
+
   std::atomic<time_point::rep> valid_until_{0};
+  time_point may_live_until_{};
   std::atomic<lease_state> state_{lease_state::held};
   const std::shared_ptr<const std::atomic<bool>> client_closed_;
 };

@@ -62,7 +62,7 @@ void engine::reentry::send() {
   auto& around = host_.around_;
   const auto sent = around.now();
   const auto ttl = request_.asked.ttl;
-  auto call = scripts::reenter(*of_->keys, of_->covering(ttl, around.settings.drift), of_->field,
+  auto call = scripts::reenter(*of_->keys, of_->ttl_to_send(ttl, around.settings.drift), of_->field,
                                static_cast<unsigned>(of_->leases.size()) + 1);
   around.run(std::move(call), sent + command_budget(around.settings, ttl),
              [self = shared_from_this(), sent](outcome o) { self->answered(sent, std::move(o)); });

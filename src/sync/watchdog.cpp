@@ -116,7 +116,7 @@ void watchdog::send(batch holds) {
   asked.reserve(holds.size());
   for (const auto& h : holds) {
     const auto ttl = h->wants_renewal(sent) ? h->ttl() : ttl_that_never_raises;
-    asked.push_back({h->keys->lock, h->field, h->covering(ttl, around_.settings.drift)});
+    asked.push_back({h->keys->lock, h->field, h->ttl_to_send(ttl, around_.settings.drift)});
     patience = std::min({patience, command_budget(around_.settings, h->ttl()), (h->valid_until() - sent) / 2});
   }
   std::vector<milliseconds> ttls;

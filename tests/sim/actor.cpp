@@ -42,7 +42,8 @@ void actor::start() { act_later(); }
 // Not while its process is paused: the alarm is the process' own.
 void actor::act_later() {
   // Often at once: what matters happens while something is on its way.
-  const auto delay = w_.chance(40) ? w_.between({}, 8ms) : w_.between(w_.pace / 8, w_.pace * 3);
+  auto delay = w_.chance(40) ? w_.between({}, 8ms) : w_.between(w_.pace / 8, w_.pace * 3);
+  if (finishing_) delay = std::min<nanoseconds>(delay, 1s);
   const auto when = w_.plan.now() + delay;
   client_.process().schedule(when, [self = shared_from_this()] { self->act(); });
 }

@@ -778,10 +778,10 @@ TEST_CASE_METHOD(engine_fixture, "the probe uses every permission on a name of n
   const auto key = "__probe:" + uuid;
   CHECK(subscribers(key) == 1);
   model_server model;
-  for (const auto& script : {"acquire(" + key + "; 1000, #1)", "reenter(" + key + "; 1000, #1, 2)",
-                             "renew(" + key + "; 1000, #1)",
-                             "release(" + key + ", redisson_lock__channel:{" + key + "}; #1, 1, 1000)",
-                             "release(" + key + ", redisson_lock__channel:{" + key + "}; #1, 0, 1000)"}) {
+  for (const auto& script :
+       {"acquire(" + key + "; 1000, #1)", "reenter(" + key + "; 1000, #1, 2)", "renew(" + key + "; 1000, #1)",
+        "release(" + key + ", redisson_lock__channel:{" + key + "}; #1, 1, 1000)",
+        "release(" + key + ", redisson_lock__channel:{" + key + "}; #1, 0, 1000)"}) {
     CHECK(last_sent() == script);
     errs("NOSCRIPT No matching script.");
     REQUIRE(in_flight() == 1);  // as text, before anything else
@@ -1076,6 +1076,26 @@ TEST_CASE_METHOD(
   const auto longer = renew(l, 30s);
   confirms();
   REQUIRE(longer.succeeded());
+  const auto u = unlock(l);
+  for (int second = 0; second < 10; ++second) {
+    fails(errc::unreachable);
+    advance(1s);
+  }
+  CHECK(u.failed_with(errc::unconfirmed));
+  CHECK(in_flight() == 1);
+  frees();
+  check_nothing_is_left();
+}
+
+TEST_CASE_METHOD(engine_fixture,
+                 "a release goes on until the key must be gone, also where an abandoned re-entry gave it more") {
+  const owner alice;
+  const auto l = lock("a", by(alice, {.ttl = 200ms, .renew = false}));
+  grants();
+  const auto inner = lock("a", by(alice, {.ttl = 30s}));
+  inner.cancel();
+  reenters();
+  still_held();
   const auto u = unlock(l);
   for (int second = 0; second < 10; ++second) {
     fails(errc::unreachable);

@@ -146,11 +146,22 @@ TEST_CASE_METHOD(fixture, "a hold is exclusive in the process that took it and i
 
 TEST_CASE_METHOD(fixture, "a TTL that is sent covers what is claimed already, on a clock that is faster by the drift") {
   h->extend(clock.now() + 10s);
-  CHECK(h->covering(30s, 0.01) == 30s);
-  CHECK(h->covering(1ms, 0.01) == 10'100ms);
-  CHECK(h->covering(1ms, 0) == 10s);
+  CHECK(h->ttl_to_send(30s, 0.01) == 30s);
+  CHECK(h->ttl_to_send(1ms, 0.01) == 10'100ms);
+  CHECK(h->ttl_to_send(1ms, 0) == 10s);
   clock.skip(4s + 500us);
-  CHECK(h->covering(1ms, 0) == 6s);
+  CHECK(h->ttl_to_send(1ms, 0) == 6s);
   clock.skip(1min);
-  CHECK(h->covering(1ms, 0.01) == 1ms);
+  CHECK(h->ttl_to_send(1ms, 0.01) == 1ms);
+}
+
+TEST_CASE_METHOD(fixture, "the key may live as long as the longest TTL that was sent for it, heard of or not") {
+  h->extend(clock.now() + 1s);
+  CHECK(h->may_live(0.01) == 1010ms);
+  CHECK(h->ttl_to_send(30s, 0) == 30s);
+  clock.skip(10s);
+  CHECK(h->ttl_to_send(1s, 0) == 1s);
+  CHECK(h->may_live(0.01) == 20s);
+  clock.skip(1min);
+  CHECK(h->may_live(0.01) == 0s);
 }
