@@ -49,6 +49,14 @@ struct hold : std::enable_shared_from_this<hold> {
   /// For how long the key may live, which is as long as its release is worth repeating.
   milliseconds may_live(double rho) const noexcept;
   bool wants_renewal(time_point now) const noexcept;
+  /// Whether renewal is paused now, because nobody wants it. Noted before that is asked: who feeds a lease later sees the pause.
+  template <class Predicate>
+  bool pause_renewal_unless(Predicate wanted) {
+    renewal_paused.exchange(true, std::memory_order_acq_rel);
+    const bool goes_on = wanted();
+    if (goes_on) renewal_paused.store(false, std::memory_order_release);
+    return !goes_on;
+  }
 
   const clock& time;
   const shared_keys keys;

@@ -80,9 +80,7 @@ void watchdog::unschedule_renewal(hold& h) {
 }
 
 void watchdog::plan_next(hold& h, time_point sent) {
-  h.renewal_paused.exchange(true, std::memory_order_acq_rel);  // before the look: who feeds after it sees the pause
-  if (!h.wants_renewal(around_.now())) return unschedule_renewal(h);
-  h.renewal_paused.store(false, std::memory_order_release);
+  if (h.pause_renewal_unless([&] { return h.wants_renewal(around_.now()); })) return unschedule_renewal(h);
   const auto ttl = h.ttl();
   // What was sent for a shorter TTL may not have extended the validity.
   const auto confirmed = std::min(sent, h.valid_until() - (ttl - drift_of(ttl, around_.settings.drift)));

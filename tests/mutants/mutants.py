@@ -74,10 +74,9 @@ MUTANTS = [
            "if (e.done && e.deadline <= now) r.over.push_back({std::exchange(e.done, {}), written});",
            "if (e.done && e.deadline <= now) {\n      r.over.push_back({std::exchange(e.done, {}), written});\n"
            "      if (written) --written_;\n    }"),
-    Mutant("a feed in the moment of the pause is missed", "src/sync/watchdog.cpp",
-           "  h.renewal_paused.exchange(true, std::memory_order_acq_rel);  // before the look: who feeds after it sees the pause\n"
-           "  if (!h.wants_renewal(around_.now())) return unschedule_renewal(h);",
-           "  if (!h.wants_renewal(around_.now())) return (void)h.renewal_paused.exchange(true), unschedule_renewal(h);"),
+    Mutant("a feed in the moment of the pause is missed", "src/sync/hold.hpp",
+           "    renewal_paused.exchange(true, std::memory_order_acq_rel);\n    const bool goes_on = wanted();",
+           "    const bool goes_on = wanted();\n    renewal_paused.exchange(true, std::memory_order_acq_rel);"),
     Mutant("a loss is told to who has no lease of the hold", "src/sync/reentry.cpp",
            "if (!of_->leases.empty()) return finish(",
            "if (of_->state() == lease_state::lost) return finish("),

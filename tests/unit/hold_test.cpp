@@ -165,3 +165,17 @@ TEST_CASE_METHOD(fixture, "the key may live as long as the longest TTL that was 
   clock.skip(1min);
   CHECK(h->may_live(0.01) == 0s);
 }
+
+TEST_CASE_METHOD(fixture, "a lease that is fed after nobody wanted renewal sees the pause") {
+  auto& l = lease({.ttl = 1s, .renew = true, .max_hold = 5s});
+  clock.skip(5s);
+  bool saw_the_pause = false;
+  CHECK(h->pause_renewal_unless([&] {
+    const bool wanted = h->wants_renewal(clock.now());
+    saw_the_pause = l.feed();
+    return wanted;
+  }));
+  CHECK(saw_the_pause);
+  CHECK_FALSE(h->pause_renewal_unless([&] { return h->wants_renewal(clock.now()); }));
+  CHECK_FALSE(l.feed());
+}

@@ -412,7 +412,7 @@ TEST_CASE_METHOD(engine_fixture, "a lease that is fed and released at once leave
 }
 
 TEST_CASE("a lease that another thread feeds in the moment of the pause is renewed") {
-  constexpr int rounds = 20'000;
+  constexpr int rounds = 10'000;
   std::atomic<int> round{0}, done{0};
   std::atomic<detail::lease_record*> record{nullptr};
   int delay = 0;  // of the feed; it homes in on the pause
