@@ -75,12 +75,14 @@ void engine::renew(const std::shared_ptr<lease_record>& record, milliseconds ttl
   done = until_closed(std::move(done));
   const auto deadline = around_.now() + command_budget(around_.settings, h->ttl());
   const auto sent = std::make_shared<time_point>();
+  h->asks();
   auto send = [this, h, ttl, deadline, sent](topology::handler then) {
     *sent = around_.now();
     const renewal one{h->keys->lock, h->field, h->ttl_to_send(ttl, around_.settings.drift)};
     around_.run(scripts::renew({&one, 1}), deadline, std::move(then));
   };
   auto answered = [this, record, h, ttl, sent, done = std::move(done)](const outcome& o) {
+    h->heard();
     const auto said = o.error ? answer<std::vector<bool>>{} : read_renew(o.reply, 1);
     if (h->state() == lease_state::released) return done(errc::not_held, {});
     if (!h->ended() && !h->exclusive()) lose(*h, errc::lost);
@@ -216,6 +218,22 @@ void engine::line_empty(std::string_view name) {
   if (found->second.holds.empty()) names_.erase(found);
 }
 
+done_handler engine::until(time_point deadline, error_code late, done_handler done) {
+  struct caller {
+    caller(timers& service, done_handler d) : done(std::move(d)), alarm(service) {}
+    done_handler done;
+    timer alarm;
+  };
+  const auto c = std::make_shared<caller>(around_.alarms, std::move(done));
+  c->alarm.start(deadline, [late, id = std::weak_ptr(c)] {
+    if (const auto still = id.lock()) std::exchange(still->done, {})(late, "what came before it took its time");
+  });
+  return [c](error_code error, std::string detail) {
+    c->alarm.stop();
+    if (c->done) std::exchange(c->done, {})(error, std::move(detail));
+  };
+}
+
 cancellable_ptr engine::reenter(std::shared_ptr<hold> h, lock_request request, lock_handler done, time_point since) {
   auto r = std::make_shared<reentry>(*this, std::move(h), std::move(request), std::move(done), since);
   r->begin();
@@ -224,7 +242,8 @@ cancellable_ptr engine::reenter(std::shared_ptr<hold> h, lock_request request, l
 
 void engine::give_up_lease(const std::shared_ptr<lease_record>& record, done_handler done) {
   const auto h = record->of;
-  const auto ttl = std::max(h->ttl(), h->may_live(around_.settings.drift));
+  const auto ttl = h->ttl();
+  const bool behind = done && h->changing;
   if (!done) done = [](error_code, const std::string&) {};
   const bool in_time = h->exclusive();
   if (!in_time && !h->ended() && !closed()) lose(*h, errc::lost);
@@ -237,16 +256,19 @@ void engine::give_up_lease(const std::shared_ptr<lease_record>& record, done_han
   }
   if (h->leases.empty()) watchdog_.forget(*h);  // disarmed before anything is sent
   if (!h->leases.empty() || h->changing) done = until_closed(std::move(done));
-  change(h, [this, h, ttl, done = std::move(done)]() mutable { lower_or_free(h, ttl, std::move(done)); });
+  const unlocking u{h->leases.empty(), ttl, around_.now() + command_budget(around_.settings, ttl)};
+  // A command before it may take its own time; a count that is not confirmed is no error.
+  if (behind) done = until(u.answer_by, u.last ? make_error_code(errc::unconfirmed) : error_code(), std::move(done));
+  change(h, [this, h, u, done = std::move(done)]() mutable { lower_or_free(h, u, std::move(done)); });
 }
 
-void engine::lower_or_free(const std::shared_ptr<hold>& h, milliseconds ttl, done_handler done) {
+void engine::lower_or_free(const std::shared_ptr<hold>& h, const unlocking& u, done_handler done) {
   if (h->ended()) {
     if (h->leases.empty()) forget(*h);
     done(h->lost_reason, {});
     return changed(h);
   }
-  if (h->leases.empty()) return free_hold(h, ttl, std::move(done));
+  if (u.last && h->leases.empty()) return free_hold(h, u, std::move(done));
   lower_count(h, [this, h, done = std::move(done)](error_code error) {
     done(error, {});
     changed(h);
@@ -269,7 +291,7 @@ void engine::lower_count(const std::shared_ptr<hold>& h, function<void(error_cod
   });
 }
 
-void engine::free_hold(const std::shared_ptr<hold>& h, milliseconds ttl, done_handler done) {
+void engine::free_hold(const std::shared_ptr<hold>& h, const unlocking& u, done_handler done) {
   const auto valid = h->valid_until();
   h->enter(lease_state::released);
   h->lost_reason = errc::not_held;
@@ -283,7 +305,8 @@ void engine::free_hold(const std::shared_ptr<hold>& h, milliseconds ttl, done_ha
     around_.report({.what = what, .name = h->keys->name, .reason = error, .held = held, .detail = detail});
     done(error, detail);
   };
-  releases_.release(h->keys, h->field, ttl, valid, std::move(answered));
+  const auto may_live = std::max(u.ttl, h->may_live(around_.settings.drift));
+  releases_.release(h->keys, h->field, may_live, valid, u.answer_by, std::move(answered));
   changed(h);
 }
 

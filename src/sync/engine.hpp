@@ -91,10 +91,15 @@ class engine final : private line_host {
   cancellable_ptr reenter(std::shared_ptr<hold> h, lock_request request, lock_handler done, time_point since);
   std::shared_ptr<lease_record> add_lease(hold& h, const terms& asked, time_point sent);
 
+  struct unlocking {
+    bool last;  // nobody else had a lease of the hold when it was called
+    milliseconds ttl;
+    time_point answer_by;
+  };
   void give_up_lease(const std::shared_ptr<lease_record>& record, done_handler done);
-  void lower_or_free(const std::shared_ptr<hold>& h, milliseconds ttl, done_handler done);
+  void lower_or_free(const std::shared_ptr<hold>& h, const unlocking& u, done_handler done);
   void lower_count(const std::shared_ptr<hold>& h, function<void(error_code)> done);
-  void free_hold(const std::shared_ptr<hold>& h, milliseconds ttl, done_handler done);
+  void free_hold(const std::shared_ptr<hold>& h, const unlocking& u, done_handler done);
   template <class Command>
   void change(const std::shared_ptr<hold>& h, Command command);
   void changed(const std::shared_ptr<hold>& h);
@@ -110,6 +115,8 @@ class engine final : private line_host {
   /// `done`, which close() answers with closed in the end if nothing else has by then.
   template <class... T>
   function<void(error_code, std::string, T...)> until_closed(function<void(error_code, std::string, T...)> done);
+  /// `done`, which gets `late` at `deadline` if nothing else has come by then.
+  done_handler until(time_point deadline, error_code late, done_handler done);
   /// Sends until there is an answer that is not "unconfirmed", at most twice and not after `deadline`.
   void ask_twice(time_point deadline, function<void(topology::handler)> send, topology::handler done);
 

@@ -43,19 +43,24 @@ struct hold : std::enable_shared_from_this<hold> {
   bool ended() const noexcept;
   /// The TTL that the server's key should get from a renewal.
   milliseconds ttl() const noexcept;
-  /// The TTL to send where `wanted` would do: what is claimed already must stay covered, also when somebody took the key's TTL away and
-  /// any TTL would raise it. `rho`: by how much the server's clock may differ. It is noted: the key may get it without an answer.
+  /// From the sending of a command that would extend the validity to its answer.
+  void asks() noexcept { ++questions_; }
+  void heard() noexcept;
+  /// The TTL to send where `wanted` would do: what is claimed already, or may be with the next answer, must stay covered, also when
+  /// somebody took the key's TTL away and any TTL would raise it. `rho`: by how much the server's clock may be faster. It is noted: the key may get it without an answer.
   milliseconds ttl_to_send(milliseconds wanted, double rho) noexcept;
-  /// For how long the key may live, which is as long as its release is worth repeating.
+  /// For how long the key may live by all that was sent, if that arrived at once.
   milliseconds may_live(double rho) const noexcept;
   bool wants_renewal(time_point now) const noexcept;
-  /// Whether renewal is paused now, because nobody wants it. Noted before that is asked: who feeds a lease later sees the pause.
+  /// Whether renewal is paused now, because nobody wants it. Asked once more when that is noted: who fed a lease meanwhile saw no pause.
   template <class Predicate>
   bool pause_renewal_unless(Predicate wanted) {
-    renewal_paused.exchange(true, std::memory_order_acq_rel);
-    const bool goes_on = wanted();
-    if (goes_on) renewal_paused.store(false, std::memory_order_release);
-    return !goes_on;
+    if (!wanted()) {
+      renewal_paused.exchange(true, std::memory_order_acq_rel);
+      if (!wanted()) return true;
+    }
+    renewal_paused.store(false, std::memory_order_release);
+    return false;
   }
 
   const clock& time;
@@ -88,6 +93,8 @@ struct hold : std::enable_shared_from_this<hold> {
 
   std::atomic<time_point::rep> valid_until_{0};
   time_point may_live_until_{};
+  unsigned questions_ = 0;
+  time_point asked_until_{};  // by the questions that are open
   std::atomic<lease_state> state_{lease_state::held};
   const std::shared_ptr<const std::atomic<bool>> client_closed_;
 };

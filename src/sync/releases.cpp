@@ -34,9 +34,11 @@ releases::~releases() {
   for (const auto& t : under_way_) t->pause.stop();  // its action keeps the task alive
 }
 
-void releases::release(shared_keys keys, owner_field field, milliseconds ttl, time_point valid, handler done) {
+void releases::release(shared_keys keys, owner_field field, milliseconds ttl, time_point valid, time_point answer_by,
+                       handler done) {
   auto t = std::make_shared<task>(around_, std::move(keys), field, ttl);
   t->valid = valid;
+  t->answer_by = answer_by;
   t->done = std::move(done);
   start(std::move(t));
 }
@@ -48,11 +50,12 @@ void releases::release_in_background(shared_keys keys, owner_field field, millis
 void releases::start(std::shared_ptr<task> t) {
   const auto now = around_.now();
   t->number = ++started_;
-  t->answer_by = now + command_budget(around_.settings, t->ttl);
   // After one TTL without renewal the key is gone; a command delayed on its way may still have set it that much later.
-  t->give_up = t->answer_by + t->ttl;
+  t->give_up = now + around_.settings.command_timeout + t->ttl;
   under_way_.insert(t);
-  send(t);
+  if (t->done && now >= t->answer_by)
+    std::exchange(t->done, {})(errc::unconfirmed, "what came before it took its time");
+  if (under_way_.contains(t)) send(t);
 }
 
 void releases::send(const std::shared_ptr<task>& t) {

@@ -26,8 +26,10 @@ class releases {
   releases& operator=(const releases&) = delete;
   ~releases();
 
-  /// Releases `field` and tells `done` within the command budget of `ttl`. `valid`: until when the hold is exclusive.
-  void release(shared_keys keys, owner_field field, milliseconds ttl, time_point valid, handler done);
+  /// Releases `field`, whose key may live for `ttl`, and tells `done` at `answer_by` at the latest. `valid`: until when the hold is
+  /// exclusive.
+  void release(shared_keys keys, owner_field field, milliseconds ttl, time_point valid, time_point answer_by,
+               handler done);
   /// The same with nobody waiting: the observer hears released_late or release_failed. Also for a grant that may still come.
   void release_in_background(shared_keys keys, owner_field field, milliseconds ttl);
 

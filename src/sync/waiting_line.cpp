@@ -183,8 +183,8 @@ void waiting_line::park_while_held(const waiter& w, nanoseconds holder_ttl, time
   const auto cap = std::min<nanoseconds>(nanoseconds(w.request.asked.ttl) / 3, around_.settings.poll_cap);
   const auto capped = cap - around_.random.up_to(cap / 10);
   // Redis keeps a key through the millisecond in which it ends.
-  const nanoseconds least = milliseconds(1);
-  const auto pause = holder_ttl < capped ? holder_ttl + least + around_.random.up_to(least) : capped;
+  const nanoseconds least = milliseconds(1) + around_.random.up_to(milliseconds(1));
+  const auto pause = holder_ttl < capped ? holder_ttl + least : capped;
   park_for(std::max(pause - (around_.now() - asked), least));
 }
 

@@ -2,7 +2,8 @@
 # SPDX-License-Identifier: BSL-1.0
 # fuzz.sh [SECONDS [FOLDER [SEED]]]: builds the fuzz targets with clang and runs each of them for so many seconds (default:
 # 60). In FOLDER (default: build/fuzz) are the build, the inputs found on the way, and those that break something, which are
-# printed. SEED (default: another one each time) chooses the inputs. Exit status 77 without clang or its libFuzzer.
+# printed. SEED (default: another one each time) chooses the inputs, from the seeds alone. Exit status 77 without clang or its
+# libFuzzer.
 set -eu
 source=$(cd "$(dirname "$0")/../.." && pwd)
 seconds=${1:-60}
@@ -23,6 +24,7 @@ for seeds in "$source"/tests/fuzz/corpus/*; do
   name=$(basename "$seeds")
   words=$source/tests/fuzz/resp.dict
   [ "$name" != url ] || words=$source/tests/fuzz/url.dict
+  [ "$seed" = 0 ] || rm -rf "$folder/corpus/$name"
   mkdir -p "$folder/corpus/$name" "$folder/found"
   echo "$name:"
   # A single allocation of more than 8 MiB is a finding: the reader accepts one.

@@ -166,16 +166,40 @@ TEST_CASE_METHOD(fixture, "the key may live as long as the longest TTL that was 
   CHECK(h->may_live(0.01) == 0s);
 }
 
-TEST_CASE_METHOD(fixture, "a lease that is fed after nobody wanted renewal sees the pause") {
+TEST_CASE_METHOD(fixture, "a lease that is fed while renewal is being paused goes on, or its feeder sees the pause") {
   auto& l = lease({.ttl = 1s, .renew = true, .max_hold = 5s});
   clock.skip(5s);
+  const int moment = GENERATE(1, 2);
+  int looks = 0;
   bool saw_the_pause = false;
-  CHECK(h->pause_renewal_unless([&] {
+  const bool paused = h->pause_renewal_unless([&] {
     const bool wanted = h->wants_renewal(clock.now());
-    saw_the_pause = l.feed();
+    if (++looks == moment) saw_the_pause = l.feed();
     return wanted;
+  });
+  CHECK(paused == saw_the_pause);
+  CHECK(paused == (moment == 2));
+}
+
+TEST_CASE_METHOD(fixture, "a lease whose renewal goes on shows no pause to who feeds it") {
+  auto& l = lease({.ttl = 1s, .renew = true, .max_hold = 5s});
+  bool saw_a_pause = false;
+  CHECK_FALSE(h->pause_renewal_unless([&] {
+    saw_a_pause |= l.feed();
+    return h->wants_renewal(clock.now());
   }));
-  CHECK(saw_the_pause);
-  CHECK_FALSE(h->pause_renewal_unless([&] { return h->wants_renewal(clock.now()); }));
-  CHECK_FALSE(l.feed());
+  CHECK_FALSE(saw_a_pause);
+}
+
+TEST_CASE_METHOD(fixture, "a TTL that is sent covers what may be confirmed meanwhile, and no more than that") {
+  h->extend(clock.now() + 1s);
+  h->asks();
+  CHECK(h->ttl_to_send(30s, 0) == 30s);
+  clock.skip(1s);
+  h->asks();
+  CHECK(h->ttl_to_send(1s, 0) == 29s);
+  h->heard();
+  CHECK(h->ttl_to_send(1s, 0) == 29s);
+  h->heard();
+  CHECK(h->ttl_to_send(1s, 0) == 1s);
 }

@@ -19,6 +19,7 @@ struct fixture : engine_fixture {
   verb_call release(nanoseconds valid_for = 30s, milliseconds ttl = 30s) {
     verb_call c;
     under_test->release(keys("a"), field, ttl, clock.now() + valid_for,
+                        clock.now() + detail::command_budget(settings, ttl),
                         [c](error_code e, std::string detail) { c.answer(e, std::move(detail)); });
     return c;
   }
@@ -250,10 +251,11 @@ TEST_CASE_METHOD(fixture, "an abandoned background release is told to the observ
 
 TEST_CASE_METHOD(fixture, "a caller may abandon all releases from its answer") {
   bool answered = false;
-  under_test->release(keys("a"), field, 30s, clock.now() + 30s, [&](error_code, const std::string&) {
-    answered = true;
-    under_test->abandon();
-  });
+  under_test->release(keys("a"), field, 30s, clock.now() + 30s, clock.now() + 500ms,
+                      [&](error_code, const std::string&) {
+                        answered = true;
+                        under_test->abandon();
+                      });
   link_down();
   advance(500ms);
   CHECK(answered);

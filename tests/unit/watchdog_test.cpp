@@ -443,6 +443,15 @@ TEST_CASE("a lease that another thread feeds in the moment of the pause is renew
   CHECK(missed == 0);
 }
 
+TEST_CASE_METHOD(engine_fixture, "what is sent while a renewal is in flight covers what that will confirm") {
+  const owner alice;
+  const auto outer = hold("a", by(alice, {.ttl = 300ms, .renew = true}));
+  advance(100ms);
+  CHECK(last_sent() == "renew(a; 300, #1)");
+  lock("a", by(alice, {.ttl = 10ms}));
+  CHECK(last_sent() == "reenter(a; 300, #1, 2)");
+}
+
 TEST_CASE_METHOD(engine_fixture, "one fed lease keeps the others of its hold") {
   const owner alice;
   const auto fed = hold("a", by(alice, {.max_hold = 5s}));
