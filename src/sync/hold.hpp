@@ -47,7 +47,8 @@ struct hold : std::enable_shared_from_this<hold> {
   void asks() noexcept { ++questions_; }
   void heard() noexcept;
   /// The TTL to send where `wanted` would do: what is claimed already, or may be with the next answer, must stay covered, also when
-  /// somebody took the key's TTL away and any TTL would raise it. `rho`: by how much the server's clock may be faster. It is noted: the key may get it without an answer.
+  /// somebody took the key's TTL away and any TTL would raise it. It is noted: the key may get it without an answer. `rho`: by how much
+  /// the server's clock may be faster.
   milliseconds ttl_to_send(milliseconds wanted, double rho) noexcept;
   /// For how long the key may live by all that was sent, if that arrived at once.
   milliseconds may_live(double rho) const noexcept;
