@@ -218,6 +218,12 @@ void engine::line_empty(std::string_view name) {
   if (found->second.holds.empty()) names_.erase(found);
 }
 
+cancellable_ptr engine::reenter(std::shared_ptr<hold> h, lock_request request, lock_handler done, time_point since) {
+  auto r = std::make_shared<reentry>(*this, std::move(h), std::move(request), std::move(done), since);
+  r->begin();
+  return r;
+}
+
 done_handler engine::until(time_point deadline, error_code late, done_handler done) {
   struct caller {
     caller(timers& service, done_handler d) : done(std::move(d)), alarm(service) {}
@@ -232,12 +238,6 @@ done_handler engine::until(time_point deadline, error_code late, done_handler do
     c->alarm.stop();
     if (c->done) std::exchange(c->done, {})(error, std::move(detail));
   };
-}
-
-cancellable_ptr engine::reenter(std::shared_ptr<hold> h, lock_request request, lock_handler done, time_point since) {
-  auto r = std::make_shared<reentry>(*this, std::move(h), std::move(request), std::move(done), since);
-  r->begin();
-  return r;
 }
 
 void engine::give_up_lease(const std::shared_ptr<lease_record>& record, done_handler done) {
