@@ -75,14 +75,12 @@ void engine::renew(const std::shared_ptr<lease_record>& record, milliseconds ttl
   done = until_closed(std::move(done));
   const auto deadline = around_.now() + command_budget(around_.settings, h->ttl());
   const auto sent = std::make_shared<time_point>();
-  h->asks();
   auto send = [this, h, ttl, deadline, sent](topology::handler then) {
     *sent = around_.now();
     const renewal one{h->keys->lock, h->field, h->ttl_to_send(ttl, around_.settings.drift)};
     around_.run(scripts::renew({&one, 1}), deadline, std::move(then));
   };
   auto answered = [this, record, h, ttl, sent, done = std::move(done)](const outcome& o) {
-    h->heard();
     const auto said = o.error ? answer<std::vector<bool>>{} : read_renew(o.reply, 1);
     if (h->state() == lease_state::released) return done(errc::not_held, {});
     if (!h->ended() && !h->exclusive()) lose(*h, errc::lost);

@@ -39,13 +39,8 @@ milliseconds hold::ttl() const noexcept {
   return longest;
 }
 
-void hold::heard() noexcept {
-  if (--questions_ == 0) asked_until_ = {};
-}
-
 milliseconds hold::ttl_to_send(milliseconds wanted, double rho) noexcept {
-  const auto ttl = std::max({wanted, left_until(valid_until(), rho), left_until(asked_until_, 0)});
-  if (questions_ > 0) asked_until_ = std::max(asked_until_, time.now() + wanted);
+  const auto ttl = std::max({wanted, left_until(valid_until(), rho), left_until(renewing_until, 0)});
   may_live_until_ = std::max(may_live_until_, time.now() + ttl);
   return ttl;
 }

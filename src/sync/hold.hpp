@@ -43,12 +43,9 @@ struct hold : std::enable_shared_from_this<hold> {
   bool ended() const noexcept;
   /// The TTL that the server's key should get from a renewal.
   milliseconds ttl() const noexcept;
-  /// From the sending of a command that would extend the validity to its answer.
-  void asks() noexcept { ++questions_; }
-  void heard() noexcept;
-  /// The TTL to send where `wanted` would do: what is claimed already, or may be with the next answer, must stay covered, also when
-  /// somebody took the key's TTL away and any TTL would raise it. It is noted: the key may get it without an answer. `rho`: by how much
-  /// the server's clock may be faster.
+  /// The TTL to send where `wanted` would do: what is claimed already, or will be with the renewal that is in flight, must stay covered,
+  /// also when somebody took the key's TTL away and any TTL would raise it. It is noted: the key may get it without an answer. `rho`: by
+  /// how much the server's clock may be faster.
   milliseconds ttl_to_send(milliseconds wanted, double rho) noexcept;
   /// For how long the key may live by all that was sent, if that arrived at once.
   milliseconds may_live(double rho) const noexcept;
@@ -86,6 +83,7 @@ struct hold : std::enable_shared_from_this<hold> {
   std::optional<time_point> renew_at;       // its place in the order of renewals
   std::optional<time_point> expires_at;     // its place in the order of expiries; lags behind valid_until()
   bool renewing = false;                    // a renewal is in flight
+  time_point renewing_until{};              // and may give so much, if its leases asked for that
   std::optional<time_point> confirm_by;     // after it, once more until then
   std::atomic<bool> renewal_paused{false};  // max_hold is over; lease::feed() on any thread takes it back
 
@@ -94,8 +92,6 @@ struct hold : std::enable_shared_from_this<hold> {
 
   std::atomic<time_point::rep> valid_until_{0};
   time_point may_live_until_{};
-  unsigned questions_ = 0;
-  time_point asked_until_{};  // by the questions that are open
   std::atomic<lease_state> state_{lease_state::held};
   const std::shared_ptr<const std::atomic<bool>> client_closed_;
 };

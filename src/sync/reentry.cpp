@@ -62,7 +62,6 @@ void engine::reentry::send() {
   auto& around = host_.around_;
   const auto sent = around.now();
   const auto ttl = request_.asked.ttl;
-  of_->asks();
   auto call = scripts::reenter(*of_->keys, of_->ttl_to_send(ttl, around.settings.drift), of_->field,
                                static_cast<unsigned>(of_->leases.size()) + 1);
   around.run(std::move(call), sent + command_budget(around.settings, ttl),
@@ -70,7 +69,6 @@ void engine::reentry::send() {
 }
 
 void engine::reentry::answered(time_point sent, outcome o) {
-  of_->heard();
   if (o.error) {
     const bool silence = o.error == errc::unreachable || o.error == errc::unconfirmed;
     const bool retry = silence || o.error == errc::server_refused;

@@ -452,6 +452,20 @@ TEST_CASE_METHOD(engine_fixture, "what is sent while a renewal is in flight cove
   CHECK(last_sent() == "reenter(a; 300, #1, 2)");
 }
 
+TEST_CASE_METHOD(engine_fixture, "a confirmation never raises the TTL, whatever a re-entry is asking for") {
+  const owner alice;
+  const auto outer = hold("a", by(alice, {.ttl = 300ms}));
+  const auto inner = lock("a", by(alice, {.ttl = 30s}));
+  const auto valid = outer.value()->of->valid_until();
+  link_down();
+  link_up();
+  advance(0ms);
+  CHECK(last_sent() == "renew(a; 298, #1)");
+  while (in_flight() > 1) fails(errc::unreachable);
+  confirms();
+  CHECK(outer.value()->of->valid_until() <= valid + 2ms);
+}
+
 TEST_CASE_METHOD(engine_fixture, "one fed lease keeps the others of its hold") {
   const owner alice;
   const auto fed = hold("a", by(alice, {.max_hold = 5s}));
