@@ -51,8 +51,7 @@ void judge::granted(const sim_client& to, const record_ptr& lease) {
   if (!std::string_view(h->field).starts_with(to.uuid()))
     accuse("the simulator", "does not know the uuid of " + to.name());
   if (std::none_of(holds_.begin(), holds_.end(), [&](const auto& each) { return each.of == h; })) {
-    const auto sent = h->valid_until() - (lease->asked.ttl - detail::drift_of(lease->asked.ttl, to.settings().drift));
-    holds_.push_back({&to, h, now, sent, now, {}, 1, {}, {}, false, false});
+    holds_.push_back({&to, h, now, now, {}, 1, {}, {}, false, false});
     if (h->valid_until() - now < detail::min_validity(lease->asked.ttl))
       accuse(to.name(), "was granted " + h->keys->name + " too late to use it");
     const auto given = token_of_.find(std::string(std::string_view(h->field)));
@@ -147,7 +146,31 @@ std::optional<time_point> judge::backed_until(std::string_view name, std::string
   return e->expires ? server_.clock().end_of(*e->expires) : time_point::max();
 }
 
+void judge::note_backing() {
+  const auto now = plan_.now();
+  const auto& keys = server_.program().keys();
+  std::erase_if(backing_, [&](const auto& each) { return each.second.front().until < now; });
+  for (const auto& [key, e] : keys.all()) {
+    if (!e.hash() || !keys.find(key)) continue;
+    const auto until = e.expires ? server_.clock().end_of(*e.expires) : time_point::max();
+    for (const auto& [field, count] : e.hash()->fields()) {
+      auto& seen = backing_[{key, field}];
+      std::erase_if(seen, [&](const auto& each) { return each.until <= until || each.until < now; });
+      seen.push_back({until, now});
+    }
+  }
+}
+
+time_point judge::last_backed(const std::string& name, std::string_view field, time_point until) const {
+  const auto found = backing_.find(std::pair(name, std::string(field)));
+  if (found == backing_.end()) return time_point::max();
+  const auto& seen = found->second;  // the longer, the earlier
+  const auto last = std::find_if(seen.rbegin(), seen.rend(), [&](const auto& each) { return each.until >= until; });
+  return last == seen.rend() ? time_point::max() : last->seen;
+}
+
 void judge::look() {
+  note_backing();
   for (auto& c : clients_)
     if (c.who->way().troubled() || c.who->process().paused()) extend_trouble(c, plan_.now(), plan_.now());
   claims_.clear();
@@ -185,15 +208,12 @@ void judge::look_at(hold_record& h) {
   h.longest_ttl = std::max(h.longest_ttl, hold.ttl());
   claim(hold.keys->name, h.by->name(), covered);
   if (covered) {
-    h.covered_at = now;
     h.gone_since.reset();
     return look_at_count(h);
   }
   h.ever_uncovered = true;
   // What was confirmed before the fault may be heard of after it.
-  const auto claimed = std::min(
-      h.covered_at, hold.valid_until() - (h.longest_ttl - detail::drift_of(h.longest_ttl, h.by->settings().drift)));
-  if (excused_at(hold.keys->name) < claimed)
+  if (excused_at(hold.keys->name) < last_backed(hold.keys->lock, hold.field, hold.valid_until()))
     accuse(h.by->name(),
            "claims " + hold.keys->name + (until ? " longer than the node keeps it" : ", which it does not hold"));
   if (until) return;

@@ -7,6 +7,7 @@
 #include <optional>
 #include <stdexcept>
 #include <string>
+#include <utility>
 #include <vector>
 
 #include "sim/coverage.hpp"
@@ -23,7 +24,7 @@ using record_ptr = std::shared_ptr<detail::lease_record>;
 
 /// Looks at everybody and at the node after each instant, and compares what is claimed with what is.
 ///   hold claims to be exclusive → the node has its field, at least as long as the claim; no other claim on the name is backed so
-///   a claim that is not backed  → a fault outside the guarantee has just taken it away; its client is told within a renewal
+///   a claim that is not backed  → a fault outside the guarantee has taken it away since; its client is told within a renewal
 ///   a lock that is granted      → is valid for at least the least validity
 ///   a hold that is suspended    → is confirmed within a journey, once nothing is in the way any more
 ///   lock() answers lost         → only to who has a lease of the lost hold: others could lose nothing
@@ -69,6 +70,8 @@ class judge {
   void fencing_refused() noexcept { fenced_ = false; }
   /// Somebody has ended a connection of this client that it still uses: numbers begin anew with a restart.
   void killed(const sim_client& victim);
+  /// After each script that ran: what the node gives now may be over in the same instant.
+  void note_backing();
   /// After each instant.
   void look();
   /// Everybody was answered and has unlocked, and every TTL is over.
@@ -93,7 +96,7 @@ class judge {
   struct hold_record {
     const sim_client* by;
     std::shared_ptr<detail::hold> of;
-    time_point granted, covered_at, renewed_since;
+    time_point granted, renewed_since;
     detail::milliseconds longest_ttl{};    // that its leases ever had
     std::size_t most_leases;               // that there were, or were asked for
     std::optional<time_point> gone_since;  // the node's field
@@ -119,6 +122,8 @@ class judge {
   static void extend_trouble(client_record&, time_point now, time_point end);
   time_point excused_at(const std::string& name) const;
   std::optional<time_point> backed_until(std::string_view name, std::string_view field) const;
+  /// When the node last kept `field` until `until` at least; never: the end of time, which no fault comes after.
+  time_point last_backed(const std::string& name, std::string_view field, time_point until) const;
   void look_at(hold_record&);
   void look_at(lease_watch&);
   void look_at(peer_claim&);
@@ -139,6 +144,10 @@ class judge {
   std::vector<hold_record> holds_;
   std::list<lease_watch> leases_;
   std::vector<peer_claim> peers_;
+  struct backing {
+    time_point until, seen;
+  };
+  std::map<std::pair<std::string, std::string>, std::vector<backing>> backing_;  // by key and field
   std::map<std::string, time_point> excused_, taken_in_silence_;
   std::map<std::string, std::optional<time_point>> free_since_;
   struct field_record {

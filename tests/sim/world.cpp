@@ -113,6 +113,7 @@ class world {
 
   void on_script(std::string_view digest, const arguments& a, const reply& r) {
     const auto name = name_of_script(digest);
+    judge_.note_backing();
     if (name.empty()) return;
     log_.abbreviate(std::string(digest), std::string(name));
     met_.hit(std::string("script: ").append(name).append(" -> ").append(outcome_of(name, r)));

@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: BSL-1.0
-#include <catch2/catch.hpp>
+#include "support/catch.hpp"
 
 #include "unit/engine_fixture.hpp"
 
