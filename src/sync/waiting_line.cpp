@@ -178,10 +178,15 @@ void waiting_line::on_failed(const std::shared_ptr<waiter>& w, const server_erro
   park_for(w->backoff.next(around_.random));
 }
 
+// A lock may become free without a message.
+nanoseconds waiting_line::longest_park(const waiter& w) {
+  const auto cap = std::min<nanoseconds>(nanoseconds(w.request.asked.ttl) / 3, around_.settings.poll_cap);
+  return cap - around_.random.up_to(cap / 10);
+}
+
 // What was so when Redis was asked: a process that was stopped since has slept through a part of it.
 void waiting_line::park_while_held(const waiter& w, nanoseconds holder_ttl, time_point asked) {
-  const auto cap = std::min<nanoseconds>(nanoseconds(w.request.asked.ttl) / 3, around_.settings.poll_cap);
-  const auto capped = cap - around_.random.up_to(cap / 10);
+  const auto capped = longest_park(w);
   // Redis keeps a key through the millisecond in which it ends.
   const nanoseconds least = milliseconds(1) + around_.random.up_to(milliseconds(1));
   const auto pause = holder_ttl < capped ? holder_ttl + least : capped;
@@ -212,8 +217,11 @@ void waiting_line::remove(const std::shared_ptr<waiter>& w) {
     sent = true;
   }
   if (sent && !w->field.empty()) host_.give_back(keys_, std::exchange(w->field, {}), w->request.asked.ttl);
-  // A parked line stays parked for its new first; whatever it waited for holds for the next as well.
-  if (was_first && (step_ == step::idle || waiters_.empty())) advance();
+  if (!was_first) return;
+  if (step_ == step::idle || waiters_.empty()) return advance();
+  // A parked line stays parked for its new first; what it waited for holds for the next as well, who may be less patient.
+  const auto latest = around_.now() + longest_park(*waiters_.front());
+  if (step_ == step::parked && park_.due() > latest) park_for(latest - around_.now());
 }
 
 void waiting_line::finish(const std::shared_ptr<waiter>& answered, lock_answer a) {

@@ -116,6 +116,7 @@ class waiting_line final : public std::enable_shared_from_this<waiting_line>, pr
   void on_busy(const std::shared_ptr<waiter>& w, milliseconds holder_ttl);
   void on_failed(const std::shared_ptr<waiter>& w, const server_error& why);
   void park_for(nanoseconds pause);
+  nanoseconds longest_park(const waiter& w);
   void park_while_held(const waiter& w, nanoseconds holder_ttl, time_point asked);
   void time_out(const std::shared_ptr<waiter>& w);
   void remove(const std::shared_ptr<waiter>& w);

@@ -729,6 +729,21 @@ TEST_CASE_METHOD(engine_fixture, "cancelled while parked the first waiter leaves
   CHECK(b.granted());
 }
 
+TEST_CASE_METHOD(engine_fixture, "a new first waiter parks no longer than its own TTL allows") {
+  const auto a = lock("a");
+  const auto b = lock("a", with({.ttl = 300ms}));
+  busy(10s);
+  acknowledges("a");
+  busy(10s);
+  a.cancel();
+  advance(100ms - 1ns);
+  CHECK(server.count() == 2);
+  advance(1ns);
+  CHECK(last_sent() == "acquire(a; 300, #2)");
+  grants();
+  CHECK(b.granted());
+}
+
 TEST_CASE_METHOD(engine_fixture, "cancelled while it backs off a waiter leaves nothing") {
   const auto a = lock("a");
   errs("LOADING Redis is loading the dataset in memory");
