@@ -41,8 +41,8 @@ engine::engine(surroundings around, std::weak_ptr<core> home)
 engine::~engine() {
   closed_->store(true, std::memory_order_release);
   for (auto* r : std::exchange(reentries_, {})) r->forget_caller();
-  for (const auto& [name, e] : names_)
-    for (const auto& h : e.holds) h->changes.clear();
+  for (const auto& [name, e] : names_) changing_.insert(changing_.end(), e.holds.begin(), e.holds.end());
+  forget_changes();
 }
 
 cancellable_ptr engine::lock(const shared_keys& keys, lock_request request, lock_handler done) {
@@ -85,10 +85,11 @@ void engine::renew(const std::shared_ptr<lease_record>& record, milliseconds ttl
     if (h->state() == lease_state::released) return done(errc::not_held, {});
     if (!h->ended() && !h->exclusive()) lose(*h, errc::lost);
     if (!h->ended() && !o.error && !said.error && !said.value[0]) lose(*h, errc::lost);
+    const bool confirmed = !o.error && !said.error;
+    if (!h->ended() && confirmed && !h->extend(valid_until(*sent, ttl, around_.settings.drift))) lose(*h, errc::lost);
     if (h->ended()) return done(h->lost_reason, {});
     if (o.error) return done(o.error == errc::unconfirmed ? make_error_code(errc::unreachable) : o.error, o.detail);
     if (said.error) return done(said.error->code, said.error->text);
-    h->extend(valid_until(*sent, ttl, around_.settings.drift));
     if (!record->released.load(std::memory_order_acquire)) watchdog_.guard(*h, *sent);
     done({}, {});
   };
@@ -121,7 +122,10 @@ void engine::close(nanoseconds grace, function<void()> done) {
     closed_->store(true, std::memory_order_release);
     for (auto& [name, e] : std::exchange(names_, {})) {
       if (e.line) e.line->fail_all(errc::closed, {});
-      for (const auto& h : e.holds) lose(*h, errc::closed);
+      for (const auto& h : e.holds) {
+        lose(*h, errc::closed);
+        if (h->changing) changing_.push_back(h);
+      }
     }
     while (!reentries_.empty()) reentries_.front()->close();
     end_probes();
@@ -148,6 +152,7 @@ void engine::answer_at_close() {
     unanswered_.pop_front();
     answer();
   }
+  forget_changes();
   for (auto& then : std::exchange(when_closed_, {})) then();
 }
 
@@ -284,6 +289,7 @@ void engine::lower_count(const std::shared_ptr<hold>& h, function<void(error_cod
   };
   ask_twice(deadline, std::move(send), [this, h, done = std::move(done)](const outcome& o) {
     const auto said = o.error ? answer<release_answer>{} : read_release(o.reply);
+    if (said.error && said.error->code == errc::corrupt_lock) lose(*h, errc::corrupt_lock);
     if (!o.error && !said.error && said.value == release_answer::not_yours) lose(*h, errc::lost);
     done(h->ended() ? h->lost_reason : error_code{});
   });
@@ -308,15 +314,25 @@ void engine::free_hold(const std::shared_ptr<hold>& h, const unlocking& u, done_
   changed(h);
 }
 
-// The command before has ended: the next one, if any.
+// The command before has ended: the next one, if any. One that ends at once calls again: counted, so that the stack does not grow.
 void engine::changed(const std::shared_ptr<hold>& h) {
-  if (h->changes.empty()) {
-    h->changing = false;
-    return;
+  const auto keep = h;
+  if (++keep->changes_over > 1) return;
+  for (; keep->changes_over > 0; --keep->changes_over) {
+    if (keep->changes.empty()) {
+      keep->changing = false;
+      keep->changes_over = 0;
+      return;
+    }
+    const auto next = std::move(keep->changes.front());
+    keep->changes.pop_front();
+    next();
   }
-  const auto next = std::move(h->changes.front());
-  h->changes.pop_front();
-  next();
+}
+
+// What is queued refers to its hold, which refers to it; and what came before it may never be answered.
+void engine::forget_changes() {
+  for (const auto& h : std::exchange(changing_, {})) h->changes.clear();
 }
 
 void engine::lose(hold& h, error_code reason) {

@@ -103,6 +103,7 @@ class engine final : private line_host {
   template <class Command>
   void change(const std::shared_ptr<hold>& h, Command command);
   void changed(const std::shared_ptr<hold>& h);
+  void forget_changes();
   void lose(hold& h, error_code reason);
   void forget(const hold& h);
   void wake(std::string_view name);
@@ -131,6 +132,7 @@ class engine final : private line_host {
   std::list<reentry*> reentries_;                        // not answered yet
   std::list<std::shared_ptr<permission_probe>> probes_;  // not answered yet
   std::list<function<void()>> unanswered_;               // each answers a caller with closed
+  std::vector<std::shared_ptr<hold>> changing_;          // when close() began
   bool closing_ = false;
   timer grace_;
   std::vector<function<void()>> when_closed_;

@@ -2,6 +2,7 @@
 #include "sync/hold.hpp"
 
 #include <algorithm>
+#include <cstdlib>
 #include <utility>
 
 namespace holdfast::detail {
@@ -15,17 +16,32 @@ nanoseconds hold::left() const noexcept {
   if (s == lease_state::lost || s == lease_state::released || client_closed_->load(std::memory_order_acquire))
     return {};
   if (here.elsewhere()) return {};
-  return std::max<nanoseconds>(valid_until() - time.now(), nanoseconds::zero());
+  auto until = valid_until_.load(std::memory_order_acquire);
+  while (until >= 0) {
+    const auto rest = time_point(nanoseconds(until)) - time.now();
+    if (rest > nanoseconds::zero()) return rest;
+    if (valid_until_.compare_exchange_weak(until, -until, std::memory_order_acq_rel)) break;
+  }
+  return {};
+}
+
+time_point hold::valid_until() const noexcept {
+  return time_point(nanoseconds(std::abs(valid_until_.load(std::memory_order_acquire))));
 }
 
 lease_state hold::state() const noexcept {
   const auto s = state_.load(std::memory_order_acquire);
-  if (s == lease_state::released) return s;
-  return exclusive() ? s : lease_state::lost;
+  if (exclusive()) return s;
+  // Released meanwhile, perhaps: then that ended it.
+  return state_.load(std::memory_order_acquire) == lease_state::released ? lease_state::released : lease_state::lost;
 }
 
-void hold::extend(time_point until) noexcept {
-  if (until > valid_until()) valid_until_.store(until.time_since_epoch().count(), std::memory_order_release);
+bool hold::extend(time_point until) noexcept {
+  const auto later = until.time_since_epoch().count();
+  auto now = valid_until_.load(std::memory_order_acquire);
+  while (now >= 0 && now < later)
+    if (valid_until_.compare_exchange_weak(now, later, std::memory_order_acq_rel)) break;
+  return now >= 0;
 }
 
 bool hold::ended() const noexcept {

@@ -32,12 +32,10 @@ struct hold : std::enable_shared_from_this<hold> {
   nanoseconds left() const noexcept;  // of the validity; 0 once lost, released or the client closed
   /// held, suspended, lost or released. Lost and released are final.
   lease_state state() const noexcept;
-  time_point valid_until() const noexcept {
-    return time_point(nanoseconds(valid_until_.load(std::memory_order_acquire)));
-  }
+  time_point valid_until() const noexcept;
 
   // The client's strand, and so is all that follows.
-  void extend(time_point until) noexcept;  // never shortens
+  bool extend(time_point until) noexcept;  // never shortens; false: somebody has seen the validity over, and over it is
   void enter(lease_state s) noexcept { state_.store(s, std::memory_order_release); }
   /// Lost or released in the registry's eyes; a validity that has just run out does not count before lose() was called.
   bool ended() const noexcept;
@@ -54,7 +52,7 @@ struct hold : std::enable_shared_from_this<hold> {
   template <class Predicate>
   bool pause_renewal_unless(Predicate wanted) {
     if (!wanted()) {
-      renewal_paused.exchange(true, std::memory_order_acq_rel);
+      renewal_paused.exchange(true, std::memory_order_acq_rel);  // no mere store: it sees what a feeder wrote before
       if (!wanted()) return true;
     }
     renewal_paused.store(false, std::memory_order_release);
@@ -76,6 +74,7 @@ struct hold : std::enable_shared_from_this<hold> {
   // Commands that change the count run one after the other: a repeated one must not undo a later one.
   std::list<function<void()>> changes;
   bool changing = false;
+  unsigned changes_over = 0;  // not followed by the next yet
 
   const birthplace here;  // a copy in a child process holds nothing
 
@@ -83,14 +82,14 @@ struct hold : std::enable_shared_from_this<hold> {
   std::optional<time_point> renew_at;       // its place in the order of renewals
   std::optional<time_point> expires_at;     // its place in the order of expiries; lags behind valid_until()
   bool renewing = false;                    // a renewal is in flight
-  time_point renewing_until{};              // and may give so much, if its leases asked for that
-  std::optional<time_point> confirm_by;     // after it, once more until then
+  time_point renewing_until{};              // what it may raise the validity to
+  std::optional<time_point> confirm_by;     // a doubt came meanwhile: confirmed once more, by then
   std::atomic<bool> renewal_paused{false};  // max_hold is over; lease::feed() on any thread takes it back
 
  private:
   milliseconds left_until(time_point when, double rho) const noexcept;
 
-  std::atomic<time_point::rep> valid_until_{0};
+  mutable std::atomic<time_point::rep> valid_until_{0};  // negative once somebody has seen it over
   time_point may_live_until_{};
   std::atomic<lease_state> state_{lease_state::held};
   const std::shared_ptr<const std::atomic<bool>> client_closed_;

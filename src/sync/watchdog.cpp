@@ -42,7 +42,7 @@ void watchdog::forget(hold& h) {
 
 void watchdog::confirm_soon(hold& h, nanoseconds patience) {
   const auto by = around_.now() + patience;
-  if (h.ended()) return;
+  if (h.ended() || !h.expires_at) return;
   if (h.renewing) {
     h.confirm_by = by;  // what is in flight may have been answered before there was a doubt
     return;
@@ -52,10 +52,7 @@ void watchdog::confirm_soon(hold& h, nanoseconds patience) {
   rearm();
 }
 
-void watchdog::fed(hold& h) {
-  if (h.ended() || !h.expires_at) return;
-  confirm_soon(h, nanoseconds::zero());
-}
+void watchdog::fed(hold& h) { confirm_soon(h, nanoseconds::zero()); }
 
 void watchdog::link_changed(bool up) {
   const auto now = around_.now();
@@ -94,12 +91,23 @@ void watchdog::renew_due() {
   rearm();
 }
 
-// What is due soon goes along: ten thousand leases taken one after the other share a hundred commands.
+// Half of what is left at most: there must be time for a second try.
+nanoseconds watchdog::patience_of(const hold& h, time_point now) const {
+  const auto half = (h.valid_until() - now) / 2;
+  return std::max<nanoseconds>(std::min(command_budget(around_.settings, h.ttl()), half), milliseconds(1));
+}
+
+// What is due soon goes along: ten thousand leases taken one after the other share a hundred commands. One that is about to end goes
+// alone: the others would have no more time for their answer than it has.
 watchdog::batch watchdog::take_due(time_point now) {
   batch due;
-  while (!renewals_.empty() && due.size() < batch_size) {
-    const auto [when, h] = *renewals_.begin();
+  nanoseconds patience{};
+  for (auto next = renewals_.begin(); next != renewals_.end() && due.size() < batch_size;) {
+    const auto [when, h] = *next++;
     if (when > now + nanoseconds(h->ttl()) / 60) break;
+    const auto its = patience_of(*h, now);
+    if (due.empty()) patience = its;
+    if (its < patience / 2 || its > patience * 2) continue;
     unschedule_renewal(*h);
     h->renewing = true;
     due.push_back(h->shared_from_this());
@@ -117,12 +125,12 @@ void watchdog::send(batch holds) {
     const auto ttl = raises ? h->ttl() : ttl_that_never_raises;
     asked.push_back({h->keys->lock, h->field, h->ttl_to_send(ttl, around_.settings.drift)});
     if (raises) h->renewing_until = sent + ttl;
-    patience = std::min({patience, command_budget(around_.settings, h->ttl()), (h->valid_until() - sent) / 2});
+    patience = std::min(patience, patience_of(*h, sent));
   }
   std::vector<milliseconds> ttls;
   for (const auto& a : asked) ttls.push_back(a.ttl);
   auto call = scripts::renew(asked);
-  const auto deadline = sent + std::max<nanoseconds>(patience, milliseconds(1));
+  const auto deadline = sent + patience;
   auto done = [this, sent, holds = std::move(holds), ttls = std::move(ttls)](const outcome& o) {
     for (const auto& h : holds) h->renewing_until = {};
     auto said = o.error ? answer<std::vector<bool>>{} : read_renew(o.reply, holds.size());
@@ -158,8 +166,7 @@ void watchdog::send_alone(const batch& holds) {
 void watchdog::on_confirmed(hold& h, time_point sent, milliseconds ttl) {
   const auto now = around_.now();
   // Loss is sticky: what is confirmed after the validity was over is lost all the same. expire_due() says so.
-  if (now >= h.valid_until()) return;
-  h.extend(valid_until(sent, ttl, around_.settings.drift));
+  if (now >= h.valid_until() || !h.extend(valid_until(sent, ttl, around_.settings.drift))) return;
   restore(h);
   plan_next(h, sent);
   if (const auto by = std::exchange(h.confirm_by, std::nullopt)) confirm_soon(h, *by - now);
@@ -168,8 +175,10 @@ void watchdog::on_confirmed(hold& h, time_point sent, milliseconds ttl) {
 void watchdog::on_unanswered(hold& h, const error_code& why, const std::string& detail) {
   around_.report({.what = event::kind::renewal_failed, .name = h.keys->name, .reason = why, .detail = detail});
   suspend(h, why);
-  const nanoseconds pause = renewal_retry_pause(h.ttl());
-  schedule_renewal(h, around_.now() + pause - around_.random.up_to(pause / 5));
+  const auto now = around_.now();
+  const auto left = std::max<nanoseconds>(h.valid_until() - now, milliseconds(2));
+  const auto pause = std::min<nanoseconds>(renewal_retry_pause(h.ttl()), left / 2);
+  schedule_renewal(h, now + pause - around_.random.up_to(pause / 5));
 }
 
 void watchdog::suspend(hold& h, const error_code& why) {

@@ -43,6 +43,8 @@ class watchdog {
   void unschedule_renewal(hold& h);
   void plan_next(hold& h, time_point sent);
   void renew_due();
+  /// How long an answer to a renewal is waited for.
+  nanoseconds patience_of(const hold& h, time_point now) const;
   batch take_due(time_point now);
   void send(batch);
   void send_alone(const batch&);

@@ -248,6 +248,18 @@ TEST_CASE_METHOD(engine_fixture, "a partial unlock of what is not ours any more 
   check_nothing_is_left();
 }
 
+TEST_CASE_METHOD(engine_fixture, "a partial unlock of a key that is no lock any more says corrupt_lock") {
+  const owner alice;
+  const auto outer = hold("a", by(alice)), inner = lock("a", by(alice));
+  reenters();
+  const auto u = unlock(inner);
+  errs("WRONGTYPE Operation against a key holding the wrong kind of value");
+  CHECK(u.failed_with(errc::corrupt_lock));
+  CHECK(state(outer) == lease_state::lost);
+  CHECK(unlock(outer).failed_with(errc::corrupt_lock));
+  check_nothing_is_left();
+}
+
 TEST_CASE_METHOD(engine_fixture, "a dropped lease is released with nobody waiting") {
   const auto a = hold("a");
   drop(a);

@@ -2,6 +2,7 @@
 #include "sync/hold.hpp"
 
 #include <atomic>
+#include <functional>
 #include <memory>
 #include <vector>
 
@@ -61,6 +62,35 @@ TEST_CASE_METHOD(fixture, "a hold whose validity is over reads as lost before an
   CHECK_FALSE(h->ended());
   h->enter(lease_state::suspended);
   CHECK(h->state() == lease_state::lost);
+}
+
+TEST_CASE_METHOD(fixture, "a validity that somebody has seen over is over for good") {
+  h->extend(clock.now() + 1s);
+  const auto end = h->valid_until();
+  clock.skip(1s);
+  CHECK_FALSE(h->exclusive());  // on another thread, between the strand's look and what it does
+  CHECK_FALSE(h->extend(clock.now() + 1h));
+  CHECK_FALSE(h->exclusive());
+  CHECK(h->valid_until() == end);
+}
+
+TEST_CASE("a hold that is released while it is looked at is not lost") {
+  struct interrupting final : detail::clock {
+    test::manual_clock time;
+    std::function<void()> meanwhile;
+    detail::time_point now() const noexcept override {
+      if (meanwhile) meanwhile();
+      return time.now();
+    }
+  } clock;
+  detail::hold h(clock, std::make_shared<const detail::lock_keys>("a", "p:"), detail::owner_field("uuid:1"), owner(),
+                 false, std::make_shared<std::atomic<bool>>(false));
+  h.extend(clock.now() + 1s);
+  clock.meanwhile = [&] {
+    h.enter(lease_state::released);
+    clock.time.skip(1s);
+  };
+  CHECK(h.state() == lease_state::released);
 }
 
 TEST_CASE_METHOD(fixture, "a suspended hold is exclusive still") {

@@ -613,6 +613,30 @@ TEST_CASE_METHOD(fixture, "close answers an unlock that is queued behind a re-en
   CHECK(timers.idle());
 }
 
+TEST_CASE_METHOD(fixture, "what is queued when a client is abandoned refers to nothing any more") {
+  const auto sent_one = again(), queued = again();
+  const auto u = unlock(outer);
+  CHECK_FALSE(held.changes.empty());
+  locks->abandon();
+  CHECK(queued.failed_with(errc::closed));
+  CHECK(u.failed_with(errc::closed));
+  CHECK(held.changes.empty());
+  while (in_flight() > 0) fails(errc::unconfirmed);
+  CHECK(timers.idle());
+}
+
+TEST_CASE_METHOD(fixture, "a hundred thousand queued re-entries that were cancelled end without deep recursion") {
+  const auto first = again();
+  std::vector<lock_call> queued;
+  for (int i = 0; i < 100'000; ++i) queued.push_back(again());
+  for (const auto& q : queued) q.cancel();
+  reenters();
+  CHECK(first.granted());
+  CHECK(held.changes.empty());
+  CHECK_FALSE(held.changing);
+  check_all_ends({first, outer});
+}
+
 TEST_CASE_METHOD(fixture, "an engine destroyed while re-entries wait leaves no timer of theirs") {
   const auto backing_off = again(), another = again(), with_deadline = try_lock_for("a", 1min, by(alice));
   for (int i = 0; i < 3; ++i) fails(errc::unreachable);

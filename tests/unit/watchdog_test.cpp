@@ -145,6 +145,44 @@ TEST_CASE_METHOD(engine_fixture, "a renewal takes half of what is left at most")
   CHECK(server.last().deadline == clock.now() + 50ms);
 }
 
+TEST_CASE_METHOD(engine_fixture, "a hold that is about to end does not cut short the renewal of others") {
+  const auto a = hold("a", with({.ttl = 300ms})), b = hold("b");
+  link_down();
+  advance(287ms);
+  link_up();
+  advance(0ms);
+  REQUIRE(in_flight() == 2);
+  CHECK(server.sent(2).line().find(" b ") == std::string::npos);
+  CHECK(server.sent(2).deadline == clock.now() + left(a) / 2);
+  CHECK(server.sent(3).deadline == clock.now() + 500ms);
+}
+
+TEST_CASE_METHOD(engine_fixture, "a renewal that fails near the end is repeated before the end") {
+  const auto a = hold("a");
+  advance(10s);
+  fails(errc::unconfirmed);
+  clock.skip(30s - drift - 10s - 100ms);
+  timers.run_due();
+  fails(errc::unreachable);
+  advance(50ms);
+  confirms();
+  CHECK(left(a) == 30s - drift);
+}
+
+TEST_CASE_METHOD(engine_fixture, "a hold whose last unlock is queued is renewed no more, whoever doubts it") {
+  const owner alice;
+  const auto outer = hold("a", by(alice));
+  const auto inner = lock("a", by(alice));  // in flight: the unlock waits for it
+  inner.cancel();
+  unlock(outer);
+  force_unlock("a");
+  server.reply(server.open().at(1), replies::integer(1));
+  advance(0ms);
+  CHECK(sent("renew") == 0);
+  reenters();
+  CHECK(last_sent() == "release(a, redisson_lock__channel:{a}; #1, 0, 30000)");
+}
+
 TEST_CASE_METHOD(engine_fixture, "a renewal of a short lease takes a fifth of its TTL at most") {
   const auto a = hold("a", with({.ttl = 150ms, .renew = true}));
   advance(50ms);
