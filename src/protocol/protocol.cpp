@@ -42,6 +42,13 @@ std::string beside(std::string_view what, std::string_view lock) {
   return out.append(what).append(tagged ? ":" : ":{").append(lock).append(tagged ? "" : "}");
 }
 
+bool differ(const key_ttl& t) { return t.if_none > t.ttl; }
+
+/// Without the last one, if_none, where the script's default will do.
+std::span<const std::string_view> without_default(const std::array<std::string_view, 4>& args, const key_ttl& t) {
+  return std::span(args).first(differ(t) ? 4 : 3);
+}
+
 void append_head(std::string& out, std::size_t words, std::string_view verb, std::string_view script) {
   out += '*';
   out += std::string_view(decimal(words));
@@ -114,32 +121,34 @@ script_call scripts::acquire_fenced(const lock_keys& k, milliseconds ttl, std::s
   return {{lua::acquire_fenced.sha1, lua::acquire_fenced.body}, keys, args};
 }
 
-script_call scripts::reenter(const lock_keys& k, milliseconds ttl, std::string_view field, unsigned want) {
-  const decimal ms(ttl.count()), count(want);
+script_call scripts::reenter(const lock_keys& k, key_ttl wanted, std::string_view field, unsigned want) {
+  const decimal ttl(wanted.ttl.count()), count(want), if_none(wanted.if_none.count());
   const std::array<std::string_view, 1> keys{k.lock};
-  const std::array<std::string_view, 3> args{ms, field, count};
-  return {{lua::reenter.sha1, lua::reenter.body}, keys, args};
+  const std::array<std::string_view, 4> args{ttl, field, count, if_none};
+  return {{lua::reenter.sha1, lua::reenter.body}, keys, without_default(args, wanted)};
 }
 
 script_call scripts::renew(std::span<const renewal> holds) {
   std::vector<std::string_view> keys, args;
-  std::vector<decimal> ttls;
+  std::vector<decimal> numbers;
   keys.reserve(holds.size());
-  ttls.reserve(holds.size());
-  args.reserve(2 * holds.size());
+  numbers.reserve(2 * holds.size());
+  args.reserve(3 * holds.size());
   for (const auto& h : holds) {
     keys.push_back(h.lock);
-    args.push_back(ttls.emplace_back(h.ttl.count()));
+    args.push_back(numbers.emplace_back(h.wanted.ttl.count()));
   }
   for (const auto& h : holds) args.push_back(h.field);
+  if (std::any_of(holds.begin(), holds.end(), [](const auto& h) { return differ(h.wanted); }))
+    for (const auto& h : holds) args.push_back(numbers.emplace_back(h.wanted.if_none.count()));
   return {{lua::renew.sha1, lua::renew.body}, keys, args};
 }
 
-script_call scripts::release(const lock_keys& k, std::string_view field, unsigned count, milliseconds ttl) {
-  const decimal left(count), ms(ttl.count());
+script_call scripts::release(const lock_keys& k, std::string_view field, unsigned count, key_ttl wanted) {
+  const decimal left(count), ttl(wanted.ttl.count()), if_none(wanted.if_none.count());
   const std::array<std::string_view, 2> keys{k.lock, k.channel};
-  const std::array<std::string_view, 3> args{field, left, ms};
-  return {{lua::release.sha1, lua::release.body}, keys, args};
+  const std::array<std::string_view, 4> args{field, left, ttl, if_none};
+  return {{lua::release.sha1, lua::release.body}, keys, without_default(args, wanted)};
 }
 
 script_call scripts::force_release(const lock_keys& k) {

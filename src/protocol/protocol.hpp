@@ -85,20 +85,26 @@ class script_call {
   std::size_t words_;
 };
 
+/// What a command gives the key of a hold: `ttl` if it has less, `if_none` if somebody has taken its TTL away, where any would do. Neither
+/// ever shortens one. `if_none` is `ttl` at least, and is sent where it is more.
+struct key_ttl {
+  milliseconds ttl, if_none = ttl;
+};
+
 /// One hold to confirm: the lock's hash, its owner field and the TTL wanted.
 struct renewal {
   std::string_view lock;
   std::string_view field;
-  milliseconds ttl;
+  key_ttl wanted;
 };
 
 /// The calls, one for each .lua file beside this one, which say what they do.
 struct scripts {
   static script_call acquire(const lock_keys&, milliseconds ttl, std::string_view field);
   static script_call acquire_fenced(const lock_keys&, milliseconds ttl, std::string_view field);
-  static script_call reenter(const lock_keys&, milliseconds ttl, std::string_view field, unsigned want);
+  static script_call reenter(const lock_keys&, key_ttl, std::string_view field, unsigned want);
   static script_call renew(std::span<const renewal>);
-  static script_call release(const lock_keys&, std::string_view field, unsigned count, milliseconds ttl);
+  static script_call release(const lock_keys&, std::string_view field, unsigned count, key_ttl);
   static script_call force_release(const lock_keys&);
 };
 

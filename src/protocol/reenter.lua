@@ -1,8 +1,11 @@
--- reenter(lock; ttl, owner, want) -> 1: the owner holds it `want` times or more | 0: the owner does not hold it
--- The count is absolute and is never lowered, so that a repeated send counts once. The TTL is never shortened. Never creates a hold.
+-- reenter(lock; ttl, owner, want[, if_none]) -> 1: the owner holds it `want` times or more | 0: the owner does not hold it
+-- The count is absolute and is never lowered, so that a repeated send counts once. Never creates a hold.
+-- The TTL is raised to ttl if it is shorter, and set to if_none (default: ttl) if there is none.
 local ttl = tonumber(ARGV[1])
+local if_none = tonumber(ARGV[4] or ARGV[1])
 local want = tonumber(ARGV[3])
-if not ttl or ttl < 1 or ttl > 86400000 or ttl ~= math.floor(ttl) then
+if not ttl or ttl < 1 or ttl > 86400000 or ttl ~= math.floor(ttl)
+  or not if_none or if_none < ttl or if_none > 86400000 or if_none ~= math.floor(if_none) then
   return redis.error_reply('HOLDFAST invalid ttl')
 end
 if not want or want < 1 or want > 2147483647 or want ~= math.floor(want) then
@@ -15,7 +18,8 @@ end
 if tonumber(count) < want then
   redis.call('hset', KEYS[1], ARGV[2], string.format('%.0f', want))
 end
-if redis.call('pttl', KEYS[1]) < ttl then
-  redis.call('pexpire', KEYS[1], string.format('%.0f', ttl))
+local left = redis.call('pttl', KEYS[1])
+if left < ttl then
+  redis.call('pexpire', KEYS[1], string.format('%.0f', left < 0 and if_none or ttl))
 end
 return 1

@@ -1,9 +1,12 @@
--- renew(lock...; ttl..., owner...) -> for each lock 1: confirmed | 0: not this owner's any more
--- Mine: the TTL is raised if it is shorter, also from "none" (-1). Else nothing: renewal never creates a key and never shortens a TTL.
+-- renew(lock...; ttl..., owner...[, if_none...]) -> for each lock 1: confirmed | 0: not this owner's any more
+-- Mine: the TTL is raised to ttl if it is shorter, and set to if_none (default: ttl) if there is none.
+-- Else nothing: renewal never creates a key and never shortens a TTL.
 local n = #KEYS
 for i = 1, n do
   local ttl = tonumber(ARGV[i])
-  if not ttl or ttl < 1 or ttl > 86400000 or ttl ~= math.floor(ttl) then
+  local if_none = tonumber(ARGV[2 * n + i] or ARGV[i])
+  if not ttl or ttl < 1 or ttl > 86400000 or ttl ~= math.floor(ttl)
+    or not if_none or if_none < ttl or if_none > 86400000 or if_none ~= math.floor(if_none) then
     return redis.error_reply('HOLDFAST invalid ttl')
   end
 end
@@ -15,8 +18,9 @@ for i = 1, n do
     return mine
   end
   if mine == 1 then
-    local ttl = tonumber(ARGV[i])
-    if redis.call('pttl', KEYS[i]) < ttl then
+    local left = redis.call('pttl', KEYS[i])
+    local ttl = tonumber(left < 0 and ARGV[2 * n + i] or ARGV[i])
+    if left < ttl then
       redis.call('pexpire', KEYS[i], string.format('%.0f', ttl))
     end
     confirmed[i] = 1

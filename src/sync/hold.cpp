@@ -55,10 +55,10 @@ milliseconds hold::ttl() const noexcept {
   return longest;
 }
 
-milliseconds hold::ttl_to_send(milliseconds wanted, double rho) noexcept {
-  const auto ttl = std::max({wanted, left_until(valid_until(), rho), left_until(renewing_until, 0)});
+key_ttl hold::ttl_to_send(milliseconds wanted, double rho) noexcept {
+  const auto ttl = std::max(wanted, left_until(valid_until(), rho));
   may_live_until_ = std::max(may_live_until_, time.now() + ttl);
-  return ttl;
+  return {ttl, may_live(rho)};
 }
 
 milliseconds hold::may_live(double rho) const noexcept {

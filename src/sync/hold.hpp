@@ -41,10 +41,10 @@ struct hold : std::enable_shared_from_this<hold> {
   bool ended() const noexcept;
   /// The TTL that the server's key should get from a renewal.
   milliseconds ttl() const noexcept;
-  /// The TTL to send where `wanted` would do: what is claimed already, or will be with the renewal that is in flight, must stay covered,
-  /// also when somebody took the key's TTL away and any TTL would raise it. It is noted: the key may get it without an answer. `rho`: by
-  /// how much the server's clock may be faster.
-  milliseconds ttl_to_send(milliseconds wanted, double rho) noexcept;
+  /// What to send where a TTL of `wanted` would do: what is claimed already must stay covered, and where the key has no TTL any more, also
+  /// what is still in flight and may be claimed with its answer. It is noted: the key may get it without an answer. `rho`: by how much the
+  /// server's clock may be faster.
+  key_ttl ttl_to_send(milliseconds wanted, double rho) noexcept;
   /// For how long the key may live by all that was sent, if that arrived at once.
   milliseconds may_live(double rho) const noexcept;
   bool wants_renewal(time_point now) const noexcept;
@@ -82,7 +82,6 @@ struct hold : std::enable_shared_from_this<hold> {
   std::optional<time_point> renew_at;       // its place in the order of renewals
   std::optional<time_point> expires_at;     // its place in the order of expiries; lags behind valid_until()
   bool renewing = false;                    // a renewal is in flight
-  time_point renewing_until{};              // what it may raise the validity to
   std::optional<time_point> confirm_by;     // a doubt came meanwhile: confirmed once more, by then
   std::atomic<bool> renewal_paused{false};  // max_hold is over; lease::feed() on any thread takes it back
 

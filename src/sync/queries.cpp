@@ -105,13 +105,13 @@ class engine::permission_probe final : public subscriber, public std::enable_sha
 
   script_call next() const {
     constexpr milliseconds ttl{1000};
-    const renewal one{keys_.lock, field_, ttl};
+    const renewal one{keys_.lock, field_, {ttl}};
     switch (answers_) {
       case 0: return scripts::acquire(keys_, ttl, field_);
-      case 1: return scripts::reenter(keys_, ttl, field_, 2);
+      case 1: return scripts::reenter(keys_, {ttl}, field_, 2);
       case 2: return scripts::renew({&one, 1});
-      case 3: return scripts::release(keys_, field_, 1, ttl);
-      default: return scripts::release(keys_, field_, 0, ttl);
+      case 3: return scripts::release(keys_, field_, 1, {ttl});
+      default: return scripts::release(keys_, field_, 0, {ttl});
     }
   }
   static constexpr int all_scripts = 5;

@@ -60,7 +60,7 @@ void releases::start(std::shared_ptr<task> t) {
 
 void releases::send(const std::shared_ptr<task>& t) {
   const auto deadline = t->done ? t->answer_by : around_.now() + command_budget(around_.settings, t->ttl);
-  around_.run(scripts::release(*t->keys, t->field, 0, t->ttl), deadline,
+  around_.run(scripts::release(*t->keys, t->field, 0, {t->ttl}), deadline,
               [this, t](outcome o) { answered(t, std::move(o)); });
 }
 

@@ -121,18 +121,15 @@ void watchdog::send(batch holds) {
   std::vector<renewal> asked;
   asked.reserve(holds.size());
   for (const auto& h : holds) {
-    const bool raises = h->wants_renewal(sent);
-    const auto ttl = raises ? h->ttl() : ttl_that_never_raises;
+    const auto ttl = h->wants_renewal(sent) ? h->ttl() : ttl_that_never_raises;
     asked.push_back({h->keys->lock, h->field, h->ttl_to_send(ttl, around_.settings.drift)});
-    if (raises) h->renewing_until = sent + ttl;
     patience = std::min(patience, patience_of(*h, sent));
   }
   std::vector<milliseconds> ttls;
-  for (const auto& a : asked) ttls.push_back(a.ttl);
+  for (const auto& a : asked) ttls.push_back(a.wanted.ttl);
   auto call = scripts::renew(asked);
   const auto deadline = sent + patience;
   auto done = [this, sent, holds = std::move(holds), ttls = std::move(ttls)](const outcome& o) {
-    for (const auto& h : holds) h->renewing_until = {};
     auto said = o.error ? answer<std::vector<bool>>{} : read_renew(o.reply, holds.size());
     if (said.error && !said.error->retry && holds.size() > 1) return send_alone(holds);
     for (std::size_t i = 0; i < holds.size(); ++i) {

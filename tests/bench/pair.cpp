@@ -34,7 +34,7 @@ sequence our_pair(int slot) {
   const std::string field = "0b6ab61e-3a4f-8d5c-9d3c-6a2f4e1c7b90:" + std::to_string(slot + 1);
   const std::chrono::milliseconds ttl{30'000};
   return {detail::scripts::acquire(keys, ttl, field).by_digest(),
-          detail::scripts::release(keys, field, 0, ttl).by_digest()};
+          detail::scripts::release(keys, field, 0, {ttl}).by_digest()};
 }
 
 /// Redisson 4's present sequence, from what its wire contract says: acquire, unlock with a latch, deletion of the latch.

@@ -156,8 +156,11 @@ class command_maker {
         {lua::acquire, {k}, {ttl(), field()}},
         {lua::acquire_fenced, {k, "token"}, {ttl(), field()}},
         {lua::reenter, {k}, {ttl(), field(), count()}},
+        {lua::reenter, {k}, {ttl(), field(), count(), ttl()}},
         {lua::renew, {k, key()}, {ttl(), ttl(), field(), field()}},
+        {lua::renew, {k, key()}, {ttl(), ttl(), field(), field(), ttl(), ttl()}},
         {lua::release, {k, "channel"}, {field(), count(), ttl()}},
+        {lua::release, {k, "channel"}, {field(), count(), ttl(), ttl()}},
         {lua::force_release, {k, "channel"}, {}},
     };
     const auto& chosen = pick(all);

@@ -44,7 +44,7 @@ TEST_CASE_METHOD(engine_fixture,
   const auto inner = lock("a", by(alice));
   reenters();
   const auto u = unlock(inner);
-  CHECK(last_sent() == "release(a, redisson_lock__channel:{a}; #1, 1, 29995)");
+  CHECK(last_sent() == "release(a, redisson_lock__channel:{a}; #1, 1, 29995, 30000)");
   still_held();
   CHECK(u.succeeded());
   CHECK(state(inner) == lease_state::released);

@@ -176,21 +176,21 @@ TEST_CASE_METHOD(fixture, "a hold is exclusive in the process that took it and i
 
 TEST_CASE_METHOD(fixture, "a TTL that is sent covers what is claimed already, on a clock that is faster by the drift") {
   h->extend(clock.now() + 10s);
-  CHECK(h->ttl_to_send(30s, 0.01) == 30s);
-  CHECK(h->ttl_to_send(1ms, 0.01) == 10'100ms);
-  CHECK(h->ttl_to_send(1ms, 0) == 10s);
+  CHECK(h->ttl_to_send(1ms, 0.01).ttl == 10'100ms);
+  CHECK(h->ttl_to_send(1ms, 0).ttl == 10s);
   clock.skip(4s + 500us);
-  CHECK(h->ttl_to_send(1ms, 0) == 6s);
+  CHECK(h->ttl_to_send(1ms, 0).ttl == 6s);
+  CHECK(h->ttl_to_send(30s, 0.01).ttl == 30s);
   clock.skip(1min);
-  CHECK(h->ttl_to_send(1ms, 0.01) == 1ms);
+  CHECK(h->ttl_to_send(1ms, 0.01).ttl == 1ms);
 }
 
 TEST_CASE_METHOD(fixture, "the key may live as long as the longest TTL that was sent for it, heard of or not") {
   h->extend(clock.now() + 1s);
   CHECK(h->may_live(0.01) == 1010ms);
-  CHECK(h->ttl_to_send(30s, 0) == 30s);
+  CHECK(h->ttl_to_send(30s, 0).ttl == 30s);
   clock.skip(10s);
-  CHECK(h->ttl_to_send(1s, 0) == 1s);
+  CHECK(h->ttl_to_send(1s, 0).ttl == 1s);
   CHECK(h->may_live(0.01) == 20s);
   clock.skip(1min);
   CHECK(h->may_live(0.01) == 0s);
@@ -221,11 +221,12 @@ TEST_CASE_METHOD(fixture, "a lease whose renewal goes on shows no pause to who f
   CHECK_FALSE(saw_a_pause);
 }
 
-TEST_CASE_METHOD(fixture, "a TTL that is sent covers what the renewal in flight will confirm") {
+TEST_CASE_METHOD(fixture, "a key without TTL gets what covers all that was sent and may be claimed yet") {
   h->extend(clock.now() + 1s);
-  h->renewing_until = clock.now() + 30s;
-  clock.skip(1s);
-  CHECK(h->ttl_to_send(1s, 0.01) == 29s);
-  h->renewing_until = {};
-  CHECK(h->ttl_to_send(1s, 0.01) == 1s);
+  CHECK(h->ttl_to_send(30s, 0.01).if_none == 30s);
+  clock.skip(500ms);
+  CHECK(h->ttl_to_send(1ms, 0.01).ttl == 505ms);
+  CHECK(h->ttl_to_send(1ms, 0.01).if_none == 29'500ms);
+  clock.skip(1min);
+  CHECK(h->ttl_to_send(1s, 0.01).if_none == 1s);
 }

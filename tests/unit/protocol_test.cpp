@@ -54,7 +54,7 @@ TEST_CASE("names of any bytes stay as they are") {
   CHECK(k.lock == name);
   CHECK(k.channel == "redisson_lock__channel:{" + name + "}");
   const words expected{"2", name, k.channel, "u:1", "0", "30000"};
-  CHECK(operands(scripts::release(k, "u:1", 0, 30s)) == expected);
+  CHECK(operands(scripts::release(k, "u:1", 0, {30s})) == expected);
 }
 
 TEST_CASE("owner fields are a uuid of version 8 and a number that grows") {
@@ -84,10 +84,10 @@ TEST_CASE("a call carries the script's digest or its text") {
 }
 
 TEST_CASE("each call uses the script of its name") {
-  const renewal one{"a", "u:1", 1s};
+  const renewal one{"a", "u:1", {1s}};
   const std::vector<std::pair<script_call, lua::script_text>> all{
-      {scripts::acquire(a, 1s, "u:1"), lua::acquire},  {scripts::reenter(a, 1s, "u:1", 2), lua::reenter},
-      {scripts::renew({&one, 1}), lua::renew},         {scripts::release(a, "u:1", 0, 1s), lua::release},
+      {scripts::acquire(a, 1s, "u:1"), lua::acquire},  {scripts::reenter(a, {1s}, "u:1", 2), lua::reenter},
+      {scripts::renew({&one, 1}), lua::renew},         {scripts::release(a, "u:1", 0, {1s}), lua::release},
       {scripts::force_release(a), lua::force_release},
   };
   for (const auto& [call, script] : all) {
@@ -99,11 +99,11 @@ TEST_CASE("each call uses the script of its name") {
 }
 
 TEST_CASE("reenter sends the TTL and the field and the absolute count") {
-  CHECK(operands(scripts::reenter(a, 1500ms, "u:1", 2'147'483'647)) == words{"1", "a", "1500", "u:1", "2147483647"});
+  CHECK(operands(scripts::reenter(a, {1500ms}, "u:1", 2'147'483'647)) == words{"1", "a", "1500", "u:1", "2147483647"});
 }
 
 TEST_CASE("renew sends all keys and then all TTLs and then all fields") {
-  const std::vector<renewal> holds{{"a", "u:1", 1s}, {"b", "u:2", 24h}, {"c", "u:3", 1ms}};
+  const std::vector<renewal> holds{{"a", "u:1", {1s}}, {"b", "u:2", {24h}}, {"c", "u:3", {1ms}}};
   CHECK(operands(scripts::renew(holds)) == words{"3", "a", "b", "c", "1000", "86400000", "1", "u:1", "u:2", "u:3"});
 }
 
@@ -114,7 +114,7 @@ TEST_CASE("a hundred renewals make one whole command") {
     fields.push_back("u:" + std::to_string(i));
   }
   std::vector<renewal> holds;
-  for (int i = 0; i < 100; ++i) holds.push_back({names[i], fields[i], 30s});
+  for (int i = 0; i < 100; ++i) holds.push_back({names[i], fields[i], {30s}});
   const auto sent = operands(scripts::renew(holds));
   REQUIRE(sent.size() == 301);
   CHECK(sent[0] == "100");
@@ -124,7 +124,15 @@ TEST_CASE("a hundred renewals make one whole command") {
 }
 
 TEST_CASE("release sends key and channel and the field and the absolute count and the TTL") {
-  CHECK(operands(scripts::release(a, "u:1", 3, 30s)) == words{"2", "a", a.channel, "u:1", "3", "30000"});
+  CHECK(operands(scripts::release(a, "u:1", 3, {30s})) == words{"2", "a", a.channel, "u:1", "3", "30000"});
+}
+
+TEST_CASE("a TTL of its own for a key that has none is sent last, where it is more") {
+  CHECK(operands(scripts::reenter(a, {1s, 2s}, "u:1", 2)) == words{"1", "a", "1000", "u:1", "2", "2000"});
+  CHECK(operands(scripts::reenter(a, {1s, 1s}, "u:1", 2)) == words{"1", "a", "1000", "u:1", "2"});
+  CHECK(operands(scripts::release(a, "u:1", 3, {1s, 2s})) == words{"2", "a", a.channel, "u:1", "3", "1000", "2000"});
+  const std::vector<renewal> holds{{"a", "u:1", {1s}}, {"b", "u:2", {2s, 3s}}};
+  CHECK(operands(scripts::renew(holds)) == words{"2", "a", "b", "1000", "2000", "u:1", "u:2", "1000", "3000"});
 }
 
 TEST_CASE("force_release sends key and channel alone") {

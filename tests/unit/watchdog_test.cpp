@@ -332,7 +332,7 @@ TEST_CASE_METHOD(engine_fixture, "a hold is renewed with the largest TTL of its 
   unlock(inner);
   still_held();
   advance(20s);  // the renewal that was planned confirms alone
-  CHECK(last_sent() == "renew(a; 39792, #1)");
+  CHECK(last_sent() == "renew(a; 39792, #1, 40000)");
   confirms();
   advance(39s);
   CHECK(state(outer) == lease_state::held);
@@ -377,7 +377,7 @@ TEST_CASE_METHOD(engine_fixture, "max_hold ends renewal and the hold ends with i
   CHECK(last_sent() == "renew(a; 30000, #1)");
   confirms();
   advance(10s);
-  CHECK(last_sent() == "renew(a; 19895, #1)");
+  CHECK(last_sent() == "renew(a; 19895, #1, 20000)");
   confirms();
   CHECK(state(a) == lease_state::held);
   advance(20s - drift - 1ns);
@@ -421,7 +421,7 @@ TEST_CASE_METHOD(engine_fixture, "a lease that is fed while a mere confirmation 
   link_down();
   link_up();
   advance(0ms);
-  CHECK(last_sent() == "renew(a; 705, #1)");
+  CHECK(last_sent() == "renew(a; 705, #1, 895)");
   feed(a);
   confirms();
   advance(0ms);
@@ -481,13 +481,19 @@ TEST_CASE("a lease that another thread feeds in the moment of the pause is renew
   CHECK(missed == 0);
 }
 
-TEST_CASE_METHOD(engine_fixture, "what is sent while a renewal is in flight covers what that will confirm") {
+TEST_CASE_METHOD(engine_fixture,
+                 "what is sent while another is in flight covers what that will confirm, where a TTL was taken away") {
   const owner alice;
   const auto outer = hold("a", by(alice, {.ttl = 300ms, .renew = true}));
   advance(100ms);
   CHECK(last_sent() == "renew(a; 300, #1)");
   lock("a", by(alice, {.ttl = 10ms}));
-  CHECK(last_sent() == "reenter(a; 300, #1, 2)");
+  CHECK(last_sent() == "reenter(a; 197, #1, 2, 300)");
+  confirms();
+  reenters();
+  renew(outer, 30s);
+  lock("a", by(alice, {.ttl = 300ms}));
+  CHECK(last_sent() == "reenter(a; 300, #1, 3, 30000)");
 }
 
 TEST_CASE_METHOD(engine_fixture, "a confirmation never raises the TTL, whatever a re-entry is asking for") {
@@ -498,7 +504,7 @@ TEST_CASE_METHOD(engine_fixture, "a confirmation never raises the TTL, whatever 
   link_down();
   link_up();
   advance(0ms);
-  CHECK(last_sent() == "renew(a; 298, #1)");
+  CHECK(last_sent() == "renew(a; 298, #1, 30000)");
   while (in_flight() > 1) fails(errc::unreachable);
   confirms();
   CHECK(outer.value()->of->valid_until() <= valid + 2ms);
@@ -575,7 +581,7 @@ TEST_CASE_METHOD(engine_fixture, "a confirmation that fails is repeated also for
   fails(errc::unconfirmed);
   CHECK(state(a) == lease_state::suspended);
   advance(400ms);
-  CHECK(last_sent() == "renew(a; 19660, #1)");
+  CHECK(last_sent() == "renew(a; 19660, #1, 19663)");
   confirms();
   CHECK(state(a) == lease_state::held);
 }
