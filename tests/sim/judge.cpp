@@ -45,7 +45,7 @@ void judge::answered(std::uint64_t call) {
   if (calls_.erase(call) == 0) accuse("call " + std::to_string(call), "was answered twice");
 }
 
-void judge::granted(const sim_client& to, const record_ptr& lease) {
+void judge::granted(sim_client& to, const record_ptr& lease, bool fenced) {
   const auto now = plan_.now();
   const auto& h = lease->of;
   if (!std::string_view(h->field).starts_with(to.uuid()))
@@ -54,13 +54,14 @@ void judge::granted(const sim_client& to, const record_ptr& lease) {
     holds_.push_back({&to, h, now, now, {}, 1, {}, {}, false, false});
     if (h->valid_until() - now < detail::min_validity(lease->asked.ttl))
       accuse(to.name(), "was granted " + h->keys->name + " too late to use it");
+    if (h->token && !fenced) accuse(to.name(), "has a token of " + h->keys->name + " that it did not ask for");
     const auto given = token_of_.find(std::string(std::string_view(h->field)));
     if (h->token && (given == token_of_.end() || given->second != *h->token))
       accuse(to.name(), "has a token that the node did not give it");
   }
+  if (fenced && !h->token) accuse(to.name(), "was granted " + h->keys->name + " without a token");
   const auto watch = leases_.insert(leases_.end(), {&to, lease, {}, 0, {}, false, false});
-  auto& client = const_cast<sim_client&>(to);
-  client.locks().when_ended(lease, [this, watch](error_code why) {
+  to.locks().when_ended(lease, [this, watch](error_code why) {
     watch->told = why;
     if (++watch->times > 1)
       accuse(watch->by->name(), "was told twice of the end of its lease of " + watch->lease->of->keys->name);
@@ -245,7 +246,7 @@ void judge::look_at_count(hold_record& h) {
 }
 
 void judge::look_at(lease_watch& l) {
-  const auto& c = *l.by;
+  auto& c = *l.by;
   if (l.released || c.closing()) {
     l.over = l.times != 0 || c.closing();
     if (!l.over) accuse(c.name(), "was not told that its lease of " + l.lease->of->keys->name + " was released");
@@ -256,7 +257,7 @@ void judge::look_at(lease_watch& l) {
       accuse(c.name(), "was told of the loss of " + l.lease->of->keys->name + " and may believe to hold it");
     return;
   }
-  if (const_cast<sim_client&>(c).process().paused()) return;
+  if (c.process().paused()) return;
   if (l.times == 0) accuse(c.name(), "was not told in time that it has lost " + l.lease->of->keys->name);
 }
 

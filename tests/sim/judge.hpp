@@ -44,8 +44,8 @@ class judge {
   /// A call that waits for a lock, so that the judge knows who waits.
   std::uint64_t begin_wait(const sim_client& by, const std::string& name, std::string what);
   void answered(std::uint64_t call);
-  /// A lease that a call of lock gave.
-  void granted(const sim_client& to, const record_ptr& lease);
+  /// A lease that a call of lock gave. `fenced`: that is how it was asked for.
+  void granted(sim_client& to, const record_ptr& lease, bool fenced);
   void released(const record_ptr& lease);
   /// A lock() was answered "lost". `has_lease`: whoever called has a lease of `name` still.
   void lost_to_caller(const sim_client& by, const detail::lock_keys& name, bool has_lease);
@@ -104,7 +104,7 @@ class judge {
     bool ever_uncovered = false, over = false;
   };
   struct lease_watch {
-    const sim_client* by;
+    sim_client* by;
     record_ptr lease;
     error_code told;
     int times = 0;
