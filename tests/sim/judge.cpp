@@ -300,37 +300,49 @@ std::string judge::unanswered() const {
   return all;
 }
 
+judge::field_record& judge::known_field(const std::string& field) {
+  return fields_.try_emplace(field, field_record{.first_seen = plan_.now(), .unwanted_since = {}}).first->second;
+}
+
+// Also what is over by now: it may come back.
+void judge::clock_stepped_back(nanoseconds by) {
+  for (const auto& [key, e] : server_.program().keys().all())
+    if (e.hash())
+      for (const auto& [field, count] : e.hash()->fields()) known_field(field).stepped_back += by;
+}
+
 void judge::look_for_residue() {
   const auto& keys = server_.program().keys();
   auto before = std::exchange(fields_, {});
   for (const auto& [key, e] : keys.all()) {
-    if (!e.hash() || !e.expires || !keys.find(key)) continue;
+    if (!e.hash() || !keys.find(key)) continue;
+    // Who has taken its TTL away will take the key away.
+    const auto left = e.expires ? server_.clock().end_of(*e.expires) - plan_.now() : nanoseconds();
     for (const auto& [field, count] : e.hash()->fields()) {
-      fields_[field] = before[field];
-      look_at_field(key, field, server_.clock().end_of(*e.expires) - plan_.now());
+      fields_.insert(before.extract(field));
+      look_at_field(key, field, known_field(field), left);
     }
   }
 }
 
 // A command that a stopped server still has in its socket may run after its client has given up to undo it, one TTL later: no field stays
 // for longer than the outage was.
-void judge::look_at_field(const std::string& key, const std::string& field, nanoseconds left) {
+void judge::look_at_field(const std::string& key, const std::string& field, field_record& f, nanoseconds left) {
   const auto c = std::find_if(clients_.begin(), clients_.end(),
                               [&](const auto& each) { return field.starts_with(each.who->uuid()); });
   if (c == clients_.end() || c->who->closing() || !fenced_) return;
-  auto& f = fields_.at(field);
   if (plan_.now() <= c->clear_since + reconnection) f.outage = std::max(f.outage, c->clear_since - c->trouble_began);
   const bool held = std::any_of(holds_.begin(), holds_.end(), [&](const auto& h) {
     return std::string_view(h.of->field) == field && h.of->exclusive();
   });
   const bool asked = std::any_of(calls_.begin(), calls_.end(), [&](const auto& call) {
-    return call.second.by == c->who && call.second.waits_for == key;
+    return call.second.by == c->who && call.second.waits_for == key && call.second.since <= f.first_seen;
   });
   f.met_replica |= server_.program().is_replica();
   if (held || asked) return f.unwanted_since.reset();
   if (!f.unwanted_since) f.unwanted_since = plan_.now();
   const auto due = std::max(*f.unwanted_since, undisturbed_from(*c->who)) + journey;
-  if (left > f.outage + stepped_back_ && plan_.now() > due && !f.met_replica)
+  if (left > f.outage + f.stepped_back && plan_.now() > due && !f.met_replica)
     accuse(c->who->name(), "has left " + field + " in " + key);
 }
 

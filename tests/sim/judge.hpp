@@ -64,8 +64,8 @@ class judge {
   void tokens_lost();
   /// Until `end` nothing can be expected of this client, or of all (null).
   void trouble(const sim_client* whom, time_point end);
-  /// Every key lives that much longer.
-  void clock_stepped_back(nanoseconds by) { stepped_back_ += by; }
+  /// Every key that the node has lives that much longer.
+  void clock_stepped_back(nanoseconds by);
   /// What dead connections leave at the node cannot be fenced off from now on.
   void fencing_refused() noexcept { fenced_ = false; }
   /// Somebody has ended a connection of this client that it still uses: numbers begin anew with a restart.
@@ -111,6 +111,13 @@ class judge {
     time_point released_at;
     bool released = false, over = false;
   };
+  struct field_record {
+    time_point first_seen;
+    nanoseconds outage{};        // its client's longest while the field was there
+    nanoseconds stepped_back{};  // the node's clock meanwhile
+    std::optional<time_point> unwanted_since;
+    bool met_replica = false;
+  };
   struct peer_claim {
     std::string name, field;
     time_point until, covered_at;
@@ -131,7 +138,8 @@ class judge {
   void look_at_suspension(hold_record&);
   void look_for_forgotten_waiters();
   void look_for_residue();
-  void look_at_field(const std::string& key, const std::string& field, nanoseconds left);
+  field_record& known_field(const std::string& field);
+  void look_at_field(const std::string& key, const std::string& field, field_record& f, nanoseconds left);
   void claim(const std::string& name, const std::string& who, bool backed);
   void accuse(const std::string& whom, const std::string& what);
 
@@ -150,11 +158,6 @@ class judge {
   std::map<std::pair<std::string, std::string>, std::vector<backing>> backing_;  // by key and field
   std::map<std::string, time_point> excused_, taken_in_silence_;
   std::map<std::string, std::optional<time_point>> free_since_;
-  struct field_record {
-    nanoseconds outage{};  // its client's longest while the field was there
-    std::optional<time_point> unwanted_since;
-    bool met_replica = false;
-  };
   std::map<std::string, field_record> fields_;  // at the node
   struct given_token {
     std::uint64_t token = 0;
@@ -163,7 +166,6 @@ class judge {
   };
   std::map<std::string, given_token> tokens_;      // the last of each lock
   std::map<std::string, std::uint64_t> token_of_;  // of each owner field
-  nanoseconds stepped_back_{};
   bool fenced_ = true;
   time_point all_excused_{};  // in silence
   struct claimant {
