@@ -14,10 +14,12 @@ constexpr nanoseconds retry = 1s, reconnection = 3s;
 /// A message, a new connection with its handshake, a command that the node has forgotten and its repetition: ten ways of 3 ms at most each.
 constexpr nanoseconds journey = 30ms;
 
-/// A waiter sleeps for the TTL that the node has told, or for its poll cap: by its own clock, which may be the slower one.
+/// A waiter sleeps for the TTL that the node has told, and no longer than this.
+nanoseconds longest_sleep(const config& c) { return std::min<nanoseconds>(nanoseconds(c.ttl) / 3, c.poll_cap); }
+
+/// By its own clock, which may be the slower one.
 nanoseconds late_by_clock(const config& c) {
-  const auto longest = std::min<nanoseconds>(nanoseconds(c.ttl) / 3, c.poll_cap);
-  return std::chrono::duration_cast<nanoseconds>(longest * c.drift);
+  return std::chrono::duration_cast<nanoseconds>(longest_sleep(c) * c.drift);
 }
 
 }  // namespace
@@ -237,7 +239,8 @@ void judge::look_at_count(hold_record& h) {
   const auto leases = hold.leases.size();
   h.most_leases = std::max(h.most_leases, leases + (hold.changing ? 1 : 0));
   // Without fencing a late command of a dead connection may still change it.
-  if (hold.changing || h.ever_uncovered || leases == 0 || !fenced_) return;
+  const bool fenced = !known_field(std::string(std::string_view(hold.field))).unfenced;
+  if (hold.changing || h.ever_uncovered || leases == 0 || !fenced) return;
   const auto count = std::stoull(*server_.program().keys().find(hold.keys->lock)->hash()->find(hold.field));
   const bool undisturbed = watched(*h.by).clear_since < h.granted;
   if (count < leases || count > (undisturbed ? leases : h.most_leases))
@@ -287,8 +290,9 @@ void judge::look_for_forgotten_waiters() {
   for (const auto& [id, call] : calls_) {
     if (call.waits_for.empty() || call.by->closing() || !free_since_.at(call.waits_for)) continue;
     // Nobody was told of what was taken in silence: it is found by the poll.
-    const auto silence = std::max(taken_in_silence_[call.waits_for], all_excused_) + call.by->settings().poll_cap;
-    const auto from = std::max({*free_since_.at(call.waits_for), undisturbed_from(*call.by), call.since, silence});
+    const auto silence = std::max({taken_in_silence_[call.waits_for], all_excused_, watched(*call.by).message_lost});
+    const auto from = std::max({*free_since_.at(call.waits_for), undisturbed_from(*call.by), call.since,
+                                silence + longest_sleep(call.by->settings())});
     if (now > from + late_by_clock(call.by->settings()) + journey)
       accuse(call.by->name(), "waits for " + call.waits_for + ", which is free: " + call.what);
   }
@@ -298,6 +302,12 @@ std::string judge::unanswered() const {
   std::string all;
   for (const auto& [id, call] : calls_) all += "\n  " + call.by->name() + ": " + call.what;
   return all;
+}
+
+void judge::ran_unfenced(const arguments& command) {
+  for (const auto& word : command)
+    if (std::any_of(clients_.begin(), clients_.end(), [&](const auto& c) { return word.starts_with(c.who->uuid()); }))
+      known_field(word).unfenced = true;
 }
 
 judge::field_record& judge::known_field(const std::string& field) {
@@ -330,7 +340,7 @@ void judge::look_for_residue() {
 void judge::look_at_field(const std::string& key, const std::string& field, field_record& f, nanoseconds left) {
   const auto c = std::find_if(clients_.begin(), clients_.end(),
                               [&](const auto& each) { return field.starts_with(each.who->uuid()); });
-  if (c == clients_.end() || c->who->closing() || !fenced_) return;
+  if (c == clients_.end() || c->who->closing()) return;
   if (plan_.now() <= c->clear_since + reconnection) f.outage = std::max(f.outage, c->clear_since - c->trouble_began);
   const bool held = std::any_of(holds_.begin(), holds_.end(), [&](const auto& h) {
     return std::string_view(h.of->field) == field && h.of->exclusive();
@@ -342,7 +352,7 @@ void judge::look_at_field(const std::string& key, const std::string& field, fiel
   if (held || asked) return f.unwanted_since.reset();
   if (!f.unwanted_since) f.unwanted_since = plan_.now();
   const auto due = std::max(*f.unwanted_since, undisturbed_from(*c->who)) + journey;
-  if (left > f.outage + f.stepped_back && plan_.now() > due && !f.met_replica)
+  if (left > f.outage + f.stepped_back && plan_.now() > due && !f.met_replica && !f.unfenced)
     accuse(c->who->name(), "has left " + field + " in " + key);
 }
 

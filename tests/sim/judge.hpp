@@ -64,10 +64,12 @@ class judge {
   void tokens_lost();
   /// Until `end` nothing can be expected of this client, or of all (null).
   void trouble(const sim_client* whom, time_point end);
+  /// This client was not told of something: it finds it out by its poll.
+  void message_lost(const sim_client& to) { watched(to).message_lost = plan_.now(); }
   /// Every key that the node has lives that much longer.
   void clock_stepped_back(nanoseconds by);
-  /// What dead connections leave at the node cannot be fenced off from now on.
-  void fencing_refused() noexcept { fenced_ = false; }
+  /// A command of a dead connection that its client could not fence off has run.
+  void ran_unfenced(const arguments& command);
   /// Somebody has ended a connection of this client that it still uses: numbers begin anew with a restart.
   void killed(const sim_client& victim);
   /// After each script that ran: what the node gives now may be over in the same instant.
@@ -86,6 +88,7 @@ class judge {
     sim_client* who;
     time_point clear_since{};  // in the future: until then nothing is expected
     time_point trouble_began{};
+    time_point message_lost{};  // the last one
   };
   struct call_record {
     const sim_client* by;
@@ -116,7 +119,7 @@ class judge {
     nanoseconds outage{};        // its client's longest while the field was there
     nanoseconds stepped_back{};  // the node's clock meanwhile
     std::optional<time_point> unwanted_since;
-    bool met_replica = false;
+    bool met_replica = false, unfenced = false;
   };
   struct peer_claim {
     std::string name, field;
@@ -166,8 +169,7 @@ class judge {
   };
   std::map<std::string, given_token> tokens_;      // the last of each lock
   std::map<std::string, std::uint64_t> token_of_;  // of each owner field
-  bool fenced_ = true;
-  time_point all_excused_{};  // in silence
+  time_point all_excused_{};                       // in silence
   struct claimant {
     std::string who;
     bool backed;

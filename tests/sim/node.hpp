@@ -52,6 +52,8 @@ class node {
   std::function<void(std::string_view digest, const arguments&, const reply&)> on_script;
   /// Hears what a command was refused with, for the state that the server is in.
   std::function<void(std::string_view error)> on_refused = [](std::string_view) {};
+  /// Hears whose end a client was refused.
+  std::function<void(session_id)> on_kill_refused = [](session_id) {};
   bool is_replica() const noexcept { return data_.refuses == refusal::replica; }
 
  private:

@@ -104,7 +104,8 @@ class world {
   void add_client(std::size_t number) {
     auto& c = *clients_.emplace_back(
         std::make_unique<sim_client>(plan_, server_, log_, met_, settings_, random_.next(), number));
-    c.way().on_message_lost = [this, &c] { judge_.trouble(&c, plan_.now() + c.settings().poll_cap); };
+    c.way().on_message_lost = [this, &c] { judge_.message_lost(c); };
+    c.way().on_unfenced = [this](const arguments& command) { judge_.ran_unfenced(command); };
     c.way().on_killed = [this, &c] { judge_.killed(c); };
     c.way().now = c.way().usual = {work_.between(20us, 1ms), work_.between(20us, 2ms)};
     judge_.add(c);
