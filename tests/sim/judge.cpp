@@ -47,6 +47,16 @@ void judge::answered(std::uint64_t call) {
   if (calls_.erase(call) == 0) accuse("call " + std::to_string(call), "was answered twice");
 }
 
+void judge::begin_close(const sim_client& by, nanoseconds grace) {
+  if (plan_.now() > undisturbed_from(by) && grace > journey) watched(by).closing_in_peace = plan_.now();
+}
+
+void judge::closed(const sim_client& by) {
+  auto& c = watched(by);
+  c.closed_in_peace = c.closing_in_peace && c.clear_since < *c.closing_in_peace;
+  if (c.closed_in_peace) met_.hit("close: nothing in the way");
+}
+
 void judge::granted(sim_client& to, const record_ptr& lease, bool fenced) {
   const auto now = plan_.now();
   const auto& h = lease->of;
@@ -251,8 +261,10 @@ void judge::look_at_count(hold_record& h) {
 void judge::look_at(lease_watch& l) {
   auto& c = *l.by;
   if (l.released || c.closing()) {
-    l.over = l.times != 0 || c.closing();
-    if (!l.over) accuse(c.name(), "was not told that its lease of " + l.lease->of->keys->name + " was released");
+    l.over = l.times != 0;
+    if (!l.over)
+      accuse(c.name(), "was not told that its lease of " + l.lease->of->keys->name +
+                           (l.released ? " was released" : " ended when it was closed"));
     return;
   }
   if (l.lease->of->exclusive()) {
@@ -340,7 +352,7 @@ void judge::look_for_residue() {
 void judge::look_at_field(const std::string& key, const std::string& field, field_record& f, nanoseconds left) {
   const auto c = std::find_if(clients_.begin(), clients_.end(),
                               [&](const auto& each) { return field.starts_with(each.who->uuid()); });
-  if (c == clients_.end() || c->who->closing()) return;
+  if (c == clients_.end() || (c->who->closing() && !c->closed_in_peace)) return;
   if (plan_.now() <= c->clear_since + reconnection) f.outage = std::max(f.outage, c->clear_since - c->trouble_began);
   const bool held = std::any_of(holds_.begin(), holds_.end(), [&](const auto& h) {
     return std::string_view(h.of->field) == field && h.of->exclusive();
@@ -352,7 +364,8 @@ void judge::look_at_field(const std::string& key, const std::string& field, fiel
   if (held || asked) return f.unwanted_since.reset();
   if (!f.unwanted_since) f.unwanted_since = plan_.now();
   const auto due = std::max(*f.unwanted_since, undisturbed_from(*c->who)) + journey;
-  if (left > f.outage + f.stepped_back && plan_.now() > due && !f.met_replica && !f.unfenced)
+  const bool overdue = c->closed_in_peace || plan_.now() > due;
+  if (left > f.outage + f.stepped_back && overdue && !f.met_replica && !f.unfenced)
     accuse(c->who->name(), "has left " + field + " in " + key);
 }
 

@@ -32,6 +32,7 @@ using record_ptr = std::shared_ptr<detail::lease_record>;
 ///   lock free, somebody waits   → granted within a journey; after trouble within retries and reconnection
 ///   field of a client's         → is that of a hold or of a call under way, or is given back as soon as nothing is in the way; a node that
 ///                                 became a replica takes nothing back
+///   a client that has closed    → has told each of its leases; if nothing was in the way, it has left no field
 ///   fencing token               → larger than each before it on the same name, unless the node lost it and its clock went back
 ///   count                       → as many as there are leases; if something was in the way, at most as many as there ever were
 class judge {
@@ -44,6 +45,9 @@ class judge {
   /// A call that waits for a lock, so that the judge knows who waits.
   std::uint64_t begin_wait(const sim_client& by, const std::string& name, std::string what);
   void answered(std::uint64_t call);
+  /// A client closes, and is closed: with its releases answered, unless something is in its way or the grace is short.
+  void begin_close(const sim_client& by, nanoseconds grace);
+  void closed(const sim_client& by);
   /// A lease that a call of lock gave. `fenced`: that is how it was asked for.
   void granted(sim_client& to, const record_ptr& lease, bool fenced);
   void released(const record_ptr& lease);
@@ -89,6 +93,8 @@ class judge {
     time_point clear_since{};  // in the future: until then nothing is expected
     time_point trouble_began{};
     time_point message_lost{};  // the last one
+    std::optional<time_point> closing_in_peace{};
+    bool closed_in_peace = false;
   };
   struct call_record {
     const sim_client* by;

@@ -129,7 +129,12 @@ class world {
         std::count_if(clients_.begin(), clients_.end(), [](const auto& each) { return !each->closing(); }) < 2)
       return false;
     const auto call = judge_.begin(c, "close");
-    c.close(work_.between(0ms, 2s), [this, call] { judge_.answered(call); });
+    const auto grace = work_.between(0ms, 2s);
+    judge_.begin_close(c, grace);
+    c.close(grace, [this, &c, call] {
+      judge_.closed(c);
+      judge_.answered(call);
+    });
     return true;
   }
 
