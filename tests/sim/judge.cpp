@@ -221,7 +221,7 @@ void judge::look_at(hold_record& h) {
   h.longest_ttl = std::max(h.longest_ttl, hold.ttl());
   claim(hold.keys->name, h.by->name(), covered);
   if (covered) {
-    h.gone_since.reset();
+    h.uncovered_since.reset();
     return look_at_count(h);
   }
   h.ever_uncovered = true;
@@ -229,11 +229,12 @@ void judge::look_at(hold_record& h) {
   if (excused_at(hold.keys->name) < last_backed(hold.keys->lock, hold.field, hold.valid_until()))
     accuse(h.by->name(),
            "claims " + hold.keys->name + (until ? " longer than the node keeps it" : ", which it does not hold"));
-  if (until) return;
-  if (!h.gone_since) h.gone_since = now;
-  const auto noticed =
-      std::max({*h.gone_since, undisturbed_from(*h.by), h.renewed_since}) + nanoseconds(h.longest_ttl) / 3 + journey;
-  if (now > noticed) accuse(h.by->name(), "has not noticed in time that " + hold.keys->name + " was taken away");
+  if (!h.uncovered_since) h.uncovered_since = now;
+  const auto noticed = std::max({*h.uncovered_since, undisturbed_from(*h.by), h.renewed_since}) +
+                       nanoseconds(h.longest_ttl) / 3 + journey;
+  if (now > noticed)
+    accuse(h.by->name(),
+           "has not noticed in time that " + hold.keys->name + (until ? " ends before its claim" : " was taken away"));
 }
 
 void judge::look_at_suspension(hold_record& h) {

@@ -24,7 +24,8 @@ using record_ptr = std::shared_ptr<detail::lease_record>;
 
 /// Looks at everybody and at the node after each instant, and compares what is claimed with what is.
 ///   hold claims to be exclusive → the node has its field, at least as long as the claim; no other claim on the name is backed so
-///   a claim that is not backed  → a fault outside the guarantee has taken it away since; its client is told within a renewal
+///   a claim that is not backed  → a fault outside the guarantee has taken it away since; within a renewal it is backed again or its client
+///                                 is told
 ///   a lock that is granted      → is valid for at least the least validity
 ///   a hold that is suspended    → is confirmed within a journey, once nothing is in the way any more
 ///   lock() answers lost         → only to who has a lease of the lost hold: others could lose nothing
@@ -106,9 +107,9 @@ class judge {
     const sim_client* by;
     std::shared_ptr<detail::hold> of;
     time_point granted, renewed_since;
-    detail::milliseconds longest_ttl{};    // that its leases ever had
-    std::size_t most_leases;               // that there were, or were asked for
-    std::optional<time_point> gone_since;  // the node's field
+    detail::milliseconds longest_ttl{};         // that its leases ever had
+    std::size_t most_leases;                    // that there were, or were asked for
+    std::optional<time_point> uncovered_since;  // by the node's field
     std::optional<time_point> suspended_since;
     bool ever_uncovered = false, over = false;
   };
