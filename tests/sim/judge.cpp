@@ -9,10 +9,13 @@ namespace {
 
 using namespace std::chrono_literals;
 
-/// The longest pause before a retry; an attempt to connect that fails in its own time, and the longest pause before the next.
-constexpr nanoseconds retry = 1s, reconnection = 3s;
+/// The longest pause before a retry: the cap of the library's retry_backoff, of renewal_retry_pause(), and attempt_pacing::hopeless.
+constexpr nanoseconds retry = 1s;
 /// A message, a new connection with its handshake, a command that the node has forgotten and its repetition: ten ways of 3 ms at most each.
 constexpr nanoseconds journey = 30ms;
+
+/// An attempt to connect that fails in its own time, and the longest pause before the next.
+nanoseconds reconnection(const config& c) { return c.connect_timeout + c.reconnect_cap; }
 
 /// A waiter sleeps for the TTL that the node has told, and no longer than this.
 nanoseconds longest_sleep(const config& c) { return std::min<nanoseconds>(nanoseconds(c.ttl) / 3, c.poll_cap); }
@@ -145,11 +148,11 @@ void judge::trouble(const sim_client* whom, time_point end) {
 }
 
 time_point judge::undisturbed_from(const sim_client& c) {
-  return watched(c).clear_since + c.settings().command_timeout + retry + reconnection;
+  return watched(c).clear_since + c.settings().command_timeout + retry + reconnection(c.settings());
 }
 
 void judge::extend_trouble(client_record& c, time_point now, time_point end) {
-  if (c.clear_since + reconnection < now) c.trouble_began = now;
+  if (c.clear_since + reconnection(c.who->settings()) < now) c.trouble_began = now;
   c.clear_since = std::max(c.clear_since, end);
 }
 
@@ -354,7 +357,8 @@ void judge::look_at_field(const std::string& key, const std::string& field, fiel
   const auto c = std::find_if(clients_.begin(), clients_.end(),
                               [&](const auto& each) { return field.starts_with(each.who->uuid()); });
   if (c == clients_.end() || (c->who->closing() && !c->closed_in_peace)) return;
-  if (plan_.now() <= c->clear_since + reconnection) f.outage = std::max(f.outage, c->clear_since - c->trouble_began);
+  if (plan_.now() <= c->clear_since + reconnection(c->who->settings()))
+    f.outage = std::max(f.outage, c->clear_since - c->trouble_began);
   const bool held = std::any_of(holds_.begin(), holds_.end(), [&](const auto& h) {
     return std::string_view(h.of->field) == field && h.of->exclusive();
   });

@@ -203,11 +203,6 @@ void node::restart(bool keep_data) {
   data_.refuses = refusal::none;
 }
 
-std::size_t node::subscribers(std::string_view channel) const {
-  return static_cast<std::size_t>(std::count_if(sessions_.begin(), sessions_.end(),
-                                                [&](const auto& s) { return s.second.channels.contains(channel); }));
-}
-
 std::size_t node::subscriptions() const {
   std::size_t n = 0;
   for (const auto& [id, s] : sessions_) n += s.channels.size();

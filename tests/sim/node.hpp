@@ -45,9 +45,8 @@ class node {
   keyspace& tamper();
 
   // The onlooker's.
-  const keyspace& keys();  // as of now
-  std::size_t subscribers(std::string_view channel) const;
-  std::size_t subscriptions() const;  // all of them
+  const keyspace& keys();             // as of now
+  std::size_t subscriptions() const;  // of all channels
   /// Hears of each script call: its text's digest and its reply.
   std::function<void(std::string_view digest, const arguments&, const reply&)> on_script;
   /// Hears what a command was refused with, for the state that the server is in.
