@@ -108,7 +108,8 @@ void actor::lock(const detail::shared_keys& name, bool reenter) {
                                wait};
   if (wait == patience::until_deadline) request.deadline = w_.plan.now() + w_.between(1ms, client_.settings().ttl * 2);
   // A plain lock among fenced ones: it has no token, and no fenced lock re-enters it.
-  if (name->name.ends_with(fenced_suffix) && !w_.chance(5)) request.kind = &detail::fenced_lock;
+  const bool fenced = name->name.ends_with(fenced_suffix) && !w_.chance(5);
+  if (fenced) request.kind = &detail::fenced_lock;
   const std::string verb = wait == patience::forever ? "lock" : wait == patience::once ? "try_lock" : "try_lock_for";
   begin(verb, name->name);
   const auto call = wait == patience::once ? w_.judge.begin(client_, verb + ' ' + name->name)
@@ -116,15 +117,16 @@ void actor::lock(const detail::shared_keys& name, bool reenter) {
   waiting_ = true;
   const auto answered = std::make_shared<bool>(false);
   auto place = client_.locks().lock(
-      name, std::move(request), [self = shared_from_this(), call, name, holds, answered](const detail::lock_answer& a) {
+      name, std::move(request),
+      [self = shared_from_this(), call, name, holds, fenced, answered](const detail::lock_answer& a) {
         *answered = true;
         if (a.error == errc::lost) self->w_.judge.lost_to_caller(self->client_, *name, self->has_lease_of(*name));
-        self->on_lock_answer(call, a, holds);
+        self->on_lock_answer(call, a, holds, fenced);
       });
   if (!*answered) place_ = std::move(place);
 }
 
-void actor::on_lock_answer(std::uint64_t call, const detail::lock_answer& a, bool reenter) {
+void actor::on_lock_answer(std::uint64_t call, const detail::lock_answer& a, bool reenter, bool fenced) {
   w_.judge.answered(call);
   waiting_ = false;
   place_.reset();
@@ -133,7 +135,7 @@ void actor::on_lock_answer(std::uint64_t call, const detail::lock_answer& a, boo
   w_.met.hit(outcome);
   note(outcome, a.record ? std::string_view(a.record->of->field) : std::string_view(a.detail));
   if (!a.record) return;
-  w_.judge.granted(client_, a.record);
+  w_.judge.granted(client_, a.record, fenced);
   leases_.push_back(a.record);
 }
 

@@ -46,7 +46,7 @@ class actor : public std::enable_shared_from_this<actor> {
   void act_at_random();
   bool has_lease_of(const detail::lock_keys& name) const;
   void lock(const detail::shared_keys& name, bool reenter);
-  void on_lock_answer(std::uint64_t call, const detail::lock_answer& a, bool reenter);
+  void on_lock_answer(std::uint64_t call, const detail::lock_answer& a, bool reenter, bool fenced);
   void cancel();
   void unlock(const record_ptr& lease);
   void drop(const record_ptr& lease);

@@ -237,6 +237,7 @@ struct two_servers {
   test::raw_client there{real};
   sim::node node{wall_us, [](sim::node::session_id, const reply&) {}, [](sim::node::session_id) {}};
   sim::node::session_id here = node.connect();
+  sim::refusal refuses = sim::refusal::none;
 
   void compare(const arguments& a) {
     // A failed compilation and what a script raises are worded by the server's Lua; an unknown command quotes its arguments.
@@ -247,13 +248,19 @@ struct two_servers {
     INFO(text_of(a) << "\nRedis: " << expected << "\n node: " << got);
     FAIL();
   }
-  /// Both have no memory to give, or have it again.
-  void fill_up(bool full) {
-    there("CONFIG", "SET", "maxmemory", full ? "1" : "0");
-    node.refuse(full ? sim::refusal::out_of_memory : sim::refusal::none);
+  /// Both are in this state from now on.
+  void enter(sim::refusal why) {
+    using sim::refusal;
+    there("CONFIG", "SET", "maxmemory", why == refusal::out_of_memory ? "1" : "0");
+    there("CONFIG", "SET", "min-replicas-to-write", why == refusal::no_replicas ? "1" : "0");
+    const bool replica = why == refusal::replica;  // of nobody: port 1 does not answer
+    there("REPLICAOF", replica ? "127.0.0.1" : "NO", replica ? "1" : "ONE");
+    node.refuse(why);
+    refuses = why;
   }
-  /// Both have it expire, and both have noticed.
+  /// Both have it expire, and both have noticed; if they take a TTL at present.
   void let_expire(const std::string& key) {
+    if (refuses != sim::refusal::none && refuses != sim::refusal::out_of_memory) return;
     const arguments soon{"PEXPIRE", key, "1"};
     there.call(soon);
     node.execute(here, soon);
@@ -267,16 +274,18 @@ struct two_servers {
 
 TEST_CASE("the simulated node answers a hundred thousand random commands as Redis does") {
   if (!test::real_redis::available()) test::skip("no Redis server");
-  constexpr int commands = 100'000, commands_between_expiries = 50, commands_between_shortages = 1'000,
-                short_of_memory = 200;
+  constexpr int commands = 100'000, commands_between_expiries = 50, commands_between_refusals = 1'000,
+                commands_refused = 200;
+  constexpr std::array refusals{sim::refusal::out_of_memory, sim::refusal::no_replicas, sim::refusal::replica};
   const char* chosen = std::getenv("HOLDFAST_SIM_SEED");
   const auto seed = chosen ? std::strtoull(chosen, nullptr, 10) : 1;
   two_servers both;
   command_maker make(seed);
   for (int i = 0; i < commands; ++i) {
     INFO("HOLDFAST_SIM_SEED=" << seed << ", command " << i);
-    if (i % commands_between_shortages == 0) both.fill_up(true);
-    if (i % commands_between_shortages == short_of_memory) both.fill_up(false);
+    const auto round = static_cast<std::size_t>(i / commands_between_refusals);
+    if (i % commands_between_refusals == 0) both.enter(refusals[round % refusals.size()]);
+    if (i % commands_between_refusals == commands_refused) both.enter(sim::refusal::none);
     both.compare(make.next());
     if (i % commands_between_expiries == 0) both.let_expire(make.key());
   }

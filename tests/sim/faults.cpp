@@ -92,9 +92,13 @@ sim_client& faults::some_client() { return *clients_[w_.below(clients_.size())];
 nanoseconds faults::some_time() { return w_.chance(70) ? w_.between(1ms, ttl_ / 2) : w_.between(1ms, ttl_ * 2); }
 
 void faults::mend_after(nanoseconds duration, const sim_client* whom, std::function<void()> undo) {
+  w_.judge.trouble(whom, w_.plan.now() + duration);
+  undo_after(duration, std::move(undo));
+}
+
+void faults::undo_after(nanoseconds duration, std::function<void()> undo) {
   const auto end = w_.plan.now() + duration;
   mended_at_ = std::max(mended_at_, end);
-  w_.judge.trouble(whom, end);
   w_.plan.at(end, [this, undo = std::move(undo)] {
     w_.log.note(w_.plan.now(), "nemesis", "mends");
     undo();
@@ -192,7 +196,10 @@ bool faults::slow_down() {
 bool faults::lose_messages() {
   auto& c = some_client();
   c.way().loses_messages = true;
-  return mend_after(some_time(), &c, c.way().did.messages_lost, [&c] { c.way().loses_messages = false; });
+  const auto duration = some_time();
+  undo_after(duration, [&c] { c.way().loses_messages = false; });
+  watch(striking_->name, w_.plan.now() + duration, c.way().did.messages_lost);
+  return false;
 }
 
 bool faults::delay_messages() {
@@ -263,8 +270,9 @@ bool faults::be_busy() { return refuse(refusal::busy); }
 
 bool faults::refuse_client_kill() {
   server_.program().refuse_client_kill(true);
-  w_.judge.fencing_refused();
-  watch(striking_->name, w_.plan.now() + 2 * ttl_, refused_["NOPERM"]);
+  const auto duration = 2 * ttl_;
+  undo_after(duration, [this] { server_.program().refuse_client_kill(false); });
+  watch(striking_->name, w_.plan.now() + duration, refused_["NOPERM"]);
   return false;
 }
 

@@ -84,6 +84,8 @@ class faults {
   void mend_after(nanoseconds duration, const sim_client* whom, std::function<void()> undo);
   /// The same for what has an effect only if something meets it: if `met` counts any until then.
   bool mend_after(nanoseconds duration, const sim_client* whom, counter met, std::function<void()> undo);
+  /// The same for what is in nobody's way.
+  void undo_after(nanoseconds duration, std::function<void()> undo);
   void watch(std::string_view fault, time_point end, counter met);
   /// To all connections of a client, or to the one on which it sends next, with that on its way.
   bool to_wires(const std::function<bool(sim_client&, wire&)>& act);

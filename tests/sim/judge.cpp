@@ -9,15 +9,20 @@ namespace {
 
 using namespace std::chrono_literals;
 
-/// The longest pause before a retry; an attempt to connect that fails in its own time, and the longest pause before the next.
-constexpr nanoseconds retry = 1s, reconnection = 3s;
+/// The longest pause before a retry: the cap of the library's retry_backoff, of renewal_retry_pause(), and attempt_pacing::hopeless.
+constexpr nanoseconds retry = 1s;
 /// A message, a new connection with its handshake, a command that the node has forgotten and its repetition: ten ways of 3 ms at most each.
 constexpr nanoseconds journey = 30ms;
 
-/// A waiter sleeps for the TTL that the node has told, or for its poll cap: by its own clock, which may be the slower one.
+/// An attempt to connect that fails in its own time, and the longest pause before the next.
+nanoseconds reconnection(const config& c) { return c.connect_timeout + c.reconnect_cap; }
+
+/// A waiter sleeps for the TTL that the node has told, and no longer than this.
+nanoseconds longest_sleep(const config& c) { return std::min<nanoseconds>(nanoseconds(c.ttl) / 3, c.poll_cap); }
+
+/// By its own clock, which may be the slower one.
 nanoseconds late_by_clock(const config& c) {
-  const auto longest = std::min<nanoseconds>(nanoseconds(c.ttl) / 3, c.poll_cap);
-  return std::chrono::duration_cast<nanoseconds>(longest * c.drift);
+  return std::chrono::duration_cast<nanoseconds>(longest_sleep(c) * c.drift);
 }
 
 }  // namespace
@@ -45,7 +50,17 @@ void judge::answered(std::uint64_t call) {
   if (calls_.erase(call) == 0) accuse("call " + std::to_string(call), "was answered twice");
 }
 
-void judge::granted(const sim_client& to, const record_ptr& lease) {
+void judge::begin_close(const sim_client& by, nanoseconds grace) {
+  if (plan_.now() > undisturbed_from(by) && grace > journey) watched(by).closing_in_peace = plan_.now();
+}
+
+void judge::closed(const sim_client& by) {
+  auto& c = watched(by);
+  c.closed_in_peace = c.closing_in_peace && c.clear_since < *c.closing_in_peace;
+  if (c.closed_in_peace) met_.hit("close: nothing in the way");
+}
+
+void judge::granted(sim_client& to, const record_ptr& lease, bool fenced) {
   const auto now = plan_.now();
   const auto& h = lease->of;
   if (!std::string_view(h->field).starts_with(to.uuid()))
@@ -54,13 +69,14 @@ void judge::granted(const sim_client& to, const record_ptr& lease) {
     holds_.push_back({&to, h, now, now, {}, 1, {}, {}, false, false});
     if (h->valid_until() - now < detail::min_validity(lease->asked.ttl))
       accuse(to.name(), "was granted " + h->keys->name + " too late to use it");
+    if (h->token && !fenced) accuse(to.name(), "has a token of " + h->keys->name + " that it did not ask for");
     const auto given = token_of_.find(std::string(std::string_view(h->field)));
     if (h->token && (given == token_of_.end() || given->second != *h->token))
       accuse(to.name(), "has a token that the node did not give it");
   }
+  if (fenced && !h->token) accuse(to.name(), "was granted " + h->keys->name + " without a token");
   const auto watch = leases_.insert(leases_.end(), {&to, lease, {}, 0, {}, false, false});
-  auto& client = const_cast<sim_client&>(to);
-  client.locks().when_ended(lease, [this, watch](error_code why) {
+  to.locks().when_ended(lease, [this, watch](error_code why) {
     watch->told = why;
     if (++watch->times > 1)
       accuse(watch->by->name(), "was told twice of the end of its lease of " + watch->lease->of->keys->name);
@@ -132,11 +148,11 @@ void judge::trouble(const sim_client* whom, time_point end) {
 }
 
 time_point judge::undisturbed_from(const sim_client& c) {
-  return watched(c).clear_since + c.settings().command_timeout + retry + reconnection;
+  return watched(c).clear_since + c.settings().command_timeout + retry + reconnection(c.settings());
 }
 
 void judge::extend_trouble(client_record& c, time_point now, time_point end) {
-  if (c.clear_since + reconnection < now) c.trouble_began = now;
+  if (c.clear_since + reconnection(c.who->settings()) < now) c.trouble_began = now;
   c.clear_since = std::max(c.clear_since, end);
 }
 
@@ -208,7 +224,7 @@ void judge::look_at(hold_record& h) {
   h.longest_ttl = std::max(h.longest_ttl, hold.ttl());
   claim(hold.keys->name, h.by->name(), covered);
   if (covered) {
-    h.gone_since.reset();
+    h.uncovered_since.reset();
     return look_at_count(h);
   }
   h.ever_uncovered = true;
@@ -216,11 +232,12 @@ void judge::look_at(hold_record& h) {
   if (excused_at(hold.keys->name) < last_backed(hold.keys->lock, hold.field, hold.valid_until()))
     accuse(h.by->name(),
            "claims " + hold.keys->name + (until ? " longer than the node keeps it" : ", which it does not hold"));
-  if (until) return;
-  if (!h.gone_since) h.gone_since = now;
-  const auto noticed =
-      std::max({*h.gone_since, undisturbed_from(*h.by), h.renewed_since}) + nanoseconds(h.longest_ttl) / 3 + journey;
-  if (now > noticed) accuse(h.by->name(), "has not noticed in time that " + hold.keys->name + " was taken away");
+  if (!h.uncovered_since) h.uncovered_since = now;
+  const auto noticed = std::max({*h.uncovered_since, undisturbed_from(*h.by), h.renewed_since}) +
+                       nanoseconds(h.longest_ttl) / 3 + journey;
+  if (now > noticed)
+    accuse(h.by->name(),
+           "has not noticed in time that " + hold.keys->name + (until ? " ends before its claim" : " was taken away"));
 }
 
 void judge::look_at_suspension(hold_record& h) {
@@ -236,7 +253,8 @@ void judge::look_at_count(hold_record& h) {
   const auto leases = hold.leases.size();
   h.most_leases = std::max(h.most_leases, leases + (hold.changing ? 1 : 0));
   // Without fencing a late command of a dead connection may still change it.
-  if (hold.changing || h.ever_uncovered || leases == 0 || !fenced_) return;
+  const bool fenced = !known_field(std::string(std::string_view(hold.field))).unfenced;
+  if (hold.changing || h.ever_uncovered || leases == 0 || !fenced) return;
   const auto count = std::stoull(*server_.program().keys().find(hold.keys->lock)->hash()->find(hold.field));
   const bool undisturbed = watched(*h.by).clear_since < h.granted;
   if (count < leases || count > (undisturbed ? leases : h.most_leases))
@@ -245,10 +263,12 @@ void judge::look_at_count(hold_record& h) {
 }
 
 void judge::look_at(lease_watch& l) {
-  const auto& c = *l.by;
+  auto& c = *l.by;
   if (l.released || c.closing()) {
-    l.over = l.times != 0 || c.closing();
-    if (!l.over) accuse(c.name(), "was not told that its lease of " + l.lease->of->keys->name + " was released");
+    l.over = l.times != 0;
+    if (!l.over)
+      accuse(c.name(), "was not told that its lease of " + l.lease->of->keys->name +
+                           (l.released ? " was released" : " ended when it was closed"));
     return;
   }
   if (l.lease->of->exclusive()) {
@@ -256,7 +276,7 @@ void judge::look_at(lease_watch& l) {
       accuse(c.name(), "was told of the loss of " + l.lease->of->keys->name + " and may believe to hold it");
     return;
   }
-  if (const_cast<sim_client&>(c).process().paused()) return;
+  if (c.process().paused()) return;
   if (l.times == 0) accuse(c.name(), "was not told in time that it has lost " + l.lease->of->keys->name);
 }
 
@@ -286,8 +306,9 @@ void judge::look_for_forgotten_waiters() {
   for (const auto& [id, call] : calls_) {
     if (call.waits_for.empty() || call.by->closing() || !free_since_.at(call.waits_for)) continue;
     // Nobody was told of what was taken in silence: it is found by the poll.
-    const auto silence = std::max(taken_in_silence_[call.waits_for], all_excused_) + call.by->settings().poll_cap;
-    const auto from = std::max({*free_since_.at(call.waits_for), undisturbed_from(*call.by), call.since, silence});
+    const auto silence = std::max({taken_in_silence_[call.waits_for], all_excused_, watched(*call.by).message_lost});
+    const auto from = std::max({*free_since_.at(call.waits_for), undisturbed_from(*call.by), call.since,
+                                silence + longest_sleep(call.by->settings())});
     if (now > from + late_by_clock(call.by->settings()) + journey)
       accuse(call.by->name(), "waits for " + call.waits_for + ", which is free: " + call.what);
   }
@@ -299,37 +320,57 @@ std::string judge::unanswered() const {
   return all;
 }
 
+void judge::ran_unfenced(const arguments& command) {
+  for (const auto& word : command)
+    if (std::any_of(clients_.begin(), clients_.end(), [&](const auto& c) { return word.starts_with(c.who->uuid()); }))
+      known_field(word).unfenced = true;
+}
+
+judge::field_record& judge::known_field(const std::string& field) {
+  return fields_.try_emplace(field, field_record{.first_seen = plan_.now(), .unwanted_since = {}}).first->second;
+}
+
+// Also what is over by now: it may come back.
+void judge::clock_stepped_back(nanoseconds by) {
+  for (const auto& [key, e] : server_.program().keys().all())
+    if (e.hash())
+      for (const auto& [field, count] : e.hash()->fields()) known_field(field).stepped_back += by;
+}
+
 void judge::look_for_residue() {
   const auto& keys = server_.program().keys();
   auto before = std::exchange(fields_, {});
   for (const auto& [key, e] : keys.all()) {
-    if (!e.hash() || !e.expires || !keys.find(key)) continue;
+    if (!e.hash() || !keys.find(key)) continue;
+    // Who has taken its TTL away will take the key away.
+    const auto left = e.expires ? server_.clock().end_of(*e.expires) - plan_.now() : nanoseconds();
     for (const auto& [field, count] : e.hash()->fields()) {
-      fields_[field] = before[field];
-      look_at_field(key, field, server_.clock().end_of(*e.expires) - plan_.now());
+      fields_.insert(before.extract(field));
+      look_at_field(key, field, known_field(field), left);
     }
   }
 }
 
 // A command that a stopped server still has in its socket may run after its client has given up to undo it, one TTL later: no field stays
 // for longer than the outage was.
-void judge::look_at_field(const std::string& key, const std::string& field, nanoseconds left) {
+void judge::look_at_field(const std::string& key, const std::string& field, field_record& f, nanoseconds left) {
   const auto c = std::find_if(clients_.begin(), clients_.end(),
                               [&](const auto& each) { return field.starts_with(each.who->uuid()); });
-  if (c == clients_.end() || c->who->closing() || !fenced_) return;
-  auto& f = fields_.at(field);
-  if (plan_.now() <= c->clear_since + reconnection) f.outage = std::max(f.outage, c->clear_since - c->trouble_began);
+  if (c == clients_.end() || (c->who->closing() && !c->closed_in_peace)) return;
+  if (plan_.now() <= c->clear_since + reconnection(c->who->settings()))
+    f.outage = std::max(f.outage, c->clear_since - c->trouble_began);
   const bool held = std::any_of(holds_.begin(), holds_.end(), [&](const auto& h) {
     return std::string_view(h.of->field) == field && h.of->exclusive();
   });
   const bool asked = std::any_of(calls_.begin(), calls_.end(), [&](const auto& call) {
-    return call.second.by == c->who && call.second.waits_for == key;
+    return call.second.by == c->who && call.second.waits_for == key && call.second.since <= f.first_seen;
   });
   f.met_replica |= server_.program().is_replica();
   if (held || asked) return f.unwanted_since.reset();
   if (!f.unwanted_since) f.unwanted_since = plan_.now();
   const auto due = std::max(*f.unwanted_since, undisturbed_from(*c->who)) + journey;
-  if (left > f.outage + stepped_back_ && plan_.now() > due && !f.met_replica)
+  const bool overdue = c->closed_in_peace || plan_.now() > due;
+  if (left > f.outage + f.stepped_back && overdue && !f.met_replica && !f.unfenced)
     accuse(c->who->name(), "has left " + field + " in " + key);
 }
 

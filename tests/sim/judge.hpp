@@ -24,7 +24,8 @@ using record_ptr = std::shared_ptr<detail::lease_record>;
 
 /// Looks at everybody and at the node after each instant, and compares what is claimed with what is.
 ///   hold claims to be exclusive → the node has its field, at least as long as the claim; no other claim on the name is backed so
-///   a claim that is not backed  → a fault outside the guarantee has taken it away since; its client is told within a renewal
+///   a claim that is not backed  → a fault outside the guarantee has taken it away since; within a renewal it is backed again or its client
+///                                 is told
 ///   a lock that is granted      → is valid for at least the least validity
 ///   a hold that is suspended    → is confirmed within a journey, once nothing is in the way any more
 ///   lock() answers lost         → only to who has a lease of the lost hold: others could lose nothing
@@ -32,6 +33,7 @@ using record_ptr = std::shared_ptr<detail::lease_record>;
 ///   lock free, somebody waits   → granted within a journey; after trouble within retries and reconnection
 ///   field of a client's         → is that of a hold or of a call under way, or is given back as soon as nothing is in the way; a node that
 ///                                 became a replica takes nothing back
+///   a client that has closed    → has told each of its leases; if nothing was in the way, it has left no field
 ///   fencing token               → larger than each before it on the same name, unless the node lost it and its clock went back
 ///   count                       → as many as there are leases; if something was in the way, at most as many as there ever were
 class judge {
@@ -44,8 +46,11 @@ class judge {
   /// A call that waits for a lock, so that the judge knows who waits.
   std::uint64_t begin_wait(const sim_client& by, const std::string& name, std::string what);
   void answered(std::uint64_t call);
-  /// A lease that a call of lock gave.
-  void granted(const sim_client& to, const record_ptr& lease);
+  /// A client closes, and is closed: with its releases answered, unless something is in its way or the grace is short.
+  void begin_close(const sim_client& by, nanoseconds grace);
+  void closed(const sim_client& by);
+  /// A lease that a call of lock gave. `fenced`: that is how it was asked for.
+  void granted(sim_client& to, const record_ptr& lease, bool fenced);
   void released(const record_ptr& lease);
   /// A lock() was answered "lost". `has_lease`: whoever called has a lease of `name` still.
   void lost_to_caller(const sim_client& by, const detail::lock_keys& name, bool has_lease);
@@ -64,10 +69,12 @@ class judge {
   void tokens_lost();
   /// Until `end` nothing can be expected of this client, or of all (null).
   void trouble(const sim_client* whom, time_point end);
-  /// Every key lives that much longer.
-  void clock_stepped_back(nanoseconds by) { stepped_back_ += by; }
-  /// What dead connections leave at the node cannot be fenced off from now on.
-  void fencing_refused() noexcept { fenced_ = false; }
+  /// This client was not told of something: it finds it out by its poll.
+  void message_lost(const sim_client& to) { watched(to).message_lost = plan_.now(); }
+  /// Every key that the node has lives that much longer.
+  void clock_stepped_back(nanoseconds by);
+  /// A command of a dead connection that its client could not fence off has run.
+  void ran_unfenced(const arguments& command);
   /// Somebody has ended a connection of this client that it still uses: numbers begin anew with a restart.
   void killed(const sim_client& victim);
   /// After each script that ran: what the node gives now may be over in the same instant.
@@ -86,6 +93,9 @@ class judge {
     sim_client* who;
     time_point clear_since{};  // in the future: until then nothing is expected
     time_point trouble_began{};
+    time_point message_lost{};  // the last one
+    std::optional<time_point> closing_in_peace{};
+    bool closed_in_peace = false;
   };
   struct call_record {
     const sim_client* by;
@@ -97,19 +107,26 @@ class judge {
     const sim_client* by;
     std::shared_ptr<detail::hold> of;
     time_point granted, renewed_since;
-    detail::milliseconds longest_ttl{};    // that its leases ever had
-    std::size_t most_leases;               // that there were, or were asked for
-    std::optional<time_point> gone_since;  // the node's field
+    detail::milliseconds longest_ttl{};         // that its leases ever had
+    std::size_t most_leases;                    // that there were, or were asked for
+    std::optional<time_point> uncovered_since;  // by the node's field
     std::optional<time_point> suspended_since;
     bool ever_uncovered = false, over = false;
   };
   struct lease_watch {
-    const sim_client* by;
+    sim_client* by;
     record_ptr lease;
     error_code told;
     int times = 0;
     time_point released_at;
     bool released = false, over = false;
+  };
+  struct field_record {
+    time_point first_seen;
+    nanoseconds outage{};        // its client's longest while the field was there
+    nanoseconds stepped_back{};  // the node's clock meanwhile
+    std::optional<time_point> unwanted_since;
+    bool met_replica = false, unfenced = false;
   };
   struct peer_claim {
     std::string name, field;
@@ -131,7 +148,8 @@ class judge {
   void look_at_suspension(hold_record&);
   void look_for_forgotten_waiters();
   void look_for_residue();
-  void look_at_field(const std::string& key, const std::string& field, nanoseconds left);
+  field_record& known_field(const std::string& field);
+  void look_at_field(const std::string& key, const std::string& field, field_record& f, nanoseconds left);
   void claim(const std::string& name, const std::string& who, bool backed);
   void accuse(const std::string& whom, const std::string& what);
 
@@ -150,11 +168,6 @@ class judge {
   std::map<std::pair<std::string, std::string>, std::vector<backing>> backing_;  // by key and field
   std::map<std::string, time_point> excused_, taken_in_silence_;
   std::map<std::string, std::optional<time_point>> free_since_;
-  struct field_record {
-    nanoseconds outage{};  // its client's longest while the field was there
-    std::optional<time_point> unwanted_since;
-    bool met_replica = false;
-  };
   std::map<std::string, field_record> fields_;  // at the node
   struct given_token {
     std::uint64_t token = 0;
@@ -163,9 +176,7 @@ class judge {
   };
   std::map<std::string, given_token> tokens_;      // the last of each lock
   std::map<std::string, std::uint64_t> token_of_;  // of each owner field
-  nanoseconds stepped_back_{};
-  bool fenced_ = true;
-  time_point all_excused_{};  // in silence
+  time_point all_excused_{};                       // in silence
   struct claimant {
     std::string who;
     bool backed;

@@ -53,8 +53,4 @@ bool keyspace::erase(std::string_view key) {
   return true;
 }
 
-void keyspace::drop_expired() {
-  std::erase_if(entries_, [this](const auto& each) { return over(each.second); });
-}
-
 }  // namespace holdfast::sim

@@ -50,7 +50,6 @@ class keyspace {
   entry& put(std::string_view key, std::string value);
   bool erase(std::string_view key);
   void clear() noexcept { entries_.clear(); }
-  void drop_expired();
   const entries& all() const noexcept { return entries_; }
 
  private:

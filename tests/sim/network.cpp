@@ -65,6 +65,7 @@ void wire::arrive(const std::shared_ptr<std::vector<std::string>>& command) {
 void wire::execute(const std::vector<std::string>& command) {
   if (!way_.server_.program().connected(session_)) return way_.note("fenced", line_of(command));
   way_.note("runs", line_of(command));
+  if (spared_) way_.on_unfenced(command);
   for (const auto& r : way_.server_.program().execute(session_, command)) send_down(r, false);
 }
 

@@ -46,6 +46,8 @@ class wire : public std::enable_shared_from_this<wire> {
   void end_from_server();
   /// CLIENT KILL.
   void kill();
+  /// CLIENT KILL was refused.
+  void spare() noexcept { spared_ = true; }
 
   // Faults.
   void lose_up() noexcept { loses_up_ = true; }
@@ -72,7 +74,7 @@ class wire : public std::enable_shared_from_this<wire> {
   asio::mutable_buffer into_;
   read_handler reading_;
   time_point up_free_{}, down_free_{}, held_until_{};
-  bool ended_ = false, closed_ = false, loses_up_ = false, loses_down_ = false;
+  bool ended_ = false, closed_ = false, loses_up_ = false, loses_down_ = false, spared_ = false;
 };
 
 /// The way between one client and the node: its connections, and the weather on it.
@@ -106,6 +108,8 @@ class route {
   std::function<void()> on_message_lost;
   std::function<void(wire&)> at_next_write;  // once, while what was written is on its way
   std::function<void()> on_killed;           // a connection that the client still has
+  // A command that runs although the client wanted its connection to be ended.
+  std::function<void(const std::vector<std::string>&)> on_unfenced;
 
  private:
   friend class wire;

@@ -158,7 +158,10 @@ reply node::client(session_id id, const arguments& a) {
   if (verb == "setname") return status_reply("OK");
   long long victim = 0;
   if (verb == "kill" && a.size() == 4 && lower(a[2]) == "id" && to_integer(a[3], victim)) {
-    if (refuse_client_kill_) return refused("NOPERM this user has no permissions to run the 'client|kill' command");
+    if (refuse_client_kill_) {
+      on_kill_refused(victim);
+      return refused("NOPERM this user has no permissions to run the 'client|kill' command");
+    }
     if (!connected(victim)) return integer_reply(0);
     disconnect(victim);
     end_(victim);
@@ -198,11 +201,6 @@ void node::restart(bool keep_data) {
   host_.forget_all();
   if (!keep_data) data_.keys.clear();
   data_.refuses = refusal::none;
-}
-
-std::size_t node::subscribers(std::string_view channel) const {
-  return static_cast<std::size_t>(std::count_if(sessions_.begin(), sessions_.end(),
-                                                [&](const auto& s) { return s.second.channels.contains(channel); }));
 }
 
 std::size_t node::subscriptions() const {

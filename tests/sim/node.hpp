@@ -45,13 +45,14 @@ class node {
   keyspace& tamper();
 
   // The onlooker's.
-  const keyspace& keys();  // as of now
-  std::size_t subscribers(std::string_view channel) const;
-  std::size_t subscriptions() const;  // all of them
+  const keyspace& keys();             // as of now
+  std::size_t subscriptions() const;  // of all channels
   /// Hears of each script call: its text's digest and its reply.
   std::function<void(std::string_view digest, const arguments&, const reply&)> on_script;
   /// Hears what a command was refused with, for the state that the server is in.
   std::function<void(std::string_view error)> on_refused = [](std::string_view) {};
+  /// Hears whose end a client was refused.
+  std::function<void(session_id)> on_kill_refused = [](session_id) {};
   bool is_replica() const noexcept { return data_.refuses == refusal::replica; }
 
  private:

@@ -24,7 +24,11 @@ server::server(scheduler& plan, double clock_rate)
                                              },
                                              [this](node::session_id id) {
                                                if (const auto w = wire_of(id)) w->kill();
-                                             }) {}
+                                             }) {
+  node_.on_kill_refused = [this](node::session_id id) {
+    if (const auto w = wire_of(id)) w->spare();
+  };
+}
 
 std::shared_ptr<wire> server::wire_of(node::session_id id) const {
   const auto found = wires_.find(id);

@@ -25,8 +25,8 @@ class sim_client::event_log final : public observer {
 
 sim_client::sim_client(scheduler& plan, server& to, trace& log, coverage& met, config settings, std::uint64_t seed,
                        std::size_t number)
-    : plan_(plan), number_(number), name_("client" + std::to_string(number)), settings_(std::move(settings)),
-      random_(seed), weather_random_(~seed), order_random_(seed ^ (seed >> 32)), process_(plan.time(), order_random_),
+    : plan_(plan), name_("client" + std::to_string(number)), settings_(std::move(settings)), random_(seed),
+      weather_random_(~seed), order_random_(seed ^ (seed >> 32)), process_(plan.time(), order_random_),
       way_(plan, to, weather_random_, log, name_) {
   settings_.observer = std::make_shared<event_log>(plan, log, met, name_);
   asio::make_service<route_service>(process_.context(), &way_);

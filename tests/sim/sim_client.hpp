@@ -29,21 +29,17 @@ class sim_client {
   sim::route& way() noexcept { return way_; }
   const config& settings() const noexcept { return settings_; }
   const std::string& name() const noexcept { return name_; }
-  std::size_t number() const noexcept { return number_; }
   /// What its owner fields begin with.
   const std::string& uuid() const noexcept { return uuid_; }
 
   /// As client::shutdown(): `done` when releases and connections are over.
   void close(nanoseconds grace, std::function<void()> done);
   bool closing() const noexcept { return closing_; }
-  /// Nothing waits, is held or under way, and no timer runs.
-  bool idle() const noexcept { return engine_->idle() && !process_.has_timers(); }
 
  private:
   class event_log;
 
   scheduler& plan_;
-  const std::size_t number_;
   const std::string name_;
   config settings_;
   test::seeded_random random_, weather_random_, order_random_;

@@ -104,7 +104,8 @@ class world {
   void add_client(std::size_t number) {
     auto& c = *clients_.emplace_back(
         std::make_unique<sim_client>(plan_, server_, log_, met_, settings_, random_.next(), number));
-    c.way().on_message_lost = [this, &c] { judge_.trouble(&c, plan_.now() + c.settings().poll_cap); };
+    c.way().on_message_lost = [this, &c] { judge_.message_lost(c); };
+    c.way().on_unfenced = [this](const arguments& command) { judge_.ran_unfenced(command); };
     c.way().on_killed = [this, &c] { judge_.killed(c); };
     c.way().now = c.way().usual = {work_.between(20us, 1ms), work_.between(20us, 2ms)};
     judge_.add(c);
@@ -128,7 +129,12 @@ class world {
         std::count_if(clients_.begin(), clients_.end(), [](const auto& each) { return !each->closing(); }) < 2)
       return false;
     const auto call = judge_.begin(c, "close");
-    c.close(work_.between(0ms, 2s), [this, call] { judge_.answered(call); });
+    const auto grace = work_.between(0ms, 2s);
+    judge_.begin_close(c, grace);
+    c.close(grace, [this, &c, call] {
+      judge_.closed(c);
+      judge_.answered(call);
+    });
     return true;
   }
 
