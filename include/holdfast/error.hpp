@@ -20,7 +20,7 @@ enum class errc {
   lost = 1,           ///< The hold ended without its holder's wish: the guarded work may have overlapped. Not held. Check or redo the work.
   not_held,           ///< This lease is empty, moved-from or already unlocked. Nothing was sent.
   closed,             ///< The client was shut down or destroyed. Not held.
-  corrupt_lock,       ///< The key is of another type, or a lock without TTL. Not held. Look at the key.
+  corrupt_lock,       ///< The key is of another type or a lock without TTL, or the fencing counter is no number. Not held. Look at the key.
   invalid_name,       ///< Names are 1 byte to 64 KiB. Nothing was sent.
   invalid_ttl,        ///< A TTL or max_hold outside its range. Nothing was sent.
   invalid_wait,       ///< A negative wait. Nothing was sent.

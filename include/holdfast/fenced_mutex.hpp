@@ -23,8 +23,9 @@ namespace holdfast {
 /// corrupt_lock if the counter is no number.
 class HOLDFAST_EXPORT fenced_mutex : public mutex {
  public:
-  /// The newest token, whoever got it; empty: there was no fenced hold yet. A snapshot.
-  /// Throws unreachable, server_refused, corrupt_lock, invalid_name, closed and configuration errors. Cancelled: operation_aborted.
+  /// The newest token, whoever got it; empty: there was no fenced hold yet, or none since the counter was lost. A snapshot.
+  /// Throws unreachable, server_refused, corrupt_lock, protocol_error, overloaded, invalid_name, closed and configuration errors.
+  /// Cancelled: operation_aborted.
   asio::awaitable<std::optional<std::uint64_t>> last_token() const;
 
  private:

@@ -34,7 +34,8 @@ enum class lease_state { empty, held, suspended, lost, released };
 /// After fork() the parent holds on; the child's copy is lost from the first moment and sends nothing.
 /// Destruction and assignment release in the background: they never block and never throw; failures go to the observer.
 /// Queries may run on any thread, concurrently with anything except move and destruction of the same object; they do no I/O and take no
-/// lock. The verbs copy what they need before they return: the lease may be moved or die before the awaitable runs.
+/// lock. The verbs (unlock, renew, lost) may be called so too, and copy what they need before they return: the lease may be moved or
+/// die before the awaitable runs.
 /// Each awaitable resumes on the awaiting coroutine's executor, never inside the call.
 class [[nodiscard]] HOLDFAST_EXPORT lease {
  public:
@@ -46,13 +47,14 @@ class [[nodiscard]] HOLDFAST_EXPORT lease {
   /// Gives the hold back; a re-entered one is given back at the last unlock. Renewal is disarmed before anything is sent.
   /// Throws lost (the section was not exclusive to its end), not_held (empty, moved-from, already unlocked: nothing is sent),
   /// unconfirmed (no answer within the command timeout; it goes on in the background), closed, and what the server refuses with:
-  /// no_permission, corrupt_lock, not_primary, auth_failed, protocol_error.
+  /// no_permission, corrupt_lock, not_primary, auth_failed, tls_failed, protocol_error.
   /// Cancelled: operation_aborted, the release goes on in the background. In a coroutine that is already cancelled Asio throws before
   /// the call begins: then the destructor releases. Source: Redisson RLock.unlock.
   asio::awaitable<void> unlock();
 
   /// Raises the TTL now, to `ttl` (0: the TTL it was taken with; else 10 ms to 24 h); never shortens it and does not restart max_hold.
-  /// Throws lost, not_held, unreachable (still held until its validity ends), invalid_ttl, closed.
+  /// Throws lost, not_held, invalid_ttl, closed; still held until its validity ends with unreachable, overloaded, and what the server
+  /// refuses with: server_refused, no_permission, not_primary, auth_failed, tls_failed, protocol_error.
   /// Cancelled: operation_aborted; the TTL may have been raised.
   asio::awaitable<void> renew(milliseconds ttl = milliseconds::zero());
 

@@ -55,9 +55,10 @@ class HOLDFAST_EXPORT mutex {
   asio::awaitable<std::optional<lease>> try_lock_for(milliseconds wait, lock_options = {}) const;
 
   /// Breaks any hold of the name, whoever has it, and wakes waiters. True: there was one. Its holder finds out at its next renewal or
-  /// unlock. Throws unreachable, server_refused, corrupt_lock and configuration errors.
+  /// unlock. Throws unreachable, server_refused, corrupt_lock, protocol_error, overloaded and configuration errors.
   asio::awaitable<bool> force_unlock() const;
 
+  // The queries throw as force_unlock(); of them only those that count throw corrupt_lock.
   asio::awaitable<bool> is_locked() const;                     ///< by anyone, anywhere; a snapshot
   asio::awaitable<unsigned> hold_count(holdfast::owner) const; ///< what Redis has for this client's owner: 0 when it does not hold
   asio::awaitable<bool> held_by(holdfast::owner) const;        ///< hold_count() > 0

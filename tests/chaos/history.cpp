@@ -22,8 +22,8 @@ history::history(const std::string& path)
   if (!file_) throw std::system_error(errno, std::generic_category(), path);
 }
 
-history::line::line(int file, std::string_view event, instant t)
-    : file_(file), text_("{\"t\":" + std::to_string(t) + ",\"ev\":\"") {
+history::line::line(int file, std::string_view event)
+    : file_(file), text_("{\"t\":" + std::to_string(now()) + ",\"ev\":\"") {
   text_.append(event) += '"';
 }
 

@@ -33,7 +33,7 @@ class history {
 
    private:
     friend class history;
-    line(int file, std::string_view event, instant t);
+    line(int file, std::string_view event);
     line& add_raw(std::string_view key, std::string_view value);
 
     int file_;
@@ -42,8 +42,7 @@ class history {
 
   explicit history(const std::string& path);
 
-  line write(std::string_view event) { return {file_.get(), event, now()}; }
-  line write(std::string_view event, instant t) { return {file_.get(), event, t}; }
+  line write(std::string_view event) { return {file_.get(), event}; }
 
  private:
   test::unique_fd file_;

@@ -54,6 +54,7 @@ def a_stale_task_of_two_writes_is_done_not_at_all(db):
     older, newer = db.connect(), db.connect()
     assert db.passes(newer, 42)
     older.execute("BEGIN IMMEDIATE")
+    db.move(older, -30, "ann")
     assert not db.passes(older, 41)
     older.execute("ROLLBACK")
     assert db.amounts() == {"ann": 100, "bob": 100}

@@ -10,6 +10,7 @@
 
 #include "integration/redis_rig.hpp"
 #include "support/catch.hpp"
+#include "support/host_name.hpp"
 
 using namespace holdfast;
 using namespace holdfast::test;
@@ -57,7 +58,10 @@ TEST_CASE_METHOD(server_rig, "commands survive any cutting of the byte stream") 
   CHECK(set->is("OK"));
   CHECK(get->is("value\r\n"));
   CHECK(range->got.reply.elements.size() == 2);
-  CHECK(between().count().connections == 1);
+  const auto n = between().count();
+  CHECK(n.connections == 1);
+  CHECK(n.pieces_to_server == n.bytes_to_server);
+  CHECK(n.pieces_to_client == n.bytes_to_client);
 }
 
 TEST_CASE_METHOD(server_rig, "an idle connection holds nothing and stays open") {
@@ -88,11 +92,30 @@ TEST_CASE_METHOD(server_rig, "a watched connection holds the context until the w
 }
 
 TEST_CASE_METHOD(server_rig, "all addresses of a name are tried") {
-  const auto& s = server({.tcp = true});
-  const auto c = connect(tcp_endpoint("localhost", s.port()));  // ::1 first, where nobody may listen
-  CHECK(call(*c, {"PING"})->is("PONG"));
-  const auto d = connect(tcp_endpoint("127.0.0.1", s.port()));
-  CHECK(call(*d, {"PING"})->is("PONG"));
+  const auto& s = server({.tcp = true});  // at 127.0.0.1 alone
+  const host_name many("many.example", {"::1", "127.0.0.2", "127.0.0.1", "127.0.0.3"});
+  CHECK(call(*connect(tcp_endpoint("many.example", s.port())), {"PING"})->is("PONG"));
+  const host_name none("none.example", {"127.0.0.2", "127.0.0.3"});
+  const auto a = call(*connect(tcp_endpoint("none.example", s.port())), {"PING"}, 200ms);
+  CHECK(a->has(errc::unreachable));
+  CHECK(call(*connect(tcp_endpoint("127.0.0.1", s.port())), {"PING"})->is("PONG"));
+}
+
+TEST_CASE_METHOD(server_rig, "a name is resolved anew for each connection") {
+  const auto& s = server({.tcp = true, .arguments = {"--bind", "127.0.0.1 127.0.0.2"}});
+  const auto port = ":" + std::to_string(s.port());
+  const auto address = [&](redis::connection& to) {  // the server's end of it; empty without an answer
+    const auto text = call(to, {"CLIENT", "INFO"})->got.reply.text;
+    const auto at = text.find("laddr=");
+    return at == text.npos ? std::string() : text.substr(at + 6, text.find(' ', at) - at - 6);
+  };
+  host_name name("moves.example", {"127.0.0.1"});
+  const auto c = connect(tcp_endpoint("moves.example", s.port()));
+  CHECK(address(*c) == "127.0.0.1" + port);
+  name.move_to({"127.0.0.2"});
+  CHECK(address(*c) == "127.0.0.1" + port);  // the old one goes on
+  admin()("CLIENT", "KILL", "TYPE", "normal", "SKIPME", "yes");
+  REQUIRE(until([&] { return address(*c) == "127.0.0.2" + port; }));
 }
 
 TEST_CASE_METHOD(server_rig, "a wrong password fails every command at once and is tried once a second") {

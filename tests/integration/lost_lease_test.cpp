@@ -60,6 +60,12 @@ std::chrono::milliseconds wall_now() {
   return std::chrono::duration_cast<std::chrono::milliseconds>(std::chrono::system_clock::now().time_since_epoch());
 }
 
+long long scripts_run(world& w) {
+  const auto statistics = w.eye("INFO", "commandstats").to_string();
+  const std::string entry = "cmdstat_evalsha:calls=";
+  return std::stoll(statistics.substr(statistics.find(entry) + entry.size()));
+}
+
 }  // namespace
 
 TEST_CASE("a deleted key is told by the next renewal and not created again") {
@@ -140,7 +146,7 @@ TEST_CASE("a server that stops answering ends the hold when its validity ends an
   CHECK_FALSE(held.held());
 }
 
-TEST_CASE("a lost connection suspends the hold and the end of its validity ends it") {
+TEST_CASE("a lost connection suspends the hold and the end of its validity ends it before the key could end") {
   world w;
   proxy net(w.server);
   auto redis = w.make([&](config& c) { c.url = net.url(), c.ttl = 600ms; });
@@ -148,6 +154,8 @@ TEST_CASE("a lost connection suspends the hold and the end of its validity ends 
   watched end(w, held);
   net.refuse();
   net.cut();
+  const std::chrono::milliseconds key_ends(w.eye("PEXPIRETIME", "m").integer());
+  CHECK(wall_now() + held.valid_for() < key_ends);
   w.until([&] { return held.state() == lease_state::suspended; });
   CHECK(held.held());
   end.wait();
@@ -275,5 +283,33 @@ TEST_CASE("what a server reads after its sender gave up leaves no key behind") {
   CHECK(w.keys().empty());
   CHECK(w.heard->count(kind::release_failed) == 0);
   drain(w.io);
+  CHECK(w.keys().empty());
+}
+
+TEST_CASE("what arrives after another has the lock leaves the other's hold as it is") {
+  const bool acquire = GENERATE(true, false);
+  world w;
+  proxy net(w.server);
+  auto late = w.make([&](config& c) { c.url = net.url(), c.command_timeout = 60ms; }), redis = w.make();
+  const owner other;
+  w.run(w.run(late.mutex("m").lock()).unlock());  // connected, scripts known
+  auto before = acquire ? lease() : w.run(late.mutex("m").lock());
+  net.hold(proxy::direction::to_server);
+  if (acquire)
+    CHECK(w.code_of(late.mutex("m").try_lock()) == errc::unreachable);
+  else
+    CHECK(w.code_of(before.unlock()) == errc::unconfirmed);
+  w.eye("DEL", "m");  // what time would do
+  auto outer = w.run(redis.mutex("m", other).lock()), inner = w.run(redis.mutex("m", other).lock());
+  const auto others = w.eye("HGETALL", "m").strings();
+  REQUIRE(others.at(1) == "2");
+  const auto ran = scripts_run(w);
+  net.release();
+  w.until([&] { return scripts_run(w) >= ran + 2 && w.heard->count(kind::released_late) == 1; }, 60ms + 1s + load);
+  CHECK(w.eye("HGETALL", "m").strings() == others);
+  CHECK(outer.held());
+  CHECK(w.heard->count(kind::lost) == 0);
+  w.run(inner.unlock());
+  w.run(outer.unlock());
   CHECK(w.keys().empty());
 }

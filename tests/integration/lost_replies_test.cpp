@@ -107,6 +107,11 @@ void free_by_hand(raw_client& eye) {
   eye("HDEL", "m", "stranger:1");
   eye("PUBLISH", channel, "0");
 }
+redis_options durable() {
+  redis_options o;
+  o.arguments = {"--appendonly", "yes", "--appendfsync", "always"};
+  return o;
+}
 bool subscribed(raw_client& eye) { return eye("PUBSUB", "NUMSUB", channel).array()[1] == 1; }
 
 }  // namespace
@@ -233,9 +238,7 @@ TEST_CASE("a flood of messages costs few attempts") {
 }
 
 TEST_CASE("a server that comes back with its data keeps the hold and lets the waiter wait") {
-  redis_options durable;
-  durable.arguments = {"--appendonly", "yes", "--appendfsync", "always"};
-  world w(durable);
+  world w(durable());
   auto a = w.make(), b = w.make();
   auto held = w.run(a.mutex("m").lock());
   started<lease> got(w, b.mutex("m").lock());
@@ -263,4 +266,49 @@ TEST_CASE("a server that comes back empty ends the hold and gives the lock to th
   CHECK(w.code_of(held.unlock()) == errc::lost);
   CHECK(got.answer->value().held());
   CHECK(w.eye("HLEN", "m") == 1);
+}
+
+TEST_CASE("a server that is killed while a script runs has done none of it and costs no lock and no count") {
+  const bool keeps_its_data = GENERATE(true, false);
+  world w(durable());
+  proxy net(w.server);
+  auto redis = w.make([&](config& c) { c.url = net.url(); });
+  w.run(w.run(redis.mutex("m").lock()).unlock());  // connected, scripts known
+  raw_client hog(w.server);
+  hog.send(
+      {"EVAL", "redis.call('set', 'half', 1) redis.log(redis.LOG_WARNING, 'it runs') while true do end", "1", "half"});
+  w.until([&] { return w.server.log().find("it runs") != std::string::npos; });
+  const auto before = net.count();
+  started<lease> got(w, redis.mutex("m").lock());
+  w.until([&] { return net.count().bytes_to_server > before.bytes_to_server; });
+  w.server.kill();
+  CHECK_FALSE(got.answer);
+  keeps_its_data ? w.server.restart() : w.server.restart_empty();
+  w.eye = raw_client(w.server);
+  w.until([&] { return got.succeeded(); }, 5s + soon);
+  CHECK(w.keys() == texts{"m"});
+  CHECK(counts(w) == texts{"1"});
+  w.run(got.answer->value().unlock());
+  CHECK(w.keys().empty());
+  drain(w.io);
+  CHECK(w.keys().empty());
+}
+
+TEST_CASE("a server that is killed after a script and before its answer keeps one hold with one count") {
+  world w(durable());
+  proxy net(w.server);
+  auto redis = w.make([&](config& c) { c.url = net.url(); });
+  w.run(w.run(redis.mutex("m").lock()).unlock());  // connected, scripts known
+  net.at_reply({.what = action::drop_rest});
+  started<lease> got(w, redis.mutex("m").lock());
+  w.until([&] { return net.count().fired == 1; });
+  CHECK(w.eye("EXISTS", "m") == 1);
+  w.server.restart();
+  w.eye = raw_client(w.server);
+  w.until([&] { return got.succeeded(); }, 5s + soon);
+  CHECK(counts(w) == texts{"1"});
+  w.run(got.answer->value().unlock());
+  CHECK(w.keys().empty());
+  drain(w.io);
+  CHECK(w.keys().empty());
 }

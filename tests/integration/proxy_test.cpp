@@ -173,8 +173,13 @@ TEST_CASE_METHOD(fixture, "delay and throttle take their time and bytes come one
   between->heal();
 
   between->split(direction::to_client, 1);
-  between->split(direction::to_server, 1);
+  between->split(direction::to_server, 2);
+  const auto before = between->count();
   CHECK(a("GET", "k") == std::string(200, 'x'));
+  CHECK(between->wait_until([&](const auto& now) {
+    return now.bytes_to_server - before.bytes_to_server == 20 && now.pieces_to_server - before.pieces_to_server == 10 &&
+           now.bytes_to_client - before.bytes_to_client == 208 && now.pieces_to_client - before.pieces_to_client == 208;
+  }));
 }
 
 TEST_CASE_METHOD(fixture, "a server that is down ends new connections at once") {

@@ -1,6 +1,8 @@
 // SPDX-License-Identifier: BSL-1.0
 // A server that is there and cannot do what it should: what holders and waiters see, and what becomes of the lock.
 #include <filesystem>
+#include <fstream>
+#include <sstream>
 
 #include "integration/world.hpp"
 #include "support/stepped_clock.hpp"
@@ -20,6 +22,13 @@ redis_options with_clock(const stepped_clock& clock) {
   redis_options options;
   options.environment = clock.environment();
   return options;
+}
+
+/// A write to a resource that refuses older tokens: 1 when it was done.
+value fenced_write(world& w, const lease& by) {
+  std::ostringstream script;
+  script << std::ifstream(FENCED_TASK_LUA).rdbuf();
+  return w.eye("EVAL", script.str(), 2, "fence", "written", by.token().value(), 3, "SET", "written", 1).array().at(0);
 }
 
 }  // namespace
@@ -58,10 +67,10 @@ TEST_CASE("nested and last unlocks succeed while the server has no memory to giv
   CHECK(w.keys().empty());
 }
 
-TEST_CASE("a lock that the server evicts is told by the next renewal") {
+TEST_CASE("a lock that the server evicts is told by the next renewal and its token is refused") {
   world w;
-  auto redis = w.make(be_short);
-  auto held = w.run(redis.mutex("m").lock());
+  auto redis = w.make(be_short), other = w.make();
+  auto held = w.run(redis.fenced_mutex("m").lock());
   const auto used = w.eye("INFO", "memory").to_string();
   const auto at = used.find("used_memory:") + 12;
   w.eye("CONFIG", "SET", "maxmemory", std::stoll(used.substr(at)) + 200'000);
@@ -70,9 +79,14 @@ TEST_CASE("a lock that the server evicts is told by the next renewal") {
     REQUIRE(i < 1000);
     w.eye.call({"SET", "key" + std::to_string(i), std::string(10'000, 'x')});
   }
-  CHECK(held.held());  // nobody could know yet
+  w.eye("CONFIG", "SET", "maxmemory", "0");
+  auto second = w.run(other.fenced_mutex("m").lock());
+  CHECK(second.token() > held.token());
+  CHECK(fenced_write(w, second) == 1);
+  CHECK(fenced_write(w, held) == 0);
   w.until([&] { return w.heard->count(kind::lost) == 1; });
   CHECK_FALSE(held.held());
+  CHECK(second.held());
   CHECK(w.code_of(held.unlock()) == errc::lost);
 }
 
@@ -129,7 +143,9 @@ TEST_CASE("a server whose clock is set back keeps a holder's lock and lets nobod
   auto held = w.run(redis.mutex("m").lock());
   clock.step_to(-40s);
   CHECK(w.eye("PTTL", "m").integer() > 30'000);  // what a dead holder would cost
+  const auto begun = std::chrono::steady_clock::now();
   CHECK_FALSE(w.run(other.mutex("m").try_lock_for(100ms)));
+  CHECK(std::chrono::steady_clock::now() - begun < 100ms + load);
   w.until([&] { return held.valid_for() > 800ms; });  // renewed
   CHECK(w.heard->count(kind::lost) == 0);
   started<lease> waiting(w, other.mutex("m").lock());

@@ -7,3 +7,18 @@
 #else
 #include <catch2/catch.hpp>
 #endif
+
+#include <string>
+
+namespace holdfast::test {
+
+/// For CHECK_THAT and CHECK_THROWS_WITH.
+inline auto contains_text(const std::string& part) {
+#if __has_include(<catch2/catch_all.hpp>)
+  return Catch::Matchers::ContainsSubstring(part);
+#else
+  return Catch::Matchers::Contains(part);
+#endif
+}
+
+}  // namespace holdfast::test

@@ -54,7 +54,6 @@ class fake_topology final : public detail::topology {
   void reply_last(redis::reply answer) { reply(count() - 1, std::move(answer)); }
   /// The connection's own answer: unreachable, unconfirmed, auth_failed, overloaded…
   void fail(std::size_t n, errc error, std::string detail = "fake:6379");
-  void fail_last(errc error) { fail(count() - 1, error); }
   /// Asked at each command; an answer given here is as reply(), none leaves the command to the test or to its deadline.
   std::function<std::optional<redis::reply>(const command&)> on_command;
 

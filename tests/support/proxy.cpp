@@ -38,9 +38,9 @@ using direction = proxy::direction;
 class proxy::impl {
  public:
   impl(const real_redis& server, proxy_options options)
-      : options_{options.tcp || options.upstream_tls, options.upstream_tls}, folder_("holdfast-proxy-"),
-        path(folder_.path() + "/s"), upstream_path_(server.socket_path()), upstream_port_(server.tls_port()),
-        password(server.password()), wake_(::eventfd(0, EFD_CLOEXEC | EFD_NONBLOCK)) {
+      : options_(options), folder_("holdfast-proxy-"), path(folder_.path() + "/s"),
+        upstream_path_(server.socket_path()), password(server.password()),
+        wake_(::eventfd(0, EFD_CLOEXEC | EFD_NONBLOCK)) {
     listen();
     thread_ = std::thread([this] { loop(); });
   }
@@ -97,7 +97,7 @@ class proxy::impl {
   std::string url() const {
     const auto user = password.empty() ? "" : ":" + percent_encoded(password) + "@";
     if (!options_.tcp) return "redis+unix://" + user + percent_encoded(path, "/");
-    return (options_.upstream_tls ? "rediss://" : "redis://") + user + "127.0.0.1:" + std::to_string(port);
+    return "redis://" + user + "127.0.0.1:" + std::to_string(port);
   }
   bool wait_until(const std::function<bool(const counters&)>& condition, std::chrono::milliseconds timeout) const {
     std::unique_lock lock(mutex_);
@@ -113,7 +113,6 @@ class proxy::impl {
 
  private:
   const std::string upstream_path_;
-  const std::uint16_t upstream_port_;
 
  public:
   const std::string password;
@@ -177,6 +176,7 @@ class proxy::impl {
         if (progress.sent > 0)
           change([&](counters& n) {
             (where == direction::to_server ? n.bytes_to_server : n.bytes_to_client) += progress.sent;
+            (where == direction::to_server ? n.pieces_to_server : n.pieces_to_client) += progress.pieces;
           });
         if (progress.blocked) events[1 - index(where)] |= POLLOUT;
         if (progress.again) again = again ? std::min(*again, *progress.again) : *progress.again;
@@ -211,12 +211,12 @@ class proxy::impl {
       if (server) ++n.open;
     });
     if (!server) return;  // the client sees a connection that ends at once
-    connections_.emplace_back(number, std::move(client), std::move(server), options_.upstream_tls);
+    connections_.emplace_back(number, std::move(client), std::move(server));
   }
 
   unique_fd connect_upstream() const {
     try {
-      return options_.upstream_tls ? connect_tcp("127.0.0.1", upstream_port_) : connect_unix(upstream_path_);
+      return connect_unix(upstream_path_);
     } catch (const std::system_error&) {
       return unique_fd{};  // it is down
     }
@@ -300,9 +300,6 @@ proxy::counters proxy::count() const {
 }
 bool proxy::wait_until(const std::function<bool(const counters&)>& condition, std::chrono::milliseconds timeout) const {
   return impl_->wait_until(condition, timeout);
-}
-bool proxy::wait_for_connections(std::size_t ever, std::chrono::milliseconds timeout) const {
-  return wait_until([&](const counters& n) { return n.connections >= ever; }, timeout);
 }
 bool proxy::wait_for_commands(const std::string& name, std::size_t ever, std::chrono::milliseconds timeout) const {
   const auto reached = [&](const counters& n) {

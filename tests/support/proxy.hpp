@@ -16,8 +16,6 @@ class real_redis;
 
 struct proxy_options {
   bool tcp = false;  ///< listens on a loopback port instead of a unix socket
-  /// Talks to the server's TLS port and does not look into the bytes: no rules, no counts of commands.
-  bool upstream_tls = false;
 };
 
 /// Stands between clients and a real_redis and does what networks do. Any thread may call it; a fault is in force when
@@ -49,8 +47,9 @@ class proxy {
   struct counters {
     std::size_t connections = 0;  ///< ever accepted
     std::size_t open = 0;
-    std::size_t fired = 0;                                   ///< times that a rule matched
-    std::uint64_t bytes_to_server = 0, bytes_to_client = 0;  ///< delivered; counted just after the peer can see them
+    std::size_t fired = 0;                                     ///< times that a rule matched
+    std::uint64_t bytes_to_server = 0, bytes_to_client = 0;    ///< delivered; counted just after the peer can see them
+    std::uint64_t pieces_to_server = 0, pieces_to_client = 0;  ///< in which they were
     std::size_t replies = 0;
     std::map<std::string, std::size_t> commands;  ///< by name in capitals, as they came from clients
   };
@@ -82,7 +81,6 @@ class proxy {
   /// False when `condition` was not met within `timeout`.
   bool wait_until(const std::function<bool(const counters&)>& condition,
                   std::chrono::milliseconds timeout = std::chrono::seconds{10}) const;
-  bool wait_for_connections(std::size_t ever, std::chrono::milliseconds timeout = std::chrono::seconds{10}) const;
   bool wait_for_commands(const std::string& name, std::size_t ever,
                          std::chrono::milliseconds timeout = std::chrono::seconds{10}) const;
   bool wait_for_fired(std::size_t ever = 1, std::chrono::milliseconds timeout = std::chrono::seconds{10}) const;

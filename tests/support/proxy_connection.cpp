@@ -26,8 +26,7 @@ std::string first_word(const value& unit) {
 
 }  // namespace
 
-proxy_connection::proxy_connection(std::size_t number, unique_fd client, unique_fd server, bool opaque)
-    : number_(number), opaque_(opaque) {
+proxy_connection::proxy_connection(std::size_t number, unique_fd client, unique_fd server) : number_(number) {
   sides[index(direction::to_server)].fd = std::move(client);
   sides[index(direction::to_client)].fd = std::move(server);
 }

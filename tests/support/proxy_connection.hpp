@@ -36,8 +36,7 @@ class proxy_connection {
     bool ended = false;
   };
 
-  /// `opaque`: the bytes are not looked into.
-  proxy_connection(std::size_t number, unique_fd client, unique_fd server, bool opaque);
+  proxy_connection(std::size_t number, unique_fd client, unique_fd server);
 
   /// Reads what has come from one side. Counts commands, replies and fired rules.
   void read(proxy::direction from, proxy_faults& faults, proxy::counters& n);
@@ -56,7 +55,7 @@ class proxy_connection {
   std::size_t number_;
   std::deque<std::string> awaited_;  // names of commands without reply
   bool pushes_ = false;              // SUBSCRIBE or MONITOR was sent: what follows the awaited replies is no answer
-  bool opaque_;
+  bool opaque_ = false;              // what came is not RESP: the bytes are not looked into any more
 };
 
 }  // namespace holdfast::test

@@ -54,6 +54,7 @@ proxy_stream::progress proxy_stream::write_to(int fd, clock::time_point now, con
       result.ended = sent < 0 && !result.blocked;
       if (sent < 0) return result;
       result.sent += static_cast<std::uint64_t>(sent);
+      ++result.pieces;
       next.bytes.erase(0, static_cast<std::size_t>(sent));
     }
     if (next.then_cut) {

@@ -24,7 +24,7 @@ class proxy_stream {
   using clock = std::chrono::steady_clock;
 
   struct progress {
-    std::uint64_t sent = 0;
+    std::uint64_t sent = 0, pieces = 0;
     bool blocked = false;  // the socket takes no more: wait for POLLOUT
     bool ended = false;    // a cut was reached, the source has ended and all is written, or the socket is broken
     std::optional<clock::time_point> again{};  // nothing to do before
