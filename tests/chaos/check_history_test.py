@@ -113,6 +113,15 @@ class Exclusion(RuleTest):
             story.hold(second, 40, worker=1)
             self.keeps(story) if kept else self.breaks("R1", story, "had two holders")
 
+    def test_an_overlap_that_is_explained_hides_no_other(self):
+        for third, kept in ((160.5, True), (150, False)):
+            story = Story("outside")
+            story.fault(110, 110, "flush all")
+            story.hold(100, 490, worker=0)
+            story.hold(120, 160, worker=1)
+            story.hold(third, 200, worker=2)
+            self.keeps(story) if kept else self.breaks("R1", story, "for 10.0 ms: worker-1-1:2 was sure of it")
+
     def test_the_one_that_was_broken_may_have_heard_of_its_grant_last(self):
         for tokens, kept in (((2, 1), True), ((1, 2), False)):
             story = Story()

@@ -50,17 +50,17 @@ def granted_first(last, hold):
 
 
 def exclusion(history, breaks):
-    """R1: no two holds of one lock claim to be exclusive at the same time."""
+    """R1: no two holds of one lock claim to be exclusive at the same time. What explains one pair explains no other."""
     for lock, holds in by_lock(history.holds).items():
-        last = None
+        claiming = []
         for hold in holds:
-            if last and hold.begin < last.end:
-                end = min(last.end, hold.end)
-                if end > hold.begin and not any(breaks.explain(one, hold.begin, end) for one in granted_first(last, hold)):
-                    both = f"{last} was sure of it until {last.end}, {hold} from {hold.begin}"
+            claiming = [other for other in claiming if other.end > hold.begin]
+            for other in claiming:
+                end = min(other.end, hold.end)
+                if end > hold.begin and not any(breaks.explain(one, hold.begin, end) for one in granted_first(other, hold)):
+                    both = f"{other} was sure of it until {other.end}, {hold} from {hold.begin}"
                     yield "R1", f"{lock} had two holders for {ms(end - hold.begin)}: {both}"
-            if last is None or hold.end > last.end:
-                last = hold
+            claiming.append(hold)
 
 
 def claims(history, breaks):
