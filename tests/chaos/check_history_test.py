@@ -136,8 +136,7 @@ class Counts(RuleTest):
     def count(self, got):
         story = Story()
         op = story.hold(10, 40, token=1)
-        story.add("worker-0-1", 11, "reenter", op=99, hold=op)
-        story.add("worker-0-1", 12, "reentered", op=99, token=1)
+        story.reenter(op, 11, 12, token=1)
         story.add("worker-0-1", 14, "count", hold=op, since=13 * MS, want=2, got=got)
         return story
 
@@ -194,8 +193,7 @@ class Tokens(RuleTest):
         for token in (7, 8):
             story = Story()
             op = story.hold(10, 40, token=7)
-            story.add("worker-0-1", 11, "reenter", op=99, hold=op)
-            story.add("worker-0-1", 12, "reentered", op=99, token=token)
+            story.reenter(op, 11, 12, token=token)
             self.keeps(story) if token == 7 else self.breaks("R3", story, "of a re-entry")
 
     def test_the_resource_never_goes_back(self):
@@ -283,22 +281,18 @@ class Finality(RuleTest):
         self.breaks("R5", self.after_loss(lambda story, op: story.look(op, 420, True)), "was held 19.0 ms after its end")
 
     def test_renewed_after_the_end_is_told(self):
-        renew = lambda story, op: story.add("worker-0-1", 421, "renewed", hold=op, since=420 * MS)
+        renew = lambda story, op: story.renew(op, 420, 421)
         self.breaks("R5", self.after_loss(renew), "was renewed")
 
     def reenter(self, asked, answered):
-        def change(story, op):
-            story.add("worker-0-1", asked, "reenter", op=99, hold=op)
-            story.add("worker-0-1", answered, "reentered", op=99, token=1)
-
-        return change
+        return lambda story, op: story.reenter(op, asked, answered, token=1)
 
     def test_entered_again_after_the_end_is_told(self):
         self.breaks("R5", self.after_loss(self.reenter(420, 421)), "was re-entered")
 
     def test_what_began_before_the_end_and_is_confirmed_after_it_is_told(self):
         self.breaks("R5", self.after_loss(self.reenter(395, 408)), "was re-entered 3.0 ms after its end")
-        renew = lambda story, op: story.add("worker-0-1", 408, "renewed", hold=op, since=395 * MS)
+        renew = lambda story, op: story.renew(op, 395, 408)
         self.breaks("R5", self.after_loss(renew), "was renewed 3.0 ms after its end")
 
     def test_an_unlock_after_the_end_does_not_succeed(self):
@@ -311,7 +305,7 @@ class Finality(RuleTest):
     def silent_end(self, confirmed, stalled=0):
         story = Story()
         op = story.hold(10, None, token=1, renewed=False)
-        story.add("worker-0-1", confirmed, "renewed", hold=op, since=390 * MS)
+        story.renew(op, 390, confirmed)
         if stalled:
             story.add("worker-0-1", confirmed + 1, "stall", since=(confirmed - stalled) * MS)
         story.release(op, confirmed + 3)

@@ -39,6 +39,19 @@ class Story:
         fenced = {} if token is None else {"token": token}
         self.add(f"worker-{worker}-1", t, "acquired", op=op, seen=int(t * MS), valid=valid, **fenced)
 
+    def renew(self, op, since, t, worker=0, error=None):
+        self.add(f"worker-{worker}-1", since, "renew", hold=op)
+        self.end_extension(t, "renew_failed" if error else "renewed", worker, error, hold=op)
+
+    def reenter(self, op, since, t, worker=0, error=None, **fenced):
+        self.operations += 1
+        self.add(f"worker-{worker}-1", since, "reenter", op=self.operations, hold=op)
+        self.end_extension(t, "reenter_failed" if error else "reentered", worker, error, op=self.operations, **fenced)
+
+    def end_extension(self, t, ev, worker, error, **fields):
+        if t is not None:
+            self.add(f"worker-{worker}-1", t, ev, **fields, **({"error": error} if error else {}))
+
     def witness(self, op, t, valid, ttl, worker=0, asked=None):
         self.add(f"worker-{worker}-1", t, "witness", hold=op, seen=int((t if asked is None else asked) * MS), valid=valid, ttl=ttl)
 

@@ -68,12 +68,22 @@ class Operation:
         return f"{self.process.name}:{self.line}"
 
 
+class Extension:
+    """A re-entry or a renewal of a hold, until it was answered."""
+
+    __slots__ = ("what", "since", "line", "until", "error")
+
+    def __init__(self, what, since, line):
+        self.what, self.since, self.line = what, since, line
+        self.until = self.error = None
+
+
 class Hold:
     """What an operation that was granted led to."""
 
     __slots__ = ("of", "line", "begin", "granted_until", "claims_until", "first_over", "token", "ttl", "renewed", "looks",
                  "lost_at", "lost_line", "reentries", "counts", "renewals", "releases", "given_up", "free_at",
-                 "again", "updates", "writes", "valid", "fed_at", "witnessed", "afterwards")
+                 "extensions", "again", "updates", "writes", "valid", "fed_at", "witnessed", "afterwards")
 
     def __init__(self, of, line, event):
         self.of, self.line, self.begin = of, line, event["t"]
@@ -86,6 +96,7 @@ class Hold:
         self.first_over = event["t"] + (event["valid"] + 1) * MS  # not earlier; unless it is extended
         self.token, self.ttl, self.renewed = event.get("token"), of.ttl, of.renewed
         self.looks, self.reentries, self.counts, self.renewals, self.releases = [], [], [], [], []
+        self.extensions = []  # every re-entry and renewal that was asked for
         self.updates, self.writes = [], []
         self.lost_at = self.lost_line = None
         self.given_up = None  # when its owner began to let go of its last lease, or dropped all
@@ -117,6 +128,10 @@ class Hold:
                 break  # what was over before it was answered is not extended
             end = max(end, answered + self.ttl)
         return end
+
+    def ask(self, what, t, line):
+        self.extensions.append(Extension(what, t, line))
+        return self.extensions[-1]
 
     def look(self, event, line):
         self.looks.append((event["seen"], event["t"], event["held"], line))
@@ -161,7 +176,7 @@ def lines_of(path):
 def read_worker(history, path):
     process = Process(path.stem)
     history.processes.append(process)
-    operations, holds, reentries, forced = {}, {}, {}, {}
+    operations, holds, reentries, renewals, forced = {}, {}, {}, {}, {}
     for line, event in lines_of(path):
         history.events += 1
         kind, t = event["ev"], event["t"]
@@ -191,17 +206,26 @@ def read_worker(history, path):
             hold = holds[event["hold"]]
             hold.lost_at, hold.lost_line = t, line
         elif kind == "reenter":
-            reentries[event["op"]] = (t, event["hold"])
+            hold = holds[event["hold"]]
+            reentries[event["op"]] = hold, hold.ask("re-entry", t, line)
         elif kind == "reentered":
-            since, number = reentries.pop(event["op"])
-            hold = holds[number]
-            hold.reentries.append((since, t, event.get("token"), line))
+            hold, asked = reentries.pop(event["op"])
+            asked.until = t
+            hold.reentries.append((asked.since, t, event.get("token"), line))
         elif kind == "reenter_failed":
-            reentries.pop(event["op"])
+            _, asked = reentries.pop(event["op"])
+            asked.until, asked.error = t, event["error"]
         elif kind == "count":
             holds[event["hold"]].counts.append((event["since"], t, event["want"], event["got"], line))
+        elif kind == "renew":
+            renewals[event["hold"]] = holds[event["hold"]].ask("renewal", t, line)
         elif kind == "renewed":
-            holds[event["hold"]].renewals.append((event["since"], t, line))
+            asked = renewals.pop(event["hold"])
+            asked.until = t
+            holds[event["hold"]].renewals.append((asked.since, t, line))
+        elif kind == "renew_failed":
+            asked = renewals.pop(event["hold"])
+            asked.until, asked.error = t, event["error"]
         elif kind == "update":
             holds[event["hold"]].updates.append((event["wrote"], line))
         elif kind == "write":
