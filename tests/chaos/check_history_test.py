@@ -10,6 +10,9 @@ from checker.liveness import hand_overs
 from checker.machine import slowness, unexplained_stalls
 from story import MS, Story
 
+LOST = "the lock was lost"
+
+
 class RuleTest(unittest.TestCase):
     def keeps(self, story, **end):
         self.assertEqual(story.violations(**end), [])
@@ -20,9 +23,9 @@ class RuleTest(unittest.TestCase):
 
 
 class Exclusion(RuleTest):
-    def two(self, second, campaign="within"):
+    def two(self, second, campaign="within", error=None):
         story = Story(campaign)
-        story.hold(10, 20, token=1)
+        story.hold(10, 20, token=1, error=error)
         story.hold(second, 40, token=2, worker=1)
         return story
 
@@ -53,7 +56,7 @@ class Exclusion(RuleTest):
         self.keeps(story)
 
     def test_a_flush_explains_two_holders_for_a_while(self):
-        story = self.two(18, "outside")
+        story = self.two(18, "outside", error=LOST)
         story.fault(15, 17, "flush all")
         self.keeps(story)
 
@@ -64,9 +67,8 @@ class Exclusion(RuleTest):
 
     def test_a_forced_unlock_explains_two_holders_of_its_lock_only(self):
         for lock, kept in (("lock-0", True), ("lock-1", False)):
-            story = self.two(18)
-            story.add("worker-1-1", 12, "force", op=99, lock=lock)
-            story.add("worker-1-1", 13, "forced", op=99, broken=True)
+            story = self.two(18, error=LOST)
+            story.force(12, 13, worker=1, lock=lock)
             self.keeps(story) if kept else self.breaks("R1", story)
 
     def test_a_claim_counts_from_before_the_call(self):
@@ -106,6 +108,14 @@ class Exclusion(RuleTest):
         story.fault(5, 10.5, "flush all")
         self.keeps(story)
 
+    def test_what_was_broken_before_it_was_asked_for_explains_nothing(self):
+        for broken, kept in ((14.5, True), (12, False)):
+            story = Story("outside")
+            story.hold(18, 40, token=1, asked=2, error=LOST)
+            story.fault(broken, broken, "flush all")
+            story.hold(22, 30, token=2, worker=1)
+            self.assertEqual("R1" in dict(story.violations()), not kept)
+
     def test_plain_locks_are_exclusive_too(self):
         for second, kept in ((20.5, True), (18, False)):
             story = Story()
@@ -117,7 +127,7 @@ class Exclusion(RuleTest):
         for third, kept in ((160.5, True), (150, False)):
             story = Story("outside")
             story.fault(110, 110, "flush all")
-            story.hold(100, 490, worker=0)
+            story.hold(100, 490, worker=0, error=LOST)
             story.hold(120, 160, worker=1)
             story.hold(third, 200, worker=2)
             self.keeps(story) if kept else self.breaks("R1", story, "for 10.0 ms: worker-1-1:2 was sure of it")
@@ -126,9 +136,10 @@ class Exclusion(RuleTest):
         for tokens, kept in (((2, 1), True), ((1, 2), False)):
             story = Story()
             story.hold(18, 40, token=tokens[0])
-            story.hold(19, 30, token=tokens[1], worker=1, asked=2)
-            story.add("worker-1-1", 12, "force", op=99, lock="lock-0")
-            story.add("worker-1-1", 13, "forced", op=99, broken=True)
+            op = story.ask(2, worker=1, fenced=True)
+            story.get(op, 19, token=tokens[1], worker=1, valid=380)
+            story.release(op, 30, worker=1, error=LOST)
+            story.force(12, 13, worker=1)
             self.keeps(story) if kept else self.breaks("R1", story)
 
 
@@ -171,8 +182,37 @@ class Counts(RuleTest):
             op = story.hold(10, None, token=1, renewed=False)
             if kept:
                 story.lose(op, 402)
-            story.release(op, t, error="the lock was lost")
+            story.release(op, t, error=LOST)
             self.keeps(story) if kept else self.breaks("R2", story, "before the end of its validity")
+
+    def released_late(self, second=120, release=180, broken=110, fault=None, tokens=(None, None)):
+        story = Story("outside")
+        story.start(0)
+        story.start(1)
+        op = story.hold(100, None, token=tokens[0], asked=90)
+        story.fault(broken, broken, "delete locks")
+        story.hold(second, 200, worker=1, asked=90, token=tokens[1])
+        story.release(op, release)
+        if fault:
+            story.fault(*fault)
+        return story
+
+    def test_what_another_has_had_since_cannot_be_released(self):
+        self.breaks("R2", self.released_late(), "worker-0-1:3 was released, though worker-1-1:3 had had it since")
+        self.keeps(self.released_late(release=119))
+
+    def test_who_had_it_first_is_told_by_the_tokens_or_by_the_times(self):
+        at_once = {"broken": 99.5, "second": 103}
+        self.keeps(self.released_late(**at_once))
+        self.breaks("R2", self.released_late(**at_once, tokens=(1, 2)), "had had it since")
+        self.keeps(self.released_late(**at_once, tokens=(2, 1)))
+
+    def test_a_release_that_may_have_been_sent_twice_may_have_been_done_by_the_first_copy(self):
+        for worker, kept in ((0, True), (1, False)):
+            story = self.released_late(fault=(170, 175, "cut before a reply", worker))
+            self.keeps(story) if kept else self.breaks("R2", story, "had had it since")
+        self.keeps(self.released_late(fault=(20, 50, "pause everything")))
+        self.breaks("R2", self.released_late(fault=(170, 175, "lose messages", 0)), "had had it since")
 
 
 class Tokens(RuleTest):
@@ -188,6 +228,12 @@ class Tokens(RuleTest):
     def test_a_token_that_falls_or_stays_is_told(self):
         self.breaks("R3", self.two(2, 1), "is not above")
         self.breaks("R3", self.two(2, 2), "the same token")
+
+    def test_who_asks_for_a_token_gets_one(self):
+        for fenced, kept in ((False, True), (True, False)):
+            story = Story()
+            story.hold(10, 20, fenced=fenced)
+            self.keeps(story) if kept else self.breaks("R3", story, "was granted without a token")
 
     def test_a_reentry_has_the_token_of_its_hold(self):
         for token in (7, 8):
@@ -213,7 +259,7 @@ class Signals(RuleTest):
         if stalled:
             story.add("worker-0-1", 405 + stalled, "stall", since=405 * MS)
         story.lose(op, at)
-        story.release(op, at + 1, error="the lock was lost")
+        story.release(op, at + 1, error=LOST)
         return story
 
     def test_a_loss_is_signalled_at_once(self):
@@ -231,7 +277,7 @@ class Signals(RuleTest):
         if fed:
             story.add("worker-0-1", fed, "fed", hold=op)
         story.lose(op, lost)
-        story.release(op, lost + 1, error="the lock was lost")
+        story.release(op, lost + 1, error=LOST)
         return story
 
     def test_who_shows_no_progress_is_not_renewed(self):
@@ -245,7 +291,7 @@ class Signals(RuleTest):
         story = Story()
         op = story.hold(10, None, token=1)
         story.look(op, 405, False)
-        story.release(op, 2000, error="the lock was lost")
+        story.release(op, 2000, error=LOST)
         self.breaks("R4", story, "never signalled")
 
     def test_the_observer_hears_of_it_too(self):
@@ -260,8 +306,19 @@ class Signals(RuleTest):
             if kept:
                 story.fault(20, 21, "delete locks")
             story.lose(op, 100)
-            story.release(op, 101, error="the lock was lost")
+            story.release(op, 101, error=LOST)
             self.keeps(story) if kept else self.breaks("R4", story, "and nobody broke it")
+
+    def test_what_was_broken_during_the_wait_was_anothers(self):
+        for granted, kept in ((130, True), (5000, False)):
+            story = Story()
+            op = story.ask(100)
+            story.force(126.5, 127)
+            story.get(op, granted)
+            story.lose(op, granted + 10)
+            story.release(op, granted + 20, error=LOST)
+            self.keeps(story) if kept else self.breaks("R4", story, "and nobody broke it")
+            self.keeps(story) if kept else self.breaks("R2", story, "and nobody broke it")
 
 
 class Finality(RuleTest):
@@ -271,7 +328,7 @@ class Finality(RuleTest):
         story.look(op, 405, False)
         story.lose(op, 406)
         change(story, op)
-        story.release(op, 500, error="the lock was lost")
+        story.release(op, 500, error=LOST)
         return story
 
     def test_what_is_over_stays_over(self):

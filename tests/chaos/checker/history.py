@@ -7,8 +7,14 @@ from pathlib import Path
 from typing import NamedTuple
 
 MS = 1_000_000
+DRIFT_PER_CENT, LEAST_DRIFT = 1, 2 * MS
 UNTOLD = 10 * MS  # a shorter standstill of a process is not in its history
 UNANSWERED = 3000 * MS  # for so long a command without an answer may still be on its way
+
+
+def drift(ttl):
+    """So much earlier than Redis the library promises to end a lease."""
+    return ttl * DRIFT_PER_CENT // 100 + LEAST_DRIFT
 
 
 class Fault(NamedTuple):
@@ -50,13 +56,13 @@ class Process:
 class Operation:
     """A lock(), try_lock() or try_lock_for() of somebody who held nothing."""
 
-    __slots__ = ("process", "line", "client", "lock", "ttl", "renewed", "max_hold", "wait", "begin", "end", "outcome", "error",
-                 "cancelled_at")
+    __slots__ = ("process", "line", "client", "lock", "fenced", "ttl", "renewed", "max_hold", "wait", "begin", "end",
+                 "outcome", "error", "cancelled_at")
 
     def __init__(self, process, line, event):
         self.process, self.line = process, line
         self.client, self.lock, self.begin = event["client"], event["lock"], event["t"]
-        self.ttl, self.renewed = event["ttl"] * MS, event["renewed"]
+        self.fenced, self.ttl, self.renewed = event["fenced"], event["ttl"] * MS, event["renewed"]
         self.max_hold = event["max_hold"] * MS if "max_hold" in event else None
         self.wait = None if event["wait"] < 0 else event["wait"] * MS
         self.end = self.outcome = self.error = self.cancelled_at = None
@@ -116,6 +122,11 @@ class Hold:
         """Until when it claimed to be exclusive."""
         ends = (self.claims_until, self.given_up, self.lost_at, self.process.killed_at)
         return min(end for end in ends if end is not None)
+
+    @property
+    def sent(self):
+        """What happened to the lock before did not happen to this hold. Less than a millisecond before Redis was asked for it."""
+        return max(self.of.begin, self.granted_until - self.ttl + drift(self.ttl))
 
     @property
     def over(self):

@@ -4,10 +4,9 @@ from bisect import bisect_left, bisect_right
 from collections import defaultdict, deque
 
 from .history import MS
+from .quiet import HARMLESS, RECOVERY
 from .rules import ANSWER, COMMAND_TIMEOUT, by_lock, ms
 
-RECOVERY = 1500 * MS  # the longest pauses before the next attempt to connect and to lock, together
-HARMLESS = ("flush scripts", "foreign release", "false messages")
 SLACK = 200 * MS
 ROUND_TRIP = 20 * MS
 HAND_OVER = 50 * MS  # of a hundred, ninety-nine take no longer: seven times what a busy machine needs, and less than half a poll

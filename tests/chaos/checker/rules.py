@@ -1,13 +1,14 @@
 # SPDX-License-Identifier: BSL-1.0
 """What must be true of every history. Each rule yields violations: (rule, what is wrong, in words, with the lines that show it)."""
 from collections import defaultdict
+from itertools import islice
 
-from .history import MS, UNTOLD
+from .history import MS, UNTOLD, drift
+from .quiet import answers_missed
 
 SIGNAL = 50 * MS  # a loss is signalled no later than this
 ANSWER = 100 * MS  # a call ends no later than this after its deadline
 COMMAND_TIMEOUT = 500 * MS
-DRIFT_PER_CENT, LEAST_DRIFT = 1, 2 * MS  # so much earlier than Redis the library promises to end a lease
 NO_KEY = -2  # PTTL's word for it
 BREAKING = ("flush all", "restart the server empty", "delete locks")
 
@@ -38,10 +39,10 @@ class Breaks:
     def explain(self, hold, begin, end):
         """Whether `hold` may have been broken before `begin`, and had not to know before `end`: the next renewal finds out."""
         to_know = hold.ttl + hold.ttl // 3
-        return any(hold.of.begin <= until and since <= begin and end <= until + to_know for since, until in self.of(hold.lock))
+        return any(hold.sent <= until and since <= begin and end <= until + to_know for since, until in self.of(hold.lock))
 
     def touch(self, hold, until):
-        return any(hold.of.begin <= end and begin <= until for begin, end in self.of(hold.lock))
+        return any(hold.sent <= end and begin <= until for begin, end in self.of(hold.lock))
 
 
 def granted_first(last, hold):
@@ -66,7 +67,7 @@ def exclusion(history, breaks):
 def claims(history, breaks):
     """R1: nobody claims more than Redis has granted: its TTL, less the drift, from when it was asked for, and while the key lives."""
     for hold in history.holds:
-        most = hold.ttl - hold.ttl * DRIFT_PER_CENT // 100 - LEAST_DRIFT
+        most = hold.ttl - drift(hold.ttl)
         for valid, line in hold.valid:
             if valid > most:
                 yield "R1", f"{hold.lock}: {hold} is valid for {ms(valid)}, with a TTL of {ms(hold.ttl)} ({hold.process.name}:{line})"
@@ -81,6 +82,28 @@ def claims(history, breaks):
         if hold.granted_until > end:
             claimed = hold.granted_until - hold.of.begin
             yield "R1", f"{hold.lock}: {hold} claims {ms(claimed)} from its call on, with a TTL of {ms(hold.of.ttl)}"
+
+
+def granted_before(one, other):
+    """Certainly, in Redis."""
+    if None in (one.token, other.token):
+        return one.begin < other.sent
+    return one.token < other.token
+
+
+def releases(history, breaks):
+    """R2: nobody releases what another has had since. A second copy of a release finds what the first one left: it may say so."""
+    for lock, holds in by_lock(history.holds).items():
+        for i, hold in enumerate(holds):
+            if hold.free_at is None:
+                continue
+            for other in islice(holds, i + 1, None):
+                if other.begin >= hold.given_up:
+                    break
+                if not granted_before(hold, other) or any(answers_missed(history, hold.process, begin, end) for begin, end in
+                                                          ((hold.of.begin, hold.begin), (hold.given_up, hold.free_at))):
+                    continue
+                yield "R2", f"{lock}: {hold} was released, though {other} had had it since"
 
 
 def counts(history, breaks):
@@ -114,7 +137,9 @@ def tokens(history, breaks):
         last, owners = None, {}
         for hold in holds:
             if hold.token is None:
-                continue  # of a plain mutex
+                if hold.of.fenced:
+                    yield "R3", f"{lock}: {hold} was granted without a token"
+                continue
             if (other := owners.setdefault(hold.token, hold)) is not hold:
                 yield "R3", f"{lock}: {other} and {hold} have the same token {hold.token}"
             for _, _, token, line in hold.reentries:
