@@ -309,6 +309,22 @@ class Signals(RuleTest):
             story.release(op, 101, error=LOST)
             self.keeps(story) if kept else self.breaks("R4", story, "and nobody broke it")
 
+    def told_lost(self, ask, at, broken=False):
+        story = Story("outside")
+        op = story.hold(10, None, token=1, renewed=False)
+        if broken:
+            story.fault(20, 21, "delete locks")
+        ask(story)(op, at - 1, at, error=LOST)
+        story.lose(op, at if broken else 401)
+        story.release(op, max(at, 401) + 1, error=LOST)
+        return story
+
+    def test_a_reentry_or_a_renewal_is_told_of_a_loss_only_if_there_is_one(self):
+        for what, ask in ("re-entry", lambda story: story.reenter), ("renewal", lambda story: story.renew):
+            self.breaks("R4", self.told_lost(ask, 100), f"the {what} worker-0-1:3 was told that it was lost 300.0 ms before the end")
+            self.keeps(self.told_lost(ask, 401))
+            self.keeps(self.told_lost(ask, 100, broken=True))
+
     def test_what_was_broken_during_the_wait_was_anothers(self):
         for granted, kept in ((130, True), (5000, False)):
             story = Story()
@@ -467,6 +483,29 @@ class Liveness(RuleTest):
             story.add("worker-0-1", 20, "release", hold=op, left=0)
             story.add("worker-0-1", 20 + took, "released", hold=op, left=0)
             self.keeps(story) if kept else self.breaks("R6", story, "took 200.0 ms")
+
+    def test_a_reentry_ends_with_its_hold_and_a_renewal_within_the_command_timeout(self):
+        for took, kept in ((170, True), (200, False)):
+            story = Story()
+            story.renew(story.hold(10, 400, token=1), 20, 20 + took)
+            self.keeps(story) if kept else self.breaks("R6", story, "the renewal worker-0-1:3 took 200.0 ms")
+        for ask, what in ("reenter", "re-entry"), ("renew", "renewal"):
+            story = Story()
+            getattr(story, ask)(story.hold(10, 400, token=1), 20, None)
+            self.breaks("R6", story, f"the {what} worker-0-1:3 never ended")
+            story.add("driver", 30, "killed", worker=0, life=1)
+            self.keeps(story)
+
+    def test_a_reentry_or_a_renewal_fails_for_want_of_redis_or_of_a_hold_alone(self):
+        for error, kept in (("no answer from Redis", True), ("the lease holds nothing", False)):
+            story = Story()
+            story.fault(15, 20, "cut", 0)
+            story.renew(story.hold(10, 60, token=1), 20, 30, error=error)
+            self.keeps(story) if kept else self.breaks("R6", story, "the renewal worker-0-1:3 failed: the lease holds nothing")
+        story = Story()
+        story.fault(15, 20, "cut", 0)
+        story.reenter(story.hold(10, 60, token=1), 20, 30, error="no answer from Redis")
+        self.breaks("R6", story, "the re-entry worker-0-1:3 failed: no answer from Redis")
 
     def test_a_worker_that_did_not_end_is_told(self):
         story = Story()

@@ -5,8 +5,9 @@ from collections import defaultdict, deque
 
 from .history import MS
 from .quiet import HARMLESS, RECOVERY
-from .rules import ANSWER, COMMAND_TIMEOUT, by_lock, ms
+from .rules import ANSWER, COMMAND_TIMEOUT, LOST, by_lock, ms
 
+WITHOUT_REDIS = ("no answer from Redis", "refused by Redis")
 SLACK = 200 * MS
 ROUND_TRIP = 20 * MS
 HAND_OVER = 50 * MS  # of a hundred, ninety-nine take no longer: seven times what a busy machine needs, and less than half a poll
@@ -29,6 +30,20 @@ def deadline(operation):
     return min(ends, default=None)
 
 
+def extension_ends(hold, asked):
+    """A re-entry waits for as long as its hold lasts; a renewal has the time of a command."""
+    which = f"{hold.lock}: the {asked.what} {hold.process.name}:{asked.line}"
+    if asked.until is None:
+        if hold.process.killed_at is None:
+            yield "R6", f"{which} never ended"
+        return
+    renewal = asked.what == "renewal"
+    if asked.error not in (None, LOST) and not (renewal and asked.error in WITHOUT_REDIS):
+        yield "R6", f"{which} failed: {asked.error}"
+    if renewal and asked.until > hold.process.grace(asked.since, command_time(hold.ttl) + ANSWER):
+        yield "R6", f"{which} took {ms(asked.until - asked.since)}"
+
+
 def calls_end(history):
     for operation in history.operations:
         process = operation.process
@@ -36,7 +51,7 @@ def calls_end(history):
             if process.killed_at is None:
                 yield "R6", f"{operation.lock}: the call {operation} never ended"
             continue
-        if operation.error is not None and operation.error not in ("no answer from Redis", "refused by Redis", "Operation canceled"):
+        if operation.error is not None and operation.error not in WITHOUT_REDIS + ("Operation canceled",):
             yield "R6", f"{operation.lock}: the call {operation} failed: {operation.error}"
         due = deadline(operation)
         if due is not None and operation.end > process.grace(due, ANSWER):
@@ -48,6 +63,8 @@ def calls_end(history):
                 yield "R6", f"{hold.lock}: the release {hold.process.name}:{line} never ended"
             if until is not None and until > limit:
                 yield "R6", f"{hold.lock}: the release {hold.process.name}:{line} took {ms(until - since)}"
+        for asked in hold.extensions:
+            yield from extension_ends(hold, asked)
     for process in history.processes:
         if process.killed_at is None and (not process.ended or process.status):
             yield "R6", f"{process.name} did not end as it should: {process.status}"

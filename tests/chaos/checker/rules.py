@@ -9,6 +9,7 @@ from .quiet import answers_missed
 SIGNAL = 50 * MS  # a loss is signalled no later than this
 ANSWER = 100 * MS  # a call ends no later than this after its deadline
 COMMAND_TIMEOUT = 500 * MS
+LOST = "the lock was lost"
 NO_KEY = -2  # PTTL's word for it
 BREAKING = ("flush all", "restart the server empty", "delete locks")
 
@@ -115,10 +116,10 @@ def counts(history, breaks):
         for since, until, left, error, line in hold.releases:
             if until is None or error is None:
                 continue
-            if error == "the lock was lost" and until < hold.claims_until and not breaks.touch(hold, until):
+            if error == LOST and until < hold.claims_until and not breaks.touch(hold, until):
                 early = f"{ms(hold.claims_until - until)} before the end of its validity, and nobody broke it"
                 yield "R2", f"{hold.lock} was said to be lost at its release, {early} ({hold.process.name}:{line})"
-            if error not in ("the lock was lost", "not confirmed by Redis"):
+            if error not in (LOST, "not confirmed by Redis"):
                 yield "R2", f"{hold.lock} could not be released: {error} ({hold.process.name}:{line})"
         if hold.again and hold.again[0] != "the lease holds nothing":
             yield "R2", f"a second unlock of {hold.lock} was answered: {hold.again[0]} ({hold.process.name}:{hold.again[1]})"
@@ -180,6 +181,10 @@ def signals(history, breaks):
             if hold.lost_at < hold.claims_until and not breaks.touch(hold, hold.lost_at):
                 early = f"{ms(hold.claims_until - hold.lost_at)} before the end of its validity, and nobody broke it"
                 yield "R4", f"{hold.lock}: {hold} was lost {early} ({process.name}:{hold.lost_line})"
+        for asked in hold.extensions:
+            if asked.error == LOST and asked.until < hold.claims_until and not breaks.touch(hold, asked.until):
+                early = f"{ms(hold.claims_until - asked.until)} before the end of its validity, and nobody broke it"
+                yield "R4", f"{hold.lock}: the {asked.what} {process.name}:{asked.line} was told that it was lost {early}"
         if over is None:
             continue
         due = process.grace(over, SIGNAL)
