@@ -8,7 +8,7 @@ import check_history
 from checker import history as histories
 from checker.liveness import hand_overs
 from checker.machine import slowness, unexplained_stalls
-from story import MS, Story
+from story import MS, TTL, Story
 
 LOST = "the lock was lost"
 
@@ -506,6 +506,63 @@ class Liveness(RuleTest):
         story.fault(15, 20, "cut", 0)
         story.reenter(story.hold(10, 60, token=1), 20, 30, error="no answer from Redis")
         self.breaks("R6", story, "the re-entry worker-0-1:3 failed: no answer from Redis")
+
+    def unanswered(self, call, fault=None, stall=None, until=1000):
+        story = Story()
+        story.start(0)
+        story.chatter(5, until)
+        call(story)
+        if fault:
+            story.fault(*fault)
+        if stall:
+            story.add("worker-9-1", stall[1], "stall", since=stall[0] * MS)
+        return story
+
+    def fail(self, wait, took, ttl=TTL):
+        def call(story):
+            op = story.ask(400, wait=wait, ttl=ttl)
+            story.add("worker-0-1", 400 + took, "failed", op=op, error="no answer from Redis")
+
+        return call
+
+    def test_a_call_that_found_no_answer_was_kept_from_it(self):
+        for wait, took, words in (0, 1, ""), (0, 80, ""), (60, 60, ""), (60, 59, "time left"), (-1, 500, "time left"):
+            words = words or "nothing was wrong"
+            self.breaks("R6", self.unanswered(self.fail(wait, took)), words)
+        for wait, took in (0, 80), (60, 60):
+            self.keeps(self.unanswered(self.fail(wait, took), fault=(300, 350, "cut", 0)))
+            self.breaks("R6", self.unanswered(self.fail(wait, took), fault=(300, 350, "cut", 1)), "nothing was wrong")
+            self.keeps(self.unanswered(self.fail(wait, took), stall=(410, 420)))
+            self.keeps(self.unanswered(self.fail(wait, took), until=420))
+
+    def test_who_gives_an_answer_little_time_may_miss_it(self):
+        self.keeps(self.unanswered(self.fail(59, 59)))
+        self.keeps(self.unanswered(self.fail(0, 40, ttl=200)))
+
+    def test_a_release_or_a_renewal_that_found_no_answer_was_kept_from_it(self):
+        release = lambda story: story.release(story.hold(400, None), 450, error="not confirmed by Redis")
+        renew = lambda story: story.renew(story.hold(400, 500), 420, 450, error="no answer from Redis")
+        for call, what in (release, "release"), (renew, "renewal"):
+            self.breaks("R6", self.unanswered(call), f"the {what} worker-0-1:4 found no answer")
+            self.keeps(self.unanswered(call, fault=(300, 350, "cut", 0)))
+
+    def test_a_reentry_takes_its_time_only_if_something_is_wrong(self):
+        reenter = lambda story: story.reenter(story.hold(400, 700), 420, 610)
+        self.breaks("R6", self.unanswered(reenter), "the re-entry worker-0-1:4 took 190.0 ms, and nothing was wrong")
+        self.keeps(self.unanswered(reenter, fault=(300, 350, "cut", 0)))
+
+    def tried(self, first_ends, waiter=None):
+        story = Story()
+        story.hold(10, first_ends, worker=1)
+        if waiter:
+            story.add("worker-2-1", 310, "busy", op=story.ask(290, worker=2, wait=20))
+        story.add("worker-0-1", 301, "busy", op=story.ask(300, wait=0))
+        return story
+
+    def test_a_try_finds_a_lock_busy_only_if_somebody_may_have_it(self):
+        self.keeps(self.tried(299.5))
+        self.breaks("R6", self.tried(290), "the call worker-0-1:1 found it busy, and nobody had it")
+        self.keeps(self.tried(290, waiter=True))
 
     def test_a_worker_that_did_not_end_is_told(self):
         story = Story()

@@ -52,6 +52,11 @@ class Story:
         if t is not None:
             self.add(f"worker-{worker}-1", t, ev, **fields, **({"error": error} if error else {}))
 
+    def chatter(self, begin, end):
+        """Somebody else has answers all the time."""
+        for t in range(begin, end, 10):
+            self.hold(t, t + 4, worker=9, lock="lock-of-9")
+
     def force(self, begin, end, worker=0, lock="lock-0"):
         self.operations += 1
         self.add(f"worker-{worker}-1", begin, "force", op=self.operations, lock=lock)

@@ -4,12 +4,12 @@ from collections import defaultdict
 from itertools import islice
 
 from .history import MS, UNTOLD, drift
-from .quiet import answers_missed
+from .quiet import Quiet, faults_of
 
 SIGNAL = 50 * MS  # a loss is signalled no later than this
 ANSWER = 100 * MS  # a call ends no later than this after its deadline
 COMMAND_TIMEOUT = 500 * MS
-LOST = "the lock was lost"
+LOST, UNCONFIRMED = "the lock was lost", "not confirmed by Redis"
 NO_KEY = -2  # PTTL's word for it
 BREAKING = ("flush all", "restart the server empty", "delete locks")
 
@@ -101,10 +101,10 @@ def releases(history, breaks):
             for other in islice(holds, i + 1, None):
                 if other.begin >= hold.given_up:
                     break
-                if not granted_before(hold, other) or any(answers_missed(history, hold.process, begin, end) for begin, end in
-                                                          ((hold.of.begin, hold.begin), (hold.given_up, hold.free_at))):
-                    continue
-                yield "R2", f"{lock}: {hold} was released, though {other} had had it since"
+                quiet = Quiet(faults_of(history, hold.process))
+                once = quiet.during(hold.of.begin, hold.begin) and quiet.during(hold.given_up, hold.free_at)
+                if once and granted_before(hold, other):
+                    yield "R2", f"{lock}: {hold} was released, though {other} had had it since"
 
 
 def counts(history, breaks):
@@ -119,7 +119,7 @@ def counts(history, breaks):
             if error == LOST and until < hold.claims_until and not breaks.touch(hold, until):
                 early = f"{ms(hold.claims_until - until)} before the end of its validity, and nobody broke it"
                 yield "R2", f"{hold.lock} was said to be lost at its release, {early} ({hold.process.name}:{line})"
-            if error not in (LOST, "not confirmed by Redis"):
+            if error not in (LOST, UNCONFIRMED):
                 yield "R2", f"{hold.lock} could not be released: {error} ({hold.process.name}:{line})"
         if hold.again and hold.again[0] != "the lease holds nothing":
             yield "R2", f"a second unlock of {hold.lock} was answered: {hold.again[0]} ({hold.process.name}:{hold.again[1]})"
