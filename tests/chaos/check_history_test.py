@@ -189,6 +189,7 @@ class Counts(RuleTest):
         story = Story("outside")
         story.start(0)
         story.start(1)
+        story.chatter(5, 200)
         op = story.hold(100, None, token=tokens[0], asked=90)
         story.fault(broken, broken, "delete locks")
         story.hold(second, 200, worker=1, asked=90, token=tokens[1])
@@ -213,6 +214,9 @@ class Counts(RuleTest):
             self.keeps(story) if kept else self.breaks("R2", story, "had had it since")
         self.keeps(self.released_late(fault=(20, 50, "pause everything")))
         self.breaks("R2", self.released_late(fault=(170, 175, "lose messages", 0)), "had had it since")
+        story = self.released_late()
+        story.add("worker-9-1", 185, "stall", since=160 * MS)
+        self.keeps(story)
 
 
 class Tokens(RuleTest):

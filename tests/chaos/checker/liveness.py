@@ -72,21 +72,23 @@ def calls_end(history):
             yield "R6", f"{process.name} did not end as it should: {process.status}"
 
 
-def patience(operation):
+def time_given(operation):
     return command_time(operation.ttl) if operation.wait == 0 else operation.wait
 
 
-def failures(history):
-    """Only what keeps an answer away excuses who says that there was none. A lock() waits for it, a try_lock_for() until its deadline."""
-    answers = Answers(history)
+def failed_calls(history, answers):
+    """A lock() waits for an answer, a try_lock_for() until its deadline."""
     for operation in history.operations:
         if operation.error not in WITHOUT_REDIS:
             continue
         failed = f"{operation.lock}: the call {operation} failed: {operation.error}, after {ms(operation.end - operation.begin)}"
         if operation.wait is None or (operation.wait and operation.end < operation.begin + operation.wait):
             yield "R6", f"{failed}, and it had time left"
-        elif patience(operation) >= ENOUGH and answers.due(operation.process, operation.begin, operation.end):
+        elif time_given(operation) >= ENOUGH and answers.due(operation.process, operation.begin, operation.end):
             yield "R6", f"{failed}, and nothing was wrong"
+
+
+def failed_changes(history, answers):
     for hold in history.holds:
         if command_time(hold.ttl) < ENOUGH:
             continue
@@ -99,6 +101,13 @@ def failures(history):
             since, until = asked.since, asked.until
             if until is not None and until - since > command_time(hold.ttl) + ANSWER and answers.due(hold.process, since, until):
                 yield "R6", f"{hold.lock}: the {asked.what} {hold.process.name}:{asked.line} took {ms(until - since)}, and nothing was wrong"
+
+
+def failures(history):
+    """Only what keeps an answer away excuses who says that there was none."""
+    answers = Answers(history)
+    yield from failed_calls(history, answers)
+    yield from failed_changes(history, answers)
 
 
 def disturbed(history, longest_ttl):
@@ -136,8 +145,8 @@ def tries(history):
     trouble = disturbed(history, longest_ttl)
     hold_of = {id(hold.of): hold for hold in history.holds}
     for lock, operations in by_lock(history.operations).items():
-        taken = [interval for o in operations if (interval := may_have(o, hold_of.get(id(o)), longest_ttl))]
-        free = Quiet(taken + trouble + [(begin, end + longest_ttl) for begin, end, name in history.forced if name == lock])
+        held = [interval for o in operations if (interval := may_have(o, hold_of.get(id(o)), longest_ttl))]
+        free = Quiet(held + trouble + [(begin, end + longest_ttl) for begin, end, name in history.forced if name == lock])
         for operation in operations:
             if operation.wait == 0 and operation.outcome == "busy" and free.during(operation.begin, operation.end):
                 yield "R6", f"{lock}: the call {operation} found it busy, and nobody had it"

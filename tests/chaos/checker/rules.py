@@ -4,7 +4,7 @@ from collections import defaultdict
 from itertools import islice
 
 from .history import MS, UNTOLD, drift
-from .quiet import Quiet, faults_of
+from .quiet import Answers
 
 SIGNAL = 50 * MS  # a loss is signalled no later than this
 ANSWER = 100 * MS  # a call ends no later than this after its deadline
@@ -94,6 +94,7 @@ def granted_before(one, other):
 
 def releases(history, breaks):
     """R2: nobody releases what another has had since. A second copy of a release finds what the first one left: it may say so."""
+    answers = Answers(history)
     for lock, holds in by_lock(history.holds).items():
         for i, hold in enumerate(holds):
             if hold.free_at is None:
@@ -101,9 +102,8 @@ def releases(history, breaks):
             for other in islice(holds, i + 1, None):
                 if other.begin >= hold.given_up:
                     break
-                quiet = Quiet(faults_of(history, hold.process))
-                once = quiet.during(hold.of.begin, hold.begin) and quiet.during(hold.given_up, hold.free_at)
-                if once and granted_before(hold, other):
+                sent_once = answers.due(hold.process, hold.of.begin, hold.begin) and answers.due(hold.process, hold.given_up, hold.free_at)
+                if sent_once and granted_before(hold, other):
                     yield "R2", f"{lock}: {hold} was released, though {other} had had it since"
 
 
