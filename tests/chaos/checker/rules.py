@@ -105,6 +105,7 @@ def releases(history, breaks):
                 sent_once = answers.due(hold.process, hold.of.begin, hold.begin) and answers.due(hold.process, hold.given_up, hold.free_at)
                 if sent_once and granted_before(hold, other):
                     yield "R2", f"{lock}: {hold} was released, though {other} had had it since"
+                    break
 
 
 def counts(history, breaks):
