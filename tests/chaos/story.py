@@ -53,9 +53,9 @@ class Story:
             self.add(f"worker-{worker}-1", t, ev, **fields, **({"error": error} if error else {}))
 
     def chatter(self, begin, end):
-        """Somebody else has answers all the time."""
+        """Worker 0 has answers all the time."""
         for t in range(begin, end, 10):
-            self.hold(t, t + 4, worker=9, lock="lock-of-9")
+            self.hold(t, t + 4, lock="lock-of-0")
 
     def force(self, begin, end, worker=0, lock="lock-0"):
         self.operations += 1

@@ -9,6 +9,8 @@ HARMLESS = ("flush scripts", "foreign release", "false messages")
 COMMANDS_PASS = HARMLESS + ("lose messages", "kill subscribers", "flush all", "delete locks")
 SILENCE = 20 * MS  # for so long one connection may be silent before it is given up; somebody has an answer every other millisecond
 
+SILENCE_OF_ONE = 40 * MS  # of all clients of a process
+
 
 def union(intervals):
     joined = []
@@ -37,12 +39,12 @@ def faults_of(history, process):
             if fault.kind not in COMMANDS_PASS and fault.worker in (-1, process.worker)]
 
 
-def silences(history):
-    """When nobody had an answer: Redis stood still, or the whole machine."""
-    answers = [t for hold in history.holds for t in [hold.begin] + [until for _, until, *_ in hold.releases if until is not None]]
+def silences(history, longest, process=None):
+    """When nobody had an answer: Redis stood still, or the whole machine; or no client of a process: its proxy did, which tells nobody."""
+    answers = [t for hold in history.holds if process in (None, hold.process) for t in [hold.begin] + [until for _, until, *_ in hold.releases if until is not None]]
     answers.sort()
     ends = [history.end["t"]] if history.end else []
-    return [(a, b) for a, b in zip([0] + answers, answers + ends) if b - a > SILENCE]
+    return [(a, b) for a, b in zip([0] + answers, answers + ends) if b - a > longest]
 
 
 class Answers:
@@ -50,10 +52,10 @@ class Answers:
 
     def __init__(self, history):
         self.history = history
-        self.standstills = silences(history) + [stall for process in history.processes for stall in process.stalls]
+        self.standstills = silences(history, SILENCE) + [stall for process in history.processes for stall in process.stalls]
         self.quiet = {}
 
     def due(self, process, begin, end):
         if process not in self.quiet:
-            self.quiet[process] = Quiet(faults_of(self.history, process) + self.standstills)
+            self.quiet[process] = Quiet(faults_of(self.history, process) + self.standstills + silences(self.history, SILENCE_OF_ONE, process))
         return self.quiet[process].during(begin - SILENCE, end)
