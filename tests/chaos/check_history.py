@@ -11,9 +11,9 @@ from collections import Counter
 from checker import history as histories
 from checker.liveness import hand_overs, liveness, percentile
 from checker.machine import slowness, unexplained_stalls
-from checker.rules import Breaks, by_lock, claims, counts, exclusion, finality, ms, residue, signals, tokens
+from checker.rules import Breaks, by_lock, claims, counts, exclusion, finality, ms, releases, residue, signals, tokens
 
-RULES = (exclusion, claims, counts, tokens, signals, finality, liveness, residue)
+RULES = (exclusion, claims, counts, releases, tokens, signals, finality, liveness, residue)
 SHOWN = 10  # violations of each rule
 
 

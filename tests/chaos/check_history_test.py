@@ -8,7 +8,10 @@ import check_history
 from checker import history as histories
 from checker.liveness import hand_overs
 from checker.machine import slowness, unexplained_stalls
-from story import MS, Story
+from story import MS, TTL, Story
+
+LOST = "the lock was lost"
+
 
 class RuleTest(unittest.TestCase):
     def keeps(self, story, **end):
@@ -20,9 +23,9 @@ class RuleTest(unittest.TestCase):
 
 
 class Exclusion(RuleTest):
-    def two(self, second, campaign="within"):
+    def two(self, second, campaign="within", error=None):
         story = Story(campaign)
-        story.hold(10, 20, token=1)
+        story.hold(10, 20, token=1, error=error)
         story.hold(second, 40, token=2, worker=1)
         return story
 
@@ -53,7 +56,7 @@ class Exclusion(RuleTest):
         self.keeps(story)
 
     def test_a_flush_explains_two_holders_for_a_while(self):
-        story = self.two(18, "outside")
+        story = self.two(18, "outside", error=LOST)
         story.fault(15, 17, "flush all")
         self.keeps(story)
 
@@ -64,9 +67,8 @@ class Exclusion(RuleTest):
 
     def test_a_forced_unlock_explains_two_holders_of_its_lock_only(self):
         for lock, kept in (("lock-0", True), ("lock-1", False)):
-            story = self.two(18)
-            story.add("worker-1-1", 12, "force", op=99, lock=lock)
-            story.add("worker-1-1", 13, "forced", op=99, broken=True)
+            story = self.two(18, error=LOST)
+            story.force(12, 13, worker=1, lock=lock)
             self.keeps(story) if kept else self.breaks("R1", story)
 
     def test_a_claim_counts_from_before_the_call(self):
@@ -106,6 +108,14 @@ class Exclusion(RuleTest):
         story.fault(5, 10.5, "flush all")
         self.keeps(story)
 
+    def test_what_was_broken_before_it_was_asked_for_explains_nothing(self):
+        for broken, kept in ((14.5, True), (12, False)):
+            story = Story("outside")
+            story.hold(18, 40, token=1, asked=2, error=LOST)
+            story.fault(broken, broken, "flush all")
+            story.hold(22, 30, token=2, worker=1)
+            self.assertEqual("R1" in dict(story.violations()), not kept)
+
     def test_plain_locks_are_exclusive_too(self):
         for second, kept in ((20.5, True), (18, False)):
             story = Story()
@@ -113,13 +123,23 @@ class Exclusion(RuleTest):
             story.hold(second, 40, worker=1)
             self.keeps(story) if kept else self.breaks("R1", story, "had two holders")
 
+    def test_an_overlap_that_is_explained_hides_no_other(self):
+        for third, kept in ((160.5, True), (150, False)):
+            story = Story("outside")
+            story.fault(110, 110, "flush all")
+            story.hold(100, 490, worker=0, error=LOST)
+            story.hold(120, 160, worker=1)
+            story.hold(third, 200, worker=2)
+            self.keeps(story) if kept else self.breaks("R1", story, "for 10.0 ms: worker-1-1:2 was sure of it")
+
     def test_the_one_that_was_broken_may_have_heard_of_its_grant_last(self):
         for tokens, kept in (((2, 1), True), ((1, 2), False)):
             story = Story()
             story.hold(18, 40, token=tokens[0])
-            story.hold(19, 30, token=tokens[1], worker=1, asked=2)
-            story.add("worker-1-1", 12, "force", op=99, lock="lock-0")
-            story.add("worker-1-1", 13, "forced", op=99, broken=True)
+            op = story.ask(2, worker=1, fenced=True)
+            story.get(op, 19, token=tokens[1], worker=1, valid=380)
+            story.release(op, 30, worker=1, error=LOST)
+            story.force(12, 13, worker=1)
             self.keeps(story) if kept else self.breaks("R1", story)
 
 
@@ -127,8 +147,7 @@ class Counts(RuleTest):
     def count(self, got):
         story = Story()
         op = story.hold(10, 40, token=1)
-        story.add("worker-0-1", 11, "reenter", op=99, hold=op)
-        story.add("worker-0-1", 12, "reentered", op=99, token=1)
+        story.reenter(op, 11, 12, token=1)
         story.add("worker-0-1", 14, "count", hold=op, since=13 * MS, want=2, got=got)
         return story
 
@@ -163,8 +182,41 @@ class Counts(RuleTest):
             op = story.hold(10, None, token=1, renewed=False)
             if kept:
                 story.lose(op, 402)
-            story.release(op, t, error="the lock was lost")
+            story.release(op, t, error=LOST)
             self.keeps(story) if kept else self.breaks("R2", story, "before the end of its validity")
+
+    def released_late(self, second=120, release=180, broken=110, fault=None, tokens=(None, None)):
+        story = Story("outside")
+        story.start(0)
+        story.start(1)
+        story.chatter(5, 200)
+        op = story.hold(100, None, token=tokens[0], asked=90)
+        story.fault(broken, broken, "delete locks")
+        story.hold(second, 200, worker=1, asked=90, token=tokens[1])
+        story.release(op, release)
+        if fault:
+            story.fault(*fault)
+        return story
+
+    def test_what_another_has_had_since_cannot_be_released(self):
+        self.breaks("R2", self.released_late(), "was released, though worker-1-1:3 had had it since")
+        self.keeps(self.released_late(release=119))
+
+    def test_who_had_it_first_is_told_by_the_tokens_or_by_the_times(self):
+        at_once = {"broken": 99.5, "second": 103}
+        self.keeps(self.released_late(**at_once))
+        self.breaks("R2", self.released_late(**at_once, tokens=(1, 2)), "had had it since")
+        self.keeps(self.released_late(**at_once, tokens=(2, 1)))
+
+    def test_a_release_that_may_have_been_sent_twice_may_have_been_done_by_the_first_copy(self):
+        for worker, kept in ((0, True), (1, False)):
+            story = self.released_late(fault=(170, 175, "cut before a reply", worker))
+            self.keeps(story) if kept else self.breaks("R2", story, "had had it since")
+        self.keeps(self.released_late(fault=(20, 50, "pause everything")))
+        self.breaks("R2", self.released_late(fault=(170, 175, "lose messages", 0)), "had had it since")
+        story = self.released_late()
+        story.add("worker-9-1", 185, "stall", since=160 * MS)
+        self.keeps(story)
 
 
 class Tokens(RuleTest):
@@ -181,12 +233,17 @@ class Tokens(RuleTest):
         self.breaks("R3", self.two(2, 1), "is not above")
         self.breaks("R3", self.two(2, 2), "the same token")
 
+    def test_who_asks_for_a_token_gets_one(self):
+        for fenced, kept in ((False, True), (True, False)):
+            story = Story()
+            story.hold(10, 20, fenced=fenced)
+            self.keeps(story) if kept else self.breaks("R3", story, "was granted without a token")
+
     def test_a_reentry_has_the_token_of_its_hold(self):
         for token in (7, 8):
             story = Story()
             op = story.hold(10, 40, token=7)
-            story.add("worker-0-1", 11, "reenter", op=99, hold=op)
-            story.add("worker-0-1", 12, "reentered", op=99, token=token)
+            story.reenter(op, 11, 12, token=token)
             self.keeps(story) if token == 7 else self.breaks("R3", story, "of a re-entry")
 
     def test_the_resource_never_goes_back(self):
@@ -206,7 +263,7 @@ class Signals(RuleTest):
         if stalled:
             story.add("worker-0-1", 405 + stalled, "stall", since=405 * MS)
         story.lose(op, at)
-        story.release(op, at + 1, error="the lock was lost")
+        story.release(op, at + 1, error=LOST)
         return story
 
     def test_a_loss_is_signalled_at_once(self):
@@ -224,7 +281,7 @@ class Signals(RuleTest):
         if fed:
             story.add("worker-0-1", fed, "fed", hold=op)
         story.lose(op, lost)
-        story.release(op, lost + 1, error="the lock was lost")
+        story.release(op, lost + 1, error=LOST)
         return story
 
     def test_who_shows_no_progress_is_not_renewed(self):
@@ -238,7 +295,7 @@ class Signals(RuleTest):
         story = Story()
         op = story.hold(10, None, token=1)
         story.look(op, 405, False)
-        story.release(op, 2000, error="the lock was lost")
+        story.release(op, 2000, error=LOST)
         self.breaks("R4", story, "never signalled")
 
     def test_the_observer_hears_of_it_too(self):
@@ -253,8 +310,35 @@ class Signals(RuleTest):
             if kept:
                 story.fault(20, 21, "delete locks")
             story.lose(op, 100)
-            story.release(op, 101, error="the lock was lost")
+            story.release(op, 101, error=LOST)
             self.keeps(story) if kept else self.breaks("R4", story, "and nobody broke it")
+
+    def told_lost(self, ask, at, broken=False):
+        story = Story("outside")
+        op = story.hold(10, None, token=1, renewed=False)
+        if broken:
+            story.fault(20, 21, "delete locks")
+        ask(story)(op, at - 1, at, error=LOST)
+        story.lose(op, at if broken else 401)
+        story.release(op, max(at, 401) + 1, error=LOST)
+        return story
+
+    def test_a_reentry_or_a_renewal_is_told_of_a_loss_only_if_there_is_one(self):
+        for what, ask in ("re-entry", lambda story: story.reenter), ("renewal", lambda story: story.renew):
+            self.breaks("R4", self.told_lost(ask, 100), f"the {what} worker-0-1:3 was told that it was lost 300.0 ms before the end")
+            self.keeps(self.told_lost(ask, 401))
+            self.keeps(self.told_lost(ask, 100, broken=True))
+
+    def test_what_was_broken_during_the_wait_was_anothers(self):
+        for granted, kept in ((130, True), (5000, False)):
+            story = Story()
+            op = story.ask(100)
+            story.force(126.5, 127)
+            story.get(op, granted)
+            story.lose(op, granted + 10)
+            story.release(op, granted + 20, error=LOST)
+            self.keeps(story) if kept else self.breaks("R4", story, "and nobody broke it")
+            self.keeps(story) if kept else self.breaks("R2", story, "and nobody broke it")
 
 
 class Finality(RuleTest):
@@ -264,7 +348,7 @@ class Finality(RuleTest):
         story.look(op, 405, False)
         story.lose(op, 406)
         change(story, op)
-        story.release(op, 500, error="the lock was lost")
+        story.release(op, 500, error=LOST)
         return story
 
     def test_what_is_over_stays_over(self):
@@ -274,22 +358,18 @@ class Finality(RuleTest):
         self.breaks("R5", self.after_loss(lambda story, op: story.look(op, 420, True)), "was held 19.0 ms after its end")
 
     def test_renewed_after_the_end_is_told(self):
-        renew = lambda story, op: story.add("worker-0-1", 421, "renewed", hold=op, since=420 * MS)
+        renew = lambda story, op: story.renew(op, 420, 421)
         self.breaks("R5", self.after_loss(renew), "was renewed")
 
     def reenter(self, asked, answered):
-        def change(story, op):
-            story.add("worker-0-1", asked, "reenter", op=99, hold=op)
-            story.add("worker-0-1", answered, "reentered", op=99, token=1)
-
-        return change
+        return lambda story, op: story.reenter(op, asked, answered, token=1)
 
     def test_entered_again_after_the_end_is_told(self):
         self.breaks("R5", self.after_loss(self.reenter(420, 421)), "was re-entered")
 
     def test_what_began_before_the_end_and_is_confirmed_after_it_is_told(self):
         self.breaks("R5", self.after_loss(self.reenter(395, 408)), "was re-entered 3.0 ms after its end")
-        renew = lambda story, op: story.add("worker-0-1", 408, "renewed", hold=op, since=395 * MS)
+        renew = lambda story, op: story.renew(op, 395, 408)
         self.breaks("R5", self.after_loss(renew), "was renewed 3.0 ms after its end")
 
     def test_an_unlock_after_the_end_does_not_succeed(self):
@@ -302,7 +382,7 @@ class Finality(RuleTest):
     def silent_end(self, confirmed, stalled=0):
         story = Story()
         op = story.hold(10, None, token=1, renewed=False)
-        story.add("worker-0-1", confirmed, "renewed", hold=op, since=390 * MS)
+        story.renew(op, 390, confirmed)
         if stalled:
             story.add("worker-0-1", confirmed + 1, "stall", since=(confirmed - stalled) * MS)
         story.release(op, confirmed + 3)
@@ -407,6 +487,86 @@ class Liveness(RuleTest):
             story.add("worker-0-1", 20, "release", hold=op, left=0)
             story.add("worker-0-1", 20 + took, "released", hold=op, left=0)
             self.keeps(story) if kept else self.breaks("R6", story, "took 200.0 ms")
+
+    def test_a_reentry_ends_with_its_hold_and_a_renewal_within_the_command_timeout(self):
+        for took, kept in ((170, True), (200, False)):
+            story = Story()
+            story.renew(story.hold(10, 400, token=1), 20, 20 + took)
+            self.keeps(story) if kept else self.breaks("R6", story, "the renewal worker-0-1:3 took 200.0 ms")
+        for ask, what in ("reenter", "re-entry"), ("renew", "renewal"):
+            story = Story()
+            getattr(story, ask)(story.hold(10, 400, token=1), 20, None)
+            self.breaks("R6", story, f"the {what} worker-0-1:3 never ended")
+            story.add("driver", 30, "killed", worker=0, life=1)
+            self.keeps(story)
+
+    def test_a_reentry_or_a_renewal_fails_for_want_of_redis_or_of_a_hold_alone(self):
+        for error, kept in (("no answer from Redis", True), ("the lease holds nothing", False)):
+            story = Story()
+            story.fault(15, 20, "cut", 0)
+            story.renew(story.hold(10, 60, token=1), 20, 30, error=error)
+            self.keeps(story) if kept else self.breaks("R6", story, "the renewal worker-0-1:3 failed: the lease holds nothing")
+        story = Story()
+        story.fault(15, 20, "cut", 0)
+        story.reenter(story.hold(10, 60, token=1), 20, 30, error="no answer from Redis")
+        self.breaks("R6", story, "the re-entry worker-0-1:3 failed: no answer from Redis")
+
+    def unanswered(self, call, fault=None, stall=None, until=1000):
+        story = Story()
+        story.start(0)
+        story.chatter(5, until)
+        call(story)
+        if fault:
+            story.fault(*fault)
+        if stall:
+            story.add("worker-9-1", stall[1], "stall", since=stall[0] * MS)
+        return story
+
+    def fail(self, wait, took, ttl=TTL):
+        def call(story):
+            op = story.ask(400, wait=wait, ttl=ttl)
+            story.add("worker-0-1", 400 + took, "failed", op=op, error="no answer from Redis")
+
+        return call
+
+    def test_a_call_that_found_no_answer_was_kept_from_it(self):
+        for wait, took, words in (0, 1, ""), (0, 80, ""), (60, 60, ""), (60, 59, "time left"), (-1, 500, "time left"):
+            words = words or "nothing was wrong"
+            self.breaks("R6", self.unanswered(self.fail(wait, took)), words)
+        for wait, took in (0, 80), (60, 60):
+            self.keeps(self.unanswered(self.fail(wait, took), fault=(300, 350, "cut", 0)))
+            self.breaks("R6", self.unanswered(self.fail(wait, took), fault=(300, 350, "cut", 1)), "nothing was wrong")
+            self.keeps(self.unanswered(self.fail(wait, took), stall=(410, 420)))
+            self.keeps(self.unanswered(self.fail(wait, took), until=420))
+
+    def test_who_gives_an_answer_little_time_may_miss_it(self):
+        self.keeps(self.unanswered(self.fail(59, 59)))
+        self.keeps(self.unanswered(self.fail(0, 40, ttl=200)))
+
+    def test_a_release_or_a_renewal_that_found_no_answer_was_kept_from_it(self):
+        release = lambda story: story.release(story.hold(400, None), 450, error="not confirmed by Redis")
+        renew = lambda story: story.renew(story.hold(400, 500), 420, 450, error="no answer from Redis")
+        for call in release, renew:
+            self.breaks("R6", self.unanswered(call), "found no answer, and nothing was wrong")
+            self.keeps(self.unanswered(call, fault=(300, 350, "cut", 0)))
+
+    def test_a_reentry_takes_its_time_only_if_something_is_wrong(self):
+        reenter = lambda story: story.reenter(story.hold(400, 700), 420, 610)
+        self.breaks("R6", self.unanswered(reenter), "took 190.0 ms, and nothing was wrong")
+        self.keeps(self.unanswered(reenter, fault=(300, 350, "cut", 0)))
+
+    def tried(self, first_ends, waiter=None):
+        story = Story()
+        story.hold(10, first_ends, worker=1)
+        if waiter:
+            story.add("worker-2-1", 310, "busy", op=story.ask(290, worker=2, wait=20))
+        story.add("worker-0-1", 301, "busy", op=story.ask(300, wait=0))
+        return story
+
+    def test_a_try_finds_a_lock_busy_only_if_somebody_may_have_it(self):
+        self.keeps(self.tried(299.5))
+        self.breaks("R6", self.tried(290), "the call worker-0-1:1 found it busy, and nobody had it")
+        self.keeps(self.tried(290, waiter=True))
 
     def test_a_worker_that_did_not_end_is_told(self):
         story = Story()

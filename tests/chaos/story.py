@@ -29,25 +29,48 @@ class Story:
     def start(self, worker):
         self.add(f"worker-{worker}-1", 0, "started", worker=worker, life=1)
 
-    def ask(self, begin, worker=0, lock="lock-0", wait=-1, ttl=TTL, renewed=True, client=0, **terms):
+    def ask(self, begin, worker=0, lock="lock-0", wait=-1, ttl=TTL, renewed=True, client=0, fenced=False, **terms):
         self.operations += 1
-        self.add(f"worker-{worker}-1", begin, "acquire", op=self.operations, client=client, lock=lock, ttl=ttl, renewed=renewed, wait=wait,
-                 **terms)
+        self.add(f"worker-{worker}-1", begin, "acquire", op=self.operations, client=client, lock=lock, fenced=fenced, ttl=ttl,
+                 renewed=renewed, wait=wait, **terms)
         return self.operations
 
     def get(self, op, t, token=None, worker=0, valid=390):
         fenced = {} if token is None else {"token": token}
         self.add(f"worker-{worker}-1", t, "acquired", op=op, seen=int(t * MS), valid=valid, **fenced)
 
+    def renew(self, op, since, t, worker=0, error=None):
+        self.add(f"worker-{worker}-1", since, "renew", hold=op)
+        self.end_extension(t, "renew_failed" if error else "renewed", worker, error, hold=op)
+
+    def reenter(self, op, since, t, worker=0, error=None, **fenced):
+        self.operations += 1
+        self.add(f"worker-{worker}-1", since, "reenter", op=self.operations, hold=op)
+        self.end_extension(t, "reenter_failed" if error else "reentered", worker, error, op=self.operations, **fenced)
+
+    def end_extension(self, t, ev, worker, error, **fields):
+        if t is not None:
+            self.add(f"worker-{worker}-1", t, ev, **fields, **({"error": error} if error else {}))
+
+    def chatter(self, begin, end):
+        """Worker 0 has answers all the time."""
+        for t in range(begin, end, 10):
+            self.hold(t, t + 4, lock="lock-of-0")
+
+    def force(self, begin, end, worker=0, lock="lock-0"):
+        self.operations += 1
+        self.add(f"worker-{worker}-1", begin, "force", op=self.operations, lock=lock)
+        self.add(f"worker-{worker}-1", end, "forced", op=self.operations, broken=True)
+
     def witness(self, op, t, valid, ttl, worker=0, asked=None):
         self.add(f"worker-{worker}-1", t, "witness", hold=op, seen=int((t if asked is None else asked) * MS), valid=valid, ttl=ttl)
 
-    def hold(self, begin, end, token=None, worker=0, asked=None, **terms):
-        """Asked for, granted at `begin`, given back at `end`, as it should be."""
-        op = self.ask(begin - 1 if asked is None else asked, worker, **terms)
+    def hold(self, begin, end, token=None, worker=0, asked=None, error=None, **terms):
+        """Asked for, granted at `begin`, given back at `end`."""
+        op = self.ask(begin - 1 if asked is None else asked, worker, **{"fenced": token is not None, **terms})
         self.get(op, begin, token, worker)
         if end is not None:
-            self.release(op, end, worker)
+            self.release(op, end, worker, error)
         return op
 
     def release(self, op, t, worker=0, error=None):

@@ -125,7 +125,7 @@ mutex task::mutex_of(const section& s) const {
 void task::tell_request(std::uint64_t operation, const section& s) {
   const bool forever = s.how == section::patience::forever;
   auto line = place_.log.write("acquire");
-  line.add("op", operation).add("client", client_number_).add("lock", s.lock);
+  line.add("op", operation).add("client", client_number_).add("lock", s.lock).add("fenced", s.fenced);
   line.add("ttl", s.ttl.count()).add("renewed", s.renewed).add("wait", forever ? -1 : s.wait.count());
   if (s.max_hold) line.add("max_hold", s.max_hold->count());
 }
@@ -225,14 +225,20 @@ asio::awaitable<void> task::linger(hold& h, const section& s) {
     if (held && asio::steady_timer::clock_type::now() < begin + s.fed_for) feed(h);
     if (held && dice_.per_mille(witnessed)) co_await check_key(h.operation, h.leases.front());
     if (!std::exchange(to_renew, false)) continue;
-    const auto since = now();
-    const auto renewed = co_await as_result(h.leases.front().renew());
-    if (renewed) place_.log.write("renewed").add("hold", h.operation).add("since", since);
+    co_await renew(h);
   }
   if (held) co_await pause(std::chrono::duration_cast<microseconds>(end - asio::steady_timer::clock_type::now()));
   if (look(h.operation, h.leases.front()) || h.lost) co_return;
   h.bell.expires_after(patience_for_loss);
   co_await as_result(h.bell.async_wait(asio::use_awaitable));
+}
+
+asio::awaitable<void> task::renew(hold& h) {
+  place_.log.write("renew").add("hold", h.operation);
+  const auto renewed = co_await as_result(h.leases.front().renew());
+  auto line = place_.log.write(renewed ? "renewed" : "renew_failed");
+  line.add("hold", h.operation);
+  if (!renewed) line.add("error", renewed.error().message());
 }
 
 void task::feed(hold& h) {

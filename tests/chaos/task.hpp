@@ -56,6 +56,7 @@ class task {
   asio::awaitable<void> reenter(hold& h, const section& s);
   asio::awaitable<void> check_count(hold& h);
   asio::awaitable<void> linger(hold& h, const section& s);
+  asio::awaitable<void> renew(hold& h);
   void feed(hold& h);
   void use_resource(std::uint64_t operation, const lease& l, long long counter, const section& s);
   asio::awaitable<void> release(std::shared_ptr<hold> h, const section& s);

@@ -7,8 +7,14 @@ from pathlib import Path
 from typing import NamedTuple
 
 MS = 1_000_000
+DRIFT_PER_CENT, LEAST_DRIFT = 1, 2 * MS
 UNTOLD = 10 * MS  # a shorter standstill of a process is not in its history
 UNANSWERED = 3000 * MS  # for so long a command without an answer may still be on its way
+
+
+def drift(ttl):
+    """So much earlier than Redis the library promises to end a lease."""
+    return ttl * DRIFT_PER_CENT // 100 + LEAST_DRIFT
 
 
 class Fault(NamedTuple):
@@ -50,13 +56,13 @@ class Process:
 class Operation:
     """A lock(), try_lock() or try_lock_for() of somebody who held nothing."""
 
-    __slots__ = ("process", "line", "client", "lock", "ttl", "renewed", "max_hold", "wait", "begin", "end", "outcome", "error",
-                 "cancelled_at")
+    __slots__ = ("process", "line", "client", "lock", "fenced", "ttl", "renewed", "max_hold", "wait", "begin", "end",
+                 "outcome", "error", "cancelled_at")
 
     def __init__(self, process, line, event):
         self.process, self.line = process, line
         self.client, self.lock, self.begin = event["client"], event["lock"], event["t"]
-        self.ttl, self.renewed = event["ttl"] * MS, event["renewed"]
+        self.fenced, self.ttl, self.renewed = event["fenced"], event["ttl"] * MS, event["renewed"]
         self.max_hold = event["max_hold"] * MS if "max_hold" in event else None
         self.wait = None if event["wait"] < 0 else event["wait"] * MS
         self.end = self.outcome = self.error = self.cancelled_at = None
@@ -68,12 +74,22 @@ class Operation:
         return f"{self.process.name}:{self.line}"
 
 
+class Extension:
+    """A re-entry or a renewal of a hold, until it was answered."""
+
+    __slots__ = ("what", "since", "line", "until", "error")
+
+    def __init__(self, what, since, line):
+        self.what, self.since, self.line = what, since, line
+        self.until = self.error = None
+
+
 class Hold:
     """What an operation that was granted led to."""
 
     __slots__ = ("of", "line", "begin", "granted_until", "claims_until", "first_over", "token", "ttl", "renewed", "looks",
                  "lost_at", "lost_line", "reentries", "counts", "renewals", "releases", "given_up", "free_at",
-                 "again", "updates", "writes", "valid", "fed_at", "witnessed", "afterwards")
+                 "extensions", "again", "updates", "writes", "valid", "fed_at", "witnessed", "afterwards")
 
     def __init__(self, of, line, event):
         self.of, self.line, self.begin = of, line, event["t"]
@@ -86,6 +102,7 @@ class Hold:
         self.first_over = event["t"] + (event["valid"] + 1) * MS  # not earlier; unless it is extended
         self.token, self.ttl, self.renewed = event.get("token"), of.ttl, of.renewed
         self.looks, self.reentries, self.counts, self.renewals, self.releases = [], [], [], [], []
+        self.extensions = []  # every re-entry and renewal that was asked for
         self.updates, self.writes = [], []
         self.lost_at = self.lost_line = None
         self.given_up = None  # when its owner began to let go of its last lease, or dropped all
@@ -107,6 +124,11 @@ class Hold:
         return min(end for end in ends if end is not None)
 
     @property
+    def sent(self):
+        """What happened to the lock before did not happen to this hold. Less than a millisecond before Redis was asked for it."""
+        return max(self.of.begin, self.granted_until - self.ttl + drift(self.ttl))
+
+    @property
     def over(self):
         """The instant from which it cannot be held any more; None if it is renewed, which may go on."""
         if self.renewed:
@@ -117,6 +139,10 @@ class Hold:
                 break  # what was over before it was answered is not extended
             end = max(end, answered + self.ttl)
         return end
+
+    def ask(self, what, t, line):
+        self.extensions.append(Extension(what, t, line))
+        return self.extensions[-1]
 
     def look(self, event, line):
         self.looks.append((event["seen"], event["t"], event["held"], line))
@@ -161,7 +187,7 @@ def lines_of(path):
 def read_worker(history, path):
     process = Process(path.stem)
     history.processes.append(process)
-    operations, holds, reentries, forced = {}, {}, {}, {}
+    operations, holds, reentries, renewals, forced = {}, {}, {}, {}, {}
     for line, event in lines_of(path):
         history.events += 1
         kind, t = event["ev"], event["t"]
@@ -191,17 +217,26 @@ def read_worker(history, path):
             hold = holds[event["hold"]]
             hold.lost_at, hold.lost_line = t, line
         elif kind == "reenter":
-            reentries[event["op"]] = (t, event["hold"])
+            hold = holds[event["hold"]]
+            reentries[event["op"]] = hold, hold.ask("re-entry", t, line)
         elif kind == "reentered":
-            since, number = reentries.pop(event["op"])
-            hold = holds[number]
-            hold.reentries.append((since, t, event.get("token"), line))
+            hold, asked = reentries.pop(event["op"])
+            asked.until = t
+            hold.reentries.append((asked.since, t, event.get("token"), line))
         elif kind == "reenter_failed":
-            reentries.pop(event["op"])
+            _, asked = reentries.pop(event["op"])
+            asked.until, asked.error = t, event["error"]
         elif kind == "count":
             holds[event["hold"]].counts.append((event["since"], t, event["want"], event["got"], line))
+        elif kind == "renew":
+            renewals[event["hold"]] = holds[event["hold"]].ask("renewal", t, line)
         elif kind == "renewed":
-            holds[event["hold"]].renewals.append((event["since"], t, line))
+            asked = renewals.pop(event["hold"])
+            asked.until = t
+            holds[event["hold"]].renewals.append((asked.since, t, line))
+        elif kind == "renew_failed":
+            asked = renewals.pop(event["hold"])
+            asked.until, asked.error = t, event["error"]
         elif kind == "update":
             holds[event["hold"]].updates.append((event["wrote"], line))
         elif kind == "write":

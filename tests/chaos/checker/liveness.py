@@ -1,16 +1,18 @@
 # SPDX-License-Identifier: BSL-1.0
 """R6: every call ends in time, and nobody waits for a lock that is free."""
-from bisect import bisect_left, bisect_right
+from bisect import bisect_left
 from collections import defaultdict, deque
 
 from .history import MS
-from .rules import ANSWER, COMMAND_TIMEOUT, by_lock, ms
+from .quiet import HARMLESS, RECOVERY, Answers, Quiet, union
+from .rules import ANSWER, COMMAND_TIMEOUT, LOST, UNCONFIRMED, by_lock, ms
 
-RECOVERY = 1500 * MS  # the longest pauses before the next attempt to connect and to lock, together
-HARMLESS = ("flush scripts", "foreign release", "false messages")
+WITHOUT_REDIS = ("no answer from Redis", "refused by Redis")
+ENOUGH = 60 * MS  # for an answer, where nothing is wrong
 SLACK = 200 * MS
 ROUND_TRIP = 20 * MS
 HAND_OVER = 50 * MS  # of a hundred, ninety-nine take no longer: seven times what a busy machine needs, and less than half a poll
+FOREVER = 1 << 63
 CHANCE = 2  # so few slow ones of a lock say nothing
 
 
@@ -30,6 +32,20 @@ def deadline(operation):
     return min(ends, default=None)
 
 
+def extension_ends(hold, asked):
+    """A re-entry waits for as long as its hold lasts; a renewal has the time of a command."""
+    which = f"{hold.lock}: the {asked.what} {hold.process.name}:{asked.line}"
+    if asked.until is None:
+        if hold.process.killed_at is None:
+            yield "R6", f"{which} never ended"
+        return
+    renewal = asked.what == "renewal"
+    if asked.error not in (None, LOST) and not (renewal and asked.error in WITHOUT_REDIS):
+        yield "R6", f"{which} failed: {asked.error}"
+    if renewal and asked.until > hold.process.grace(asked.since, command_time(hold.ttl) + ANSWER):
+        yield "R6", f"{which} took {ms(asked.until - asked.since)}"
+
+
 def calls_end(history):
     for operation in history.operations:
         process = operation.process
@@ -37,7 +53,7 @@ def calls_end(history):
             if process.killed_at is None:
                 yield "R6", f"{operation.lock}: the call {operation} never ended"
             continue
-        if operation.error is not None and operation.error not in ("no answer from Redis", "refused by Redis", "Operation canceled"):
+        if operation.error is not None and operation.error not in WITHOUT_REDIS + ("Operation canceled",):
             yield "R6", f"{operation.lock}: the call {operation} failed: {operation.error}"
         due = deadline(operation)
         if due is not None and operation.end > process.grace(due, ANSWER):
@@ -49,19 +65,49 @@ def calls_end(history):
                 yield "R6", f"{hold.lock}: the release {hold.process.name}:{line} never ended"
             if until is not None and until > limit:
                 yield "R6", f"{hold.lock}: the release {hold.process.name}:{line} took {ms(until - since)}"
+        for asked in hold.extensions:
+            yield from extension_ends(hold, asked)
     for process in history.processes:
         if process.killed_at is None and (not process.ended or process.status):
             yield "R6", f"{process.name} did not end as it should: {process.status}"
 
 
-def union(intervals):
-    joined = []
-    for begin, end in sorted(intervals):
-        if joined and begin <= joined[-1][1]:
-            joined[-1][1] = max(joined[-1][1], end)
-        else:
-            joined.append([begin, end])
-    return joined
+def time_given(operation):
+    return command_time(operation.ttl) if operation.wait == 0 else operation.wait
+
+
+def failed_calls(history, answers):
+    """A lock() waits for an answer, a try_lock_for() until its deadline."""
+    for operation in history.operations:
+        if operation.error not in WITHOUT_REDIS:
+            continue
+        failed = f"{operation.lock}: the call {operation} failed: {operation.error}, after {ms(operation.end - operation.begin)}"
+        if operation.wait is None or (operation.wait and operation.end < operation.begin + operation.wait):
+            yield "R6", f"{failed}, and it had time left"
+        elif time_given(operation) >= ENOUGH and answers.due(operation.process, operation.begin, operation.end):
+            yield "R6", f"{failed}, and nothing was wrong"
+
+
+def failed_changes(history, answers):
+    for hold in history.holds:
+        if command_time(hold.ttl) < ENOUGH:
+            continue
+        calls = [("release", since, until, line) for since, until, _, error, line in hold.releases if error == UNCONFIRMED]
+        calls += [(asked.what, asked.since, asked.until, asked.line) for asked in hold.extensions if asked.error in WITHOUT_REDIS]
+        for what, since, until, line in calls:
+            if answers.due(hold.process, since, until):
+                yield "R6", f"{hold.lock}: the {what} {hold.process.name}:{line} found no answer, and nothing was wrong"
+        for asked in hold.extensions:  # a re-entry tries again, but not for long
+            since, until = asked.since, asked.until
+            if until is not None and until - since > command_time(hold.ttl) + ANSWER and answers.due(hold.process, since, until):
+                yield "R6", f"{hold.lock}: the {asked.what} {hold.process.name}:{asked.line} took {ms(until - since)}, and nothing was wrong"
+
+
+def failures(history):
+    """Only what keeps an answer away excuses who says that there was none."""
+    answers = Answers(history)
+    yield from failed_calls(history, answers)
+    yield from failed_changes(history, answers)
 
 
 def disturbed(history, longest_ttl):
@@ -82,6 +128,28 @@ def taken(operation, hold, longest_ttl):
 def free_stretches(busy):
     joined = union(busy)
     return [(a[1], b[0]) for a, b in zip(joined, joined[1:])]
+
+
+def may_have(operation, hold, longest_ttl):
+    """When the lock may have been taken because of an operation, however late its answers were; None: never."""
+    if hold is not None:
+        return operation.begin, hold.free_at if hold.free_at is not None else hold.end + longest_ttl
+    if operation.outcome == "busy" and operation.wait == 0 and operation.cancelled_at is None:
+        return None
+    return operation.begin, FOREVER if operation.end is None else operation.end + longest_ttl
+
+
+def tries(history):
+    """A try_lock() finds a lock busy only if somebody may have it."""
+    longest_ttl = history.campaign.get("longest_ttl", 0) * MS
+    trouble = disturbed(history, longest_ttl)
+    hold_of = {id(hold.of): hold for hold in history.holds}
+    for lock, operations in by_lock(history.operations).items():
+        held = [interval for o in operations if (interval := may_have(o, hold_of.get(id(o)), longest_ttl))]
+        free = Quiet(held + trouble + [(begin, end + longest_ttl) for begin, end, name in history.forced if name == lock])
+        for operation in operations:
+            if operation.wait == 0 and operation.outcome == "busy" and free.during(operation.begin, operation.end):
+                yield "R6", f"{lock}: the call {operation} found it busy, and nobody had it"
 
 
 def waits(history):
@@ -107,18 +175,6 @@ def waits(history):
                 since, until = max(begin, operation.begin), min(end, operation.end)
                 if until - since > patience + operation.process.stalled(since, until):
                     yield "R6", f"{lock}: {operation} waited for {ms(until - since)} while nobody had it, from {since} to {until}"
-
-
-class Quiet:
-    """When nothing is wrong with one lock."""
-
-    def __init__(self, trouble):
-        self.trouble = union(trouble)
-        self.begins = [begin for begin, _ in self.trouble]
-
-    def during(self, begin, end):
-        last = bisect_right(self.begins, end) - 1
-        return last < 0 or self.trouble[last][1] < begin
 
 
 def to_whom(hold, waiting):
@@ -165,5 +221,7 @@ def passes_on(history):
 
 def liveness(history, breaks):
     yield from calls_end(history)
+    yield from failures(history)
+    yield from tries(history)
     yield from waits(history)
     yield from passes_on(history)

@@ -1,13 +1,15 @@
 # SPDX-License-Identifier: BSL-1.0
 """What must be true of every history. Each rule yields violations: (rule, what is wrong, in words, with the lines that show it)."""
 from collections import defaultdict
+from itertools import islice
 
-from .history import MS, UNTOLD
+from .history import MS, UNTOLD, drift
+from .quiet import Answers
 
 SIGNAL = 50 * MS  # a loss is signalled no later than this
 ANSWER = 100 * MS  # a call ends no later than this after its deadline
 COMMAND_TIMEOUT = 500 * MS
-DRIFT_PER_CENT, LEAST_DRIFT = 1, 2 * MS  # so much earlier than Redis the library promises to end a lease
+LOST, UNCONFIRMED = "the lock was lost", "not confirmed by Redis"
 NO_KEY = -2  # PTTL's word for it
 BREAKING = ("flush all", "restart the server empty", "delete locks")
 
@@ -38,10 +40,10 @@ class Breaks:
     def explain(self, hold, begin, end):
         """Whether `hold` may have been broken before `begin`, and had not to know before `end`: the next renewal finds out."""
         to_know = hold.ttl + hold.ttl // 3
-        return any(hold.of.begin <= until and since <= begin and end <= until + to_know for since, until in self.of(hold.lock))
+        return any(hold.sent <= until and since <= begin and end <= until + to_know for since, until in self.of(hold.lock))
 
     def touch(self, hold, until):
-        return any(hold.of.begin <= end and begin <= until for begin, end in self.of(hold.lock))
+        return any(hold.sent <= end and begin <= until for begin, end in self.of(hold.lock))
 
 
 def granted_first(last, hold):
@@ -50,23 +52,23 @@ def granted_first(last, hold):
 
 
 def exclusion(history, breaks):
-    """R1: no two holds of one lock claim to be exclusive at the same time."""
+    """R1: no two holds of one lock claim to be exclusive at the same time. What explains one pair explains no other."""
     for lock, holds in by_lock(history.holds).items():
-        last = None
+        claiming = []
         for hold in holds:
-            if last and hold.begin < last.end:
-                end = min(last.end, hold.end)
-                if end > hold.begin and not any(breaks.explain(one, hold.begin, end) for one in granted_first(last, hold)):
-                    both = f"{last} was sure of it until {last.end}, {hold} from {hold.begin}"
+            claiming = [other for other in claiming if other.end > hold.begin]
+            for other in claiming:
+                end = min(other.end, hold.end)
+                if end > hold.begin and not any(breaks.explain(one, hold.begin, end) for one in granted_first(other, hold)):
+                    both = f"{other} was sure of it until {other.end}, {hold} from {hold.begin}"
                     yield "R1", f"{lock} had two holders for {ms(end - hold.begin)}: {both}"
-            if last is None or hold.end > last.end:
-                last = hold
+            claiming.append(hold)
 
 
 def claims(history, breaks):
     """R1: nobody claims more than Redis has granted: its TTL, less the drift, from when it was asked for, and while the key lives."""
     for hold in history.holds:
-        most = hold.ttl - hold.ttl * DRIFT_PER_CENT // 100 - LEAST_DRIFT
+        most = hold.ttl - drift(hold.ttl)
         for valid, line in hold.valid:
             if valid > most:
                 yield "R1", f"{hold.lock}: {hold} is valid for {ms(valid)}, with a TTL of {ms(hold.ttl)} ({hold.process.name}:{line})"
@@ -83,6 +85,29 @@ def claims(history, breaks):
             yield "R1", f"{hold.lock}: {hold} claims {ms(claimed)} from its call on, with a TTL of {ms(hold.of.ttl)}"
 
 
+def granted_before(one, other):
+    """Certainly, in Redis."""
+    if None in (one.token, other.token):
+        return one.begin < other.sent
+    return one.token < other.token
+
+
+def releases(history, breaks):
+    """R2: nobody releases what another has had since. A second copy of a release finds what the first one left: it may say so."""
+    answers = Answers(history)
+    for lock, holds in by_lock(history.holds).items():
+        for i, hold in enumerate(holds):
+            if hold.free_at is None:
+                continue
+            for other in islice(holds, i + 1, None):
+                if other.begin >= hold.given_up:
+                    break
+                sent_once = answers.due(hold.process, hold.of.begin, hold.begin) and answers.due(hold.process, hold.given_up, hold.free_at)
+                if sent_once and granted_before(hold, other):
+                    yield "R2", f"{lock}: {hold} was released, though {other} had had it since"
+                    break
+
+
 def counts(history, breaks):
     """R2: the count in Redis is the number of leases; only the owner releases, and once."""
     for hold in history.holds:
@@ -92,10 +117,10 @@ def counts(history, breaks):
         for since, until, left, error, line in hold.releases:
             if until is None or error is None:
                 continue
-            if error == "the lock was lost" and until < hold.claims_until and not breaks.touch(hold, until):
+            if error == LOST and until < hold.claims_until and not breaks.touch(hold, until):
                 early = f"{ms(hold.claims_until - until)} before the end of its validity, and nobody broke it"
                 yield "R2", f"{hold.lock} was said to be lost at its release, {early} ({hold.process.name}:{line})"
-            if error not in ("the lock was lost", "not confirmed by Redis"):
+            if error not in (LOST, UNCONFIRMED):
                 yield "R2", f"{hold.lock} could not be released: {error} ({hold.process.name}:{line})"
         if hold.again and hold.again[0] != "the lease holds nothing":
             yield "R2", f"a second unlock of {hold.lock} was answered: {hold.again[0]} ({hold.process.name}:{hold.again[1]})"
@@ -114,7 +139,9 @@ def tokens(history, breaks):
         last, owners = None, {}
         for hold in holds:
             if hold.token is None:
-                continue  # of a plain mutex
+                if hold.of.fenced:
+                    yield "R3", f"{lock}: {hold} was granted without a token"
+                continue
             if (other := owners.setdefault(hold.token, hold)) is not hold:
                 yield "R3", f"{lock}: {other} and {hold} have the same token {hold.token}"
             for _, _, token, line in hold.reentries:
@@ -155,6 +182,10 @@ def signals(history, breaks):
             if hold.lost_at < hold.claims_until and not breaks.touch(hold, hold.lost_at):
                 early = f"{ms(hold.claims_until - hold.lost_at)} before the end of its validity, and nobody broke it"
                 yield "R4", f"{hold.lock}: {hold} was lost {early} ({process.name}:{hold.lost_line})"
+        for asked in hold.extensions:
+            if asked.error == LOST and asked.until < hold.claims_until and not breaks.touch(hold, asked.until):
+                early = f"{ms(hold.claims_until - asked.until)} before the end of its validity, and nobody broke it"
+                yield "R4", f"{hold.lock}: the {asked.what} {process.name}:{asked.line} was told that it was lost {early}"
         if over is None:
             continue
         due = process.grace(over, SIGNAL)
