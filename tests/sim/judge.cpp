@@ -374,6 +374,12 @@ void judge::look_at_field(const std::string& key, const std::string& field, fiel
     accuse(c->who->name(), "has left " + field + " in " + key);
 }
 
+void judge::look_for_survivors() {
+  look_for_residue();
+  for (const auto& [field, f] : fields_)
+    if (f.stepped_back == nanoseconds::zero()) accuse("the node", "still keeps " + field);
+}
+
 void judge::look_at_the_end() {
   if (!calls_.empty()) accuse("somebody", "was never answered:" + unanswered());
   for (const auto& [key, e] : server_.program().keys().all())

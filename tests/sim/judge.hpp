@@ -81,7 +81,9 @@ class judge {
   void note_backing();
   /// After each instant.
   void look();
-  /// Everybody was answered and has unlocked, and every TTL is over.
+  /// Everybody was answered and has unlocked, and what nobody renewed since is over, unless the clock was stepped back.
+  void look_for_survivors();
+  /// Every TTL is over.
   void look_at_the_end();
   /// Throws the first violation that was found, if there was one: not where it was found, which may be in the middle of the library.
   void decide() const;

@@ -161,6 +161,7 @@ class world {
     }
     // What nobody waits for any more is given back, and what cannot be ends with its TTL.
     wait_until(plan_.now() + 8 * settings_.ttl + 1min);
+    judge_.look_for_survivors();
     server_.clock().step(std::chrono::hours(1));
     judge_.look_at_the_end();
     judge_.decide();
