@@ -102,6 +102,7 @@ void waiting_line::advance() {
 
 void waiting_line::try_now() {
   const auto& w = waiters_.front();
+  if (parked_while_held()) known_held_ = around_.now();
   step_ = step::trying;
   woken_ = false;
   park_.stop();
@@ -132,7 +133,7 @@ void waiting_line::answered(const std::shared_ptr<waiter>& w, outcome o) {
     w->ambiguous |= !o.reply.is_error();  // the script has run, and what it says nobody knows
     return on_failed(w, *said.error);
   }
-  redis_said_ = around_.now();
+  known_held_ = around_.now();
   last_failure_ = {};
   switch (said.value.what) {
     case acquire_answer::kind::acquired: return on_acquired(w, said.value.token);
@@ -200,12 +201,15 @@ void waiting_line::park_for(nanoseconds pause) {
 
 void waiting_line::time_out(const std::shared_ptr<waiter>& w) {
   if (!w->done) return;
-  const bool behind = w != waiters_.front() && !last_failure_.code && redis_said_;  // of others who hear from Redis
-  const bool contended = behind || host_.held_here(keys_->name) || (redis_said_ && *redis_said_ >= w->since);
-  if (contended) return finish(w, {});
+  const bool behind = w != waiters_.front() && !last_failure_.code && known_held_;  // of others who hear from Redis
+  const bool held = parked_while_held() || host_.held_here(keys_->name);
+  if (behind || held || (known_held_ && *known_held_ >= w->since)) return finish(w, {});
   const auto code = last_failure_.code ? last_failure_.code : make_error_code(errc::unreachable);
   finish(w, {code, last_failure_.code ? last_failure_.text : "Redis did not answer in time", nullptr});
 }
+
+// Not after a failure, which says nothing of the lock.
+bool waiting_line::parked_while_held() const { return step_ == step::parked && !last_failure_.code; }
 
 void waiting_line::remove(const std::shared_ptr<waiter>& w) {
   const bool was_first = w == waiters_.front();

@@ -118,6 +118,7 @@ class waiting_line final : public std::enable_shared_from_this<waiting_line>, pr
   void park_for(nanoseconds pause);
   nanoseconds longest_park(const waiter& w);
   void park_while_held(const waiter& w, nanoseconds holder_ttl, time_point asked);
+  bool parked_while_held() const;
   void time_out(const std::shared_ptr<waiter>& w);
   void remove(const std::shared_ptr<waiter>& w);
   void finish(const std::shared_ptr<waiter>& w, lock_answer a);
@@ -129,7 +130,7 @@ class waiting_line final : public std::enable_shared_from_this<waiting_line>, pr
   std::list<std::shared_ptr<waiter>> waiters_;
   step step_ = step::idle;
   bool woken_ = false;                    // while trying: something happened that asks for one more try
-  std::optional<time_point> redis_said_;  // when Redis last answered an attempt of this line
+  std::optional<time_point> known_held_;  // when the lock last was, by an answer of Redis or a hold of this client
   server_error last_failure_;             // why the last attempt failed
   subscription subscription_;
   timer park_;

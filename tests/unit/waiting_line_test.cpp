@@ -295,6 +295,44 @@ TEST_CASE_METHOD(engine_fixture,
   check_nothing_is_left();
 }
 
+TEST_CASE_METHOD(engine_fixture, "a deadline while a hold of this client is being released is contention") {
+  const auto a = hold("a");
+  const auto b = try_lock_for("a", 100ms);
+  advance(99ms);
+  unlock(a);
+  SECTION("not answered yet") { CHECK(last_sent().starts_with("release")); }
+  SECTION("answered, and the first try is under way") {
+    frees();
+    CHECK(last_sent().starts_with("acquire"));
+  }
+  advance(1ms);
+  CHECK(b.refused());
+}
+
+TEST_CASE_METHOD(engine_fixture, "a deadline of who became first of a parked line is contention") {
+  const auto a = try_lock_for("a", 50ms);
+  busy(10s);
+  acknowledges("a");
+  busy(10s);
+  advance(1ms);
+  const auto b = try_lock_for("a", 60ms);
+  advance(50ms);
+  CHECK(a.refused());
+  advance(10ms);
+  CHECK(b.refused());
+}
+
+TEST_CASE_METHOD(engine_fixture, "a deadline in a pause after a failure is that failure, also for who came in it") {
+  const auto a = try_lock_for("a", 15ms);
+  fails(errc::unreachable);
+  advance(1ms);
+  const auto b = try_lock_for("a", 15ms);
+  advance(14ms);
+  CHECK(a.failed_with(errc::unreachable));
+  advance(1ms);
+  CHECK(b.failed_with(errc::unreachable));
+}
+
 TEST_CASE_METHOD(engine_fixture, "the next waiter parks while the lock is held here and tries when the hold ends") {
   const auto first = lock("a");
   const auto second = lock("a");
