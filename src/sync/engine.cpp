@@ -41,8 +41,8 @@ engine::engine(surroundings around, std::weak_ptr<core> home)
 engine::~engine() {
   closed_->store(true, std::memory_order_release);
   for (auto* r : std::exchange(reentries_, {})) r->forget_caller();
-  for (const auto& [name, e] : names_) changing_.insert(changing_.end(), e.holds.begin(), e.holds.end());
-  forget_changes();
+  for (const auto& [name, e] : names_) forget_changes(e.holds);
+  forget_changes(changing_);
 }
 
 cancellable_ptr engine::lock(const shared_keys& keys, lock_request request, lock_handler done) {
@@ -152,7 +152,7 @@ void engine::answer_at_close() {
     unanswered_.pop_front();
     answer();
   }
-  forget_changes();
+  forget_changes(std::exchange(changing_, {}));
   for (auto& then : std::exchange(when_closed_, {})) then();
 }
 
@@ -328,11 +328,6 @@ void engine::changed(const std::shared_ptr<hold>& h) {
     keep->changes.pop_front();
     next();
   }
-}
-
-// What is queued refers to its hold, which refers to it; and what came before it may never be answered.
-void engine::forget_changes() {
-  for (const auto& h : std::exchange(changing_, {})) h->changes.clear();
 }
 
 void engine::lose(hold& h, error_code reason) {

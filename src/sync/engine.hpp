@@ -103,7 +103,8 @@ class engine final : private line_host {
   template <class Command>
   void change(const std::shared_ptr<hold>& h, Command command);
   void changed(const std::shared_ptr<hold>& h);
-  void forget_changes();
+  template <class Holds>
+  static void forget_changes(const Holds& holds);
   void lose(hold& h, error_code reason);
   void forget(const hold& h);
   void wake(std::string_view name);
@@ -148,6 +149,12 @@ function<void(error_code, std::string, T...)> engine::until_closed(function<void
     unanswered_.erase(place);
     std::exchange(*kept, {})(error, std::move(detail), std::move(value)...);
   };
+}
+
+// What is queued refers to its hold, which refers to it; and what came before it may never be answered. Without memory, too.
+template <class Holds>
+void engine::forget_changes(const Holds& holds) {
+  for (const auto& h : holds) h->changes.clear();
 }
 
 // Commands that change the count run one after the other; changed() ends each.
