@@ -11,7 +11,7 @@ namespace holdfast::redis {
 
 namespace {
 
-// Deadlines that lie closer together are looked at together: a look costs a walk along the queue.
+// What is overdue within the same millisecond is looked at together.
 constexpr auto resolution = std::chrono::milliseconds{1};
 
 // What only a subscriber gets. Taken for an answer it would leave every later command with the answer to the one before.
@@ -22,31 +22,47 @@ bool is_push(const reply& r) {
 }  // namespace
 
 connection::connection(const services& given, endpoint node, event_sink events)
-    : link(given, std::move(node)), events_(std::move(events)), pending_(this->node().pending_commands, this->node().patience),
-      deadline_(given.alarms) {}
+    : link(given, std::move(node)), events_(std::move(events)),
+      pending_({.capacity = this->node().pending_commands, .least_patience = this->node().patience}),
+      look_(given.alarms) {}
 
-void connection::execute(std::string command, detail::time_point deadline, handler done) {
-  const auto now = given().now();
-  if (auto why = refusal(deadline, now)) {
-    asio::post(given().strand, [done = std::move(done), why = *std::move(why)]() mutable {
-      done({why.code, {}, std::move(why.detail)});
+ticket connection::execute(request asked) {
+  if (auto why = refusal(asked)) {
+    asio::post(given().strand, [self = shared_from_this(), done = std::move(asked.done), why = *std::move(why)] {
+      if (!self->closed()) done({why.code, {}, why.detail});
     });
-    return;
+    return 0;
   }
-  pending_.push(std::move(command), deadline, now, std::move(done));
-  if (!deadline_.due() || deadline < *deadline_.due()) look_at(deadline);
+  const auto t = pending_.push(std::move(asked), given().now());
   if (up())
     flush_soon(pending_.size() == 1);
   else
     demand_changed();
+  arm();
+  return t;
 }
 
-std::optional<failure> connection::refusal(detail::time_point deadline, detail::time_point now) const {
+bool connection::withdraw(ticket t) {
+  if (t == 0) return true;  // refused
+  if (!pending_.forget(t)) return false;
+  if (closed()) return true;
+  on_settled();
+  demand_changed();
+  return true;
+}
+
+bool connection::answering() {
+  return up() && (!pending_.silent(given().now(), last_input()) || input_waiting());
+}
+
+std::optional<failure> connection::refusal(const request& asked) const {
   if (closed()) return fail(node(), errc::closed, "the connection is closed");
   if (inherited()) return fail(node(), errc::closed, "the connection is the parent process's");
   if (const auto* why = standing_failure()) return *why;
-  if (pending_.full()) return fail(node(), errc::overloaded, std::to_string(pending_.size()) + " commands are pending");
-  if (deadline <= now) return fail(node(), errc::unreachable, "the deadline had passed before the command was sent");
+  if (pending_.refuses(asked))
+    return fail(node(), errc::overloaded, std::to_string(pending_.size()) + " commands are pending");
+  if (asked.how.timeout <= decltype(asked.how.timeout)::zero())
+    return fail(node(), errc::unreachable, "no time was left to send the command");
   return std::nullopt;
 }
 
@@ -57,6 +73,8 @@ void connection::keep_watch(bool on) {
 
 void connection::on_up(const handshake& introduced) {
   id_ = introduced.id();
+  recognise(id_ ? id_->run : std::string());
+  pending_.connected();
   predecessor_.reset();
   outage_.reset();
   report_fencing(introduced.fencing_refused());
@@ -66,69 +84,88 @@ void connection::on_up(const handshake& introduced) {
 
 void connection::on_reply(reply r) {
   if (is_push(r)) return drop(fail(node(), errc::protocol_error, "a message on a connection without subscriptions"));
-  auto done = pending_.take_answered(last_input());
-  if (!done) return drop(fail(node(), errc::protocol_error, "a reply that nobody asked for"));
+  const auto whose = pending_.take_answered(last_input());
+  if (!whose) return drop(fail(node(), errc::protocol_error, "a reply that nobody asked for"));
   const bool demoted = r.is_error() && r.text.find("READONLY") != std::string::npos;  // Redis 6 puts it into a sentence
-  if (*done) (*done)({{}, std::move(r), {}});
+  if (whose->done) whose->done({{}, std::move(r), {}, whose->sent, server()});
   // It was the primary when it was connected: its address may belong to another by now.
   if (demoted && up()) drop(fail(node(), errc::not_primary, "the server has become a replica"));
 }
 
+void connection::fill(std::string& out, std::size_t enough) {
+  pending_.write(out, enough, given().now());
+  arm();
+}
+
 void connection::on_settled() {
-  if (pending_.empty()) deadline_.stop();
+  if (pending_.empty()) return look_.stop();
+  if (pending_.can_write()) flush_soon();
 }
 
-void connection::look_at(detail::time_point when) {
-  if (when != detail::time_point::max()) deadline_.start(when, [this] { on_deadline(); });
+void connection::arm() {
+  if (closed()) return;
+  const auto next = pending_.next_look(last_input());
+  if (next && (!look_.due() || *next < *look_.due())) look_.start(*next, [this] { look(); });
 }
 
-void connection::on_deadline() {
+void connection::look() {
   const auto self = shared_from_this();
   const auto now = given().now();
-  if (input_waiting() && !std::exchange(gave_grace_, true)) return look_at(now + resolution);
+  if (input_waiting() && !std::exchange(gave_grace_, true)) return look_.start(now + resolution, [this] { look(); });
   gave_grace_ = false;
-  auto r = pending_.look(now, last_input());
-  if (r.next) look_at(std::max(*r.next, now + resolution));
+  if (!tell_overdue(now)) return;
+  if (up() && pending_.silent(now, last_input()))
+    return drop(fail(node(), errc::unreachable, "silent: no answer within the timeout of a command"));
+  if (const auto next = pending_.next_look(last_input()))
+    look_.start(std::max(*next, now + resolution), [this] { look(); });
+  demand_changed();
+}
+
+// False: somebody who was told has closed the connection.
+bool connection::tell_overdue(detail::time_point now) {
   const auto cause = up() ? fail(node(), errc::unreachable, "no answer in time").detail : why_down();
-  for (auto& [done, written] : r.over) {
-    if (closed()) return;
-    done({written ? errc::unconfirmed : errc::unreachable, {}, cause});
+  while (auto late = pending_.take_overdue(now)) {
+    late->tell({late->written ? errc::unconfirmed : errc::unreachable, {}, cause, late->sent, server()});
+    if (closed()) return false;
   }
-  if (closed()) return;
-  if (r.silent && up())
-    drop(fail(node(), errc::unreachable, "silent: no answer within the timeout of a command"));
-  else
-    demand_changed();
+  return true;
 }
 
 void connection::on_down(const failure& why) {
   if (pending_.any_written() && id_) predecessor_ = id_;
+  const auto lost = pending_.lose_written(given().now());
+  const auto there = server();
   id_.reset();
-  auto lost = pending_.lose_written();
-  if (pending_.empty()) deadline_.stop();
+  look_.stop();
   outage_ = why.code;
   report(event::kind::outage, why.code, why.detail);
   if (!closed() && listener_) listener_(false);
-  answer(std::move(lost), errc::unconfirmed, why.detail);
+  for (const auto& l : lost) {
+    if (closed()) return;
+    l.done({errc::unconfirmed, {}, why.detail, l.sent, there});
+  }
+  arm();
 }
 
 void connection::on_attempt_failed(const failure& why) {
   if (std::exchange(outage_, why.code) != why.code) report(event::kind::outage, why.code, why.detail);
   if (closed() || why.mends_itself()) return;
-  deadline_.stop();
-  answer(pending_.lose_waiting(), why.code, why.detail);
+  look_.stop();
+  for (const auto& done : pending_.lose_waiting()) {
+    if (closed()) return;
+    done({why.code, {}, why.detail});
+  }
 }
 
 void connection::on_close() {
-  deadline_.stop();
+  look_.stop();
   pending_.clear();
 }
 
-void connection::answer(std::vector<handler> whom, errc code, const std::string& detail) {
-  for (auto& done : whom) {
-    if (closed()) return;
-    done({code, {}, detail});
-  }
+// Another run is another server, whose word about what the one before it did counts for nothing.
+void connection::recognise(const std::string& run) {
+  if (run.empty() || run != run_) ++servers_;
+  run_ = run;
 }
 
 void connection::report(event::kind what, errc reason, const std::string& detail) const {

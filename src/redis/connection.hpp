@@ -1,5 +1,6 @@
 // SPDX-License-Identifier: BSL-1.0
 #pragma once
+#include <cstdint>
 #include <functional>
 #include <memory>
 #include <optional>
@@ -10,27 +11,35 @@
 #include "redis/link.hpp"
 #include "redis/outcome.hpp"
 #include "redis/pending_queue.hpp"
+#include "redis/request.hpp"
 
 namespace holdfast::redis {
 
 /// The command connection to one server: made at the first command, pipelined, made again after a loss while someone
 /// needs it.
 ///
-/// A command that was not written yet survives a loss and waits, until its deadline, for the next connection; only a
-/// cause that does not mend itself (password, TLS, role …) answers it at once. A written one is answered `unconfirmed`
-/// when the connection ends. The connection is given up when a command found no answer in time and no byte came since
-/// (its timeout, at least endpoint::patience), or bytes but no whole answer for four times as long.
+/// A command that was not written yet survives a loss and waits for the next connection, at most for its timeout or, if
+/// its sender is patient, for as long as it takes; only a cause that does not mend itself (password, TLS, role …)
+/// answers it at once. A written one is answered `unconfirmed` when the connection ends. The connection is given up when
+/// no byte came for the timeout of the oldest command that was written (and at least endpoint::patience), or bytes but
+/// no whole answer for four times as long. One that goes on answering is never late.
 ///
 /// With no command pending and nobody watching, nothing holds the io_context; the connection stays open. Used on the
-/// strand only, in a shared_ptr. Handlers run there, never inside a call. The last owner calls close(): from then on
-/// nobody is called any more, and what is pending is dropped.
+/// strand only, in a shared_ptr: its own handlers keep it alive. Handlers of commands run on the strand, never inside a
+/// call, and may refer to whoever calls close() before it goes: from close() on nobody is called any more, and what is
+/// pending is dropped.
 class connection final : public link {
  public:
   using event_sink = std::function<void(const event&)>;
 
   connection(const services& given, endpoint node, event_sink events);
 
-  void execute(std::string command, detail::time_point deadline, handler done);
+  ticket execute(request asked);
+  /// True: the command was not written and never will be, and its handlers are not called. False: it was written, and
+  /// they are.
+  bool withdraw(ticket t);
+  /// Up, and not silent for longer than a written command may wait.
+  bool answering();
   void keep_watch(bool on);
   void on_link_change(std::function<void(bool up)> listener) { listener_ = std::move(listener); }
 
@@ -39,28 +48,32 @@ class connection final : public link {
   bool expects_input() const override { return wanted(); }
   handshake introduce() const override { return {node(), handshake::purpose::commands, predecessor_}; }
   void on_up(const handshake& introduced) override;
-  void fill(std::string& out, std::size_t enough) override { pending_.write(out, enough, given().now()); }
+  void fill(std::string& out, std::size_t enough) override;
   void on_reply(reply r) override;
   void on_settled() override;
   void on_down(const failure& why) override;
   void on_attempt_failed(const failure& why) override;
   void on_close() override;
 
-  std::optional<failure> refusal(detail::time_point deadline, detail::time_point now) const;
-  void look_at(detail::time_point when);
-  void on_deadline();
-  void answer(std::vector<handler> whom, errc code, const std::string& detail);
+  std::optional<failure> refusal(const request& asked) const;
+  void arm();
+  void look();
+  bool tell_overdue(detail::time_point now);
+  void recognise(const std::string& run);
+  std::uint64_t server() const noexcept { return run_.empty() ? 0 : servers_; }
   void report(event::kind what, errc reason, const std::string& detail) const;
   void report_fencing(const std::string& words);
 
   event_sink events_;
   std::function<void(bool)> listener_;
   pending_queue pending_;
-  detail::timer deadline_;  // at the earliest deadline, or earlier
+  detail::timer look_;  // when something may be overdue, or earlier
   bool gave_grace_ = false;
   bool watch_ = false;
   std::optional<handshake::identity> id_;
   std::optional<handshake::identity> predecessor_;  // of the last one that left commands unanswered
+  std::string run_;                                 // of the server that was connected last; empty: unknown
+  std::uint64_t servers_ = 0;                       // so many different ones until now, as far as we know
   std::optional<errc> outage_;                      // last reported cause
   bool fencing_reported_ = false;
 };

@@ -15,6 +15,8 @@ namespace {
 
 constexpr std::size_t input_size = 32 * 1024;
 constexpr std::size_t write_at_once = 256 * 1024;
+// Others have their turn on the executor before more replies are handed on.
+constexpr int replies_at_once = 256;
 // A connection that was quiet for longer is looked at before it is written to: servers close idle connections.
 constexpr auto trusted_without_look = std::chrono::milliseconds{5};
 
@@ -44,7 +46,7 @@ void link::tear_down() {
   if (connector_) std::exchange(connector_, nullptr)->cancel();
   if (session_) std::exchange(session_, nullptr)->wire->close();
   handshake_.reset();
-  reading_ = writing_ = false;
+  reading_ = digesting_ = writing_ = false;
 }
 
 void link::demand_changed() {
@@ -168,7 +170,7 @@ void link::write_rest(std::size_t from) {
 void link::watch_input() {
   const bool needed = state_ == state::greeting || (state_ == state::up && expects_input());
   if (reading_ && !needed && !writing_) session_->wire->cancel();  // would end the write as well
-  if (reading_ || !needed) return;
+  if (reading_ || digesting_ || !needed) return;
   reading_ = true;
   session_->wire->async_read_some(asio::buffer(session_->in),
                                   [self = shared_from_this(), s = session_](error_code failed, std::size_t size) {
@@ -184,12 +186,23 @@ void link::on_read(const session_ptr& s, const error_code& failed, std::size_t s
   if (failed) return drop(lost(failed));
   last_input_ = services_.now();
   s->parser.feed({s->in.data(), size});
-  while (auto r = s->parser.next()) {
+  take_replies(s);
+}
+
+void link::take_replies(const session_ptr& s) {
+  digesting_ = false;
+  for (int taken = 0; auto r = s->parser.next(); ++taken) {
     if (state_ == state::greeting)
       greet(*r);
     else
       on_reply(std::move(*r));
     if (s != session_) return;
+    if (taken < replies_at_once) continue;
+    digesting_ = true;
+    asio::post(services_.strand, [self = shared_from_this(), s] {
+      if (s == self->session_) self->take_replies(s);
+    });
+    break;
   }
   if (s->parser.failed()) return drop(garbled(*s));
   if (state_ == state::up) on_settled();
@@ -234,7 +247,7 @@ const failure* link::standing_failure() const {
   return standing_failure_ && services_.now() < pacing_.not_before() ? &*standing_failure_ : nullptr;
 }
 
-bool link::input_waiting() { return session_ && session_->wire->peek() == stream::input::some; }
+bool link::input_waiting() { return session_ && (digesting_ || session_->wire->peek() == stream::input::some); }
 
 std::string link::why_down() const {
   return last_failure_.empty() ? node_.to_string() + ": not connected yet" : last_failure_;

@@ -92,6 +92,7 @@ class link : public std::enable_shared_from_this<link> {
   void write_rest(std::size_t from);
   void watch_input();
   void on_read(const session_ptr& s, const error_code& failed, std::size_t size);
+  void take_replies(const session_ptr& s);
   failure lost(const error_code& failed);
   failure garbled(const session& s) const;
   void tear_down();
@@ -106,6 +107,7 @@ class link : public std::enable_shared_from_this<link> {
   session_ptr session_;
   std::optional<handshake> handshake_;
   bool reading_ = false;
+  bool digesting_ = false;  // replies have been read that were not handed on yet
   bool writing_ = false;  // stays true after a failed write: the read tells why
   bool flush_posted_ = false;
   detail::time_point last_input_{};

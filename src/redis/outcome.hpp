@@ -1,5 +1,6 @@
 // SPDX-License-Identifier: BSL-1.0
 #pragma once
+#include <cstdint>
 #include <memory>
 #include <string>
 #include <string_view>
@@ -7,6 +8,7 @@
 #include <holdfast/error.hpp>
 
 #include "base/function.hpp"
+#include "base/lease_clock.hpp"
 #include "redis/resp.hpp"
 
 namespace holdfast::redis {
@@ -18,7 +20,11 @@ struct outcome {
   /// in time or the connection ended: it may have run, or may still run.
   error_code error;
   redis::reply reply;
-  std::string detail;  // node and cause, safe to print; only with an error
+  std::string detail{};  // node and cause, safe to print; only with an error
+  /// When the first byte of this very copy was handed to the socket, read before; only if it was written.
+  detail::time_point sent{};
+  /// Which run of which server it was written to: two of the same number are the same; 0: unknown.
+  std::uint64_t server = 0;
 };
 using handler = detail::function<void(outcome)>;
 

@@ -19,71 +19,166 @@ pending_queue::duration dribble_of(pending_queue::duration patience) {
 
 }  // namespace
 
-void pending_queue::push(std::string command, time_point deadline, time_point now, handler done) {
-  entries_.push_back({std::move(command), std::move(done), deadline, std::max(deadline - now, least_patience_)});
+std::deque<pending_queue::waiting>::iterator pending_queue::line::find(ticket t) {
+  const auto found =
+      std::lower_bound(entries.begin(), entries.end(), t, [](const waiting& w, ticket id) { return w.id < id; });
+  return found != entries.end() && found->id == t && found->asked.done ? found : entries.end();
+}
+
+request pending_queue::line::take(std::deque<waiting>::iterator which) {
+  auto asked = std::exchange(which->asked, {});
+  --alive;
+  close_gaps();
+  return asked;
+}
+
+void pending_queue::line::close_gaps() {
+  while (!entries.empty() && !entries.front().asked.done) entries.pop_front();
+  while (!entries.empty() && !entries.back().asked.done) entries.pop_back();
+  if (entries.size() > 2 * alive) std::erase_if(entries, [](const waiting& w) { return !w.asked.done; });
+}
+
+bool pending_queue::refuses(const request& r) const noexcept {
+  return r.how.rank == urgency::refusable && size() >= limits_.capacity - limits_.capacity / 4;
+}
+
+bool pending_queue::can_write() const noexcept {
+  return (waiting_[0].alive > 0 || waiting_[1].alive > 0) && written_.size() < limits_.window;
+}
+
+ticket pending_queue::push(request r, time_point now) {
+  const bool first = r.how.rank == urgency::obligation;
+  const ticket id = 2 * ++asked_ + (first ? 0 : 1);  // it says in which line it waits
+  if (!connected_ && watched(r.how)) waiting_alarms_.push({detail::saturating_add(now, r.how.timeout), id});
+  auto& l = line_of(id);
+  l.entries.push_back({id, std::move(r)});
+  ++l.alive;
+  return id;
+}
+
+bool pending_queue::forget(ticket t) {
+  auto& l = line_of(t);
+  const auto found = l.find(t);
+  if (found == l.entries.end()) return false;
+  const auto dropped = l.take(found);  // destroyed when the queue is whole again: it may own what calls us
+  return true;
+}
+
+void pending_queue::connected() {
+  connected_ = true;
+  waiting_alarms_ = {};
 }
 
 void pending_queue::write(std::string& out, std::size_t enough, time_point now) {
-  for (; written_ < entries_.size() && out.size() < enough; ++written_) {
-    auto& e = entries_[written_];
-    out += e.command;
-    e.command = {};
-    e.written = now;
+  while (can_write() && out.size() < enough) {
+    auto& l = waiting_[waiting_[0].alive > 0 ? 0 : 1];
+    auto r = l.take(l.entries.begin());
+    out += r.command;
+    if (watched(r.how))
+      written_alarms_.push({detail::saturating_add(now, r.how.timeout), answered_ + written_.size()});
+    written_.push_back({std::move(r.done), std::move(r.how.late), r.how.timeout, r.how.patient, now});
   }
 }
 
-std::optional<handler> pending_queue::take_answered(time_point now) {
-  if (written_ == 0) return std::nullopt;
+std::optional<pending_queue::answered> pending_queue::take_answered(time_point now) {
+  if (written_.empty()) return std::nullopt;
   last_answer_ = now;
-  auto done = std::move(entries_.front().done);
-  entries_.pop_front();
-  --written_;
-  return done;
+  answered a{std::move(written_.front().done), written_.front().sent};
+  written_.pop_front();
+  ++answered_;
+  drop_stale_alarms();
+  return a;
 }
 
-pending_queue::review pending_queue::look(time_point now, time_point last_input) {
-  review r;
-  auto look_at = [&](time_point when) { r.next = r.next ? std::min(*r.next, when) : when; };
-  for (std::size_t i = 0; i < entries_.size(); ++i) {
-    auto& e = entries_[i];
-    const bool written = i < written_;
-    if (e.done && e.deadline <= now) r.over.push_back({std::exchange(e.done, {}), written});
-    if (e.done) look_at(e.deadline);
-    if (!written || e.done) continue;
-    const auto given_up = std::min(detail::saturating_add(std::max(e.written, last_input), e.patience),
-                                   detail::saturating_add(std::max(e.written, last_answer_), dribble_of(e.patience)));
-    if (given_up <= now)
-      r.silent = true;
-    else
-      look_at(given_up);
-  }
-  entries_.erase(std::remove_if(entries_.begin() + static_cast<std::ptrdiff_t>(written_), entries_.end(),
-                                [](const entry& e) { return !e.done; }),
-                 entries_.end());
-  return r;
+void pending_queue::drop_stale_alarms() {
+  while (!written_alarms_.empty() && written_alarms_.top().what < answered_) written_alarms_.pop();
 }
 
-std::vector<handler> pending_queue::lose_written() {
-  std::vector<handler> lost;
-  for (; written_ != 0; --written_) {
-    if (entries_.front().done) lost.push_back(std::move(entries_.front().done));
-    entries_.pop_front();
+std::optional<pending_queue::overdue> pending_queue::take_overdue(time_point now) {
+  auto o = take_overdue_written(now);
+  return o ? std::move(o) : take_overdue_waiting(now);
+}
+
+std::optional<pending_queue::overdue> pending_queue::take_overdue_written(time_point now) {
+  drop_stale_alarms();
+  if (written_alarms_.empty() || written_alarms_.top().when > now) return std::nullopt;
+  auto& w = written_[written_alarms_.top().what - answered_];
+  written_alarms_.pop();
+  return overdue{std::exchange(w.patient ? w.late : w.done, {}), true, w.sent};
+}
+
+std::optional<pending_queue::overdue> pending_queue::take_overdue_waiting(time_point now) {
+  while (!waiting_alarms_.empty() && waiting_alarms_.top().when <= now) {
+    const ticket id = waiting_alarms_.top().what;
+    waiting_alarms_.pop();
+    auto& l = line_of(id);
+    const auto found = l.find(id);
+    if (found == l.entries.end()) continue;
+    if (!found->asked.how.patient) return overdue{l.take(found).done, false, {}};
+    if (found->asked.how.late) return overdue{std::exchange(found->asked.how.late, {}), false, {}};
   }
+  return std::nullopt;
+}
+
+pending_queue::time_point pending_queue::silence_ends(time_point last_input) const {
+  const auto& oldest = written_.front();
+  const auto patience = std::max(oldest.timeout, limits_.least_patience);
+  return std::min(detail::saturating_add(std::max(oldest.sent, last_input), patience),
+                  detail::saturating_add(std::max(oldest.sent, last_answer_), dribble_of(patience)));
+}
+
+bool pending_queue::silent(time_point now, time_point last_input) const {
+  return !written_.empty() && silence_ends(last_input) <= now;
+}
+
+std::optional<pending_queue::time_point> pending_queue::next_look(time_point last_input) {
+  drop_stale_alarms();
+  auto next = time_point::max();
+  if (!written_.empty()) next = silence_ends(last_input);
+  if (!written_alarms_.empty()) next = std::min(next, written_alarms_.top().when);
+  if (!waiting_alarms_.empty()) next = std::min(next, waiting_alarms_.top().when);
+  return next == time_point::max() ? std::nullopt : std::optional(next);
+}
+
+std::vector<pending_queue::answered> pending_queue::lose_written(time_point now) {
+  connected_ = false;
+  std::vector<answered> lost;
+  for (auto& w : written_)
+    if (w.done) lost.push_back({std::move(w.done), w.sent});
+  answered_ += written_.size();
+  written_.clear();
+  written_alarms_ = {};
+  for (const auto& l : waiting_)
+    for (const auto& w : l.entries)
+      if (w.asked.done && watched(w.asked.how))
+        waiting_alarms_.push({detail::saturating_add(now, w.asked.how.timeout), w.id});
   return lost;
 }
 
 std::vector<handler> pending_queue::lose_waiting() {
   std::vector<handler> lost;
-  for (auto& e : entries_) lost.push_back(std::move(e.done));
-  entries_.clear();
+  for (auto& l : waiting_) {
+    for (auto& w : l.entries)
+      if (w.asked.done) lost.push_back(std::move(w.asked.done));
+    l = {};
+  }
+  waiting_alarms_ = {};
   return lost;
 }
 
+// Without memory, too: an empty deque takes some. What is dropped may own what calls us back when it is destroyed.
 void pending_queue::clear() noexcept {
-  written_ = 0;
-  while (!entries_.empty()) {
-    const auto dropped = std::move(entries_.front().done);  // may own what calls us back when it is destroyed
-    entries_.pop_front();
+  for (auto& l : waiting_) {
+    l.alive = 0;
+    while (!l.entries.empty()) {
+      const auto dropped = std::move(l.entries.front().asked);
+      l.entries.pop_front();
+    }
+  }
+  answered_ += written_.size();
+  while (!written_.empty()) {
+    const auto dropped = std::move(written_.front());
+    written_.pop_front();
   }
 }
 

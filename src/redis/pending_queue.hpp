@@ -1,79 +1,124 @@
 // SPDX-License-Identifier: BSL-1.0
 #pragma once
+#include <array>
 #include <cstddef>
+#include <cstdint>
 #include <deque>
 #include <optional>
+#include <queue>
 #include <string>
 #include <vector>
 
 #include "base/lease_clock.hpp"
-#include "redis/outcome.hpp"
+#include "redis/request.hpp"
 
 namespace holdfast::redis {
 
-/// Pure: the commands of one connection that were not answered yet, in order.
+/// Pure: the commands of one connection that were not answered yet.
 ///
-///   waiting ── write() ──> written ── its deadline ──> abandoned
-///      └── its deadline ──> gone
+///   waiting ── write() ──> written ── answer ──> gone
+///      │                      └─ its timeout ──> abandoned: its sender was answered; it keeps its place, because its reply is still to come
+///      └── forget(); without a connection: its timeout ──> gone
 ///
-/// A reply consumes the oldest written or abandoned one: an abandoned command's caller was answered, but its reply is
-/// still to come, so it keeps its place in the queue.
+/// Obligations are written before the others, each kind in its order, and no more at once than the window holds: what is written is on its
+/// way, and what waits can still be forgotten. While there is a connection, waiting does not count against a timeout.
+///
+/// No event costs a walk along the queue, but for the loss of the connection.
 class pending_queue {
  public:
   using time_point = detail::time_point;
   using duration = detail::lease_clock::duration;
 
-  /// `least_patience`: a command with a shorter timeout does not condemn the connection: a busy server or a scheduler may take that long.
-  pending_queue(std::size_t capacity, duration least_patience) noexcept
-      : capacity_(capacity), least_patience_(least_patience) {}
+  struct limits {
+    std::size_t capacity;     // of refusable commands: three quarters of it, counting all that is pending
+    duration least_patience;  // a shorter timeout does not condemn the connection: a busy server or a scheduler may take that long
+    std::size_t window = 4096;
+  };
+  explicit pending_queue(const limits& l) noexcept : limits_(l) {}
 
-  bool empty() const noexcept { return entries_.empty(); }
-  bool full() const noexcept { return entries_.size() >= capacity_; }
-  std::size_t size() const noexcept { return entries_.size(); }
-  bool any_written() const noexcept { return written_ != 0; }
+  bool empty() const noexcept { return size() == 0; }
+  std::size_t size() const noexcept { return waiting_[0].alive + waiting_[1].alive + written_.size(); }
+  bool refuses(const request& r) const noexcept;
+  bool any_written() const noexcept { return !written_.empty(); }
+  bool can_write() const noexcept;
 
-  void push(std::string command, time_point deadline, time_point now, handler done);
+  ticket push(request r, time_point now);
+  /// True: it was not written, and never will be; its handlers are gone.
+  bool forget(ticket t);
 
-  /// Appends waiting commands to `out` until it holds `enough` bytes; they are written from now on.
+  /// A connection is there: waiting costs nothing from now on.
+  void connected();
+  /// Appends waiting commands to `out` until it holds `enough` bytes or the window is full; they are written from now on.
   void write(std::string& out, std::size_t enough, time_point now);
 
-  /// A reply came: the handler of the oldest written command, an empty one if it was abandoned; nothing if none was
-  /// written.
-  std::optional<handler> take_answered(time_point now);
+  struct answered {
+    handler done;  // empty: abandoned
+    time_point sent;
+  };
+  /// A reply came: it belongs to the oldest written command; nothing if none was written.
+  std::optional<answered> take_answered(time_point now);
 
-  struct expired {
-    handler done;
+  struct overdue {
+    handler tell;
     bool written;
+    time_point sent;
   };
-  struct review {
-    std::vector<expired> over;  // callers to be answered, in order
-    bool silent =
-        false;  // no byte for longer than some written command can wait, or no whole answer for much longer: give
-                // the connection up
-    std::optional<time_point> next;  // when to look again
-  };
-  /// Ends what is past its deadline.
-  review look(time_point now, time_point last_input);
+  /// Takes one whose timeout is over, if there is one.
+  std::optional<overdue> take_overdue(time_point now);
+  /// No byte for longer than the oldest written command can wait, or no whole answer for much longer.
+  bool silent(time_point now, time_point last_input) const;
+  /// When take_overdue() or silent() may have something to say.
+  std::optional<time_point> next_look(time_point last_input);
 
-  /// The connection ended. Handlers of what was written and not abandoned; what waits stays.
-  std::vector<handler> lose_written();
+  /// The connection ended, now: what was written is given back, but for what was abandoned; what waits stays.
+  std::vector<answered> lose_written(time_point now);
   /// All that waits; nothing may be written.
   std::vector<handler> lose_waiting();
   void clear() noexcept;
 
  private:
-  struct entry {
-    std::string command;  // empty once written
-    handler done;         // empty: abandoned
-    time_point deadline;
-    duration patience;  // for a sign of life of the server after the write
-    time_point written{};
+  struct waiting {
+    ticket id;
+    request asked;  // without handler: forgotten
   };
+  /// Waiting commands of one rank. Forgotten ones leave gaps, fewer than half.
+  struct line {
+    std::deque<waiting> entries;
+    std::size_t alive = 0;
 
-  std::deque<entry> entries_;
-  std::size_t written_ = 0;  // the first so many are written
-  std::size_t capacity_;
-  duration least_patience_;
+    std::deque<waiting>::iterator find(ticket t);
+    request take(std::deque<waiting>::iterator which);
+    void close_gaps();
+  };
+  struct written {
+    handler done;  // empty: abandoned
+    handler late;
+    duration timeout;
+    bool patient;
+    time_point sent;
+  };
+  struct alarm {
+    time_point when;
+    std::uint64_t what;  // number of a written command, or ticket of a waiting one
+    bool operator>(const alarm& other) const noexcept { return when > other.when; }
+  };
+  using alarms = std::priority_queue<alarm, std::vector<alarm>, std::greater<>>;
+
+  static bool watched(const delivery& how) noexcept { return !how.patient || how.late; }
+  line& line_of(ticket t) noexcept { return waiting_[t % 2]; }
+  time_point silence_ends(time_point last_input) const;
+  void drop_stale_alarms();
+  std::optional<overdue> take_overdue_written(time_point now);
+  std::optional<overdue> take_overdue_waiting(time_point now);
+
+  limits limits_;
+  std::array<line, 2> waiting_;  // obligations; the others
+  std::deque<written> written_;
+  std::uint64_t answered_ = 0;  // the number of the first written one
+  std::uint64_t asked_ = 0;
+  alarms written_alarms_;
+  alarms waiting_alarms_;  // while there is no connection
+  bool connected_ = false;
   time_point last_answer_{};
 };
 

@@ -73,27 +73,24 @@ void engine::renew(const std::shared_ptr<lease_record>& record, milliseconds ttl
   if (h->ended()) return done(h->lost_reason, {});
   if (ttl == milliseconds::zero()) ttl = record->asked.ttl;
   done = until_closed(std::move(done));
-  const auto deadline = around_.now() + command_budget(around_.settings, h->ttl());
-  const auto sent = std::make_shared<time_point>();
-  auto send = [this, h, ttl, deadline, sent](topology::handler then) {
-    *sent = around_.now();
+  auto send = [this, h, ttl](nanoseconds left, topology::handler then) {
     const renewal one{h->keys->lock, h->field, h->ttl_to_send(ttl, around_.settings.drift)};
-    around_.run(scripts::renew({&one, 1}), deadline, std::move(then));
+    around_.run(scripts::renew({&one, 1}), {.timeout = left, .rank = urgency::obligation}, std::move(then));
   };
-  auto answered = [this, record, h, ttl, sent, done = std::move(done)](const outcome& o) {
+  auto answered = [this, record, h, ttl, done = std::move(done)](const outcome& o) {
     const auto said = o.error ? answer<std::vector<bool>>{} : read_renew(o.reply, 1);
     if (h->state() == lease_state::released) return done(errc::not_held, {});
     if (!h->ended() && !h->exclusive()) lose(*h, errc::lost);
     if (!h->ended() && !o.error && !said.error && !said.value[0]) lose(*h, errc::lost);
     const bool confirmed = !o.error && !said.error;
-    if (!h->ended() && confirmed && !h->extend(valid_until(*sent, ttl, around_.settings.drift))) lose(*h, errc::lost);
+    if (!h->ended() && confirmed && !h->extend(valid_until(o.sent, ttl, around_.settings.drift))) lose(*h, errc::lost);
     if (h->ended()) return done(h->lost_reason, {});
     if (o.error) return done(o.error == errc::unconfirmed ? make_error_code(errc::unreachable) : o.error, o.detail);
     if (said.error) return done(said.error->code, said.error->text);
-    if (!record->released.load(std::memory_order_acquire)) watchdog_.guard(*h, *sent);
+    if (!record->released.load(std::memory_order_acquire)) watchdog_.guard(*h, o.sent);
     done({}, {});
   };
-  ask_twice(deadline, std::move(send), std::move(answered));
+  ask_twice(command_budget(around_.settings, h->ttl()), std::move(send), std::move(answered));
 }
 
 // Also when that lease has ended since: feed() has taken back the pause of all leases of the hold.
@@ -228,15 +225,25 @@ cancellable_ptr engine::reenter(std::shared_ptr<hold> h, lock_request request, l
 }
 
 done_handler engine::until(time_point deadline, error_code late, done_handler done) {
-  struct caller {
-    caller(timers& service, done_handler d) : done(std::move(d)), alarm(service) {}
+  struct caller : std::enable_shared_from_this<caller> {
+    caller(surroundings& a, error_code l, done_handler d) : around(a), late(l), done(std::move(d)), alarm(a.alarms) {}
+    void wait(time_point when) {
+      alarm.start(when, [id = weak_from_this()] {
+        if (const auto still = id.lock()) still->give_up();
+      });
+    }
+    void give_up() {
+      // What comes before it waits in the queue of a connection that is alive: that is no silence.
+      if (around.servers.answering()) return wait(around.now() + around.settings.command_timeout);
+      std::exchange(done, {})(late, "what came before it took its time");
+    }
+    surroundings& around;
+    error_code late;
     done_handler done;
     timer alarm;
   };
-  const auto c = std::make_shared<caller>(around_.alarms, std::move(done));
-  c->alarm.start(deadline, [late, id = std::weak_ptr(c)] {
-    if (const auto still = id.lock()) std::exchange(still->done, {})(late, "what came before it took its time");
-  });
+  const auto c = std::make_shared<caller>(around_, late, std::move(done));
+  c->wait(deadline);
   return [c](error_code error, std::string detail) {
     c->alarm.stop();
     if (c->done) std::exchange(c->done, {})(error, std::move(detail));
@@ -280,19 +287,20 @@ void engine::lower_or_free(const std::shared_ptr<hold>& h, const unlocking& u, d
 
 // The caller's own count is what counts, so an answer that does not come is no error: the next change carries the absolute count anyway.
 void engine::lower_count(const std::shared_ptr<hold>& h, function<void(error_code)> done) {
-  const auto deadline = around_.now() + command_budget(around_.settings, h->ttl());
-  auto send = [this, h, deadline](topology::handler then) {
-    if (h->leases.empty()) return then({errc::unconfirmed, {}, {}});  // the last unlock is queued, which frees
+  auto send = [this, h](nanoseconds left, topology::handler then) {
+    if (h->leases.empty()) return then({errc::unconfirmed, {}});  // the last unlock is queued, which frees
     const auto count = static_cast<unsigned>(h->leases.size());
     const auto ttl = h->ttl_to_send(h->ttl(), around_.settings.drift);
-    around_.run(scripts::release(*h->keys, h->field, count, ttl), deadline, std::move(then));
+    around_.run(scripts::release(*h->keys, h->field, count, ttl), {.timeout = left, .rank = urgency::obligation},
+                std::move(then));
   };
-  ask_twice(deadline, std::move(send), [this, h, done = std::move(done)](const outcome& o) {
+  auto answered = [this, h, done = std::move(done)](const outcome& o) {
     const auto said = o.error ? answer<release_answer>{} : read_release(o.reply);
     if (said.error && said.error->code == errc::corrupt_lock) lose(*h, errc::corrupt_lock);
     if (!o.error && !said.error && said.value == release_answer::not_yours) lose(*h, errc::lost);
     done(h->ended() ? h->lost_reason : error_code{});
-  });
+  };
+  ask_twice(command_budget(around_.settings, h->ttl()), std::move(send), std::move(answered));
 }
 
 void engine::free_hold(const std::shared_ptr<hold>& h, const unlocking& u, done_handler done) {

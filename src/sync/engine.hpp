@@ -117,10 +117,12 @@ class engine final : private line_host {
   /// `done`, which close() answers with closed in the end if nothing else has by then.
   template <class... T>
   function<void(error_code, std::string, T...)> until_closed(function<void(error_code, std::string, T...)> done);
-  /// `done`, which gets `late` at `deadline` if nothing else has come by then.
+  /// `done`, which gets `late` if nothing else has come by `deadline`, or as soon afterwards as the servers do not answer.
   done_handler until(time_point deadline, error_code late, done_handler done);
-  /// Sends until there is an answer that is not "unconfirmed", at most twice and not after `deadline`.
-  void ask_twice(time_point deadline, function<void(topology::handler)> send, topology::handler done);
+  /// Sends until there is an answer that is not "unconfirmed", at most twice; both copies together take no more than `timeout` from the
+  /// first write on. `send` gets what is left of it.
+  using sender = function<void(nanoseconds left, topology::handler)>;
+  void ask_twice(nanoseconds timeout, sender send, topology::handler done);
 
   surroundings around_;
   const std::weak_ptr<core> home_;

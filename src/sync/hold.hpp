@@ -80,6 +80,7 @@ struct hold : std::enable_shared_from_this<hold> {
 
   // The watchdog's.
   std::optional<time_point> renew_at;       // its place in the order of renewals
+  std::optional<time_point> due_by;         // its place among those whose renewal is due
   std::optional<time_point> expires_at;     // its place in the order of expiries; lags behind valid_until()
   bool renewing = false;                    // a renewal is in flight
   std::optional<time_point> confirm_by;     // a doubt came meanwhile: confirmed once more, by then

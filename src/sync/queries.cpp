@@ -6,22 +6,23 @@
 // The engine's questions: nothing here changes what is held, but for force_unlock.
 namespace holdfast::detail {
 
-void engine::ask_twice(time_point deadline, function<void(topology::handler)> send, topology::handler done) {
-  send([this, deadline, send, done = std::move(done)](outcome o) {
-    if (o.error == errc::unconfirmed && around_.now() < deadline) return send(done);
+void engine::ask_twice(nanoseconds timeout, sender send, topology::handler done) {
+  auto answered = [this, timeout, send, done = std::move(done)](outcome o) {
+    const auto left = timeout - (around_.now() - o.sent);
+    if (o.error == errc::unconfirmed && left > nanoseconds::zero()) return send(left, done);
     done(std::move(o));
-  });
+  };
+  send(timeout, std::move(answered));
 }
 
 template <class T, class Read>
 void engine::ask(const shared_keys& keys, std::string command, Read read, value_handler<T> done) {
   if (closed()) return done(errc::closed, {}, {});
   done = until_closed(std::move(done));
-  const auto deadline = around_.now() + around_.settings.command_timeout;
-  auto send = [this, keys, deadline, command = std::move(command)](topology::handler then) {
-    around_.servers.execute(keys->lock, command, deadline, std::move(then));
+  auto send = [this, keys, command = std::move(command)](nanoseconds left, topology::handler then) {
+    around_.servers.execute(keys->lock, {command, {.timeout = left}, std::move(then)});
   };
-  ask_twice(deadline, std::move(send), [read, done = std::move(done)](const outcome& o) {
+  ask_twice(around_.settings.command_timeout, std::move(send), [read, done = std::move(done)](const outcome& o) {
     if (o.error) return done(o.error == errc::unconfirmed ? make_error_code(errc::unreachable) : o.error, o.detail, {});
     auto said = read(o.reply);
     if (said.error) return done(said.error->code, said.error->text, {});
@@ -32,19 +33,23 @@ void engine::ask(const shared_keys& keys, std::string command, Read read, value_
 void engine::force_unlock(const shared_keys& keys, value_handler<bool> done) {
   if (closed()) return done(errc::closed, {}, {});
   done = until_closed(std::move(done));
-  const auto deadline = around_.now() + around_.settings.command_timeout;
-  auto send = [this, keys, deadline](topology::handler then) {
-    around_.run(scripts::force_release(*keys), deadline, std::move(then));
+  const auto copies = std::make_shared<unsigned>(0);
+  auto send = [this, keys, copies](nanoseconds left, topology::handler then) {
+    ++*copies;
+    around_.run(scripts::force_release(*keys), {.timeout = left}, std::move(then));
   };
-  ask_twice(deadline, std::move(send), [this, keys, done = std::move(done)](const outcome& o) {
+  auto answered = [this, keys, copies, done = std::move(done)](const outcome& o) {
     if (o.error) return done(o.error == errc::unconfirmed ? make_error_code(errc::unreachable) : o.error, o.detail, {});
     const auto said = read_force_release(o.reply);
     if (said.error) return done(said.error->code, said.error->text, {});
     // It may have been ours: let its holder know now rather than at the next renewal.
     if (auto* h = live_hold(keys->name)) watchdog_.confirm_soon(*h, nanoseconds::zero());
     wake(keys->name);
+    if (*copies > 1 && !said.value)
+      return done(errc::unconfirmed, "the first answer was lost, and the second found no hold", {});
     done({}, {}, said.value);
-  });
+  };
+  ask_twice(around_.settings.command_timeout, std::move(send), std::move(answered));
 }
 
 void engine::is_locked(const shared_keys& keys, value_handler<bool> done) {
@@ -117,7 +122,8 @@ class engine::permission_probe final : public subscriber, public std::enable_sha
   static constexpr int all_scripts = 5;
 
   void send_next() {
-    host_.around_.run(next(), deadline_, [id = weak_from_this()](const outcome& o) {
+    const auto left = deadline_ - host_.around_.now();
+    host_.around_.run(next(), {.timeout = left}, [id = weak_from_this()](const outcome& o) {
       if (const auto self = id.lock()) self->answered(o);
     });
   }

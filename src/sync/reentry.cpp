@@ -60,15 +60,24 @@ void engine::reentry::run() {
 
 void engine::reentry::send() {
   auto& around = host_.around_;
-  const auto sent = around.now();
   const auto ttl = request_.asked.ttl;
+  const bool once = request_.wait == patience::once;
   auto call = scripts::reenter(*of_->keys, of_->ttl_to_send(ttl, around.settings.drift), of_->field,
                                static_cast<unsigned>(of_->leases.size()) + 1);
-  around.run(std::move(call), sent + command_budget(around.settings, ttl),
-             [self = shared_from_this(), sent](outcome o) { self->answered(sent, std::move(o)); });
+  attempt_ = around.run(std::move(call),
+                        {.timeout = command_budget(around.settings, ttl),
+                         .rank = once ? urgency::refusable : urgency::patient,
+                         .patient = !once,
+                         .late = [self = shared_from_this()](const outcome& o) { self->on_late(o); }},
+                        [self = shared_from_this()](outcome o) { self->answered(std::move(o)); });
 }
 
-void engine::reentry::answered(time_point sent, outcome o) {
+// Without a connection it does not wait for longer than its hold: run() looks at that. Once written it waits for the answer.
+void engine::reentry::on_late(const outcome& o) {
+  if (withdraw(attempt_)) failed({errc::unreachable, true, o.detail}, false);
+}
+
+void engine::reentry::answered(outcome o) {
   if (o.error) {
     const bool silence = o.error == errc::unreachable || o.error == errc::unconfirmed;
     const bool retry = silence || o.error == errc::server_refused;
@@ -85,7 +94,7 @@ void engine::reentry::answered(time_point sent, outcome o) {
   }
   may_have_run_ = true;
   if (!done_) return undo_or_end();
-  granted(sent);
+  granted(o.sent);
 }
 
 void engine::reentry::granted(time_point sent) {
@@ -112,7 +121,7 @@ void engine::reentry::undo_or_end() {
   host_.lower_count(of_, [self = shared_from_this()](error_code) { self->end_change(); });
 }
 
-// What is queued or in flight ends by itself; after a pause there may be something to undo.
+// What is queued or was written ends by itself; after a pause there may be something to undo.
 void engine::reentry::give_up(lock_answer a) {
   if (!done_) return;
   const auto keep = shared_from_this();
@@ -120,6 +129,7 @@ void engine::reentry::give_up(lock_answer a) {
   pause_.stop();
   finish(std::move(a));
   if (paused) host_.change(of_, [self = shared_from_this()] { self->undo_or_end(); });
+  if (withdraw(attempt_)) undo_or_end();
 }
 
 // A loss concerns whoever still has a lease of the hold; with none it is nested in nothing, and goes to the line like anybody.

@@ -23,7 +23,8 @@ class engine::reentry final : public cancellable, public std::enable_shared_from
   void queue();
   void run();
   void send();
-  void answered(time_point sent, outcome o);
+  void on_late(const outcome& o);
+  void answered(outcome o);
   void granted(time_point sent);
   void failed(const server_error& why, bool may_have_run);
   void undo_or_end();
@@ -39,6 +40,7 @@ class engine::reentry final : public cancellable, public std::enable_shared_from
   lock_handler done_;  // emptied when it is answered
   const time_point since_;
   std::list<reentry*>::iterator place_;
+  std::weak_ptr<script_run> attempt_;
   timer alarm_;  // the caller's deadline
   timer pause_;
   retry_backoff backoff_;

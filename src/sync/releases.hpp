@@ -13,7 +13,10 @@
 namespace holdfast::detail {
 
 /// Gives fields back, and does not stop before the server has answered or the key must be gone anyway. What a caller no longer waits for
-/// goes on here, in the client's own scope, which shutdown joins.
+/// goes on here, in the client's own scope, which shutdown joins. A release is sent once more when its connection has ended; one that is
+/// late on a connection that goes on answering is on its way.
+///
+/// The servers call it back and do not keep it alive: their owner ends them before it.
 class releases {
  public:
   /// none: released; lost: it was not this owner's any more; unconfirmed: no answer in time, it goes on; else the server's refusal.
@@ -46,8 +49,9 @@ class releases {
   };
   void start(std::shared_ptr<task>);
   void send(const std::shared_ptr<task>&);
+  void on_late(const std::shared_ptr<task>&, const std::string& detail);
   void answered(const std::shared_ptr<task>&, outcome);
-  void again(const std::shared_ptr<task>&, const error_code&, const std::string& detail);
+  void again(const std::shared_ptr<task>&, const outcome&);
   void end(const std::shared_ptr<task>&, error_code, const std::string& detail);
 
   surroundings& around_;

@@ -2,28 +2,58 @@
 #include "sync/surroundings.hpp"
 
 #include <memory>
+#include <utility>
 
 #include "base/escape.hpp"
 
 namespace holdfast::detail {
+namespace {
 
-void surroundings::run(script_call call, time_point deadline, topology::handler done, function<bool()> wanted) const {
-  struct attempt {
-    topology& to;
-    script_call call;
-    time_point deadline;
-    topology::handler done;
-    function<bool()> wanted;
-  };
-  const auto a =
-      std::make_shared<attempt>(attempt{servers, std::move(call), deadline, std::move(done), std::move(wanted)});
-  servers.execute(a->call.key(), a->call.by_digest(), deadline, [a](outcome o) {
-    if (!o.error && is_unknown_script(o.reply) && (!a->wanted || a->wanted())) {
-      a->to.execute(a->call.key(), a->call.by_text(), a->deadline, std::move(a->done));
-    } else {
-      a->done(std::move(o));
+class one_run final : public script_run, public std::enable_shared_from_this<one_run> {
+ public:
+  one_run(topology& to, script_call call, delivery how, topology::handler done)
+      : to_(to), call_(std::move(call)), how_(std::move(how)), done_(std::move(done)) {}
+
+  void send(std::string command) {
+    asked_ = to_.execute(call_.key(), {std::move(command), how_, [self = shared_from_this()](outcome o) {
+                                         self->answered(std::move(o));
+                                       }});
+  }
+  void begin() { send(call_.by_digest()); }
+
+  bool withdraw() override {
+    unwanted_ = true;
+    const bool never = to_.withdraw(asked_);
+    if (never) done_ = {};
+    return never;
+  }
+
+ private:
+  void answered(outcome o) {
+    const bool unknown = !by_text_ && !o.error && is_unknown_script(o.reply);
+    if (!unknown || unwanted_) {
+      if (const auto done = std::exchange(done_, {})) done(std::move(o));
+      return;
     }
-  });
+    by_text_ = true;
+    send(call_.by_text());
+  }
+
+  topology& to_;
+  const script_call call_;
+  const delivery how_;
+  topology::handler done_;  // emptied when it is called
+  redis::ticket asked_ = 0;
+  bool by_text_ = false;
+  bool unwanted_ = false;
+};
+
+}  // namespace
+
+std::weak_ptr<script_run> surroundings::run(script_call call, delivery how, topology::handler done) const {
+  const auto r = std::make_shared<one_run>(servers, std::move(call), std::move(how), std::move(done));
+  r->begin();
+  return r;
 }
 
 std::string about(std::string_view name, std::string_view cause) {

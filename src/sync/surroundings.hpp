@@ -1,5 +1,6 @@
 // SPDX-License-Identifier: BSL-1.0
 #pragma once
+#include <memory>
 #include <string>
 #include <string_view>
 #include <utility>
@@ -7,7 +8,6 @@
 #include <holdfast/config.hpp>
 #include <holdfast/observer.hpp>
 
-#include "base/function.hpp"
 #include "base/lease_clock.hpp"
 #include "base/random.hpp"
 #include "base/timers.hpp"
@@ -15,6 +15,18 @@
 #include "topology/topology.hpp"
 
 namespace holdfast::detail {
+
+/// A script that was asked for and not answered yet. The servers own it.
+class script_run {
+ public:
+  virtual ~script_run() = default;
+  virtual bool withdraw() = 0;
+};
+/// Its sender has no more use for it. True: it has not run and never will, and the handlers are not called. False: they are, or were.
+inline bool withdraw(const std::weak_ptr<script_run>& sent) {
+  const auto run = sent.lock();
+  return run && run->withdraw();
+}
 
 /// What is passed in, never fetched: clock, timers, servers, randomness; and the settings and the observer that all share.
 struct surroundings {
@@ -30,8 +42,8 @@ struct surroundings {
     if (settings.observer) settings.observer->on(e);
   }
 
-  /// Sends a script by digest, and once by text where the server does not know it and `wanted` (if set) still says so.
-  void run(script_call call, time_point deadline, topology::handler done, function<bool()> wanted = {}) const;
+  /// Sends a script by digest, and once by text where the server does not know it and nobody has withdrawn it.
+  std::weak_ptr<script_run> run(script_call call, delivery how, topology::handler done) const;
 };
 
 /// "lock 'name': cause", for texts that a person reads.

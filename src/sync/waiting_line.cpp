@@ -10,6 +10,14 @@ namespace holdfast::detail {
 
 using patience = lock_request::patience;
 
+namespace {
+
+/// Each copy of an acquire may take the lock for a waiter who cannot hear of it. After so many the others have their turn.
+constexpr unsigned most_unanswered = 2;
+constexpr nanoseconds least_penalty = milliseconds(20), longest_penalty = std::chrono::seconds(1);
+
+}  // namespace
+
 waiter::waiter(surroundings& around, std::weak_ptr<waiting_line> l, lock_request r, lock_handler d)
     : line(std::move(l)), request(std::move(r)), done(std::move(d)), since(around.now()), alarm(around.alarms),
       backoff(milliseconds(20), std::chrono::seconds(1)) {}
@@ -107,30 +115,35 @@ void waiting_line::try_now() {
   woken_ = false;
   park_.stop();
   if (w->field.empty()) w->field = host_.new_field();
-  w->sent = around_.now();
   const auto& asked = w->request;
+  const bool once = asked.wait == patience::once;
   // Answered meanwhile, it is not in the line any more, and its field is being given back.
-  around_.run(
-      asked.kind->acquire(*keys_, asked.asked.ttl, w->field),
-      w->sent + command_budget(around_.settings, asked.asked.ttl),
-      [w](outcome o) {
-        if (!w->done) return;
-        if (const auto line = w->line.lock()) line->answered(w, std::move(o));
-      },
-      [w] { return static_cast<bool>(w->done); });
+  w->attempt = around_.run(asked.kind->acquire(*keys_, asked.asked.ttl, w->field),
+                           {.timeout = command_budget(around_.settings, asked.asked.ttl),
+                            .rank = once ? urgency::refusable : urgency::patient,
+                            .patient = !once},
+                           [w](outcome o) {
+                             if (!w->done) return;
+                             if (const auto line = w->line.lock()) line->answered(w, std::move(o));
+                           });
 }
 
 void waiting_line::answered(const std::shared_ptr<waiter>& w, outcome o) {
   step_ = step::idle;
+  w->sent = o.sent;
   if (o.error) {
-    w->ambiguous |= o.error == errc::unconfirmed;
+    if (o.error == errc::unconfirmed && ++w->unanswered == most_unanswered) {
+      w->penalty = std::clamp(2 * w->penalty, least_penalty, longest_penalty);
+      abandon_field(*w);
+    }
     const bool outage = o.error == errc::unreachable || o.error == errc::unconfirmed || o.error == errc::server_refused;
     return on_failed(w, {outage && o.error != errc::server_refused ? make_error_code(errc::unreachable) : o.error,
                          outage, o.detail});
   }
+  w->penalty = {};
   const auto said = w->request.kind->read_acquire(o.reply);
   if (said.error) {
-    w->ambiguous |= !o.reply.is_error();  // the script has run, and what it says nobody knows
+    if (!o.reply.is_error()) ++w->unanswered;  // the script has run, and what it says nobody knows
     return on_failed(w, *said.error);
   }
   known_held_ = around_.now();
@@ -146,15 +159,20 @@ void waiting_line::answered(const std::shared_ptr<waiter>& w, outcome o) {
 void waiting_line::on_acquired(const std::shared_ptr<waiter>& w, std::optional<std::uint64_t> token) {
   const auto ttl = w->request.asked.ttl;
   if (around_.now() >= valid_until(w->sent, ttl, around_.settings.drift) - min_validity(ttl)) {
-    host_.give_back(keys_, std::exchange(w->field, {}), ttl);
-    w->ambiguous = false;
+    abandon_field(*w);
     return on_failed(w, {errc::unreachable, true, "the grant came too late to be of use"});
   }
-  w->ambiguous = false;
+  w->unanswered = 0;
   w->backoff.reset();
   auto record = host_.granted(keys_, *w, token);
   w->field.clear();  // the hold's from now on
   finish(w, {{}, {}, std::move(record)});
+}
+
+// What it was granted, or may still be, is given back; the next attempt has a field of its own.
+void waiting_line::abandon_field(waiter& w) {
+  w.unanswered = 0;
+  host_.give_back(keys_, std::exchange(w.field, {}), w.request.asked.ttl);
 }
 
 void waiting_line::on_busy(const std::shared_ptr<waiter>& w, milliseconds holder_ttl) {
@@ -176,7 +194,9 @@ void waiting_line::on_failed(const std::shared_ptr<waiter>& w, const server_erro
   // The connection tells of its own outages; of a server that answers and will not write nobody else does.
   if (news && why.code == errc::server_refused)
     around_.report({.what = event::kind::outage, .name = keys_->name, .reason = why.code, .detail = why.text});
-  park_for(w->backoff.next(around_.random));
+  const auto pause = w->backoff.next(around_.random);
+  const bool barred = w->unanswered == 0 && w->penalty > nanoseconds::zero();
+  park_for(std::max(pause, w->penalty), barred ? step::barred : step::parked);
 }
 
 // A lock may become free without a message.
@@ -194,8 +214,8 @@ void waiting_line::park_while_held(const waiter& w, nanoseconds holder_ttl, time
   park_for(std::max(pause - (around_.now() - asked), least));
 }
 
-void waiting_line::park_for(nanoseconds pause) {
-  step_ = step::parked;
+void waiting_line::park_for(nanoseconds pause, step how) {
+  step_ = how;
   park_.start(around_.now() + pause, [this] { advance(); });
 }
 
@@ -204,8 +224,11 @@ void waiting_line::time_out(const std::shared_ptr<waiter>& w) {
   const bool behind = w != waiters_.front() && !last_failure_.code && known_held_;  // of others who hear from Redis
   const bool held = parked_while_held() || host_.held_here(keys_->name);
   if (behind || held || (known_held_ && *known_held_ >= w->since)) return finish(w, {});
-  const auto code = last_failure_.code ? last_failure_.code : make_error_code(errc::unreachable);
-  finish(w, {code, last_failure_.code ? last_failure_.text : "Redis did not answer in time", nullptr});
+  const bool outage = last_failure_.code == errc::unreachable;
+  if (last_failure_.code && !outage) return finish(w, {last_failure_.code, last_failure_.text, nullptr});
+  // A connection that is there has answered others meanwhile, or had no time to: the lock was not had in time.
+  if (around_.servers.answering()) return finish(w, {});
+  finish(w, {errc::unreachable, outage ? last_failure_.text : "Redis did not answer in time", nullptr});
 }
 
 // Not after a failure, which says nothing of the lock.
@@ -215,14 +238,14 @@ void waiting_line::remove(const std::shared_ptr<waiter>& w) {
   const bool was_first = w == waiters_.front();
   waiters_.erase(w->place);
   w->alarm.stop();
-  bool sent = w->ambiguous;
+  bool sent = w->unanswered > 0;
   if (was_first && step_ == step::trying) {
     step_ = step::idle;
-    sent = true;
+    if (!withdraw(w->attempt)) sent = true;  // what was never written needs no compensation
   }
-  if (sent && !w->field.empty()) host_.give_back(keys_, std::exchange(w->field, {}), w->request.asked.ttl);
+  if (sent && !w->field.empty()) abandon_field(*w);
   if (!was_first) return;
-  if (step_ == step::idle || waiters_.empty()) return advance();
+  if (step_ == step::idle || step_ == step::barred || waiters_.empty()) return advance();
   // A parked line stays parked for its new first; what it waited for holds for the next as well, who may be less patient.
   const auto latest = around_.now() + longest_park(*waiters_.front());
   if (step_ == step::parked && park_.due() > latest) park_for(latest - around_.now());

@@ -53,8 +53,10 @@ struct waiter final : cancellable, std::enable_shared_from_this<waiter> {
   time_point since;
   std::size_t ahead = 0;   // waiters before it when it came
   owner_field field;       // from the first attempt on; the same in each repetition
-  time_point sent{};       // its last attempt
-  bool ambiguous = false;  // an attempt was written and not answered: the field may have been granted, or may still be
+  time_point sent{};       // the attempt that was answered last
+  std::weak_ptr<script_run> attempt;
+  unsigned unanswered = 0;  // so many attempts were written and not answered: the field may have been granted, or may still be
+  nanoseconds penalty{};   // the pause after so many that none was answered; doubles until one is
   timer alarm;             // its deadline
   retry_backoff backoff;
   std::list<std::shared_ptr<waiter>>::iterator place;
@@ -103,7 +105,7 @@ class waiting_line final : public std::enable_shared_from_this<waiting_line>, pr
   void fail_all(error_code error, const std::string& detail);
 
  private:
-  enum class step { idle, trying, parked };
+  enum class step { idle, trying, parked, barred };  // barred: parked, and nothing wakes it
 
   void on_subscribed() override;
   void on_message(std::string_view payload) override;
@@ -115,7 +117,8 @@ class waiting_line final : public std::enable_shared_from_this<waiting_line>, pr
   void on_acquired(const std::shared_ptr<waiter>& w, std::optional<std::uint64_t> token);
   void on_busy(const std::shared_ptr<waiter>& w, milliseconds holder_ttl);
   void on_failed(const std::shared_ptr<waiter>& w, const server_error& why);
-  void park_for(nanoseconds pause);
+  void abandon_field(waiter& w);
+  void park_for(nanoseconds pause, step how = step::parked);
   nanoseconds longest_park(const waiter& w);
   void park_while_held(const waiter& w, nanoseconds holder_ttl, time_point asked);
   bool parked_while_held() const;

@@ -8,6 +8,10 @@ namespace holdfast::detail {
 namespace {
 
 constexpr std::size_t batch_size = 100;
+/// More would wait in the server's queue or in ours, where they cannot be overtaken by what has become more urgent.
+constexpr std::size_t most_in_flight = 16;
+/// Others have their turn on the strand before more of what is due is looked at.
+constexpr std::size_t collected_at_once = 1000;
 
 /// A lease that nobody renews is confirmed without raising its TTL: what it claims already is sent, which the key has.
 constexpr milliseconds ttl_that_never_raises{1};
@@ -47,7 +51,7 @@ void watchdog::confirm_soon(hold& h, nanoseconds patience) {
     h.confirm_by = by;  // what is in flight may have been answered before there was a doubt
     return;
   }
-  if (h.renew_at && *h.renew_at <= by) return;
+  if (h.due_by || (h.renew_at && *h.renew_at <= by)) return;
   schedule_renewal(h, by);
   rearm();
 }
@@ -55,14 +59,16 @@ void watchdog::confirm_soon(hold& h, nanoseconds patience) {
 void watchdog::fed(hold& h) { confirm_soon(h, nanoseconds::zero()); }
 
 void watchdog::link_changed(bool up) {
+  link_up_ = up;
   const auto now = around_.now();
   for (const auto& [when, h] : order(expiries_)) {
     if (!up) {
       suspend(*h, errc::unreachable);
-    } else if (!h->renewing) {
+    } else if (!h->renewing && !h->due_by) {
       schedule_renewal(*h, now);
     }
   }
+  if (up) return renew_due();
   rearm();
 }
 
@@ -74,6 +80,7 @@ void watchdog::schedule_renewal(hold& h, time_point when) {
 
 void watchdog::unschedule_renewal(hold& h) {
   if (h.renew_at) renewals_.erase({*std::exchange(h.renew_at, std::nullopt), &h});
+  if (h.due_by) due_.erase({*std::exchange(h.due_by, std::nullopt), &h});
 }
 
 void watchdog::plan_next(hold& h, time_point sent) {
@@ -87,11 +94,21 @@ void watchdog::plan_next(hold& h, time_point sent) {
 
 void watchdog::renew_due() {
   const auto now = around_.now();
-  while (!renewals_.empty() && renewals_.begin()->first <= now) send(take_due(now));
+  collect_due(now);
+  while (link_up_ && in_flight_ < most_in_flight && !due_.empty()) send(take_due(now));
   rearm();
 }
 
-// Half of what is left at most: there must be time for a second try.
+void watchdog::collect_due(time_point now) {
+  for (std::size_t n = 0; n < collected_at_once && !renewals_.empty() && renewals_.begin()->first <= now; ++n) {
+    hold& h = *renewals_.begin()->second;
+    unschedule_renewal(h);
+    h.due_by = h.valid_until();
+    due_.emplace(*h.due_by, &h);
+  }
+}
+
+// Half of what is left at most: then its holder hears of the doubt in time.
 nanoseconds watchdog::patience_of(const hold& h, time_point now) const {
   const auto half = (h.valid_until() - now) / 2;
   return std::max<nanoseconds>(std::min(command_budget(around_.settings, h.ttl()), half), milliseconds(1));
@@ -102,54 +119,74 @@ nanoseconds watchdog::patience_of(const hold& h, time_point now) const {
 watchdog::batch watchdog::take_due(time_point now) {
   batch due;
   nanoseconds patience{};
+  const auto take = [&](hold& h) {
+    const auto its = patience_of(h, now);
+    if (due.empty()) patience = its;
+    if (its < patience / 2 || its > patience * 2) return;
+    unschedule_renewal(h);
+    h.renewing = true;
+    due.push_back(h.shared_from_this());
+  };
+  for (auto next = due_.begin(); next != due_.end() && due.size() < batch_size;) take(*(next++)->second);
   for (auto next = renewals_.begin(); next != renewals_.end() && due.size() < batch_size;) {
     const auto [when, h] = *next++;
     if (when > now + nanoseconds(h->ttl()) / 60) break;
-    const auto its = patience_of(*h, now);
-    if (due.empty()) patience = its;
-    if (its < patience / 2 || its > patience * 2) continue;
-    unschedule_renewal(*h);
-    h->renewing = true;
-    due.push_back(h->shared_from_this());
+    take(*h);
   }
   return due;
 }
 
 void watchdog::send(batch holds) {
-  const auto sent = around_.now();
+  const auto now = around_.now();
   auto patience = nanoseconds::max();
   std::vector<renewal> asked;
   asked.reserve(holds.size());
   for (const auto& h : holds) {
-    const auto ttl = h->wants_renewal(sent) ? h->ttl() : ttl_that_never_raises;
+    const auto ttl = h->wants_renewal(now) ? h->ttl() : ttl_that_never_raises;
     asked.push_back({h->keys->lock, h->field, h->ttl_to_send(ttl, around_.settings.drift)});
-    patience = std::min(patience, patience_of(*h, sent));
+    patience = std::min(patience, patience_of(*h, now));
   }
   std::vector<milliseconds> ttls;
+  ttls.reserve(asked.size());
   for (const auto& a : asked) ttls.push_back(a.wanted.ttl);
   auto call = scripts::renew(asked);
-  const auto deadline = sent + patience;
-  auto done = [this, sent, holds = std::move(holds), ttls = std::move(ttls)](const outcome& o) {
-    auto said = o.error ? answer<std::vector<bool>>{} : read_renew(o.reply, holds.size());
-    if (said.error && !said.error->retry && holds.size() > 1) return send_alone(holds);
-    for (std::size_t i = 0; i < holds.size(); ++i) {
-      hold& h = *holds[i];
-      h.renewing = false;
-      if (h.ended() || !h.expires_at) continue;
-      if (o.error) {
-        on_unanswered(h, o.error, o.detail);
-      } else if (said.error) {
-        on_unanswered(h, said.error->code, said.error->text);
-      } else if (said.value[i]) {
-        on_confirmed(h, sent, ttls[i]);
-      } else {
-        forget(h);
-        on_lost_(h, errc::lost);
-      }
-    }
-    rearm();
+  const auto batch_of = std::make_shared<const batch>(std::move(holds));
+  auto late = [this, batch_of](const outcome& o) { on_late(*batch_of, o.error, o.detail); };
+  auto done = [this, batch_of, ttls = std::move(ttls)](const outcome& o) {
+    --in_flight_;
+    answered(*batch_of, ttls, o);
+    renew_due();
   };
-  around_.run(std::move(call), deadline, std::move(done));
+  ++in_flight_;
+  around_.run(std::move(call),
+              {.timeout = patience, .rank = urgency::obligation, .patient = true, .late = std::move(late)},
+              std::move(done));
+}
+
+void watchdog::answered(const batch& holds, const std::vector<milliseconds>& ttls, const outcome& o) {
+  auto said = o.error ? answer<std::vector<bool>>{} : read_renew(o.reply, holds.size());
+  if (said.error && !said.error->retry && holds.size() > 1) return send_alone(holds);
+  for (std::size_t i = 0; i < holds.size(); ++i) {
+    hold& h = *holds[i];
+    h.renewing = false;
+    if (h.ended() || !h.expires_at) continue;
+    if (o.error) {
+      on_unanswered(h, o.error, o.detail);
+    } else if (said.error) {
+      on_unanswered(h, said.error->code, said.error->text);
+    } else if (said.value[i]) {
+      on_confirmed(h, o.sent, ttls[i]);
+    } else {
+      forget(h);
+      on_lost_(h, errc::lost);
+    }
+  }
+}
+
+// It may still be answered, and counts then.
+void watchdog::on_late(const batch& holds, const error_code& why, const std::string& detail) {
+  for (const auto& h : holds)
+    if (h->renewing && !h->ended() && h->expires_at) doubt(*h, why, detail);
 }
 
 // One of them may be what is refused (a key that the user may not touch): the others must not go with it.
@@ -169,9 +206,13 @@ void watchdog::on_confirmed(hold& h, time_point sent, milliseconds ttl) {
   if (const auto by = std::exchange(h.confirm_by, std::nullopt)) confirm_soon(h, *by - now);
 }
 
-void watchdog::on_unanswered(hold& h, const error_code& why, const std::string& detail) {
+void watchdog::doubt(hold& h, const error_code& why, const std::string& detail) {
   around_.report({.what = event::kind::renewal_failed, .name = h.keys->name, .reason = why, .detail = detail});
   suspend(h, why);
+}
+
+void watchdog::on_unanswered(hold& h, const error_code& why, const std::string& detail) {
+  doubt(h, why, detail);
   const auto now = around_.now();
   const auto left = std::max<nanoseconds>(h.valid_until() - now, milliseconds(2));
   const auto pause = std::min<nanoseconds>(renewal_retry_pause(h.ttl()), left / 2);
@@ -214,7 +255,7 @@ void watchdog::rearm() {
     const auto first = what.begin()->first;
     if (!alarm.due() || *alarm.due() > first) alarm.start(first, action);
   };
-  arm(renewal_alarm_, renewals_, [this] { renew_due(); });
+  arm(renewal_alarm_, renewals_, [this] { renew_due(); });  // what is due already goes on with the next answer, or with the link
   arm(expiry_alarm_, expiries_, [this] { expire_due(); });
 }
 

@@ -10,8 +10,11 @@
 
 namespace holdfast::detail {
 
-/// Keeps holds alive and tells when one is over. Renews every TTL/3, earliest first, many holds in one script; a failed renewal is
-/// repeated until the validity ends, which it notices by the clock alone.
+/// Keeps holds alive and tells when one is over. Renews every TTL/3, many holds in one script and a few scripts at a time: of what is due,
+/// the hold that ends soonest goes first. A failed renewal is repeated until the validity ends, which it notices by the clock alone; while
+/// the link is down nothing is sent.
+///
+/// The servers call it back and do not keep it alive: their owner ends them before it.
 class watchdog {
  public:
   /// Called once for each hold that is lost; the watchdog has forgotten it by then.
@@ -43,13 +46,17 @@ class watchdog {
   void unschedule_renewal(hold& h);
   void plan_next(hold& h, time_point sent);
   void renew_due();
+  void collect_due(time_point now);
   /// How long an answer to a renewal is waited for.
   nanoseconds patience_of(const hold& h, time_point now) const;
   batch take_due(time_point now);
   void send(batch);
+  void answered(const batch&, const std::vector<milliseconds>& ttls, const outcome&);
   void send_alone(const batch&);
+  void on_late(const batch&, const error_code&, const std::string& detail);
   void on_confirmed(hold& h, time_point sent, milliseconds ttl);
   void on_unanswered(hold& h, const error_code&, const std::string& detail);
+  void doubt(hold& h, const error_code&, const std::string& detail);
   void expire_due();
   void suspend(hold& h, const error_code&);
   void restore(hold& h);
@@ -57,7 +64,11 @@ class watchdog {
 
   surroundings& around_;
   lose on_lost_;
-  order renewals_, expiries_;
+  order renewals_;  // by when each is due
+  order due_;       // by when each hold ends
+  order expiries_;
+  std::size_t in_flight_ = 0;
+  bool link_up_ = true;
   timer renewal_alarm_, expiry_alarm_;
 };
 

@@ -14,9 +14,13 @@ standalone::standalone(const redis::services& given, const redis::endpoint& serv
   if (server.use_tls) redis::check(server.tls);
 }
 
-void standalone::execute(std::string_view, std::string command, time_point deadline, handler done) {
-  commands_->execute(std::move(command), deadline, std::move(done));
+redis::ticket standalone::execute(std::string_view, redis::request asked) {
+  return commands_->execute(std::move(asked));
 }
+
+bool standalone::withdraw(redis::ticket t) { return commands_->withdraw(t); }
+
+bool standalone::answering() { return commands_->answering(); }
 
 subscription standalone::subscribe(std::string_view channel, subscriber& who) {
   return channels_->subscribe(channel, who);

@@ -26,7 +26,9 @@ class standalone final : public topology {
   standalone& operator=(const standalone&) = delete;
   ~standalone() { close(); }
 
-  void execute(std::string_view key, std::string command, time_point deadline, handler done) override;
+  redis::ticket execute(std::string_view key, redis::request asked) override;
+  bool withdraw(redis::ticket t) override;
+  bool answering() override;
   subscription subscribe(std::string_view channel, subscriber& who) override;
   void keep_watch(bool on) override;
   void on_link_change(std::function<void(bool up)> listener) override;

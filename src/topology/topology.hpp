@@ -1,27 +1,32 @@
 // SPDX-License-Identifier: BSL-1.0
 #pragma once
 #include <functional>
-#include <string>
 #include <string_view>
 
-#include "base/lease_clock.hpp"
 #include "redis/outcome.hpp"
+#include "redis/request.hpp"
 
 namespace holdfast::detail {
 
+using redis::delivery;
 using redis::outcome;
 using redis::subscriber;
 using redis::subscription;
+using redis::urgency;
 
 /// Which server owns this key now, and how to talk to it. Used on the client's strand only.
 class topology {
  public:
   using handler = redis::handler;
 
-  /// Sends `command` (RESP bytes) to the server that owns `key`; connects first where needed. Commands of one connection run in the
-  /// order of the calls. The handler is called exactly once, on the strand, never inside execute(), at the latest at `deadline`;
-  /// a reply that comes later is consumed and dropped.
-  virtual void execute(std::string_view key, std::string command, time_point deadline, handler done) = 0;
+  /// Sends the command to the server that owns `key`; connects first where needed. Obligations of one server run in the order of the
+  /// calls, and so do the others; between the two there is no order before they are written. The handler is called exactly once, on the
+  /// strand, never inside execute(); see delivery for when. After the end of the client nobody is called.
+  virtual redis::ticket execute(std::string_view key, redis::request asked) = 0;
+  /// True: the command was not written and never will be, and its handlers are not called.
+  virtual bool withdraw(redis::ticket t) = 0;
+  /// There is a connection, and its server is not silent for longer than a command may wait.
+  virtual bool answering() = 0;
 
   virtual subscription subscribe(std::string_view channel, subscriber& who) = 0;
 

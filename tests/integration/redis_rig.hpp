@@ -109,13 +109,13 @@ class redis_rig {
   using answer_ptr = std::shared_ptr<answer>;
 
   answer_ptr send(redis::connection& c, std::initializer_list<std::string_view> argv,
-                  milliseconds timeout = std::chrono::seconds{20}) {
+                  milliseconds timeout = std::chrono::seconds{20}, redis::urgency rank = redis::urgency::refusable) {
     auto a = std::make_shared<answer>();
-    c.execute(redis::make_command(argv), detail::lease_clock::now() + timeout, [a](redis::outcome o) {
-      ++a->times;
-      a->got = std::move(o);
-      a->when = detail::lease_clock::now();
-    });
+    c.execute({redis::make_command(argv), {.timeout = timeout, .rank = rank}, [a](redis::outcome o) {
+                 ++a->times;
+                 a->got = std::move(o);
+                 a->when = detail::lease_clock::now();
+               }});
     if (a->times != 0) throw std::runtime_error("the handler ran inside execute()");
     return a;
   }

@@ -63,6 +63,7 @@ constexpr std::string_view expected[] = {
     "force_unlock: not_primary",
     "force_unlock: server_refused",
     "force_unlock: unreachable",
+    "force_unlock: unconfirmed",
     "lease ended: closed",
     "lease ended: corrupt_lock",
     "lease ended: lost",

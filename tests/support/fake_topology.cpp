@@ -78,7 +78,13 @@ fake_topology::entry& fake_topology::open_entry(std::size_t n) {
 
 void fake_topology::finish(entry& which, detail::outcome result) {
   which.what.open = false;
+  which.late = {};
   if (which.timeout) timers_.cancel(*which.timeout);
+  which.timeout.reset();
+  if (which.what.written) {
+    result.sent = which.what.sent;
+    result.server = which.server;
+  }
   post([done = std::exchange(which.done, {}), result = std::move(result)] { done(result); });
 }
 
@@ -86,28 +92,73 @@ void fake_topology::reply(std::size_t n, redis::reply answer) {
   auto& which = open_entry(n);
   if (!which.what.written)
     throw std::logic_error("command " + std::to_string(n) + " was never written: the link is down");
+  last_reply_ = clock_.now();
   finish(which, {{}, std::move(answer), {}});
+  which.answered = true;
 }
 
 void fake_topology::fail(std::size_t n, errc error, std::string detail) {
-  finish(open_entry(n), {make_error_code(error), {}, std::move(detail)});
+  auto& which = open_entry(n);
+  finish(which, {make_error_code(error), {}, std::move(detail)});
+  which.answered = true;
 }
 
-void fake_topology::execute(std::string_view key, std::string bytes, detail::time_point deadline, handler done) {
-  const auto decoded = decode_commands(bytes);
+redis::ticket fake_topology::execute(std::string_view key, redis::request asked) {
+  const auto decoded = decode_commands(asked.command);
   if (decoded.size() != 1) throw std::logic_error("execute() takes one command");
+  const auto& how = asked.how;
   const auto n = commands_.size();
-  commands_.push_back({{std::string(key), decoded[0], clock_.now(), deadline, up_, true}, std::move(done), {}});
-  auto& which = commands_.back();
-  which.timeout = timers_.schedule(deadline, [this, n] {
-    auto& late = commands_[n];
-    late.timeout.reset();
-    finish(late,
-           {make_error_code(late.what.written ? errc::unconfirmed : errc::unreachable), {}, "fake:6379: no answer"});
+  commands_.push_back({{n, std::string(key), decoded[0], clock_.now(), how.timeout, how.rank, how.patient},
+                       std::move(asked.done),
+                       how.late,
+                       {}});
+  if (up_)
+    write(commands_[n]);
+  if (commands_[n].what.open) watch(n);
+  return n + 1;
+}
+
+void fake_topology::write(entry& which) {
+  which.what.written = true;
+  which.what.sent = clock_.now();
+  which.server = server_;
+  if (!on_command) return;
+  if (auto answer = on_command(which.what)) reply(which.what.number, *std::move(answer));
+}
+
+void fake_topology::watch(std::size_t n) {
+  auto& which = commands_[n];
+  if (which.timeout) timers_.cancel(*std::exchange(which.timeout, std::nullopt));
+  if (which.what.patient && !which.late) return;
+  which.timeout = timers_.schedule(detail::saturating_add(clock_.now(), which.what.timeout), [this, n] {
+    commands_[n].timeout.reset();
+    on_timeout(n);
     run();
   });
-  if (!up_ || !on_command) return;
-  if (auto answer = on_command(which.what)) finish(which, {{}, *std::move(answer), {}});
+}
+
+void fake_topology::on_timeout(std::size_t n) {
+  auto& which = commands_[n];
+  detail::outcome late{make_error_code(which.what.written ? errc::unconfirmed : errc::unreachable), {}, "fake:6379: no answer"};
+  if (!which.what.patient) return finish(which, std::move(late));
+  late.sent = which.what.sent;
+  post([tell = std::exchange(which.late, {}), late = std::move(late)] { tell(late); });
+}
+
+bool fake_topology::withdraw(redis::ticket t) {
+  auto& which = commands_.at(t - 1);
+  if (!which.what.open || which.what.written) return false;
+  which.what.open = false;
+  if (which.timeout) timers_.cancel(*std::exchange(which.timeout, std::nullopt));
+  which.late = {};
+  const auto dropped = std::exchange(which.done, {});
+  return true;
+}
+
+bool fake_topology::answering() {
+  return up_ && std::none_of(commands_.begin(), commands_.end(), [&](const entry& e) {
+    return e.what.written && !e.answered && std::max(e.what.sent, last_reply_) + patience <= clock_.now();
+  });
 }
 
 detail::subscription fake_topology::subscribe(std::string_view channel, detail::subscriber& who) {
@@ -171,9 +222,15 @@ std::size_t fake_topology::subscribe_calls(std::string_view channel) const {
 
 void fake_topology::link_down() {
   if (!std::exchange(up_, false)) return;
-  for (auto& which : commands_)
-    if (which.what.open && which.what.written)
+  for (std::size_t n = 0; n < commands_.size(); ++n) {
+    auto& which = commands_[n];
+    if (!which.what.open) continue;
+    if (which.what.written)
       finish(which, {make_error_code(errc::unconfirmed), {}, "fake:6379: connection ended"});
+    else
+      watch(n);
+  }
+  for (auto& which : commands_) which.answered |= which.what.written;
   for (const auto& weak : listeners_)
     if (const auto found = weak.lock()) found->acknowledged = false;
   post([this] {
@@ -186,11 +243,10 @@ void fake_topology::link_up() {
   post([this] {
     if (listener_) listener_(true);
   });
-  for (auto& which : commands_) {
-    if (!which.what.open || which.what.written) continue;
-    which.what.written = true;
-    if (on_command)
-      if (auto answer = on_command(which.what)) finish(which, {{}, *std::move(answer), {}});
+  for (std::size_t n = 0; n < commands_.size(); ++n) {
+    if (!commands_[n].what.open || commands_[n].what.written) continue;
+    write(commands_[n]);
+    if (commands_[n].what.open) watch(n);
   }
   for (const auto& weak : listeners_)
     if (const auto found = weak.lock(); found && !found->acknowledged) ask(found);

@@ -12,6 +12,7 @@
 
 #include "support/manual_clock.hpp"
 #include "support/replies.hpp"
+#include "sync/terms.hpp"
 #include "topology/topology.hpp"
 
 namespace holdfast::test {
@@ -19,17 +20,21 @@ namespace holdfast::test {
 /// The commands in RESP bytes. Throws on anything but whole commands.
 std::vector<std::vector<std::string>> decode_commands(std::string_view bytes);
 
-/// A server that the test plays by hand. Records what is sent; every handler runs from run(), or at its deadline from
+/// A server that the test plays by hand. Records what is sent; every handler runs from run(), or at its timeout from
 /// the timers, never inside execute(), subscribe(), reply() and so on. Put `timers.on_step = [&] { server.run(); };` to
 /// have it pumped while time advances.
 class fake_topology final : public detail::topology {
  public:
   struct command {
+    std::size_t number;
     std::string key;
     std::vector<std::string> argv;
-    detail::time_point sent, deadline;
+    detail::time_point sent;      // asked for, or written since
+    detail::nanoseconds timeout;  // of its delivery
+    detail::urgency rank;
+    bool patient;
     bool written = false;  // false: sent while the link was down
-    bool open = true;      // neither answered nor timed out
+    bool open = true;      // neither answered nor timed out nor withdrawn
 
     /// Of EVAL and EVALSHA: what follows the count of keys.
     std::vector<std::string> keys() const;
@@ -73,13 +78,19 @@ class fake_topology final : public detail::topology {
   void link_down();
   void link_up();
   bool watched() const noexcept { return watched_; }
+  /// From now on another server answers.
+  void change_server() { ++server_; }
+  /// So long without an answer to what was written is silence: answering() says so.
+  detail::nanoseconds patience = std::chrono::milliseconds(500);
 
   /// Runs the handlers that are due, and those that they cause; false when there was none.
   bool run();
   bool idle() const noexcept { return ready_.empty(); }
 
   // detail::topology
-  void execute(std::string_view key, std::string bytes, detail::time_point deadline, handler done) override;
+  redis::ticket execute(std::string_view key, redis::request asked) override;
+  bool withdraw(redis::ticket t) override;
+  bool answering() override;
   detail::subscription subscribe(std::string_view channel, detail::subscriber& who) override;
   void keep_watch(bool on) override { watched_ = on; }
   void on_link_change(std::function<void(bool up)> hear) override { listener_ = std::move(hear); }
@@ -88,7 +99,10 @@ class fake_topology final : public detail::topology {
   struct entry {
     command what;
     handler done;
+    handler late;
     std::optional<detail::timer_queue::key> timeout;
+    std::uint64_t server = 0;
+    bool answered = false;  // also after its sender has stopped waiting
   };
   struct listener {
     std::string channel;
@@ -98,6 +112,9 @@ class fake_topology final : public detail::topology {
 
   entry& open_entry(std::size_t n);
   void finish(entry& which, detail::outcome result);
+  void write(entry& which);
+  void watch(std::size_t n);
+  void on_timeout(std::size_t n);
   void post(std::function<void()> act) { ready_.push_back(std::move(act)); }
   void ask(const std::shared_ptr<listener>& who);
 
@@ -108,6 +125,8 @@ class fake_topology final : public detail::topology {
   std::vector<std::string> subscribe_calls_;
   std::deque<std::function<void()>> ready_;
   std::function<void(bool)> listener_;
+  std::uint64_t server_ = 1;
+  detail::time_point last_reply_{};
   bool up_ = true, watched_ = false, running_ = false;
 };
 

@@ -39,8 +39,14 @@ struct fixture {
     timers.on_step = [this] { server.run(); };
   }
   void get() {
-    server.execute("a", get_a, clock.now() + 1s, [this](outcome result) { answers.push_back(std::move(result)); });
+    server.execute("a", {get_a, {.timeout = 1s}, [this](outcome result) { answers.push_back(std::move(result)); }});
   }
+  holdfast::redis::ticket get_patiently() {
+    return server.execute("a", {get_a,
+                                {.timeout = 1s, .patient = true, .late = [this](outcome o) { late.push_back(std::move(o)); }},
+                                [this](outcome result) { answers.push_back(std::move(result)); }});
+  }
+  std::vector<outcome> late;
 };
 
 }  // namespace
@@ -69,7 +75,46 @@ TEST_CASE_METHOD(fixture, "an answer arrives from the pump and only once") {
   CHECK(answers.size() == 1);
 }
 
-TEST_CASE_METHOD(fixture, "a silent server leaves a command unconfirmed at its deadline") {
+TEST_CASE_METHOD(fixture, "a patient sender is told of its timeout and still gets the answer, with the time of the write") {
+  server.link_down();
+  get_patiently();
+  timers.advance(1s);
+  REQUIRE(late.size() == 1);
+  CHECK(late[0].error == errc::unreachable);
+  const auto written = clock.now();
+  server.link_up();
+  timers.advance(2s);
+  server.reply(0, replies::ok());
+  server.run();
+  CHECK(late.size() == 1);
+  REQUIRE(answers.size() == 1);
+  CHECK(answers[0].sent == written);
+}
+
+TEST_CASE_METHOD(fixture, "what was not written can be withdrawn") {
+  CHECK_FALSE(server.withdraw(get_patiently()));
+  server.link_down();
+  CHECK(server.withdraw(get_patiently()));
+  server.link_up();
+  timers.advance(5s);
+  CHECK(late.empty());
+  CHECK(answers.size() == 1);  // the first was lost
+}
+
+TEST_CASE_METHOD(fixture, "a server without an answer for its patience does not answer") {
+  CHECK(server.answering());
+  get();
+  timers.advance(499ms);
+  CHECK(server.answering());
+  timers.advance(1ms);
+  CHECK_FALSE(server.answering());
+  server.reply(0, replies::ok());
+  CHECK(server.answering());
+  server.link_down();
+  CHECK_FALSE(server.answering());
+}
+
+TEST_CASE_METHOD(fixture, "a silent server leaves a command unconfirmed at its timeout") {
   get();
   timers.advance(999ms);
   CHECK(answers.empty());
@@ -84,8 +129,9 @@ TEST_CASE_METHOD(fixture, "a script can answer and its keys and arguments are to
       return replies::ok();
     return std::nullopt;
   };
-  server.execute("k", "*6\r\n$7\r\nEVALSHA\r\n$3\r\nabc\r\n$1\r\n1\r\n$1\r\nk\r\n$1\r\nx\r\n$1\r\ny\r\n",
-                 clock.now() + 1s, [this](outcome result) { answers.push_back(std::move(result)); });
+  server.execute("k", {"*6\r\n$7\r\nEVALSHA\r\n$3\r\nabc\r\n$1\r\n1\r\n$1\r\nk\r\n$1\r\nx\r\n$1\r\ny\r\n",
+                       {.timeout = 1s},
+                       [this](outcome result) { answers.push_back(std::move(result)); }});
   CHECK(answers.empty());
   server.run();
   REQUIRE(answers.size() == 1);

@@ -10,6 +10,7 @@
 using namespace holdfast;
 using namespace std::chrono_literals;
 using redis::pending_queue;
+using redis::urgency;
 
 namespace {
 
@@ -17,23 +18,40 @@ constexpr auto start = detail::time_point{} + 1h;
 constexpr std::size_t all = 1'000'000;
 
 struct fixture {
-  pending_queue queue{100, 20ms};
-  std::vector<std::string> answered;
+  pending_queue queue{{.capacity = 100, .least_patience = 20ms, .window = 50}};
+  std::vector<std::string> answered, late;
 
-  void push(const std::string& name, detail::lease_clock::duration timeout, detail::time_point now = start) {
-    queue.push(name, now + timeout, now, [this, name](const redis::outcome&) { answered.push_back(name); });
+  explicit fixture(bool up = true) {
+    if (up) queue.connected();
+  }
+  redis::handler note(std::vector<std::string>& where, const std::string& name) {
+    return [&where, name](const redis::outcome&) { where.push_back(name); };
+  }
+  redis::ticket push(const std::string& name, detail::lease_clock::duration timeout, urgency rank = urgency::refusable,
+                     detail::time_point now = start) {
+    return queue.push({name, {.timeout = timeout, .rank = rank}, note(answered, name)}, now);
+  }
+  redis::ticket push_patient(const std::string& name, detail::lease_clock::duration timeout) {
+    return queue.push({name, {.timeout = timeout, .patient = true, .late = note(late, name)}, note(answered, name)}, start);
   }
   std::string write(detail::time_point now = start, std::size_t enough = all) {
     std::string out;
     queue.write(out, enough, now);
     return out;
   }
-  bool reply() {
-    const auto done = queue.take_answered(start);
-    if (done && *done) (*done)({});
-    return done.has_value();
+  bool reply(detail::time_point now = start) {
+    const auto a = queue.take_answered(now);
+    if (a && a->done) a->done({});
+    return a.has_value();
+  }
+  /// The names of those whose timeout is over, as they are told.
+  std::size_t look(detail::time_point now) {
+    std::size_t told = 0;
+    for (; auto o = queue.take_overdue(now); ++told) o->tell({});
+    return told;
   }
 };
+using names = std::vector<std::string>;
 
 }  // namespace
 
@@ -56,6 +74,27 @@ TEST_CASE("a write takes about as much as asked for") {
   CHECK(f.write(start, 5) == "cccc");
 }
 
+TEST_CASE("obligations are written before the others") {
+  fixture f;
+  f.push("a", 1s);
+  f.push("b", 1s, urgency::patient);
+  f.push("x", 1s, urgency::obligation);
+  f.push("c", 1s);
+  f.push("y", 1s, urgency::obligation);
+  CHECK(f.write() == "xyabc");
+}
+
+TEST_CASE("no more is written at once than the window holds") {
+  fixture f;
+  for (int i = 0; i < 60; ++i) f.push("a", 1s);
+  CHECK(f.write().size() == 50);
+  CHECK_FALSE(f.queue.can_write());
+  f.push("x", 1s, urgency::obligation);
+  for (int i = 0; i < 3; ++i) f.reply();
+  CHECK(f.queue.can_write());
+  CHECK(f.write() == "xaa");
+}
+
 TEST_CASE("replies belong to written commands in order") {
   fixture f;
   f.push("a", 1s);
@@ -65,77 +104,155 @@ TEST_CASE("replies belong to written commands in order") {
   CHECK(f.reply());
   CHECK(f.reply());
   CHECK_FALSE(f.reply());
-  CHECK(f.answered == std::vector<std::string>{"a", "b"});
+  CHECK(f.answered == names{"a", "b"});
   CHECK(f.queue.empty());
 }
 
-TEST_CASE("the queue is full at its capacity") {
-  pending_queue queue(2, 20ms);
-  CHECK_FALSE(queue.full());
-  queue.push("a", start + 1s, start, [](auto) {});
-  queue.push("b", start + 1s, start, [](auto) {});
-  CHECK(queue.full());
+TEST_CASE("an answer carries the time at which its own command was written") {
+  fixture f;
+  f.push("a", 1s);
+  f.write(start + 1ms);
+  f.push("b", 1s);
+  f.write(start + 5ms);
+  CHECK(f.queue.take_answered(start + 9ms)->sent == start + 1ms);
+  CHECK(f.queue.take_answered(start + 9ms)->sent == start + 5ms);
 }
 
-TEST_CASE("a command that was not written in time is gone, a written one keeps its place") {
+TEST_CASE("three quarters of the capacity are for what may be refused, and the rest always finds room") {
+  pending_queue queue({.capacity = 4, .least_patience = 20ms});
+  const auto refused = [&](urgency rank) { return queue.refuses({"a", {.timeout = 1s, .rank = rank}, [](auto) {}}); };
+  for (int i = 0; i < 3; ++i) {
+    CHECK_FALSE(refused(urgency::refusable));
+    queue.push({"a", {.timeout = 1s, .rank = i == 0 ? urgency::obligation : urgency::refusable}, [](auto) {}}, start);
+  }
+  CHECK(refused(urgency::refusable));
+  for (int i = 0; i < 9; ++i) queue.push({"a", {.timeout = 1s, .rank = urgency::obligation}, [](auto) {}}, start);
+  CHECK_FALSE(refused(urgency::obligation));
+  CHECK_FALSE(refused(urgency::patient));
+}
+
+TEST_CASE("a timeout counts from the write and the queue of a living connection costs nothing") {
+  fixture f;
+  f.push("a", 100ms);
+  CHECK(f.look(start + 1h) == 0);
+  f.write(start + 1h);
+  CHECK(f.look(start + 1h + 100ms - 1ns) == 0);
+  CHECK(f.look(start + 1h + 100ms) == 1);
+}
+
+TEST_CASE("without a connection a timeout counts from the question, or from the loss") {
+  fixture f(false);
+  f.push("early", 100ms);
+  CHECK(f.look(start + 100ms - 1ns) == 0);
+  CHECK(f.queue.next_look(start) == start + 100ms);
+  CHECK(f.look(start + 100ms) == 1);
+  CHECK(f.queue.empty());
+  f.queue.connected();
+  f.push("waits", 100ms, urgency::refusable, start + 1s);
+  CHECK(f.look(start + 10s) == 0);
+  f.queue.lose_written(start + 10s);
+  CHECK(f.look(start + 10s + 100ms - 1ns) == 0);
+  CHECK(f.look(start + 10s + 100ms) == 1);
+}
+
+TEST_CASE("a connection that is there again stops the clock of what waits") {
+  fixture f(false);
+  f.push("a", 100ms);
+  f.queue.connected();
+  CHECK(f.look(start + 1s) == 0);
+  CHECK_FALSE(f.queue.next_look(start).has_value());
+}
+
+TEST_CASE("an abandoned command keeps its place: its late reply is nobody else's") {
   fixture f;
   f.push("written", 100ms);
-  f.write();
-  f.push("waiting", 50ms);
   f.push("later", 300ms);
-
-  auto r = f.queue.look(start + 50ms, start);
-  REQUIRE(r.over.size() == 1);
-  CHECK_FALSE(r.over[0].written);
-  CHECK(r.next == start + 100ms);
-  CHECK_FALSE(r.silent);
-
-  r = f.queue.look(start + 100ms, start + 60ms);
-  REQUIRE(r.over.size() == 1);
-  CHECK(r.over[0].written);
-  CHECK_FALSE(r.silent);  // a byte came at 60 ms: the server lives
-  CHECK(r.next == start + 160ms);
-
+  f.write();
+  CHECK(f.look(start + 100ms) == 1);
+  CHECK(f.answered == names{"written"});
   CHECK(f.queue.size() == 2);
-  CHECK(f.write() == "later");
-  CHECK(f.reply());  // the late one: nobody is told
-  CHECK(f.answered.empty());
+  CHECK(f.reply());  // nobody is told
+  CHECK(f.answered == names{"written"});
   CHECK(f.reply());
-  CHECK(f.answered == std::vector<std::string>{"later"});
+  CHECK(f.answered == names{"written", "later"});
+}
+
+TEST_CASE("a patient sender hears of the timeout once and gets the answer all the same") {
+  fixture f;
+  f.push_patient("a", 100ms);
+  f.write();
+  CHECK(f.look(start + 100ms) == 1);
+  CHECK(f.look(start + 10s) == 0);
+  CHECK(f.late == names{"a"});
+  CHECK(f.answered.empty());
+  f.reply();
+  CHECK(f.answered == names{"a"});
+  CHECK(f.late.size() == 1);
+}
+
+TEST_CASE("a patient sender waits for a connection for as long as it takes") {
+  fixture f(false);
+  f.push_patient("a", 100ms);
+  CHECK(f.look(start + 1h) == 1);
+  CHECK(f.late == names{"a"});
+  f.queue.connected();
+  CHECK(f.write() == "a");
+}
+
+TEST_CASE("what was not written can be forgotten") {
+  fixture f;
+  const auto a = f.push("a", 1s);
+  f.write();
+  const auto b = f.push("b", 1s);
+  f.push("c", 1s);
+  CHECK_FALSE(f.queue.forget(a));
+  CHECK(f.queue.forget(b));
+  CHECK_FALSE(f.queue.forget(b));
+  CHECK(f.queue.size() == 2);
+  CHECK(f.write() == "c");
+  f.reply();
+  f.reply();
+  CHECK(f.answered == names{"a", "c"});
+}
+
+TEST_CASE("forgotten commands leave no trace, however many were forgotten behind one that waits") {
+  fixture f(false);
+  f.push("first", 24h);
+  std::vector<redis::ticket> others;
+  for (int i = 0; i < 1000; ++i) others.push_back(f.push("x", 24h));
+  for (std::size_t i = 0; i < others.size(); i += 2) CHECK(f.queue.forget(others[i]));
+  for (std::size_t i = 1; i < others.size(); i += 2) CHECK(f.queue.forget(others[i]));
+  CHECK(f.queue.size() == 1);
+  f.queue.connected();
+  CHECK(f.write() == "first");
 }
 
 TEST_CASE("no byte since the write and the timeout over: the server is silent") {
   fixture f;
   f.push("a", 100ms);
   f.write(start + 1ms);
-  auto r = f.queue.look(start + 100ms, start);
-  CHECK(r.over.size() == 1);
-  CHECK_FALSE(r.silent);
-  CHECK(r.next == start + 101ms);
-  r = f.queue.look(start + 101ms, start);
-  CHECK(r.silent);
-  CHECK(r.over.empty());
+  CHECK(f.queue.next_look(start) == start + 101ms);
+  CHECK_FALSE(f.queue.silent(start + 101ms - 1ns, start));
+  CHECK(f.queue.silent(start + 101ms, start));
 }
 
 TEST_CASE("a short timeout does not condemn the connection before its least patience is over") {
   fixture f;
   f.push("a", 2ms);
   f.write();
-  auto r = f.queue.look(start + 2ms, start);
-  CHECK(r.over.size() == 1);
-  CHECK_FALSE(r.silent);
-  CHECK(r.next == start + 20ms);
-  CHECK_FALSE(f.queue.look(start + 20ms - 1ns, start).silent);
-  CHECK(f.queue.look(start + 20ms, start).silent);
+  CHECK(f.look(start + 2ms) == 1);
+  CHECK(f.queue.next_look(start) == start + 20ms);
+  CHECK_FALSE(f.queue.silent(start + 20ms - 1ns, start));
+  CHECK(f.queue.silent(start + 20ms, start));
 }
 
 TEST_CASE("a server that dribbles is silent once it stops") {
   fixture f;
   f.push("a", 100ms);
   f.write();
-  CHECK_FALSE(f.queue.look(start + 150ms, start + 140ms).silent);
-  CHECK_FALSE(f.queue.look(start + 239ms, start + 140ms).silent);
-  CHECK(f.queue.look(start + 240ms, start + 140ms).silent);
+  CHECK_FALSE(f.queue.silent(start + 150ms, start + 140ms));
+  CHECK_FALSE(f.queue.silent(start + 239ms, start + 140ms));
+  CHECK(f.queue.silent(start + 240ms, start + 140ms));
 }
 
 TEST_CASE("a server that dribbles without an answer is given up after four timeouts") {
@@ -143,32 +260,35 @@ TEST_CASE("a server that dribbles without an answer is given up after four timeo
   f.push("a", 100ms);
   f.push("b", 100ms);
   f.write();
-  CHECK_FALSE(f.queue.look(start + 399ms, start + 399ms).silent);
-  CHECK(f.queue.look(start + 400ms, start + 400ms).silent);
+  CHECK_FALSE(f.queue.silent(start + 399ms, start + 399ms));
+  CHECK(f.queue.silent(start + 400ms, start + 400ms));
   f.queue.take_answered(start + 390ms);  // slow, but it answers
-  CHECK_FALSE(f.queue.look(start + 700ms, start + 700ms).silent);
-  CHECK(f.queue.look(start + 790ms, start + 790ms).silent);
+  CHECK_FALSE(f.queue.silent(start + 700ms, start + 700ms));
+  CHECK(f.queue.silent(start + 790ms, start + 790ms));
 }
 
-TEST_CASE("a command without deadline waits for ever") {
+TEST_CASE("a command without timeout waits for ever") {
   fixture f;
-  f.queue.push("a", detail::time_point::max(), start, [](auto) {});
+  f.push("a", detail::lease_clock::duration::max());
   f.write();
-  const auto r = f.queue.look(start + 24h, start);
-  CHECK(r.over.empty());
-  CHECK_FALSE(r.silent);
+  CHECK(f.look(start + 24h) == 0);
+  CHECK_FALSE(f.queue.silent(start + 24h, start));
 }
 
 TEST_CASE("with the connection written commands are lost and waiting ones kept") {
   fixture f;
   f.push("abandoned", 10ms);
   f.push("written", 1s);
-  f.write();
+  f.write(start + 1ms);
   f.push("waiting", 1s);
-  CHECK(f.queue.look(start + 10ms, start).over.size() == 1);
-  for (auto& done : f.queue.lose_written()) done({});
-  CHECK(f.answered == std::vector<std::string>{"written"});
+  CHECK(f.look(start + 11ms) == 1);
+  const auto lost = f.queue.lose_written(start + 20ms);
+  REQUIRE(lost.size() == 1);
+  CHECK(lost[0].sent == start + 1ms);
+  lost[0].done({});
+  CHECK(f.answered == names{"abandoned", "written"});
   CHECK_FALSE(f.queue.any_written());
+  f.queue.connected();
   CHECK(f.write() == "waiting");
   CHECK(f.reply());
 }
@@ -177,17 +297,19 @@ TEST_CASE("all that waits can be given up") {
   fixture f;
   f.push("a", 1s);
   f.push("b", 1s);
-  for (auto& done : f.queue.lose_waiting()) done({});
-  CHECK(f.answered == std::vector<std::string>{"a", "b"});
+  for (const auto& done : f.queue.lose_waiting()) done({});
+  CHECK(f.answered == names{"a", "b"});
   CHECK(f.queue.empty());
 }
 
 TEST_CASE("a handler that is dropped may use the queue while it is destroyed") {
-  pending_queue queue(10, 20ms);
+  pending_queue queue({.capacity = 10, .least_patience = 20ms});
   struct user {
     pending_queue* queue;
     ~user() { CHECK(queue->empty()); }
   };
-  queue.push("a", start + 1s, start, [u = std::make_shared<user>(&queue)](auto) {});
+  queue.push({"a", {.timeout = 1s}, [u = std::make_shared<user>(&queue)](auto) {}}, start);
   queue.clear();
+  const auto t = queue.push({"a", {.timeout = 1s}, [u = std::make_shared<user>(&queue)](auto) {}}, start);
+  CHECK(queue.forget(t));
 }

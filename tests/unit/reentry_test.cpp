@@ -538,6 +538,7 @@ TEST_CASE_METHOD(fixture, "a re-entry that went to the line is cancelled there")
   play(model);
   frees();
   grants();
+  frees();
   advance(1s);
   check_nothing_is_left();
 }

@@ -133,7 +133,7 @@ TEST_CASE_METHOD(engine_fixture, "holds that are due soon go along and others do
 TEST_CASE_METHOD(engine_fixture, "a renewal takes the command timeout at most") {
   const auto a = hold("a");
   advance(10s);
-  CHECK(server.last().deadline == clock.now() + 500ms);
+  CHECK(server.last().timeout == 500ms);
 }
 
 TEST_CASE_METHOD(engine_fixture, "a renewal takes half of what is left at most") {
@@ -142,7 +142,7 @@ TEST_CASE_METHOD(engine_fixture, "a renewal takes half of what is left at most")
   fails(errc::unconfirmed);
   clock.skip(30s - drift - 10s - 100ms);
   timers.run_due();
-  CHECK(server.last().deadline == clock.now() + 50ms);
+  CHECK(server.last().timeout == 50ms);
 }
 
 TEST_CASE_METHOD(engine_fixture, "a hold that is about to end does not cut short the renewal of others") {
@@ -153,8 +153,8 @@ TEST_CASE_METHOD(engine_fixture, "a hold that is about to end does not cut short
   advance(0ms);
   REQUIRE(in_flight() == 2);
   CHECK(server.sent(2).line().find(" b ") == std::string::npos);
-  CHECK(server.sent(2).deadline == clock.now() + left(a) / 2);
-  CHECK(server.sent(3).deadline == clock.now() + 500ms);
+  CHECK(server.sent(2).timeout == left(a) / 2);
+  CHECK(server.sent(3).timeout == 500ms);
 }
 
 TEST_CASE_METHOD(engine_fixture, "a renewal that fails near the end is repeated before the end") {
@@ -186,7 +186,7 @@ TEST_CASE_METHOD(engine_fixture, "a hold whose last unlock is queued is renewed 
 TEST_CASE_METHOD(engine_fixture, "a renewal of a short lease takes a fifth of its TTL at most") {
   const auto a = hold("a", with({.ttl = 150ms, .renew = true}));
   advance(50ms);
-  CHECK(server.last().deadline == clock.now() + 30ms);
+  CHECK(server.last().timeout == 30ms);
 }
 
 TEST_CASE_METHOD(engine_fixture, "a failed renewal suspends and is repeated until it is confirmed") {
@@ -237,8 +237,10 @@ TEST_CASE_METHOD(engine_fixture, "without any answer a hold is lost at the end o
 TEST_CASE_METHOD(engine_fixture, "with T = 30 s a renewal is tried ten times or more before the hold is lost") {
   random.number = 0;
   const auto a = hold("a");
-  advance(30s - drift);
-  CHECK(state(a) == lease_state::lost);
+  while (state(a) != lease_state::lost) {
+    if (in_flight() > 0) fails(errc::unconfirmed);
+    REQUIRE(timers.advance_to_next());
+  }
   CHECK(sent("renew") >= 10);
 }
 
@@ -476,7 +478,7 @@ TEST_CASE("a lease that another thread feeds in the moment of the pause is renew
     while (done != i) std::this_thread::yield();
     delay = std::max(0, saw_the_pause ? delay - 16 : delay + 16);
     if (saw_the_pause) f.locks->fed(a.value());
-    missed += !a.value()->of->renew_at;
+    missed += !a.value()->of->renew_at && !a.value()->of->renewing;
   }
   feeder.join();
   CHECK(missed == 0);
@@ -563,7 +565,7 @@ TEST_CASE_METHOD(engine_fixture, "every hold is suspended when the link goes dow
   advance(1s);
   link_up();
   advance(0ms);
-  CHECK(last_sent() == "renew(a, b; 30000, 18986, #1, #2)");  // b is not renewed, only confirmed
+  CHECK(last_sent() == "renew(b, a; 18986, 30000, #2, #1)");  // the one that ends first; b is not renewed, only confirmed
   const auto valid_b = b.value()->of->valid_until();
   confirms();
   CHECK(heard() == "restored restored");
