@@ -6,12 +6,13 @@ usage() {
   cat <<'END'
 sh cmake/quickstart.sh demo [ARGS]         build the demo and run it
 sh cmake/quickstart.sh test                build everything and run all tests
+sh cmake/quickstart.sh bench [ARGS]        build the benchmarks and run them: --only NAME, --json; --help lists them
 sh cmake/quickstart.sh --packages DISTRO   print the packages needed: debian-12, debian-13 or ubuntu-24.04
 Missing packages are installed with apt-get; the line is printed first. Redis runs from a private folder; no service is touched.
 END
 }
 
-# What the demo needs | what the tests need as well. Only debian-12 was run.
+# What the demo and the benchmarks need | what the tests need as well. Only debian-12 was run.
 # redis-tools: redis-check-rdb is the server under another name, and no system service is started.
 packages() {
   case $1 in
@@ -24,7 +25,7 @@ packages() {
 
 installed() { [ "$(dpkg-query -W -f '${db:Status-Status}' "$1" 2>/dev/null)" = installed ]; }
 
-install_packages() { # demo|test
+install_packages() { # demo|test|bench
   distro=$(. /etc/os-release && echo "${ID:-}-${VERSION_ID:-}") || distro=unknown
   if ! wanted=$(packages "$distro"); then
     echo "No package list for $distro: going on with what is installed."
@@ -68,10 +69,21 @@ clean_up() {
   rm -rf "$TMPDIR"
 }
 
+configure() { # preset, options
+  run cmake --preset "$@" >"$TMPDIR/configure.log" 2>&1 || { cat "$TMPDIR/configure.log"; return 1; }
+}
+
 build() { # preset
   install_packages "$1" || return 1
-  run cmake --preset "$1" >"$TMPDIR/configure.log" 2>&1 || { cat "$TMPDIR/configure.log"; return 1; }
+  configure "$1" || return 1
   run cmake --build --preset "$1"
+}
+
+# The tests need packages that the benchmarks do not.
+build_bench() {
+  install_packages bench || return 1
+  configure release -DHOLDFAST_BUILD_TESTS=OFF -DHOLDFAST_BUILD_EXAMPLES=OFF || return 1
+  run cmake --build --preset release --target holdfast_bench
 }
 
 # Skipped tests with their reasons, then the last line. A test that could not be run has failed.
@@ -111,7 +123,7 @@ run_tests() {
 
 cd "$(dirname "$0")/.."
 case ${1:-} in
-  demo | test) ;;
+  demo | test | bench) ;;
   --packages)
     list=$(packages "${2:-}") || { usage >&2; exit 64; }
     echo "${list%|*}${list#*| }"
@@ -129,9 +141,12 @@ trap 'exit 141' PIPE
 
 mode=$1
 shift
-if [ "$mode" = test ]; then
-  run_tests
-else
-  build demo
-  run build/demo/docs/examples/holdfast_demo "$@"
-fi
+case $mode in
+  test) run_tests ;;
+  bench)
+    build_bench >&2 # stdout is for the figures
+    run build/release/tests/holdfast_bench "$@" ;;
+  demo)
+    build demo
+    run build/demo/docs/examples/holdfast_demo "$@" ;;
+esac

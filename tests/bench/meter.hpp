@@ -1,59 +1,84 @@
 // SPDX-License-Identifier: BSL-1.0
 #pragma once
 #include <sys/resource.h>
-#include <sys/types.h>
 
-#include <algorithm>
+#include <boost/asio/io_context.hpp>
 #include <chrono>
-#include <fstream>
-#include <string>
-#include <vector>
+#include <ctime>
+
+#include "bench/report.hpp"
+#include "support/raw_client.hpp"
 
 namespace holdfast::bench {
 
-/// CPU time that a process has used, in µs: exact, unlike wall time on a busy machine.
-inline double cpu_of(pid_t pid) {
-  std::ifstream in("/proc/" + std::to_string(pid) + "/schedstat");
-  double nanoseconds = 0;
-  in >> nanoseconds;
-  return nanoseconds / 1000;
+using clock = std::chrono::steady_clock;
+
+inline double seconds_since(clock::time_point begun) {
+  return std::chrono::duration<double>(clock::now() - begun).count();
 }
 
+/// CPU time that this process has used, in seconds: it says more than wall time on a busy machine.
 inline double own_cpu() {
   rusage used{};
   ::getrusage(RUSAGE_SELF, &used);
-  const auto us = [](const timeval& t) { return static_cast<double>(t.tv_sec) * 1e6 + static_cast<double>(t.tv_usec); };
-  return us(used.ru_utime) + us(used.ru_stime);
+  const auto seconds = [](const timeval& t) {
+    return static_cast<double>(t.tv_sec) + static_cast<double>(t.tv_usec) / 1e6;
+  };
+  return seconds(used.ru_utime) + seconds(used.ru_stime);
 }
 
-inline double median(std::vector<double> values) {
-  std::nth_element(values.begin(), values.begin() + static_cast<long>(values.size() / 2), values.end());
-  return values.at(values.size() / 2);
+/// The same of the server.
+inline double cpu_of(test::raw_client& server) {
+  const auto info = server("INFO", "cpu").to_string();
+  return number_in(info, "used_cpu_user") + number_in(info, "used_cpu_sys");
 }
 
-/// What a run of many pairs cost, all for one pair.
+/// Scripts that the server was asked to run since the last CONFIG RESETSTAT: all lock commands are that.
+inline long long scripts_run(test::raw_client& server) {
+  const auto info = server("INFO", "commandstats").to_string();
+  return calls_of(info, "evalsha") + calls_of(info, "eval");
+}
+
+/// What a piece of work cost.
 struct cost {
-  double p50_us = 0;     // wall time; 0 where pairs overlap
-  double rate = 0;       // pairs a second
-  double client_us = 0;  // CPU
-  double server_us = 0;
+  double seconds = 0;     // wall time
+  double client_cpu = 0;  // of this process
+  double server_cpu = 0;
+  long long scripts = 0;
 };
 
-/// Measures from its construction to cost_of().
+/// Measures from its construction to stop().
 class meter {
  public:
-  explicit meter(pid_t server) : server_(server) {}
-  cost cost_of(std::size_t pairs, std::vector<double> laps_us = {}) const {
-    const auto n = static_cast<double>(pairs);
-    const std::chrono::duration<double> wall = std::chrono::steady_clock::now() - start_;
-    return {laps_us.empty() ? 0 : median(std::move(laps_us)), n / wall.count(), (own_cpu() - client_) / n,
-            (cpu_of(server_) - used_) / n};
+  explicit meter(test::raw_client& server) : server_(server) { server_("CONFIG", "RESETSTAT"); }
+
+  cost stop() {
+    const auto wall = seconds_since(begun_);
+    const auto client = own_cpu() - client_;
+    return {wall, client, cpu_of(server_) - used_, scripts_run(server_)};
   }
 
  private:
-  pid_t server_;
-  std::chrono::steady_clock::time_point start_ = std::chrono::steady_clock::now();
-  double client_ = own_cpu(), used_ = cpu_of(server_);
+  test::raw_client& server_;
+  double used_ = cpu_of(server_), client_ = own_cpu();
+  clock::time_point begun_ = clock::now();
 };
+
+/// Runs handlers until `done()` or the deadline; returns how long the longest took, in seconds of this thread's CPU time.
+template <class Done>
+double run_handlers(boost::asio::io_context& io, Done done, clock::time_point deadline) {
+  const auto now = [] {
+    timespec t{};
+    ::clock_gettime(CLOCK_THREAD_CPUTIME_ID, &t);
+    return static_cast<double>(t.tv_sec) + static_cast<double>(t.tv_nsec) / 1e9;
+  };
+  double longest = 0;
+  for (auto before = now(); !done() && io.run_one_until(deadline) != 0;) {
+    const auto after = now();
+    longest = std::max(longest, after - before);
+    before = after;
+  }
+  return longest;
+}
 
 }  // namespace holdfast::bench

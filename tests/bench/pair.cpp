@@ -1,52 +1,45 @@
 // SPDX-License-Identifier: BSL-1.0
-// The uncontended pair, lock and unlock, one at a time and 256 at a time: what the library adds to the commands that it sends, and what
-// its scripts cost the server. Everything is measured in one run, in turns, against its own baseline; compare the ratios.
-#include <boost/asio/co_spawn.hpp>
-#include <boost/asio/detached.hpp>
-#include <boost/asio/io_context.hpp>
-#include <holdfast/holdfast.hpp>
+// The uncontended pair, lock and unlock: what the library adds to the commands that it sends, and what its scripts cost the server.
+#include <poll.h>
+#include <unistd.h>
 
-#include <cstdio>
-#include <cstdlib>
-#include <vector>
+#include <array>
+#include <boost/asio/detached.hpp>
+#include <map>
 
 #include "bench/bare_client.hpp"
 #include "bench/meter.hpp"
-#include "protocol/protocol.hpp"
-#include "support/raw_client.hpp"
-#include "support/real_redis.hpp"
+#include "bench/scenario.hpp"
+#include "bench/work.hpp"
+#include "support/net.hpp"
 
+namespace holdfast::bench {
 namespace {
 
-using namespace holdfast;
-using namespace holdfast::bench;
-using clock_type = std::chrono::steady_clock;
-
-constexpr int rounds = 7;
+using test::real_redis;
 
 /// One pair as the commands of some protocol; the last of them ends it.
 using sequence = std::vector<std::string>;
 
-detail::lock_keys keys_of(int slot) { return detail::lock_keys("bench:" + std::to_string(slot)); }
+sequence our_pair(int slot) { return {acquire_command(slot), release_command(slot)}; }
 
-sequence our_pair(int slot) {
-  const auto keys = keys_of(slot);
-  const std::string field = "0b6ab61e-3a4f-8d5c-9d3c-6a2f4e1c7b90:" + std::to_string(slot + 1);
-  const std::chrono::milliseconds ttl{30'000};
-  return {detail::scripts::acquire(keys, ttl, field).by_digest(),
-          detail::scripts::release(keys, field, 0, {ttl}).by_digest()};
-}
+std::string loaded(test::raw_client& to, std::string_view script) { return to("SCRIPT", "LOAD", script).to_string(); }
 
-/// Redisson 4's present sequence, from what its wire contract says: acquire, unlock with a latch, deletion of the latch.
+/// Redisson's hash of counts, from what its wire contract says.
 struct redisson_scripts {
   explicit redisson_scripts(test::raw_client& to)
-      : acquire(
-            to("SCRIPT", "LOAD",
-               "if redis.call('exists', KEYS[1]) == 0 or redis.call('hexists', KEYS[1], ARGV[2]) == 1 then "
-               "redis.call('hincrby', KEYS[1], ARGV[2], 1); redis.call('pexpire', KEYS[1], ARGV[1]); return nil end; "
-               "return redis.call('pttl', KEYS[1])")
-                .to_string()),
-        release(to("SCRIPT", "LOAD",
+      : acquire(loaded(
+            to,
+            "if redis.call('exists', KEYS[1]) == 0 or redis.call('hexists', KEYS[1], ARGV[2]) == 1 then "
+            "redis.call('hincrby', KEYS[1], ARGV[2], 1); redis.call('pexpire', KEYS[1], ARGV[1]); return nil end; "
+            "return redis.call('pttl', KEYS[1])")),
+        plain_release(loaded(to,
+                             "if redis.call('hexists', KEYS[1], ARGV[3]) == 0 then return nil end; "
+                             "local left = redis.call('hincrby', KEYS[1], ARGV[3], -1); "
+                             "if left > 0 then redis.call('pexpire', KEYS[1], ARGV[2]); return 0 end; "
+                             "redis.call('del', KEYS[1]); redis.call('publish', KEYS[2], ARGV[1]); return 1")),
+        release(
+            loaded(to,
                    "local seen = redis.call('get', KEYS[3]); if seen then return tonumber(seen) end; "
                    "if redis.call('hexists', KEYS[1], ARGV[3]) == 0 then return nil end; "
                    "local left = redis.call('hincrby', KEYS[1], ARGV[3], -1); "
@@ -54,21 +47,44 @@ struct redisson_scripts {
                    "ARGV[5]); return 0 end; "
                    "redis.call('del', KEYS[1]); redis.call(ARGV[4], KEYS[2], ARGV[1]); redis.call('set', KEYS[3], 1, "
                    "'px', ARGV[5]); "
-                   "return 1")
-                    .to_string()) {}
+                   "return 1")) {}
 
+  /// Three calls to acquire and four to release: what Redisson 3 did.
+  sequence plain_pair(int slot) const {
+    const auto keys = keys_of(slot);
+    return {
+        redis::make_command({"EVALSHA", acquire, "1", keys.lock, "30000", field_of(slot)}),
+        redis::make_command({"EVALSHA", plain_release, "2", keys.lock, keys.channel, "0", "30000", field_of(slot)})};
+  }
+  /// Redisson 4's present sequence: acquire, unlock with a latch, deletion of the latch.
   sequence pair(int slot) const {
     const auto keys = keys_of(slot);
-    const std::string field = "8743c9c0-0795-4907-87fd-6c719a6b4586:" + std::to_string(slot + 1);
     const std::string latch = "redisson_unlock_latch:{" + keys.lock + "}:00112233445566778899aabbccddeeff";
-    return {redis::make_command({"EVALSHA", acquire, "1", keys.lock, "30000", field}),
-            redis::make_command(
-                {"EVALSHA", release, "3", keys.lock, keys.channel, latch, "0", "30000", field, "publish", "16000"}),
+    return {redis::make_command({"EVALSHA", acquire, "1", keys.lock, "30000", field_of(slot)}),
+            redis::make_command({"EVALSHA", release, "3", keys.lock, keys.channel, latch, "0", "30000", field_of(slot),
+                                 "publish", "16000"}),
             redis::make_command({"DEL", latch})};
   }
 
-  std::string acquire, release;
+  std::string acquire, plain_release, release;
 };
+
+/// What many pairs cost, all for one pair; CPU in µs.
+struct pair_cost {
+  double p50_us = 0;  // wall time; 0 where pairs overlap
+  double rate = 0;    // pairs a second
+  double client_us = 0, server_us = 0;
+};
+
+pair_cost per_pair(const cost& all, int pairs, std::vector<double> laps_us = {}) {
+  return {laps_us.empty() ? 0 : median(std::move(laps_us)), pairs / all.seconds, all.client_cpu * 1e6 / pairs,
+          all.server_cpu * 1e6 / pairs};
+}
+
+double lap_us(clock::time_point& begun) {
+  const auto now = clock::now();
+  return std::chrono::duration<double, std::micro>(now - std::exchange(begun, now)).count();
+}
 
 /// Whether the bare client only writes bytes that were made before and counts lines, or makes each command when it is sent, with an
 /// owner field of its own, and parses each reply: the least that a client of any use does.
@@ -76,120 +92,182 @@ enum class bare { bytes, commands };
 
 /// `pairs` of `make(slot)` with `width` under way at a time, by the bare client.
 template <class Make>
-cost run_bare(const test::real_redis& server, int width, int pairs, Make make, bare how = bare::bytes) {
+pair_cost run_bare(const real_redis& server, int width, int pairs, Make make, bare how = bare::bytes) {
   asio::io_context io(1);
   bare_client client(io, server.socket_path(), how == bare::commands);
+  test::raw_client admin(server);
   std::vector<sequence> slots;
   for (int s = 0; s < width; ++s) slots.push_back(make(s));
   const auto steps = slots[0].size();
+  const auto all = steps * static_cast<std::size_t>(pairs);
   std::vector<double> laps;
-  laps.reserve(width == 1 ? static_cast<std::size_t>(pairs) : 0);
-  long long replies = 0, to_start = pairs;
-  const auto all = static_cast<long long>(steps) * pairs;
+  if (width == 1) laps.reserve(static_cast<std::size_t>(pairs));
   std::vector<std::pair<int, std::size_t>>
-      order;  // who waits for which step, as a ring: replies come in the order of the commands
-  std::size_t head = 0;
-  auto begun = clock_type::now();
+      order;  // who waits for which step: replies come in the order of the commands
+  order.reserve(all);
+  std::size_t replies = 0;
+  int to_start = pairs;
   const auto send = [&](int slot, std::size_t step) {
+    auto& commands = slots[static_cast<std::size_t>(slot)];
     order.emplace_back(slot, step);
-    if (how == bare::commands && step == 0) slots[static_cast<std::size_t>(slot)] = make(slot);
-    client.send(slots[static_cast<std::size_t>(slot)][step]);
+    if (how == bare::commands && step == 0) commands = make(slot);
+    client.send(commands[step]);
   };
-  order.reserve(static_cast<std::size_t>(all));
-  const meter m(server.pid());
+  meter m(admin);
+  auto begun = clock::now();
   client.start([&] {
-    const auto [slot, step] = order[head++];
+    const auto [slot, step] = order[replies];
     if (++replies == all) return client.stop();
     if (step + 1 < steps) return send(slot, step + 1);
-    if (width == 1) {
-      const auto now = clock_type::now();
-      laps.push_back(std::chrono::duration<double, std::micro>(now - std::exchange(begun, now)).count());
-    }
+    if (width == 1) laps.push_back(lap_us(begun));
     if (--to_start >= 0) send(slot, 0);
   });
   for (int s = 0; s < width; ++s, --to_start) send(s, 0);
   io.run();
-  return m.cost_of(static_cast<std::size_t>(pairs), std::move(laps));
+  return per_pair(m.stop(), pairs, std::move(laps));
+}
+
+/// The limit: writes `width` prepared acquires, then their releases, with blocking calls, and only counts lines.
+pair_cost run_blocking(const real_redis& server, int width, int pairs) {
+  const auto socket = test::connect_unix(server.socket_path());
+  std::array<std::string, 2> batches;
+  for (int s = 0; s < width; ++s) {
+    batches[0] += acquire_command(s);
+    batches[1] += release_command(s);
+  }
+  std::array<char, 65536> in;
+  const auto exchange = [&](const std::string& batch) {
+    std::size_t written = 0;
+    for (long lines = 0; lines < width;) {  // reads while it writes: else a large batch stops both ends
+      pollfd entry{socket.get(), static_cast<short>(POLLIN | (written < batch.size() ? POLLOUT : 0)), 0};
+      ::poll(&entry, 1, -1);
+      if (entry.revents & POLLOUT) {
+        const auto size = ::send(socket.get(), batch.data() + written, batch.size() - written, MSG_DONTWAIT);
+        if (size > 0) written += static_cast<std::size_t>(size);
+      }
+      if (entry.revents & POLLIN) {
+        const auto size = ::read(socket.get(), in.data(), in.size());
+        if (size <= 0) throw std::runtime_error("the server has gone");
+        lines += std::count(in.data(), in.data() + size, '\n');
+      }
+    }
+  };
+  test::raw_client admin(server);
+  meter m(admin);
+  const int batches_of_each = std::max(1, pairs / width);
+  for (int b = 0; b < batches_of_each; ++b)
+    for (const auto& batch : batches) exchange(batch);
+  return per_pair(m.stop(), batches_of_each * width);
 }
 
 asio::awaitable<void> lock_and_unlock(client& redis, int slot, int& left, std::vector<double>* laps) {
-  auto mutex = redis.mutex("bench:" + std::to_string(slot));
+  auto mutex = redis.mutex(name_of(slot));
+  auto begun = clock::now();
   while (left-- > 0) {
-    const auto begun = clock_type::now();
     auto held = co_await mutex.lock();
     co_await held.unlock();
-    if (laps) laps->push_back(std::chrono::duration<double, std::micro>(clock_type::now() - begun).count());
+    if (laps) laps->push_back(lap_us(begun));
   }
 }
 
-cost run_holdfast(const test::real_redis& server, int width, int pairs) {
+pair_cost run_holdfast(const real_redis& server, int width, int pairs) {
   asio::io_context io(1);
-  config c;
-  c.url = server.unix_url();
-  client redis(io.get_executor(), c);
-  int warm = 1;
-  asio::co_spawn(io, lock_and_unlock(redis, 0, warm, nullptr), asio::detached);
-  io.run();
-  io.restart();
+  auto redis = make_client(io, server);
+  warm_up(io, redis);
+  test::raw_client admin(server);
   std::vector<double> laps;
   if (width == 1) laps.reserve(static_cast<std::size_t>(pairs));
   int left = pairs;
+  meter m(admin);
   for (int s = 0; s < width; ++s)
-    asio::co_spawn(io, lock_and_unlock(redis, s, left, width == 1 ? &laps : nullptr), asio::detached);
-  const meter m(server.pid());
+    asio::co_spawn(io, lock_and_unlock(redis, s, left, width == 1 ? &laps : nullptr), rethrow);
   io.run();
-  return m.cost_of(static_cast<std::size_t>(pairs), std::move(laps));
+  return per_pair(m.stop(), pairs, std::move(laps));
 }
 
-/// The medians of all rounds.
-cost middle(const std::vector<cost>& runs) {
-  const auto of = [&](double cost::*field) {
+/// All rounds of one way to do it.
+struct ways : std::map<std::string, std::vector<pair_cost>> {
+  double middle(const std::string& way, double pair_cost::*field) const {
     std::vector<double> values;
-    for (const auto& r : runs) values.push_back(r.*field);
+    for (const auto& round : at(way)) values.push_back(round.*field);
     return median(std::move(values));
-  };
-  return {of(&cost::p50_us), of(&cost::rate), of(&cost::client_us), of(&cost::server_us)};
+  }
+  /// `ours` ÷ `theirs`, with both beside it.
+  finding compare(const std::string& ours, const std::string& theirs, double pair_cost::*field) const {
+    const auto a = middle(ours, field), b = middle(theirs, field);
+    return {a / b, {{ours, a}, {theirs, b}, {"rounds", at(ours).size()}}};
+  }
+};
+
+constexpr int alone = 1, many = 256, most = 4096;  // pairs under way
+
+std::vector<finding> c1(const plan& p, const real_redis& server) {
+  const int pairs = static_cast<int>(p.scaled(10'000));
+  ways w;
+  p.rounds("pair-c1", [&] {
+    w["bare"].push_back(run_bare(server, alone, pairs, our_pair));
+    w["holdfast"].push_back(run_holdfast(server, alone, pairs));
+  });
+  return {w.compare("holdfast", "bare", &pair_cost::p50_us)};
 }
 
-void print(const char* what, const cost& c) {
-  std::printf("  %-34s p50 %7.1f us   %8.0f pairs/s   client %6.2f us   server %6.2f us\n", what, c.p50_us, c.rate,
-              c.client_us, c.server_us);
+std::vector<finding> rate(const plan& p, const real_redis& server, const std::string& name, int width) {
+  const int pairs = static_cast<int>(p.scaled(100'000));
+  ways w;
+  p.rounds(name, [&] {
+    w["blocking"].push_back(run_blocking(server, many, pairs));
+    w["holdfast"].push_back(run_holdfast(server, width, pairs));
+  });
+  return {w.compare("holdfast", "blocking", &pair_cost::rate)};
+}
+
+std::vector<finding> server_cpu(const plan& p, const real_redis& server) {
+  const int pairs = static_cast<int>(p.scaled(100'000));
+  test::raw_client admin(server);
+  const redisson_scripts redisson(admin);
+  ways w;
+  p.rounds("pair-server", [&] {
+    w["ours"].push_back(run_bare(server, many, pairs, our_pair));
+    w["redisson"].push_back(run_bare(server, many, pairs, [&](int slot) { return redisson.pair(slot); }));
+    w["plain"].push_back(run_bare(server, many, pairs, [&](int slot) { return redisson.plain_pair(slot); }));
+  });
+  return {w.compare("ours", "redisson", &pair_cost::server_us), w.compare("ours", "plain", &pair_cost::server_us)};
+}
+
+std::vector<finding> client_cpu(const plan& p, const real_redis& server) {
+  const int pairs = static_cast<int>(p.scaled(100'000));
+  ways w;
+  p.rounds("pair-client", [&] {
+    w["holdfast"].push_back(run_holdfast(server, many, pairs));
+    w["bare"].push_back(run_bare(server, many, pairs, our_pair, bare::commands));
+  });
+  return {w.compare("holdfast", "bare", &pair_cost::client_us)};
+}
+
+template <class Measure>
+scenario pair_of(std::vector<bound> bounds, Measure measure) {
+  return {bounds[0].target, bounds, [measure](const plan& p) {
+            const real_redis server;
+            load_scripts(server);
+            return measure(p, server);
+          }};
+}
+
+scenario rate_of(const std::string& name, int width) {
+  return pair_of({{name, "pairs a second / blocking loop of prepared bytes", at_least(0.95)}},
+                 [=](const plan& p, const real_redis& server) { return rate(p, server, name, width); });
 }
 
 }  // namespace
 
-int main(int argc, char** argv) {
-  const int scale = argc > 1 ? std::atoi(argv[1]) : 10;  // thousand pairs a round at c=1; ten times as many at c=256
-  test::real_redis server;
-  test::raw_client admin(server);
-  const redisson_scripts redisson(admin);
-  run_holdfast(server, 1, 1);  // loads our scripts
-  const int alone = scale * 1000, many = scale * 10'000;
-
-  std::vector<cost> ours1, bare1, ours256, bare256, minimal256, redisson256;
-  for (int r = 0; r < rounds; ++r) {
-    bare1.push_back(run_bare(server, 1, alone, our_pair));
-    ours1.push_back(run_holdfast(server, 1, alone));
-    bare256.push_back(run_bare(server, 256, many, our_pair));
-    ours256.push_back(run_holdfast(server, 256, many));
-    minimal256.push_back(run_bare(server, 256, many, our_pair, bare::commands));
-    redisson256.push_back(run_bare(server, 256, many, [&](int slot) { return redisson.pair(slot); }));
-  }
-  const auto o1 = middle(ours1), b1 = middle(bare1), o256 = middle(ours256), b256 = middle(bare256),
-             m256 = middle(minimal256), r256 = middle(redisson256);
-  std::printf("unix socket, medians of %d rounds, %d and %d pairs a round; CPU for one pair\nc=1\n", rounds, alone,
-              many);
-  print("holdfast", o1);
-  print("bare client, the same commands", b1);
-  std::printf("c=256\n");
-  print("holdfast", o256);
-  print("bare client, the same commands", b256);
-  print("the same, formatted and parsed", m256);
-  print("bare client, Redisson's commands", r256);
-  std::printf("ratios\n");
-  std::printf("  pair-c1      p50, holdfast / bare            %.2f\n", o1.p50_us / b1.p50_us);
-  std::printf("  pair-server  server CPU, ours / Redisson's   %.2f\n", b256.server_us / r256.server_us);
-  std::printf("  pair-client  client CPU, holdfast / bare     %.2f\n", o256.client_us / b256.client_us);
-  std::printf("               client CPU, holdfast / formatted and parsed %.2f\n", o256.client_us / m256.client_us);
-  std::printf("  pair-c256    pairs/s, holdfast / bare        %.2f\n", o256.rate / b256.rate);
+std::vector<scenario> pair_scenarios() {
+  return {pair_of({{"pair-c1", "p50 of a pair, us / bare client", at_most(1.05)}}, c1), rate_of("pair-c256", many),
+          rate_of("pair-c4096", most),
+          pair_of({{"pair-server", "server CPU of a pair, us / Redisson's commands", at_most(0.65)},
+                   {"pair-server/plain", "server CPU of a pair, us / plain 3 + 4 calls", at_most(0.85)}},
+                  server_cpu),
+          pair_of({{"pair-client", "client CPU of a pair, us / bare client that formats and parses", at_most(3.5)}},
+                  client_cpu)};
 }
+
+}  // namespace holdfast::bench

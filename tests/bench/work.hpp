@@ -1,0 +1,59 @@
+// SPDX-License-Identifier: BSL-1.0
+// What the scenarios have in common: names, the library's own commands for the bare client, a client that is warm.
+#pragma once
+#include <boost/asio/co_spawn.hpp>
+#include <boost/asio/io_context.hpp>
+#include <exception>
+#include <holdfast/holdfast.hpp>
+#include <string>
+
+#include "protocol/protocol.hpp"
+#include "support/real_redis.hpp"
+
+namespace holdfast::bench {
+
+namespace asio = boost::asio;
+
+constexpr milliseconds default_ttl{30'000};
+
+inline std::string name_of(long i) { return "bench:" + std::to_string(i); }
+inline detail::lock_keys keys_of(long i) { return detail::lock_keys(name_of(i)); }
+inline std::string field_of(long i) { return "0b6ab61e-3a4f-8d5c-9d3c-6a2f4e1c7b90:" + std::to_string(i + 1); }
+
+inline std::string acquire_command(long i) {
+  return detail::scripts::acquire(keys_of(i), default_ttl, field_of(i)).by_digest();
+}
+inline std::string release_command(long i) {
+  return detail::scripts::release(keys_of(i), field_of(i), 0, {default_ttl}).by_digest();
+}
+
+inline void rethrow(std::exception_ptr failed) {
+  if (failed) std::rethrow_exception(failed);
+}
+
+inline asio::awaitable<void> lock_once(client& redis) {
+  auto mutex = redis.mutex("bench:warm");
+  auto held = co_await mutex.lock();
+  co_await held.unlock();
+}
+
+/// Connects it, and makes the server learn the scripts. Leaves nothing pending.
+inline void warm_up(asio::io_context& io, client& redis) {
+  asio::co_spawn(io, lock_once(redis), rethrow);
+  io.run();
+  io.restart();
+}
+
+inline client make_client(asio::io_context& io, const test::real_redis& server) {
+  config c;
+  c.url = server.unix_url();
+  return client(io.get_executor(), c);
+}
+
+inline void load_scripts(const test::real_redis& server) {
+  asio::io_context io(1);
+  auto redis = make_client(io, server);
+  warm_up(io, redis);
+}
+
+}  // namespace holdfast::bench
