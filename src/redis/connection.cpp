@@ -114,7 +114,7 @@ void connection::on_down(const failure& why) {
 
 void connection::on_attempt_failed(const failure& why) {
   if (std::exchange(outage_, why.code) != why.code) report(event::kind::outage, why.code, why.detail);
-  if (closed() || why.mends_itself()) return;
+  if (closed() || !why.is_answer()) return;
   deadline_.stop();
   answer(pending_.lose_waiting(), why.code, why.detail);
 }

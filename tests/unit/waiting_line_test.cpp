@@ -210,7 +210,7 @@ TEST_CASE_METHOD(engine_fixture, "a deadline during the first try is unreachable
   const auto a = try_lock_for("a", 100ms);
   advance(100ms);
   CHECK(a.failed_with(errc::unreachable));
-  CHECK(last_sent() == "release(a, redisson_lock__channel:{a}; #1, 0, 30000)");
+  CHECK(last_sent() == "release(a; redisson_lock__channel:{a}, #1, 0, 30000)");
   grants();
   frees();
   check_nothing_is_left();
@@ -245,6 +245,18 @@ TEST_CASE_METHOD(engine_fixture, "a deadline behind a waiter that Redis has neve
   const auto second = try_lock_for("a", 100ms);
   advance(100ms);
   CHECK(second.failed_with(errc::unreachable));
+}
+
+TEST_CASE_METHOD(
+    engine_fixture,
+    "a refusal is told by the waiter if it is the server's answer, and not if the connection has told it") {
+  const auto a = lock("a"), b = lock("b");
+  fails(errc::server_refused);
+  CHECK(heard().empty());
+  errs("OOM command not allowed when used memory > 'maxmemory'.");
+  CHECK(heard() == "outage");
+  CHECK(a.waits());
+  CHECK(b.waits());
 }
 
 TEST_CASE_METHOD(engine_fixture, "a deadline behind a hold of this client is contention also during an outage") {
@@ -448,7 +460,7 @@ TEST_CASE_METHOD(engine_fixture,
   clock.skip(938ms);
   run();
   CHECK(a.waits());
-  CHECK(last_sent() == "release(a, redisson_lock__channel:{a}; #1, 0, 1000)");
+  CHECK(last_sent() == "release(a; redisson_lock__channel:{a}, #1, 0, 1000)");
   frees();
   CHECK(last_sent() == "acquire(a; 1000, #2)");
   grants();
@@ -483,7 +495,7 @@ TEST_CASE_METHOD(engine_fixture, "an attempt without an answer is repeated under
   grants();
   CHECK(a.granted());
   unlock(a);
-  CHECK(last_sent() == "release(a, redisson_lock__channel:{a}; #1, 0, 30000)");
+  CHECK(last_sent() == "release(a; redisson_lock__channel:{a}, #1, 0, 30000)");
 }
 
 TEST_CASE_METHOD(engine_fixture, "an attempt without an answer that is busy later is given back when the wait ends") {
@@ -492,7 +504,7 @@ TEST_CASE_METHOD(engine_fixture, "an attempt without an answer that is busy late
   advance(backoff);
   busy(10s);
   a.cancel();
-  CHECK(last_sent() == "release(a, redisson_lock__channel:{a}; #1, 0, 30000)");
+  CHECK(last_sent() == "release(a; redisson_lock__channel:{a}, #1, 0, 30000)");
   not_yours();
   check_nothing_is_left();
 }
@@ -503,7 +515,7 @@ TEST_CASE_METHOD(engine_fixture,
   fails(errc::unconfirmed);
   a.cancel();
   CHECK(a.failed_with(asio::error::operation_aborted));
-  CHECK(last_sent() == "release(a, redisson_lock__channel:{a}; #1, 0, 30000)");
+  CHECK(last_sent() == "release(a; redisson_lock__channel:{a}, #1, 0, 30000)");
   frees();
   check_nothing_is_left();
 }
@@ -531,7 +543,7 @@ TEST_CASE_METHOD(engine_fixture, "a grant that arrives after the cancellation is
   const auto a = lock("a");
   a.cancel();
   CHECK(a.failed_with(asio::error::operation_aborted));
-  CHECK(wire(1) == "release(a, redisson_lock__channel:{a}; #1, 0, 30000)");
+  CHECK(wire(1) == "release(a; redisson_lock__channel:{a}, #1, 0, 30000)");
   grants();
   frees();
   CHECK(heard() == "acquire_failed released_late");
@@ -628,7 +640,7 @@ TEST_CASE_METHOD(engine_fixture, "an answer of an unexpected form fails and what
   const auto a = lock("a");
   answers(replies::status("OK"));
   CHECK(a.failed_with(errc::protocol_error));
-  CHECK(last_sent() == "release(a, redisson_lock__channel:{a}; #1, 0, 30000)");
+  CHECK(last_sent() == "release(a; redisson_lock__channel:{a}, #1, 0, 30000)");
   not_yours();
   check_nothing_is_left();
 }
@@ -726,7 +738,7 @@ TEST_CASE_METHOD(engine_fixture, "cancelled during the first try a waiter hands 
   const auto b = lock("a");
   a.cancel();
   REQUIRE(in_flight() == 3);
-  CHECK(wire(1) == "release(a, redisson_lock__channel:{a}; #1, 0, 30000)");
+  CHECK(wire(1) == "release(a; redisson_lock__channel:{a}, #1, 0, 30000)");
   CHECK(wire(2) == "acquire(a; 30000, #2)");
   grants();
   frees();
