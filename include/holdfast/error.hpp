@@ -20,7 +20,7 @@ enum class errc {
   lost = 1,           ///< The hold ended without its holder's wish: the guarded work may have overlapped. Not held. Check or redo the work.
   not_held,           ///< This lease is empty, moved-from or already unlocked. Nothing was sent.
   closed,             ///< The client was shut down or destroyed. Not held.
-  corrupt_lock,       ///< The key is of another type or a lock without TTL, or the fencing counter is no number. Not held. Look at the key.
+  corrupt_lock,       ///< The key is of another type or a lock without TTL, or its count or fencing counter is no number. Not held. Look at the key.
   invalid_name,       ///< Names are 1 byte to 64 KiB. Nothing was sent.
   invalid_ttl,        ///< A TTL or max_hold outside its range. Nothing was sent.
   invalid_wait,       ///< A negative wait. Nothing was sent.
@@ -28,7 +28,7 @@ enum class errc {
   unreachable,        ///< No answer from Redis within the deadline. Retry. A hold that was held still is, until its validity ends.
   unconfirmed,        ///< unlock() was sent and not answered: released then, or at the latest when the TTL ends. Not held.
   auth_failed,        ///< Wrong user or password, or none given where one is needed.
-  no_permission,      ///< The ACL lacks a permission; the text is the server's, which names the command, key or channel, but not inside a script.
+  no_permission,      ///< The ACL lacks a permission; the text is the server's, which names the command, key or channel, inside a script not always.
   not_primary,        ///< The server is a replica, or a node of a cluster. Connect to a primary alone.
   server_refused,     ///< OOM, NOREPLICAS, MISCONF, LOADING, BUSY, max clients: Redis answers but will not write. Retry.
   quorum_failed,      ///< Too few servers granted the lock.

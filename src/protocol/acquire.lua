@@ -17,6 +17,8 @@ end
 if redis.call('hexists', KEYS[1], ARGV[2]) == 0 then
   return redis.call('pttl', KEYS[1])
 end
+-- Changes nothing. Only a primary may say whose a lock is: a replica refuses the first write.
+redis.call('hdel', KEYS[1], '')
 if redis.call('pttl', KEYS[1]) < ttl then
   redis.call('pexpire', KEYS[1], string.format('%.0f', ttl))
 end

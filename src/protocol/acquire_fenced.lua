@@ -6,8 +6,12 @@ if not ttl or ttl < 1 or ttl > 86400000 or ttl ~= math.floor(ttl) then
   return redis.error_reply('HOLDFAST invalid ttl')
 end
 local free = redis.call('exists', KEYS[1]) == 0
-if not free and redis.call('hexists', KEYS[1], ARGV[2]) == 0 then
-  return redis.call('pttl', KEYS[1])
+if not free then
+  if redis.call('hexists', KEYS[1], ARGV[2]) == 0 then
+    return redis.call('pttl', KEYS[1])
+  end
+  -- Changes nothing. Only a primary may say whose a lock is: a replica refuses the first write.
+  redis.call('hdel', KEYS[1], '')
 end
 local last = redis.call('get', KEYS[2])
 local token = tonumber(last or '0')

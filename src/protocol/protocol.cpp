@@ -45,8 +45,8 @@ std::string beside(std::string_view what, std::string_view lock) {
 bool differ(const key_ttl& t) { return t.if_none > t.ttl; }
 
 /// Without the last one, if_none, where the script's default will do.
-std::span<const std::string_view> without_default(const std::array<std::string_view, 4>& args, const key_ttl& t) {
-  return std::span(args).first(differ(t) ? 4 : 3);
+std::span<const std::string_view> without_default(std::span<const std::string_view> args, const key_ttl& t) {
+  return args.first(args.size() - (differ(t) ? 0 : 1));
 }
 
 void append_head(std::string& out, std::size_t words, std::string_view verb, std::string_view script) {
@@ -146,14 +146,14 @@ script_call scripts::renew(std::span<const renewal> holds) {
 
 script_call scripts::release(const lock_keys& k, std::string_view field, unsigned count, key_ttl wanted) {
   const decimal left(count), ttl(wanted.ttl.count()), if_none(wanted.if_none.count());
-  const std::array<std::string_view, 2> keys{k.lock, k.channel};
-  const std::array<std::string_view, 4> args{field, left, ttl, if_none};
+  const std::array<std::string_view, 1> keys{k.lock};
+  const std::array<std::string_view, 5> args{k.channel, field, left, ttl, if_none};
   return {{lua::release.sha1, lua::release.body}, keys, without_default(args, wanted)};
 }
 
 script_call scripts::force_release(const lock_keys& k) {
-  const std::array<std::string_view, 2> keys{k.lock, k.channel};
-  return {{lua::force_release.sha1, lua::force_release.body}, keys, {}};
+  const std::array<std::string_view, 1> keys{k.lock}, args{k.channel};
+  return {{lua::force_release.sha1, lua::force_release.body}, keys, args};
 }
 
 }  // namespace holdfast::detail

@@ -11,9 +11,14 @@ end
 if not want or want < 1 or want > 2147483647 or want ~= math.floor(want) then
   return redis.error_reply('HOLDFAST invalid count')
 end
+-- Changes nothing. Only a primary may say whose a lock is: a replica refuses the first write, before it looks at the key.
+redis.call('hdel', KEYS[1], '')
 local count = redis.call('hget', KEYS[1], ARGV[2])
 if not count then
   return 0
+end
+if not string.find(count, '^-?%d+$') then
+  return redis.error_reply('HOLDFAST corrupt count')
 end
 if tonumber(count) < want then
   redis.call('hset', KEYS[1], ARGV[2], string.format('%.0f', want))

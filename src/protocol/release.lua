@@ -1,16 +1,16 @@
--- release(lock, channel; owner, count, ttl[, if_none])
+-- release(lock; channel, owner, count, ttl[, if_none])
 --   -> n >= 0: freed, n receivers were told | -1: still held, `count` times | nil: not this owner's
 -- The count is absolute and is never raised, so that a repeated send counts once. 0 frees: with its last field the key goes too.
 -- What stays held has its TTL raised to ttl if it is shorter, and set to if_none (default: ttl) if there is none.
-if ARGV[2] == '0' then
-  if redis.call('hdel', KEYS[1], ARGV[1]) == 0 then
+if ARGV[3] == '0' then
+  if redis.call('hdel', KEYS[1], ARGV[2]) == 0 then
     return nil
   end
-  return redis.call('publish', KEYS[2], '0')
+  return redis.call('publish', ARGV[1], '0')
 end
-local want = tonumber(ARGV[2])
-local ttl = tonumber(ARGV[3])
-local if_none = tonumber(ARGV[4] or ARGV[3])
+local want = tonumber(ARGV[3])
+local ttl = tonumber(ARGV[4])
+local if_none = tonumber(ARGV[5] or ARGV[4])
 if not want or want < 1 or want > 2147483647 or want ~= math.floor(want) then
   return redis.error_reply('HOLDFAST invalid count')
 end
@@ -18,13 +18,18 @@ if not ttl or ttl < 1 or ttl > 86400000 or ttl ~= math.floor(ttl)
   or not if_none or if_none < ttl or if_none > 86400000 or if_none ~= math.floor(if_none) then
   return redis.error_reply('HOLDFAST invalid ttl')
 end
-local count = redis.call('hget', KEYS[1], ARGV[1])
+-- Changes nothing. Only a primary may say whose a lock is: a replica refuses the first write, before it looks at the key. And what follows
+-- the first write of a script a full server does not refuse: it lowers the count as well.
+redis.call('hdel', KEYS[1], '')
+local count = redis.call('hget', KEYS[1], ARGV[2])
 if not count then
   return nil
 end
+if not string.find(count, '^-?%d+$') then
+  return redis.error_reply('HOLDFAST corrupt count')
+end
 if tonumber(count) > want then
-  -- pcall: a full server refuses HSET; the hold stands all the same, and the final HDEL does not ask for the count
-  redis.pcall('hset', KEYS[1], ARGV[1], string.format('%.0f', want))
+  redis.call('hset', KEYS[1], ARGV[2], string.format('%.0f', want))
 end
 local left = redis.call('pttl', KEYS[1])
 if left < ttl then

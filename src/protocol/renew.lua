@@ -10,11 +10,19 @@ for i = 1, n do
     return redis.error_reply('HOLDFAST invalid ttl')
   end
 end
+-- One key of another type must not keep the others from being renewed; any other refusal says nothing of who holds the locks.
+local function refused(answer)
+  return type(answer) == 'table' and not string.find(answer.err, 'WRONGTYPE', 1, true)
+end
+-- Changes nothing. Only a primary may say whose a lock is: a replica refuses the first write, before it looks at the key.
+local writable = redis.pcall('hdel', KEYS[1], '')
+if refused(writable) then
+  return writable
+end
 local confirmed = {}
 for i = 1, n do
-  -- pcall: one key of another type must not keep the others from being renewed; any other refusal says nothing of who holds the lock
   local mine = redis.pcall('hexists', KEYS[i], ARGV[n + i])
-  if type(mine) == 'table' and not string.find(mine.err, 'WRONGTYPE', 1, true) then
+  if refused(mine) then
     return mine
   end
   if mine == 1 then

@@ -15,6 +15,8 @@ constexpr long long longest_ttl = 24LL * 3600 * 1000;
 constexpr milliseconds longest_shown = std::chrono::duration_cast<milliseconds>(std::chrono::nanoseconds::max()) / 2;
 /// The largest number that Lua, and with it a resource's check, counts exactly.
 constexpr std::uint64_t largest_token = (std::uint64_t{1} << 53) - 1;
+/// What HINCRBY counts to.
+constexpr std::size_t longest_count = 19;
 constexpr std::size_t longest_text = 240;
 
 template <class T>
@@ -22,6 +24,13 @@ answer<T> unexpected(const reply& r) {
   answer<T> a;
   a.error =
       r.is_error() ? classify(r.text) : server_error{errc::protocol_error, false, "an answer of an unexpected form"};
+  return a;
+}
+
+template <class T>
+answer<T> corrupt(const char* why) {
+  answer<T> a;
+  a.error = server_error{errc::corrupt_lock, false, why};
   return a;
 }
 
@@ -95,9 +104,10 @@ answer<bool> read_exists(const reply& r) { return read_flag(r); }
 
 answer<unsigned> read_count(const reply& r) {
   if (is_nil(r)) return value(0U);
-  const auto count = read_decimal(r, 10);
-  if (!count) return unexpected<unsigned>(r);
-  return value(static_cast<unsigned>(std::min<std::uint64_t>(*count, 0xFFFF'FFFF)));
+  if (r.type != reply::kind::string) return unexpected<unsigned>(r);
+  if (const auto count = read_decimal(r, longest_count))
+    return value(static_cast<unsigned>(std::min<std::uint64_t>(*count, 0xFFFF'FFFF)));
+  return corrupt<unsigned>("how often it is held is no number");
 }
 
 answer<std::optional<std::uint64_t>> read_token(const reply& r) {
@@ -106,9 +116,7 @@ answer<std::optional<std::uint64_t>> read_token(const reply& r) {
   const auto number = read_decimal(r, 16);
   if (number && *number <= largest_token) return value(token{number});
   if (r.type != reply::kind::string) return unexpected<token>(r);
-  answer<token> a;
-  a.error = server_error{errc::corrupt_lock, false, "the counter of its fencing tokens is no number"};
-  return a;
+  return corrupt<token>("the counter of its fencing tokens is no number");
 }
 
 answer<std::optional<milliseconds>> read_ttl(const reply& r) {
@@ -136,27 +144,33 @@ server_error classify(std::string_view text) {
       {"MASTERDOWN", errc::server_refused, true},
       {"TRYAGAIN", errc::server_refused, true},
       {"CLUSTERDOWN", errc::server_refused, true},
-      {"ERR max number of clients", errc::server_refused, true},
+      {"max number of clients", errc::server_refused, true},
       {"READONLY", errc::not_primary, false},
       {"MOVED", errc::not_primary, false},  // a node of a cluster, which this version does not follow
       {"ASK ", errc::not_primary, false},
       {"CROSSSLOT", errc::not_primary, false},
-      {"ERR unknown command", errc::protocol_error, false},
-      {"ERR wrong number of arguments", errc::protocol_error, false},
+      {"unknown command", errc::protocol_error, false},
+      {"wrong number of arguments", errc::protocol_error, false},
+      {"Unknown Redis command called from", errc::protocol_error, false},  // in a script: renamed away
+      {"Unknown command called from", errc::protocol_error, false},        // Valkey's words for it
+      {"Script attempted to access", errc::not_primary, false},            // a key of another node of a cluster
       {"WRONGTYPE", errc::corrupt_lock, false},
       {"HOLDFAST invalid token", errc::corrupt_lock, false},
+      {"HOLDFAST corrupt count", errc::corrupt_lock, false},
       {"NOAUTH", errc::auth_failed, false},
       {"WRONGPASS", errc::auth_failed, false},
       {"NOPERM", errc::no_permission, false},
-      // Redis 7.0 reports an ACL refusal inside a script so, with or without "ERR " before it.
-      {"ERR The user executing the script", errc::no_permission, false},
+      // An ACL's refusal inside a script, up to Redis 7.0 and since.
       {"The user executing the script", errc::no_permission, false},
+      {"ACL failure in script", errc::no_permission, false},
   };
+  constexpr std::string_view generic = "ERR ";
+  const auto words = text.substr(text.starts_with(generic) ? generic.size() : 0);
   for (const auto& r : table)
-    if (text.starts_with(r.begins)) return {r.code, r.retry, escaped(text, longest_text)};
+    if (words.starts_with(r.begins)) return {r.code, r.retry, escaped(text, longest_text)};
   // Inside a script Redis wraps what a call answered ("ERR Error running script … WRONGTYPE …" before 7.0).
-  for (const auto word :
-       {"WRONGTYPE", "OOM command", "NOREPLICAS", "MISCONF", "READONLY", "The user executing the script"})
+  for (const auto word : {"The user executing the script", "ACL failure in script", "Unknown Redis command called from",
+                          "WRONGTYPE", "OOM command", "NOREPLICAS", "MISCONF", "READONLY"})
     if (text.find(word) != text.npos) return classify(text.substr(text.find(word)));
   return {errc::server_refused, true, escaped(text, longest_text)};
 }

@@ -149,7 +149,7 @@ void connection::on_down(const failure& why) {
 
 void connection::on_attempt_failed(const failure& why) {
   if (std::exchange(outage_, why.code) != why.code) report(event::kind::outage, why.code, why.detail);
-  if (closed() || why.mends_itself()) return;
+  if (closed() || !why.is_answer()) return;
   look_.stop();
   for (const auto& done : pending_.lose_waiting()) {
     if (closed()) return;

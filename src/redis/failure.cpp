@@ -20,10 +20,12 @@ failure fail(const endpoint& node, errc code, std::string_view cause) {
 
 errc classify(std::string_view error_reply) {
   static constexpr std::pair<std::string_view, errc> codes[] = {
-      {"WRONGPASS", errc::auth_failed},   {"NOAUTH", errc::auth_failed},  {"NOPERM", errc::no_permission},
+      {"WRONGPASS", errc::auth_failed},      {"NOAUTH", errc::auth_failed},  {"NOPERM", errc::no_permission},
       {"DENIED", errc::no_permission},  // protected mode
-      {"LOADING", errc::server_refused},  {"BUSY", errc::server_refused}, {"MASTERDOWN", errc::server_refused},
-      {"TRYAGAIN", errc::server_refused}, {"OOM", errc::server_refused},
+      {"LOADING", errc::server_refused},     {"BUSY", errc::server_refused}, {"MASTERDOWN", errc::server_refused},
+      {"TRYAGAIN", errc::server_refused},    {"OOM", errc::server_refused},  {"NOREPLICAS", errc::server_refused},
+      {"MISCONF", errc::server_refused},  // also in answer to PING
+      {"CLUSTERDOWN", errc::server_refused},
   };
   const auto word = error_reply.substr(0, error_reply.find(' '));
   for (const auto& [prefix, code] : codes)

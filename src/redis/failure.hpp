@@ -16,6 +16,8 @@ struct failure {
 
   /// An outage ends by itself; a wrong password does not.
   bool mends_itself() const noexcept { return code == errc::unreachable || code == errc::server_refused; }
+  /// The server, or what stands before it, said so: a command need not wait for its deadline to hear the same.
+  bool is_answer() const noexcept { return code != errc::unreachable; }
 };
 
 /// "node: cause".

@@ -137,8 +137,10 @@ void waiting_line::answered(const std::shared_ptr<waiter>& w, outcome o) {
       abandon_field(*w);
     }
     const bool outage = o.error == errc::unreachable || o.error == errc::unconfirmed || o.error == errc::server_refused;
-    return on_failed(w, {outage && o.error != errc::server_refused ? make_error_code(errc::unreachable) : o.error,
-                         outage, o.detail});
+    const server_error why{outage && o.error != errc::server_refused ? make_error_code(errc::unreachable) : o.error,
+                           outage, o.detail};
+    last_failure_ = why;  // no news: the connection has told
+    return on_failed(w, why);
   }
   w->penalty = {};
   const auto said = w->request.kind->read_acquire(o.reply);

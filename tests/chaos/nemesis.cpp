@@ -142,7 +142,7 @@ void nemesis::foreign_release() {
     auto stranger = fields[0];
     stranger.front() = stranger.front() == '0' ? '1' : '0';
     const auto reply =
-        server("EVAL", detail::lua::release.body, 2, lock, channel_of(lock), stranger, 0, client_ttl.count());
+        server("EVAL", detail::lua::release.body, 1, lock, channel_of(lock), stranger, 0, client_ttl.count());
     log_.write("foreign_release").add("lock", lock).add("refused", reply.is_nil());
   }
 }

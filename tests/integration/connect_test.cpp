@@ -13,7 +13,7 @@ namespace {
 const std::string canary = "canary-S3cr3t-%-Passw0rd";  // must appear in no text
 /// What docs/internals/protocol.md asks for, and no more.
 const std::string least_privilege =
-    "resetkeys resetchannels ~app:* ~redisson_lock__channel:{app:* &redisson_lock__channel:{app:* "
+    "resetkeys resetchannels ~app:* &redisson_lock__channel:{app:* "
     "-@all +eval +evalsha +exists +hexists +hget +hset +hdel +pttl +pexpire +publish +del "
     "+subscribe +unsubscribe +ping +client|setname +client|id +client|kill +info +role +select";
 
@@ -112,7 +112,7 @@ TEST_CASE("a password that is wrong or missing or of an unknown user is told as 
 
 TEST_CASE("a permission that is missing is told by connect before any lock is taken") {
   struct row {
-    const char *missing, *cause;
+    std::string missing, cause;
   };
   const auto [missing, cause] = GENERATE(values<row>({{"-evalsha", "evalsha"},
                                                       {"-eval", "'eval'"},
@@ -128,7 +128,6 @@ TEST_CASE("a permission that is missing is told by connect before any lock is ta
                                                       {"-ping", "ping"},
                                                       {"resetchannels", "channel"},
                                                       {"resetchannels &other:*", "channel"},
-                                                      {"resetkeys ~app:*", "key"},
                                                       {"resetkeys ~other:*", "key"}}));
   CAPTURE(missing);
   world w;
@@ -137,7 +136,8 @@ TEST_CASE("a permission that is missing is told by connect before any lock is ta
   const auto f = failure_of(w, redis.connect());
   INFO(f.text);
   CHECK(f.code == errc::no_permission);
-  CHECK(contains(f.text, cause));
+  CHECK(
+      (contains(f.text, cause) || contains(f.text, "run the '" + missing.substr(1) + "' command")));  // since Redis 7.2
   CHECK_FALSE(contains(f.text, "anary"));
   w.until([&] { return w.keys().empty(); }, 5s);  // without HDEL the probe ends with its TTL
   w.until([&] { return w.eye("PUBSUB", "CHANNELS").array().empty(); }, 5s);
@@ -232,7 +232,7 @@ TEST_CASE("too many clients is told and lock waits until there is room") {
   w.eye("CONFIG", "SET", "maxclients", "1");
   for (const auto& f : {failure_of(w, redis.connect()), failure_of(w, redis.mutex("m").try_lock())}) {
     INFO(f.text);
-    CHECK((f.code == errc::server_refused || f.code == errc::unreachable));
+    CHECK(f.code == errc::server_refused);
     CHECK(contains(f.text, "max number of clients"));
   }
   started<lease> got(w, redis.mutex("m").lock());

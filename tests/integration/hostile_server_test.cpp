@@ -193,6 +193,39 @@ TEST_CASE("a refusal in the handshake is told without its escape sequences") {
   CHECK(w.all_is_printable());
 }
 
+TEST_CASE(
+    "a server that refuses the connection for now refuses each command at once, and serves when it does no more") {
+  hostile_world w;
+  const auto words = GENERATE(as<std::string>{}, "ERR max number of clients reached",
+                              "LOADING Redis is loading the dataset", "BUSY Redis is busy running a script.");
+  CAPTURE(words);
+  bool refuses = true;
+  w.wrong = [&](const auto&, std::size_t) { return refuses ? std::optional('-' + words + "\r\n") : std::nullopt; };
+  auto redis = w.make();
+  for (const auto& f :
+       {w.failure_of(redis.connect()), w.failure_of(redis.mutex("m").try_lock()),
+        w.failure_of(redis.mutex("m").try_lock_for(150ms)), w.failure_of(redis.mutex("m").is_locked())}) {
+    INFO(f.text);
+    CHECK(f.code == errc::server_refused);
+    CHECK(f.text.find(words) != f.text.npos);
+  }
+  CHECK(w.heard->count(kind::outage) == 1);  // the connection's
+  std::optional<result<lease>> got;
+  asio::co_spawn(w.io, as_result(redis.mutex("m").lock()),
+                 [&](std::exception_ptr, auto r) { got.emplace(std::move(r)); });
+  const auto attempts = w.server.connections();
+  const auto until = [&](auto condition) {
+    const auto end = std::chrono::steady_clock::now() + in_time;
+    while (!condition() && std::chrono::steady_clock::now() < end) w.io.run_one_for(1ms);
+    REQUIRE(condition());
+  };
+  until([&] { return w.server.connections() > attempts; });
+  CHECK_FALSE(got);
+  refuses = false;
+  until([&] { return got.has_value(); });
+  CHECK(got->value().held());
+}
+
 TEST_CASE("messages of any shape neither end a wait nor the connection that they come on") {
   hostile_world w;
   bool free = false;

@@ -53,13 +53,18 @@ TEST_CASE("a server that cannot save refuses and is an outage for holders as wel
   CHECK_FALSE(held.held());
 }
 
-TEST_CASE("nested and last unlocks succeed while the server has no memory to give") {
+TEST_CASE("re-entries and nested and last unlocks succeed while the server has no memory to give") {
   world w;
   auto redis = w.make();
   const owner task;
   auto outer = w.run(redis.mutex("m", task).lock()), inner = w.run(redis.mutex("m", task).lock());
   w.eye("CONFIG", "SET", "maxmemory", "1");
   REQUIRE(w.code_of(redis.mutex("n").try_lock()) == errc::server_refused);
+  auto innermost = w.run(redis.mutex("m", task).try_lock());  // re-entry needs none
+  REQUIRE(innermost);
+  CHECK(w.run(redis.mutex("m").hold_count(task)) == 3);
+  w.run(innermost->unlock());
+  CHECK(w.run(redis.mutex("m").hold_count(task)) == 2);
   w.run(inner.unlock());
   CHECK(outer.held());
   CHECK(w.keys() == texts{"m"});
@@ -169,6 +174,41 @@ TEST_CASE("a waiter whose subscription the server drops for its backlog is serve
   w.eye("DEL", "m");
   w.eye("PUBLISH", channel, "0");
   w.until([&] { return waiting.succeeded(); }, load);
+}
+
+TEST_CASE("a waiter waits for a server that cannot save, although that refuses PING to its subscription as well") {
+  world w;
+  auto redis = w.make();
+  w.eye("HSET", "m", "somebody:1", 1);
+  w.eye("PEXPIRE", "m", 60'000);
+  w.eye("CONFIG", "SET", "save", "3600 1");
+  std::filesystem::remove_all(w.server.folder() + "/data");
+  w.eye("BGSAVE");
+  w.until([&] { return w.eye.call({"PING"}).to_string().starts_with("MISCONF"); });
+  const auto refusals = [&] {
+    constexpr std::string_view label = "errorstat_MISCONF:count=";
+    const auto text = w.eye("INFO", "errorstats").to_string();
+    return std::stoll(text.substr(text.find(label) + label.size()));
+  };
+  const auto before = refusals();
+  started<lease> waiting(w, redis.mutex("m").lock());
+  w.until([&] { return refusals() >= before + 2; });  // it has heard the first, and tries again
+  CHECK_FALSE(waiting.answer);
+  w.eye("CONFIG", "SET", "stop-writes-on-bgsave-error", "no");
+  w.eye("DEL", "m");
+  w.until([&] { return waiting.succeeded(); }, 15s + load);
+}
+
+TEST_CASE("a count that is no number is a corrupt lock at once") {
+  world w;
+  auto redis = w.make();
+  const owner task;
+  auto outer = w.run(redis.mutex("m", task).lock());
+  w.eye("HSET", "m", w.eye("HKEYS", "m").strings().at(0), "abc");
+  CHECK(w.code_of(redis.mutex("m").hold_count(task)) == errc::corrupt_lock);
+  CHECK(w.code_of(redis.mutex("m", task).lock()) == errc::corrupt_lock);
+  CHECK_FALSE(outer.held());
+  CHECK(w.code_of(outer.unlock()) == errc::corrupt_lock);
 }
 
 TEST_CASE("a count that somebody raised beyond all bounds is set right by the next unlock and never costs the ttl") {

@@ -1,6 +1,6 @@
 #!/usr/bin/env python3
 # SPDX-License-Identifier: BSL-1.0
-"""run.py [--check] [--only TEXT] [--tools unit,sim,history]: plants one bug after the other into a copy of the tree, builds, and shows what
+"""run.py [--check] [--only TEXT] [--tools unit,scripts,sim,history]: plants one bug after the other into a copy of the tree, builds, and shows what
 catches it: a row of a Markdown table for each bug, with the words of each tool. What they printed stays in build/mutants/output. Exit
 status 1 if a bug survives all tools, or if a tool fails without any bug.
 
@@ -32,9 +32,11 @@ class Tool:
     weakness: str = "(?!)"  # a pattern of what it says of a run that had too little to show
 
 
+HEAD_OF_A_TEST = r"-{79}\n(\S.*(?:\n\S.*|\n  .*)*?)\n-{79}\n"  # of one that failed: its name, perhaps on several lines, between two rulers
+
 TOOLS = {
-    # the head of a failed test case: its name, perhaps on several lines, between two rulers
-    "unit": Tool(("holdfast_unit_tests",), ("tests/holdfast_unit_tests", "--abort"), 120, r"-{79}\n(\S.*(?:\n\S.*|\n  .*)*?)\n-{79}\n"),
+    "unit": Tool(("holdfast_unit_tests",), ("tests/holdfast_unit_tests", "--abort"), 120, HEAD_OF_A_TEST),
+    "scripts": Tool(("holdfast_sim_tests",), ("tests/sim/holdfast_sim_tests", "--abort", "~the simulated node*"), 120, HEAD_OF_A_TEST),
     "sim": Tool(("holdfast_sim",), ("tests/sim/holdfast_sim", "--seeds", "3000", "--violations", "1"), 300, r"(seed \d+: VIOLATION .*)", r"((?:never met|unlisted): .*)"),
     "history": Tool(("holdfast_chaos_worker", "holdfast_chaos_driver"),  # one campaign within the guarantee, one outside
                     ("python3", "{tree}/tests/chaos/history_test.py", "--build", "tests/chaos", "--seconds", "220"), 700,

@@ -229,10 +229,12 @@ reply run_command(database& d, const arguments& a) {
   const auto& c = found->second;
   const auto given = static_cast<int>(a.size());
   if (c.arity > 0 ? given != c.arity : given < -c.arity) return wrong_number_of_arguments(name);
-  if (c.what == command::grows ? d.refuses != refusal::none : c.what == command::writes && refuses_writes(d.refuses)) {
+  const bool full = d.refuses == refusal::out_of_memory && c.what == command::grows && !d.wrote;
+  if (full || (c.what != command::reads && refuses_writes(d.refuses))) {
     d.on_refused(text_of(d.refuses));
     return error_reply(std::string(text_of(d.refuses)));
   }
+  d.wrote |= c.what != command::reads;
   return c.run(d, a);
 }
 

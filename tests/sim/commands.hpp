@@ -22,6 +22,7 @@ struct database {
   keyspace keys;
   std::int64_t time_us = 0;  // TIME; keys.now() in microseconds
   refusal refuses = refusal::none;
+  bool wrote = false;  // the command or script that runs: a full server refuses nothing after its first write
   std::function<long long(std::string_view channel, std::string_view payload)> publish;
   std::function<void(std::string_view error)> on_refused;
 };

@@ -132,7 +132,6 @@ constexpr std::string_view expected[] = {
     "script: reenter -> MISCONF",
     "script: reenter -> NOREPLICAS",
     "script: reenter -> NOSCRIPT",
-    "script: reenter -> OOM",
     "script: reenter -> READONLY",
     "script: reenter -> WRONGTYPE",
     "script: release -> MISCONF",

@@ -9,6 +9,7 @@
 
 #include "lua_scripts.hpp"
 #include "sim/node.hpp"
+#include "sim/values.hpp"
 #include "support/catch.hpp"
 #include "support/raw_client.hpp"
 #include "support/real_redis.hpp"
@@ -20,6 +21,7 @@ namespace {
 using namespace holdfast;
 using namespace std::chrono_literals;
 using sim::arguments;
+using sim::as_value;
 using sim::reply;
 using test::value;
 
@@ -32,15 +34,6 @@ constexpr long long least_token = 1'000'000'000'000'000, tolerance_us = toleranc
 std::int64_t wall_us() {
   return std::chrono::duration_cast<std::chrono::microseconds>(std::chrono::system_clock::now().time_since_epoch())
       .count();
-}
-
-value as_value(const reply& r) {
-  value v;
-  v.type = static_cast<value::kind>(r.type);
-  v.number = r.integer;
-  v.text = r.text;
-  for (const auto& e : r.elements) v.elements.push_back(as_value(e));
-  return v;
 }
 
 std::string first_word(const std::string& text) { return text.substr(0, text.find(' ')); }
@@ -159,9 +152,9 @@ class command_maker {
         {lua::reenter, {k}, {ttl(), field(), count(), ttl()}},
         {lua::renew, {k, key()}, {ttl(), ttl(), field(), field()}},
         {lua::renew, {k, key()}, {ttl(), ttl(), field(), field(), ttl(), ttl()}},
-        {lua::release, {k, "channel"}, {field(), count(), ttl()}},
-        {lua::release, {k, "channel"}, {field(), count(), ttl(), ttl()}},
-        {lua::force_release, {k, "channel"}, {}},
+        {lua::release, {k}, {"channel", field(), count(), ttl()}},
+        {lua::release, {k}, {"channel", field(), count(), ttl(), ttl()}},
+        {lua::force_release, {k}, {"channel"}},
     };
     const auto& chosen = pick(all);
     const bool digest = below(2);

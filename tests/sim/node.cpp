@@ -82,6 +82,7 @@ std::vector<reply> node::execute(session_id id, const arguments& a) {
 }
 
 reply node::answer(session_id id, const std::string& name, const arguments& a) {
+  data_.wrote = false;
   if ((data_.refuses == refusal::loading || data_.refuses == refusal::busy) && !answers(data_.refuses, name))
     return refused(text_of(data_.refuses));
   if (name == "eval" || name == "evalsha") return evaluate(name, a);

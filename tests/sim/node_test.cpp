@@ -65,7 +65,7 @@ TEST_CASE("a full server refuses what grows and frees what is held") {
   r.acquire("a");
   r.server.refuse(refusal::out_of_memory);
   CHECK(r.server.execute({"HSET", "other", "f", "1"}).text.starts_with("OOM"));
-  CHECK(r.server.execute({"EVAL", std::string(lua::release.body), "2", "lock", "channel", "a", "0", "100"}).integer ==
+  CHECK(r.server.execute({"EVAL", std::string(lua::release.body), "1", "lock", "channel", "a", "0", "100"}).integer ==
         0);
   CHECK(r.server.keys().all().empty());
 }

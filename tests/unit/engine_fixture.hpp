@@ -134,8 +134,8 @@ class model_server {
     if (is(lua::acquire)) return acquire(k[0], ms(a[0]), a[1], now);
     if (is(lua::reenter)) return reenter(k[0], ms(a[0]), a[1], count(a[2]), now);
     if (is(lua::renew)) return renew(k, a, now);
-    if (is(lua::release)) return release(k[0], k[1], a[0], count(a[1]), ms(a[2]), now);
-    if (is(lua::force_release)) return force_release(k[0], k[1]);
+    if (is(lua::release)) return release(k[0], a[0], a[1], count(a[2]), ms(a[3]), now);
+    if (is(lua::force_release)) return force_release(k[0], a[0]);
     throw std::logic_error("not a script of ours: " + script);
   }
 

@@ -155,6 +155,7 @@ TEST_CASE("refusals have their own codes") {
   CHECK(verdict(plain(), {replies::integer(1), replies::error("LOADING Redis is loading the dataset in memory")}) ==
         errc::server_refused);
   CHECK(verdict(node, {replies::error("BUSY Redis is busy running a script.")}) == errc::server_refused);
+  CHECK(verdict(node, {replies::error("NOREPLICAS Not enough good replicas to write.")}) == errc::server_refused);
   CHECK(verdict(plain(), {replies::error("DENIED Redis is running in protected mode")}) == errc::no_permission);
   CHECK(verdict(plain(), {replies::integer(1), run("r"),
                           replies::array({replies::string("slave"), replies::string("h"), replies::integer(1)})}) ==
@@ -165,6 +166,16 @@ TEST_CASE("refusals have their own codes") {
   CHECK(verdict(plain(), {replies::ok()}) == errc::protocol_error);
   CHECK(verdict(plain(), {replies::integer(1), run("r"), replies::error("ERR something else")}) ==
         errc::protocol_error);
+}
+
+TEST_CASE("a server that cannot save refuses PING as well, and that mends itself") {
+  const auto node = plain();
+  handshake h(node, purpose::subscriptions);
+  CHECK(
+      answer(h, {replies::error("MISCONF Redis is configured to save RDB snapshots, but it's currently unable to")}) ==
+      progress::failed);
+  CHECK(h.why().code == errc::server_refused);
+  CHECK(h.why().mends_itself());
 }
 
 TEST_CASE("a server that quotes the password is not quoted") {

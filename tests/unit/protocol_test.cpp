@@ -53,7 +53,7 @@ TEST_CASE("names of any bytes stay as they are") {
   const lock_keys k(name);
   CHECK(k.lock == name);
   CHECK(k.channel == "redisson_lock__channel:{" + name + "}");
-  const words expected{"2", name, k.channel, "u:1", "0", "30000"};
+  const words expected{"1", name, k.channel, "u:1", "0", "30000"};
   CHECK(operands(scripts::release(k, "u:1", 0, {30s})) == expected);
 }
 
@@ -123,18 +123,18 @@ TEST_CASE("a hundred renewals make one whole command") {
   CHECK(sent[300] == "u:99");
 }
 
-TEST_CASE("release sends key and channel and the field and the absolute count and the TTL") {
-  CHECK(operands(scripts::release(a, "u:1", 3, {30s})) == words{"2", "a", a.channel, "u:1", "3", "30000"});
+TEST_CASE("release sends the key, and as arguments the channel and the field and the absolute count and the TTL") {
+  CHECK(operands(scripts::release(a, "u:1", 3, {30s})) == words{"1", "a", a.channel, "u:1", "3", "30000"});
 }
 
 TEST_CASE("a TTL of its own for a key that has none is sent last, where it is more") {
   CHECK(operands(scripts::reenter(a, {1s, 2s}, "u:1", 2)) == words{"1", "a", "1000", "u:1", "2", "2000"});
   CHECK(operands(scripts::reenter(a, {1s, 1s}, "u:1", 2)) == words{"1", "a", "1000", "u:1", "2"});
-  CHECK(operands(scripts::release(a, "u:1", 3, {1s, 2s})) == words{"2", "a", a.channel, "u:1", "3", "1000", "2000"});
+  CHECK(operands(scripts::release(a, "u:1", 3, {1s, 2s})) == words{"1", "a", a.channel, "u:1", "3", "1000", "2000"});
   const std::vector<renewal> holds{{"a", "u:1", {1s}}, {"b", "u:2", {2s, 3s}}};
   CHECK(operands(scripts::renew(holds)) == words{"2", "a", "b", "1000", "2000", "u:1", "u:2", "1000", "3000"});
 }
 
-TEST_CASE("force_release sends key and channel alone") {
-  CHECK(operands(scripts::force_release(a)) == words{"2", "a", a.channel});
+TEST_CASE("force_release sends the key, and the channel as an argument") {
+  CHECK(operands(scripts::force_release(a)) == words{"1", "a", a.channel});
 }

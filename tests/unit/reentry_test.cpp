@@ -116,7 +116,7 @@ TEST_CASE_METHOD(fixture, "re-entries and unlocks of one hold run one after the 
   CHECK(last_sent() == "reenter(a; 30000, #1, 3)");
   reenters();
   CHECK(third.granted());
-  CHECK(last_sent() == "release(a, redisson_lock__channel:{a}; #1, 2, 30000)");
+  CHECK(last_sent() == "release(a; redisson_lock__channel:{a}, #1, 2, 30000)");
   still_held();
   CHECK(u.succeeded());
   CHECK(last_sent() == "reenter(a; 30000, #1, 3)");
@@ -140,7 +140,7 @@ TEST_CASE_METHOD(fixture, "a re-entry without an answer is repeated with the sam
   reenters();
   CHECK(inner.granted());
   unlock(inner);
-  CHECK(last_sent() == "release(a, redisson_lock__channel:{a}; #1, 1, 30000)");
+  CHECK(last_sent() == "release(a; redisson_lock__channel:{a}, #1, 1, 30000)");
 }
 
 TEST_CASE("a re-entry waits through what may mend itself and fails at once with the rest") {
@@ -158,6 +158,7 @@ TEST_CASE("a re-entry waits through what may mend itself and fails at once with 
       {"NOPERM no", {}, errc::no_permission, false},
       {"READONLY replica", {}, errc::not_primary, false},
       {"WRONGTYPE a string", {}, errc::corrupt_lock, false},
+      {"HOLDFAST corrupt count", {}, errc::corrupt_lock, false},
       {"", errc::auth_failed, errc::auth_failed, false},
       {"", errc::overloaded, errc::overloaded, false},
       {"", errc::tls_failed, errc::tls_failed, false},
@@ -264,7 +265,7 @@ TEST_CASE_METHOD(fixture, "a re-entry that is not answered by its deadline is un
   advance(100ms);
   CHECK(inner.failed_with(errc::unreachable));
   reenters();  // too late: the count goes back
-  CHECK(last_sent() == "release(a, redisson_lock__channel:{a}; #1, 1, 30000)");
+  CHECK(last_sent() == "release(a; redisson_lock__channel:{a}, #1, 1, 30000)");
   still_held();
   check_all_ends({outer});
 }
@@ -284,7 +285,7 @@ TEST_CASE_METHOD(fixture, "a deadline while the re-entry backs off ends the paus
   fails(errc::unconfirmed);
   advance(10ms);
   CHECK(inner.failed_with(errc::unreachable));
-  CHECK(last_sent() == "release(a, redisson_lock__channel:{a}; #1, 1, 30000)");
+  CHECK(last_sent() == "release(a; redisson_lock__channel:{a}, #1, 1, 30000)");
   still_held();
   check_all_ends({outer});
 }
@@ -306,7 +307,7 @@ TEST_CASE_METHOD(fixture, "a re-entry cancelled in flight is undone") {
   CHECK(inner.failed_with(aborted));
   CHECK(server.count() == 2);
   reenters();
-  CHECK(last_sent() == "release(a, redisson_lock__channel:{a}; #1, 1, 30000)");
+  CHECK(last_sent() == "release(a; redisson_lock__channel:{a}, #1, 1, 30000)");
   still_held();
   CHECK(outer.value()->state() == lease_state::held);
   check_all_ends({outer});
@@ -316,7 +317,7 @@ TEST_CASE_METHOD(fixture, "a re-entry cancelled in flight and never answered is 
   const auto inner = again();
   inner.cancel();
   fails(errc::unconfirmed);
-  CHECK(last_sent() == "release(a, redisson_lock__channel:{a}; #1, 1, 30000)");
+  CHECK(last_sent() == "release(a; redisson_lock__channel:{a}, #1, 1, 30000)");
 }
 
 TEST_CASE_METHOD(fixture, "a re-entry cancelled in flight and never written needs no undoing") {
@@ -332,10 +333,10 @@ TEST_CASE_METHOD(fixture, "a re-entry cancelled while it backs off leaves no tim
   fails(errc::unconfirmed);
   inner.cancel();
   CHECK(inner.failed_with(aborted));
-  CHECK(last_sent() == "release(a, redisson_lock__channel:{a}; #1, 1, 30000)");
+  CHECK(last_sent() == "release(a; redisson_lock__channel:{a}, #1, 1, 30000)");
   still_held();
   const auto u = unlock(outer);
-  CHECK(last_sent() == "release(a, redisson_lock__channel:{a}; #1, 0, 30000)");
+  CHECK(last_sent() == "release(a; redisson_lock__channel:{a}, #1, 0, 30000)");
   frees();
   CHECK(u.succeeded());
   check_nothing_is_left();
@@ -370,7 +371,7 @@ TEST_CASE_METHOD(fixture, "an unlock does not wait for a re-entry that the serve
   const auto third = again();
   errs("OOM command not allowed when used memory > 'maxmemory'.");
   const auto u = unlock(second);
-  CHECK(last_sent() == "release(a, redisson_lock__channel:{a}; #1, 1, 30000)");
+  CHECK(last_sent() == "release(a; redisson_lock__channel:{a}, #1, 1, 30000)");
   still_held();
   CHECK(u.succeeded());
   advance(1s);
@@ -412,7 +413,7 @@ TEST_CASE_METHOD(fixture, "a re-entry that may have run and is cancelled in the 
   inner.cancel();
   errs("OOM command not allowed when used memory > 'maxmemory'.");
   CHECK(other.failed_with(errc::server_refused));
-  CHECK(last_sent() == "release(a, redisson_lock__channel:{a}; #1, 1, 30000)");
+  CHECK(last_sent() == "release(a; redisson_lock__channel:{a}, #1, 1, 30000)");
   still_held();
   check_all_ends({outer});
 }
@@ -436,7 +437,7 @@ TEST_CASE_METHOD(fixture, "the last unlock behind a re-entry that is granted low
   CHECK(server.count() == 2);
   reenters();
   CHECK(inner.granted());
-  CHECK(last_sent() == "release(a, redisson_lock__channel:{a}; #1, 1, 30000)");
+  CHECK(last_sent() == "release(a; redisson_lock__channel:{a}, #1, 1, 30000)");
   still_held();
   CHECK(u.succeeded());
   CHECK(held.state() == lease_state::held);
@@ -451,7 +452,7 @@ TEST_CASE_METHOD(fixture, "the last unlock behind a re-entry that is cancelled f
   const auto u = unlock(outer);
   inner.cancel();
   reenters();
-  CHECK(last_sent() == "release(a, redisson_lock__channel:{a}; #1, 0, 30000)");
+  CHECK(last_sent() == "release(a; redisson_lock__channel:{a}, #1, 0, 30000)");
   frees();
   CHECK(u.succeeded());
   check_nothing_is_left();
@@ -499,7 +500,7 @@ TEST_CASE_METHOD(
     drop(outer);
     clock.skip(30s);
     reenters();
-    CHECK(wire(2) == "release(a, redisson_lock__channel:{a}; #1, 0, 30000)");
+    CHECK(wire(2) == "release(a; redisson_lock__channel:{a}, #1, 0, 30000)");
     CHECK(wire(3) == "acquire(a; 30000, #2)");
     frees();
     grants();
@@ -515,7 +516,7 @@ TEST_CASE_METHOD(fixture, "a re-entry behind the last unlock goes to the line li
   inner.cancel();
   reenters();
   REQUIRE(in_flight() == 2);
-  CHECK(wire(2) == "release(a, redisson_lock__channel:{a}; #1, 0, 30000)");
+  CHECK(wire(2) == "release(a; redisson_lock__channel:{a}, #1, 0, 30000)");
   CHECK(wire(3) == "acquire(a; 30000, #2)");
   frees();
   grants();
@@ -573,7 +574,7 @@ TEST_CASE_METHOD(engine_fixture, "an owner that waits twice may cancel the secon
   second.cancel();
   CHECK(second.failed_with(aborted));
   reenters();
-  CHECK(last_sent() == "release(a, redisson_lock__channel:{a}; #1, 1, 30000)");
+  CHECK(last_sent() == "release(a; redisson_lock__channel:{a}, #1, 1, 30000)");
   still_held();
   unlock(first);
   frees();

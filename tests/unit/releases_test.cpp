@@ -30,7 +30,7 @@ struct fixture : engine_fixture {
 
 TEST_CASE_METHOD(fixture, "a release is one command that says 0") {
   const auto r = release();
-  CHECK(last_sent() == "release(a, redisson_lock__channel:{a}; u:1, 0, 30000)");
+  CHECK(last_sent() == "release(a; redisson_lock__channel:{a}, u:1, 0, 30000)");
   CHECK_FALSE(under_test->idle());
   frees();
   CHECK(r.succeeded());

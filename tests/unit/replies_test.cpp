@@ -123,9 +123,20 @@ TEST_CASE("a count is decimal digits or nil") {
   CHECK(read_count(replies::string("3")).value == 3);
   CHECK(read_count(replies::string("2147483647")).value == 2'147'483'647);
   CHECK(read_count(replies::string("9999999999")).value == 0xFFFF'FFFF);
-  for (const auto* text : {"", "-1", " 1", "1e3", "0x10", "99999999999", "1\n"})
-    check_unexpected(read_count(replies::string(text)));
+  CHECK(read_count(replies::string("9223372036854775807")).value == 0xFFFF'FFFF);
   check_unexpected(read_count(replies::integer(1)));
+}
+
+TEST_CASE("a count that is no number is a corrupt lock") {
+  for (const auto* text : {"", "abc", "-1", " 1", "1e3", "0x10", "99999999999999999999", "1\n"}) {
+    CAPTURE(text);
+    const auto said = read_count(replies::string(text));
+    REQUIRE(said.error);
+    CHECK(said.error->code == errc::corrupt_lock);
+    CHECK_FALSE(said.error->retry);
+  }
+  CHECK(read_reenter(replies::error("HOLDFAST corrupt count")).error->code == errc::corrupt_lock);
+  CHECK(read_release(replies::error("HOLDFAST corrupt count")).error->code == errc::corrupt_lock);
 }
 
 TEST_CASE("a TTL is absent or infinite or a number") {
@@ -195,6 +206,69 @@ TEST_CASE("an error that a script wrapped is read where it begins") {
   CHECK(code_of(before + "-READONLY You can't write against a read only replica.") == errc::not_primary);
   CHECK(code_of(before + "@user_script: 10: The user executing the script can't run this command or subcommand") ==
         errc::no_permission);
+}
+
+TEST_CASE("what a script can bring means the same on every server") {
+  struct row {
+    const char* text;
+    errc code;
+    bool retry;
+  };
+  // Of Redis 7.0, of Redis 7.2 to 8.0 and Valkey, and of those before, which wrap it.
+  static constexpr row table[] = {
+      {"ERR The user executing the script can't run this command or subcommand script: f, on @user_script:8.",
+       errc::no_permission, false},
+      {"ERR The user executing the script can't access at least one of the keys mentioned in the command arguments",
+       errc::no_permission, false},
+      {"ERR The user executing the script can't publish to the channel mentioned in the command", errc::no_permission,
+       false},
+      {"ERR ACL failure in script: User app has no permissions to run the 'exists' command script: f, on "
+       "@user_script:8.",
+       errc::no_permission, false},
+      {"ERR ACL failure in script: No permissions to access a key script: f, on @user_script:8.", errc::no_permission,
+       false},
+      {"ERR ACL failure in script: No permissions to access a channel script: f, on @user_script:16.",
+       errc::no_permission, false},
+      {"ERR ACL failure in script: User READONLY has no permissions to run the 'WRONGTYPE' command",
+       errc::no_permission, false},
+      {"NOPERM User app has no permissions to run the 'evalsha' command", errc::no_permission, false},
+      {"NOPERM No permissions to access a key", errc::no_permission, false},
+      {"READONLY You can't write against a read only replica. script: f, on @user_script:14.", errc::not_primary,
+       false},
+      {"NOREPLICAS Not enough good replicas to write. script: f, on @user_script:9.", errc::server_refused, true},
+      {"MISCONF Errors writing to the AOF file: No space left on device script: f, on @user_script:9.",
+       errc::server_refused, true},
+      {"OOM command not allowed when used memory > 'maxmemory'. script: f, on @user_script:9.", errc::server_refused,
+       true},
+      {"WRONGTYPE Operation against a key holding the wrong kind of value script: f, on @user_script:16.",
+       errc::corrupt_lock, false},
+      {"HOLDFAST invalid token", errc::corrupt_lock, false},
+      {"HOLDFAST corrupt count", errc::corrupt_lock, false},
+      {"MASTERDOWN Link with MASTER is down and replica-serve-stale-data is set to 'no'.", errc::server_refused, true},
+      {"ERR Can not execute the command on a stale replica script: f, on @user_script:8.", errc::server_refused, true},
+      {"LOADING Redis is loading the dataset in memory", errc::server_refused, true},
+      {"BUSY Redis is busy running a script. You can only call SCRIPT KILL or SHUTDOWN NOSAVE.", errc::server_refused,
+       true},
+      {"ERR Error running script (call to f): @user_script:1: Script killed by user with SCRIPT KILL...",
+       errc::server_refused, true},
+      {"ERR Unknown Redis command called from script script: f, on @user_script:8.", errc::protocol_error, false},
+      {"ERR Unknown command called from script script: f, on @user_script:8.", errc::protocol_error, false},
+      {"ERR Error running script (call to f): @user_script:8: @user_script: 8: Unknown Redis command called from Lua "
+       "script",
+       errc::protocol_error, false},
+      {"ERR Script attempted to access a non local key in a cluster node script: f, on @user_script:8.",
+       errc::not_primary, false},
+      {"ERR Script attempted to access keys that do not hash to the same slot script: f, on @user_script:8.",
+       errc::not_primary, false},
+      {"ERR Script attempted to execute a command while the cluster is down script: f, on @user_script:8.",
+       errc::server_refused, true},
+      {"CLUSTERDOWN Hash slot not served", errc::server_refused, true},
+  };
+  for (const auto& r : table) {
+    CAPTURE(r.text);
+    CHECK(code_of(r.text) == r.code);
+    CHECK(classify(r.text).retry == r.retry);
+  }
 }
 
 TEST_CASE("a server's words are escaped and cut before anybody prints them") {

@@ -210,7 +210,7 @@ TEST_CASE_METHOD(engine_fixture, "a deadline during the first try is contention 
   const auto a = try_lock_for("a", 100ms);
   advance(100ms);
   CHECK(a.refused());
-  CHECK(last_sent() == "release(a, redisson_lock__channel:{a}; #1, 0, 30000)");
+  CHECK(last_sent() == "release(a; redisson_lock__channel:{a}, #1, 0, 30000)");
   grants();
   frees();
   check_nothing_is_left();
@@ -293,7 +293,7 @@ TEST_CASE_METHOD(engine_fixture, "after two unanswered copies a waiter gives its
   advance(backoff);
   CHECK(last_sent() == "acquire(a; 30000, #1)");
   fails(errc::unconfirmed);
-  CHECK(last_sent() == "release(a, redisson_lock__channel:{a}; #1, 0, 30000)");
+  CHECK(last_sent() == "release(a; redisson_lock__channel:{a}, #1, 0, 30000)");
   frees();
   nanoseconds pause{};
   for (int round = 0; round < 8; ++round) {
@@ -311,6 +311,18 @@ TEST_CASE_METHOD(engine_fixture, "after two unanswered copies a waiter gives its
   CHECK(pause == 1s);
   a.cancel();
   check_nothing_is_left();
+}
+
+TEST_CASE_METHOD(
+    engine_fixture,
+    "a refusal is told by the waiter if it is the server's answer, and not if the connection has told it") {
+  const auto a = lock("a"), b = lock("b");
+  fails(errc::server_refused);
+  CHECK(heard().empty());
+  errs("OOM command not allowed when used memory > 'maxmemory'.");
+  CHECK(heard() == "outage");
+  CHECK(a.waits());
+  CHECK(b.waits());
 }
 
 TEST_CASE_METHOD(engine_fixture, "a deadline behind a hold of this client is contention also during an outage") {
@@ -515,7 +527,7 @@ TEST_CASE_METHOD(engine_fixture,
   clock.skip(938ms);
   run();
   CHECK(a.waits());
-  CHECK(last_sent() == "release(a, redisson_lock__channel:{a}; #1, 0, 1000)");
+  CHECK(last_sent() == "release(a; redisson_lock__channel:{a}, #1, 0, 1000)");
   frees();
   CHECK(last_sent() == "acquire(a; 1000, #2)");
   grants();
@@ -550,7 +562,7 @@ TEST_CASE_METHOD(engine_fixture, "an attempt without an answer is repeated under
   grants();
   CHECK(a.granted());
   unlock(a);
-  CHECK(last_sent() == "release(a, redisson_lock__channel:{a}; #1, 0, 30000)");
+  CHECK(last_sent() == "release(a; redisson_lock__channel:{a}, #1, 0, 30000)");
 }
 
 TEST_CASE_METHOD(engine_fixture, "an attempt without an answer that is busy later is given back when the wait ends") {
@@ -559,7 +571,7 @@ TEST_CASE_METHOD(engine_fixture, "an attempt without an answer that is busy late
   advance(backoff);
   busy(10s);
   a.cancel();
-  CHECK(last_sent() == "release(a, redisson_lock__channel:{a}; #1, 0, 30000)");
+  CHECK(last_sent() == "release(a; redisson_lock__channel:{a}, #1, 0, 30000)");
   not_yours();
   check_nothing_is_left();
 }
@@ -570,7 +582,7 @@ TEST_CASE_METHOD(engine_fixture,
   fails(errc::unconfirmed);
   a.cancel();
   CHECK(a.failed_with(asio::error::operation_aborted));
-  CHECK(last_sent() == "release(a, redisson_lock__channel:{a}; #1, 0, 30000)");
+  CHECK(last_sent() == "release(a; redisson_lock__channel:{a}, #1, 0, 30000)");
   frees();
   check_nothing_is_left();
 }
@@ -598,7 +610,7 @@ TEST_CASE_METHOD(engine_fixture, "a grant that arrives after the cancellation is
   const auto a = lock("a");
   a.cancel();
   CHECK(a.failed_with(asio::error::operation_aborted));
-  CHECK(wire(1) == "release(a, redisson_lock__channel:{a}; #1, 0, 30000)");
+  CHECK(wire(1) == "release(a; redisson_lock__channel:{a}, #1, 0, 30000)");
   grants();
   frees();
   CHECK(heard() == "acquire_failed released_late");
@@ -695,7 +707,7 @@ TEST_CASE_METHOD(engine_fixture, "an answer of an unexpected form fails and what
   const auto a = lock("a");
   answers(replies::status("OK"));
   CHECK(a.failed_with(errc::protocol_error));
-  CHECK(last_sent() == "release(a, redisson_lock__channel:{a}; #1, 0, 30000)");
+  CHECK(last_sent() == "release(a; redisson_lock__channel:{a}, #1, 0, 30000)");
   not_yours();
   check_nothing_is_left();
 }
@@ -795,7 +807,7 @@ TEST_CASE_METHOD(engine_fixture, "cancelled during the first try a waiter hands 
   const auto b = lock("a");
   a.cancel();
   REQUIRE(in_flight() == 3);
-  CHECK(wire(1) == "release(a, redisson_lock__channel:{a}; #1, 0, 30000)");
+  CHECK(wire(1) == "release(a; redisson_lock__channel:{a}, #1, 0, 30000)");
   CHECK(wire(2) == "acquire(a; 30000, #2)");
   grants();
   frees();

@@ -180,7 +180,7 @@ TEST_CASE_METHOD(engine_fixture, "a hold whose last unlock is queued is renewed 
   advance(0ms);
   CHECK(sent("renew") == 0);
   reenters();
-  CHECK(last_sent() == "release(a, redisson_lock__channel:{a}; #1, 0, 30000)");
+  CHECK(last_sent() == "release(a; redisson_lock__channel:{a}, #1, 0, 30000)");
 }
 
 TEST_CASE_METHOD(engine_fixture, "a renewal of a short lease takes a fifth of its TTL at most") {

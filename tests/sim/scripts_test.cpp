@@ -1,0 +1,339 @@
+// SPDX-License-Identifier: BSL-1.0
+// Each script in each state of a lock: what a primary answers, a replica, a primary that may not write, and one that is full. Sent to the
+// simulated node and to real servers.
+#include <algorithm>
+#include <chrono>
+#include <functional>
+#include <string>
+#include <string_view>
+#include <utility>
+#include <vector>
+
+#include "lua_scripts.hpp"
+#include "sim/node.hpp"
+#include "sim/values.hpp"
+#include "support/catch.hpp"
+#include "support/raw_client.hpp"
+#include "support/real_redis.hpp"
+#include "support/skip.hpp"
+
+namespace {
+
+using namespace holdfast;
+using namespace std::chrono_literals;
+using sim::arguments;
+using test::value;
+namespace lua = detail::lua;
+
+using asked = std::function<value(const arguments&)>;
+
+/// TTLs lie so far apart that a slow machine mixes none up.
+constexpr long long short_ttl = 100'000, ttl = 300'000, if_none = 600'000, long_ttl = 1'000'000, tolerance = 90'000;
+
+struct state {
+  const char* name;
+  std::vector<arguments> made_by;
+};
+const std::vector<state> states{
+    {"free", {}},
+    {"mine", {{"HSET", "m", "me", "2"}, {"PEXPIRE", "m", std::to_string(long_ttl)}}},
+    {"mine with less TTL", {{"HSET", "m", "me", "2"}, {"PEXPIRE", "m", std::to_string(short_ttl)}}},
+    {"mine without TTL", {{"HSET", "m", "me", "2"}}},
+    {"another's", {{"HSET", "m", "other", "1"}, {"PEXPIRE", "m", std::to_string(long_ttl)}}},
+    {"mine, its count is no number", {{"HSET", "m", "me", "abc"}, {"PEXPIRE", "m", std::to_string(long_ttl)}}},
+    {"not a hash", {{"SET", "m", "text"}}},
+};
+
+struct row {
+  const char* name;
+  arguments call;
+  std::vector<const char*> answers;  // of a primary, one for each state: "ttl" and "token" stand for such numbers
+  std::vector<bool> reads;           // says neither yours nor not yours nor acquired: needs no primary
+  std::vector<bool> grows;           // a full server refuses
+};
+
+arguments eval(const lua::script_text& script, const arguments& keys, const arguments& args) {
+  arguments a{"EVAL", std::string(script.body), std::to_string(keys.size())};
+  a.insert(a.end(), keys.begin(), keys.end());
+  a.insert(a.end(), args.begin(), args.end());
+  return a;
+}
+
+const std::string ms = std::to_string(ttl), ms_if_none = std::to_string(if_none);
+const std::vector<bool> never{0, 0, 0, 0, 0, 0, 0}, to_a_stranger{0, 0, 0, 0, 1, 0, 1},
+    without_a_hash{0, 0, 0, 0, 0, 0, 1}, when_free{1, 0, 0, 0, 0, 0, 0};
+constexpr const char *wrong = "WRONGTYPE", *corrupt = "HOLDFAST corrupt count";
+
+const std::vector<row> rows{
+    {"acquire",
+     eval(lua::acquire, {"m"}, {ms, "me"}),
+     {"(nil)", "(nil)", "(nil)", "(nil)", "ttl", "(nil)", wrong},
+     to_a_stranger,
+     when_free},
+    {"acquire_fenced",
+     eval(lua::acquire_fenced, {"m", "token"}, {ms, "me"}),
+     {"token", "token", "token", "token", "ttl", "token", wrong},
+     to_a_stranger,
+     when_free},
+    {"reenter, the count is there",
+     eval(lua::reenter, {"m"}, {ms, "me", "2", ms_if_none}),
+     {"0", "1", "1", "1", "0", corrupt, wrong},
+     never,
+     never},
+    {"reenter",
+     eval(lua::reenter, {"m"}, {ms, "me", "3", ms_if_none}),
+     {"0", "1", "1", "1", "0", corrupt, wrong},
+     never,
+     never},
+    {"renew",
+     eval(lua::renew, {"m"}, {ms, "me", ms_if_none}),
+     {"[0]", "[1]", "[1]", "[1]", "[0]", "[1]", "[0]"},
+     never,
+     never},
+    {"renew two",
+     eval(lua::renew, {"m", "n"}, {ms, ms, "me", "me", ms_if_none, ms_if_none}),
+     {"[0, 0]", "[1, 0]", "[1, 0]", "[1, 0]", "[0, 0]", "[1, 0]", "[0, 0]"},
+     never,
+     never},
+    {"release of one, the count is there",
+     eval(lua::release, {"m"}, {"channel", "me", "2", ms, ms_if_none}),
+     {"(nil)", "-1", "-1", "-1", "(nil)", corrupt, wrong},
+     never,
+     never},
+    {"release of one",
+     eval(lua::release, {"m"}, {"channel", "me", "1", ms, ms_if_none}),
+     {"(nil)", "-1", "-1", "-1", "(nil)", corrupt, wrong},
+     never,
+     never},
+    {"release of the last",
+     eval(lua::release, {"m"}, {"channel", "me", "0", ms}),
+     {"(nil)", "0", "0", "0", "(nil)", "0", wrong},
+     never,
+     never},
+    {"force_release",
+     eval(lua::force_release, {"m"}, {"channel"}),
+     {"0", "1", "1", "1", "1", "1", wrong},
+     without_a_hash,
+     never},
+};
+
+bool about(long long n, long long expected) { return n > expected - tolerance && n <= expected; }
+
+bool fits(const value& v, std::string_view expected) {
+  if (expected == "ttl") return v.type == value::kind::integer && about(v.number, long_ttl);
+  if (expected == "token")
+    return v.type == value::kind::array && v.elements.size() == 1 && v.elements[0].number > 1'000'000'000'000'000;
+  return v.is_error() ? v.text.starts_with(expected) : v.to_string() == expected;
+}
+
+/// What is asked, and what is done to it between.
+struct servers {
+  asked primary, replica;
+  std::function<void()> replicate = [] {};
+  std::function<void(bool)> withhold_writes, fill;
+};
+
+void each(const std::function<void(const row&, std::size_t)>& use) {
+  for (const auto& r : rows)
+    for (std::size_t s = 0; s < states.size(); ++s) {
+      INFO(r.name << ", " << states[s].name);
+      use(r, s);
+    }
+}
+
+void make(const servers& all, const state& s) {
+  REQUIRE(all.primary({"FLUSHALL"}) == "OK");
+  for (const auto& command : s.made_by) REQUIRE_FALSE(all.primary(command).is_error());
+}
+
+void check_answer(const value& said, std::string_view expected) {
+  INFO(said << " instead of " << expected);
+  CHECK(fits(said, expected));
+}
+
+void check_primary(const servers& all) {
+  each([&](const row& r, std::size_t s) {
+    make(all, states[s]);
+    check_answer(all.primary(r.call), r.answers[s]);
+  });
+}
+
+void check_replica(const servers& all) {
+  each([&](const row& r, std::size_t s) {
+    make(all, states[s]);
+    all.replicate();
+    check_answer(all.replica(r.call), r.reads[s] ? r.answers[s] : "READONLY");
+  });
+}
+
+void check_without_writes(const servers& all) {
+  each([&](const row& r, std::size_t s) {
+    make(all, states[s]);
+    all.withhold_writes(true);
+    const auto said = all.primary(r.call);
+    all.withhold_writes(false);
+    check_answer(said, r.reads[s] ? r.answers[s] : "NOREPLICAS");
+  });
+}
+
+void check_full(const servers& all) {
+  each([&](const row& r, std::size_t s) {
+    make(all, states[s]);
+    all.fill(true);
+    const auto said = all.primary(r.call);
+    all.fill(false);
+    check_answer(said, r.grows[s] ? "OOM" : r.answers[s]);
+  });
+}
+
+template <class T>
+const T& named(const std::vector<T>& all, std::string_view name) {
+  return *std::find_if(all.begin(), all.end(), [&](const T& each) { return each.name == name; });
+}
+
+/// What is at m after the row's call in that state.
+struct outcome {
+  long long count, ttl;
+};
+outcome after(const servers& all, std::string_view script, std::string_view found) {
+  make(all, named(states, found));
+  all.primary(named(rows, script).call);
+  return {all.primary({"HGET", "m", "me"}).integer(), all.primary({"PTTL", "m"}).integer()};
+}
+
+void check_effects(const servers& all) {
+  for (const auto* script : {"acquire", "acquire_fenced"}) {
+    CAPTURE(script);
+    CHECK(about(after(all, script, "free").ttl, ttl));
+    CHECK(after(all, script, "mine").count == 2);
+    CHECK(about(after(all, script, "mine").ttl, long_ttl));
+    CHECK(about(after(all, script, "mine with less TTL").ttl, ttl));
+    CHECK(about(after(all, script, "mine without TTL").ttl, ttl));
+  }
+  for (const auto& [script, count] :
+       {std::pair("reenter, the count is there", 2), std::pair("reenter", 3), std::pair("renew", 2),
+        std::pair("renew two", 2), std::pair("release of one, the count is there", 2),
+        std::pair("release of one", 1)}) {
+    CAPTURE(script);
+    CHECK(after(all, script, "mine").count == count);
+    CHECK(about(after(all, script, "mine").ttl, long_ttl));
+    CHECK(about(after(all, script, "mine with less TTL").ttl, ttl));
+    CHECK(about(after(all, script, "mine without TTL").ttl, if_none));
+  }
+}
+
+/// The simulated node plays each of them.
+struct simulated {
+  sim::node node{[] {
+                   return std::chrono::duration_cast<std::chrono::microseconds>(
+                              std::chrono::system_clock::now().time_since_epoch())
+                       .count();
+                 },
+                 [](sim::node::session_id, const sim::reply&) {}, [](sim::node::session_id) {}};
+  value as(sim::refusal why, const arguments& a) {
+    node.refuse(why);
+    const auto v = sim::as_value(node.execute(a));
+    node.refuse(sim::refusal::none);
+    return v;
+  }
+  sim::refusal primary_is = sim::refusal::none;
+  servers all{[this](const arguments& a) { return as(primary_is, a); },
+              [this](const arguments& a) { return as(sim::refusal::replica, a); }, [] {},
+              [this](bool on) { primary_is = on ? sim::refusal::no_replicas : sim::refusal::none; },
+              [this](bool on) { primary_is = on ? sim::refusal::out_of_memory : sim::refusal::none; }};
+};
+
+test::redis_options with_port() {
+  test::redis_options o;
+  o.tcp = true;
+  o.arguments = {"--repl-diskless-sync-delay", "0"};
+  return o;
+}
+test::redis_options replica_of(const test::real_redis& primary) {
+  test::redis_options o;
+  o.arguments = {"--replicaof", "127.0.0.1", std::to_string(primary.port())};
+  return o;
+}
+
+struct real_pair {
+  test::real_redis first{with_port()}, second{replica_of(first)};
+  test::raw_client to_first{first}, to_second{second};
+  servers all{[this](const arguments& a) { return to_first.call(a); },
+              [this](const arguments& a) { return to_second.call(a); },
+              [this] { REQUIRE(to_first("WAIT", 1, 30'000) == 1); },
+              [this](bool on) { to_first("CONFIG", "SET", "min-replicas-to-write", on ? 5 : 0); },
+              [this](bool on) { to_first("CONFIG", "SET", "maxmemory", on ? 1 : 0); }};
+  real_pair() { to_first.patience = to_second.patience = 60s; }
+};
+
+void need_redis() {
+  if (!test::real_redis::available()) test::skip("no Redis server");
+}
+
+}  // namespace
+
+TEST_CASE("each script answers in each state of a lock as its recipe says") {
+  SECTION("simulated") { check_primary(simulated().all); }
+  SECTION("real") {
+    need_redis();
+    check_primary(real_pair().all);
+  }
+}
+
+TEST_CASE("each script leaves in each state of a lock the count and the TTL that its recipe says") {
+  SECTION("simulated") { check_effects(simulated().all); }
+  SECTION("real") {
+    need_redis();
+    check_effects(real_pair().all);
+  }
+}
+
+TEST_CASE("a replica says of no lock that it is yours or not yours or acquired") {
+  SECTION("simulated") { check_replica(simulated().all); }
+  SECTION("real") {
+    need_redis();
+    check_replica(real_pair().all);
+  }
+}
+
+TEST_CASE("a primary that may not write confirms nothing and denies nothing") {
+  SECTION("simulated") { check_without_writes(simulated().all); }
+  SECTION("real") {
+    need_redis();
+    check_without_writes(real_pair().all);
+  }
+}
+
+TEST_CASE("a full server refuses new locks alone") {
+  SECTION("simulated") { check_full(simulated().all); }
+  SECTION("real") {
+    need_redis();
+    check_full(real_pair().all);
+  }
+}
+
+TEST_CASE("the write that only asks for a primary changes nothing and is not replicated") {
+  need_redis();
+  real_pair pair;
+  const auto changes = [&] {
+    const auto text = pair.to_first("INFO", "persistence").to_string();
+    constexpr std::string_view label = "rdb_changes_since_last_save:";
+    return std::stoll(text.substr(text.find(label) + label.size()));
+  };
+  for (const auto* script :
+       {"acquire", "reenter, the count is there", "renew", "renew two", "release of one, the count is there"}) {
+    CAPTURE(script);
+    make(pair.all, named(states, "mine"));
+    const auto before = changes();
+    REQUIRE_FALSE(pair.all.primary(named(rows, script).call).is_error());
+    CHECK(changes() == before);
+  }
+}
+
+TEST_CASE("a repeated fenced acquire whose counter was lost gets a token") {
+  simulated s;
+  make(s.all, named(states, "mine"));
+  const auto said = s.all.primary(named(rows, "acquire_fenced").call);
+  REQUIRE(fits(said, "token"));
+  CHECK(s.all.primary({"GET", "token"}) == std::to_string(said.elements[0].number));
+}
