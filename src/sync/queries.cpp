@@ -20,7 +20,9 @@ void engine::ask(const shared_keys& keys, std::string command, Read read, value_
   if (closed()) return done(errc::closed, {}, {});
   done = until_closed(std::move(done));
   auto send = [this, keys, command = std::move(command)](nanoseconds left, topology::handler then) {
-    around_.servers.execute(keys->lock, {command, {.timeout = left}, std::move(then)});
+    redis::request question{command, {.timeout = left}, {}};
+    question.done = std::move(then);
+    around_.servers.execute(keys->lock, std::move(question));
   };
   ask_twice(around_.settings.command_timeout, std::move(send), [read, done = std::move(done)](const outcome& o) {
     if (o.error) return done(o.error == errc::unconfirmed ? make_error_code(errc::unreachable) : o.error, o.detail, {});
