@@ -9,7 +9,8 @@
 namespace holdfast::bench {
 namespace {
 
-std::string number(double value, const char* format) {
+template <class Number>
+std::string number(Number value, const char* format) {
   char text[32];
   std::snprintf(text, sizeof text, format, value);
   return text;
@@ -21,7 +22,7 @@ std::string json(std::string_view text) {
   std::string out = "\"";
   for (const char c : text) {
     if (static_cast<unsigned char>(c) < 0x20) {
-      out += number(c, "\\u%04.0f");
+      out += number(static_cast<unsigned>(c), "\\u%04x");
       continue;
     }
     if (c == '"' || c == '\\') out += '\\';
