@@ -8,7 +8,7 @@ usage() {
 sh cmake/debian_chroot.sh SUITE [FOLDER [COMMAND...]]
 Makes a chroot of a Debian release (bookworm, trixie, ...) in FOLDER, by default /var/tmp/holdfast-SUITE, by debootstrap from the
 mirror in this machine's apt sources, or from $MIRROR. Copies this checkout to FOLDER/holdfast and runs COMMAND there, by default
-`sh cmake/quickstart.sh test`. A FOLDER that was made before is used again, with what it has built. Needs root and debootstrap.
+`sh cmake/quickstart.sh test`. A FOLDER that was made before is used again, the checkout in it is not. Needs root and debootstrap.
 END_OF_USAGE
 }
 
@@ -34,9 +34,8 @@ if [ ! -x "$folder/usr/bin/apt-get" ] || [ -e "$folder/debootstrap" ]; then # th
   debootstrap --variant=minbase "$suite" "$folder" "$mirror"
 fi
 
-# What was built stays, what the checkout has no more goes.
-mkdir -p "$folder/holdfast"
-find "$folder/holdfast" -mindepth 1 -maxdepth 1 ! -name build -exec rm -rf {} +
+rm -rf "$folder/holdfast"
+mkdir "$folder/holdfast"
 tar -c --exclude=./build --exclude=./.git . | tar -x -C "$folder/holdfast"
 
 # In a mount namespace of its own, so nothing has to be unmounted: the mounts go with the last process in there, whatever ends it.
