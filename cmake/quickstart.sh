@@ -12,7 +12,7 @@ Missing packages are installed with apt-get; the line is printed first. Redis ru
 END
 }
 
-# What the demo and the benchmarks need | what the tests need as well. Only debian-12 was run.
+# What the demo and the benchmarks need | what the tests need as well. ubuntu-24.04 was not run.
 # redis-tools: redis-check-rdb is the server under another name, and no system service is started.
 packages() {
   case $1 in

@@ -67,7 +67,7 @@ std::string protocol_cause(int reason, const endpoint& node) {
     case SSL_R_UNSUPPORTED_PROTOCOL: return "no common TLS version: 1.2 is the least";
     case SSL_R_WRONG_VERSION_NUMBER:
     case SSL_R_PACKET_LENGTH_TOO_LONG:
-    case SSL_R_HTTP_REQUEST: return "not TLS: the server answered in plain text";
+    case SSL_R_HTTP_REQUEST: return "not TLS: the server answers in plain text";
     default: return {};
   }
 }

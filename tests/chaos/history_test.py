@@ -28,7 +28,7 @@ def parse():
                         help="with faults that a lock must survive, with others, or in turn")
     parser.add_argument("--seed", type=int, default=1)
     parser.add_argument("--seconds", type=int, default=60)
-    parser.add_argument("--acquisitions", type=int, default=0, help="of each round; it goes on for twice its time for them")
+    parser.add_argument("--acquisitions", type=int, default=0, help="of each round; it goes on for them as long as there are more")
     parser.add_argument("--keep", help="keeps all histories, in this folder")
     return parser.parse_args()
 

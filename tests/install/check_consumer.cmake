@@ -37,11 +37,7 @@ elseif(WAY STREQUAL "pkg-config")
     return()
   endif()
   set(ENV{PKG_CONFIG_PATH} ${prefix}/${LIBDIR}/pkgconfig)
-  set(link)
-  if(KIND STREQUAL "static")
-    set(link --static)
-  endif()
-  execute_process(COMMAND ${PKG_CONFIG} --cflags --libs ${link} holdfast
+  execute_process(COMMAND ${PKG_CONFIG} --cflags --libs holdfast
                   OUTPUT_VARIABLE flags OUTPUT_STRIP_TRAILING_WHITESPACE COMMAND_ERROR_IS_FATAL ANY)
   separate_arguments(flags UNIX_COMMAND "${flags}")
   file(MAKE_DIRECTORY ${build})

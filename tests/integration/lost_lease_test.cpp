@@ -14,7 +14,7 @@ namespace {
 using std::chrono::steady_clock;
 using texts = std::vector<std::string>;
 
-constexpr auto load = 2s;  // what a busy machine may add to an upper bound
+constexpr auto load = 10s;  // what a busy machine may add to an upper bound
 
 /// Awaits lost(), and looks at the end of the validity meanwhile.
 struct watched {

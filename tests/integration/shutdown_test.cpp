@@ -10,7 +10,7 @@ using std::chrono::steady_clock;
 
 namespace {
 
-constexpr auto load = 2s;  // what a busy machine may add to an upper bound
+constexpr auto load = 10s;  // what a busy machine may add to an upper bound
 
 /// An operation under way and the code of its answer.
 class operation {

@@ -26,23 +26,19 @@ using namespace std::chrono_literals;
 namespace {
 
 struct fixture : redis_rig {
-  fixture() {
-    need_redis();
-    if (!tls_files::available()) skip("no openssl found");
-    files.emplace();
-  }
+  fixture() { need_redis(); }
 
   /// A server with this certificate; skips where the server cannot do TLS.
   void serve(const tls_files::pair& with, bool require_client_certificate = false) {
     redis_options options;
-    options.tls = redis_options::tls_files{with.certificate, with.key, files->ca, require_client_certificate};
+    options.tls = redis_options::tls_files{with.certificate, with.key, files.ca, require_client_certificate};
     server.emplace(std::move(options));
   }
 
   redis::endpoint node(std::string host = "localhost") const {
     auto n = tcp_endpoint(std::move(host), server->tls_port());
     n.use_tls = true;
-    n.tls.ca_file = files->ca;
+    n.tls.ca_file = files.ca;
     return n;
   }
 
@@ -55,7 +51,7 @@ struct fixture : redis_rig {
     return a->got.detail;
   }
 
-  std::optional<tls_files> files;
+  tls_files files;
   std::optional<real_redis> server;
 };
 
@@ -125,7 +121,7 @@ class server_that_hears_names {
 }  // namespace
 
 TEST_CASE_METHOD(fixture, "commands and messages go over TLS, to names and to addresses") {
-  serve(files->server);
+  serve(files.server);
   for (const auto* host : {"localhost", "127.0.0.1"}) {
     const auto c = connect(node(host));
     REQUIRE(call(*c, {"PING"})->is("PONG"));
@@ -142,7 +138,7 @@ TEST_CASE_METHOD(fixture, "commands and messages go over TLS, to names and to ad
 }
 
 TEST_CASE_METHOD(fixture, "an idle TLS connection holds nothing, and survives the end of a watch") {
-  serve(files->server);
+  serve(files.server);
   const auto c = connect(node());
   const auto first = send(*c, {"PING"});
   must_become_idle();
@@ -163,7 +159,7 @@ TEST_CASE_METHOD(fixture, "an idle TLS connection holds nothing, and survives th
 TEST_CASE_METHOD(fixture,
                  "an idle TLS connection that the server closed is replaced before anything is written to it") {
   const std::string protocol = GENERATE("TLSv1.2", "TLSv1.3");
-  serve(files->server);
+  serve(files.server);
   raw_client admin(server->socket_path());
   admin("CONFIG", "SET", "tls-protocols", protocol);
   const auto c = connect(node());
@@ -176,7 +172,7 @@ TEST_CASE_METHOD(fixture,
 }
 
 TEST_CASE_METHOD(fixture, "a watched TLS connection that is lost is made again") {
-  serve(files->server);
+  serve(files.server);
   const auto c = connect(node());
   c->keep_watch(true);
   REQUIRE(until([&] { return links == "+"; }));
@@ -187,9 +183,9 @@ TEST_CASE_METHOD(fixture, "a watched TLS connection that is lost is made again")
 }
 
 TEST_CASE_METHOD(fixture, "a server whose certificate is not trusted is refused") {
-  serve(files->server);
+  serve(files.server);
   auto n = node();
-  n.tls.ca_file = files->other_ca;
+  n.tls.ca_file = files.other_ca;
   CHECK_THAT(refusal(n), contains_text("wrong CA"));
   n.tls.ca_file.clear();  // the system's
   CHECK_THAT(refusal(n), contains_text("wrong CA"));
@@ -198,7 +194,7 @@ TEST_CASE_METHOD(fixture, "a server whose certificate is not trusted is refused"
 }
 
 TEST_CASE_METHOD(fixture, "a server under another name is refused, unless that is the name asked for") {
-  serve(files->wrong_host);
+  serve(files.wrong_host);
   CHECK_THAT(refusal(node("localhost")),
              contains_text("wrong host: the server's certificate is not for \"localhost\""));
   CHECK_THAT(refusal(node("127.0.0.1")),
@@ -209,38 +205,38 @@ TEST_CASE_METHOD(fixture, "a server under another name is refused, unless that i
 }
 
 TEST_CASE_METHOD(fixture, "an expired certificate is refused") {
-  serve(files->expired);
+  serve(files.expired);
   CHECK_THAT(refusal(node()), contains_text("expired"));
 }
 
 TEST_CASE_METHOD(fixture, "a server that wants a client certificate gets one, or says that it is missing or refused") {
-  serve(files->server, true);
+  serve(files.server, true);
   CHECK_THAT(refusal(node()), contains_text("client certificate missing"));
   auto n = node();
-  n.tls.certificate_file = files->other_client.certificate;
-  n.tls.key_file = files->other_client.key;
+  n.tls.certificate_file = files.other_client.certificate;
+  n.tls.key_file = files.other_client.key;
   CHECK_THAT(refusal(n), contains_text("client certificate refused"));
-  n.tls.certificate_file = files->client.certificate;
-  n.tls.key_file = files->client.key;
+  n.tls.certificate_file = files.client.certificate;
+  n.tls.key_file = files.client.key;
   CHECK(call(*connect(n), {"PING"})->is("PONG"));
 }
 
 TEST_CASE_METHOD(fixture, "the same with TLS 1.2") {
   redis_options options;
-  options.tls = redis_options::tls_files{files->server.certificate, files->server.key, files->ca, true};
+  options.tls = redis_options::tls_files{files.server.certificate, files.server.key, files.ca, true};
   options.arguments = {"--tls-protocols", "TLSv1.2"};
   server.emplace(std::move(options));
   CHECK_THAT(refusal(node()), contains_text("client certificate missing"));
   auto n = node();
-  n.tls.certificate_file = files->client.certificate;
-  n.tls.key_file = files->client.key;
+  n.tls.certificate_file = files.client.certificate;
+  n.tls.key_file = files.client.key;
   CHECK(call(*connect(n), {"PING"})->is("PONG"));
 }
 
 TEST_CASE_METHOD(fixture, "nothing older than TLS 1.2 is spoken, whatever the machine's OpenSSL allows") {
   const permissive_openssl settings;
   redis_options options;
-  options.tls = redis_options::tls_files{files->server.certificate, files->server.key, files->ca, false};
+  options.tls = redis_options::tls_files{files.server.certificate, files.server.key, files.ca, false};
   options.arguments = {"--tls-protocols", "TLSv1.1"};
   options.environment = {"OPENSSL_CONF=" + settings.path()};
   server.emplace(std::move(options));
@@ -253,7 +249,7 @@ TEST_CASE_METHOD(fixture, "the name that is verified is the one that the server 
       GENERATE(table<std::string, std::string, std::string>({{"localhost", "", "localhost"},
                                                              {"127.0.0.1", "elsewhere.example", "elsewhere.example"},
                                                              {"127.0.0.1", "", ""}}));
-  server_that_hears_names there(io, files->server);
+  server_that_hears_names there(io, files.server);
   auto n = tcp_endpoint(host, there.port());
   n.use_tls = true;
   n.tls.server_name = server_name;
@@ -267,7 +263,7 @@ TEST_CASE_METHOD(fixture, "the name that is verified is the one that the server 
 TEST_CASE_METHOD(fixture, "plain text and TLS that meet are told apart") {
   redis_options options;
   options.tcp = true;
-  options.tls = redis_options::tls_files{files->server.certificate, files->server.key, files->ca, false};
+  options.tls = redis_options::tls_files{files.server.certificate, files.server.key, files.ca, false};
   server.emplace(std::move(options));
   auto n = node();
   n.port = server->port();
@@ -280,7 +276,7 @@ TEST_CASE_METHOD(fixture, "plain text and TLS that meet are told apart") {
 }
 
 TEST_CASE_METHOD(fixture, "a TLS server that hangs is an outage") {
-  serve(files->server);
+  serve(files.server);
   server->stop();
   auto n = node();
   n.connect_timeout = 100ms;
@@ -295,21 +291,21 @@ TEST_CASE_METHOD(fixture, "a TLS server that hangs is an outage") {
 }
 
 TEST_CASE_METHOD(fixture, "certificate files are read anew for each connection") {
-  serve(files->server);
+  serve(files.server);
   temp_folder folder;
   const auto swap_in = [&](const std::string& ca) {
     std::filesystem::copy_file(ca, folder.path() + "/ca.pem", std::filesystem::copy_options::overwrite_existing);
   };
-  swap_in(files->ca);
+  swap_in(files.ca);
   auto n = node();
   n.tls.ca_file = folder.path() + "/ca.pem";
   const auto c = connect(n);
   REQUIRE(call(*c, {"PING"})->is("PONG"));
-  swap_in(files->other_ca);
+  swap_in(files.other_ca);
   CHECK(call(*c, {"PING"})->is("PONG"));  // the old one goes on
   raw_client(server->socket_path())("CLIENT", "KILL", "TYPE", "normal", "SKIPME", "yes");
   REQUIRE(until([&] { return call(*c, {"PING"})->has(errc::tls_failed); }));
-  swap_in(files->ca);
+  swap_in(files.ca);
   REQUIRE(until([&] { return call(*c, {"PING"})->is("PONG"); }));
 }
 
@@ -325,16 +321,16 @@ TEST_CASE_METHOD(fixture, "files that cannot be used are found before any connec
   };
   tls_config tls;
   CHECK(cause(tls).empty());
-  tls.ca_file = files->ca;
-  tls.certificate_file = files->client.certificate;
-  tls.key_file = files->client.key;
+  tls.ca_file = files.ca;
+  tls.certificate_file = files.client.certificate;
+  tls.key_file = files.client.key;
   CHECK(cause(tls).empty());
-  tls.key_file = files->server.key;
+  tls.key_file = files.server.key;
   CHECK_THAT(cause(tls), contains_text("key_file"));
   tls.key_file.clear();
   CHECK_THAT(cause(tls), contains_text("together"));
-  tls.certificate_file = files->client.key;
-  tls.key_file = files->client.key;
+  tls.certificate_file = files.client.key;
+  tls.key_file = files.client.key;
   CHECK_THAT(cause(tls), contains_text("certificate_file"));
   tls = {};
   tls.ca_file = "/nonexistent.pem";

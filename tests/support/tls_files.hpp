@@ -6,16 +6,14 @@
 
 namespace holdfast::test {
 
-/// Certificates for tests, made by the openssl program (EC keys: tens of milliseconds) in a folder that goes with this
-/// object.
+/// Certificates for tests in a folder that goes with this object. They are made by OpenSSL's library: what its program does with
+/// the same arguments differs between versions.
 class tls_files {
  public:
   struct pair {
     std::string certificate, key;  // PEM files
   };
 
-  static bool available();  ///< whether openssl can be found
-  /// Throws std::runtime_error with openssl's words.
   tls_files();
 
   std::string ca;        ///< signed all of the below
@@ -27,11 +25,6 @@ class tls_files {
   pair other_client;  ///< of other_ca
 
  private:
-  void run(const std::string& command) const;
-  std::string make_ca(const std::string& name) const;
-  pair make_pair(const std::string& name, const std::string& ca_name, const std::string& extensions,
-                 int days = 30) const;
-
   temp_folder folder_;
 };
 

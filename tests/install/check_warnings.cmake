@@ -1,0 +1,27 @@
+# SPDX-License-Identifier: BSL-1.0
+# Warnings are asked for in every top-level build. They are errors in our presets only: another compiler finds other ones.
+# SOURCE, SCRATCH, GENERATOR, COMPILER: see CMakeLists.txt.
+cmake_minimum_required(VERSION 3.25)
+unset(ENV{CXXFLAGS})
+
+function(check_flags build wanted)
+  execute_process(COMMAND ${CMAKE_COMMAND} -B ${build} -DCMAKE_CXX_COMPILER=${COMPILER} -DCMAKE_EXPORT_COMPILE_COMMANDS=ON ${ARGN}
+                  WORKING_DIRECTORY ${SOURCE} COMMAND_ERROR_IS_FATAL ANY)
+  file(READ ${build}/compile_commands.json commands)
+  if(NOT commands MATCHES " -Wall ")
+    message(FATAL_ERROR "${build} asks for no warnings")
+  endif()
+  if(commands MATCHES " -Werror")
+    set(found errors)
+  else()
+    set(found warnings)
+  endif()
+  if(NOT found STREQUAL wanted)
+    message(FATAL_ERROR "${build} makes ${found} of warnings, not ${wanted}")
+  endif()
+endfunction()
+
+file(REMOVE_RECURSE ${SCRATCH})
+check_flags(${SCRATCH}/user warnings -G ${GENERATOR})
+check_flags(${SCRATCH}/demo warnings --preset demo)
+check_flags(${SCRATCH}/ours errors --preset test -DHOLDFAST_BUILD_TESTS=OFF)
