@@ -113,7 +113,10 @@ struct reader::impl {
     return r;
   }
 
-  static void* create_nil(const redisReadTask* task) { return of(task).slot(task); }
+  static void* create_nil(const redisReadTask* task) {
+    const bool resp2 = task->type == REDIS_REPLY_STRING || task->type == REDIS_REPLY_ARRAY;
+    return resp2 ? of(task).slot(task) : of(task).refuse("RESP3 null");
+  }
 
   static std::optional<reply::kind> kind_of(int type) {
     switch (type) {

@@ -107,7 +107,7 @@ TEST_CASE("RESP3 types fail without a crash") {
   for (const auto bytes :
        {",1.5\r\n", ",nan\r\n", "#t\r\n", "%1\r\n+a\r\n:1\r\n", "~1\r\n:1\r\n", ">2\r\n+message\r\n+x\r\n",
         "|1\r\n+a\r\n:1\r\n:2\r\n", "(123456789012345678901234567890\r\n", "=7\r\ntxt:abc\r\n", "!3\r\nERR\r\n",
-        "*1\r\n,1.5\r\n", "*2\r\n%0\r\n#t\r\n"}) {
+        "_\r\n", "*1\r\n_\r\n", "*1\r\n,1.5\r\n", "*2\r\n%0\r\n#t\r\n"}) {
     CAPTURE(bytes);
     CHECK(read(bytes) == failed);
     CHECK(read(bytes, 1) == failed);
