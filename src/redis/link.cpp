@@ -197,6 +197,7 @@ void link::on_read(const session_ptr& s, const error_code& failed, std::size_t s
 }
 
 failure link::garbled(const session& s) const {
+  if (s.parser.out_of_memory()) return fail(node_, errc::unreachable, "no memory for a reply");
   constexpr char tls_alert = 0x15;
   const bool tls = state_ == state::greeting && !s.wire->secured() && s.in[0] == tls_alert;
   return fail(node_, errc::protocol_error, tls ? "the server expects TLS: rediss://" : s.parser.failure());
