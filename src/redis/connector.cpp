@@ -84,7 +84,7 @@ void connector::try_next() {
       self->try_next();
     });
   }
-  wire_->lowest().async_connect(to_, [self = shared_from_this(), wire = wire_](error_code failed) {
+  wire_->async_connect(to_, [self = shared_from_this(), wire = wire_](error_code failed) {
     if (self->done_ && self->wire_ == wire) self->on_connected(failed);
   });
 }
@@ -131,7 +131,7 @@ void connector::ask_in_plain() {
   const auto on_asked = [self = shared_from_this(), on_answer](error_code failed, std::size_t) {
     if (self->done_ && !failed) self->probe_->async_read_some(asio::buffer(&self->probed_, 1), on_answer);
   };
-  probe_->lowest().async_connect(to_, [self = shared_from_this(), on_asked](error_code failed) {
+  probe_->async_connect(to_, [self = shared_from_this(), on_asked](error_code failed) {
     if (self->done_ && !failed) self->probe_->async_write(asio::buffer("PING\r\n", 6), on_asked);
   });
 }

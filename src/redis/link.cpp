@@ -210,6 +210,7 @@ void link::take_replies(const session_ptr& s) {
 }
 
 failure link::garbled(const session& s) const {
+  if (s.parser.out_of_memory()) return fail(node_, errc::unreachable, "no memory for a reply");
   constexpr char tls_alert = 0x15;
   const bool tls = state_ == state::greeting && !s.wire->secured() && s.in[0] == tls_alert;
   return fail(node_, errc::protocol_error, tls ? "the server expects TLS: rediss://" : s.parser.failure());

@@ -13,6 +13,8 @@ namespace {
 // Type, length and line ends around one value: they do not count, so that a value as large as allowed may come in pieces.
 constexpr std::size_t longest_frame = 32;
 
+constexpr const char* no_memory = "out of memory";
+
 void append_length(std::string& out, char type, std::size_t length) {
   char digits[24];
   const auto end = std::to_chars(digits, digits + sizeof digits, length).ptr;
@@ -44,7 +46,7 @@ std::string make_command(std::initializer_list<std::string_view> argv) {
 }
 
 // hiredis calls back for each value that it has parsed. Values are put straight into the tree under `root`, and the
-// size of an array is checked before anything is allocated for it.
+// size of an array is checked before anything is allocated for it. No exception may leave a callback: hiredis is C.
 struct reader::impl {
 #if HIREDIS_MAJOR >= 1
   using array_size = std::size_t;
@@ -55,6 +57,8 @@ struct reader::impl {
   explicit impl(reader_limits caps) : limits(caps), parser(redisReaderCreateWithFunctions(functions())) {
     if (!parser) throw std::bad_alloc();
     parser->privdata = this;
+    // Its buffer is kept: 0.14 gives a large one back when it is empty, and aborts when it gets no new one for it.
+    parser->maxbuf = 0;
   }
   ~impl() { redisReaderFree(parser); }
   impl(const impl&) = delete;
@@ -79,7 +83,7 @@ struct reader::impl {
 
   static impl& of(const redisReadTask* task) { return *static_cast<impl*>(task->privdata); }
 
-  static void* create_string(const redisReadTask* task, char* text, size_t length) {
+  static void* create_string(const redisReadTask* task, char* text, size_t length) noexcept try {
     auto& self = of(task);
     const auto type = kind_of(task->type);
     if (!type) return self.refuse("RESP3 string");
@@ -89,9 +93,11 @@ struct reader::impl {
     r->type = *type;
     r->text.assign(text, length);
     return r;
+  } catch (const std::bad_alloc&) {
+    return of(task).refuse(no_memory);
   }
 
-  static void* create_array(const redisReadTask* task, array_size count) {
+  static void* create_array(const redisReadTask* task, array_size count) noexcept try {
     auto& self = of(task);
     if (task->type != REDIS_REPLY_ARRAY) return self.refuse("RESP3 aggregate");
     const auto elements = static_cast<std::size_t>(count);  // negative: beyond every limit
@@ -103,9 +109,11 @@ struct reader::impl {
     r->type = reply::kind::array;
     r->elements.resize(elements);
     return r;
+  } catch (const std::bad_alloc&) {
+    return of(task).refuse(no_memory);
   }
 
-  static void* create_integer(const redisReadTask* task, long long value) {
+  static void* create_integer(const redisReadTask* task, long long value) noexcept {
     auto* r = of(task).slot(task);
     if (!r) return nullptr;
     r->type = reply::kind::integer;
@@ -113,7 +121,10 @@ struct reader::impl {
     return r;
   }
 
-  static void* create_nil(const redisReadTask* task) { return of(task).slot(task); }
+  static void* create_nil(const redisReadTask* task) noexcept {
+    const bool resp2 = task->type == REDIS_REPLY_STRING || task->type == REDIS_REPLY_ARRAY;
+    return resp2 ? of(task).slot(task) : of(task).refuse("RESP3 null");
+  }
 
   static std::optional<reply::kind> kind_of(int type) {
     switch (type) {
@@ -131,7 +142,7 @@ struct reader::impl {
   }
 
   /// Where the value of `task` belongs.
-  reply* slot(const redisReadTask* task) {
+  reply* slot(const redisReadTask* task) noexcept {
     if (!task->parent) {
       root = reply{};
       return &root;
@@ -145,30 +156,40 @@ struct reader::impl {
     return &siblings[index];
   }
 
-  bool take(std::size_t bytes) {
+  bool take(std::size_t bytes) noexcept {
     taken += bytes;
     if (taken <= limits.bytes) return true;
     refuse("reply too large");
     return false;
   }
 
-  void* refuse(const char* why) {
-    if (failure.empty()) failure = why;
+  /// hiredis itself takes a callback that gives nothing for one that found no memory.
+  void* refuse(const char* why) noexcept {
+    if (!refused) refused = why;
     return nullptr;
   }
 
-  void fail(std::string_view why) {
-    if (failure.empty()) failure = why;
-    root = reply{};
+  void fail() noexcept { fail(refused ? refused : parser->err == REDIS_ERR_OOM ? no_memory : parser->errstr); }
+
+  void fail(const char* why) noexcept {
     failed = true;
+    root = reply{};
+    out_of_memory = why == no_memory;
+    try {
+      failure = why;
+    } catch (const std::bad_alloc&) {
+      failure = no_memory;  // short enough to need none
+    }
   }
 
   reader_limits limits;
   redisReader* parser;
   reply root;
   std::size_t taken = 0;  // bytes of the reply being parsed that went into `root`
+  const char* refused = nullptr;
   std::string failure;
   bool failed = false;
+  bool out_of_memory = false;
 };
 
 reader::reader(reader_limits limits) : impl_(std::make_unique<impl>(limits)) {}
@@ -178,7 +199,7 @@ reader& reader::operator=(reader&&) noexcept = default;
 
 void reader::feed(std::string_view bytes) {
   if (impl_->failed) return;
-  if (redisReaderFeed(impl_->parser, bytes.data(), bytes.size()) != REDIS_OK) impl_->fail(impl_->parser->errstr);
+  if (redisReaderFeed(impl_->parser, bytes.data(), bytes.size()) != REDIS_OK) impl_->fail();
 }
 
 std::optional<reply> reader::next() {
@@ -186,7 +207,7 @@ std::optional<reply> reader::next() {
   if (r.failed) return std::nullopt;
   void* whole = nullptr;
   if (redisReaderGetReply(r.parser, &whole) != REDIS_OK) {
-    r.fail(r.parser->errstr);
+    r.fail();
     return std::nullopt;
   }
   if (whole) {
@@ -199,5 +220,6 @@ std::optional<reply> reader::next() {
 
 bool reader::failed() const noexcept { return impl_->failed; }
 const std::string& reader::failure() const noexcept { return impl_->failure; }
+bool reader::out_of_memory() const noexcept { return impl_->out_of_memory; }
 
 }  // namespace holdfast::redis

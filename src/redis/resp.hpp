@@ -47,6 +47,8 @@ class reader {
   bool failed() const noexcept;
   /// Why, once failed(); never quotes more than a few bytes of the input, escaped.
   const std::string& failure() const noexcept;
+  /// It failed() for want of memory, whatever the bytes were. Neither feed() nor next() throws bad_alloc.
+  bool out_of_memory() const noexcept;
 
  private:
   struct impl;

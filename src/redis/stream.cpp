@@ -3,10 +3,27 @@
 
 #include <poll.h>
 #include <sys/socket.h>
+#include <unistd.h>
+
+#include <boost/asio/post.hpp>
 
 #include <cerrno>
 
 namespace holdfast::redis {
+
+void stream::async_connect(const socket::endpoint_type& to, std::function<void(error_code)> done) {
+  auto& s = lowest();
+  const auto protocol = to.protocol();
+  error_code failed;
+  // Asio's own open() leaves the socket to every program that is executed, and a flag that is set later races with fork().
+  const int fd = ::socket(protocol.family(), protocol.type() | SOCK_CLOEXEC, protocol.protocol());
+  if (fd < 0)
+    failed = error_code(errno, boost::system::system_category());
+  else if (s.assign(protocol, fd, failed); failed)
+    ::close(fd);
+  if (failed) return asio::post(s.get_executor(), [done = std::move(done), failed] { done(failed); });
+  s.async_connect(to, std::move(done));
+}
 
 stream::tls_stream& stream::secure(asio::ssl::context& context) {
   auto plain = std::move(std::get<socket>(transport_));

@@ -7,6 +7,7 @@
 #include <boost/asio/ssl/stream.hpp>
 #include <boost/asio/write.hpp>
 
+#include <functional>
 #include <string_view>
 #include <utility>
 #include <variant>
@@ -28,6 +29,9 @@ class stream {
 
   explicit stream(const redis::strand& s) : transport_(std::in_place_type<socket>, s) {}
 
+  /// Opens a socket, which no program inherits that this process executes, and connects it. Before anything else. `done`
+  /// is called on the strand, never inside the call.
+  void async_connect(const socket::endpoint_type& to, std::function<void(error_code)> done);
   /// Makes it TLS. Before any I/O but the connect.
   tls_stream& secure(asio::ssl::context& context);
   socket& lowest() { return secured() ? std::get<tls_stream>(transport_).next_layer() : std::get<socket>(transport_); }

@@ -49,4 +49,21 @@ class no_memory {
   block* taken_ = nullptr;
 };
 
+/// From its making to its end, for this thread: allocations fail from the n-th on (0: the next), `times` of them; all others succeed.
+/// operator new and malloc are the same to it. One at a time. To try each n: until happened() is false.
+class failing_allocations {
+ public:
+  /// False under a sanitizer, which has the allocator for itself.
+  static bool available() noexcept;
+
+  explicit failing_allocations(std::size_t n, std::size_t times = 1) noexcept;
+  failing_allocations(const failing_allocations&) = delete;
+  failing_allocations& operator=(const failing_allocations&) = delete;
+  ~failing_allocations();
+
+  bool happened() const noexcept;
+  /// Allocated since its making and not freed yet.
+  long long leaked() const noexcept;
+};
+
 }  // namespace holdfast::test

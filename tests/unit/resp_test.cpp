@@ -2,11 +2,16 @@
 #include "redis/resp.hpp"
 
 #include <array>
+#include <limits>
+#include <new>
+#include <optional>
 #include <string>
 #include <string_view>
 #include <vector>
 
 #include "support/catch.hpp"
+#include "support/no_memory.hpp"
+#include "support/skip.hpp"
 
 using holdfast::redis::make_command;
 using holdfast::redis::reader;
@@ -107,7 +112,7 @@ TEST_CASE("RESP3 types fail without a crash") {
   for (const auto bytes :
        {",1.5\r\n", ",nan\r\n", "#t\r\n", "%1\r\n+a\r\n:1\r\n", "~1\r\n:1\r\n", ">2\r\n+message\r\n+x\r\n",
         "|1\r\n+a\r\n:1\r\n:2\r\n", "(123456789012345678901234567890\r\n", "=7\r\ntxt:abc\r\n", "!3\r\nERR\r\n",
-        "*1\r\n,1.5\r\n", "*2\r\n%0\r\n#t\r\n"}) {
+        "_\r\n", "*1\r\n_\r\n", "*1\r\n,1.5\r\n", "*2\r\n%0\r\n#t\r\n"}) {
     CAPTURE(bytes);
     CHECK(read(bytes) == failed);
     CHECK(read(bytes, 1) == failed);
@@ -193,4 +198,47 @@ TEST_CASE("a reader can be moved") {
   reader b = std::move(a);
   b.feed(":2\r\n");
   CHECK(show(b.next().value()) == "[1 2 ]");
+}
+
+TEST_CASE(
+    "a reply for which there is no memory ends the reader with a text and leaks nothing, whichever allocation failed") {
+  if (!holdfast::test::failing_allocations::available()) holdfast::test::skip("the sanitizer has the allocator");
+  constexpr auto for_good = std::numeric_limits<std::size_t>::max();
+  constexpr std::size_t piece = 1000;
+  const std::string word(100, 'w');
+  const auto bulk = "$100\r\n" + word + "\r\n";
+  const auto bytes = GENERATE_COPY(
+      as<std::string>{}, "*3\r\n" + bulk + "*2\r\n:7\r\n-" + word + "\r\n$-1\r\n+" + word + "\r\n",  // whole
+      "*1\r\n*1\r\n*1\r\n*1\r\n*1\r\n:1\r\n",                                                        // too deep
+      "$69990\r\n" + std::string(69'990, 'x') + "\r\n" + bulk,  // a large one that ends with its piece, then another
+      bulk + "?\r\n");                                          // not RESP
+  const auto times = GENERATE_COPY(as<std::size_t>{}, 1, for_good);
+  CAPTURE(bytes.substr(0, 20), times);
+  for (std::size_t n = 0;; ++n) {
+    bool made = false, thrown = false, ended = false, told = false, happened = false;
+    long long leaked = 0;
+    {
+      const holdfast::test::failing_allocations none(n, times);
+      try {
+        std::optional<reader> r(std::in_place, reader_limits{.depth = 4});
+        made = true;
+        for (std::size_t at = 0; at < bytes.size(); at += piece) {
+          r->feed(std::string_view(bytes).substr(at, piece));
+          while (r->next()) {
+          }
+        }
+        ended = r->failed();
+        told = !r->failure().empty();
+      } catch (const std::bad_alloc&) {
+        thrown = true;
+      }
+      happened = none.happened();
+      leaked = none.leaked();
+    }
+    if (!happened) break;
+    CAPTURE(n, made);
+    CHECK(thrown == !made);  // out of nothing but the making of a reader
+    CHECK((thrown || (ended && told)));
+    CHECK(leaked == 0);
+  }
 }
