@@ -45,6 +45,8 @@ class [[nodiscard]] HOLDFAST_EXPORT lease {
   ~lease();
 
   /// Gives the hold back; a re-entered one is given back at the last unlock. Renewal is disarmed before anything is sent.
+  /// An unlock that is not the last waits for no release. Several may be the last, each when it was called, if re-entries were granted in
+  /// between: one release ends the hold, and they all get its answer.
   /// Throws lost (the section was not exclusive to its end), not_held (empty, moved-from, already unlocked: nothing is sent),
   /// unconfirmed (no answer within the command timeout; it goes on in the background), closed, and what the server refuses with:
   /// no_permission, corrupt_lock, not_primary, auth_failed, tls_failed, protocol_error.

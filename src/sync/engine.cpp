@@ -265,24 +265,37 @@ void engine::give_up_lease(const std::shared_ptr<lease_record>& record, done_han
     return done(h->lost_reason, {});
   }
   if (h->leases.empty()) watchdog_.forget(*h);  // disarmed before anything is sent
-  if (!h->leases.empty() || h->changing) done = until_closed(std::move(done));
-  const unlocking u{h->leases.empty(), ttl, around_.now() + command_budget(around_.settings, ttl)};
+  const bool last = h->leases.empty();
+  if (!last || h->changing) done = until_closed(std::move(done));
+  const auto answer_by = around_.now() + command_budget(around_.settings, ttl);
   // A command before it may take its own time; a count that is not confirmed is no error.
-  if (behind) done = until(u.answer_by, u.last ? make_error_code(errc::unconfirmed) : error_code(), std::move(done));
-  change(h, [this, h, u, done = std::move(done)]() mutable { lower_or_free(h, u, std::move(done)); });
+  if (behind) done = until(answer_by, last ? make_error_code(errc::unconfirmed) : error_code(), std::move(done));
+  if (!last) return change(h, [this, h, done = std::move(done)] { take_from_count(h, done); });
+  hold::last_unlock u{ttl, answer_by, std::move(done)};
+  if (!h->changing) return change(h, [&] { free_hold(h, std::move(u)); });
+  h->last_unlocks.push_back(std::move(u));
+  change(h, [this, h] { free_or_lower(h); });
 }
 
-void engine::lower_or_free(const std::shared_ptr<hold>& h, const unlocking& u, done_handler done) {
+void engine::take_from_count(const std::shared_ptr<hold>& h, done_handler done) {
   if (h->ended()) {
     if (h->leases.empty()) forget(*h);
-    done(h->lost_reason, {});
+    // A release that came before it was queued as the last: all is well.
+    done(h->state() == lease_state::released ? error_code() : h->lost_reason, {});
     return changed(h);
   }
-  if (u.last && h->leases.empty()) return free_hold(h, u, std::move(done));
   lower_count(h, [this, h, done = std::move(done)](error_code error) {
     done(error, {});
     changed(h);
   });
+}
+
+void engine::free_or_lower(const std::shared_ptr<hold>& h) {
+  if (h->last_unlocks.empty()) return changed(h);  // the release under way answers it
+  auto u = std::move(h->last_unlocks.front());
+  h->last_unlocks.pop_front();
+  if (h->ended() || !h->leases.empty()) return take_from_count(h, std::move(u.done));
+  free_hold(h, std::move(u));
 }
 
 // The caller's own count is what counts, so an answer that does not come is no error: the next change carries the absolute count anyway.
@@ -303,19 +316,25 @@ void engine::lower_count(const std::shared_ptr<hold>& h, function<void(error_cod
   ask_twice(command_budget(around_.settings, h->ttl()), std::move(send), std::move(answered));
 }
 
-void engine::free_hold(const std::shared_ptr<hold>& h, const unlocking& u, done_handler done) {
+void engine::free_hold(const std::shared_ptr<hold>& h, hold::last_unlock u) {
   const auto valid = h->valid_until();
   h->enter(lease_state::released);
   h->lost_reason = errc::not_held;
   watchdog_.forget(*h);
   forget(*h);
-  auto answered = [this, h, held = around_.now() - h->granted_at, done = std::move(done)](error_code error,
-                                                                                          const std::string& detail) {
+  auto others = std::exchange(h->last_unlocks, {});
+  for (const auto& other : others) {
+    u.ttl = std::max(u.ttl, other.ttl);
+    u.answer_by = std::max(u.answer_by, other.answer_by);
+  }
+  auto answered = [this, h, held = around_.now() - h->granted_at, done = std::move(u.done), others = std::move(others)](
+                      error_code error, const std::string& detail) {
     const auto what = !error                ? event::kind::released
                       : error == errc::lost ? event::kind::lost
                                             : event::kind::release_failed;
     around_.report({.what = what, .name = h->keys->name, .reason = error, .held = held, .detail = detail});
     done(error, detail);
+    for (const auto& other : others) other.done(error, detail);
   };
   const auto may_live = std::max(u.ttl, h->may_live(around_.settings.drift));
   releases_.release(h->keys, h->field, may_live, valid, u.answer_by, std::move(answered));

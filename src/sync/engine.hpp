@@ -91,15 +91,11 @@ class engine final : private line_host {
   cancellable_ptr reenter(std::shared_ptr<hold> h, lock_request request, lock_handler done, time_point since);
   std::shared_ptr<lease_record> add_lease(hold& h, const terms& asked, time_point sent);
 
-  struct unlocking {
-    bool last;  // nobody else had a lease of the hold when it was called
-    milliseconds ttl;
-    time_point answer_by;
-  };
   void give_up_lease(const std::shared_ptr<lease_record>& record, done_handler done);
-  void lower_or_free(const std::shared_ptr<hold>& h, const unlocking& u, done_handler done);
+  void take_from_count(const std::shared_ptr<hold>& h, done_handler done);
+  void free_or_lower(const std::shared_ptr<hold>& h);
   void lower_count(const std::shared_ptr<hold>& h, function<void(error_code)> done);
-  void free_hold(const std::shared_ptr<hold>& h, const unlocking& u, done_handler done);
+  void free_hold(const std::shared_ptr<hold>& h, hold::last_unlock u);
   template <class Command>
   void change(const std::shared_ptr<hold>& h, Command command);
   void changed(const std::shared_ptr<hold>& h);
@@ -156,7 +152,10 @@ function<void(error_code, std::string, T...)> engine::until_closed(function<void
 // What is queued refers to its hold, which refers to it; and what came before it may never be answered. Without memory, too.
 template <class Holds>
 void engine::forget_changes(const Holds& holds) {
-  for (const auto& h : holds) h->changes.clear();
+  for (const auto& h : holds) {
+    h->changes.clear();
+    h->last_unlocks.clear();
+  }
 }
 
 // Commands that change the count run one after the other; changed() ends each.

@@ -6,6 +6,7 @@
 #include <list>
 #include <memory>
 #include <optional>
+#include <string>
 
 #include <holdfast/error.hpp>
 #include <holdfast/lease.hpp>
@@ -73,6 +74,13 @@ struct hold : std::enable_shared_from_this<hold> {
 
   // Commands that change the count run one after the other: a repeated one must not undo a later one.
   std::list<function<void()>> changes;
+  /// One that is queued, and was the last lease's when it was called. Re-entries may be granted between several: one release answers all.
+  struct last_unlock {
+    milliseconds ttl;  // of the hold at the call
+    time_point answer_by;
+    function<void(error_code, std::string detail)> done;
+  };
+  std::list<last_unlock> last_unlocks;
   bool changing = false;
   unsigned changes_over = 0;  // not followed by the next yet
 

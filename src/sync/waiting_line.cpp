@@ -43,6 +43,8 @@ std::shared_ptr<waiter> waiting_line::join(lock_request request, lock_handler do
   const auto w = std::make_shared<waiter>(around_, keep, std::move(request), std::move(done));
   w->ahead = waiters_.size();
   w->place = waiters_.insert(waiters_.end(), w);
+  w->number = ++joined_;
+  if (w->request.bound) bound_.emplace(std::pair(w->request.who, w->number), w.get());
   if (w->request.wait == patience::once && w->ahead > 0) {
     finish(w, {});
     return w;
@@ -65,10 +67,9 @@ void waiting_line::wake() {
 }
 
 std::shared_ptr<waiter> waiting_line::extract(const holdfast::owner& who) {
-  const auto found = std::find_if(std::next(waiters_.begin()), waiters_.end(),
-                                  [&](const auto& w) { return w->request.bound && w->request.who == who; });
-  if (found == waiters_.end()) return nullptr;
-  auto w = *found;
+  const auto found = bound_.upper_bound({who, waiters_.front()->number});
+  if (found == bound_.end() || found->first.first != who) return nullptr;
+  auto w = found->second->shared_from_this();
   remove(w);
   return w;
 }
@@ -239,6 +240,7 @@ bool waiting_line::parked_while_held() const { return step_ == step::parked && !
 void waiting_line::remove(const std::shared_ptr<waiter>& w) {
   const bool was_first = w == waiters_.front();
   waiters_.erase(w->place);
+  if (w->request.bound) bound_.erase({w->request.who, w->number});
   w->alarm.stop();
   bool sent = w->unanswered > 0;
   if (was_first && step_ == step::trying) {

@@ -1,10 +1,13 @@
 // SPDX-License-Identifier: BSL-1.0
 #pragma once
+#include <cstdint>
 #include <list>
+#include <map>
 #include <memory>
 #include <optional>
 #include <string>
 #include <string_view>
+#include <utility>
 
 #include "base/backoff.hpp"
 #include "sync/hold.hpp"
@@ -60,6 +63,7 @@ struct waiter final : cancellable, std::enable_shared_from_this<waiter> {
   timer alarm;             // its deadline
   retry_backoff backoff;
   std::list<std::shared_ptr<waiter>>::iterator place;
+  std::uint64_t number = 0;  // in its line; later ones have greater numbers
   cancellable_ptr moved_to;  // it left the line unanswered, to re-enter: who can cancel it now
 };
 
@@ -131,6 +135,8 @@ class waiting_line final : public std::enable_shared_from_this<waiting_line>, pr
   line_host& host_;
   const shared_keys keys_;
   std::list<std::shared_ptr<waiter>> waiters_;
+  std::map<std::pair<holdfast::owner, std::uint64_t>, waiter*> bound_;  // of them, those whose owner was given or bound
+  std::uint64_t joined_ = 0;
   step step_ = step::idle;
   bool woken_ = false;                    // while trying: something happened that asks for one more try
   std::optional<time_point> known_held_;  // when the lock last was, by an answer of Redis or a hold of this client

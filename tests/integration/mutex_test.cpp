@@ -1,9 +1,37 @@
 // SPDX-License-Identifier: BSL-1.0
+#include <boost/asio/experimental/awaitable_operators.hpp>
+
 #include "integration/world.hpp"
 #include "support/redisson_peer.hpp"
 
 using namespace holdfast;
 using namespace holdfast::test;
+
+namespace {
+
+asio::awaitable<void> lock_and_unlock(mutex m, int rounds) {
+  for (; rounds > 0; --rounds) {
+    lease held = co_await m.lock();
+    co_await held.unlock();
+  }
+}
+
+asio::awaitable<void> section(mutex m) {
+  auto body = [](lease&) -> asio::awaitable<void> { co_return; };
+  co_await with_lock(std::move(m), body);
+}
+
+asio::awaitable<void> three_branches(mutex m) {
+  using namespace asio::experimental::awaitable_operators;
+  co_await (lock_and_unlock(m, 1) && lock_and_unlock(m, 1) && lock_and_unlock(m, 1));
+}
+
+asio::awaitable<void> three_sections(mutex m) {
+  using namespace asio::experimental::awaitable_operators;
+  co_await (section(m) && section(m) && section(m));
+}
+
+}  // namespace
 
 TEST_CASE("a lock excludes another owner of the same client and of another client") {
   world w;
@@ -55,6 +83,30 @@ TEST_CASE("a task that is bound to an owner re-enters through a mutex of its own
     co_return count;
   };
   CHECK(w.run_as(task, nested()) == 2);
+  CHECK(w.keys().empty());
+}
+
+TEST_CASE("parallel branches of one owner unlock without an error, and the lock is free when they have") {
+  world w;
+  auto redis = w.make();
+  for (int i = 0; i < 100; ++i) {
+    CHECK_FALSE(w.code_of_as(owner(), three_branches(redis.mutex("m"))));
+    CHECK(w.keys().empty());
+    CHECK_FALSE(w.code_of_as(owner(), three_sections(redis.mutex("m"))));
+    CHECK(w.keys().empty());
+  }
+}
+
+TEST_CASE("many tasks of one owner lock and unlock without an error") {
+  world w;
+  auto redis = w.make();
+  const auto mutex = redis.mutex("m", owner());
+  std::vector<std::unique_ptr<started<void>>> tasks;
+  for (int i = 0; i < 8; ++i) tasks.push_back(std::make_unique<started<void>>(w, lock_and_unlock(mutex, 200)));
+  for (const auto& t : tasks) {
+    w.until([&] { return t->answer.has_value(); }, 60s);
+    CHECK(t->succeeded());
+  }
   CHECK(w.keys().empty());
 }
 

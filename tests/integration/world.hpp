@@ -100,8 +100,17 @@ struct world {
   /// The one code that `op` fails with; none when it succeeds.
   template <class T>
   error_code code_of(asio::awaitable<T> op) {
+    return code_of_call([&] { (void)run(std::move(op)); });
+  }
+  template <class T>
+  error_code code_of_as(const owner& who, asio::awaitable<T> op) {
+    return code_of_call([&] { (void)run_as(who, std::move(op)); });
+  }
+
+  template <class Call>
+  static error_code code_of_call(Call call) {
     try {
-      (void)run(std::move(op));
+      call();
       return {};
     } catch (const boost::system::system_error& e) {
       return e.code();

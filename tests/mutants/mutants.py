@@ -134,4 +134,10 @@ MUTANTS = [
     Mutant("what a process has slept through, its waiter waits for again", "src/sync/waiting_line.cpp",
            "park_for(std::max(pause - (around_.now() - asked), least));",
            "park_for(std::max(pause - (asked - asked), least));"),
+    Mutant("of several last unlocks the later ones do not wait for the release", "src/sync/engine.cpp",
+           "auto others = std::exchange(h->last_unlocks, {});",
+           "std::list<hold::last_unlock> others;"),
+    Mutant("an unlock whose turn comes after the release hears that it held nothing", "src/sync/engine.cpp",
+           "done(h->state() == lease_state::released ? error_code() : h->lost_reason, {});",
+           "done(h->lost_reason, {});"),
 ]

@@ -158,12 +158,15 @@ void actor::unlock(const record_ptr& lease) {
   begin("unlock", std::string_view(lease->of->field));
   const auto call = w_.judge.begin(client_, "unlock " + lease->of->keys->name);
   w_.judge.released(lease);
-  client_.locks().unlock(lease, [self = shared_from_this(), call](error_code e, const std::string& detail) {
-    self->w_.judge.answered(call);
-    const auto outcome = outcome_of("unlock", e, "released");
-    self->w_.met.hit(outcome);
-    self->note(outcome, detail);
-  });
+  const bool first = !lease->released;
+  client_.locks().unlock(lease,
+                         [self = shared_from_this(), call, lease, first](error_code e, const std::string& detail) {
+                           self->w_.judge.answered(call);
+                           if (first) self->w_.judge.unlocked(self->client_, *lease->of->keys, e);
+                           const auto outcome = outcome_of("unlock", e, "released");
+                           self->w_.met.hit(outcome);
+                           self->note(outcome, detail);
+                         });
 }
 
 void actor::drop(const record_ptr& lease) {

@@ -123,6 +123,10 @@ void judge::released(const record_ptr& lease) {
     if (each.lease == lease && !std::exchange(each.released, true)) each.released_at = plan_.now();
 }
 
+void judge::unlocked(const sim_client& by, const detail::lock_keys& name, error_code answer) {
+  if (answer == errc::not_held) accuse(by.name(), "was told that it had not held " + name.name + ", which it had");
+}
+
 void judge::peer_holds(const std::string& name, const std::string& field, time_point until) {
   peer_released(field);
   peers_.push_back({name, field, until, plan_.now()});

@@ -28,6 +28,7 @@ using record_ptr = std::shared_ptr<detail::lease_record>;
 ///                                 is told
 ///   a lock that is granted      → is valid for at least the least validity
 ///   a hold that is suspended    → is confirmed within a journey, once nothing is in the way any more
+///   first unlock of a lease     → never answers that it was not held
 ///   lock() answers lost         → only to who has a lease of the lost hold: others could lose nothing
 ///   claim over                  → each of its leases is told, once, at once; it never claims again
 ///   lock free, somebody waits   → granted within a journey; after trouble within retries and reconnection
@@ -52,6 +53,8 @@ class judge {
   /// A lease that a call of lock gave. `fenced`: that is how it was asked for.
   void granted(sim_client& to, const record_ptr& lease, bool fenced);
   void released(const record_ptr& lease);
+  /// The answer to the first unlock of a lease.
+  void unlocked(const sim_client& by, const detail::lock_keys& name, error_code answer);
   /// A lock() was answered "lost". `has_lease`: whoever called has a lease of `name` still.
   void lost_to_caller(const sim_client& by, const detail::lock_keys& name, bool has_lease);
 

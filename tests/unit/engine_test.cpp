@@ -996,6 +996,10 @@ class traffic : public engine_fixture {
       run();
     }
     for (const auto& c : calls_) REQUIRE_FALSE(c.waits());
+    for (const auto& u : unlocks_) {
+      REQUIRE_FALSE(u.waits());
+      REQUIRE_FALSE(u.failed_with(errc::not_held));  // each was of a lease that nobody had unlocked
+    }
     REQUIRE(model_.fields_of(uuid) == 0);
     check_nothing_is_left();
   }
@@ -1025,7 +1029,7 @@ class traffic : public engine_fixture {
   }
   void end(const lock_call& c) {
     if (!c.granted() || c.value()->released) return;
-    roll(2) == 0 ? drop(c) : void(unlock(c));
+    roll(2) == 0 ? drop(c) : unlocks_.push_back(unlock(c));
   }
   void execute_one() {
     if (unexecuted_.empty()) return;
@@ -1062,6 +1066,7 @@ class traffic : public engine_fixture {
   model_server model_;
   const owner owners_[2];
   std::deque<lock_call> calls_;
+  std::vector<verb_call> unlocks_;
   std::set<const detail::hold*> broken_;
   std::vector<std::size_t> unexecuted_;
 };

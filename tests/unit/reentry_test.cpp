@@ -472,6 +472,195 @@ TEST_CASE_METHOD(fixture, "an unlock that waits for another is in time when the 
   CHECK(heard() == "released");
 }
 
+TEST_CASE_METHOD(fixture, "an unlock that was the last until a re-entry was granted waits for no release") {
+  const auto second = again(), third = again();
+  const auto u1 = unlock(outer);
+  reenters();
+  const auto u2 = unlock(second);
+  reenters();
+  CHECK(third.granted());
+  CHECK(last_sent() == "release(a, redisson_lock__channel:{a}; #1, 1, 30000)");
+  const auto u3 = unlock(third);
+  still_held();
+  CHECK(u1.succeeded());
+  CHECK(u2.waits());
+  CHECK(u3.waits());
+  CHECK(last_sent() == "release(a, redisson_lock__channel:{a}; #1, 0, 30000)");
+  frees();
+  CHECK(u2.succeeded());
+  CHECK(u3.succeeded());
+  check_nothing_is_left();
+}
+
+namespace {
+
+/// Two unlocks, each the last when it was called, wait for a re-entry that is cancelled.
+struct two_last_unlocks : fixture {
+  const lock_call second = again(), third = again();
+  const verb_call u1 = unlock(outer);
+  verb_call u2;
+
+  two_last_unlocks() {
+    advance(100ms);
+    reenters();
+    u2 = unlock(second);
+    third.cancel();
+    heard();
+  }
+};
+
+}  // namespace
+
+TEST_CASE_METHOD(two_last_unlocks, "every last unlock answers what its hold's release answers, and not before") {
+  reenters();
+  REQUIRE(in_flight() == 1);
+  CHECK(last_sent() == "release(a, redisson_lock__channel:{a}; #1, 0, 30000)");
+  CHECK(u1.waits());
+  CHECK(u2.waits());
+  SECTION("released") {
+    frees();
+    CHECK(u1.succeeded());
+    CHECK(u2.succeeded());
+    CHECK(heard() == "released");
+  }
+  SECTION("it was gone") {
+    not_yours();
+    CHECK(u1.failed_with(errc::lost));
+    CHECK(u2.failed_with(errc::lost));
+    CHECK(heard() == "lost");
+  }
+  SECTION("refused for good") {
+    errs("NOPERM this user has no permissions");
+    CHECK(u1.failed_with(errc::no_permission));
+    CHECK(u2.failed_with(errc::no_permission));
+  }
+  SECTION("no answer: each in its own time") {
+    advance(400ms);
+    CHECK(u1.failed_with(errc::unconfirmed));
+    CHECK(u2.waits());
+    advance(100ms);
+    CHECK(u2.failed_with(errc::unconfirmed));
+    CHECK(heard() == "release_failed");
+    frees();
+  }
+  SECTION("an answer that is too late for the first") {
+    advance(400ms);
+    frees();
+    CHECK(u1.failed_with(errc::unconfirmed));
+    CHECK(u2.succeeded());
+  }
+  check_nothing_is_left();
+}
+
+TEST_CASE_METHOD(two_last_unlocks, "last unlocks that wait for a re-entry hear of the loss that it finds") {
+  answers(replies::integer(0));
+  CHECK(u1.failed_with(errc::lost));
+  CHECK(u2.failed_with(errc::lost));
+  CHECK(sent("release") == 0);
+  check_nothing_is_left();
+}
+
+TEST_CASE_METHOD(two_last_unlocks, "close answers last unlocks, those of a release under way by its answer") {
+  SECTION("not sent yet") {
+    const auto c = close();
+    reenters();
+    frees();
+    CHECK(u1.failed_with(errc::closed));
+    CHECK(u2.failed_with(errc::closed));
+    CHECK(c.succeeded());
+  }
+  SECTION("answered in the grace") {
+    reenters();
+    const auto c = close();
+    CHECK(u1.waits());
+    CHECK(u2.waits());
+    frees();
+    CHECK(u1.succeeded());
+    CHECK(u2.succeeded());
+    CHECK(c.succeeded());
+  }
+  SECTION("not answered in the grace") {
+    reenters();
+    const auto c = close(100ms);
+    advance(100ms);
+    CHECK(u1.failed_with(errc::unconfirmed));
+    CHECK(u2.failed_with(errc::unconfirmed));
+    CHECK(c.succeeded());
+    fails(errc::unconfirmed);
+  }
+  SECTION("at once") {
+    locks->abandon();
+    CHECK(u1.failed_with(errc::closed));
+    CHECK(u2.failed_with(errc::closed));
+    CHECK(held.changes.empty());
+    CHECK(held.last_unlocks.empty());
+    while (in_flight() > 0) fails(errc::unconfirmed);
+  }
+  CHECK(timers.idle());
+}
+
+TEST_CASE_METHOD(two_last_unlocks,
+                 "an engine destroyed while last unlocks wait answers nobody and keeps nothing of them") {
+  CHECK(held.last_unlocks.size() == 2);
+  locks.reset();
+  CHECK(held.changes.empty());
+  CHECK(held.last_unlocks.empty());
+  CHECK(u1.waits());
+  CHECK(u2.waits());
+}
+
+TEST_CASE_METHOD(fixture, "a dropped lease and an unlock that are both the last end with one release") {
+  const auto second = again(), third = again();
+  drop(outer);
+  reenters();
+  const auto u = unlock(second);
+  third.cancel();
+  reenters();
+  CHECK(u.waits());
+  CHECK(last_sent() == "release(a, redisson_lock__channel:{a}; #1, 0, 30000)");
+  frees();
+  CHECK(u.succeeded());
+  check_nothing_is_left();
+}
+
+TEST_CASE_METHOD(fixture,
+                 "an unlock that is not the last succeeds when its turn comes after the release, and at once") {
+  const auto second = again(), third = again(), fourth = again();
+  const auto u1 = unlock(outer);
+  reenters();
+  reenters();
+  const auto partial = unlock(second), last = unlock(third);
+  fourth.cancel();
+  reenters();
+  CHECK(last_sent() == "release(a, redisson_lock__channel:{a}; #1, 0, 30000)");
+  CHECK(partial.succeeded());
+  CHECK(u1.waits());
+  CHECK(last.waits());
+  frees();
+  CHECK(u1.succeeded());
+  CHECK(last.succeeded());
+  check_nothing_is_left();
+}
+
+TEST_CASE_METHOD(fixture, "a re-entry between two last unlocks goes to the line behind their release") {
+  const auto second = again(), third = again();
+  const auto u1 = unlock(outer);
+  reenters();
+  const auto fourth = again();
+  const auto u2 = unlock(second);
+  third.cancel();
+  reenters();
+  REQUIRE(in_flight() == 2);
+  CHECK(wire(3) == "release(a, redisson_lock__channel:{a}; #1, 0, 30000)");
+  CHECK(wire(4) == "acquire(a; 30000, #2)");
+  frees();
+  CHECK(u1.succeeded());
+  CHECK(u2.succeeded());
+  grants();
+  CHECK(fourth.granted());
+  check_all_ends({fourth});
+}
+
 TEST_CASE_METHOD(
     fixture, "a re-entry goes to the line when the hold turns out to be lost and nobody has a lease of it any more") {
   SECTION("by the release before it") {

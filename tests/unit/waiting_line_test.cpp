@@ -1,6 +1,8 @@
 // SPDX-License-Identifier: BSL-1.0
 #include "sync/waiting_line.hpp"
 
+#include <time.h>
+
 #include <boost/asio/error.hpp>
 
 #include "support/seeded_random.hpp"
@@ -459,6 +461,78 @@ TEST_CASE_METHOD(engine_fixture, "a waiter that leaves from the middle is passed
   frees();
   grants();
   CHECK(third.granted());
+}
+
+namespace {
+
+std::chrono::nanoseconds processor_time() {
+  timespec t{};
+  REQUIRE(clock_gettime(CLOCK_THREAD_CPUTIME_ID, &t) == 0);
+  return std::chrono::seconds(t.tv_sec) + std::chrono::nanoseconds(t.tv_nsec);
+}
+
+/// Of one hand-over in a line of so many waiters, each with an owner of its own.
+std::chrono::nanoseconds cost_of_hand_over(int waiters) {
+  engine_fixture f;
+  model_server model;
+  f.play(model);
+  std::vector<lock_call> calls;
+  for (int i = 0; i < waiters; ++i) calls.push_back(f.lock("a", by(owner())));
+  f.run();
+  constexpr int hand_overs = 40;
+  const auto begin = processor_time();
+  for (std::size_t i = 0; i < hand_overs; ++i) {
+    f.unlock(calls.at(i));
+    f.run();
+  }
+  const auto end = processor_time();
+  REQUIRE(calls.at(hand_overs).granted());
+  return (end - begin) / hand_overs;
+}
+
+}  // namespace
+
+TEST_CASE("a hand-over costs the same however many wait with an owner of their own") {
+  CHECK(cost_of_hand_over(50'000) < 20 * cost_of_hand_over(50));
+}
+
+TEST_CASE("at its grant an owner takes all its waiters out of the line in their order, and nobody else's") {
+  for (std::uint64_t seed = 1; seed <= 200; ++seed) {
+    CAPTURE(seed);
+    seeded_random draw(seed);
+    engine_fixture f;
+    const std::vector<owner> owners(3);
+    struct caller {
+      lock_call call;
+      std::optional<owner> who;
+    };
+    std::vector<caller> line;
+    for (int i = 0; i < 12; ++i) {
+      const auto n = draw.next() % 4;
+      const auto who = n < owners.size() ? std::optional(owners[n]) : std::nullopt;
+      line.push_back({f.lock("a", {.who = who}), who});
+    }
+    for (auto each = line.begin() + 1; each != line.end();) {
+      if (draw.next() % 4 == 0) {
+        each->call.cancel();
+        each = line.erase(each);
+      } else {
+        ++each;
+      }
+    }
+    f.grants();
+    REQUIRE(line.front().call.granted());
+    const auto who = line.front().who;
+    const auto is_mine = [&](const caller& c) { return who && c.who == who; };
+    const auto mine = std::count_if(line.begin(), line.end(), is_mine);
+    for (const auto& each : line) {
+      if (!is_mine(each)) continue;
+      if (each.call.waits()) f.reenters();  // the next in order
+      CHECK(each.call.granted());
+    }
+    CHECK(f.sent("reenter") == static_cast<std::size_t>(std::max<std::ptrdiff_t>(mine - 1, 0)));
+    for (const auto& each : line) CHECK(each.call.waits() == (!is_mine(each) && &each != &line.front()));
+  }
 }
 
 TEST_CASE_METHOD(engine_fixture, "an event says how many stood before and how long it took") {
