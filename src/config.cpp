@@ -79,7 +79,7 @@ void check_ranges(const config& c) {
   check_range("ttl", c.ttl, 100ms, 24h, errc::invalid_ttl);
   check_range("command_timeout", c.command_timeout, 5ms, 60s);
   check_range("connect_timeout", c.connect_timeout, 10ms, 60s);
-  check_range("poll_cap", c.poll_cap, 10ms, 60s);
+  check_range("poll_cap", c.poll_cap, 50ms, 60s);
   check_range("reconnect_cap", c.reconnect_cap, 50ms, 60s);
   if (!(c.drift >= 0 && c.drift <= 0.2))
     refuse("drift is " + std::to_string(c.drift) + "; allowed: 0 to 0.2");  // NaN too

@@ -63,7 +63,13 @@ void waiting_line::leave(const std::shared_ptr<waiter>& w, error_code error, con
 
 void waiting_line::wake() {
   if (step_ == step::trying) woken_ = true;
-  if (step_ == step::parked) advance();
+  if (step_ != step::parked) return;
+  if (wake_ups_.next() <= around_.now()) {
+    wake_ups_.spend(around_.now());
+    advance();
+  } else if (park_.due() > wake_ups_.next()) {
+    park_.start(wake_ups_.next(), [this] { wake(); });
+  }
 }
 
 std::shared_ptr<waiter> waiting_line::extract(const holdfast::owner& who) {
@@ -102,11 +108,10 @@ void waiting_line::advance() {
     subscription_.reset();
     return host_.line_empty(keys_->name);
   }
-  const auto& first = *waiters_.front();
-  if (first.request.wait == patience::once || !host_.held_here(keys_->name)) return try_now();
+  if (waiters_.front()->request.wait == patience::once || !host_.held_here(keys_->name)) return try_now();
   // Subscribed all the same: a force-unlock from elsewhere frees what we believe to hold.
   if (!subscription_) subscription_ = around_.servers.subscribe(keys_->channel, *this);
-  park_while_held(first, nanoseconds::max(), around_.now());
+  park_while_held(nanoseconds::max(), around_.now());
 }
 
 void waiting_line::try_now() {
@@ -167,6 +172,7 @@ void waiting_line::on_acquired(const std::shared_ptr<waiter>& w, std::optional<s
   }
   w->unanswered = 0;
   w->backoff.reset();
+  wake_ups_.granted();
   auto record = host_.granted(keys_, *w, token);
   w->field.clear();  // the hold's from now on
   finish(w, {{}, {}, std::move(record)});
@@ -180,14 +186,13 @@ void waiting_line::abandon_field(waiter& w) {
 
 void waiting_line::on_busy(const std::shared_ptr<waiter>& w, milliseconds holder_ttl) {
   w->backoff.reset();
+  wake_ups_.found_busy(w->sent, around_.now(), holder_ttl);
   if (w->request.wait == patience::once) return finish(w, {});
-  if (!subscription_) {
-    // What was published before the acknowledgement is missed: on_subscribed() tries again.
-    subscription_ = around_.servers.subscribe(keys_->channel, *this);
-  } else if (woken_) {
-    return try_now();
-  }
-  park_while_held(*w, holder_ttl, w->sent);
+  const bool again = subscription_ && woken_;
+  // What was published before the acknowledgement is missed: on_subscribed() tries again.
+  if (!subscription_) subscription_ = around_.servers.subscribe(keys_->channel, *this);
+  park_while_held(holder_ttl, w->sent);
+  if (again) wake();
 }
 
 void waiting_line::on_failed(const std::shared_ptr<waiter>& w, const server_error& why) {
@@ -203,14 +208,14 @@ void waiting_line::on_failed(const std::shared_ptr<waiter>& w, const server_erro
 }
 
 // A lock may become free without a message.
-nanoseconds waiting_line::longest_park(const waiter& w) {
-  const auto cap = std::min<nanoseconds>(nanoseconds(w.request.asked.ttl) / 3, around_.settings.poll_cap);
+nanoseconds waiting_line::longest_park() {
+  const nanoseconds cap = around_.settings.poll_cap;
   return cap - around_.random.up_to(cap / 10);
 }
 
 // What was so when Redis was asked: a process that was stopped since has slept through a part of it.
-void waiting_line::park_while_held(const waiter& w, nanoseconds holder_ttl, time_point asked) {
-  const auto capped = longest_park(w);
+void waiting_line::park_while_held(nanoseconds holder_ttl, time_point asked) {
+  const auto capped = longest_park();
   // Redis keeps a key through the millisecond in which it ends.
   const nanoseconds least = milliseconds(1) + around_.random.up_to(milliseconds(1));
   const auto pause = holder_ttl < capped ? holder_ttl + least : capped;
@@ -249,10 +254,8 @@ void waiting_line::remove(const std::shared_ptr<waiter>& w) {
   }
   if (sent && !w->field.empty()) abandon_field(*w);
   if (!was_first) return;
-  if (step_ == step::idle || step_ == step::barred || waiters_.empty()) return advance();
-  // A parked line stays parked for its new first; what it waited for holds for the next as well, who may be less patient.
-  const auto latest = around_.now() + longest_park(*waiters_.front());
-  if (step_ == step::parked && park_.due() > latest) park_for(latest - around_.now());
+  // A parked line stays parked for its new first: what it waits for holds for the next as well.
+  if (step_ == step::idle || step_ == step::barred || waiters_.empty()) advance();
 }
 
 void waiting_line::finish(const std::shared_ptr<waiter>& answered, lock_answer a) {

@@ -12,6 +12,7 @@
 #include "base/backoff.hpp"
 #include "sync/hold.hpp"
 #include "sync/surroundings.hpp"
+#include "sync/wake_budget.hpp"
 
 namespace holdfast::detail {
 
@@ -100,7 +101,7 @@ class waiting_line final : public std::enable_shared_from_this<waiting_line>, pr
   std::shared_ptr<waiter> join(lock_request request, lock_handler done);
   /// Answers the waiter with `error` now; what was sent for it is given back.
   void leave(const std::shared_ptr<waiter>& w, error_code error, const std::string& detail);
-  /// The lock may be free: the first tries now, or once more after the try in flight.
+  /// The lock may be free: the first tries now, or once more after the try in flight; later, if wake-ups have come in vain too often.
   void wake();
   bool empty() const noexcept { return waiters_.empty(); }
   std::size_t size() const noexcept { return waiters_.size(); }
@@ -123,8 +124,8 @@ class waiting_line final : public std::enable_shared_from_this<waiting_line>, pr
   void on_failed(const std::shared_ptr<waiter>& w, const server_error& why);
   void abandon_field(waiter& w);
   void park_for(nanoseconds pause, step how = step::parked);
-  nanoseconds longest_park(const waiter& w);
-  void park_while_held(const waiter& w, nanoseconds holder_ttl, time_point asked);
+  nanoseconds longest_park();
+  void park_while_held(nanoseconds holder_ttl, time_point asked);
   bool parked_while_held() const;
   void time_out(const std::shared_ptr<waiter>& w);
   void remove(const std::shared_ptr<waiter>& w);
@@ -140,7 +141,8 @@ class waiting_line final : public std::enable_shared_from_this<waiting_line>, pr
   step step_ = step::idle;
   bool woken_ = false;                    // while trying: something happened that asks for one more try
   std::optional<time_point> known_held_;  // when the lock last was, by an answer of Redis or a hold of this client
-  server_error last_failure_;             // why the last attempt failed
+  wake_budget wake_ups_;
+  server_error last_failure_;  // why the last attempt failed
   subscription subscription_;
   timer park_;
 };

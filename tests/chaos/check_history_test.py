@@ -398,13 +398,13 @@ class Finality(RuleTest):
 
 
 class Liveness(RuleTest):
-    def waiter(self, granted, fault=None):
+    def waiter(self, granted, fault=None, **terms):
         story = Story()
         story.hold(10, 5000, token=1)
         story.files["worker-0-1"].append({"t": 4999 * MS, "ev": "look", "hold": 1, "seen": 4999 * MS, "valid": 390, "held": True})
         if fault:
             story.fault(*fault)
-        story.hold(granted, granted + 10, token=2, worker=1, asked=100)
+        story.hold(granted, granted + 10, token=2, worker=1, asked=100, **terms)
         return story
 
     def test_a_waiter_gets_what_is_free(self):
@@ -412,6 +412,12 @@ class Liveness(RuleTest):
 
     def test_a_waiter_of_a_free_lock_is_told(self):
         self.breaks("R6", self.waiter(5700), "waited for 679.0 ms while nobody had it")
+
+    def test_a_waiter_looks_as_often_whatever_its_own_ttl_is(self):
+        for ttl in 100, 600:
+            for granted, kept in (5350, True), (5360, False):
+                found = self.waiter(granted, ttl=ttl).violations()
+                self.assertEqual(any("while nobody had it" in text for _, text in found), not kept, found)
 
     def test_a_fault_excuses_it_for_a_while(self):
         self.keeps(self.waiter(5700, fault=(4500, 4600, "cut", 1)))

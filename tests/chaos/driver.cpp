@@ -25,7 +25,11 @@ void run(const arguments& given) {
   const auto seed = static_cast<std::uint64_t>(given.number("seed"));
   const bool breaks_locks = given.text("campaign") == "outside";
   history log(given.text("folder") + "/driver.jsonl");
-  log.write("campaign").add("name", given.text("campaign")).add("seed", seed).add("longest_ttl", longest_ttl.count());
+  log.write("campaign")
+      .add("name", given.text("campaign"))
+      .add("seed", seed)
+      .add("longest_ttl", longest_ttl.count())
+      .add("poll_cap", poll_cap.count());
 
   stage on(given.text("worker"), given.text("folder"), workers, seed, log);
   nemesis trouble(on, log, seed, breaks_locks);

@@ -17,7 +17,7 @@ class Story:
     def __init__(self, campaign="within"):
         self.files = {}
         self.operations = 0
-        self.add("driver", 0, "campaign", name=campaign, seed=1, longest_ttl=600)
+        self.add("driver", 0, "campaign", name=campaign, seed=1, longest_ttl=600, poll_cap=133)
 
     def add(self, file, t, ev, **fields):
         self.files.setdefault(file, []).append({"t": int(t * MS), "ev": ev, **fields})

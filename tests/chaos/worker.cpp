@@ -95,6 +95,7 @@ class worker {
     config c;
     c.url = url;
     c.ttl = client_ttl;
+    c.poll_cap = poll_cap;
     c.connect_timeout = 500ms;
     c.reconnect_cap = 300ms;
     c.observer = std::make_shared<witness>(place_, number);

@@ -15,6 +15,8 @@ using std::chrono::milliseconds;
 
 /// The TTL of leases without one of their own: short, so that the faults beat it.
 inline constexpr milliseconds client_ttl{400};
+/// A waiter that hears no message looks as often: several times in such a lease.
+inline constexpr milliseconds poll_cap{133};
 /// Nothing lives longer in Redis without renewal.
 inline constexpr milliseconds longest_ttl{600};
 

@@ -11,6 +11,8 @@ using namespace std::chrono_literals;
 
 /// The longest pause before a retry: the cap of the library's retry_backoff, of renewal_retry_pause(), and attempt_pacing::hopeless.
 constexpr nanoseconds retry = 1s;
+/// Until a wake-up is followed, after many that came in vain.
+constexpr nanoseconds wake_up = detail::wake_budget::interval;
 /// A message, a new connection with its handshake, a command that the node has forgotten and its repetition: ten ways of 3 ms at most each.
 constexpr nanoseconds journey = 30ms;
 
@@ -18,7 +20,7 @@ constexpr nanoseconds journey = 30ms;
 nanoseconds reconnection(const config& c) { return c.connect_timeout + c.reconnect_cap; }
 
 /// A waiter sleeps for the TTL that the node has told, and no longer than this.
-nanoseconds longest_sleep(const config& c) { return std::min<nanoseconds>(nanoseconds(c.ttl) / 3, c.poll_cap); }
+nanoseconds longest_sleep(const config& c) { return c.poll_cap; }
 
 /// By its own clock, which may be the slower one.
 nanoseconds late_by_clock(const config& c) {
@@ -313,7 +315,7 @@ void judge::look_for_forgotten_waiters() {
     const auto silence = std::max({taken_in_silence_[call.waits_for], all_excused_, watched(*call.by).message_lost});
     const auto from = std::max({*free_since_.at(call.waits_for), undisturbed_from(*call.by), call.since,
                                 silence + longest_sleep(call.by->settings())});
-    if (now > from + late_by_clock(call.by->settings()) + journey)
+    if (now > from + late_by_clock(call.by->settings()) + wake_up + journey)
       accuse(call.by->name(), "waits for " + call.waits_for + ", which is free: " + call.what);
   }
 }

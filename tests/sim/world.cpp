@@ -97,7 +97,7 @@ class world {
     config c;
     c.ttl = ttls[random_.next() % std::size(ttls)];
     c.reconnect_cap = 1s;
-    c.poll_cap = 10s;
+    c.poll_cap = c.ttl / 3;
     return c;
   }
 

@@ -161,7 +161,7 @@ TEST_CASE("every number of a config has a range") {
   };
   outside(&config::command_timeout, 5ms, 60s, "command_timeout");
   outside(&config::connect_timeout, 10ms, 60s, "connect_timeout");
-  outside(&config::poll_cap, 10ms, 60s, "poll_cap");
+  outside(&config::poll_cap, 50ms, 60s, "poll_cap");
   outside(&config::reconnect_cap, 50ms, 60s, "reconnect_cap");
 
   CHECK(refusal(with(&config::drift, 0.0)) == "accepted");

@@ -479,13 +479,13 @@ TEST_CASE_METHOD(fixture, "an unlock that was the last until a re-entry was gran
   const auto u2 = unlock(second);
   reenters();
   CHECK(third.granted());
-  CHECK(last_sent() == "release(a, redisson_lock__channel:{a}; #1, 1, 30000)");
+  CHECK(last_sent() == "release(a; redisson_lock__channel:{a}, #1, 1, 30000)");
   const auto u3 = unlock(third);
   still_held();
   CHECK(u1.succeeded());
   CHECK(u2.waits());
   CHECK(u3.waits());
-  CHECK(last_sent() == "release(a, redisson_lock__channel:{a}; #1, 0, 30000)");
+  CHECK(last_sent() == "release(a; redisson_lock__channel:{a}, #1, 0, 30000)");
   frees();
   CHECK(u2.succeeded());
   CHECK(u3.succeeded());
@@ -514,7 +514,7 @@ struct two_last_unlocks : fixture {
 TEST_CASE_METHOD(two_last_unlocks, "every last unlock answers what its hold's release answers, and not before") {
   reenters();
   REQUIRE(in_flight() == 1);
-  CHECK(last_sent() == "release(a, redisson_lock__channel:{a}; #1, 0, 30000)");
+  CHECK(last_sent() == "release(a; redisson_lock__channel:{a}, #1, 0, 30000)");
   CHECK(u1.waits());
   CHECK(u2.waits());
   SECTION("released") {
@@ -617,7 +617,7 @@ TEST_CASE_METHOD(fixture, "a dropped lease and an unlock that are both the last 
   third.cancel();
   reenters();
   CHECK(u.waits());
-  CHECK(last_sent() == "release(a, redisson_lock__channel:{a}; #1, 0, 30000)");
+  CHECK(last_sent() == "release(a; redisson_lock__channel:{a}, #1, 0, 30000)");
   frees();
   CHECK(u.succeeded());
   check_nothing_is_left();
@@ -632,7 +632,7 @@ TEST_CASE_METHOD(fixture,
   const auto partial = unlock(second), last = unlock(third);
   fourth.cancel();
   reenters();
-  CHECK(last_sent() == "release(a, redisson_lock__channel:{a}; #1, 0, 30000)");
+  CHECK(last_sent() == "release(a; redisson_lock__channel:{a}, #1, 0, 30000)");
   CHECK(partial.succeeded());
   CHECK(u1.waits());
   CHECK(last.waits());
@@ -651,7 +651,7 @@ TEST_CASE_METHOD(fixture, "a re-entry between two last unlocks goes to the line 
   third.cancel();
   reenters();
   REQUIRE(in_flight() == 2);
-  CHECK(wire(3) == "release(a, redisson_lock__channel:{a}; #1, 0, 30000)");
+  CHECK(wire(3) == "release(a; redisson_lock__channel:{a}, #1, 0, 30000)");
   CHECK(wire(4) == "acquire(a; 30000, #2)");
   frees();
   CHECK(u1.succeeded());

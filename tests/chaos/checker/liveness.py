@@ -155,6 +155,7 @@ def tries(history):
 def waits(history):
     """A stretch in which the lock was free, nothing was wrong, and somebody waited all the time."""
     longest_ttl = history.campaign.get("longest_ttl", 0) * MS
+    poll_cap = history.campaign.get("poll_cap", 0) * MS
     trouble = disturbed(history, longest_ttl)
     hold_of = {id(hold.of): hold for hold in history.holds}
     for lock, operations in by_lock(history.operations).items():
@@ -168,7 +169,7 @@ def waits(history):
         for operation in operations:
             if operation.wait == 0 or operation.end is None:
                 continue
-            patience = operation.ttl // 3 + SLACK
+            patience = poll_cap + SLACK
             for begin, end in free[bisect_left(ends, operation.begin):]:
                 if begin >= operation.end:
                     break
