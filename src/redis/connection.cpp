@@ -22,15 +22,16 @@ bool is_push(const reply& r) {
 }  // namespace
 
 connection::connection(const services& given, endpoint node, event_sink events)
-    : link(given, std::move(node)), events_(std::move(events)), pending_(this->node().pending_commands, this->node().patience),
-      deadline_(given.alarms) {}
+    : link(given, std::move(node)), events_(std::move(events)),
+      pending_(this->node().pending_commands, this->node().patience), deadline_(given.alarms) {}
 
 void connection::execute(std::string command, detail::time_point deadline, handler done) {
   const auto now = given().now();
   if (auto why = refusal(deadline, now)) {
-    asio::post(given().strand, [done = std::move(done), why = *std::move(why)]() mutable {
-      done({why.code, {}, std::move(why.detail)});
-    });
+    asio::post(given().strand,
+               [self = shared_from_this(), this, done = std::move(done), why = *std::move(why)]() mutable {
+                 if (!closed()) done({why.code, {}, std::move(why.detail)});
+               });
     return;
   }
   pending_.push(std::move(command), deadline, now, std::move(done));
