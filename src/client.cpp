@@ -1,11 +1,11 @@
 // SPDX-License-Identifier: BSL-1.0
 #include <holdfast/client.hpp>
 
+#include <optional>
 #include <utility>
 
 #include "base/asio_timers.hpp"
 #include "base/random.hpp"
-#include "context_end.hpp"
 #include "settings.hpp"
 #include "sync/operation.hpp"
 #include "topology/standalone.hpp"
@@ -14,79 +14,118 @@ namespace holdfast {
 namespace {
 
 using detail::caller;
+using detail::context_life;
 using detail::core;
+using detail::engine;
 
-/// The engine with a real clock, real timers, a real server and real randomness around it.
-class client_core final : public core {
+/// The engine with real timers, a real server and real randomness around it. Refers to the settings in `home`, and keeps them alive.
+class machine {
  public:
-  static std::shared_ptr<client_core> make(const asio::any_io_executor& executor, detail::settings s) {
-    const std::shared_ptr<client_core> c(new client_core(executor, std::move(s)), end_on_strand);
-    c->engine_.emplace(
-        detail::surroundings{detail::system_clock(), *c->timers_, c->servers_, c->random_, c->settings_.values}, c);
-    asio::use_service<detail::context_end>(asio::query(executor, asio::execution::context)).add(c);
-    return c;
+  machine(std::shared_ptr<core> home, const core::strand_type& strand, const detail::settings& s)
+      : home_(std::move(home)),
+        timers_(std::make_shared<detail::asio_timers>(strand, [c = home_.get()] { c->catch_up(); })),
+        servers_({strand, detail::system_clock(), *timers_, random_}, s.server, s.values.command_timeout,
+                 [&s](const event& e) {
+                   if (s.values.observer) s.values.observer->on(e);
+                 }) {
+    locks_.emplace(detail::surroundings{detail::system_clock(), *timers_, servers_, random_, s.values}, home_);
   }
-
-  client_core(const asio::any_io_executor& executor, detail::settings s)
-      : core(asio::make_strand(executor)), settings_(std::move(s)),
-        timers_(std::make_shared<detail::asio_timers>(strand())),
-        servers_({strand(), detail::system_clock(), *timers_, random_}, settings_.server,
-                 settings_.values.command_timeout, [this](const event& e) { report(e); }) {}
-
-  ~client_core() override {
-    engine_.reset();
+  machine(const machine&) = delete;
+  machine& operator=(const machine&) = delete;
+  ~machine() {
+    locks_.reset();
+    home_->engine_has_ended();
     servers_.close();
     timers_->close();
   }
 
-  detail::engine& locks() noexcept override { return *engine_; }
+  engine& locks() noexcept { return *locks_; }
 
-  void close(detail::nanoseconds grace, detail::function<void()> done) override {
-    engine_->close(grace, [this, done = std::move(done)] {
+  void close(detail::nanoseconds grace, detail::function<void()> done) {
+    locks_->close(grace, [this, done = std::move(done)] {
       servers_.close();
       done();
     });
   }
-
-  void abandon() override {
-    engine_->abandon();
+  /// At once: callers are answered.
+  void abandon() {
+    locks_->abandon();
     servers_.close();
     timers_->close();
   }
 
  private:
-  // Whoever lets go of it last, timers and sockets are the strand's.
-  static void end_on_strand(client_core* c) noexcept {
-    std::unique_ptr<client_core> last(c);
-    const auto strand = c->strand();
-    if (strand.running_in_this_thread()) return;
-    try {
-      asio::post(strand, [last = std::move(last)] {});
-    } catch (...) {
-      // No memory for it: ended where it is.
-    }
-  }
-
-  void report(const event& e) const {
-    if (settings_.values.observer) settings_.values.observer->on(e);
-  }
-
-  const detail::settings settings_;
+  const std::shared_ptr<core> home_;
   detail::system_random random_;
   const std::shared_ptr<detail::asio_timers> timers_;
   detail::standalone servers_;
-  std::optional<detail::engine> engine_;  // last: it uses all of the above
+  std::optional<engine> locks_;  // uses all of the above
 };
 
-void close_in_background(const std::shared_ptr<core>& c) noexcept {
-  if (!c) return;
-  c->locks().closed_flag()->store(true, std::memory_order_release);
-  try {
-    asio::post(c->strand(), [c] { c->close(c->locks().settings().command_timeout, [c] {}); });
-  } catch (...) {
-    // No memory for it: the leases know that they are over, and Redis ends them with their TTL.
+/// All of a client that belongs to its context.
+struct premises final : context_life::guest {
+  explicit premises(const asio::any_io_executor& executor) : strand(asio::make_strand(executor)) {}
+
+  void context_ended() override {
+    if (inside) inside->abandon();
+    inside.reset();
   }
-}
+  void forked() override {
+    if (inside) inside->abandon();
+  }
+
+  const core::strand_type strand;
+  std::optional<machine> inside;  // the strand's
+};
+
+class client_core final : public core {
+ public:
+  static std::shared_ptr<client_core> make(const asio::any_io_executor& executor, detail::settings s) {
+    const auto life = context_life::of(asio::query(executor, asio::execution::context));
+    const auto c = std::make_shared<client_core>(life, std::move(s));
+    auto mine = std::make_shared<premises>(executor);
+    mine->inside.emplace(c, mine->strand, c->settings_);
+    c->lives_by(mine->strand, mine->inside->locks());
+    c->premises_ = mine.get();
+    const context_life::visit here(*life);
+    c->place_ = life->add(std::move(mine));
+    return c;
+  }
+
+  client_core(std::shared_ptr<context_life> life, detail::settings s)
+      : core(std::move(life)), settings_(std::move(s)) {}
+  ~client_core() override {
+    if (!place_) return;
+    const context_life::visit here(*life());
+    if (here) life()->remove(*place_);
+  }
+
+  const config& settings() const noexcept override { return settings_.values; }
+  engine* locks() noexcept override { return premises_->inside ? &premises_->inside->locks() : nullptr; }
+
+  void close(detail::nanoseconds grace, detail::function<void()> done) override {
+    premises_->inside->close(grace, std::move(done));
+  }
+
+ private:
+  void end_by_closing() override {
+    if (!premises_->inside) return;
+    close(settings_.values.command_timeout, [this] { end_later(); });
+  }
+
+  // In a handler of its own: the engine is at work.
+  void end_later() {
+    try {
+      enter_later([self = shared_from_this(), this] { premises_->inside.reset(); });
+    } catch (...) {
+      // No memory: it stays, idle and closed, until its context ends.
+    }
+  }
+
+  const detail::settings settings_;
+  premises* premises_ = nullptr;
+  std::optional<context_life::place> place_;
+};
 
 }  // namespace
 
@@ -95,25 +134,28 @@ client::client(asio::any_io_executor executor, config c)
 
 client& client::operator=(client&& other) noexcept {
   if (this != &other) {
-    close_in_background(core_);
+    if (core_) core_->close_in_background();
     core_ = std::move(other.core_);
   }
   return *this;
 }
 
-client::~client() { close_in_background(core_); }
+client::~client() {
+  if (core_) core_->close_in_background();
+}
 
 asio::awaitable<void> client::connect() {
-  return detail::on_strand<void>(core_, [](core& c, const std::shared_ptr<caller<void>>& to, const auto&) {
-    c.locks().probe([to](error_code e, const std::string& detail) { to->answer(e, detail); });
+  return detail::on_strand<void>(core_, [](engine& locks, const std::shared_ptr<caller<void>>& to, const auto&) {
+    locks.probe([to](error_code e, const std::string& detail) { to->answer(e, detail); });
   });
 }
 
 asio::awaitable<void> client::shutdown(milliseconds grace) {
-  return detail::on_strand<void>(core_, [grace](core& c, const std::shared_ptr<caller<void>>& to, const auto&) {
-    detail::check_grace(grace);
-    c.close(grace, [to, keep = c.shared_from_this()] { to->answer({}, {}); });
-  });
+  return detail::on_strand<void>(core_,
+                                 [grace, c = core_](engine&, const std::shared_ptr<caller<void>>& to, const auto&) {
+                                   detail::check_grace(grace);
+                                   c->close(grace, [to] { to->answer({}, {}); });
+                                 });
 }
 
 mutex client::mutex(std::string_view name) const {
@@ -133,7 +175,7 @@ fenced_mutex client::fenced_mutex(std::string_view name, holdfast::owner who) co
 }
 
 asio::any_io_executor client::get_executor() const noexcept {
-  return core_ ? core_->strand().get_inner_executor() : asio::any_io_executor();
+  return core_ ? core_->executor() : asio::any_io_executor();
 }
 
 }  // namespace holdfast

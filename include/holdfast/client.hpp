@@ -15,8 +15,10 @@
 namespace holdfast {
 namespace asio = boost::asio;
 
-/// Connections, watchdog and maker of locks. Mutexes and leases only refer to it and may outlive it. Its io_context must outlive it, but
-/// for a client that a coroutine of that io_context owns: ~io_context ends it, and destroys the coroutines that wait.
+/// Connections, watchdog and maker of locks. Mutexes and leases only refer to it and may outlive it.
+/// What it is made of belongs to its io_context. Client, mutexes, leases and io_context may end in any order and on any threads: ~io_context
+/// closes the client, whoever owns it, and from then on nothing of the io_context is touched. A coroutine of that io_context that waits is
+/// destroyed with it; one of another gets closed.
 /// All functions may be called from any thread, but for moves and destruction of the same object.
 /// After fork() the child's copy is closed: it sends nothing, and ends when the child calls io_context::notify_fork(fork_child), which
 /// Asio demands before the child runs or destroys its copy of the io_context: until then it could read what is the parent's.
@@ -51,7 +53,8 @@ class HOLDFAST_EXPORT client {
   holdfast::fenced_mutex fenced_mutex(std::string_view name) const;
   holdfast::fenced_mutex fenced_mutex(std::string_view name, holdfast::owner) const;
 
-  asio::any_io_executor get_executor() const noexcept;  ///< the one it was made with
+  /// The one it was made with; empty for a moved-from client, and when the io_context has ended.
+  asio::any_io_executor get_executor() const noexcept;
 
  private:
   std::shared_ptr<detail::core> core_;

@@ -32,7 +32,8 @@ enum class lease_state { empty, held, suspended, lost, released };
 
 /// What you hold: one hold of one name, move-only. May outlive its mutex, its client and its io_context.
 /// After fork() the parent holds on; the child's copy is lost from the first moment and sends nothing.
-/// Destruction and assignment release in the background: they never block and never throw; failures go to the observer.
+/// Destruction and assignment release in the background, on any thread, also while the io_context is destroyed by another. They never
+/// block, never throw and need no memory: without it the release waits for the next thing that the client does. Failures go to the observer.
 /// Queries may run on any thread, concurrently with anything except move and destruction of the same object; they do no I/O and take no
 /// lock. The verbs (unlock, renew, lost) may be called so too, and copy what they need before they return: the lease may be moved or
 /// die before the awaitable runs.
@@ -85,7 +86,7 @@ class [[nodiscard]] HOLDFAST_EXPORT lease {
 
  private:
   friend detail::access;
-  std::shared_ptr<detail::lease_record> record_;  // plain memory: no Asio object, a weak link to the client
+  std::shared_ptr<detail::lease_record> record_;  // plain memory: no Asio object
 };
 
 }  // namespace holdfast

@@ -35,8 +35,8 @@ struct lock_options {
 /// every lock() is its own identity, as with std::mutex.
 ///
 /// Every function may be called from any thread, copies what it needs, and returns a lazy awaitable: the mutex may die before it runs.
-/// It resumes on the awaiting coroutine's executor, never inside the call, with owner and cancellation state as before; as with every
-/// Asio operation, that executor's context must live until then, or end after the client's. It may end as soon as the call was answered.
+/// It resumes on the awaiting coroutine's executor, never inside the call, with owner and cancellation state as before. That executor's
+/// context may end before: it destroys the coroutine, as Asio does with all that wait, and what it waited for is given back.
 /// Cancellation (what the coroutine's own filter lets through; terminal by default) answers operation_aborted at once and leaves no key,
 /// count, subscription, waiter or renewal behind: on a live link immediately, on a severed one within command timeout + reconnect, at
 /// worst one TTL. Every function throws closed after shutdown, and invalid_name for a name that is empty or over 64 KiB.

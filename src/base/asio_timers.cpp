@@ -10,6 +10,7 @@
 #include <cerrno>
 #include <chrono>
 #include <cstdint>
+#include <utility>
 
 namespace holdfast::detail {
 
@@ -25,7 +26,8 @@ int make_timerfd() {
 
 }  // namespace
 
-asio_timers::asio_timers(const strand_type& strand) : descriptor_(strand, make_timerfd()) {}
+asio_timers::asio_timers(const strand_type& strand, timer_queue::action on_wake)
+    : descriptor_(strand, make_timerfd()), on_wake_(std::move(on_wake)) {}
 
 timer_queue::key asio_timers::schedule(time_point when, timer_queue::action act) {
   const auto key = queue_.add(when, std::move(act));
@@ -62,15 +64,16 @@ void asio_timers::wait() {
   waiting_ = true;
   descriptor_.async_wait(descriptor_.wait_read, [self = shared_from_this()](const boost::system::error_code& failed) {
     self->waiting_ = false;
-    if (!failed) self->on_wake();
+    if (!failed) self->woken();
   });
 }
 
-void asio_timers::on_wake() {
-  if (here_.elsewhere()) return;
+void asio_timers::woken() {
+  if (here_.elsewhere() || !descriptor_.is_open()) return;
   std::uint64_t expirations;
   [[maybe_unused]] const auto n = ::read(descriptor_.native_handle(), &expirations, sizeof expirations);
   wake_ = time_point::max();
+  on_wake_();
   queue_.run_due(lease_clock::now());
   if (!descriptor_.is_open()) return;  // an action closed us
   if (const auto next = queue_.earliest(); next && *next < wake_)

@@ -24,7 +24,9 @@ class asio_timers final : public timers, public std::enable_shared_from_this<asi
   using strand_type = boost::asio::strand<boost::asio::any_io_executor>;
 
   /// Throws boost::system::system_error when there is no descriptor to be had.
-  explicit asio_timers(const strand_type& strand);
+  /// `on_wake`: called each time that it wakes, before what is due.
+  explicit asio_timers(
+      const strand_type& strand, timer_queue::action on_wake = [] {});
   asio_timers(const asio_timers&) = delete;
   asio_timers& operator=(const asio_timers&) = delete;
 
@@ -35,9 +37,10 @@ class asio_timers final : public timers, public std::enable_shared_from_this<asi
  private:
   void wake_at(time_point when);
   void wait();
-  void on_wake();
+  void woken();
 
   boost::asio::posix::basic_stream_descriptor<strand_type> descriptor_;
+  timer_queue::action on_wake_;
   timer_queue queue_;
   time_point wake_ = time_point::max();  // when the kernel will wake us; max: it will not
   bool waiting_ = false;

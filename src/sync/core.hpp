@@ -1,37 +1,120 @@
 // SPDX-License-Identifier: BSL-1.0
 #pragma once
+#include <atomic>
 #include <boost/asio/any_io_executor.hpp>
+#include <boost/asio/dispatch.hpp>
+#include <boost/asio/post.hpp>
 #include <boost/asio/strand.hpp>
 #include <chrono>
 #include <memory>
 #include <optional>
+#include <utility>
 
 #include <holdfast/lease.hpp>
 #include <holdfast/mutex.hpp>
 
+#include "base/context_end.hpp"
 #include "sync/engine.hpp"
 
 namespace holdfast::detail {
 
 namespace asio = boost::asio;
 
-/// What mutexes and leases refer to weakly: the engine, and the strand on which alone it may be touched.
+/// A client in plain memory: what mutexes and leases refer to, which may outlive everything else. The way to the engine, and to the strand
+/// on which alone that may be touched.
+///
+/// Who owns whom: the client's context owns strand, engine, timers and connections (a guest of its context_life). The engine ends when its
+/// client has closed, in a handler of its own, so that no frame of it is on the stack, or with the context. This object is owned by the
+/// client, the engine, leases and handlers; it owns nothing of Asio. Handlers on the strand refer to the engine by locks(), which is null
+/// after its end.
 class core : public std::enable_shared_from_this<core> {
  public:
   using strand_type = asio::strand<asio::any_io_executor>;
 
-  explicit core(strand_type strand) : strand_(std::move(strand)) {}
   virtual ~core() = default;
 
-  const strand_type& strand() const noexcept { return strand_; }
-  virtual engine& locks() noexcept = 0;
-  /// engine::close(), then the connections. On the strand.
+  // Any thread, also when the context has ended: then nothing is done, and `run` is destroyed.
+  /// Runs it on the strand: at once where that is idle and ours to run, but never inside what the engine is doing.
+  template <class Run>
+  void enter(Run run) {
+    const context_life::visit here(*life_);
+    if (!here) return;
+    if (strand_->running_in_this_thread()) return asio::post(*strand_, std::move(run));
+    asio::dispatch(*strand_, std::move(run));
+  }
+  /// The same, never inside the call. By way of the executor below: a strand that finds no memory when it has queued the first handler
+  /// never runs again.
+  template <class Run>
+  void enter_later(Run run) {
+    const context_life::visit here(*life_);
+    if (!here) return;
+    asio::post(strand_->get_inner_executor(),
+               [strand = *strand_, run = std::move(run)]() mutable { asio::dispatch(strand, std::move(run)); });
+  }
+  /// Gives up a lease whose try_release() succeeded. Needs no memory: where there is none, the strand finds it the next time that it runs.
+  void drop(std::shared_ptr<lease_record> lease) noexcept {
+    dropped_.push(std::move(lease));
+    look_soon();
+  }
+  /// Every hold has ended when it returns. The rest needs no memory, as above.
+  void close_in_background() noexcept {
+    closed_->store(true, std::memory_order_release);
+    abandoned_.store(true, std::memory_order_release);
+    look_soon();
+  }
+  virtual const config& settings() const noexcept = 0;
+  const std::shared_ptr<context_life>& life() const noexcept { return life_; }
+  /// Empty when the context has ended.
+  asio::any_io_executor executor() const {
+    const context_life::visit here(*life_);
+    return here ? strand_->get_inner_executor() : asio::any_io_executor();
+  }
+
+  // The strand.
+  /// Null after its end.
+  virtual engine* locks() noexcept = 0;
+  /// engine::close(), then the connections.
   virtual void close(nanoseconds grace, function<void()> done) = 0;
-  /// The same at once, for a context that is going, or was copied into a child process: callers are answered.
-  virtual void abandon() = 0;
+  /// What other threads have left for the strand to do: before anything else that is done there.
+  void catch_up() {
+    while (const auto lease = dropped_.pop())
+      if (auto* e = locks()) e->drop(lease);
+    if (abandoned_.exchange(false, std::memory_order_acq_rel)) end_by_closing();
+  }
+  /// Also in the thread that ends the context.
+  void engine_has_ended() noexcept { dropped_.close(); }
+
+ protected:
+  explicit core(std::shared_ptr<context_life> life) : life_(std::move(life)) {}
+  /// Once, before anybody else knows this object. Both belong to the guest of life() in which the engine is.
+  void lives_by(const strand_type& strand, const engine& locks) {
+    strand_ = &strand;
+    closed_ = locks.closed_flag();
+  }
 
  private:
-  const strand_type strand_;
+  virtual void end_by_closing() = 0;
+
+  void look_soon() noexcept {
+    if (looking_.exchange(true, std::memory_order_acq_rel)) return;
+    try {
+      const context_life::visit here(*life_);
+      if (!here) return;
+      asio::post(strand_->get_inner_executor(), [self = shared_from_this(), strand = *strand_] {
+        self->looking_.exchange(false, std::memory_order_acq_rel);
+        asio::dispatch(strand, [self] { self->catch_up(); });
+      });
+    } catch (...) {
+      looking_.store(false, std::memory_order_release);  // no memory: the timers look, too
+    }
+  }
+
+  const std::shared_ptr<context_life> life_;
+  const strand_type* strand_ = nullptr;  // touched in a visit only
+  std::shared_ptr<std::atomic<bool>> closed_;
+  dropped_leases dropped_;
+  std::atomic<bool> abandoned_{false};  // its client is gone, and it was not closed for that yet
+  std::atomic<bool> looking_{false};    // a handler is on its way to catch_up()
 };
 
 /// The way from the inside to the private parts of public types.
@@ -45,7 +128,7 @@ struct access {
   /// `Mutex`: mutex or a kind of it.
   template <class Mutex>
   static Mutex make_mutex(const std::shared_ptr<core>& c, std::string_view name, std::optional<holdfast::owner> who) {
-    return {c, std::make_shared<const lock_keys>(name, c ? c->locks().settings().key_prefix : std::string_view()), who};
+    return {c, std::make_shared<const lock_keys>(name, c ? c->settings().key_prefix : std::string_view()), who};
   }
 };
 

@@ -370,12 +370,7 @@ void engine::lose(hold& h, error_code reason) {
   around_.report(
       {.what = event::kind::lost, .name = h.keys->name, .reason = reason, .held = around_.now() - h.granted_at});
   const auto leases = h.leases;
-  for (auto* l : leases) {
-    l->tell_end(reason);
-    if (!l->orphaned.load(std::memory_order_acquire)) continue;
-    h.leases.erase(std::find(h.leases.begin(), h.leases.end(), l));
-    l->kept.reset();  // the last owner
-  }
+  for (auto* l : leases) l->tell_end(reason);
   // Redis keeps an expired key a little longer than we trust it, or for long if it was renewed without our hearing of it.
   if (expired || closed()) releases_.release_in_background(h.keys, h.field, ttl);
   if (h.leases.empty()) forget(h);

@@ -75,8 +75,36 @@ bool hold::wants_renewal(time_point now) const noexcept {
   return std::any_of(leases.begin(), leases.end(), [now](const lease_record* l) { return l->may_renew(now); });
 }
 
-lease_record::lease_record(std::shared_ptr<hold> h, terms t, time_point now, std::weak_ptr<core> c)
-    : of(std::move(h)), asked(t), home(std::move(c)), fed_at(now.time_since_epoch().count()) {}
+void dropped_leases::push(std::shared_ptr<lease_record> lease) noexcept {
+  link* const one = lease.get();
+  one->self = std::move(lease);
+  one->next = newest_.load(std::memory_order_acquire);
+  while (one->next != &closed_)
+    if (newest_.compare_exchange_weak(one->next, one, std::memory_order_acq_rel)) return;
+  const auto last = std::move(one->self);
+}
+
+std::shared_ptr<lease_record> dropped_leases::pop() noexcept {
+  if (!oldest_ && newest_.load(std::memory_order_acquire) != &closed_)
+    for (link* one = newest_.exchange(nullptr, std::memory_order_acq_rel); one;)
+      one = std::exchange(one->next, std::exchange(oldest_, one));
+  if (!oldest_) return nullptr;
+  auto lease = std::move(oldest_->self);
+  oldest_ = oldest_->next;
+  return lease;
+}
+
+void dropped_leases::close() noexcept {
+  while (pop()) {
+  }
+  for (link* one = newest_.exchange(&closed_, std::memory_order_acq_rel); one && one != &closed_;) {
+    const auto last = std::move(one->self);
+    one = one->next;
+  }
+}
+
+lease_record::lease_record(std::shared_ptr<hold> h, terms t, time_point now, const std::weak_ptr<core>& c)
+    : of(std::move(h)), asked(t), home(c.lock()), fed_at(now.time_since_epoch().count()) {}
 
 bool lease_record::may_renew(time_point now) const noexcept {
   if (!asked.renew || released.load(std::memory_order_acquire)) return false;

@@ -103,9 +103,35 @@ struct hold : std::enable_shared_from_this<hold> {
   const std::shared_ptr<const std::atomic<bool>> client_closed_;
 };
 
+/// Leases that were dropped and are not given up yet. Any thread, and no memory: each is in the list by itself, and keeps itself alive
+/// there, because its hold still refers to it.
+class dropped_leases {
+ public:
+  struct link {
+    link* next = nullptr;
+    std::shared_ptr<lease_record> self;
+  };
+
+  dropped_leases() = default;
+  dropped_leases(const dropped_leases&) = delete;
+  dropped_leases& operator=(const dropped_leases&) = delete;
+  ~dropped_leases() { close(); }
+
+  void push(std::shared_ptr<lease_record> lease) noexcept;
+  /// The oldest one; null when there is none. On the strand.
+  std::shared_ptr<lease_record> pop() noexcept;
+  /// No hold refers to a lease any more: forgets all, also those that are still to come. On the strand, or after it.
+  void close() noexcept;
+
+ private:
+  link closed_;  // in newest_: the end of the list for good
+  std::atomic<link*> newest_{nullptr};
+  link* oldest_ = nullptr;  // of those that were taken over: the strand's
+};
+
 /// What a lease points to.
-struct lease_record {
-  lease_record(std::shared_ptr<hold> of, terms asked, time_point now, std::weak_ptr<core> home);
+struct lease_record : dropped_leases::link {
+  lease_record(std::shared_ptr<hold> of, terms asked, time_point now, const std::weak_ptr<core>& home);
 
   // Any thread.
   bool try_release() noexcept { return !released.exchange(true, std::memory_order_acq_rel); }  // true once
@@ -116,10 +142,8 @@ struct lease_record {
 
   const std::shared_ptr<hold> of;
   const terms asked;
-  const std::weak_ptr<core> home;
+  const std::shared_ptr<core> home;  // plain memory, too
   std::atomic<bool> released{false};
-  std::atomic<bool> orphaned{false};    // it could not be given up, for want of memory
-  std::shared_ptr<lease_record> kept;   // itself, then; the strand's from that moment on
   std::atomic<time_point::rep> fed_at;  // the grant, or the last feed()
 
   // The client's strand.

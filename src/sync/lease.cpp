@@ -10,24 +10,16 @@ namespace {
 
 using detail::caller;
 using detail::core;
+using detail::engine;
 using detail::lease_record;
 
 /// The client's core, or nothing for an empty lease.
-std::weak_ptr<core> home_of(const std::shared_ptr<lease_record>& record) {
-  return record ? record->home : std::weak_ptr<core>{};
-}
+std::weak_ptr<core> home_of(const std::shared_ptr<lease_record>& record) { return record ? record->home : nullptr; }
 
-void release_in_background(const std::shared_ptr<lease_record>& record) noexcept {
-  if (!record || !record->try_release()) return;
-  const auto home = record->home.lock();
-  if (!home) return;
-  try {
-    asio::post(home->strand(), [home, record] { home->locks().drop(record); });
-  } catch (...) {
-    // No memory for it: the record says "released", so nothing renews the hold. It ends with its TTL, and until then refers to the record.
-    record->kept = record;
-    record->orphaned.store(true, std::memory_order_release);
-  }
+void release_in_background(std::shared_ptr<lease_record> record) noexcept {
+  if (!record || !record->try_release() || !record->home) return;
+  const auto home = record->home;
+  home->drop(std::move(record));
 }
 
 /// Errors of an empty lease, at the co_await like all others.
@@ -53,38 +45,37 @@ asio::awaitable<error_code> or_closed(std::shared_ptr<lease_record> record, asio
 
 lease& lease::operator=(lease&& other) noexcept {
   if (this != &other) {
-    release_in_background(record_);
-    record_ = std::move(other.record_);
+    release_in_background(std::exchange(record_, std::move(other.record_)));
   }
   return *this;
 }
 
-lease::~lease() { release_in_background(record_); }
+lease::~lease() { release_in_background(std::move(record_)); }
 
 asio::awaitable<void> lease::unlock() {
   if (!record_) return not_held<void>();
   return detail::on_strand<void>(
-      home_of(record_), [r = record_](core& c, const std::shared_ptr<caller<void>>& to, const auto&) {
+      home_of(record_), [r = record_](engine& locks, const std::shared_ptr<caller<void>>& to, const auto&) {
         to->concerns(r->of->keys);
-        c.locks().unlock(r, [to](error_code e, const std::string& detail) { to->answer(e, detail); });
+        locks.unlock(r, [to](error_code e, const std::string& detail) { to->answer(e, detail); });
       });
 }
 
 asio::awaitable<void> lease::renew(milliseconds ttl) {
   if (!record_) return not_held<void>();
   return detail::on_strand<void>(
-      home_of(record_), [r = record_, ttl](core& c, const std::shared_ptr<caller<void>>& to, const auto&) {
+      home_of(record_), [r = record_, ttl](engine& locks, const std::shared_ptr<caller<void>>& to, const auto&) {
         detail::check_renew_ttl(ttl);
         to->concerns(r->of->keys);
-        c.locks().renew(r, ttl, [to](error_code e, const std::string& detail) { to->answer(e, detail); });
+        locks.renew(r, ttl, [to](error_code e, const std::string& detail) { to->answer(e, detail); });
       });
 }
 
 asio::awaitable<error_code> lease::lost() const {
   if (!record_) return not_held<error_code>();
-  auto watch = [r = record_](core& c, const std::shared_ptr<caller<error_code>>& to, const auto&) {
+  auto watch = [r = record_](engine& locks, const std::shared_ptr<caller<error_code>>& to, const auto&) {
     to->concerns(r->of->keys);
-    auto watching = c.locks().when_ended(r, [to](error_code why) {
+    auto watching = locks.when_ended(r, [to](error_code why) {
       const bool no_loss = why == errc::not_held || why == asio::error::operation_aborted;
       if (no_loss) return to->answer(why, "released, not lost");
       to->answer({}, {}, why);
@@ -95,13 +86,13 @@ asio::awaitable<error_code> lease::lost() const {
 }
 
 void lease::feed() noexcept {
-  if (!record_ || !record_->asked.max_hold || !record_->feed()) return;
-  const auto home = record_->home.lock();
-  if (!home) return;
+  if (!record_ || !record_->asked.max_hold || !record_->feed() || !record_->home) return;
   try {
-    asio::post(home->strand(), [home, record = record_] { home->locks().fed(record); });
+    record_->home->enter_later([record = record_] {
+      if (auto* locks = record->home->locks()) locks->fed(record);
+    });
   } catch (...) {
-    record_->of->renewal_paused.store(true, std::memory_order_release);  // the next feed() tries again
+    record_->of->renewal_paused.store(true, std::memory_order_release);  // no memory: the next feed() tries again
   }
 }
 

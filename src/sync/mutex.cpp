@@ -10,6 +10,7 @@ namespace {
 
 using detail::caller;
 using detail::core;
+using detail::engine;
 using detail::lock_answer;
 using detail::lock_request;
 using detail::primitive;
@@ -27,13 +28,12 @@ struct lock_call {
 template <class T>
 asio::awaitable<T> acquire(std::weak_ptr<core> where, lock_call how, lock_request::patience wait, milliseconds limit) {
   return detail::on_strand<T>(
-      std::move(where), [how = std::move(how), wait, limit](core& c, const std::shared_ptr<caller<T>>& to,
-                                                            const asio::any_io_executor& home) {
+      std::move(where), [how = std::move(how), wait, limit](engine& locks, const std::shared_ptr<caller<T>>& to,
+                                                            const std::optional<owner>& carried) {
         detail::check_name(how.keys->name);
         detail::check_wait(limit);
         to->concerns(how.keys);
-        auto& locks = c.locks();
-        const auto bound = how.who ? how.who : owner::of(home);
+        const auto bound = how.who ? how.who : carried;
         lock_request request{bound.value_or(owner{}), bound.has_value(),
                              detail::resolve_terms(locks.settings(), how.options), wait};
         request.kind = how.kind;
@@ -55,11 +55,12 @@ asio::awaitable<T> acquire(std::weak_ptr<core> where, lock_call how, lock_reques
 template <class T, class Verb>
 asio::awaitable<T> ask(std::weak_ptr<core> where, shared_keys keys, Verb verb) {
   return detail::on_strand<T>(
-      std::move(where), [keys = std::move(keys), verb](core& c, const std::shared_ptr<caller<T>>& to, const auto&) {
+      std::move(where), [keys = std::move(keys), verb](engine& e, const std::shared_ptr<caller<T>>& to, const auto&) {
         detail::check_name(keys->name);
         to->concerns(keys);
-        verb(c.locks(), keys,
-             [to](error_code e, const std::string& detail, T value) { to->answer(e, detail, std::move(value)); });
+        verb(e, keys, [to](error_code failed, const std::string& detail, T value) {
+          to->answer(failed, detail, std::move(value));
+        });
       });
 }
 
@@ -90,22 +91,20 @@ asio::awaitable<std::optional<lease>> mutex::try_lock_for(milliseconds wait, loc
 
 asio::awaitable<bool> mutex::force_unlock() const {
   return ask<bool>(core_, keys_,
-                   [](detail::engine& e, const shared_keys& n, auto done) { e.force_unlock(n, std::move(done)); });
+                   [](engine& e, const shared_keys& n, auto done) { e.force_unlock(n, std::move(done)); });
 }
 
 asio::awaitable<bool> mutex::is_locked() const {
-  return ask<bool>(core_, keys_,
-                   [](detail::engine& e, const shared_keys& n, auto done) { e.is_locked(n, std::move(done)); });
+  return ask<bool>(core_, keys_, [](engine& e, const shared_keys& n, auto done) { e.is_locked(n, std::move(done)); });
 }
 
 asio::awaitable<unsigned> mutex::hold_count(holdfast::owner who) const {
-  return ask<unsigned>(core_, keys_, [who](detail::engine& e, const shared_keys& n, auto done) {
-    e.hold_count(n, who, std::move(done));
-  });
+  return ask<unsigned>(core_, keys_,
+                       [who](engine& e, const shared_keys& n, auto done) { e.hold_count(n, who, std::move(done)); });
 }
 
 asio::awaitable<bool> mutex::held_by(holdfast::owner who) const {
-  return ask<bool>(core_, keys_, [who](detail::engine& e, const shared_keys& n, auto done) {
+  return ask<bool>(core_, keys_, [who](engine& e, const shared_keys& n, auto done) {
     e.hold_count(n, who, [done = std::move(done)](error_code error, const std::string& detail, unsigned count) {
       done(error, detail, count > 0);
     });
@@ -114,12 +113,12 @@ asio::awaitable<bool> mutex::held_by(holdfast::owner who) const {
 
 asio::awaitable<std::optional<milliseconds>> mutex::remaining_ttl() const {
   return ask<std::optional<milliseconds>>(
-      core_, keys_, [](detail::engine& e, const shared_keys& n, auto done) { e.remaining_ttl(n, std::move(done)); });
+      core_, keys_, [](engine& e, const shared_keys& n, auto done) { e.remaining_ttl(n, std::move(done)); });
 }
 
 asio::awaitable<std::optional<std::uint64_t>> fenced_mutex::last_token() const {
   return ask<std::optional<std::uint64_t>>(
-      core_, keys_, [](detail::engine& e, const shared_keys& n, auto done) { e.last_token(n, std::move(done)); });
+      core_, keys_, [](engine& e, const shared_keys& n, auto done) { e.last_token(n, std::move(done)); });
 }
 
 const std::string& mutex::name() const noexcept {

@@ -4,12 +4,12 @@
 #include <boost/asio/associated_executor.hpp>
 #include <boost/asio/async_result.hpp>
 #include <boost/asio/awaitable.hpp>
-#include <boost/asio/dispatch.hpp>
 #include <boost/asio/error.hpp>
 #include <boost/asio/post.hpp>
 #include <boost/asio/use_awaitable.hpp>
 #include <exception>
 #include <memory>
+#include <optional>
 #include <string>
 #include <type_traits>
 #include <utility>
@@ -22,6 +22,9 @@
 /// The work begins at once where the strand is idle and ours to run, and its outcome is posted to the coroutine's own executor: a caller
 /// never resumes inside the call (Boost 1.81 crashes) nor on our strand. No coroutine runs on the strand, and co_spawn is not used to get there, because its cancellation handler
 /// refers to a signal that may be gone (Boost 1.81). Nothing on the strand refers to the caller's frame.
+///
+/// The coroutine belongs to its own context, the engine to the client's (context_life): whichever ends first, and on whichever thread, a
+/// caller gets closed when the client's does, and is destroyed with its own.
 namespace holdfast::detail {
 
 template <class T>
@@ -69,21 +72,50 @@ class caller {
   bool answered_ = false;
 };
 
+/// The coroutine and its executor belong to its own context, which may end before the client's: a guest of that one's life.
 template <class T, class Handler>
-class coroutine_caller final : public caller<T> {
+class coroutine_caller final : public caller<T>, public context_life::guest {
  public:
   using slot_type = asio::associated_cancellation_slot_t<Handler>;
 
-  explicit coroutine_caller(Handler handler)
-      : home_(asio::get_associated_executor(handler)), slot_(asio::get_associated_cancellation_slot(handler)),
-        handler_(std::move(handler)) {}
+  /// `client`: whom it calls; null when that has ended.
+  static std::shared_ptr<coroutine_caller> make(Handler handler, const core* client) {
+    auto& context = asio::query(asio::get_associated_executor(handler), asio::execution::context);
+    auto made = std::make_shared<coroutine_caller>(std::move(handler), life_of(context, client));
+    if (const context_life::visit here(*made->life_); here) made->place_ = made->life_->add(made);
+    return made;
+  }
 
-  const asio::any_io_executor& home() const { return home_; }
-  slot_type& slot() { return slot_; }
+  coroutine_caller(Handler handler, std::shared_ptr<context_life> life)
+      : life_(std::move(life)), coroutine_(std::in_place, std::move(handler)) {}
+
+  // Before anything is answered, in the call.
+  asio::any_io_executor home() const { return coroutine_->home; }
+  slot_type& slot() { return coroutine_->slot; }
 
  private:
+  struct coroutine {
+    explicit coroutine(Handler h)
+        : home(asio::get_associated_executor(h)), slot(asio::get_associated_cancellation_slot(h)),
+          handler(std::move(h)) {}
+    asio::any_io_executor home;
+    slot_type slot;
+    Handler handler;
+  };
+
+  static std::shared_ptr<context_life> life_of(asio::execution_context& context, const core* client) {
+    if (client)
+      if (const context_life::visit here(*client->life()); here && client->life()->is_of(context))
+        return client->life();
+    return context_life::of(context);
+  }
+
   void resume(std::exception_ptr failure, value_of<T> value) override {
-    auto on_return = [slot = slot_, handler = std::move(handler_), failure = std::move(failure),
+    const context_life::visit here(*life_);
+    if (!here) return;
+    const auto keep = life_->remove(place_);
+    auto c = *std::exchange(coroutine_, std::nullopt);
+    auto on_return = [slot = c.slot, handler = std::move(c.handler), failure = std::move(failure),
                       value = std::move(value)]() mutable {
       if (slot.is_connected()) slot.clear();  // here, on the caller's own executor: never from the strand
       if constexpr (std::is_void_v<T>) {
@@ -93,14 +125,14 @@ class coroutine_caller final : public caller<T> {
         std::move(handler)(std::move(failure), std::move(value));
       }
     };
-    const auto home =
-        std::exchange(home_, {});  // not kept: the caller may be gone before the work that it has left behind
-    asio::post(home, std::move(on_return));
+    asio::post(c.home, std::move(on_return));
   }
 
-  asio::any_io_executor home_;
-  slot_type slot_;
-  Handler handler_;
+  void context_ended() override { const auto destroyed = std::exchange(coroutine_, std::nullopt); }
+
+  const std::shared_ptr<context_life> life_;
+  context_life::place place_;
+  std::optional<coroutine> coroutine_;  // until it is answered
 };
 
 template <class T>
@@ -112,32 +144,57 @@ struct completion_signature<void> {
   using type = void(std::exception_ptr);
 };
 
-/// `begin(core&, std::shared_ptr<caller<T>>, executor of the coroutine)` runs on the strand of `where`, which it keeps alive while it runs.
-/// What it throws, the caller gets. If the client is gone the caller gets closed.
+/// What is to run on the client's strand, or `otherwise`, when the client has ended or ends with its context before. Either is called once.
+template <class Run, class Otherwise>
+class errand {
+ public:
+  errand(Run run, Otherwise otherwise) : tasks_(std::in_place, std::move(run), std::move(otherwise)) {}
+  errand(errand&& other) noexcept : tasks_(std::exchange(other.tasks_, std::nullopt)) {}
+  errand& operator=(errand&&) = delete;
+  ~errand() {
+    try {
+      if (const auto t = std::exchange(tasks_, std::nullopt)) t->second();
+    } catch (...) {
+      // No memory for the answer: whoever waits for it ends with its context.
+    }
+  }
+  void operator()() {
+    auto t = std::exchange(tasks_, std::nullopt);
+    t->first(t->second);
+  }
+
+ private:
+  std::optional<std::pair<Run, Otherwise>> tasks_;
+};
+
+/// `begin(engine&, std::shared_ptr<caller<T>>, owner that is bound to the coroutine's executor)` runs on the strand of `where`. What it
+/// throws, the caller gets. If the client is gone the caller gets closed.
 template <class T, class Begin>
 asio::awaitable<T> on_strand(std::weak_ptr<core> where, Begin begin) {
   auto initiate = [](auto handler, std::weak_ptr<core> to, Begin start) {
-    auto waiting = std::make_shared<coroutine_caller<T, decltype(handler)>>(std::move(handler));
     const auto c = to.lock();
+    const auto waiting = coroutine_caller<T, decltype(handler)>::make(std::move(handler), c.get());
     if (!c) return waiting->answer(errc::closed, {});
     if (waiting->slot().is_connected())
       waiting->slot().assign([to, id = std::weak_ptr<caller<T>>(waiting)](asio::cancellation_type type) {
         const auto client = to.lock();  // the slot may outlive the client, and its context
         if (!client || type == asio::cancellation_type::none) return;
-        asio::post(client->strand(), [id] {
+        client->enter_later([id] {
           if (const auto still = id.lock()) still->cancel();
         });
       });
-    auto run = [c, waiting, start = std::move(start)]() mutable {
+    auto closed = [waiting] { waiting->answer(errc::closed, {}); };
+    auto run = [c, waiting, bound = owner::of(waiting->home()), start = std::move(start)](auto& otherwise) mutable {
+      c->catch_up();
+      auto* const locks = c->locks();
+      if (!locks) return otherwise();
       try {
-        start(*c, waiting, waiting->home());
+        start(*locks, waiting, bound);
       } catch (...) {
         waiting->fail(std::current_exception());
       }
     };
-    // Never inside what the engine is doing: an observer may start a coroutine on the strand.
-    if (c->strand().running_in_this_thread()) return asio::post(c->strand(), std::move(run));
-    asio::dispatch(c->strand(), std::move(run));
+    c->enter(errand(std::move(run), std::move(closed)));
   };
   asio::use_awaitable_t<> token;
   return asio::async_initiate<asio::use_awaitable_t<>, typename completion_signature<T>::type>(

@@ -40,18 +40,25 @@ using run_ptr = std::shared_ptr<guarded_run>;
 
 void stop_when_lost(const run_ptr& run) {
   const auto& record = access::record(run->held);
-  const auto home = record->home.lock();
-  if (!home) return run->stop_for_loss(errc::closed);
-  auto heard = [id = std::weak_ptr(run)](error_code why) {
+  if (!record->home) return run->stop_for_loss(errc::closed);
+  auto& context = asio::query(run->on, asio::execution::context);
+  auto heard = [id = std::weak_ptr(run), life = context_life::of(context)](error_code why) {
+    if (why == errc::not_held) return;
+    const context_life::visit here(*life);
+    if (!here) return;  // the run ends with its context
     const auto r = id.lock();
-    if (!r || why == errc::not_held) return;
+    if (!r) return;
     asio::post(r->on, [id, why] {
       if (const auto still = id.lock()) still->stop_for_loss(why);
     });
   };
-  asio::post(home->strand(), [home, record, heard = std::move(heard)]() mutable {
-    home->locks().when_ended(record, std::move(heard));
-  });
+  auto watch = [record, heard](auto& otherwise) {
+    auto* const locks = record->home->locks();
+    if (!locks) return otherwise();
+    locks->when_ended(record, heard);
+  };
+  auto closed = [heard] { heard(errc::closed); };
+  record->home->enter_later(errand(std::move(watch), std::move(closed)));
 }
 
 /// Runs the body to its end; what it threw, or null. A co_spawn of its own gives it a cancellation state of its own.

@@ -1,5 +1,12 @@
 // SPDX-License-Identifier: BSL-1.0
 // What may not throw, in a process that has no memory left.
+#include <boost/asio/post.hpp>
+#include <cstddef>
+#include <cstdlib>
+#include <new>
+#include <optional>
+#include <thread>
+
 #include "integration/world.hpp"
 #include "support/no_memory.hpp"
 #include "support/sanitized.hpp"
@@ -9,6 +16,22 @@ using namespace holdfast::test;
 using kind = event::kind;
 
 namespace {
+
+/// While it lives, one allocation of this thread fails: the one that comes after `before` others.
+class failing_allocation {
+ public:
+  explicit failing_allocation(int before) noexcept { left = before; }
+  failing_allocation(const failing_allocation&) = delete;
+  failing_allocation& operator=(const failing_allocation&) = delete;
+  ~failing_allocation() { left = none; }
+
+  bool happened() const noexcept { return left == none; }
+  static bool now() noexcept { return left != none && left-- == 0; }
+
+ private:
+  static constexpr int none = -1;
+  static inline thread_local int left = none;
+};
 
 struct starved_world : world {
   starved_world() {
@@ -21,7 +44,21 @@ struct starved_world : world {
 
 }  // namespace
 
-TEST_CASE("a lease that is dropped without memory is renewed no more and ends with its ttl") {
+// For the whole program; aligned_alloc() is what Asio takes for its handlers.
+void* operator new(std::size_t size) {
+  void* const memory = failing_allocation::now() ? nullptr : std::malloc(size == 0 ? 1 : size);
+  if (!memory) throw std::bad_alloc();
+  return memory;
+}
+void operator delete(void* memory) noexcept { std::free(memory); }
+void operator delete(void* memory, std::size_t) noexcept { std::free(memory); }
+extern "C" void* aligned_alloc(std::size_t alignment, std::size_t size) noexcept {
+  void* memory = nullptr;
+  if (failing_allocation::now() || ::posix_memalign(&memory, alignment, size) != 0) return nullptr;
+  return memory;
+}
+
+TEST_CASE("a lease that is dropped without memory is given back when its next renewal would be due") {
   starved_world w;
   auto redis = w.make_short_lived();
   auto held = w.run(redis.mutex("m").lock());
@@ -30,10 +67,9 @@ TEST_CASE("a lease that is dropped without memory is renewed no more and ends wi
     held = lease();
   }
   CHECK(held.state() == lease_state::empty);
-  auto next = w.run(redis.mutex("m").lock());
-  CHECK(w.heard->count(kind::lost) == 1);
-  CHECK(w.heard->count(kind::released) == 0);
-  w.run(next.unlock());
+  w.until([&] { return w.keys().empty(); });
+  CHECK(w.heard->count(kind::lost) == 0);
+  CHECK(w.heard->count(kind::released) == 1);
   w.run(redis.shutdown(1s));
   CHECK(w.keys().empty());
 }
@@ -77,4 +113,40 @@ TEST_CASE("a feed that found no memory is made good by the next") {
   held.feed();
   w.until([&] { return held.valid_for() > 200ms; });
   CHECK(held.held());
+}
+
+TEST_CASE("no allocation that fails where a lease ends keeps the lock or the client from going on") {
+  world w;
+  const auto c = [](config& s) { s.ttl = 300ms; };
+  int failed = 0;
+  for (int n = 0; n == failed; ++n) {
+    INFO("allocation " << n << " fails");
+    std::optional redis(w.make(c));
+    auto held = w.run(redis->mutex("m").lock());
+    w.io.restart();
+    w.io.poll();
+    bool happened = false;
+    const auto end_it = [&] {
+      const failing_allocation here(n);
+      held = lease();
+      happened = here.happened();
+    };
+    SECTION("in the thread that runs the context, outside of it") { end_it(); }
+    SECTION("inside of a handler") {
+      asio::post(w.io, end_it);
+      w.io.poll();
+    }
+    SECTION("on another thread") { std::thread(end_it).join(); }
+    SECTION("with its client") {
+      const failing_allocation here(n);
+      redis.reset();
+      happened = here.happened();
+    }
+    if (happened) ++failed;
+    if (redis) w.run(w.run(redis->mutex("m").lock()).unlock());
+    w.until([&] { return w.keys().empty(); });
+    redis.reset();
+    drain(w.io, 10s);
+  }
+  CHECK(failed > 0);
 }

@@ -1,0 +1,73 @@
+// SPDX-License-Identifier: BSL-1.0
+#include "base/context_end.hpp"
+
+#include <utility>
+#include <vector>
+
+namespace holdfast::detail {
+namespace {
+
+namespace asio = boost::asio;
+
+/// Hears of the end of a context from the context itself.
+class context_end final : public asio::execution_context::service {
+ public:
+  using key_type = context_end;
+  static asio::execution_context::id id;
+
+  explicit context_end(asio::execution_context& context)
+      : service(context), life_(std::make_shared<context_life>(context)) {}
+  const std::shared_ptr<context_life>& life() const noexcept { return life_; }
+
+ private:
+  void shutdown() override { life_->end(); }
+  void notify_fork(asio::execution_context::fork_event event) override {
+    if (event == asio::execution_context::fork_child) life_->fork();
+  }
+
+  const std::shared_ptr<context_life> life_;
+};
+
+asio::execution_context::id context_end::id;
+
+}  // namespace
+
+const std::shared_ptr<context_life>& context_life::of(asio::execution_context& context) {
+  return asio::use_service<context_end>(context).life();
+}
+
+bool context_life::enter() noexcept {
+  if ((state_.fetch_add(one_visit, std::memory_order_acq_rel) & ended) == 0) return true;
+  leave();
+  return false;
+}
+
+void context_life::leave() noexcept {
+  if (state_.fetch_sub(one_visit, std::memory_order_acq_rel) == one_visit + ended) state_.notify_all();
+}
+
+context_life::place context_life::add(std::shared_ptr<guest> who) {
+  const std::lock_guard lock(guard_);
+  return guests_.insert(guests_.end(), std::move(who));
+}
+
+std::shared_ptr<context_life::guest> context_life::remove(place where) noexcept {
+  const std::lock_guard lock(guard_);
+  auto who = std::move(*where);
+  guests_.erase(where);
+  return who;
+}
+
+void context_life::end() {
+  state_.fetch_or(ended, std::memory_order_acq_rel);
+  // A visitor on another thread of the parent has no copy in a child: it never leaves.
+  for (int now; !here_.elsewhere() && (now = state_.load(std::memory_order_acquire)) != ended;) state_.wait(now);
+  for (const auto& who : std::exchange(guests_, {})) who->context_ended();
+}
+
+void context_life::fork() {
+  const std::vector<std::shared_ptr<guest>> all(guests_.begin(), guests_.end());
+  for (const auto& who : all) who->forked();
+}
+
+}  // namespace holdfast::detail

@@ -1,0 +1,74 @@
+// SPDX-License-Identifier: BSL-1.0
+#pragma once
+#include <atomic>
+#include <boost/asio/execution_context.hpp>
+#include <list>
+#include <memory>
+#include <mutex>
+
+#include "base/birthplace.hpp"
+
+namespace holdfast::detail {
+
+/// The life of an execution_context, for those who do not run on it: plain memory that may outlive the context.
+///
+/// Who owns whom: what belongs to a context (strands, timers, sockets, coroutines) is a guest of its life, which owns it. The guest is
+/// removed in time, or ended by ~execution_context. Everybody else refers to a guest, and touches it, or posts to its context, only in a
+/// visit: a context does not end while it is visited. So no end has to wait for another, in whichever order and on whichever threads
+/// contexts, clients, leases and callers end.
+class context_life {
+ public:
+  class guest {
+   public:
+    virtual ~guest() = default;
+    /// The context ends, and nobody visits it any more. What belongs to the context must be destroyed here. In the thread that ends it.
+    virtual void context_ended() = 0;
+    /// This process is a child, and all of this is a copy. The context lives on.
+    virtual void forked() {}
+  };
+  using place = std::list<std::shared_ptr<guest>>::iterator;
+
+  /// Any thread; may be nested. False: the context has ended, or is ending.
+  class visit {
+   public:
+    explicit visit(context_life& at) noexcept : at_(at.enter() ? &at : nullptr) {}
+    visit(const visit&) = delete;
+    visit& operator=(const visit&) = delete;
+    ~visit() {
+      if (at_) at_->leave();
+    }
+    explicit operator bool() const noexcept { return at_ != nullptr; }
+
+   private:
+    context_life* const at_;
+  };
+
+  /// Of a context that has not begun to end.
+  static const std::shared_ptr<context_life>& of(boost::asio::execution_context& context);
+
+  explicit context_life(const boost::asio::execution_context& context) noexcept : context_(&context) {}
+  /// In a visit: another context may be at the same address later.
+  bool is_of(const boost::asio::execution_context& context) const noexcept { return context_ == &context; }
+
+  // In a visit.
+  place add(std::shared_ptr<guest> who);
+  std::shared_ptr<guest> remove(place where) noexcept;
+
+  // The context's.
+  void end();
+  void fork();
+
+ private:
+  bool enter() noexcept;
+  void leave() noexcept;
+
+  static constexpr int one_visit = 2, ended = 1;
+
+  const boost::asio::execution_context* const context_;
+  const birthplace here_;
+  std::atomic<int> state_{0};  // visits under way, and whether it has ended
+  std::mutex guard_;
+  std::list<std::shared_ptr<guest>> guests_;
+};
+
+}  // namespace holdfast::detail

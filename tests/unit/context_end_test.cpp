@@ -1,0 +1,86 @@
+// SPDX-License-Identifier: BSL-1.0
+#include "base/context_end.hpp"
+
+#include <boost/asio/io_context.hpp>
+#include <optional>
+#include <string>
+#include <thread>
+
+#include "support/catch.hpp"
+
+using namespace holdfast;
+using detail::context_life;
+
+namespace {
+
+struct guest final : context_life::guest {
+  guest(std::string& log, char n) : said(log), name(n) {}
+  void context_ended() override { said += name; }
+  std::string& said;
+  const char name;
+};
+
+/// A context, and what is left of it.
+struct rig {
+  std::optional<boost::asio::io_context> io{std::in_place};
+  std::shared_ptr<context_life> life = context_life::of(*io);
+  std::string ended;
+
+  context_life::place add(char name) {
+    const context_life::visit here(*life);
+    REQUIRE(here);
+    return life->add(std::make_shared<guest>(ended, name));
+  }
+};
+
+}  // namespace
+
+TEST_CASE("a context has one life, which ends with it and is not another's") {
+  rig r;
+  boost::asio::io_context other;
+  CHECK(context_life::of(*r.io) == r.life);
+  CHECK(context_life::of(other) != r.life);
+  CHECK(r.life->is_of(*r.io));
+  CHECK_FALSE(r.life->is_of(other));
+  CHECK(context_life::visit(*r.life));
+  r.io.reset();
+  CHECK_FALSE(context_life::visit(*r.life));
+}
+
+TEST_CASE("a context ends its guests in the order in which they came, but for those that have left") {
+  rig r;
+  r.add('a');
+  const auto left = r.add('b');
+  r.add('c');
+  CHECK(r.life->remove(left).use_count() == 1);
+  CHECK(r.ended.empty());
+  r.io.reset();
+  CHECK(r.ended == "ac");
+}
+
+TEST_CASE("a guest may let go of other guests when it ends") {
+  rig r;
+  struct last_of_another final : context_life::guest {
+    void context_ended() override { other.reset(); }
+    std::shared_ptr<context_life::guest> other;
+  };
+  const auto first = std::make_shared<last_of_another>();
+  first->other = std::make_shared<guest>(r.ended, 'b');
+  r.life->add(first);
+  r.life->add(first->other);
+  r.io.reset();
+  CHECK(r.ended == "b");
+  CHECK(first.use_count() == 1);
+}
+
+TEST_CASE("a context does not end while it is visited, and is not visited when it has begun to end") {
+  rig r;
+  r.add('a');
+  std::optional<context_life::visit> outer(std::in_place, *r.life);
+  std::thread ending([&] { r.io.reset(); });
+  while (context_life::visit(*r.life)) std::this_thread::yield();
+  CHECK(r.ended.empty());
+  outer.reset();
+  ending.join();
+  CHECK(r.ended == "a");
+}
