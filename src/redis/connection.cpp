@@ -1,8 +1,6 @@
 // SPDX-License-Identifier: BSL-1.0
 #include "redis/connection.hpp"
 
-#include <boost/asio/post.hpp>
-
 #include <algorithm>
 #include <chrono>
 #include <utility>
@@ -28,7 +26,7 @@ connection::connection(const services& given, endpoint node, event_sink events)
 
 ticket connection::execute(request asked) {
   if (auto why = refusal(asked)) {
-    asio::post(given().strand, [self = shared_from_this(), done = std::move(asked.done), why = *std::move(why)] {
+    given().post([self = shared_from_this(), done = std::move(asked.done), why = *std::move(why)] {
       if (!self->closed()) done({why.code, {}, why.detail});
     });
     return 0;

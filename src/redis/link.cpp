@@ -1,8 +1,6 @@
 // SPDX-License-Identifier: BSL-1.0
 #include "redis/link.hpp"
 
-#include <boost/asio/post.hpp>
-
 #include <array>
 #include <chrono>
 #include <utility>
@@ -112,7 +110,7 @@ void link::flush_soon(bool alone) {
   // With nothing else on its way there is nothing to wait for; a burst that follows finds this one outstanding.
   if (alone && !flush_posted_ && !writing_ && up() && look() == stream::input::none) return write_out();
   if (std::exchange(flush_posted_, true)) return;
-  asio::post(services_.strand, [self = shared_from_this()] {
+  services_.post([self = shared_from_this()] {
     self->flush_posted_ = false;
     self->flush();
   });
@@ -199,7 +197,7 @@ void link::take_replies(const session_ptr& s) {
     if (s != session_) return;
     if (taken < replies_at_once) continue;
     digesting_ = true;
-    asio::post(services_.strand, [self = shared_from_this(), s] {
+    services_.post([self = shared_from_this(), s] {
       if (s == self->session_) self->take_replies(s);
     });
     break;

@@ -1,8 +1,6 @@
 // SPDX-License-Identifier: BSL-1.0
 #include "redis/pubsub.hpp"
 
-#include <boost/asio/post.hpp>
-
 #include <algorithm>
 #include <utility>
 
@@ -58,7 +56,7 @@ subscription pubsub::subscribe(std::string_view channel, subscriber& who) {
 }
 
 void pubsub::greet_late_comer(std::weak_ptr<member> who) {
-  asio::post(given().strand, [self = shared_from_this(), this, who = std::move(who)] {
+  given().post([self = shared_from_this(), this, who = std::move(who)] {
     const auto m = who.lock();
     if (!m || closed() || m->told) return;
     if (table_.confirmed(m->channel)) {

@@ -1,7 +1,11 @@
 // SPDX-License-Identifier: BSL-1.0
 #pragma once
 #include <boost/asio/any_io_executor.hpp>
+#include <boost/asio/dispatch.hpp>
+#include <boost/asio/post.hpp>
 #include <boost/asio/strand.hpp>
+
+#include <utility>
 
 #include "base/lease_clock.hpp"
 #include "base/random.hpp"
@@ -20,6 +24,14 @@ struct services {
   detail::random_source& random;
 
   detail::time_point now() const noexcept { return time.now(); }
+
+  /// Runs it on the strand, later, and in a handler of its own. By way of the executor below: a strand runs all that waits for it in one go,
+  /// and what is posted to it makes a hundred thousand callers wait for it who could have entered one by one.
+  template <class Run>
+  void post(Run run) const {
+    asio::post(strand.get_inner_executor(),
+               [on = strand, run = std::move(run)]() mutable { asio::dispatch(on, std::move(run)); });
+  }
 };
 
 }  // namespace holdfast::redis

@@ -39,11 +39,11 @@ class core : public std::enable_shared_from_this<core> {
   void enter(Run run) {
     const context_life::visit here(*life_);
     if (!here) return;
-    if (strand_->running_in_this_thread()) return asio::post(*strand_, std::move(run));
+    if (strand_->running_in_this_thread()) return enter_later(std::move(run));
     asio::dispatch(*strand_, std::move(run));
   }
-  /// The same, never inside the call. By way of the executor below: a strand that finds no memory when it has queued the first handler
-  /// never runs again.
+  /// The same, never inside the call, and in a handler of its own. By way of the executor below: a strand runs all that waits for it in one
+  /// go, and one that finds no memory when it has queued the first handler never runs again.
   template <class Run>
   void enter_later(Run run) {
     const context_life::visit here(*life_);
