@@ -111,7 +111,6 @@ TEST_CASE("an executed program inherits no connection and no timer") {
 
 TEST_CASE("an executed program inherits no connection that speaks TLS") {
   need_redis();
-  if (!tls_files::available()) skip("no openssl found");
   const tls_files files;
   redis_options options;
   options.tls = redis_options::tls_files{files.server.certificate, files.server.key, files.ca};
