@@ -33,6 +33,8 @@ class connection final : public link {
   void execute(std::string command, detail::time_point deadline, handler done);
   void keep_watch(bool on);
   void on_link_change(std::function<void(bool up)> listener) { listener_ = std::move(listener); }
+  /// Tells the observer, the first time, what the server refuses of what fencing off needs; empty: nothing.
+  void report_fencing(const std::string& words);
 
  private:
   bool wanted() const override { return watch_ || !pending_.empty(); }
@@ -51,7 +53,6 @@ class connection final : public link {
   void on_deadline();
   void answer(std::vector<handler> whom, errc code, const std::string& detail);
   void report(event::kind what, errc reason, const std::string& detail) const;
-  void report_fencing(const std::string& words);
 
   event_sink events_;
   std::function<void(bool)> listener_;
