@@ -27,7 +27,8 @@ struct event {
     outage,                ///< the command connection went down or could not be made;
                            ///< with a name: Redis answers, and refuses what that lock() waits for
     connected,             ///< the command connection is up
-    fencing_degraded,      ///< CLIENT ID, INFO or CLIENT KILL is refused: a command of a dead connection cannot be fenced off; detail
+    fencing_degraded,      ///< CLIENT ID, INFO or CLIENT KILL is refused: a command, or a subscription, of a dead connection cannot be
+                           ///< fenced off; told once; detail
   };
 
   kind what{};

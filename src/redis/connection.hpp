@@ -42,6 +42,8 @@ class connection final : public link {
   bool answering();
   void keep_watch(bool on);
   void on_link_change(std::function<void(bool up)> listener) { listener_ = std::move(listener); }
+  /// Tells the observer, the first time, what the server refuses of what fencing off needs; empty: nothing.
+  void report_fencing(const std::string& words);
 
  private:
   bool wanted() const override { return watch_ || !pending_.empty(); }
@@ -62,7 +64,6 @@ class connection final : public link {
   void recognise(const std::string& run);
   std::uint64_t server() const noexcept { return run_.empty() ? 0 : servers_; }
   void report(event::kind what, errc reason, const std::string& detail) const;
-  void report_fencing(const std::string& words);
 
   event_sink events_;
   std::function<void(bool)> listener_;

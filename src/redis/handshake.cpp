@@ -23,13 +23,12 @@ handshake::handshake(const endpoint& node, purpose why, std::optional<identity> 
     send(step::auth, {"AUTH", node.password});
   if (why == purpose::commands && node.db != 0) send(step::select, {"SELECT", std::to_string(node.db)});
   if (!node.client_name.empty()) send(step::set_name, {"CLIENT", "SETNAME", node.client_name});
-  if (why == purpose::commands) {
-    send(step::id, {"CLIENT", "ID"});
-    send(step::info, {"INFO", "server"});
+  send(step::id, {"CLIENT", "ID"});
+  send(step::info, {"INFO", "server"});
+  if (why == purpose::commands)
     send(step::role, {"ROLE"});
-  } else {
+  else
     send(step::ping, {"PING"});
-  }
 }
 
 void handshake::send(step what, std::initializer_list<std::string_view> argv) {

@@ -96,7 +96,11 @@ void pubsub::tell_all(std::string_view channel, const std::function<void(member&
   if (--crowd->telling == 0) std::erase(crowd->members, nullptr);
 }
 
-void pubsub::on_up(const handshake&) {
+void pubsub::on_up(const handshake& introduced) {
+  id_ = introduced.id();
+  predecessor_.reset();
+  if (fencing_refused_ && !introduced.fencing_refused().empty()) fencing_refused_(introduced.fencing_refused());
+  if (closed()) return;
   table_.start();
   next_ping_ = given().now() + ping_interval - given().random.up_to(ping_jitter);
   look_at(next_ping_);
@@ -137,6 +141,8 @@ void pubsub::on_settled() {
 }
 
 void pubsub::on_down(const failure&) {
+  if (id_ && table_.any_asked()) predecessor_ = id_;
+  id_.reset();
   tick_.stop();
   table_.stop();
 }

@@ -1,6 +1,7 @@
 // SPDX-License-Identifier: BSL-1.0
 #include "redis/subscription_table.hpp"
 
+#include <algorithm>
 #include <array>
 #include <utility>
 
@@ -35,6 +36,11 @@ void subscription_table::unwant(std::string_view channel) {
 bool subscription_table::confirmed(std::string_view channel) const {
   const auto c = channels_.find(channel);
   return c != channels_.end() && c->second.wanted && c->second.asked && c->second.unanswered == 0;
+}
+
+bool subscription_table::any_asked() const {
+  return std::any_of(channels_.begin(), channels_.end(),
+                     [](const auto& c) { return c.second.asked || c.second.unanswered != 0; });
 }
 
 void subscription_table::start() {

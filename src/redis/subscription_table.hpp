@@ -29,6 +29,8 @@ class subscription_table {
   /// Something is to be sent, or an answer to come.
   bool busy() const noexcept { return !changed_.empty() || ping_ || !questions_.empty(); }
   bool confirmed(std::string_view channel) const;
+  /// Whether the server may have a channel subscribed: one was asked for, and is not known to be given back.
+  bool any_asked() const;
 
   /// A connection is up: asks for all that is wanted.
   void start();

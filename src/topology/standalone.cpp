@@ -12,6 +12,7 @@ standalone::standalone(const redis::services& given, const redis::endpoint& serv
     : commands_(std::make_shared<redis::connection>(given, server, std::move(events))),
       channels_(std::make_shared<redis::pubsub>(given, server, answer_timeout)) {
   if (server.use_tls) redis::check(server.tls);
+  channels_->on_fencing_refused([c = commands_](const std::string& words) { c->report_fencing(words); });
 }
 
 redis::ticket standalone::execute(std::string_view, redis::request asked) {

@@ -184,6 +184,28 @@ TEST_CASE("permissions that only help may be missing") {
   CHECK(w.keys().empty());
 }
 
+TEST_CASE("a missing permission to fence is told once, whichever connection finds out") {
+  const std::string missing = GENERATE("-client|id", "-client|kill", "-info");
+  CAPTURE(missing);
+  world w;
+  w.eye("HSET", "app:m", "stranger:1", 1);
+  w.eye("PEXPIRE", "app:m", 60'000);
+  make_user(w, least_privilege + " " + missing);
+  auto redis = make_locker(w);
+  const std::string channel = "redisson_lock__channel:{app:m}";
+  const auto subscribed = [&] { return w.eye("PUBSUB", "NUMSUB", channel).array()[1] == 1; };
+  started<lease> got(w, redis.mutex("m").lock());
+  w.until(subscribed);
+  for (int i = 0; i < 2; ++i) {
+    w.eye("CLIENT", "KILL", "TYPE", "pubsub");
+    w.until(subscribed);
+  }
+  w.eye("DEL", "app:m");
+  w.eye("PUBLISH", channel, "0");
+  w.until([&] { return got.succeeded(); });
+  CHECK(w.heard->count(kind::fencing_degraded) == 1);
+}
+
 TEST_CASE("the least privileges are enough for everything") {
   world w;
   make_user(w, least_privilege);

@@ -313,3 +313,24 @@ TEST_CASE_METHOD(fixture, "a link that is dead without saying so is found by PIN
   }));
   h->close();
 }
+
+TEST_CASE_METHOD(fixture, "a link that died without the server hearing of it leaves no subscription there") {
+  manual_clock clock;
+  manual_timers alarms(clock);
+  // The second PING, the first that is not of the handshake, and all that follows it never comes through, nor does the end.
+  between().at_command({.what = action::hold_rest, .n = 2, .command = "PING", .connection = 0});
+  const auto h = std::make_shared<redis::pubsub>(redis::services{strand, clock, alarms, random}, proxied(), 500ms);
+  listener a;
+  const auto s = h->subscribe("c", a);
+  alarms.advance(1ms);
+  REQUIRE(until([&] { return a.subscribed == 1; }));
+  alarms.advance(10s);
+  REQUIRE(until([&] { return between().count().fired == 1; }));
+  REQUIRE(until([&] {
+    alarms.advance(1ms);
+    return a.subscribed == 2;
+  }));
+  CHECK(between().count().connections == 2);
+  CHECK(subscribers("c") == 1);
+  h->close();
+}

@@ -189,6 +189,7 @@ class scripted_server {
   void write(std::size_t connection, std::string bytes, std::function<void(bool failed)> done) {
     write(sockets_.at(connection), std::move(bytes), std::move(done));
   }
+  void close(std::size_t connection) { sockets_.at(connection)->close(); }
   void close_after(std::size_t connection, std::string bytes) {
     write(connection, std::move(bytes), [s = sockets_.at(connection)](bool) { s->close(); });
   }

@@ -4,11 +4,16 @@
 #include <boost/asio/io_context.hpp>
 #include <boost/asio/post.hpp>
 
+#include <ctime>
+#include <filesystem>
+#include <fstream>
 #include <memory>
+#include <set>
 #include <string>
 
 #include "support/catch.hpp"
 #include "support/run_coro.hpp"
+#include "support/skip.hpp"
 
 using namespace holdfast;
 using namespace std::chrono_literals;
@@ -24,6 +29,24 @@ struct rig {
 
   ~rig() { timers->close(); }
 };
+
+/// The descriptors of this process that are timers, by number.
+std::set<std::string> timerfds() {
+  std::set<std::string> all;
+  for (const auto& open : std::filesystem::directory_iterator("/proc/self/fd")) {
+    std::error_code gone;
+    if (std::filesystem::read_symlink(open, gone) == "anon_inode:[timerfd]") all.insert(open.path().filename());
+  }
+  return all;
+}
+
+/// What the kernel says of a timer's clock; empty if it does not.
+std::string clock_of(const std::string& timerfd) {
+  std::ifstream about("/proc/self/fdinfo/" + timerfd);
+  for (std::string line; std::getline(about, line);)
+    if (line.starts_with("clockid: ")) return line.substr(9);
+  return {};
+}
 
 }  // namespace
 
@@ -103,4 +126,18 @@ TEST_CASE("closing drops what is pending, also from inside an action") {
   r.timers->schedule(lease_clock::now(), [&] { ++fired; });
   test::drain(r.io);
   CHECK(fired == 1);
+}
+
+TEST_CASE("timers run on the clock that counts while the machine is suspended") {
+  rig first;  // with what Asio itself opens
+  const auto before = timerfds();
+  const auto timers = std::make_shared<asio_timers>(first.strand);
+  auto added = timerfds();
+  for (const auto& fd : before) added.erase(fd);
+  if (added.empty()) test::skip("/proc does not show what a descriptor is");
+  REQUIRE(added.size() == 1);
+  const auto clock = clock_of(*added.begin());
+  timers->close();
+  if (clock.empty()) test::skip("/proc does not show the clock of a timer");
+  CHECK(clock == std::to_string(CLOCK_BOOTTIME));
 }

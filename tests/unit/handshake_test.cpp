@@ -82,8 +82,29 @@ TEST_CASE("a subscription connection needs neither database nor role") {
   const auto node = full();
   handshake h(node, purpose::subscriptions);
   CHECK(h.take_output() == make_command({"AUTH", "app", "s3cret"}) + make_command({"CLIENT", "SETNAME", "holdfast"}) +
+                               make_command({"CLIENT", "ID"}) + make_command({"INFO", "server"}) +
                                make_command({"PING"}));
-  CHECK(answer(h, {replies::ok(), replies::ok(), replies::status("PONG")}) == progress::done);
+  CHECK(answer(h, {replies::ok(), replies::ok(), replies::integer(7), run("ab12"), replies::status("PONG")}) ==
+        progress::done);
+  REQUIRE(h.id());
+  CHECK(h.id()->client == 7);
+  CHECK(h.id()->run == "ab12");
+}
+
+TEST_CASE("a subscription connection fences its predecessor off, if the server is still the same") {
+  const auto node = plain();
+  const handshake::identity old{7, "ab12"};
+  handshake h(node, purpose::subscriptions, old);
+  h.take_output();
+  CHECK(answer(h, {replies::integer(8), run("ab12"), replies::status("PONG")}) == progress::more);
+  CHECK(h.take_output() == make_command({"CLIENT", "KILL", "ID", "7"}));
+  SECTION("done") { CHECK(h.on_reply(replies::integer(1)) == progress::done); }
+  SECTION("refused") {
+    CHECK(h.on_reply(replies::error("NOPERM no client|kill")) == progress::done);
+    CHECK(h.fencing_refused() == "CLIENT KILL: NOPERM no client|kill");
+  }
+  handshake restarted(node, purpose::subscriptions, old);
+  CHECK(answer(restarted, {replies::integer(9), run("cd34"), replies::status("PONG")}) == progress::done);
 }
 
 TEST_CASE("a predecessor is fenced off before anything else, if the server is still the same") {

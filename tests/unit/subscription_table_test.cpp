@@ -188,3 +188,22 @@ TEST_CASE("an answer out of order or to nobody is out of step") {
     CHECK(t.on_reply(replies::error("BUSY Redis is busy")).what == kind::error);
   }
 }
+
+TEST_CASE("a channel is the server's from the question until it is given back or refused or the connection is gone") {
+  subscription_table t;
+  t.start();
+  t.want("a");
+  CHECK_FALSE(t.any_asked());
+  write(t);
+  CHECK(t.any_asked());
+  SECTION("given back") {
+    t.on_reply(push("subscribe", "a"));
+    t.unwant("a");
+    write(t);
+    CHECK(t.any_asked());
+    t.on_reply(push("unsubscribe", "a"));
+  }
+  SECTION("refused") { t.on_reply(replies::error("NOPERM no channel")); }
+  SECTION("gone") { t.stop(); }
+  CHECK_FALSE(t.any_asked());
+}
