@@ -2,6 +2,7 @@
 #include <holdfast/client.hpp>
 
 #include <optional>
+#include <string>
 #include <utility>
 
 #include "base/asio_timers.hpp"
@@ -18,17 +19,17 @@ using detail::context_life;
 using detail::core;
 using detail::engine;
 
-/// The engine with real timers, a real server and real randomness around it. Refers to the settings in `home`, and keeps them alive.
+/// The engine with real timers, a real server and real randomness around it.
 class machine {
  public:
-  machine(std::shared_ptr<core> home, const core::strand_type& strand, const detail::settings& s)
-      : home_(std::move(home)),
+  machine(std::shared_ptr<core> home, const core::strand_type& strand, detail::settings s)
+      : home_(std::move(home)), settings_(std::move(s)),
         timers_(std::make_shared<detail::asio_timers>(strand, [c = home_.get()] { c->catch_up(); })),
-        servers_({strand, detail::system_clock(), *timers_, random_}, s.server, s.values.command_timeout,
-                 [&s](const event& e) {
-                   if (s.values.observer) s.values.observer->on(e);
+        servers_({strand, detail::system_clock(), *timers_, random_}, settings_.server,
+                 settings_.values.command_timeout, [this](const event& e) {
+                   if (settings_.values.observer) settings_.values.observer->on(e);
                  }) {
-    locks_.emplace(detail::surroundings{detail::system_clock(), *timers_, servers_, random_, s.values}, home_);
+    locks_.emplace(detail::surroundings{detail::system_clock(), *timers_, servers_, random_, settings_.values}, home_);
   }
   machine(const machine&) = delete;
   machine& operator=(const machine&) = delete;
@@ -56,6 +57,7 @@ class machine {
 
  private:
   const std::shared_ptr<core> home_;
+  const detail::settings settings_;
   detail::system_random random_;
   const std::shared_ptr<detail::asio_timers> timers_;
   detail::standalone servers_;
@@ -81,26 +83,27 @@ struct premises final : context_life::guest {
 class client_core final : public core {
  public:
   static std::shared_ptr<client_core> make(const asio::any_io_executor& executor, detail::settings s) {
-    const auto life = context_life::of(asio::query(executor, asio::execution::context));
-    const auto c = std::make_shared<client_core>(life, std::move(s));
+    auto& context = asio::query(executor, asio::execution::context);
+    const auto life = context_life::of(context);
+    const context_life::visit here(*life);
+    const auto c = std::make_shared<client_core>(life, s.values.key_prefix);
     auto mine = std::make_shared<premises>(executor);
-    mine->inside.emplace(c, mine->strand, c->settings_);
+    mine->inside.emplace(c, mine->strand, std::move(s));
     c->lives_by(mine->strand, mine->inside->locks());
     c->premises_ = mine.get();
-    const context_life::visit here(*life);
     c->place_ = life->add(std::move(mine));
+    context_life::hear_of_forks(context);
     return c;
   }
 
-  client_core(std::shared_ptr<context_life> life, detail::settings s)
-      : core(std::move(life)), settings_(std::move(s)) {}
+  client_core(std::shared_ptr<context_life> life, std::string key_prefix)
+      : core(std::move(life), std::move(key_prefix)) {}
   ~client_core() override {
     if (!place_) return;
     const context_life::visit here(*life());
     if (here) life()->remove(*place_);
   }
 
-  const config& settings() const noexcept override { return settings_.values; }
   engine* locks() noexcept override { return premises_->inside ? &premises_->inside->locks() : nullptr; }
 
   void close(detail::nanoseconds grace, detail::function<void()> done) override {
@@ -110,7 +113,7 @@ class client_core final : public core {
  private:
   void end_by_closing() override {
     if (!premises_->inside) return;
-    close(settings_.values.command_timeout, [this] { end_later(); });
+    close(locks()->settings().command_timeout, [this] { end_later(); });
   }
 
   // In a handler of its own: the engine is at work.
@@ -122,7 +125,6 @@ class client_core final : public core {
     }
   }
 
-  const detail::settings settings_;
   premises* premises_ = nullptr;
   std::optional<context_life::place> place_;
 };

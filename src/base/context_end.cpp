@@ -21,6 +21,20 @@ class context_end final : public asio::execution_context::service {
 
  private:
   void shutdown() override { life_->end(); }
+
+  const std::shared_ptr<context_life> life_;
+};
+
+/// Hears that the context was copied into a child process.
+class context_fork final : public asio::execution_context::service {
+ public:
+  using key_type = context_fork;
+  static asio::execution_context::id id;
+
+  explicit context_fork(asio::execution_context& context) : service(context), life_(context_life::of(context)) {}
+
+ private:
+  void shutdown() override {}
   void notify_fork(asio::execution_context::fork_event event) override {
     if (event == asio::execution_context::fork_child) life_->fork();
   }
@@ -29,12 +43,15 @@ class context_end final : public asio::execution_context::service {
 };
 
 asio::execution_context::id context_end::id;
+asio::execution_context::id context_fork::id;
 
 }  // namespace
 
 const std::shared_ptr<context_life>& context_life::of(asio::execution_context& context) {
   return asio::use_service<context_end>(context).life();
 }
+
+void context_life::hear_of_forks(asio::execution_context& context) { asio::use_service<context_fork>(context); }
 
 bool context_life::enter() noexcept {
   if ((state_.fetch_add(one_visit, std::memory_order_acq_rel) & ended) == 0) return true;

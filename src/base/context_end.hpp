@@ -46,6 +46,10 @@ class context_life {
   /// Of a context that has not begun to end.
   static const std::shared_ptr<context_life>& of(boost::asio::execution_context& context);
 
+  /// From now on its guests hear of forks. When all that they use of the context has been made: Asio tells its services of a fork in the order
+  /// in which they were made, and what is closed before its reactor has heard of it is closed for the parent.
+  static void hear_of_forks(boost::asio::execution_context& context);
+
   explicit context_life(const boost::asio::execution_context& context) noexcept : context_(&context) {}
   /// In a visit: another context may be at the same address later.
   bool is_of(const boost::asio::execution_context& context) const noexcept { return context_ == &context; }

@@ -8,6 +8,8 @@
 #include <chrono>
 #include <memory>
 #include <optional>
+#include <string>
+#include <string_view>
 #include <utility>
 
 #include <holdfast/lease.hpp>
@@ -62,7 +64,8 @@ class core : public std::enable_shared_from_this<core> {
     abandoned_.store(true, std::memory_order_release);
     look_soon();
   }
-  virtual const config& settings() const noexcept = 0;
+  const std::string& key_prefix() const noexcept { return key_prefix_; }
+  bool closed() const noexcept { return closed_->load(std::memory_order_acquire); }
   const std::shared_ptr<context_life>& life() const noexcept { return life_; }
   /// Empty when the context has ended.
   asio::any_io_executor executor() const {
@@ -85,7 +88,8 @@ class core : public std::enable_shared_from_this<core> {
   void engine_has_ended() noexcept { dropped_.close(); }
 
  protected:
-  explicit core(std::shared_ptr<context_life> life) : life_(std::move(life)) {}
+  core(std::shared_ptr<context_life> life, std::string key_prefix)
+      : life_(std::move(life)), key_prefix_(std::move(key_prefix)) {}
   /// Once, before anybody else knows this object. Both belong to the guest of life() in which the engine is.
   void lives_by(const strand_type& strand, const engine& locks) {
     strand_ = &strand;
@@ -110,6 +114,7 @@ class core : public std::enable_shared_from_this<core> {
   }
 
   const std::shared_ptr<context_life> life_;
+  const std::string key_prefix_;
   const strand_type* strand_ = nullptr;  // touched in a visit only
   std::shared_ptr<std::atomic<bool>> closed_;
   dropped_leases dropped_;
@@ -128,7 +133,8 @@ struct access {
   /// `Mutex`: mutex or a kind of it.
   template <class Mutex>
   static Mutex make_mutex(const std::shared_ptr<core>& c, std::string_view name, std::optional<holdfast::owner> who) {
-    return {c, std::make_shared<const lock_keys>(name, c ? c->settings().key_prefix : std::string_view()), who};
+    return {c, std::make_shared<const lock_keys>(name, c ? std::string_view(c->key_prefix()) : std::string_view()),
+            who};
   }
 };
 
