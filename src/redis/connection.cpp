@@ -122,8 +122,9 @@ void connection::look() {
 // False: somebody who was told has closed the connection.
 bool connection::tell_overdue(detail::time_point now) {
   const auto cause = up() ? fail(node(), errc::unreachable, "no answer in time").detail : why_down();
+  const auto unsent = outage_ == errc::server_refused ? errc::server_refused : errc::unreachable;
   while (auto late = pending_.take_overdue(now)) {
-    late->tell({late->written ? errc::unconfirmed : errc::unreachable, {}, cause, late->sent, server()});
+    late->tell({late->written ? errc::unconfirmed : unsent, {}, cause, late->sent, server()});
     if (closed()) return false;
   }
   return true;

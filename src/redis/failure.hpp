@@ -16,7 +16,7 @@ struct failure {
 
   /// An outage ends by itself; a wrong password does not.
   bool mends_itself() const noexcept { return code == errc::unreachable || code == errc::server_refused; }
-  /// The server, or what stands before it, said so: a command need not wait for its deadline to hear the same.
+  /// Somebody there said so: commands that waited for the connection hear it at once.
   bool is_answer() const noexcept { return code != errc::unreachable; }
 };
 

@@ -236,7 +236,7 @@ void link::drop(failure why) {
     on_down(why);
   } else {
     pacing_.on_failed(now, why.mends_itself(), services_.random);
-    if (why.is_answer()) standing_failure_ = why;
+    if (!why.mends_itself()) standing_failure_ = why;
     on_attempt_failed(why);
   }
   demand_changed();

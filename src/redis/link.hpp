@@ -64,7 +64,7 @@ class link : public std::enable_shared_from_this<link> {
   /// Bytes have arrived that were not looked at yet: whoever thinks the server silent was not scheduled in time.
   bool input_waiting();
   detail::time_point last_input() const noexcept { return last_input_; }
-  /// Why the last attempt failed, if that is an answer and the next attempt is not allowed yet; else null.
+  /// Why the last attempt failed, if that does not mend itself and the next attempt is not allowed yet; else null.
   const failure* standing_failure() const;
   /// Why there is no connection at present, for a text.
   std::string why_down() const;

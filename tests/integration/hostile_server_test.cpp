@@ -193,8 +193,7 @@ TEST_CASE("a refusal in the handshake is told without its escape sequences") {
   CHECK(w.all_is_printable());
 }
 
-TEST_CASE(
-    "a server that refuses the connection for now refuses each command at once, and serves when it does no more") {
+TEST_CASE("a server that refuses the connection for now refuses each command, and serves when it does no more") {
   hostile_world w;
   const auto words = GENERATE(as<std::string>{}, "ERR max number of clients reached",
                               "LOADING Redis is loading the dataset", "BUSY Redis is busy running a script.");

@@ -2,8 +2,6 @@
 // What may not throw, in a process that has no memory left.
 #include <boost/asio/post.hpp>
 #include <cstddef>
-#include <cstdlib>
-#include <new>
 #include <optional>
 #include <thread>
 
@@ -17,22 +15,6 @@ using kind = event::kind;
 
 namespace {
 
-/// While it lives, one allocation of this thread fails: the one that comes after `before` others.
-class failing_allocation {
- public:
-  explicit failing_allocation(int before) noexcept { left = before; }
-  failing_allocation(const failing_allocation&) = delete;
-  failing_allocation& operator=(const failing_allocation&) = delete;
-  ~failing_allocation() { left = none; }
-
-  bool happened() const noexcept { return left == none; }
-  static bool now() noexcept { return left != none && left-- == 0; }
-
- private:
-  static constexpr int none = -1;
-  static inline thread_local int left = none;
-};
-
 struct starved_world : world {
   starved_world() {
     if (address_sanitized || thread_sanitized) skip("the sanitizer needs address space of its own");
@@ -43,20 +25,6 @@ struct starved_world : world {
 };
 
 }  // namespace
-
-// For the whole program; aligned_alloc() is what Asio takes for its handlers.
-void* operator new(std::size_t size) {
-  void* const memory = failing_allocation::now() ? nullptr : std::malloc(size == 0 ? 1 : size);
-  if (!memory) throw std::bad_alloc();
-  return memory;
-}
-void operator delete(void* memory) noexcept { std::free(memory); }
-void operator delete(void* memory, std::size_t) noexcept { std::free(memory); }
-extern "C" void* aligned_alloc(std::size_t alignment, std::size_t size) noexcept {
-  void* memory = nullptr;
-  if (failing_allocation::now() || ::posix_memalign(&memory, alignment, size) != 0) return nullptr;
-  return memory;
-}
 
 TEST_CASE("a lease that is dropped without memory is given back when its next renewal would be due") {
   starved_world w;
@@ -116,12 +84,13 @@ TEST_CASE("a feed that found no memory is made good by the next") {
 }
 
 TEST_CASE("no allocation that fails where a lease ends keeps the lock or the client from going on") {
+  if (!failing_allocations::available()) skip("the sanitizer has the allocator for itself");
   enum class end_of_lease { outside_of_a_handler, in_a_handler, on_another_thread, with_its_client };
   world w;
   for (const auto how : {end_of_lease::outside_of_a_handler, end_of_lease::in_a_handler,
                          end_of_lease::on_another_thread, end_of_lease::with_its_client}) {
     bool failed = true;
-    int n = 0;
+    std::size_t n = 0;
     for (; failed; ++n) {
       INFO("end " << static_cast<int>(how) << ", allocation " << n << " fails");
       std::optional redis(w.make([](config& s) { s.ttl = 300ms; }));
@@ -129,7 +98,7 @@ TEST_CASE("no allocation that fails where a lease ends keeps the lock or the cli
       w.io.restart();
       w.io.poll();
       const auto end_it = [&] {
-        const failing_allocation here(n);
+        const failing_allocations here(n);
         if (how == end_of_lease::with_its_client) redis.reset();
         held = lease();
         failed = here.happened();
