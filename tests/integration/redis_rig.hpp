@@ -180,6 +180,13 @@ class scripted_server {
       : script_(std::move(answer)), acceptor_(io, asio::local::stream_protocol::endpoint(path())) {
     accept();
   }
+  scripted_server(const scripted_server&) = delete;
+  scripted_server& operator=(const scripted_server&) = delete;
+  /// Handlers that are under way find it gone, and its connections closed.
+  ~scripted_server() {
+    boost::system::error_code ignored;
+    for (const auto& s : sockets_) s->close(ignored);
+  }
 
   std::string path() const { return folder_.path() + "/s.sock"; }
   std::size_t connections() const noexcept { return sockets_.size(); }
@@ -205,8 +212,8 @@ class scripted_server {
   using socket = asio::local::stream_protocol::socket;
 
   void accept() {
-    acceptor_.async_accept([this](const boost::system::error_code& failed, socket s) {
-      if (failed) return;
+    acceptor_.async_accept([this, here = std::weak_ptr(here_)](const boost::system::error_code& failed, socket s) {
+      if (failed || here.expired()) return;
       sockets_.push_back(std::make_shared<socket>(std::move(s)));
       read(sockets_.back(), sockets_.size() - 1);
       accept();
@@ -215,12 +222,12 @@ class scripted_server {
   void read(const std::shared_ptr<socket>& s, std::size_t number) {
     const auto in = std::make_shared<std::array<char, 65536>>();
     s->async_read_some(asio::buffer(*in),
-                       [this, s, in, number](const boost::system::error_code& failed, std::size_t size) {
-                         if (failed) return;
+                       [this, here = std::weak_ptr(here_), s, in, number](const auto& failed, std::size_t size) {
+                         if (failed || here.expired()) return;
                          auto out = script_({in->data(), size}, number);
                          if (out == "close") return s->close();
-                         write(s, std::move(out), [this, s, number](bool failed_too) {
-                           if (!failed_too) read(s, number);
+                         write(s, std::move(out), [this, here, s, number](bool failed_too) {
+                           if (!failed_too && !here.expired()) read(s, number);
                          });
                        });
   }
@@ -236,6 +243,7 @@ class scripted_server {
     asio::async_write(*s, asio::buffer(*out), [s, out, done](const auto& failed, std::size_t) { done(!!failed); });
   }
 
+  const std::shared_ptr<int> here_ = std::make_shared<int>();
   temp_folder folder_;
   script script_;
   milliseconds pause_{};
