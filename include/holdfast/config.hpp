@@ -43,7 +43,8 @@ struct config {
   /// character that no prefix contains otherwise (`billing:`): `app` and `app1` would meet at the names `1x` and `x`.
   std::string key_prefix{};
   milliseconds ttl{30'000};  ///< TTL of leases without one of their own; renewed every third of it. 100 ms to 24 h
-  /// How long one command may take: 5 ms to 60 s; never more than a fifth of the TTL concerned.
+  /// How long one command may take, from when it is written, or while there is no connection: 5 ms to 60 s; never more than a fifth of the
+  /// TTL concerned. Waiting in the queue of a living connection does not count.
   milliseconds command_timeout{500};
   milliseconds connect_timeout{2'000};  ///< resolve, connect, TLS and handshake together: 10 ms to 60 s
   /// Relative rate by which the server's clock may run faster than ours: 0 to 0.2. 2 ms are always added.
@@ -52,7 +53,9 @@ struct config {
   milliseconds reconnect_cap{5'000};  ///< longest pause between attempts to connect, full jitter from 50 ms: 50 ms to 60 s
 
   // Limits.
-  std::size_t pending_commands = 65'536;  ///< per connection; more: errc::overloaded. 1 to 2^24
+  /// Per connection: when three quarters are pending, try_lock and queries throw overloaded. lock and try_lock_for keep their place, releases
+  /// and renewals always find room. 1 to 2^24
+  std::size_t pending_commands = 65'536;
 
   /// Hears of all that cannot be returned. Kept alive by the client.
   std::shared_ptr<holdfast::observer> observer{};

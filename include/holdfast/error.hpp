@@ -25,8 +25,8 @@ enum class errc {
   invalid_ttl,        ///< A TTL or max_hold outside its range. Nothing was sent.
   invalid_wait,       ///< A negative wait. Nothing was sent.
   invalid_config,     ///< A URL or a field of config cannot be used, or the server has no such database. No lock command was sent.
-  unreachable,        ///< No answer from Redis within the deadline. Retry. A hold that was held still is, until its validity ends.
-  unconfirmed,        ///< unlock() was sent and not answered: released then, or at the latest when the TTL ends. Not held.
+  unreachable,        ///< No answer from Redis in time. Retry. A hold that was held still is, until its validity ends.
+  unconfirmed,        ///< unlock() was sent and not answered: released then, or at the latest when the TTL ends. Not held. Of force_unlock(): nobody knows whether its first copy broke a hold.
   auth_failed,        ///< Wrong user or password, or none given where one is needed.
   no_permission,      ///< The ACL lacks a permission; the text is the server's, which names the command, key or channel, inside a script not always.
   not_primary,        ///< The server is a replica, or a node of a cluster. Connect to a primary alone.

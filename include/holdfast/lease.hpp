@@ -56,7 +56,7 @@ class [[nodiscard]] HOLDFAST_EXPORT lease {
   asio::awaitable<void> unlock();
 
   /// Raises the TTL now, to `ttl` (0: the TTL it was taken with; else 10 ms to 24 h); never shortens it and does not restart max_hold.
-  /// Throws lost, not_held, invalid_ttl, closed; still held until its validity ends with unreachable, overloaded, and what the server
+  /// Throws lost, not_held, invalid_ttl, closed; still held until its validity ends with unreachable, and what the server
   /// refuses with: server_refused, no_permission, not_primary, auth_failed, tls_failed, protocol_error.
   /// Cancelled: operation_aborted; the TTL may have been raised.
   asio::awaitable<void> renew(milliseconds ttl = milliseconds::zero());

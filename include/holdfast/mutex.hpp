@@ -44,18 +44,18 @@ class HOLDFAST_EXPORT mutex {
  public:
   /// Waits its turn: first in, first out among the waiters of this client. Waits through outages of Redis (told to the observer).
   /// Throws lost (re-entry into a lost hold), already_held (see fenced_mutex), corrupt_lock, invalid_ttl, too_many_reentries, auth_failed, no_permission, not_primary,
-  /// tls_failed, invalid_config (a database that the server does not have), protocol_error, overloaded, closed.
+  /// tls_failed, invalid_config (a database that the server does not have), protocol_error, closed.
   asio::awaitable<lease> lock(lock_options = {}) const;
 
-  /// Empty: someone else holds it, or waits for it here. Throws as lock(), and unreachable or server_refused.
+  /// Empty: someone else holds it, or waits for it here. Throws as lock(), and unreachable, server_refused or overloaded.
   asio::awaitable<std::optional<lease>> try_lock(lock_options = {}) const;
 
-  /// Waits at most `wait` (0: as try_lock; negative: invalid_wait). Empty: still held by another. Throws as lock(), and unreachable when
-  /// Redis never answered in that time.
+  /// Waits at most `wait` (0: as try_lock; negative: invalid_wait). Empty: the lock was not had in time; a grant that comes later is given
+  /// back. Throws as lock(); server_refused; and unreachable when there is no connection then, or no byte has come for a command timeout.
   asio::awaitable<std::optional<lease>> try_lock_for(milliseconds wait, lock_options = {}) const;
 
   /// Breaks any hold of the name, whoever has it, and wakes waiters. True: there was one. Its holder finds out at its next renewal or
-  /// unlock. Throws unreachable, server_refused, corrupt_lock, protocol_error, overloaded and configuration errors.
+  /// unlock. Throws unconfirmed when the first answer was lost and a second command found no hold; unreachable, server_refused, corrupt_lock, protocol_error, overloaded and configuration errors.
   asio::awaitable<bool> force_unlock() const;
 
   // The queries throw as force_unlock(); of them only those that count throw corrupt_lock.
