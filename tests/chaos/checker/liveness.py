@@ -5,7 +5,7 @@ from collections import defaultdict, deque
 
 from .history import MS
 from .quiet import HARMLESS, RECOVERY, Answers, Quiet, union
-from .rules import ANSWER, COMMAND_TIMEOUT, LOST, UNCONFIRMED, by_lock, ms
+from .rules import ANSWER, LOST, UNCONFIRMED, by_lock, command_time, ms
 
 WITHOUT_REDIS = ("no answer from Redis", "refused by Redis")
 ENOUGH = 60 * MS  # for an answer, where nothing is wrong
@@ -14,10 +14,6 @@ ROUND_TRIP = 20 * MS
 HAND_OVER = 50 * MS  # of a hundred, ninety-nine take no longer: seven times what a busy machine needs, and less than half a poll
 FOREVER = 1 << 63
 CHANCE = 2  # so few slow ones of a lock say nothing
-
-
-def command_time(ttl):
-    return min(COMMAND_TIMEOUT, ttl // 5)
 
 
 def deadline(operation):

@@ -65,8 +65,12 @@ def exclusion(history, breaks):
             claiming.append(hold)
 
 
+def command_time(ttl):
+    return min(COMMAND_TIMEOUT, ttl // 5)
+
+
 def claims(history, breaks):
-    """R1: nobody claims more than Redis has granted: its TTL, less the drift, from when it was asked for, and while the key lives."""
+    """R1: nobody claims more than Redis has granted: its TTL, less the drift, from when it was written, and while the key lives."""
     for hold in history.holds:
         most = hold.ttl - drift(hold.ttl)
         for valid, line in hold.valid:
@@ -76,10 +80,11 @@ def claims(history, breaks):
             if lives_until < claimed and not breaks.touch(hold, t):
                 longer = ms(claimed - lives_until)
                 yield "R1", f"{hold.lock}: {hold} claims {longer} more than its key lives ({hold.process.name}:{line})"
-        # What was granted at the first attempt ends a TTL after the call.
+        # What was granted at the first attempt ends a TTL after it was written; a connection is not waited for longer than a command may take.
         if hold.of.wait != 0:
             continue
-        end = hold.of.begin + hold.of.ttl + UNTOLD + hold.process.stalled(hold.of.begin, hold.begin)
+        waited = command_time(hold.of.ttl) + hold.process.stalled(hold.of.begin, hold.begin)
+        end = hold.of.begin + waited + hold.of.ttl + UNTOLD
         if hold.granted_until > end:
             claimed = hold.granted_until - hold.of.begin
             yield "R1", f"{hold.lock}: {hold} claims {ms(claimed)} from its call on, with a TTL of {ms(hold.of.ttl)}"
