@@ -47,7 +47,7 @@ class run_of_a_client {
     held_[3] = lease();
   }
   ~run_of_a_client() {
-    if (server_) server_.reset();
+    server_.reset();
     held_.clear();
     redis_.reset();
   }
@@ -69,12 +69,10 @@ class run_of_a_client {
         return;
       }
     }
-    until_all_are_answered();
+    until([this] { return answered_ == started_; });
     held_.clear();
     redis_.reset();
-    until_all_are_answered();
-    server_.reset();
-    drain(*io_, 5s);
+    until([this] { return heard_.use_count() == 1; });  // the client's inside is gone
   }
 
  private:
@@ -96,11 +94,12 @@ class run_of_a_client {
     asio::co_spawn(*io_, std::move(op), [this](std::exception_ptr, auto&&...) { ++answered_; });
   }
 
-  void until_all_are_answered() {
+  template <class Condition>
+  void until(Condition condition) {
     const auto limit = std::chrono::steady_clock::now() + 10s;
     if (io_->stopped()) io_->restart();
-    while (answered_ < started_) {
-      if (std::chrono::steady_clock::now() > limit) throw std::runtime_error("a caller was not answered");
+    while (!condition()) {
+      if (std::chrono::steady_clock::now() > limit) throw std::runtime_error("the condition was not met in time");
       if (io_->run_one_for(10ms) == 0 && io_->stopped()) io_->restart();
     }
   }
