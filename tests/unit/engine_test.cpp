@@ -741,6 +741,22 @@ TEST_CASE_METHOD(engine_fixture, "force_unlock says whether there was a hold and
   CHECK_FALSE(none.value());
 }
 
+TEST_CASE_METHOD(engine_fixture, "a force_unlock whose first answer was lost believes the second only if it found a hold") {
+  const auto f = force_unlock("a");
+  fails(errc::unconfirmed);
+  CHECK(sent("force_release") == 2);
+  SECTION("it did") {
+    answers(replies::integer(1));
+    CHECK(f.succeeded());
+    CHECK(f.value());
+  }
+  SECTION("it found nothing: the first may have broken one") {
+    answers(replies::integer(0));
+    CHECK(f.failed_with(errc::unconfirmed));
+  }
+  check_nothing_is_left();
+}
+
 TEST_CASE_METHOD(engine_fixture, "a hold of ours that is force-unlocked here finds out at once") {
   const auto a = hold("a"), waiting = lock("a");
   force_unlock("a");
