@@ -49,9 +49,7 @@ bool connection::withdraw(ticket t) {
   return true;
 }
 
-bool connection::answering() {
-  return up() && (!pending_.silent(given().now(), last_input()) || input_waiting());
-}
+bool connection::answering() { return up() && (!pending_.silent(given().now(), last_input()) || input_waiting()); }
 
 std::optional<failure> connection::refusal(const request& asked) const {
   if (closed()) return fail(node(), errc::closed, "the connection is closed");

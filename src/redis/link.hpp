@@ -108,7 +108,7 @@ class link : public std::enable_shared_from_this<link> {
   std::optional<handshake> handshake_;
   bool reading_ = false;
   bool digesting_ = false;  // replies have been read that were not handed on yet
-  bool writing_ = false;  // stays true after a failed write: the read tells why
+  bool writing_ = false;    // stays true after a failed write: the read tells why
   bool flush_posted_ = false;
   detail::time_point last_input_{};
   std::optional<failure> standing_failure_;

@@ -74,8 +74,7 @@ void pending_queue::write(std::string& out, std::size_t enough, time_point now) 
     auto& l = waiting_[waiting_[0].alive > 0 ? 0 : 1];
     auto r = l.take(l.entries.begin());
     out += r.command;
-    if (watched(r.how))
-      written_alarms_.push({detail::saturating_add(now, r.how.timeout), answered_ + written_.size()});
+    if (watched(r.how)) written_alarms_.push({detail::saturating_add(now, r.how.timeout), answered_ + written_.size()});
     written_.push_back({std::move(r.done), std::move(r.how.late), r.how.timeout, r.how.patient, now});
   }
 }

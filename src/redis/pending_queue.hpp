@@ -23,15 +23,16 @@ namespace holdfast::redis {
 /// Obligations are written before the others, each kind in its order, and no more at once than the window holds: what is written is on its
 /// way, and what waits can still be forgotten. While there is a connection, waiting does not count against a timeout.
 ///
-/// No event costs a walk along the queue, but for the loss of the connection.
+/// No event but the loss of the connection costs a walk along the queue.
 class pending_queue {
  public:
   using time_point = detail::time_point;
   using duration = detail::lease_clock::duration;
 
   struct limits {
-    std::size_t capacity;     // of refusable commands: three quarters of it, counting all that is pending
-    duration least_patience;  // a shorter timeout does not condemn the connection: a busy server or a scheduler may take that long
+    std::size_t capacity;  // of refusable commands: three quarters of it, counting all that is pending
+    duration
+        least_patience;  // a shorter timeout does not condemn the connection: a busy server or a scheduler may take that long
     std::size_t window = 4096;
   };
   explicit pending_queue(const limits& l) noexcept : limits_(l) {}
@@ -70,7 +71,7 @@ class pending_queue {
   /// When take_overdue() or silent() may have something to say.
   std::optional<time_point> next_look(time_point last_input);
 
-  /// The connection ended, now: what was written is given back, but for what was abandoned; what waits stays.
+  /// The connection ended, now: what was written and not abandoned is given back; what waits stays.
   std::vector<answered> lose_written(time_point now);
   /// All that waits; nothing may be written.
   std::vector<handler> lose_waiting();

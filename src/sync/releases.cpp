@@ -15,13 +15,13 @@ struct releases::task {
   const shared_keys keys;
   const owner_field field;
   const milliseconds ttl;
-  time_point valid{};      // a repeated release that is answered "not yours" before this instant has released
+  time_point valid{};  // a repeated release that is answered "not yours" before this instant has released
   time_point began{};
   time_point answer_by{};  // until when `done` waits, if the command is written at once
   time_point give_up{};
   std::uint64_t number = 0;
-  bool may_have_run = false;               // a copy was written and not answered
-  std::optional<std::uint64_t> went_to;    // the server that it was written to; 0: unknown, or several
+  bool may_have_run = false;             // a copy was written and not answered
+  std::optional<std::uint64_t> went_to;  // the server that it was written to; 0: unknown, or several
   bool repeated = false;
   handler done;  // empty: nobody waits (any more)
   retry_backoff backoff;
@@ -69,10 +69,7 @@ void releases::send(const std::shared_ptr<task>& t) {
   const auto timeout = t->done ? t->answer_by - now : command_budget(around_.settings, t->ttl);
   auto late = [this, t](const outcome& o) { on_late(t, o.detail); };
   t->sent = around_.run(scripts::release(*t->keys, t->field, 0, {t->ttl}),
-                        {.timeout = timeout,
-                         .rank = urgency::obligation,
-                         .patient = true,
-                         .late = std::move(late)},
+                        {.timeout = timeout, .rank = urgency::obligation, .patient = true, .late = std::move(late)},
                         [this, t](outcome o) { answered(t, std::move(o)); });
 }
 

@@ -15,9 +15,8 @@ class one_run final : public script_run, public std::enable_shared_from_this<one
       : to_(to), call_(std::move(call)), how_(std::move(how)), done_(std::move(done)) {}
 
   void send(std::string command) {
-    asked_ = to_.execute(call_.key(), {std::move(command), how_, [self = shared_from_this()](outcome o) {
-                                         self->answered(std::move(o));
-                                       }});
+    asked_ = to_.execute(call_.key(), {std::move(command), how_,
+                                       [self = shared_from_this()](outcome o) { self->answered(std::move(o)); }});
   }
   void begin() { send(call_.by_digest()); }
 

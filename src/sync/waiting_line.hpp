@@ -55,13 +55,14 @@ struct waiter final : cancellable, std::enable_shared_from_this<waiter> {
   lock_request request;
   lock_handler done;  // emptied when it is answered
   time_point since;
-  std::size_t ahead = 0;   // waiters before it when it came
-  owner_field field;       // from the first attempt on; the same in each repetition
-  time_point sent{};       // the attempt that was answered last
+  std::size_t ahead = 0;  // waiters before it when it came
+  owner_field field;      // from the first attempt on; the same in each repetition
+  time_point sent{};      // the attempt that was answered last
   std::weak_ptr<script_run> attempt;
-  unsigned unanswered = 0;  // so many attempts were written and not answered: the field may have been granted, or may still be
-  nanoseconds penalty{};   // the pause after so many that none was answered; doubles until one is
-  timer alarm;             // its deadline
+  unsigned unanswered =
+      0;  // so many attempts were written and not answered: the field may have been granted, or may still be
+  nanoseconds penalty{};  // the pause after so many that none was answered; doubles until one is
+  timer alarm;            // its deadline
   retry_backoff backoff;
   std::list<std::shared_ptr<waiter>>::iterator place;
   std::uint64_t number = 0;  // in its line; later ones have greater numbers

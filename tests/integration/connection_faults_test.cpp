@@ -171,9 +171,9 @@ TEST_CASE_METHOD(server_rig, "handlers of a lost connection may close it") {
   int answers = 0;
   for (int i = 0; i < 10; ++i)
     c->execute({redis::make_command({"PING"}), {.timeout = 20s}, [&](const redis::outcome& o) {
-      CHECK(o.error == errc::unconfirmed);
-      if (++answers == 5) c->close();
-    }});
+                  CHECK(o.error == errc::unconfirmed);
+                  if (++answers == 5) c->close();
+                }});
   run_for(10ms);
   server().kill();
   must_become_idle();

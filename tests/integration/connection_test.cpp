@@ -191,7 +191,8 @@ TEST_CASE_METHOD(server_rig, "without the permission to fence the observer is to
   CHECK(count("fencing_degraded") == 1);
 }
 
-TEST_CASE_METHOD(server_rig, "more commands than may be pending are refused at once, but no obligation and nobody who is patient") {
+TEST_CASE_METHOD(server_rig,
+                 "more commands than may be pending are refused at once, but no obligation and nobody who is patient") {
   server();
   auto node = direct();
   node.pending_commands = 2;

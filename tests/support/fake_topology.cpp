@@ -112,8 +112,7 @@ redis::ticket fake_topology::execute(std::string_view key, redis::request asked)
                        std::move(asked.done),
                        how.late,
                        {}});
-  if (up_)
-    write(commands_[n]);
+  if (up_) write(commands_[n]);
   if (commands_[n].what.open) watch(n);
   return n + 1;
 }
@@ -139,7 +138,8 @@ void fake_topology::watch(std::size_t n) {
 
 void fake_topology::on_timeout(std::size_t n) {
   auto& which = commands_[n];
-  detail::outcome late{make_error_code(which.what.written ? errc::unconfirmed : errc::unreachable), {}, "fake:6379: no answer"};
+  detail::outcome late{
+      make_error_code(which.what.written ? errc::unconfirmed : errc::unreachable), {}, "fake:6379: no answer"};
   if (!which.what.patient) return finish(which, std::move(late));
   late.sent = which.what.sent;
   post([tell = std::exchange(which.late, {}), late = std::move(late)] { tell(late); });
@@ -157,8 +157,8 @@ bool fake_topology::withdraw(redis::ticket t) {
 
 bool fake_topology::answering() {
   return up_ && std::none_of(commands_.begin(), commands_.end(), [&](const entry& e) {
-    return e.what.written && !e.answered && std::max(e.what.sent, last_reply_) + patience <= clock_.now();
-  });
+           return e.what.written && !e.answered && std::max(e.what.sent, last_reply_) + patience <= clock_.now();
+         });
 }
 
 detail::subscription fake_topology::subscribe(std::string_view channel, detail::subscriber& who) {

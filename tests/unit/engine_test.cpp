@@ -741,7 +741,8 @@ TEST_CASE_METHOD(engine_fixture, "force_unlock says whether there was a hold and
   CHECK_FALSE(none.value());
 }
 
-TEST_CASE_METHOD(engine_fixture, "a force_unlock whose first answer was lost believes the second only if it found a hold") {
+TEST_CASE_METHOD(engine_fixture,
+                 "a force_unlock whose first answer was lost believes the second only if it found a hold") {
   const auto f = force_unlock("a");
   fails(errc::unconfirmed);
   CHECK(sent("force_release") == 2);

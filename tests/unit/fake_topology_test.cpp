@@ -42,9 +42,10 @@ struct fixture {
     server.execute("a", {get_a, {.timeout = 1s}, [this](outcome result) { answers.push_back(std::move(result)); }});
   }
   holdfast::redis::ticket get_patiently() {
-    return server.execute("a", {get_a,
-                                {.timeout = 1s, .patient = true, .late = [this](outcome o) { late.push_back(std::move(o)); }},
-                                [this](outcome result) { answers.push_back(std::move(result)); }});
+    return server.execute(
+        "a", {get_a,
+              {.timeout = 1s, .patient = true, .late = [this](outcome o) { late.push_back(std::move(o)); }},
+              [this](outcome result) { answers.push_back(std::move(result)); }});
   }
   std::vector<outcome> late;
 };
@@ -75,7 +76,8 @@ TEST_CASE_METHOD(fixture, "an answer arrives from the pump and only once") {
   CHECK(answers.size() == 1);
 }
 
-TEST_CASE_METHOD(fixture, "a patient sender is told of its timeout and still gets the answer, with the time of the write") {
+TEST_CASE_METHOD(fixture,
+                 "a patient sender is told of its timeout and still gets the answer, with the time of the write") {
   server.link_down();
   get_patiently();
   timers.advance(1s);

@@ -32,7 +32,8 @@ struct fixture {
     return queue.push({name, {.timeout = timeout, .rank = rank}, note(answered, name)}, now);
   }
   redis::ticket push_patient(const std::string& name, detail::lease_clock::duration timeout) {
-    return queue.push({name, {.timeout = timeout, .patient = true, .late = note(late, name)}, note(answered, name)}, start);
+    return queue.push({name, {.timeout = timeout, .patient = true, .late = note(late, name)}, note(answered, name)},
+                      start);
   }
   std::string write(detail::time_point now = start, std::size_t enough = all) {
     std::string out;

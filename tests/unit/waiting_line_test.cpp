@@ -248,7 +248,8 @@ TEST_CASE_METHOD(engine_fixture, "a deadline behind a waiter that Redis has neve
   CHECK(second.failed_with(errc::unreachable));
 }
 
-TEST_CASE_METHOD(engine_fixture, "a deadline without a connection is unreachable, and what was never written needs no release") {
+TEST_CASE_METHOD(engine_fixture,
+                 "a deadline without a connection is unreachable, and what was never written needs no release") {
   link_down();
   const auto a = try_lock_for("a", 100ms);
   const auto b = try_lock_for("b", 600ms);

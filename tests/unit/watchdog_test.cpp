@@ -565,7 +565,8 @@ TEST_CASE_METHOD(engine_fixture, "every hold is suspended when the link goes dow
   advance(1s);
   link_up();
   advance(0ms);
-  CHECK(last_sent() == "renew(b, a; 18986, 30000, #2, #1)");  // the one that ends first; b is not renewed, only confirmed
+  CHECK(last_sent() ==
+        "renew(b, a; 18986, 30000, #2, #1)");  // the one that ends first; b is not renewed, only confirmed
   const auto valid_b = b.value()->of->valid_until();
   confirms();
   CHECK(heard() == "restored restored");
