@@ -9,7 +9,7 @@ namespace holdfast::redis {
 
 namespace {
 
-// What is overdue within the same millisecond is looked at together.
+// Commands that are overdue within the same millisecond are looked at together.
 constexpr auto resolution = std::chrono::milliseconds{1};
 
 // What only a subscriber gets. Taken for an answer it would leave every later command with the answer to the one before.

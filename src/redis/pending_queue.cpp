@@ -165,7 +165,7 @@ std::vector<handler> pending_queue::lose_waiting() {
   return lost;
 }
 
-// Without memory, too: an empty deque takes some. What is dropped may own what calls us back when it is destroyed.
+// Without memory, too: an empty deque takes some. A dropped handler may own an object whose destructor calls us back.
 void pending_queue::clear() noexcept {
   for (auto& l : waiting_) {
     l.alive = 0;

@@ -233,7 +233,7 @@ done_handler engine::until(time_point deadline, error_code late, done_handler do
       });
     }
     void give_up() {
-      // What comes before it waits in the queue of a connection that is alive: that is no silence.
+      // The command before it waits in the queue of a connection that is alive: that is no silence.
       if (around.servers.answering()) return wait(around.now() + around.settings.command_timeout);
       std::exchange(done, {})(late, "what came before it took its time");
     }

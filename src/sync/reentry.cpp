@@ -121,7 +121,7 @@ void engine::reentry::undo_or_end() {
   host_.lower_count(of_, [self = shared_from_this()](error_code) { self->end_change(); });
 }
 
-// What is queued or was written ends by itself; after a pause there may be something to undo.
+// A queued or written re-entry ends by itself; after a pause there may be something to undo.
 void engine::reentry::give_up(lock_answer a) {
   if (!done_) return;
   const auto keep = shared_from_this();
