@@ -3,11 +3,11 @@
 #include <atomic>
 #include <boost/container/small_vector.hpp>
 #include <list>
+#include <map>
 #include <memory>
 #include <optional>
 #include <string>
 #include <string_view>
-#include <unordered_map>
 #include <utility>
 #include <vector>
 
@@ -125,7 +125,7 @@ class engine final : private line_host {
   const std::shared_ptr<std::atomic<bool>> closed_;
   const birthplace here_;
   owner_fields fields_;
-  std::unordered_map<std::string_view, entry> names_;
+  std::map<std::string_view, entry> names_;  // no hash table, because one insertion would pay for moving all
   releases releases_;
   watchdog watchdog_;
   std::list<reentry*> reentries_;                        // not answered yet
