@@ -207,8 +207,8 @@ std::shared_ptr<lease_record> engine::add_lease(hold& h, const terms& asked, tim
   return record;
 }
 
-void engine::give_back(const shared_keys& keys, const owner_field& field, milliseconds ttl) {
-  releases_.release_in_background(keys, field, ttl);
+void engine::give_back(const shared_keys& keys, const owner_field& field, milliseconds ttl, function<void()> tried) {
+  releases_.release_in_background(keys, field, ttl, std::move(tried));
 }
 
 void engine::line_empty(std::string_view name) {

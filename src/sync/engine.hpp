@@ -81,7 +81,7 @@ class engine final : private line_host {
   void doubt_hold_here(std::string_view name) override;
   std::shared_ptr<lease_record> granted(const shared_keys& keys, waiter& w,
                                         std::optional<std::uint64_t> token) override;
-  void give_back(const shared_keys& keys, const owner_field& field, milliseconds ttl) override;
+  void give_back(const shared_keys& keys, const owner_field& field, milliseconds ttl, function<void()> tried) override;
   void line_empty(std::string_view name) override;
 
   entry& entry_of(const shared_keys& keys);

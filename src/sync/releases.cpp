@@ -23,7 +23,8 @@ struct releases::task {
   bool may_have_run = false;             // a copy was written and not answered
   std::optional<std::uint64_t> went_to;  // the server that it was written to; 0: unknown, or several
   bool repeated = false;
-  handler done;  // empty: nobody waits (any more)
+  handler done;            // empty: nobody waits (any more)
+  function<void()> tried;  // empty: nobody asks (any more)
   retry_backoff backoff;
   std::weak_ptr<script_run> sent;
   timer pause;  // before the next copy; or, with one late, until it is given up
@@ -46,8 +47,10 @@ void releases::release(shared_keys keys, owner_field field, milliseconds ttl, ti
   start(std::move(t));
 }
 
-void releases::release_in_background(shared_keys keys, owner_field field, milliseconds ttl) {
-  start(std::make_shared<task>(around_, std::move(keys), field, ttl));
+void releases::release_in_background(shared_keys keys, owner_field field, milliseconds ttl, function<void()> tried) {
+  auto t = std::make_shared<task>(around_, std::move(keys), field, ttl);
+  t->tried = std::move(tried);
+  start(std::move(t));
 }
 
 void releases::start(std::shared_ptr<task> t) {
@@ -86,6 +89,7 @@ void releases::on_late(const std::shared_ptr<task>& t, const std::string& detail
 void releases::answered(const std::shared_ptr<task>& t, outcome o) {
   if (!under_way_.contains(t)) return;
   t->pause.stop();
+  if (t->tried && (!o.error || o.error == errc::unconfirmed)) std::exchange(t->tried, {})();
   if (o.error) return again(t, o);
   const auto said = read_release(o.reply);
   if (said.error) {
@@ -126,6 +130,7 @@ void releases::end(const std::shared_ptr<task>& which, error_code error, const s
   const auto t = which;
   t->pause.stop();
   under_way_.erase(t);
+  if (t->tried) std::exchange(t->tried, {})();
   if (t->done) {
     std::exchange(t->done, {})(error, detail);
   } else {

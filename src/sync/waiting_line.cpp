@@ -138,14 +138,11 @@ void waiting_line::answered(const std::shared_ptr<waiter>& w, outcome o) {
   step_ = step::idle;
   w->sent = o.sent;
   if (o.error) {
-    if (o.error == errc::unconfirmed && ++w->unanswered == most_unanswered) {
-      w->penalty = std::clamp(2 * w->penalty, least_penalty, longest_penalty);
-      abandon_field(*w);
-    }
     const bool outage = o.error == errc::unreachable || o.error == errc::unconfirmed || o.error == errc::server_refused;
     const server_error why{outage && o.error != errc::server_refused ? make_error_code(errc::unreachable) : o.error,
                            outage, o.detail};
     last_failure_ = why;  // no news: the connection has told
+    if (o.error == errc::unconfirmed && ++w->unanswered >= most_unanswered) return stand_back(w);
     return on_failed(w, why);
   }
   w->penalty = {};
@@ -179,9 +176,22 @@ void waiting_line::on_acquired(const std::shared_ptr<waiter>& w, std::optional<s
 }
 
 // What it was granted, or may still be, is given back; the next attempt has a field of its own.
-void waiting_line::abandon_field(waiter& w) {
+void waiting_line::abandon_field(waiter& w, function<void()> tried) {
   w.unanswered = 0;
-  host_.give_back(keys_, std::exchange(w.field, {}), w.request.asked.ttl);
+  host_.give_back(keys_, std::exchange(w.field, {}), w.request.asked.ttl, std::move(tried));
+}
+
+// The pause begins when Redis may have had the release. Written together with the next acquire, it would free the lock for nobody.
+void waiting_line::stand_back(const std::shared_ptr<waiter>& w) {
+  w->penalty = std::clamp(2 * w->penalty, least_penalty, longest_penalty);
+  step_ = step::barred;
+  abandon_field(*w, [id = std::weak_ptr(w)] {
+    const auto first = id.lock();
+    if (!first || !first->done) return;
+    const auto line = first->line.lock();
+    if (!line) return;
+    line->park_for(std::max(first->backoff.next(line->around_.random), first->penalty), step::barred);
+  });
 }
 
 void waiting_line::on_busy(const std::shared_ptr<waiter>& w, milliseconds holder_ttl) {

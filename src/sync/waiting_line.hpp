@@ -60,8 +60,8 @@ struct waiter final : cancellable, std::enable_shared_from_this<waiter> {
   time_point sent{};      // the attempt that was answered last
   std::weak_ptr<script_run> attempt;
   unsigned unanswered =
-      0;  // so many attempts were written and not answered: the field may have been granted, or may still be
-  nanoseconds penalty{};  // the pause after so many that none was answered; doubles until one is
+      0;  // attempts that were written and not answered: the field may have been granted, or may still be
+  nanoseconds penalty{};  // the pause after it gave its field back for want of an answer; doubles until there is one
   timer alarm;            // its deadline
   retry_backoff backoff;
   std::list<std::shared_ptr<waiter>>::iterator place;
@@ -80,8 +80,9 @@ class line_host {
   /// Makes the hold of what the last attempt of `w` was granted.
   virtual std::shared_ptr<lease_record> granted(const shared_keys& keys, waiter& w,
                                                 std::optional<std::uint64_t> token) = 0;
-  /// Gives back what was or may still be granted to a field that nobody waits for.
-  virtual void give_back(const shared_keys& keys, const owner_field& field, milliseconds ttl) = 0;
+  /// Gives back what was or may still be granted to a field that nobody waits for; `tried` as in releases::release_in_background.
+  virtual void give_back(const shared_keys& keys, const owner_field& field, milliseconds ttl,
+                         function<void()> tried) = 0;
   /// Nobody waits any more; may destroy the line.
   virtual void line_empty(std::string_view name) = 0;
 
@@ -123,7 +124,8 @@ class waiting_line final : public std::enable_shared_from_this<waiting_line>, pr
   void on_acquired(const std::shared_ptr<waiter>& w, std::optional<std::uint64_t> token);
   void on_busy(const std::shared_ptr<waiter>& w, milliseconds holder_ttl);
   void on_failed(const std::shared_ptr<waiter>& w, const server_error& why);
-  void abandon_field(waiter& w);
+  void abandon_field(waiter& w, function<void()> tried = {});
+  void stand_back(const std::shared_ptr<waiter>& w);
   void park_for(nanoseconds pause, step how = step::parked);
   nanoseconds longest_park();
   void park_while_held(nanoseconds holder_ttl, time_point asked);

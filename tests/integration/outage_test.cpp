@@ -263,3 +263,41 @@ TEST_CASE("a server that is busy with a script refuses and lock waits for its en
   w.until([&] { return got.succeeded() && unlocking.answer; }, 1s + load);
   w.until([&] { return w.keys() == std::vector<std::string>{"n"}; }, 1s + load);
 }
+
+TEST_CASE("a waiter that hears every answer too late locks nobody out") {
+  far_world w;
+  auto far = w.make_far(), near = w.make();
+  w.run(far.connect());
+  w.net.delay(direction::to_client, 520ms);  // the command timeout is 500 ms
+  started<lease> hopeless(w, far.mutex("m").lock());
+  w.until([&] { return w.keys().size() == 1; });
+  started<std::optional<lease>> healthy(w, near.mutex("m").try_lock_for(10s));
+  w.until([&] { return healthy.answer.has_value(); }, 10s + load);
+  REQUIRE(healthy.succeeded());
+  CHECK(healthy.answer->value().has_value());
+  w.net.heal();
+}
+
+TEST_CASE("a cut of the pub/sub link makes more waiters try at once than commands may wait, and none is refused") {
+  world w;
+  auto redis = w.make([](config& c) { c.pending_commands = 2; });
+  std::vector<std::unique_ptr<started<lease>>> waiting;
+  const std::size_t all = 20;
+  for (std::size_t i = 0; i < all; ++i) {
+    const auto name = "m" + std::to_string(i);
+    w.eye("HSET", name, "stranger:1", 1);
+    w.eye("PEXPIRE", name, 60'000);
+    waiting.push_back(std::make_unique<started<lease>>(w, redis.mutex(name).lock()));
+  }
+  const auto subscribed = [&] { return w.eye("PUBSUB", "CHANNELS").array().size() == all; };
+  w.until(subscribed);
+  for (int cuts = 0; cuts < 3; ++cuts) {
+    w.eye("CLIENT", "KILL", "TYPE", "pubsub");
+    w.until([&] { return !subscribed(); });
+    w.until(subscribed);
+  }
+  for (const auto& one : waiting) CHECK_FALSE(one->answer);
+  w.eye("FLUSHALL");
+  w.eye("CLIENT", "KILL", "TYPE", "pubsub");  // and all of them may have it
+  for (const auto& one : waiting) w.until([&] { return one->succeeded(); }, 5s + load);
+}
