@@ -141,7 +141,7 @@ void link::write_out() {
 }
 
 stream::input link::look() {
-  if (reading_ || services_.now() - last_input_ < trusted_without_look) return stream::input::none;
+  if (reading_ || digesting_ || services_.now() - last_input_ < trusted_without_look) return stream::input::none;
   const auto seen = session_->wire->peek();
   const bool perhaps_a_ticket = seen == stream::input::some && session_->wire->secured();
   return perhaps_a_ticket ? stream::input::none : seen;
@@ -182,13 +182,13 @@ void link::on_read(const session_ptr& s, const error_code& failed, std::size_t s
   if (failed == asio::error::operation_aborted)
     return watch_input();  // cancelled for want of demand, which may be back
   if (failed) return drop(lost(failed));
-  last_input_ = services_.now();
   s->parser.feed({s->in.data(), size});
   take_replies(s);
 }
 
 void link::take_replies(const session_ptr& s) {
   digesting_ = false;
+  last_input_ = services_.now();
   for (int taken = 0; auto r = s->parser.next(); ++taken) {
     if (state_ == state::greeting)
       greet(*r);

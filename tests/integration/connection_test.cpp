@@ -64,6 +64,26 @@ TEST_CASE_METHOD(server_rig, "commands survive any cutting of the byte stream") 
   CHECK(n.pieces_to_client == n.bytes_to_client);
 }
 
+TEST_CASE_METHOD(server_rig,
+                 "answers that wait to be read while others are handed on are no bytes that nobody asked for") {
+  const auto c = connect(direct());
+  REQUIRE(call(*c, {"PING"})->is("PONG"));
+  const std::string text(100, 'x');
+  std::size_t right = 0;
+  const std::size_t all = 600;  // more than is read at once, and written in one go
+  const auto count = [&](const redis::outcome& o) { right += !o.error && o.reply.text == text; };
+  for (std::size_t i = 1; i < all; ++i)
+    c->execute({redis::make_command({"ECHO", text}), {.timeout = 20s}, [&, i](const redis::outcome& o) {
+                  if (i == 1) {
+                    std::this_thread::sleep_for(20ms);  // the executor is busy, and the server answers them all
+                    c->execute({redis::make_command({"ECHO", text}), {.timeout = 20s}, count});
+                  }
+                  count(o);
+                }});
+  CHECK(until([&] { return right == all; }));
+  CHECK(links == "+");
+}
+
 TEST_CASE_METHOD(server_rig, "an idle connection holds nothing and stays open") {
   const auto c = connect(proxied());
   const auto first = send(*c, {"PING"});
