@@ -9,6 +9,9 @@
 
 #include "integration/redis_rig.hpp"
 #include "support/catch.hpp"
+#include "support/no_memory.hpp"
+#include "support/sanitized.hpp"
+#include "support/skip.hpp"
 
 using namespace holdfast;
 using namespace holdfast::test;
@@ -148,6 +151,22 @@ TEST_CASE_METHOD(server_rig, "too many clients is an outage whose cause is told"
   CHECK(reasons.at(0) == errc::server_refused);
   admin()("CONFIG", "SET", "maxclients", 100);
   CHECK(call(*c, {"PING"})->is("PONG"));  // waits for the next attempt: what the last one heard may not hold any more
+}
+
+TEST_CASE_METHOD(server_rig,
+                 "a reply for which there is no memory ends the connection, says why, and the next command is served") {
+  if (address_sanitized || thread_sanitized) skip("the sanitizer needs address space of its own");
+  const auto c = connect(direct());
+  REQUIRE(call(*c, {"PING"})->is("PONG"));
+  {
+    const little_memory left(64 * 1024);
+    const auto a = call(*c, {"EVAL", "return string.rep('x', 1000000)", "0"}, 20s);
+    CHECK(a->has(errc::unconfirmed));
+  }
+  CHECK(links == "+-");
+  CHECK(reasons.at(1) == errc::unreachable);
+  CHECK(details.at(1).find("no memory for a reply") != std::string::npos);
+  CHECK(call(*c, {"PING"})->is("PONG"));
 }
 
 TEST_CASE_METHOD(server_rig, "a flapping link sees at most ten attempts in a second, and heals at once") {

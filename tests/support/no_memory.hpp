@@ -12,17 +12,30 @@
 
 namespace holdfast::test {
 
-/// From its making to its end this process gets no memory: the address space may not grow, and what the heap has is taken.
-class no_memory {
+/// From its making to its end the address space of this process grows by `more` bytes and no further.
+class little_memory {
  public:
-  no_memory() {
+  explicit little_memory(std::size_t more) {
     if (::getrlimit(RLIMIT_AS, &before_) != 0) throw std::system_error(errno, std::generic_category(), "getrlimit");
     rlim_t pages = 0;
     std::ifstream("/proc/self/statm") >> pages;
     auto all_there_is = before_;
-    all_there_is.rlim_cur = pages * static_cast<rlim_t>(::sysconf(_SC_PAGESIZE));
+    all_there_is.rlim_cur = pages * static_cast<rlim_t>(::sysconf(_SC_PAGESIZE)) + more;
     if (::setrlimit(RLIMIT_AS, &all_there_is) != 0)
       throw std::system_error(errno, std::generic_category(), "setrlimit");
+  }
+  little_memory(const little_memory&) = delete;
+  little_memory& operator=(const little_memory&) = delete;
+  ~little_memory() { ::setrlimit(RLIMIT_AS, &before_); }
+
+ private:
+  rlimit before_{};
+};
+
+/// From its making to its end this process gets no memory: the address space may not grow, and what the heap has is taken.
+class no_memory {
+ public:
+  no_memory() {
     for (std::size_t size = std::size_t{1} << 20; size > 1024; size /= 2) take_all(size);
     for (std::size_t size = 1024; size >= sizeof(block); size -= alignof(std::max_align_t)) take_all(size);
     take_all(sizeof(block));
@@ -31,7 +44,6 @@ class no_memory {
   no_memory& operator=(const no_memory&) = delete;
   ~no_memory() {
     while (taken_) std::free(std::exchange(taken_, taken_->next));
-    ::setrlimit(RLIMIT_AS, &before_);
   }
 
  private:
@@ -45,7 +57,7 @@ class no_memory {
     }
   }
 
-  rlimit before_{};
+  little_memory no_more_{0};
   block* taken_ = nullptr;
 };
 
