@@ -184,6 +184,22 @@ TEST_CASE("a client that goes out of scope ends its leases at once and releases 
   CHECK(w.heard->count(kind::lost) == 2);
 }
 
+TEST_CASE("a client may end with thousands of leases, a hung server and no room for commands") {
+  world w;
+  std::optional redis(w.make([](config& c) { c.command_timeout = 20ms, c.pending_commands = 1; }));
+  std::vector<lease> held;
+  for (int i = 0; i < 2000; ++i) held.push_back(w.run(redis->mutex("m" + std::to_string(i)).lock()));
+  w.server.stop();
+  held.resize(held.size() / 2);
+  w.pass(50ms);
+  const operation renewing(w.io, "renew", held.front().renew()), unlocking(w.io, "unlock", held.back().unlock());
+  redis.reset();
+  for (const auto& l : held) CHECK_FALSE(l.held());
+  w.until([&] { return renewing.answered() && unlocking.answered(); });
+  w.server.cont();
+  drain(w.io, 5s);
+}
+
 TEST_CASE("leases and mutexes may outlive their client and its context") {
   world w;
   lease held;
