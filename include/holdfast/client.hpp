@@ -16,12 +16,13 @@ namespace holdfast {
 namespace asio = boost::asio;
 
 /// Connections, watchdog and maker of locks. Mutexes and leases only refer to it and may outlive it.
-/// What it is made of belongs to its io_context. Client, mutexes, leases and io_context may end in any order and on any threads: ~io_context
-/// closes the client, whoever owns it, and from then on nothing of the io_context is touched. A coroutine of that io_context that waits is
-/// destroyed with it; one of another gets closed.
-/// All functions may be called from any thread, but for moves and destruction of the same object.
-/// After fork() the child's copy is closed: it sends nothing, and ends when the child calls io_context::notify_fork(fork_child), which
-/// Asio demands before the child runs or destroys its copy of the io_context: until then it could read what is the parent's.
+/// What it is made of belongs to its io_context. Client, mutexes, leases and io_context may end in any order and on any
+/// threads: ~io_context closes the client, whoever owns it, and from then on nothing of the io_context is touched. A
+/// coroutine of that io_context that waits is destroyed with it; one of another gets closed.
+/// All functions may be called from any thread, except moves and destruction of the same object.
+/// After fork() the child's copy is closed: it sends nothing, and ends when the child calls
+/// io_context::notify_fork(fork_child), which Asio demands before the child runs or destroys its copy of the
+/// io_context: until then it could read what is the parent's.
 /// While idle (no command, waiter or lease) it keeps nothing pending: io_context::run() returns.
 class HOLDFAST_EXPORT client {
  public:
@@ -30,19 +31,20 @@ class HOLDFAST_EXPORT client {
   explicit client(asio::any_io_executor executor, config = {});
   client(client&&) noexcept = default;
   client& operator=(client&&) noexcept;
-  /// Closes at once: held() of every lease is false when it returns, waiters fail with closed. Leases are released in the background, for
-  /// at most the command timeout; what could not be released ends with its TTL.
+  /// Closes at once: held() of every lease is false when it returns, waiters fail with closed. Leases are released in
+  /// the background, for at most the command timeout; what could not be released ends with its TTL.
   ~client();
 
-  /// Optional: fails early instead of at the first lock. Checks address, TLS, password, role, and every permission that a plain lock needs
-  /// (not GET, SET and TIME of a fenced one), by a no-op acquire, renew, release and publish on the name `__probe:<client uuid>` behind the
-  /// key_prefix, which the ACL's patterns must cover. Throws unreachable, auth_failed, no_permission, not_primary, tls_failed,
-  /// invalid_config (a database that the server does not have), server_refused, protocol_error, closed. Cancelled: operation_aborted.
+  /// Optional: fails early instead of at the first lock. Checks address, TLS, password, role, and every permission that
+  /// a plain lock needs (not GET, SET and TIME of a fenced one), by a no-op acquire, renew, release and publish on the
+  /// name `__probe:<client uuid>` behind the key_prefix, which the ACL's patterns must cover. Throws unreachable,
+  /// auth_failed, no_permission, not_primary, tls_failed, invalid_config (a database that the server does not have),
+  /// server_refused, protocol_error, closed. Cancelled: operation_aborted.
   asio::awaitable<void> connect();
 
-  /// Refuses new work, fails waiters with closed, releases every lease in one pipeline, waits for all releases under way, at most
-  /// `grace` (0 to 24 h, else invalid_wait), and closes the connections. Idempotent. Afterwards nothing of ours is pending on the executor,
-  /// but for a name lookup under way, which the system does not let go.
+  /// Refuses new work, fails waiters with closed, releases every lease in one pipeline, waits for all releases under
+  /// way, at most `grace` (0 to 24 h, else invalid_wait), and closes the connections. Idempotent. Afterwards nothing of
+  /// ours is pending on the executor, except a name lookup under way, which the system does not let go.
   /// Cancelled: operation_aborted, the shutdown goes on.
   asio::awaitable<void> shutdown(milliseconds grace);
 

@@ -16,45 +16,49 @@ class observer;
 
 /// How a rediss:// server is verified. TLS 1.2 is the least.
 struct tls_config {
-  std::string ca_file{};           ///< PEM; empty together with ca_dir: the system's trust store
-  std::string ca_dir{};            ///< hashed directory (openssl rehash)
-  std::string certificate_file{};  ///< our own certificate chain, PEM; set together with key_file
-  std::string key_file{};          ///< its key, PEM
-  std::string server_name{};       ///< verified and sent as SNI instead of the URL's host; for tunnels
+  std::string ca_file{};                    ///< PEM; empty together with ca_dir: the system's trust store
+  std::string ca_dir{};                     ///< hashed directory (openssl rehash)
+  std::string certificate_file{};           ///< our own certificate chain, PEM; set together with key_file
+  std::string key_file{};                   ///< its key, PEM
+  std::string server_name{};                ///< verified and sent as SNI instead of the URL's host; for tunnels
   bool insecure_skip_verification = false;  ///< accept any certificate: for experiments only
 };
 
-/// Settings of a client: a plain struct. Checked when the client is made (errc::invalid_config, invalid_ttl); a database that
-/// the server does not have is found by the first operation.
+/// Settings of a client: a plain struct. Checked when the client is made (errc::invalid_config, invalid_ttl); a
+/// database that the server does not have is found by the first operation.
 /// g++ 12: never write it in braces inside a co_await expression.
 struct config {
   // Where. Fields that differ from their default win over the same part of the URL.
   /// redis://[user[:password]@]host[:port][/db][?key=value…], rediss:// for TLS, redis+unix:///path/to/socket[?db=n].
-  /// Percent-encoding in user, password, path and values. At most 4 KiB. Keys: db, user, password, client_name, key_prefix, ttl,
-  /// command_timeout, connect_timeout (milliseconds), ca_file, ca_dir, certificate_file, key_file, server_name.
+  /// Percent-encoding in user, password, path and values. At most 4 KiB. Keys: db, user, password, client_name,
+  /// key_prefix, ttl, command_timeout, connect_timeout (milliseconds), ca_file, ca_dir, certificate_file, key_file,
+  /// server_name.
   std::string url = "redis://localhost";
-  std::string user{};                      ///< ACL user; empty: the default user
-  std::string password{};                  ///< never printed
+  std::string user{};                    ///< ACL user; empty: the default user
+  std::string password{};                ///< never printed
   std::string client_name = "holdfast";  ///< CLIENT SETNAME: printable ASCII without space; empty: none
   tls_config tls{};
 
   // Behaviour.
-  /// Put before every name before a key is derived (Redisson's NameMapper): clients with the same prefix meet. End it with a
-  /// character that no prefix contains otherwise (`billing:`): `app` and `app1` would meet at the names `1x` and `x`.
+  /// Put before every name before a key is derived (Redisson's NameMapper): clients with the same prefix meet. End it
+  /// with a character that no prefix contains otherwise (`billing:`): `app` and `app1` would meet at the names `1x` and
+  /// `x`.
   std::string key_prefix{};
   milliseconds ttl{30'000};  ///< TTL of leases without one of their own; renewed every third of it. 100 ms to 24 h
-  /// How long one command may take, from when it is written, or while there is no connection: 5 ms to 60 s; never more than a fifth of the
-  /// TTL concerned. Waiting in the queue of a living connection does not count.
+  /// How long one command may take, from when it is written, or while there is no connection: 5 ms to 60 s; never more
+  /// than a fifth of the TTL concerned. Waiting in the queue of a living connection does not count.
   milliseconds command_timeout{500};
   milliseconds connect_timeout{2'000};  ///< resolve, connect, TLS and handshake together: 10 ms to 60 s
   /// Relative rate by which the server's clock may run faster than ours: 0 to 0.2. 2 ms are always added.
   double drift = 0.01;
-  milliseconds poll_cap{5'000};       ///< a waiter tries again at the latest after this, with or without a message: 50 ms to 60 s
-  milliseconds reconnect_cap{5'000};  ///< longest pause between attempts to connect, full jitter from 50 ms: 50 ms to 60 s
+  milliseconds poll_cap{
+      5'000};  ///< a waiter tries again at the latest after this, with or without a message: 50 ms to 60 s
+  milliseconds reconnect_cap{
+      5'000};  ///< longest pause between attempts to connect, full jitter from 50 ms: 50 ms to 60 s
 
   // Limits.
-  /// Per connection: when three quarters are pending, try_lock and queries throw overloaded. lock and try_lock_for keep their place, releases
-  /// and renewals always find room. 1 to 2^24
+  /// Per connection: when three quarters are pending, try_lock and queries throw overloaded. lock and try_lock_for keep
+  /// their place, releases and renewals always find room. 1 to 2^24
   std::size_t pending_commands = 65'536;
 
   /// Hears of all that cannot be returned. Kept alive by the client.

@@ -12,10 +12,12 @@
 
 namespace holdfast {
 
-/// Asio's own error code, so that locks, sockets, timers and cancellation share one catch type. Converts to std::error_code.
+/// Asio's own error code, so that locks, sockets, timers and cancellation share one catch type. Converts to
+/// std::error_code.
 using error_code = boost::system::error_code;
 
-/// What the caller can do decides the code. "Retry" means: the same call may succeed later without a change of program or server.
+/// What the caller can do decides the code. "Retry" means: the same call may succeed later without a change of program
+/// or server.
 enum class errc {
   lost = 1,           ///< The hold ended without its holder's wish: the guarded work may have overlapped. Not held. Check or redo the work.
   not_held,           ///< This lease is empty, moved-from or already unlocked. Nothing was sent.
@@ -43,7 +45,7 @@ enum class errc {
 HOLDFAST_EXPORT const boost::system::error_category& category() noexcept;
 HOLDFAST_EXPORT error_code make_error_code(errc) noexcept;
 
-/// Thrown by every co_await of the library, but for cancellation (boost::system::system_error with operation_aborted).
+/// Thrown by every co_await of the library, except for a cancellation (boost::system::system_error with operation_aborted).
 /// what(): the code's meaning and the cause: lock name (escaped), server address, server's words. Never a secret.
 class HOLDFAST_EXPORT error : public boost::system::system_error {
  public:

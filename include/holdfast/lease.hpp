@@ -32,11 +32,12 @@ enum class lease_state { empty, held, suspended, lost, released };
 
 /// What you hold: one hold of one name, move-only. May outlive its mutex, its client and its io_context.
 /// After fork() the parent holds on; the child's copy is lost from the first moment and sends nothing.
-/// Destruction and assignment release in the background, on any thread, also while the io_context is destroyed by another. They never
-/// block, never throw and need no memory: without it the release waits for the next thing that the client does. Failures go to the observer.
-/// Queries may run on any thread, concurrently with anything except move and destruction of the same object; they do no I/O and take no
-/// lock. The verbs (unlock, renew, lost) may be called so too, and copy what they need before they return: the lease may be moved or
-/// die before the awaitable runs.
+/// Destruction and assignment release in the background, on any thread, also while the io_context is destroyed by
+/// another. They never block, never throw and need no memory: without it the release waits for the next thing that the
+/// client does. Failures go to the observer.
+/// Queries may run on any thread, concurrently with anything except move and destruction of the same object; they do no
+/// I/O and take no lock. The verbs (unlock, renew, lost) may be called so too, and copy what they need before they
+/// return: the lease may be moved or die before the awaitable runs.
 /// Each awaitable resumes on the awaiting coroutine's executor, never inside the call.
 class [[nodiscard]] HOLDFAST_EXPORT lease {
  public:
@@ -45,26 +46,30 @@ class [[nodiscard]] HOLDFAST_EXPORT lease {
   lease& operator=(lease&&) noexcept;
   ~lease();
 
-  /// Gives the hold back; a re-entered one is given back at the last unlock. Renewal is disarmed before anything is sent.
-  /// An unlock that is not the last waits for no release. Several may be the last, each when it was called, if re-entries were granted in
-  /// between: one release ends the hold, and they all get its answer.
-  /// Throws lost (the section was not exclusive to its end), not_held (empty, moved-from, already unlocked: nothing is sent),
-  /// unconfirmed (no answer within the command timeout; it goes on in the background), closed, and what the server refuses with:
-  /// no_permission, corrupt_lock, not_primary, auth_failed, tls_failed, protocol_error.
-  /// Cancelled: operation_aborted, the release goes on in the background. In a coroutine that is already cancelled Asio throws before
-  /// the call begins: then the destructor releases. Source: Redisson RLock.unlock.
+  /// Gives the hold back; a re-entered one is given back at the last unlock. Renewal is disarmed before anything is
+  /// sent.
+  /// An unlock that is not the last waits for no release. Several may be the last, each when it was called, if
+  /// re-entries were granted in between: one release ends the hold, and they all get its answer.
+  /// Throws lost (the section was not exclusive to its end), not_held (empty, moved-from, already unlocked: nothing is
+  /// sent), unconfirmed (no answer within the command timeout; it goes on in the background), closed, and what the
+  /// server refuses with: no_permission, corrupt_lock, not_primary, auth_failed, tls_failed, protocol_error.
+  /// Cancelled: operation_aborted, the release goes on in the background. In a coroutine that is already cancelled Asio
+  /// throws before the call begins: then the destructor releases. Source: Redisson RLock.unlock.
   asio::awaitable<void> unlock();
 
-  /// Raises the TTL now, to `ttl` (0: the TTL it was taken with; else 10 ms to 24 h); never shortens it and does not restart max_hold.
-  /// Throws lost, not_held, invalid_ttl, closed; still held until its validity ends with unreachable, and what the server
-  /// refuses with: server_refused, no_permission, not_primary, auth_failed, tls_failed, protocol_error.
+  /// Raises the TTL now, to `ttl` (0: the TTL it was taken with; else 10 ms to 24 h); never shortens it and does not
+  /// restart max_hold.
+  /// Throws lost, not_held, invalid_ttl, closed; still held until its validity ends with unreachable, and what the
+  /// server refuses with: server_refused, no_permission, not_primary, auth_failed, tls_failed, protocol_error.
   /// Cancelled: operation_aborted; the TTL may have been raised.
   asio::awaitable<void> renew(milliseconds ttl = milliseconds::zero());
 
-  /// Says that the work makes progress: the time of max_hold starts anew. Any thread, cheap, never blocks; nothing without max_hold.
+  /// Says that the work makes progress: the time of max_hold starts anew. Any thread, cheap, never blocks; nothing
+  /// without max_hold.
   void feed() noexcept;
 
-  /// True only while the hold is exclusive, by a comparison of clocks: correct also when the executor stalls or the machine slept.
+  /// True only while the hold is exclusive, by a comparison of clocks: correct also when the executor stalls or the
+  /// machine slept.
   bool held() const noexcept;
   /// How long held() will at least stay true without a renewal; 0 when it is false.
   milliseconds valid_for() const noexcept;
@@ -73,12 +78,12 @@ class [[nodiscard]] HOLDFAST_EXPORT lease {
   explicit operator bool() const noexcept = delete;
 
   /// Returns the reason as soon as the hold is lost: lost or closed. Throws not_held when this lease ends by unlock or
-  /// destruction, so that it never means "released". Do not write `work(lease) || lease.lost()`: if the work throws, `||` goes on
-  /// waiting for lost(). Use with_lock. Cancelled: operation_aborted, nothing changes.
+  /// destruction, so that it never means "released". Do not write `work(lease) || lease.lost()`: if the work throws,
+  /// `||` goes on waiting for lost(). Use with_lock. Cancelled: operation_aborted, nothing changes.
   asio::awaitable<error_code> lost() const;
 
-  /// The fencing token of the hold: strictly larger for each new hold of the name, the same for re-entries; see fenced_mutex. Empty
-  /// where the hold was taken by a plain mutex. It stays when the lease is lost or released.
+  /// The fencing token of the hold: strictly larger for each new hold of the name, the same for re-entries; see
+  /// fenced_mutex. Empty where the hold was taken by a plain mutex. It stays when the lease is lost or released.
   std::optional<std::uint64_t> token() const noexcept;
   const std::string& name() const noexcept;  ///< empty for an empty lease
   /// To re-enter elsewhere: `client.mutex(name, lease.owner())`. A new identity for an empty lease.

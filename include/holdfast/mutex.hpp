@@ -22,46 +22,58 @@ struct lock_keys;
 struct primitive;
 }  // namespace detail
 
-/// Terms of one lease. Trivially destructible and without views: safe to brace inside co_await on g++ 12, safe to start later.
+/// Terms of one lease. Trivially destructible and without views: safe to brace inside co_await on g++ 12, safe to start
+/// later.
 struct lock_options {
-  std::optional<milliseconds> ttl{};       ///< default: config::ttl. 10 ms to 24 h; 100 ms at least when renewed
-  std::optional<bool> renew{};             ///< default: renewed unless a ttl is given (Redisson's rule)
-  std::optional<milliseconds> max_hold{};  ///< renewal stops this long after the grant or the last lease::feed(); default: never
+  std::optional<milliseconds> ttl{};  ///< default: config::ttl. 10 ms to 24 h; 100 ms at least when renewed
+  std::optional<bool> renew{};        ///< default: renewed unless a ttl is given (Redisson's rule)
+  std::optional<milliseconds>
+      max_hold{};  ///< renewal stops this long after the grant or the last lease::feed(); default: never
 };
 
-/// A reentrant, self-renewing lock on one name: Redisson's RLock. Cheap to copy, holds nothing, may outlive its client (then: closed).
+/// A reentrant, self-renewing lock on one name: Redisson's RLock. Cheap to copy, holds nothing, may outlive its client
+/// (then: closed).
 ///
-/// Whose lock() it is: the owner given to client::mutex, else the one bound to the awaiting coroutine's executor (owner::bind), else
-/// every lock() is its own identity, as with std::mutex.
+/// Whose lock() it is: the owner given to client::mutex, else the one bound to the awaiting coroutine's executor
+/// (owner::bind), else every lock() is its own identity, as with std::mutex.
 ///
-/// Every function may be called from any thread, copies what it needs, and returns a lazy awaitable: the mutex may die before it runs.
-/// It resumes on the awaiting coroutine's executor, never inside the call, with owner and cancellation state as before. That executor's
-/// context may end before: it destroys the coroutine, as Asio does with all that wait, and what it waited for is given back.
-/// Cancellation (what the coroutine's own filter lets through; terminal by default) answers operation_aborted at once and leaves no key,
-/// count, subscription, waiter or renewal behind: on a live link immediately, on a severed one within command timeout + reconnect, at
-/// worst one TTL. Every function throws closed after shutdown, and invalid_name for a name that is empty or over 64 KiB.
+/// Every function may be called from any thread, copies what it needs, and returns a lazy awaitable: the mutex may die
+/// before it runs.
+/// It resumes on the awaiting coroutine's executor, never inside the call, with owner and cancellation state as before.
+/// That executor's context may end before: it destroys the coroutine, as Asio does with all that wait, and what it
+/// waited for is given back.
+/// Cancellation (what the coroutine's own filter lets through; terminal by default) answers operation_aborted at once
+/// and leaves no key, count, subscription, waiter or renewal behind: on a live link immediately, on a severed one
+/// within command timeout + reconnect, at worst one TTL. Every function throws closed after shutdown, and invalid_name
+/// for a name that is empty or over 64 KiB.
 class HOLDFAST_EXPORT mutex {
  public:
-  /// Waits its turn: first in, first out among the waiters of this client. Waits through outages of Redis (told to the observer).
-  /// Throws lost (re-entry into a lost hold), already_held (see fenced_mutex), corrupt_lock, invalid_ttl, too_many_reentries, auth_failed, no_permission, not_primary,
-  /// tls_failed, invalid_config (a database that the server does not have), protocol_error, closed.
+  /// Waits its turn: first in, first out among the waiters of this client. Waits through outages of Redis (told to the
+  /// observer).
+  /// Throws lost (re-entry into a lost hold), already_held (see fenced_mutex), corrupt_lock, invalid_ttl,
+  /// too_many_reentries, auth_failed, no_permission, not_primary, tls_failed, invalid_config (a database that the
+  /// server does not have), protocol_error, closed.
   asio::awaitable<lease> lock(lock_options = {}) const;
 
-  /// Empty: someone else holds it, or waits for it here. Throws as lock(), and unreachable, server_refused or overloaded.
+  /// Empty: someone else holds it, or waits for it here. Throws as lock(), and unreachable, server_refused or
+  /// overloaded.
   asio::awaitable<std::optional<lease>> try_lock(lock_options = {}) const;
 
-  /// Waits at most `wait` (0: as try_lock; negative: invalid_wait). Empty: the lock was not had in time; a grant that comes later is given
-  /// back. Throws as lock(); server_refused; and unreachable when there is no connection then, or no byte has come for a command timeout.
+  /// Waits at most `wait` (0: as try_lock; negative: invalid_wait). Empty: the lock was not had in time; a grant that
+  /// comes later is given back. Throws as lock(); server_refused; and unreachable when there is no connection then, or
+  /// no byte has come for a command timeout.
   asio::awaitable<std::optional<lease>> try_lock_for(milliseconds wait, lock_options = {}) const;
 
-  /// Breaks any hold of the name, whoever has it, and wakes waiters. True: there was one. Its holder finds out at its next renewal or
-  /// unlock. Throws unconfirmed when the first answer was lost and a second command found no hold; unreachable, server_refused, corrupt_lock, protocol_error, overloaded and configuration errors.
+  /// Breaks any hold of the name, whoever has it, and wakes waiters. True: there was one. Its holder finds out at its
+  /// next renewal or unlock. Throws unconfirmed when the first answer was lost and a second command found no hold;
+  /// unreachable, server_refused, corrupt_lock, protocol_error, overloaded and configuration errors.
   asio::awaitable<bool> force_unlock() const;
 
   // The queries throw as force_unlock(); of them only those that count throw corrupt_lock.
-  asio::awaitable<bool> is_locked() const;                     ///< by anyone, anywhere; a snapshot
-  asio::awaitable<unsigned> hold_count(holdfast::owner) const; ///< what Redis has for this client's owner: 0 when it does not hold
-  asio::awaitable<bool> held_by(holdfast::owner) const;        ///< hold_count() > 0
+  asio::awaitable<bool> is_locked() const;  ///< by anyone, anywhere; a snapshot
+  asio::awaitable<unsigned> hold_count(
+      holdfast::owner) const;  ///< what Redis has for this client's owner: 0 when it does not hold
+  asio::awaitable<bool> held_by(holdfast::owner) const;  ///< hold_count() > 0
   /// How long Redis will keep the lock without renewal; empty: free; milliseconds::max(): a lock without TTL.
   asio::awaitable<std::optional<milliseconds>> remaining_ttl() const;
 
@@ -71,7 +83,8 @@ class HOLDFAST_EXPORT mutex {
   friend detail::access;
   friend fenced_mutex;
   mutex(std::weak_ptr<detail::core>, std::shared_ptr<const detail::lock_keys>, std::optional<holdfast::owner>);
-  mutex(std::weak_ptr<detail::core>, std::shared_ptr<const detail::lock_keys>, std::optional<holdfast::owner>, const detail::primitive&);
+  mutex(std::weak_ptr<detail::core>, std::shared_ptr<const detail::lock_keys>, std::optional<holdfast::owner>,
+        const detail::primitive&);
 
   std::weak_ptr<detail::core> core_;
   std::shared_ptr<const detail::lock_keys> keys_;

@@ -68,7 +68,8 @@ auto locked(mutex m, F body, lock_options options) -> std::invoke_result_t<F&, l
 
 }  // namespace detail
 
-/// Locks, runs `body(lease)` on a strand of the caller's executor under the lease's owner (nested locks of the name re-enter), unlocks.
+/// Locks, runs `body(lease)` on a strand of the caller's executor under the lease's owner (nested locks of the name
+/// re-enter), unlocks.
 /// | what happens                              | what the caller gets                                              |
 /// |-------------------------------------------|-------------------------------------------------------------------|
 /// | body returns v                            | v, after unlock; unconfirmed or lost if unlock says so            |
@@ -79,8 +80,8 @@ auto locked(mutex m, F body, lock_options options) -> std::invoke_result_t<F&, l
 /// | cancelled from outside, body returns v    | v, after unlock                                                   |
 /// | cancelled while acquiring                 | as lock() cancelled; body never starts                            |
 /// | body unlocks the lease itself             | as if it had not                                                  |
-/// `body` is copied or moved into the operation. g++ 12 destroys a closure with a non-trivial capture twice when it is written inside
-/// a co_await expression: name it first; a static_assert says so.
+/// `body` is copied or moved into the operation. g++ 12 destroys a closure with a non-trivial capture twice when it is
+/// written inside a co_await expression: name it first; a static_assert says so.
 template <class F>
   requires lock_body<std::decay_t<F>>
 auto with_lock(mutex m, F&& body, lock_options options = {}) -> std::invoke_result_t<std::decay_t<F>&, lease&> {

@@ -23,7 +23,8 @@ class retry_backoff {
   duration last_{};
 };
 
-/// Full jitter: each delay is drawn from [floor, min(cap, base x 2^n)]. The first attempt after a healthy stretch is immediate.
+/// Full jitter: each delay is drawn from [floor, min(cap, base x 2^n)]. The first attempt after a healthy stretch is
+/// immediate.
 class reconnect_backoff {
  public:
   using duration = lease_clock::duration;

@@ -3,8 +3,8 @@
 
 namespace holdfast::detail {
 
-/// The process in which it was made. A fork() copies what that process holds, and the copy holds nothing: whatever would
-/// act for it asks here first. Any thread, no system call.
+/// The process in which it was made. A fork() copies what that process holds, and the copy holds nothing: whatever
+/// would act for it asks here first. Any thread, no system call.
 class birthplace {
  public:
   birthplace() noexcept;

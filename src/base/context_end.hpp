@@ -12,16 +12,17 @@ namespace holdfast::detail {
 
 /// The life of an execution_context, for those who do not run on it: plain memory that may outlive the context.
 ///
-/// Who owns whom: what belongs to a context (strands, timers, sockets, coroutines) is a guest of its life, which owns it. The guest is
-/// removed in time, or ended by ~execution_context. Everybody else refers to a guest, and touches it, or posts to its context, only in a
-/// visit: a context does not end while it is visited. So no end has to wait for another, in whichever order and on whichever threads
-/// contexts, clients, leases and callers end.
+/// Who owns whom: what belongs to a context (strands, timers, sockets, coroutines) is a guest of its life, which owns
+/// it. The guest is removed in time, or ended by ~execution_context. Everybody else refers to a guest, and touches it,
+/// or posts to its context, only in a visit: a context does not end while it is visited. So no end has to wait for
+/// another, in whichever order and on whichever threads contexts, clients, leases and callers end.
 class context_life {
  public:
   class guest {
    public:
     virtual ~guest() = default;
-    /// The context ends, and nobody visits it any more. What belongs to the context must be destroyed here. In the thread that ends it.
+    /// The context ends, and nobody visits it any more. What belongs to the context must be destroyed here. In the
+    /// thread that ends it.
     virtual void context_ended() = 0;
     /// This process is a child, and all of this is a copy. The context lives on.
     virtual void forked() {}
@@ -46,8 +47,9 @@ class context_life {
   /// Of a context that has not begun to end.
   static const std::shared_ptr<context_life>& of(boost::asio::execution_context& context);
 
-  /// From now on its guests hear of forks. When all that they use of the context has been made: Asio tells its services of a fork in the order
-  /// in which they were made, and what is closed before its reactor has heard of it is closed for the parent.
+  /// From now on its guests hear of forks. When all that they use of the context has been made: Asio tells its services
+  /// of a fork in the order in which they were made, and what is closed before its reactor has heard of it is closed
+  /// for the parent.
   static void hear_of_forks(boost::asio::execution_context& context);
 
   explicit context_life(const boost::asio::execution_context& context) noexcept : context_(&context) {}

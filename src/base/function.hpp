@@ -4,8 +4,8 @@
 
 namespace holdfast::detail {
 
-/// A callback. Unlike GCC's std::function it keeps up to three pointers, a shared_ptr among them, without allocating: every step of a
-/// lock passes one.
+/// A callback. Unlike GCC's std::function it keeps up to three pointers, a shared_ptr among them, without allocating:
+/// every step of a lock passes one.
 template <class Signature>
 using function = boost::function<Signature>;
 

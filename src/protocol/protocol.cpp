@@ -34,7 +34,8 @@ void append_bulk(std::string& out, std::string_view bytes) {
   out += "\r\n";
 }
 
-/// A key or channel beside the lock's. Redisson asks only whether the name has an opening brace anywhere, not whether it makes a hash tag.
+/// A key or channel beside the lock's. Redisson asks only whether the name has an opening brace anywhere, not whether
+/// it makes a hash tag.
 std::string beside(std::string_view what, std::string_view lock) {
   const bool tagged = lock.find('{') != std::string_view::npos;
   std::string out;

@@ -15,7 +15,8 @@
 
 #include "redis/resp.hpp"
 
-/// What is stored in Redis: keys, owner fields, channels, scripts and their replies. Byte for byte Redisson's, but for the script texts.
+/// What is stored in Redis: keys, owner fields, channels, scripts and their replies. Byte for byte Redisson's, but for
+/// the script texts.
 namespace holdfast::detail {
 
 using std::chrono::milliseconds;
@@ -85,8 +86,8 @@ class script_call {
   std::size_t words_;
 };
 
-/// What a command gives the key of a hold: `ttl` if it has less, `if_none` if somebody has taken its TTL away, where any would do. Neither
-/// ever shortens one. `if_none` is `ttl` at least, and is sent where it is more.
+/// What a command gives the key of a hold: `ttl` if it has less, `if_none` if somebody has taken its TTL away, where
+/// any would do. Neither ever shortens one. `if_none` is `ttl` at least, and is sent where it is more.
 struct key_ttl {
   milliseconds ttl, if_none = ttl;
 };

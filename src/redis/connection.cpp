@@ -12,7 +12,8 @@ namespace {
 // Commands that are overdue within the same millisecond are looked at together.
 constexpr auto resolution = std::chrono::milliseconds{1};
 
-// What only a subscriber gets. Taken for an answer it would leave every later command with the answer to the one before.
+// What only a subscriber gets. Taken for an answer it would leave every later command with the answer to the one
+// before.
 bool is_push(const reply& r) {
   return r.type == reply::kind::array && r.elements.size() >= 3 && r.elements.front().text.ends_with("message");
 }

@@ -20,9 +20,9 @@ namespace holdfast::redis {
 ///
 /// A command that was not written yet survives a loss and waits for the next connection, at most for its timeout or, if
 /// its sender is patient, for as long as it takes; only a cause that does not mend itself (password, TLS, role …)
-/// answers it at once. A written one is answered `unconfirmed` when the connection ends. The connection is given up when
-/// no byte came for the timeout of the oldest command that was written (and at least endpoint::patience), or bytes but
-/// no whole answer for four times as long. One that goes on answering is never late.
+/// answers it at once. A written one is answered `unconfirmed` when the connection ends. The connection is given up
+/// when no byte came for the timeout of the oldest command that was written (and at least endpoint::patience), or bytes
+/// but no whole answer for four times as long. One that goes on answering is never late.
 ///
 /// With no command pending and nobody watching, nothing holds the io_context; the connection stays open. Used on the
 /// strand only, in a shared_ptr: its own handlers keep it alive. Handlers of commands run on the strand, never inside a

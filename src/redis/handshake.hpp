@@ -19,8 +19,8 @@ namespace holdfast::redis {
 ///   subscriptions:  AUTH, CLIENT SETNAME, CLIENT ID, INFO server, PING in one write
 ///
 /// After the answers CLIENT KILL ID of the predecessor, if there is one: what is still on its way through the old
-/// connection must not run after what comes next, and nothing stays subscribed for a connection that is gone. Not if the
-/// server is another one, or has restarted since: there the number is somebody else's.
+/// connection must not run after what comes next, and nothing stays subscribed for a connection that is gone. Not if
+/// the server is another one, or has restarted since: there the number is somebody else's.
 ///
 /// SETNAME may be refused, and so may what an ACL can withhold: CLIENT ID, INFO, CLIENT KILL, ROLE.
 class handshake {

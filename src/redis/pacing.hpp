@@ -52,7 +52,8 @@ class attempt_pacing {
   }
 
   detail::reconnect_backoff backoff_;
-  // A connection that comes and goes is there half of the time: it is not made to wait as long as one that cannot be had.
+  // A connection that comes and goes is there half of the time: it is not made to wait as long as one that cannot be
+  // had.
   detail::reconnect_backoff flapping_{std::chrono::milliseconds{50}, std::chrono::milliseconds{400}};
   std::array<time_point, 10> started_{};  // ring of the last attempts
   std::size_t next_ = 0;

@@ -20,8 +20,9 @@ namespace holdfast::redis {
 ///      │                      └─ its timeout ──> abandoned: its sender was answered; it keeps its place, because its reply is still to come
 ///      └── forget(); without a connection: its timeout ──> gone
 ///
-/// Obligations are written before the others, each kind in its order, and no more at once than the window holds: what is written is on its
-/// way, and what waits can still be forgotten. While there is a connection, waiting does not count against a timeout.
+/// Obligations are written before the others, each kind in its order, and no more at once than the window holds: what
+/// is written is on its way, and what waits can still be forgotten. While there is a connection, waiting does not count
+/// against a timeout.
 ///
 /// No event but the loss of the connection costs a walk along the queue.
 class pending_queue {
@@ -49,7 +50,8 @@ class pending_queue {
 
   /// A connection is there: waiting costs nothing from now on.
   void connected();
-  /// Appends waiting commands to `out` until it holds `enough` bytes or the window is full; they are written from now on.
+  /// Appends waiting commands to `out` until it holds `enough` bytes or the window is full; they are written from now
+  /// on.
   void write(std::string& out, std::size_t enough, time_point now);
 
   struct answered {

@@ -20,8 +20,9 @@ namespace holdfast::redis {
 ///
 /// After a loss it is made again and everything subscribed again; each subscriber hears on_subscribed() once more. A
 /// link that is dead without saying so is found by PING, every ten seconds or a little less, and by a subscription that
-/// is not acknowledged in time; the server may believe it alive for long, so the next connection ends it there. Messages
-/// of more than 1 KiB are ignored. With no subscription nothing holds the io_context; the connection stays open.
+/// is not acknowledged in time; the server may believe it alive for long, so the next connection ends it there.
+/// Messages of more than 1 KiB are ignored. With no subscription nothing holds the io_context; the connection stays
+/// open.
 ///
 /// Used on the strand only, in a shared_ptr. Subscribers are called there, never inside a call, and may unsubscribe and
 /// subscribe meanwhile. The last owner calls close(): from then on nobody is called any more.

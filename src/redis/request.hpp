@@ -17,14 +17,15 @@ enum class urgency {
 
 /// How long its sender waits for a command, and how it is treated meanwhile.
 struct delivery {
-  /// From the write on; while there is no connection, from when it was asked for or the connection was lost. A server that is silent for
-  /// so long, and for endpoint::patience, loses the connection.
+  /// From the write on; while there is no connection, from when it was asked for or the connection was lost. A server
+  /// that is silent for so long, and for endpoint::patience, loses the connection.
   detail::lease_clock::duration timeout;
   urgency rank = urgency::refusable;
-  /// False: the handler is called at the timeout, and what is answered later is dropped. True: it waits for the answer, or for the end of the
-  /// connection that the command was written to.
+  /// False: the handler is called at the timeout, and what is answered later is dropped. True: it waits for the answer,
+  /// or for the end of the connection that the command was written to.
   bool patient = false;
-  /// Patient senders may hear that the timeout is over: once, with unconfirmed if the command was written, else unreachable.
+  /// Patient senders may hear that the timeout is over: once, with unconfirmed if the command was written, else
+  /// unreachable.
   handler late{};
 };
 

@@ -10,7 +10,8 @@ namespace holdfast::redis {
 
 namespace {
 
-// Type, length and line ends around one value: they do not count, so that a value as large as allowed may come in pieces.
+// Type, length and line ends around one value: they do not count, so that a value as large as allowed may come in
+// pieces.
 constexpr std::size_t longest_frame = 32;
 
 constexpr const char* no_memory = "out of memory";

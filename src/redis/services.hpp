@@ -25,8 +25,9 @@ struct services {
 
   detail::time_point now() const noexcept { return time.now(); }
 
-  /// Runs it on the strand, later, and in a handler of its own. By way of the executor below: a strand runs all that waits for it in one go,
-  /// and what is posted to it makes a hundred thousand callers wait for it who could have entered one by one.
+  /// Runs it on the strand, later, and in a handler of its own. By way of the executor below: a strand runs all that
+  /// waits for it in one go, and what is posted to it makes a hundred thousand callers wait for it who could have
+  /// entered one by one.
   template <class Run>
   void post(Run run) const {
     asio::post(strand.get_inner_executor(),

@@ -29,8 +29,8 @@ class stream {
 
   explicit stream(const redis::strand& s) : transport_(std::in_place_type<socket>, s) {}
 
-  /// Opens a socket, which no program inherits that this process executes, and connects it. Before anything else. `done`
-  /// is called on the strand, never inside the call.
+  /// Opens a socket, which no program inherits that this process executes, and connects it. Before anything else.
+  /// `done` is called on the strand, never inside the call.
   void async_connect(const socket::endpoint_type& to, std::function<void(error_code)> done);
   /// Makes it TLS. Before any I/O but the connect.
   tls_stream& secure(asio::ssl::context& context);

@@ -22,13 +22,13 @@ namespace holdfast::detail {
 
 namespace asio = boost::asio;
 
-/// A client in plain memory: what mutexes and leases refer to, which may outlive everything else. The way to the engine, and to the strand
-/// on which alone that may be touched.
+/// A client in plain memory: what mutexes and leases refer to, which may outlive everything else. The way to the
+/// engine, and to the strand on which alone that may be touched.
 ///
-/// Who owns whom: the client's context owns strand, engine, timers and connections (a guest of its context_life). The engine ends when its
-/// client has closed, in a handler of its own, so that no frame of it is on the stack, or with the context. This object is owned by the
-/// client, the engine, leases and handlers; it owns nothing of Asio. Handlers on the strand refer to the engine by locks(), which is null
-/// after its end.
+/// Who owns whom: the client's context owns strand, engine, timers and connections (a guest of its context_life). The
+/// engine ends when its client has closed, in a handler of its own, so that no frame of it is on the stack, or with the
+/// context. This object is owned by the client, the engine, leases and handlers; it owns nothing of Asio. Handlers on
+/// the strand refer to the engine by locks(), which is null after its end.
 class core : public std::enable_shared_from_this<core> {
  public:
   using strand_type = asio::strand<asio::any_io_executor>;
@@ -44,8 +44,8 @@ class core : public std::enable_shared_from_this<core> {
     if (strand_->running_in_this_thread()) return enter_later(std::move(run));
     asio::dispatch(*strand_, std::move(run));
   }
-  /// The same, never inside the call, and in a handler of its own. By way of the executor below: a strand runs all that waits for it in one
-  /// go, and one that finds no memory when it has queued the first handler never runs again.
+  /// The same, never inside the call, and in a handler of its own. By way of the executor below: a strand runs all that
+  /// waits for it in one go, and one that finds no memory when it has queued the first handler never runs again.
   template <class Run>
   void enter_later(Run run) {
     const context_life::visit here(*life_);
@@ -53,7 +53,8 @@ class core : public std::enable_shared_from_this<core> {
     asio::post(strand_->get_inner_executor(),
                [strand = *strand_, run = std::move(run)]() mutable { asio::dispatch(strand, std::move(run)); });
   }
-  /// Gives up a lease whose try_release() succeeded. Needs no memory: where there is none, the strand finds it the next time that it runs.
+  /// Gives up a lease whose try_release() succeeded. Needs no memory: where there is none, the strand finds it the next
+  /// time that it runs.
   void drop(std::shared_ptr<lease_record> lease) noexcept {
     dropped_.push(std::move(lease));
     look_soon();

@@ -298,7 +298,8 @@ void engine::free_or_lower(const std::shared_ptr<hold>& h) {
   free_hold(h, std::move(u));
 }
 
-// The caller's own count is what counts, so an answer that does not come is no error: the next change carries the absolute count anyway.
+// The caller's own count is what counts, so an answer that does not come is no error: the next change carries the
+// absolute count anyway.
 void engine::lower_count(const std::shared_ptr<hold>& h, function<void(error_code)> done) {
   auto send = [this, h](nanoseconds left, topology::handler then) {
     if (h->leases.empty()) return then({errc::unconfirmed, {}});  // the last unlock is queued, which frees
@@ -341,7 +342,8 @@ void engine::free_hold(const std::shared_ptr<hold>& h, hold::last_unlock u) {
   changed(h);
 }
 
-// The command before has ended: the next one, if any. One that ends at once calls again: counted, so that the stack does not grow.
+// The command before has ended: the next one, if any. One that ends at once calls again: counted, so that the stack
+// does not grow.
 void engine::changed(const std::shared_ptr<hold>& h) {
   const auto keep = h;
   if (++keep->changes_over > 1) return;
@@ -371,7 +373,8 @@ void engine::lose(hold& h, error_code reason) {
       {.what = event::kind::lost, .name = h.keys->name, .reason = reason, .held = around_.now() - h.granted_at});
   const auto leases = h.leases;
   for (auto* l : leases) l->tell_end(reason);
-  // Redis keeps an expired key a little longer than we trust it, or for long if it was renewed without our hearing of it.
+  // Redis keeps an expired key a little longer than we trust it, or for long if it was renewed without our hearing of
+  // it.
   if (expired || closed()) releases_.release_in_background(h.keys, h.field, ttl);
   if (h.leases.empty()) forget(h);
   wake(h.keys->name);

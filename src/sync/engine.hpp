@@ -23,8 +23,8 @@ using done_handler = function<void(error_code, std::string detail)>;
 template <class T>
 using value_handler = function<void(error_code, std::string detail, T)>;
 
-/// Every lock of one client, with nothing of Asio in it: the registry of holds and lines, and the verbs. All on one strand; a handler is
-/// called once, perhaps inside the verb that takes it, and may call verbs.
+/// Every lock of one client, with nothing of Asio in it: the registry of holds and lines, and the verbs. All on one
+/// strand; a handler is called once, perhaps inside the verb that takes it, and may call verbs.
 class engine final : private line_host {
  public:
   engine(surroundings around, std::weak_ptr<core> home);
@@ -38,8 +38,8 @@ class engine final : private line_host {
   void drop(const std::shared_ptr<lease_record>& record);
   void renew(const std::shared_ptr<lease_record>& record, milliseconds ttl, done_handler done);
   void fed(const std::shared_ptr<lease_record>& record);
-  /// `listener` hears once how the lease ends: the reason of a loss, or not_held when it is released; at once if it has ended;
-  /// operation_aborted when it no longer wants to know.
+  /// `listener` hears once how the lease ends: the reason of a loss, or not_held when it is released; at once if it has
+  /// ended; operation_aborted when it no longer wants to know.
   cancellable_ptr when_ended(const std::shared_ptr<lease_record>& record, lease_record::end_listener listener);
 
   void force_unlock(const shared_keys& keys, value_handler<bool> done);
@@ -50,8 +50,8 @@ class engine final : private line_host {
   /// Uses every permission that a lock needs, on a name of nobody.
   void probe(done_handler done);
 
-  /// From now on every verb answers closed: waiters fail, holds are lost and released. `done` when the releases have ended, at the latest
-  /// after `grace`. A second call waits with the first; the grace that ends first counts.
+  /// From now on every verb answers closed: waiters fail, holds are lost and released. `done` when the releases have
+  /// ended, at the latest after `grace`. A second call waits with the first; the grace that ends first counts.
   void close(nanoseconds grace, function<void()> done);
   /// close() at once: nothing is waited for.
   void abandon();
@@ -113,10 +113,11 @@ class engine final : private line_host {
   /// `done`, which close() answers with closed in the end if nothing else has by then.
   template <class... T>
   function<void(error_code, std::string, T...)> until_closed(function<void(error_code, std::string, T...)> done);
-  /// `done`, which gets `late` if nothing else has come by `deadline`, or as soon afterwards as the servers do not answer.
+  /// `done`, which gets `late` if nothing else has come by `deadline`, or as soon afterwards as the servers do not
+  /// answer.
   done_handler until(time_point deadline, error_code late, done_handler done);
-  /// Sends until there is an answer that is not "unconfirmed", at most twice; both copies together take no more than `timeout` from the
-  /// first write on. `send` gets what is left of it.
+  /// Sends until there is an answer that is not "unconfirmed", at most twice; both copies together take no more than
+  /// `timeout` from the first write on. `send` gets what is left of it.
   using sender = function<void(nanoseconds left, topology::handler)>;
   void ask_twice(nanoseconds timeout, sender send, topology::handler done);
 
@@ -149,7 +150,8 @@ function<void(error_code, std::string, T...)> engine::until_closed(function<void
   };
 }
 
-// What is queued refers to its hold, which refers to it; and what came before it may never be answered. Without memory, too.
+// What is queued refers to its hold, which refers to it; and what came before it may never be answered. Without memory,
+// too.
 template <class Holds>
 void engine::forget_changes(const Holds& holds) {
   for (const auto& h : holds) {

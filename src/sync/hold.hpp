@@ -42,14 +42,15 @@ struct hold : std::enable_shared_from_this<hold> {
   bool ended() const noexcept;
   /// The TTL that the server's key should get from a renewal.
   milliseconds ttl() const noexcept;
-  /// What to send where a TTL of `wanted` would do: what is claimed already must stay covered, and where the key has no TTL any more, also
-  /// what is still in flight and may be claimed with its answer. It is noted: the key may get it without an answer. `rho`: by how much the
-  /// server's clock may be faster.
+  /// What to send where a TTL of `wanted` would do: what is claimed already must stay covered, and where the key has no
+  /// TTL any more, also what is still in flight and may be claimed with its answer. It is noted: the key may get it
+  /// without an answer. `rho`: by how much the server's clock may be faster.
   key_ttl ttl_to_send(milliseconds wanted, double rho) noexcept;
   /// For how long the key may live by all that was sent, if that arrived at once.
   milliseconds may_live(double rho) const noexcept;
   bool wants_renewal(time_point now) const noexcept;
-  /// Whether renewal is paused now, because nobody wants it. Asked once more when that is noted: who fed a lease meanwhile saw no pause.
+  /// Whether renewal is paused now, because nobody wants it. Asked once more when that is noted: who fed a lease
+  /// meanwhile saw no pause.
   template <class Predicate>
   bool pause_renewal_unless(Predicate wanted) {
     if (!wanted()) {
@@ -74,7 +75,8 @@ struct hold : std::enable_shared_from_this<hold> {
 
   // Commands that change the count run one after the other: a repeated one must not undo a later one.
   std::list<function<void()>> changes;
-  /// One that is queued, and was the last lease's when it was called. Re-entries may be granted between several: one release answers all.
+  /// One that is queued, and was the last lease's when it was called. Re-entries may be granted between several: one
+  /// release answers all.
   struct last_unlock {
     milliseconds ttl;  // of the hold at the call
     time_point answer_by;
@@ -103,8 +105,8 @@ struct hold : std::enable_shared_from_this<hold> {
   const std::shared_ptr<const std::atomic<bool>> client_closed_;
 };
 
-/// Leases that were dropped and are not given up yet. Any thread, and no memory: each is in the list by itself, and keeps itself alive
-/// there, because its hold still refers to it.
+/// Leases that were dropped and are not given up yet. Any thread, and no memory: each is in the list by itself, and
+/// keeps itself alive there, because its hold still refers to it.
 class dropped_leases {
  public:
   struct link {

@@ -19,12 +19,13 @@
 
 /// From a coroutine to the client's strand and back.
 ///
-/// The work begins at once where the strand is idle and ours to run, and its outcome is posted to the coroutine's own executor: a caller
-/// never resumes inside the call (Boost 1.81 crashes) nor on our strand. No coroutine runs on the strand, and co_spawn is not used to get there, because its cancellation handler
-/// refers to a signal that may be gone (Boost 1.81). Nothing on the strand refers to the caller's frame.
+/// The work begins at once where the strand is idle and ours to run, and its outcome is posted to the coroutine's own
+/// executor: a caller never resumes inside the call (Boost 1.81 crashes) nor on our strand. No coroutine runs on the
+/// strand, and co_spawn is not used to get there, because its cancellation handler refers to a signal that may be gone
+/// (Boost 1.81). Nothing on the strand refers to the caller's frame.
 ///
-/// The coroutine belongs to its own context, the engine to the client's (context_life): whichever ends first, and on whichever thread, a
-/// caller gets closed when the client's does, and is destroyed with its own.
+/// The coroutine belongs to its own context, the engine to the client's (context_life): whichever ends first, and on
+/// whichever thread, a caller gets closed when the client's does, and is destroyed with its own.
 namespace holdfast::detail {
 
 template <class T>
@@ -72,7 +73,8 @@ class caller {
   bool answered_ = false;
 };
 
-/// The coroutine and its executor belong to its own context, which may end before the client's: a guest of that one's life.
+/// The coroutine and its executor belong to its own context, which may end before the client's: a guest of that one's
+/// life.
 template <class T, class Handler>
 class coroutine_caller final : public caller<T>, public context_life::guest {
  public:
@@ -144,7 +146,8 @@ struct completion_signature<void> {
   using type = void(std::exception_ptr);
 };
 
-/// What is to run on the client's strand, or `otherwise`, when the client has ended or ends with its context before. Either is called once.
+/// What is to run on the client's strand, or `otherwise`, when the client has ended or ends with its context before.
+/// Either is called once.
 template <class Run, class Otherwise>
 class errand {
  public:
@@ -167,8 +170,8 @@ class errand {
   std::optional<std::pair<Run, Otherwise>> tasks_;
 };
 
-/// `begin(engine&, std::shared_ptr<caller<T>>, owner that is bound to the coroutine's executor)` runs on the strand of `where`. What it
-/// throws, the caller gets. If the client is gone the caller gets closed.
+/// `begin(engine&, std::shared_ptr<caller<T>>, owner that is bound to the coroutine's executor)` runs on the strand of
+/// `where`. What it throws, the caller gets. If the client is gone the caller gets closed.
 template <class T, class Begin>
 asio::awaitable<T> on_strand(std::weak_ptr<core> where, Begin begin) {
   auto initiate = [](auto handler, std::weak_ptr<core> to, Begin start) {

@@ -3,7 +3,7 @@
 
 #include "sync/engine.hpp"
 
-// The engine's questions: nothing here changes what is held, but for force_unlock.
+// The engine's questions: nothing here changes what is held, except force_unlock.
 namespace holdfast::detail {
 
 void engine::ask_twice(nanoseconds timeout, sender send, topology::handler done) {
@@ -73,8 +73,8 @@ void engine::last_token(const shared_keys& keys, value_handler<std::optional<std
   ask<std::optional<std::uint64_t>>(keys, redis::make_command({"GET", token_key(*keys)}), read_token, std::move(done));
 }
 
-/// One use of every permission, on a name of nobody; ends at the first refusal. One after the other: a script that the server does not
-/// know yet is sent twice, and would come after those that it knows.
+/// One use of every permission, on a name of nobody; ends at the first refusal. One after the other: a script that the
+/// server does not know yet is sent twice, and would come after those that it knows.
 class engine::permission_probe final : public subscriber, public std::enable_shared_from_this<permission_probe> {
  public:
   permission_probe(engine& host, done_handler done)

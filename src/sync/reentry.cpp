@@ -72,7 +72,8 @@ void engine::reentry::send() {
                         [self = shared_from_this()](outcome o) { self->answered(std::move(o)); });
 }
 
-// Without a connection it does not wait for longer than its hold: run() looks at that. Once written it waits for the answer.
+// Without a connection it does not wait for longer than its hold: run() looks at that. Once written it waits for the
+// answer.
 void engine::reentry::on_late(const outcome& o) {
   if (withdraw(attempt_)) failed({errc::unreachable, true, o.detail}, false);
 }
@@ -106,7 +107,8 @@ void engine::reentry::failed(const server_error& why, bool may_have_run) {
   may_have_run_ |= may_have_run;
   last_failure_ = why;
   if (done_ && why.retry && request_.wait != patience::once) {
-    // It waits for its hold, not longer: run() finds out when that is lost. Meanwhile others may change it: an unlock must not wait.
+    // It waits for its hold, not longer: run() finds out when that is lost. Meanwhile others may change it: an unlock
+    // must not wait.
     pause_.start(host_.around_.now() + backoff_.next(host_.around_.random),
                  [self = shared_from_this()] { self->queue(); });
     return end_change();
@@ -132,7 +134,8 @@ void engine::reentry::give_up(lock_answer a) {
   if (withdraw(attempt_)) undo_or_end();
 }
 
-// A loss concerns whoever still has a lease of the hold; with none it is nested in nothing, and goes to the line like anybody.
+// A loss concerns whoever still has a lease of the hold; with none it is nested in nothing, and goes to the line like
+// anybody.
 void engine::reentry::hold_ended() {
   if (!of_->leases.empty()) return finish({of_->lost_reason, "the hold that it would re-enter is lost", nullptr});
   leave();

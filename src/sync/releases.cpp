@@ -98,7 +98,8 @@ void releases::answered(const std::shared_ptr<task>& t, outcome o) {
   }
   if (said.value == release_answer::freed || !t->done) return end(t, {}, {});
   if (!t->may_have_run) return end(t, errc::lost, "the key was gone or another's when it was released");
-  // The first copy may have released it; once the validity is over it may as well have expired. Another server knows nothing of that.
+  // The first copy may have released it; once the validity is over it may as well have expired. Another server knows
+  // nothing of that.
   const bool same = t->went_to.value_or(0) != 0 && *t->went_to == o.server;
   if (same && around_.now() < t->valid) return end(t, {}, {});
   end(t, errc::unconfirmed,

@@ -12,30 +12,32 @@
 
 namespace holdfast::detail {
 
-/// Gives fields back, and does not stop before the server has answered or the key must be gone anyway. What a caller no longer waits for
-/// goes on here, in the client's own scope, which shutdown joins. A release is sent once more when its connection has ended; one that is
-/// late on a connection that goes on answering is on its way.
+/// Gives fields back, and does not stop before the server has answered or the key must be gone anyway. What a caller no
+/// longer waits for goes on here, in the client's own scope, which shutdown joins. A release is sent once more when its
+/// connection has ended; one that is late on a connection that goes on answering is on its way.
 ///
 /// The servers call it back and do not keep it alive: their owner ends them before it.
 class releases {
  public:
-  /// none: released; lost: it was not this owner's any more; unconfirmed: no answer in time, it goes on; else the server's refusal.
+  /// none: released; lost: it was not this owner's any more; unconfirmed: no answer in time, it goes on; else the
+  /// server's refusal.
   using handler = function<void(error_code, std::string detail)>;
 
-  /// `ended` hears the name after each release, also after one that found the key gone: the lock may be free, and nobody else may say so.
+  /// `ended` hears the name after each release, also after one that found the key gone: the lock may be free, and
+  /// nobody else may say so.
   releases(surroundings& around, function<void(const std::string& name)> ended)
       : around_(around), ended_(std::move(ended)) {}
   releases(const releases&) = delete;
   releases& operator=(const releases&) = delete;
   ~releases();
 
-  /// Releases `field`, whose key may live for `ttl`, and tells `done` at `answer_by` at the latest. `valid`: until when the hold is
-  /// exclusive.
+  /// Releases `field`, whose key may live for `ttl`, and tells `done` at `answer_by` at the latest. `valid`: until when
+  /// the hold is exclusive.
   void release(shared_keys keys, owner_field field, milliseconds ttl, time_point valid, time_point answer_by,
                handler done);
-  /// The same with nobody waiting: the observer hears released_late or release_failed. Also for a grant that may still come.
-  /// `tried` is called once, when Redis has answered the first copy or the connection that the copy was written to has ended; at the
-  /// latest when the release ends. Not after abandon().
+  /// The same with nobody waiting: the observer hears released_late or release_failed. Also for a grant that may still
+  /// come. `tried` is called once, when Redis has answered the first copy or the connection that the copy was written
+  /// to has ended; at the latest when the release ends. Not after abandon().
   void release_in_background(shared_keys keys, owner_field field, milliseconds ttl, function<void()> tried = {});
 
   bool idle() const noexcept { return under_way_.empty(); }

@@ -22,13 +22,15 @@ class script_run {
   virtual ~script_run() = default;
   virtual bool withdraw() = 0;
 };
-/// Its sender has no more use for it. True: it has not run and never will, and the handlers are not called. False: they are, or were.
+/// Its sender has no more use for it. True: it has not run and never will, and the handlers are not called. False: they
+/// are, or were.
 inline bool withdraw(const std::weak_ptr<script_run>& sent) {
   const auto run = sent.lock();
   return run && run->withdraw();
 }
 
-/// What is passed in, never fetched: clock, timers, servers, randomness; and the settings and the observer that all share.
+/// What is passed in, never fetched: clock, timers, servers, randomness; and the settings and the observer that all
+/// share.
 struct surroundings {
   const clock& time;
   timers& alarms;

@@ -12,7 +12,8 @@ using patience = lock_request::patience;
 
 namespace {
 
-/// Each copy of an acquire may take the lock for a waiter who cannot hear of it. After so many the others have their turn.
+/// Each copy of an acquire may take the lock for a waiter who cannot hear of it. After so many the others have their
+/// turn.
 constexpr unsigned most_unanswered = 2;
 constexpr nanoseconds least_penalty = milliseconds(20), longest_penalty = std::chrono::seconds(1);
 
@@ -181,7 +182,8 @@ void waiting_line::abandon_field(waiter& w, function<void()> tried) {
   host_.give_back(keys_, std::exchange(w.field, {}), w.request.asked.ttl, std::move(tried));
 }
 
-// The pause begins when Redis may have had the release. Written together with the next acquire, it would free the lock for nobody.
+// The pause begins when Redis may have had the release. Written together with the next acquire, it would free the lock
+// for nobody.
 void waiting_line::stand_back(const std::shared_ptr<waiter>& w) {
   w->penalty = std::clamp(2 * w->penalty, least_penalty, longest_penalty);
   step_ = step::barred;

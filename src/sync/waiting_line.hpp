@@ -20,7 +20,8 @@ namespace holdfast::detail {
 class cancellable {
  public:
   virtual ~cancellable() = default;
-  /// Answers the caller with operation_aborted, if it was not answered yet; what was begun is undone or goes on in the background.
+  /// Answers the caller with operation_aborted, if it was not answered yet; what was begun is undone or goes on in the
+  /// background.
   virtual void cancel() = 0;
 };
 using cancellable_ptr = std::shared_ptr<cancellable>;  // null: there is nothing left to cancel
@@ -80,7 +81,8 @@ class line_host {
   /// Makes the hold of what the last attempt of `w` was granted.
   virtual std::shared_ptr<lease_record> granted(const shared_keys& keys, waiter& w,
                                                 std::optional<std::uint64_t> token) = 0;
-  /// Gives back what was or may still be granted to a field that nobody waits for; `tried` as in releases::release_in_background.
+  /// Gives back what was or may still be granted to a field that nobody waits for; `tried` as in
+  /// releases::release_in_background.
   virtual void give_back(const shared_keys& keys, const owner_field& field, milliseconds ttl,
                          function<void()> tried) = 0;
   /// Nobody waits any more; may destroy the line.
@@ -103,7 +105,8 @@ class waiting_line final : public std::enable_shared_from_this<waiting_line>, pr
   std::shared_ptr<waiter> join(lock_request request, lock_handler done);
   /// Answers the waiter with `error` now; what was sent for it is given back.
   void leave(const std::shared_ptr<waiter>& w, error_code error, const std::string& detail);
-  /// The lock may be free: the first tries now, or once more after the try in flight; later, if wake-ups have come in vain too often.
+  /// The lock may be free: the first tries now, or once more after the try in flight; later, if wake-ups have come in
+  /// vain too often.
   void wake();
   bool empty() const noexcept { return waiters_.empty(); }
   std::size_t size() const noexcept { return waiters_.size(); }

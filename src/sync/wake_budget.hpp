@@ -7,8 +7,9 @@
 
 namespace holdfast::detail {
 
-/// How many tries wake-ups may cause in vain. A message costs nothing to send, and every client with a waiter asks Redis at each: twenty
-/// times at once, then a hundred times a second. A lock that changes hands, here or elsewhere, gives the whole budget back.
+/// How many tries wake-ups may cause in vain. A message costs nothing to send, and every client with a waiter asks
+/// Redis at each: twenty times at once, then a hundred times a second. A lock that changes hands, here or elsewhere,
+/// gives the whole budget back.
 class wake_budget {
  public:
   static constexpr int at_once = 20;

@@ -10,9 +10,9 @@
 
 namespace holdfast::detail {
 
-/// Keeps holds alive and tells when one is over. Renews every TTL/3, many holds in one script and a few scripts at a time: of what is due,
-/// the hold that ends soonest goes first. A failed renewal is repeated until the validity ends, which it notices by the clock alone; while
-/// the link is down nothing is sent.
+/// Keeps holds alive and tells when one is over. Renews every TTL/3, many holds in one script and a few scripts at a
+/// time: of what is due, the hold that ends soonest goes first. A failed renewal is repeated until the validity ends,
+/// which it notices by the clock alone; while the link is down nothing is sent.
 ///
 /// The servers call it back and do not keep it alive: their owner ends them before it.
 class watchdog {

@@ -125,7 +125,8 @@ asio::awaitable<void> supervise(run_ptr run) {
   if (not_unlocked) std::rethrow_exception(not_unlocked);
 }
 
-/// supervise() on the body's strand, and back. Not cancelled itself: cancellation goes to the body, and the unlock after it is awaited.
+/// supervise() on the body's strand, and back. Not cancelled itself: cancellation goes to the body, and the unlock
+/// after it is awaited.
 asio::awaitable<void> under(lease held, body_ref body) {
   auto initiate = [](auto handler, lease l, body_ref b) {
     const asio::any_io_executor home = asio::get_associated_executor(handler);

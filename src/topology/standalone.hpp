@@ -33,8 +33,8 @@ class standalone final : public topology {
   void keep_watch(bool on) override;
   void on_link_change(std::function<void(bool up)> listener) override;
 
-  /// Closes both connections at once and drops what is pending. No handler, subscriber, listener or event sink is called
-  /// any more.
+  /// Closes both connections at once and drops what is pending. No handler, subscriber, listener or event sink is
+  /// called any more.
   void close();
 
  private:

@@ -19,9 +19,10 @@ class topology {
  public:
   using handler = redis::handler;
 
-  /// Sends the command to the server that owns `key`; connects first where needed. Obligations of one server run in the order of the
-  /// calls, and so do the others; between the two there is no order before they are written. The handler is called exactly once, on the
-  /// strand, never inside execute(); see delivery for when. After the end of the client nobody is called.
+  /// Sends the command to the server that owns `key`; connects first where needed. Obligations of one server run in the
+  /// order of the calls, and so do the others; between the two there is no order before they are written. The handler
+  /// is called exactly once, on the strand, never inside execute(); see delivery for when. After the end of the client
+  /// nobody is called.
   virtual redis::ticket execute(std::string_view key, redis::request asked) = 0;
   /// True: the command was not written and never will be, and its handlers are not called.
   virtual bool withdraw(redis::ticket t) = 0;
@@ -30,7 +31,8 @@ class topology {
 
   virtual subscription subscribe(std::string_view channel, subscriber& who) = 0;
 
-  /// While true the connection is watched and re-made even with no command pending, so that an outage is noticed at once.
+  /// While true the connection is watched and re-made even with no command pending, so that an outage is noticed at
+  /// once.
   virtual void keep_watch(bool on) = 0;
   /// Called on the strand when a connection that was up goes down (false) and when it is up again (true). One listener.
   virtual void on_link_change(std::function<void(bool up)> listener) = 0;

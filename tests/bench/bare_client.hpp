@@ -15,8 +15,8 @@ namespace holdfast::bench {
 
 namespace asio = boost::asio;
 
-/// The least that an Asio client can do: writes what it is given, and counts the lines that come back, each of which must be a reply, or
-/// parses them.
+/// The least that an Asio client can do: writes what it is given, and counts the lines that come back, each of which
+/// must be a reply, or parses them.
 /// Commands that are sent while a write is under way, or from inside a reply, go out together.
 class bare_client {
  public:

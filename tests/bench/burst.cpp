@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: BSL-1.0
-// N lock() at once on N free names, and the shutdown of a client that holds N locks: what queueing costs, beside the bare client's time for
-// the same commands. Each run has a server and a process of its own.
+// N lock() at once on N free names, and the shutdown of a client that holds N locks: what queueing costs, beside the
+// bare client's time for the same commands. Each run has a server and a process of its own.
 #include <boost/asio/detached.hpp>
 
 #include <algorithm>

@@ -22,13 +22,15 @@ namespace holdfast::bench {
 template <class Result>
 using teller = std::function<void(const Result&)>;
 
-/// A piece of work in a process of its own, so that it can hang or crash and has memory and CPU time for itself. Killed with this object.
+/// A piece of work in a process of its own, so that it can hang or crash and has memory and CPU time for itself. Killed
+/// with this object.
 template <class Result>
 class child_run {
   static_assert(std::is_trivially_copyable_v<Result>);
 
  public:
-  /// The child calls `work(tell)`, which calls `tell(result)` once; what it does afterwards, destructors too, is not waited for.
+  /// The child calls `work(tell)`, which calls `tell(result)` once; what it does afterwards, destructors too, is not
+  /// waited for.
   template <class Work>
   explicit child_run(Work work)
       : child_([&] {

@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: BSL-1.0
-// Honest contention: processes whose tasks want one name, hold it for a moment and think before they want it again. The ideal is one task
-// that holds as often as it can without a lock.
+// Honest contention: processes whose tasks want one name, hold it for a moment and think before they want it again. The
+// ideal is one task that holds as often as it can without a lock.
 #include <boost/asio/steady_timer.hpp>
 #include <boost/asio/use_awaitable.hpp>
 

@@ -64,7 +64,8 @@ class meter {
   clock::time_point begun_ = clock::now();
 };
 
-/// Runs handlers until `done()` or the deadline; returns how long the longest took, in seconds of this thread's CPU time.
+/// Runs handlers until `done()` or the deadline; returns how long the longest took, in seconds of this thread's CPU
+/// time.
 template <class Done>
 double run_handlers(boost::asio::io_context& io, Done done, clock::time_point deadline) {
   const auto now = [] {

@@ -1,5 +1,6 @@
 // SPDX-License-Identifier: BSL-1.0
-// The uncontended pair, lock and unlock: what the library adds to the commands that it sends, and what its scripts cost the server.
+// The uncontended pair, lock and unlock: what the library adds to the commands that it sends, and what its scripts cost
+// the server.
 #include <poll.h>
 #include <unistd.h>
 
@@ -86,8 +87,8 @@ double lap_us(clock::time_point& begun) {
   return std::chrono::duration<double, std::micro>(now - std::exchange(begun, now)).count();
 }
 
-/// Whether the bare client only writes bytes that were made before and counts lines, or makes each command when it is sent, with an
-/// owner field of its own, and parses each reply: the least that a client of any use does.
+/// Whether the bare client only writes bytes that were made before and counts lines, or makes each command when it is
+/// sent, with an owner field of its own, and parses each reply: the least that a client of any use does.
 enum class bare { bytes, commands };
 
 /// `pairs` of `make(slot)` with `width` under way at a time, by the bare client.

@@ -15,8 +15,8 @@ namespace asio = boost::asio;
 
 lock_options terms_of(const section& s);
 
-/// Asks for a lock as the section has it: once, for a while, or until it comes; cancelled on the way where the section says so,
-/// and that is written down.
+/// Asks for a lock as the section has it: once, for a while, or until it comes; cancelled on the way where the section
+/// says so, and that is written down.
 asio::awaitable<result<std::optional<lease>>> ask(mutex m, const section& s, history& log, std::uint64_t operation);
 
 }  // namespace holdfast::chaos

@@ -1,5 +1,6 @@
 // SPDX-License-Identifier: BSL-1.0
-// One campaign: starts servers, proxies and workers, disturbs them for a while, and leaves the histories in a folder. It judges nothing.
+// One campaign: starts servers, proxies and workers, disturbs them for a while, and leaves the histories in a folder.
+// It judges nothing.
 #include <chrono>
 #include <cstdlib>
 #include <exception>

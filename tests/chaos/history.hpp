@@ -13,7 +13,8 @@ namespace holdfast::chaos {
 using instant = std::int64_t;
 instant now() noexcept;
 
-/// What one process saw, one JSON object a line. Each line is one write(2): what stands in the file survives SIGKILL. One thread.
+/// What one process saw, one JSON object a line. Each line is one write(2): what stands in the file survives SIGKILL.
+/// One thread.
 class history {
  public:
   /// A line in the making, written at the end of its scope. Keys and texts are plain ASCII without quotes.

@@ -10,7 +10,8 @@ namespace holdfast::chaos {
 
 namespace asio = boost::asio;
 
-/// Asks the server itself what it has of a lock: past the proxies, and past the library. One question at a time; one thread.
+/// Asks the server itself what it has of a lock: past the proxies, and past the library. One question at a time; one
+/// thread.
 class key_witness {
  public:
   key_witness(const asio::any_io_executor& on, std::string socket_path);

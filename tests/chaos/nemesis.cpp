@@ -133,7 +133,8 @@ void nemesis::begin_on_server(const fault& f) {
   }
 }
 
-// By somebody who knows the holder's field but for a digit of its client's uuid: the number behind it may be the next hold's.
+// By somebody who knows the holder's field except a digit of its client's uuid: the number behind it may be the next
+// hold's.
 void nemesis::foreign_release() {
   auto server = stage_.ask_server();
   for (const auto& lock : locks(server)) {

@@ -17,8 +17,8 @@ using std::chrono::steady_clock;
 constexpr auto last_section = 15s;  // a waiter that takes longer has been forgotten
 constexpr std::string_view token_keys = "redisson_lock_token:";
 
-// Killed, it loses nothing that it has confirmed: it writes to the file before it answers. Not so with `everysec`, which keeps back for up to
-// two seconds what it would write while an fsync is under way.
+// Killed, it loses nothing that it has confirmed: it writes to the file before it answers. Not so with `everysec`,
+// which keeps back for up to two seconds what it would write while an fsync is under way.
 test::redis_options keeping_its_data() {
   test::redis_options o;
   o.arguments = {"--appendonly", "yes", "--appendfsync", "no", "--save", ""};

@@ -15,7 +15,8 @@
 
 namespace holdfast::chaos {
 
-/// The server with the locks, the server with what they guard, and the workers, each behind a proxy of its own. One thread.
+/// The server with the locks, the server with what they guard, and the workers, each behind a proxy of its own. One
+/// thread.
 class stage {
  public:
   /// Starts everything. Histories go to `folder`.

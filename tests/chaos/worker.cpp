@@ -1,5 +1,6 @@
 // SPDX-License-Identifier: BSL-1.0
-// One worker process: clients of its own, tasks on each, one history. Ends at SIGTERM, when the section of each task has ended.
+// One worker process: clients of its own, tasks on each, one history. Ends at SIGTERM, when the section of each task
+// has ended.
 #include <holdfast/holdfast.hpp>
 
 #include <csignal>

@@ -1,5 +1,6 @@
 // SPDX-License-Identifier: BSL-1.0
-// Any text as a URL: refused with a cause, or read, printed and read again the same; and no text depends on the password.
+// Any text as a URL: refused with a cause, or read, printed and read again the same; and no text depends on the
+// password.
 #include <optional>
 #include <sstream>
 #include <string>

@@ -1,6 +1,7 @@
 // SPDX-License-Identifier: BSL-1.0
-// Cancels an operation after the first, second, … handler that the context runs for it, until it completes before the cancellation
-// comes: every suspension point, found by the test itself. After each nothing may be left, in Redis or here.
+// Cancels an operation after the first, second, … handler that the context runs for it, until it completes before the
+// cancellation comes: every suspension point, found by the test itself. After each nothing may be left, in Redis or
+// here.
 #include <boost/asio/bind_cancellation_slot.hpp>
 #include <boost/asio/cancellation_signal.hpp>
 #include <boost/asio/post.hpp>
@@ -50,7 +51,8 @@ bool run_and_cancel(world& w, const step& operation, int handlers, asio::cancell
   w.io.restart();
   auto done = [](std::exception_ptr) {};
   asio::co_spawn(w.io, observe(operation, into, cancelled), asio::bind_cancellation_slot(signal.slot(), done));
-  // From inside the context: co_spawn hands an emission from elsewhere over with a pointer that may be stale by then (Boost 1.81).
+  // From inside the context: co_spawn hands an emission from elsewhere over with a pointer that may be stale by then
+  // (Boost 1.81).
   bool completed = false, driven = false;
   auto drive = [&] {
     for (int i = 0; i < handlers && !into.ended; ++i) w.io.run_one();

@@ -1,5 +1,6 @@
 // SPDX-License-Identifier: BSL-1.0
-// connect(): what it says of a server that cannot be used, and that it leaves nothing on one that can. lock() says the same.
+// connect(): what it says of a server that cannot be used, and that it leaves nothing on one that can. lock() says the
+// same.
 #include <sstream>
 
 #include "integration/world.hpp"

@@ -1,5 +1,6 @@
 // SPDX-License-Identifier: BSL-1.0
-// An io_context that is stopped and destroyed in the midst of things, as after Ctrl-C: the coroutines that wait are destroyed with it.
+// An io_context that is stopped and destroyed in the midst of things, as after Ctrl-C: the coroutines that wait are
+// destroyed with it.
 #include <boost/asio/bind_cancellation_slot.hpp>
 #include <boost/asio/cancellation_signal.hpp>
 #include <boost/asio/strand.hpp>

@@ -1,5 +1,6 @@
 // SPDX-License-Identifier: BSL-1.0
-// One node's durability: what a server that dies at once (SIGKILL) knows of its locks afterwards, and three ways to live with it.
+// One node's durability: what a server that dies at once (SIGKILL) knows of its locks afterwards, and three ways to
+// live with it.
 #include "integration/world.hpp"
 
 using namespace holdfast;

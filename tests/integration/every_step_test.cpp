@@ -1,6 +1,7 @@
 // SPDX-License-Identifier: BSL-1.0
-// Ends a client after the first, second, … handler that its context runs, in runs in which the server refuses, answers late, or never:
-// every step of such a run, found by the test itself. Whatever is left of the run then must find nobody gone. Run under AddressSanitizer.
+// Ends a client after the first, second, … handler that its context runs, in runs in which the server refuses, answers
+// late, or never: every step of such a run, found by the test itself. Whatever is left of the run then must find nobody
+// gone. Run under AddressSanitizer.
 #include <iostream>
 #include <memory>
 #include <optional>

@@ -1,5 +1,6 @@
 // SPDX-License-Identifier: BSL-1.0
-// A server that is broken or means harm: a clear error or none at all, in time, in bounded memory, and nothing raw for a terminal.
+// A server that is broken or means harm: a clear error or none at all, in time, in bounded memory, and nothing raw for
+// a terminal.
 #include "integration/hostile_world.hpp"
 
 using namespace holdfast;

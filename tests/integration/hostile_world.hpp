@@ -42,7 +42,8 @@ inline std::string message(std::string_view channel, std::string_view payload) {
   return "*3\r\n" + bulk("message") + bulk(channel) + bulk(payload);
 }
 
-/// A client of a server that breaks rules. What it does wrong is up to the test; the rest it answers as a server does that has no other client.
+/// A client of a server that breaks rules. What it does wrong is up to the test; the rest it answers as a server does
+/// that has no other client.
 struct hostile_world {
   using command = std::vector<std::string>;
 

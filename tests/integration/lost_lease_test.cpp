@@ -274,7 +274,8 @@ TEST_CASE("what a server reads after its sender gave up leaves no key behind") {
   else
     w.eye("CLIENT", "PAUSE", 60'000, "WRITE");
   CHECK(w.code_of(redis.mutex("m").try_lock()) == errc::unreachable);
-  // A server that is paused takes a new connection; on a busy machine the write is less than a command timeout ago then.
+  // A server that is paused takes a new connection; on a busy machine the write is less than a command timeout ago
+  // then.
   const auto bounded = w.code_of(redis.mutex("n").try_lock_for(100ms));
   CHECK((bounded == errc::unreachable || (!stopped && !bounded)));
   if (stopped)

@@ -1,6 +1,7 @@
 // SPDX-License-Identifier: BSL-1.0
-// Loses the first, second, … reply of a whole script, until the script ends before the fault comes: every point at which the answer may
-// get lost, found by the test itself. And the messages that waiters hope for: late, lost, false, in floods.
+// Loses the first, second, … reply of a whole script, until the script ends before the fault comes: every point at
+// which the answer may get lost, found by the test itself. And the messages that waiters hope for: late, lost, false,
+// in floods.
 #include <iostream>
 
 #include "integration/world.hpp"
@@ -58,7 +59,8 @@ asio::awaitable<void> live(world& w, client& redis, bool silent, life& l) {
   l.ended = true;
 }
 
-/// One life with the n-th unit lost; false when it ended before. All of it with a world of its own would take ten times as long.
+/// One life with the n-th unit lost; false when it ended before. All of it with a world of its own would take ten times
+/// as long.
 bool live_with(const fault& f, std::size_t n, world& w, proxy& net) {
   INFO(f.name << ", number " << n);
   const auto fired_before = net.count().fired, lost_before = w.heard->count(kind::lost);

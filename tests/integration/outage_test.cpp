@@ -1,5 +1,6 @@
 // SPDX-License-Identifier: BSL-1.0
-// No server, a server that does not answer, and a link that comes and goes: who waits, who is told what, and what happens afterwards.
+// No server, a server that does not answer, and a link that comes and goes: who waits, who is told what, and what
+// happens afterwards.
 #include "integration/world.hpp"
 #include "support/proxy.hpp"
 

@@ -17,8 +17,8 @@ namespace {
 
 constexpr auto ttl = 600ms;
 
-/// Holds "m" in a process of its own, and renews it. When it is told to go on, it says whether it holds it still, without having heard
-/// anything from the server.
+/// Holds "m" in a process of its own, and renews it. When it is told to go on, it says whether it holds it still,
+/// without having heard anything from the server.
 class other_process {
  public:
   explicit other_process(const config& settings)

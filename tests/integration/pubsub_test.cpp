@@ -317,7 +317,8 @@ TEST_CASE_METHOD(fixture, "a link that is dead without saying so is found by PIN
 TEST_CASE_METHOD(fixture, "a link that died without the server hearing of it leaves no subscription there") {
   manual_clock clock;
   manual_timers alarms(clock);
-  // The second PING, the first that is not of the handshake, and all that follows it never comes through, nor does the end.
+  // The second PING, the first that is not of the handshake, and all that follows it never comes through, nor does the
+  // end.
   between().at_command({.what = action::hold_rest, .n = 2, .command = "PING", .connection = 0});
   const auto h = std::make_shared<redis::pubsub>(redis::services{strand, clock, alarms, random}, proxied(), 500ms);
   listener a;

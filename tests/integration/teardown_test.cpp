@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: BSL-1.0
-// Ends that meet: a client that outlives its context, and threads that let go of their leases, clients and callers while a context is
-// destroyed by another. Run under AddressSanitizer and ThreadSanitizer.
+// Ends that meet: a client that outlives its context, and threads that let go of their leases, clients and callers
+// while a context is destroyed by another. Run under AddressSanitizer and ThreadSanitizer.
 #include <atomic>
 #include <barrier>
 #include <boost/asio/executor_work_guard.hpp>

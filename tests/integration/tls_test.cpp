@@ -55,7 +55,8 @@ struct fixture : redis_rig {
   std::optional<real_redis> server;
 };
 
-/// A configuration of OpenSSL that allows whatever it can do at all: in force in this process until the end of the scope.
+/// A configuration of OpenSSL that allows whatever it can do at all: in force in this process until the end of the
+/// scope.
 class permissive_openssl {
  public:
   permissive_openssl() {

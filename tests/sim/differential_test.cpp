@@ -25,8 +25,8 @@ using sim::as_value;
 using sim::reply;
 using test::value;
 
-/// TTLs are long, or waited for: the two are asked one after the other, and a loaded machine may take its time between. They lie so far apart
-/// that a TTL which was not set is not taken for one that was.
+/// TTLs are long, or waited for: the two are asked one after the other, and a loaded machine may take its time between.
+/// They lie so far apart that a TTL which was not set is not taken for one that was.
 constexpr long long ttls[] = {100'000, 300'000, 1'000'000}, least_ttl = ttls[0], tolerance_ms = 50'000;
 /// Tokens are times in microseconds.
 constexpr long long least_token = 1'000'000'000'000'000, tolerance_us = tolerance_ms * 1000;
@@ -49,7 +49,7 @@ bool same_text(const std::string& a, const std::string& b) {
          (sim::to_integer(a, left) && left > least_token && sim::to_integer(b, right) && same_number(left, right));
 }
 
-/// Equal but for what two servers may differ in: the clock, and the words of an error inside a script.
+/// Equal, except in what two servers may differ in: the clock, and the words of an error inside a script.
 bool same(const value& a, const value& b, bool exact_errors) {
   if (a.type != b.type || a.elements.size() != b.elements.size()) return false;
   for (std::size_t i = 0; i < a.elements.size(); ++i)
@@ -233,7 +233,8 @@ struct two_servers {
   sim::refusal refuses = sim::refusal::none;
 
   void compare(const arguments& a) {
-    // A failed compilation and what a script raises are worded by the server's Lua; an unknown command quotes its arguments.
+    // A failed compilation and what a script raises are worded by the server's Lua; an unknown command quotes its
+    // arguments.
     const bool exact = a[0] != "EVAL" && a[0] != "eval" && a[0] != "EVALSHA" && a[0] != "script" && a[0] != "SCRIPT";
     const auto expected = there.call(a);
     const auto got = as_value(node.execute(here, a).at(0));

@@ -9,11 +9,13 @@ namespace {
 
 using namespace std::chrono_literals;
 
-/// The longest pause before a retry: the cap of the library's retry_backoff, of renewal_retry_pause(), and attempt_pacing::hopeless.
+/// The longest pause before a retry: the cap of the library's retry_backoff, of renewal_retry_pause(), and
+/// attempt_pacing::hopeless.
 constexpr nanoseconds retry = 1s;
 /// Until a wake-up is followed, after many that came in vain.
 constexpr nanoseconds wake_up = detail::wake_budget::interval;
-/// A message, a new connection with its handshake, a command that the node has forgotten and its repetition: ten ways of 3 ms at most each.
+/// A message, a new connection with its handshake, a command that the node has forgotten and its repetition: ten ways
+/// of 3 ms at most each.
 constexpr nanoseconds journey = 30ms;
 
 /// An attempt to connect that fails in its own time, and the longest pause before the next.
@@ -357,8 +359,8 @@ void judge::look_for_residue() {
   }
 }
 
-// A command that a stopped server still has in its socket may run after its client has given up to undo it, one TTL later: no field stays
-// for longer than the outage was.
+// A command that a stopped server still has in its socket may run after its client has given up to undo it, one TTL
+// later: no field stays for longer than the outage was.
 void judge::look_at_field(const std::string& key, const std::string& field, field_record& f, nanoseconds left) {
   const auto c = std::find_if(clients_.begin(), clients_.end(),
                               [&](const auto& each) { return field.starts_with(each.who->uuid()); });

@@ -88,7 +88,8 @@ class judge {
   void look_for_survivors();
   /// Every TTL is over.
   void look_at_the_end();
-  /// Throws the first violation that was found, if there was one: not where it was found, which may be in the middle of the library.
+  /// Throws the first violation that was found, if there was one: not where it was found, which may be in the middle of
+  /// the library.
   void decide() const;
   std::size_t waiting_calls() const noexcept { return calls_.size(); }
   std::string unanswered() const;

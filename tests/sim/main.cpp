@@ -1,6 +1,7 @@
 // SPDX-License-Identifier: BSL-1.0
 // holdfast_sim [--seeds N] [--first N] [--threads N] [--violations N]
-//     lives N seeds, or until so many of them were violations, and counts what was met; fails if anything never was, or is not listed
+//     lives N seeds, or until so many of them were violations, and counts what was met; fails if anything never was, or
+//     is not listed
 // holdfast_sim SEED
 //     lives one seed and prints what happens
 #include <algorithm>

@@ -14,8 +14,8 @@
 
 namespace holdfast::sim {
 
-/// One Redis server without sockets and without a clock of its own: sessions send commands, replies and messages come out. What it runs
-/// of scripts are the texts themselves.
+/// One Redis server without sockets and without a clock of its own: sessions send commands, replies and messages come
+/// out. What it runs of scripts are the texts themselves.
 class node {
  public:
   using session_id = long long;  // CLIENT ID; begins anew with a restart
@@ -28,7 +28,8 @@ class node {
   session_id connect();
   void disconnect(session_id);
   bool connected(session_id id) const { return sessions_.contains(id); }
-  /// The replies to one command of a session: several for SUBSCRIBE with several channels, none for one that ends its own session.
+  /// The replies to one command of a session: several for SUBSCRIBE with several channels, none for one that ends its
+  /// own session.
   std::vector<reply> execute(session_id, const arguments&);
   /// The same without a session: for who looks on, or tampers.
   reply execute(const arguments&);

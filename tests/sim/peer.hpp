@@ -6,8 +6,8 @@
 
 namespace holdfast::sim {
 
-/// A service beside the library that shares its locks, as Redisson writes them: counts with HINCRBY, releases with DEL, sometimes dies
-/// without a release. It talks to the node without delay, so it knows what it holds.
+/// A service beside the library that shares its locks, as Redisson writes them: counts with HINCRBY, releases with DEL,
+/// sometimes dies without a release. It talks to the node without delay, so it knows what it holds.
 class peer {
  public:
   peer(workload& w, server& node, std::size_t number) : w_(w), server_(node), id_("peer" + std::to_string(number)) {}

@@ -26,8 +26,9 @@ class virtual_clock final : public detail::clock {
   time_point now_{std::chrono::hours(1)};
 };
 
-/// One client's process: handlers and timers, run one after the other at one instant; when both are due, chance decides which go first, as
-/// it does in an event loop that comes late. While it is paused its clock goes on and nothing of it runs.
+/// One client's process: handlers and timers, run one after the other at one instant; when both are due, chance decides
+/// which go first, as it does in an event loop that comes late. While it is paused its clock goes on and nothing of it
+/// runs.
 class process final : public detail::timers {
  public:
   process(const virtual_clock& time, detail::random_source& order)

@@ -8,8 +8,8 @@
 
 namespace holdfast::sim {
 
-/// What happens next: events of the world outside and the processes' own timers, in the order of virtual time; of one instant in the order
-/// in which they were made.
+/// What happens next: events of the world outside and the processes' own timers, in the order of virtual time; of one
+/// instant in the order in which they were made.
 class scheduler {
  public:
   time_point now() const noexcept { return time_.now(); }

@@ -199,7 +199,8 @@ int script_host::on_pcall(lua_State* lua) {
   return results == 0 ? 1 : results;
 }
 
-// The answer is on top; 0 instead of 1 says that it is an error, to be raised where nothing of C++ is left to be unwound.
+// The answer is on top; 0 instead of 1 says that it is an error, to be raised where nothing of C++ is left to be
+// unwound.
 int script_host::call(bool protect) {
   auto* lua = lua_.get();
   const auto answer = [&]() -> reply {

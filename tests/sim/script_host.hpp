@@ -14,8 +14,8 @@ struct lua_State;
 
 namespace holdfast::sim {
 
-/// Runs scripts on Lua 5.1 as Redis 7 does: KEYS, ARGV, redis.call, pcall, error_reply, status_reply, sha1hex, and Redis' conversions
-/// between RESP and Lua.
+/// Runs scripts on Lua 5.1 as Redis 7 does: KEYS, ARGV, redis.call, pcall, error_reply, status_reply, sha1hex, and
+/// Redis' conversions between RESP and Lua.
 class script_host {
  public:
   /// `call` runs what a script calls.

@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: BSL-1.0
-// Each script in each state of a lock: what a primary answers, a replica, a primary that may not write, and one that is full. Sent to the
-// simulated node and to real servers.
+// Each script in each state of a lock: what a primary answers, a replica, a primary that may not write, and one that is
+// full. Sent to the simulated node and to real servers.
 #include <algorithm>
 #include <chrono>
 #include <functional>

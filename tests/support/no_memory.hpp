@@ -32,7 +32,8 @@ class little_memory {
   rlimit before_{};
 };
 
-/// From its making to its end this process gets no memory: the address space may not grow, and what the heap has is taken.
+/// From its making to its end this process gets no memory: the address space may not grow, and what the heap has is
+/// taken.
 class no_memory {
  public:
   no_memory() {
@@ -61,8 +62,8 @@ class no_memory {
   block* taken_ = nullptr;
 };
 
-/// From its making to its end, for this thread: allocations fail from the n-th on (0: the next), `times` of them; all others succeed.
-/// operator new and malloc are the same to it. One at a time. To try each n: until happened() is false.
+/// From its making to its end, for this thread: allocations fail from the n-th on (0: the next), `times` of them; all
+/// others succeed. operator new and malloc are the same to it. One at a time. To try each n: until happened() is false.
 class failing_allocations {
  public:
   /// False under a sanitizer, which has the allocator for itself.

@@ -14,7 +14,8 @@ struct skipped : std::runtime_error {
 /// Set by the test runner: notes the reason and throws the test framework's own end-of-test exception.
 inline void (*on_skip)(const std::string& reason) = nullptr;
 
-/// Ends the test case by an exception, so destructors run. ctest counts it as skipped, unless a check had failed before.
+/// Ends the test case by an exception, so destructors run. ctest counts it as skipped, unless a check had failed
+/// before.
 [[noreturn]] inline void skip(const std::string& reason) {
   if (on_skip != nullptr) on_skip(reason);
   throw skipped{reason};

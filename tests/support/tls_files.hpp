@@ -6,8 +6,8 @@
 
 namespace holdfast::test {
 
-/// Certificates for tests in a folder that goes with this object. They are made by OpenSSL's library: what its program does with
-/// the same arguments differs between versions.
+/// Certificates for tests in a folder that goes with this object. They are made by OpenSSL's library: what its program
+/// does with the same arguments differs between versions.
 class tls_files {
  public:
   struct pair {

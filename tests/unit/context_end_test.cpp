@@ -47,7 +47,7 @@ TEST_CASE("a context has one life, which ends with it and is not another's") {
   CHECK_FALSE(context_life::visit(*r.life));
 }
 
-TEST_CASE("a context ends its guests in the order in which they came, but for those that have left") {
+TEST_CASE("a context ends its guests in the order in which they came, except those that have left") {
   rig r;
   r.add('a');
   const auto left = r.add('b');

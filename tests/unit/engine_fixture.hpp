@@ -199,8 +199,8 @@ class model_server {
   }
 };
 
-/// An engine whose clock, timers, server and randomness the test plays. Verbs return what becomes of the call; the server's answers go
-/// to the oldest command that has none. Time moves by advance() alone.
+/// An engine whose clock, timers, server and randomness the test plays. Verbs return what becomes of the call; the
+/// server's answers go to the oldest command that has none. Time moves by advance() alone.
 class engine_fixture {
  public:
   explicit engine_fixture(config c = {}) : settings(std::move(c)) {

@@ -953,7 +953,8 @@ TEST_CASE("owner fields are a uuid of version 8 and never repeat") {
 
 namespace {
 
-/// A client that does what dice say, against a server that is slow, forgets scripts, loses answers and whole connections.
+/// A client that does what dice say, against a server that is slow, forgets scripts, loses answers and whole
+/// connections.
 class traffic : public engine_fixture {
  public:
   explicit traffic(std::uint64_t seed) : dice_(seed) {

@@ -17,8 +17,8 @@ using namespace std::chrono_literals;
 
 namespace {
 
-/// Whether `question` is true in a process for which the machine has slept for `slept` more: its CLOCK_BOOTTIME is ahead
-/// by so much, its CLOCK_MONOTONIC is not. Nothing where the kernel does not let us have such a process.
+/// Whether `question` is true in a process for which the machine has slept for `slept` more: its CLOCK_BOOTTIME is
+/// ahead by so much, its CLOCK_MONOTONIC is not. Nothing where the kernel does not let us have such a process.
 template <class Question>
 std::optional<bool> after_sleep(std::chrono::seconds slept, Question question) {
   bool possible = in_child([] { return ::unshare(CLONE_NEWTIME) == 0; });

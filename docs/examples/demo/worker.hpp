@@ -21,7 +21,7 @@ namespace holdfast::demo {
 namespace asio = boost::asio;
 
 /// A worker process: takes orders from stdin, one word a line, and reports on stdout. Everything that it does with
-/// Redis it does through the library; but for the order "break".
+/// Redis it does through the library, except at the order "break".
 class worker {
  public:
   worker(job what, std::string url);

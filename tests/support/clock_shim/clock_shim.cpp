@@ -1,5 +1,6 @@
 // SPDX-License-Identifier: BSL-1.0
-// The wall clock of a process, off by as many milliseconds as stand, as a std::int64_t, in the file HOLDFAST_CLOCK_OFFSET.
+// The wall clock of a process, off by as many milliseconds as stand, as a std::int64_t, in the file
+// HOLDFAST_CLOCK_OFFSET.
 #include <fcntl.h>
 #include <sys/mman.h>
 #include <sys/time.h>

@@ -1,5 +1,6 @@
 // SPDX-License-Identifier: BSL-1.0
-// Stands in for src/redis/stream.hpp in the simulator: the library's own link, connection, pubsub and standalone are compiled on top of it.
+// Stands in for src/redis/stream.hpp in the simulator: the library's own link, connection, pubsub and standalone are
+// compiled on top of it.
 #pragma once
 #include <boost/asio/basic_stream_socket.hpp>
 #include <boost/asio/buffer.hpp>
