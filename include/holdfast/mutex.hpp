@@ -27,8 +27,8 @@ struct primitive;
 struct lock_options {
   std::optional<milliseconds> ttl{};  ///< default: config::ttl. 10 ms to 24 h; 100 ms at least when renewed
   std::optional<bool> renew{};        ///< default: renewed unless a ttl is given (Redisson's rule)
-  std::optional<milliseconds>
-      max_hold{};  ///< renewal stops this long after the grant or the last lease::feed(); default: never
+  /// Renewal stops this long after the grant or the last lease::feed(); default: never.
+  std::optional<milliseconds> max_hold{};
 };
 
 /// A reentrant, self-renewing lock on one name: Redisson's RLock. Cheap to copy, holds nothing, may outlive its client
@@ -71,8 +71,8 @@ class HOLDFAST_EXPORT mutex {
 
   // The queries throw as force_unlock(); of them only those that count throw corrupt_lock.
   asio::awaitable<bool> is_locked() const;  ///< by anyone, anywhere; a snapshot
-  asio::awaitable<unsigned> hold_count(
-      holdfast::owner) const;  ///< what Redis has for this client's owner: 0 when it does not hold
+  /// What Redis has for this client's owner: 0 when it does not hold.
+  asio::awaitable<unsigned> hold_count(holdfast::owner) const;
   asio::awaitable<bool> held_by(holdfast::owner) const;  ///< hold_count() > 0
   /// How long Redis will keep the lock without renewal; empty: free; milliseconds::max(): a lock without TTL.
   asio::awaitable<std::optional<milliseconds>> remaining_ttl() const;

@@ -27,8 +27,8 @@ struct lock_keys {
 
   const std::string name;  // the user's, without prefix
   const std::string lock;  // N: the hash
-  const std::string
-      channel;  // redisson_lock__channel:{N}, or without braces where N has an opening one: releases are published there
+  // redisson_lock__channel:{N}, or without braces where N has an opening one: releases are published there.
+  const std::string channel;
 };
 using shared_keys = std::shared_ptr<const lock_keys>;
 

@@ -47,8 +47,8 @@ class connector : public std::enable_shared_from_this<connector> {
   services services_;
   const endpoint& node_;
   resolver resolver_;
-  detail::timer
-      patience_;  // connecting: an address that does not answer leaves time for the others; TLS: see ask_in_plain()
+  // Connecting: an address that does not answer leaves time for the others; TLS: see ask_in_plain().
+  detail::timer patience_;
   detail::time_point deadline_{};
   handler done_;
   std::vector<address> addresses_;  // not tried yet, in reverse order

@@ -69,8 +69,8 @@ struct hold : std::enable_shared_from_this<hold> {
   std::optional<std::uint64_t> token;  // set once, with the grant
   time_point granted_at{};
 
-  boost::container::small_vector<lease_record*, 1>
-      leases;  // the live ones; their number is the count that the server should have
+  // The live ones; their number is the count that the server should have.
+  boost::container::small_vector<lease_record*, 1> leases;
   error_code lost_reason;
 
   // Commands that change the count run one after the other: a repeated one must not undo a later one.

@@ -60,8 +60,8 @@ struct waiter final : cancellable, std::enable_shared_from_this<waiter> {
   owner_field field;      // from the first attempt on; the same in each repetition
   time_point sent{};      // the attempt that was answered last
   std::weak_ptr<script_run> attempt;
-  unsigned unanswered =
-      0;  // attempts that were written and not answered: the field may have been granted, or may still be
+  // Attempts that were written and not answered: the field may have been granted, or may still be.
+  unsigned unanswered = 0;
   nanoseconds penalty{};  // the pause after it gave its field back for want of an answer; doubles until there is one
   timer alarm;            // its deadline
   retry_backoff backoff;
