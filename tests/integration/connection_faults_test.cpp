@@ -159,7 +159,7 @@ TEST_CASE_METHOD(server_rig,
   const auto c = connect(direct());
   REQUIRE(call(*c, {"PING"})->is("PONG"));
   {
-    const little_memory left(64 * 1024);
+    const no_memory exhausted(64 * 1024);
     const auto a = call(*c, {"EVAL", "return string.rep('x', 1000000)", "0"}, 20s);
     CHECK(a->has(errc::unconfirmed));
   }

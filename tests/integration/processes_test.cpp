@@ -90,8 +90,8 @@ TEST_CASE("a process that is killed is followed at the end of its ttl") {
   started<lease> next(w, redis.mutex("m").lock());
   w.until([&] { return w.eye("PUBSUB", "CHANNELS").array().size() == 1; });
   holder.kill();
-  const milliseconds left(w.eye("PTTL", "m").integer());
   const auto killed = steady_clock::now();
+  const milliseconds left(w.eye("PTTL", "m").integer());
   w.until([&] { return next.succeeded(); });
   const auto waited = steady_clock::now() - killed;
   CHECK(waited >= left - 2ms);  // two clocks, in whole milliseconds

@@ -39,6 +39,7 @@ struct fixture : redis_rig {
     auto n = tcp_endpoint(std::move(host), server->tls_port());
     n.use_tls = true;
     n.tls.ca_file = files.ca;
+    n.connect_timeout = 20s;  // nobody waits for it, except on a busy machine
     return n;
   }
 

@@ -12,39 +12,27 @@
 
 namespace holdfast::test {
 
-/// From its making to its end the address space of this process grows by `more` bytes and no further.
-class little_memory {
+/// From its making to its end this process gets no memory in blocks of `least` bytes and more: the address space may
+/// not grow, and what the heap has of such blocks is taken.
+class no_memory {
  public:
-  explicit little_memory(std::size_t more) {
+  explicit no_memory(std::size_t least = sizeof(block)) {
     if (::getrlimit(RLIMIT_AS, &before_) != 0) throw std::system_error(errno, std::generic_category(), "getrlimit");
     rlim_t pages = 0;
     std::ifstream("/proc/self/statm") >> pages;
     auto all_there_is = before_;
-    all_there_is.rlim_cur = pages * static_cast<rlim_t>(::sysconf(_SC_PAGESIZE)) + more;
+    all_there_is.rlim_cur = pages * static_cast<rlim_t>(::sysconf(_SC_PAGESIZE));
     if (::setrlimit(RLIMIT_AS, &all_there_is) != 0)
       throw std::system_error(errno, std::generic_category(), "setrlimit");
-  }
-  little_memory(const little_memory&) = delete;
-  little_memory& operator=(const little_memory&) = delete;
-  ~little_memory() { ::setrlimit(RLIMIT_AS, &before_); }
-
- private:
-  rlimit before_{};
-};
-
-/// From its making to its end this process gets no memory: the address space may not grow, and what the heap has is
-/// taken.
-class no_memory {
- public:
-  no_memory() {
-    for (std::size_t size = std::size_t{1} << 20; size > 1024; size /= 2) take_all(size);
-    for (std::size_t size = 1024; size >= sizeof(block); size -= alignof(std::max_align_t)) take_all(size);
-    take_all(sizeof(block));
+    for (std::size_t size = std::size_t{1} << 20; size > 1024 && size > least; size /= 2) take_all(size);
+    for (std::size_t size = 1024; size > least; size -= alignof(std::max_align_t)) take_all(size);
+    take_all(least);
   }
   no_memory(const no_memory&) = delete;
   no_memory& operator=(const no_memory&) = delete;
   ~no_memory() {
     while (taken_) std::free(std::exchange(taken_, taken_->next));
+    ::setrlimit(RLIMIT_AS, &before_);
   }
 
  private:
@@ -58,7 +46,7 @@ class no_memory {
     }
   }
 
-  little_memory no_more_{0};
+  rlimit before_{};
   block* taken_ = nullptr;
 };
 
