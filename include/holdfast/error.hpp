@@ -19,33 +19,42 @@ using error_code = boost::system::error_code;
 /// What the caller can do decides the code. "Retry" means: the same call may succeed later without a change of program
 /// or server.
 enum class errc {
-  lost = 1,           ///< The hold ended without its holder's wish: the guarded work may have overlapped. Not held. Check or redo the work.
+  lost = 1,           ///< The hold ended without its holder's wish: the guarded work may have overlapped. Not held.
+                      ///< Check or redo the work.
   not_held,           ///< This lease is empty, moved-from or already unlocked. Nothing was sent.
   closed,             ///< The client was shut down or destroyed. Not held.
-  corrupt_lock,       ///< The key is of another type or a lock without TTL, or its count or fencing counter is no number. Not held. Look at the key.
+  corrupt_lock,       ///< The key is of another type or a lock without TTL, or its count or fencing counter is no
+                      ///< number. Not held. Look at the key.
   invalid_name,       ///< Names are 1 byte to 64 KiB. Nothing was sent.
   invalid_ttl,        ///< A TTL or max_hold outside its range. Nothing was sent.
   invalid_wait,       ///< A negative wait. Nothing was sent.
-  invalid_config,     ///< A URL or a field of config cannot be used, or the server has no such database. No lock command was sent.
+  invalid_config,     ///< A URL or a field of config cannot be used, or the server has no such database. No lock
+                      ///< command was sent.
   unreachable,        ///< No answer from Redis in time. Retry. A hold that was held still is, until its validity ends.
-  unconfirmed,        ///< unlock() was sent and not answered: released then, or at the latest when the TTL ends. Not held. Of force_unlock(): nobody knows whether its first copy broke a hold.
+  unconfirmed,        ///< unlock() was sent and not answered: released then, or at the latest when the TTL ends. Not
+                      ///< held. Of force_unlock(): nobody knows whether its first copy broke a hold.
   auth_failed,        ///< Wrong user or password, or none given where one is needed.
-  no_permission,      ///< The ACL lacks a permission; the text is the server's, which names the command, key or channel, inside a script not always.
+  no_permission,      ///< The ACL lacks a permission; the text is the server's, which names the command, key or
+                      ///< channel, inside a script not always.
   not_primary,        ///< The server is a replica, or a node of a cluster. Connect to a primary alone.
-  server_refused,     ///< OOM, NOREPLICAS, MISCONF, LOADING, BUSY, max clients: Redis answers but will not write. Retry.
+  server_refused,     ///< OOM, NOREPLICAS, MISCONF, LOADING, BUSY, max clients: Redis answers but will not write.
+                      ///< Retry.
   quorum_failed,      ///< Too few servers granted the lock.
-  protocol_error,     ///< The peer does not speak Redis as expected; an answer that cannot be parsed closes the connection.
+  protocol_error,     ///< The peer does not speak Redis as expected; an answer that cannot be parsed closes the
+                      ///< connection.
   too_many_reentries, ///< 2^31-1 re-entries of one hold. Still held.
   tls_failed,         ///< The text says: wrong CA, wrong host, expired, client certificate missing, or not TLS at all.
   overloaded,         ///< Too many commands are pending on the connection. Nothing was sent. Retry with less in flight.
-  already_held,       ///< This owner holds the lock in a way that cannot be re-entered so: a fenced_mutex's re-entry of a hold without token. Still held.
+  already_held,       ///< This owner holds the lock in a way that cannot be re-entered so: a fenced_mutex's re-entry of
+                      ///< a hold without token. Still held.
 };
 
 /// The one category of the library. Thread-safe.
 HOLDFAST_EXPORT const boost::system::error_category& category() noexcept;
 HOLDFAST_EXPORT error_code make_error_code(errc) noexcept;
 
-/// Thrown by every co_await of the library, except for a cancellation (boost::system::system_error with operation_aborted).
+/// Thrown by every co_await of the library, except for a cancellation (boost::system::system_error with
+/// operation_aborted).
 /// what(): the code's meaning and the cause: lock name (escaped), server address, server's words. Never a secret.
 class HOLDFAST_EXPORT error : public boost::system::system_error {
  public:

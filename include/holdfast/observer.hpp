@@ -16,19 +16,22 @@ struct event {
     not_acquired,          ///< try_lock or try_lock_for gave up on a busy lock; waited, waiters
     acquire_failed,        ///< an acquire ended with an error or was cancelled; reason, waited
     released,              ///< a hold was given back, by unlock() or by its lease's destructor; held
-    released_late,         ///< what nobody waits for any more was given back: a late or cancelled grant, an unconfirmed release
-    release_failed,        ///< a release was not confirmed (reason unconfirmed: it goes on, and released_late or release_failed
-                           ///< may follow) or was refused; at the latest the key ends with its TTL; reason
+    released_late,         ///< what nobody waits for any more was given back: a late or cancelled grant, an unconfirmed
+                           ///< release
+    release_failed,        ///< a release was not confirmed (reason unconfirmed: it goes on, and released_late or
+                           ///< release_failed may follow) or was refused; at the latest the key ends with its TTL;
+                           ///< reason
     renewal_failed,        ///< a renewal got no answer or was refused; it is retried until the validity ends; reason
     suspended,             ///< the hold cannot be confirmed at present; it still holds until its validity ends
     restored,              ///< a suspended hold was confirmed again
     lost,                  ///< the hold ended without its holder's wish; reason, held
-    waiting_for_ourselves, ///< a lock() without owner waits for a name that this client holds without owner: perhaps for itself
+    waiting_for_ourselves, ///< a lock() without owner waits for a name that this client holds without owner: perhaps
+                           ///< for itself
     outage,                ///< the command connection went down or could not be made;
                            ///< with a name: Redis answers, and refuses what that lock() waits for
     connected,             ///< the command connection is up
-    fencing_degraded,      ///< CLIENT ID, INFO or CLIENT KILL is refused: a command, or a subscription, of a dead connection cannot be
-                           ///< fenced off; told once; detail
+    fencing_degraded,      ///< CLIENT ID, INFO or CLIENT KILL is refused: a command, or a subscription, of a dead
+                           ///< connection cannot be fenced off; told once; detail
   };
 
   kind what{};

@@ -50,7 +50,8 @@ template <class F>
 auto locked(mutex m, F body, lock_options options) -> std::invoke_result_t<F&, lease&> {
   using value_type = awaited_t<std::invoke_result_t<F&, lease&>>;
   if constexpr (std::is_void_v<value_type>) {
-    const body_ref ref{&body, [](void* object, lease& l) -> asio::awaitable<void> { return (*static_cast<F*>(object))(l); }};
+    const body_ref ref{&body,
+                       [](void* object, lease& l) -> asio::awaitable<void> { return (*static_cast<F*>(object))(l); }};
     co_await run_locked(std::move(m), ref, options);
   } else {
     struct frame {

@@ -16,7 +16,8 @@ lease_clock::duration random_source::up_to(lease_clock::duration limit) {
 
 std::uint64_t system_random::next() {
   if (used_ == pool_.size()) {
-    // Up to 256 bytes getrandom neither blocks (once the pool is seeded) nor returns less; before that a signal may end it.
+    // Up to 256 bytes getrandom neither blocks (once the pool is seeded) nor returns less;
+    // before that a signal may end it.
     while (::getrandom(pool_.data(), sizeof pool_, 0) != static_cast<ssize_t>(sizeof pool_))
       if (errno != EINTR) std::abort();
     used_ = 0;

@@ -15,8 +15,8 @@
 
 #include "redis/resp.hpp"
 
-/// What is stored in Redis: keys, owner fields, channels, scripts and their replies. Byte for byte Redisson's, but for
-/// the script texts.
+/// The data in Redis: keys, owner fields, channels, scripts and their replies. Byte for byte Redisson's, except the
+/// texts of the scripts.
 namespace holdfast::detail {
 
 using std::chrono::milliseconds;

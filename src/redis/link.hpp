@@ -63,6 +63,7 @@ class link : public std::enable_shared_from_this<link> {
   bool up() const noexcept { return state_ == state::up; }
   /// Bytes have arrived that were not looked at yet: whoever thinks the server silent was not scheduled in time.
   bool input_waiting();
+  /// When bytes were read, or replies of them handed on, for the last time.
   detail::time_point last_input() const noexcept { return last_input_; }
   /// Why the last attempt failed, if that does not mend itself and the next attempt is not allowed yet; else null.
   const failure* standing_failure() const;

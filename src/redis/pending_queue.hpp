@@ -17,7 +17,7 @@ namespace holdfast::redis {
 /// Pure: the commands of one connection that were not answered yet.
 ///
 ///   waiting ── write() ──> written ── answer ──> gone
-///      │                      └─ its timeout ──> abandoned: its sender was answered; it keeps its place, because its reply is still to come
+///      │                      └─ its timeout ──> abandoned: its sender was answered, its reply is still to come
 ///      └── forget(); without a connection: its timeout ──> gone
 ///
 /// Obligations are written before the others, each kind in its order, and no more at once than the window holds: what
@@ -32,8 +32,8 @@ class pending_queue {
 
   struct limits {
     std::size_t capacity;  // of refusable commands: three quarters of it, counting all that is pending
-    duration
-        least_patience;  // a shorter timeout does not condemn the connection: a busy server or a scheduler may take that long
+    // A shorter timeout does not condemn the connection: a busy server or a scheduler may take that long.
+    duration least_patience;
     std::size_t window = 4096;
   };
   explicit pending_queue(const limits& l) noexcept : limits_(l) {}

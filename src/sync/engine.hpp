@@ -150,8 +150,8 @@ function<void(error_code, std::string, T...)> engine::until_closed(function<void
   };
 }
 
-// What is queued refers to its hold, which refers to it; and what came before it may never be answered. Without memory,
-// too.
+// A queued change and its hold refer to each other, and the command before the change may never be answered. Needs no
+// memory.
 template <class Holds>
 void engine::forget_changes(const Holds& holds) {
   for (const auto& h : holds) {

@@ -146,8 +146,8 @@ struct completion_signature<void> {
   using type = void(std::exception_ptr);
 };
 
-/// What is to run on the client's strand, or `otherwise`, when the client has ended or ends with its context before.
-/// Either is called once.
+/// A function for the client's strand, and `otherwise`, which is called instead when the client has ended or ends with
+/// its context before. One of the two is called, once.
 template <class Run, class Otherwise>
 class errand {
  public:

@@ -29,8 +29,8 @@ inline bool withdraw(const std::weak_ptr<script_run>& sent) {
   return run && run->withdraw();
 }
 
-/// What is passed in, never fetched: clock, timers, servers, randomness; and the settings and the observer that all
-/// share.
+/// Clock, timers, servers and randomness, which are passed in and never fetched; and the settings and the observer that
+/// all share.
 struct surroundings {
   const clock& time;
   timers& alarms;

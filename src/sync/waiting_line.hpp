@@ -93,8 +93,10 @@ class line_host {
 };
 
 /// The waiters of one name in this client, first in, first out. Only the first talks to Redis:
-///   try → busy → subscribe → acknowledged → try again → park until a message, the holder's TTL, the poll cap or the deadline → try.
-/// While somebody of this client has the lock, the first parks without a try.
+///   try → busy → subscribe → acknowledged → try again → park → try.
+/// It parks until a message, the holder's TTL, the poll cap or the deadline. While somebody of this client has the lock,
+/// it parks without a try. If two attempts in a row were not answered, it gives its field back and is barred: nothing
+/// wakes it before the pause that follows the release is over.
 class waiting_line final : public std::enable_shared_from_this<waiting_line>, private subscriber {
  public:
   waiting_line(surroundings& around, line_host& host, shared_keys keys);

@@ -114,7 +114,7 @@ nanoseconds watchdog::patience_of(const hold& h, time_point now) const {
   return std::max<nanoseconds>(std::min(command_budget(around_.settings, h.ttl()), half), milliseconds(1));
 }
 
-// What is due soon goes along: ten thousand leases taken one after the other share a hundred commands. One that is
+// A renewal that is due soon goes along: ten thousand leases taken one after the other share a hundred commands. One that is
 // about to end goes alone: the others would have no more time for their answer than it has.
 watchdog::batch watchdog::take_due(time_point now) {
   batch due;
