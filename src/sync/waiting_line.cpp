@@ -50,8 +50,11 @@ std::shared_ptr<waiter> waiting_line::join(lock_request request, lock_handler do
     finish(w, {});
     return w;
   }
-  if (w->request.wait == patience::until_deadline)
-    w->alarm.start(w->request.deadline, [this, id = std::weak_ptr(w)] {
+  auto deadline = w->request.deadline;
+  if (w->request.wait == patience::once && step_ == step::barred)
+    deadline = around_.now() + around_.settings.command_timeout;
+  if (deadline != time_point::max())
+    w->alarm.start(deadline, [this, id = std::weak_ptr(w)] {
       if (const auto late = id.lock()) time_out(late);
     });
   if (w->ahead == 0) advance();
@@ -102,7 +105,11 @@ void waiting_line::on_subscribe_failed(error_code error, const std::string& deta
 
 // The first of the line, perhaps a new one, does what comes next.
 void waiting_line::advance() {
-  if (step_ == step::trying) return;
+  if (step_ == step::trying || step_ == step::barred) return;
+  if (untried_ > 0) {
+    step_ = step::barred;
+    return park_.stop();
+  }
   if (waiters_.empty()) {
     step_ = step::idle;
     park_.stop();
@@ -124,6 +131,7 @@ void waiting_line::try_now() {
   if (w->field.empty()) w->field = host_.new_field();
   const auto& asked = w->request;
   const bool once = asked.wait == patience::once;
+  if (once) w->alarm.stop();  // from here on the command's timeout counts
   // Answered meanwhile, it is not in the line any more, and its field is being given back.
   w->attempt = around_.run(asked.kind->acquire(*keys_, asked.asked.ttl, w->field),
                            {.timeout = command_budget(around_.settings, asked.asked.ttl),
@@ -143,10 +151,10 @@ void waiting_line::answered(const std::shared_ptr<waiter>& w, outcome o) {
     const server_error why{outage && o.error != errc::server_refused ? make_error_code(errc::unreachable) : o.error,
                            outage, o.detail};
     last_failure_ = why;  // no news: the connection has told
-    if (o.error == errc::unconfirmed && ++w->unanswered >= most_unanswered) return stand_back(w);
+    if (o.error == errc::unconfirmed && ++w->unanswered >= most_unanswered) return stand_back(*w);
     return on_failed(w, why);
   }
-  w->penalty = {};
+  penalty_ = {};
   const auto said = w->request.kind->read_acquire(o.reply);
   if (said.error) {
     if (!o.reply.is_error()) ++w->unanswered;  // the script has run, and what it says nobody knows
@@ -177,23 +185,25 @@ void waiting_line::on_acquired(const std::shared_ptr<waiter>& w, std::optional<s
 }
 
 // What it was granted, or may still be, is given back; the next attempt has a field of its own.
-void waiting_line::abandon_field(waiter& w, function<void()> tried) {
+void waiting_line::abandon_field(waiter& w) {
   w.unanswered = 0;
-  host_.give_back(keys_, std::exchange(w.field, {}), w.request.asked.ttl, std::move(tried));
+  ++untried_;
+  host_.give_back(keys_, std::exchange(w.field, {}), w.request.asked.ttl, [id = weak_from_this()] {
+    if (const auto line = id.lock()) line->on_tried();
+  });
 }
 
-// The pause begins when Redis may have had the release. Written together with the next acquire, it would free the lock
-// for nobody.
-void waiting_line::stand_back(const std::shared_ptr<waiter>& w) {
-  w->penalty = std::clamp(2 * w->penalty, least_penalty, longest_penalty);
+void waiting_line::on_tried() {
+  if (--untried_ > 0 || step_ != step::barred) return;
+  if (penalty_ > nanoseconds::zero()) return park_for(penalty_, step::barred);
+  step_ = step::idle;
+  advance();
+}
+
+void waiting_line::stand_back(waiter& w) {
+  penalty_ = std::clamp(2 * penalty_, least_penalty, longest_penalty);
   step_ = step::barred;
-  abandon_field(*w, [id = std::weak_ptr(w)] {
-    const auto first = id.lock();
-    if (!first || !first->done) return;
-    const auto line = first->line.lock();
-    if (!line) return;
-    line->park_for(std::max(first->backoff.next(line->around_.random), first->penalty), step::barred);
-  });
+  abandon_field(w);
 }
 
 void waiting_line::on_busy(const std::shared_ptr<waiter>& w, milliseconds holder_ttl) {
@@ -215,8 +225,8 @@ void waiting_line::on_failed(const std::shared_ptr<waiter>& w, const server_erro
   if (news && why.code == errc::server_refused)
     around_.report({.what = event::kind::outage, .name = keys_->name, .reason = why.code, .detail = why.text});
   const auto pause = w->backoff.next(around_.random);
-  const bool barred = w->unanswered == 0 && w->penalty > nanoseconds::zero();
-  park_for(std::max(pause, w->penalty), barred ? step::barred : step::parked);
+  const bool barred = w->unanswered == 0 && penalty_ > nanoseconds::zero();
+  park_for(std::max(pause, penalty_), barred ? step::barred : step::parked);
 }
 
 // A lock may become free without a message.
@@ -236,11 +246,16 @@ void waiting_line::park_while_held(nanoseconds holder_ttl, time_point asked) {
 
 void waiting_line::park_for(nanoseconds pause, step how) {
   step_ = how;
-  park_.start(around_.now() + pause, [this] { advance(); });
+  park_.start(around_.now() + pause, [this] {
+    if (step_ == step::barred) step_ = step::idle;
+    advance();
+  });
 }
 
 void waiting_line::time_out(const std::shared_ptr<waiter>& w) {
   if (!w->done) return;
+  if (w->request.wait == patience::once)
+    return finish(w, {errc::unreachable, "the release of an earlier attempt was not answered in time", nullptr});
   const bool behind = w != waiters_.front() && !last_failure_.code && known_held_;  // of others who hear from Redis
   const bool held = parked_while_held() || host_.held_here(keys_->name);
   if (behind || held || (known_held_ && *known_held_ >= w->since)) return finish(w, {});
@@ -265,9 +280,8 @@ void waiting_line::remove(const std::shared_ptr<waiter>& w) {
     if (!withdraw(w->attempt)) sent = true;  // what was never written needs no compensation
   }
   if (sent && !w->field.empty()) abandon_field(*w);
-  if (!was_first) return;
   // A parked line stays parked for its new first: what it waits for holds for the next as well.
-  if (step_ == step::idle || step_ == step::barred || waiters_.empty()) advance();
+  if (was_first && (step_ == step::idle || waiters_.empty())) advance();
 }
 
 void waiting_line::finish(const std::shared_ptr<waiter>& answered, lock_answer a) {

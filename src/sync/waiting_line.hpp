@@ -62,8 +62,7 @@ struct waiter final : cancellable, std::enable_shared_from_this<waiter> {
   std::weak_ptr<script_run> attempt;
   // Attempts that were written and not answered: the field may have been granted, or may still be.
   unsigned unanswered = 0;
-  nanoseconds penalty{};  // the pause after it gave its field back for want of an answer; doubles until there is one
-  timer alarm;            // its deadline
+  timer alarm;  // its deadline
   retry_backoff backoff;
   std::list<std::shared_ptr<waiter>>::iterator place;
   std::uint64_t number = 0;  // in its line; later ones have greater numbers
@@ -95,8 +94,10 @@ class line_host {
 /// The waiters of one name in this client, first in, first out. Only the first talks to Redis:
 ///   try → busy → subscribe → acknowledged → try again → park → try.
 /// It parks until a message, the holder's TTL, the poll cap or the deadline. While somebody of this client has the lock,
-/// it parks without a try. If two attempts in a row were not answered, it gives its field back and is barred: nothing
-/// wakes it before the pause that follows the release is over.
+/// it parks without a try. While a field that it gave back may still be in its key, the line is barred: written
+/// together with the next acquire, the release would free the lock for nobody. A waiter gives its field back when it
+/// leaves, or when two attempts in a row were not answered; then a pause follows, which only an answer makes short
+/// again.
 class waiting_line final : public std::enable_shared_from_this<waiting_line>, private subscriber {
  public:
   waiting_line(surroundings& around, line_host& host, shared_keys keys);
@@ -117,7 +118,7 @@ class waiting_line final : public std::enable_shared_from_this<waiting_line>, pr
   void fail_all(error_code error, const std::string& detail);
 
  private:
-  enum class step { idle, trying, parked, barred };  // barred: parked, and nothing wakes it
+  enum class step { idle, trying, parked, barred };  // barred: nothing wakes it, also when nobody waits any more
 
   void on_subscribed() override;
   void on_message(std::string_view payload) override;
@@ -129,8 +130,9 @@ class waiting_line final : public std::enable_shared_from_this<waiting_line>, pr
   void on_acquired(const std::shared_ptr<waiter>& w, std::optional<std::uint64_t> token);
   void on_busy(const std::shared_ptr<waiter>& w, milliseconds holder_ttl);
   void on_failed(const std::shared_ptr<waiter>& w, const server_error& why);
-  void abandon_field(waiter& w, function<void()> tried = {});
-  void stand_back(const std::shared_ptr<waiter>& w);
+  void abandon_field(waiter& w);
+  void on_tried();
+  void stand_back(waiter& w);
   void park_for(nanoseconds pause, step how = step::parked);
   nanoseconds longest_park();
   void park_while_held(nanoseconds holder_ttl, time_point asked);
@@ -146,6 +148,8 @@ class waiting_line final : public std::enable_shared_from_this<waiting_line>, pr
   std::list<std::shared_ptr<waiter>> waiters_;
   std::map<std::pair<holdfast::owner, std::uint64_t>, waiter*> bound_;  // of them, those whose owner was given or bound
   std::uint64_t joined_ = 0;
+  std::size_t untried_ = 0;  // fields that were given back, and whose release Redis cannot have had yet
+  nanoseconds penalty_{};    // the pause after a field was given back for want of an answer; doubles until there is one
   step step_ = step::idle;
   bool woken_ = false;                    // while trying: something happened that asks for one more try
   std::optional<time_point> known_held_;  // when the lock last was, by an answer of Redis or a hold of this client

@@ -255,8 +255,8 @@ void watchdog::rearm() {
     const auto first = what.begin()->first;
     if (!alarm.due() || *alarm.due() > first) alarm.start(first, action);
   };
-  arm(renewal_alarm_, renewals_,
-      [this] { renew_due(); });  // what is due already goes on with the next answer, or with the link
+  // What is due already goes on with the next answer, or with the link.
+  arm(renewal_alarm_, renewals_, [this] { renew_due(); });
   arm(expiry_alarm_, expiries_, [this] { expire_due(); });
 }
 

@@ -268,15 +268,35 @@ TEST_CASE("a server that is busy with a script refuses and lock waits for its en
 TEST_CASE("a waiter that hears every answer too late locks nobody out") {
   far_world w;
   auto far = w.make_far(), near = w.make();
+  const auto m = far.mutex("m");
+  bool hopeful = true;
+  const auto again_and_again = [&](auto verb) -> asio::awaitable<void> {
+    while (hopeful) {
+      try {
+        co_await verb();
+      } catch (const holdfast::error&) {
+      }
+    }
+  };
   w.run(far.connect());
   w.net.delay(direction::to_client, 520ms);  // the command timeout is 500 ms
-  started<lease> hopeless(w, far.mutex("m").lock());
+  std::optional<started<lease>> hopeless;
+  std::optional<started<void>> insistent;
+  SECTION("lock()") { hopeless.emplace(w, m.lock()); }
+  SECTION("try_lock_for() in a loop") {
+    insistent.emplace(w, again_and_again([&] { return m.try_lock_for(1s); }));
+  }
+  SECTION("try_lock() in a loop") {
+    insistent.emplace(w, again_and_again([&] { return m.try_lock(); }));
+  }
   w.until([&] { return w.keys().size() == 1; });
   started<std::optional<lease>> healthy(w, near.mutex("m").try_lock_for(10s));
   w.until([&] { return healthy.answer.has_value(); }, 10s + load);
   REQUIRE(healthy.succeeded());
   CHECK(healthy.answer->value().has_value());
+  hopeful = false;
   w.net.heal();
+  if (insistent) w.until([&] { return insistent->answer.has_value(); }, 5s + load);
 }
 
 TEST_CASE("a cut of the pub/sub link makes more waiters try at once than commands may wait, and none is refused") {
