@@ -90,7 +90,6 @@ void releases::answered(const std::shared_ptr<task>& t, outcome o) {
   if (!under_way_.contains(t)) return;
   t->pause.stop();
   if (t->tried && (!o.error || o.error == errc::unconfirmed)) std::exchange(t->tried, {})();
-  if (!under_way_.contains(t)) return;  // a waiter abandoned everything from its handler
   if (o.error) return again(t, o);
   const auto said = read_release(o.reply);
   if (said.error) {

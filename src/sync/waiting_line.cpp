@@ -105,7 +105,7 @@ void waiting_line::on_subscribe_failed(error_code error, const std::string& deta
 
 // The first of the line, perhaps a new one, does what comes next.
 void waiting_line::advance() {
-  if (step_ == step::trying || step_ == step::barred) return;
+  if (step_ == step::trying) return;
   if (untried_ > 0) {
     step_ = step::barred;
     return park_.stop();
@@ -113,7 +113,6 @@ void waiting_line::advance() {
   if (waiters_.empty()) {
     step_ = step::idle;
     park_.stop();
-    subscription_.reset();
     return host_.line_empty(keys_->name);
   }
   if (waiters_.front()->request.wait == patience::once || !host_.held_here(keys_->name)) return try_now();
@@ -187,15 +186,15 @@ void waiting_line::on_acquired(const std::shared_ptr<waiter>& w, std::optional<s
 // What it was granted, or may still be, is given back; the next attempt has a field of its own.
 void waiting_line::abandon_field(waiter& w) {
   w.unanswered = 0;
-  ++untried_;
   host_.give_back(keys_, std::exchange(w.field, {}), w.request.asked.ttl, [id = weak_from_this()] {
     if (const auto line = id.lock()) line->on_tried();
   });
+  ++untried_;
 }
 
 void waiting_line::on_tried() {
   if (--untried_ > 0 || step_ != step::barred) return;
-  if (penalty_ > nanoseconds::zero()) return park_for(penalty_, step::barred);
+  if (penalty_ > nanoseconds::zero() && !waiters_.empty()) return park_for(penalty_, step::barred);
   step_ = step::idle;
   advance();
 }
@@ -254,8 +253,7 @@ void waiting_line::park_for(nanoseconds pause, step how) {
 
 void waiting_line::time_out(const std::shared_ptr<waiter>& w) {
   if (!w->done) return;
-  if (w->request.wait == patience::once)
-    return finish(w, {errc::unreachable, "the release of an earlier attempt was not answered in time", nullptr});
+  if (w->request.wait == patience::once) return try_now();  // it has waited for the line's release for long enough
   const bool behind = w != waiters_.front() && !last_failure_.code && known_held_;  // of others who hear from Redis
   const bool held = parked_while_held() || host_.held_here(keys_->name);
   if (behind || held || (known_held_ && *known_held_ >= w->since)) return finish(w, {});
@@ -280,7 +278,8 @@ void waiting_line::remove(const std::shared_ptr<waiter>& w) {
     if (!withdraw(w->attempt)) sent = true;  // what was never written needs no compensation
   }
   if (sent && !w->field.empty()) abandon_field(*w);
-  // A parked line stays parked for its new first: what it waits for holds for the next as well.
+  if (waiters_.empty()) subscription_.reset();
+  // A parked line stays parked for its new first: what it waits for holds for the next as well. So does a barred one.
   if (was_first && (step_ == step::idle || waiters_.empty())) advance();
 }
 

@@ -94,10 +94,10 @@ class line_host {
 /// The waiters of one name in this client, first in, first out. Only the first talks to Redis:
 ///   try → busy → subscribe → acknowledged → try again → park → try.
 /// It parks until a message, the holder's TTL, the poll cap or the deadline. While somebody of this client has the lock,
-/// it parks without a try. While a field that it gave back may still be in its key, the line is barred: written
-/// together with the next acquire, the release would free the lock for nobody. A waiter gives its field back when it
-/// leaves, or when two attempts in a row were not answered; then a pause follows, which only an answer makes short
-/// again.
+/// it parks without a try. A waiter gives its field back when it leaves, when its grant came too late, or when two
+/// attempts in a row were not answered. Until Redis may have had that release, the line is barred: written together
+/// with the next acquire, it would free the lock for nobody. After two unanswered attempts a pause follows, which
+/// doubles until there is an answer, or nobody waits.
 class waiting_line final : public std::enable_shared_from_this<waiting_line>, private subscriber {
  public:
   waiting_line(surroundings& around, line_host& host, shared_keys keys);
@@ -118,7 +118,7 @@ class waiting_line final : public std::enable_shared_from_this<waiting_line>, pr
   void fail_all(error_code error, const std::string& detail);
 
  private:
-  enum class step { idle, trying, parked, barred };  // barred: nothing wakes it, also when nobody waits any more
+  enum class step { idle, trying, parked, barred };  // barred: nothing wakes it; perhaps nobody waits
 
   void on_subscribed() override;
   void on_message(std::string_view payload) override;
@@ -148,7 +148,7 @@ class waiting_line final : public std::enable_shared_from_this<waiting_line>, pr
   std::list<std::shared_ptr<waiter>> waiters_;
   std::map<std::pair<holdfast::owner, std::uint64_t>, waiter*> bound_;  // of them, those whose owner was given or bound
   std::uint64_t joined_ = 0;
-  std::size_t untried_ = 0;  // fields that were given back, and whose release Redis cannot have had yet
+  std::size_t untried_ = 0;  // fields that were given back, whose release was not answered nor cut off yet
   nanoseconds penalty_{};    // the pause after a field was given back for want of an answer; doubles until there is one
   step step_ = step::idle;
   bool woken_ = false;                    // while trying: something happened that asks for one more try

@@ -320,8 +320,12 @@ TEST_CASE_METHOD(engine_fixture, "after two unanswered copies a waiter gives its
   CHECK(pause == 1s);
   SECTION("and it leaves") {
     a.cancel();
-    advance(1s);
     check_nothing_is_left();
+    const auto b = try_lock("a");
+    run();
+    CHECK(in_flight() == 1);
+    grants();
+    CHECK(b.granted());
   }
   SECTION("and another takes its place, who pauses as well") {
     const auto b = lock("a");
@@ -379,6 +383,18 @@ TEST_CASE_METHOD(engine_fixture, "an acquire is not written together with the re
   CHECK(second.granted());
 }
 
+TEST_CASE_METHOD(engine_fixture, "a line that waits only for the release of its last waiter is not subscribed") {
+  const auto a = lock("a");
+  busy(10s);
+  acknowledges("a");
+  run();
+  a.cancel();
+  CHECK(subscribers("a") == 0);
+  busy(10s);
+  not_yours();
+  check_nothing_is_left();
+}
+
 TEST_CASE_METHOD(engine_fixture, "try_lock() waits for the release of an earlier attempt, a command timeout at most") {
   const auto first = lock("a");
   run();
@@ -395,10 +411,22 @@ TEST_CASE_METHOD(engine_fixture, "try_lock() waits for the release of an earlier
     grants();
     CHECK(second.granted());
   }
-  SECTION("then it is unreachable") {
+  SECTION("then it asks all the same") {
     advance(1ms);
-    CHECK(second.failed_with(errc::unreachable));
-    frees();
+    CHECK(last_sent() == "acquire(a; 30000, #2)");
+    SECTION("and may hear that the release has come too late") {
+      frees();
+      busy(10s);
+      CHECK(second.refused());
+    }
+    SECTION("and may find no answer either") {
+      fails(errc::unconfirmed);
+      fails(errc::unconfirmed);
+      CHECK(second.failed_with(errc::unreachable));
+      advance(0ms);
+      frees();
+      frees();
+    }
     check_nothing_is_left();
   }
 }
