@@ -84,7 +84,7 @@ class client_core final : public core {
  public:
   static std::shared_ptr<client_core> make(const asio::any_io_executor& executor, detail::settings s) {
     auto& context = asio::query(executor, asio::execution::context);
-    const auto life = context_life::of(context);
+    const auto life = context_life::of(executor);
     const context_life::visit here(*life);
     const auto c = std::make_shared<client_core>(life, s.values.key_prefix);
     auto mine = std::make_shared<premises>(executor);

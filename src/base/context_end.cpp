@@ -1,6 +1,7 @@
 // SPDX-License-Identifier: BSL-1.0
 #include "base/context_end.hpp"
 
+#include <boost/asio/strand.hpp>
 #include <utility>
 #include <vector>
 
@@ -31,7 +32,8 @@ class context_fork final : public asio::execution_context::service {
   using key_type = context_fork;
   static asio::execution_context::id id;
 
-  explicit context_fork(asio::execution_context& context) : service(context), life_(context_life::of(context)) {}
+  explicit context_fork(asio::execution_context& context)
+      : service(context), life_(asio::use_service<context_end>(context).life()) {}
 
  private:
   void shutdown() override {}
@@ -47,7 +49,11 @@ asio::execution_context::id context_fork::id;
 
 }  // namespace
 
-const std::shared_ptr<context_life>& context_life::of(asio::execution_context& context) {
+// Services end in the reverse order in which they came. While there are visits, strands must work, or their service
+// would end beside a visitor who enters one: it comes first.
+const std::shared_ptr<context_life>& context_life::of(const asio::any_io_executor& executor) {
+  auto& context = asio::query(executor, asio::execution::context);
+  if (!asio::has_service<context_end>(context)) const asio::strand<asio::any_io_executor> first(executor);
   return asio::use_service<context_end>(context).life();
 }
 

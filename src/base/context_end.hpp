@@ -1,6 +1,7 @@
 // SPDX-License-Identifier: BSL-1.0
 #pragma once
 #include <atomic>
+#include <boost/asio/any_io_executor.hpp>
 #include <boost/asio/execution_context.hpp>
 #include <list>
 #include <memory>
@@ -44,8 +45,8 @@ class context_life {
     context_life* const at_;
   };
 
-  /// Of a context that has not begun to end.
-  static const std::shared_ptr<context_life>& of(boost::asio::execution_context& context);
+  /// Of the context of `executor`, which has not begun to end.
+  static const std::shared_ptr<context_life>& of(const boost::asio::any_io_executor& executor);
 
   /// From now on its guests hear of forks. When all that they use of the context has been made: Asio tells its services
   /// of a fork in the order in which they were made, and what is closed before its reactor has heard of it is closed

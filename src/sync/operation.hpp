@@ -82,8 +82,8 @@ class coroutine_caller final : public caller<T>, public context_life::guest {
 
   /// `client`: whom it calls; null when that has ended.
   static std::shared_ptr<coroutine_caller> make(Handler handler, const core* client) {
-    auto& context = asio::query(asio::get_associated_executor(handler), asio::execution::context);
-    auto made = std::make_shared<coroutine_caller>(std::move(handler), life_of(context, client));
+    auto life = life_of(asio::get_associated_executor(handler), client);
+    auto made = std::make_shared<coroutine_caller>(std::move(handler), std::move(life));
     if (const context_life::visit here(*made->life_); here) made->place_ = made->life_->add(made);
     return made;
   }
@@ -105,11 +105,12 @@ class coroutine_caller final : public caller<T>, public context_life::guest {
     Handler handler;
   };
 
-  static std::shared_ptr<context_life> life_of(asio::execution_context& context, const core* client) {
+  static std::shared_ptr<context_life> life_of(const asio::any_io_executor& home, const core* client) {
+    auto& context = asio::query(home, asio::execution::context);
     if (client)
       if (const context_life::visit here(*client->life()); here && client->life()->is_of(context))
         return client->life();
-    return context_life::of(context);
+    return context_life::of(home);
   }
 
   void resume(std::exception_ptr failure, value_of<T> value) override {

@@ -41,8 +41,7 @@ using run_ptr = std::shared_ptr<guarded_run>;
 void stop_when_lost(const run_ptr& run) {
   const auto& record = access::record(run->held);
   if (!record->home || record->home->closed()) return run->stop_for_loss(errc::closed);
-  auto& context = asio::query(run->on, asio::execution::context);
-  auto heard = [id = std::weak_ptr(run), life = context_life::of(context)](error_code why) {
+  auto heard = [id = std::weak_ptr(run), life = context_life::of(run->on)](error_code why) {
     if (why == errc::not_held) return;
     const context_life::visit here(*life);
     if (!here) return;  // the run ends with its context

@@ -1,7 +1,11 @@
 // SPDX-License-Identifier: BSL-1.0
 #include "base/context_end.hpp"
 
+#include <boost/asio/any_io_executor.hpp>
+#include <boost/asio/dispatch.hpp>
 #include <boost/asio/io_context.hpp>
+#include <boost/asio/strand.hpp>
+#include <memory>
 #include <optional>
 #include <string>
 #include <thread>
@@ -9,6 +13,7 @@
 #include "support/catch.hpp"
 
 using namespace holdfast;
+namespace asio = boost::asio;
 using detail::context_life;
 
 namespace {
@@ -22,8 +27,8 @@ struct guest final : context_life::guest {
 
 /// A context, and what is left of it.
 struct rig {
-  std::optional<boost::asio::io_context> io{std::in_place};
-  std::shared_ptr<context_life> life = context_life::of(*io);
+  std::optional<asio::io_context> io{std::in_place};
+  std::shared_ptr<context_life> life = context_life::of(io->get_executor());
   std::string ended;
 
   context_life::place add(char name) {
@@ -37,9 +42,9 @@ struct rig {
 
 TEST_CASE("a context has one life, which ends with it and is not another's") {
   rig r;
-  boost::asio::io_context other;
-  CHECK(context_life::of(*r.io) == r.life);
-  CHECK(context_life::of(other) != r.life);
+  asio::io_context other;
+  CHECK(context_life::of(r.io->get_executor()) == r.life);
+  CHECK(context_life::of(other.get_executor()) != r.life);
   CHECK(r.life->is_of(*r.io));
   CHECK_FALSE(r.life->is_of(other));
   CHECK(context_life::visit(*r.life));
@@ -83,4 +88,19 @@ TEST_CASE("a context does not end while it is visited, and is not visited when i
   outer.reset();
   ending.join();
   CHECK(r.ended == "a");
+}
+
+TEST_CASE("the strands of a context work while it is visited, also those that were made later") {
+  rig r;
+  std::optional later(asio::strand<asio::any_io_executor>(r.io->get_executor()));
+  std::optional<context_life::visit> here(std::in_place, *r.life);
+  std::thread ending([&] { r.io.reset(); });
+  while (context_life::visit(*r.life)) std::this_thread::yield();
+  const auto kept = std::make_shared<int>();
+  asio::dispatch(*later, [kept] {});
+  CHECK(kept.use_count() == 2);  // it waits; a strand that has ended destroys it at once
+  later.reset();
+  here.reset();
+  ending.join();
+  CHECK(kept.use_count() == 1);
 }
