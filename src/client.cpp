@@ -7,6 +7,7 @@
 
 #include "base/asio_timers.hpp"
 #include "base/random.hpp"
+#include "redis/sockets.hpp"
 #include "settings.hpp"
 #include "sync/operation.hpp"
 #include "topology/standalone.hpp"
@@ -25,7 +26,7 @@ class machine {
   machine(std::shared_ptr<core> home, const core::strand_type& strand, detail::settings s)
       : home_(std::move(home)), settings_(std::move(s)),
         timers_(std::make_shared<detail::asio_timers>(strand, [c = home_.get()] { c->catch_up(); })),
-        servers_({strand, detail::system_clock(), *timers_, random_}, settings_.server,
+        servers_({strand, detail::system_clock(), *timers_, random_, network_}, settings_.server,
                  settings_.values.command_timeout, [this](const event& e) {
                    if (settings_.values.observer) settings_.values.observer->on(e);
                  }) {
@@ -59,6 +60,7 @@ class machine {
   const std::shared_ptr<core> home_;
   const detail::settings settings_;
   detail::system_random random_;
+  redis::sockets network_;
   const std::shared_ptr<detail::asio_timers> timers_;
   detail::standalone servers_;
   std::optional<engine> locks_;  // uses all of the above

@@ -9,8 +9,6 @@
 #include <chrono>
 #include <utility>
 
-#include "redis/tls.hpp"
-
 namespace holdfast::redis {
 
 namespace {
@@ -23,7 +21,7 @@ constexpr auto enough_for_a_greeting = std::chrono::milliseconds{200};
 connector::connector(const services& given, const endpoint& node)
     : services_(given), node_(node), resolver_(given.strand), patience_(given.alarms) {}
 
-void connector::start(detail::time_point deadline, handler done) {
+void connector::start(detail::time_point deadline, transport::handler done) {
   deadline_ = deadline;
   done_ = std::move(done);
   asio::post(services_.strand, [self = shared_from_this()] {
@@ -36,11 +34,12 @@ void connector::cancel() {
   patience_.stop();
   resolver_.cancel();
   if (wire_) wire_->close();
+  if (secured_) secured_->close();
   if (probe_) probe_->close();
 }
 
 void connector::resolve() try {
-  if (node_.use_tls) tls_ = make_tls_context(node_.tls);
+  if (node_.use_tls) tls_.emplace(node_.tls);
   if (!node_.unix_path.empty()) {
     addresses_.emplace_back(asio::local::stream_protocol::endpoint(node_.unix_path));
     return try_next();
@@ -57,14 +56,14 @@ void connector::resolve() try {
                             self->on_resolved(failed, found);
                           });
 } catch (const error& e) {
-  finish(fail(node_, errc::tls_failed, e.what()));
+  refuse(fail(node_, errc::tls_failed, e.what()));
 } catch (const boost::system::system_error& e) {
-  finish(fail(node_, errc::unreachable, e.code().message()));
+  refuse(fail(node_, errc::unreachable, e.code().message()));
 }
 
 void connector::on_resolved(const error_code& failed, const resolver::results_type& found) {
   if (!done_) return;
-  if (failed) return finish(fail(node_, errc::unreachable, "the name does not resolve: " + failed.message()));
+  if (failed) return refuse(fail(node_, errc::unreachable, "the name does not resolve: " + failed.message()));
   for (const auto& entry : found) addresses_.insert(addresses_.begin(), entry.endpoint());
   try_next();
 }
@@ -72,10 +71,10 @@ void connector::on_resolved(const error_code& failed, const resolver::results_ty
 void connector::try_next() {
   phase_ = "connecting";
   if (wire_) wire_->close();
-  if (addresses_.empty()) return finish(fail(node_, errc::unreachable, last_error_));
+  if (addresses_.empty()) return refuse(fail(node_, errc::unreachable, last_error_));
   to_ = addresses_.back();
   addresses_.pop_back();
-  wire_ = std::make_shared<stream>(services_.strand);
+  wire_ = std::make_shared<socket_stream>(services_.strand);
   if (!addresses_.empty()) {
     const auto now = services_.now();
     const auto share = (deadline_ - now) / (static_cast<long>(addresses_.size()) + 1);
@@ -96,37 +95,36 @@ void connector::on_connected(const error_code& failed) {
     return try_next();
   }
   error_code ignored;
-  if (node_.unix_path.empty()) wire_->lowest().set_option(asio::ip::tcp::no_delay(true), ignored);
+  if (node_.unix_path.empty()) wire_->socket().set_option(asio::ip::tcp::no_delay(true), ignored);
   if (node_.use_tls) return negotiate();
-  finish({});
+  finish(wire_, {});
 }
 
 void connector::negotiate() {
   phase_ = "negotiating TLS";
-  auto& tls = wire_->secure(*tls_);
-  if (!expect_peer(tls, node_)) return finish(fail(node_, errc::tls_failed, "the server's name cannot be verified"));
+  secured_ = tls_->over(std::move(wire_->socket()), node_);
+  wire_.reset();
+  if (!secured_) return refuse(fail(node_, errc::tls_failed, "the server's name cannot be verified"));
   const auto now = services_.now();
   patience_.start(now + std::min<detail::lease_clock::duration>((deadline_ - now) / 2, enough_for_a_greeting),
                   [self = shared_from_this()] { self->ask_in_plain(); });
-  tls.async_handshake(asio::ssl::stream_base::client, [self = shared_from_this(), wire = wire_](error_code failed) {
-    if (self->done_ && self->wire_ == wire) self->on_negotiated(failed);
+  secured_->async_handshake([self = shared_from_this()](failure why) {
+    if (self->done_) self->on_negotiated(std::move(why));
   });
 }
 
-void connector::on_negotiated(const error_code& failed) {
-  if (!failed) return finish({});
-  if (const auto cause = tls_cause(wire_->tls(), failed, node_); !cause.empty())
-    return finish(fail(node_, errc::tls_failed, cause));
-  finish(fail(node_, errc::unreachable, "closed while TLS was negotiated: " + failed.message()));
+void connector::on_negotiated(failure why) {
+  if (!why.detail.empty()) return refuse(std::move(why));
+  finish(secured_, {});
 }
 
 // Redis waits for ever for the rest of a TLS greeting that comes to its plain port: only a question in plain text, on
 // another connection, tells that port from a server that hangs.
 void connector::ask_in_plain() {
-  probe_ = std::make_shared<stream>(services_.strand);
-  const auto on_answer = [self = shared_from_this()](error_code failed, std::size_t) {
+  probe_ = std::make_shared<socket_stream>(services_.strand);
+  const auto on_answer = [self = shared_from_this()](const error_code& failed, std::size_t) {
     if (self->done_ && !failed && (self->probed_ == '+' || self->probed_ == '-'))
-      self->finish(fail(self->node_, errc::tls_failed, "not TLS: the server answers in plain text"));
+      self->refuse(fail(self->node_, errc::tls_failed, "not TLS: the server answers in plain text"));
   };
   const auto on_asked = [self = shared_from_this(), on_answer](error_code failed, std::size_t) {
     if (self->done_ && !failed) self->probe_->async_read_some(asio::buffer(&self->probed_, 1), on_answer);
@@ -136,13 +134,16 @@ void connector::ask_in_plain() {
   });
 }
 
-void connector::finish(failure why) {
+void connector::refuse(failure why) {
+  if (wire_) wire_->close();
+  if (secured_) secured_->close();
+  finish(nullptr, std::move(why));
+}
+
+void connector::finish(std::shared_ptr<stream> made, failure why) {
   patience_.stop();
   if (probe_) probe_->close();
-  const bool failed = !why.detail.empty();
-  if (failed && wire_) wire_->close();
-  const auto done = std::exchange(done_, nullptr);
-  done(failed ? nullptr : wire_, std::move(why));
+  std::exchange(done_, nullptr)(std::move(made), std::move(why));
 }
 
 }  // namespace holdfast::redis

@@ -5,7 +5,7 @@
 #include <chrono>
 #include <utility>
 
-#include "redis/tls.hpp"
+#include <boost/asio/error.hpp>
 
 namespace holdfast::redis {
 
@@ -20,10 +20,11 @@ constexpr auto trusted_without_look = std::chrono::milliseconds{5};
 
 }  // namespace
 
-/// What belongs to one connection; handlers keep it alive, and with it the buffers.
+/// What belongs to one connection; handlers keep it alive, and with it the buffers and the link.
 struct link::session {
   explicit session(std::shared_ptr<stream> s) : wire(std::move(s)) {}
   std::shared_ptr<stream> wire;
+  std::shared_ptr<link> reads_for, writes_for;  // while a handler is pending; here, so that the handler stays small
   reader parser;
   std::string out;
   std::array<char, input_size> in;
@@ -41,7 +42,7 @@ void link::close() {
 
 void link::tear_down() {
   timer_.stop();
-  if (connector_) std::exchange(connector_, nullptr)->cancel();
+  if (attempt_) std::exchange(attempt_, nullptr)->cancel();
   if (session_) std::exchange(session_, nullptr)->wire->close();
   handshake_.reset();
   reading_ = digesting_ = writing_ = false;
@@ -69,21 +70,21 @@ void link::begin_attempt() {
   standing_failure_.reset();
   pacing_.on_attempt(now, services_.random);
   timer_.start(deadline, [this] { on_attempt_timeout(); });
-  connector_ = std::make_shared<connector>(services_, node_);
-  connector_->start(deadline, [self = shared_from_this()](std::shared_ptr<stream> wire, failure why) {
+  auto done = [self = shared_from_this()](std::shared_ptr<stream> wire, failure why) {
     self->on_connected(std::move(wire), std::move(why));
-  });
+  };
+  attempt_ = services_.network.connect(services_, node_, deadline, std::move(done));
 }
 
 void link::on_attempt_timeout() {
   const auto self = shared_from_this();
-  const std::string phase = connector_ ? connector_->phase() : "connected, no answer to the handshake";
+  const std::string phase = attempt_ ? attempt_->phase() : "connected, no answer to the handshake";
   drop(fail(node_, errc::unreachable,
             "no connection within " + std::to_string(node_.connect_timeout.count()) + " ms (" + phase + ')'));
 }
 
 void link::on_connected(std::shared_ptr<stream> wire, failure why) {
-  connector_.reset();
+  attempt_.reset();
   if (!wire) return drop(std::move(why));
   session_ = std::make_shared<session>(std::move(wire));
   state_ = state::greeting;
@@ -157,12 +158,17 @@ bool link::still_usable() {
 }
 
 void link::write_rest(std::size_t from) {
+  session_->writes_for = shared_from_this();
   session_->wire->async_write(asio::buffer(session_->out) + from,
-                              [self = shared_from_this(), s = session_](error_code failed, std::size_t) {
-                                if (s != self->session_ || failed) return;
-                                self->writing_ = false;
-                                self->flush();
+                              [s = session_](const error_code& failed, std::size_t) {
+                                std::exchange(s->writes_for, nullptr)->on_written(s, failed);
                               });
+}
+
+void link::on_written(const session_ptr& s, const error_code& failed) {
+  if (s != session_ || failed) return;
+  writing_ = false;
+  flush();
 }
 
 void link::watch_input() {
@@ -170,9 +176,10 @@ void link::watch_input() {
   if (reading_ && !needed && !writing_) session_->wire->cancel();  // would end the write as well
   if (reading_ || digesting_ || !needed) return;
   reading_ = true;
+  session_->reads_for = shared_from_this();
   session_->wire->async_read_some(asio::buffer(session_->in),
-                                  [self = shared_from_this(), s = session_](error_code failed, std::size_t size) {
-                                    self->on_read(s, failed, size);
+                                  [s = session_](const error_code& failed, std::size_t size) {
+                                    std::exchange(s->reads_for, nullptr)->on_read(s, failed, size);
                                   });
 }
 
@@ -215,13 +222,9 @@ failure link::garbled(const session& s) const {
 }
 
 failure link::lost(const error_code& failed) {
-  auto& wire = *session_->wire;
-  if (wire.secured())
-    if (const auto cause = tls_cause(wire.tls(), failed, node_); !cause.empty())
-      return fail(node_, errc::tls_failed, cause);
+  if (const auto cause = session_->wire->tls_cause(failed); !cause.empty()) return fail(node_, errc::tls_failed, cause);
   const std::string during = state_ == state::greeting ? " during the handshake" : "";
-  if (failed == asio::error::eof || failed == asio::ssl::error::stream_truncated)
-    return fail(node_, errc::unreachable, "closed by the server" + during);
+  if (failed == asio::error::eof) return fail(node_, errc::unreachable, "closed by the server" + during);
   return fail(node_, errc::unreachable, failed.message() + during);
 }
 

@@ -6,13 +6,13 @@
 
 #include "base/birthplace.hpp"
 #include "base/timers.hpp"
-#include "redis/connector.hpp"
 #include "redis/endpoint.hpp"
 #include "redis/failure.hpp"
 #include "redis/handshake.hpp"
 #include "redis/pacing.hpp"
 #include "redis/resp.hpp"
 #include "redis/services.hpp"
+#include "redis/transport.hpp"
 
 namespace holdfast::redis {
 
@@ -92,6 +92,7 @@ class link : public std::enable_shared_from_this<link> {
   bool still_usable();
   void write_rest(std::size_t from);
   void watch_input();
+  void on_written(const session_ptr& s, const error_code& failed);
   void on_read(const session_ptr& s, const error_code& failed, std::size_t size);
   void take_replies(const session_ptr& s);
   failure lost(const error_code& failed);
@@ -104,7 +105,7 @@ class link : public std::enable_shared_from_this<link> {
   state state_ = state::down;
   attempt_pacing pacing_;
   detail::timer timer_;  // pausing: its end; connecting, greeting: connect_timeout
-  std::shared_ptr<connector> connector_;
+  std::shared_ptr<transport::attempt> attempt_;
   session_ptr session_;
   std::optional<handshake> handshake_;
   bool reading_ = false;

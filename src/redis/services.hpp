@@ -14,6 +14,7 @@
 namespace holdfast::redis {
 
 namespace asio = boost::asio;
+class transport;
 using strand = asio::strand<asio::any_io_executor>;
 
 /// What this layer is given and never fetches. All of it is used on the strand only, and not any more after close().
@@ -22,6 +23,7 @@ struct services {
   const detail::clock& time;
   detail::timers& alarms;
   detail::random_source& random;
+  transport& network;
 
   detail::time_point now() const noexcept { return time.now(); }
 

@@ -1,30 +1,43 @@
 // SPDX-License-Identifier: BSL-1.0
 #pragma once
-#include <boost/asio/ssl/context.hpp>
-
+#include <functional>
 #include <memory>
-#include <string>
 
 #include <holdfast/config.hpp>
 #include <holdfast/error.hpp>
 
 #include "redis/endpoint.hpp"
-#include "redis/stream.hpp"
+#include "redis/socket_stream.hpp"
+#include "redis/transport.hpp"
 
+/// TLS, in the library's terms alone. A build without OpenSSL has it as well, and says so when it is asked.
 namespace holdfast::redis {
 
 /// Throws holdfast::error(invalid_config) when a file of `tls` cannot be read, is not PEM, or key and certificate do
-/// not belong together.
+/// not belong together; or when the library was built without TLS.
 void check(const tls_config& tls);
 
-/// A context for clients: TLS 1.2 at least, the server verified. Reads the files; throws as check() does.
-std::unique_ptr<asio::ssl::context> make_tls_context(const tls_config& tls);
+/// A stream over a connected socket whose server is still to be verified.
+class tls_stream : public stream {
+ public:
+  /// Nothing else is called before `done`, except close(). An empty detail: verified; the bytes may flow.
+  virtual void async_handshake(std::function<void(failure)> done) = 0;
+};
 
-/// Sets what is expected of the server: its certificate is for the node's host (or tls.server_name), a name or an
-/// address. False when that cannot be set: then nothing would be checked, and the stream must not be used.
-[[nodiscard]] bool expect_peer(stream::tls_stream& wire, const endpoint& node);
+/// What our end of TLS needs: TLS 1.2 at least, the server verified. May go before its streams.
+class tls_client {
+ public:
+  /// Reads the files; throws as check() does.
+  explicit tls_client(const tls_config& tls);
+  ~tls_client();
 
-/// What an error of TLS means to a person; empty when it is not one of TLS but of the connection.
-std::string tls_cause(stream::tls_stream& wire, const error_code& error, const endpoint& node);
+  /// The server's certificate must be for the node's host (or tls.server_name), a name or an address. Null when that
+  /// cannot be demanded: then nothing would be verified.
+  std::shared_ptr<tls_stream> over(stream_socket connected, const endpoint& node) const;
+
+ private:
+  struct impl;
+  std::unique_ptr<impl> impl_;
+};
 
 }  // namespace holdfast::redis

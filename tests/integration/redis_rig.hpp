@@ -22,6 +22,7 @@
 #include "base/asio_timers.hpp"
 #include "redis/connection.hpp"
 #include "redis/pubsub.hpp"
+#include "redis/sockets.hpp"
 #include "support/proxy.hpp"
 #include "support/raw_client.hpp"
 #include "support/real_redis.hpp"
@@ -60,7 +61,7 @@ class redis_rig {
     io.run_for(std::chrono::seconds{5});  // aborted handlers
   }
 
-  redis::services services() { return {strand, detail::system_clock(), *timers, random}; }
+  redis::services services() { return {strand, detail::system_clock(), *timers, random, network}; }
 
   std::shared_ptr<redis::connection> connect(const redis::endpoint& node) {
     auto c = std::make_shared<redis::connection>(services(), node, [this](const event& e) {
@@ -134,6 +135,7 @@ class redis_rig {
   redis::strand strand{io.get_executor()};
   std::shared_ptr<detail::asio_timers> timers = std::make_shared<detail::asio_timers>(strand);
   detail::system_random random;
+  redis::sockets network;
   std::vector<std::string> events, details;
   std::vector<error_code> reasons;
   std::string links;  // "+-+": up, down, up

@@ -30,8 +30,6 @@ std::string line_of(const reply& r) {
 
 }  // namespace
 
-asio::execution_context::id route_service::id;
-
 wire::wire(route& way, strand home) : way_(way), home_(std::move(home)) {}
 
 std::size_t wire::take_at_once(std::size_t size) {

@@ -1,7 +1,6 @@
 // SPDX-License-Identifier: BSL-1.0
 #pragma once
 #include <boost/asio/buffer.hpp>
-#include <boost/asio/execution_context.hpp>
 #include <cstdint>
 #include <functional>
 #include <memory>
@@ -22,7 +21,7 @@ namespace holdfast::sim {
 
 class route;
 
-/// One connection: bytes arrive in order each way, if they arrive. `redis::stream` is the client's end of it.
+/// One connection: bytes arrive in order each way, if they arrive. A stream of sim::transport is the client's end of it.
 class wire : public std::enable_shared_from_this<wire> {
  public:
   using read_handler = std::function<void(error_code, std::size_t)>;
@@ -125,21 +124,6 @@ class route {
   trace& log_;
   const std::string name_;
   std::vector<std::weak_ptr<wire>> wires_;
-};
-
-/// Where a connector finds the route: in the client's execution context.
-class route_service final : public asio::execution_context::service {
- public:
-  using key_type = route_service;
-  static asio::execution_context::id id;
-
-  explicit route_service(asio::execution_context& context, route* given = nullptr) : service(context), way_(given) {}
-  route& way() const noexcept { return *way_; }
-
- private:
-  void shutdown() override {}
-
-  route* way_;
 };
 
 /// A reply as a server sends it.

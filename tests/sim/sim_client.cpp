@@ -29,15 +29,14 @@ sim_client::sim_client(scheduler& plan, server& to, trace& log, coverage& met, c
       weather_random_(~seed), order_random_(seed ^ (seed >> 32)), process_(plan.time(), order_random_),
       way_(plan, to, weather_random_, log, name_) {
   settings_.observer = std::make_shared<event_log>(plan, log, met, name_);
-  asio::make_service<route_service>(process_.context(), &way_);
   redis::endpoint node;
   node.host = "node";
   node.client_name = settings_.client_name;
   node.connect_timeout = settings_.connect_timeout;
   node.reconnect_cap = settings_.reconnect_cap;
   node.pending_commands = settings_.pending_commands;
-  servers_.emplace(redis::services{process_.strand(), plan.time(), process_, random_}, node, settings_.command_timeout,
-                   [this](const event& e) { settings_.observer->on(e); });
+  servers_.emplace(redis::services{process_.strand(), plan.time(), process_, random_, network_}, node,
+                   settings_.command_timeout, [this](const event& e) { settings_.observer->on(e); });
   auto same_numbers = random_;
   uuid_ = detail::owner_fields(same_numbers.next(), same_numbers.next()).client_uuid();
   log.abbreviate(uuid_, name_);

@@ -9,6 +9,7 @@
 
 #include "sim/coverage.hpp"
 #include "sim/network.hpp"
+#include "sim/transport.hpp"
 #include "support/seeded_random.hpp"
 #include "sync/engine.hpp"
 #include "topology/standalone.hpp"
@@ -46,6 +47,7 @@ class sim_client {
   std::string uuid_;
   sim::process process_;
   sim::route way_;
+  sim::transport network_{way_};
   std::optional<detail::standalone> servers_;
   std::optional<detail::engine> engine_;
   bool closing_ = false;

@@ -1,0 +1,39 @@
+// SPDX-License-Identifier: BSL-1.0
+#pragma once
+#include <boost/asio/basic_stream_socket.hpp>
+#include <boost/asio/generic/stream_protocol.hpp>
+
+#include <functional>
+
+#include "redis/services.hpp"
+#include "redis/transport.hpp"
+
+namespace holdfast::redis {
+
+using stream_socket = asio::basic_stream_socket<asio::generic::stream_protocol, redis::strand>;
+
+/// A byte stream over TCP or a unix socket.
+class socket_stream final : public stream {
+ public:
+  explicit socket_stream(const redis::strand& s) : socket_(s) {}
+
+  /// Opens a socket, which no program inherits that this process executes, and connects it. Before anything else.
+  /// `done` is called on the strand, never inside the call.
+  void async_connect(const stream_socket::endpoint_type& to, std::function<void(error_code)> done);
+  stream_socket& socket() noexcept { return socket_; }
+
+  void async_read_some(asio::mutable_buffer into, handler done) override;
+  void async_write(asio::const_buffer bytes, handler done) override;
+  std::size_t write_now(std::string_view bytes, error_code& failed) override;
+  input peek() override;
+  void cancel() override;
+  void close() override;
+
+ private:
+  stream_socket socket_;
+};
+
+/// What the receive buffer of a socket shows.
+stream::input peek(stream_socket& socket);
+
+}  // namespace holdfast::redis
