@@ -148,5 +148,5 @@ case $mode in
     run build/release/tests/holdfast_bench "$@" ;;
   demo)
     build demo
-    run build/demo/docs/examples/holdfast_demo "$@" ;;
+    run build/demo/docs/demo/holdfast_demo "$@" ;;
 esac
