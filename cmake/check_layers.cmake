@@ -16,7 +16,7 @@ set(top_headers client holdfast)                              # the other public
 set(public_boost "boost/asio/(awaitable|any_io_executor)\\.hpp|boost/system/.*")
 
 # Clock, timers, transport and randomness come from outside, or the simulator could not replace them.
-set(fetched "(clock::now|clock_gettime|gettimeofday|random_device|getrandom|socket|boost/asio/(ip|local|ssl|io_context|.*timer)|steady_timer|system_timer|waitable_timer|timerfd)")
+set(fetched "(clock::now|clock_gettime|gettimeofday|random_device|getrandom|getentropy|socket|boost/asio/(ip|local|ssl|io_context|.*timer)|steady_timer|system_timer|waitable_timer|timerfd)")
 set(fetching_allowed)  # files, each with its reason
 
 # Set by people and by NTP: nothing may depend on it.

@@ -1,9 +1,8 @@
 // SPDX-License-Identifier: BSL-1.0
 #include "base/random.hpp"
 
-#include <sys/random.h>
+#include <unistd.h>
 
-#include <cerrno>
 #include <cstdlib>
 
 namespace holdfast::detail {
@@ -16,10 +15,7 @@ lease_clock::duration random_source::up_to(lease_clock::duration limit) {
 
 std::uint64_t system_random::next() {
   if (used_ == pool_.size()) {
-    // Up to 256 bytes getrandom neither blocks (once the pool is seeded) nor returns less;
-    // before that a signal may end it.
-    while (::getrandom(pool_.data(), sizeof pool_, 0) != static_cast<ssize_t>(sizeof pool_))
-      if (errno != EINTR) std::abort();
+    if (::getentropy(pool_.data(), sizeof pool_) != 0) std::abort();
     used_ = 0;
   }
   return pool_[used_++];

@@ -20,7 +20,7 @@ class random_source {
   ~random_source() = default;
 };
 
-/// getrandom(2), 256 bytes at a time. A failure ends the process: weak owner ids would break exclusion in silence.
+/// getentropy(3), 256 bytes at a time. A failure ends the process: weak owner ids would break exclusion in silence.
 class system_random final : public random_source {
  public:
   std::uint64_t next() override;

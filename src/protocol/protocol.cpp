@@ -26,14 +26,6 @@ class decimal {
   std::size_t size_;
 };
 
-void append_bulk(std::string& out, std::string_view bytes) {
-  out += '$';
-  out += std::string_view(decimal(bytes.size()));
-  out += "\r\n";
-  out += bytes;
-  out += "\r\n";
-}
-
 /// A key or channel beside the lock's. Redisson asks only whether the name has an opening brace anywhere, not whether
 /// it makes a hash tag.
 std::string beside(std::string_view what, std::string_view lock) {
@@ -50,12 +42,10 @@ std::span<const std::string_view> without_default(std::span<const std::string_vi
   return args.first(args.size() - (differ(t) ? 0 : 1));
 }
 
-void append_head(std::string& out, std::size_t words, std::string_view verb, std::string_view script) {
-  out += '*';
-  out += std::string_view(decimal(words));
-  out += "\r\n";
-  append_bulk(out, verb);
-  append_bulk(out, script);
+void begin(std::string& out, std::size_t words, std::string_view verb, std::string_view script) {
+  redis::append_head(out, words);
+  redis::append_argument(out, verb);
+  redis::append_argument(out, script);
 }
 
 }  // namespace
@@ -92,18 +82,18 @@ script_call::script_call(text script, std::span<const std::string_view> keys, st
   for (const auto k : keys) bytes += k.size() + 16;
   for (const auto a : args) bytes += a.size() + 16;
   by_digest_.reserve(bytes);
-  append_head(by_digest_, words_, "EVALSHA", script.sha1);
+  begin(by_digest_, words_, "EVALSHA", script.sha1);
   tail_at_ = by_digest_.size();
-  append_bulk(by_digest_, decimal(keys.size()));
+  redis::append_argument(by_digest_, decimal(keys.size()));
   key_at_ = by_digest_.size() + 3 + std::string_view(decimal(key_size_)).size();  // behind "$<size>\r\n"
-  for (const auto k : keys) append_bulk(by_digest_, k);
-  for (const auto a : args) append_bulk(by_digest_, a);
+  for (const auto k : keys) redis::append_argument(by_digest_, k);
+  for (const auto a : args) redis::append_argument(by_digest_, a);
 }
 
 std::string script_call::by_text() const {
   std::string out;
   out.reserve(by_digest_.size() + body_.size());
-  append_head(out, words_, "EVAL", body_);
+  begin(out, words_, "EVAL", body_);
   return out += std::string_view(by_digest_).substr(tail_at_);
 }
 

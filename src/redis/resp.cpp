@@ -24,16 +24,18 @@ void append_length(std::string& out, char type, std::size_t length) {
   out += "\r\n";
 }
 
+}  // namespace
+
+void append_head(std::string& out, std::size_t arguments) { append_length(out, '*', arguments); }
+
 void append_argument(std::string& out, std::string_view argument) {
   append_length(out, '$', argument.size());
   out += argument;
   out += "\r\n";
 }
 
-}  // namespace
-
 void append_command(std::string& out, std::span<const std::string_view> argv) {
-  append_length(out, '*', argv.size());
+  append_head(out, argv.size());
   for (const auto argument : argv) append_argument(out, argument);
 }
 

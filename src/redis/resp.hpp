@@ -22,7 +22,9 @@ struct reply {
   bool is_error() const noexcept { return type == kind::error; }
 };
 
-/// Appends one command, argv by length: any byte is allowed in any argument.
+// A command is its head and as many arguments, each by length: any byte is allowed in any argument.
+void append_head(std::string& out, std::size_t arguments);
+void append_argument(std::string& out, std::string_view argument);
 void append_command(std::string& out, std::span<const std::string_view> argv);
 std::string make_command(std::initializer_list<std::string_view> argv);
 
