@@ -4,7 +4,8 @@
 
   quotes    a C++ block stands under `<!-- from docs/examples/... -->` and is a contiguous piece of that file
   tests     a name in “these marks” is a test case of the *_test.cpp that was linked last before it
-  faults    each row of a table under `<!-- faults -->` names a test, or says why there is none; no fault is missing
+  faults    each row of a table under `<!-- faults -->` names a test, or a row that does, or says why there is none; no
+            fault is missing; such a page names each test once
   links     every relative link, and its #heading, exists
   errors    errors.md has every errc, with the text that src/error.cpp gives it, and no other
   texts     what errors.md says that bad input is told is in the sources
@@ -127,8 +128,17 @@ class Checker:
                 cells = row.strip("| ").split(" | ")
                 self.faults.append(cells[0])
                 shown_by = cells[-1]
-                if not re.match(r"\[\w+\]\(\S+_test\.cpp\) “|skipped: \w", shown_by):
+                if not re.match(r"\[\w+\]\(\S+_test\.cpp\) “|as \d|skipped: \w", shown_by):
                     self.complain(page, number, "a fault without a test, and without a reason")
+                for other in re.findall(r"\d+b?", (re.search(r"(?:^|; )as ([^“]*)$", shown_by) or [""] * 2)[1]):
+                    if other not in FAULTS or other == cells[0]:
+                        self.complain(page, number, f"as {other}: there is no such row")
+        if "<!-- faults -->" in lines:
+            named = [(n, name) for n, line in enumerate(lines, 1) for name in re.findall("“([^”]+)”", line)]
+            first = {name: n for n, name in reversed(named)}
+            for number, name in named:
+                if first[name] != number:
+                    self.complain(page, number, f'"{name}" is named before, in line {first[name]}')
 
     def check_fault_numbers(self):
         for number in sorted(FAULTS.symmetric_difference(self.faults)):
