@@ -7,6 +7,8 @@
 
 #include <boost/asio/error.hpp>
 
+#include "base/assert.hpp"
+
 namespace holdfast::redis {
 
 namespace {
@@ -84,6 +86,7 @@ void link::on_attempt_timeout() {
 }
 
 void link::on_connected(std::shared_ptr<stream> wire, failure why) {
+  HOLDFAST_ASSERT(state_ == state::connecting);
   attempt_.reset();
   if (!wire) return drop(std::move(why));
   session_ = std::make_shared<session>(std::move(wire));
@@ -123,6 +126,7 @@ void link::flush() {
 }
 
 void link::write_out() {
+  HOLDFAST_ASSERT(session_ && (state_ == state::greeting || state_ == state::up));
   if (inherited()) return;
   auto& out = session_->out;
   while (!writing_) {
@@ -175,6 +179,7 @@ void link::watch_input() {
   const bool needed = state_ == state::greeting || (state_ == state::up && expects_input());
   if (reading_ && !needed && !writing_) session_->wire->cancel();  // would end the write as well
   if (reading_ || digesting_ || !needed) return;
+  HOLDFAST_ASSERT(session_);
   reading_ = true;
   session_->reads_for = shared_from_this();
   session_->wire->async_read_some(asio::buffer(session_->in),
@@ -231,6 +236,7 @@ failure link::lost(const error_code& failed) {
 void link::drop(failure why) {
   const bool was_up = up();
   tear_down();
+  HOLDFAST_ASSERT(!session_ && !attempt_);
   state_ = state::down;
   last_failure_ = why.detail;
   const auto now = services_.now();

@@ -5,6 +5,8 @@
 #include <chrono>
 #include <utility>
 
+#include "base/assert.hpp"
+
 namespace holdfast::redis {
 
 namespace {
@@ -26,6 +28,7 @@ std::deque<pending_queue::waiting>::iterator pending_queue::line::find(ticket t)
 }
 
 request pending_queue::line::take(std::deque<waiting>::iterator which) {
+  HOLDFAST_ASSERT(alive > 0 && which->asked.done);
   auto asked = std::exchange(which->asked, {});
   --alive;
   close_gaps();
@@ -47,6 +50,7 @@ bool pending_queue::can_write() const noexcept {
 }
 
 ticket pending_queue::push(request r, time_point now) {
+  HOLDFAST_ASSERT(r.done);
   const bool first = r.how.rank == urgency::obligation;
   const ticket id = 2 * ++asked_ + (first ? 0 : 1);  // it says in which line it waits
   if (!connected_ && watched(r.how)) waiting_alarms_.push({detail::saturating_add(now, r.how.timeout), id});
@@ -70,6 +74,7 @@ void pending_queue::connected() {
 }
 
 void pending_queue::write(std::string& out, std::size_t enough, time_point now) {
+  HOLDFAST_ASSERT(connected_);
   while (can_write() && out.size() < enough) {
     auto& l = waiting_[waiting_[0].alive > 0 ? 0 : 1];
     auto r = l.take(l.entries.begin());
@@ -155,6 +160,7 @@ std::vector<pending_queue::answered> pending_queue::lose_written(time_point now)
 }
 
 std::vector<handler> pending_queue::lose_waiting() {
+  HOLDFAST_ASSERT(written_.empty());
   std::vector<handler> lost;
   for (auto& l : waiting_) {
     for (auto& w : l.entries)

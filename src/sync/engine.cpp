@@ -6,6 +6,7 @@
 
 #include <boost/asio/error.hpp>
 
+#include "base/assert.hpp"
 #include "sync/reentry.hpp"
 
 namespace holdfast::detail {
@@ -257,7 +258,9 @@ void engine::give_up_lease(const std::shared_ptr<lease_record>& record, done_han
   if (!done) done = [](error_code, const std::string&) {};
   const bool in_time = h->exclusive();
   if (!in_time && !h->ended() && !closed()) lose(*h, errc::lost);
-  h->leases.erase(std::find(h->leases.begin(), h->leases.end(), record.get()));
+  const auto place = std::find(h->leases.begin(), h->leases.end(), record.get());
+  HOLDFAST_ASSERT(place != h->leases.end());
+  h->leases.erase(place);
   record->tell_end(errc::not_held);
   if (closed()) return done(errc::closed, {});
   if (h->ended()) {
@@ -318,6 +321,7 @@ void engine::lower_count(const std::shared_ptr<hold>& h, function<void(error_cod
 }
 
 void engine::free_hold(const std::shared_ptr<hold>& h, hold::last_unlock u) {
+  HOLDFAST_ASSERT(h->leases.empty() && h->changing && h->granted_at != time_point());
   const auto valid = h->valid_until();
   h->enter(lease_state::released);
   h->lost_reason = errc::not_held;
@@ -345,6 +349,7 @@ void engine::free_hold(const std::shared_ptr<hold>& h, hold::last_unlock u) {
 // The command before has ended: the next one, if any. One that ends at once calls again: counted, so that the stack
 // does not grow.
 void engine::changed(const std::shared_ptr<hold>& h) {
+  HOLDFAST_ASSERT(h->changing);
   const auto keep = h;
   if (++keep->changes_over > 1) return;
   for (; keep->changes_over > 0; --keep->changes_over) {

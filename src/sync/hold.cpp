@@ -5,6 +5,8 @@
 #include <cstdlib>
 #include <utility>
 
+#include "base/assert.hpp"
+
 namespace holdfast::detail {
 
 hold::hold(const clock& c, shared_keys k, owner_field f, owner o, bool b,
@@ -44,6 +46,11 @@ bool hold::extend(time_point until) noexcept {
   return now >= 0;
 }
 
+void hold::enter(lease_state s) noexcept {
+  HOLDFAST_ASSERT(!ended());
+  state_.store(s, std::memory_order_release);
+}
+
 bool hold::ended() const noexcept {
   const auto s = state_.load(std::memory_order_acquire);
   return s == lease_state::lost || s == lease_state::released;
@@ -77,6 +84,7 @@ bool hold::wants_renewal(time_point now) const noexcept {
 
 void dropped_leases::push(std::shared_ptr<lease_record> lease) noexcept {
   link* const one = lease.get();
+  HOLDFAST_ASSERT(!one->self);
   one->self = std::move(lease);
   one->next = newest_.load(std::memory_order_acquire);
   while (one->next != &closed_)

@@ -37,7 +37,7 @@ struct hold : std::enable_shared_from_this<hold> {
 
   // The client's strand, and so is all that follows.
   bool extend(time_point until) noexcept;  // never shortens; false: somebody has seen the validity over, and over it is
-  void enter(lease_state s) noexcept { state_.store(s, std::memory_order_release); }
+  void enter(lease_state s) noexcept;
   /// Lost or released in the registry's eyes; a validity that has just run out does not count before lose() was called.
   bool ended() const noexcept;
   /// The TTL that the server's key should get from a renewal.

@@ -5,6 +5,8 @@
 #include <string>
 #include <utility>
 
+#include "base/assert.hpp"
+
 namespace holdfast::detail {
 
 struct releases::task {
@@ -128,6 +130,7 @@ void releases::again(const std::shared_ptr<task>& t, const outcome& o) {
 }
 
 void releases::end(const std::shared_ptr<task>& which, error_code error, const std::string& detail) {
+  HOLDFAST_ASSERT(under_way_.contains(which));
   const auto t = which;
   t->pause.stop();
   under_way_.erase(t);

@@ -6,6 +6,8 @@
 
 #include <boost/asio/error.hpp>
 
+#include "base/assert.hpp"
+
 namespace holdfast::detail {
 
 using patience = lock_request::patience;
@@ -40,6 +42,7 @@ waiting_line::~waiting_line() {
 }
 
 std::shared_ptr<waiter> waiting_line::join(lock_request request, lock_handler done) {
+  HOLDFAST_ASSERT(!waiters_.empty() || step_ == step::idle || step_ == step::barred);
   const auto keep = shared_from_this();
   const auto w = std::make_shared<waiter>(around_, keep, std::move(request), std::move(done));
   w->ahead = waiters_.size();
@@ -122,6 +125,7 @@ void waiting_line::advance() {
 }
 
 void waiting_line::try_now() {
+  HOLDFAST_ASSERT(!waiters_.empty() && step_ != step::trying);
   const auto& w = waiters_.front();
   if (parked_while_held()) known_held_ = around_.now();
   step_ = step::trying;
@@ -143,6 +147,7 @@ void waiting_line::try_now() {
 }
 
 void waiting_line::answered(const std::shared_ptr<waiter>& w, outcome o) {
+  HOLDFAST_ASSERT(step_ == step::trying && w == waiters_.front());
   step_ = step::idle;
   w->sent = o.sent;
   if (o.error) {
@@ -185,6 +190,7 @@ void waiting_line::on_acquired(const std::shared_ptr<waiter>& w, std::optional<s
 
 // What it was granted, or may still be, is given back; the next attempt has a field of its own.
 void waiting_line::abandon_field(waiter& w) {
+  HOLDFAST_ASSERT(!w.field.empty());
   w.unanswered = 0;
   host_.give_back(keys_, std::exchange(w.field, {}), w.request.asked.ttl, [id = weak_from_this()] {
     if (const auto line = id.lock()) line->on_tried();
@@ -193,6 +199,7 @@ void waiting_line::abandon_field(waiter& w) {
 }
 
 void waiting_line::on_tried() {
+  HOLDFAST_ASSERT(untried_ > 0);
   if (--untried_ > 0 || step_ != step::barred) return;
   if (penalty_ > nanoseconds::zero() && !waiters_.empty()) return park_for(penalty_, step::barred);
   step_ = step::idle;
@@ -244,6 +251,7 @@ void waiting_line::park_while_held(nanoseconds holder_ttl, time_point asked) {
 }
 
 void waiting_line::park_for(nanoseconds pause, step how) {
+  HOLDFAST_ASSERT(!waiters_.empty());
   step_ = how;
   park_.start(around_.now() + pause, [this] {
     if (step_ == step::barred) step_ = step::idle;

@@ -4,6 +4,8 @@
 #include <algorithm>
 #include <string>
 
+#include "base/assert.hpp"
+
 namespace holdfast::detail {
 namespace {
 
@@ -29,6 +31,7 @@ watchdog::watchdog(surroundings& around, lose on_lost)
     : around_(around), on_lost_(std::move(on_lost)), renewal_alarm_(around.alarms), expiry_alarm_(around.alarms) {}
 
 void watchdog::guard(hold& h, time_point sent) {
+  HOLDFAST_ASSERT(!h.ended());
   if (!h.expires_at) {
     h.expires_at = h.valid_until();
     expiries_.emplace(*h.expires_at, &h);
@@ -73,6 +76,7 @@ void watchdog::link_changed(bool up) {
 }
 
 void watchdog::schedule_renewal(hold& h, time_point when) {
+  HOLDFAST_ASSERT(h.expires_at && !h.renewing);
   unschedule_renewal(h);
   h.renew_at = when;
   renewals_.emplace(when, &h);
@@ -123,6 +127,7 @@ watchdog::batch watchdog::take_due(time_point now) {
     const auto its = patience_of(h, now);
     if (due.empty()) patience = its;
     if (its < patience / 2 || its > patience * 2) return;
+    HOLDFAST_ASSERT(!h.renewing && !h.ended());
     unschedule_renewal(h);
     h.renewing = true;
     due.push_back(h.shared_from_this());
@@ -133,6 +138,7 @@ watchdog::batch watchdog::take_due(time_point now) {
     if (when > now + nanoseconds(h->ttl()) / 60) break;
     take(*h);
   }
+  HOLDFAST_ASSERT(!due.empty());
   return due;
 }
 
@@ -153,6 +159,7 @@ void watchdog::send(batch holds) {
   const auto batch_of = std::make_shared<const batch>(std::move(holds));
   auto late = [this, batch_of](const outcome& o) { on_late(*batch_of, o.error, o.detail); };
   auto done = [this, batch_of, ttls = std::move(ttls)](const outcome& o) {
+    HOLDFAST_ASSERT(in_flight_ > 0);
     --in_flight_;
     answered(*batch_of, ttls, o);
     renew_due();
@@ -250,6 +257,7 @@ void watchdog::restore(hold& h) {
 
 // An alarm that is early does no harm and corrects itself; so it is not moved for every hold that comes and goes.
 void watchdog::rearm() {
+  HOLDFAST_ASSERT(renewals_.size() + due_.size() <= expiries_.size());
   const auto arm = [](timer& alarm, const order& what, auto action) {
     if (what.empty()) return alarm.stop();
     const auto first = what.begin()->first;

@@ -1,0 +1,14 @@
+// SPDX-License-Identifier: BSL-1.0
+#include "base/assert.hpp"
+
+#include <cstdio>
+#include <cstdlib>
+
+namespace holdfast::detail {
+
+void assertion_failed(const char* what, const char* file, int line) noexcept {
+  std::fprintf(stderr, "%s:%d: holdfast asserts: %s\n", file, line, what);
+  std::abort();
+}
+
+}  // namespace holdfast::detail
