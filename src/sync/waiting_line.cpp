@@ -55,7 +55,7 @@ std::shared_ptr<waiter> waiting_line::join(lock_request request, lock_handler do
   }
   auto deadline = w->request.deadline;
   if (w->request.wait == patience::once && step_ == step::barred)
-    deadline = around_.now() + around_.settings.command_timeout;
+    deadline = w->since + command_budget(around_.settings, w->request.asked.ttl) / 2;
   if (deadline != time_point::max())
     w->alarm.start(deadline, [this, id = std::weak_ptr(w)] {
       if (const auto late = id.lock()) time_out(late);
@@ -134,12 +134,14 @@ void waiting_line::try_now() {
   if (w->field.empty()) w->field = host_.new_field();
   const auto& asked = w->request;
   const bool once = asked.wait == patience::once;
-  if (once) w->alarm.stop();  // from here on the command's timeout counts
+  auto timeout = command_budget(around_.settings, asked.asked.ttl);
+  if (once) {
+    w->alarm.stop();  // from here on the command's timeout counts: what is left of it
+    timeout -= around_.now() - w->since;
+  }
   // Answered meanwhile, it is not in the line any more, and its field is being given back.
   w->attempt = around_.run(asked.kind->acquire(*keys_, asked.asked.ttl, w->field),
-                           {.timeout = command_budget(around_.settings, asked.asked.ttl),
-                            .rank = once ? urgency::refusable : urgency::patient,
-                            .patient = !once},
+                           {.timeout = timeout, .rank = once ? urgency::refusable : urgency::patient, .patient = !once},
                            [w](outcome o) {
                              if (!w->done) return;
                              if (const auto line = w->line.lock()) line->answered(w, std::move(o));
@@ -261,7 +263,7 @@ void waiting_line::park_for(nanoseconds pause, step how) {
 
 void waiting_line::time_out(const std::shared_ptr<waiter>& w) {
   if (!w->done) return;
-  if (w->request.wait == patience::once) return try_now();  // it has waited for the line's release for long enough
+  if (w->request.wait == patience::once) return try_now();  // the other half of its time is for the answer
   const bool behind = w != waiters_.front() && !last_failure_.code && known_held_;  // of others who hear from Redis
   const bool held = parked_while_held() || host_.held_here(keys_->name);
   if (behind || held || (known_held_ && *known_held_ >= w->since)) return finish(w, {});

@@ -395,19 +395,19 @@ TEST_CASE_METHOD(engine_fixture, "a line that waits only for the release of its 
   check_nothing_is_left();
 }
 
-TEST_CASE_METHOD(engine_fixture, "try_lock() waits for the release of an earlier attempt, a command timeout at most") {
+TEST_CASE_METHOD(engine_fixture, "try_lock() waits for the release of an earlier attempt, half of its time at most") {
   const auto first = lock("a");
   run();
   first.cancel();
   grants();
   const auto second = try_lock("a");
   CHECK(try_lock("a").refused());
-  advance(499ms);
+  advance(249ms);
   CHECK(second.waits());
-  SECTION("then it asks, with a command timeout of its own") {
+  SECTION("then it asks, and has the rest of its time for the answer") {
     frees();
     CHECK(last_sent() == "acquire(a; 30000, #2)");
-    advance(499ms);
+    CHECK(unanswered().timeout == 251ms);
     grants();
     CHECK(second.granted());
   }
