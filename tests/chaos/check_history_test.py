@@ -572,6 +572,16 @@ class Liveness(RuleTest):
     def test_a_try_finds_a_lock_busy_only_if_somebody_may_have_it(self):
         self.keeps(self.tried(299.5))
         self.breaks("R6", self.tried(290), "the call worker-0-1:1 found it busy, and nobody had it")
+
+    def test_a_try_is_refused_while_another_call_of_its_client_waits(self):
+        for client, kept in (0, True), (1, False):
+            story = Story()
+            story.hold(10, 290, worker=1)
+            first = story.ask(298, wait=0, client=client)
+            story.add("worker-0-1", 300.5, "busy", op=story.ask(300, wait=0))
+            story.hold(301.5, 400, worker=1, asked=301)
+            story.add("worker-0-1", 302, "busy", op=first)
+            self.keeps(story) if kept else self.breaks("R6", story, "found it busy, and nobody had it")
         self.keeps(self.tried(290, waiter=True))
 
     def test_a_worker_that_did_not_end_is_told(self):

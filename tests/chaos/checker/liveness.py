@@ -135,8 +135,14 @@ def may_have(operation, hold, longest_ttl):
     return operation.begin, FOREVER if operation.end is None else operation.end + longest_ttl
 
 
+def waits_here(operation, operations):
+    """Another call of the same client was there first: a try_lock() is refused at once, whatever becomes of that one."""
+    return any(other is not operation and other.process is operation.process and other.client == operation.client
+               and other.begin <= operation.begin and (other.end is None or other.end >= operation.begin) for other in operations)
+
+
 def tries(history):
-    """A try_lock() finds a lock busy only if somebody may have it."""
+    """A try_lock() finds a lock busy only if somebody may have it, or waits for it in the same client."""
     longest_ttl = history.campaign.get("longest_ttl", 0) * MS
     trouble = disturbed(history, longest_ttl)
     hold_of = {id(hold.of): hold for hold in history.holds}
@@ -144,7 +150,8 @@ def tries(history):
         held = [interval for o in operations if (interval := may_have(o, hold_of.get(id(o)), longest_ttl))]
         free = Quiet(held + trouble + [(begin, end + longest_ttl) for begin, end, name in history.forced if name == lock])
         for operation in operations:
-            if operation.wait == 0 and operation.outcome == "busy" and free.during(operation.begin, operation.end):
+            busy = operation.wait == 0 and operation.outcome == "busy"
+            if busy and free.during(operation.begin, operation.end) and not waits_here(operation, operations):
                 yield "R6", f"{lock}: the call {operation} found it busy, and nobody had it"
 
 
