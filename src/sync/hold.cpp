@@ -78,8 +78,10 @@ milliseconds hold::left_until(time_point when, double rho) const noexcept {
   return std::chrono::ceil<milliseconds>(left);
 }
 
-bool hold::wants_renewal(time_point now) const noexcept {
-  return std::any_of(leases.begin(), leases.end(), [now](const lease_record* l) { return l->may_renew(now); });
+time_point hold::renewed_until() const noexcept {
+  time_point last{};
+  for (const auto* l : leases) last = std::max(last, l->renewed_until());
+  return last;
 }
 
 void dropped_leases::push(std::shared_ptr<lease_record> lease) noexcept {
@@ -114,9 +116,10 @@ void dropped_leases::close() noexcept {
 lease_record::lease_record(std::shared_ptr<hold> h, terms t, time_point now, const std::weak_ptr<core>& c)
     : of(std::move(h)), asked(t), home(c.lock()), fed_at(now.time_since_epoch().count()) {}
 
-bool lease_record::may_renew(time_point now) const noexcept {
-  if (!asked.renew || released.load(std::memory_order_acquire)) return false;
-  return !asked.max_hold || now < time_point(nanoseconds(fed_at.load(std::memory_order_acquire))) + *asked.max_hold;
+time_point lease_record::renewed_until() const noexcept {
+  if (!asked.renew || released.load(std::memory_order_acquire)) return {};
+  if (!asked.max_hold) return time_point::max();
+  return time_point(nanoseconds(fed_at.load(std::memory_order_acquire))) + *asked.max_hold;
 }
 
 lease_state lease_record::state() const noexcept {

@@ -48,7 +48,9 @@ struct hold : std::enable_shared_from_this<hold> {
   key_ttl ttl_to_send(milliseconds wanted, double rho) noexcept;
   /// For how long the key may live by all that was sent, if that arrived at once.
   milliseconds may_live(double rho) const noexcept;
-  bool wants_renewal(time_point now) const noexcept;
+  bool wants_renewal(time_point now) const noexcept { return now < renewed_until(); }
+  /// When the last of its leases that ask for renewal has come to its max_hold; the end of time when one has none.
+  time_point renewed_until() const noexcept;
   /// Whether renewal is paused now, because nobody wants it. Asked once more when that is noted: who fed a lease
   /// meanwhile saw no pause.
   template <class Predicate>
@@ -137,7 +139,8 @@ struct lease_record : dropped_leases::link {
 
   // Any thread.
   bool try_release() noexcept { return !released.exchange(true, std::memory_order_acq_rel); }  // true once
-  bool may_renew(time_point now) const noexcept;  // asks for renewal, and max_hold is not over
+  /// When its max_hold is over; the beginning of time where it asks for no renewal.
+  time_point renewed_until() const noexcept;
   lease_state state() const noexcept;
   /// Starts max_hold anew. True: its hold is renewed no more, the watchdog is to be told.
   bool feed() noexcept;

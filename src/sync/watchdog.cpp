@@ -118,8 +118,8 @@ nanoseconds watchdog::patience_of(const hold& h, time_point now) const {
   return std::max<nanoseconds>(std::min(command_budget(around_.settings, h.ttl()), half), milliseconds(1));
 }
 
-// A renewal that is due soon goes along: ten thousand leases taken one after the other share a hundred commands. One that is
-// about to end goes alone: the others would have no more time for their answer than it has.
+// A renewal that is due soon goes along: ten thousand leases taken one after the other share a hundred commands. A hold
+// that is about to end goes alone: the others would have no more time for their answer than it has.
 watchdog::batch watchdog::take_due(time_point now) {
   batch due;
   nanoseconds patience{};
@@ -207,7 +207,10 @@ void watchdog::send_alone(const batch& holds) {
 void watchdog::on_confirmed(hold& h, time_point sent, milliseconds ttl) {
   const auto now = around_.now();
   // Loss is sticky: what is confirmed after the validity was over is lost all the same. expire_due() says so.
-  if (now >= h.valid_until() || !h.extend(valid_until(sent, ttl, around_.settings.drift))) return;
+  if (now >= h.valid_until()) return;
+  // It may have waited to be written. A hold ends a TTL after its max_hold all the same.
+  const auto from = std::min(sent, h.renewed_until());
+  if (!h.extend(valid_until(from, ttl, around_.settings.drift))) return;
   restore(h);
   plan_next(h, sent);
   if (const auto by = std::exchange(h.confirm_by, std::nullopt)) confirm_soon(h, *by - now);

@@ -90,8 +90,7 @@ void fake_topology::finish(entry& which, detail::outcome result) {
 
 void fake_topology::reply(std::size_t n, redis::reply answer) {
   auto& which = open_entry(n);
-  if (!which.what.written)
-    throw std::logic_error("command " + std::to_string(n) + " was never written: the link is down");
+  if (!which.what.written) throw std::logic_error("command " + std::to_string(n) + " was never written");
   last_reply_ = clock_.now();
   finish(which, {{}, std::move(answer), {}});
   which.answered = true;
@@ -112,8 +111,9 @@ redis::ticket fake_topology::execute(std::string_view key, redis::request asked)
                        std::move(asked.done),
                        how.late,
                        {}});
-  if (up_) write(commands_[n]);
-  if (commands_[n].what.open) watch(n);
+  if (up_ && !blocked_) write(commands_[n]);
+  const bool waits_in_a_living_link = up_ && blocked_;  // which costs no time
+  if (commands_[n].what.open && !waits_in_a_living_link) watch(n);
   return n + 1;
 }
 
@@ -243,13 +243,22 @@ void fake_topology::link_up() {
   post([this] {
     if (listener_) listener_(true);
   });
+  write_all();
+  for (const auto& weak : listeners_)
+    if (const auto found = weak.lock(); found && !found->acknowledged) ask(found);
+}
+
+void fake_topology::write_all() {
   for (std::size_t n = 0; n < commands_.size(); ++n) {
     if (!commands_[n].what.open || commands_[n].what.written) continue;
     write(commands_[n]);
     if (commands_[n].what.open) watch(n);
   }
-  for (const auto& weak : listeners_)
-    if (const auto found = weak.lock(); found && !found->acknowledged) ask(found);
+}
+
+void fake_topology::unblock() {
+  blocked_ = false;
+  write_all();
 }
 
 bool fake_topology::run() {

@@ -33,7 +33,7 @@ class fake_topology final : public detail::topology {
     detail::nanoseconds timeout;  // of its delivery
     detail::urgency rank;
     bool patient;
-    bool written = false;  // false: sent while the link was down
+    bool written = false;  // false: sent while the link was down or blocked
     bool open = true;      // neither answered nor timed out nor withdrawn
 
     /// Of EVAL and EVALSHA: what follows the count of keys.
@@ -77,6 +77,9 @@ class fake_topology final : public detail::topology {
   /// What was written ends as unconfirmed.
   void link_down();
   void link_up();
+  /// The link is up, and what is sent from now on waits behind other bytes.
+  void block() { blocked_ = true; }
+  void unblock();
   bool watched() const noexcept { return watched_; }
   /// From now on another server answers.
   void change_server() { ++server_; }
@@ -113,6 +116,7 @@ class fake_topology final : public detail::topology {
   entry& open_entry(std::size_t n);
   void finish(entry& which, detail::outcome result);
   void write(entry& which);
+  void write_all();
   void watch(std::size_t n);
   void on_timeout(std::size_t n);
   void post(std::function<void()> act) { ready_.push_back(std::move(act)); }
@@ -127,7 +131,7 @@ class fake_topology final : public detail::topology {
   std::function<void(bool)> listener_;
   std::uint64_t server_ = 1;
   detail::time_point last_reply_{};
-  bool up_ = true, watched_ = false, running_ = false;
+  bool up_ = true, blocked_ = false, watched_ = false, running_ = false;
 };
 
 }  // namespace holdfast::test

@@ -138,11 +138,13 @@ TEST_CASE_METHOD(fixture, "a hold wants renewal while one of its leases does") {
 TEST_CASE_METHOD(fixture, "max_hold counts from the grant or the last feed") {
   auto& fed = lease({.ttl = 10s, .renew = true, .max_hold = 1min});
   const auto granted = clock.now();
-  CHECK(fed.may_renew(granted + 1min - 1ns));
-  CHECK_FALSE(fed.may_renew(granted + 1min));
+  CHECK(fed.renewed_until() == granted + 1min);
+  CHECK(h->wants_renewal(granted + 1min - 1ns));
+  CHECK_FALSE(h->wants_renewal(granted + 1min));
   fed.fed_at = (granted + 50s).time_since_epoch().count();
-  CHECK(fed.may_renew(granted + 110s - 1ns));
-  CHECK_FALSE(fed.may_renew(granted + 110s));
+  CHECK(fed.renewed_until() == granted + 110s);
+  lease({.ttl = 10s, .renew = true, .max_hold = {}});
+  CHECK(h->renewed_until() == detail::time_point::max());
 }
 
 TEST_CASE_METHOD(fixture, "a lease is released once") {

@@ -390,6 +390,20 @@ TEST_CASE_METHOD(engine_fixture, "max_hold ends renewal and the hold ends with i
   CHECK(state(a) == lease_state::lost);
 }
 
+TEST_CASE_METHOD(engine_fixture, "a renewal that waited to be written claims no more than max_hold and a TTL") {
+  const auto a = hold("a", with({.max_hold = 11s}));
+  server.block();
+  advance(12s);
+  CHECK(last_sent() == "renew(a; 30000, #1)");
+  server.unblock();
+  confirms();
+  CHECK(left(a) == 29s - drift);
+  feed(a);
+  advance(0ms);
+  confirms();
+  CHECK(left(a) == 30s - drift);
+}
+
 TEST_CASE_METHOD(engine_fixture, "a fed lease is renewed on") {
   const auto a = hold("a", with({.max_hold = 15s}));
   for (int i = 0; i < 10; ++i) {
