@@ -55,8 +55,8 @@ class HOLDFAST_EXPORT mutex {
   /// server does not have), protocol_error, closed.
   asio::awaitable<lease> lock(lock_options = {}) const;
 
-  /// Empty: someone else holds it, or waits for it here. What an earlier attempt may still hold is given back first,
-  /// within the command timeout. Throws as lock(), and unreachable, server_refused or overloaded.
+  /// Empty: someone else holds it, or waits for it here. Waits for the release of an attempt that was given up before
+  /// it, half the command timeout at most. Throws as lock(), and unreachable, server_refused or overloaded.
   asio::awaitable<std::optional<lease>> try_lock(lock_options = {}) const;
 
   /// Waits at most `wait` (0: as try_lock; negative: invalid_wait). Empty: the lock was not had in time; a grant that

@@ -53,7 +53,7 @@ asio::execution_context::id context_fork::id;
 // would end beside a visitor who enters one: it comes first.
 const std::shared_ptr<context_life>& context_life::of(const asio::any_io_executor& executor) {
   auto& context = asio::query(executor, asio::execution::context);
-  if (!asio::has_service<context_end>(context)) const asio::strand<asio::any_io_executor> first(executor);
+  if (!asio::has_service<context_end>(context)) static_cast<void>(asio::make_strand(executor));
   return asio::use_service<context_end>(context).life();
 }
 

@@ -151,20 +151,18 @@ class openssl_stream final : public tls_stream, public std::enable_shared_from_t
     socket().close(ignored);
   }
   bool secured() const noexcept override { return true; }
-  std::string tls_cause(const error_code& failed) const override {
+  std::string tls_cause(const error_code& failed) override {
     if (failed.category() != asio::error::get_ssl_category()) return {};
     const auto reason = ERR_GET_REASON(static_cast<unsigned long>(failed.value()));
-    if (reason == SSL_R_CERTIFICATE_VERIFY_FAILED) {
-      auto& wire = const_cast<secure_socket&>(wire_);
-      return verification_cause(SSL_get_verify_result(wire.native_handle()), peer_);
-    }
+    if (reason == SSL_R_CERTIFICATE_VERIFY_FAILED)
+      return verification_cause(SSL_get_verify_result(wire_.native_handle()), peer_);
     auto cause = protocol_cause(reason, has_certificate_);
     return cause.empty() ? "TLS: " + failed.message() : cause;
   }
 
  private:
   stream_socket& socket() { return wire_.next_layer(); }
-  failure refusal(const error_code& failed) const {
+  failure refusal(const error_code& failed) {
     if (const auto cause = tls_cause(failed); !cause.empty()) return {errc::tls_failed, node_ + ": " + cause};
     return {errc::unreachable, node_ + ": closed while TLS was negotiated: " + failed.message()};
   }

@@ -39,7 +39,7 @@ class stream {
   /// Bytes may come that are no reply (records of TLS).
   virtual bool secured() const noexcept { return false; }
   /// What an error of encryption means to a person; empty when it is one of the connection.
-  virtual std::string tls_cause(const error_code&) const { return {}; }
+  virtual std::string tls_cause(const error_code&) { return {}; }
 };
 
 /// Makes streams: our sockets, or a simulated network. Passed in.

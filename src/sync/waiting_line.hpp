@@ -93,8 +93,8 @@ class line_host {
 
 /// The waiters of one name in this client, first in, first out. Only the first talks to Redis:
 ///   try → busy → subscribe → acknowledged → try again → park → try.
-/// It parks until a message, the holder's TTL, the poll cap or the deadline. While somebody of this client has the lock,
-/// it parks without a try. A waiter gives its field back when it leaves, when its grant came too late, or when two
+/// It parks until a message, the holder's TTL, the poll cap or the deadline; without a try while somebody of this
+/// client has the lock. A waiter gives its field back when it leaves, when its grant came too late, or when two
 /// attempts in a row were not answered. Until Redis may have had that release, the line is barred: written together
 /// with the next acquire, it would free the lock for nobody. After two unanswered attempts a pause follows, which
 /// doubles until there is an answer, or nobody waits.

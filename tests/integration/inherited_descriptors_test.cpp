@@ -133,8 +133,7 @@ TEST_CASE("an executed program inherits no connection that is being made and no 
   observed o;
   auto node = tcp_endpoint("127.0.0.1", port);
   node.use_tls = true;
-  auto given = o.rig.services();
-  const auto c = std::make_shared<redis::connector>(redis::services{given.strand, clock, alarms, given.random, given.network}, node);
+  const auto c = std::make_shared<redis::connector>(o.rig.services_at(clock, alarms), node);
   c->start(clock.now() + 10s, [](const auto&, const auto&) {});
   REQUIRE(o.rig.until([&] { return std::string(c->phase()) == "negotiating TLS"; }));
   CHECK(o.sockets() == 1);

@@ -288,7 +288,7 @@ TEST_CASE_METHOD(fixture, "a flood of messages is survived") {
 TEST_CASE_METHOD(fixture, "a link that is dead without saying so is found by PING") {
   manual_clock clock;
   manual_timers alarms(clock);
-  const auto h = std::make_shared<redis::pubsub>(redis::services{strand, clock, alarms, random, network}, proxied(), 500ms);
+  const auto h = std::make_shared<redis::pubsub>(services_at(clock, alarms), proxied(), 500ms);
   listener a;
   const auto s = h->subscribe("c", a);
   alarms.advance(1ms);
@@ -320,7 +320,7 @@ TEST_CASE_METHOD(fixture, "a link that died without the server hearing of it lea
   // The second PING, the first that is not of the handshake, and all that follows it never comes through, nor does the
   // end.
   between().at_command({.what = action::hold_rest, .n = 2, .command = "PING", .connection = 0});
-  const auto h = std::make_shared<redis::pubsub>(redis::services{strand, clock, alarms, random, network}, proxied(), 500ms);
+  const auto h = std::make_shared<redis::pubsub>(services_at(clock, alarms), proxied(), 500ms);
   listener a;
   const auto s = h->subscribe("c", a);
   alarms.advance(1ms);

@@ -61,7 +61,10 @@ class redis_rig {
     io.run_for(std::chrono::seconds{5});  // aborted handlers
   }
 
-  redis::services services() { return {strand, detail::system_clock(), *timers, random, network}; }
+  redis::services services() { return services_at(detail::system_clock(), *timers); }
+  redis::services services_at(const detail::clock& clock, detail::timers& timers) {
+    return {strand, clock, timers, random, network};
+  }
 
   std::shared_ptr<redis::connection> connect(const redis::endpoint& node) {
     auto c = std::make_shared<redis::connection>(services(), node, [this](const event& e) {

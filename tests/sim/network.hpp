@@ -21,7 +21,8 @@ namespace holdfast::sim {
 
 class route;
 
-/// One connection: bytes arrive in order each way, if they arrive. A stream of sim::transport is the client's end of it.
+/// One connection: bytes arrive in order each way, if they arrive. The client's end of it is a stream of
+/// sim::transport.
 class wire : public std::enable_shared_from_this<wire> {
  public:
   using read_handler = std::function<void(error_code, std::size_t)>;

@@ -68,8 +68,7 @@ struct fixture : redis_rig {
 
   /// Its clock and its timers move by subscribed_in_time() alone.
   std::shared_ptr<redis::pubsub> hub_on_test_time() {
-    timed = std::make_shared<redis::pubsub>(redis::services{strand, clock, alarms, random, network},
-                                            unix_endpoint(server.path()), 2s);
+    timed = std::make_shared<redis::pubsub>(services_at(clock, alarms), unix_endpoint(server.path()), 2s);
     return timed;
   }
   bool subscribed_in_time(const listener& l, int times) {
