@@ -206,11 +206,10 @@ void watchdog::send_alone(const batch& holds) {
 
 void watchdog::on_confirmed(hold& h, time_point sent, milliseconds ttl) {
   const auto now = around_.now();
-  // Loss is sticky: what is confirmed after the validity was over is lost all the same. expire_due() says so.
-  if (now >= h.valid_until()) return;
   // It may have waited to be written. A hold ends a TTL after its max_hold all the same.
   const auto from = std::min(sent, h.renewed_until());
-  if (!h.extend(valid_until(from, ttl, around_.settings.drift))) return;
+  // Loss is sticky: what is confirmed after the validity was over is lost all the same. expire_due() says so.
+  if (now >= h.valid_until() || !h.extend(valid_until(from, ttl, around_.settings.drift))) return;
   restore(h);
   plan_next(h, sent);
   if (const auto by = std::exchange(h.confirm_by, std::nullopt)) confirm_soon(h, *by - now);
