@@ -5,6 +5,7 @@
 #include <holdfast/mutex.hpp>
 
 #include <boost/asio/awaitable.hpp>
+#include <chrono>
 #include <concepts>
 #include <optional>
 #include <type_traits>
@@ -31,6 +32,8 @@ struct body_ref {
 };
 
 HOLDFAST_EXPORT asio::awaitable<void> run_locked(mutex m, body_ref body, lock_options options);
+HOLDFAST_EXPORT asio::awaitable<bool> try_run_locked(mutex m, milliseconds wait, body_ref body, lock_options options);
+HOLDFAST_EXPORT asio::awaitable<void> run_under(lease& held, body_ref body);
 
 #if defined(__GNUC__) && !defined(__clang__) && __GNUC__ < 13
 inline constexpr bool braced_closure_is_destroyed_twice = true;
@@ -47,49 +50,107 @@ concept lock_body = requires(F& body, lease& l) { typename detail::awaited_t<std
 namespace detail {
 
 template <class F>
-auto locked(mutex m, F body, lock_options options) -> std::invoke_result_t<F&, lease&> {
-  using value_type = awaited_t<std::invoke_result_t<F&, lease&>>;
-  if constexpr (std::is_void_v<value_type>) {
-    const body_ref ref{&body,
-                       [](void* object, lease& l) -> asio::awaitable<void> { return (*static_cast<F*>(object))(l); }};
-    co_await run_locked(std::move(m), ref, options);
-  } else {
-    struct frame {
-      F& body;
-      std::optional<value_type> value;
-    } kept{body, std::nullopt};
-    const body_ref ref{&kept, [](void* object, lease& l) -> asio::awaitable<void> {
-                         auto& into = *static_cast<frame*>(object);
-                         into.value.emplace(co_await into.body(l));
-                       }};
-    co_await run_locked(std::move(m), ref, options);
-    co_return std::move(*kept.value);
+using body_value_t = awaited_t<std::invoke_result_t<F&, lease&>>;
+/// A body's value, if it ran.
+template <class F>
+using attempted_t = std::conditional_t<std::is_void_v<body_value_t<F>>, bool, std::optional<body_value_t<F>>>;
+
+template <class F>
+inline constexpr bool passes_body_safely =
+    !braced_closure_is_destroyed_twice || std::is_lvalue_reference_v<F> || std::is_trivially_destructible_v<F>;
+
+/// A body, and what it has returned.
+template <class F, class T = body_value_t<F>>
+struct kept_body {
+  F& body;
+  std::optional<T> value{};
+
+  body_ref ref() {
+    return {this, [](void* object, lease& l) -> asio::awaitable<void> {
+              auto& kept = *static_cast<kept_body*>(object);
+              kept.value.emplace(co_await kept.body(l));
+            }};
   }
+};
+template <class F>
+struct kept_body<F, void> {
+  F& body;
+
+  body_ref ref() {
+    return {this,
+            [](void* object, lease& l) -> asio::awaitable<void> { return static_cast<kept_body*>(object)->body(l); }};
+  }
+};
+
+template <class F>
+auto locked(mutex m, F body, lock_options options) -> asio::awaitable<body_value_t<F>> {
+  kept_body<F> kept{body};
+  co_await run_locked(std::move(m), kept.ref(), options);
+  if constexpr (!std::is_void_v<body_value_t<F>>) co_return std::move(*kept.value);
+}
+
+template <class F>
+auto try_locked(mutex m, milliseconds wait, F body, lock_options options) -> asio::awaitable<attempted_t<F>> {
+  kept_body<F> kept{body};
+  [[maybe_unused]] const bool had = co_await try_run_locked(std::move(m), wait, kept.ref(), options);
+  if constexpr (std::is_void_v<body_value_t<F>>)
+    co_return had;
+  else
+    co_return std::move(kept.value);
+}
+
+template <class F>
+auto under(lease& held, F body) -> asio::awaitable<body_value_t<F>> {
+  kept_body<F> kept{body};
+  co_await run_under(held, kept.ref());
+  if constexpr (!std::is_void_v<body_value_t<F>>) co_return std::move(*kept.value);
 }
 
 }  // namespace detail
 
 /// Locks, runs `body(lease)` on a strand of the caller's executor under the lease's owner (nested locks of the name
 /// re-enter), unlocks.
-/// | what happens                              | what the caller gets                                              |
-/// |-------------------------------------------|-------------------------------------------------------------------|
-/// | body returns v                            | v, after unlock; unconfirmed or lost if unlock says so            |
-/// | body throws X                             | X, after unlock, whose own error goes to the observer             |
-/// | hold lost: body gets terminal cancellation | lost; what the body threw is nested (std::rethrow_if_nested)     |
-/// | hold lost, body returns all the same      | lost: the value is dropped, its work may have overlapped          |
-/// | cancelled from outside, body stops        | operation_aborted at once; release in the background              |
-/// | cancelled from outside, body returns v    | v, after unlock                                                   |
-/// | cancelled while acquiring                 | as lock() cancelled; body never starts                            |
-/// | body unlocks the lease itself             | as if it had not                                                  |
+/// | what happens                               | what the caller gets                                                 |
+/// |--------------------------------------------|----------------------------------------------------------------------|
+/// | body returns v                             | v, after unlock; or what unlock throws: lost, closed, a refusal      |
+/// | … and unlock is unconfirmed                | v: the section was exclusive to its end; the observer hears the rest |
+/// | body throws X                              | X, after unlock, whose own error goes to the observer                |
+/// | hold lost: body gets terminal cancellation | lost; what the body threw is nested (std::rethrow_if_nested)         |
+/// | hold lost, body returns all the same       | lost: the value is dropped, its work may have overlapped             |
+/// | cancelled from outside, body stops         | operation_aborted at once; release in the background                 |
+/// | cancelled from outside, body returns v     | v, after unlock                                                      |
+/// | cancelled while acquiring                  | as lock() cancelled; body never starts                               |
+/// | body unlocks the lease itself              | as if it had not                                                     |
 /// `body` is copied or moved into the operation. g++ 12 destroys a closure with a non-trivial capture twice when it is
 /// written inside a co_await expression: name it first; a static_assert says so.
 template <class F>
   requires lock_body<std::decay_t<F>>
-auto with_lock(mutex m, F&& body, lock_options options = {}) -> std::invoke_result_t<std::decay_t<F>&, lease&> {
-  static_assert(!detail::braced_closure_is_destroyed_twice || std::is_lvalue_reference_v<F> ||
-                    std::is_trivially_destructible_v<std::decay_t<F>>,
-                "g++ 12 destroys this closure twice: give it a name, and pass the name");
+auto with_lock(mutex m, F&& body, lock_options options = {}) -> asio::awaitable<detail::body_value_t<std::decay_t<F>>> {
+  static_assert(detail::passes_body_safely<F>, "g++ 12 destroys this closure twice: give it a name, and pass the name");
   return detail::locked<std::decay_t<F>>(std::move(m), std::forward<F>(body), options);
+}
+
+/// The same with a bounded wait: try_lock_for(wait), and `body` if that is granted. An optional with the body's value,
+/// or true for a body without one; empty, or false: the lock was not had in time, and the body never started. Throws as
+/// try_lock_for(), too: unreachable, server_refused, invalid_wait. `wait` bounds neither the body nor the unlock.
+template <class F>
+  requires lock_body<std::decay_t<F>>
+auto try_with_lock_for(mutex m, milliseconds wait, F&& body, lock_options options = {})
+    -> asio::awaitable<detail::attempted_t<std::decay_t<F>>> {
+  static_assert(detail::passes_body_safely<F>, "g++ 12 destroys this closure twice: give it a name, and pass the name");
+  return detail::try_locked<std::decay_t<F>>(std::move(m), wait, std::forward<F>(body), options);
+}
+
+/// Runs `body(held)` under a lease that the caller holds already, guarded as above, and does not unlock it: sends
+/// nothing to Redis. `held` stays the caller's, and where it is, until the awaitable has ended.
+/// Throws not_held if it is empty or released; lost or closed if it is lost: then the body never starts. Cancelled from
+/// outside: the lease is kept. A loss by the body's end is lost here, as in the table; a later one is the caller's to
+/// find.
+template <class F>
+  requires lock_body<std::decay_t<F>>
+auto with_lock(lease& held, F&& body) -> asio::awaitable<detail::body_value_t<std::decay_t<F>>> {
+  static_assert(detail::passes_body_safely<F>, "g++ 12 destroys this closure twice: give it a name, and pass the name");
+  return detail::under<std::decay_t<F>>(held, std::forward<F>(body));
 }
 
 /// Codes instead of exceptions, for every awaitable of the library: `auto r = co_await as_result(m.lock());`.

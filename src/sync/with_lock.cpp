@@ -15,10 +15,19 @@
 namespace holdfast::detail {
 namespace {
 
+/// What becomes of the lease when its body has ended.
+enum class afterwards { unlocked, kept };
+
+/// Where a run hears of its lease's end. The client's strand.
+struct loss_listener {
+  cancellable_ptr registered;
+  bool over = false;  // nobody wants to hear any more
+};
+
 /// One body under its lease. Everything here happens on `on`, the body's strand: emitting a signal is not thread-safe.
 struct guarded_run {
-  guarded_run(lease l, body_ref b, const asio::any_io_executor& home)
-      : held(std::move(l)), body(b), on(held.owner().bind(asio::make_strand(home))) {}
+  guarded_run(lease& l, body_ref b, afterwards t, const asio::any_io_executor& home)
+      : held(l), body(b), then(t), on(held.owner().bind(asio::make_strand(home))) {}
 
   void stop_for_loss(error_code why) {
     loss = why;
@@ -29,9 +38,11 @@ struct guarded_run {
     stop.emit(type);
   }
 
-  lease held;
+  lease& held;  // in the frame of the caller, who waits for the run
   const body_ref body;
+  const afterwards then;
   const asio::any_io_executor on;
+  const std::shared_ptr<loss_listener> listener = std::make_shared<loss_listener>();
   asio::cancellation_signal stop;
   std::optional<error_code> loss;
   bool stopped_from_outside = false;
@@ -42,7 +53,7 @@ void stop_when_lost(const run_ptr& run) {
   const auto& record = access::record(run->held);
   if (!record->home || record->home->closed()) return run->stop_for_loss(errc::closed);
   auto heard = [id = std::weak_ptr(run), life = context_life::of(run->on)](error_code why) {
-    if (why == errc::not_held) return;
+    if (why == errc::not_held || why == asio::error::operation_aborted) return;
     const context_life::visit here(*life);
     if (!here) return;  // the run ends with its context
     const auto r = id.lock();
@@ -51,13 +62,26 @@ void stop_when_lost(const run_ptr& run) {
       if (const auto still = id.lock()) still->stop_for_loss(why);
     });
   };
-  auto watch = [record, heard](auto& otherwise) {
+  auto listen = [record, heard, listener = run->listener](auto& otherwise) {
     auto* const locks = record->home->locks();
     if (!locks) return otherwise();
-    locks->when_ended(record, heard);
+    if (!listener->over) listener->registered = locks->when_ended(record, heard);
   };
   auto closed = [heard] { heard(errc::closed); };
-  record->home->enter_later(errand(std::move(watch), std::move(closed)));
+  record->home->enter_later(errand(std::move(listen), std::move(closed)));
+}
+
+/// A lease that is kept may see many runs: each takes its listener away.
+void stop_listening(const std::shared_ptr<lease_record>& record,
+                    const std::shared_ptr<loss_listener>& listener) noexcept {
+  try {
+    record->home->enter_later([listener] {
+      listener->over = true;
+      if (const auto still = std::exchange(listener->registered, nullptr)) still->cancel();
+    });
+  } catch (...) {
+    // No memory: the listener stays until the lease ends, and then finds nobody.
+  }
 }
 
 /// Runs the body to its end; what it threw, or null. A co_spawn of its own gives it a cancellation state of its own.
@@ -94,8 +118,10 @@ bool is_cancellation(const std::exception_ptr& thrown) {
   }
 }
 
-asio::awaitable<void> supervise(run_ptr run) {
+/// Runs the body under the watch for a loss, and throws that. What the body threw, or null.
+asio::awaitable<std::exception_ptr> guarded(run_ptr run) {
   const std::string name = run->held.name();
+  const auto record = access::record(run->held);  // the body may move the lease away
   stop_when_lost(run);
   const auto note_loss = [&run] {
     if (!run->loss && run->held.state() == lease_state::lost) run->loss = errc::lost;
@@ -103,22 +129,35 @@ asio::awaitable<void> supervise(run_ptr run) {
   note_loss();
   if (run->loss) throw_loss(*run->loss, name, nullptr);  // before it began
   const std::exception_ptr thrown = co_await body_outcome(run);
+  if (run->then == afterwards::kept) stop_listening(record, run->listener);
   note_loss();
   if (run->loss) throw_loss(*run->loss, name, thrown);
-  if (thrown && run->stopped_from_outside && is_cancellation(thrown)) {
-    run->held = lease();  // the caller wants to leave: released in the background
-    std::rethrow_exception(thrown);
-  }
-  const auto state = run->held.state();
-  if (state == lease_state::empty || state == lease_state::released) {
-    if (thrown) std::rethrow_exception(thrown);
-    co_return;
-  }
-  std::exception_ptr not_unlocked;
+  co_return thrown;
+}
+
+/// What unlock() throws, or null. Unconfirmed is not its caller's affair: who unlocks what is not exclusive any more
+/// gets lost, so the section was, to its end; and the release goes on, under the observer's eyes.
+asio::awaitable<std::exception_ptr> unlocked(lease& held) {
   try {
-    co_await run->held.unlock();
+    co_await held.unlock();
+  } catch (const error& failed) {
+    if (failed.code() != errc::unconfirmed) co_return std::current_exception();
   } catch (...) {
-    not_unlocked = std::current_exception();
+    co_return std::current_exception();
+  }
+  co_return nullptr;
+}
+
+asio::awaitable<void> supervise(run_ptr run) {
+  const std::exception_ptr thrown = co_await guarded(run);
+  const auto state = run->held.state();
+  const bool ours = state != lease_state::empty && state != lease_state::released;  // the body did not give it away
+  std::exception_ptr not_unlocked;
+  if (ours && run->then == afterwards::unlocked) {
+    if (thrown && run->stopped_from_outside && is_cancellation(thrown))
+      run->held = lease();  // the caller wants to leave: released in the background
+    else
+      not_unlocked = co_await unlocked(run->held);
   }
   if (thrown) std::rethrow_exception(thrown);  // its own failure matters more; the observer has heard of the other
   if (not_unlocked) std::rethrow_exception(not_unlocked);
@@ -126,11 +165,11 @@ asio::awaitable<void> supervise(run_ptr run) {
 
 /// supervise() on the body's strand, and back. Not cancelled itself: cancellation goes to the body, and the unlock
 /// after it is awaited.
-asio::awaitable<void> under(lease held, body_ref body) {
-  auto initiate = [](auto handler, lease l, body_ref b) {
+asio::awaitable<void> supervised(lease& held, body_ref body, afterwards then) {
+  auto initiate = [](auto handler, lease* l, body_ref b, afterwards t) {
     const asio::any_io_executor home = asio::get_associated_executor(handler);
     auto slot = asio::get_associated_cancellation_slot(handler);
-    const auto run = std::make_shared<guarded_run>(std::move(l), b, home);
+    const auto run = std::make_shared<guarded_run>(*l, b, t, home);
     if (slot.is_connected())
       slot.assign([id = std::weak_ptr(run)](asio::cancellation_type type) {
         const auto r = id.lock();  // the slot may outlive the run, and its context
@@ -149,15 +188,28 @@ asio::awaitable<void> under(lease held, body_ref body) {
     asio::co_spawn(run->on, supervise(run), std::move(finished));
   };
   asio::use_awaitable_t<> token;
-  return asio::async_initiate<asio::use_awaitable_t<>, void(std::exception_ptr)>(std::move(initiate), token,
-                                                                                 std::move(held), body);
+  return asio::async_initiate<asio::use_awaitable_t<>, void(std::exception_ptr)>(std::move(initiate), token, &held,
+                                                                                 body, then);
 }
 
 }  // namespace
 
 asio::awaitable<void> run_locked(mutex m, body_ref body, lock_options options) {
   lease held = co_await m.lock(options);
-  co_await under(std::move(held), body);
+  co_await supervised(held, body, afterwards::unlocked);
+}
+
+asio::awaitable<bool> try_run_locked(mutex m, milliseconds wait, body_ref body, lock_options options) {
+  std::optional<lease> held = co_await m.try_lock_for(wait, options);
+  if (held) co_await supervised(*held, body, afterwards::unlocked);
+  co_return held.has_value();
+}
+
+asio::awaitable<void> run_under(lease& held, body_ref body) {
+  const auto state = held.state();
+  if (state == lease_state::empty) throw error(errc::not_held, "the lease is empty");
+  if (state == lease_state::released) throw error(errc::not_held, about(held.name(), "released"));
+  co_await supervised(held, body, afterwards::kept);
 }
 
 }  // namespace holdfast::detail

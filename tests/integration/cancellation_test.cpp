@@ -182,3 +182,32 @@ TEST_CASE("with_lock cancelled anywhere leaves nothing") {
   };
   cancel_everywhere("with_lock", w, make, [](client&) {});
 }
+
+TEST_CASE("with_lock after a bounded wait cancelled anywhere leaves nothing") {
+  world w;
+  auto make = [](client& redis) -> step {
+    return [&redis]() -> asio::awaitable<void> {
+      auto body = [](lease&) -> asio::awaitable<int> { co_return 7; };
+      (void)co_await try_with_lock_for(redis.mutex("m"), 1h, body);
+    };
+  };
+  cancel_everywhere("try_with_lock_for", w, make, [](client&) {});
+}
+
+TEST_CASE("a body under a lease that is held already cancelled anywhere leaves the hold") {
+  world w;
+  std::optional<lease> held;
+  auto make = [&](client& redis) -> step {
+    held.emplace(w.run(redis.mutex("m").lock()));
+    return [&]() -> asio::awaitable<void> {
+      auto body = [](lease&) -> asio::awaitable<void> { co_await asio::post(asio::use_awaitable); };
+      co_await with_lock(*held, body);
+    };
+  };
+  auto settle = [&](client&) {
+    CHECK(held->held());
+    w.run(held->unlock());
+    held.reset();
+  };
+  cancel_everywhere("with_lock of a lease", w, make, settle);
+}

@@ -52,6 +52,17 @@ asio::awaitable<void> has_a_section(client& redis, int& alive) {
   co_await with_lock(redis.mutex("section"), body);
 }
 
+asio::awaitable<void> has_a_section_under_its_lease(client& redis, int& alive) {
+  const frame here(alive);
+  auto held = co_await redis.mutex("lent").lock();
+  auto body = [&alive](lease&) -> asio::awaitable<void> {
+    const frame inner(alive);
+    asio::steady_timer never(co_await asio::this_coro::executor, 1h);
+    co_await never.async_wait(asio::use_awaitable);
+  };
+  co_await with_lock(held, body);
+}
+
 }  // namespace
 
 TEST_CASE("a destroyed io_context destroys the coroutines that wait, whoever owns their client") {
@@ -67,12 +78,13 @@ TEST_CASE("a destroyed io_context destroys the coroutines that wait, whoever own
     asio::co_spawn(io, waits_with_a_client_of_its_own(w.settings(), alive), asio::detached);
     asio::co_spawn(io, waits_for_the_loss(outside, alive), asio::detached);
     asio::co_spawn(io, has_a_section(outside, alive), asio::detached);
-    while (w.eye("EXISTS", "a", "section") != 2 || w.eye("PUBSUB", "CHANNELS", "*").strings().empty())
+    asio::co_spawn(io, has_a_section_under_its_lease(outside, alive), asio::detached);
+    while (w.eye("EXISTS", "a", "section", "lent") != 3 || w.eye("PUBSUB", "CHANNELS", "*").strings().empty())
       io.run_one_for(1ms);
     w.server.stop();
     asio::co_spawn(io, shuts_down(silent, alive), asio::detached);
     io.poll();
-    CHECK(alive == 5);
+    CHECK(alive == 7);
   }
   CHECK(alive == 0);
   w.server.cont();

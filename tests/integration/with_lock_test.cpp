@@ -1,5 +1,6 @@
 // SPDX-License-Identifier: BSL-1.0
-// The semantics table of with_lock.hpp, row by row.
+// The semantics table of with_lock.hpp, row by row; then its siblings: under a lease that is held already, and with a
+// bounded wait.
 #include <boost/asio/bind_cancellation_slot.hpp>
 #include <boost/asio/cancellation_signal.hpp>
 #include <boost/asio/experimental/awaitable_operators.hpp>
@@ -7,9 +8,14 @@
 #include <boost/asio/strand.hpp>
 
 #include "integration/world.hpp"
+#include "support/proxy.hpp"
+#include "sync/core.hpp"
 
 using namespace holdfast;
 using namespace holdfast::test;
+using action = proxy::rule::action;
+using direction = proxy::direction;
+using kind = event::kind;
 
 namespace {
 
@@ -73,6 +79,16 @@ struct spawned {
 struct own_failure : std::runtime_error {
   using std::runtime_error::runtime_error;
 };
+
+constexpr auto returns_7 = [](lease&) -> asio::awaitable<int> { co_return 7; };
+constexpr auto returns_nothing = [](lease&) -> asio::awaitable<void> { co_return; };
+
+/// The owner field and the count in the hash `m`.
+std::string counts(world& w) {
+  std::string all;
+  for (const auto& one : w.eye("HVALS", "m").strings()) all += (all.empty() ? "" : ", ") + one;
+  return all;
+}
 
 }  // namespace
 
@@ -249,6 +265,285 @@ TEST_CASE("a body may unlock its lease itself") {
     co_return 3;
   };
   CHECK(w.run(with_lock(redis.mutex("m"), body)) == 3);
+}
+
+TEST_CASE("a value is not thrown away because only the unlock is unconfirmed") {
+  world w;
+  proxy net(w.server);
+  auto redis = w.make([&](config& c) { c.url = net.url(), c.command_timeout = 60ms; });  // and a ttl of 30 s
+  const bool cut_off = GENERATE(false, true);
+  auto body = [&](lease&) -> asio::awaitable<int> {
+    if (cut_off) {
+      net.refuse();
+      net.cut();
+    } else {
+      net.hold(direction::to_client);
+    }
+    co_return 7;
+  };
+  CHECK(w.run(with_lock(redis.mutex("m"), body)) == 7);
+  CHECK(w.heard->count(kind::release_failed) == 1);
+  net.heal();
+  w.until([&] { return w.heard->count(kind::released_late) == 1; });
+  CHECK(w.keys().empty());
+  CHECK(w.heard->count(kind::lost) == 0);
+}
+
+TEST_CASE("what a body throws comes before an unlock that is unconfirmed") {
+  world w;
+  proxy net(w.server);
+  auto redis = w.make([&](config& c) { c.url = net.url(), c.command_timeout = 60ms; });
+  auto body = [&](lease&) -> asio::awaitable<int> {
+    net.hold(direction::to_client);
+    throw own_failure("mine");
+    co_return 7;
+  };
+  CHECK_THROWS_AS(w.run(with_lock(redis.mutex("m"), body)), own_failure);
+  CHECK(w.heard->count(kind::release_failed) == 1);
+}
+
+TEST_CASE("a value stays when another server answers the second copy of the release") {
+  world w;
+  proxy net(w.server);
+  auto redis = w.make([&](config& c) { c.url = net.url(), c.command_timeout = 5s; });
+  auto body = [&](lease&) -> asio::awaitable<int> {
+    net.at_reply({.what = action::cut_before, .command = "EVALSHA"});  // it has run; its answer does not come
+    net.refuse();
+    co_return 7;
+  };
+  started<int> got(w, with_lock(redis.mutex("m"), body));
+  w.until([&] { return net.count().fired == 1; });
+  CHECK_FALSE(got.answer);
+  w.server.restart_empty();
+  net.heal();
+  w.until([&] { return got.answer.has_value(); });
+  CHECK(got.answer->value() == 7);
+  const auto heard = w.heard->all();
+  CHECK(std::any_of(heard.begin(), heard.end(), [](const auto& e) {
+    return e.what == kind::release_failed && e.detail.find("another server") != e.detail.npos;
+  }));
+}
+
+TEST_CASE("a value is dropped when the unlock says that the key was gone") {
+  world w;
+  auto redis = w.make();
+  auto body = [&](lease&) -> asio::awaitable<int> {
+    w.eye("DEL", "m");
+    co_return 7;
+  };
+  CHECK(w.code_of(with_lock(redis.mutex("m"), body)) == errc::lost);
+}
+
+TEST_CASE("a value is dropped when the validity was over at the end of the body") {
+  world w;
+  auto redis = w.make();
+  auto body = [&](lease& held) -> asio::awaitable<int> {
+    while (held.held()) {  // and nothing else runs
+    }
+    co_return 7;
+  };
+  CHECK(w.code_of(with_lock(redis.mutex("m"), body, {.ttl = 50ms})) == errc::lost);
+}
+
+TEST_CASE("a value is dropped when the client was closed at the end of the body") {
+  world w;
+  auto redis = w.make();
+  auto body = [&](lease&) -> asio::awaitable<int> {
+    co_await redis.shutdown(1s);
+    co_return 7;
+  };
+  CHECK(w.code_of(with_lock(redis.mutex("m"), body)) == errc::closed);
+  drain(w.io);
+  CHECK(w.keys().empty());
+}
+
+TEST_CASE("a body under a lease that is held already costs no command and leaves it held") {
+  world w;
+  proxy net(w.server);
+  auto redis = w.make([&](config& c) { c.url = net.url(); });
+  auto held = w.run(redis.mutex("m").lock());
+  const auto commands = net.count().commands;
+  auto body = [&](lease& inside) -> asio::awaitable<int> {
+    CHECK(&inside == &held);
+    co_return 7;
+  };
+  CHECK(w.run(with_lock(held, body)) == 7);
+  w.run(with_lock(held, returns_nothing));
+  CHECK(net.count().commands == commands);
+  CHECK(held.held());
+  CHECK(counts(w) == "1");
+  w.run(held.unlock());
+  CHECK(w.keys().empty());
+}
+
+TEST_CASE("under a lease that is held already the body runs as its owner") {
+  world w;
+  auto redis = w.make();
+  auto held = w.run(redis.mutex("m").lock());  // without an owner
+  auto body = [&](lease&) -> asio::awaitable<std::string> {
+    auto inner = co_await redis.mutex("m").lock();
+    const auto count = counts(w);
+    co_await inner.unlock();
+    co_return count;
+  };
+  CHECK(w.run(with_lock(held, body)) == "2");
+  CHECK(counts(w) == "1");
+}
+
+TEST_CASE("a lease outlives what its body throws") {
+  world w;
+  auto redis = w.make();
+  auto held = w.run(redis.mutex("m").lock());
+  auto body = [](lease&) -> asio::awaitable<void> {
+    throw own_failure("mine");
+    co_return;
+  };
+  CHECK_THROWS_AS(w.run(with_lock(held, body)), own_failure);
+  CHECK(held.held());
+  w.run(held.unlock());
+}
+
+TEST_CASE("a lease outlives the cancellation of its body from outside") {
+  world w;
+  auto redis = w.make();
+  auto held = w.run(redis.mutex("m").lock());
+  bool inside = false;
+  auto body = [&](lease&) -> asio::awaitable<void> {
+    inside = true;
+    co_await wait_for_ever();
+  };
+  spawned<void> s(w, with_lock(held, body));
+  w.until([&] { return inside; });
+  s.cancel();
+  CHECK(s.code() == asio::error::operation_aborted);
+  CHECK(held.held());
+  CHECK(counts(w) == "1");
+  w.run(held.unlock());
+}
+
+TEST_CASE("a loss cancels the body under a lease that was held already") {
+  world w;
+  auto redis = w.make([](config& c) { c.ttl = 150ms; });
+  auto held = w.run(redis.mutex("m").lock());
+  auto body = [&](lease&) -> asio::awaitable<void> {
+    w.eye("DEL", "m");
+    co_await wait_for_ever();
+  };
+  spawned<void> s(w, with_lock(held, body));
+  CHECK(s.code() == errc::lost);
+  CHECK(s.nested == asio::error::operation_aborted);
+  CHECK(held.state() == lease_state::lost);
+  CHECK(w.code_of(held.unlock()) == errc::lost);
+}
+
+TEST_CASE("no body begins under a lease that holds nothing") {
+  world w;
+  auto redis = w.make([](config& c) { c.ttl = 150ms; });
+  bool began = false;
+  auto body = [&began](lease&) -> asio::awaitable<void> {
+    began = true;
+    co_return;
+  };
+  lease held;
+  CHECK(w.code_of(with_lock(held, body)) == errc::not_held);
+  held = w.run(redis.mutex("m").lock());
+  w.run(held.unlock());
+  CHECK(w.code_of(with_lock(held, body)) == errc::not_held);
+  held = w.run(redis.mutex("m").lock());
+  w.eye("DEL", "m");
+  w.until([&] { return held.state() == lease_state::lost; });
+  CHECK(w.code_of(with_lock(held, body)) == errc::lost);
+  held = w.run(redis.mutex("m").lock());
+  w.run(redis.shutdown(1s));
+  CHECK_FALSE(held.held());
+  CHECK(w.code_of(with_lock(held, body)) == errc::closed);
+  CHECK_FALSE(began);
+}
+
+TEST_CASE("a body may give away the lease that it was lent") {
+  world w;
+  auto redis = w.make();
+  auto held = w.run(redis.mutex("m").lock());
+  const bool by_a_move = GENERATE(false, true);
+  lease taken;
+  auto body = [&](lease& lent) -> asio::awaitable<int> {
+    if (by_a_move)
+      taken = std::move(lent);
+    else
+      co_await lent.unlock();
+    co_return 7;
+  };
+  CHECK(w.run(with_lock(held, body)) == 7);
+  CHECK_FALSE(held.held());
+  CHECK(taken.held() == by_a_move);
+  CHECK((counts(w) == "1") == by_a_move);
+}
+
+TEST_CASE("a lease that saw many bodies listens for none of them") {
+  world w;
+  auto redis = w.make();
+  auto held = w.run(redis.mutex("m").lock());
+  auto body = [&](lease&) -> asio::awaitable<void> {
+    const auto begun = [&] { return detail::access::record(held)->end_listeners.size(); };
+    while (begun() == 0) co_await asio::post(asio::use_awaitable);
+    CHECK(begun() == 1);
+  };
+  for (int i = 0; i < 10; ++i) {
+    w.run(with_lock(held, body));
+    w.run(with_lock(held, returns_nothing));  // may end before anybody listens
+  }
+  w.pass(1ms);
+  CHECK(detail::access::record(held)->end_listeners.empty());
+  w.run(held.unlock());
+}
+
+TEST_CASE("a bounded wait gives the body's value, or says that it ran") {
+  world w;
+  auto redis = w.make();
+  CHECK(w.run(try_with_lock_for(redis.mutex("m"), 1h, returns_7)) == 7);
+  CHECK(w.run(try_with_lock_for(redis.mutex("m"), 0ms, returns_nothing)));
+  auto token = [](lease& held) -> asio::awaitable<bool> { co_return held.token().has_value(); };
+  CHECK(w.run(try_with_lock_for(redis.fenced_mutex("m"), 1h, token)) == true);
+  CHECK(w.eye("EXISTS", "m") == 0);
+}
+
+TEST_CASE("no body begins when the lock is not had within the bounded wait") {
+  world w;
+  auto redis = w.make();
+  auto other = w.run(redis.mutex("m").lock());
+  bool began = false;
+  auto value = [&began](lease&) -> asio::awaitable<int> {
+    began = true;
+    co_return 7;
+  };
+  auto none = [&began](lease&) -> asio::awaitable<void> {
+    began = true;
+    co_return;
+  };
+  CHECK_FALSE(w.run(try_with_lock_for(redis.mutex("m"), 20ms, value)));
+  CHECK_FALSE(w.run(try_with_lock_for(redis.mutex("m"), 0ms, none)));
+  CHECK(w.code_of(try_with_lock_for(redis.mutex("m"), -1ms, value)) == errc::invalid_wait);
+  CHECK_FALSE(began);
+  w.run(other.unlock());
+  drain(w.io);
+  CHECK(w.keys().empty());
+}
+
+TEST_CASE("after a bounded wait a body is guarded as by with_lock") {
+  world w;
+  auto redis = w.make([](config& c) { c.ttl = 150ms; });
+  auto body = [&](lease&) -> asio::awaitable<int> {
+    auto inner = co_await redis.mutex("m").lock();
+    CHECK(counts(w) == "2");
+    w.eye("DEL", "m");
+    co_await wait_for_ever();
+    co_return 7;
+  };
+  std::optional<error_code> got;
+  asio::co_spawn(w.io, as_result(try_with_lock_for(redis.mutex("m"), 1h, body)),
+                 [&got](std::exception_ptr, const result<std::optional<int>>& r) { got = r.error(); });
+  w.until([&] { return got.has_value(); });
+  CHECK(*got == errc::lost);
 }
 
 TEST_CASE("as_result gives codes and values for every awaitable") {
