@@ -130,9 +130,9 @@ auto with_lock(mutex m, F&& body, lock_options options = {}) -> asio::awaitable<
   return detail::locked<std::decay_t<F>>(std::move(m), std::forward<F>(body), options);
 }
 
-/// The same with a bounded wait: try_lock_for(wait), and `body` if that is granted. An optional with the body's value,
-/// or true for a body without one; empty, or false: the lock was not had in time, and the body never started. Throws as
-/// try_lock_for(), too: unreachable, server_refused, invalid_wait. `wait` bounds neither the body nor the unlock.
+/// The same with a bounded wait (0: none): try_lock_for(wait), and `body` if that is granted. An optional with the body's
+/// value, or true for a body without one; empty, or false: the lock was not had in time, and the body never started.
+/// Throws as try_lock_for(), too: unreachable, server_refused, invalid_wait. `wait` bounds neither body nor unlock.
 template <class F>
   requires lock_body<std::decay_t<F>>
 auto try_with_lock_for(mutex m, milliseconds wait, F&& body, lock_options options = {})

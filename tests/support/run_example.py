@@ -62,4 +62,5 @@ def main(program, source):
         sys.exit("\n".join(difflib.unified_diff(expected, run.stdout.splitlines(), source, "printed", lineterm="")))
 
 
-main(*sys.argv[1:])
+if __name__ == "__main__":
+    main(*sys.argv[1:])
