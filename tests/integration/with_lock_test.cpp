@@ -507,6 +507,16 @@ TEST_CASE("a bounded wait gives the body's value, or says that it ran") {
   CHECK(w.eye("EXISTS", "m") == 0);
 }
 
+TEST_CASE("a bounded wait with a body costs an acquire and a release") {
+  world w;
+  proxy net(w.server);
+  auto redis = w.make([&](config& c) { c.url = net.url(); });
+  w.run(try_with_lock_for(redis.mutex("m"), 1h, returns_nothing));
+  const auto before = net.count().commands["EVALSHA"];
+  w.run(try_with_lock_for(redis.mutex("m"), 1h, returns_nothing));
+  CHECK(net.count().commands["EVALSHA"] == before + 2);
+}
+
 TEST_CASE("no body begins when the lock is not had within the bounded wait") {
   world w;
   auto redis = w.make();
