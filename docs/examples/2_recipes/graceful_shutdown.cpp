@@ -18,8 +18,7 @@ asio::awaitable<void> ship(holdfast::client& redis, asio::steady_timer& terminat
   co_await holdfast::as_result(terminating.async_wait(asio::use_awaitable));
   auto stock = co_await redis.mutex("stock").lock();  // who holds may still lock
   std::cout << "shipped: " << (order.held() && stock.held() ? "both locks were ours to the end" : "lost") << '\n';
-  co_await stock.unlock();  // and order by its destructor
-}
+}  // both locks are given back in the background, and drain() waits for that
 
 asio::awaitable<void> wait_in_line(holdfast::client& redis) {
   const auto lease = co_await holdfast::as_result(redis.mutex("order").lock());
@@ -32,15 +31,14 @@ asio::awaitable<void> terminate(holdfast::client& redis, holdfast::client& witne
   std::cout << "SIGTERM\n";
   terminating.cancel();
   co_await redis.drain(10s);
-  std::cout << "drained\n";
   for (const char* name : {"order", "stock"})
     std::cout << name << ": " << (co_await witness.mutex(name).is_locked() ? "locked" : "free") << '\n';
 }
 
 int main(int argc, char** argv) {
-  const std::string url = argc > 1 ? argv[1] : "redis://localhost";
+  const holdfast::config settings{.url = argc > 1 ? argv[1] : "redis://localhost"};
   asio::io_context io;
-  holdfast::client redis{io.get_executor(), {.url = url}}, witness{io.get_executor(), {.url = url}};
+  holdfast::client redis{io.get_executor(), settings}, witness{io.get_executor(), settings};
   asio::steady_timer terminating(io, asio::steady_timer::time_point::max());
   holdfast::owner request;
   const auto ended = [](std::exception_ptr failed) {
@@ -57,6 +55,5 @@ int main(int argc, char** argv) {
 //   SIGTERM
 //   who waits: the client is closed
 //   shipped: both locks were ours to the end
-//   drained
 //   order: free
 //   stock: free
