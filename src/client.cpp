@@ -44,10 +44,10 @@ class machine {
   engine& locks() noexcept { return *locks_; }
 
   void close(detail::nanoseconds grace, detail::function<void()> done) {
-    locks_->close(grace, [this, done = std::move(done)] {
-      servers_.close();
-      done();
-    });
+    locks_->close(grace, without_servers(std::move(done)));
+  }
+  void drain(detail::nanoseconds grace, detail::function<void()> done) {
+    locks_->drain(grace, without_servers(std::move(done)));
   }
   /// At once: callers are answered.
   void abandon() {
@@ -57,6 +57,13 @@ class machine {
   }
 
  private:
+  detail::function<void()> without_servers(detail::function<void()> done) {
+    return [this, done = std::move(done)] {
+      servers_.close();
+      done();
+    };
+  }
+
   const std::shared_ptr<core> home_;
   const detail::settings settings_;
   detail::system_random random_;
@@ -111,6 +118,9 @@ class client_core final : public core {
   void close(detail::nanoseconds grace, detail::function<void()> done) override {
     premises_->inside->close(grace, std::move(done));
   }
+  void drain(detail::nanoseconds grace, detail::function<void()> done) override {
+    premises_->inside->drain(grace, std::move(done));
+  }
 
  private:
   void end_by_closing() override {
@@ -159,6 +169,14 @@ asio::awaitable<void> client::shutdown(milliseconds grace) {
                                  [grace, c = core_](engine&, const std::shared_ptr<caller<void>>& to, const auto&) {
                                    detail::check_grace(grace);
                                    c->close(grace, [to] { to->answer({}, {}); });
+                                 });
+}
+
+asio::awaitable<void> client::drain(milliseconds grace) {
+  return detail::on_strand<void>(core_,
+                                 [grace, c = core_](engine&, const std::shared_ptr<caller<void>>& to, const auto&) {
+                                   detail::check_grace(grace);
+                                   c->drain(grace, [to] { to->answer({}, {}); });
                                  });
 }
 

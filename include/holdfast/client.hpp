@@ -32,7 +32,9 @@ class HOLDFAST_EXPORT client {
   client(client&&) noexcept = default;
   client& operator=(client&&) noexcept;
   /// Closes at once: held() of every lease is false when it returns, waiters fail with closed. Leases are released in
-  /// the background, for at most the command timeout; what could not be released ends with its TTL.
+  /// the background, for at most the command timeout; what could not be released ends with its TTL. The background is
+  /// the io_context: an exception that leaves io_context::run() stops it, and nothing is released before run() is
+  /// called again.
   ~client();
 
   /// Optional: fails early instead of at the first lock. Checks address, TLS, password, role, and every permission that
@@ -47,6 +49,18 @@ class HOLDFAST_EXPORT client {
   /// ours is pending on the executor, except a name lookup under way, which the system does not let go.
   /// Cancelled: operation_aborted, the shutdown goes on.
   asio::awaitable<void> shutdown(milliseconds grace);
+
+  /// For SIGTERM: lets those finish who have begun. From now on an owner that holds a lease of this client may still
+  /// lock, wait for and re-enter any name, if it is bound (owner::bind, the body of with_lock) or was given to mutex().
+  /// All others get closed from lock(), try_lock() and try_lock_for(), also who waits already, and an owner that waits
+  /// when its last lease ends. A caller without an owner is nobody's task: it gets closed although it may hold.
+  /// Everything else works as before: leases are renewed, and may be unlocked.
+  /// When the last lease has ended, or after `grace` (0 to 24 h, else invalid_wait), it does what shutdown() does, and
+  /// gives those releases one command timeout of their own.
+  /// Called again, it waits with the first; the grace that ends first counts. shutdown() meanwhile, or the end of the
+  /// client, ends the leases at once, and the drain with it. After a shutdown() it is one more, with the command timeout
+  /// as its grace. Cancelled: operation_aborted, the drain goes on. Throws closed only if the client is gone.
+  asio::awaitable<void> drain(milliseconds grace);
 
   /// A lock on `name`, 1 byte to 64 KiB, any bytes (checked when it is used). Does no I/O.
   holdfast::mutex mutex(std::string_view name) const;

@@ -79,6 +79,8 @@ class core : public std::enable_shared_from_this<core> {
   virtual engine* locks() noexcept = 0;
   /// engine::close(), then the connections.
   virtual void close(nanoseconds grace, function<void()> done) = 0;
+  /// engine::drain(), then the connections.
+  virtual void drain(nanoseconds grace, function<void()> done) = 0;
   /// What other threads have left for the strand to do: before anything else that is done there.
   void catch_up() {
     while (const auto lease = dropped_.pop())

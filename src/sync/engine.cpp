@@ -53,6 +53,13 @@ cancellable_ptr engine::lock(const shared_keys& keys, lock_request request, lock
   }
   if (auto h = hold_of(keys->name, request.who))
     return reenter(std::move(h), std::move(request), std::move(done), around_.now());
+  if (draining_) {
+    if (!draining_->contains(request.who)) {
+      done({errc::closed, "it is being drained, and only who holds may still lock", nullptr});
+      return nullptr;
+    }
+    draining_->waits(request.who, keys->name);
+  }
   tell_if_waiting_for_ourselves(keys->name, request);
   auto& line = entry_of(keys).line;
   if (!line) line = std::make_shared<waiting_line>(around_, static_cast<line_host&>(*this), keys);
@@ -118,6 +125,8 @@ void engine::close(nanoseconds grace, function<void()> done) {
   when_closed_.push_back(std::move(done));
   if (!std::exchange(closing_, true)) {
     closed_->store(true, std::memory_order_release);
+    draining_.reset();
+    grace_.stop();
     for (auto& [name, e] : std::exchange(names_, {})) {
       if (e.line) e.line->fail_all(errc::closed, {});
       for (const auto& h : e.holds) {
@@ -141,6 +150,53 @@ void engine::abandon() {
   close(nanoseconds::zero(), [] {});
   releases_.abandon();
   answer_at_close();
+}
+
+void engine::drain(nanoseconds grace, function<void()> done) {
+  if (closing_) return close(around_.settings.command_timeout, std::move(done));
+  when_closed_.push_back(std::move(done));
+  if (!draining_) {
+    draining_.emplace();
+    for (const auto& [name, e] : names_)
+      for (const auto& h : e.holds)
+        if (!h->ended()) draining_->add(h->who);
+    close_waiters_without_hold();
+  }
+  if (draining_) drain_until(draining_->empty() ? around_.now() : saturating_add(around_.now(), grace));
+}
+
+void engine::close_waiters_without_hold() {
+  std::vector<std::shared_ptr<waiting_line>> lines;  // a line that becomes empty leaves names_
+  for (const auto& [name, e] : names_)
+    if (e.line) lines.push_back(e.line);
+  for (const auto& line : lines) {
+    const auto all = line->waiters();
+    for (auto w = all.rbegin(); w != all.rend() && draining_; ++w) {  // the first last, or the others would try in vain
+      if (draining_->contains((*w)->request.who))
+        draining_->waits((*w)->request.who, line->name());
+      else
+        line->leave(*w, errc::closed, "it is being drained, and only who holds may still wait");
+    }
+  }
+}
+
+void engine::hold_is_over(const holdfast::owner& who) {
+  if (!draining_) return;
+  for (const auto& name : draining_->remove(who)) {
+    const auto found = names_.find(name);
+    const auto line = found == names_.end() ? nullptr : found->second.line;
+    if (!line) continue;
+    const auto all = line->waiters();
+    for (auto w = all.rbegin(); w != all.rend(); ++w)
+      if ((*w)->request.who == who) line->leave(*w, errc::closed, "it is being drained, and its owner holds no more");
+  }
+  if (draining_ && draining_->empty()) drain_until(around_.now());
+}
+
+// Always by the timer: who ends the last hold is in the midst of it.
+void engine::drain_until(time_point end) {
+  if (!grace_.due() || end < *grace_.due())
+    grace_.start(end, [this] { close(around_.settings.command_timeout, [] {}); });
 }
 
 void engine::answer_at_close() {
@@ -191,6 +247,7 @@ std::shared_ptr<lease_record> engine::granted(const shared_keys& keys, waiter& w
   auto h = std::make_shared<hold>(around_.time, keys, w.field, w.request.who, w.request.bound, closed_);
   h->token = token;
   h->granted_at = around_.now();
+  if (draining_) draining_->add(h->who);
   auto& e = entry_of(keys);
   e.holds.push_back(h);
   auto record = add_lease(*h, w.request.asked, w.sent);
@@ -343,6 +400,7 @@ void engine::free_hold(const std::shared_ptr<hold>& h, hold::last_unlock u) {
   };
   const auto may_live = std::max(u.ttl, h->may_live(around_.settings.drift));
   releases_.release(h->keys, h->field, may_live, valid, u.answer_by, std::move(answered));
+  hold_is_over(h->who);
   changed(h);
 }
 
@@ -382,6 +440,7 @@ void engine::lose(hold& h, error_code reason) {
   // it.
   if (expired || closed()) releases_.release_in_background(h.keys, h.field, ttl);
   if (h.leases.empty()) forget(h);
+  hold_is_over(h.who);
   wake(h.keys->name);
 }
 

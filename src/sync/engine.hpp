@@ -12,6 +12,7 @@
 #include <vector>
 
 #include "sync/hold.hpp"
+#include "sync/last_holders.hpp"
 #include "sync/releases.hpp"
 #include "sync/surroundings.hpp"
 #include "sync/waiting_line.hpp"
@@ -106,6 +107,9 @@ class engine final : private line_host {
   void wake(std::string_view name);
   void watch_link();
   void answer_at_close();
+  void close_waiters_without_hold();
+  void hold_is_over(const holdfast::owner& who);
+  void drain_until(time_point end);
   void end_probes();
 
   template <class T, class Read>
@@ -134,7 +138,8 @@ class engine final : private line_host {
   std::list<function<void()>> unanswered_;               // each answers a caller with closed
   std::vector<std::shared_ptr<hold>> changing_;          // when close() began
   bool closing_ = false;
-  timer grace_;
+  std::optional<last_holders> draining_;  // from drain() until close()
+  timer grace_;                           // of the drain, then of the close
   std::vector<function<void()>> when_closed_;
 };
 

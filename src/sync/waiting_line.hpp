@@ -8,6 +8,7 @@
 #include <string>
 #include <string_view>
 #include <utility>
+#include <vector>
 
 #include "base/backoff.hpp"
 #include "sync/hold.hpp"
@@ -111,11 +112,13 @@ class waiting_line final : public std::enable_shared_from_this<waiting_line>, pr
   /// The lock may be free: the first tries now, or once more after the try in flight; later, if wake-ups have come in
   /// vain too often.
   void wake();
+  const std::string& name() const noexcept { return keys_->name; }
   bool empty() const noexcept { return waiters_.empty(); }
   std::size_t size() const noexcept { return waiters_.size(); }
   /// Takes a waiter of this owner that stands behind the first out without answering it; null when there is none.
   std::shared_ptr<waiter> extract(const holdfast::owner& who);
   void fail_all(error_code error, const std::string& detail);
+  std::vector<std::shared_ptr<waiter>> waiters() const { return {waiters_.begin(), waiters_.end()}; }
 
  private:
   enum class step { idle, trying, parked, barred };  // barred: nothing wakes it; perhaps nobody waits

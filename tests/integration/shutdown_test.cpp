@@ -1,5 +1,8 @@
 // SPDX-License-Identifier: BSL-1.0
 // The end of a client, in good order and in the midst of everything: everyone is answered, what can be released is.
+#include <boost/asio/bind_cancellation_slot.hpp>
+#include <boost/asio/cancellation_signal.hpp>
+
 #include "integration/world.hpp"
 #include "support/proxy.hpp"
 
@@ -290,6 +293,170 @@ TEST_CASE("a shutdown without patience returns at once though the server has sto
   w.server.cont();
 }
 
+namespace {
+
+/// Tasks with an owner of their own, some of which hold a lock when the client is drained.
+struct drained : world {
+  /// Holds "outer" until `may_go_on`, then takes and gives back nested locks.
+  asio::awaitable<void> request(client& redis) {
+    auto outer = co_await redis.mutex("outer").lock();
+    begun = true;
+    while (!may_go_on) co_await pause(5ms);
+    auto again = co_await redis.mutex("outer").lock();
+    auto other = co_await redis.mutex("other").try_lock_for(1h);
+    ours_to_the_end = again.held() && other->held();
+    co_await other->unlock();
+    co_await again.unlock();
+    co_await outer.unlock();
+  }
+  static asio::awaitable<void> pause(std::chrono::milliseconds time) {
+    asio::steady_timer timer(co_await asio::this_coro::executor, time);
+    co_await timer.async_wait(asio::use_awaitable);
+  }
+  operation start_request(client& redis) {
+    // A coroutine of the bound executor, so that owner::of(this_coro::executor) is its owner.
+    auto spawned = [](asio::any_io_executor on, asio::awaitable<void> op) -> asio::awaitable<void> {
+      co_await asio::co_spawn(on, std::move(op), asio::use_awaitable);
+    };
+    operation started(io, "request", spawned(owner().bind(io.get_executor()), request(redis)));
+    until([&] { return begun; });
+    return started;
+  }
+  bool begun = false, may_go_on = false, ours_to_the_end = false;
+};
+
+}  // namespace
+
+TEST_CASE("a drain lets who holds finish with all nested locks, refuses the others and leaves no key") {
+  drained w;
+  auto redis = w.make();
+  const auto request = w.start_request(redis);
+  auto unbound = w.run(redis.mutex("unbound").lock());
+  const operation waiting(w.io, "lock", redis.mutex("outer").lock());
+  w.until([&] { return w.eye("PUBSUB", "NUMSUB", "redisson_lock__channel:{outer}").array()[1] == 1; });
+  const operation draining(w.io, "drain", redis.drain(1h));
+  w.until([&] { return waiting.answered(); });
+  CHECK(waiting.code() == errc::closed);
+  auto m = redis.mutex("m");
+  for (const auto code :
+       {w.code_of(m.lock()), w.code_of(m.try_lock()), w.code_of(m.try_lock_for(1h)), w.code_of_as(owner(), m.lock())})
+    CHECK(code == errc::closed);
+  CHECK_FALSE(w.run(m.is_locked()));
+  w.run(unbound.renew());
+  w.run(unbound.unlock());
+  CHECK_FALSE(draining.answered());
+  w.may_go_on = true;
+  w.until([&] { return request.answered() && draining.answered(); });
+  CHECK_FALSE(*request.code());
+  CHECK_FALSE(*draining.code());
+  CHECK(w.ours_to_the_end);
+  CHECK(w.keys().empty());
+  CHECK(w.heard->count(kind::lost) == 0);
+  CHECK(w.code_of(m.is_locked()) == errc::closed);
+  drain(w.io, 5s);
+}
+
+TEST_CASE("a drain ends what is still held when its grace is over, and waits for the releases") {
+  world w;
+  proxy net(w.server);
+  auto redis = w.make([&](config& c) { c.url = net.url(), c.command_timeout = 10s; });
+  auto held = w.run(redis.mutex("m").lock());
+  net.delay(proxy::direction::to_client, 100ms);
+  w.run(redis.drain(1ms));  // its grace is not theirs
+  CHECK_FALSE(held.held());
+  CHECK(w.keys().empty());
+  CHECK(w.heard->count(kind::released_late) == 1);
+  check_everything_is_closed(w, redis, redis.mutex("m"), held);
+  CHECK(w.code_of(redis.drain(1h)) == error_code());
+  CHECK(w.code_of(redis.shutdown(1h)) == error_code());
+  drain(w.io, 5s);
+}
+
+TEST_CASE("a drain of a client that holds nothing returns at once, and an impossible grace is refused") {
+  world w;
+  auto redis = w.make();
+  CHECK(w.code_of(redis.drain(-1ms)) == errc::invalid_wait);
+  CHECK(w.code_of(redis.drain(25h)) == errc::invalid_wait);
+  w.run(redis.connect());
+  CHECK(time_of([&] { w.run(redis.drain(1h)); }) < load);
+  CHECK(w.code_of(redis.connect()) == errc::closed);
+  drain(w.io, 5s);
+}
+
+TEST_CASE("a drain that is cancelled goes on") {
+  world w;
+  auto redis = w.make();
+  auto held = w.run(redis.mutex("m").lock());
+  asio::cancellation_signal stop;
+  std::optional<error_code> code;
+  auto ended = [&](std::exception_ptr, result<void> r) { code = r.has_error() ? r.error() : error_code(); };
+  asio::co_spawn(w.io, as_result(redis.drain(1h)), asio::bind_cancellation_slot(stop.slot(), ended));
+  w.pass(20ms);
+  stop.emit(asio::cancellation_type::terminal);
+  w.until([&] { return code.has_value(); });
+  CHECK(*code == asio::error::operation_aborted);
+  CHECK(held.held());
+  CHECK(w.code_of(redis.mutex("n").try_lock()) == errc::closed);
+  w.run(held.unlock());
+  w.until([&] { return w.code_of(redis.connect()) == errc::closed; });
+  CHECK(w.keys().empty());
+  drain(w.io, 5s);
+}
+
+TEST_CASE("what ends a client while it drains ends its leases at once and answers the drains") {
+  world w;
+  std::optional redis(w.make());
+  auto held = w.run(redis->mutex("m").lock());
+  std::vector<operation> draining;
+  for (int i = 0; i < 2; ++i) draining.emplace_back(w.io, "drain", redis->drain(1h));
+  w.pass(20ms);
+  for (const auto& d : draining) CHECK_FALSE(d.answered());
+  CHECK(held.held());
+  SECTION("shutdown") { w.run(redis->shutdown(5s)); }
+  SECTION("a drain with a shorter grace") { w.run(redis->drain(0ms)); }
+  SECTION("the client's end") { redis.reset(); }
+  CHECK_FALSE(held.held());
+  w.until([&] { return draining[0].answered() && draining[1].answered(); });
+  for (const auto& d : draining) CHECK_FALSE(*d.code());
+  drain(w.io, 5s);
+  CHECK(w.keys().empty());
+}
+
+TEST_CASE("a context may be destroyed while its client drains") {
+  world w;
+  lease held;
+  std::optional<asio::io_context> io(std::in_place);
+  client redis(io->get_executor(), w.settings());
+  held = run(*io, redis.mutex("m").lock());
+  operation draining(*io, "drain", redis.drain(1h));
+  io->restart();
+  io->run_for(20ms);
+  CHECK_FALSE(draining.answered());
+  io.reset();
+  CHECK_FALSE(held.held());
+  CHECK_FALSE(draining.answered());  // destroyed with its context
+  CHECK(w.code_of(redis.drain(1h)) == errc::closed);
+}
+
+TEST_CASE("an exception out of run leaves what is released in the background until run is called again") {
+  world w;
+  std::optional redis(w.make());
+  auto held = w.run(redis->mutex("m").lock()), dropped = w.run(redis->mutex("n").lock());
+  auto fail = []() -> asio::awaitable<void> {
+    throw std::runtime_error("of a request");
+    co_return;
+  };
+  asio::co_spawn(w.io, fail(), [](std::exception_ptr failed) { std::rethrow_exception(failed); });
+  w.io.restart();
+  CHECK_THROWS_AS(w.io.run(), std::runtime_error);
+  dropped = lease();
+  redis.reset();
+  CHECK_FALSE(held.held());
+  CHECK(w.keys().size() == 2);
+  drain(w.io, 5s);
+  CHECK(w.keys().empty());
+}
+
 TEST_CASE("a moved-from client is closed and its successor works") {
   world w;
   auto first = w.make();
@@ -300,6 +467,7 @@ TEST_CASE("a moved-from client is closed and its successor works") {
   CHECK(w.code_of(first.mutex("m").lock()) == errc::closed);
   CHECK(w.code_of(first.connect()) == errc::closed);
   CHECK(w.code_of(first.shutdown(1s)) == errc::closed);
+  CHECK(w.code_of(first.drain(1s)) == errc::closed);
   CHECK_FALSE(first.get_executor());
   CHECK_FALSE(w.run(m.try_lock()));  // of the successor
   first = std::move(second);
