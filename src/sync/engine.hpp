@@ -56,6 +56,10 @@ class engine final : private line_host {
   void close(nanoseconds grace, function<void()> done);
   /// close() at once: nothing is waited for.
   void abandon();
+  /// From now on only owners that hold may lock or wait; the others get closed. When nothing is held any more, at the
+  /// latest after `grace`: close(), for one command timeout; `done` with that. A second call waits with the first; the
+  /// grace that ends first counts, and so does a close() meanwhile.
+  void drain(nanoseconds grace, function<void()> done);
   const config& settings() const noexcept { return around_.settings; }
   time_point now() const noexcept { return around_.now(); }
   /// Also in a child process: what was copied by fork() is the parent's.
