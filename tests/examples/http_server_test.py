@@ -132,9 +132,12 @@ class Server:
         thread.start()
         return thread
 
-    def end(self):
-        """SIGTERM, and what is true at the end of every case."""
+    def terminate(self):
         self.process.send_signal(signal.SIGTERM)
+        self.line("draining")
+
+    def end(self):
+        """After terminate(): what is true at the end of every case."""
         status = self.process.wait(PATIENCE)
         self.reader.join()
         assert status == 0, f"it ended with {status}"
@@ -161,6 +164,7 @@ def a_busy_order_is_409_and_a_nested_call_re_enters(redis, program):
             seen.add(redis.count("busy"))
         assert server.answers[-1].status == 200, server.answers
         assert len(server.answers) < 50, f"counts seen: {seen}"
+    server.terminate()
     server.end()
     shipped, answered = server.done()
     assert shipped == answered
@@ -179,23 +183,24 @@ def a_lost_lock_cancels_the_work_and_is_500(redis, program):
             break
     assert server.answers[-1].status == 500, server.answers
     assert f"shipped /orders/{order}" not in server.lines
+    server.terminate()
     server.end()
     assert redis.ask("KEYS", "*") == []
 
 
-def sigterm_answers_what_was_begun_and_leaves_no_key(redis, program):
+def sigterm_finishes_what_was_begun_and_leaves_no_key(redis, program):
     server = Server(program, redis)
     begun = []
     while not begun or redis.ask("DBSIZE") < 4:  # on a busy machine not all may be under way together
         if not any(request.is_alive() for request in begun):
             begun = [server.start(server.post, order) for order in "1234"]
-    server.process.send_signal(signal.SIGTERM)
-    server.line("draining")
+    server.terminate()
     with contextlib.suppress(ConnectionError):  # on a busy machine the work may be done, and the door closed
         assert Answer("5", server.port).status == 503
     for request in begun:
         request.join()
     server.end()
+    assert {a.status for a in server.answers[-4:]} == {200}, server.answers
     shipped, answered = server.done()
     assert shipped == answered, server.answers
     assert redis.ask("KEYS", "*") == []
@@ -220,6 +225,7 @@ def no_answer_is_lost_while_redis_is_killed_for_6_s(redis, program):
     back_at.append(time.monotonic())
     for one in clients:
         one.join()
+    server.terminate()
     server.end()
     by_status = collections.Counter(a.status for a in server.answers)
     print(dict(by_status))

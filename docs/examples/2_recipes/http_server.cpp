@@ -1,7 +1,7 @@
 // SPDX-License-Identifier: BSL-1.0
 // http_server [URL [PORT]], then `curl -X POST localhost:8080/orders/42`: one request for an order at a time, over all
-// processes, and an answer within 3 s whatever becomes of Redis. SIGTERM: what was begun is answered, and no lock is
-// left behind.
+// processes, and an answer within 3 s whatever becomes of Redis. SIGTERM: what was begun is finished and answered, and
+// no lock is left behind.
 #include <boost/asio/co_spawn.hpp>
 #include <boost/asio/detached.hpp>
 #include <boost/asio/io_context.hpp>
@@ -43,8 +43,8 @@ asio::awaitable<void> end_at_sigterm(tcp_acceptor& acceptor, holdfast::client& r
   asio::signal_set signals(acceptor.get_executor(), SIGINT, SIGTERM);
   co_await signals.async_wait(use_awaitable);
   std::cout << "draining" << std::endl;
-  co_await redis.shutdown(5s);  // who comes now is told 503
-  acceptor.close();             // run() returns when the last answer is written
+  co_await redis.drain(5s);  // who holds a lock goes on, and may re-enter; who comes now is told 503
+  acceptor.close();          // run() returns when the last answer is written
 }
 
 int main(int argc, char** argv) {
