@@ -110,17 +110,17 @@ auto under(lease& held, F body) -> asio::awaitable<body_value_t<F>> {
 
 /// Locks, runs `body(lease)` on a strand of the caller's executor under the lease's owner (nested locks of the name
 /// re-enter), unlocks.
-/// | what happens                               | what the caller gets                                                 |
-/// |--------------------------------------------|----------------------------------------------------------------------|
-/// | body returns v                             | v, after unlock; or what unlock throws: lost, closed, a refusal      |
-/// | … and unlock is unconfirmed                | v: the section was exclusive to its end; the observer hears the rest |
-/// | body throws X                              | X, after unlock, whose own error goes to the observer                |
-/// | hold lost: body gets terminal cancellation | lost; what the body threw is nested (std::rethrow_if_nested)         |
-/// | hold lost, body returns all the same       | lost: the value is dropped, its work may have overlapped             |
-/// | cancelled from outside, body stops         | operation_aborted at once; release in the background                 |
-/// | cancelled from outside, body returns v     | v, after unlock                                                      |
-/// | cancelled while acquiring                  | as lock() cancelled; body never starts                               |
-/// | body unlocks the lease itself              | as if it had not                                                     |
+/// | what happens                               | what the caller gets                                            |
+/// |--------------------------------------------|-----------------------------------------------------------------|
+/// | body returns v                             | v, after unlock; or what unlock throws: lost, closed, a refusal |
+/// | … and unlock is unconfirmed                | v: the section was exclusive to its end; the observer is told   |
+/// | body throws X                              | X, after unlock, whose own error goes to the observer           |
+/// | hold lost: body gets terminal cancellation | lost; what the body threw is nested (std::rethrow_if_nested)    |
+/// | hold lost, body returns all the same       | lost: the value is dropped, its work may have overlapped        |
+/// | cancelled from outside, body stops         | operation_aborted at once; release in the background            |
+/// | cancelled from outside, body returns v     | v, after unlock                                                 |
+/// | cancelled while acquiring                  | as lock() cancelled; body never starts                          |
+/// | body unlocks the lease itself              | as if it had not                                                |
 /// `body` is copied or moved into the operation. g++ 12 destroys a closure with a non-trivial capture twice when it is
 /// written inside a co_await expression: name it first; a static_assert says so.
 template <class F>
@@ -130,9 +130,10 @@ auto with_lock(mutex m, F&& body, lock_options options = {}) -> asio::awaitable<
   return detail::locked<std::decay_t<F>>(std::move(m), std::forward<F>(body), options);
 }
 
-/// The same with a bounded wait (0: none): try_lock_for(wait), and `body` if that is granted. An optional with the body's
-/// value, or true for a body without one; empty, or false: the lock was not had in time, and the body never started.
-/// Throws as try_lock_for(), too: unreachable, server_refused, invalid_wait. `wait` bounds neither body nor unlock.
+/// The same with a bounded wait (0: none): try_lock_for(wait), and `body` if that is granted. An optional with the
+/// body's value, or true for a body without one; empty, or false: the lock was not had in time, and the body never
+/// started. Throws as try_lock_for(), too: unreachable, server_refused, invalid_wait. `wait` bounds neither body nor
+/// unlock.
 template <class F>
   requires lock_body<std::decay_t<F>>
 auto try_with_lock_for(mutex m, milliseconds wait, F&& body, lock_options options = {})

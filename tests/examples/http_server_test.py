@@ -62,7 +62,8 @@ class Redis:
         with socket.socket(socket.AF_UNIX) as link:
             link.settimeout(PATIENCE)
             link.connect(self.path)
-            link.sendall(b"*%d\r\n" % len(words) + b"".join(b"$%d\r\n%s\r\n" % (len(w), w) for w in map(str.encode, words)))
+            link.sendall(b"*%d\r\n" % len(words) +
+                         b"".join(b"$%d\r\n%s\r\n" % (len(word), word) for word in map(str.encode, words)))
             return self.read(link.makefile("rb"))
 
     def read(self, file):
@@ -147,7 +148,8 @@ class Server:
 
     def done(self):
         """Orders that were shipped, and answers that say so."""
-        shipped = collections.Counter(one.removeprefix("shipped /orders/") for one in self.lines if one.startswith("shipped "))
+        begin = "shipped /orders/"
+        shipped = collections.Counter(one.removeprefix(begin) for one in self.lines if one.startswith(begin))
         return shipped, collections.Counter(a.order for a in self.answers if a.status == 200)
 
 
