@@ -34,7 +34,8 @@ enum class lease_state { empty, held, suspended, lost, released };
 /// After fork() the parent holds on; the child's copy is lost from the first moment and sends nothing.
 /// Destruction and assignment release in the background, on any thread, also while the io_context is destroyed by
 /// another. They never block, never throw and need no memory: without it the release waits for the next thing that the
-/// client does. Failures go to the observer.
+/// client does. Failures go to the observer. The background is the client's io_context: when an exception has left
+/// io_context::run(), nothing is released before run() is called again, and the key ends with its TTL.
 /// Queries may run on any thread, concurrently with anything except move and destruction of the same object; they do no
 /// I/O and take no lock. The verbs (unlock, renew, lost) may be called so too, and copy what they need before they
 /// return: the lease may be moved or die before the awaitable runs.
@@ -53,6 +54,8 @@ class [[nodiscard]] HOLDFAST_EXPORT lease {
   /// Throws lost (the section was not exclusive to its end), not_held (empty, moved-from, already unlocked: nothing is
   /// sent), unconfirmed (no answer within the command timeout; it goes on in the background), closed, and what the
   /// server refuses with: no_permission, corrupt_lock, not_primary, auth_failed, tls_failed, protocol_error.
+  /// In an outage the unlocks of nested locks wait for one command timeout together: when one has waited in vain, and
+  /// Redis has not answered anything since, the next give their answer at once; one that is not the last succeeds.
   /// Cancelled: operation_aborted, the release goes on in the background. In a coroutine that is already cancelled Asio
   /// throws before the call begins: then the destructor releases. Source: Redisson RLock.unlock.
   asio::awaitable<void> unlock();

@@ -44,12 +44,13 @@ struct lock_options {
 /// waited for is given back.
 /// Cancellation (what the coroutine's own filter lets through; terminal by default) answers operation_aborted at once
 /// and leaves no key, count, subscription, waiter or renewal behind: on a live link immediately, on a severed one
-/// within command timeout + reconnect, at worst one TTL. Every function throws closed after shutdown, and invalid_name
-/// for a name that is empty or over 64 KiB.
+/// within command timeout + reconnect, at worst one TTL. Every function throws closed after shutdown, those that
+/// lock also while the client drains (client::drain says for whom), and invalid_name for a name that is empty or over
+/// 64 KiB.
 class HOLDFAST_EXPORT mutex {
  public:
   /// Waits its turn: first in, first out among the waiters of this client. Waits through outages of Redis (told to the
-  /// observer).
+  /// observer); a re-entry only until its hold is lost, and throws lost in that instant.
   /// Throws lost (re-entry into a lost hold), already_held (see fenced_mutex), corrupt_lock, invalid_ttl,
   /// too_many_reentries, auth_failed, no_permission, not_primary, tls_failed, invalid_config (a database that the
   /// server does not have), protocol_error, closed.

@@ -71,6 +71,7 @@ void connection::keep_watch(bool on) {
 void connection::on_up(const handshake& introduced) {
   id_ = introduced.id();
   recognise(id_ ? id_->run : std::string());
+  answered_ = given().now();
   pending_.connected();
   predecessor_.reset();
   outage_.reset();
@@ -83,6 +84,7 @@ void connection::on_reply(reply r) {
   if (is_push(r)) return drop(fail(node(), errc::protocol_error, "a message on a connection without subscriptions"));
   const auto whose = pending_.take_answered(last_input());
   if (!whose) return drop(fail(node(), errc::protocol_error, "a reply that nobody asked for"));
+  answered_ = last_input();
   const bool demoted = r.is_error() && r.text.find("READONLY") != std::string::npos;  // Redis 6 puts it into a sentence
   if (whose->done) whose->done({{}, std::move(r), {}, whose->sent, server()});
   // It was the primary when it was connected: its address may belong to another by now.
@@ -148,6 +150,7 @@ void connection::on_down(const failure& why) {
 void connection::on_attempt_failed(const failure& why) {
   if (std::exchange(outage_, why.code) != why.code) report(event::kind::outage, why.code, why.detail);
   if (closed() || !why.is_answer()) return;
+  answered_ = given().now();
   look_.stop();
   for (const auto& done : pending_.lose_waiting()) {
     if (closed()) return;

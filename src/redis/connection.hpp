@@ -40,6 +40,8 @@ class connection final : public link {
   bool withdraw(ticket t);
   /// Up, and not silent for longer than a written command may wait.
   bool answering();
+  /// A whole answer has come after `when`: to a command, or one that let us in or kept us out.
+  bool answered_since(detail::time_point when) const noexcept { return answered_ > when; }
   void keep_watch(bool on);
   void on_link_change(std::function<void(bool up)> listener) { listener_ = std::move(listener); }
   /// Tells the observer, the first time, what the server refuses of what fencing off needs; empty: nothing.
@@ -77,6 +79,7 @@ class connection final : public link {
   std::uint64_t servers_ = 0;                       // so many different ones until now, as far as we know
   std::optional<errc> outage_;                      // last reported cause
   bool fencing_reported_ = false;
+  detail::time_point answered_{};  // last
 };
 
 }  // namespace holdfast::redis

@@ -11,6 +11,12 @@
 
 namespace holdfast::detail {
 
+namespace {
+
+constexpr auto* unanswered_before = "Redis did not answer what came before it in time";
+
+}  // namespace
+
 /// A listener of a lease's end, for those who may cancel it.
 class engine::end_watch final : public cancellable {
  public:
@@ -33,7 +39,7 @@ class engine::end_watch final : public cancellable {
 engine::engine(surroundings around, std::weak_ptr<core> home)
     : around_(around), home_(std::move(home)), closed_(std::make_shared<std::atomic<bool>>(false)),
       fields_(around.random.next(), around.random.next()),
-      releases_(around_, [this](const std::string& name) { wake(name); }),
+      releases_(around_, [this](const std::string& name) { wake(name); }), patience_(around_),
       watchdog_(around_, [this](hold& h, error_code reason) { lose(h, reason); }), grace_(around.alarms) {
   around_.servers.on_link_change([this](bool up) { watchdog_.link_changed(up); });
 }
@@ -284,7 +290,8 @@ cancellable_ptr engine::reenter(std::shared_ptr<hold> h, lock_request request, l
 
 done_handler engine::until(time_point deadline, error_code late, done_handler done) {
   struct caller : std::enable_shared_from_this<caller> {
-    caller(surroundings& a, error_code l, done_handler d) : around(a), late(l), done(std::move(d)), alarm(a.alarms) {}
+    caller(surroundings& a, unlock_patience& p, error_code l, done_handler d)
+        : around(a), patience(p), since(a.now()), late(l), done(std::move(d)), alarm(a.alarms) {}
     void wait(time_point when) {
       alarm.start(when, [id = weak_from_this()] {
         if (const auto still = id.lock()) still->give_up();
@@ -293,14 +300,17 @@ done_handler engine::until(time_point deadline, error_code late, done_handler do
     void give_up() {
       // The command before it waits in the queue of a connection that is alive: that is no silence.
       if (around.servers.answering()) return wait(around.now() + around.settings.command_timeout);
-      std::exchange(done, {})(late, "what came before it took its time");
+      patience.ran_out(since);
+      std::exchange(done, {})(late, unanswered_before);
     }
     surroundings& around;
+    unlock_patience& patience;
+    const time_point since;
     error_code late;
     done_handler done;
     timer alarm;
   };
-  const auto c = std::make_shared<caller>(around_, late, std::move(done));
+  const auto c = std::make_shared<caller>(around_, patience_, late, std::move(done));
   c->wait(deadline);
   return [c](error_code error, std::string detail) {
     c->alarm.stop();
@@ -311,8 +321,9 @@ done_handler engine::until(time_point deadline, error_code late, done_handler do
 void engine::give_up_lease(const std::shared_ptr<lease_record>& record, done_handler done) {
   const auto h = record->of;
   const auto ttl = h->ttl();
-  const bool behind = done && h->changing;
-  if (!done) done = [](error_code, const std::string&) {};
+  const bool wanted = !done.empty(), behind = wanted && h->changing;
+  const auto nobody = [](error_code, const std::string&) {};
+  if (!wanted) done = nobody;
   const bool in_time = h->exclusive();
   if (!in_time && !h->ended() && !closed()) lose(*h, errc::lost);
   const auto place = std::find(h->leases.begin(), h->leases.end(), record.get());
@@ -326,12 +337,22 @@ void engine::give_up_lease(const std::shared_ptr<lease_record>& record, done_han
   }
   if (h->leases.empty()) watchdog_.forget(*h);  // disarmed before anything is sent
   const bool last = h->leases.empty();
-  if (!last || h->changing) done = until_closed(std::move(done));
-  const auto answer_by = around_.now() + command_budget(around_.settings, ttl);
+  const auto budget = command_budget(around_.settings, ttl);
+  const auto now = around_.now(), answer_by = patience_.answer_by(budget);
   // A command before it may take its own time; a count that is not confirmed is no error.
-  if (behind) done = until(answer_by, last ? make_error_code(errc::unconfirmed) : error_code(), std::move(done));
-  if (!last) return change(h, [this, h, done = std::move(done)] { take_from_count(h, done); });
-  hold::last_unlock u{ttl, answer_by, std::move(done)};
+  const auto late = last ? make_error_code(errc::unconfirmed) : error_code();
+  const bool bounded = behind || (wanted && !last && answer_by < now + budget);
+  if (bounded && answer_by <= now) {
+    send_unlock(h, last, {ttl, now, answer_by, nobody});
+    return done(late, unanswered_before);
+  }
+  if (!last || h->changing) done = until_closed(std::move(done));
+  if (bounded) done = until(answer_by, late, std::move(done));
+  send_unlock(h, last, {ttl, now, answer_by, std::move(done)});
+}
+
+void engine::send_unlock(const std::shared_ptr<hold>& h, bool last, hold::last_unlock u) {
+  if (!last) return change(h, [this, h, done = std::move(u.done)] { take_from_count(h, done); });
   if (!h->changing) return change(h, [&] { free_hold(h, std::move(u)); });
   h->last_unlocks.push_back(std::move(u));
   change(h, [this, h] { free_or_lower(h); });
@@ -368,13 +389,16 @@ void engine::lower_count(const std::shared_ptr<hold>& h, function<void(error_cod
     around_.run(scripts::release(*h->keys, h->field, count, ttl), {.timeout = left, .rank = urgency::obligation},
                 std::move(then));
   };
-  auto answered = [this, h, done = std::move(done)](const outcome& o) {
+  const auto called = around_.now();
+  const auto budget = command_budget(around_.settings, h->ttl());
+  auto answered = [this, h, called, budget, done = std::move(done)](const outcome& o) {
+    if (o.error && around_.now() >= called + budget) patience_.ran_out(called);
     const auto said = o.error ? answer<release_answer>{} : read_release(o.reply);
     if (said.error && said.error->code == errc::corrupt_lock) lose(*h, errc::corrupt_lock);
     if (!o.error && !said.error && said.value == release_answer::not_yours) lose(*h, errc::lost);
     done(h->ended() ? h->lost_reason : error_code{});
   };
-  ask_twice(command_budget(around_.settings, h->ttl()), std::move(send), std::move(answered));
+  ask_twice(budget, std::move(send), std::move(answered));
 }
 
 void engine::free_hold(const std::shared_ptr<hold>& h, hold::last_unlock u) {
@@ -389,8 +413,9 @@ void engine::free_hold(const std::shared_ptr<hold>& h, hold::last_unlock u) {
     u.ttl = std::max(u.ttl, other.ttl);
     u.answer_by = std::max(u.answer_by, other.answer_by);
   }
-  auto answered = [this, h, held = around_.now() - h->granted_at, done = std::move(u.done), others = std::move(others)](
-                      error_code error, const std::string& detail) {
+  auto answered = [this, h, held = around_.now() - h->granted_at, called = u.called, answer_by = u.answer_by,
+                   done = std::move(u.done), others = std::move(others)](error_code error, const std::string& detail) {
+    if (error == errc::unconfirmed && around_.now() >= answer_by) patience_.ran_out(called);
     const auto what = !error                ? event::kind::released
                       : error == errc::lost ? event::kind::lost
                                             : event::kind::release_failed;
@@ -441,6 +466,8 @@ void engine::lose(hold& h, error_code reason) {
   if (expired || closed()) releases_.release_in_background(h.keys, h.field, ttl);
   if (h.leases.empty()) forget(h);
   hold_is_over(h.who);
+  if (!closing_)  // close() has an answer of its own for them
+    while (!h.reentries.empty()) h.reentries.front()->hold_lost();
   wake(h.keys->name);
 }
 

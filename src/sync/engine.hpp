@@ -15,6 +15,7 @@
 #include "sync/last_holders.hpp"
 #include "sync/releases.hpp"
 #include "sync/surroundings.hpp"
+#include "sync/unlock_patience.hpp"
 #include "sync/waiting_line.hpp"
 #include "sync/watchdog.hpp"
 
@@ -97,6 +98,7 @@ class engine final : private line_host {
   std::shared_ptr<lease_record> add_lease(hold& h, const terms& asked, time_point sent);
 
   void give_up_lease(const std::shared_ptr<lease_record>& record, done_handler done);
+  void send_unlock(const std::shared_ptr<hold>& h, bool last, hold::last_unlock u);
   void take_from_count(const std::shared_ptr<hold>& h, done_handler done);
   void free_or_lower(const std::shared_ptr<hold>& h);
   void lower_count(const std::shared_ptr<hold>& h, function<void(error_code)> done);
@@ -136,6 +138,7 @@ class engine final : private line_host {
   owner_fields fields_;
   std::map<std::string_view, entry> names_;  // no hash table, because one insertion would pay for moving all
   releases releases_;
+  unlock_patience patience_;
   watchdog watchdog_;
   std::list<reentry*> reentries_;                        // not answered yet
   std::list<std::shared_ptr<permission_probe>> probes_;  // not answered yet

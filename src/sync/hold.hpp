@@ -23,6 +23,15 @@ namespace holdfast::detail {
 class core;
 struct lease_record;
 
+/// Waits for its turn with a hold.
+class hold_waiter {
+ public:
+  virtual void hold_lost() = 0;
+
+ protected:
+  ~hold_waiter() = default;
+};
+
 /// One owner's possession of one name, counted. Plain memory: leases may outlive everything else.
 struct hold : std::enable_shared_from_this<hold> {
   hold(const clock& time, shared_keys keys, owner_field field, owner who, bool bound,
@@ -81,10 +90,12 @@ struct hold : std::enable_shared_from_this<hold> {
   /// release answers all.
   struct last_unlock {
     milliseconds ttl;  // of the hold at the call
+    time_point called;
     time_point answer_by;
     function<void(error_code, std::string detail)> done;
   };
   std::list<last_unlock> last_unlocks;
+  std::list<hold_waiter*> reentries;  // not answered yet
   bool changing = false;
   unsigned changes_over = 0;  // not followed by the next yet
 

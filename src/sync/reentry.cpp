@@ -15,6 +15,7 @@ engine::reentry::reentry(engine& host, std::shared_ptr<hold> of, lock_request re
 
 void engine::reentry::begin() {
   place_ = host_.reentries_.insert(host_.reentries_.end(), this);
+  place_at_hold_ = of_->reentries.insert(of_->reentries.end(), this);
   if (request_.wait == patience::until_deadline)
     alarm_.start(request_.deadline, [id = weak_from_this()] {
       if (const auto late = id.lock()) late->give_up({late->last_failure_.code, late->last_failure_.text, nullptr});
@@ -44,7 +45,7 @@ void engine::reentry::run() {
   if (!done_) return undo_or_end();
   if (!of_->ended() && !of_->exclusive()) host_.lose(*of_, errc::lost);
   if (of_->ended()) {
-    hold_ended();
+    if (done_) hold_ended();
     return end_change();
   }
   if (request_.kind->fenced && !of_->token) {
@@ -72,8 +73,8 @@ void engine::reentry::send() {
                         [self = shared_from_this()](outcome o) { self->answered(std::move(o)); });
 }
 
-// Without a connection it does not wait for longer than its hold: run() looks at that. Once written it waits for the
-// answer.
+// Without a connection it is sent anew now and then, and waits for no longer than its hold. Once written it waits for
+// the answer.
 void engine::reentry::on_late(const outcome& o) {
   if (withdraw(attempt_)) failed({errc::unreachable, true, o.detail}, false);
 }
@@ -86,7 +87,11 @@ void engine::reentry::answered(outcome o) {
                   o.error == errc::unconfirmed);
   }
   const auto said = read_reenter(o.reply);
-  if (said.error && said.error->code == errc::corrupt_lock) host_.lose(*of_, errc::corrupt_lock);
+  if (said.error && said.error->code == errc::corrupt_lock) {
+    if (done_) finish({said.error->code, said.error->text, nullptr});
+    host_.lose(*of_, errc::corrupt_lock);
+    return end_change();
+  }
   if (said.error) return failed(*said.error, false);
   if (!said.value || !of_->exclusive()) {
     host_.lose(*of_, errc::lost);
@@ -107,8 +112,7 @@ void engine::reentry::failed(const server_error& why, bool may_have_run) {
   may_have_run_ |= may_have_run;
   last_failure_ = why;
   if (done_ && why.retry && request_.wait != patience::once) {
-    // It waits for its hold, not longer: run() finds out when that is lost. Meanwhile others may change it: an unlock
-    // must not wait.
+    // It waits for its hold, not longer. Meanwhile others may change it: an unlock must not wait.
     pause_.start(host_.around_.now() + backoff_.next(host_.around_.random),
                  [self = shared_from_this()] { self->queue(); });
     return end_change();
@@ -134,6 +138,14 @@ void engine::reentry::give_up(lock_answer a) {
   if (withdraw(attempt_)) undo_or_end();
 }
 
+// Queued it finds out at its turn that it was answered; written, with its answer.
+void engine::reentry::hold_lost() {
+  const auto keep = shared_from_this();
+  pause_.stop();
+  hold_ended();
+  if (withdraw(attempt_)) end_change();
+}
+
 // A loss concerns whoever still has a lease of the hold; with none it is nested in nothing, and goes to the line like
 // anybody.
 void engine::reentry::hold_ended() {
@@ -145,6 +157,7 @@ void engine::reentry::hold_ended() {
 void engine::reentry::leave() {
   alarm_.stop();
   host_.reentries_.erase(place_);
+  of_->reentries.erase(place_at_hold_);
 }
 
 void engine::reentry::finish(lock_answer a) {

@@ -9,13 +9,14 @@
 namespace holdfast::detail {
 
 /// One more lease of a hold by its owner: never queues behind other waiters, never brings back a hold that was lost.
-class engine::reentry final : public cancellable, public std::enable_shared_from_this<reentry> {
+class engine::reentry final : public cancellable, public hold_waiter, public std::enable_shared_from_this<reentry> {
  public:
   /// `since`: when its lock() was called.
   reentry(engine& host, std::shared_ptr<hold> of, lock_request request, lock_handler done, time_point since);
 
   void begin();
   void cancel() override;
+  void hold_lost() override;
   void close();          // the client was closed
   void forget_caller();  // the engine goes without an answer
 
@@ -40,6 +41,7 @@ class engine::reentry final : public cancellable, public std::enable_shared_from
   lock_handler done_;  // emptied when it is answered
   const time_point since_;
   std::list<reentry*>::iterator place_;
+  std::list<hold_waiter*>::iterator place_at_hold_;
   std::weak_ptr<script_run> attempt_;
   timer alarm_;  // the caller's deadline
   timer pause_;

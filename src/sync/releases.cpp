@@ -69,7 +69,7 @@ void releases::start(std::shared_ptr<task> t) {
 void releases::send(const std::shared_ptr<task>& t) {
   const auto now = around_.now();
   if (t->done && now >= t->answer_by)
-    std::exchange(t->done, {})(errc::unconfirmed, "what came before it took its time");
+    std::exchange(t->done, {})(errc::unconfirmed, "Redis did not answer what came before it in time");
   if (!under_way_.contains(t)) return;  // the caller abandoned everything from its handler
   const auto timeout = t->done ? t->answer_by - now : command_budget(around_.settings, t->ttl);
   auto late = [this, t](const outcome& o) { on_late(t, o.detail); };

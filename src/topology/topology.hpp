@@ -28,6 +28,8 @@ class topology {
   virtual bool withdraw(redis::ticket t) = 0;
   /// There is a connection, and its server is not silent for longer than a command may wait.
   virtual bool answering() = 0;
+  /// A server has answered a command after `when`, or has been connected to since.
+  virtual bool answered_since(time_point when) = 0;
 
   virtual subscription subscribe(std::string_view channel, subscriber& who) = 0;
 

@@ -1,11 +1,14 @@
 // SPDX-License-Identifier: BSL-1.0
 // No server, a server that does not answer, and a link that comes and goes: who waits, who is told what, and what
 // happens afterwards.
+#include <boost/asio/experimental/awaitable_operators.hpp>
+
 #include "integration/world.hpp"
 #include "support/proxy.hpp"
 
 using namespace holdfast;
 using namespace holdfast::test;
+using namespace asio::experimental::awaitable_operators;
 using action = proxy::rule::action;
 using direction = proxy::direction;
 using kind = event::kind;
@@ -164,6 +167,54 @@ TEST_CASE("an unlock in an outage is unconfirmed and is done in the background a
   CHECK(w.keys().empty());
   drain(w.io);
   CHECK(w.heard->count(kind::lost) == 0);
+}
+
+TEST_CASE("in an outage the unlocks of a request with nested locks take one command timeout together") {
+  far_world w;
+  auto redis = w.make_far([](config& c) { c.command_timeout = 1s; });
+  const bool one_name = GENERATE(true, false);
+  CAPTURE(one_name);
+  const owner request;
+  std::vector<lease> nested;
+  const std::size_t depth = 20;
+  for (std::size_t i = 0; i < depth; ++i)
+    nested.push_back(w.run(redis.mutex(one_name ? "m" : "m" + std::to_string(i), request).lock()));
+  SECTION("cut off") { w.cut_off(); }
+  SECTION("no answers") { w.net.hold(direction::to_client); }
+  std::vector<error_code> codes;
+  const auto took = time_of([&] {
+    for (auto l = nested.rbegin(); l != nested.rend(); ++l) codes.push_back(w.code_of(l->unlock()));
+  });
+  CHECK(took >= 1s);
+  CHECK(took < 1s + load);
+  for (std::size_t i = 0; i < depth; ++i)
+    CHECK((one_name && i + 1 < depth ? !codes[i] : codes[i] == errc::unconfirmed));
+  w.net.heal();
+  w.until([&] { return w.keys().empty(); }, 10s + load);
+  CHECK(w.heard->count(kind::lost) == 0);
+  auto later = w.run(redis.mutex("m").lock());
+  w.run(later.unlock());
+  drain(w.io, 5s);
+}
+
+TEST_CASE("a re-entry in an outage ends with its hold, and the deadline of its request ends it before") {
+  far_world w;
+  auto redis = w.make_far([](config& c) { c.ttl = 1s; });
+  const owner request;
+  const auto m = redis.mutex("m", request);
+  auto held = w.run(m.lock());
+  w.cut_off();
+  auto with_deadline = [](holdfast::mutex of) -> asio::awaitable<bool> {
+    asio::steady_timer deadline(co_await asio::this_coro::executor, 50ms);
+    co_return (co_await (of.lock() || deadline.async_wait(asio::use_awaitable))).index() == 1;
+  };
+  CHECK(w.run(with_deadline(m)));
+  CHECK(w.code_of(m.try_lock_for(50ms)) == errc::unreachable);
+  CHECK(held.held());
+  CHECK(w.code_of(m.lock()) == errc::lost);
+  CHECK_FALSE(held.held());
+  w.net.heal();
+  drain(w.io, 5s);
 }
 
 TEST_CASE("a lease that is dropped in an outage is released after it") {

@@ -240,6 +240,7 @@ void fake_topology::link_down() {
 
 void fake_topology::link_up() {
   if (std::exchange(up_, true)) return;
+  last_reply_ = clock_.now();
   post([this] {
     if (listener_) listener_(true);
   });

@@ -94,6 +94,7 @@ class fake_topology final : public detail::topology {
   redis::ticket execute(std::string_view key, redis::request asked) override;
   bool withdraw(redis::ticket t) override;
   bool answering() override;
+  bool answered_since(detail::time_point when) override { return last_reply_ > when; }
   detail::subscription subscribe(std::string_view channel, detail::subscriber& who) override;
   void keep_watch(bool on) override { watched_ = on; }
   void on_link_change(std::function<void(bool up)> hear) override { listener_ = std::move(hear); }

@@ -250,12 +250,69 @@ TEST_CASE_METHOD(fixture, "others may lock a name whose lost leases are not gone
   CHECK(again().failed_with(errc::lost));
 }
 
-TEST_CASE_METHOD(fixture, "a re-entry that waits when its hold is lost says so") {
+TEST_CASE_METHOD(fixture, "a re-entry that waits fails in the instant in which its hold is lost") {
+  const auto ends = held.valid_until();
+  std::vector<lock_call> waiting;
+  SECTION("between two attempts") {
+    waiting.push_back(again());
+    fails(errc::unreachable);
+    server.on_command = [](const auto&) { return replies::error("OOM command not allowed"); };
+    advance(ends - clock.now() - 1ns);
+  }
+  SECTION("without a connection") {
+    link_down();
+    waiting = {again(), again(), try_lock_for("a", 1h, by(alice))};
+  }
+  SECTION("unanswered") { waiting = {again(), again(), try_lock_for("a", 1h, by(alice))}; }
+  advance(ends - clock.now() - 1ns);
+  for (const auto& w : waiting) CHECK(w.waits());
+  advance(1ns);
+  for (const auto& w : waiting) {
+    CHECK(w.failed_with(errc::lost));
+    CHECK(w.detail() == "the hold that it would re-enter is lost");
+  }
+  CHECK(unlock(outer).failed_with(errc::lost));
+  model_server model;
+  play(model);
+  link_up();
+  while (in_flight() > 0) not_yours();
+  advance(1min);
+  check_nothing_is_left();
+}
+
+TEST_CASE_METHOD(fixture, "a re-entry that waits hears at once of a loss that another command finds") {
   const auto inner = again();
-  fails(errc::unreachable);
-  link_down();
-  advance(30s + 500ms);  // when the attempt in flight has ended
+  errs("OOM command not allowed");
+  advance(1ms);
+  renew(outer);
+  confirms_nothing();
   CHECK(inner.failed_with(errc::lost));
+  CHECK(heard() == "lost acquire_failed");
+  unlock(outer);
+  check_nothing_is_left();
+}
+
+TEST_CASE_METHOD(fixture, "a re-entry that waits goes to the line at once when its hold is lost and has no lease") {
+  const auto inner = again();
+  fails(errc::unconfirmed);  // and waits for its next attempt
+  const auto u = unlock(outer);
+  not_yours();
+  CHECK(u.failed_with(errc::lost));
+  advance(1s);
+  CHECK(last_sent() == "acquire(a; 30000, #2)");
+  grants();
+  CHECK(inner.granted());
+  check_all_ends({inner});
+}
+
+TEST_CASE_METHOD(fixture, "a re-entry with a deadline ends at it, though its hold lives on in an outage") {
+  const auto inner = try_lock_for("a", 1s, by(alice));
+  link_down();
+  advance(1s - 1ns);
+  CHECK(inner.waits());
+  advance(1ns);
+  CHECK(inner.failed_with(errc::unreachable));
+  CHECK(held.exclusive());
 }
 
 // ---- deadlines
