@@ -1,6 +1,6 @@
 -- SPDX-License-Identifier: BSL-1.0
--- The fencing check for a resource in PostgreSQL (9.5 and later) or SQLite (3.35 and later). MariaDB: fence_mariadb.sql.
--- In C++ with libpq: fenced_transaction.hpp.
+-- The fencing check for a resource in PostgreSQL (9.5 and later, run on 15) or SQLite (3.35 and later).
+-- MariaDB: fence_mariadb.sql. In C++ with libpq: fenced_transaction.hpp.
 --
 -- Once. `resource` is what one lock guards: an account, a file, a shard.
 CREATE TABLE IF NOT EXISTS holdfast_fence (

@@ -1,5 +1,6 @@
 -- SPDX-License-Identifier: BSL-1.0
--- The fencing check for a resource in MariaDB. PostgreSQL and SQLite: fence.sql. It is written so that MySQL takes it, too; that was not run.
+-- The fencing check for a resource in MariaDB, run on 10.11. PostgreSQL and SQLite: fence.sql.
+-- It is written so that MySQL takes it, too; that was not run. All tasks write to one server: the nodes of a Galera cluster share no row locks.
 --
 -- Once. `resource` is what one lock guards: an account, a file, a shard. Bytes: a collation may take "a" and "A" for one resource.
 CREATE TABLE IF NOT EXISTS holdfast_fence (
