@@ -30,6 +30,7 @@ set(pc_dir ${CMAKE_INSTALL_FULL_LIBDIR}/pkgconfig)
 file(RELATIVE_PATH pc_includedir ${pc_dir} ${CMAKE_INSTALL_FULL_INCLUDEDIR})  # relative: the tree can be moved
 configure_file(cmake/holdfast.pc.in ${generated_dir}/holdfast.pc @ONLY)
 install(FILES ${generated_dir}/holdfast.pc DESTINATION ${CMAKE_INSTALL_LIBDIR}/pkgconfig)
-install(FILES docs/examples/3_fencing/fenced_task.lua docs/examples/3_fencing/fence.sql
+set(fencing docs/examples/3_fencing)
+install(FILES ${fencing}/fenced_task.lua ${fencing}/fence.sql ${fencing}/fence_mariadb.sql ${fencing}/fenced_transaction.hpp
         DESTINATION ${CMAKE_INSTALL_DATADIR}/holdfast/fencing)
 install(FILES LICENSE DESTINATION ${CMAKE_INSTALL_DOCDIR})

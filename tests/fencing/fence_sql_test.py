@@ -1,6 +1,7 @@
 # SPDX-License-Identifier: BSL-1.0
 """fence_sql_test.py FENCE_SQL CASE: the statements of fence.sql as they stand there, on SQLite, one case at a time."""
 import os
+import re
 import sqlite3
 import sys
 import tempfile
@@ -9,8 +10,9 @@ import tempfile
 class Database:
     """Connections to one file, with the fence and two accounts."""
 
-    def __init__(self, statements, folder):
-        self.create, self.check = statements
+    def __init__(self, script, folder):
+        self.script = script
+        self.create, self.check = statements_of(script)
         self.path = os.path.join(folder, "accounts.db")
         setup = self.connect()
         setup.execute(self.create)
@@ -31,10 +33,11 @@ class Database:
 
 
 def statements_of(path):
+    """What creates the table, and the check."""
     with open(path, encoding="utf-8") as file:
         text = "".join(line for line in file if not line.lstrip().startswith("--"))
-    create, check = (s.strip() for s in text.split(";") if s.strip())
-    return create, check
+    create, check = text.strip().rstrip(";").split(";", 1)
+    return create, check.strip()
 
 
 def an_older_token_is_refused_and_an_equal_or_newer_one_passes(db):
@@ -88,9 +91,17 @@ def a_newer_holder_waits_for_the_task_that_has_passed_the_check(db):
     assert db.amounts() == {"ann": 70, "bob": 130}
 
 
+def the_check_in_cpp_is_the_same(db):
+    with open(os.path.join(os.path.dirname(db.script), "fenced_transaction.hpp"), encoding="utf-8") as file:
+        literals = re.search(r"check =\s*((?:\"[^\"]*\"\s*)+);", file.read())[1]
+    check = " ".join(db.check.replace(":resource", "$1").replace(":token", "$2").split()).rstrip(";")
+    assert "".join(re.findall(r'"([^"]*)"', literals)) == check
+
+
 def main(path, case):
     with tempfile.TemporaryDirectory() as folder:
-        globals()[case](Database(statements_of(path), folder))
+        globals()[case](Database(path, folder))
 
 
-main(*sys.argv[1:])
+if __name__ == "__main__":
+    main(*sys.argv[1:])

@@ -96,6 +96,15 @@ TEST_CASE("Redisson's INCR of the token goes on from ours and ours from it") {
   CHECK(w.eye("INCR", counter) == java + 2);
 }
 
+TEST_CASE("Redisson counts from one when the counter was lost, and the next of our tokens is larger than all") {
+  world w;
+  auto redis = w.make();
+  const auto before = w.run(token_of_a_hold(redis.fenced_mutex("m")));
+  w.eye("DEL", counter);
+  CHECK(w.eye("INCR", counter) == 1);
+  CHECK(w.run(token_of_a_hold(redis.fenced_mutex("m"))) > before);
+}
+
 TEST_CASE("a fenced hold that was granted twice for a lost reply has one token") {
   world w({.tcp = true});
   proxy net(w.server);
