@@ -27,7 +27,7 @@ using value_handler = function<void(error_code, std::string detail, T)>;
 /// strand; a handler is called once, perhaps inside the verb that takes it, and may call verbs.
 class engine final : private line_host {
  public:
-  engine(surroundings around, std::weak_ptr<core> home);
+  engine(surroundings around, std::weak_ptr<core> home, owner_fields fields);
   engine(const engine&) = delete;
   engine& operator=(const engine&) = delete;
   ~engine();
@@ -45,6 +45,7 @@ class engine final : private line_host {
   void force_unlock(const shared_keys& keys, value_handler<bool> done);
   void is_locked(const shared_keys& keys, value_handler<bool> done);
   void hold_count(const shared_keys& keys, holdfast::owner who, value_handler<unsigned> done);
+  void holder(const shared_keys& keys, value_handler<std::optional<lock_holder>> done);
   void remaining_ttl(const shared_keys& keys, value_handler<std::optional<milliseconds>> done);
   void last_token(const shared_keys& keys, value_handler<std::optional<std::uint64_t>> done);
   /// Uses every permission that a lock needs, on a name of nobody.
@@ -56,6 +57,7 @@ class engine final : private line_host {
   /// close() at once: nothing is waited for.
   void abandon();
   const config& settings() const noexcept { return around_.settings; }
+  const std::string& client_id() const noexcept { return fields_.client_uuid(); }
   time_point now() const noexcept { return around_.now(); }
   /// Also in a child process: what was copied by fork() is the parent's.
   bool closed() const noexcept { return closed_->load(std::memory_order_acquire) || here_.elsewhere(); }
@@ -108,6 +110,8 @@ class engine final : private line_host {
   void answer_at_close();
   void end_probes();
 
+  template <class T, class Send, class Read>
+  void ask_by(Send send, Read read, value_handler<T> done);
   template <class T, class Read>
   void ask(const shared_keys& keys, std::string command, Read read, value_handler<T> done);
   /// `done`, which close() answers with closed in the end if nothing else has by then.
