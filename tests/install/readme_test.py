@@ -13,7 +13,7 @@ from pathlib import Path
 
 
 def found(pattern, text, what):
-    match = re.search(pattern, text, re.S | re.M)
+    match = re.search(pattern, text, re.M)
     if not match:
         sys.exit(f"the README has no {what}")
     return match
@@ -23,11 +23,12 @@ def main(prefix, libdir, compiler):
     if not shutil.which("pkg-config"):
         print("skipped: no pkg-config")
         sys.exit(77)
-    docs = Path(prefix, "share/doc/holdfast")
+    prefix = Path(prefix).resolve()
+    docs = prefix / "share/doc/holdfast"
     readme = (docs / "README.md").read_text(encoding="utf-8")
-    example, program = found(r"^<!-- from (\S+) -->\n```cpp\n(.*?)^```$", readme, "program").groups()
+    example, program = found(r"^<!-- from (\S+) -->\n```cpp\n([\s\S]*?)^```$", readme, "program").groups()
     command = found(r"^g\+\+ (.* app\.cpp .*)$", readme, "line that compiles app.cpp")[1]
-    environment = {**os.environ, "PKG_CONFIG_PATH": str(Path(prefix, libdir, "pkgconfig"))}
+    environment = {**os.environ, "PKG_CONFIG_PATH": str(prefix / libdir / "pkgconfig")}
     with tempfile.TemporaryDirectory() as folder:
         Path(folder, "app.cpp").write_text(program, encoding="utf-8")
         print(f"{compiler} {command}", flush=True)
