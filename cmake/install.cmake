@@ -20,10 +20,18 @@ list(FILTER pc_definitions INCLUDE REGEX "^[A-Z_]+$")  # not the -NOTFOUND of a 
 list(TRANSFORM pc_definitions PREPEND -D)
 list(JOIN pc_definitions " " pc_definitions)
 set(pc_requires)
+set(pc_libs)
 if(NOT BUILD_SHARED_LIBS)
-  set(pc_requires "hiredis >= 0.14.1")
+  # Not required by name: pkg-config would put hiredis' own include folder, with its async.h and read.h, on every user's
+  # command line.
+  set(pc_libs -lhiredis)
+  get_target_property(hiredis_file hiredis::hiredis LOCATION)
+  cmake_path(GET hiredis_file PARENT_PATH hiredis_dir)
+  if(NOT hiredis_dir IN_LIST CMAKE_CXX_IMPLICIT_LINK_DIRECTORIES)
+    string(PREPEND pc_libs "-L${hiredis_dir} ")
+  endif()
   if(HOLDFAST_WITH_TLS)
-    string(APPEND pc_requires ", libssl, libcrypto")
+    set(pc_requires "libssl, libcrypto")
   endif()
 endif()
 set(pc_dir ${CMAKE_INSTALL_FULL_LIBDIR}/pkgconfig)
@@ -33,4 +41,6 @@ install(FILES ${generated_dir}/holdfast.pc DESTINATION ${CMAKE_INSTALL_LIBDIR}/p
 set(fencing docs/examples/3_fencing)
 install(FILES ${fencing}/fenced_task.lua ${fencing}/fence.sql ${fencing}/fence_mariadb.sql ${fencing}/fenced_transaction.hpp
         DESTINATION ${CMAKE_INSTALL_DATADIR}/holdfast/fencing)
-install(FILES LICENSE DESTINATION ${CMAKE_INSTALL_DOCDIR})
+install(FILES LICENSE README.md CHANGELOG.md DESTINATION ${CMAKE_INSTALL_DOCDIR})
+install(DIRECTORY docs DESTINATION ${CMAKE_INSTALL_DOCDIR}
+        PATTERN CMakeLists.txt EXCLUDE PATTERN Doxyfile.in EXCLUDE PATTERN demo EXCLUDE)

@@ -1,9 +1,13 @@
 // SPDX-License-Identifier: BSL-1.0
 #include <holdfast/client.hpp>
 
+#include <algorithm>
+#include <array>
 #include <optional>
 #include <string>
 #include <utility>
+
+#include <unistd.h>
 
 #include "base/asio_timers.hpp"
 #include "base/random.hpp"
@@ -20,17 +24,35 @@ using detail::context_life;
 using detail::core;
 using detail::engine;
 
+/// What CLIENT LIST shows of a connection: whose holds go over it, and where that process runs.
+std::string connection_name(const std::string& chosen, const std::string& uuid) {
+  if (chosen.empty()) return {};
+  std::array<char, 256> host{};
+  ::gethostname(host.data(), host.size() - 1);
+  auto name = chosen + ':' + uuid + ':' + std::to_string(::getpid()) + '@' + host.data();
+  std::replace_if(
+      name.begin(), name.end(), [](char byte) { return byte <= 0x20 || byte >= 0x7f; }, '?');
+  return name;
+}
+
+redis::endpoint named(redis::endpoint server, const std::string& uuid) {
+  server.client_name = connection_name(server.client_name, uuid);
+  return server;
+}
+
 /// The engine with real timers, a real server and real randomness around it.
 class machine {
  public:
   machine(std::shared_ptr<core> home, const core::strand_type& strand, detail::settings s)
       : home_(std::move(home)), settings_(std::move(s)),
         timers_(std::make_shared<detail::asio_timers>(strand, [c = home_.get()] { c->catch_up(); })),
-        servers_({strand, detail::system_clock(), *timers_, random_, network_}, settings_.server,
-                 settings_.values.command_timeout, [this](const event& e) {
+        servers_({strand, detail::system_clock(), *timers_, random_, network_},
+                 named(settings_.server, fields_.client_uuid()), settings_.values.command_timeout,
+                 [this](const event& e) {
                    if (settings_.values.observer) settings_.values.observer->on(e);
                  }) {
-    locks_.emplace(detail::surroundings{detail::system_clock(), *timers_, servers_, random_, settings_.values}, home_);
+    locks_.emplace(detail::surroundings{detail::system_clock(), *timers_, servers_, random_, settings_.values}, home_,
+                   fields_);
   }
   machine(const machine&) = delete;
   machine& operator=(const machine&) = delete;
@@ -67,6 +89,7 @@ class machine {
   const std::shared_ptr<core> home_;
   const detail::settings settings_;
   detail::system_random random_;
+  const detail::owner_fields fields_{random_.next(), random_.next()};
   redis::sockets network_;
   const std::shared_ptr<detail::asio_timers> timers_;
   detail::standalone servers_;
@@ -194,6 +217,11 @@ fenced_mutex client::fenced_mutex(std::string_view name) const {
 
 fenced_mutex client::fenced_mutex(std::string_view name, holdfast::owner who) const {
   return detail::access::make_mutex<holdfast::fenced_mutex>(core_, name, who);
+}
+
+const std::string& client::id() const noexcept {
+  static const std::string none;
+  return core_ ? core_->client_id() : none;
 }
 
 asio::any_io_executor client::get_executor() const noexcept {

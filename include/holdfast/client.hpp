@@ -10,7 +10,10 @@
 #include <boost/asio/awaitable.hpp>
 #include <chrono>
 #include <memory>
+#include <string>
 #include <string_view>
+#include <type_traits>
+#include <utility>
 
 namespace holdfast {
 namespace asio = boost::asio;
@@ -23,12 +26,18 @@ namespace asio = boost::asio;
 /// After fork() the child's copy is closed: it sends nothing, and ends when the child calls
 /// io_context::notify_fork(fork_child), which Asio demands before the child runs or destroys its copy of the
 /// io_context: until then it could read what is the parent's.
-/// While idle (no command, waiter or lease) it keeps nothing pending: io_context::run() returns.
+/// While idle (no command, waiter or lease) it keeps nothing pending, and io_context::run() returns: hold a work guard
+/// if your program should stay.
 class HOLDFAST_EXPORT client {
  public:
   /// Checks the config and does no I/O: it connects at first use. `executor`: where its own work runs, on one strand.
   /// Throws invalid_config or invalid_ttl.
   explicit client(asio::any_io_executor executor, config = {});
+  /// The same, on the executor of an io_context, a thread_pool or another context.
+  template <class Context>
+    requires std::is_convertible_v<Context&, asio::execution_context&>
+  explicit client(Context& context, config c = {})
+      : client(asio::any_io_executor(context.get_executor()), std::move(c)) {}
   client(client&&) noexcept = default;
   client& operator=(client&&) noexcept;
   /// Closes at once: held() of every lease is false when it returns, waiters fail with closed. Leases are released in
@@ -69,6 +78,10 @@ class HOLDFAST_EXPORT client {
   holdfast::fenced_mutex fenced_mutex(std::string_view name) const;
   holdfast::fenced_mutex fenced_mutex(std::string_view name, holdfast::owner) const;
 
+  /// A uuid, made anew for each client. It begins every lease::id() of this client, and is in the name of its
+  /// connections, so that CLIENT LIST says where the holder of a lock runs (see config::client_name). Empty for a
+  /// moved-from client.
+  const std::string& id() const noexcept;
   /// The one it was made with; empty for a moved-from client, and when the io_context has ended.
   asio::any_io_executor get_executor() const noexcept;
 

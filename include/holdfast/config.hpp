@@ -34,9 +34,11 @@ struct config {
   /// key_prefix, ttl, command_timeout, connect_timeout (milliseconds), ca_file, ca_dir, certificate_file, key_file,
   /// server_name.
   std::string url = "redis://localhost";
-  std::string user{};                    ///< ACL user; empty: the default user
-  std::string password{};                ///< never printed
-  std::string client_name = "holdfast";  ///< CLIENT SETNAME: printable ASCII without space; empty: none
+  std::string user{};      ///< ACL user; empty: the default user
+  std::string password{};  ///< never printed
+  /// The connections are named `<client_name>:<client::id()>:<process id>@<host name>` (CLIENT SETNAME). Printable ASCII
+  /// without space; empty: no name.
+  std::string client_name = "holdfast";
   tls_config tls{};
 
   // Behaviour.
@@ -61,7 +63,7 @@ struct config {
   /// their place, releases and renewals always find room. 1 to 2^24
   std::size_t pending_commands = 65'536;
 
-  /// Hears of all that cannot be returned. Kept alive by the client.
+  /// Is told of background events: renewals, reconnects, late releases. Kept alive by the client.
   std::shared_ptr<holdfast::observer> observer{};
 };
 

@@ -31,6 +31,7 @@ struct access;
 enum class lease_state { empty, held, suspended, lost, released };
 
 /// What you hold: one hold of one name, move-only. May outlive its mutex, its client and its io_context.
+/// It is the hold: `co_await m.lock();` without a variable locks nothing, because the lease ends at the semicolon.
 /// After fork() the parent holds on; the child's copy is lost from the first moment and sends nothing.
 /// Destruction and assignment release in the background, on any thread, also while the io_context is destroyed by
 /// another. They never block, never throw and need no memory: without it the release waits for the next thing that the
@@ -89,6 +90,9 @@ class [[nodiscard]] HOLDFAST_EXPORT lease {
   /// fenced_mutex. Empty where the hold was taken by a plain mutex. It stays when the lease is lost or released.
   std::optional<std::uint64_t> token() const noexcept;
   const std::string& name() const noexcept;  ///< empty for an empty lease
+  /// The hold's owner field in Redis, `<client::id()>:<number>`, for logs and for lock_holder::id. Re-entries share it,
+  /// no other hold ever has it. It stays when the lease is lost or released. Empty for an empty lease.
+  std::string id() const;
   /// To re-enter elsewhere: `client.mutex(name, lease.owner())`. A new identity for an empty lease.
   holdfast::owner owner() const noexcept;
 

@@ -31,8 +31,20 @@ struct lock_options {
   std::optional<milliseconds> max_hold{};
 };
 
+/// Who holds a lock: what Redis had when it was asked.
+struct lock_holder {
+  /// The owner field: lease::id() of the holder, or Redisson's `<uuid>:<thread>`; its first 256 bytes. What stands
+  /// before the last ':' is in the name of the holder's connections (config::client_name); Redisson's have none.
+  std::string id;
+  unsigned count = 0;  ///< how often it is held: 1 and its re-entries
+  milliseconds ttl{};  ///< how long Redis will keep it without renewal; milliseconds::max(): a lock without TTL
+};
+
 /// A reentrant, self-renewing lock on one name: Redisson's RLock. Cheap to copy, holds nothing, may outlive its client
 /// (then: closed).
+///
+/// Keep what lock() gives: `auto lease = co_await m.lock();`. A `co_await m.lock();` without a variable locks nothing:
+/// the lease is the hold, and ends at the semicolon.
 ///
 /// Whose lock() it is: the owner given to client::mutex, else the one bound to the awaiting coroutine's executor
 /// (owner::bind), else every lock() is its own identity, as with std::mutex.
@@ -70,11 +82,14 @@ class HOLDFAST_EXPORT mutex {
   /// unreachable, server_refused, corrupt_lock, protocol_error, overloaded and configuration errors.
   asio::awaitable<bool> force_unlock() const;
 
-  // The queries throw as force_unlock(); of them only those that count throw corrupt_lock.
+  // The queries throw as force_unlock(); of them only those that count, and holder(), throw corrupt_lock.
   asio::awaitable<bool> is_locked() const;  ///< by anyone, anywhere; a snapshot
   /// What Redis has for this client's owner: 0 when it does not hold.
   asio::awaitable<unsigned> hold_count(holdfast::owner) const;
   asio::awaitable<bool> held_by(holdfast::owner) const;  ///< hold_count() > 0
+  /// Who holds it, by one read; empty: free. For people, logs and alarms: it may be over before the answer is here.
+  /// corrupt_lock also for a hash of several fields, as that of Redisson's RReadWriteLock.
+  asio::awaitable<std::optional<lock_holder>> holder() const;
   /// How long Redis will keep the lock without renewal; empty: free; milliseconds::max(): a lock without TTL.
   asio::awaitable<std::optional<milliseconds>> remaining_ttl() const;
 

@@ -46,7 +46,7 @@ struct event {
 /// Short name of a kind: "acquired".
 HOLDFAST_EXPORT std::string_view to_string(event::kind) noexcept;
 
-/// Hears of everything, and alone of what cannot be returned: background releases, renewals, reconnects.
+/// Is told of everything, also of background events, which nobody else hears of: renewals, reconnects, late releases.
 /// Called on the client's strand, one call at a time: be quick, do not block. Set it in config::observer.
 class HOLDFAST_EXPORT observer {
  public:

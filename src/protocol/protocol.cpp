@@ -147,4 +147,9 @@ script_call scripts::force_release(const lock_keys& k) {
   return {{lua::force_release.sha1, lua::force_release.body}, keys, args};
 }
 
+script_call scripts::holder(const lock_keys& k) {
+  const std::array<std::string_view, 1> keys{k.lock};
+  return {{lua::holder.sha1, lua::holder.body}, keys, {}};
+}
+
 }  // namespace holdfast::detail

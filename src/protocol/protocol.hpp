@@ -107,6 +107,7 @@ struct scripts {
   static script_call renew(std::span<const renewal>);
   static script_call release(const lock_keys&, std::string_view field, unsigned count, key_ttl);
   static script_call force_release(const lock_keys&);
+  static script_call holder(const lock_keys&);
 };
 
 /// What a server's answer says, once its form was checked. `error` wins over the rest.
@@ -127,13 +128,19 @@ struct acquire_answer {
   std::optional<std::uint64_t> token;  // of a fenced hold
 };
 enum class release_answer { freed, still_held, not_yours };
+struct holder_answer {
+  std::string field;
+  unsigned count;
+  milliseconds ttl;  // milliseconds::max(): none
+};
 
 answer<acquire_answer> read_acquire(const redis::reply&);
 answer<acquire_answer> read_acquire_fenced(const redis::reply&);
 answer<bool> read_reenter(const redis::reply&);                               // false: lost
 answer<std::vector<bool>> read_renew(const redis::reply&, std::size_t sent);  // confirmed, one for each hold
 answer<release_answer> read_release(const redis::reply&);
-answer<bool> read_force_release(const redis::reply&);  // true: there was a hold
+answer<bool> read_force_release(const redis::reply&);                   // true: there was a hold
+answer<std::optional<holder_answer>> read_holder(const redis::reply&);  // empty: free
 answer<bool> read_exists(const redis::reply&);
 answer<unsigned> read_count(const redis::reply&);                      // of HGET: nil is 0
 answer<std::optional<std::uint64_t>> read_token(const redis::reply&);  // of GET: nil is empty

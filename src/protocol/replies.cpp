@@ -127,6 +127,21 @@ answer<std::optional<milliseconds>> read_ttl(const reply& r) {
   return value(ttl{std::min(milliseconds(r.integer), longest_shown)});
 }
 
+answer<std::optional<holder_answer>> read_holder(const reply& r) {
+  using holder = std::optional<holder_answer>;
+  if (is_nil(r)) return value(holder{});
+  if (is_integer(r) && r.integer > 1) return corrupt<holder>("several fields: the lock of one owner has one");
+  if (r.type != reply::kind::array || r.elements.size() != 3 || r.elements[0].type != reply::kind::string ||
+      is_nil(r.elements[1]))
+    return unexpected<holder>(r);
+  const auto count = read_count(r.elements[1]);
+  const auto ttl = read_ttl(r.elements[2]);
+  for (const auto* error : {&count.error, &ttl.error})
+    if (*error) return {*error, {}};
+  if (!ttl.value) return unexpected<holder>(r);
+  return value(holder(holder_answer{r.elements[0].text, count.value, *ttl.value}));
+}
+
 bool is_unknown_script(const reply& r) noexcept { return r.is_error() && r.text.starts_with("NOSCRIPT"); }
 
 server_error classify(std::string_view text) {

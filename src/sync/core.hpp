@@ -66,6 +66,7 @@ class core : public std::enable_shared_from_this<core> {
     look_soon();
   }
   const std::string& key_prefix() const noexcept { return key_prefix_; }
+  const std::string& client_id() const noexcept { return client_id_; }
   bool closed() const noexcept { return closed_->load(std::memory_order_acquire); }
   const std::shared_ptr<context_life>& life() const noexcept { return life_; }
   /// Empty when the context has ended.
@@ -96,6 +97,7 @@ class core : public std::enable_shared_from_this<core> {
   /// Once, before anybody else knows this object. Both belong to the guest of life() in which the engine is.
   void lives_by(const strand_type& strand, const engine& locks) {
     strand_ = &strand;
+    client_id_ = locks.client_id();
     closed_ = locks.closed_flag();
   }
 
@@ -118,6 +120,7 @@ class core : public std::enable_shared_from_this<core> {
 
   const std::shared_ptr<context_life> life_;
   const std::string key_prefix_;
+  std::string client_id_;
   const strand_type* strand_ = nullptr;  // touched in a visit only
   std::shared_ptr<std::atomic<bool>> closed_;
   dropped_leases dropped_;

@@ -36,11 +36,11 @@ class engine::end_watch final : public cancellable {
   place where_;
 };
 
-engine::engine(surroundings around, std::weak_ptr<core> home)
+engine::engine(surroundings around, std::weak_ptr<core> home, owner_fields fields)
     : around_(around), home_(std::move(home)), closed_(std::make_shared<std::atomic<bool>>(false)),
-      fields_(around.random.next(), around.random.next()),
-      releases_(around_, [this](const std::string& name) { wake(name); }), patience_(around_),
-      watchdog_(around_, [this](hold& h, error_code reason) { lose(h, reason); }), grace_(around.alarms) {
+      fields_(std::move(fields)), releases_(around_, [this](const std::string& name) { wake(name); }),
+      patience_(around_), watchdog_(around_, [this](hold& h, error_code reason) { lose(h, reason); }),
+      grace_(around.alarms) {
   around_.servers.on_link_change([this](bool up) { watchdog_.link_changed(up); });
 }
 

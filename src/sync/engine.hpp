@@ -29,7 +29,7 @@ using value_handler = function<void(error_code, std::string detail, T)>;
 /// strand; a handler is called once, perhaps inside the verb that takes it, and may call verbs.
 class engine final : private line_host {
  public:
-  engine(surroundings around, std::weak_ptr<core> home);
+  engine(surroundings around, std::weak_ptr<core> home, owner_fields fields);
   engine(const engine&) = delete;
   engine& operator=(const engine&) = delete;
   ~engine();
@@ -47,6 +47,7 @@ class engine final : private line_host {
   void force_unlock(const shared_keys& keys, value_handler<bool> done);
   void is_locked(const shared_keys& keys, value_handler<bool> done);
   void hold_count(const shared_keys& keys, holdfast::owner who, value_handler<unsigned> done);
+  void holder(const shared_keys& keys, value_handler<std::optional<lock_holder>> done);
   void remaining_ttl(const shared_keys& keys, value_handler<std::optional<milliseconds>> done);
   void last_token(const shared_keys& keys, value_handler<std::optional<std::uint64_t>> done);
   /// Uses every permission that a lock needs, on a name of nobody.
@@ -62,6 +63,7 @@ class engine final : private line_host {
   /// grace that ends first counts, and so does a close() meanwhile.
   void drain(nanoseconds grace, function<void()> done);
   const config& settings() const noexcept { return around_.settings; }
+  const std::string& client_id() const noexcept { return fields_.client_uuid(); }
   time_point now() const noexcept { return around_.now(); }
   /// Also in a child process: what was copied by fork() is the parent's.
   bool closed() const noexcept { return closed_->load(std::memory_order_acquire) || here_.elsewhere(); }
@@ -118,6 +120,8 @@ class engine final : private line_host {
   void drain_until(time_point end);
   void end_probes();
 
+  template <class T, class Send, class Read>
+  void ask_by(Send send, Read read, value_handler<T> done);
   template <class T, class Read>
   void ask(const shared_keys& keys, std::string command, Read read, value_handler<T> done);
   /// `done`, which close() answers with closed in the end if nothing else has by then.

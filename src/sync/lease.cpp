@@ -114,6 +114,8 @@ const std::string& lease::name() const noexcept {
   return record_ ? record_->of->keys->name : none;
 }
 
+std::string lease::id() const { return record_ ? std::string(record_->of->field) : std::string(); }
+
 owner lease::owner() const noexcept { return record_ ? record_->of->who : holdfast::owner{}; }
 
 }  // namespace holdfast

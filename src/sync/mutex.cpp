@@ -111,6 +111,11 @@ asio::awaitable<bool> mutex::held_by(holdfast::owner who) const {
   });
 }
 
+asio::awaitable<std::optional<lock_holder>> mutex::holder() const {
+  return ask<std::optional<lock_holder>>(
+      core_, keys_, [](engine& e, const shared_keys& n, auto done) { e.holder(n, std::move(done)); });
+}
+
 asio::awaitable<std::optional<milliseconds>> mutex::remaining_ttl() const {
   return ask<std::optional<milliseconds>>(
       core_, keys_, [](engine& e, const shared_keys& n, auto done) { e.remaining_ttl(n, std::move(done)); });

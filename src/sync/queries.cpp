@@ -15,21 +15,26 @@ void engine::ask_twice(nanoseconds timeout, sender send, topology::handler done)
   send(timeout, std::move(answered));
 }
 
-template <class T, class Read>
-void engine::ask(const shared_keys& keys, std::string command, Read read, value_handler<T> done) {
+template <class T, class Send, class Read>
+void engine::ask_by(Send send, Read read, value_handler<T> done) {
   if (closed()) return done(errc::closed, {}, {});
   done = until_closed(std::move(done));
-  auto send = [this, keys, command = std::move(command)](nanoseconds left, topology::handler then) {
-    redis::request question{command, {.timeout = left}, {}};
-    question.done = std::move(then);
-    around_.servers.execute(keys->lock, std::move(question));
-  };
   ask_twice(around_.settings.command_timeout, std::move(send), [read, done = std::move(done)](const outcome& o) {
     if (o.error) return done(o.error == errc::unconfirmed ? make_error_code(errc::unreachable) : o.error, o.detail, {});
     auto said = read(o.reply);
     if (said.error) return done(said.error->code, said.error->text, {});
     done({}, {}, std::move(said.value));
   });
+}
+
+template <class T, class Read>
+void engine::ask(const shared_keys& keys, std::string command, Read read, value_handler<T> done) {
+  auto send = [this, keys, command = std::move(command)](nanoseconds left, topology::handler then) {
+    redis::request question{command, {.timeout = left}, {}};
+    question.done = std::move(then);
+    around_.servers.execute(keys->lock, std::move(question));
+  };
+  ask_by(std::move(send), read, std::move(done));
 }
 
 void engine::force_unlock(const shared_keys& keys, value_handler<bool> done) {
@@ -63,6 +68,19 @@ void engine::hold_count(const shared_keys& keys, holdfast::owner who, value_hand
   if (!h && !closed()) return done({}, {}, 0);
   ask<unsigned>(keys, redis::make_command({"HGET", keys->lock, h ? std::string_view(h->field) : ""}), read_count,
                 std::move(done));
+}
+
+void engine::holder(const shared_keys& keys, value_handler<std::optional<lock_holder>> done) {
+  auto send = [this, keys](nanoseconds left, topology::handler then) {
+    around_.run(scripts::holder(*keys), {.timeout = left}, std::move(then));
+  };
+  auto read = [](const redis::reply& r) {
+    auto said = read_holder(r);
+    answer<std::optional<lock_holder>> a{std::move(said.error), {}};
+    if (auto& who = said.value) a.value = lock_holder{std::move(who->field), who->count, who->ttl};
+    return a;
+  };
+  ask_by(std::move(send), read, std::move(done));
 }
 
 void engine::remaining_ttl(const shared_keys& keys, value_handler<std::optional<milliseconds>> done) {

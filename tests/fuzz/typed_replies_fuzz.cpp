@@ -46,6 +46,8 @@ void check(const redis::reply& r) {
     require(*a.value >= 0ms, "a TTL is not negative");
     require(*a.value <= countable, "a TTL can be counted in nanoseconds");
   }
+  if (const auto a = detail::read_holder(r); is_value(r, a) && a.value && a.value->ttl != longest)
+    require(a.value->ttl >= 0ms && a.value->ttl <= countable, "a holder's TTL can be counted in nanoseconds");
   is_value(r, detail::read_reenter(r));
   is_value(r, detail::read_release(r));
   is_value(r, detail::read_force_release(r));

@@ -155,6 +155,7 @@ class command_maker {
         {lua::release, {k}, {"channel", field(), count(), ttl()}},
         {lua::release, {k}, {"channel", field(), count(), ttl(), ttl()}},
         {lua::force_release, {k}, {"channel"}},
+        {lua::holder, {k}, {}},
     };
     const auto& chosen = pick(all);
     const bool digest = below(2);

@@ -47,9 +47,10 @@ const std::vector<state> states{
 struct row {
   const char* name;
   arguments call;
-  std::vector<const char*> answers;  // of a primary, one for each state: "ttl" and "token" stand for such numbers
-  std::vector<bool> reads;           // says neither yours nor not yours nor acquired: needs no primary
-  std::vector<bool> grows;           // a full server refuses
+  std::vector<const char*>
+      answers;              // of a primary, one for each state: "ttl", "token", "long" and "short" are such numbers
+  std::vector<bool> reads;  // says neither yours nor not yours nor acquired: needs no primary
+  std::vector<bool> grows;  // a full server refuses
 };
 
 arguments eval(const lua::script_text& script, const arguments& keys, const arguments& args) {
@@ -61,7 +62,7 @@ arguments eval(const lua::script_text& script, const arguments& keys, const argu
 
 const std::string ms = std::to_string(ttl), ms_if_none = std::to_string(if_none);
 const std::vector<bool> never{0, 0, 0, 0, 0, 0, 0}, to_a_stranger{0, 0, 0, 0, 1, 0, 1},
-    without_a_hash{0, 0, 0, 0, 0, 0, 1}, when_free{1, 0, 0, 0, 0, 0, 0};
+    without_a_hash{0, 0, 0, 0, 0, 0, 1}, always{1, 1, 1, 1, 1, 1, 1}, when_free{1, 0, 0, 0, 0, 0, 0};
 constexpr const char *wrong = "WRONGTYPE", *corrupt = "HOLDFAST corrupt count";
 
 const std::vector<row> rows{
@@ -115,6 +116,11 @@ const std::vector<row> rows{
      {"0", "1", "1", "1", "1", "1", wrong},
      without_a_hash,
      never},
+    {"holder",
+     eval(lua::holder, {"m"}, {}),
+     {"(nil)", "[me, 2, long]", "[me, 2, short]", "[me, 2, -1]", "[other, 1, long]", "[me, abc, long]", wrong},
+     always,
+     never},
 };
 
 bool about(long long n, long long expected) { return n > expected - tolerance && n <= expected; }
@@ -123,7 +129,13 @@ bool fits(const value& v, std::string_view expected) {
   if (expected == "ttl") return v.type == value::kind::integer && about(v.number, long_ttl);
   if (expected == "token")
     return v.type == value::kind::array && v.elements.size() == 1 && v.elements[0].number > 1'000'000'000'000'000;
-  return v.is_error() ? v.text.starts_with(expected) : v.to_string() == expected;
+  if (v.is_error()) return v.text.starts_with(expected);
+  if (v.type == value::kind::array && v.elements.size() == 3) {  // a holder
+    const auto left = v.elements[2].number;
+    const auto ttl_is = about(left, long_ttl) ? "long" : about(left, short_ttl) ? "short" : std::to_string(left);
+    return expected == "[" + v.elements[0].to_string() + ", " + v.elements[1].to_string() + ", " + ttl_is + "]";
+  }
+  return v.to_string() == expected;
 }
 
 /// What is asked, and what is done to it between.

@@ -37,11 +37,11 @@ sim_client::sim_client(scheduler& plan, server& to, trace& log, coverage& met, c
   node.pending_commands = settings_.pending_commands;
   servers_.emplace(redis::services{process_.strand(), plan.time(), process_, random_, network_}, node,
                    settings_.command_timeout, [this](const event& e) { settings_.observer->on(e); });
-  auto same_numbers = random_;
-  uuid_ = detail::owner_fields(same_numbers.next(), same_numbers.next()).client_uuid();
+  const detail::owner_fields fields{random_.next(), random_.next()};
+  uuid_ = fields.client_uuid();
   log.abbreviate(uuid_, name_);
   engine_.emplace(detail::surroundings{plan.time(), process_, *servers_, random_, settings_},
-                  std::weak_ptr<detail::core>());
+                  std::weak_ptr<detail::core>(), fields);
   plan.add(process_);
 }
 

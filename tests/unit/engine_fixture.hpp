@@ -206,7 +206,8 @@ class engine_fixture {
   explicit engine_fixture(config c = {}) : settings(std::move(c)) {
     settings.observer = events;
     timers.on_step = [this] { server.run(); };
-    locks.emplace(detail::surroundings{clock, timers, server, random, settings}, std::weak_ptr<detail::core>());
+    locks.emplace(detail::surroundings{clock, timers, server, random, settings}, std::weak_ptr<detail::core>(),
+                  detail::owner_fields{random.next(), random.next()});
   }
   ~engine_fixture() { locks.reset(); }
 

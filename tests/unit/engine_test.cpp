@@ -504,8 +504,9 @@ TEST_CASE_METHOD(engine_fixture, "after close every verb answers closed and send
   locks->hold_count(keys("a"), owner(),
                     [&](error_code e, const std::string&, unsigned) { closed += e == errc::closed; });
   locks->remaining_ttl(keys("a"), [&](error_code e, const std::string&, auto) { closed += e == errc::closed; });
+  locks->holder(keys("a"), [&](error_code e, const std::string&, const auto&) { closed += e == errc::closed; });
   locks->probe([&](error_code e, const std::string&) { closed += e == errc::closed; });
-  CHECK(closed == 4);
+  CHECK(closed == 5);
   CHECK(server.count() == before);
 }
 
@@ -703,6 +704,32 @@ TEST_CASE_METHOD(engine_fixture, "hold_count asks for the field of an owner that
   CHECK(server.last().line() == "HGET a " + uuid + ":1");
   answers(replies::string("3"));
   CHECK(count == 3U);
+}
+
+TEST_CASE_METHOD(engine_fixture, "holder asks once more if the first answer is lost") {
+  call<std::optional<lock_holder>> asked;
+  const auto ask = [&] {
+    asked = {};
+    locks->holder(keys("a"), [&](error_code e, std::string d, auto who) { asked.answer(e, std::move(d), who); });
+  };
+  const auto a_holder = replies::array({replies::string("u:7"), replies::string("2"), replies::integer(1500)});
+  ask();
+  CHECK(server.last().argv.at(1) == detail::lua::holder.sha1);
+  fails(errc::unconfirmed);
+  answers(a_holder);
+  CHECK(asked.value()->id == "u:7");
+  CHECK(asked.value()->count == 2);
+  CHECK(asked.value()->ttl == 1500ms);
+  ask();
+  answers(replies::nil());
+  CHECK_FALSE(asked.value());
+  ask();
+  fails(errc::unconfirmed);
+  fails(errc::unconfirmed);
+  CHECK(asked.failed_with(errc::unreachable));
+  ask();
+  answers(replies::integer(3));
+  CHECK(asked.failed_with(errc::corrupt_lock));
 }
 
 TEST_CASE_METHOD(engine_fixture, "remaining_ttl asks for the key's TTL") {
@@ -934,7 +961,7 @@ TEST_CASE("owner fields are a uuid of version 8 and never repeat") {
   manual_timers timers(clock);
   fake_topology server(clock, timers);
   seeded_random random(7);
-  detail::engine locks({clock, timers, server, random, settings}, {});
+  detail::engine locks({clock, timers, server, random, settings}, {}, {random.next(), random.next()});
   std::vector<std::string> fields;
   for (int i = 0; i < 3; ++i) {
     detail::lock_request r{owner(), false, detail::resolve_terms(settings, {}), detail::lock_request::patience::once};

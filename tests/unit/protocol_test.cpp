@@ -88,7 +88,7 @@ TEST_CASE("each call uses the script of its name") {
   const std::vector<std::pair<script_call, lua::script_text>> all{
       {scripts::acquire(a, 1s, "u:1"), lua::acquire},  {scripts::reenter(a, {1s}, "u:1", 2), lua::reenter},
       {scripts::renew({&one, 1}), lua::renew},         {scripts::release(a, "u:1", 0, {1s}), lua::release},
-      {scripts::force_release(a), lua::force_release},
+      {scripts::force_release(a), lua::force_release}, {scripts::holder(a), lua::holder},
   };
   for (const auto& [call, script] : all) {
     CHECK(decoded(call.by_digest())[1] == script.sha1);
@@ -134,6 +134,8 @@ TEST_CASE("a TTL of its own for a key that has none is sent last, where it is mo
   const std::vector<renewal> holds{{"a", "u:1", {1s}}, {"b", "u:2", {2s, 3s}}};
   CHECK(operands(scripts::renew(holds)) == words{"2", "a", "b", "1000", "2000", "u:1", "u:2", "1000", "3000"});
 }
+
+TEST_CASE("holder sends the key alone") { CHECK(operands(scripts::holder(a)) == words{"1", "a"}); }
 
 TEST_CASE("force_release sends the key, and the channel as an argument") {
   CHECK(operands(scripts::force_release(a)) == words{"1", "a", a.channel});

@@ -44,6 +44,35 @@ TEST_CASE("acquire answers nil or the holder's TTL") {
   for (const auto& r : strange) check_unexpected(read_acquire(r));
 }
 
+TEST_CASE("a holder is its field and its count and its TTL") {
+  const auto held = [](auto... parts) { return read_holder(replies::array({parts...})); };
+  const auto one = held(replies::string("u:7"), replies::string("2"), replies::integer(1500));
+  REQUIRE(one.value);
+  CHECK(one.value->field == "u:7");
+  CHECK(one.value->count == 2);
+  CHECK(one.value->ttl == 1500ms);
+  CHECK(held(replies::string("u:7"), replies::string("1"), replies::integer(-1)).value->ttl == milliseconds::max());
+  const auto free = read_holder(replies::nil());
+  CHECK_FALSE(free.error);
+  CHECK_FALSE(free.value);
+  check_unexpected(held(replies::string("u:7"), replies::string("1"), replies::integer(-2)));
+  check_unexpected(held(replies::string("u:7"), replies::nil(), replies::integer(1)));
+  check_unexpected(held(replies::integer(7), replies::string("1"), replies::integer(1)));
+  check_unexpected(held(replies::string("u:7"), replies::string("1"), replies::string("1500")));
+  check_unexpected(held(replies::string("u:7"), replies::string("1")));
+  for (const auto& r : {replies::integer(0), replies::integer(1)}) check_unexpected(read_holder(r));
+  for (const auto& r : strange) check_unexpected(read_holder(r));
+}
+
+TEST_CASE("a lock of several fields or of a count that is no number has no holder that we know") {
+  const auto count = replies::array({replies::string("u:7"), replies::string("many"), replies::integer(1)});
+  for (const auto& r : {replies::integer(2), count}) {
+    const auto said = read_holder(r);
+    REQUIRE(said.error);
+    CHECK(said.error->code == errc::corrupt_lock);
+  }
+}
+
 TEST_CASE("a holder's TTL beyond what a lock may have is cut to that") {
   CHECK(read_acquire(replies::integer(24LL * 3600 * 1000 + 1)).value.holder_ttl == 24h);
   CHECK(read_acquire(replies::integer(most)).value.holder_ttl == 24h);

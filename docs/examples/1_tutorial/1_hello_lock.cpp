@@ -23,7 +23,7 @@ asio::awaitable<void> ship(holdfast::client& redis, std::string order) {
 
 int main(int argc, char** argv) {
   asio::io_context io;
-  holdfast::client redis{io.get_executor(), {.url = argc > 1 ? argv[1] : "redis://localhost"}};
+  holdfast::client redis{io, {.url = argc > 1 ? argv[1] : "redis://localhost"}};
   holdfast::owner task;  // one logical task = one owner
   asio::co_spawn(task.bind(io.get_executor()), ship(redis, "42"), [](std::exception_ptr failed) {
     if (failed) std::rethrow_exception(failed);

@@ -1,0 +1,212 @@
+// SPDX-License-Identifier: BSL-1.0
+// What an operator asks: who holds a lock, where does it run, who waits. By the library, and by the commands of
+// docs/guide/operating.md, each pasted into a shell as it stands there.
+#include <sys/stat.h>
+#include <unistd.h>
+#include <array>
+#include <cstdio>
+#include <fstream>
+#include <iterator>
+#include <memory>
+
+#include "integration/world.hpp"
+#include "support/temp_folder.hpp"
+
+using namespace holdfast;
+using namespace holdfast::test;
+
+namespace {
+
+bool contains(const std::string& text, const std::string& part) { return text.find(part) != text.npos; }
+
+std::string read_file(const std::string& path) {
+  std::ifstream file(path);
+  return {std::istreambuf_iterator<char>(file), {}};
+}
+
+/// The shell block under `<!-- run: name -->`.
+std::string block_of_the_page(const std::string& name) {
+  const auto page = read_file(OPERATING_MD);
+  const std::string marker = "<!-- run: " + name + " -->\n\n```sh\n";
+  const auto at = page.find(marker);
+  REQUIRE(at != page.npos);
+  const auto begin = at + marker.size();
+  return page.substr(begin, page.find("```", begin) - begin);
+}
+
+std::string run_shell(const std::string& script) {
+  const std::unique_ptr<FILE, int (*)(FILE*)> out(::popen(("sh '" + script + "' 2>&1").c_str(), "re"), ::pclose);
+  REQUIRE(out);
+  std::string text;
+  std::array<char, 4096> some;
+  while (const auto size = std::fread(some.data(), 1, some.size(), out.get())) text.append(some.data(), size);
+  return text;
+}
+
+/// A shell whose redis-cli talks to the test's server.
+class shell {
+ public:
+  explicit shell(const world& w) {
+    write("where", "command -v redis-cli");
+    auto real = run_shell(folder_.path() + "/where");
+    if (real.empty()) skip("no redis-cli");
+    real.pop_back();
+    write("redis-cli", "exec '" + real + "' -s '" + w.server.socket_path() + "' \"$@\"");
+    REQUIRE(::chmod((folder_.path() + "/redis-cli").c_str(), 0700) == 0);
+  }
+
+  /// What all blocks of those names print, one pasted after the other.
+  template <class... Names>
+  std::string paste(const Names&... names) const {
+    std::string text = "PATH='" + folder_.path() + "':\"$PATH\"\n";
+    for (const auto& name : {std::string(names)...}) text += block_of_the_page(name) + '\n';
+    write("pasted", text);
+    return run_shell(folder_.path() + "/pasted");
+  }
+
+ private:
+  void write(const std::string& name, const std::string& text) const {
+    std::ofstream(folder_.path() + '/' + name) << "#!/bin/sh\n" << text << '\n';
+  }
+
+  temp_folder folder_;
+};
+
+std::string own_host() {
+  std::array<char, 256> host{};
+  ::gethostname(host.data(), host.size() - 1);
+  return host.data();
+}
+
+}  // namespace
+
+TEST_CASE("holder says whose hold it is and how often and for how long") {
+  world w;
+  auto a = w.make(), b = w.make();
+  const owner me;
+  CHECK_FALSE(w.run(b.mutex("m").holder()));
+  auto outer = w.run(a.mutex("m", me).lock()), inner = w.run(a.mutex("m", me).lock());
+  CHECK(outer.id() == w.eye("HKEYS", "m").strings().at(0));
+  CHECK(outer.id() == inner.id());
+  CHECK(outer.id() == a.id() + ":1");
+  for (auto* redis : {&a, &b}) {
+    const auto who = w.run(redis->mutex("m").holder());
+    REQUIRE(who);
+    CHECK(who->id == outer.id());
+    CHECK(who->count == 2);
+    CHECK((who->ttl > 0ms && who->ttl <= 30s));
+  }
+  w.eye("PERSIST", "m");
+  CHECK(w.run(b.mutex("m").holder())->ttl == milliseconds::max());
+  w.run(inner.unlock());
+  w.run(outer.unlock());
+  CHECK_FALSE(w.run(b.mutex("m").holder()));
+  CHECK(outer.id() == a.id() + ":1");  // for logs, to the end
+  CHECK(w.run(a.mutex("m").lock()).id() == a.id() + ":2");
+  CHECK(lease().id().empty());
+}
+
+TEST_CASE("holder knows Redisson's holds and refuses what is no lock of one owner") {
+  world w;
+  auto redis = w.make();
+  w.eye("HSET", "java", "b983c153-7421-469a-addb-44fb92259a1b:17", "3");
+  w.eye("PEXPIRE", "java", 20'000);
+  const auto java = w.run(redis.mutex("java").holder());
+  REQUIRE(java);
+  CHECK(java->id == "b983c153-7421-469a-addb-44fb92259a1b:17");
+  CHECK(java->count == 3);
+  w.eye("HSET", "read-write", "mode", "read", "b983c153-7421-469a-addb-44fb92259a1b:17", "1");
+  w.eye("HSET", "uncounted", "a:1", "many");
+  w.eye("SET", "data", "x");
+  for (const char* name : {"read-write", "uncounted", "data"}) {
+    CAPTURE(name);
+    CHECK(w.code_of(redis.mutex(name).holder()) == errc::corrupt_lock);
+  }
+  w.eye("HSET", "long", std::string(2 << 20, 'x'), "1");  // more than a reply of ours may have
+  CHECK(w.run(redis.mutex("long").holder())->id == std::string(256, 'x'));
+  CHECK(w.heard->count(event::kind::connected) == 1);
+}
+
+TEST_CASE("the name of a connection says which client it is, in which process, on which host") {
+  world w;
+  auto redis = w.make([](config& c) { c.client_name = "billing"; }),
+       nameless = w.make([](config& c) { c.client_name.clear(); });
+  CHECK(redis.id().size() == 36);
+  CHECK(redis.id() != nameless.id());
+  auto held = w.run(redis.mutex("m").lock());
+  CHECK(w.run(nameless.mutex("n").lock()).held());
+  started<lease> waiter(w, redis.mutex("m").lock());
+  w.until([&] { return w.eye("PUBSUB", "NUMSUB", "redisson_lock__channel:{m}").strings().at(1) == "1"; });
+  const auto all = w.eye("CLIENT", "LIST").to_string();
+  const auto name = " name=billing:" + redis.id() + ':' + std::to_string(::getpid()) + '@' + own_host() + ' ';
+  const auto first = all.find(name);
+  REQUIRE(first != all.npos);
+  CHECK(all.find(name, first + 1) != all.npos);  // for commands, and for messages
+  CHECK_FALSE(contains(all, nameless.id()));
+  auto moved = std::move(redis);
+  CHECK(redis.id().empty());
+  CHECK(held.id().starts_with(moved.id()));
+  w.run(held.unlock());
+  w.until([&] { return waiter.succeeded(); });
+}
+
+TEST_CASE("the operating page's commands find holder and waiters, and wake them when they free the lock") {
+  world w;
+  const shell sh(w);
+  auto patient = [](config& c) { c.poll_cap = 60s; };  // only a message wakes it in time
+  auto a = w.make(patient), b = w.make(patient);
+  auto held = w.run(a.mutex("orders:42").lock({.ttl = 60s}));
+  started<lease> waiter(w, b.mutex("orders:42").lock());
+  const std::string channel = "redisson_lock__channel:{orders:42}";
+  w.until([&] { return w.eye("PUBSUB", "NUMSUB", channel).strings().at(1) == "1"; });
+
+  const auto who = sh.paste("who holds");
+  CHECK(who.starts_with(held.id() + "\n1\n"));
+  CHECK(std::stoi(who.substr(held.id().size() + 3)) > 0);
+
+  const auto where = sh.paste("who holds", "where");
+  CHECK(contains(where, "name=holdfast:" + a.id() + ':' + std::to_string(::getpid()) + '@' + own_host()));
+  CHECK_FALSE(contains(where, b.id()));
+
+  const auto waits = sh.paste("who holds", "who waits");
+  CHECK(contains(waits, channel + "\n1\n"));
+  CHECK(contains(waits, b.id()));
+
+  w.pass(50ms);  // whatever woke it by now, it is busy: the rest is the work of the message
+  CHECK_FALSE(waiter.answer);
+  CHECK(sh.paste("who holds", "free").ends_with("\n1\n"));
+  w.until([&] { return waiter.succeeded(); });
+  CHECK(w.code_of(held.unlock()) == errc::lost);
+  w.run(waiter.answer->value().unlock());
+  CHECK(sh.paste("who holds", "free") == "\n-2\n0\n");
+
+  const auto watch = sh.paste("watch");
+  CHECK(contains(watch, "maxmemory-policy\nnoeviction\n"));
+  CHECK(contains(watch, "evicted_keys:0"));
+  CHECK(contains(watch, "aof_enabled:0"));
+}
+
+TEST_CASE("the ACL lines of the operating page are enough, and a shell takes them") {
+  world w;
+  const shell sh(w);
+  CHECK(sh.paste("acl") == "OK\n");
+  auto redis = w.make(
+      [](config& c) { c.user = "locker", c.password = "secret", c.key_prefix = "app:", c.command_timeout = 2s; });
+  w.run(redis.connect());
+  auto m = redis.mutex("m");
+  auto held = w.run(m.lock());
+  CHECK(w.run(m.holder())->id == held.id());
+  CHECK(w.eye("HKEYS", "app:m").strings().at(0) == held.id());
+  CHECK(contains(w.eye("CLIENT", "LIST").to_string(), redis.id()));
+  started<lease> waiter(w, m.lock());
+  w.until([&] { return w.eye("PUBSUB", "NUMSUB", "redisson_lock__channel:{app:m}").strings().at(1) == "1"; });
+  CHECK(w.run(m.force_unlock()));
+  w.until([&] { return waiter.succeeded(); });
+  CHECK(w.heard->count(event::kind::fencing_degraded) == 0);
+
+  CHECK(w.code_of(redis.fenced_mutex("f").lock()) == errc::no_permission);
+  CHECK(sh.paste("acl of a fenced_mutex") == "OK\n");
+  CHECK(w.run(redis.fenced_mutex("f").lock()).token());
+  auto elsewhere = w.make([](config& c) { c.user = "locker", c.password = "secret"; });  // without the prefix
+  CHECK(w.code_of(elsewhere.mutex("m").lock()) == errc::no_permission);
+}
