@@ -158,4 +158,13 @@ MUTANTS = [
     Mutant("an unlock whose turn comes after the release hears that it held nothing", "src/sync/engine.cpp",
            "done(h->state() == lease_state::released ? error_code() : h->lost_reason, {});",
            "done(h->lost_reason, {});"),
+    Mutant("a re-entry that waits does not hear that its hold is lost", "src/sync/engine.cpp",
+           "while (!h.reentries.empty()) h.reentries.front()->hold_lost();",
+           "while (h.reentries.size() > h.leases.size() + most_reentries) h.reentries.front()->hold_lost();"),
+    Mutant("each unlock of an outage waits a command timeout of its own", "src/sync/unlock_patience.hpp",
+           "return std::clamp(*silent_since_ + budget, now, now + budget);",
+           "return now + budget;"),
+    Mutant("an owner that holds no more waits on while a client drains", "src/sync/engine.cpp",
+           "if ((*w)->request.who == who) line->leave(",
+           "if (draining_->contains((*w)->request.who)) line->leave("),
 ]
