@@ -55,6 +55,7 @@ TEST_CASE_METHOD(busy_world, "a name is 1 byte to 64 KiB") {
     refused(m.is_locked(), errc::invalid_name, cause);
     refused(m.hold_count(owner{}), errc::invalid_name, cause);
     refused(m.held_by(owner{}), errc::invalid_name, cause);
+    refused(m.holder(), errc::invalid_name, cause);
     refused(m.remaining_ttl(), errc::invalid_name, cause);
   }
   auto longest = run(redis.mutex(std::string(65'536, 'x')).lock());

@@ -94,6 +94,7 @@ TEST_CASE("without a server bounded calls are unreachable at their deadline and 
   check([&] { return mutex.try_lock_for(0ms); }, 80ms, 80ms);
   check([&] { return mutex.try_lock_for(250ms); }, 250ms, 250ms);
   check([&] { return mutex.is_locked(); }, 80ms, 80ms);
+  check([&] { return mutex.holder(); }, 80ms, 80ms);
   check([&] { return mutex.remaining_ttl(); }, 80ms, 80ms);
   check([&] { return mutex.force_unlock(); }, 80ms, 80ms);
   check([&] { return redis.connect(); }, 0ms, 280ms);

@@ -106,7 +106,7 @@ void check_everything_is_closed(world& w, client& redis, const holdfast::mutex& 
   for (const auto code :
        {w.code_of(m.lock()), w.code_of(m.try_lock()), w.code_of(m.try_lock_for(1h)), w.code_of(m.force_unlock()),
         w.code_of(m.is_locked()), w.code_of(m.hold_count(owner{})), w.code_of(m.held_by(held.owner())),
-        w.code_of(m.remaining_ttl()), w.code_of(held.renew()), w.code_of(redis.connect())})
+        w.code_of(m.holder()), w.code_of(m.remaining_ttl()), w.code_of(held.renew()), w.code_of(redis.connect())})
     CHECK(code == errc::closed);
   CHECK(w.run(held.lost()) == errc::closed);
   CHECK(w.code_of(held.unlock()) == errc::closed);
