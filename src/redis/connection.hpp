@@ -40,6 +40,9 @@ class connection final : public link {
   bool withdraw(ticket t);
   /// Up, and not silent for longer than a written command may wait.
   bool answering();
+  /// Why no answer comes at present, node and cause: unreachable, or server_refused where the server refuses
+  /// connections.
+  failure trouble() const;
   void keep_watch(bool on);
   void on_link_change(std::function<void(bool up)> listener) { listener_ = std::move(listener); }
   /// Tells the observer, the first time, what the server refuses of what fencing off needs; empty: nothing.

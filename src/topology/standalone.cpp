@@ -23,6 +23,8 @@ bool standalone::withdraw(redis::ticket t) { return commands_->withdraw(t); }
 
 bool standalone::answering() { return commands_->answering(); }
 
+redis::failure standalone::trouble() const { return commands_->trouble(); }
+
 subscription standalone::subscribe(std::string_view channel, subscriber& who) {
   return channels_->subscribe(channel, who);
 }

@@ -29,6 +29,7 @@ class standalone final : public topology {
   redis::ticket execute(std::string_view key, redis::request asked) override;
   bool withdraw(redis::ticket t) override;
   bool answering() override;
+  redis::failure trouble() const override;
   subscription subscribe(std::string_view channel, subscriber& who) override;
   void keep_watch(bool on) override;
   void on_link_change(std::function<void(bool up)> listener) override;

@@ -3,6 +3,7 @@
 #include <functional>
 #include <string_view>
 
+#include "redis/failure.hpp"
 #include "redis/outcome.hpp"
 #include "redis/request.hpp"
 
@@ -28,6 +29,9 @@ class topology {
   virtual bool withdraw(redis::ticket t) = 0;
   /// There is a connection, and its server is not silent for longer than a command may wait.
   virtual bool answering() = 0;
+  /// Why no answer comes at present, node and cause: unreachable, or server_refused where the server refuses
+  /// connections.
+  virtual redis::failure trouble() const = 0;
 
   virtual subscription subscribe(std::string_view channel, subscriber& who) = 0;
 
