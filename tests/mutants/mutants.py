@@ -156,6 +156,6 @@ MUTANTS = [
            "auto others = std::exchange(h->last_unlocks, {});",
            "std::list<hold::last_unlock> others;"),
     Mutant("an unlock whose turn comes after the release hears that it held nothing", "src/sync/engine.cpp",
-           "done(h->state() == lease_state::released ? error_code() : h->lost_reason, {});",
-           "done(h->lost_reason, {});"),
+           "done(h->state() == lease_state::released ? error_code() : h->lost_reason, h->lost_because);",
+           "done(h->lost_reason, h->lost_because);"),
 ]
