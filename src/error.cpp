@@ -30,6 +30,44 @@ const char* meaning(errc code) noexcept {
   return "unknown error";
 }
 
+constexpr unsigned only(condition c) noexcept { return 1U << static_cast<unsigned>(c); }
+
+unsigned conditions_of(errc code) noexcept {
+  switch (code) {
+    case errc::lost: return only(condition::no_longer_held);
+    case errc::not_held: return only(condition::misuse);
+    case errc::closed: return only(condition::no_longer_held);
+    case errc::corrupt_lock: return only(condition::no_longer_held) | only(condition::setup);
+    case errc::invalid_name: return only(condition::misuse);
+    case errc::invalid_ttl: return only(condition::misuse);
+    case errc::invalid_wait: return only(condition::misuse);
+    case errc::invalid_config: return only(condition::setup);
+    case errc::unreachable: return only(condition::retry_later);
+    case errc::unconfirmed: return 0;
+    case errc::auth_failed: return only(condition::setup);
+    case errc::no_permission: return only(condition::setup);
+    case errc::not_primary: return only(condition::setup);
+    case errc::server_refused: return only(condition::retry_later);
+    case errc::quorum_failed: return only(condition::retry_later);
+    case errc::protocol_error: return only(condition::setup);
+    case errc::too_many_reentries: return only(condition::misuse);
+    case errc::tls_failed: return only(condition::setup);
+    case errc::overloaded: return only(condition::retry_later);
+    case errc::already_held: return only(condition::misuse);
+  }
+  return 0;
+}
+
+const char* meaning(condition c) noexcept {
+  switch (c) {
+    case condition::retry_later: return "retry later";
+    case condition::no_longer_held: return "no longer held";
+    case condition::misuse: return "misuse";
+    case condition::setup: return "set-up";
+  }
+  return "unknown condition";
+}
+
 class holdfast_category final : public boost::system::error_category {
  public:
   constexpr holdfast_category() noexcept
@@ -37,6 +75,17 @@ class holdfast_category final : public boost::system::error_category {
   const char* name() const noexcept override { return "holdfast"; }
   std::string message(int code) const override { return meaning(static_cast<errc>(code)); }
   const char* message(int code, char*, std::size_t) const noexcept override { return meaning(static_cast<errc>(code)); }
+};
+
+class condition_category final : public boost::system::error_category {
+ public:
+  constexpr condition_category() noexcept : error_category(0x686f'6c64'636f'6e64) {}
+  const char* name() const noexcept override { return "holdfast condition"; }
+  std::string message(int which) const override { return meaning(static_cast<condition>(which)); }
+  bool equivalent(const error_code& code, int which) const noexcept override {
+    if (code.category() != category()) return false;
+    return (conditions_of(static_cast<errc>(code.value())) & only(static_cast<condition>(which))) != 0;
+  }
 };
 
 std::string text(const error_code& code, const std::string& detail) {
@@ -51,6 +100,11 @@ const boost::system::error_category& category() noexcept {
 }
 
 error_code make_error_code(errc code) noexcept { return {static_cast<int>(code), category()}; }
+
+boost::system::error_condition make_error_condition(condition c) noexcept {
+  static const condition_category instance;
+  return {static_cast<int>(c), instance};
+}
 
 error::error(error_code code, const std::string& detail) : system_error(code) {
   // The base would put the detail first and the category's name and number behind it.

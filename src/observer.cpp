@@ -6,15 +6,20 @@ namespace holdfast {
 std::string_view to_string(event::kind kind) noexcept {
   switch (kind) {
     case event::kind::acquired: return "acquired";
+    case event::kind::reentered: return "reentered";
     case event::kind::not_acquired: return "not_acquired";
     case event::kind::acquire_failed: return "acquire_failed";
+    case event::kind::acquire_cancelled: return "acquire_cancelled";
     case event::kind::released: return "released";
-    case event::kind::released_late: return "released_late";
     case event::kind::release_failed: return "release_failed";
+    case event::kind::lost: return "lost";
+    case event::kind::closed: return "closed";
+    case event::kind::dropped_at_once: return "dropped_at_once";
     case event::kind::renewal_failed: return "renewal_failed";
     case event::kind::suspended: return "suspended";
     case event::kind::restored: return "restored";
-    case event::kind::lost: return "lost";
+    case event::kind::released_late: return "released_late";
+    case event::kind::release_given_up: return "release_given_up";
     case event::kind::waiting_for_ourselves: return "waiting_for_ourselves";
     case event::kind::outage: return "outage";
     case event::kind::connected: return "connected";

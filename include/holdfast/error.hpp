@@ -4,6 +4,7 @@
 
 #include <boost/system/error_category.hpp>
 #include <boost/system/error_code.hpp>
+#include <boost/system/error_condition.hpp>
 #include <boost/system/result.hpp>
 #include <boost/system/system_error.hpp>
 #include <string>
@@ -19,43 +20,57 @@ using error_code = boost::system::error_code;
 /// What the caller can do decides the code. "Retry" means: the same call may succeed later without a change of program
 /// or server.
 enum class errc {
-  lost = 1,           ///< The hold ended without its holder's wish: the guarded work may have overlapped. Not held.
-                      ///< Check or redo the work.
-  not_held,           ///< This lease is empty, moved-from or already unlocked. Nothing was sent.
-  closed,             ///< The client was shut down or destroyed. Not held.
-  corrupt_lock,       ///< The key is of another type or a lock without TTL, or its count or fencing counter is no
-                      ///< number. Not held. Look at the key.
-  invalid_name,       ///< Names are 1 byte to 64 KiB. Nothing was sent.
-  invalid_ttl,        ///< A TTL or max_hold outside its range. Nothing was sent.
-  invalid_wait,       ///< A negative wait. Nothing was sent.
-  invalid_config,     ///< A URL or a field of config cannot be used, or the server has no such database. No lock
-                      ///< command was sent.
-  unreachable,        ///< No answer from Redis in time. Retry. A hold that was held still is, until its validity ends.
-  unconfirmed,        ///< unlock() was sent and not answered: released then, or at the latest when the TTL ends. Not
-                      ///< held. Of force_unlock(): nobody knows whether its first copy broke a hold.
-  auth_failed,        ///< Wrong user or password, or none given where one is needed.
-  no_permission,      ///< The ACL lacks a permission; the text is the server's, which names the command, key or
-                      ///< channel, inside a script not always.
-  not_primary,        ///< The server is a replica, or a node of a cluster. Connect to a primary alone.
-  server_refused,     ///< OOM, NOREPLICAS, MISCONF, LOADING, BUSY, max clients: Redis answers but will not write.
-                      ///< Retry.
-  quorum_failed,      ///< Too few servers granted the lock.
-  protocol_error,     ///< The peer does not speak Redis as expected; an answer that cannot be parsed closes the
-                      ///< connection.
-  too_many_reentries, ///< 2^31-1 re-entries of one hold. Still held.
-  tls_failed,         ///< The text says: wrong CA, wrong host, expired, client certificate missing, or not TLS at all.
-  overloaded,         ///< Too many commands are pending on the connection. Nothing was sent. Retry with less in flight.
-  already_held,       ///< This owner holds the lock in a way that cannot be re-entered so: a fenced_mutex's re-entry of
-                      ///< a hold without token. Still held.
+  lost = 1,            ///< The hold ended without its holder's wish: the guarded work may have overlapped. Not held.
+                       ///< Check or redo the work.
+  not_held,            ///< This lease is empty, moved-from or already unlocked. Nothing was sent.
+  closed,              ///< The client was shut down or destroyed. Not held.
+  corrupt_lock,        ///< The key is of another type or a lock without TTL, or its count or fencing counter is no
+                       ///< number. Not held. Look at the key.
+  invalid_name,        ///< Names are 1 byte to 64 KiB. Nothing was sent.
+  invalid_ttl,         ///< A TTL or max_hold outside its range. Nothing was sent.
+  invalid_wait,        ///< A negative wait. Nothing was sent.
+  invalid_config,      ///< A URL or a field of config cannot be used, or the server has no such database. No lock
+                       ///< command was sent.
+  unreachable,         ///< No answer from Redis in time. Retry. A hold that was held still is, until its validity ends.
+  unconfirmed,         ///< unlock() was sent and not answered: released then, or at the latest when the TTL ends. Not
+                       ///< held. Of force_unlock(): nobody knows whether its first copy broke a hold.
+  auth_failed,         ///< Wrong user or password, or none given where one is needed.
+  no_permission,       ///< The ACL lacks a permission; the text is the server's, which names the command, key or
+                       ///< channel, inside a script not always.
+  not_primary,         ///< The server is a replica, or a node of a cluster: holdfast needs a single primary.
+  server_refused,      ///< OOM, NOREPLICAS, MISCONF, LOADING, BUSY, max clients: Redis answers but will not write.
+                       ///< Retry.
+  quorum_failed,       ///< Too few servers granted the lock.
+  protocol_error,      ///< The peer does not speak Redis as expected; an answer that cannot be parsed closes the
+                       ///< connection.
+  too_many_reentries,  ///< 2^31-1 re-entries of one hold. Still held.
+  tls_failed,          ///< The text says: wrong CA, wrong host, expired, client certificate missing, or not TLS at all.
+  overloaded,    ///< Too many commands are pending on the connection. Nothing was sent. Retry with less in flight.
+  already_held,  ///< This owner holds the lock in a way that cannot be re-entered so: a fenced_mutex's re-entry of
+                 ///< a hold without token. Still held.
+};
+
+/// What to do about a code, for whoever does not want to tell twenty apart: `if (e.code() == condition::retry_later)`.
+/// Compares with holdfast::error_code and std::error_code. In none of them: unconfirmed (nothing is to be done: the
+/// section was exclusive, and the release goes on) and a cancellation.
+enum class condition {
+  retry_later = 1,  ///< unreachable, server_refused, overloaded, quorum_failed: the same call may succeed later.
+  no_longer_held,   ///< lost, closed, corrupt_lock: there is no hold, and what it guarded may have overlapped.
+  misuse,  ///< not_held, invalid_name, invalid_ttl, invalid_wait, too_many_reentries, already_held: the calling
+           ///< program is to be corrected.
+  setup,   ///< invalid_config, auth_failed, no_permission, not_primary, tls_failed, protocol_error,
+           ///< corrupt_lock: a person must look at settings or server.
 };
 
 /// The one category of the library. Thread-safe.
 HOLDFAST_EXPORT const boost::system::error_category& category() noexcept;
 HOLDFAST_EXPORT error_code make_error_code(errc) noexcept;
+HOLDFAST_EXPORT boost::system::error_condition make_error_condition(condition) noexcept;
 
 /// Thrown by every co_await of the library, except for a cancellation (boost::system::system_error with
 /// operation_aborted).
-/// what(): the code's meaning and the cause: lock name (escaped), server address, server's words. Never a secret.
+/// what(): the code's meaning and the cause: lock name (escaped), server address, server's words; of unreachable why
+/// (refused, no such name, no answer), of lost how that is known. Never a secret.
 class HOLDFAST_EXPORT error : public boost::system::system_error {
  public:
   error(error_code code, const std::string& detail);
@@ -73,3 +88,7 @@ template <>
 struct boost::system::is_error_code_enum<holdfast::errc> : std::true_type {};
 template <>
 struct std::is_error_code_enum<holdfast::errc> : std::true_type {};
+template <>
+struct boost::system::is_error_condition_enum<holdfast::condition> : std::true_type {};
+template <>
+struct std::is_error_condition_enum<holdfast::condition> : std::true_type {};

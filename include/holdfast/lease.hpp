@@ -74,10 +74,10 @@ class [[nodiscard]] HOLDFAST_EXPORT lease {
 
   /// True only while the hold is exclusive, by a comparison of clocks: correct also when the executor stalls or the
   /// machine slept.
-  bool held() const noexcept;
+  [[nodiscard]] bool held() const noexcept;
   /// How long held() will at least stay true without a renewal; 0 when it is false.
-  milliseconds valid_for() const noexcept;
-  lease_state state() const noexcept;
+  [[nodiscard]] milliseconds valid_for() const noexcept;
+  [[nodiscard]] lease_state state() const noexcept;
   /// Deleted: "did I get it?" is the optional of try_lock, "is it still mine?" is held().
   explicit operator bool() const noexcept = delete;
 
@@ -88,7 +88,7 @@ class [[nodiscard]] HOLDFAST_EXPORT lease {
 
   /// The fencing token of the hold: strictly larger for each new hold of the name, the same for re-entries; see
   /// fenced_mutex. Empty where the hold was taken by a plain mutex. It stays when the lease is lost or released.
-  std::optional<std::uint64_t> token() const noexcept;
+  [[nodiscard]] std::optional<std::uint64_t> token() const noexcept;
   const std::string& name() const noexcept;  ///< empty for an empty lease
   /// The hold's owner field in Redis, `<client::id()>:<number>`, for logs and for lock_holder::id. Re-entries share it,
   /// no other hold ever has it. It stays when the lease is lost or released. Empty for an empty lease.

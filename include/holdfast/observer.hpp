@@ -2,52 +2,91 @@
 #pragma once
 #include <holdfast/error.hpp>
 #include <holdfast/export.hpp>
+#include <holdfast/owner.hpp>
 
 #include <chrono>
 #include <cstddef>
+#include <cstdint>
+#include <optional>
 #include <string_view>
 
 namespace holdfast {
 
-/// One thing that happened. The views live as long as the call.
+/// One thing that happened. The views live as long as the call. What a kind does not know is empty or 0.
 struct event {
   enum class kind {
-    acquired,              ///< a lock was granted; waited, waiters
-    not_acquired,          ///< try_lock or try_lock_for gave up on a busy lock; waited, waiters
-    acquire_failed,        ///< an acquire ended with an error or was cancelled; reason, waited
-    released,              ///< a hold was given back, by unlock() or by its lease's destructor; held
-    released_late,         ///< what nobody waits for any more was given back: a late or cancelled grant, an unconfirmed
-                           ///< release
-    release_failed,        ///< a release was not confirmed (reason unconfirmed: it goes on, and released_late or
-                           ///< release_failed may follow) or was refused; at the latest the key ends with its TTL;
-                           ///< reason
-    renewal_failed,        ///< a renewal got no answer or was refused; it is retried until the validity ends; reason
-    suspended,             ///< the hold cannot be confirmed at present; it still holds until its validity ends
-    restored,              ///< a suspended hold was confirmed again
-    lost,                  ///< the hold ended without its holder's wish; reason, held
-    waiting_for_ourselves, ///< a lock() without owner waits for a name that this client holds without owner: perhaps
-                           ///< for itself
-    outage,                ///< the command connection went down or could not be made;
-                           ///< with a name: Redis answers, and refuses what that lock() waits for
-    connected,             ///< the command connection is up
-    fencing_degraded,      ///< CLIENT ID, INFO or CLIENT KILL is refused: a command, or a subscription, of a dead
-                           ///< connection cannot be fenced off; told once; detail
+    // A call of lock(), try_lock() or try_lock_for() that has sent or awaited anything ends in exactly one of these.
+    acquired,           ///< a lock was granted, and a hold begins; waited, waiters
+    reentered,          ///< its owner held it already, and has one lease more: no hold begins; waited, count
+    not_acquired,       ///< try_lock or try_lock_for gave up on a busy lock; waited, waiters
+    acquire_failed,     ///< an error; reason, waited
+    acquire_cancelled,  ///< its caller did not want it any more, or the client was closed: no failure; reason, waited
+
+    // Each `acquired` is followed by exactly one of these, which ends the hold: see ends_hold(). held
+    released,        ///< given back by the last unlock() or its lease's destructor, and Redis has confirmed it
+    release_failed,  ///< given back, but not confirmed in time (reason unconfirmed: it goes on, and released_late or
+                     ///< release_given_up follows), or refused; at the latest the key ends with its TTL; reason
+    lost,            ///< the hold ended without its holder's wish; reason, and in detail how that is known:
+                     ///< Redis said so, the validity was over unconfirmed, it was not renewed, or force_unlock()
+    closed,          ///< shutdown() or the end of its client ended the hold: no loss. Its release goes on:
+                     ///< released_late or release_given_up follows
+
+    // Meanwhile, of a hold.
+    dropped_at_once,  ///< a warning: `co_await m.lock();` locks nothing, and this looks like it. Told before `released`
+                      ///< when a hold's only lease was destroyed in the very resumption that brought it to its
+                      ///< coroutine, within 10 microseconds, and nothing was asked of it: neither a co_await nor
+                      ///< anything that takes time was guarded. Not each such hold is found
+    renewal_failed,   ///< a renewal got no answer or was refused; it is retried until the validity ends; reason
+    suspended,        ///< it cannot be confirmed at present; it still holds until its validity ends; reason
+    restored,         ///< a suspended hold was confirmed again
+
+    // In the background: of what is no hold, or is none any more.
+    released_late,     ///< given back: a late or cancelled grant, an unconfirmed release, the hold of a closed client
+    release_given_up,  ///< such a release was refused, or not confirmed until its key must be gone or the grace of
+                       ///< shutdown() was over; at the latest the key ends with its TTL; reason
+    waiting_for_ourselves,  ///< a lock() without owner waits for a name that this client holds without owner: perhaps
+                            ///< for itself
+
+    // Of the command connection.
+    outage,            ///< it went down or could not be made; with a name: Redis answers, and refuses what that lock()
+                       ///< waits for; reason
+    connected,         ///< it is up
+    fencing_degraded,  ///< CLIENT ID, INFO or CLIENT KILL is refused: a command, or a subscription, of a dead
+                       ///< connection cannot be fenced off; told once; detail
   };
 
   kind what{};
-  std::string_view name{};           ///< the lock's, without key_prefix, raw bytes; empty for events of a connection
-  error_code reason{};               ///< why, where the kind says so
-  std::chrono::nanoseconds waited{}; ///< from the call of lock() to its outcome
-  std::chrono::nanoseconds held{};   ///< from the grant to the end of the hold
-  std::size_t waiters = 0;           ///< callers of this client that stood before this one when it came
-  std::string_view detail{};         ///< server's words or node; safe to print
+  std::string_view name{};            ///< the lock's, without key_prefix, raw bytes; empty for events of a connection
+  error_code reason{};                ///< why, where the kind says so
+  std::chrono::nanoseconds waited{};  ///< from the call of lock() to its outcome
+  std::chrono::nanoseconds held{};    ///< of a hold: from its grant until now, or until it was given back
+  std::size_t waiters = 0;            ///< callers of this client that stood before this one when it came
+  std::string_view detail{};          ///< server's words, node or cause; safe to print
+
+  // Of a hold, and of a call: owner, ttl.
+  std::optional<holdfast::owner> owner{};  ///< whose; without a bound or given one, the call's own identity
+  std::string_view id{};                   ///< its field in Redis, `<client uuid>:<number>`, also in the background
+  std::optional<std::uint64_t> token{};    ///< fencing token
+  std::size_t count = 0;                   ///< leases that it has now
+  std::chrono::milliseconds ttl{};         ///< asked for; of a hold with several leases the longest
 };
+
+/// How many kinds there are: their numbers are 0 to event_kinds - 1, so that counters can be an array.
+inline constexpr std::size_t event_kinds = static_cast<std::size_t>(event::kind::fencing_degraded) + 1;
+
+/// True for released, release_failed, lost and closed: the holds of a client at a moment are the `acquired` less these.
+constexpr bool ends_hold(event::kind k) noexcept {
+  return k == event::kind::released || k == event::kind::release_failed || k == event::kind::lost ||
+         k == event::kind::closed;
+}
 
 /// Short name of a kind: "acquired".
 HOLDFAST_EXPORT std::string_view to_string(event::kind) noexcept;
 
 /// Is told of everything, also of background events, which nobody else hears of: renewals, reconnects, late releases.
 /// Called on the client's strand, one call at a time: be quick, do not block. Set it in config::observer.
+/// To ring an alarm: lost, release_failed, release_given_up, renewal_failed and outage. An orderly shutdown() tells
+/// none of them while Redis answers.
 class HOLDFAST_EXPORT observer {
  public:
   virtual ~observer();

@@ -20,10 +20,10 @@ class HOLDFAST_EXPORT owner {
   /// An executor that carries this owner to everything spawned on it: it survives co_await, timers, && and ||,
   /// co_spawn(co_await this_coro::executor, …) and make_strand of it. Branches of && share the owner, hence each
   /// other's holds.
-  asio::any_io_executor bind(asio::any_io_executor) const;
+  [[nodiscard]] asio::any_io_executor bind(asio::any_io_executor) const;
 
   /// The owner that an executor carries, directly or under strands of any_io_executor.
-  static std::optional<owner> of(const asio::any_io_executor&) noexcept;
+  [[nodiscard]] static std::optional<owner> of(const asio::any_io_executor&) noexcept;
 
   friend auto operator<=>(const owner&, const owner&) = default;
 

@@ -3,6 +3,7 @@
 
 #include "base/escape.hpp"
 #include "protocol/protocol.hpp"
+#include "redis/failure.hpp"
 
 namespace holdfast::detail {
 namespace {
@@ -149,6 +150,7 @@ server_error classify(std::string_view text) {
     std::string_view begins;
     errc code;
     bool retry;
+    std::string_view meaning = {};
   };
   static constexpr row table[] = {
       {"OOM", errc::server_refused, true},
@@ -161,14 +163,14 @@ server_error classify(std::string_view text) {
       {"CLUSTERDOWN", errc::server_refused, true},
       {"max number of clients", errc::server_refused, true},
       {"READONLY", errc::not_primary, false},
-      {"MOVED", errc::not_primary, false},  // a node of a cluster, which this version does not follow
-      {"ASK ", errc::not_primary, false},
-      {"CROSSSLOT", errc::not_primary, false},
+      {"MOVED", errc::not_primary, false, redis::cluster_node},  // where INFO, which says so, is withheld
+      {"ASK ", errc::not_primary, false, redis::cluster_node},
+      {"CROSSSLOT", errc::not_primary, false, redis::cluster_node},
       {"unknown command", errc::protocol_error, false},
       {"wrong number of arguments", errc::protocol_error, false},
       {"Unknown Redis command called from", errc::protocol_error, false},  // in a script: renamed away
       {"Unknown command called from", errc::protocol_error, false},        // Valkey's words for it
-      {"Script attempted to access", errc::not_primary, false},            // a key of another node of a cluster
+      {"Script attempted to access", errc::not_primary, false, redis::cluster_node},
       {"WRONGTYPE", errc::corrupt_lock, false},
       {"HOLDFAST invalid token", errc::corrupt_lock, false},
       {"HOLDFAST corrupt count", errc::corrupt_lock, false},
@@ -182,7 +184,8 @@ server_error classify(std::string_view text) {
   constexpr std::string_view generic = "ERR ";
   const auto words = text.substr(text.starts_with(generic) ? generic.size() : 0);
   for (const auto& r : table)
-    if (words.starts_with(r.begins)) return {r.code, r.retry, escaped(text, longest_text)};
+    if (words.starts_with(r.begins))
+      return {r.code, r.retry, (r.meaning.empty() ? "" : std::string(r.meaning) + ": ") + escaped(text, longest_text)};
   // Inside a script Redis wraps what a call answered ("ERR Error running script … WRONGTYPE …" before 7.0).
   for (const auto word : {"The user executing the script", "ACL failure in script", "Unknown Redis command called from",
                           "WRONGTYPE", "OOM command", "NOREPLICAS", "MISCONF", "READONLY"})

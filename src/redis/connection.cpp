@@ -52,6 +52,11 @@ bool connection::withdraw(ticket t) {
 
 bool connection::answering() { return up() && (!pending_.silent(given().now(), last_input()) || input_waiting()); }
 
+failure connection::trouble() const {
+  if (up()) return fail(node(), errc::unreachable, "no answer in time");
+  return {outage_ == errc::server_refused ? errc::server_refused : errc::unreachable, why_down()};
+}
+
 std::optional<failure> connection::refusal(const request& asked) const {
   if (closed()) return fail(node(), errc::closed, "the connection is closed");
   if (inherited()) return fail(node(), errc::closed, "the connection is the parent process's");
@@ -122,10 +127,9 @@ void connection::look() {
 
 // False: somebody who was told has closed the connection.
 bool connection::tell_overdue(detail::time_point now) {
-  const auto cause = up() ? fail(node(), errc::unreachable, "no answer in time").detail : why_down();
-  const auto unsent = outage_ == errc::server_refused ? errc::server_refused : errc::unreachable;
+  const auto why = trouble();
   while (auto late = pending_.take_overdue(now)) {
-    late->tell({late->written ? errc::unconfirmed : unsent, {}, cause, late->sent, server()});
+    late->tell({late->written ? errc::unconfirmed : why.code, {}, why.detail, late->sent, server()});
     if (closed()) return false;
   }
   return true;

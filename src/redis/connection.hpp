@@ -42,6 +42,9 @@ class connection final : public link {
   bool answering();
   /// A whole answer has come after `when`: to a command, or one that let us in or kept us out.
   bool answered_since(detail::time_point when) const noexcept { return answered_ > when; }
+  /// Why no answer comes at present, node and cause: unreachable, or server_refused where the server refuses
+  /// connections.
+  failure trouble() const;
   void keep_watch(bool on);
   void on_link_change(std::function<void(bool up)> listener) { listener_ = std::move(listener); }
   /// Tells the observer, the first time, what the server refuses of what fencing off needs; empty: nothing.

@@ -20,6 +20,9 @@ struct failure {
   bool is_answer() const noexcept { return code != errc::unreachable; }
 };
 
+/// What a node of a cluster is refused with.
+inline constexpr std::string_view cluster_node = "a cluster node; holdfast needs a single primary";
+
 /// "node: cause".
 failure fail(const endpoint& node, errc code, std::string_view cause);
 

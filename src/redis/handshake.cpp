@@ -13,6 +13,14 @@ bool is_withheld(std::string_view error) {
          error.starts_with("ERR Syntax error") || error.starts_with("ERR syntax error");
 }
 
+// What follows the label; empty where there is none.
+std::string_view line_of_info(std::string_view text, std::string_view label) {
+  const auto at = text.find(label);
+  if (at == text.npos) return {};
+  const auto rest = text.substr(at + label.size());
+  return rest.substr(0, rest.find_first_of("\r\n"));
+}
+
 }  // namespace
 
 handshake::handshake(const endpoint& node, purpose why, std::optional<identity> predecessor)
@@ -66,7 +74,7 @@ bool handshake::accept(step what, const reply& r) {
         return refuse(is_withheld(r.text) ? classify(r.text) : errc::invalid_config, quoted(node_, r.text));
       break;
     case step::id: return accept_id(r);
-    case step::info: accept_info(r); break;
+    case step::info: return accept_info(r);
     case step::role: return accept_role(r);
     case step::ping: return !r.is_error() || refuse(classify(r.text), quoted(node_, r.text));
     case step::kill:
@@ -86,15 +94,13 @@ bool handshake::accept_id(const reply& r) {
   return true;
 }
 
-void handshake::accept_info(const reply& r) {
-  constexpr std::string_view label = "\nrun_id:";
-  const auto at = r.text.find(label);
-  if (r.type == reply::kind::string && at != r.text.npos) {
-    const auto begin = at + label.size();
-    run_ = r.text.substr(begin, r.text.find_first_of("\r\n", begin) - begin);
-  } else if (fencing_refused_.empty()) {
+bool handshake::accept_info(const reply& r) {
+  const std::string_view text = r.type == reply::kind::string ? std::string_view(r.text) : std::string_view();
+  if (line_of_info(text, "\nredis_mode:") == "cluster") return refuse(errc::not_primary, cluster_node);
+  run_ = line_of_info(text, "\nrun_id:");
+  if (run_.empty() && fencing_refused_.empty())
     fencing_refused_ = "INFO: " + (r.is_error() ? quoted(node_, r.text) : std::string("no run_id"));
-  }
+  return true;
 }
 
 bool handshake::accept_role(const reply& r) {

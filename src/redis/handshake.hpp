@@ -22,6 +22,8 @@ namespace holdfast::redis {
 /// connection must not run after what comes next, and nothing stays subscribed for a connection that is gone. Not if
 /// the server is another one, or has restarted since: there the number is somebody else's.
 ///
+/// A node of a cluster is refused by what INFO says, whether it has keys, or is a primary, or not.
+///
 /// SETNAME may be refused, and so may what an ACL can withhold: CLIENT ID, INFO, CLIENT KILL, ROLE.
 class handshake {
  public:
@@ -53,7 +55,7 @@ class handshake {
   void send(step what, std::initializer_list<std::string_view> argv);
   bool accept(step what, const reply& r);
   bool accept_id(const reply& r);
-  void accept_info(const reply& r);
+  bool accept_info(const reply& r);
   bool accept_role(const reply& r);
   bool refuse(errc code, std::string_view cause);
   void fence_predecessor();

@@ -80,9 +80,13 @@ void link::begin_attempt() {
 
 void link::on_attempt_timeout() {
   const auto self = shared_from_this();
-  const std::string phase = attempt_ ? attempt_->phase() : "connected, no answer to the handshake";
-  drop(fail(node_, errc::unreachable,
-            "no connection within " + std::to_string(node_.connect_timeout.count()) + " ms (" + phase + ')'));
+  const auto limit = std::to_string(node_.connect_timeout.count());
+  drop(fail(node_, errc::unreachable, "no connection within " + limit + " ms (" + phase() + ')'));
+}
+
+const char* link::phase() const {
+  if (attempt_) return attempt_->phase();
+  return state_ == state::greeting ? "connected, no answer to the handshake" : "not begun";
 }
 
 void link::on_connected(std::shared_ptr<stream> wire, failure why) {
@@ -258,7 +262,8 @@ const failure* link::standing_failure() const {
 bool link::input_waiting() { return session_ && (digesting_ || session_->wire->peek() == stream::input::some); }
 
 std::string link::why_down() const {
-  return last_failure_.empty() ? node_.to_string() + ": not connected yet" : last_failure_;
+  if (!last_failure_.empty()) return last_failure_;
+  return fail(node_, errc::unreachable, std::string("no connection yet (") + phase() + ')').detail;
 }
 
 }  // namespace holdfast::redis

@@ -67,7 +67,7 @@ class link : public std::enable_shared_from_this<link> {
   detail::time_point last_input() const noexcept { return last_input_; }
   /// Why the last attempt failed, if that does not mend itself and the next attempt is not allowed yet; else null.
   const failure* standing_failure() const;
-  /// Why there is no connection at present, for a text.
+  /// Why there is no connection at present, or how far it has come, for a text.
   std::string why_down() const;
 
   /// In a child process: the socket is the parent's, and nothing may be sent through it.
@@ -84,6 +84,7 @@ class link : public std::enable_shared_from_this<link> {
   void pause_then_connect();
   void begin_attempt();
   void on_attempt_timeout();
+  const char* phase() const;
   void on_connected(std::shared_ptr<stream> wire, failure why);
   void greet(const reply& r);
   void flush();

@@ -10,8 +10,9 @@
 #include "sync/reentry.hpp"
 
 namespace holdfast::detail {
-
 namespace {
+
+constexpr auto* by_force = "Redis answered that its key is gone or another's, after force_unlock() by this client";
 
 constexpr auto* unanswered_before = "Redis did not answer what came before it in time";
 
@@ -77,14 +78,19 @@ void engine::unlock(const std::shared_ptr<lease_record>& record, done_handler do
   give_up_lease(record, std::move(done));
 }
 
-void engine::drop(const std::shared_ptr<lease_record>& record) { give_up_lease(record, {}); }
+void engine::drop(const std::shared_ptr<lease_record>& record) {
+  const auto& h = *record->of;
+  const bool ends_it = !h.ended() && !closed() && h.leases.size() == 1 && !h.changing;
+  if (record->dropped_at_once && ends_it) around_.report(event::kind::dropped_at_once, h);
+  give_up_lease(record, {});
+}
 
 void engine::renew(const std::shared_ptr<lease_record>& record, milliseconds ttl, done_handler done) {
   const auto h = record->of;
   if (record->released.load(std::memory_order_acquire)) return done(errc::not_held, {});
   if (closed()) return done(errc::closed, {});
   if (!h->ended() && !h->exclusive()) lose(*h, errc::lost);
-  if (h->ended()) return done(h->lost_reason, {});
+  if (h->ended()) return done(h->lost_reason, h->lost_because);
   if (ttl == milliseconds::zero()) ttl = record->asked.ttl;
   done = until_closed(std::move(done));
   auto send = [this, h, ttl](nanoseconds left, topology::handler then) {
@@ -98,7 +104,7 @@ void engine::renew(const std::shared_ptr<lease_record>& record, milliseconds ttl
     if (!h->ended() && !o.error && !said.error && !said.value[0]) lose(*h, errc::lost);
     const bool confirmed = !o.error && !said.error;
     if (!h->ended() && confirmed && !h->extend(valid_until(o.sent, ttl, around_.settings.drift))) lose(*h, errc::lost);
-    if (h->ended()) return done(h->lost_reason, {});
+    if (h->ended()) return done(h->lost_reason, h->lost_because);
     if (o.error) return done(o.error == errc::unconfirmed ? make_error_code(errc::unreachable) : o.error, o.detail);
     if (said.error) return done(said.error->code, said.error->text);
     if (!record->released.load(std::memory_order_acquire)) watchdog_.guard(*h, o.sent);
@@ -333,7 +339,7 @@ void engine::give_up_lease(const std::shared_ptr<lease_record>& record, done_han
   if (closed()) return done(errc::closed, {});
   if (h->ended()) {
     if (h->leases.empty()) forget(*h);
-    return done(h->lost_reason, {});
+    return done(h->lost_reason, h->lost_because);
   }
   if (h->leases.empty()) watchdog_.forget(*h);  // disarmed before anything is sent
   const bool last = h->leases.empty();
@@ -362,11 +368,11 @@ void engine::take_from_count(const std::shared_ptr<hold>& h, done_handler done) 
   if (h->ended()) {
     if (h->leases.empty()) forget(*h);
     // A release that came before it was queued as the last: all is well.
-    done(h->state() == lease_state::released ? error_code() : h->lost_reason, {});
+    done(h->state() == lease_state::released ? error_code() : h->lost_reason, h->lost_because);
     return changed(h);
   }
   lower_count(h, [this, h, done = std::move(done)](error_code error) {
-    done(error, {});
+    done(error, h->lost_because);
     changed(h);
   });
 }
@@ -413,13 +419,19 @@ void engine::free_hold(const std::shared_ptr<hold>& h, hold::last_unlock u) {
     u.ttl = std::max(u.ttl, other.ttl);
     u.answer_by = std::max(u.answer_by, other.answer_by);
   }
-  auto answered = [this, h, held = around_.now() - h->granted_at, called = u.called, answer_by = u.answer_by,
-                   done = std::move(u.done), others = std::move(others)](error_code error, const std::string& detail) {
+  const auto now = around_.now();
+  auto answered = [this, h, now, called = u.called, answer_by = u.answer_by, ttl = u.ttl, done = std::move(u.done),
+                   others = std::move(others)](error_code error, std::string detail) {
     if (error == errc::unconfirmed && around_.now() >= answer_by) patience_.ran_out(called);
-    const auto what = !error                ? event::kind::released
+    if (error == errc::lost && h->forced) detail = by_force;
+    auto e = event_of(!error                ? event::kind::released
                       : error == errc::lost ? event::kind::lost
-                                            : event::kind::release_failed;
-    around_.report({.what = what, .name = h->keys->name, .reason = error, .held = held, .detail = detail});
+                                            : event::kind::release_failed,
+                      *h, now);
+    e.reason = error;
+    e.detail = detail;
+    e.ttl = ttl;
+    around_.report(e);
     done(error, detail);
     for (const auto& other : others) other.done(error, detail);
   };
@@ -454,11 +466,11 @@ void engine::lose(hold& h, error_code reason) {
   const bool expired = around_.now() >= h.valid_until();
   const auto ttl = std::max(h.leases.empty() ? around_.settings.ttl : h.ttl(), h.may_live(around_.settings.drift));
   h.lost_reason = reason;
+  h.lost_because = cause_of_loss(h, reason);
   h.enter(lease_state::lost);
   watchdog_.forget(h);
   watch_link();
-  around_.report(
-      {.what = event::kind::lost, .name = h.keys->name, .reason = reason, .held = around_.now() - h.granted_at});
+  around_.report(reason == errc::closed ? event::kind::closed : event::kind::lost, h, reason, h.lost_because);
   const auto leases = h.leases;
   for (auto* l : leases) l->tell_end(reason);
   // Redis keeps an expired key a little longer than we trust it, or for long if it was renewed without our hearing of
@@ -469,6 +481,18 @@ void engine::lose(hold& h, error_code reason) {
   if (!closing_)  // close() has an answer of its own for them
     while (!h.reentries.empty()) h.reentries.front()->hold_lost();
   wake(h.keys->name);
+}
+
+// What is known at the instant of the loss. The end of the validity comes first: it may have passed long before Redis
+// answered.
+std::string engine::cause_of_loss(const hold& h, error_code reason) const {
+  if (reason == errc::closed) return "the client was closed";
+  if (reason == errc::corrupt_lock) return "found while it was held";
+  if (around_.now() < h.valid_until()) return h.forced ? by_force : not_ours;
+  if (h.renewal_paused.load(std::memory_order_acquire)) return "its TTL was over, and nobody wanted it to be renewed";
+  std::string text = "its validity was over, and Redis had not confirmed it again";
+  if (!around_.servers.answering()) text.append(": ").append(around_.servers.trouble().detail);
+  return text;
 }
 
 void engine::forget(const hold& h) {

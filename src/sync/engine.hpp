@@ -111,6 +111,7 @@ class engine final : private line_host {
   template <class Holds>
   static void forget_changes(const Holds& holds);
   void lose(hold& h, error_code reason);
+  std::string cause_of_loss(const hold& h, error_code reason) const;
   void forget(const hold& h);
   void wake(std::string_view name);
   void watch_link();

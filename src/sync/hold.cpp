@@ -8,6 +8,12 @@
 #include "base/assert.hpp"
 
 namespace holdfast::detail {
+namespace {
+
+/// So long after the resumption with a lease its destruction still belongs to the expression that got it.
+constexpr nanoseconds instant = std::chrono::microseconds(10);
+
+}  // namespace
 
 hold::hold(const clock& c, shared_keys k, owner_field f, owner o, bool b,
            std::shared_ptr<const std::atomic<bool>> client_closed)
@@ -84,6 +90,17 @@ time_point hold::renewed_until() const noexcept {
   return last;
 }
 
+event event_of(event::kind what, const hold& h, time_point now) {
+  event e{.what = what, .name = h.keys->name};
+  e.held = now - h.granted_at;
+  e.owner = h.who;
+  e.id = h.field;
+  e.token = h.token;
+  e.count = h.leases.size();
+  e.ttl = h.ttl();
+  return e;
+}
+
 void dropped_leases::push(std::shared_ptr<lease_record> lease) noexcept {
   link* const one = lease.get();
   HOLDFAST_ASSERT(!one->self);
@@ -124,6 +141,12 @@ time_point lease_record::renewed_until() const noexcept {
 
 lease_state lease_record::state() const noexcept {
   return released.load(std::memory_order_acquire) ? lease_state::released : of->state();
+}
+
+void lease_record::note_drop() noexcept {
+  const auto since = handed_over_at.load(std::memory_order_acquire);
+  if (since == 0 || used.load(std::memory_order_relaxed)) return;
+  dropped_at_once = of->time.now() - time_point(nanoseconds(since)) < instant;
 }
 
 bool lease_record::feed() noexcept {

@@ -10,6 +10,7 @@
 
 #include <holdfast/error.hpp>
 #include <holdfast/lease.hpp>
+#include <holdfast/observer.hpp>
 #include <holdfast/owner.hpp>
 
 #include "base/birthplace.hpp"
@@ -83,6 +84,8 @@ struct hold : std::enable_shared_from_this<hold> {
   // The live ones; their number is the count that the server should have.
   boost::container::small_vector<lease_record*, 1> leases;
   error_code lost_reason;
+  std::string lost_because;  // how a loss is known
+  bool forced = false;       // force_unlock() of this client has broken a hold of the name meanwhile
 
   // Commands that change the count run one after the other: a repeated one must not undo a later one.
   std::list<function<void()>> changes;
@@ -117,6 +120,9 @@ struct hold : std::enable_shared_from_this<hold> {
   std::atomic<lease_state> state_{lease_state::held};
   const std::shared_ptr<const std::atomic<bool>> client_closed_;
 };
+
+/// What an event says of its hold.
+event event_of(event::kind what, const hold& h, time_point now);
 
 /// Leases that were dropped and are not given up yet. Any thread, and no memory: each is in the list by itself, and
 /// keeps itself alive there, because its hold still refers to it.
@@ -153,6 +159,11 @@ struct lease_record : dropped_leases::link {
   /// When its max_hold is over; the beginning of time where it asks for no renewal.
   time_point renewed_until() const noexcept;
   lease_state state() const noexcept;
+  void note_use() noexcept {
+    if (!used.load(std::memory_order_relaxed)) used.store(true, std::memory_order_relaxed);
+  }
+  /// Its lease is being destroyed: was that all that happened to it?
+  void note_drop() noexcept;
   /// Starts max_hold anew. True: its hold is renewed no more, the watchdog is to be told.
   bool feed() noexcept;
 
@@ -161,6 +172,10 @@ struct lease_record : dropped_leases::link {
   const std::shared_ptr<core> home;  // plain memory, too
   std::atomic<bool> released{false};
   std::atomic<time_point::rep> fed_at;  // the grant, or the last feed()
+  /// While the call runs that resumes its caller with it: since when; else 0.
+  std::atomic<time_point::rep> handed_over_at{0};
+  std::atomic<bool> used{false};  // something was asked of its lease
+  bool dropped_at_once = false;   // written before it is given up
 
   // The client's strand.
   /// Called once: with the reason of a loss, or with not_held when the lease was released.

@@ -16,8 +16,13 @@ using detail::lease_record;
 /// The client's core, or nothing for an empty lease.
 std::weak_ptr<core> home_of(const std::shared_ptr<lease_record>& record) { return record ? record->home : nullptr; }
 
+void note_use(const std::shared_ptr<lease_record>& record) noexcept {
+  if (record) record->note_use();
+}
+
 void release_in_background(std::shared_ptr<lease_record> record) noexcept {
   if (!record || !record->try_release() || !record->home) return;
+  record->note_drop();
   const auto home = record->home;
   home->drop(std::move(record));
 }
@@ -97,25 +102,40 @@ void lease::feed() noexcept {
 }
 
 bool lease::held() const noexcept {
+  note_use(record_);
   return record_ && !record_->released.load(std::memory_order_acquire) && record_->of->exclusive();
 }
 
 milliseconds lease::valid_for() const noexcept {
+  note_use(record_);
   if (!record_ || record_->released.load(std::memory_order_acquire)) return {};
   return std::chrono::duration_cast<milliseconds>(record_->of->left());
 }
 
-lease_state lease::state() const noexcept { return record_ ? record_->state() : lease_state::empty; }
+lease_state lease::state() const noexcept {
+  note_use(record_);
+  return record_ ? record_->state() : lease_state::empty;
+}
 
-std::optional<std::uint64_t> lease::token() const noexcept { return record_ ? record_->of->token : std::nullopt; }
+std::optional<std::uint64_t> lease::token() const noexcept {
+  note_use(record_);
+  return record_ ? record_->of->token : std::nullopt;
+}
 
 const std::string& lease::name() const noexcept {
   static const std::string none;
+  note_use(record_);
   return record_ ? record_->of->keys->name : none;
 }
 
-std::string lease::id() const { return record_ ? std::string(record_->of->field) : std::string(); }
+std::string lease::id() const {
+  note_use(record_);
+  return record_ ? std::string(record_->of->field) : std::string();
+}
 
-owner lease::owner() const noexcept { return record_ ? record_->of->who : holdfast::owner{}; }
+owner lease::owner() const noexcept {
+  note_use(record_);
+  return record_ ? record_->of->who : holdfast::owner{};
+}
 
 }  // namespace holdfast

@@ -73,6 +73,28 @@ class caller {
   bool answered_ = false;
 };
 
+/// While it lives its lease is handed to who asked for it: what is destroyed meanwhile was held for no time.
+class handing_over {
+ public:
+  explicit handing_over(const lease& l) : record_(access::record(l)) { mark(); }
+  explicit handing_over(const std::optional<lease>& l) : record_(l ? access::record(*l) : nullptr) { mark(); }
+  template <class Other>
+  explicit handing_over(const Other&) noexcept {}
+  handing_over(const handing_over&) = delete;
+  handing_over& operator=(const handing_over&) = delete;
+  ~handing_over() {
+    if (record_) record_->handed_over_at.store(0, std::memory_order_release);
+  }
+
+ private:
+  void mark() noexcept {
+    if (record_)
+      record_->handed_over_at.store(record_->of->time.now().time_since_epoch().count(), std::memory_order_release);
+  }
+
+  std::shared_ptr<lease_record> record_;
+};
+
 /// The coroutine and its executor belong to its own context, which may end before the client's: a guest of that one's
 /// life.
 template <class T, class Handler>
@@ -121,6 +143,7 @@ class coroutine_caller final : public caller<T>, public context_life::guest {
     auto on_return = [slot = c.slot, handler = std::move(c.handler), failure = std::move(failure),
                       value = std::move(value)]() mutable {
       if (slot.is_connected()) slot.clear();  // here, on the caller's own executor: never from the strand
+      const handing_over under_way(value);
       if constexpr (std::is_void_v<T>) {
         static_cast<void>(value);
         std::move(handler)(std::move(failure));

@@ -50,7 +50,10 @@ void engine::force_unlock(const shared_keys& keys, value_handler<bool> done) {
     const auto said = read_force_release(o.reply);
     if (said.error) return done(said.error->code, said.error->text, {});
     // It may have been ours: let its holder know now rather than at the next renewal.
-    if (auto* h = live_hold(keys->name)) watchdog_.confirm_soon(*h, nanoseconds::zero());
+    if (auto* h = live_hold(keys->name)) {
+      h->forced = h->forced || said.value;
+      watchdog_.confirm_soon(*h, nanoseconds::zero());
+    }
     wake(keys->name);
     if (*copies > 1 && !said.value)
       return done(errc::unconfirmed, "the first answer was lost, and the second found no hold", {});
@@ -104,10 +107,7 @@ class engine::permission_probe final : public subscriber, public std::enable_sha
     auto& around = host_.around_;
     deadline_ = around.now() + around.settings.connect_timeout + around.settings.command_timeout;
     heard_ = around.servers.subscribe(keys_.channel, *this);
-    patience_.start(deadline_, [this] {
-      over_ = true;
-      give_up_on_subscription();
-    });
+    patience_.start(deadline_, [this] { time_out(); });
     send_next();
   }
 
@@ -156,15 +156,15 @@ class engine::permission_probe final : public subscriber, public std::enable_sha
     }
     if (++answers_ < all_scripts) return send_next();
     end_if_done();
-    give_up_on_subscription();
   }
   void end_if_done() {
     if (answers_ == all_scripts && subscribed_) end({}, {});
   }
-  // Commands first: each is answered in time, and they know best why there is no server.
-  void give_up_on_subscription() {
-    if (over_ && answers_ == all_scripts && !subscribed_)
-      end(errc::unreachable, "SUBSCRIBE was not acknowledged in time");
+  // Not left to the commands: one that is sent again, on a new connection or by its text, has its whole time anew.
+  void time_out() {
+    if (answers_ == all_scripts) return end(errc::unreachable, "SUBSCRIBE was not acknowledged in time");
+    const auto why = host_.around_.servers.trouble();
+    end(why.code, why.detail);
   }
 
   engine& host_;
@@ -176,7 +176,6 @@ class engine::permission_probe final : public subscriber, public std::enable_sha
   subscription heard_;
   int answers_ = 0;
   bool subscribed_ = false;
-  bool over_ = false;  // the deadline has passed
 };
 
 void engine::probe(done_handler done) {

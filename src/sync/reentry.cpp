@@ -11,14 +11,14 @@ engine::reentry::reentry(engine& host, std::shared_ptr<hold> of, lock_request re
                          time_point since)
     : host_(host), of_(std::move(of)), request_(std::move(request)), done_(std::move(done)), since_(since),
       alarm_(host.around_.alarms), pause_(host.around_.alarms), backoff_(milliseconds(20), std::chrono::seconds(1)),
-      last_failure_{errc::unreachable, true, "Redis did not answer the re-entry in time"} {}
+      last_failure_{errc::unreachable, true, {}} {}
 
 void engine::reentry::begin() {
   place_ = host_.reentries_.insert(host_.reentries_.end(), this);
   place_at_hold_ = of_->reentries.insert(of_->reentries.end(), this);
   if (request_.wait == patience::until_deadline)
     alarm_.start(request_.deadline, [id = weak_from_this()] {
-      if (const auto late = id.lock()) late->give_up({late->last_failure_.code, late->last_failure_.text, nullptr});
+      if (const auto late = id.lock()) late->time_out();
     });
   queue();
 }
@@ -30,6 +30,12 @@ void engine::reentry::queue() {
 void engine::reentry::cancel() {
   if (queued_) return queued_->cancel();
   give_up({boost::asio::error::operation_aborted, {}, nullptr});
+}
+
+void engine::reentry::time_out() {
+  const auto& why = last_failure_;
+  const bool silence = why.code == errc::unreachable;
+  give_up({why.code, silence ? host_.around_.servers.trouble().detail : why.text, nullptr});
 }
 
 void engine::reentry::close() { give_up({errc::closed, {}, nullptr}); }
@@ -149,7 +155,8 @@ void engine::reentry::hold_lost() {
 // A loss concerns whoever still has a lease of the hold; with none it is nested in nothing, and goes to the line like
 // anybody.
 void engine::reentry::hold_ended() {
-  if (!of_->leases.empty()) return finish({of_->lost_reason, "the hold that it would re-enter is lost", nullptr});
+  const auto why = "the hold that it would re-enter is lost: " + of_->lost_because;
+  if (!of_->leases.empty()) return finish({of_->lost_reason, why, nullptr});
   leave();
   queued_ = host_.lock(of_->keys, std::move(request_), std::exchange(done_, {}));
 }
@@ -163,12 +170,12 @@ void engine::reentry::leave() {
 void engine::reentry::finish(lock_answer a) {
   leave();
   const auto done = std::exchange(done_, {});
-  const auto what = a.record ? event::kind::acquired : event::kind::acquire_failed;
-  host_.around_.report({.what = what,
-                        .name = of_->keys->name,
-                        .reason = a.error,
-                        .waited = host_.around_.now() - since_,
-                        .detail = a.detail});
+  auto e = event_of(a.record ? event::kind::reentered : end_of_call(a.error), *of_, host_.around_.now());
+  e.reason = a.error;
+  e.waited = host_.around_.now() - since_;
+  e.detail = a.detail;
+  e.ttl = request_.asked.ttl;
+  host_.around_.report(e);
   done(std::move(a));
 }
 

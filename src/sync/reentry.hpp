@@ -30,6 +30,7 @@ class engine::reentry final : public cancellable, public hold_waiter, public std
   void failed(const server_error& why, bool may_have_run);
   void undo_or_end();
   void give_up(lock_answer a);
+  void time_out();
   void hold_ended();
   void leave();
   void finish(lock_answer a);

@@ -99,7 +99,7 @@ void releases::answered(const std::shared_ptr<task>& t, outcome o) {
     return end(t, said.error->code, said.error->text);
   }
   if (said.value == release_answer::freed || !t->done) return end(t, {}, {});
-  if (!t->may_have_run) return end(t, errc::lost, "the key was gone or another's when it was released");
+  if (!t->may_have_run) return end(t, errc::lost, not_ours);
   // The first copy may have released it; once the validity is over it may as well have expired. Another server knows
   // nothing of that.
   const bool same = t->went_to.value_or(0) != 0 && *t->went_to == o.server;
@@ -138,13 +138,14 @@ void releases::end(const std::shared_ptr<task>& which, error_code error, const s
   if (t->done) {
     std::exchange(t->done, {})(error, detail);
   } else {
-    around_.report({.what = error ? event::kind::release_failed : event::kind::released_late,
-                    .name = t->keys->name,
-                    .reason = error,
-                    .detail = detail});
+    report(*t, error ? event::kind::release_given_up : event::kind::released_late, error, detail);
   }
   ended_(t->keys->name);
   if (under_way_.empty() && when_idle_) std::exchange(when_idle_, {})();
+}
+
+void releases::report(const task& t, event::kind what, error_code reason, const std::string& detail) const {
+  around_.report({.what = what, .name = t.keys->name, .reason = reason, .detail = detail, .id = t.field});
 }
 
 void releases::when_idle(function<void()> then) {
@@ -160,8 +161,7 @@ void releases::abandon() {
     if (t->done)
       std::exchange(t->done, {})(errc::unconfirmed, detail);
     else
-      around_.report(
-          {.what = event::kind::release_failed, .name = t->keys->name, .reason = errc::unconfirmed, .detail = detail});
+      report(*t, event::kind::release_given_up, errc::unconfirmed, detail);
   }
   when_idle_ = {};
 }

@@ -12,6 +12,9 @@
 
 namespace holdfast::detail {
 
+/// What is said of a hold that Redis does not know.
+inline constexpr const char* not_ours = "Redis answered that its key is gone or another's";
+
 /// Gives fields back, and does not stop before the server has answered or the key must be gone anyway. What a caller no
 /// longer waits for goes on here, in the client's own scope, which shutdown joins. A release is sent once more when its
 /// connection has ended; one that is late on a connection that goes on answering is on its way.
@@ -35,8 +38,8 @@ class releases {
   /// the hold is exclusive.
   void release(shared_keys keys, owner_field field, milliseconds ttl, time_point valid, time_point answer_by,
                handler done);
-  /// The same with nobody waiting: the observer hears released_late or release_failed. Also for a grant that may still
-  /// come. `tried` is called once, when Redis has answered the first copy or the connection that the copy was written
+  /// The same with nobody waiting: the observer hears released_late or release_given_up. Also for a grant that may
+  /// still come. `tried` is called once, when Redis has answered the first copy or the connection that the copy was written
   /// to has ended; at the latest when the release ends. Not after abandon().
   void release_in_background(shared_keys keys, owner_field field, milliseconds ttl, function<void()> tried = {});
 
@@ -57,6 +60,7 @@ class releases {
   void answered(const std::shared_ptr<task>&, outcome);
   void again(const std::shared_ptr<task>&, const outcome&);
   void end(const std::shared_ptr<task>&, error_code, const std::string& detail);
+  void report(const task&, event::kind what, error_code reason, const std::string& detail) const;
 
   surroundings& around_;
   function<void(const std::string&)> ended_;

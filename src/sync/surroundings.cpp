@@ -4,7 +4,10 @@
 #include <memory>
 #include <utility>
 
+#include <boost/asio/error.hpp>
+
 #include "base/escape.hpp"
+#include "sync/hold.hpp"
 
 namespace holdfast::detail {
 namespace {
@@ -53,6 +56,20 @@ std::weak_ptr<script_run> surroundings::run(script_call call, delivery how, topo
   const auto r = std::make_shared<one_run>(servers, std::move(call), std::move(how), std::move(done));
   r->begin();
   return r;
+}
+
+void surroundings::report(event::kind what, const hold& h, error_code reason, std::string_view detail) const {
+  if (!settings.observer) return;
+  auto e = event_of(what, h, now());
+  e.reason = reason;
+  e.detail = detail;
+  report(e);
+}
+
+event::kind end_of_call(const error_code& failed) noexcept {
+  if (!failed) return event::kind::not_acquired;
+  const bool unwanted = failed == boost::asio::error::operation_aborted || failed == errc::closed;
+  return unwanted ? event::kind::acquire_cancelled : event::kind::acquire_failed;
 }
 
 std::string about(std::string_view name, std::string_view cause) {

@@ -16,6 +16,8 @@
 
 namespace holdfast::detail {
 
+struct hold;
+
 /// A script that was asked for and not answered yet. The servers own it.
 class script_run {
  public:
@@ -44,9 +46,14 @@ struct surroundings {
     if (settings.observer) settings.observer->on(e);
   }
 
+  void report(event::kind what, const hold& h, error_code reason = {}, std::string_view detail = {}) const;
+
   /// Sends a script by digest, and once by text where the server does not know it and nobody has withdrawn it.
   std::weak_ptr<script_run> run(script_call call, delivery how, topology::handler done) const;
 };
+
+/// How a call ended that got no lease: cancelled and closed are no failures.
+event::kind end_of_call(const error_code& failed) noexcept;
 
 /// "lock 'name': cause", for texts that a person reads.
 std::string about(std::string_view name, std::string_view cause);

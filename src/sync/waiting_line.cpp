@@ -271,7 +271,7 @@ void waiting_line::time_out(const std::shared_ptr<waiter>& w) {
   if (last_failure_.code && !outage) return finish(w, {last_failure_.code, last_failure_.text, nullptr});
   // A connection that is there has answered others meanwhile, or had no time to: the lock was not had in time.
   if (around_.servers.answering()) return finish(w, {});
-  finish(w, {errc::unreachable, outage ? last_failure_.text : "Redis did not answer in time", nullptr});
+  finish(w, {errc::unreachable, around_.servers.trouble().detail, nullptr});
 }
 
 // Not after a failure, which says nothing of the lock.
@@ -303,15 +303,16 @@ void waiting_line::finish(const std::shared_ptr<waiter>& answered, lock_answer a
 }
 
 void waiting_line::report(const waiter& w, const lock_answer& a) {
-  const auto what = a.record  ? event::kind::acquired
-                    : a.error ? event::kind::acquire_failed
-                              : event::kind::not_acquired;
-  around_.report({.what = what,
-                  .name = keys_->name,
-                  .reason = a.error,
-                  .waited = around_.now() - w.since,
-                  .waiters = w.ahead,
-                  .detail = a.detail});
+  if (!around_.settings.observer) return;
+  const auto now = around_.now();
+  auto e = a.record ? event_of(event::kind::acquired, *a.record->of, now)
+                    : event{.what = end_of_call(a.error), .name = keys_->name, .reason = a.error};
+  e.waited = now - w.since;
+  e.waiters = w.ahead;
+  e.detail = a.detail;
+  e.owner = w.request.who;
+  e.ttl = w.request.asked.ttl;
+  around_.report(e);
 }
 
 }  // namespace holdfast::detail

@@ -216,7 +216,7 @@ void watchdog::on_confirmed(hold& h, time_point sent, milliseconds ttl) {
 }
 
 void watchdog::doubt(hold& h, const error_code& why, const std::string& detail) {
-  around_.report({.what = event::kind::renewal_failed, .name = h.keys->name, .reason = why, .detail = detail});
+  around_.report(event::kind::renewal_failed, h, why, detail);
   suspend(h, why);
 }
 
@@ -231,7 +231,7 @@ void watchdog::on_unanswered(hold& h, const error_code& why, const std::string& 
 void watchdog::suspend(hold& h, const error_code& why) {
   if (h.state() != lease_state::held) return;
   h.enter(lease_state::suspended);
-  around_.report({.what = event::kind::suspended, .name = h.keys->name, .reason = why});
+  around_.report(event::kind::suspended, h, why);
 }
 
 void watchdog::expire_due() {
@@ -254,7 +254,7 @@ void watchdog::expire_due() {
 void watchdog::restore(hold& h) {
   if (h.state() != lease_state::suspended) return;
   h.enter(lease_state::held);
-  around_.report({.what = event::kind::restored, .name = h.keys->name});
+  around_.report(event::kind::restored, h);
 }
 
 // An alarm that is early does no harm and corrects itself; so it is not moved for every hold that comes and goes.

@@ -29,8 +29,9 @@ struct guarded_run {
   guarded_run(lease& l, body_ref b, afterwards t, const asio::any_io_executor& home)
       : held(l), body(b), then(t), on(held.owner().bind(asio::make_strand(home))) {}
 
-  void stop_for_loss(error_code why) {
+  void stop_for_loss(error_code why, const std::string& known_by) {
     loss = why;
+    loss_known_by = known_by;
     stop.emit(asio::cancellation_type::terminal);
   }
   void stop_from_outside(asio::cancellation_type type) {
@@ -45,29 +46,35 @@ struct guarded_run {
   const std::shared_ptr<loss_listener> listener = std::make_shared<loss_listener>();
   asio::cancellation_signal stop;
   std::optional<error_code> loss;
+  std::string loss_known_by = "its validity was over";  // by its own clock, before anybody else said so
   bool stopped_from_outside = false;
 };
 using run_ptr = std::shared_ptr<guarded_run>;
 
+constexpr const char* by_its_end = "the client was closed";
+
 void stop_when_lost(const run_ptr& run) {
   const auto& record = access::record(run->held);
-  if (!record->home || record->home->closed()) return run->stop_for_loss(errc::closed);
-  auto heard = [id = std::weak_ptr(run), life = context_life::of(run->on)](error_code why) {
+  if (!record->home || record->home->closed()) return run->stop_for_loss(errc::closed, by_its_end);
+  auto heard = [id = std::weak_ptr(run), life = context_life::of(run->on)](error_code why,
+                                                                           const std::string& known_by) {
     if (why == errc::not_held || why == asio::error::operation_aborted) return;
     const context_life::visit here(*life);
     if (!here) return;  // the run ends with its context
     const auto r = id.lock();
     if (!r) return;
-    asio::post(r->on, [id, why] {
-      if (const auto still = id.lock()) still->stop_for_loss(why);
+    asio::post(r->on, [id, why, known_by] {
+      if (const auto still = id.lock()) still->stop_for_loss(why, known_by);
     });
   };
   auto listen = [record, heard, listener = run->listener](auto& otherwise) {
     auto* const locks = record->home->locks();
     if (!locks) return otherwise();
-    if (!listener->over) listener->registered = locks->when_ended(record, heard);
+    if (listener->over) return;
+    listener->registered =
+        locks->when_ended(record, [record, heard](error_code why) { heard(why, record->of->lost_because); });
   };
-  auto closed = [heard] { heard(errc::closed); };
+  auto closed = [heard] { heard(errc::closed, by_its_end); };
   record->home->enter_later(errand(std::move(listen), std::move(closed)));
 }
 
@@ -108,8 +115,8 @@ bool is_cancellation(const std::exception_ptr& thrown) {
   }
 }
 
-[[noreturn]] void throw_loss(const error_code& why, const std::string& name, const std::exception_ptr& thrown) {
-  const error lost(why, about(name, "lost while its section ran"));
+[[noreturn]] void throw_loss(const guarded_run& run, const std::string& name, const std::exception_ptr& thrown) {
+  const error lost(*run.loss, about(name, "lost while its section ran: " + run.loss_known_by));
   if (!thrown) throw lost;
   try {
     std::rethrow_exception(thrown);
@@ -127,11 +134,11 @@ asio::awaitable<std::exception_ptr> guarded(run_ptr run) {
     if (!run->loss && run->held.state() == lease_state::lost) run->loss = errc::lost;
   };
   note_loss();
-  if (run->loss) throw_loss(*run->loss, name, nullptr);  // before it began
+  if (run->loss) throw_loss(*run, name, nullptr);  // before it began
   const std::exception_ptr thrown = co_await body_outcome(run);
   if (run->then == afterwards::kept) stop_listening(record, run->listener);
   note_loss();
-  if (run->loss) throw_loss(*run->loss, name, thrown);
+  if (run->loss) throw_loss(*run, name, thrown);
   co_return thrown;
 }
 

@@ -24,6 +24,7 @@ bool standalone::withdraw(redis::ticket t) { return commands_->withdraw(t); }
 bool standalone::answering() { return commands_->answering(); }
 
 bool standalone::answered_since(time_point when) { return commands_->answered_since(when); }
+redis::failure standalone::trouble() const { return commands_->trouble(); }
 
 subscription standalone::subscribe(std::string_view channel, subscriber& who) {
   return channels_->subscribe(channel, who);

@@ -30,6 +30,7 @@ class standalone final : public topology {
   bool withdraw(redis::ticket t) override;
   bool answering() override;
   bool answered_since(time_point when) override;
+  redis::failure trouble() const override;
   subscription subscribe(std::string_view channel, subscriber& who) override;
   void keep_watch(bool on) override;
   void on_link_change(std::function<void(bool up)> listener) override;

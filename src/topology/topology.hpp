@@ -3,6 +3,7 @@
 #include <functional>
 #include <string_view>
 
+#include "redis/failure.hpp"
 #include "redis/outcome.hpp"
 #include "redis/request.hpp"
 
@@ -30,6 +31,9 @@ class topology {
   virtual bool answering() = 0;
   /// A server has answered a command after `when`, or has been connected to since.
   virtual bool answered_since(time_point when) = 0;
+  /// Why no answer comes at present, node and cause: unreachable, or server_refused where the server refuses
+  /// connections.
+  virtual redis::failure trouble() const = 0;
 
   virtual subscription subscribe(std::string_view channel, subscriber& who) = 0;
 

@@ -247,6 +247,15 @@ TEST_CASE("a replica is not a primary") {
   CHECK(w.keys().empty());
 }
 
+TEST_CASE("a node of a cluster is refused by name at connect and at first use") {
+  redis_options options;
+  options.tcp = true;  // the cluster's bus needs a port
+  options.arguments = {"--cluster-enabled", "yes"};
+  world w(options);
+  auto redis = w.make([&](config& c) { c.url = w.server.unix_url(); });
+  check_refused(w, redis, errc::not_primary, ": a cluster node; holdfast needs a single primary");
+}
+
 TEST_CASE("too many clients is told and lock waits until there is room") {
   world w;
   auto redis = w.make([](config& c) { c.command_timeout = 100ms, c.connect_timeout = 200ms; });

@@ -68,6 +68,18 @@ long long scripts_run(world& w) {
 
 }  // namespace
 
+TEST_CASE("with_lock says how the loss is known") {
+  world w;
+  auto redis = w.make([](config& c) { c.ttl = 150ms; });
+  auto body = [&](lease&) -> asio::awaitable<void> {
+    w.eye("DEL", "m");
+    asio::steady_timer never(w.io, 1h);
+    co_await never.async_wait(asio::use_awaitable);
+  };
+  CHECK(text_of_failure([&] { w.run(with_lock(redis.mutex("m"), body)); }) ==
+        "the lock was lost: lock 'm': lost while its section ran: Redis answered that its key is gone or another's");
+}
+
 TEST_CASE("a deleted key is told by the next renewal and not created again") {
   world w;
   auto redis = w.make([](config& c) { c.ttl = 1500ms; });
@@ -285,6 +297,7 @@ TEST_CASE("what a server reads after its sender gave up leaves no key behind") {
   // What waited for a connection was never written, and needs no release.
   w.until([&] { return w.heard->count(kind::released_late) >= 1; }, 60ms + 1s + load);
   CHECK(w.heard->count(kind::release_failed) == 0);
+  CHECK(w.heard->count(kind::release_given_up) == 0);
   drain(w.io);
   CHECK(w.keys().empty());
 }

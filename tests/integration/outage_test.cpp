@@ -4,6 +4,7 @@
 #include <boost/asio/experimental/awaitable_operators.hpp>
 
 #include "integration/world.hpp"
+#include "support/net.hpp"
 #include "support/proxy.hpp"
 
 using namespace holdfast;
@@ -106,6 +107,23 @@ TEST_CASE("without a server bounded calls are unreachable at their deadline and 
   drain(
       w.io,
       1s + load);  // what may have been asked for is given back until its TTL is over, and then nobody needs the server
+}
+
+TEST_CASE("a wait that is shorter than the time of a command says why there is no server") {
+  world w;
+  const auto check = [&](const std::string& url, const std::string& cause, const std::string& on_its_way) {
+    auto redis = w.make([&](config& c) { c.url = url; });
+    std::string text;
+    w.until([&] {
+      text = text_of_failure([&] { w.run(redis.mutex("m").try_lock_for(50ms)); });
+      return contains(text, cause) || contains(text, on_its_way);
+    });
+    INFO(text);
+    CHECK(contains(text, "no answer from Redis: lock 'm': " + url));
+  };
+  const auto nobody = "redis://127.0.0.1:" + std::to_string(free_loopback_port());
+  check(nobody, "Connection refused", "Connection refused");
+  check("redis://no-such-host.invalid:6379", "the name does not resolve", "resolving the name");
 }
 
 TEST_CASE("a server that accepts and never answers costs the deadline and no lock") {

@@ -12,14 +12,18 @@ namespace {
 /// All that there is to meet, in order.
 constexpr std::string_view expected[] = {
     "close: nothing in the way",
+    "event: acquire_cancelled",
     "event: acquire_failed",
     "event: acquired",
+    "event: closed",
     "event: connected",
     "event: fencing_degraded",
     "event: lost",
     "event: not_acquired",
     "event: outage",
+    "event: reentered",
     "event: release_failed",
+    "event: release_given_up",
     "event: released",
     "event: released_late",
     "event: renewal_failed",

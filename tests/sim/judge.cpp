@@ -60,6 +60,7 @@ void judge::begin_close(const sim_client& by, nanoseconds grace) {
 
 void judge::closed(const sim_client& by) {
   auto& c = watched(by);
+  if (const auto wrong = by.miscounted(); !wrong.empty()) accuse(by.name(), wrong);
   c.closed_in_peace = c.closing_in_peace && c.clear_since < *c.closing_in_peace;
   if (c.closed_in_peace) met_.hit("close: nothing in the way");
 }

@@ -7,11 +7,12 @@ namespace holdfast::sim {
 
 class sim_client::event_log final : public observer {
  public:
-  event_log(scheduler& plan, trace& log, coverage& met, std::string who)
-      : plan_(plan), log_(log), met_(met), who_(std::move(who)) {}
+  event_log(scheduler& plan, trace& log, coverage& met, hold_count& holds, std::string who)
+      : plan_(plan), log_(log), met_(met), holds_(holds), who_(std::move(who)) {}
 
   void on(const event& e) noexcept override {
     met_.hit(std::string("event: ").append(to_string(e.what)));
+    holds_.hear(e);
     log_.note(plan_.now(), who_, to_string(e.what),
               std::string(e.name).append(" ").append(e.reason ? e.reason.message() : ""));
   }
@@ -20,15 +21,29 @@ class sim_client::event_log final : public observer {
   scheduler& plan_;
   trace& log_;
   coverage& met_;
+  hold_count& holds_;
   const std::string who_;
 };
+
+void sim_client::hold_count::hear(const event& e) {
+  const std::string id(e.id);
+  const bool begins = e.what == event::kind::acquired;
+  if (!begins && !ends_hold(e.what)) return;
+  const bool counts = begins ? held_.insert(id).second : held_.erase(id) == 1;
+  if (!counts && wrong_.empty())
+    wrong_ = std::string("was told ").append(to_string(e.what)).append(" once too often of ").append(e.name);
+}
+
+std::string sim_client::hold_count::wrong_at_the_end() const {
+  return wrong_.empty() && !held_.empty() ? "was not told how a hold ended: " + *held_.begin() : wrong_;
+}
 
 sim_client::sim_client(scheduler& plan, server& to, trace& log, coverage& met, config settings, std::uint64_t seed,
                        std::size_t number)
     : plan_(plan), name_("client" + std::to_string(number)), settings_(std::move(settings)), random_(seed),
       weather_random_(~seed), order_random_(seed ^ (seed >> 32)), process_(plan.time(), order_random_),
       way_(plan, to, weather_random_, log, name_) {
-  settings_.observer = std::make_shared<event_log>(plan, log, met, name_);
+  settings_.observer = std::make_shared<event_log>(plan, log, met, holds_, name_);
   redis::endpoint node;
   node.host = "node";
   node.client_name = settings_.client_name;

@@ -2,6 +2,7 @@
 #pragma once
 #include <memory>
 #include <optional>
+#include <set>
 #include <string>
 
 #include <holdfast/config.hpp>
@@ -36,12 +37,25 @@ class sim_client {
   /// As client::shutdown(): `done` when releases and connections are over.
   void close(nanoseconds grace, std::function<void()> done);
   bool closing() const noexcept { return closing_; }
+  /// When it is closed: which hold did not begin and end by one event each; empty: none.
+  std::string miscounted() const { return holds_.wrong_at_the_end(); }
 
  private:
   class event_log;
+  /// What an observer knows to be held.
+  class hold_count {
+   public:
+    void hear(const event& e);
+    std::string wrong_at_the_end() const;
+
+   private:
+    std::set<std::string> held_;
+    std::string wrong_;
+  };
 
   scheduler& plan_;
   const std::string name_;
+  hold_count holds_;
   config settings_;
   test::seeded_random random_, weather_random_, order_random_;
   std::string uuid_;

@@ -86,6 +86,9 @@ class fake_topology final : public detail::topology {
   /// So long without an answer to what was written is silence: answering() says so.
   detail::nanoseconds patience = std::chrono::milliseconds(500);
 
+  /// What trouble() says.
+  redis::failure why_silent{errc::unreachable, "fake:6379: no answer in time"};
+
   /// Runs the handlers that are due, and those that they cause; false when there was none.
   bool run();
   bool idle() const noexcept { return ready_.empty(); }
@@ -95,6 +98,7 @@ class fake_topology final : public detail::topology {
   bool withdraw(redis::ticket t) override;
   bool answering() override;
   bool answered_since(detail::time_point when) override { return last_reply_ > when; }
+  redis::failure trouble() const override { return why_silent; }
   detail::subscription subscribe(std::string_view channel, detail::subscriber& who) override;
   void keep_watch(bool on) override { watched_ = on; }
   void on_link_change(std::function<void(bool up)> hear) override { listener_ = std::move(hear); }

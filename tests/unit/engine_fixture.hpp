@@ -41,12 +41,18 @@ struct event_log final : observer {
     nanoseconds waited, held;
     std::size_t waiters;
     std::string detail;
+    std::optional<holdfast::owner> owner;
+    std::string id;
+    std::optional<std::uint64_t> token;
+    std::size_t count;
+    milliseconds ttl;
   };
   std::vector<entry> all;
   std::size_t told = 0;
 
   void on(const event& e) noexcept override {
-    all.push_back({e.what, std::string(e.name), e.reason, e.waited, e.held, e.waiters, std::string(e.detail)});
+    all.push_back({e.what, std::string(e.name), e.reason, e.waited, e.held, e.waiters, std::string(e.detail), e.owner,
+                   std::string(e.id), e.token, e.count, e.ttl});
   }
 };
 

@@ -2,6 +2,7 @@
 #include <holdfast/error.hpp>
 #include <holdfast/observer.hpp>
 
+#include <algorithm>
 #include <set>
 #include <string>
 #include <system_error>
@@ -53,11 +54,38 @@ TEST_CASE("an error is caught as a system error and keeps its text when copied")
   }
 }
 
+TEST_CASE("a code belongs to what is to be done about it") {
+  using holdfast::condition;
+  const holdfast::error_code refused = errc::server_refused;
+  CHECK(refused == condition::retry_later);
+  CHECK(refused != condition::setup);
+  const std::error_code standard = refused;
+  CHECK(standard == condition::retry_later);
+  CHECK(standard != condition::setup);
+  CHECK(make_error_code(errc::lost) == condition::no_longer_held);
+  CHECK(make_error_code(errc::not_held) == condition::misuse);
+  CHECK(make_error_code(errc::tls_failed) == condition::setup);
+  const auto all = {condition::retry_later, condition::no_longer_held, condition::misuse, condition::setup};
+  for (int code = 1; code <= last_code; ++code) {
+    const holdfast::error_code of(code, holdfast::category());
+    CAPTURE(of.message());
+    const auto times = std::count_if(all.begin(), all.end(), [&](condition c) { return of == c; });
+    CHECK(times == (of == errc::unconfirmed ? 0 : of == errc::corrupt_lock ? 2 : 1));
+    const holdfast::error_code foreign(code, boost::system::generic_category());
+    CHECK(std::none_of(all.begin(), all.end(), [&](condition c) { return foreign == c; }));
+  }
+  std::set<std::string> texts;
+  for (const auto c : all) texts.insert(make_error_condition(c).message());
+  CHECK(texts == std::set<std::string>{"retry later", "no longer held", "misuse", "set-up"});
+  CHECK(std::none_of(all.begin(), all.end(), [](condition c) { return holdfast::error_code() == c; }));
+}
+
 TEST_CASE("every kind of event has a name of its own") {
   std::set<std::string_view> names;
-  constexpr auto last = static_cast<int>(holdfast::event::kind::fencing_degraded);
-  for (int kind = 0; kind <= last; ++kind) names.insert(to_string(static_cast<holdfast::event::kind>(kind)));
-  CHECK(names.size() == std::size_t{last} + 1);
+  for (std::size_t kind = 0; kind < holdfast::event_kinds; ++kind)
+    names.insert(to_string(static_cast<holdfast::event::kind>(kind)));
+  CHECK(names.size() == holdfast::event_kinds);
+  CHECK(to_string(static_cast<holdfast::event::kind>(holdfast::event_kinds)) == "unknown");
   CHECK(names.count("unknown") == 0);
   CHECK(to_string(holdfast::event::kind::acquired) == "acquired");
 }

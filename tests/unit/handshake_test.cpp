@@ -189,6 +189,24 @@ TEST_CASE("refusals have their own codes") {
         errc::protocol_error);
 }
 
+TEST_CASE("a node of a cluster is refused by name, whatever its role and what the connection is for") {
+  const auto node = plain();
+  const auto info = [](const std::string& mode) {
+    return replies::string("# Server\r\nredis_version:7.0.15\r\nredis_mode:" + mode + "\r\nrun_id:ab12\r\n");
+  };
+  const auto why = GENERATE(purpose::commands, purpose::subscriptions);
+  handshake h(node, why);
+  CHECK(answer(h, {replies::integer(7), info("cluster")}) == progress::failed);
+  CHECK(h.why().code == errc::not_primary);
+  CHECK(h.why().detail == "redis://h:6379: a cluster node; holdfast needs a single primary");
+  CHECK_FALSE(h.why().mends_itself());
+  handshake alone(node, why);
+  const auto last = why == purpose::commands ? primary : replies::status("PONG");
+  CHECK(answer(alone, {replies::integer(7), info("standalone"), last}) == progress::done);
+  REQUIRE(alone.id());
+  CHECK(alone.id()->run == "ab12");
+}
+
 TEST_CASE("a server that cannot save refuses PING as well, and that mends itself") {
   const auto node = plain();
   handshake h(node, purpose::subscriptions);

@@ -42,7 +42,7 @@ TEST_CASE_METHOD(fixture, "an owner that holds the lock re-enters by the absolut
   reenters();
   CHECK(inner.granted());
   CHECK(inner.value()->of == outer.value()->of);
-  CHECK(heard() == "acquired");
+  CHECK(heard() == "reentered");
   again();
   CHECK(last_sent() == "reenter(a; 30000, #1, 3)");
 }

@@ -161,7 +161,7 @@ TEST_CASE_METHOD(fixture, "a release gives up when the key must be gone anyway")
   CHECK(clock.now() - began >= 30s + 500ms);
   CHECK(clock.now() - began <= 30s + 2500ms);
   CHECK(r.failed_with(errc::unconfirmed));
-  CHECK(heard() == "release_failed");
+  CHECK(heard() == "release_given_up");
   CHECK(last_event().reason == errc::unconfirmed);
   CHECK(timers.idle());
 }
@@ -221,7 +221,7 @@ TEST_CASE_METHOD(fixture, "an answer of an unexpected form is a protocol error")
 TEST_CASE_METHOD(fixture, "a background release that is refused for good is told to the observer") {
   in_background();
   errs("NOPERM this user has no permissions");
-  CHECK(heard() == "release_failed");
+  CHECK(heard() == "release_given_up");
   CHECK(last_event().reason == errc::no_permission);
   CHECK(last_event().detail.starts_with("NOPERM"));
 }
@@ -264,7 +264,7 @@ TEST_CASE_METHOD(fixture, "abandoned releases answer unconfirmed and send nothin
 TEST_CASE_METHOD(fixture, "an abandoned background release is told to the observer") {
   in_background();
   under_test->abandon();
-  CHECK(heard() == "release_failed");
+  CHECK(heard() == "release_given_up");
   CHECK(last_event().reason == errc::unconfirmed);
 }
 

@@ -318,3 +318,13 @@ TEST_CASE("a cluster's redirections and a proxy without scripts are no reason to
     CHECK_FALSE(classify(text).retry);
   }
 }
+
+TEST_CASE("what only a node of a cluster says is told as such, with its words") {
+  for (const std::string words : {"MOVED 3999 127.0.0.1:6381", "ASK 3999 127.0.0.1:6381",
+                                  "CROSSSLOT Keys in request don't hash to the same slot"}) {
+    const auto said = read_reenter(replies::error(words));
+    REQUIRE(said.error);
+    CHECK(said.error->code == errc::not_primary);
+    CHECK(said.error->text == "a cluster node; holdfast needs a single primary: " + words);
+  }
+}

@@ -650,7 +650,7 @@ TEST_CASE_METHOD(engine_fixture, "success of another command about the hold rest
     const auto inner = lock("a", by(alice));
     reenters();
     CHECK(inner.granted());
-    CHECK(heard() == "restored acquired");
+    CHECK(heard() == "restored reentered");
   }
   SECTION("renew") {
     const auto renewed = renew(a);

@@ -26,7 +26,7 @@ asio::awaitable<void> ask(holdfast::client& redis, holdfast::client& nowhere) {
 
   auto away = co_await as_result(nowhere.mutex("m").try_lock());
   print("no server", away);
-  if (away.has_error() && away.error() == holdfast::errc::unreachable) std::cout << "worth another try\n";
+  if (away.has_error() && away.error() == holdfast::condition::retry_later) std::cout << "worth another try\n";
 
   try {
     co_await nowhere.mutex("m").try_lock();
