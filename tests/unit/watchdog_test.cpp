@@ -105,8 +105,7 @@ TEST_CASE_METHOD(engine_fixture, "a renewal that fails after unlock began is not
 }
 
 TEST_CASE_METHOD(engine_fixture, "ten thousand holds share a hundred commands") {
-  model_server model;
-  play(model);
+  play();
   for (int i = 0; i < 10'000; ++i) {
     lock("n" + std::to_string(i));
     if (i % 500 == 499) advance(1ms);
@@ -346,8 +345,7 @@ TEST_CASE_METHOD(engine_fixture, "a hold is renewed with the largest TTL of its 
 
 TEST_CASE_METHOD(engine_fixture, "re-entries with a shorter TTL do not put the renewal off") {
   const owner alice;
-  model_server model;
-  play(model);
+  play();
   const auto outer = lock("a", by(alice));
   run();
   for (int i = 0; i < 20; ++i) {
