@@ -10,7 +10,7 @@
 #include "redis/sockets.hpp"
 #include "settings.hpp"
 #include "sync/operation.hpp"
-#include "topology/standalone.hpp"
+#include "topology/make_topology.hpp"
 
 namespace holdfast {
 namespace {
@@ -26,18 +26,18 @@ class machine {
   machine(std::shared_ptr<core> home, const core::strand_type& strand, detail::settings s)
       : home_(std::move(home)), settings_(std::move(s)),
         timers_(std::make_shared<detail::asio_timers>(strand, [c = home_.get()] { c->catch_up(); })),
-        servers_({strand, detail::system_clock(), *timers_, random_, network_}, settings_.server,
-                 settings_.values.command_timeout, [this](const event& e) {
-                   if (settings_.values.observer) settings_.values.observer->on(e);
-                 }) {
-    locks_.emplace(detail::surroundings{detail::system_clock(), *timers_, servers_, random_, settings_.values}, home_);
+        servers_(detail::make_topology({strand, detail::system_clock(), *timers_, random_, network_}, settings_.server,
+                                       settings_.values.command_timeout, [this](const event& e) {
+                                         if (settings_.values.observer) settings_.values.observer->on(e);
+                                       })) {
+    locks_.emplace(detail::surroundings{detail::system_clock(), *timers_, *servers_, random_, settings_.values}, home_);
   }
   machine(const machine&) = delete;
   machine& operator=(const machine&) = delete;
   ~machine() {
     locks_.reset();
     home_->engine_has_ended();
-    servers_.close();
+    servers_->close();
     timers_->close();
   }
 
@@ -45,14 +45,14 @@ class machine {
 
   void close(detail::nanoseconds grace, detail::function<void()> done) {
     locks_->close(grace, [this, done = std::move(done)] {
-      servers_.close();
+      servers_->close();
       done();
     });
   }
   /// At once: callers are answered.
   void abandon() {
     locks_->abandon();
-    servers_.close();
+    servers_->close();
     timers_->close();
   }
 
@@ -62,7 +62,7 @@ class machine {
   detail::system_random random_;
   redis::sockets network_;
   const std::shared_ptr<detail::asio_timers> timers_;
-  detail::standalone servers_;
+  const std::unique_ptr<detail::topology> servers_;
   std::optional<engine> locks_;  // uses all of the above
 };
 

@@ -35,7 +35,7 @@ engine::engine(surroundings around, std::weak_ptr<core> home)
       fields_(around.random.next(), around.random.next()),
       releases_(around_, [this](const std::string& name) { wake(name); }),
       watchdog_(around_, [this](hold& h, error_code reason) { lose(h, reason); }), grace_(around.alarms) {
-  around_.servers.on_link_change([this](bool up) { watchdog_.link_changed(up); });
+  around_.servers.on_link_change([this](node_id node, bool up) { watchdog_.link_changed(node, up); });
 }
 
 // Nobody is answered here. What refers to itself, through a timer, a queue or its caller, is taken apart.
@@ -225,9 +225,10 @@ cancellable_ptr engine::reenter(std::shared_ptr<hold> h, lock_request request, l
   return r;
 }
 
-done_handler engine::until(time_point deadline, error_code late, done_handler done) {
+done_handler engine::until(const shared_keys& keys, time_point deadline, error_code late, done_handler done) {
   struct caller : std::enable_shared_from_this<caller> {
-    caller(surroundings& a, error_code l, done_handler d) : around(a), late(l), done(std::move(d)), alarm(a.alarms) {}
+    caller(surroundings& a, shared_keys k, error_code l, done_handler d)
+        : around(a), keys(std::move(k)), late(l), done(std::move(d)), alarm(a.alarms) {}
     void wait(time_point when) {
       alarm.start(when, [id = weak_from_this()] {
         if (const auto still = id.lock()) still->give_up();
@@ -235,15 +236,16 @@ done_handler engine::until(time_point deadline, error_code late, done_handler do
     }
     void give_up() {
       // The command before it waits in the queue of a connection that is alive: that is no silence.
-      if (around.servers.answering()) return wait(around.now() + around.settings.command_timeout);
+      if (around.servers.answering(keys->lock)) return wait(around.now() + around.settings.command_timeout);
       std::exchange(done, {})(late, "what came before it took its time");
     }
     surroundings& around;
+    const shared_keys keys;
     error_code late;
     done_handler done;
     timer alarm;
   };
-  const auto c = std::make_shared<caller>(around_, late, std::move(done));
+  const auto c = std::make_shared<caller>(around_, keys, late, std::move(done));
   c->wait(deadline);
   return [c](error_code error, std::string detail) {
     c->alarm.stop();
@@ -272,7 +274,8 @@ void engine::give_up_lease(const std::shared_ptr<lease_record>& record, done_han
   if (!last || h->changing) done = until_closed(std::move(done));
   const auto answer_by = around_.now() + command_budget(around_.settings, ttl);
   // A command before it may take its own time; a count that is not confirmed is no error.
-  if (behind) done = until(answer_by, last ? make_error_code(errc::unconfirmed) : error_code(), std::move(done));
+  if (behind)
+    done = until(h->keys, answer_by, last ? make_error_code(errc::unconfirmed) : error_code(), std::move(done));
   if (!last) return change(h, [this, h, done = std::move(done)] { take_from_count(h, done); });
   hold::last_unlock u{ttl, answer_by, std::move(done)};
   if (!h->changing) return change(h, [&] { free_hold(h, std::move(u)); });

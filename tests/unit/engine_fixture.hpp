@@ -193,13 +193,17 @@ class engine_fixture {
     server.push(channel(name), "0");
     run();
   }
-  void link_down() {
-    server.link_down();
+  void link_down(detail::node_id node = 0) {
+    server.link_down(node);
     run();
   }
-  void link_up() {
-    server.link_up();
+  void link_up(detail::node_id node = 0) {
+    server.link_up(node);
     run();
+  }
+  void lives_on(detail::node_id node, const std::string& name) {
+    server.place(name, node);
+    server.place(channel(name), node);
   }
   void run() { server.run(); }
   void advance(nanoseconds by) { timers.advance(by); }

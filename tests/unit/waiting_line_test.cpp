@@ -463,6 +463,18 @@ TEST_CASE_METHOD(engine_fixture, "a failure that was answered since does not exp
   CHECK(second.refused());
 }
 
+TEST_CASE_METHOD(engine_fixture, "a deadline is unreachable where the lock's own node is, whatever others answer") {
+  lives_on(1, "b");
+  link_down(1);
+  const auto a = try_lock_for("a", 1s), b = try_lock_for("b", 1s);
+  busy(10s);
+  acknowledges("a");
+  server.reply_last(replies::integer(10'000));
+  advance(1s);
+  CHECK(a.refused());
+  CHECK(b.failed_with(errc::unreachable));
+}
+
 // ---- the line
 
 TEST_CASE_METHOD(engine_fixture,
