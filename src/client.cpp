@@ -14,7 +14,7 @@
 #include "redis/sockets.hpp"
 #include "settings.hpp"
 #include "sync/operation.hpp"
-#include "topology/standalone.hpp"
+#include "topology/make_topology.hpp"
 
 namespace holdfast {
 namespace {
@@ -46,12 +46,12 @@ class machine {
   machine(std::shared_ptr<core> home, const core::strand_type& strand, detail::settings s)
       : home_(std::move(home)), settings_(std::move(s)),
         timers_(std::make_shared<detail::asio_timers>(strand, [c = home_.get()] { c->catch_up(); })),
-        servers_({strand, detail::system_clock(), *timers_, random_, network_},
-                 named(settings_.server, fields_.client_uuid()), settings_.values.command_timeout,
-                 [this](const event& e) {
-                   if (settings_.values.observer) settings_.values.observer->on(e);
-                 }) {
-    locks_.emplace(detail::surroundings{detail::system_clock(), *timers_, servers_, random_, settings_.values}, home_,
+        servers_(detail::make_topology({strand, detail::system_clock(), *timers_, random_, network_},
+                                       named(settings_.server, fields_.client_uuid()), settings_.values.command_timeout,
+                                       [this](const event& e) {
+                                         if (settings_.values.observer) settings_.values.observer->on(e);
+                                       })) {
+    locks_.emplace(detail::surroundings{detail::system_clock(), *timers_, *servers_, random_, settings_.values}, home_,
                    fields_);
   }
   machine(const machine&) = delete;
@@ -59,7 +59,7 @@ class machine {
   ~machine() {
     locks_.reset();
     home_->engine_has_ended();
-    servers_.close();
+    servers_->close();
     timers_->close();
   }
 
@@ -74,7 +74,7 @@ class machine {
   /// At once: callers are answered.
   void abandon() {
     locks_->abandon();
-    servers_.close();
+    servers_->close();
     timers_->close();
   }
 
@@ -92,7 +92,7 @@ class machine {
   const detail::owner_fields fields_{random_.next(), random_.next()};
   redis::sockets network_;
   const std::shared_ptr<detail::asio_timers> timers_;
-  detail::standalone servers_;
+  const std::unique_ptr<detail::topology> servers_;
   std::optional<engine> locks_;  // uses all of the above
 };
 

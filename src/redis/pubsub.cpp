@@ -4,6 +4,8 @@
 #include <algorithm>
 #include <utility>
 
+#include "base/assert.hpp"
+
 namespace holdfast::redis {
 
 namespace {
@@ -78,6 +80,7 @@ void pubsub::leave(member& who) {
     *place = nullptr;
   else
     crowd->members.erase(place);
+  HOLDFAST_ASSERT(crowd->size > 0);
   if (--crowd->size != 0) return;
   audiences_.erase(found);
   table_.unwant(who.channel);
@@ -94,6 +97,7 @@ void pubsub::tell_all(std::string_view channel, const std::function<void(member&
   for (std::size_t i = 0; i < count && !closed(); ++i)
     if (auto* m = crowd->members[i]) what(*m);
   if (--crowd->telling == 0) std::erase(crowd->members, nullptr);
+  HOLDFAST_ASSERT(crowd->telling != 0 || crowd->size == crowd->members.size());
 }
 
 void pubsub::on_up(const handshake& introduced) {

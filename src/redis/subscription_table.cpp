@@ -5,6 +5,8 @@
 #include <array>
 #include <utility>
 
+#include "base/assert.hpp"
+
 namespace holdfast::redis {
 
 namespace {
@@ -28,6 +30,7 @@ void subscription_table::want(std::string_view channel) {
 void subscription_table::unwant(std::string_view channel) {
   const auto c = channels_.find(channel);
   if (c == channels_.end() || !std::exchange(c->second.wanted, false)) return;
+  HOLDFAST_ASSERT(wanted_ > 0);
   --wanted_;
   mark(c);
   forget_if_unused(c);
@@ -86,7 +89,9 @@ void subscription_table::forget_if_unused(channels::iterator c) {
 void subscription_table::write(std::string& out, std::size_t enough, time_point now) {
   while (!changed_.empty() && out.size() < enough) {
     const auto name = changed_.extract(changed_.begin());
-    ask(out, channels_.find(name.value()), now);
+    const auto c = channels_.find(name.value());
+    HOLDFAST_ASSERT(started_ && c != channels_.end() && c->second.wanted != c->second.asked);
+    ask(out, c, now);
   }
   if (!std::exchange(ping_, false)) return;
   append_command(out, std::array<std::string_view, 1>{"PING"});
@@ -131,6 +136,7 @@ subscription_table::event subscription_table::on_answer(const question& q, const
   if (!r.is_error() && !(is_array_of(r, subscribe ? "subscribe" : "unsubscribe", 3) && r.elements[1].text == channel))
     return {kind::desync, {}, subscribe ? "not the answer to SUBSCRIBE" : "not the answer to UNSUBSCRIBE"};
   if (r.is_error() && !r.text.starts_with("NOPERM")) return {kind::error, {}, r.text};
+  HOLDFAST_ASSERT(s.unanswered > 0);
   --s.unanswered;
   if (r.is_error() && subscribe && s.unanswered == 0) {
     s.asked = false;

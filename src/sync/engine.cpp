@@ -42,7 +42,7 @@ engine::engine(surroundings around, std::weak_ptr<core> home, owner_fields field
       fields_(std::move(fields)), releases_(around_, [this](const std::string& name) { wake(name); }),
       patience_(around_), watchdog_(around_, [this](hold& h, error_code reason) { lose(h, reason); }),
       grace_(around.alarms) {
-  around_.servers.on_link_change([this](bool up) { watchdog_.link_changed(up); });
+  around_.servers.on_link_change([this](node_id node, bool up) { watchdog_.link_changed(node, up); });
 }
 
 // Nobody is answered here. What refers to itself, through a timer, a queue or its caller, is taken apart.
@@ -294,10 +294,10 @@ cancellable_ptr engine::reenter(std::shared_ptr<hold> h, lock_request request, l
   return r;
 }
 
-done_handler engine::until(time_point deadline, error_code late, done_handler done) {
+done_handler engine::until(const shared_keys& keys, time_point deadline, error_code late, done_handler done) {
   struct caller : std::enable_shared_from_this<caller> {
-    caller(surroundings& a, unlock_patience& p, error_code l, done_handler d)
-        : around(a), patience(p), since(a.now()), late(l), done(std::move(d)), alarm(a.alarms) {}
+    caller(surroundings& a, unlock_patience& p, shared_keys k, error_code l, done_handler d)
+        : around(a), patience(p), keys(std::move(k)), since(a.now()), late(l), done(std::move(d)), alarm(a.alarms) {}
     void wait(time_point when) {
       alarm.start(when, [id = weak_from_this()] {
         if (const auto still = id.lock()) still->give_up();
@@ -305,18 +305,19 @@ done_handler engine::until(time_point deadline, error_code late, done_handler do
     }
     void give_up() {
       // The command before it waits in the queue of a connection that is alive: that is no silence.
-      if (around.servers.answering()) return wait(around.now() + around.settings.command_timeout);
+      if (around.servers.answering(keys->lock)) return wait(around.now() + around.settings.command_timeout);
       patience.ran_out(since);
       std::exchange(done, {})(late, unanswered_before);
     }
     surroundings& around;
     unlock_patience& patience;
+    const shared_keys keys;
     const time_point since;
     error_code late;
     done_handler done;
     timer alarm;
   };
-  const auto c = std::make_shared<caller>(around_, patience_, late, std::move(done));
+  const auto c = std::make_shared<caller>(around_, patience_, keys, late, std::move(done));
   c->wait(deadline);
   return [c](error_code error, std::string detail) {
     c->alarm.stop();
@@ -353,7 +354,7 @@ void engine::give_up_lease(const std::shared_ptr<lease_record>& record, done_han
     return done(late, unanswered_before);
   }
   if (!last || h->changing) done = until_closed(std::move(done));
-  if (bounded) done = until(answer_by, late, std::move(done));
+  if (bounded) done = until(h->keys, answer_by, late, std::move(done));
   send_unlock(h, last, {ttl, now, answer_by, std::move(done)});
 }
 
@@ -491,7 +492,7 @@ std::string engine::cause_of_loss(const hold& h, error_code reason) const {
   if (around_.now() < h.valid_until()) return h.forced ? by_force : not_ours;
   if (h.renewal_paused.load(std::memory_order_acquire)) return "its TTL was over, and nobody wanted it to be renewed";
   std::string text = "its validity was over, and Redis had not confirmed it again";
-  if (!around_.servers.answering()) text.append(": ").append(around_.servers.trouble().detail);
+  if (!around_.servers.answering(h.keys->lock)) text.append(": ").append(around_.servers.trouble(h.keys->lock).detail);
   return text;
 }
 

@@ -130,7 +130,7 @@ class engine final : private line_host {
   function<void(error_code, std::string, T...)> until_closed(function<void(error_code, std::string, T...)> done);
   /// `done`, which gets `late` if nothing else has come by `deadline`, or as soon afterwards as the servers do not
   /// answer.
-  done_handler until(time_point deadline, error_code late, done_handler done);
+  done_handler until(const shared_keys& keys, time_point deadline, error_code late, done_handler done);
   /// Sends until there is an answer that is not "unconfirmed", at most twice; both copies together take no more than
   /// `timeout` from the first write on. `send` gets what is left of it.
   using sender = function<void(nanoseconds left, topology::handler)>;

@@ -18,6 +18,7 @@
 #include "base/lease_clock.hpp"
 #include "protocol/protocol.hpp"
 #include "sync/terms.hpp"
+#include "topology/topology.hpp"
 
 namespace holdfast::detail {
 
@@ -105,8 +106,12 @@ struct hold : std::enable_shared_from_this<hold> {
   const birthplace here;  // a copy in a child process holds nothing
 
   // The watchdog's.
+  struct due_renewal {
+    time_point by;
+    node_id node;
+  };
   std::optional<time_point> renew_at;       // its place in the order of renewals
-  std::optional<time_point> due_by;         // its place among those whose renewal is due
+  std::optional<due_renewal> due;           // its place among those whose renewal is due
   std::optional<time_point> expires_at;     // its place in the order of expiries; lags behind valid_until()
   bool renewing = false;                    // a renewal is in flight
   std::optional<time_point> confirm_by;     // a doubt came meanwhile: confirmed once more, by then

@@ -163,7 +163,7 @@ class engine::permission_probe final : public subscriber, public std::enable_sha
   // Not left to the commands: one that is sent again, on a new connection or by its text, has its whole time anew.
   void time_out() {
     if (answers_ == all_scripts) return end(errc::unreachable, "SUBSCRIBE was not acknowledged in time");
-    const auto why = host_.around_.servers.trouble();
+    const auto why = host_.around_.servers.trouble(keys_.lock);
     end(why.code, why.detail);
   }
 

@@ -35,7 +35,7 @@ void engine::reentry::cancel() {
 void engine::reentry::time_out() {
   const auto& why = last_failure_;
   const bool silence = why.code == errc::unreachable;
-  give_up({why.code, silence ? host_.around_.servers.trouble().detail : why.text, nullptr});
+  give_up({why.code, silence ? host_.around_.servers.trouble(of_->keys->lock).detail : why.text, nullptr});
 }
 
 void engine::reentry::close() { give_up({errc::closed, {}, nullptr}); }

@@ -270,8 +270,8 @@ void waiting_line::time_out(const std::shared_ptr<waiter>& w) {
   const bool outage = last_failure_.code == errc::unreachable;
   if (last_failure_.code && !outage) return finish(w, {last_failure_.code, last_failure_.text, nullptr});
   // A connection that is there has answered others meanwhile, or had no time to: the lock was not had in time.
-  if (around_.servers.answering()) return finish(w, {});
-  finish(w, {errc::unreachable, around_.servers.trouble().detail, nullptr});
+  if (around_.servers.answering(keys_->lock)) return finish(w, {});
+  finish(w, {errc::unreachable, around_.servers.trouble(keys_->lock).detail, nullptr});
 }
 
 // Not after a failure, which says nothing of the lock.

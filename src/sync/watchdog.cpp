@@ -54,20 +54,21 @@ void watchdog::confirm_soon(hold& h, nanoseconds patience) {
     h.confirm_by = by;  // what is in flight may have been answered before there was a doubt
     return;
   }
-  if (h.due_by || (h.renew_at && *h.renew_at <= by)) return;
+  if (h.due || (h.renew_at && *h.renew_at <= by)) return;
   schedule_renewal(h, by);
   rearm();
 }
 
 void watchdog::fed(hold& h) { confirm_soon(h, nanoseconds::zero()); }
 
-void watchdog::link_changed(bool up) {
-  link_up_ = up;
+void watchdog::link_changed(node_id node, bool up) {
+  queues_[node].up = up;
   const auto now = around_.now();
   for (const auto& [when, h] : order(expiries_)) {
+    if (node_of(*h) != node) continue;
     if (!up) {
       suspend(*h, errc::unreachable);
-    } else if (!h->renewing && !h->due_by) {
+    } else if (!h->renewing && !h->due) {
       schedule_renewal(*h, now);
     }
   }
@@ -84,7 +85,9 @@ void watchdog::schedule_renewal(hold& h, time_point when) {
 
 void watchdog::unschedule_renewal(hold& h) {
   if (h.renew_at) renewals_.erase({*std::exchange(h.renew_at, std::nullopt), &h});
-  if (h.due_by) due_.erase({*std::exchange(h.due_by, std::nullopt), &h});
+  if (!h.due) return;
+  queues_.at(h.due->node).due.erase({h.due->by, &h});
+  h.due.reset();
 }
 
 void watchdog::plan_next(hold& h, time_point sent) {
@@ -99,7 +102,8 @@ void watchdog::plan_next(hold& h, time_point sent) {
 void watchdog::renew_due() {
   const auto now = around_.now();
   collect_due(now);
-  while (link_up_ && in_flight_ < most_in_flight && !due_.empty()) send(take_due(now));
+  for (auto& [node, q] : queues_)
+    while (q.up && q.in_flight < most_in_flight && !q.due.empty()) send(node, take_due(node, now));
   rearm();
 }
 
@@ -107,8 +111,9 @@ void watchdog::collect_due(time_point now) {
   for (std::size_t n = 0; n < collected_at_once && !renewals_.empty() && renewals_.begin()->first <= now; ++n) {
     hold& h = *renewals_.begin()->second;
     unschedule_renewal(h);
-    h.due_by = h.valid_until();
-    due_.emplace(*h.due_by, &h);
+    const auto node = node_of(h);
+    h.due = {h.valid_until(), node};
+    queues_[node].due.emplace(h.due->by, &h);
   }
 }
 
@@ -120,7 +125,8 @@ nanoseconds watchdog::patience_of(const hold& h, time_point now) const {
 
 // A renewal that is due soon goes along: ten thousand leases taken one after the other share a hundred commands. A hold
 // that is about to end goes alone: the others would have no more time for their answer than it has.
-watchdog::batch watchdog::take_due(time_point now) {
+watchdog::batch watchdog::take_due(node_id node, time_point now) {
+  const auto& waiting = queues_[node].due;
   batch due;
   nanoseconds patience{};
   const auto take = [&](hold& h) {
@@ -132,17 +138,17 @@ watchdog::batch watchdog::take_due(time_point now) {
     h.renewing = true;
     due.push_back(h.shared_from_this());
   };
-  for (auto next = due_.begin(); next != due_.end() && due.size() < batch_size;) take(*(next++)->second);
+  for (auto next = waiting.begin(); next != waiting.end() && due.size() < batch_size;) take(*(next++)->second);
   for (auto next = renewals_.begin(); next != renewals_.end() && due.size() < batch_size;) {
     const auto [when, h] = *next++;
     if (when > now + nanoseconds(h->ttl()) / 60) break;
-    take(*h);
+    if (node_of(*h) == node) take(*h);
   }
   HOLDFAST_ASSERT(!due.empty());
   return due;
 }
 
-void watchdog::send(batch holds) {
+void watchdog::send(node_id node, batch holds) {
   const auto now = around_.now();
   auto patience = nanoseconds::max();
   std::vector<renewal> asked;
@@ -158,21 +164,22 @@ void watchdog::send(batch holds) {
   auto call = scripts::renew(asked);
   const auto batch_of = std::make_shared<const batch>(std::move(holds));
   auto late = [this, batch_of](const outcome& o) { on_late(*batch_of, o.error, o.detail); };
-  auto done = [this, batch_of, ttls = std::move(ttls)](const outcome& o) {
-    HOLDFAST_ASSERT(in_flight_ > 0);
-    --in_flight_;
-    answered(*batch_of, ttls, o);
+  auto& in_flight = queues_[node].in_flight;
+  auto done = [this, node, &in_flight, batch_of, ttls = std::move(ttls)](const outcome& o) {
+    HOLDFAST_ASSERT(in_flight > 0);
+    --in_flight;
+    answered(node, *batch_of, ttls, o);
     renew_due();
   };
-  ++in_flight_;
+  ++in_flight;
   around_.run(std::move(call),
               {.timeout = patience, .rank = urgency::obligation, .patient = true, .late = std::move(late)},
               std::move(done));
 }
 
-void watchdog::answered(const batch& holds, const std::vector<milliseconds>& ttls, const outcome& o) {
+void watchdog::answered(node_id node, const batch& holds, const std::vector<milliseconds>& ttls, const outcome& o) {
   auto said = o.error ? answer<std::vector<bool>>{} : read_renew(o.reply, holds.size());
-  if (said.error && !said.error->retry && holds.size() > 1) return send_alone(holds);
+  if (said.error && !said.error->retry && holds.size() > 1) return send_alone(node, holds);
   for (std::size_t i = 0; i < holds.size(); ++i) {
     hold& h = *holds[i];
     h.renewing = false;
@@ -197,10 +204,10 @@ void watchdog::on_late(const batch& holds, const error_code& why, const std::str
 }
 
 // One of them may be what is refused (a key that the user may not touch): the others must not go with it.
-void watchdog::send_alone(const batch& holds) {
+void watchdog::send_alone(node_id node, const batch& holds) {
   for (const auto& h : holds) {
     h->renewing = !h->ended() && h->expires_at;
-    if (h->renewing) send({h});
+    if (h->renewing) send(node, {h});
   }
 }
 
@@ -257,9 +264,15 @@ void watchdog::restore(hold& h) {
   around_.report(event::kind::restored, h);
 }
 
+std::size_t watchdog::due() const noexcept {
+  std::size_t all = 0;
+  for (const auto& [node, q] : queues_) all += q.due.size();
+  return all;
+}
+
 // An alarm that is early does no harm and corrects itself; so it is not moved for every hold that comes and goes.
 void watchdog::rearm() {
-  HOLDFAST_ASSERT(renewals_.size() + due_.size() <= expiries_.size());
+  HOLDFAST_ASSERT(renewals_.size() + due() <= expiries_.size());
   const auto arm = [](timer& alarm, const order& what, auto action) {
     if (what.empty()) return alarm.stop();
     const auto first = what.begin()->first;

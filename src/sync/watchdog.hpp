@@ -1,5 +1,6 @@
 // SPDX-License-Identifier: BSL-1.0
 #pragma once
+#include <map>
 #include <memory>
 #include <set>
 #include <utility>
@@ -12,7 +13,8 @@ namespace holdfast::detail {
 
 /// Keeps holds alive and tells when one is over. Renews every TTL/3, many holds in one script and a few scripts at a
 /// time: of what is due, the hold that ends soonest goes first. A failed renewal is repeated until the validity ends,
-/// which it notices by the clock alone; while the link is down nothing is sent.
+/// which it notices by the clock alone; while the link to a server is down nothing is sent there. Servers do not wait
+/// for each other.
 ///
 /// The servers call it back and do not keep it alive: their owner ends them before it.
 class watchdog {
@@ -31,7 +33,7 @@ class watchdog {
   void confirm_soon(hold& h, nanoseconds patience);
   /// A lease of it was fed after max_hold had stopped its renewal.
   void fed(hold& h);
-  void link_changed(bool up);
+  void link_changed(node_id node, bool up);
 
  private:
   using place = std::pair<time_point, hold*>;
@@ -41,6 +43,12 @@ class watchdog {
   };
   using order = std::set<place, sooner>;
   using batch = std::vector<std::shared_ptr<hold>>;
+  /// The renewals of one server.
+  struct queue {
+    order due;  // by when each hold ends
+    std::size_t in_flight = 0;
+    bool up = true;
+  };
 
   void schedule_renewal(hold& h, time_point when);
   void unschedule_renewal(hold& h);
@@ -49,10 +57,10 @@ class watchdog {
   void collect_due(time_point now);
   /// How long an answer to a renewal is waited for.
   nanoseconds patience_of(const hold& h, time_point now) const;
-  batch take_due(time_point now);
-  void send(batch);
-  void answered(const batch&, const std::vector<milliseconds>& ttls, const outcome&);
-  void send_alone(const batch&);
+  batch take_due(node_id node, time_point now);
+  void send(node_id node, batch);
+  void answered(node_id node, const batch&, const std::vector<milliseconds>& ttls, const outcome&);
+  void send_alone(node_id node, const batch&);
   void on_late(const batch&, const error_code&, const std::string& detail);
   void on_confirmed(hold& h, time_point sent, milliseconds ttl);
   void on_unanswered(hold& h, const error_code&, const std::string& detail);
@@ -61,14 +69,14 @@ class watchdog {
   void suspend(hold& h, const error_code&);
   void restore(hold& h);
   void rearm();
+  node_id node_of(const hold& h) const { return around_.servers.node_of(h.keys->lock); }
+  std::size_t due() const noexcept;
 
   surroundings& around_;
   lose on_lost_;
   order renewals_;  // by when each is due
-  order due_;       // by when each hold ends
   order expiries_;
-  std::size_t in_flight_ = 0;
-  bool link_up_ = true;
+  std::map<node_id, queue> queues_;
   timer renewal_alarm_, expiry_alarm_;
 };
 

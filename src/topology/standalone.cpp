@@ -21,10 +21,10 @@ redis::ticket standalone::execute(std::string_view, redis::request asked) {
 
 bool standalone::withdraw(redis::ticket t) { return commands_->withdraw(t); }
 
-bool standalone::answering() { return commands_->answering(); }
+bool standalone::answering(std::string_view) { return commands_->answering(); }
 
 bool standalone::answered_since(time_point when) { return commands_->answered_since(when); }
-redis::failure standalone::trouble() const { return commands_->trouble(); }
+redis::failure standalone::trouble(std::string_view) const { return commands_->trouble(); }
 
 subscription standalone::subscribe(std::string_view channel, subscriber& who) {
   return channels_->subscribe(channel, who);
@@ -32,8 +32,8 @@ subscription standalone::subscribe(std::string_view channel, subscriber& who) {
 
 void standalone::keep_watch(bool on) { commands_->keep_watch(on); }
 
-void standalone::on_link_change(std::function<void(bool up)> listener) {
-  commands_->on_link_change(std::move(listener));
+void standalone::on_link_change(link_listener listener) {
+  commands_->on_link_change([listener = std::move(listener)](bool up) { listener(the_only_node, up); });
 }
 
 void standalone::close() {

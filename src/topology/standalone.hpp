@@ -14,8 +14,7 @@
 
 namespace holdfast::detail {
 
-/// One server: one command connection and one pub/sub connection. Used, closed and destroyed on the strand or when
-/// nobody runs it.
+/// One server: one command connection and one pub/sub connection.
 class standalone final : public topology {
  public:
   /// Throws holdfast::error(invalid_config) when the server is to be reached by TLS and a file for it cannot be used.
@@ -24,22 +23,22 @@ class standalone final : public topology {
              redis::connection::event_sink events);
   standalone(const standalone&) = delete;
   standalone& operator=(const standalone&) = delete;
-  ~standalone() { close(); }
+  ~standalone() override { standalone::close(); }
 
+  node_id node_of(std::string_view) const override { return the_only_node; }
   redis::ticket execute(std::string_view key, redis::request asked) override;
   bool withdraw(redis::ticket t) override;
-  bool answering() override;
+  bool answering(std::string_view key) override;
   bool answered_since(time_point when) override;
-  redis::failure trouble() const override;
+  redis::failure trouble(std::string_view key) const override;
   subscription subscribe(std::string_view channel, subscriber& who) override;
   void keep_watch(bool on) override;
-  void on_link_change(std::function<void(bool up)> listener) override;
-
-  /// Closes both connections at once and drops what is pending. No handler, subscriber, listener or event sink is
-  /// called any more.
-  void close();
+  void on_link_change(link_listener listener) override;
+  void close() override;
 
  private:
+  static constexpr node_id the_only_node = 0;
+
   std::shared_ptr<redis::connection> commands_;
   std::shared_ptr<redis::pubsub> channels_;
 };

@@ -1,5 +1,6 @@
 // SPDX-License-Identifier: BSL-1.0
 #pragma once
+#include <cstdint>
 #include <functional>
 #include <string_view>
 
@@ -15,10 +16,20 @@ using redis::subscriber;
 using redis::subscription;
 using redis::urgency;
 
-/// Which server owns this key now, and how to talk to it. Used on the client's strand only.
+/// One of the servers; 0 where there is one alone.
+using node_id = std::uint32_t;
+
+/// Which server owns this key now, and how to talk to it. Used, closed and destroyed on the client's strand, or when
+/// nobody runs it.
 class topology {
  public:
   using handler = redis::handler;
+  using link_listener = std::function<void(node_id node, bool up)>;
+
+  virtual ~topology() = default;
+
+  /// The server that owns `key` at present. Keys of one script must have the same.
+  virtual node_id node_of(std::string_view key) const = 0;
 
   /// Sends the command to the server that owns `key`; connects first where needed. Obligations of one server run in the
   /// order of the calls, and so do the others; between the two there is no order before they are written. The handler
@@ -27,24 +38,25 @@ class topology {
   virtual redis::ticket execute(std::string_view key, redis::request asked) = 0;
   /// True: the command was not written and never will be, and its handlers are not called.
   virtual bool withdraw(redis::ticket t) = 0;
-  /// There is a connection, and its server is not silent for longer than a command may wait.
-  virtual bool answering() = 0;
+  /// There is a connection to the server that owns `key`, and it is not silent for longer than a command may wait.
+  virtual bool answering(std::string_view key) = 0;
   /// A server has answered a command after `when`, or has been connected to since.
   virtual bool answered_since(time_point when) = 0;
-  /// Why no answer comes at present, node and cause: unreachable, or server_refused where the server refuses
-  /// connections.
-  virtual redis::failure trouble() const = 0;
+  /// Why no answer comes at present from the server that owns `key`, node and cause: unreachable, or server_refused
+  /// where the server refuses connections.
+  virtual redis::failure trouble(std::string_view key) const = 0;
 
   virtual subscription subscribe(std::string_view channel, subscriber& who) = 0;
 
-  /// While true the connection is watched and re-made even with no command pending, so that an outage is noticed at
-  /// once.
+  /// While true the connections in use are watched and re-made even with no command pending, so that an outage is
+  /// noticed at once.
   virtual void keep_watch(bool on) = 0;
-  /// Called on the strand when a connection that was up goes down (false) and when it is up again (true). One listener.
-  virtual void on_link_change(std::function<void(bool up)> listener) = 0;
+  /// Called on the strand when the connection to a server goes down that was up, and when it is up again. One listener.
+  virtual void on_link_change(link_listener listener) = 0;
 
- protected:
-  ~topology() = default;
+  /// Closes all connections at once and drops what is pending. No handler, subscriber, listener or event sink is
+  /// called any more.
+  virtual void close() = 0;
 };
 
 }  // namespace holdfast::detail

@@ -74,7 +74,7 @@ MUTANTS = [
            "!by_text_ && !o.error && is_unknown_script(o.reply);",
            "!by_text_ && o.error && is_unknown_script(o.reply);"),
     Mutant("a link that is up again confirms nothing", "src/sync/watchdog.cpp",
-           "} else if (!h->renewing && !h->due_by) {\n      schedule_renewal(*h, now);",
+           "} else if (!h->renewing && !h->due) {\n      schedule_renewal(*h, now);",
            "} else if (!h->renewing && !up) {\n      schedule_renewal(*h, now);"),
     Mutant("the reply of an abandoned command goes to the next", "src/redis/pending_queue.cpp",
            "return overdue{std::exchange(w.patient ? w.late : w.done, {}), true, w.sent};",

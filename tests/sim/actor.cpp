@@ -54,8 +54,8 @@ void actor::act() {
     act_at_random();
   } else if (waiting_) {
     cancel();
-  } else if (!leases_.empty()) {
-    give_back(leases_.size() - 1);
+  } else if (!me_->leases.empty()) {
+    give_back(me_->leases.size() - 1);
   }
   act_later();
 }
@@ -64,21 +64,21 @@ void actor::act_at_random() {
   const auto dice = w_.below(100);
   if (waiting_) {
     if (dice < 12) return cancel();
-    if (dice < 20 && !leases_.empty()) return give_back(w_.below(leases_.size()));
+    if (dice < 20 && !me_->leases.empty()) return give_back(w_.below(me_->leases.size()));
     return;
   }
-  if (leases_.empty() && dice < 75) return lock(w_.some_name(), false);
+  if (me_->leases.empty() && dice < 75) return lock(w_.some_name(), false);
   if (dice < 8) return lock(w_.some_name(), false);
-  if (!leases_.empty()) {
-    const auto which = w_.below(leases_.size());
-    const auto lease = leases_[which];
+  if (!me_->leases.empty()) {
+    const auto which = w_.below(me_->leases.size());
+    const auto lease = me_->leases[which];
     if (dice < 26) return lock(lease->of->keys, true);
     if (dice < 68) return give_back(which);
     if (dice < 78) return renew(lease);
     if (dice < 84) return feed(lease);
   }
-  if (dice < 86 && !given_back_.empty()) {
-    const auto lease = given_back_[w_.below(given_back_.size())];
+  if (dice < 86 && !me_->given_back.empty()) {
+    const auto lease = me_->given_back[w_.below(me_->given_back.size())];
     return w_.chance(50) ? unlock(lease) : renew(lease);
   }
   if (dice < 88) return force_unlock(w_.some_name());
@@ -96,7 +96,8 @@ lock_options actor::some_options() {
 }
 
 bool actor::has_lease_of(const detail::lock_keys& name) const {
-  return std::any_of(leases_.begin(), leases_.end(), [&](const auto& l) { return l->of->keys->name == name.name; });
+  return std::any_of(me_->leases.begin(), me_->leases.end(),
+                     [&](const auto& l) { return l->of->keys->name == name.name; });
 }
 
 void actor::lock(const detail::shared_keys& name, bool reenter) {
@@ -104,8 +105,8 @@ void actor::lock(const detail::shared_keys& name, bool reenter) {
   const bool bound = reenter || holds || w_.chance(70);
   const auto dice = w_.below(10);
   const auto wait = dice < 6 ? patience::forever : dice < 8 ? patience::once : patience::until_deadline;
-  detail::lock_request request{bound ? who_ : owner(), bound, detail::resolve_terms(client_.settings(), some_options()),
-                               wait};
+  detail::lock_request request{bound ? me_->who : owner(), bound,
+                               detail::resolve_terms(client_.settings(), some_options()), wait};
   if (wait == patience::until_deadline) request.deadline = w_.plan.now() + w_.between(1ms, client_.settings().ttl * 2);
   // A plain lock among fenced ones: it has no token, and no fenced lock re-enters it.
   const bool fenced = name->name.ends_with(fenced_suffix) && !w_.chance(5);
@@ -136,7 +137,7 @@ void actor::on_lock_answer(std::uint64_t call, const detail::lock_answer& a, boo
   note(outcome, a.record ? std::string_view(a.record->of->field) : std::string_view(a.detail));
   if (!a.record) return;
   w_.judge.granted(client_, a.record, fenced);
-  leases_.push_back(a.record);
+  me_->leases.push_back(a.record);
 }
 
 void actor::cancel() {
@@ -147,11 +148,11 @@ void actor::cancel() {
 }
 
 void actor::give_back(std::size_t which) {
-  const auto lease = leases_[which];
-  leases_.erase(leases_.begin() + static_cast<std::ptrdiff_t>(which));
+  const auto lease = me_->leases[which];
+  me_->leases.erase(me_->leases.begin() + static_cast<std::ptrdiff_t>(which));
   if (w_.chance(25)) return drop(lease);
   unlock(lease);
-  given_back_.push_back(lease);
+  me_->given_back.push_back(lease);
 }
 
 void actor::unlock(const record_ptr& lease) {
@@ -215,7 +216,7 @@ void actor::ask(const detail::shared_keys& name) {
   };
   switch (w_.below(4)) {
     case 0: return client_.locks().is_locked(name, answered);
-    case 1: return client_.locks().hold_count(name, who_, answered);
+    case 1: return client_.locks().hold_count(name, me_->who, answered);
     case 2: return client_.locks().last_token(name, answered);
     default: return client_.locks().remaining_ttl(name, answered);
   }

@@ -30,15 +30,23 @@ struct workload {
   const detail::shared_keys& some_name() { return names[below(names.size())]; }
 };
 
-/// A user of one client: one owner that does something at random every now and then, while its client runs.
+/// An owner and what it has.
+struct person {
+  const owner who;
+  std::vector<record_ptr> leases;
+  std::vector<record_ptr> given_back;  // some are given back again
+};
+
+/// A task of one client that does something at random every now and then, while its client runs. Several may act for
+/// one person at once: then a call of one meets the others' on its way.
 class actor : public std::enable_shared_from_this<actor> {
  public:
-  actor(workload& w, sim_client& client) : w_(w), client_(client) {}
+  actor(workload& w, sim_client& client, std::shared_ptr<person> self) : w_(w), client_(client), me_(std::move(self)) {}
 
   void start();
   /// From now on it cancels what it waits for and gives back what it has.
   void finish() noexcept { finishing_ = true; }
-  bool done() const noexcept { return finishing_ && !waiting_ && leases_.empty(); }
+  bool done() const noexcept { return finishing_ && !waiting_ && me_->leases.empty(); }
 
  private:
   void act_later();
@@ -67,9 +75,7 @@ class actor : public std::enable_shared_from_this<actor> {
 
   workload& w_;
   sim_client& client_;
-  const owner who_;
-  std::vector<record_ptr> leases_;
-  std::vector<record_ptr> given_back_;  // some are given back again
+  const std::shared_ptr<person> me_;
   detail::cancellable_ptr place_;
   bool waiting_ = false, finishing_ = false;
 };

@@ -186,6 +186,7 @@ std::vector<reply> node::subscribe(session& s, const arguments& a, bool on) {
 }
 
 long long node::publish(std::string_view channel, std::string_view payload) {
+  on_publish(channel, payload);
   long long receivers = 0;
   for (const auto& [id, s] : sessions_) {
     if (!s.channels.contains(channel)) continue;

@@ -50,8 +50,8 @@ sim_client::sim_client(scheduler& plan, server& to, trace& log, coverage& met, c
   node.connect_timeout = settings_.connect_timeout;
   node.reconnect_cap = settings_.reconnect_cap;
   node.pending_commands = settings_.pending_commands;
-  servers_.emplace(redis::services{process_.strand(), plan.time(), process_, random_, network_}, node,
-                   settings_.command_timeout, [this](const event& e) { settings_.observer->on(e); });
+  servers_ = detail::make_topology({process_.strand(), plan.time(), process_, random_, network_}, node,
+                                   settings_.command_timeout, [this](const event& e) { settings_.observer->on(e); });
   const detail::owner_fields fields{random_.next(), random_.next()};
   uuid_ = fields.client_uuid();
   log.abbreviate(uuid_, name_);

@@ -13,7 +13,7 @@
 #include "sim/transport.hpp"
 #include "support/seeded_random.hpp"
 #include "sync/engine.hpp"
-#include "topology/standalone.hpp"
+#include "topology/make_topology.hpp"
 
 namespace holdfast::sim {
 
@@ -62,7 +62,7 @@ class sim_client {
   sim::process process_;
   sim::route way_;
   sim::transport network_{way_};
-  std::optional<detail::standalone> servers_;
+  std::unique_ptr<detail::topology> servers_;
   std::optional<detail::engine> engine_;
   bool closing_ = false;
 };

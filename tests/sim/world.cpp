@@ -109,7 +109,11 @@ class world {
     c.way().on_killed = [this, &c] { judge_.killed(c); };
     c.way().now = c.way().usual = {work_.between(20us, 1ms), work_.between(20us, 2ms)};
     judge_.add(c);
-    for (std::size_t i = 0; i < 2 + random_.next() % 2; ++i) actors_.push_back(std::make_shared<actor>(work_, c));
+    std::shared_ptr<person> who;
+    for (std::size_t i = 0; i < 2 + random_.next() % 2; ++i) {
+      if (!who || !work_.chance(30)) who = std::make_shared<person>();
+      actors_.push_back(std::make_shared<actor>(work_, c, who));
+    }
   }
 
   void on_script(std::string_view digest, const arguments& a, const reply& r) {

@@ -91,7 +91,7 @@ void fake_topology::finish(entry& which, detail::outcome result) {
 void fake_topology::reply(std::size_t n, redis::reply answer) {
   auto& which = open_entry(n);
   if (!which.what.written) throw std::logic_error("command " + std::to_string(n) + " was never written");
-  last_reply_ = clock_.now();
+  last_reply_[which.what.node] = clock_.now();
   finish(which, {{}, std::move(answer), {}});
   which.answered = true;
 }
@@ -102,17 +102,23 @@ void fake_topology::fail(std::size_t n, errc error, std::string detail) {
   which.answered = true;
 }
 
+detail::node_id fake_topology::node_of(std::string_view key) const {
+  const auto found = places_.find(key);
+  return found == places_.end() ? 0 : found->second;
+}
+
 redis::ticket fake_topology::execute(std::string_view key, redis::request asked) {
   const auto decoded = decode_commands(asked.command);
   if (decoded.size() != 1) throw std::logic_error("execute() takes one command");
   const auto& how = asked.how;
   const auto n = commands_.size();
-  commands_.push_back({{n, std::string(key), decoded[0], clock_.now(), how.timeout, how.rank, how.patient},
+  const auto node = node_of(key);
+  commands_.push_back({{n, std::string(key), node, decoded[0], clock_.now(), how.timeout, how.rank, how.patient},
                        std::move(asked.done),
                        how.late,
                        {}});
-  if (up_ && !blocked_) write(commands_[n]);
-  const bool waits_in_a_living_link = up_ && blocked_;  // which costs no time
+  if (up(node) && !blocked_) write(commands_[n]);
+  const bool waits_in_a_living_link = up(node) && blocked_;  // which costs no time
   if (commands_[n].what.open && !waits_in_a_living_link) watch(n);
   return n + 1;
 }
@@ -155,9 +161,15 @@ bool fake_topology::withdraw(redis::ticket t) {
   return true;
 }
 
-bool fake_topology::answering() {
-  return up_ && std::none_of(commands_.begin(), commands_.end(), [&](const entry& e) {
-           return e.what.written && !e.answered && std::max(e.what.sent, last_reply_) + patience <= clock_.now();
+bool fake_topology::answered_since(detail::time_point when) {
+  return std::any_of(last_reply_.begin(), last_reply_.end(), [when](const auto& each) { return each.second > when; });
+}
+
+bool fake_topology::answering(std::string_view key) {
+  const auto node = node_of(key);
+  return up(node) && std::none_of(commands_.begin(), commands_.end(), [&](const entry& e) {
+           return e.what.node == node && e.what.written && !e.answered &&
+                  std::max(e.what.sent, last_reply_[node]) + patience <= clock_.now();
          });
 }
 
@@ -171,11 +183,11 @@ detail::subscription fake_topology::subscribe(std::string_view channel, detail::
 }
 
 void fake_topology::ask(const std::shared_ptr<listener>& who) {
-  if (auto_acknowledge && up_) acknowledge(who->channel);
+  if (auto_acknowledge && up(node_of(who->channel))) acknowledge(who->channel);
 }
 
 void fake_topology::acknowledge(std::string_view channel) {
-  if (!up_) throw std::logic_error("the link is down");
+  if (!up(node_of(channel))) throw std::logic_error("the link is down");
   bool any = false;
   for (const auto& weak : listeners_) {
     const auto found = weak.lock();
@@ -220,46 +232,50 @@ std::size_t fake_topology::subscribe_calls(std::string_view channel) const {
   return static_cast<std::size_t>(std::count(subscribe_calls_.begin(), subscribe_calls_.end(), channel));
 }
 
-void fake_topology::link_down() {
-  if (!std::exchange(up_, false)) return;
+void fake_topology::link_down(detail::node_id node) {
+  if (!down_.insert(node).second) return;
   for (std::size_t n = 0; n < commands_.size(); ++n) {
     auto& which = commands_[n];
-    if (!which.what.open) continue;
+    if (!which.what.open || which.what.node != node) continue;
     if (which.what.written)
       finish(which, {make_error_code(errc::unconfirmed), {}, "fake:6379: connection ended"});
     else
       watch(n);
   }
-  for (auto& which : commands_) which.answered |= which.what.written;
+  for (auto& which : commands_) which.answered |= which.what.node == node && which.what.written;
   for (const auto& weak : listeners_)
-    if (const auto found = weak.lock()) found->acknowledged = false;
-  post([this] {
-    if (listener_) listener_(false);
+    if (const auto found = weak.lock(); found && node_of(found->channel) == node) found->acknowledged = false;
+  post([this, node] {
+    if (listener_) listener_(node, false);
   });
 }
 
-void fake_topology::link_up() {
-  if (std::exchange(up_, true)) return;
-  last_reply_ = clock_.now();
-  post([this] {
-    if (listener_) listener_(true);
+void fake_topology::link_up(detail::node_id node) {
+  if (down_.erase(node) == 0) return;
+  last_reply_[node] = clock_.now();
+  post([this, node] {
+    if (listener_) listener_(node, true);
   });
-  write_all();
+  write_all(node);
   for (const auto& weak : listeners_)
-    if (const auto found = weak.lock(); found && !found->acknowledged) ask(found);
+    if (const auto found = weak.lock(); found && !found->acknowledged && node_of(found->channel) == node) ask(found);
 }
 
-void fake_topology::write_all() {
+void fake_topology::write_all(detail::node_id node) {
   for (std::size_t n = 0; n < commands_.size(); ++n) {
-    if (!commands_[n].what.open || commands_[n].what.written) continue;
+    const auto& what = commands_[n].what;
+    if (!what.open || what.written || what.node != node) continue;
     write(commands_[n]);
-    if (commands_[n].what.open) watch(n);
+    if (what.open) watch(n);
   }
 }
 
 void fake_topology::unblock() {
   blocked_ = false;
-  write_all();
+  std::set<detail::node_id> nodes;
+  for (const auto& each : commands_) nodes.insert(each.what.node);
+  for (const auto node : nodes)
+    if (up(node)) write_all(node);
 }
 
 bool fake_topology::run() {

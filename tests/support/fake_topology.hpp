@@ -4,8 +4,10 @@
 #include <deque>
 #include <functional>
 #include <list>
+#include <map>
 #include <memory>
 #include <optional>
+#include <set>
 #include <string>
 #include <string_view>
 #include <vector>
@@ -20,7 +22,7 @@ namespace holdfast::test {
 /// The commands in RESP bytes. Throws on anything but whole commands.
 std::vector<std::vector<std::string>> decode_commands(std::string_view bytes);
 
-/// A server that the test plays by hand. Records what is sent; every handler runs from run(), or at its timeout from
+/// One server, or several, that the test plays by hand. Records what is sent; every handler runs from run(), or at its timeout from
 /// the timers, never inside execute(), subscribe(), reply() and so on. Put `timers.on_step = [&] { server.run(); };` to
 /// have it pumped while time advances.
 class fake_topology final : public detail::topology {
@@ -28,6 +30,7 @@ class fake_topology final : public detail::topology {
   struct command {
     std::size_t number;
     std::string key;
+    detail::node_id node;  // that owned the key then
     std::vector<std::string> argv;
     detail::time_point sent;      // asked for, or written since
     detail::nanoseconds timeout;  // of its delivery
@@ -72,12 +75,15 @@ class fake_topology final : public detail::topology {
   std::size_t subscribers(std::string_view channel) const;      // living subscriptions
   std::size_t subscribe_calls(std::string_view channel) const;  // ever
 
-  // The link. While it is down, commands are kept unwritten; up again, they are written and subscriptions wait for a
-  // new acknowledgement.
+  // The nodes. A key, or a channel, that was never placed lives on node 0.
+  void place(std::string key, detail::node_id node) { places_.insert_or_assign(std::move(key), node); }
+
+  // The link to a node. While it is down, commands are kept unwritten; up again, they are written and subscriptions
+  // wait for a new acknowledgement.
   /// What was written ends as unconfirmed.
-  void link_down();
-  void link_up();
-  /// The link is up, and what is sent from now on waits behind other bytes.
+  void link_down(detail::node_id node = 0);
+  void link_up(detail::node_id node = 0);
+  /// The links are up, and what is sent from now on waits behind other bytes.
   void block() { blocked_ = true; }
   void unblock();
   bool watched() const noexcept { return watched_; }
@@ -94,14 +100,16 @@ class fake_topology final : public detail::topology {
   bool idle() const noexcept { return ready_.empty(); }
 
   // detail::topology
+  detail::node_id node_of(std::string_view key) const override;
   redis::ticket execute(std::string_view key, redis::request asked) override;
   bool withdraw(redis::ticket t) override;
-  bool answering() override;
-  bool answered_since(detail::time_point when) override { return last_reply_ > when; }
-  redis::failure trouble() const override { return why_silent; }
+  bool answering(std::string_view key) override;
+  bool answered_since(detail::time_point when) override;
+  redis::failure trouble(std::string_view) const override { return why_silent; }
   detail::subscription subscribe(std::string_view channel, detail::subscriber& who) override;
   void keep_watch(bool on) override { watched_ = on; }
-  void on_link_change(std::function<void(bool up)> hear) override { listener_ = std::move(hear); }
+  void on_link_change(link_listener hear) override { listener_ = std::move(hear); }
+  void close() override {}
 
  private:
   struct entry {
@@ -121,7 +129,8 @@ class fake_topology final : public detail::topology {
   entry& open_entry(std::size_t n);
   void finish(entry& which, detail::outcome result);
   void write(entry& which);
-  void write_all();
+  void write_all(detail::node_id node);
+  bool up(detail::node_id node) const { return !down_.contains(node); }
   void watch(std::size_t n);
   void on_timeout(std::size_t n);
   void post(std::function<void()> act) { ready_.push_back(std::move(act)); }
@@ -133,10 +142,12 @@ class fake_topology final : public detail::topology {
   std::vector<std::weak_ptr<listener>> listeners_;
   std::vector<std::string> subscribe_calls_;
   std::deque<std::function<void()>> ready_;
-  std::function<void(bool)> listener_;
+  link_listener listener_;
+  std::map<std::string, detail::node_id, std::less<>> places_;
+  std::set<detail::node_id> down_;
+  std::map<detail::node_id, detail::time_point> last_reply_;
   std::uint64_t server_ = 1;
-  detail::time_point last_reply_{};
-  bool up_ = true, blocked_ = false, watched_ = false, running_ = false;
+  bool blocked_ = false, watched_ = false, running_ = false;
 };
 
 }  // namespace holdfast::test

@@ -4,7 +4,6 @@
 
 #include <algorithm>
 #include <deque>
-#include <map>
 #include <memory>
 #include <optional>
 #include <string>
@@ -18,6 +17,7 @@
 #include "support/manual_clock.hpp"
 #include "support/replies.hpp"
 #include "sync/engine.hpp"
+#include "unit/simulated_server.hpp"
 
 namespace holdfast::test {
 
@@ -110,101 +110,6 @@ inline asking by(owner who, lock_options options = {}) { return {who, options}; 
 inline asking with(lock_options options) { return {std::nullopt, options}; }
 inline asking fenced(std::optional<owner> who = {}) { return {who, {}, &detail::fenced_lock}; }
 
-/// What a Redis server does with the scripts, over a map.
-class model_server {
- public:
-  struct entry {
-    std::map<std::string, unsigned> counts;
-    time_point expires;
-  };
-  std::map<std::string, entry> keys;
-  std::vector<std::pair<std::string, std::string>> published;  // by the script run last
-
-  void hold(const std::string& key, const std::string& field, time_point until) { keys[key] = {{{field, 1}}, until}; }
-  /// Of all keys, the fields that belong to this client.
-  std::size_t fields_of(std::string_view uuid) const {
-    std::size_t n = 0;
-    for (const auto& [key, e] : keys)
-      for (const auto& [field, times] : e.counts) n += field.starts_with(uuid);
-    return n;
-  }
-
-  redis::reply run(const fake_topology::command& c, time_point now) {
-    namespace lua = detail::lua;
-    std::erase_if(keys, [now](const auto& k) { return now > k.second.expires; });
-    published.clear();
-    const auto& script = c.argv.at(1);
-    const auto is = [&](const auto& s) { return script == s.sha1 || script == s.body; };
-    const auto k = c.keys();
-    const auto a = c.arguments();
-    if (is(lua::acquire)) return acquire(k[0], ms(a[0]), a[1], now);
-    if (is(lua::reenter)) return reenter(k[0], ms(a[0]), a[1], count(a[2]), now);
-    if (is(lua::renew)) return renew(k, a, now);
-    if (is(lua::release)) return release(k[0], a[0], a[1], count(a[2]), ms(a[3]), now);
-    if (is(lua::force_release)) return force_release(k[0], a[0]);
-    throw std::logic_error("not a script of ours: " + script);
-  }
-
- private:
-  static std::chrono::milliseconds ms(const std::string& digits) {
-    return std::chrono::milliseconds(std::stoll(digits));
-  }
-  static unsigned count(const std::string& digits) { return static_cast<unsigned>(std::stoul(digits)); }
-  static void raise(entry& e, time_point until) { e.expires = std::max(e.expires, until); }
-  entry* mine(const std::string& key, const std::string& field) {
-    const auto found = keys.find(key);
-    return found != keys.end() && found->second.counts.contains(field) ? &found->second : nullptr;
-  }
-
-  redis::reply acquire(const std::string& key, std::chrono::milliseconds ttl, const std::string& field,
-                       time_point now) {
-    if (!keys.contains(key)) {
-      keys[key] = {{{field, 1}}, now + ttl};
-      return replies::nil();
-    }
-    if (auto* e = mine(key, field)) {
-      raise(*e, now + ttl);
-      return replies::nil();
-    }
-    return replies::integer(std::chrono::ceil<std::chrono::milliseconds>(keys[key].expires - now).count());
-  }
-  redis::reply reenter(const std::string& key, std::chrono::milliseconds ttl, const std::string& field, unsigned want,
-                       time_point now) {
-    auto* e = mine(key, field);
-    if (!e) return replies::integer(0);
-    e->counts[field] = std::max(e->counts[field], want);
-    raise(*e, now + ttl);
-    return replies::integer(1);
-  }
-  redis::reply renew(const std::vector<std::string>& names, const std::vector<std::string>& a, time_point now) {
-    std::vector<long long> confirmed;
-    for (std::size_t i = 0; i < names.size(); ++i) {
-      auto* e = mine(names[i], a[names.size() + i]);
-      if (e) raise(*e, now + ms(a[i]));
-      confirmed.push_back(e != nullptr);
-    }
-    return replies::integers(confirmed);
-  }
-  redis::reply release(const std::string& key, const std::string& channel, const std::string& field, unsigned want,
-                       std::chrono::milliseconds ttl, time_point now) {
-    auto* e = mine(key, field);
-    if (!e) return replies::nil();
-    if (want == 0) {
-      keys.erase(key);
-      published.emplace_back(channel, "0");
-      return replies::integer(1);
-    }
-    e->counts[field] = std::min(e->counts[field], want);
-    raise(*e, now + ttl);
-    return replies::integer(-1);
-  }
-  redis::reply force_release(const std::string& key, const std::string& channel) {
-    if (keys.erase(key) == 0) return replies::integer(0);
-    published.emplace_back(channel, "0");
-    return replies::integer(1);
-  }
-};
-
 /// An engine whose clock, timers, server and randomness the test plays. Verbs return what becomes of the call; the
 /// server's answers go to the oldest command that has none. Time moves by advance() alone.
 class engine_fixture {
@@ -295,13 +200,17 @@ class engine_fixture {
     server.push(channel(name), "0");
     run();
   }
-  void link_down() {
-    server.link_down();
+  void link_down(detail::node_id node = 0) {
+    server.link_down(node);
     run();
   }
-  void link_up() {
-    server.link_up();
+  void link_up(detail::node_id node = 0) {
+    server.link_up(node);
     run();
+  }
+  void lives_on(detail::node_id node, const std::string& name) {
+    server.place(name, node);
+    server.place(channel(name), node);
   }
   void run() { server.run(); }
   void advance(nanoseconds by) { timers.advance(by); }
@@ -357,22 +266,22 @@ class engine_fixture {
     for (const auto& name : names_) CHECK(subscribers(name) == 0);
   }
 
-  /// From now on the model answers at once, also what it is asked to subscribe.
-  void play(model_server& model) {
+  /// From now on the simulated node answers at once, also what it is asked to subscribe.
+  void play() {
     server.auto_acknowledge = true;
-    server.on_command = [this, &model](const fake_topology::command& c) -> std::optional<redis::reply> {
-      return obey(model, c);
-    };
+    server.on_command = [this](const fake_topology::command& c) -> std::optional<redis::reply> { return obey(c); };
   }
-  redis::reply obey(model_server& model, const fake_topology::command& c) {
-    auto r = model.run(c, clock.now());
-    for (const auto& [to, payload] : model.published) server.push(to, payload);
+  /// What the simulated node does with a command.
+  redis::reply obey(const fake_topology::command& c) {
+    auto r = node.run(c);
+    for (const auto& [to, payload] : node.published()) server.push(to, payload);
     return r;
   }
 
   manual_clock clock;
   manual_timers timers{clock};
   fake_topology server{clock, timers};
+  simulated_server node{clock};
   chosen_random random;
   config settings;
   const std::shared_ptr<event_log> events = std::make_shared<event_log>();

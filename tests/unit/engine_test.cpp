@@ -3,7 +3,6 @@
 
 #include <boost/asio/error.hpp>
 #include <regex>
-#include <set>
 
 #include "support/seeded_random.hpp"
 #include "unit/engine_fixture.hpp"
@@ -833,7 +832,6 @@ TEST_CASE_METHOD(engine_fixture, "the probe uses every permission on a name of n
   locks->probe([&](error_code e, std::string d) { probed.answer(e, std::move(d)); });
   const auto key = "__probe:" + uuid;
   CHECK(subscribers(key) == 1);
-  model_server model;
   for (const auto& script :
        {"acquire(" + key + "; 1000, #1)", "reenter(" + key + "; 1000, #1, 2)", "renew(" + key + "; 1000, #1)",
         "release(" + key + "; redisson_lock__channel:{" + key + "}, #1, 1, 1000)",
@@ -842,7 +840,7 @@ TEST_CASE_METHOD(engine_fixture, "the probe uses every permission on a name of n
     errs("NOSCRIPT No matching script.");
     REQUIRE(in_flight() == 1);  // as text, before anything else
     CHECK(last_sent() == script);
-    answers(obey(model, unanswered()));
+    answers(obey(unanswered()));
   }
   CHECK(in_flight() == 0);
   CHECK(probed.waits());
@@ -850,7 +848,7 @@ TEST_CASE_METHOD(engine_fixture, "the probe uses every permission on a name of n
   CHECK(probed.succeeded());
   CHECK(subscribers(key) == 0);
   CHECK(timers.idle());
-  CHECK(model.keys.empty());
+  CHECK(node.empty());
 }
 
 TEST_CASE_METHOD(engine_fixture, "the probe ends at the first refusal") {
@@ -883,8 +881,7 @@ TEST_CASE_METHOD(engine_fixture, "the probe ends at the first refusal") {
 TEST_CASE_METHOD(engine_fixture, "a probe without an acknowledgement is unreachable") {
   verb_call probed;
   locks->probe([&](error_code e, std::string d) { probed.answer(e, std::move(d)); });
-  model_server model;
-  while (in_flight()) answers(obey(model, unanswered()));
+  while (in_flight()) answers(obey(unanswered()));
   advance(2500ms);
   CHECK(probed.failed_with(errc::unreachable));
   CHECK(timers.idle());
@@ -1271,162 +1268,7 @@ TEST_CASE("owner fields are a uuid of version 8 and never repeat") {
   CHECK(fields[0].substr(0, 36) == fields[2].substr(0, 36));
 }
 
-// ---- anything in any order
-
-namespace {
-
-/// A client that does what dice say, against a server that is slow, forgets scripts, loses answers and whole
-/// connections.
-class traffic : public engine_fixture {
- public:
-  explicit traffic(std::uint64_t seed) : dice_(seed) {
-    server.auto_acknowledge = true;
-    server.on_command = [this](const fake_topology::command& c) {
-      unexecuted_.push_back(c.number);
-      return std::nullopt;
-    };
-  }
-
-  void step() {
-    switch (roll(24)) {
-      case 0:
-      case 1:
-      case 2: return ask();
-      case 3:
-      case 4:
-      case 5: return with_one([this](const lock_call& c) { end(c); });
-      case 6: return with_one([](const lock_call& c) { c.cancel(); });
-      case 7:
-        return with_one([this](const lock_call& c) {
-          if (c.granted()) renew(c, milliseconds(roll(2) * 3000));
-        });
-      case 8:
-        return with_one([this](const lock_call& c) {
-          if (c.granted()) feed(c);
-        });
-      case 9: return roll(3) == 0 ? cut() : void();
-      case 10: return roll(5) == 0 ? break_by_force() : void();
-      case 11: return occupy();
-      case 12: return advance(milliseconds(roll(roll(10) == 0 ? 5000 : 50)));
-      default: return execute_one();
-    }
-  }
-
-  void check() {
-    run();
-    std::map<std::string, const detail::hold*> exclusive;
-    for (const auto& c : calls_) {
-      if (!c.granted() || !c.value()->of->exclusive()) continue;
-      const auto* h = c.value()->of.get();
-      if (broken_.contains(h)) continue;
-      REQUIRE(exclusive.try_emplace(h->keys->name, h).first->second == h);  // one hold at a time
-      const auto key = model_.keys.find(h->keys->name);
-      REQUIRE(key != model_.keys.end());
-      REQUIRE(key->second.counts.contains(std::string(h->field)));
-      REQUIRE(key->second.expires >= h->valid_until());  // we never believe for longer than Redis
-    }
-  }
-
-  void finish() {
-    for (const auto& c : calls_) c.cancel();
-    for (const auto& c : calls_) end(c);
-    for (int i = 0; i < 100'000 && !(timers.idle() && unexecuted_.empty()); ++i) {
-      if (unexecuted_.empty()) timers.advance_to_next();
-      execute_one();
-      run();
-    }
-    for (const auto& c : calls_) REQUIRE_FALSE(c.waits());
-    for (const auto& u : unlocks_) {
-      REQUIRE_FALSE(u.waits());
-      REQUIRE_FALSE(u.failed_with(errc::not_held));  // each was of a lease that nobody had unlocked
-    }
-    REQUIRE(model_.fields_of(uuid) == 0);
-    check_nothing_is_left();
-  }
-
-  std::size_t grants_seen() const {
-    return static_cast<std::size_t>(
-        std::count_if(calls_.begin(), calls_.end(), [](const auto& c) { return c.granted(); }));
-  }
-
- private:
-  std::size_t roll(std::size_t sides) { return dice_.next() % sides; }
-  std::string name() { return roll(3) == 0 ? "b" : "a"; }
-
-  void ask() {
-    const lock_options terms[] = {
-        {}, {.ttl = 2s}, {.ttl = 300ms, .renew = true}, {.ttl = 1s, .renew = true, .max_hold = 2s}};
-    asking a{std::nullopt, terms[roll(4)]};
-    if (roll(3) != 0) a.who = owners_[roll(2)];
-    const auto kind = roll(4);
-    calls_.push_back(kind == 0   ? try_lock(name(), a)
-                     : kind == 1 ? try_lock_for(name(), milliseconds(roll(2000)), a)
-                                 : lock(name(), a));
-  }
-  template <class F>
-  void with_one(F f) {
-    if (!calls_.empty()) f(calls_[calls_.size() - 1 - roll(std::min<std::size_t>(calls_.size(), 12))]);
-  }
-  void end(const lock_call& c) {
-    if (!c.granted() || c.value()->released) return;
-    roll(2) == 0 ? drop(c) : unlocks_.push_back(unlock(c));
-  }
-  void execute_one() {
-    if (unexecuted_.empty()) return;
-    const auto n = unexecuted_.front();
-    unexecuted_.erase(unexecuted_.begin());
-    const bool forgotten = server.sent(n).argv[0] == "EVALSHA" && roll(20) == 0;
-    auto answer = forgotten ? replies::error("NOSCRIPT No matching script.") : obey(model_, server.sent(n));
-    if (server.sent(n).open) server.reply(n, std::move(answer));
-    run();
-  }
-  // Of what the old connection had sent some may have run, and nothing of it runs later.
-  void cut() {
-    const auto run_first = roll(unexecuted_.size() + 1);
-    for (std::size_t i = 0; i < run_first; ++i) obey(model_, server.sent(unexecuted_[i]));
-    unexecuted_.clear();
-    link_down();
-    advance(milliseconds(roll(300)));
-    link_up();
-  }
-  void break_by_force() {
-    const auto which = name();
-    model_.keys.erase(which);
-    for (const auto& c : calls_)
-      if (c.granted() && c.value()->of->keys->name == which) broken_.insert(c.value()->of.get());
-    publishes(which);
-  }
-  void occupy() {
-    const auto which = name();
-    std::erase_if(model_.keys, [this](const auto& k) { return clock.now() > k.second.expires; });
-    if (!model_.keys.contains(which)) model_.hold(which, "other:1", clock.now() + milliseconds(roll(400)));
-  }
-
-  seeded_random dice_;
-  model_server model_;
-  const owner owners_[2];
-  std::deque<lock_call> calls_;
-  std::vector<verb_call> unlocks_;
-  std::set<const detail::hold*> broken_;
-  std::vector<std::size_t> unexecuted_;
-};
-
-}  // namespace
-
-TEST_CASE("whatever happens one hold at a time is exclusive and in the end nothing is left") {
-  std::size_t grants = 0;
-  for (std::uint64_t seed = 1; seed <= 300; ++seed) {
-    CAPTURE(seed);
-    traffic t(seed);
-    for (int i = 0; i < 300; ++i) {
-      t.step();
-      t.check();
-    }
-    t.finish();
-    grants += t.grants_seen();
-  }
-  CHECK(grants > 1000);
-}
+// ---- how long a release goes on
 
 TEST_CASE_METHOD(
     engine_fixture,
@@ -1469,17 +1311,16 @@ TEST_CASE_METHOD(
 
 TEST_CASE_METHOD(engine_fixture,
                  "a release goes on until the key must be gone, also where what gave it more ran late") {
-  model_server model;
-  play(model);
+  play();
   const auto l = lock("a", with({.ttl = 200ms, .renew = true}));
   run();
   server.on_command = nullptr;
   const auto asked = clock.now();
   const auto longer = renew(l, 30s);
   const auto late = server.sent(server.count() - 1);
-  play(model);
+  play();
   advance(499ms);
-  obey(model, late);
+  obey(late);
   advance(1ms);
   CHECK(longer.failed_with(errc::unreachable));
   advance(asked + 29'900ms - clock.now());

@@ -8,6 +8,7 @@
 #include "support/catch.hpp"
 
 using holdfast::errc;
+namespace detail = holdfast::detail;
 using holdfast::detail::outcome;
 using holdfast::test::decode_commands;
 using holdfast::test::fake_topology;
@@ -104,16 +105,16 @@ TEST_CASE_METHOD(fixture, "what was not written can be withdrawn") {
 }
 
 TEST_CASE_METHOD(fixture, "a server without an answer for its patience does not answer") {
-  CHECK(server.answering());
+  CHECK(server.answering("a"));
   get();
   timers.advance(499ms);
-  CHECK(server.answering());
+  CHECK(server.answering("a"));
   timers.advance(1ms);
-  CHECK_FALSE(server.answering());
+  CHECK_FALSE(server.answering("a"));
   server.reply(0, replies::ok());
-  CHECK(server.answering());
+  CHECK(server.answering("a"));
   server.link_down();
-  CHECK_FALSE(server.answering());
+  CHECK_FALSE(server.answering("a"));
 }
 
 TEST_CASE_METHOD(fixture, "a silent server leaves a command unconfirmed at its timeout") {
@@ -142,7 +143,7 @@ TEST_CASE_METHOD(fixture, "a script can answer and its keys and arguments are to
 
 TEST_CASE_METHOD(fixture, "a link that goes down leaves written commands unconfirmed and keeps others unwritten") {
   std::vector<bool> changes;
-  server.on_link_change([&](bool up) { changes.push_back(up); });
+  server.on_link_change([&](auto, bool up) { changes.push_back(up); });
   get();
   server.link_down();
   get();
@@ -191,4 +192,25 @@ TEST_CASE_METHOD(fixture, "a refused subscriber hears why") {
   server.refuse("c", errc::no_permission, "channel c");
   server.run();
   CHECK(who.heard == std::vector<std::string>{"permission denied by Redis channel c"});
+}
+
+TEST_CASE_METHOD(fixture, "nodes have links of their own") {
+  server.place("b", 1);
+  CHECK(server.node_of("a") == 0);
+  CHECK(server.node_of("b") == 1);
+  std::vector<std::pair<detail::node_id, bool>> changes;
+  server.on_link_change([&](detail::node_id node, bool up) { changes.emplace_back(node, up); });
+  server.link_down(1);
+  server.run();
+  CHECK(changes == std::vector{std::pair<detail::node_id, bool>(1, false)});
+  CHECK(server.answering("a"));
+  CHECK_FALSE(server.answering("b"));
+  get();
+  CHECK(server.last().written);
+  server.execute("b", {get_a, {.timeout = 1s}, [this](outcome result) { answers.push_back(std::move(result)); }});
+  CHECK_FALSE(server.last().written);
+  server.link_up(1);
+  CHECK(server.last().written);
+  server.run();
+  CHECK(changes.back() == std::pair<detail::node_id, bool>(1, true));
 }

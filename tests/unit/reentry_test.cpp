@@ -23,8 +23,7 @@ struct fixture : engine_fixture {
   lock_call again(lock_options options = {}) { return lock("a", by(alice, options)); }
   /// All that Alice has is unlocked; nothing may be left then.
   void check_all_ends(std::initializer_list<lock_call> leases) {
-    model_server model;
-    play(model);
+    play();
     for (const auto& l : leases) {
       unlock(l);
       run();
@@ -782,8 +781,7 @@ TEST_CASE_METHOD(fixture, "a re-entry that went to the line is cancelled there")
   reenters();
   third.cancel();
   CHECK(third.failed_with(aborted));
-  model_server model;
-  play(model);
+  play();
   frees();
   grants();
   frees();

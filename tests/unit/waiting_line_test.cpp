@@ -136,10 +136,9 @@ TEST_CASE("a waiter parks no longer than the poll cap, less up to a tenth, whate
 }
 
 TEST_CASE_METHOD(engine_fixture, "a waiter is granted the lock without any message") {
-  model_server model;
-  play(model);
+  play();
   server.auto_acknowledge = false;
-  model.hold("a", "other:1", clock.now() + 12s);
+  node.hold("a", "other:1", clock.now() + 12s);
   const auto a = lock("a");
   advance(12s);
   CHECK(a.waits());
@@ -467,19 +466,30 @@ TEST_CASE_METHOD(engine_fixture, "a failure that was answered since does not exp
   CHECK(second.refused());
 }
 
+TEST_CASE_METHOD(engine_fixture, "a deadline is unreachable where the lock's own node is, whatever others answer") {
+  lives_on(1, "b");
+  link_down(1);
+  const auto a = try_lock_for("a", 1s), b = try_lock_for("b", 1s);
+  busy(10s);
+  acknowledges("a");
+  server.reply_last(replies::integer(10'000));
+  advance(1s);
+  CHECK(a.refused());
+  CHECK(b.failed_with(errc::unreachable));
+}
+
 // ---- the line
 
 TEST_CASE_METHOD(engine_fixture,
                  "a thousand waiters are served in order with one subscription and one attempt in flight") {
-  model_server model;
-  play(model);
-  model.hold("a", "other:1", clock.now() + 1min);
+  play();
+  node.hold("a", "other:1", clock.now() + 1min);
   std::vector<lock_call> calls;
   for (int i = 0; i < 1000; ++i) calls.push_back(lock("a"));
   run();
   CHECK(server.subscribe_calls(channel("a")) == 1);
   CHECK(sent("acquire") == 2);
-  model.keys.clear();
+  node.clear();
   publishes("a");
   for (auto& c : calls) {
     REQUIRE(c.granted());
@@ -593,8 +603,7 @@ std::chrono::nanoseconds processor_time() {
 /// Of one hand-over in a line of so many waiters, each with an owner of its own.
 std::chrono::nanoseconds cost_of_hand_over(int waiters) {
   engine_fixture f;
-  model_server model;
-  f.play(model);
+  f.play();
   std::vector<lock_call> calls;
   for (int i = 0; i < waiters; ++i) calls.push_back(f.lock("a", by(owner())));
   f.run();
@@ -1067,8 +1076,7 @@ TEST_CASE("whenever it is cancelled a wait leaves no key and nothing else") {
   for (int steps = 0;; ++steps) {
     CAPTURE(steps);
     engine_fixture f;
-    model_server model;
-    model.hold("a", "other:1", f.clock.now() + 3s);
+    f.node.hold("a", "other:1", f.clock.now() + 3s);
     std::vector<std::size_t> unexecuted;
     bool acknowledged = false;
     f.server.on_command = [&](const fake_topology::command&) {
@@ -1080,7 +1088,7 @@ TEST_CASE("whenever it is cancelled a wait leaves no key and nothing else") {
       if (!unexecuted.empty()) {
         const auto n = unexecuted.front();
         unexecuted.erase(unexecuted.begin());
-        auto reply = f.obey(model, f.server.sent(n));
+        auto reply = f.obey(f.server.sent(n));
         if (!f.server.sent(n).open) return;  // executed all the same
         if (n % 3 == 1)
           f.server.fail(n, errc::unconfirmed);  // executed, but the answer is lost
@@ -1103,7 +1111,7 @@ TEST_CASE("whenever it is cancelled a wait leaves no key and nothing else") {
       CHECK(a.failed_with(asio::error::operation_aborted));
     }
     for (int i = 0; i < 100 && !(f.timers.idle() && unexecuted.empty()); ++i) serve_one();
-    CHECK(model.fields_of(f.uuid) == 0);
+    CHECK(f.node.fields_of(f.uuid) == 0);
     CHECK(f.locks->idle());
     CHECK(f.timers.idle());
     CHECK(f.subscribers("a") == 0);
@@ -1133,12 +1141,11 @@ namespace {
 
 /// Another client has "a" for a minute, and one of ours waits for it.
 struct flooded : engine_fixture {
-  model_server model;
   lock_call waiting;
 
   flooded() {
-    play(model);
-    model.hold("a", "other:1", clock.now() + 1min);
+    play();
+    node.hold("a", "other:1", clock.now() + 1min);
     waiting = lock("a");
     run();
   }
@@ -1165,7 +1172,7 @@ TEST_CASE_METHOD(flooded, "a flooded channel costs twenty tries at once and then
 
 TEST_CASE_METHOD(flooded, "a lock that is freed while its channel is flooded is tried within 10 ms") {
   flood(100ms);
-  model.keys.clear();
+  node.clear();
   publishes("a");
   CHECK(waiting.waits());
   advance(10ms);
@@ -1185,7 +1192,7 @@ TEST_CASE_METHOD(flooded, "a flooded channel costs no more where each try fails"
 TEST_CASE_METHOD(flooded, "while the lock changes hands elsewhere every wake-up is followed at once") {
   for (int i = 0; i < 1000; ++i) {
     advance(1ms);
-    model.hold("a", "other:" + std::to_string(i), clock.now() + 30s);
+    node.hold("a", "other:" + std::to_string(i), clock.now() + 30s);
     const auto before = sent("acquire");
     publishes("a");
     REQUIRE(sent("acquire") == before + 1);
@@ -1195,7 +1202,7 @@ TEST_CASE_METHOD(flooded, "while the lock changes hands elsewhere every wake-up 
 TEST_CASE_METHOD(flooded, "a grant ends the thrift of those who wait behind it") {
   const auto next = lock("a");
   flood(10ms);
-  model.keys.clear();
+  node.clear();
   publishes("a");
   advance(10ms);
   REQUIRE(waiting.granted());

@@ -105,8 +105,7 @@ TEST_CASE_METHOD(engine_fixture, "a renewal that fails after unlock began is not
 }
 
 TEST_CASE_METHOD(engine_fixture, "ten thousand holds share a hundred commands") {
-  model_server model;
-  play(model);
+  play();
   for (int i = 0; i < 10'000; ++i) {
     lock("n" + std::to_string(i));
     if (i % 500 == 499) advance(1ms);
@@ -346,8 +345,7 @@ TEST_CASE_METHOD(engine_fixture, "a hold is renewed with the largest TTL of its 
 
 TEST_CASE_METHOD(engine_fixture, "re-entries with a shorter TTL do not put the renewal off") {
   const owner alice;
-  model_server model;
-  play(model);
+  play();
   const auto outer = lock("a", by(alice));
   run();
   for (int i = 0; i < 20; ++i) {
@@ -688,4 +686,73 @@ TEST_CASE_METHOD(engine_fixture, "a key that may not be renewed any more does no
   advance(20s);
   CHECK_FALSE(a.value()->of->exclusive());
   CHECK(b.value()->of->exclusive());
+}
+
+// ---- several servers
+
+TEST_CASE_METHOD(engine_fixture, "a link that is down suspends what lives on its node, and nothing else") {
+  lives_on(1, "b");
+  const auto a = hold("a"), b = hold("b");
+  link_down(1);
+  CHECK(state(a) == lease_state::held);
+  CHECK(state(b) == lease_state::suspended);
+  link_up(1);
+  CHECK(last_sent() == "renew(b; 30000, #2)");
+  CHECK(in_flight() == 1);
+  confirms();
+  CHECK(state(b) == lease_state::held);
+}
+
+TEST_CASE_METHOD(engine_fixture, "while a node cannot be reached its renewals wait, and no others do") {
+  lives_on(1, "b");
+  const auto a = hold("a"), b = hold("b");
+  link_down(1);
+  for (int i = 0; i < 2; ++i) {
+    advance(10s);
+    REQUIRE(in_flight() == 1);
+    CHECK(last_sent() == "renew(a; 30000, #1)");
+    confirms();
+  }
+  CHECK(state(a) == lease_state::held);
+  CHECK(left(a) == 30s - drift);
+  CHECK(left(b) == 10s - drift);
+  link_up(1);
+  CHECK(last_sent() == "renew(b; 30000, #2)");
+  confirms();
+  CHECK(state(b) == lease_state::held);
+  CHECK(left(b) == 30s - drift);
+}
+
+TEST_CASE_METHOD(engine_fixture, "holds of two nodes do not share a command") {
+  lives_on(1, "b");
+  lives_on(1, "d");
+  for (const auto* name : {"a", "b", "c", "d"}) hold(name);
+  const auto before = server.count();
+  advance(10s);
+  REQUIRE(server.count() - before == 2);
+  CHECK(wire(before) == "renew(a, c; 30000, 30000, #1, #3)");
+  CHECK(server.sent(before).node == 0);
+  CHECK(wire(before + 1) == "renew(b, d; 30000, 30000, #2, #4)");
+  CHECK(server.sent(before + 1).node == 1);
+}
+
+TEST_CASE_METHOD(engine_fixture, "a node that answers nothing keeps no other from being renewed") {
+  play();
+  constexpr int many = 2000;
+  for (int i = 0; i < many; ++i) {
+    const auto name = "silent" + std::to_string(i);
+    lives_on(1, name);
+    lock(name);
+  }
+  advance(1s);
+  const auto a = lock("a");
+  run();
+  server.on_command = [this](const fake_topology::command& c) -> std::optional<redis::reply> {
+    if (c.node == 1) return std::nullopt;
+    return obey(c);
+  };
+  advance(15s);
+  CHECK(in_flight() == 16);
+  CHECK(state(a) == lease_state::held);
+  CHECK(left(a) > 20s);
 }
