@@ -68,8 +68,8 @@ class HOLDFAST_EXPORT client {
   /// When the last lease has ended, or after `grace` (0 to 24 h, else invalid_wait), it does what shutdown() does, and
   /// gives those releases one command timeout of their own.
   /// Called again, it waits with the first; the grace that ends first counts. shutdown() meanwhile, or the end of the
-  /// client, ends the leases at once, and the drain with it. After a shutdown() it is one more, with the command timeout
-  /// as its grace. Cancelled: operation_aborted, the drain goes on. Throws closed only if the client is gone.
+  /// client, ends the leases at once, and the drain with it. After a shutdown() it is one more shutdown(), whose grace
+  /// is the command timeout. Cancelled: operation_aborted, the drain goes on. Throws closed only if the client is gone.
   asio::awaitable<void> drain(milliseconds grace);
 
   /// A lock on `name`, 1 byte to 64 KiB, any bytes (checked when it is used). Does no I/O.
