@@ -81,7 +81,7 @@ class machine {
  private:
   detail::function<void()> without_servers(detail::function<void()> done) {
     return [this, done = std::move(done)] {
-      servers_.close();
+      servers_->close();
       done();
     };
   }

@@ -39,8 +39,8 @@ class releases {
   void release(shared_keys keys, owner_field field, milliseconds ttl, time_point valid, time_point answer_by,
                handler done);
   /// The same with nobody waiting: the observer hears released_late or release_given_up. Also for a grant that may
-  /// still come. `tried` is called once, when Redis has answered the first copy or the connection that the copy was written
-  /// to has ended; at the latest when the release ends. Not after abandon().
+  /// still come. `tried` is called once, when Redis has answered the first copy or the connection that the copy was
+  /// written to has ended; at the latest when the release ends. Not after abandon().
   void release_in_background(shared_keys keys, owner_field field, milliseconds ttl, function<void()> tried = {});
 
   bool idle() const noexcept { return under_way_.empty(); }
