@@ -51,7 +51,7 @@ class HOLDFAST_EXPORT client {
   /// name `__probe:<client uuid>` behind the key_prefix, which the ACL's patterns must cover. Tries for connect_timeout
   /// and command_timeout together, also where the connection is refused, and takes no longer. Throws unreachable,
   /// auth_failed, no_permission, not_primary, tls_failed, invalid_config (a database that the server does not have),
-  /// server_refused, protocol_error, closed. Cancelled: operation_aborted.
+  /// server_refused, protocol_error, overloaded, closed. Cancelled: operation_aborted.
   asio::awaitable<void> connect();
 
   /// Refuses new work, fails waiters with closed, releases every lease in one pipeline, waits for all releases under
@@ -62,8 +62,8 @@ class HOLDFAST_EXPORT client {
 
   /// For SIGTERM: lets those finish who have begun. From now on an owner that holds a lease of this client may still
   /// lock, wait for and re-enter any name, if it is bound (owner::bind, the body of with_lock) or was given to mutex().
-  /// All others get closed from lock(), try_lock() and try_lock_for(), also who waits already, and an owner that waits
-  /// when its last lease ends. A caller without an owner is nobody's task: it gets closed although it may hold.
+  /// All others get closed from lock(), try_lock() and try_lock_for(), also those that wait already, and owners that
+  /// wait when their last lease ends. A caller without an owner is nobody's task: it gets closed although it may hold.
   /// Everything else works as before: leases are renewed, and may be unlocked.
   /// When the last lease has ended, or after `grace` (0 to 24 h, else invalid_wait), it does what shutdown() does, and
   /// gives those releases one command timeout of their own.
@@ -72,7 +72,7 @@ class HOLDFAST_EXPORT client {
   /// is the command timeout. Cancelled: operation_aborted, the drain goes on. Throws closed only if the client is gone.
   asio::awaitable<void> drain(milliseconds grace);
 
-  /// A lock on `name`, 1 byte to 64 KiB, any bytes (checked when it is used). Does no I/O.
+  /// A lock on `name`, 1 byte to 64 KiB, any bytes (checked when it is used): behind key_prefix it *is* the Redis key.
   holdfast::mutex mutex(std::string_view name) const;
   holdfast::mutex mutex(std::string_view name, holdfast::owner) const;
   /// The same lock, whose leases have a fencing token.

@@ -36,8 +36,8 @@ struct config {
   std::string url = "redis://localhost";
   std::string user{};      ///< ACL user; empty: the default user
   std::string password{};  ///< never printed
-  /// The connections are named `<client_name>:<client::id()>:<process id>@<host name>` (CLIENT SETNAME). Printable ASCII
-  /// without space; empty: no name.
+  /// The connections are named `<client_name>:<client::id()>:<process id>@<host name>` (CLIENT SETNAME). Printable
+  /// ASCII without space; empty: no name.
   std::string client_name = "holdfast";
   tls_config tls{};
 

@@ -23,12 +23,12 @@ enum class errc {
   lost = 1,            ///< The hold ended without its holder's wish: the guarded work may have overlapped. Not held.
                        ///< Check or redo the work.
   not_held,            ///< This lease is empty, moved-from or already unlocked. Nothing was sent.
-  closed,              ///< The client was shut down or destroyed. Not held.
+  closed,              ///< The client was shut down or destroyed, or drains (of a lock(): nothing taken). Not held.
   corrupt_lock,        ///< The key is of another type or a lock without TTL, or its count or fencing counter is no
                        ///< number. Not held. Look at the key.
   invalid_name,        ///< Names are 1 byte to 64 KiB. Nothing was sent.
   invalid_ttl,         ///< A TTL or max_hold outside its range. Nothing was sent.
-  invalid_wait,        ///< A negative wait. Nothing was sent.
+  invalid_wait,        ///< A negative wait, or a grace outside 0 to 24 h. Nothing was sent.
   invalid_config,      ///< A URL or a field of config cannot be used, or the server has no such database. No lock
                        ///< command was sent.
   unreachable,         ///< No answer from Redis in time. Retry. A hold that was held still is, until its validity ends.

@@ -28,7 +28,7 @@ struct event {
                      ///< release_given_up follows), or refused; at the latest the key ends with its TTL; reason
     lost,            ///< the hold ended without its holder's wish; reason, and in detail how that is known:
                      ///< Redis said so, the validity was over unconfirmed, it was not renewed, or force_unlock()
-    closed,          ///< shutdown() or the end of its client ended the hold: no loss. Its release goes on:
+    closed,          ///< shutdown(), a drain()'s grace or the end of its client ended it: no loss. Its release goes on:
                      ///< released_late or release_given_up follows
 
     // Meanwhile, of a hold.

@@ -154,7 +154,7 @@ void connection::on_down(const failure& why) {
 void connection::on_attempt_failed(const failure& why) {
   if (std::exchange(outage_, why.code) != why.code) report(event::kind::outage, why.code, why.detail);
   if (closed() || !why.is_answer()) return;
-  answered_ = given().now();
+  if (!why.mends_itself()) answered_ = given().now();
   look_.stop();
   for (const auto& done : pending_.lose_waiting()) {
     if (closed()) return;

@@ -96,7 +96,8 @@ bool handshake::accept_id(const reply& r) {
 
 bool handshake::accept_info(const reply& r) {
   const std::string_view text = r.type == reply::kind::string ? std::string_view(r.text) : std::string_view();
-  if (line_of_info(text, "\nredis_mode:") == "cluster") return refuse(errc::not_primary, cluster_node);
+  for (const auto* mode : {"\nredis_mode:", "\nserver_mode:"})  // Redis' word, and Valkey's
+    if (line_of_info(text, mode) == "cluster") return refuse(errc::not_primary, cluster_node);
   run_ = line_of_info(text, "\nrun_id:");
   if (run_.empty() && fencing_refused_.empty())
     fencing_refused_ = "INFO: " + (r.is_error() ? quoted(node_, r.text) : std::string("no run_id"));

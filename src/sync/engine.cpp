@@ -60,13 +60,11 @@ cancellable_ptr engine::lock(const shared_keys& keys, lock_request request, lock
   }
   if (auto h = hold_of(keys->name, request.who))
     return reenter(std::move(h), std::move(request), std::move(done), around_.now());
-  if (draining_) {
-    if (!draining_->contains(request.who)) {
-      done({errc::closed, "it is being drained, and only who holds may still lock", nullptr});
-      return nullptr;
-    }
-    draining_->waits(request.who, keys->name);
+  if (drains_without(request.who)) {
+    done({errc::closed, drained_without, nullptr});
+    return nullptr;
   }
+  if (draining_) draining_->waits(request.who, keys->name);
   tell_if_waiting_for_ourselves(keys->name, request);
   auto& line = entry_of(keys).line;
   if (!line) line = std::make_shared<waiting_line>(around_, static_cast<line_host&>(*this), keys);
@@ -187,7 +185,7 @@ void engine::close_waiters_without_hold() {
       if (draining_->contains((*w)->request.who))
         draining_->waits((*w)->request.who, line->name());
       else
-        line->leave(*w, errc::closed, "it is being drained, and only who holds may still wait");
+        line->leave(*w, errc::closed, "it is being drained, and only an owner that holds may still wait");
     }
   }
 }
@@ -485,8 +483,8 @@ void engine::lose(hold& h, error_code reason) {
 }
 
 // What is known at the instant of the loss. The end of the validity comes first: it may have passed long before Redis
-// answered.
-std::string engine::cause_of_loss(const hold& h, error_code reason) const {
+// answered. Without memory it is empty: the loss itself must be told.
+std::string engine::cause_of_loss(const hold& h, error_code reason) const noexcept try {
   if (reason == errc::closed) return "the client was closed";
   if (reason == errc::corrupt_lock) return "found while it was held";
   if (around_.now() < h.valid_until()) return h.forced ? by_force : not_ours;
@@ -494,6 +492,8 @@ std::string engine::cause_of_loss(const hold& h, error_code reason) const {
   std::string text = "its validity was over, and Redis had not confirmed it again";
   if (!around_.servers.answering(h.keys->lock)) text.append(": ").append(around_.servers.trouble(h.keys->lock).detail);
   return text;
+} catch (const std::bad_alloc&) {
+  return {};
 }
 
 void engine::forget(const hold& h) {

@@ -111,7 +111,7 @@ class engine final : private line_host {
   template <class Holds>
   static void forget_changes(const Holds& holds);
   void lose(hold& h, error_code reason);
-  std::string cause_of_loss(const hold& h, error_code reason) const;
+  std::string cause_of_loss(const hold& h, error_code reason) const noexcept;
   void forget(const hold& h);
   void wake(std::string_view name);
   void watch_link();
@@ -119,6 +119,8 @@ class engine final : private line_host {
   void close_waiters_without_hold();
   void hold_is_over(const holdfast::owner& who);
   void drain_until(time_point end);
+  bool drains_without(const holdfast::owner& who) const { return draining_ && !draining_->contains(who); }
+  static constexpr auto* drained_without = "it is being drained, and only an owner that holds may still lock";
   void end_probes();
 
   template <class T, class Send, class Read>

@@ -157,6 +157,8 @@ void engine::reentry::hold_lost() {
 void engine::reentry::hold_ended() {
   const auto why = "the hold that it would re-enter is lost: " + of_->lost_because;
   if (!of_->leases.empty()) return finish({of_->lost_reason, why, nullptr});
+  if (host_.closed()) return finish({errc::closed, {}, nullptr});
+  if (host_.drains_without(request_.who)) return finish({errc::closed, drained_without, nullptr});
   leave();
   queued_ = host_.lock(of_->keys, std::move(request_), std::exchange(done_, {}));
 }

@@ -25,8 +25,9 @@ struct releases::task {
   bool may_have_run = false;             // a copy was written and not answered
   std::optional<std::uint64_t> went_to;  // the server that it was written to; 0: unknown, or several
   bool repeated = false;
-  handler done;            // empty: nobody waits (any more)
-  function<void()> tried;  // empty: nobody asks (any more)
+  std::string last_failure;  // why
+  handler done;              // empty: nobody waits (any more)
+  function<void()> tried;    // empty: nobody asks (any more)
   retry_backoff backoff;
   std::weak_ptr<script_run> sent;
   timer pause;  // before the next copy; or, with one late, until it is given up
@@ -69,7 +70,8 @@ void releases::start(std::shared_ptr<task> t) {
 void releases::send(const std::shared_ptr<task>& t) {
   const auto now = around_.now();
   if (t->done && now >= t->answer_by)
-    std::exchange(t->done, {})(errc::unconfirmed, "Redis did not answer what came before it in time");
+    std::exchange(t->done, {})(errc::unconfirmed,
+                               t->repeated ? t->last_failure : "Redis did not answer what came before it in time");
   if (!under_way_.contains(t)) return;  // the caller abandoned everything from its handler
   const auto timeout = t->done ? t->answer_by - now : command_budget(around_.settings, t->ttl);
   auto late = [this, t](const outcome& o) { on_late(t, o.detail); };
@@ -124,6 +126,7 @@ void releases::again(const std::shared_ptr<task>& t, const outcome& o) {
   }
   if (t->done && now >= t->answer_by) std::exchange(t->done, {})(errc::unconfirmed, o.detail);
   if (!under_way_.contains(t)) return;  // the caller abandoned everything from its handler
+  t->last_failure = o.detail;
   // Once at once: a connection that was cut is usually made anew in no time.
   const auto pause = std::exchange(t->repeated, true) ? t->backoff.next(around_.random) : nanoseconds::zero();
   t->pause.start(t->done ? std::min(now + pause, t->answer_by) : now + pause, [this, t] { send(t); });
@@ -137,6 +140,7 @@ void releases::end(const std::shared_ptr<task>& which, error_code error, const s
   if (t->tried) std::exchange(t->tried, {})();
   if (t->done) {
     std::exchange(t->done, {})(error, detail);
+    if (error == errc::unconfirmed) report(*t, event::kind::release_given_up, error, detail);
   } else {
     report(*t, error ? event::kind::release_given_up : event::kind::released_late, error, detail);
   }
@@ -158,10 +162,8 @@ void releases::abandon() {
     withdraw(t->sent);
     t->pause.stop();
     const std::string detail = "the client was closed before Redis answered";
-    if (t->done)
-      std::exchange(t->done, {})(errc::unconfirmed, detail);
-    else
-      report(*t, event::kind::release_given_up, errc::unconfirmed, detail);
+    if (t->done) std::exchange(t->done, {})(errc::unconfirmed, detail);
+    report(*t, event::kind::release_given_up, errc::unconfirmed, detail);
   }
   when_idle_ = {};
 }

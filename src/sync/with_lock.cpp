@@ -46,7 +46,7 @@ struct guarded_run {
   const std::shared_ptr<loss_listener> listener = std::make_shared<loss_listener>();
   asio::cancellation_signal stop;
   std::optional<error_code> loss;
-  std::string loss_known_by = "its validity was over";  // by its own clock, before anybody else said so
+  std::string loss_known_by = "its hold had ended";  // as it finds by itself, before anybody says more
   bool stopped_from_outside = false;
 };
 using run_ptr = std::shared_ptr<guarded_run>;
@@ -71,8 +71,9 @@ void stop_when_lost(const run_ptr& run) {
     auto* const locks = record->home->locks();
     if (!locks) return otherwise();
     if (listener->over) return;
-    listener->registered =
-        locks->when_ended(record, [record, heard](error_code why) { heard(why, record->of->lost_because); });
+    listener->registered = locks->when_ended(record, [of = record->of, heard](error_code why) {
+      heard(why, why == errc::closed ? by_its_end : of->lost_because);
+    });
   };
   auto closed = [heard] { heard(errc::closed, by_its_end); };
   record->home->enter_later(errand(std::move(listen), std::move(closed)));
@@ -115,8 +116,9 @@ bool is_cancellation(const std::exception_ptr& thrown) {
   }
 }
 
-[[noreturn]] void throw_loss(const guarded_run& run, const std::string& name, const std::exception_ptr& thrown) {
-  const error lost(*run.loss, about(name, "lost while its section ran: " + run.loss_known_by));
+[[noreturn]] void throw_loss(const guarded_run& run, const std::string& name, const std::string& when,
+                             const std::exception_ptr& thrown) {
+  const error lost(*run.loss, about(name, "lost " + when + ": " + run.loss_known_by));
   if (!thrown) throw lost;
   try {
     std::rethrow_exception(thrown);
@@ -130,15 +132,19 @@ asio::awaitable<std::exception_ptr> guarded(run_ptr run) {
   const std::string name = run->held.name();
   const auto record = access::record(run->held);  // the body may move the lease away
   stop_when_lost(run);
-  const auto note_loss = [&run] {
-    if (!run->loss && run->held.state() == lease_state::lost) run->loss = errc::lost;
+  const auto note_loss = [&run, &record] {
+    if (run->loss || run->held.state() != lease_state::lost) return;
+    run->loss = errc::lost;
+    if (record->home && !record->home->closed()) return;
+    run->loss = errc::closed;  // the end of its client ends the lease before anybody is told
+    run->loss_known_by = by_its_end;
   };
   note_loss();
-  if (run->loss) throw_loss(*run, name, nullptr);  // before it began
+  if (run->loss) throw_loss(*run, name, "before its section began", nullptr);
   const std::exception_ptr thrown = co_await body_outcome(run);
   if (run->then == afterwards::kept) stop_listening(record, run->listener);
   note_loss();
-  if (run->loss) throw_loss(*run, name, thrown);
+  if (run->loss) throw_loss(*run, name, "while its section ran", thrown);
   co_return thrown;
 }
 

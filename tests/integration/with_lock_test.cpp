@@ -357,6 +357,19 @@ TEST_CASE("a value is dropped when the client was closed at the end of the body"
   CHECK(w.keys().empty());
 }
 
+TEST_CASE("a value is dropped as closed when the body ends its client") {
+  world w;
+  std::optional<client> redis(w.make());
+  const auto m = redis->mutex("m");
+  auto body = [&](lease&) -> asio::awaitable<int> {
+    redis.reset();
+    co_return 7;
+  };
+  CHECK(w.code_of(with_lock(m, body)) == errc::closed);
+  drain(w.io);
+  CHECK(w.keys().empty());
+}
+
 TEST_CASE("a body under a lease that is held already costs no command and leaves it held") {
   world w;
   proxy net(w.server);

@@ -191,8 +191,9 @@ TEST_CASE("refusals have their own codes") {
 
 TEST_CASE("a node of a cluster is refused by name, whatever its role and what the connection is for") {
   const auto node = plain();
-  const auto info = [](const std::string& mode) {
-    return replies::string("# Server\r\nredis_version:7.0.15\r\nredis_mode:" + mode + "\r\nrun_id:ab12\r\n");
+  const std::string word = GENERATE("redis_mode", "server_mode");  // Redis' and Valkey's
+  const auto info = [&](const std::string& mode) {
+    return replies::string("# Server\r\nredis_version:7.0.15\r\n" + word + ':' + mode + "\r\nrun_id:ab12\r\n");
   };
   const auto why = GENERATE(purpose::commands, purpose::subscriptions);
   handshake h(node, why);

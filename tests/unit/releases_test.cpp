@@ -73,6 +73,7 @@ TEST_CASE_METHOD(fixture, "not yours from another server than the first copy wen
   advance(0ms);
   not_yours();
   CHECK(r.failed_with(errc::unconfirmed));
+  CHECK(heard() == "release_given_up");
 }
 
 TEST_CASE_METHOD(fixture, "a release that waits for a connection is withdrawn when the key must be gone") {

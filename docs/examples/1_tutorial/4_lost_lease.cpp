@@ -50,5 +50,5 @@ int main(int argc, char** argv) {
 // Output:
 //   held: true
 //   broken from elsewhere: true
-//   the lock was lost: lock 'export': lost while its section ran
+//   the lock was lost: lock 'export': lost while its section ran: Redis answered that its key is gone or another's
 //   cancelled: true

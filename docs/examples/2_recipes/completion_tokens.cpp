@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: BSL-1.0
-// Every function of the library returns an awaitable. co_spawn(executor, that, token) serves each other completion token:
-// a callback, a future, a deferred operation, errors as values. See yield_context.cpp for stackful coroutines.
+// Every function of the library that waits returns an awaitable. co_spawn(executor, that, token) serves each other
+// completion token: a callback, a future, a deferred operation, errors as values. yield_context.cpp has another.
 #include <boost/asio/as_tuple.hpp>
 #include <boost/asio/co_spawn.hpp>
 #include <boost/asio/deferred.hpp>
@@ -26,7 +26,7 @@ void future(holdfast::client& redis) {  // never on a thread that runs the clien
   asio::co_spawn(redis.get_executor(), lease.unlock(), asio::use_future).get();  // a loss throws here
 }
 
-asio::awaitable<void> deferred(holdfast::client& redis) {  // begins when it is awaited, and on which executor you say
+asio::awaitable<void> deferred(holdfast::client& redis) {  // begins when it is awaited, on the executor given here
   auto begin = asio::co_spawn(redis.get_executor(), redis.mutex("c").lock(), asio::deferred);
   holdfast::lease lease = co_await std::move(begin)(asio::use_awaitable);
   std::cout << "deferred: " << (lease.held() ? "held" : "lost") << '\n';

@@ -16,7 +16,7 @@ asio::awaitable<void> ship(holdfast::client& redis, asio::steady_timer& terminat
   std::cout << "shipping\n";
   std::raise(SIGTERM);  // here it comes from ourselves
   co_await holdfast::as_result(terminating.async_wait(asio::use_awaitable));
-  auto stock = co_await redis.mutex("stock").lock();  // who holds may still lock
+  auto stock = co_await redis.mutex("stock").lock();  // an owner that holds may still lock
   std::cout << "shipped: " << (order.held() && stock.held() ? "both locks were ours to the end" : "lost") << '\n';
 }  // both locks are given back in the background, and drain() waits for that
 

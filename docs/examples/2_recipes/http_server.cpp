@@ -43,7 +43,7 @@ asio::awaitable<void> end_at_sigterm(tcp_acceptor& acceptor, holdfast::client& r
   asio::signal_set signals(acceptor.get_executor(), SIGINT, SIGTERM);
   co_await signals.async_wait(use_awaitable);
   std::cout << "draining" << std::endl;
-  co_await redis.drain(5s);  // who holds a lock goes on, and may re-enter; who comes now is told 503
+  co_await redis.drain(5s);  // a request that holds goes on, and may re-enter; a new one is told 503
   acceptor.close();          // run() returns when the last answer is written
 }
 

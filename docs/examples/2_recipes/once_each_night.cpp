@@ -1,6 +1,7 @@
 // SPDX-License-Identifier: BSL-1.0
-// A report, once each night, by one of three processes that all wake at 2:00. A lock alone does not give "once": who comes
-// a moment later finds it free again. It keeps the others waiting; a mark that stays says that the work is done.
+// A report, once each night, by one of three processes that all wake at 2:00. A lock alone does not give "once": a
+// process that comes a moment later finds it free again. It keeps the others waiting; a mark that stays says that the
+// work is done.
 #include <boost/asio/co_spawn.hpp>
 #include <boost/asio/io_context.hpp>
 #include <holdfast/holdfast.hpp>

@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: BSL-1.0
 // In a stackful coroutine of boost::asio::spawn: co_spawn(executor, awaitable, as_tuple(yield)). It needs Boost.Context,
-// a library to link (libboost-context-dev), which holdfast itself does not need.
+// a library to link (on Debian 12 libboost-context1.81-dev), which holdfast itself does not need.
 #include <boost/asio/as_tuple.hpp>
 #include <boost/asio/co_spawn.hpp>
 #include <boost/asio/io_context.hpp>
