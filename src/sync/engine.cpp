@@ -330,7 +330,8 @@ void engine::give_up_lease(const std::shared_ptr<lease_record>& record, done_han
   const auto nobody = [](error_code, const std::string&) {};
   if (!wanted) done = nobody;
   const bool in_time = h->exclusive();
-  if (!in_time && !h->ended() && !closed()) lose(*h, errc::lost);
+  const bool found_over = !in_time && !h->ended() && !closed();
+  if (found_over) end_by_loss(*h, errc::lost);
   const auto place = std::find(h->leases.begin(), h->leases.end(), record.get());
   HOLDFAST_ASSERT(place != h->leases.end());
   h->leases.erase(place);
@@ -338,6 +339,7 @@ void engine::give_up_lease(const std::shared_ptr<lease_record>& record, done_han
   if (closed()) return done(errc::closed, {});
   if (h->ended()) {
     if (h->leases.empty()) forget(*h);
+    if (found_over) tell_reentries(*h);  // whoever waits with no lease left has lost nothing
     return done(h->lost_reason, h->lost_because);
   }
   if (h->leases.empty()) watchdog_.forget(*h);  // disarmed before anything is sent
@@ -461,6 +463,16 @@ void engine::changed(const std::shared_ptr<hold>& h) {
 void engine::lose(hold& h, error_code reason) {
   if (h.ended()) return;
   const auto keep = h.shared_from_this();
+  end_by_loss(h, reason);
+  tell_reentries(h);
+}
+
+void engine::tell_reentries(hold& h) {
+  if (closing_) return;  // close() has an answer of its own for them
+  while (!h.reentries.empty()) h.reentries.front()->hold_lost();
+}
+
+void engine::end_by_loss(hold& h, error_code reason) {
   if (closed()) reason = errc::closed;
   const bool expired = around_.now() >= h.valid_until();
   const auto ttl = std::max(h.leases.empty() ? around_.settings.ttl : h.ttl(), h.may_live(around_.settings.drift));
@@ -477,8 +489,6 @@ void engine::lose(hold& h, error_code reason) {
   if (expired || closed()) releases_.release_in_background(h.keys, h.field, ttl);
   if (h.leases.empty()) forget(h);
   hold_is_over(h.who);
-  if (!closing_)  // close() has an answer of its own for them
-    while (!h.reentries.empty()) h.reentries.front()->hold_lost();
   wake(h.keys->name);
 }
 

@@ -111,6 +111,8 @@ class engine final : private line_host {
   template <class Holds>
   static void forget_changes(const Holds& holds);
   void lose(hold& h, error_code reason);
+  void end_by_loss(hold& h, error_code reason);
+  void tell_reentries(hold& h);
   std::string cause_of_loss(const hold& h, error_code reason) const noexcept;
   void forget(const hold& h);
   void wake(std::string_view name);

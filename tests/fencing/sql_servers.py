@@ -196,7 +196,7 @@ class Mariadb(Server):
         os.mkdir(data)
         hand_over(data)
         # Without grant tables nothing has to be installed into an empty folder, which would take longer than the tests.
-        self.launch([self.mariadbd, "--no-defaults", "--datadir=" + data, "--socket=" + self.socket, "--skip-networking",
+        self.launch([self.mariadbd, "--no-defaults", "--datadir=" + data, "--socket=" + self.socket, "--skip-networking", "--tmpdir=" + data,
                      "--skip-grant-tables", "--innodb-buffer-pool-size=8M", "--innodb-log-file-size=4M"])
         self.monitor.run("CREATE DATABASE fence; USE fence")
 

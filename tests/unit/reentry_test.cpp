@@ -788,6 +788,14 @@ TEST_CASE_METHOD(fixture, "a re-entry that went to the line is cancelled there")
   check_nothing_is_left();
 }
 
+TEST_CASE_METHOD(fixture, "a re-entry that waits when its owner's last unlock finds the hold over has lost nothing") {
+  const auto inner = again();
+  clock.skip(31s);
+  CHECK(unlock(outer).failed_with(errc::lost));
+  CHECK(inner.waits());
+  CHECK(sent("acquire") == 2);
+}
+
 // ---- one owner twice in line
 
 TEST_CASE_METHOD(engine_fixture, "an owner that waits twice re-enters at its grant") {
