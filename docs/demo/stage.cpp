@@ -40,8 +40,8 @@ stage::stage(asio::any_io_executor executor, setting where)
     : judge(shown, where.url, where.folder), executor_(std::move(executor)), where_(std::move(where)) {}
 
 stage::~stage() {
-  clear();
   try {
+    clear();
     for (const auto& key : judge.keys_with(where_.id, keys_)) judge.remove(key);
   } catch (const std::exception&) {  // the server is gone, and the keys of a private one with it
   }
