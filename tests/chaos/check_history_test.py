@@ -486,6 +486,19 @@ class Liveness(RuleTest):
                 story.add("driver", 20, "killed", worker=0, life=1)
             self.keeps(story) if killed else self.breaks("R6", story, "never ended")
 
+    def test_a_body_that_never_began_has_lost_its_lock_and_the_observer_heard_of_it(self):
+        for lost_at, told, as_body, broken, kept in ((405, True, True, False, True), (300, True, True, False, False),
+                                                     (300, True, True, True, True), (405, False, True, False, False),
+                                                     (405, True, False, False, False)):
+            story = Story("outside")
+            op = story.ask(10, **({"as_body": True} if as_body else {}))
+            if told:
+                story.told_lost(lost_at)
+            if broken:
+                story.fault(200, 210, "flush all")
+            story.add("worker-0-1", lost_at + 2, "failed", op=op, error=LOST)
+            self.keeps(story) if kept else self.breaks("R6", story, "failed: the lock was lost")
+
     def test_a_release_ends_within_the_command_timeout(self):
         for took, kept in ((170, True), (200, False)):
             story = Story()

@@ -75,9 +75,9 @@ def main():
         history = histories.read(folder)
         found = check_history.summary(history)
         print(f"campaign {campaign}, seed {seed}")
-        print_found(found)
         wrong = list(check_history.report(history, found, given.acquisitions))
-        print("\n".join(wrong))
+        print("\n".join(wrong))  # first: who reads a log reads its first lines
+        print_found(found)
         if status or wrong:
             print(f"the histories are in {folder}")
             return 1

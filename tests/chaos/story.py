@@ -81,8 +81,11 @@ class Story:
     def look(self, op, t, held, worker=0, valid=0):
         self.add(f"worker-{worker}-1", t, "look", hold=op, seen=int(t * MS), valid=valid, held=held)
 
-    def lose(self, op, t, worker=0, lock="lock-0"):
+    def told_lost(self, t, worker=0, lock="lock-0"):
         self.add(f"worker-{worker}-1", t, "told", what="lost", client=0, lock=lock, error="the lock was lost")
+
+    def lose(self, op, t, worker=0, lock="lock-0"):
+        self.told_lost(t, worker, lock)
         self.add(f"worker-{worker}-1", t, "lost", hold=op, error="the lock was lost")
 
     def write(self, op, t, token, number, worker=0, accepted=True):

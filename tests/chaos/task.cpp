@@ -92,7 +92,7 @@ asio::awaitable<void> task::work_inside(const section& s) {
     begun = true;
     return work_as_body(operation, l, s);
   };
-  tell_request(operation, s);
+  tell_request(operation, s, true);
   const auto done = co_await as_result(with_lock(mutex_of(s), body, terms_of(s)));
   if (begun)
     tell_release(operation, 0, done);
@@ -122,12 +122,13 @@ mutex task::mutex_of(const section& s) const {
   return s.fenced ? redis_.fenced_mutex(s.lock, self_) : redis_.mutex(s.lock, self_);
 }
 
-void task::tell_request(std::uint64_t operation, const section& s) {
+void task::tell_request(std::uint64_t operation, const section& s, bool as_body) {
   const bool forever = s.how == section::patience::forever;
   auto line = place_.log.write("acquire");
   line.add("op", operation).add("client", client_number_).add("lock", s.lock).add("fenced", s.fenced);
   line.add("ttl", s.ttl.count()).add("renewed", s.renewed).add("wait", forever ? -1 : s.wait.count());
   if (s.max_hold) line.add("max_hold", s.max_hold->count());
+  if (as_body) line.add("as_body", true);
 }
 
 void task::tell_grant(std::uint64_t operation, const lease& l) {

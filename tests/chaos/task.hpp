@@ -63,7 +63,7 @@ class task {
   void drop(hold& h);
   asio::awaitable<bool> unlock(hold& h, lease& l, std::size_t left);
   asio::awaitable<void> check_gone(const hold& h);
-  void tell_request(std::uint64_t operation, const section& s);
+  void tell_request(std::uint64_t operation, const section& s, bool as_body = false);
   void tell_grant(std::uint64_t operation, const lease& l);
   void tell_release(std::uint64_t operation, std::size_t left, const result<void>& done);
   bool look(std::uint64_t operation, const lease& l);

@@ -38,12 +38,9 @@ class Process:
 
     def stalled(self, begin, end):
         """For how long it stood still between two instants."""
-        total = 0
-        for since, until in self.stalls[max(0, bisect_left(self.stalls, (begin,)) - 1):]:
-            if since >= end:
-                break
-            total += max(0, min(until, end) - max(since, begin))
-        return total
+        first = max(0, bisect_left(self.stalls, (begin,)) - 1)
+        last = bisect_left(self.stalls, (end,), first)
+        return sum(max(0, min(until, end) - max(since, begin)) for since, until in self.stalls[first:last])
 
     def grace(self, begin, allowed):
         """The instant at which `allowed` nanoseconds have passed since `begin` in which it ran."""
@@ -54,10 +51,10 @@ class Process:
 
 
 class Operation:
-    """A lock(), try_lock() or try_lock_for() of somebody who held nothing."""
+    """A lock(), try_lock(), try_lock_for() or with_lock() of somebody who held nothing."""
 
-    __slots__ = ("process", "line", "client", "lock", "fenced", "ttl", "renewed", "max_hold", "wait", "begin", "end",
-                 "outcome", "error", "cancelled_at")
+    __slots__ = ("process", "line", "client", "lock", "fenced", "ttl", "renewed", "max_hold", "wait", "as_body", "begin",
+                 "end", "outcome", "error", "cancelled_at")
 
     def __init__(self, process, line, event):
         self.process, self.line = process, line
@@ -65,6 +62,7 @@ class Operation:
         self.fenced, self.ttl, self.renewed = event["fenced"], event["ttl"] * MS, event["renewed"]
         self.max_hold = event["max_hold"] * MS if "max_hold" in event else None
         self.wait = None if event["wait"] < 0 else event["wait"] * MS
+        self.as_body = "as_body" in event  # granted to a body, which does not begin if the lock is lost before
         self.end = self.outcome = self.error = self.cancelled_at = None
 
     def finish(self, event):

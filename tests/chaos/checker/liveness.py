@@ -3,9 +3,9 @@
 from bisect import bisect_left
 from collections import defaultdict, deque
 
-from .history import MS
+from .history import MS, drift
 from .quiet import HARMLESS, RECOVERY, Answers, Quiet, union
-from .rules import ANSWER, LOST, UNCONFIRMED, by_lock, command_time, ms
+from .rules import ANSWER, LOST, SIGNAL, UNCONFIRMED, by_lock, command_time, ms
 
 WITHOUT_REDIS = ("no answer from Redis", "refused by Redis")
 ENOUGH = 60 * MS  # for an answer, where nothing is wrong
@@ -42,14 +42,25 @@ def extension_ends(hold, asked):
         yield "R6", f"{which} took {ms(asked.until - asked.since)}"
 
 
-def calls_end(history):
+def lost_before_begun(operation, breaks):
+    """Whether a body had no time to begin: a loss was told, and there may have been one."""
+    process = operation.process
+    since = operation.begin
+    if not any(begin <= operation.end and end >= operation.begin for begin, end in breaks.of(operation.lock)):
+        since += operation.ttl - drift(operation.ttl)
+    told = process.told.get((operation.client, operation.lock), [])
+    return operation.as_body and any(since <= t <= process.grace(operation.end, SIGNAL) for t in told)
+
+
+def calls_end(history, breaks):
     for operation in history.operations:
         process = operation.process
         if operation.end is None:
             if process.killed_at is None:
                 yield "R6", f"{operation.lock}: the call {operation} never ended"
             continue
-        if operation.error is not None and operation.error not in WITHOUT_REDIS + ("Operation canceled",):
+        expected = operation.error in (None, *WITHOUT_REDIS, "Operation canceled")
+        if not expected and not (operation.error == LOST and lost_before_begun(operation, breaks)):
             yield "R6", f"{operation.lock}: the call {operation} failed: {operation.error}"
         due = deadline(operation)
         if due is not None and operation.end > process.grace(due, ANSWER):
@@ -224,7 +235,7 @@ def passes_on(history):
 
 
 def liveness(history, breaks):
-    yield from calls_end(history)
+    yield from calls_end(history, breaks)
     yield from failures(history)
     yield from tries(history)
     yield from waits(history)

@@ -1,7 +1,6 @@
 # SPDX-License-Identifier: BSL-1.0
 """What must be true of every history. Each rule yields violations: (rule, what is wrong, in words, with the lines that show it)."""
 from collections import defaultdict
-from itertools import islice
 
 from .history import MS, UNTOLD, drift
 from .quiet import Answers
@@ -104,7 +103,8 @@ def releases(history, breaks):
         for i, hold in enumerate(holds):
             if hold.free_at is None:
                 continue
-            for other in islice(holds, i + 1, None):
+            for j in range(i + 1, len(holds)):
+                other = holds[j]
                 if other.begin >= hold.given_up:
                     break
                 sent_once = answers.due(hold.process, hold.of.begin, hold.begin) and answers.due(hold.process, hold.given_up, hold.free_at)
