@@ -21,13 +21,13 @@ struct access;
 }  // namespace detail
 
 /// What a lease says of itself:
-/// | state     | held()          | how it goes on                                                                      |
-/// |-----------|-----------------|-------------------------------------------------------------------------------------|
-/// | empty     | false           | default-made or moved-from                                                          |
-/// | held      | true            | confirmed; → suspended, lost, released                                              |
-/// | suspended | true            | not confirmed at present (no answer, link down), still exclusive; → held, lost, released |
-/// | lost      | false, for ever | validity over, key gone or taken, client closed                                     |
-/// | released  | false, for ever | unlocked by its holder                                                              |
+/// | state     | held()          | how it goes on                                                                     |
+/// |-----------|-----------------|------------------------------------------------------------------------------------|
+/// | empty     | false           | default-made or moved-from                                                         |
+/// | held      | true            | confirmed; → suspended, lost, released                                             |
+/// | suspended | true            | not confirmed at present (no answer, link down), yet exclusive; → held, lost, released|
+/// | lost      | false, for ever | validity over, key gone or taken, client closed                                    |
+/// | released  | false, for ever | unlocked by its holder                                                             |
 enum class lease_state { empty, held, suspended, lost, released };
 
 /// What you hold: one hold of one name, move-only. May outlive its mutex, its client and its io_context.

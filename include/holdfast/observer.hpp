@@ -50,7 +50,7 @@ struct event {
     // Of the command connection.
     outage,            ///< it went down or could not be made; with a name: Redis answers, and refuses what that lock()
                        ///< waits for; reason
-    connected,         ///< it is up
+    connected,         ///< it is up; detail: node, version and mode of the server, as INFO has them
     fencing_degraded,  ///< CLIENT ID, INFO or CLIENT KILL is refused: a command, or a subscription, of a dead
                        ///< connection cannot be fenced off; told once; detail
   };

@@ -1,6 +1,7 @@
 -- acquire(lock; ttl, owner) -> nil: acquired | n >= 0: busy, the holder's TTL | -1: busy, and the holder has no TTL
--- Free: the owner holds it once, with a TTL. Mine already (this command was sent twice): as acquired. A stranger's: nothing changes.
--- Scripts do not roll back: the write that may be refused after the first one, to a user without PEXPIRE, takes the first one back.
+-- Free: the owner holds it once, with a TTL. Mine already (this command was sent twice): as acquired. A stranger's:
+-- nothing changes. Scripts do not roll back: the write that may be refused after the first one, to a user without
+-- PEXPIRE, takes the first one back.
 local ttl = tonumber(ARGV[1])
 if not ttl or ttl < 1 or ttl > 86400000 or ttl ~= math.floor(ttl) then
   return redis.error_reply('HOLDFAST invalid ttl')

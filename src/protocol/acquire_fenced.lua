@@ -1,6 +1,8 @@
--- acquire_fenced(lock, token; ttl, owner) -> {token}: acquired | n >= 0: busy, the holder's TTL | -1: busy, and the holder has no TTL
--- As acquire; a new hold gets a fencing token, larger than every one before it: by one, or the server's clock in microseconds, whichever is
--- more, so that it grows on when the key is lost. The key has no TTL. Mine already (this command was sent twice): the same token again.
+-- acquire_fenced(lock, token; ttl, owner)
+--   -> {token}: acquired | n >= 0: busy, the holder's TTL | -1: busy, and the holder has no TTL
+-- As acquire; a new hold gets a fencing token, larger than every one before it: by one, or the server's clock in
+-- microseconds, whichever is more, so that it grows on when the key is lost. The key has no TTL. Mine already (this
+-- command was sent twice): the same token again.
 local ttl = tonumber(ARGV[1])
 if not ttl or ttl < 1 or ttl > 86400000 or ttl ~= math.floor(ttl) then
   return redis.error_reply('HOLDFAST invalid ttl')

@@ -1,5 +1,7 @@
--- holder(lock) -> {owner, count, pttl}: who holds it | n > 1: the fields of a hash that is no lock of one owner | nil: free
--- Reads alone, so a replica may answer. The strings are cut: whoever may write the key could make them as long as they like.
+-- holder(lock)
+--   -> {owner, count, pttl}: who holds it | n > 1: the fields of a hash that is no lock of one owner | nil: free
+-- It only reads, so a replica may answer. The strings are cut: whoever may write the key could make them as long as
+-- they like.
 local fields = redis.call('hlen', KEYS[1])
 if fields == 0 then
   return nil

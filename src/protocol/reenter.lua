@@ -1,4 +1,5 @@
--- reenter(lock; ttl, owner, want[, if_none]) -> 1: the owner holds it `want` times or more | 0: the owner does not hold it
+-- reenter(lock; ttl, owner, want[, if_none])
+--   -> 1: the owner holds it `want` times or more | 0: the owner does not hold it
 -- The count is absolute and is never lowered, so that a repeated send counts once. Never creates a hold.
 -- The TTL is raised to ttl if it is shorter, and set to if_none (default: ttl) if there is none.
 local ttl = tonumber(ARGV[1])
@@ -11,7 +12,8 @@ end
 if not want or want < 1 or want > 2147483647 or want ~= math.floor(want) then
   return redis.error_reply('HOLDFAST invalid count')
 end
--- Changes nothing. Only a primary may say whose a lock is: a replica refuses the first write, before it looks at the key.
+-- Changes nothing. Only a primary may say whose a lock is: a replica refuses the first write, before it looks at the
+-- key.
 redis.call('hdel', KEYS[1], '')
 local count = redis.call('hget', KEYS[1], ARGV[2])
 if not count then

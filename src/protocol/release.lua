@@ -1,6 +1,7 @@
 -- release(lock; channel, owner, count, ttl[, if_none])
 --   -> n >= 0: freed, n receivers were told | -1: still held, `count` times | nil: not this owner's
--- The count is absolute and is never raised, so that a repeated send counts once. 0 frees: with its last field the key goes too.
+-- The count is absolute and is never raised, so that a repeated send counts once. 0 frees: with its last field the key
+-- goes too.
 -- What stays held has its TTL raised to ttl if it is shorter, and set to if_none (default: ttl) if there is none.
 if ARGV[3] == '0' then
   if redis.call('hdel', KEYS[1], ARGV[2]) == 0 then
@@ -18,8 +19,8 @@ if not ttl or ttl < 1 or ttl > 86400000 or ttl ~= math.floor(ttl)
   or not if_none or if_none < ttl or if_none > 86400000 or if_none ~= math.floor(if_none) then
   return redis.error_reply('HOLDFAST invalid ttl')
 end
--- Changes nothing. Only a primary may say whose a lock is: a replica refuses the first write, before it looks at the key. And what follows
--- the first write of a script a full server does not refuse: it lowers the count as well.
+-- Changes nothing. Only a primary may say whose a lock is: a replica refuses the first write, before it looks at the
+-- key. A full server does not refuse what follows the first write of a script, so that it lowers the count as well.
 redis.call('hdel', KEYS[1], '')
 local count = redis.call('hget', KEYS[1], ARGV[2])
 if not count then

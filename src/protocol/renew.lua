@@ -10,11 +10,13 @@ for i = 1, n do
     return redis.error_reply('HOLDFAST invalid ttl')
   end
 end
--- One key of another type must not keep the others from being renewed; any other refusal says nothing of who holds the locks.
+-- One key of another type must not keep the others from being renewed; any other refusal says nothing of who holds the
+-- locks.
 local function refused(answer)
   return type(answer) == 'table' and not string.find(answer.err, 'WRONGTYPE', 1, true)
 end
--- Changes nothing. Only a primary may say whose a lock is: a replica refuses the first write, before it looks at the key.
+-- Changes nothing. Only a primary may say whose a lock is: a replica refuses the first write, before it looks at the
+-- key.
 local writable = redis.pcall('hdel', KEYS[1], '')
 if refused(writable) then
   return writable

@@ -9,16 +9,16 @@
 
 namespace holdfast::detail {
 
-/// Pure: while a client drains, who may still lock, because they hold, and where they wait.
+/// Pure: the owners that may still lock while a client drains, because they hold, and the lines in which they wait.
 class last_holders {
  public:
   bool empty() const noexcept { return holders_.empty(); }
   bool contains(const holdfast::owner& who) const { return holders_.contains(who); }
-  /// One more hold of theirs.
+  /// They have one hold more.
   void add(const holdfast::owner& who) { ++holders_[who].holds; }
   /// They may be in the line of this name from now on. They hold.
   void waits(const holdfast::owner& who, const std::string& name);
-  /// One hold less. The names in whose lines they may be, if it was their last.
+  /// They have one hold less. Answers the names in whose lines they may be, if it was their last.
   std::set<std::string> remove(const holdfast::owner& who);
 
  private:

@@ -34,7 +34,8 @@ void check(const redis::reply& r) {
     require(a.value.what == acquire::busy || a.value.holder_ttl == 0ms, "only a busy lock has a TTL");
   }
   if (const auto a = detail::read_acquire_fenced(r); is_value(r, a)) {
-    require(a.value.token.has_value() == (a.value.what == acquire::acquired), "a fenced hold has a token, and nothing else has");
+    require(a.value.token.has_value() == (a.value.what == acquire::acquired),
+            "a fenced hold has a token, and nothing else has");
     require(!a.value.token || countable_token(*a.value.token), "a token is a number that Lua counts exactly");
   }
   if (const auto a = detail::read_token(r); is_value(r, a) && a.value)

@@ -23,20 +23,23 @@ struct violation : std::runtime_error {
 using record_ptr = std::shared_ptr<detail::lease_record>;
 
 /// Looks at everybody and at the node after each instant, and compares what is claimed with what is.
-///   hold claims to be exclusive → the node has its field, at least as long as the claim; no other claim on the name is backed so
-///   a claim that is not backed  → a fault outside the guarantee has taken it away since; within a renewal it is backed again or its client
-///                                 is told
+///   hold claims to be exclusive → the node has its field, at least as long as the claim; no other claim on the name is
+///                                 backed so
+///   a claim that is not backed  → a fault outside the guarantee has taken it away since; within a renewal it is backed
+///                                 again or its client is told
 ///   a lock that is granted      → is valid for at least the least validity
 ///   a hold that is suspended    → is confirmed within a journey, once nothing is in the way any more
 ///   first unlock of a lease     → never answers that it was not held
 ///   lock() answers lost         → only to who has a lease of the lost hold: others could lose nothing
 ///   claim over                  → each of its leases is told, once, at once; it never claims again
 ///   lock free, somebody waits   → granted within a journey; after trouble within retries and reconnection
-///   field of a client's         → is that of a hold or of a call under way, or is given back as soon as nothing is in the way; a node that
-///                                 became a replica takes nothing back
+///   field of a client's         → is that of a hold or of a call under way, or is given back as soon as nothing is in
+///                                 the way; a node that became a replica takes nothing back
 ///   a client that has closed    → has told each of its leases; if nothing was in the way, it has left no field
-///   fencing token               → larger than each before it on the same name, unless the node lost it and its clock went back
-///   count                       → as many as there are leases; if something was in the way, at most as many as there ever were
+///   fencing token               → larger than each before it on the same name, unless the node lost it and its clock
+///                                 went back
+///   count                       → as many as there are leases; if something was in the way, at most as many as there
+///                                 ever were
 class judge {
  public:
   judge(scheduler& plan, server& node, coverage& met);

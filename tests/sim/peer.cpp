@@ -10,7 +10,9 @@ using namespace std::chrono_literals;
 
 // KEYS: lock, channel. ARGV: owner, ttl.
 constexpr auto acquire_script = R"(
-if redis.call('exists', KEYS[1]) == 1 and redis.call('hexists', KEYS[1], ARGV[1]) == 0 then return redis.call('pttl', KEYS[1]) end
+if redis.call('exists', KEYS[1]) == 1 and redis.call('hexists', KEYS[1], ARGV[1]) == 0 then
+  return redis.call('pttl', KEYS[1])
+end
 redis.call('hincrby', KEYS[1], ARGV[1], 1)
 redis.call('pexpire', KEYS[1], ARGV[2])
 return nil)";

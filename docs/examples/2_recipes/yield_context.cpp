@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: BSL-1.0
-// In a stackful coroutine of boost::asio::spawn: co_spawn(executor, awaitable, as_tuple(yield)). It needs Boost.Context,
-// a library to link (on Debian 12 libboost-context1.81-dev), which holdfast itself does not need.
+// In a stackful coroutine of boost::asio::spawn: co_spawn(executor, awaitable, as_tuple(yield)). It needs
+// Boost.Context, a library to link (on Debian 12 libboost-context1.81-dev), which holdfast itself does not need.
 #include <boost/asio/as_tuple.hpp>
 #include <boost/asio/co_spawn.hpp>
 #include <boost/asio/io_context.hpp>
@@ -9,7 +9,8 @@
 #include <iostream>
 namespace asio = boost::asio;
 
-/// Not the bare `yield`: with Boost 1.81 it does not compile for an awaitable that has a value, and one without crashes.
+/// Not the bare `yield`: with Boost 1.81 it does not compile for an awaitable that has a value, and crashes for one
+/// that has none.
 template <class T>
 T wait(asio::awaitable<T> operation, asio::yield_context yield) {
   auto answer = asio::co_spawn(yield.get_executor(), std::move(operation), asio::as_tuple(yield));

@@ -1,6 +1,7 @@
 // SPDX-License-Identifier: BSL-1.0
-// A Redis without persistence is restarted and has forgotten the lock. Another takes it at once, while the first holder has
-// heard nothing yet: two holders. The first is told as soon as it speaks with the server again; a write before that is refused.
+// A Redis without persistence is restarted and has forgotten the lock. Another takes it at once, while the first
+// holder has heard nothing yet: two holders. The first is told as soon as it speaks with the server again; a write
+// before that is refused.
 #include <iostream>
 
 #include "fenced_store.hpp"

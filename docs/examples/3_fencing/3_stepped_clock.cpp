@@ -1,6 +1,7 @@
 // SPDX-License-Identifier: BSL-1.0
-// Redis measures TTLs with the wall clock of its machine. Set forward, it ends a lease early: another gets the lock while the
-// first holder's own clock says that it still has it. The first is told at its next renewal; a write before that is refused.
+// Redis measures TTLs with the wall clock of its machine. Set forward, it ends a lease early: another gets the lock
+// while the first holder's own clock says that it still has it. The first is told at its next renewal; a write before
+// that is refused.
 #include <iostream>
 
 #include "fenced_store.hpp"

@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: BSL-1.0
-// A task of two writes. Checked one by one, a stale holder can get its first write in before a newer holder comes, and its
-// second refused: half a task. In one step with the check inside, it is done whole or not at all.
+// A task of two writes. Checked one by one, a stale holder can get its first write in before a newer holder comes, and
+// its second refused: half a task. In one step with the check inside, it is done whole or not at all.
 #include <iostream>
 
 #include "fenced_store.hpp"

@@ -1,6 +1,7 @@
 // SPDX-License-Identifier: BSL-1.0
-// The resource is a PostgreSQL database: the one that PGHOST and PGDATABASE name, in which fence.sql was run once. A transfer is one
-// transaction behind the fence, on a thread of its own: the thread of the io_context has leases to renew.
+// The resource is a PostgreSQL database: the one that PGHOST and PGDATABASE name, in which fence.sql was run once.
+// A transfer is one transaction behind the fence, on a thread of its own: the thread of the io_context has leases to
+// renew.
 #include <boost/asio/co_spawn.hpp>
 #include <boost/asio/io_context.hpp>
 #include <boost/asio/thread_pool.hpp>

@@ -1,8 +1,10 @@
 -- SPDX-License-Identifier: BSL-1.0
--- fenced_task(fence, key...; token, n, word..., n, word..., ...) -> {1, reply...}: all was done | {0, newest}: refused, nothing was done
+-- fenced_task(fence, key...; token, n, word..., n, word..., ...)
+--   -> {1, reply...}: all was done | {0, newest}: refused, nothing was done
 --
--- Runs a task of one or more commands, each given as the number of its words and the words, as one step: unless a larger token was seen
--- under `fence`, a key of your own for the resource. KEYS also names the keys that the commands touch.
+-- Runs a task of one or more commands, each given as the number of its words and the words, as one step: unless a
+-- larger token was seen under `fence`, a key of your own for the resource. KEYS also names the keys that the commands
+-- touch.
 -- Redis does not undo: a command that fails (WRONGTYPE, say) ends the task where it is. Put first what may fail.
 local token = tonumber(ARGV[1])
 if not token or token < 1 or token > 9007199254740991 or token ~= math.floor(token) then

@@ -22,10 +22,10 @@ inline std::unique_ptr<PGresult, void (*)(PGresult*)> execute(PGconn* db, const 
   return r;
 }
 
-/// Runs `task` in a transaction of its own, behind the fence of `resource`: text without a NUL. False: a newer holder was
-/// here, and nothing was done. An exception, the task's or the server's: nothing was done, unless the connection broke
-/// at the COMMIT, when nobody can tell: the same token would pass again, and the task be done twice.
-/// `db` is in no transaction. It blocks its thread: not one that renews leases, but one of a thread pool.
+/// Runs `task` in a transaction of its own, behind the fence of `resource`: text without a NUL. False: a newer holder
+/// was here, and nothing was done. An exception, the task's or the server's: nothing was done, unless the connection
+/// broke at the COMMIT, when nobody can tell: the same token would pass again, and the task be done twice.
+/// `db` is in no transaction. It blocks its thread: call it on one of a thread pool, not on one that renews leases.
 template <class Task>
 bool fenced(PGconn* db, const std::string& resource, std::uint64_t token, Task&& task) {
   constexpr auto check =
