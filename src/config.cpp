@@ -165,13 +165,10 @@ settings resolve(config c) {
   check_tls(c.tls, use_tls);
 
   settings s;
-  s.server.host = url.host;
-  s.server.port = url.port;
-  s.server.unix_path = url.unix_path;
+  s.server.at = {url.host, url.port, url.unix_path};
   s.server.use_tls = use_tls;
   s.server.tls = c.tls;
-  s.server.user = std::exchange(c.user, {});
-  s.server.password = std::exchange(c.password, {});
+  s.server.login = {std::exchange(c.user, {}), std::exchange(c.password, {})};
   s.server.db = db_of(url);
   s.server.client_name = c.client_name;
   s.server.connect_timeout = c.connect_timeout;

@@ -81,7 +81,8 @@ void connection::on_up(const handshake& introduced) {
   predecessor_.reset();
   outage_.reset();
   report_fencing(introduced.fencing_refused());
-  report(event::kind::connected, errc{}, node().to_string());
+  const auto facts = introduced.server().to_string();
+  report(event::kind::connected, errc{}, node().to_string() + (facts.empty() ? facts : ": " + facts));
   if (!closed() && listener_) listener_(true);
 }
 

@@ -40,7 +40,8 @@ class connection final : public link {
   bool withdraw(ticket t);
   /// Up, and not silent for longer than a written command may wait.
   bool answering();
-  /// A whole answer has come after `when`: to a command, or one that let us in or kept us out.
+  /// A whole answer has come after `when`: to a command, or one that let us in, or one that keeps us out for good. A
+  /// server that has no room or is still loading is as silent as none: our turn comes when it has mended itself.
   bool answered_since(detail::time_point when) const noexcept { return answered_ > when; }
   /// Why no answer comes at present, node and cause: unreachable, or server_refused where the server refuses
   /// connections.

@@ -40,18 +40,18 @@ void connector::cancel() {
 
 void connector::resolve() try {
   if (node_.use_tls) tls_.emplace(node_.tls);
-  if (!node_.unix_path.empty()) {
-    addresses_.emplace_back(asio::local::stream_protocol::endpoint(node_.unix_path));
+  if (!node_.at.unix_path.empty()) {
+    addresses_.emplace_back(asio::local::stream_protocol::endpoint(node_.at.unix_path));
     return try_next();
   }
   error_code not_numeric;
-  if (const auto ip = asio::ip::make_address(node_.host, not_numeric); !not_numeric) {
-    addresses_.emplace_back(asio::ip::tcp::endpoint(ip, node_.port));
+  if (const auto ip = asio::ip::make_address(node_.at.host, not_numeric); !not_numeric) {
+    addresses_.emplace_back(asio::ip::tcp::endpoint(ip, node_.at.port));
     return try_next();
   }
   phase_ = "resolving the name";
   // Without AI_ADDRCONFIG, Asio's default: it drops ::1 or 127.0.0.1 on machines that have no other address.
-  resolver_.async_resolve(node_.host, std::to_string(node_.port), resolver::numeric_service,
+  resolver_.async_resolve(node_.at.host, std::to_string(node_.at.port), resolver::numeric_service,
                           [self = shared_from_this()](error_code failed, resolver::results_type found) {
                             self->on_resolved(failed, found);
                           });
@@ -95,7 +95,7 @@ void connector::on_connected(const error_code& failed) {
     return try_next();
   }
   error_code ignored;
-  if (node_.unix_path.empty()) wire_->socket().set_option(asio::ip::tcp::no_delay(true), ignored);
+  if (node_.at.unix_path.empty()) wire_->socket().set_option(asio::ip::tcp::no_delay(true), ignored);
   if (node_.use_tls) return negotiate();
   finish(wire_, {});
 }

@@ -27,8 +27,8 @@ std::string bracketed(const std::string& host) {
 }  // namespace
 
 std::string endpoint::to_string() const {
-  if (!unix_path.empty()) return "redis+unix://" + percent_encoded(unix_path);
-  return (use_tls ? "rediss://" : "redis://") + bracketed(host) + ":" + std::to_string(port);
+  if (!at.unix_path.empty()) return "redis+unix://" + percent_encoded(at.unix_path);
+  return (use_tls ? "rediss://" : "redis://") + bracketed(at.host) + ":" + std::to_string(at.port);
 }
 
 }  // namespace holdfast::redis

@@ -9,14 +9,24 @@
 
 namespace holdfast::redis {
 
-/// One server and how to introduce ourselves to it: what remains of a config once its URL is read.
-struct endpoint {
+/// Where a server listens.
+struct address {
   std::string host;  // name or address, IPv6 without brackets; empty: unix socket
   std::uint16_t port = 6379;
   std::string unix_path;  // set: host and port are not used
+};
+
+/// Who we are to a server; empty: it asks for nobody.
+struct credentials {
+  std::string user, password;
+};
+
+/// One server and how to introduce ourselves to it: what remains of a config once its URL is read.
+struct endpoint {
+  address at;
+  credentials login;
   bool use_tls = false;
   tls_config tls;
-  std::string user, password;
   int db = 0;
   std::string client_name;
   std::chrono::milliseconds connect_timeout{2'000};

@@ -36,9 +36,9 @@ errc classify(std::string_view error_reply) {
 
 std::string quoted(const endpoint& node, std::string_view words) {
   std::string text(words);
-  if (!node.password.empty())
-    for (auto at = text.find(node.password); at != std::string::npos; at = text.find(node.password, at + 3))
-      text.replace(at, node.password.size(), "***");
+  if (!node.login.password.empty())
+    for (auto at = text.find(node.login.password); at != std::string::npos; at = text.find(node.login.password, at + 3))
+      text.replace(at, node.login.password.size(), "***");
   return detail::escaped(text, longest_quote);
 }
 

@@ -3,9 +3,13 @@
 
 #include <string_view>
 
+#include "base/escape.hpp"
+
 namespace holdfast::redis {
 
 namespace {
+
+constexpr std::size_t longest_facts = 64;
 
 // A server without the command, a proxy for example, or an ACL without it.
 bool is_withheld(std::string_view error) {
@@ -23,12 +27,17 @@ std::string_view line_of_info(std::string_view text, std::string_view label) {
 
 }  // namespace
 
+std::string server_facts::to_string() const {
+  const auto both = version.empty() || mode.empty() ? version + mode : version + ", " + mode;
+  return detail::escaped(both, longest_facts);
+}
+
 handshake::handshake(const endpoint& node, purpose why, std::optional<identity> predecessor)
     : node_(node), predecessor_(std::move(predecessor)) {
-  if (!node.user.empty())
-    send(step::auth, {"AUTH", node.user, node.password});
-  else if (!node.password.empty())
-    send(step::auth, {"AUTH", node.password});
+  if (!node.login.user.empty())
+    send(step::auth, {"AUTH", node.login.user, node.login.password});
+  else if (!node.login.password.empty())
+    send(step::auth, {"AUTH", node.login.password});
   if (why == purpose::commands && node.db != 0) send(step::select, {"SELECT", std::to_string(node.db)});
   if (!node.client_name.empty()) send(step::set_name, {"CLIENT", "SETNAME", node.client_name});
   send(step::id, {"CLIENT", "ID"});
@@ -96,10 +105,12 @@ bool handshake::accept_id(const reply& r) {
 
 bool handshake::accept_info(const reply& r) {
   const std::string_view text = r.type == reply::kind::string ? std::string_view(r.text) : std::string_view();
-  for (const auto* mode : {"\nredis_mode:", "\nserver_mode:"})  // Redis' word, and Valkey's
-    if (line_of_info(text, mode) == "cluster") return refuse(errc::not_primary, cluster_node);
-  run_ = line_of_info(text, "\nrun_id:");
-  if (run_.empty() && fencing_refused_.empty())
+  const auto redis_word = line_of_info(text, "\nredis_mode:"), valkey_word = line_of_info(text, "\nserver_mode:");
+  server_.mode = valkey_word.empty() ? redis_word : valkey_word;
+  server_.version = line_of_info(text, "\nredis_version:");
+  server_.run = line_of_info(text, "\nrun_id:");
+  if (server_.mode == "cluster") return refuse(errc::not_primary, cluster_node);
+  if (server_.run.empty() && fencing_refused_.empty())
     fencing_refused_ = "INFO: " + (r.is_error() ? quoted(node_, r.text) : std::string("no run_id"));
   return true;
 }
@@ -115,12 +126,12 @@ bool handshake::accept_role(const reply& r) {
 }
 
 void handshake::fence_predecessor() {
-  if (!predecessor_ || predecessor_->run != run_) return;
+  if (!predecessor_ || predecessor_->run != server_.run) return;
   send(step::kill, {"CLIENT", "KILL", "ID", std::to_string(predecessor_->client)});
 }
 
 std::optional<handshake::identity> handshake::id() const {
-  return client_ && !run_.empty() ? std::optional(identity{*client_, run_}) : std::nullopt;
+  return client_ && !server_.run.empty() ? std::optional(identity{*client_, server_.run}) : std::nullopt;
 }
 
 bool handshake::refuse(errc code, std::string_view cause) {

@@ -13,6 +13,16 @@
 
 namespace holdfast::redis {
 
+/// What a server says of itself; each is empty where it does not.
+struct server_facts {
+  std::string run;      // its run_id: another one after each start
+  std::string version;  // "7.0.15"; that of the Redis whose commands it has
+  std::string mode;     // "standalone", "sentinel" or "cluster"
+
+  /// "7.0.15, standalone": safe to print.
+  std::string to_string() const;
+};
+
 /// Pure: what a new connection says first, and what the answers mean.
 ///
 ///   commands:       AUTH, SELECT, CLIENT SETNAME, CLIENT ID, INFO server, ROLE in one write
@@ -46,6 +56,7 @@ class handshake {
   const failure& why() const noexcept { return failure_; }  ///< once failed
   /// Empty if the server does not say.
   std::optional<identity> id() const;
+  const server_facts& server() const noexcept { return server_; }
   /// Set once CLIENT ID, INFO or CLIENT KILL was refused: the server's words.
   const std::string& fencing_refused() const noexcept { return fencing_refused_; }
 
@@ -65,7 +76,7 @@ class handshake {
   std::string output_;
   std::deque<step> awaited_;  // one for each command not answered yet
   std::optional<long long> client_;
-  std::string run_;
+  server_facts server_;
   std::string fencing_refused_;
   failure failure_;
 };

@@ -116,7 +116,7 @@ class openssl_stream final : public tls_stream, public std::enable_shared_from_t
  public:
   openssl_stream(stream_socket connected, asio::ssl::context& context, const endpoint& node)
       : wire_(std::move(connected), context), node_(node.to_string()),
-        peer_(node.tls.server_name.empty() ? node.host : node.tls.server_name),
+        peer_(node.tls.server_name.empty() ? node.at.host : node.tls.server_name),
         has_certificate_(!node.tls.certificate_file.empty()) {}
 
   bool demand_peer() { return expect_peer(wire_, peer_); }

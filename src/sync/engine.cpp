@@ -185,7 +185,7 @@ void engine::close_waiters_without_hold() {
       if (draining_->contains((*w)->request.who))
         draining_->waits((*w)->request.who, line->name());
       else
-        line->leave(*w, errc::closed, "it is being drained, and only an owner that holds may still wait");
+        line->leave(*w, errc::closed, drained_without);
     }
   }
 }
@@ -203,7 +203,7 @@ void engine::hold_is_over(const holdfast::owner& who) {
   if (draining_ && draining_->empty()) drain_until(around_.now());
 }
 
-// Always by the timer: who ends the last hold is in the midst of it.
+// Always by the timer: the caller that ends the last hold is in the midst of doing so.
 void engine::drain_until(time_point end) {
   if (!grace_.due() || end < *grace_.due())
     grace_.start(end, [this] { close(around_.settings.command_timeout, [] {}); });
@@ -304,7 +304,7 @@ done_handler engine::until(const shared_keys& keys, time_point deadline, error_c
     void give_up() {
       // The command before it waits in the queue of a connection that is alive: that is no silence.
       if (around.servers.answering(keys->lock)) return wait(around.now() + around.settings.command_timeout);
-      patience.ran_out(since);
+      patience.ran_out(keys->lock, since);
       std::exchange(done, {})(late, unanswered_before);
     }
     surroundings& around;
@@ -345,7 +345,7 @@ void engine::give_up_lease(const std::shared_ptr<lease_record>& record, done_han
   if (h->leases.empty()) watchdog_.forget(*h);  // disarmed before anything is sent
   const bool last = h->leases.empty();
   const auto budget = command_budget(around_.settings, ttl);
-  const auto now = around_.now(), answer_by = patience_.answer_by(budget);
+  const auto now = around_.now(), answer_by = patience_.answer_by(h->keys->lock, budget);
   // A command before it may take its own time; a count that is not confirmed is no error.
   const auto late = last ? make_error_code(errc::unconfirmed) : error_code();
   const bool bounded = behind || (wanted && !last && answer_by < now + budget);
@@ -399,7 +399,7 @@ void engine::lower_count(const std::shared_ptr<hold>& h, function<void(error_cod
   const auto called = around_.now();
   const auto budget = command_budget(around_.settings, h->ttl());
   auto answered = [this, h, called, budget, done = std::move(done)](const outcome& o) {
-    if (o.error && around_.now() >= called + budget) patience_.ran_out(called);
+    if (o.error && around_.now() >= called + budget) patience_.ran_out(h->keys->lock, called);
     const auto said = o.error ? answer<release_answer>{} : read_release(o.reply);
     if (said.error && said.error->code == errc::corrupt_lock) lose(*h, errc::corrupt_lock);
     if (!o.error && !said.error && said.value == release_answer::not_yours) lose(*h, errc::lost);
@@ -423,7 +423,7 @@ void engine::free_hold(const std::shared_ptr<hold>& h, hold::last_unlock u) {
   const auto now = around_.now();
   auto answered = [this, h, now, called = u.called, answer_by = u.answer_by, ttl = u.ttl, done = std::move(u.done),
                    others = std::move(others)](error_code error, std::string detail) {
-    if (error == errc::unconfirmed && around_.now() >= answer_by) patience_.ran_out(called);
+    if (error == errc::unconfirmed && around_.now() >= answer_by) patience_.ran_out(h->keys->lock, called);
     if (error == errc::lost && h->forced) detail = by_force;
     auto e = event_of(!error                ? event::kind::released
                       : error == errc::lost ? event::kind::lost
@@ -492,8 +492,8 @@ void engine::end_by_loss(hold& h, error_code reason) {
   wake(h.keys->name);
 }
 
-// What is known at the instant of the loss. The end of the validity comes first: it may have passed long before Redis
-// answered. Without memory it is empty: the loss itself must be told.
+// The end of the validity comes first: it may have passed long before Redis answered. The text is empty where there is
+// no memory for it: the loss itself must be told.
 std::string engine::cause_of_loss(const hold& h, error_code reason) const noexcept try {
   if (reason == errc::closed) return "the client was closed";
   if (reason == errc::corrupt_lock) return "found while it was held";

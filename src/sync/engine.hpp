@@ -122,7 +122,7 @@ class engine final : private line_host {
   void hold_is_over(const holdfast::owner& who);
   void drain_until(time_point end);
   bool drains_without(const holdfast::owner& who) const { return draining_ && !draining_->contains(who); }
-  static constexpr auto* drained_without = "it is being drained, and only an owner that holds may still lock";
+  static constexpr auto* drained_without = "it is being drained, and only an owner that holds may still lock or wait";
   void end_probes();
 
   template <class T, class Send, class Read>

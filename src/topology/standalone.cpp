@@ -23,7 +23,8 @@ bool standalone::withdraw(redis::ticket t) { return commands_->withdraw(t); }
 
 bool standalone::answering(std::string_view) { return commands_->answering(); }
 
-bool standalone::answered_since(time_point when) { return commands_->answered_since(when); }
+bool standalone::answered_since(std::string_view, time_point when) { return commands_->answered_since(when); }
+
 redis::failure standalone::trouble(std::string_view) const { return commands_->trouble(); }
 
 subscription standalone::subscribe(std::string_view channel, subscriber& who) {

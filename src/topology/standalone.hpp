@@ -29,7 +29,7 @@ class standalone final : public topology {
   redis::ticket execute(std::string_view key, redis::request asked) override;
   bool withdraw(redis::ticket t) override;
   bool answering(std::string_view key) override;
-  bool answered_since(time_point when) override;
+  bool answered_since(std::string_view key, time_point when) override;
   redis::failure trouble(std::string_view key) const override;
   subscription subscribe(std::string_view channel, subscriber& who) override;
   void keep_watch(bool on) override;

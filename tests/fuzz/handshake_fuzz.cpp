@@ -18,9 +18,9 @@ enum choice : std::uint8_t { user = 1, secret = 2, database = 4, name = 8, subsc
 
 redis::endpoint node_of(std::uint8_t chosen) {
   redis::endpoint node;
-  node.host = "h";
-  if (chosen & user) node.user = "app";
-  if (chosen & (user | secret)) node.password = password;
+  node.at.host = "h";
+  if (chosen & user) node.login.user = "app";
+  if (chosen & (user | secret)) node.login.password = password;
   if (chosen & database) node.db = 3;
   if (chosen & name) node.client_name = "holdfast";
   return node;
@@ -52,7 +52,7 @@ bool says_run(const redis::reply& r, const std::string& run) {
 
 void is_safe(const redis::endpoint& node, std::string_view text) {
   require(fuzz::printable(text), "a text can be printed");
-  require(node.password.empty() || text.find(node.password) == text.npos, "no text has the password");
+  require(node.login.password.empty() || text.find(node.login.password) == text.npos, "no text has the password");
 }
 
 }  // namespace

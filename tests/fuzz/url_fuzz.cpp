@@ -29,8 +29,9 @@ std::string printed(const T& value) {
 
 void reads_its_own_print(const redis::endpoint& node) {
   const auto again = detail::parse_url(node.to_string());
-  require(again.host == node.host && again.unix_path == node.unix_path, "a server is read as it was printed");
-  require(!node.unix_path.empty() || again.port == node.port, "a port is read as it was printed");
+  const auto& at = node.at;
+  require(again.host == at.host && again.unix_path == at.unix_path, "a server is read as it was printed");
+  require(!at.unix_path.empty() || again.port == at.port, "a port is read as it was printed");
   require((again.kind == detail::url_parts::scheme::tls) == node.use_tls, "a scheme is read as it was printed");
 }
 
@@ -41,7 +42,7 @@ std::string seen(const config& c) {
     const auto s = detail::resolve(c);
     reads_its_own_print(s.server);
     all += printed(s.values) + s.server.to_string();
-    all += redis::quoted(s.server, "ERR you sent " + s.server.password + ", did you not?");
+    all += redis::quoted(s.server, "ERR you sent " + s.server.login.password + ", did you not?");
   } catch (const error& refused) {
     require(refused.code() == errc::invalid_config || refused.code() == errc::invalid_ttl, "bad input has its codes");
     require(std::string_view(refused.what()).size() < 300, "a refusal is short");

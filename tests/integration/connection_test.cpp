@@ -33,6 +33,8 @@ TEST_CASE_METHOD(server_rig, "commands are answered in order, whatever bytes the
   CHECK(wrong->got.reply.is_error());
   CHECK_FALSE(wrong->got.error);
   CHECK(events == std::vector<std::string>{"connected"});
+  CHECK(details.front().starts_with(direct().to_string() + ": "));
+  CHECK(details.front().ends_with(", standalone"));
   CHECK(links == "+");
 }
 
@@ -141,7 +143,7 @@ TEST_CASE_METHOD(server_rig, "a name is resolved anew for each connection") {
 TEST_CASE_METHOD(server_rig, "a wrong password fails every command at once and is tried once a second") {
   server({.password = "right"});
   auto node = proxied();
-  node.password = "wr0ng-secret";
+  node.login.password = "wr0ng-secret";
   const auto c = connect(node);
   const auto start = lease_clock::now();
   const auto a = send(*c, {"PING"});
@@ -176,8 +178,8 @@ TEST_CASE_METHOD(server_rig, "user, database and client name reach the server") 
   server();
   admin()("ACL", "SETUSER", "app", "on", ">secret", "~*", "&*", "+@all");
   auto node = direct();
-  node.user = "app";
-  node.password = "secret";
+  node.login.user = "app";
+  node.login.password = "secret";
   node.db = 3;
   node.client_name = "holdfast";
   const auto c = connect(node);
@@ -186,6 +188,26 @@ TEST_CASE_METHOD(server_rig, "user, database and client name reach the server") 
   CHECK(call(*c, {"SET", "a", "b"})->is("OK"));
   admin()("SELECT", 3);
   CHECK(admin()("GET", "a") == "b");
+}
+
+TEST_CASE_METHOD(server_rig, "a refusal that mends itself is no answer, any other is one") {
+  server();
+  const auto before = lease_clock::now();
+  SECTION("no room") {
+    admin()("CONFIG", "SET", "maxclients", "1");
+    const auto c = connect(direct());
+    REQUIRE(call(*c, {"PING"})->has(errc::server_refused));
+    CHECK_FALSE(c->answered_since(before));  // nobody need wait for it again, until there is room
+    admin()("CONFIG", "SET", "maxclients", "100");
+    REQUIRE(until([&] { return call(*c, {"PING"})->is("PONG"); }));
+    CHECK(c->answered_since(before));
+  }
+  SECTION("a password") {
+    admin()("CONFIG", "SET", "requirepass", "right");
+    const auto c = connect(direct());
+    REQUIRE(call(*c, {"PING"})->has(errc::auth_failed));
+    CHECK(c->answered_since(before));
+  }
 }
 
 TEST_CASE_METHOD(server_rig, "a replica is refused") {

@@ -156,8 +156,8 @@ TEST_CASE_METHOD(fixture, "thousands of channels are subscribed together") {
 TEST_CASE_METHOD(fixture, "a channel that the ACL refuses fails for its subscribers alone") {
   admin()("ACL", "SETUSER", "app", "on", "nopass", "~*", "resetchannels", "&good*", "+@all");
   auto node = direct();
-  node.user = "app";
-  node.password = "any";
+  node.login.user = "app";
+  node.login.password = "any";
   const auto h = hub(node);
   listener good, bad, later;
   const auto one = h->subscribe("good1", good);
@@ -176,7 +176,7 @@ TEST_CASE_METHOD(fixture, "a wrong password fails every subscription, now and la
   server().options().password = "right";
   server().restart();
   auto node = direct();
-  node.password = "wrong-secret";
+  node.login.password = "wrong-secret";
   const auto h = hub(node);
   listener a, b;
   const auto one = h->subscribe("a", a);

@@ -35,14 +35,14 @@ namespace holdfast::test {
 
 inline redis::endpoint unix_endpoint(std::string path) {
   redis::endpoint node;
-  node.unix_path = std::move(path);
+  node.at.unix_path = std::move(path);
   return node;
 }
 
 inline redis::endpoint tcp_endpoint(std::string host, std::uint16_t port) {
   redis::endpoint node;
-  node.host = std::move(host);
-  node.port = port;
+  node.at.host = std::move(host);
+  node.at.port = port;
   return node;
 }
 

@@ -268,7 +268,7 @@ TEST_CASE_METHOD(fixture, "plain text and TLS that meet are told apart") {
   options.tls = redis_options::tls_files{files.server.certificate, files.server.key, files.ca, false};
   server.emplace(std::move(options));
   auto n = node();
-  n.port = server->port();
+  n.at.port = server->port();
   n.connect_timeout = 500ms;
   CHECK_THAT(refusal(n), contains_text("not TLS: the server answers in plain text"));
 

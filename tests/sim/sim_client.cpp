@@ -45,7 +45,7 @@ sim_client::sim_client(scheduler& plan, server& to, trace& log, coverage& met, c
       way_(plan, to, weather_random_, log, name_) {
   settings_.observer = std::make_shared<event_log>(plan, log, met, holds_, name_);
   redis::endpoint node;
-  node.host = "node";
+  node.at.host = "node";
   node.client_name = settings_.client_name;
   node.connect_timeout = settings_.connect_timeout;
   node.reconnect_cap = settings_.reconnect_cap;

@@ -161,8 +161,8 @@ bool fake_topology::withdraw(redis::ticket t) {
   return true;
 }
 
-bool fake_topology::answered_since(detail::time_point when) {
-  return std::any_of(last_reply_.begin(), last_reply_.end(), [when](const auto& each) { return each.second > when; });
+bool fake_topology::answered_since(std::string_view key, detail::time_point when) {
+  return last_reply_[node_of(key)] > when;
 }
 
 bool fake_topology::answering(std::string_view key) {

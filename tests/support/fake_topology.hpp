@@ -22,9 +22,9 @@ namespace holdfast::test {
 /// The commands in RESP bytes. Throws on anything but whole commands.
 std::vector<std::vector<std::string>> decode_commands(std::string_view bytes);
 
-/// One server, or several, that the test plays by hand. Records what is sent; every handler runs from run(), or at its timeout from
-/// the timers, never inside execute(), subscribe(), reply() and so on. Put `timers.on_step = [&] { server.run(); };` to
-/// have it pumped while time advances.
+/// One server, or several, that the test plays by hand. Records what is sent; every handler runs from run(), or at its
+/// timeout from the timers, never inside execute(), subscribe(), reply() and so on. Put
+/// `timers.on_step = [&] { server.run(); };` to have it pumped while time advances.
 class fake_topology final : public detail::topology {
  public:
   struct command {
@@ -104,7 +104,7 @@ class fake_topology final : public detail::topology {
   redis::ticket execute(std::string_view key, redis::request asked) override;
   bool withdraw(redis::ticket t) override;
   bool answering(std::string_view key) override;
-  bool answered_since(detail::time_point when) override;
+  bool answered_since(std::string_view key, detail::time_point when) override;
   redis::failure trouble(std::string_view) const override { return why_silent; }
   detail::subscription subscribe(std::string_view channel, detail::subscriber& who) override;
   void keep_watch(bool on) override { watched_ = on; }

@@ -76,8 +76,8 @@ TEST_CASE("all parts of a URL reach the settings") {
                        "5?client_name=billing&key_prefix=eu%3A&ttl=10000&command_timeout=200&connect_timeout=900"
                        "&ca_file=/ca.pem&ca_dir=/ca&certificate_file=/c.pem&key_file=/k.pem&server_name=db.example"));
   CHECK(s.server.to_string() == "rediss://[::1]:7000");
-  CHECK(s.server.user == "alice");
-  CHECK(s.server.password == "s@cret");
+  CHECK(s.server.login.user == "alice");
+  CHECK(s.server.login.password == "s@cret");
   CHECK(s.server.db == 5);
   CHECK(s.server.client_name == "billing");
   CHECK(s.server.connect_timeout == 900ms);
@@ -98,8 +98,8 @@ TEST_CASE("a field that was set wins over the URL") {
   c.ttl = 20s;
   c.client_name.clear();
   const auto s = resolve(c);
-  CHECK(s.server.user == "bob");
-  CHECK(s.server.password == "two");
+  CHECK(s.server.login.user == "bob");
+  CHECK(s.server.login.password == "two");
   CHECK(s.server.client_name.empty());
   CHECK(s.values.ttl == 20s);
 }
@@ -113,10 +113,10 @@ TEST_CASE("settings keep secrets in the endpoint alone") {
 
 TEST_CASE("a unix URL reaches the settings") {
   const auto s = resolve(with_url("redis+unix://:pw@/run/a%20b?db=3"));
-  CHECK(s.server.unix_path == "/run/a b");
-  CHECK(s.server.host.empty());
+  CHECK(s.server.at.unix_path == "/run/a b");
+  CHECK(s.server.at.host.empty());
   CHECK(s.server.db == 3);
-  CHECK(s.server.password == "pw");
+  CHECK(s.server.login.password == "pw");
   CHECK(s.server.to_string() == "redis+unix:///run/a%20b");
 }
 
@@ -195,7 +195,7 @@ TEST_CASE("a user needs a password from somewhere") {
   CHECK(refused_for(with(&config::user, std::string("alice")), "a user without password"));
   config c = with_url("redis://alice@host");
   c.password = "x";
-  CHECK(resolve(c).server.user == "alice");
+  CHECK(resolve(c).server.login.user == "alice");
 }
 
 TEST_CASE("a client name is printable ASCII without space") {

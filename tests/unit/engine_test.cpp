@@ -1499,6 +1499,30 @@ TEST_CASE_METHOD(nested, "an unlock waits its whole time again when there has be
   CHECK(second.succeeded());
 }
 
+TEST_CASE_METHOD(nested, "the silence of one server shortens no unlock of another") {
+  lives_on(1, "elsewhere");
+  enter("a");
+  enter("b");
+  enter("elsewhere");
+  link_down(1);
+  const auto first = unlock(leases[2]);
+  advance(500ms);
+  CHECK(first.failed_with(errc::unconfirmed));
+  advance(1s);
+  const auto second = unlock(leases[1]);
+  advance(500ms - 1ns);
+  CHECK(second.waits());
+  server.reply_last(replies::integer(1));
+  run();
+  CHECK(second.succeeded());
+  link_down(0);
+  const auto third = unlock(leases[0]);
+  advance(500ms - 1ns);
+  CHECK(third.waits());
+  advance(1ns);
+  CHECK(third.failed_with(errc::unconfirmed));
+}
+
 TEST_CASE_METHOD(nested, "a count that could not be lowered in an outage is lowered by what waits for nothing") {
   enter("a");
   enter("a");

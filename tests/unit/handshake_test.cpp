@@ -18,14 +18,14 @@ namespace {
 
 redis::endpoint plain() {
   redis::endpoint node;
-  node.host = "h";
+  node.at.host = "h";
   return node;
 }
 
 redis::endpoint full() {
   auto node = plain();
-  node.user = "app";
-  node.password = "s3cret";
+  node.login.user = "app";
+  node.login.password = "s3cret";
   node.db = 3;
   node.client_name = "holdfast";
   return node;
@@ -74,7 +74,7 @@ TEST_CASE("what is not configured is not sent") {
   handshake h(node, purpose::commands);
   CHECK(h.take_output() == make_command({"CLIENT", "ID"}) + make_command({"INFO", "server"}) + make_command({"ROLE"}));
   auto old = plain();
-  old.password = "p";
+  old.login.password = "p";
   CHECK(handshake(old, purpose::commands).take_output().starts_with(make_command({"AUTH", "p"})));
 }
 
@@ -206,6 +206,27 @@ TEST_CASE("a node of a cluster is refused by name, whatever its role and what th
   CHECK(answer(alone, {replies::integer(7), info("standalone"), last}) == progress::done);
   REQUIRE(alone.id());
   CHECK(alone.id()->run == "ab12");
+  CHECK(alone.server().mode == "standalone");
+}
+
+TEST_CASE("a server says what it is, and what it leaves out is empty") {
+  const auto node = plain();
+  const auto facts = [&](const std::string& info) {
+    handshake h(node, purpose::commands);
+    CHECK(answer(h, {replies::integer(1), replies::string(info), primary}) == progress::done);
+    return h.server();
+  };
+  const auto redis = facts("# Server\r\nredis_version:7.0.15\r\nredis_mode:standalone\r\nrun_id:ab12\r\n");
+  CHECK(redis.version == "7.0.15");
+  CHECK(redis.mode == "standalone");
+  CHECK(redis.run == "ab12");
+  CHECK(redis.to_string() == "7.0.15, standalone");
+  const auto valkey = facts("# Server\r\nredis_version:7.2.4\r\nserver_name:valkey\r\nserver_mode:standalone\r\n");
+  CHECK(valkey.to_string() == "7.2.4, standalone");
+  CHECK(valkey.run.empty());
+  CHECK(facts("# Server\r\nrun_id:ab12\r\n").to_string().empty());
+  CHECK(facts("# Server\r\nredis_version:\x1b[2J\r\n").to_string() == "\\x1b[2J");
+  CHECK(facts("# Server\r\nredis_version:" + std::string(1000, '7') + "\r\n").to_string().size() < 100);
 }
 
 TEST_CASE("a server that cannot save refuses PING as well, and that mends itself") {
