@@ -29,6 +29,7 @@ struct workplace {
   std::string server;  // with the locks, past all proxies
   std::uint64_t last_operation = 0;
   bool stopping = false;
+  bool ended = false;  // with the last task, and the shutdown of the clients
 
   std::uint64_t next_operation() { return ++last_operation; }
 };

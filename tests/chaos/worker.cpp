@@ -51,14 +51,16 @@ class witness final : public observer {
   const std::size_t client_number_;
 };
 
-/// Writes down when this process, or its event loop, stood still: nothing can be asked of it then.
+/// Writes down when this process, or its event loop, stood still: nothing can be asked of it then. Beat follows beat
+/// without a gap, in which the process might be stopped, until all that is judged has ended.
 asio::awaitable<void> beat(workplace& place) {
   asio::steady_timer timer(co_await asio::this_coro::executor);
-  for (auto last = now(); !place.stopping; last = now()) {
+  for (auto last = now(); !place.ended;) {
     timer.expires_after(pulse_period);
     co_await timer.async_wait(asio::use_awaitable);
-    const auto late = std::chrono::nanoseconds(now() - last) - pulse_period;
-    if (late > worth_telling) place.log.write("stall").add("since", last);
+    const auto since = std::exchange(last, now());
+    if (std::chrono::nanoseconds(last - since) > pulse_period + worth_telling)
+      place.log.write("stall").add("since", since);
   }
 }
 
@@ -109,6 +111,7 @@ class worker {
     if (--working_ > 0) co_return;
     for (auto& c : clients_) co_await c.shutdown(1s);
     place_.log.write("ended");
+    place_.ended = true;
   }
 
   asio::io_context& io_;
