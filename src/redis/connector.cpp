@@ -122,16 +122,21 @@ void connector::on_negotiated(failure why) {
 // another connection, tells that port from a server that hangs.
 void connector::ask_in_plain() {
   probe_ = std::make_shared<socket_stream>(services_.strand);
-  const auto on_answer = [self = shared_from_this()](const error_code& failed, std::size_t) {
-    if (self->done_ && !failed && (self->probed_ == '+' || self->probed_ == '-'))
-      self->refuse(fail(self->node_, errc::tls_failed, "not TLS: the server answers in plain text"));
-  };
-  const auto on_asked = [self = shared_from_this(), on_answer](error_code failed, std::size_t) {
-    if (self->done_ && !failed) self->probe_->async_read_some(asio::buffer(&self->probed_, 1), on_answer);
-  };
-  probe_->async_connect(to_, [self = shared_from_this(), on_asked](error_code failed) {
-    if (self->done_ && !failed) self->probe_->async_write(asio::buffer("PING\r\n", 6), on_asked);
+  probe_->async_connect(to_, [self = shared_from_this()](error_code failed) {
+    if (!self->done_ || failed) return;
+    self->probe_->async_write(asio::buffer("PING\r\n", 6), stream::handler::to<&connector::on_asked_in_plain>(self));
   });
+}
+
+void connector::on_asked_in_plain(const error_code& failed, std::size_t) {
+  if (!done_ || failed) return;
+  auto then = stream::handler::to<&connector::on_plain_answer>(shared_from_this());
+  probe_->async_read_some(asio::buffer(&probed_, 1), std::move(then));
+}
+
+void connector::on_plain_answer(const error_code& failed, std::size_t) {
+  if (done_ && !failed && (probed_ == '+' || probed_ == '-'))
+    refuse(fail(node_, errc::tls_failed, "not TLS: the server answers in plain text"));
 }
 
 void connector::refuse(failure why) {

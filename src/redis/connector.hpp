@@ -39,6 +39,8 @@ class connector final : public transport::attempt, public std::enable_shared_fro
   void negotiate();
   void on_negotiated(failure why);
   void ask_in_plain();
+  void on_asked_in_plain(const error_code& failed, std::size_t);
+  void on_plain_answer(const error_code& failed, std::size_t);
   void refuse(failure why);
   void finish(std::shared_ptr<stream> made, failure why);
 

@@ -25,8 +25,14 @@ constexpr auto trusted_without_look = std::chrono::milliseconds{5};
 /// What belongs to one connection; handlers keep it alive, and with it the buffers and the link.
 struct link::session {
   explicit session(std::shared_ptr<stream> s) : wire(std::move(s)) {}
+
+  void read(const error_code& failed, std::size_t size) {
+    std::exchange(reads_for, nullptr)->on_read(*this, failed, size);
+  }
+  void written(const error_code& failed, std::size_t) { std::exchange(writes_for, nullptr)->on_written(*this, failed); }
+
   std::shared_ptr<stream> wire;
-  std::shared_ptr<link> reads_for, writes_for;  // while a handler is pending; here, so that the handler stays small
+  std::shared_ptr<link> reads_for, writes_for;  // while a handler is pending
   reader parser;
   std::string out;
   std::array<char, input_size> in;
@@ -167,14 +173,11 @@ bool link::still_usable() {
 
 void link::write_rest(std::size_t from) {
   session_->writes_for = shared_from_this();
-  session_->wire->async_write(asio::buffer(session_->out) + from,
-                              [s = session_](const error_code& failed, std::size_t) {
-                                std::exchange(s->writes_for, nullptr)->on_written(s, failed);
-                              });
+  session_->wire->async_write(asio::buffer(session_->out) + from, stream::handler::to<&session::written>(session_));
 }
 
-void link::on_written(const session_ptr& s, const error_code& failed) {
-  if (s != session_ || failed) return;
+void link::on_written(const session& s, const error_code& failed) {
+  if (&s != session_.get() || failed) return;
   writing_ = false;
   flush();
 }
@@ -186,20 +189,17 @@ void link::watch_input() {
   HOLDFAST_ASSERT(session_);
   reading_ = true;
   session_->reads_for = shared_from_this();
-  session_->wire->async_read_some(asio::buffer(session_->in),
-                                  [s = session_](const error_code& failed, std::size_t size) {
-                                    std::exchange(s->reads_for, nullptr)->on_read(s, failed, size);
-                                  });
+  session_->wire->async_read_some(asio::buffer(session_->in), stream::handler::to<&session::read>(session_));
 }
 
-void link::on_read(const session_ptr& s, const error_code& failed, std::size_t size) {
-  if (s != session_) return;
+void link::on_read(session& s, const error_code& failed, std::size_t size) {
+  if (&s != session_.get()) return;
   reading_ = false;
   if (failed == asio::error::operation_aborted)
     return watch_input();  // cancelled for want of demand, which may be back
   if (failed) return drop(lost(failed));
-  s->parser.feed({s->in.data(), size});
-  take_replies(s);
+  s.parser.feed({s.in.data(), size});
+  take_replies(session_ptr(session_));
 }
 
 void link::take_replies(const session_ptr& s) {

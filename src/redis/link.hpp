@@ -93,8 +93,8 @@ class link : public std::enable_shared_from_this<link> {
   bool still_usable();
   void write_rest(std::size_t from);
   void watch_input();
-  void on_written(const session_ptr& s, const error_code& failed);
-  void on_read(const session_ptr& s, const error_code& failed, std::size_t size);
+  void on_written(const session& s, const error_code& failed);
+  void on_read(session& s, const error_code& failed, std::size_t size);
   void take_replies(const session_ptr& s);
   failure lost(const error_code& failed);
   failure garbled(const session& s) const;

@@ -17,11 +17,11 @@ constexpr std::size_t longest_frame = 32;
 constexpr const char* no_memory = "out of memory";
 
 void append_length(std::string& out, char type, std::size_t length) {
-  char digits[24];
-  const auto end = std::to_chars(digits, digits + sizeof digits, length).ptr;
-  out += type;
-  out.append(digits, end);
-  out += "\r\n";
+  char head[24] = {type};
+  auto* end = std::to_chars(head + 1, head + sizeof head - 2, length).ptr;
+  *end++ = '\r';
+  *end++ = '\n';
+  out.append(head, end);
 }
 
 }  // namespace

@@ -7,10 +7,10 @@
 #include <memory>
 #include <string>
 #include <string_view>
+#include <utility>
 
 #include <holdfast/error.hpp>
 
-#include "base/function.hpp"
 #include "base/lease_clock.hpp"
 #include "redis/failure.hpp"
 
@@ -22,7 +22,23 @@ struct services;
 /// the strand, never inside a call, also after close(); until then the stream and the buffers must live.
 class stream {
  public:
-  using handler = detail::function<void(const error_code&, std::size_t)>;
+  /// Whom to call, kept alive until then. Three words that cost nothing to move: Asio moves a handler often.
+  class handler {
+   public:
+    template <auto Call, class T>
+    static handler to(std::shared_ptr<T> whom) {
+      return {std::move(whom),
+              [](void* w, const error_code& failed, std::size_t size) { (static_cast<T*>(w)->*Call)(failed, size); }};
+    }
+    void operator()(const error_code& failed, std::size_t size) const { call_(whom_.get(), failed, size); }
+
+   private:
+    using function = void (*)(void* whom, const error_code& failed, std::size_t size);
+    handler(std::shared_ptr<void> whom, function call) noexcept : whom_(std::move(whom)), call_(call) {}
+
+    std::shared_ptr<void> whom_;
+    function call_;
+  };
   /// What a look at the receive buffer shows, without taking anything out.
   enum class input { none, some, ended };
 

@@ -58,17 +58,20 @@ cancellable_ptr engine::lock(const shared_keys& keys, lock_request request, lock
     done({errc::closed, {}, nullptr});
     return nullptr;
   }
-  if (auto h = hold_of(keys->name, request.who))
+  const auto place = names_.lower_bound(keys->name);
+  const bool known = place != names_.end() && place->first == keys->name;
+  if (auto h = known ? place->second.hold_of(request.who) : nullptr)
     return reenter(std::move(h), std::move(request), std::move(done), around_.now());
   if (drains_without(request.who)) {
     done({errc::closed, drained_without, nullptr});
     return nullptr;
   }
   if (draining_) draining_->waits(request.who, keys->name);
-  tell_if_waiting_for_ourselves(keys->name, request);
-  auto& line = entry_of(keys).line;
-  if (!line) line = std::make_shared<waiting_line>(around_, static_cast<line_host&>(*this), keys);
-  return std::shared_ptr(line)->join(std::move(request), std::move(done));  // a copy: it may empty the line
+  auto& e = (known ? place : names_.emplace_hint(place, keys->name, entry{keys, nullptr, {}}))->second;
+  if (!e.line) e.line = std::make_shared<waiting_line>(around_, static_cast<line_host&>(*this), keys);
+  const auto line = e.line;  // a copy: join() may empty the line
+  tell_if_waiting_for_ourselves(e, request);
+  return line->join(std::move(request), std::move(done));
 }
 
 void engine::unlock(const std::shared_ptr<lease_record>& record, done_handler done) {
@@ -226,26 +229,31 @@ engine::entry& engine::entry_of(const shared_keys& keys) {
   return place->second;
 }
 
-hold* engine::live_hold(std::string_view name) {
-  const auto found = names_.find(name);
-  if (found == names_.end()) return nullptr;
-  for (const auto& h : found->second.holds)
+hold* engine::entry::live_hold() const {
+  for (const auto& h : holds)
     if (!h->ended()) return h.get();
   return nullptr;
 }
 
-std::shared_ptr<hold> engine::hold_of(std::string_view name, const holdfast::owner& who) {
-  const auto found = names_.find(name);
-  if (found == names_.end()) return nullptr;
-  const auto& holds = found->second.holds;
+std::shared_ptr<hold> engine::entry::hold_of(const holdfast::owner& who) const {
   const auto mine = std::find_if(holds.begin(), holds.end(), [&](const auto& h) { return h->who == who; });
   return mine == holds.end() ? nullptr : *mine;
 }
 
-void engine::tell_if_waiting_for_ourselves(std::string_view name, const lock_request& request) {
-  const auto* h = live_hold(name);
+hold* engine::live_hold(std::string_view name) {
+  const auto found = names_.find(name);
+  return found == names_.end() ? nullptr : found->second.live_hold();
+}
+
+std::shared_ptr<hold> engine::hold_of(std::string_view name, const holdfast::owner& who) {
+  const auto found = names_.find(name);
+  return found == names_.end() ? nullptr : found->second.hold_of(who);
+}
+
+void engine::tell_if_waiting_for_ourselves(const entry& e, const lock_request& request) {
+  const auto* h = e.live_hold();
   if (h && !h->bound && !request.bound && request.wait != lock_request::patience::once)
-    around_.report({.what = event::kind::waiting_for_ourselves, .name = name});
+    around_.report({.what = event::kind::waiting_for_ourselves, .name = e.keys->name});
 }
 
 void engine::doubt_hold_here(std::string_view name) {
@@ -425,14 +433,7 @@ void engine::free_hold(const std::shared_ptr<hold>& h, hold::last_unlock u) {
                    others = std::move(others)](error_code error, std::string detail) {
     if (error == errc::unconfirmed && around_.now() >= answer_by) patience_.ran_out(h->keys->lock, called);
     if (error == errc::lost && h->forced) detail = by_force;
-    auto e = event_of(!error                ? event::kind::released
-                      : error == errc::lost ? event::kind::lost
-                                            : event::kind::release_failed,
-                      *h, now);
-    e.reason = error;
-    e.detail = detail;
-    e.ttl = ttl;
-    around_.report(e);
+    if (around_.settings.observer) report_release(*h, now, ttl, error, detail);
     done(error, detail);
     for (const auto& other : others) other.done(error, detail);
   };
@@ -440,6 +441,18 @@ void engine::free_hold(const std::shared_ptr<hold>& h, hold::last_unlock u) {
   releases_.release(h->keys, h->field, may_live, valid, u.answer_by, std::move(answered));
   hold_is_over(h->who);
   changed(h);
+}
+
+void engine::report_release(const hold& h, time_point called, milliseconds ttl, error_code error,
+                            std::string_view detail) const {
+  auto e = event_of(!error                ? event::kind::released
+                    : error == errc::lost ? event::kind::lost
+                                          : event::kind::release_failed,
+                    h, called);
+  e.reason = error;
+  e.detail = detail;
+  e.ttl = ttl;
+  around_.report(e);
 }
 
 // The command before has ended: the next one, if any. One that ends at once calls again: counted, so that the stack

@@ -81,6 +81,9 @@ class engine final : private line_host {
     std::shared_ptr<waiting_line> line;
     // Lost ones stay until their leases are gone, so that re-entry finds the loss.
     boost::container::small_vector<std::shared_ptr<hold>, 1> holds;
+
+    hold* live_hold() const;
+    std::shared_ptr<hold> hold_of(const holdfast::owner& who) const;
   };
 
   // line_host
@@ -95,7 +98,7 @@ class engine final : private line_host {
   entry& entry_of(const shared_keys& keys);
   hold* live_hold(std::string_view name);
   std::shared_ptr<hold> hold_of(std::string_view name, const holdfast::owner& who);
-  void tell_if_waiting_for_ourselves(std::string_view name, const lock_request& request);
+  void tell_if_waiting_for_ourselves(const entry& e, const lock_request& request);
   cancellable_ptr reenter(std::shared_ptr<hold> h, lock_request request, lock_handler done, time_point since);
   std::shared_ptr<lease_record> add_lease(hold& h, const terms& asked, time_point sent);
 
@@ -105,6 +108,8 @@ class engine final : private line_host {
   void free_or_lower(const std::shared_ptr<hold>& h);
   void lower_count(const std::shared_ptr<hold>& h, function<void(error_code)> done);
   void free_hold(const std::shared_ptr<hold>& h, hold::last_unlock u);
+  void report_release(const hold& h, time_point called, milliseconds ttl, error_code error,
+                      std::string_view detail) const;
   template <class Command>
   void change(const std::shared_ptr<hold>& h, Command command);
   void changed(const std::shared_ptr<hold>& h);
