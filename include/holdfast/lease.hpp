@@ -25,7 +25,7 @@ struct access;
 /// |-----------|-----------------|------------------------------------------------------------------------------------|
 /// | empty     | false           | default-made or moved-from                                                         |
 /// | held      | true            | confirmed; → suspended, lost, released                                             |
-/// | suspended | true            | not confirmed at present (no answer, link down), yet exclusive; → held, lost, released|
+/// | suspended | true            | not confirmed now (no answer, link down), yet exclusive; → held, lost, released    |
 /// | lost      | false, for ever | validity over, key gone or taken, client closed                                    |
 /// | released  | false, for ever | unlocked by its holder                                                             |
 enum class lease_state { empty, held, suspended, lost, released };
