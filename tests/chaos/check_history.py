@@ -15,6 +15,7 @@ from checker.rules import Breaks, by_lock, claims, counts, exclusion, finality, 
 
 RULES = (exclusion, claims, counts, releases, tokens, signals, finality, liveness, residue)
 SHOWN = 10  # violations of each rule
+TOO_SLOW = "too slow to judge"
 
 
 def waited(history):
@@ -95,7 +96,7 @@ def report(history, found, least):
     for text in weaknesses(found, least):
         yield f"too weak: {text}"
     for text in slowness(history):
-        yield f"too slow to judge: {text}"
+        yield f"{TOO_SLOW}: {text}"
 
 
 def main(folder, least=0):
