@@ -15,7 +15,6 @@ from checker.rules import Breaks, by_lock, claims, counts, exclusion, finality, 
 
 RULES = (exclusion, claims, counts, releases, tokens, signals, finality, liveness, residue)
 SHOWN = 10  # violations of each rule
-TOO_SLOW = "too slow to judge"
 
 
 def waited(history):
@@ -96,7 +95,7 @@ def report(history, found, least):
     for text in weaknesses(found, least):
         yield f"too weak: {text}"
     for text in slowness(history):
-        yield f"{TOO_SLOW}: {text}"
+        yield f"too slow to judge: {text}"
 
 
 def main(folder, least=0):
