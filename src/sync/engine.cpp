@@ -67,8 +67,8 @@ cancellable_ptr engine::lock(const shared_keys& keys, lock_request request, lock
     return nullptr;
   }
   if (draining_) draining_->waits(request.who, keys->name);
-  auto& e = (known ? place : names_.emplace_hint(place, keys->name, entry{keys, nullptr, {}}))->second;
-  if (!e.line) e.line = std::make_shared<waiting_line>(around_, static_cast<line_host&>(*this), keys);
+  auto& e = (known ? place : names_.try_emplace(place, keys->name, *this, keys))->second;
+  if (!e.line) e.line = std::make_shared<waiting_line>(around_, e, keys);
   const auto line = e.line;  // a copy: join() may empty the line
   tell_if_waiting_for_ourselves(e, request);
   return line->join(std::move(request), std::move(done));
@@ -223,12 +223,6 @@ void engine::answer_at_close() {
   for (auto& then : std::exchange(when_closed_, {})) then();
 }
 
-engine::entry& engine::entry_of(const shared_keys& keys) {
-  const auto [place, made] = names_.try_emplace(keys->name);
-  if (made) place->second.keys = keys;
-  return place->second;
-}
-
 hold* engine::entry::live_hold() const {
   for (const auto& h : holds)
     if (!h->ended()) return h.get();
@@ -256,22 +250,31 @@ void engine::tell_if_waiting_for_ourselves(const entry& e, const lock_request& r
     around_.report({.what = event::kind::waiting_for_ourselves, .name = e.keys->name});
 }
 
-void engine::doubt_hold_here(std::string_view name) {
+void engine::entry::doubt_hold_here() {
   // By then most holds are over, and their echo has cost nothing.
-  if (auto* h = live_hold(name)) watchdog_.confirm_soon(*h, milliseconds(20));
+  if (auto* h = live_hold()) registry.watchdog_.confirm_soon(*h, milliseconds(20));
 }
 
-std::shared_ptr<lease_record> engine::granted(const shared_keys& keys, waiter& w, std::optional<std::uint64_t> token) {
-  auto h = std::make_shared<hold>(around_.time, keys, w.field, w.request.who, w.request.bound, closed_);
+std::shared_ptr<lease_record> engine::entry::granted(waiter& w, std::optional<std::uint64_t> token) {
+  auto& e = registry;
+  auto h = std::make_shared<hold>(e.around_.time, keys, w.field, w.request.who, w.request.bound, e.closed_);
   h->token = token;
-  h->granted_at = around_.now();
-  if (draining_) draining_->add(h->who);
-  auto& e = entry_of(keys);
-  e.holds.push_back(h);
-  auto record = add_lease(*h, w.request.asked, w.sent);
-  while (auto same = w.request.bound ? e.line->extract(w.request.who) : nullptr)
-    same->moved_to = reenter(h, same->request, std::exchange(same->done, {}), same->since);
+  h->granted_at = e.around_.now();
+  if (e.draining_) e.draining_->add(h->who);
+  holds.push_back(h);
+  auto record = e.add_lease(*h, w.request.asked, w.sent);
+  while (auto same = w.request.bound ? line->extract(w.request.who) : nullptr)
+    same->moved_to = e.reenter(h, same->request, std::exchange(same->done, {}), same->since);
   return record;
+}
+
+void engine::entry::give_back(const owner_field& field, milliseconds ttl, function<void()> tried) {
+  registry.releases_.release_in_background(keys, field, ttl, std::move(tried));
+}
+
+void engine::entry::line_empty() {
+  line.reset();
+  if (holds.empty()) registry.names_.erase(keys->name);
 }
 
 std::shared_ptr<lease_record> engine::add_lease(hold& h, const terms& asked, time_point sent) {
@@ -281,17 +284,6 @@ std::shared_ptr<lease_record> engine::add_lease(hold& h, const terms& asked, tim
   watchdog_.guard(h, sent);
   watch_link();
   return record;
-}
-
-void engine::give_back(const shared_keys& keys, const owner_field& field, milliseconds ttl, function<void()> tried) {
-  releases_.release_in_background(keys, field, ttl, std::move(tried));
-}
-
-void engine::line_empty(std::string_view name) {
-  const auto found = names_.find(name);
-  if (found == names_.end()) return;
-  found->second.line.reset();
-  if (found->second.holds.empty()) names_.erase(found);
 }
 
 cancellable_ptr engine::reenter(std::shared_ptr<hold> h, lock_request request, lock_handler done, time_point since) {

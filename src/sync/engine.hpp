@@ -27,7 +27,7 @@ using value_handler = function<void(error_code, std::string detail, T)>;
 
 /// Every lock of one client, with nothing of Asio in it: the registry of holds and lines, and the verbs. All on one
 /// strand; a handler is called once, perhaps inside the verb that takes it, and may call verbs.
-class engine final : private line_host {
+class engine final {
  public:
   engine(surroundings around, std::weak_ptr<core> home, owner_fields fields);
   engine(const engine&) = delete;
@@ -76,26 +76,27 @@ class engine final : private line_host {
   class end_watch;
   class reentry;
   class permission_probe;
-  struct entry {
-    shared_keys keys;  // its name is the key of the registry
-    std::shared_ptr<waiting_line> line;
-    // Lost ones stay until their leases are gone, so that re-entry finds the loss.
-    boost::container::small_vector<std::shared_ptr<hold>, 1> holds;
+  /// One name of the registry. Its line finds the holds here, without a look-up.
+  struct entry final : line_host {
+    entry(engine& of, shared_keys k) : registry(of), keys(std::move(k)) {}
 
     hold* live_hold() const;
     std::shared_ptr<hold> hold_of(const holdfast::owner& who) const;
+
+    owner_field new_field() override { return registry.fields_.next(); }
+    bool held_here() override { return live_hold() != nullptr; }
+    void doubt_hold_here() override;
+    std::shared_ptr<lease_record> granted(waiter& w, std::optional<std::uint64_t> token) override;
+    void give_back(const owner_field& field, milliseconds ttl, function<void()> tried) override;
+    void line_empty() override;
+
+    engine& registry;
+    const shared_keys keys;  // the registry's key is a view of its name
+    std::shared_ptr<waiting_line> line;
+    // Lost ones stay until their leases are gone, so that re-entry finds the loss.
+    boost::container::small_vector<std::shared_ptr<hold>, 1> holds;
   };
 
-  // line_host
-  owner_field new_field() override { return fields_.next(); }
-  bool held_here(std::string_view name) override { return live_hold(name) != nullptr; }
-  void doubt_hold_here(std::string_view name) override;
-  std::shared_ptr<lease_record> granted(const shared_keys& keys, waiter& w,
-                                        std::optional<std::uint64_t> token) override;
-  void give_back(const shared_keys& keys, const owner_field& field, milliseconds ttl, function<void()> tried) override;
-  void line_empty(std::string_view name) override;
-
-  entry& entry_of(const shared_keys& keys);
   hold* live_hold(std::string_view name);
   std::shared_ptr<hold> hold_of(std::string_view name, const holdfast::owner& who);
   void tell_if_waiting_for_ourselves(const entry& e, const lock_request& request);

@@ -96,7 +96,7 @@ void waiting_line::on_subscribed() { wake(); }
 
 void waiting_line::on_message(std::string_view) {
   // Most often the echo of our own release; if not, somebody has force-unlocked what we hold.
-  if (host_.held_here(keys_->name)) return host_.doubt_hold_here(keys_->name);
+  if (host_.held_here()) return host_.doubt_hold_here();
   wake();
 }
 
@@ -116,9 +116,9 @@ void waiting_line::advance() {
   if (waiters_.empty()) {
     step_ = step::idle;
     park_.stop();
-    return host_.line_empty(keys_->name);
+    return host_.line_empty();
   }
-  if (waiters_.front()->request.wait == patience::once || !host_.held_here(keys_->name)) return try_now();
+  if (waiters_.front()->request.wait == patience::once || !host_.held_here()) return try_now();
   // Subscribed all the same: a force-unlock from elsewhere frees what we believe to hold.
   if (!subscription_) subscription_ = around_.servers.subscribe(keys_->channel, *this);
   park_while_held(nanoseconds::max(), around_.now());
@@ -185,7 +185,7 @@ void waiting_line::on_acquired(const std::shared_ptr<waiter>& w, std::optional<s
   w->unanswered = 0;
   w->backoff.reset();
   wake_ups_.granted();
-  auto record = host_.granted(keys_, *w, token);
+  auto record = host_.granted(*w, token);
   w->field.clear();  // the hold's from now on
   finish(w, {{}, {}, std::move(record)});
 }
@@ -194,7 +194,7 @@ void waiting_line::on_acquired(const std::shared_ptr<waiter>& w, std::optional<s
 void waiting_line::abandon_field(waiter& w) {
   HOLDFAST_ASSERT(!w.field.empty());
   w.unanswered = 0;
-  host_.give_back(keys_, std::exchange(w.field, {}), w.request.asked.ttl, [id = weak_from_this()] {
+  host_.give_back(std::exchange(w.field, {}), w.request.asked.ttl, [id = weak_from_this()] {
     if (const auto line = id.lock()) line->on_tried();
   });
   ++untried_;
@@ -265,7 +265,7 @@ void waiting_line::time_out(const std::shared_ptr<waiter>& w) {
   if (!w->done) return;
   if (w->request.wait == patience::once) return try_now();  // the other half of its time is for the answer
   const bool behind = w != waiters_.front() && !last_failure_.code && known_held_;  // of others who hear from Redis
-  const bool held = parked_while_held() || host_.held_here(keys_->name);
+  const bool held = parked_while_held() || host_.held_here();
   if (behind || held || (known_held_ && *known_held_ >= w->since)) return finish(w, {});
   const bool outage = last_failure_.code == errc::unreachable;
   if (last_failure_.code && !outage) return finish(w, {last_failure_.code, last_failure_.text, nullptr});

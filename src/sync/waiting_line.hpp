@@ -70,23 +70,21 @@ struct waiter final : cancellable, std::enable_shared_from_this<waiter> {
   cancellable_ptr moved_to;  // it left the line unanswered, to re-enter: who can cancel it now
 };
 
-/// What a line needs from the registry around it.
+/// What a line needs from whoever keeps it.
 class line_host {
  public:
   virtual owner_field new_field() = 0;
   /// Somebody of this client has the lock.
-  virtual bool held_here(std::string_view name) = 0;
+  virtual bool held_here() = 0;
   /// The hold of this client should be confirmed before long: a message said that the lock was freed.
-  virtual void doubt_hold_here(std::string_view name) = 0;
+  virtual void doubt_hold_here() = 0;
   /// Makes the hold of what the last attempt of `w` was granted.
-  virtual std::shared_ptr<lease_record> granted(const shared_keys& keys, waiter& w,
-                                                std::optional<std::uint64_t> token) = 0;
+  virtual std::shared_ptr<lease_record> granted(waiter& w, std::optional<std::uint64_t> token) = 0;
   /// Gives back what was or may still be granted to a field that nobody waits for; `tried` as in
   /// releases::release_in_background.
-  virtual void give_back(const shared_keys& keys, const owner_field& field, milliseconds ttl,
-                         function<void()> tried) = 0;
-  /// Nobody waits any more; may destroy the line.
-  virtual void line_empty(std::string_view name) = 0;
+  virtual void give_back(const owner_field& field, milliseconds ttl, function<void()> tried) = 0;
+  /// Nobody waits any more; may destroy the line, and the host.
+  virtual void line_empty() = 0;
 
  protected:
   ~line_host() = default;
