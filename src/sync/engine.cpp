@@ -263,8 +263,11 @@ std::shared_ptr<lease_record> engine::entry::granted(waiter& w, std::optional<st
   if (e.draining_) e.draining_->add(h->who);
   holds.push_back(h);
   auto record = e.add_lease(*h, w.request.asked, w.sent);
-  while (auto same = w.request.bound ? line->extract(w.request.who) : nullptr)
+  // A re-entry may be refused at once, and its handler may end all this.
+  const auto kept = line;
+  while (auto same = w.done && w.request.bound ? kept->extract(w.request.who) : nullptr)
     same->moved_to = e.reenter(h, same->request, std::exchange(same->done, {}), same->since);
+  if (!w.done && record->try_release()) e.drop(record);
   return record;
 }
 
@@ -335,6 +338,7 @@ void engine::give_up_lease(const std::shared_ptr<lease_record>& record, done_han
   const auto place = std::find(h->leases.begin(), h->leases.end(), record.get());
   HOLDFAST_ASSERT(place != h->leases.end());
   h->leases.erase(place);
+  if (h->leases.empty()) watchdog_.forget(*h);  // disarmed before anything is sent
   record->tell_end(errc::not_held);
   if (closed()) return done(errc::closed, {});
   if (h->ended()) {
@@ -342,7 +346,6 @@ void engine::give_up_lease(const std::shared_ptr<lease_record>& record, done_han
     if (found_over) tell_reentries(*h);  // whoever waits with no lease left has lost nothing
     return done(h->lost_reason, h->lost_because);
   }
-  if (h->leases.empty()) watchdog_.forget(*h);  // disarmed before anything is sent
   const bool last = h->leases.empty();
   const auto budget = command_budget(around_.settings, ttl);
   const auto now = around_.now(), answer_by = patience_.answer_by(h->keys->lock, budget);

@@ -91,7 +91,7 @@ class engine final {
     void line_empty() override;
 
     engine& registry;
-    const shared_keys keys;  // the registry's key is a view of its name
+    const shared_keys keys;  // the registry's key is a view of keys->name
     std::shared_ptr<waiting_line> line;
     // Lost ones stay until their leases are gone, so that re-entry finds the loss.
     boost::container::small_vector<std::shared_ptr<hold>, 1> holds;

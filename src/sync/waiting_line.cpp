@@ -187,6 +187,7 @@ void waiting_line::on_acquired(const std::shared_ptr<waiter>& w, std::optional<s
   wake_ups_.granted();
   auto record = host_.granted(*w, token);
   w->field.clear();  // the hold's from now on
+  if (!w->done) return;
   finish(w, {{}, {}, std::move(record)});
 }
 
@@ -288,6 +289,7 @@ void waiting_line::remove(const std::shared_ptr<waiter>& w) {
     if (!withdraw(w->attempt)) sent = true;  // what was never written needs no compensation
   }
   if (sent && !w->field.empty()) abandon_field(*w);
+  HOLDFAST_ASSERT(!sent || w->field.empty());
   if (waiters_.empty()) subscription_.reset();
   // A parked line stays parked for its new first: what it waits for holds for the next as well. So does a barred one.
   if (was_first && (step_ == step::idle || waiters_.empty())) advance();

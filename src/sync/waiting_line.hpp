@@ -70,7 +70,7 @@ struct waiter final : cancellable, std::enable_shared_from_this<waiter> {
   cancellable_ptr moved_to;  // it left the line unanswered, to re-enter: who can cancel it now
 };
 
-/// What a line needs from whoever keeps it.
+/// The keeper of a line, as the line sees it.
 class line_host {
  public:
   virtual owner_field new_field() = 0;
@@ -78,7 +78,8 @@ class line_host {
   virtual bool held_here() = 0;
   /// The hold of this client should be confirmed before long: a message said that the lock was freed.
   virtual void doubt_hold_here() = 0;
-  /// Makes the hold of what the last attempt of `w` was granted.
+  /// Makes the hold of what the last attempt of `w` was granted, and moves other waiters of its owner to re-entries.
+  /// Their handlers may answer `w`: then its lease is given back.
   virtual std::shared_ptr<lease_record> granted(waiter& w, std::optional<std::uint64_t> token) = 0;
   /// Gives back what was or may still be granted to a field that nobody waits for; `tried` as in
   /// releases::release_in_background.

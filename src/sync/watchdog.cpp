@@ -77,7 +77,7 @@ void watchdog::link_changed(node_id node, bool up) {
 }
 
 void watchdog::schedule_renewal(hold& h, time_point when) {
-  HOLDFAST_ASSERT(h.expires_at && !h.renewing);
+  HOLDFAST_ASSERT(h.expires_at && !h.renewing && !h.leases.empty());
   unschedule_renewal(h);
   h.renew_at = when;
   renewals_.emplace(when, &h);

@@ -14,7 +14,7 @@ class Mutant:
 MUTANTS = [
     Mutant("validity counts from the reply", "src/sync/engine.cpp",
            "add_lease(*h, w.request.asked, w.sent)",
-           "add_lease(*h, w.request.asked, around_.now())"),
+           "add_lease(*h, w.request.asked, e.around_.now())"),
     Mutant("validity does not allow for drift", "src/sync/terms.hpp",
            "return sent + ttl - drift_of(ttl, rho);",
            "return sent + ttl + milliseconds(rho > 1 ? 1 : 0);"),

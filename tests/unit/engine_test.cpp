@@ -616,6 +616,42 @@ TEST_CASE_METHOD(engine_fixture, "between the flag and the close nothing is rele
   CHECK(heard().find("lost") == std::string::npos);
 }
 
+TEST_CASE_METHOD(engine_fixture, "a lease that is given up between the flag and the close is renewed no more") {
+  const auto a = hold("a");
+  locks->closed_flag()->store(true);
+  drop(a);
+  link_down();
+  link_up();
+  CHECK(sent("renew") == 0);
+  const auto c = close();
+  frees();
+  CHECK(c.succeeded());
+}
+
+TEST_CASE_METHOD(engine_fixture, "the handler of a refused re-entry may end the call whose grant has made it one") {
+  const owner alice;
+  const auto first = lock("a", by(alice));
+  detail::lock_request r{alice, true, detail::resolve_terms(settings, {}), detail::lock_request::patience::forever};
+  r.kind = &detail::fenced_lock;
+  bool closes = false;
+  SECTION("by cancelling it") {}
+  SECTION("by closing the engine") { closes = true; }
+  error_code refused;
+  locks->lock(keys("a"), r, [&](const detail::lock_answer& a) {
+    refused = a.error;
+    if (closes)
+      close();
+    else
+      first.cancel();
+  });
+  grants();
+  CHECK(refused == errc::already_held);
+  CHECK(first.failed_with(closes ? make_error_code(errc::closed) : boost::asio::error::operation_aborted));
+  CHECK(sent("release") == 1);
+  frees();
+  CHECK(locks->idle());
+}
+
 TEST_CASE_METHOD(engine_fixture, "handlers may call verbs while the engine closes") {
   const auto a = hold("a");
   lock_call again;
