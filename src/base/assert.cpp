@@ -1,6 +1,7 @@
 // SPDX-License-Identifier: BSL-1.0
 #include "base/assert.hpp"
 
+#if defined(HOLDFAST_ASSERTIONS) && HOLDFAST_ASSERTIONS
 #include <cstdio>
 #include <cstdlib>
 
@@ -12,3 +13,4 @@ void assertion_failed(const char* what, const char* file, int line) noexcept {
 }
 
 }  // namespace holdfast::detail
+#endif

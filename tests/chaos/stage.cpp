@@ -69,6 +69,7 @@ void stage::start(std::size_t worker) {
 
 void stage::kill(std::size_t worker) {
   auto& who = *crew_.at(worker);
+  if (const auto status = who.process->wait(0ms)) return note_end(worker, *status);  // by itself, which it must not
   log_.write("killed").add("worker", worker).add("life", who.life);  // before: nothing is claimed for the dead
   who.process->kill();
 }
@@ -80,9 +81,13 @@ void stage::finish() {
     const auto left =
         std::chrono::duration_cast<milliseconds>(std::max(steady_clock::duration::zero(), end - steady_clock::now()));
     const auto status = crew_[i]->process->wait(left);
-    log_.write("ended").add("worker", i).add("life", crew_[i]->life).add("status", status.value_or(-1));
+    note_end(i, status.value_or(-1));
     if (!status) crew_[i]->process->kill();
   }
+}
+
+void stage::note_end(std::size_t worker, int status) {
+  log_.write("ended").add("worker", worker).add("life", crew_[worker]->life).add("status", status);
 }
 
 void stage::look_for_residue() {

@@ -48,6 +48,8 @@ class stage {
     int life = 0;
   };
 
+  void note_end(std::size_t worker, int status);
+
   const std::string worker_program_, folder_;
   const std::uint64_t seed_;
   history& log_;

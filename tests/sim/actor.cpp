@@ -116,11 +116,13 @@ void actor::lock(const detail::shared_keys& name, bool reenter) {
   const auto call = wait == patience::once ? w_.judge.begin(client_, verb + ' ' + name->name)
                                            : w_.judge.begin_wait(client_, name->name, verb + ' ' + name->name);
   waiting_ = true;
+  if (bound && me_->waiting++ > 0) w_.met.hit("lock: beside another of its owner");
   const auto answered = std::make_shared<bool>(false);
   auto place = client_.locks().lock(
       name, std::move(request),
-      [self = shared_from_this(), call, name, holds, fenced, answered](const detail::lock_answer& a) {
+      [self = shared_from_this(), call, name, bound, holds, fenced, answered](const detail::lock_answer& a) {
         *answered = true;
+        if (bound) --self->me_->waiting;
         if (a.error == errc::lost) self->w_.judge.lost_to_caller(self->client_, *name, self->has_lease_of(*name));
         self->on_lock_answer(call, a, holds, fenced);
       });

@@ -35,6 +35,7 @@ struct person {
   const owner who;
   std::vector<record_ptr> leases;
   std::vector<record_ptr> given_back;  // some are given back again
+  std::size_t waiting = 0;             // tasks that wait for a lock on its behalf
 };
 
 /// A task of one client that does something at random every now and then, while its client runs. Several may act for

@@ -73,6 +73,7 @@ constexpr std::string_view expected[] = {
     "lease ended: lost",
     "lease ended: not_held",
     "lock: already_held",
+    "lock: beside another of its owner",
     "lock: busy",
     "lock: cancelled",
     "lock: closed",

@@ -8,7 +8,9 @@
 #include <atomic>
 #include <charconv>
 #include <chrono>
+#include <csignal>
 #include <cstdint>
+#include <cstring>
 #include <iostream>
 #include <limits>
 #include <mutex>
@@ -16,6 +18,8 @@
 #include <string_view>
 #include <thread>
 #include <vector>
+
+#include <unistd.h>
 
 #include "sim/world.hpp"
 
@@ -56,7 +60,20 @@ std::optional<options> parse(const std::vector<std::string_view>& words) {
   return words.size() % 2 == 0 ? std::optional(o) : std::nullopt;
 }
 
+thread_local std::uint64_t lived = 0;  // the seed that this thread lives
+
+// A failed assertion calls abort(), which raises the signal in the thread that lives the seed.
+void tell_seed(int) {
+  char text[64] = "seed ";
+  auto* end = std::to_chars(text + std::strlen(text), text + sizeof text, lived).ptr;
+  constexpr std::string_view rest = ": VIOLATION the process ended itself\n";
+  end = std::copy(rest.begin(), rest.end(), end);
+  [[maybe_unused]] const auto written = ::write(STDOUT_FILENO, text, static_cast<std::size_t>(end - text));
+}
+
 int replay(std::uint64_t seed) {
+  lived = seed;
+  std::cout << std::unitbuf;  // an assertion that fails loses no line
   coverage met;
   const auto v = holdfast::sim::run_seed(seed, met, &std::cout);
   std::cout << "seed " << seed << ": " << v.clients << " clients, " << v.acts << " acts, " << v.faults
@@ -75,6 +92,7 @@ int run(const options& o, std::string_view program) {
     coverage mine;
     std::uint64_t my_acts = 0, my_faults = 0;
     for (auto seed = next++; seed < o.first + o.seeds; seed = next++) {
+      lived = seed;
       const auto v = holdfast::sim::run_seed(seed, mine);
       my_acts += v.acts;
       my_faults += v.faults;
@@ -113,5 +131,6 @@ int main(int argc, char** argv) {
     std::cerr << "usage: " << argv[0] << " [--seeds N] [--first N] [--threads N] [--violations N] | SEED\n";
     return 64;
   }
+  std::signal(SIGABRT, tell_seed);
   return o->replay ? replay(*o->replay) : run(*o, argv[0]);
 }
