@@ -1,6 +1,6 @@
 # SPDX-License-Identifier: BSL-1.0
 # Warnings are asked for in every top-level build. They are errors in our presets only: another compiler finds other ones.
-# SOURCE, SCRATCH, GENERATOR, COMPILER: see CMakeLists.txt.
+# Also where there is no OpenSSL. SOURCE, SCRATCH, GENERATOR, COMPILER: see CMakeLists.txt.
 cmake_minimum_required(VERSION 3.25)
 unset(ENV{CXXFLAGS})
 
@@ -23,5 +23,7 @@ endfunction()
 
 file(REMOVE_RECURSE ${SCRATCH})
 check_flags(${SCRATCH}/user warnings -G ${GENERATOR})
+check_flags(${SCRATCH}/no_openssl warnings -G ${GENERATOR}
+            -DHOLDFAST_WITH_TLS=OFF -DCMAKE_DISABLE_FIND_PACKAGE_OpenSSL=ON)
 check_flags(${SCRATCH}/demo warnings --preset demo)
 check_flags(${SCRATCH}/ours errors --preset test -DHOLDFAST_BUILD_TESTS=OFF)
