@@ -1,11 +1,13 @@
 #!/usr/bin/env python3
 # SPDX-License-Identifier: BSL-1.0
-"""run.py [--check] [--only TEXT] [--tools unit,scripts,sim,history]: plants one bug after the other into a copy of the tree, builds, and shows what
-catches it: a row of a Markdown table for each bug, with the words of each tool. What they printed stays in build/mutants/output. Exit
-status 1 if a bug survives all tools, or if a tool fails without any bug.
+"""run.py [--check] [--only TEXT] [--tools unit,scripts,sim,history] [--without-assertions]: plants one bug after the
+other into a copy of the tree, builds, and shows the tools that catch it: a row of a Markdown table for each bug, with
+the words of each tool. What they printed stays in build/mutants/output. Exit status 1 if a bug survives all tools, or if a tool
+fails without any bug.
 
   --check  only: every bug can still be planted, in exactly one place
-  --only   bugs whose name contains the text"""
+  --only   bugs whose name contains the text
+  --without-assertions  builds the library without assertions: to see which tool catches the bug then"""
 import argparse
 import os
 import re
@@ -20,6 +22,7 @@ from mutants import MUTANTS
 
 ROOT = Path(__file__).resolve().parents[2]
 SCRATCH = ROOT / "build" / "mutants"
+WITH_ASSERTIONS, WITHOUT_ASSERTIONS = SCRATCH / "out", SCRATCH / "out_without_assertions"
 
 
 @dataclass(frozen=True)
@@ -32,15 +35,19 @@ class Tool:
     weakness: str = "(?!)"  # a pattern of what it says of a run that had too little to show
 
 
-HEAD_OF_A_TEST = r"-{79}\n(\S.*(?:\n\S.*|\n  .*)*?)\n-{79}\n"  # of one that failed: its name, perhaps on several lines, between two rulers
+# The name of a test that failed, perhaps on several lines, between two rulers.
+HEAD_OF_A_TEST = r"-{79}\n(\S.*(?:\n\S.*|\n  .*)*?)\n-{79}\n"
 
 TOOLS = {
     "unit": Tool(("holdfast_unit_tests",), ("tests/holdfast_unit_tests", "--abort"), 120, HEAD_OF_A_TEST),
-    "scripts": Tool(("holdfast_sim_tests",), ("tests/sim/holdfast_sim_tests", "--abort", "~the simulated node*"), 120, HEAD_OF_A_TEST),
-    "sim": Tool(("holdfast_sim",), ("tests/sim/holdfast_sim", "--seeds", "3000", "--violations", "1"), 300, r"(seed \d+: VIOLATION .*)", r"((?:never met|unlisted): .*)"),
-    "history": Tool(("holdfast_chaos_worker", "holdfast_chaos_driver"),  # one campaign within the guarantee, one outside
-                    ("python3", "{tree}/tests/chaos/history_test.py", "--build", "tests/chaos", "--seconds", "220"), 700,
-                    r"^(R\d .*|the driver ended with .*)", r"^(too (?:weak|slow).*)"),
+    "scripts": Tool(("holdfast_sim_tests",), ("tests/sim/holdfast_sim_tests", "--abort", "~the simulated node*"), 120,
+                    HEAD_OF_A_TEST),
+    "sim": Tool(("holdfast_sim",), ("tests/sim/holdfast_sim", "--seeds", "3000", "--violations", "1"), 300,
+                r"(.*holdfast asserts: .*\n.*|seed \d+: VIOLATION .*)", r"((?:never met|unlisted): .*)"),
+    # One campaign within the guarantee, one outside.
+    "history": Tool(("holdfast_chaos_worker", "holdfast_chaos_driver"),
+                    ("python3", "{tree}/tests/chaos/history_test.py", "--build", "tests/chaos", "--seconds", "220"),
+                    700, r"^(R\d .*|the driver ended with .*)", r"^(too (?:weak|slow).*)"),
 }
 
 
@@ -56,7 +63,8 @@ def check():
 
 
 def copy_tree():
-    """What a run before has left is kept where it is the same, and is new otherwise: a bug that was planted must be built out again."""
+    """Copies the files that differ from those of the last run: a bug that was planted then must be built out again, and
+    nothing else."""
     tree = SCRATCH / "tree"
 
     def copy_if_different(source, target):
@@ -71,13 +79,14 @@ def copy_tree():
     return tree
 
 
-def build(tree, tools):
+def build(tree, out, tools):
     """Whether it compiles, and why not."""
     targets = [t for tool in tools for t in TOOLS[tool].targets]
-    command = ["cmake", "--build", str(SCRATCH / "out"), "--target", *targets]
-    if not (SCRATCH / "out" / "build.ninja").exists():
-        subprocess.run(["cmake", "--preset", "test", "-S", str(tree), "-B", str(SCRATCH / "out")], check=True, cwd=tree,
-                       stdout=subprocess.DEVNULL)
+    command = ["cmake", "--build", str(out), "--target", *targets]
+    if not (out / "build.ninja").exists():
+        assertions = "OFF" if out == WITHOUT_ASSERTIONS else "ON"
+        subprocess.run(["cmake", "--preset", "test", f"-DHOLDFAST_ASSERTIONS={assertions}", "-S", str(tree), "-B",
+                        str(out)], check=True, cwd=tree, stdout=subprocess.DEVNULL)
     done = subprocess.run(command, stdout=subprocess.PIPE, stderr=subprocess.STDOUT, text=True)
     return done.returncode == 0, done.stdout
 
@@ -87,15 +96,15 @@ def words(pattern, output):
     return " ".join(found[1].split()) if found else None
 
 
-def run_tool(tree, name, about):
+def run_tool(tree, out, name, about):
     """Whether it failed for what is wrong, and what it says."""
     tool = TOOLS[name]
-    kept = SCRATCH / "output" / f"{re.sub(r'[^a-z0-9]+', '_', about)}.{name}"
+    kept = SCRATCH / out.name.replace("out", "output", 1) / f"{re.sub(r'[^a-z0-9]+', '_', about)}.{name}"
     kept.parent.mkdir(exist_ok=True)
     command = [word.format(tree=tree) for word in tool.command]
     begun = time.monotonic()
     with open(kept, "w", encoding="utf-8") as output:
-        process = subprocess.Popen(command, cwd=SCRATCH / "out", stdout=output, stderr=subprocess.STDOUT, start_new_session=True)
+        process = subprocess.Popen(command, cwd=out, stdout=output, stderr=subprocess.STDOUT, start_new_session=True)
         try:
             status = process.wait(timeout=tool.limit)
         except subprocess.TimeoutExpired:
@@ -112,13 +121,13 @@ def run_tool(tree, name, about):
     return True, f"ended with {status}"
 
 
-def run(mutants, tools):
+def run(mutants, out, tools):
     tree = copy_tree()
-    works, text = build(tree, tools)
+    works, text = build(tree, out, tools)
     if not works:
         sys.exit("the tree itself does not build:\n" + text[-4000:])
     for tool in tools:
-        failed, said = run_tool(tree, tool, "no bug")
+        failed, said = run_tool(tree, out, tool, "no bug")
         weak = said.startswith("too weak")
         print(f"without any bug, {tool}: {'FAILS: ' + said if failed or weak else 'passes'}", flush=True)
         if failed or weak:
@@ -130,10 +139,13 @@ def run(mutants, tools):
         place = tree / m.file
         sound = place.read_text(encoding="utf-8")
         place.write_text(sound.replace(m.before, m.after), encoding="utf-8")
-        works, text = build(tree, tools)
+        works, text = build(tree, out, tools)
         if not works:
-            sys.exit(f"{m.name}: does not compile\n" + text[-4000:])
-        results = {tool: run_tool(tree, tool, m.name) for tool in tools}
+            print(f"| {m.name} | does not compile |\n{text[-4000:]}", flush=True)
+            survivors += 1
+            place.write_text(sound, encoding="utf-8")
+            continue
+        results = {tool: run_tool(tree, out, tool, m.name) for tool in tools}
         for tool, (failed, _) in results.items():
             caught[tool] += failed
         survivors += not any(failed for failed, _ in results.values())
@@ -149,6 +161,7 @@ def main():
     parser.add_argument("--check", action="store_true")
     parser.add_argument("--only", default="")
     parser.add_argument("--tools", default=",".join(TOOLS))
+    parser.add_argument("--without-assertions", action="store_true")
     given = parser.parse_args()
     if not check():
         sys.exit(1)
@@ -157,8 +170,10 @@ def main():
     tools = given.tools.split(",")
     if unknown := [t for t in tools if t not in TOOLS]:
         sys.exit(f"no such tool: {unknown[0]}; there are {', '.join(TOOLS)}")
-    if not run([m for m in MUTANTS if given.only in m.name], tools):
+    out = WITHOUT_ASSERTIONS if given.without_assertions else WITH_ASSERTIONS
+    if not run([m for m in MUTANTS if given.only in m.name], out, tools):
         sys.exit(1)
 
 
-main()
+if __name__ == "__main__":
+    main()
