@@ -9,6 +9,7 @@
 #include <ostream>
 #include <system_error>
 
+#include "redis/resp.hpp"
 #include "support/net.hpp"
 #include "support/real_redis.hpp"
 
@@ -154,8 +155,9 @@ value raw_client::call(const std::vector<std::string>& argv) {
 }
 
 void raw_client::send(const std::vector<std::string>& argv) {
-  std::string bytes = "*" + std::to_string(argv.size()) + "\r\n";
-  for (const auto& argument : argv) bytes += "$" + std::to_string(argument.size()) + "\r\n" + argument + "\r\n";
+  std::string bytes;
+  redis::append_head(bytes, argv.size());
+  for (const auto& argument : argv) redis::append_argument(bytes, argument);
   send_bytes(bytes);
 }
 
