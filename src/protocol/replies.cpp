@@ -174,6 +174,7 @@ server_error classify(std::string_view text) {
       {"WRONGTYPE", errc::corrupt_lock, false},
       {"HOLDFAST invalid token", errc::corrupt_lock, false},
       {"HOLDFAST corrupt count", errc::corrupt_lock, false},
+      {"HOLDFAST no lock", errc::corrupt_lock, false, "a hash that is no lock"},
       {"NOAUTH", errc::auth_failed, false},
       {"WRONGPASS", errc::auth_failed, false},
       {"NOPERM", errc::no_permission, false},

@@ -107,6 +107,24 @@ TEST_CASE_METHOD(busy_world, "a renewal's ttl is 10 ms to 24 h and never shorten
   CHECK(eye("PTTL", "held").integer() > 10'000);
 }
 
+TEST_CASE_METHOD(busy_world, "force_unlock leaves a hash alone that is data") {
+  using words = std::vector<std::string>;
+  const auto make = GENERATE(values<words>({{"HSET", "m", "status", "paid"},
+                                            {"HSET", "m", "total", "30"},
+                                            {"HSET", "m", "a:1", "paid"},
+                                            {"HSET", "m", "a:1", "1", "b:1", "1"}}));
+  CAPTURE(make);
+  REQUIRE_FALSE(eye.call(make).is_error());
+  const auto before = eye("DUMP", "m").to_string();
+  auto m = redis.mutex("m");
+  CHECK(code_of(m.force_unlock()) == errc::corrupt_lock);
+  CHECK(eye("DUMP", "m") == before);
+  eye("DEL", "m");
+  eye("HSET", "m", "stranger:1", 1);  // without a TTL, as after PERSIST
+  CHECK(run(m.force_unlock()));
+  CHECK_FALSE(run(m.is_locked()));
+}
+
 TEST_CASE_METHOD(busy_world, "a key of another type is a corrupt lock and is left alone") {
   using words = std::vector<std::string>;
   const auto make =

@@ -15,7 +15,7 @@ const std::string canary = "canary-S3cr3t-%-Passw0rd";  // must appear in no tex
 /// What docs/internals/protocol.md asks for, and no more.
 const std::string least_privilege =
     "resetkeys resetchannels ~app:* &redisson_lock__channel:{app:* "
-    "-@all +eval +evalsha +exists +hexists +hget +hset +hdel +pttl +pexpire +publish +del "
+    "-@all +eval +evalsha +exists +hexists +hget +hset +hdel +hlen +hgetall +pttl +pexpire +publish +del "
     "+subscribe +unsubscribe +ping +client|setname +client|id +client|kill +info +role +select";
 
 bool contains(const std::string& text, const std::string& part) { return text.find(part) != text.npos; }

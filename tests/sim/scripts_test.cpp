@@ -36,11 +36,11 @@ struct state {
 };
 const std::vector<state> states{
     {"free", {}},
-    {"mine", {{"HSET", "m", "me", "2"}, {"PEXPIRE", "m", std::to_string(long_ttl)}}},
-    {"mine with less TTL", {{"HSET", "m", "me", "2"}, {"PEXPIRE", "m", std::to_string(short_ttl)}}},
-    {"mine without TTL", {{"HSET", "m", "me", "2"}}},
-    {"another's", {{"HSET", "m", "other", "1"}, {"PEXPIRE", "m", std::to_string(long_ttl)}}},
-    {"mine, its count is no number", {{"HSET", "m", "me", "abc"}, {"PEXPIRE", "m", std::to_string(long_ttl)}}},
+    {"mine", {{"HSET", "m", "me:1", "2"}, {"PEXPIRE", "m", std::to_string(long_ttl)}}},
+    {"mine with less TTL", {{"HSET", "m", "me:1", "2"}, {"PEXPIRE", "m", std::to_string(short_ttl)}}},
+    {"mine without TTL", {{"HSET", "m", "me:1", "2"}}},
+    {"another's", {{"HSET", "m", "other:1", "1"}, {"PEXPIRE", "m", std::to_string(long_ttl)}}},
+    {"mine, its count is no number", {{"HSET", "m", "me:1", "abc"}, {"PEXPIRE", "m", std::to_string(long_ttl)}}},
     {"not a hash", {{"SET", "m", "text"}}},
 };
 
@@ -62,63 +62,64 @@ arguments eval(const lua::script_text& script, const arguments& keys, const argu
 
 const std::string ms = std::to_string(ttl), ms_if_none = std::to_string(if_none);
 const std::vector<bool> never{0, 0, 0, 0, 0, 0, 0}, to_a_stranger{0, 0, 0, 0, 1, 0, 1},
-    without_a_hash{0, 0, 0, 0, 0, 0, 1}, always{1, 1, 1, 1, 1, 1, 1}, when_free{1, 0, 0, 0, 0, 0, 0};
-constexpr const char *wrong = "WRONGTYPE", *corrupt = "HOLDFAST corrupt count";
+    without_a_lock{0, 0, 0, 0, 0, 1, 1}, always{1, 1, 1, 1, 1, 1, 1}, when_free{1, 0, 0, 0, 0, 0, 0};
+constexpr const char *wrong = "WRONGTYPE", *corrupt = "HOLDFAST corrupt count", *no_lock = "HOLDFAST no lock";
 
 const std::vector<row> rows{
     {"acquire",
-     eval(lua::acquire, {"m"}, {ms, "me"}),
+     eval(lua::acquire, {"m"}, {ms, "me:1"}),
      {"(nil)", "(nil)", "(nil)", "(nil)", "ttl", "(nil)", wrong},
      to_a_stranger,
      when_free},
     {"acquire_fenced",
-     eval(lua::acquire_fenced, {"m", "token"}, {ms, "me"}),
+     eval(lua::acquire_fenced, {"m", "token"}, {ms, "me:1"}),
      {"token", "token", "token", "token", "ttl", "token", wrong},
      to_a_stranger,
      when_free},
     {"reenter, the count is there",
-     eval(lua::reenter, {"m"}, {ms, "me", "2", ms_if_none}),
+     eval(lua::reenter, {"m"}, {ms, "me:1", "2", ms_if_none}),
      {"0", "1", "1", "1", "0", corrupt, wrong},
      never,
      never},
     {"reenter",
-     eval(lua::reenter, {"m"}, {ms, "me", "3", ms_if_none}),
+     eval(lua::reenter, {"m"}, {ms, "me:1", "3", ms_if_none}),
      {"0", "1", "1", "1", "0", corrupt, wrong},
      never,
      never},
     {"renew",
-     eval(lua::renew, {"m"}, {ms, "me", ms_if_none}),
+     eval(lua::renew, {"m"}, {ms, "me:1", ms_if_none}),
      {"[0]", "[1]", "[1]", "[1]", "[0]", "[1]", "[0]"},
      never,
      never},
     {"renew two",
-     eval(lua::renew, {"m", "n"}, {ms, ms, "me", "me", ms_if_none, ms_if_none}),
+     eval(lua::renew, {"m", "n"}, {ms, ms, "me:1", "me:1", ms_if_none, ms_if_none}),
      {"[0, 0]", "[1, 0]", "[1, 0]", "[1, 0]", "[0, 0]", "[1, 0]", "[0, 0]"},
      never,
      never},
     {"release of one, the count is there",
-     eval(lua::release, {"m"}, {"channel", "me", "2", ms, ms_if_none}),
+     eval(lua::release, {"m"}, {"channel", "me:1", "2", ms, ms_if_none}),
      {"(nil)", "-1", "-1", "-1", "(nil)", corrupt, wrong},
      never,
      never},
     {"release of one",
-     eval(lua::release, {"m"}, {"channel", "me", "1", ms, ms_if_none}),
+     eval(lua::release, {"m"}, {"channel", "me:1", "1", ms, ms_if_none}),
      {"(nil)", "-1", "-1", "-1", "(nil)", corrupt, wrong},
      never,
      never},
     {"release of the last",
-     eval(lua::release, {"m"}, {"channel", "me", "0", ms}),
+     eval(lua::release, {"m"}, {"channel", "me:1", "0", ms}),
      {"(nil)", "0", "0", "0", "(nil)", "0", wrong},
      never,
      never},
     {"force_release",
      eval(lua::force_release, {"m"}, {"channel"}),
-     {"0", "1", "1", "1", "1", "1", wrong},
-     without_a_hash,
+     {"0", "1", "1", "1", "1", no_lock, wrong},
+     without_a_lock,
      never},
     {"holder",
      eval(lua::holder, {"m"}, {}),
-     {"(nil)", "[me, 2, long]", "[me, 2, short]", "[me, 2, -1]", "[other, 1, long]", "[me, abc, long]", wrong},
+     {"(nil)", "[me:1, 2, long]", "[me:1, 2, short]", "[me:1, 2, -1]", "[other:1, 1, long]", "[me:1, abc, long]",
+      wrong},
      always,
      never},
 };
@@ -210,7 +211,7 @@ struct outcome {
 outcome after(const servers& all, std::string_view script, std::string_view found) {
   make(all, named(states, found));
   all.primary(named(rows, script).call);
-  return {all.primary({"HGET", "m", "me"}).integer(), all.primary({"PTTL", "m"}).integer()};
+  return {all.primary({"HGET", "m", "me:1"}).integer(), all.primary({"PTTL", "m"}).integer()};
 }
 
 void check_effects(const servers& all) {

@@ -273,6 +273,7 @@ TEST_CASE("what a script can bring means the same on every server") {
        errc::corrupt_lock, false},
       {"HOLDFAST invalid token", errc::corrupt_lock, false},
       {"HOLDFAST corrupt count", errc::corrupt_lock, false},
+      {"HOLDFAST no lock", errc::corrupt_lock, false},
       {"MASTERDOWN Link with MASTER is down and replica-serve-stale-data is set to 'no'.", errc::server_refused, true},
       {"ERR Can not execute the command on a stale replica script: f, on @user_script:8.", errc::server_refused, true},
       {"LOADING Redis is loading the dataset in memory", errc::server_refused, true},
