@@ -40,7 +40,8 @@ class topology {
   virtual bool withdraw(redis::ticket t) = 0;
   /// There is a connection to the server that owns `key`, and it is not silent for longer than a command may wait.
   virtual bool answering(std::string_view key) = 0;
-  /// The server that owns `key` has answered a command after `when`, or has let us in or kept us out for good since.
+  /// The server that owns `key` has answered a command after `when`, or has let us in or kept us out for good since. To
+  /// refuse what it may accept later is no answer.
   virtual bool answered_since(std::string_view key, time_point when) = 0;
   /// Why no answer comes at present from the server that owns `key`, node and cause: unreachable, or server_refused
   /// where the server refuses connections.

@@ -92,6 +92,8 @@ void fake_topology::reply(std::size_t n, redis::reply answer) {
   auto& which = open_entry(n);
   if (!which.what.written) throw std::logic_error("command " + std::to_string(n) + " was never written");
   last_reply_[which.what.node] = clock_.now();
+  if (!answer.is_error() || !redis::failure{redis::classify(answer.text), {}}.mends_itself())
+    last_answer_[which.what.node] = clock_.now();
   finish(which, {{}, std::move(answer), {}});
   which.answered = true;
 }
@@ -162,7 +164,7 @@ bool fake_topology::withdraw(redis::ticket t) {
 }
 
 bool fake_topology::answered_since(std::string_view key, detail::time_point when) {
-  return last_reply_[node_of(key)] > when;
+  return last_answer_[node_of(key)] > when;
 }
 
 bool fake_topology::answering(std::string_view key) {
@@ -252,7 +254,7 @@ void fake_topology::link_down(detail::node_id node) {
 
 void fake_topology::link_up(detail::node_id node) {
   if (down_.erase(node) == 0) return;
-  last_reply_[node] = clock_.now();
+  last_reply_[node] = last_answer_[node] = clock_.now();
   post([this, node] {
     if (listener_) listener_(node, true);
   });

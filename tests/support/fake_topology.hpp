@@ -145,7 +145,7 @@ class fake_topology final : public detail::topology {
   link_listener listener_;
   std::map<std::string, detail::node_id, std::less<>> places_;
   std::set<detail::node_id> down_;
-  std::map<detail::node_id, detail::time_point> last_reply_;
+  std::map<detail::node_id, detail::time_point> last_reply_, last_answer_;  // the second: refusals left out
   std::uint64_t server_ = 1;
   bool blocked_ = false, watched_ = false, running_ = false;
 };

@@ -1492,6 +1492,25 @@ TEST_CASE_METHOD(nested, "in an outage the unlocks of nested locks of short TTLs
   }
 }
 
+TEST_CASE_METHOD(nested, "a server that answers and will not write costs nested unlocks one command timeout together") {
+  for (const auto* name : {"a", "b", "c", "c"}) enter(name);
+  std::vector<lock_call> held = std::exchange(leases, {});
+  const auto began = clock.now();
+  for (; !held.empty(); held.pop_back()) {
+    const auto u = unlock(held.back());
+    while (u.waits()) {
+      while (in_flight() > 0) errs("MISCONF Errors writing to the AOF file: No space left on device");
+      if (u.waits()) REQUIRE(timers.advance_to_next());
+    }
+  }
+  CHECK(clock.now() - began == 500ms);
+  for (int i = 0; i < 3; ++i) {
+    while (in_flight() == 0) REQUIRE(timers.advance_to_next());
+    frees();
+  }
+  check_nothing_is_left();
+}
+
 TEST_CASE_METHOD(nested, "an unlock that begins long after an outage has cost another its time waits for nothing") {
   enter("a");
   enter("b");
