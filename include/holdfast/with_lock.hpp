@@ -117,6 +117,7 @@ auto under(lease& held, F body) -> asio::awaitable<body_value_t<F>> {
 /// | body throws X                              | X, after unlock, whose own error goes to the observer           |
 /// | hold lost: body gets terminal cancellation | lost; what the body threw is nested (std::rethrow_if_nested)    |
 /// | hold lost, body returns all the same       | lost: the value is dropped, its work may have overlapped        |
+/// | client closed meanwhile                    | as a loss, with closed in place of lost                         |
 /// | cancelled from outside, body stops         | operation_aborted at once; release in the background            |
 /// | cancelled from outside, body returns v     | v, after unlock                                                 |
 /// | cancelled while acquiring                  | as lock() cancelled; body never starts                          |

@@ -506,9 +506,10 @@ std::string engine::cause_of_loss(const hold& h, error_code reason) const noexce
   if (reason == errc::closed) return "the client was closed";
   if (reason == errc::corrupt_lock) return "found while it was held";
   if (around_.now() < h.valid_until()) return h.forced ? by_force : not_ours;
-  if (h.renewal_paused.load(std::memory_order_acquire)) return "its TTL was over, and nobody wanted it to be renewed";
-  std::string text = "its validity was over, and Redis had not confirmed it again";
-  if (!around_.servers.answering(h.keys->lock)) text.append(": ").append(around_.servers.trouble(h.keys->lock).detail);
+  std::string text = h.cause_of_loss();
+  const bool wanted = !h.renewal_paused.load(std::memory_order_acquire);
+  if (wanted && !around_.servers.answering(h.keys->lock))
+    text.append(": ").append(around_.servers.trouble(h.keys->lock).detail);
   return text;
 } catch (const std::bad_alloc&) {
   return {};

@@ -44,6 +44,12 @@ lease_state hold::state() const noexcept {
   return state_.load(std::memory_order_acquire) == lease_state::released ? lease_state::released : lease_state::lost;
 }
 
+std::string hold::cause_of_loss() const {
+  if (state_.load(std::memory_order_acquire) == lease_state::lost) return lost_because;
+  return renewal_paused.load(std::memory_order_acquire) ? "its TTL was over, and nobody wanted it to be renewed"
+                                                        : "its validity was over, and Redis had not confirmed it again";
+}
+
 bool hold::extend(time_point until) noexcept {
   const auto later = until.time_since_epoch().count();
   auto now = valid_until_.load(std::memory_order_acquire);

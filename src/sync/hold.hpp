@@ -45,6 +45,8 @@ struct hold : std::enable_shared_from_this<hold> {
   /// held, suspended, lost or released. Lost and released are final.
   lease_state state() const noexcept;
   time_point valid_until() const noexcept;
+  /// How it is known that the hold is lost: what was told, or what its clock says before anybody is.
+  std::string cause_of_loss() const;
 
   // The client's strand, and so is all that follows.
   bool extend(time_point until) noexcept;  // never shortens; false: somebody has seen the validity over, and over it is
@@ -85,7 +87,7 @@ struct hold : std::enable_shared_from_this<hold> {
   // The live ones; their number is the count that the server should have.
   boost::container::small_vector<lease_record*, 1> leases;
   error_code lost_reason;
-  std::string lost_because;  // how a loss is known
+  std::string lost_because;  // how a loss is known; written before it is entered, and never again
   bool forced = false;       // force_unlock() of this client has broken a hold of the name meanwhile
 
   // Commands that change the count run one after the other: a repeated one must not undo a later one.

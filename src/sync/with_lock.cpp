@@ -46,7 +46,7 @@ struct guarded_run {
   const std::shared_ptr<loss_listener> listener = std::make_shared<loss_listener>();
   asio::cancellation_signal stop;
   std::optional<error_code> loss;
-  std::string loss_known_by = "its hold had ended";  // as it finds by itself, before anybody says more
+  std::string loss_known_by;
   bool stopped_from_outside = false;
 };
 using run_ptr = std::shared_ptr<guarded_run>;
@@ -135,6 +135,7 @@ asio::awaitable<std::exception_ptr> guarded(run_ptr run) {
   const auto note_loss = [&run, &record] {
     if (run->loss || run->held.state() != lease_state::lost) return;
     run->loss = errc::lost;
+    run->loss_known_by = record->of->cause_of_loss();
     if (record->home && !record->home->closed()) return;
     run->loss = errc::closed;  // the end of its client ends the lease before anybody is told
     run->loss_known_by = by_its_end;

@@ -345,6 +345,33 @@ TEST_CASE("a value is dropped when the validity was over at the end of the body"
   CHECK(w.code_of(with_lock(redis.mutex("m"), body, {.ttl = 50ms})) == errc::lost);
 }
 
+TEST_CASE("a loss that nobody has told yet says how it is known") {
+  world w;
+  auto redis = w.make();
+  const auto text_of = [&](auto operation) -> std::string {
+    try {
+      w.run(std::move(operation));
+    } catch (const error& e) {
+      CHECK(e.code() == errc::lost);
+      return e.what();
+    }
+    return "no error";
+  };
+  auto outlives_its_ttl = [](lease& held) -> asio::awaitable<void> {
+    while (held.held()) {  // and nothing else runs
+    }
+    co_return;
+  };
+  const auto over = text_of(with_lock(redis.mutex("m"), outlives_its_ttl, {.ttl = 50ms}));
+  CHECK_THAT(over, Catch::Contains("its TTL was over, and nobody wanted it to be renewed"));
+  auto held = w.run(redis.mutex("n").lock());
+  w.eye("DEL", "n");
+  w.until([&] { return held.state() == lease_state::lost; });
+  auto never_begun = [](lease&) -> asio::awaitable<void> { co_return; };
+  CHECK_THAT(text_of(with_lock(held, never_begun)),
+             Catch::Contains("Redis answered that its key is gone or another's"));
+}
+
 TEST_CASE("a value is dropped when the client was closed at the end of the body") {
   world w;
   auto redis = w.make();
