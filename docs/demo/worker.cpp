@@ -18,7 +18,7 @@ using namespace std::chrono_literals;
 
 namespace {
 
-// What cannot be returned to anybody, for the reader.
+// Tells the reader of background events.
 class narrator final : public holdfast::observer {
  public:
   explicit narrator(std::function<void(std::string_view event, std::string text)> tell) : tell_(std::move(tell)) {}

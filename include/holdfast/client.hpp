@@ -64,7 +64,8 @@ class HOLDFAST_EXPORT client {
   /// lock, wait for and re-enter any name, if it is bound (owner::bind, the body of with_lock) or was given to mutex().
   /// All others get closed from lock(), try_lock() and try_lock_for(), also those that wait already, and owners that
   /// wait when their last lease ends. A caller without an owner is nobody's task: it gets closed although it may hold.
-  /// Everything else works as before: leases are renewed, and may be unlocked.
+  /// Everything else works as before: leases are renewed, and may be unlocked. A task that awaits drain() and holds a
+  /// lease itself waits for itself, until the grace is over.
   /// When the last lease has ended, or after `grace` (0 to 24 h, else invalid_wait), it does what shutdown() does, and
   /// gives those releases one command timeout of their own.
   /// Called again, it waits with the first; the grace that ends first counts. shutdown() meanwhile, or the end of the

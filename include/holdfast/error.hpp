@@ -55,7 +55,8 @@ enum class errc {
 /// section was exclusive, and the release goes on) and a cancellation.
 enum class condition {
   retry_later = 1,  ///< unreachable, server_refused, overloaded, quorum_failed: the same call may succeed later.
-  no_longer_held,   ///< lost, closed, corrupt_lock: there is no hold, and what it guarded may have overlapped.
+  no_longer_held,   ///< lost, closed, corrupt_lock: there is no hold, and what it guarded may have overlapped. Thrown
+                    ///< by a lock(): nothing was taken; leases that are held() still are not concerned.
   misuse,  ///< not_held, invalid_name, invalid_ttl, invalid_wait, too_many_reentries, already_held: the calling
            ///< program is to be corrected.
   setup,   ///< invalid_config, auth_failed, no_permission, not_primary, tls_failed, protocol_error,

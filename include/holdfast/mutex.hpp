@@ -44,7 +44,8 @@ struct lock_holder {
 /// (then: closed).
 ///
 /// Keep what lock() gives: `auto lease = co_await m.lock();`. A `co_await m.lock();` without a variable locks nothing:
-/// the lease is the hold, and ends at the semicolon.
+/// the lease is the hold, and ends at the semicolon; in `if (co_await m.try_lock())` it ends with the condition. Write
+/// `if (auto lease = co_await m.try_lock())`.
 ///
 /// Whose lock() it is: the owner given to client::mutex, else the one bound to the awaiting coroutine's executor
 /// (owner::bind), else every lock() is its own identity, as with std::mutex.
@@ -72,9 +73,10 @@ class HOLDFAST_EXPORT mutex {
   /// it, half the command timeout at most. Throws as lock(), and unreachable, server_refused or overloaded.
   asio::awaitable<std::optional<lease>> try_lock(lock_options = {}) const;
 
-  /// Waits at most `wait` (0: as try_lock; negative: invalid_wait). Empty: the lock was not had in time; a grant that
-  /// comes later is given back. Throws as lock(); server_refused; and unreachable when there is no connection then, or
-  /// no byte has come for a command timeout.
+  /// Waits at most `wait` (0: as try_lock; negative: invalid_wait). Empty: the lock was not had in time, and Redis has
+  /// said meanwhile that it was taken, or this client holds it, or Redis answers still; a grant that comes later is
+  /// given back. Throws as lock(); server_refused; and unreachable where Redis has said nothing of the lock since the
+  /// call, and at the end there is no connection, or no byte has come for a command timeout.
   asio::awaitable<std::optional<lease>> try_lock_for(milliseconds wait, lock_options = {}) const;
 
   /// Breaks any hold of the name, whoever has it, and wakes waiters. True: there was one. Its holder finds out at its

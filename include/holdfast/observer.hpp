@@ -41,7 +41,8 @@ struct event {
     restored,         ///< a suspended hold was confirmed again
 
     // In the background: of what is no hold, or is none any more.
-    released_late,     ///< given back: a late or cancelled grant, an unconfirmed release, the hold of a closed client
+    released_late,     ///< given back: a late or cancelled grant, an unconfirmed release, the hold of a closed client,
+                       ///< or one that was lost by its expiry
     release_given_up,  ///< such a release was refused, or not confirmed until its key must be gone or the grace of
                        ///< shutdown() was over; at the latest the key ends with its TTL; reason
     waiting_for_ourselves,  ///< a lock() without owner waits for a name that this client holds without owner: perhaps
@@ -58,7 +59,8 @@ struct event {
   kind what{};
   std::string_view name{};            ///< the lock's, without key_prefix, raw bytes; empty for events of a connection
   error_code reason{};                ///< why, where the kind says so
-  std::chrono::nanoseconds waited{};  ///< from the call of lock() to its outcome
+  std::chrono::nanoseconds waited{};  ///< from the call of lock() to its outcome; of a re-entry whose hold was given
+                                      ///< back before its turn: from when it went to the line
   std::chrono::nanoseconds held{};    ///< of a hold: from its grant until now, or until it was given back
   std::size_t waiters = 0;            ///< callers of this client that stood before this one when it came
   std::string_view detail{};          ///< server's words, node or cause; safe to print
@@ -85,8 +87,9 @@ HOLDFAST_EXPORT std::string_view to_string(event::kind) noexcept;
 
 /// Is told of everything, also of background events, which nobody else hears of: renewals, reconnects, late releases.
 /// Called on the client's strand, one call at a time: be quick, do not block. Set it in config::observer.
-/// To ring an alarm: lost, release_failed, release_given_up, renewal_failed and outage. An orderly shutdown() tells
-/// none of them while Redis answers.
+/// To ring an alarm: lost and release_failed, each; release_given_up, renewal_failed and outage by their rate, since a
+/// restart of Redis or an idle connection that the server closes tells some. An orderly shutdown() tells none of them
+/// while Redis answers.
 class HOLDFAST_EXPORT observer {
  public:
   virtual ~observer();

@@ -34,7 +34,7 @@ TEST_CASE_METHOD(engine_fixture, "a hold is renewed every third of its TTL") {
   CHECK(heard() == "acquired");
 }
 
-TEST_CASE_METHOD(engine_fixture, "renewals come up to a twentieth earlier") {
+TEST_CASE_METHOD(engine_fixture, "renewals come with up to 5 % jitter, always earlier") {
   random.number = 500'000'000;
   const auto a = hold("a");
   CHECK(*timers.next_due() == clock.now() + 9500ms);

@@ -23,7 +23,8 @@ class shop {
     std::string text;
   };
   /// 200: shipped. 409: another request was at it for 200 ms. 500: the lock was lost, and the work was cancelled.
-  /// 503: come again, for Redis did not answer, there was no time left, or the client is closing.
+  /// 503: come again, for Redis did not answer, there was no time left, or the client is closing. The order may have
+  /// been charged by then: a shop looks it up by its number before it charges.
   /// Takes 2.5 s at most: the unlock of what is done by 2 s may have to wait for a command timeout.
   awaitable<answer> ship(std::string order) {
     auto mutex = redis_.mutex(order);
