@@ -1,0 +1,82 @@
+// SPDX-License-Identifier: BSL-1.0
+// One address that leads to a primary, and after its death to the replica that was promoted: what a failover proxy makes
+// of two servers. docs/guide/operating.md says what becomes of the locks.
+#include <filesystem>
+
+#include "integration/world.hpp"
+
+using namespace holdfast;
+using namespace holdfast::test;
+using kind = event::kind;
+
+namespace {
+
+redis_options primary() {
+  redis_options o;
+  o.tcp = true;
+  o.arguments = {"--repl-diskless-sync-delay", "0"};
+  return o;
+}
+redis_options replica_of(const real_redis& server) {
+  redis_options o;
+  o.arguments = {"--replicaof", "127.0.0.1", std::to_string(server.port())};
+  return o;
+}
+
+struct two_servers : world {
+  two_servers() : world(primary()) {
+    replicate();
+    lead_to(server);
+  }
+  /// What the primary has had by now, the replica has.
+  void replicate() {
+    eye("SET", "mark", "1");
+    REQUIRE(eye("WAIT", 1, 30'000) == 1);
+  }
+  void promote() { to_second("REPLICAOF", "NO", "ONE"); }
+  void lead_to(const real_redis& which) {
+    std::filesystem::remove(address);
+    std::filesystem::create_symlink(which.socket_path(), address);
+  }
+  client make_behind() {
+    return make([&](config& c) { c.url = "redis+unix://" + address.string(); });
+  }
+
+  real_redis second{replica_of(server)};
+  raw_client to_second{second};
+  const std::filesystem::path address = std::filesystem::path(second.folder()) / "address";
+};
+
+}  // namespace
+
+TEST_CASE("a lock that has reached the promoted replica goes on there, and so does the wait for it") {
+  two_servers w;
+  auto a = w.make_behind(), b = w.make_behind();
+  auto held = w.run(a.mutex("m").lock());
+  started<lease> got(w, b.mutex("m").lock());
+  w.until([&] { return w.eye("PUBSUB", "NUMSUB", "redisson_lock__channel:{m}").array()[1] == 1; });
+  w.replicate();
+  w.server.kill();
+  w.promote();
+  w.lead_to(w.second);
+  w.until([&] { return w.heard->count(kind::restored) == 1; });
+  CHECK(held.held());
+  CHECK(w.heard->count(kind::lost) == 0);
+  CHECK_FALSE(got.answer);
+  w.run(held.unlock());
+  w.until([&] { return got.succeeded(); });
+  w.run(got.answer->value().unlock());
+  CHECK(w.to_second("KEYS", "m").array().empty());
+}
+
+TEST_CASE("a lock that had not reached the promoted replica is lost when its client is connected there") {
+  two_servers w;
+  auto a = w.make_behind(), b = w.make_behind();
+  w.promote();  // before the lock: nothing is replicated any more
+  auto held = w.run(a.mutex("m").lock());
+  w.server.kill();
+  w.lead_to(w.second);
+  w.until([&] { return w.heard->count(kind::lost) == 1; });
+  CHECK_FALSE(held.held());
+  CHECK(w.run(b.mutex("m").try_lock()).has_value());
+}
