@@ -127,6 +127,7 @@ constexpr std::string_view expected[] = {
     "script: acquire_fenced -> busy without TTL",
     "script: force_release -> 0",
     "script: force_release -> 1",
+    "script: force_release -> HOLDFAST",
     "script: force_release -> MISCONF",
     "script: force_release -> NOREPLICAS",
     "script: force_release -> NOSCRIPT",
