@@ -90,7 +90,7 @@ void connection::on_reply(reply r) {
   if (is_push(r)) return drop(fail(node(), errc::protocol_error, "a message on a connection without subscriptions"));
   const auto whose = pending_.take_answered(last_input());
   if (!whose) return drop(fail(node(), errc::protocol_error, "a reply that nobody asked for"));
-  if (!r.is_error() || !failure{classify(r.text), {}}.mends_itself()) answered_ = last_input();
+  if (shows_work(r)) answered_ = last_input();
   const bool demoted = r.is_error() && r.text.find("READONLY") != std::string::npos;  // Redis 6 puts it into a sentence
   if (whose->done) whose->done({{}, std::move(r), {}, whose->sent, server()});
   // It was the primary when it was connected: its address may belong to another by now.

@@ -34,6 +34,8 @@ errc classify(std::string_view error_reply) {
   return errc::protocol_error;
 }
 
+bool shows_work(const reply& r) { return !r.is_error() || !failure{classify(r.text), {}}.mends_itself(); }
+
 std::string quoted(const endpoint& node, std::string_view words) {
   std::string text(words);
   if (!node.login.password.empty())

@@ -6,6 +6,7 @@
 #include <holdfast/error.hpp>
 
 #include "redis/endpoint.hpp"
+#include "redis/resp.hpp"
 
 namespace holdfast::redis {
 
@@ -28,6 +29,9 @@ failure fail(const endpoint& node, errc code, std::string_view cause);
 
 /// Code of an error reply that came while a connection was introduced.
 errc classify(std::string_view error_reply);
+
+/// Whether a reply shows a server at work. A refusal that mends itself does not: Redis is there, and does nothing yet.
+bool shows_work(const reply& r);
 
 /// Words of a server for a text: escaped, cut, and without the node's password should the server quote it.
 std::string quoted(const endpoint& node, std::string_view words);

@@ -485,7 +485,7 @@ void engine::end_by_loss(hold& h, error_code reason) {
   const bool expired = around_.now() >= h.valid_until();
   const auto ttl = std::max(h.leases.empty() ? around_.settings.ttl : h.ttl(), h.may_live(around_.settings.drift));
   h.lost_reason = reason;
-  h.lost_because = cause_of_loss(h, reason);
+  h.lost_because = text_of_loss(h, reason);
   h.enter(lease_state::lost);
   watchdog_.forget(h);
   watch_link();
@@ -502,7 +502,7 @@ void engine::end_by_loss(hold& h, error_code reason) {
 
 // The end of the validity comes first: it may have passed long before Redis answered. The text is empty where there is
 // no memory for it: the loss itself must be told.
-std::string engine::cause_of_loss(const hold& h, error_code reason) const noexcept try {
+std::string engine::text_of_loss(const hold& h, error_code reason) const noexcept try {
   if (reason == errc::closed) return "the client was closed";
   if (reason == errc::corrupt_lock) return "found while it was held";
   if (around_.now() < h.valid_until()) return h.forced ? by_force : not_ours;

@@ -119,7 +119,7 @@ class engine final {
   void lose(hold& h, error_code reason);
   void end_by_loss(hold& h, error_code reason);
   void tell_reentries(hold& h);
-  std::string cause_of_loss(const hold& h, error_code reason) const noexcept;
+  std::string text_of_loss(const hold& h, error_code reason) const noexcept;
   void forget(const hold& h);
   void wake(std::string_view name);
   void watch_link();

@@ -87,7 +87,7 @@ struct hold : std::enable_shared_from_this<hold> {
   // The live ones; their number is the count that the server should have.
   boost::container::small_vector<lease_record*, 1> leases;
   error_code lost_reason;
-  std::string lost_because;  // how a loss is known; written before it is entered, and never again
+  std::string lost_because;  // how a loss is known; written once, before the state is lost
   bool forced = false;       // force_unlock() of this client has broken a hold of the name meanwhile
 
   // Commands that change the count run one after the other: a repeated one must not undo a later one.

@@ -187,7 +187,7 @@ void waiting_line::on_acquired(const std::shared_ptr<waiter>& w, std::optional<s
   wake_ups_.granted();
   auto record = host_.granted(*w, token);
   w->field.clear();  // the hold's from now on
-  if (!w->done) return;
+  if (!w->done) return;  // the handler of a re-entry that moved to the hold has ended this waiter
   finish(w, {{}, {}, std::move(record)});
 }
 

@@ -202,6 +202,16 @@ TEST_CASE_METHOD(server_rig, "a refusal that mends itself is no answer, any othe
     REQUIRE(until([&] { return call(*c, {"PING"})->is("PONG"); }));
     CHECK(c->answered_since(before));
   }
+  SECTION("no write") {
+    const auto c = connect(direct());
+    REQUIRE(call(*c, {"PING"})->is("PONG"));
+    admin()("CONFIG", "SET", "min-replicas-to-write", "1");
+    const auto connected = lease_clock::now();
+    REQUIRE(call(*c, {"SET", "a", "b"})->got.reply.text.starts_with("NOREPLICAS"));
+    CHECK_FALSE(c->answered_since(connected));
+    REQUIRE(call(*c, {"GET"})->got.reply.is_error());
+    CHECK(c->answered_since(connected));
+  }
   SECTION("a password") {
     admin()("CONFIG", "SET", "requirepass", "right");
     const auto c = connect(direct());

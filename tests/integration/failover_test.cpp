@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: BSL-1.0
-// One address that leads to a primary, and after its death to the replica that was promoted: what a failover proxy makes
-// of two servers. docs/guide/operating.md says what becomes of the locks.
+// One address that leads to a primary, and after its death to the replica that was promoted: what a failover proxy
+// makes of two servers. docs/guide/operating.md says what becomes of the locks.
 #include <filesystem>
 
 #include "integration/world.hpp"

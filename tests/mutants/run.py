@@ -2,8 +2,8 @@
 # SPDX-License-Identifier: BSL-1.0
 """run.py [--check] [--only TEXT] [--tools unit,scripts,sim,history] [--without-assertions]: plants one bug after the
 other into a copy of the tree, builds, and shows the tools that catch it: a row of a Markdown table for each bug, with
-the words of each tool. What they printed stays in build/mutants/output. Exit status 1 if a bug survives all tools, or if a tool
-fails without any bug.
+the words of each tool. What they printed stays in build/mutants/output, or in output_without_assertions beside it. Exit
+status 1 if a bug survives all tools, or if a tool fails without any bug.
 
   --check  only: every bug can still be planted, in exactly one place
   --only   bugs whose name contains the text

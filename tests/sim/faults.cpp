@@ -322,7 +322,9 @@ bool faults::put_another_type() {
 bool faults::put_hold_without_ttl() {
   const auto& name = w_.some_name()->lock;
   take_away(name);
-  server_.program().tamper().hash_to_write(name)->set("somebody", "1");
+  // With a colon it looks like a lock, and force_unlock() may free it.
+  const bool like_a_lock = w_.chance(50);
+  server_.program().tamper().hash_to_write(name)->set(like_a_lock ? "somebody:1" : "somebody", "1");
   mend_after(some_time(), nullptr, [this, name] { take_away(name); });
   return true;
 }

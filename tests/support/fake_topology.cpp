@@ -92,8 +92,7 @@ void fake_topology::reply(std::size_t n, redis::reply answer) {
   auto& which = open_entry(n);
   if (!which.what.written) throw std::logic_error("command " + std::to_string(n) + " was never written");
   last_reply_[which.what.node] = clock_.now();
-  if (!answer.is_error() || !redis::failure{redis::classify(answer.text), {}}.mends_itself())
-    last_answer_[which.what.node] = clock_.now();
+  if (redis::shows_work(answer)) last_answer_[which.what.node] = clock_.now();
   finish(which, {{}, std::move(answer), {}});
   which.answered = true;
 }
