@@ -61,6 +61,7 @@ def summary(history):
         "keys witnessed": sum(len(hold.witnessed) for hold in history.holds),
         "hand-overs": {where: len(took) for where, took in passed_on.items()},
         **{f"hand-overs {where}": times(took) for where, took in passed_on.items()},
+        "stolen from the machine": ms(sum(end - begin for begin, end in history.stolen)),
         "stalls nobody made": f"{len(stalls)}, longest {ms(max(stalls, default=0))}",
         "faults": dict(sorted(Counter(fault.kind for fault in history.faults).items())),
     }

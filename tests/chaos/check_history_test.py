@@ -275,6 +275,13 @@ class Signals(RuleTest):
     def test_a_process_that_stood_still_has_more_time(self):
         self.keeps(self.lost(1402, stalled=990))
 
+    def test_a_process_whose_machine_was_taken_away_has_more_time(self):
+        for stolen, kept in ((990, True), (900, False)):
+            story = self.lost(1402)
+            for t in range(410, 410 + stolen, 10):
+                story.stolen(t, t + 10, 20)
+            self.keeps(story) if kept else self.breaks("R4", story)
+
     def held_too_long(self, fed, lost):
         story = Story()
         op = story.hold(10, None, token=1, max_hold=100)
@@ -646,6 +653,15 @@ class Machine(unittest.TestCase):
     def test_a_standstill_that_nobody_made_is_told(self):
         (stall, process), = unexplained_stalls(self.stalled(900, stopped=600))
         self.assertEqual((stall, process.name), (300 * MS, "worker-0-1"))
+
+    def test_a_standstill_of_a_machine_that_was_taken_away_is_explained_for_as_long(self):
+        for stolen, left in ((900, 0), (500, 400), (0, 900)):
+            story = Story()
+            story.start(0)
+            story.add("worker-0-1", 1900, "stall", since=1000 * MS)
+            if stolen:
+                story.stolen(950, 1900, stolen)
+            self.assertEqual([stall for stall, _ in unexplained_stalls(story.history())], [left * MS] if left else [])
 
     def test_a_machine_that_is_too_slow_to_judge_is_no_violation_and_no_success(self):
         for length, slow in ((900, False), (1100, True)):

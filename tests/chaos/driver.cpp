@@ -11,6 +11,7 @@
 #include "chaos/guarded_resource.hpp"
 #include "chaos/nemesis.hpp"
 #include "chaos/stage.hpp"
+#include "chaos/stolen_time.hpp"
 
 namespace holdfast::chaos {
 namespace {
@@ -32,6 +33,7 @@ void run(const arguments& given) {
       .add("longest_ttl", longest_ttl.count())
       .add("poll_cap", poll_cap.count());
 
+  const stolen_time_watch machine(given.text("folder") + "/machine.jsonl");
   stage on(given.text("worker"), given.text("folder"), workers, seed, log);
   nemesis trouble(on, log, seed, breaks_locks);
   guarded_resource resource(on.resource().socket_path());

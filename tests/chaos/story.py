@@ -26,6 +26,9 @@ class Story:
         self.add("driver", begin, "fault", kind=kind, worker=worker)
         self.add("driver", end, "healed", kind=kind, worker=worker)
 
+    def stolen(self, begin, end, time):
+        self.add("machine", end, "stolen", since=int(begin * MS), time=time * MS)
+
     def start(self, worker):
         self.add(f"worker-{worker}-1", 0, "started", worker=worker, life=1)
 
@@ -93,7 +96,7 @@ class Story:
 
     def history(self, ended=True, channels=0, connections=1):
         for name in list(self.files):
-            if name != "driver" and ended:
+            if name.startswith("worker") and ended:
                 self.add(name, 90_000, "ended")
         self.add("driver", 100_000, "end", channels=channels, connections=connections)
         with tempfile.TemporaryDirectory() as folder:

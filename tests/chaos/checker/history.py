@@ -24,6 +24,24 @@ class Fault(NamedTuple):
     worker: int  # -1: all
 
 
+def within(intervals, begin, end):
+    """How much of the time between two instants lies in intervals, which are in the order of time and apart."""
+    first = max(0, bisect_left(intervals, (begin,)) - 1)
+    last = bisect_left(intervals, (end,), first)
+    return sum(max(0, min(until, end) - max(since, begin)) for since, until in intervals[first:last])
+
+
+def union(intervals):
+    """The same time as intervals in order and apart."""
+    joined = []
+    for begin, end in sorted(intervals):
+        if joined and begin <= joined[-1][1]:
+            joined[-1] = (joined[-1][0], max(joined[-1][1], end))
+        else:
+            joined.append((begin, end))
+    return joined
+
+
 class Process:
     """One life of one worker."""
 
@@ -33,14 +51,13 @@ class Process:
         self.killed_at = None
         self.ended = False
         self.status = None  # with which it ended; -1: it did not
-        self.stalls = []  # (begin, end): it stood still, in the order of time
+        self.stalls = []  # (begin, end): it stood still by its own word, in the order of time
+        self.stopped = []  # the same, or the machine was taken away from it
         self.told = {}  # (client, lock) -> when the observer heard of a loss
 
     def stalled(self, begin, end):
         """For how long it stood still between two instants."""
-        first = max(0, bisect_left(self.stalls, (begin,)) - 1)
-        last = bisect_left(self.stalls, (end,), first)
-        return sum(max(0, min(until, end) - max(since, begin)) for since, until in self.stalls[first:last])
+        return within(self.stopped, begin, end)
 
     def grace(self, begin, allowed):
         """The instant at which `allowed` nanoseconds have passed since `begin` in which it ran."""
@@ -163,6 +180,7 @@ class History:
         self.campaign, self.end = {}, None
         self.processes, self.operations, self.holds = [], [], []
         self.faults = []
+        self.stolen = []  # (begin, end): the machine was taken away, in the order of time and apart
         self.forced = []  # (begin, end, lock): force_unlock() may have struck in between
         self.foreign_releases = []  # (lock, refused, line)
         self.unreleased = []  # (key, ttl), when the last worker had ended
@@ -298,6 +316,14 @@ def read_driver(history, path):
         process.status = statuses.get(process.name)
 
 
+def read_machine(history, path):
+    """Of the time between two looks as much may have been taken from any process as was stolen from all processors together."""
+    if path.exists():
+        history.stolen = union((max(event["since"], event["t"] - event["time"]), event["t"]) for _, event in lines_of(path))
+    for process in history.processes:
+        process.stopped = union(process.stalls + history.stolen)
+
+
 def name_of(event):
     return f"worker-{event['worker']}-{event['life']}"
 
@@ -307,5 +333,6 @@ def read(folder):
     for path in sorted(Path(folder).glob("worker-*.jsonl")):
         read_worker(history, path)
     read_driver(history, Path(folder) / "driver.jsonl")
+    read_machine(history, Path(folder) / "machine.jsonl")
     history.holds.sort(key=lambda hold: hold.begin)
     return history

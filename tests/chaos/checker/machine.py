@@ -1,6 +1,6 @@
 # SPDX-License-Identifier: BSL-1.0
 """Whether the machine was fast enough to judge what it ran: processes that stood still, and nobody had stopped them."""
-from .history import MS
+from .history import MS, union, within
 from .rules import ms
 
 WORTH_TELLING = 200 * MS
@@ -8,13 +8,14 @@ EXCUSED = 1000 * MS
 
 
 def unexplained_stalls(history):
-    """(how long, process), for as long as the nemesis did not stop it itself."""
+    """(how long, process), for as long as the nemesis did not stop it itself, nor the machine was taken away from it."""
     for process in history.processes:
-        stopped = [fault for fault in history.faults if fault.kind == "stop a worker" and fault.worker == process.worker]
+        stopped = [(fault.begin, fault.end) for fault in history.faults if fault.kind == "stop a worker" and fault.worker == process.worker]
+        explained = union(stopped + history.stolen)
         for begin, end in process.stalls:
-            explained = sum(max(0, min(end, fault.end) - max(begin, fault.begin)) for fault in stopped)
-            if end - begin - explained > WORTH_TELLING:
-                yield end - begin - explained, process
+            unexplained = end - begin - within(explained, begin, end)
+            if unexplained > WORTH_TELLING:
+                yield unexplained, process
 
 
 def slowness(history):
