@@ -1,7 +1,7 @@
 # SPDX-License-Identifier: BSL-1.0
 """What stands in a folder of histories, one JSON object a line, as operations and holds. Times are nanoseconds of one clock."""
 import json
-from bisect import bisect_left
+from bisect import bisect_left, bisect_right
 from collections import defaultdict
 from pathlib import Path
 from typing import NamedTuple
@@ -24,22 +24,38 @@ class Fault(NamedTuple):
     worker: int  # -1: all
 
 
-def within(intervals, begin, end):
-    """How much of the time between two instants lies in intervals, which are in the order of time and apart."""
-    first = max(0, bisect_left(intervals, (begin,)) - 1)
-    last = bisect_left(intervals, (end,), first)
-    return sum(max(0, min(until, end) - max(since, begin)) for since, until in intervals[first:last])
+class Intervals:
+    """The time that lies in at least one of several intervals."""
 
+    def __init__(self, intervals=()):
+        self.begins, self.ends, self.before = [], [], []  # apart, in order; how much lies in those before each
+        total = 0
+        for begin, end in sorted(intervals):
+            if self.ends and begin <= self.ends[-1]:
+                total += max(0, end - self.ends[-1])
+                self.ends[-1] = max(self.ends[-1], end)
+            else:
+                self.begins.append(begin)
+                self.ends.append(end)
+                self.before.append(total)
+                total += end - begin
 
-def union(intervals):
-    """The same time as intervals in order and apart."""
-    joined = []
-    for begin, end in sorted(intervals):
-        if joined and begin <= joined[-1][1]:
-            joined[-1] = (joined[-1][0], max(joined[-1][1], end))
-        else:
-            joined.append((begin, end))
-    return joined
+    def __iter__(self):
+        return zip(self.begins, self.ends)
+
+    def until(self, t):
+        last = bisect_right(self.begins, t) - 1
+        return 0 if last < 0 else self.before[last] + min(t, self.ends[last]) - self.begins[last]
+
+    def within(self, begin, end):
+        """How much of the time between two instants lies in them."""
+        return max(0, self.until(end) - self.until(begin))
+
+    def after(self, begin, allowed):
+        """The instant at which `allowed` nanoseconds have passed since `begin` outside of them."""
+        outside = begin - self.until(begin) + allowed
+        passed = bisect_left(range(len(self.begins)), outside, key=lambda i: self.begins[i] - self.before[i])
+        return outside + (0 if not passed else self.before[passed - 1] + self.ends[passed - 1] - self.begins[passed - 1])
 
 
 class Process:
@@ -52,19 +68,16 @@ class Process:
         self.ended = False
         self.status = None  # with which it ended; -1: it did not
         self.stalls = []  # (begin, end): it stood still by its own word, in the order of time
-        self.stopped = []  # the same, or the machine was taken away from it
+        self.stopped = Intervals()  # the same, or the machine was taken away from it
         self.told = {}  # (client, lock) -> when the observer heard of a loss
 
     def stalled(self, begin, end):
         """For how long it stood still between two instants."""
-        return within(self.stopped, begin, end)
+        return self.stopped.within(begin, end)
 
     def grace(self, begin, allowed):
         """The instant at which `allowed` nanoseconds have passed since `begin` in which it ran."""
-        end = begin + allowed
-        while (needed := begin + allowed + self.stalled(begin, end)) > end:
-            end = needed
-        return end
+        return self.stopped.after(begin, allowed)
 
 
 class Operation:
@@ -180,7 +193,7 @@ class History:
         self.campaign, self.end = {}, None
         self.processes, self.operations, self.holds = [], [], []
         self.faults = []
-        self.stolen = []  # (begin, end): the machine was taken away, in the order of time and apart
+        self.stolen = Intervals()  # the machine was taken away
         self.forced = []  # (begin, end, lock): force_unlock() may have struck in between
         self.foreign_releases = []  # (lock, refused, line)
         self.unreleased = []  # (key, ttl), when the last worker had ended
@@ -319,9 +332,9 @@ def read_driver(history, path):
 def read_machine(history, path):
     """Of the time between two looks as much may have been taken from any process as was stolen from all processors together."""
     if path.exists():
-        history.stolen = union((max(event["since"], event["t"] - event["time"]), event["t"]) for _, event in lines_of(path))
+        history.stolen = Intervals((max(event["since"], event["t"] - event["time"]), event["t"]) for _, event in lines_of(path))
     for process in history.processes:
-        process.stopped = union(process.stalls + history.stolen)
+        process.stopped = Intervals(process.stalls + list(history.stolen))
 
 
 def name_of(event):

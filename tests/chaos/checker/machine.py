@@ -1,6 +1,6 @@
 # SPDX-License-Identifier: BSL-1.0
 """Whether the machine was fast enough to judge what it ran: processes that stood still, and nobody had stopped them."""
-from .history import MS, union, within
+from .history import MS, Intervals
 from .rules import ms
 
 WORTH_TELLING = 200 * MS
@@ -11,9 +11,9 @@ def unexplained_stalls(history):
     """(how long, process), for as long as the nemesis did not stop it itself, nor the machine was taken away from it."""
     for process in history.processes:
         stopped = [(fault.begin, fault.end) for fault in history.faults if fault.kind == "stop a worker" and fault.worker == process.worker]
-        explained = union(stopped + history.stolen)
+        explained = Intervals(stopped + list(history.stolen))
         for begin, end in process.stalls:
-            unexplained = end - begin - within(explained, begin, end)
+            unexplained = end - begin - explained.within(begin, end)
             if unexplained > WORTH_TELLING:
                 yield unexplained, process
 
