@@ -278,8 +278,8 @@ class Signals(RuleTest):
     def test_a_process_whose_machine_was_taken_away_has_more_time(self):
         for stolen, kept in ((990, True), (900, False)):
             story = self.lost(1402)
-            for t in range(410, 410 + stolen, 10):
-                story.stolen(t, t + 10, 20)
+            story.stolen(405, 405 + stolen // 2)
+            story.stolen(405 + stolen // 2 - 50, 405 + stolen, cpu=1)
             self.keeps(story) if kept else self.breaks("R4", story)
 
     def held_too_long(self, fed, lost):
@@ -675,7 +675,7 @@ class Machine(unittest.TestCase):
             story.start(0)
             story.add("worker-0-1", 1900, "stall", since=1000 * MS)
             if stolen:
-                story.stolen(950, 1900, stolen)
+                story.stolen(1900 - stolen, 1900)
             self.assertEqual([stall for stall, _ in unexplained_stalls(story.history())], [left * MS] if left else [])
 
     def test_a_machine_that_is_too_slow_to_judge_is_no_violation_and_no_success(self):

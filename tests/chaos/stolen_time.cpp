@@ -12,40 +12,45 @@ namespace {
 using std::chrono::nanoseconds;
 
 constexpr auto period = std::chrono::milliseconds(10);  // a tick: /proc/stat counts no less
-constexpr int columns_before = 7;                       // user nice system idle iowait irq softirq, then steal
+constexpr int steal = 8;  // after the name: user nice system idle iowait irq softirq steal
 
-std::optional<nanoseconds> read_stolen_time() {
+std::vector<nanoseconds> read_stolen_times() {
   std::ifstream file("/proc/stat");
-  std::string all_processors;
-  std::getline(file, all_processors);
-  return stolen_time(all_processors);
+  std::ostringstream text;
+  text << file.rdbuf();
+  return stolen_times(text.view());
 }
 
 }  // namespace
 
-std::optional<nanoseconds> stolen_time(std::string_view proc_stat) {
-  std::istringstream words{std::string(proc_stat)};
-  std::string label;
-  if (!(words >> label) || label != "cpu") return {};
-  std::int64_t ticks = 0;
-  for (int column = 0; column <= columns_before; ++column)
-    if (!(words >> ticks)) return {};
-  return ticks * nanoseconds(std::chrono::seconds(1)) / ::sysconf(_SC_CLK_TCK);
+std::vector<nanoseconds> stolen_times(std::string_view proc_stat) {
+  std::vector<nanoseconds> all;
+  std::istringstream lines{std::string(proc_stat)};
+  for (std::string line; std::getline(lines, line);) {
+    std::istringstream words(line);
+    std::string name;
+    words >> name;
+    if (!name.starts_with("cpu") || name == "cpu") continue;  // "cpu" is all together
+    std::int64_t ticks = 0;
+    for (int column = 0; column < steal; ++column) words >> ticks;
+    if (!words) return {};
+    all.push_back(ticks * nanoseconds(std::chrono::seconds(1)) / ::sysconf(_SC_CLK_TCK));
+  }
+  return all;
 }
 
 stolen_time_watch::stolen_time_watch(const std::string& history_path)
     : log_(history_path), thread_([this](const std::stop_token& end) { watch(end); }) {}
 
 void stolen_time_watch::watch(const std::stop_token& end) {
-  auto before = read_stolen_time();
-  auto since = now();
-  while (before && !end.stop_requested()) {
+  auto before = read_stolen_times();
+  while (!before.empty() && !end.stop_requested()) {
     std::this_thread::sleep_for(period);
-    const auto stolen = read_stolen_time();
-    const auto until = now();
-    if (stolen && *stolen > *before) log_.write("stolen").add("since", since).add("time", (*stolen - *before).count());
+    const auto stolen = read_stolen_times();
+    if (stolen.size() == before.size())
+      for (std::size_t i = 0; i < stolen.size(); ++i)
+        if (stolen[i] > before[i]) log_.write("stolen").add("cpu", i).add("time", (stolen[i] - before[i]).count());
     before = stolen;
-    since = until;
   }
 }
 

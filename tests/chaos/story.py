@@ -26,8 +26,8 @@ class Story:
         self.add("driver", begin, "fault", kind=kind, worker=worker)
         self.add("driver", end, "healed", kind=kind, worker=worker)
 
-    def stolen(self, begin, end, time):
-        self.add("machine", end, "stolen", since=int(begin * MS), time=time * MS)
+    def stolen(self, begin, end, cpu=0):
+        self.add("machine", end, "stolen", cpu=cpu, time=int((end - begin) * MS))
 
     def start(self, worker):
         self.add(f"worker-{worker}-1", 0, "started", worker=worker, life=1)

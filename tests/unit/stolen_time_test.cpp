@@ -2,21 +2,23 @@
 #include "chaos/stolen_time.hpp"
 
 #include <unistd.h>
+
 #include <string>
 
 #include "support/catch.hpp"
 
 using namespace holdfast::chaos;
 using namespace std::chrono_literals;
+using times = std::vector<std::chrono::nanoseconds>;
 
-TEST_CASE("the stolen time is the eighth number of all processors") {
-  const auto ticks_a_second = ::sysconf(_SC_CLK_TCK);
-  CHECK(stolen_time("cpu  1 2 3 4 5 6 7 " + std::to_string(3 * ticks_a_second) + " 9 10") == 3s);
-  CHECK(stolen_time("cpu 1 2 3 4 5 6 7 0") == 0s);
+TEST_CASE("the stolen time is the eighth number of each processor") {
+  const auto three = std::to_string(3 * ::sysconf(_SC_CLK_TCK));
+  CHECK(stolen_times("cpu  1 2 3 4 5 6 7 999 9 10\ncpu0 1 2 3 4 5 6 7 " + three +
+                     " 9 10\ncpu1 1 2 3 4 5 6 7 0 9 10\nintr 1 2 3 4 5 6 7 8\n") == times{3s, 0s});
 }
 
 TEST_CASE("a kernel that does not count stolen time says nothing of it") {
-  CHECK_FALSE(stolen_time("cpu 1 2 3 4 5 6 7"));
-  CHECK_FALSE(stolen_time("intr 1 2 3 4 5 6 7 8"));
-  CHECK_FALSE(stolen_time(""));
+  CHECK(stolen_times("cpu 1 2 3 4 5 6 7\ncpu0 1 2 3 4 5 6 7\n").empty());
+  CHECK(stolen_times("intr 1 2 3 4 5 6 7 8\n").empty());
+  CHECK(stolen_times("").empty());
 }

@@ -68,7 +68,7 @@ class Process:
         self.ended = False
         self.status = None  # with which it ended; -1: it did not
         self.stalls = []  # (begin, end): it stood still by its own word, in the order of time
-        self.stopped = Intervals()  # the same, or the machine was taken away from it
+        self.stopped = Intervals()  # the same, or a processor was away
         self.told = {}  # (client, lock) -> when the observer heard of a loss
 
     def stalled(self, begin, end):
@@ -193,7 +193,7 @@ class History:
         self.campaign, self.end = {}, None
         self.processes, self.operations, self.holds = [], [], []
         self.faults = []
-        self.stolen = Intervals()  # the machine was taken away
+        self.stolen = Intervals()  # a processor was taken away from the machine
         self.forced = []  # (begin, end, lock): force_unlock() may have struck in between
         self.foreign_releases = []  # (lock, refused, line)
         self.unreleased = []  # (key, ttl), when the last worker had ended
@@ -330,9 +330,9 @@ def read_driver(history, path):
 
 
 def read_machine(history, path):
-    """Of the time between two looks as much may have been taken from any process as was stolen from all processors together."""
+    """A processor that came back had been away for as long. What it had to run, and the timers that were set on it, waited."""
     if path.exists():
-        history.stolen = Intervals((max(event["since"], event["t"] - event["time"]), event["t"]) for _, event in lines_of(path))
+        history.stolen = Intervals((event["t"] - event["time"], event["t"]) for _, event in lines_of(path))
     for process in history.processes:
         process.stopped = Intervals(process.stalls + list(history.stolen))
 
