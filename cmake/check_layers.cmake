@@ -2,15 +2,17 @@
 # cmake [-DROOT=<tree>] -P check_layers.cmake: an include may point down only, and what must be passed in is never fetched.
 cmake_minimum_required(VERSION 3.25)
 
-# What every layer may include: its own rank and below. Files directly in src/ (client, config) are on top.
+# What every layer may include: its own rank and below. Files directly in src/ (config, url) are on top.
 set(rank_base 0)
 set(rank_redis 1)
 set(rank_topology 2)
 set(rank_protocol 3)
 set(rank_sync 4)
-set(rank_top 5)
-set(leaf_headers error observer export version config owner)  # public, and of no layer
-set(top_headers client holdfast)                              # the other public headers are of the layer sync
+set(rank_face 5)  # the public headers besides those below
+set(rank_api 6)
+set(rank_top 6)
+set(leaf_headers error observer export version config owner_id lease_state lock_holder lock_options)  # of no layer
+set(top_headers client holdfast)
 
 # The only Boost in public headers: everything else would be paid by each file of every user.
 set(public_boost "boost/asio/(awaitable|any_io_executor)\\.hpp|boost/system/.*")
@@ -40,7 +42,7 @@ function(rank_of include result)
     elseif(CMAKE_MATCH_1 IN_LIST top_headers)
       set(rank ${rank_top})
     else()
-      set(rank ${rank_sync})
+      set(rank ${rank_face})
     endif()
   elseif(include STREQUAL "lua_scripts.hpp")
     set(rank ${rank_protocol})
@@ -60,7 +62,7 @@ foreach(file IN LISTS files)
   if(file MATCHES "^include/(holdfast/.*)")
     set(public TRUE)
     rank_of(${CMAKE_MATCH_1} own_rank)
-  elseif(file MATCHES "^src/(error|observer|owner)\\.")
+  elseif(file MATCHES "^src/(error|observer)\\.")
     set(own_rank ${rank_base})
   else()
     string(REGEX REPLACE "^src/" "" path ${file})

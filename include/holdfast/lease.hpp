@@ -2,6 +2,7 @@
 #pragma once
 #include <holdfast/error.hpp>
 #include <holdfast/export.hpp>
+#include <holdfast/lease_state.hpp>
 #include <holdfast/owner.hpp>
 
 #include <boost/asio/awaitable.hpp>
@@ -19,16 +20,6 @@ namespace detail {
 struct lease_record;
 struct access;
 }  // namespace detail
-
-/// What a lease says of itself:
-/// | state     | held()          | how it goes on                                                                     |
-/// |-----------|-----------------|------------------------------------------------------------------------------------|
-/// | empty     | false           | default-made or moved-from                                                         |
-/// | held      | true            | confirmed; → suspended, lost, released                                             |
-/// | suspended | true            | not confirmed now (no answer, link down), yet exclusive; → held, lost, released    |
-/// | lost      | false, for ever | validity over, key gone or taken, client closed                                    |
-/// | released  | false, for ever | unlocked by its holder                                                             |
-enum class lease_state { empty, held, suspended, lost, released };
 
 /// What you hold: one hold of one name, move-only. May outlive its mutex, its client and its io_context.
 /// It is the hold: `co_await m.lock();` without a variable locks nothing, because the lease ends at the semicolon.

@@ -2,6 +2,8 @@
 #pragma once
 #include <holdfast/export.hpp>
 #include <holdfast/lease.hpp>
+#include <holdfast/lock_holder.hpp>
+#include <holdfast/lock_options.hpp>
 #include <holdfast/owner.hpp>
 
 #include <boost/asio/awaitable.hpp>
@@ -21,24 +23,6 @@ class core;
 struct lock_keys;
 struct primitive;
 }  // namespace detail
-
-/// Terms of one lease. Trivially destructible and without views: safe to brace inside co_await on g++ 12, safe to start
-/// later.
-struct lock_options {
-  std::optional<milliseconds> ttl{};  ///< default: config::ttl. 10 ms to 24 h; 100 ms at least when renewed
-  std::optional<bool> renew{};        ///< default: renewed unless a ttl is given (Redisson's rule)
-  /// Renewal stops this long after the grant or the last lease::feed(); default: never.
-  std::optional<milliseconds> max_hold{};
-};
-
-/// Who holds a lock: what Redis had when it was asked.
-struct lock_holder {
-  /// The owner field: lease::id() of the holder, or Redisson's `<uuid>:<thread>`; its first 256 bytes. The part
-  /// before the last ':' is in the name of the holder's connections (config::client_name); Redisson's have none.
-  std::string id;
-  unsigned count = 0;  ///< how often it is held: 1 and its re-entries
-  milliseconds ttl{};  ///< how long Redis will keep it without renewal; milliseconds::max(): a lock without TTL
-};
 
 /// A reentrant, self-renewing lock on one name: Redisson's RLock. Cheap to copy, holds nothing, may outlive its client
 /// (then: closed).

@@ -2,7 +2,7 @@
 #pragma once
 #include <holdfast/error.hpp>
 #include <holdfast/export.hpp>
-#include <holdfast/owner.hpp>
+#include <holdfast/owner_id.hpp>
 
 #include <chrono>
 #include <cstddef>
@@ -66,11 +66,11 @@ struct event {
   std::string_view detail{};          ///< server's words, node or cause; safe to print
 
   // Of a hold, and of a call: owner, ttl.
-  std::optional<holdfast::owner> owner{};  ///< whose; without a bound or given one, the call's own identity
-  std::string_view id{};                   ///< its field in Redis, `<client uuid>:<number>`, also in the background
-  std::optional<std::uint64_t> token{};    ///< fencing token
-  std::size_t count = 0;                   ///< leases that it has now
-  std::chrono::milliseconds ttl{};         ///< asked for; of a hold with several leases the longest
+  std::optional<owner_id> owner{};       ///< whose; without a bound or given one, the call's own identity
+  std::string_view id{};                 ///< its field in Redis, `<client uuid>:<number>`, also in the background
+  std::optional<std::uint64_t> token{};  ///< fencing token
+  std::size_t count = 0;                 ///< leases that it has now
+  std::chrono::milliseconds ttl{};       ///< asked for; of a hold with several leases the longest
 };
 
 /// How many kinds there are: their numbers are 0 to event_kinds - 1, so that counters can be an array.

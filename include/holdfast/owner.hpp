@@ -1,10 +1,9 @@
 // SPDX-License-Identifier: BSL-1.0
 #pragma once
 #include <holdfast/export.hpp>
+#include <holdfast/owner_id.hpp>
 
 #include <boost/asio/any_io_executor.hpp>
-#include <compare>
-#include <cstdint>
 #include <optional>
 
 namespace holdfast {
@@ -13,9 +12,10 @@ namespace asio = boost::asio;
 /// Whose hold it is: one logical task. A value of 8 bytes, unique in this process, never empty, never on the wire.
 /// A lock() by an owner that holds the name already re-enters; by any other it waits. Owners are per client: the same
 /// owner through two clients is two, and would wait for itself. All functions may be called from any thread.
-class HOLDFAST_EXPORT owner {
+class HOLDFAST_EXPORT owner : public owner_id {
  public:
-  owner() noexcept;  ///< a new identity
+  owner() noexcept;                              ///< a new identity
+  owner(owner_id of) noexcept : owner_id(of) {}  ///< the same, as an event or a lease has told it
 
   /// An executor that carries this owner to everything spawned on it: it survives co_await, timers, && and ||,
   /// co_spawn(co_await this_coro::executor, …) and make_strand of it. Branches of && share the owner, hence each
@@ -24,11 +24,6 @@ class HOLDFAST_EXPORT owner {
 
   /// The owner that an executor carries, directly or under strands of any_io_executor.
   [[nodiscard]] static std::optional<owner> of(const asio::any_io_executor&) noexcept;
-
-  friend auto operator<=>(const owner&, const owner&) = default;
-
- private:
-  std::uint64_t id_;
 };
 
 }  // namespace holdfast

@@ -4,9 +4,8 @@
 #include <algorithm>
 #include <utility>
 
-#include <boost/asio/error.hpp>
-
 #include "base/assert.hpp"
+#include "base/cancelled.hpp"
 #include "sync/reentry.hpp"
 
 namespace holdfast::detail {
@@ -29,7 +28,7 @@ class engine::end_watch final : public cancellable {
     if (!record || record->end_listeners.empty()) return;  // all are told at once, and each cancels at most once
     const auto listener = std::move(*where_);
     record->end_listeners.erase(where_);
-    listener(boost::asio::error::operation_aborted);
+    listener(cancelled());
   }
 
  private:
@@ -40,7 +39,7 @@ class engine::end_watch final : public cancellable {
 engine::engine(surroundings around, std::weak_ptr<core> home, owner_fields fields)
     : around_(around), home_(std::move(home)), closed_(std::make_shared<std::atomic<bool>>(false)),
       fields_(std::move(fields)), releases_(around_, [this](const std::string& name) { wake(name); }),
-      patience_(around_), watchdog_(around_, [this](hold& h, error_code reason) { lose(h, reason); }),
+      patience_(around_), watchdog_(around_, [this](claim& c, error_code reason) { lose(*c.holder(), reason); }),
       grace_(around.alarms) {
   around_.servers.on_link_change([this](node_id node, bool up) { watchdog_.link_changed(node, up); });
 }
@@ -81,7 +80,7 @@ void engine::unlock(const std::shared_ptr<lease_record>& record, done_handler do
 
 void engine::drop(const std::shared_ptr<lease_record>& record) {
   const auto& h = *record->of;
-  const bool ends_it = !h.ended() && !closed() && h.leases.size() == 1 && !h.changing;
+  const bool ends_it = !h.ended() && !closed() && h.leases.size() == 1 && !h.changes.busy();
   if (record->dropped_at_once && ends_it) around_.report(event::kind::dropped_at_once, h);
   give_up_lease(record, {});
 }
@@ -91,11 +90,11 @@ void engine::renew(const std::shared_ptr<lease_record>& record, milliseconds ttl
   if (record->released.load(std::memory_order_acquire)) return done(errc::not_held, {});
   if (closed()) return done(errc::closed, {});
   if (!h->ended() && !h->exclusive()) lose(*h, errc::lost);
-  if (h->ended()) return done(h->lost_reason, h->lost_because);
+  if (h->ended()) return done(h->end_reason(), h->end_detail());
   if (ttl == milliseconds::zero()) ttl = record->asked.ttl;
   done = until_closed(std::move(done));
   auto send = [this, h, ttl](nanoseconds left, topology::handler then) {
-    const renewal one{h->keys->lock, h->field, h->ttl_to_send(ttl, around_.settings.drift)};
+    const renewal one{h->keys()->lock, h->field(), ttl_to_send(*h, ttl)};
     around_.run(scripts::renew({&one, 1}), {.timeout = left, .rank = urgency::obligation}, std::move(then));
   };
   auto answered = [this, record, h, ttl, done = std::move(done)](const outcome& o) {
@@ -104,18 +103,20 @@ void engine::renew(const std::shared_ptr<lease_record>& record, milliseconds ttl
     if (!h->ended() && !h->exclusive()) lose(*h, errc::lost);
     if (!h->ended() && !o.error && !said.error && !said.value[0]) lose(*h, errc::lost);
     const bool confirmed = !o.error && !said.error;
-    if (!h->ended() && confirmed && !h->extend(valid_until(o.sent, ttl, around_.settings.drift))) lose(*h, errc::lost);
-    if (h->ended()) return done(h->lost_reason, h->lost_because);
+    if (!h->ended() && confirmed && !confirm(*h, o.sent, ttl)) lose(*h, errc::lost);
+    if (h->ended()) return done(h->end_reason(), h->end_detail());
     if (o.error) return done(o.error == errc::unconfirmed ? make_error_code(errc::unreachable) : o.error, o.detail);
     if (said.error) return done(said.error->code, said.error->text);
-    if (!record->released.load(std::memory_order_acquire)) watchdog_.guard(*h, o.sent);
+    if (!record->released.load(std::memory_order_acquire)) watchdog_.guard(*h->on, o.sent);
     done({}, {});
   };
   ask_twice(command_budget(around_.settings, h->ttl()), std::move(send), std::move(answered));
 }
 
 // Also when that lease has ended since: feed() has taken back the pause of all leases of the hold.
-void engine::fed(const std::shared_ptr<lease_record>& record) { watchdog_.fed(*record->of); }
+void engine::fed(const std::shared_ptr<lease_record>& record) {
+  watchdog_.confirm_soon(*record->of->on, nanoseconds::zero());
+}
 
 cancellable_ptr engine::when_ended(const std::shared_ptr<lease_record>& record, lease_record::end_listener listener) {
   error_code ended;
@@ -124,7 +125,7 @@ cancellable_ptr engine::when_ended(const std::shared_ptr<lease_record>& record, 
   } else if (closed()) {
     ended = errc::closed;
   } else if (record->of->ended()) {
-    ended = record->of->lost_reason;
+    ended = record->of->end_reason();
   }
   if (ended) {
     listener(ended);
@@ -144,7 +145,7 @@ void engine::close(nanoseconds grace, function<void()> done) {
       if (e.line) e.line->fail_all(errc::closed, {});
       for (const auto& h : e.holds) {
         lose(*h, errc::closed);
-        if (h->changing) changing_.push_back(h);
+        if (h->changes.busy()) changing_.push_back(h);
       }
     }
     while (!reentries_.empty()) reentries_.front()->close();
@@ -193,15 +194,12 @@ void engine::close_waiters_without_hold() {
   }
 }
 
-void engine::hold_is_over(const holdfast::owner& who) {
+void engine::hold_is_over(owner_id who) {
   if (!draining_) return;
   for (const auto& name : draining_->remove(who)) {
     const auto found = names_.find(name);
     const auto line = found == names_.end() ? nullptr : found->second.line;
-    if (!line) continue;
-    const auto all = line->waiters();
-    for (auto w = all.rbegin(); w != all.rend(); ++w)
-      if ((*w)->request.who == who) line->leave(*w, errc::closed, "it is being drained, and its owner holds no more");
+    if (line) line->fail_all_of(who, errc::closed, "it is being drained, and its owner holds no more");
   }
   if (draining_ && draining_->empty()) drain_until(around_.now());
 }
@@ -229,7 +227,7 @@ hold* engine::entry::live_hold() const {
   return nullptr;
 }
 
-std::shared_ptr<hold> engine::entry::hold_of(const holdfast::owner& who) const {
+std::shared_ptr<hold> engine::entry::hold_of(owner_id who) const {
   const auto mine = std::find_if(holds.begin(), holds.end(), [&](const auto& h) { return h->who == who; });
   return mine == holds.end() ? nullptr : *mine;
 }
@@ -239,7 +237,7 @@ hold* engine::live_hold(std::string_view name) {
   return found == names_.end() ? nullptr : found->second.live_hold();
 }
 
-std::shared_ptr<hold> engine::hold_of(std::string_view name, const holdfast::owner& who) {
+std::shared_ptr<hold> engine::hold_of(std::string_view name, owner_id who) {
   const auto found = names_.find(name);
   return found == names_.end() ? nullptr : found->second.hold_of(who);
 }
@@ -252,12 +250,14 @@ void engine::tell_if_waiting_for_ourselves(const entry& e, const lock_request& r
 
 void engine::entry::doubt_hold_here() {
   // By then most holds are over, and their echo has cost nothing.
-  if (auto* h = live_hold()) registry.watchdog_.confirm_soon(*h, milliseconds(20));
+  if (auto* h = live_hold()) registry.watchdog_.confirm_soon(*h->on, milliseconds(20));
 }
 
 std::shared_ptr<lease_record> engine::entry::granted(waiter& w, std::optional<std::uint64_t> token) {
   auto& e = registry;
-  auto h = std::make_shared<hold>(e.around_.time, keys, w.field, w.request.who, w.request.bound, e.closed_);
+  const node_id node = e.around_.servers.node_of(keys->lock);
+  auto c = std::make_shared<claim>(e.around_.time, e.closed_, keys, w.field, std::span(&node, 1), 1);
+  auto h = std::make_shared<hold>(std::move(c), w.request.who, w.request.bound);
   h->token = token;
   h->granted_at = e.around_.now();
   if (e.draining_) e.draining_->add(h->who);
@@ -280,11 +280,19 @@ void engine::entry::line_empty() {
   if (holds.empty()) registry.names_.erase(keys->name);
 }
 
+bool engine::confirm(hold& h, time_point sent, milliseconds ttl) {
+  return h.on->confirm(h.on->sole_share(), valid_until(sent, ttl, around_.settings.drift));
+}
+
+key_ttl engine::ttl_to_send(hold& h, milliseconds wanted) {
+  return h.on->sole_share().ttl_to_send(wanted, around_.now(), around_.settings.drift);
+}
+
 std::shared_ptr<lease_record> engine::add_lease(hold& h, const terms& asked, time_point sent) {
   auto record = std::make_shared<lease_record>(h.shared_from_this(), asked, around_.now(), home_);
   h.leases.push_back(record.get());
-  h.extend(valid_until(sent, asked.ttl, around_.settings.drift));
-  watchdog_.guard(h, sent);
+  confirm(h, sent, asked.ttl);
+  watchdog_.guard(*h.on, sent);
   watch_link();
   return record;
 }
@@ -329,7 +337,7 @@ done_handler engine::until(const shared_keys& keys, time_point deadline, error_c
 void engine::give_up_lease(const std::shared_ptr<lease_record>& record, done_handler done) {
   const auto h = record->of;
   const auto ttl = h->ttl();
-  const bool wanted = !done.empty(), behind = wanted && h->changing;
+  const bool wanted = !done.empty(), behind = wanted && h->changes.busy();
   const auto nobody = [](error_code, const std::string&) {};
   if (!wanted) done = nobody;
   const bool in_time = h->exclusive();
@@ -338,17 +346,17 @@ void engine::give_up_lease(const std::shared_ptr<lease_record>& record, done_han
   const auto place = std::find(h->leases.begin(), h->leases.end(), record.get());
   HOLDFAST_ASSERT(place != h->leases.end());
   h->leases.erase(place);
-  if (h->leases.empty()) watchdog_.forget(*h);  // disarmed before anything is sent
+  if (h->leases.empty()) watchdog_.forget(*h->on);  // disarmed before anything is sent
   record->tell_end(errc::not_held);
   if (closed()) return done(errc::closed, {});
   if (h->ended()) {
     if (h->leases.empty()) forget(*h);
     if (found_over) tell_reentries(*h);  // whoever waits with no lease left has lost nothing
-    return done(h->lost_reason, h->lost_because);
+    return done(h->end_reason(), h->end_detail());
   }
   const bool last = h->leases.empty();
   const auto budget = command_budget(around_.settings, ttl);
-  const auto now = around_.now(), answer_by = patience_.answer_by(h->keys->lock, budget);
+  const auto now = around_.now(), answer_by = patience_.answer_by(h->keys()->lock, budget);
   // A command before it may take its own time; a count that is not confirmed is no error.
   const auto late = last ? make_error_code(errc::unconfirmed) : error_code();
   const bool bounded = behind || (wanted && !last && answer_by < now + budget);
@@ -356,27 +364,27 @@ void engine::give_up_lease(const std::shared_ptr<lease_record>& record, done_han
     send_unlock(h, last, {ttl, now, answer_by, nobody});
     return done(late, unanswered_before);
   }
-  if (!last || h->changing) done = until_closed(std::move(done));
-  if (bounded) done = until(h->keys, answer_by, late, std::move(done));
+  if (!last || h->changes.busy()) done = until_closed(std::move(done));
+  if (bounded) done = until(h->keys(), answer_by, late, std::move(done));
   send_unlock(h, last, {ttl, now, answer_by, std::move(done)});
 }
 
 void engine::send_unlock(const std::shared_ptr<hold>& h, bool last, hold::last_unlock u) {
-  if (!last) return change(h, [this, h, done = std::move(u.done)] { take_from_count(h, done); });
-  if (!h->changing) return change(h, [&] { free_hold(h, std::move(u)); });
+  if (!last) return h->changes.add([this, h, done = std::move(u.done)] { take_from_count(h, done); });
+  if (!h->changes.busy()) return h->changes.add([&] { free_hold(h, std::move(u)); });
   h->last_unlocks.push_back(std::move(u));
-  change(h, [this, h] { free_or_lower(h); });
+  h->changes.add([this, h] { free_or_lower(h); });
 }
 
 void engine::take_from_count(const std::shared_ptr<hold>& h, done_handler done) {
   if (h->ended()) {
     if (h->leases.empty()) forget(*h);
     // A release that came before it was queued as the last: all is well.
-    done(h->state() == lease_state::released ? error_code() : h->lost_reason, h->lost_because);
+    done(h->state() == lease_state::released ? error_code() : h->end_reason(), h->end_detail());
     return changed(h);
   }
   lower_count(h, [this, h, done = std::move(done)](error_code error) {
-    done(error, h->lost_because);
+    done(error, h->end_detail());
     changed(h);
   });
 }
@@ -395,28 +403,27 @@ void engine::lower_count(const std::shared_ptr<hold>& h, function<void(error_cod
   auto send = [this, h](nanoseconds left, topology::handler then) {
     if (h->leases.empty()) return then({errc::unconfirmed, {}});  // the last unlock is queued, which frees
     const auto count = static_cast<unsigned>(h->leases.size());
-    const auto ttl = h->ttl_to_send(h->ttl(), around_.settings.drift);
-    around_.run(scripts::release(*h->keys, h->field, count, ttl), {.timeout = left, .rank = urgency::obligation},
+    const auto ttl = ttl_to_send(*h, h->ttl());
+    around_.run(scripts::release(*h->keys(), h->field(), count, ttl), {.timeout = left, .rank = urgency::obligation},
                 std::move(then));
   };
   const auto called = around_.now();
   const auto budget = command_budget(around_.settings, h->ttl());
   auto answered = [this, h, called, budget, done = std::move(done)](const outcome& o) {
-    if (o.error && around_.now() >= called + budget) patience_.ran_out(h->keys->lock, called);
+    if (o.error && around_.now() >= called + budget) patience_.ran_out(h->keys()->lock, called);
     const auto said = o.error ? answer<release_answer>{} : read_release(o.reply);
     if (said.error && said.error->code == errc::corrupt_lock) lose(*h, errc::corrupt_lock);
     if (!o.error && !said.error && said.value == release_answer::not_yours) lose(*h, errc::lost);
-    done(h->ended() ? h->lost_reason : error_code{});
+    done(h->ended() ? h->end_reason() : error_code{});
   };
   ask_twice(budget, std::move(send), std::move(answered));
 }
 
 void engine::free_hold(const std::shared_ptr<hold>& h, hold::last_unlock u) {
-  HOLDFAST_ASSERT(h->leases.empty() && h->changing && h->granted_at != time_point());
+  HOLDFAST_ASSERT(h->leases.empty() && h->changes.busy() && h->granted_at != time_point());
   const auto valid = h->valid_until();
-  h->enter(lease_state::released);
-  h->lost_reason = errc::not_held;
-  watchdog_.forget(*h);
+  h->end(lease_state::released, errc::not_held);
+  watchdog_.forget(*h->on);
   forget(*h);
   auto others = std::exchange(h->last_unlocks, {});
   for (const auto& other : others) {
@@ -426,14 +433,14 @@ void engine::free_hold(const std::shared_ptr<hold>& h, hold::last_unlock u) {
   const auto now = around_.now();
   auto answered = [this, h, now, called = u.called, answer_by = u.answer_by, ttl = u.ttl, done = std::move(u.done),
                    others = std::move(others)](error_code error, std::string detail) {
-    if (error == errc::unconfirmed && around_.now() >= answer_by) patience_.ran_out(h->keys->lock, called);
+    if (error == errc::unconfirmed && around_.now() >= answer_by) patience_.ran_out(h->keys()->lock, called);
     if (error == errc::lost && h->forced) detail = by_force;
     if (around_.settings.observer) report_release(*h, now, ttl, error, detail);
     done(error, detail);
     for (const auto& other : others) other.done(error, detail);
   };
-  const auto may_live = std::max(u.ttl, h->may_live(around_.settings.drift));
-  releases_.release(h->keys, h->field, may_live, valid, u.answer_by, std::move(answered));
+  const auto may_live = std::max(u.ttl, h->on->may_live(around_.settings.drift));
+  releases_.release(h->keys(), h->field(), may_live, valid, u.answer_by, std::move(answered));
   hold_is_over(h->who);
   changed(h);
 }
@@ -450,22 +457,9 @@ void engine::report_release(const hold& h, time_point called, milliseconds ttl, 
   around_.report(e);
 }
 
-// The command before has ended: the next one, if any. One that ends at once calls again: counted, so that the stack
-// does not grow.
 void engine::changed(const std::shared_ptr<hold>& h) {
-  HOLDFAST_ASSERT(h->changing);
   const auto keep = h;
-  if (++keep->changes_over > 1) return;
-  for (; keep->changes_over > 0; --keep->changes_over) {
-    if (keep->changes.empty()) {
-      keep->changing = false;
-      keep->changes_over = 0;
-      return;
-    }
-    const auto next = std::move(keep->changes.front());
-    keep->changes.pop_front();
-    next();
-  }
+  keep->changes.ended();
 }
 
 void engine::lose(hold& h, error_code reason) {
@@ -483,21 +477,19 @@ void engine::tell_reentries(hold& h) {
 void engine::end_by_loss(hold& h, error_code reason) {
   if (closed()) reason = errc::closed;
   const bool expired = around_.now() >= h.valid_until();
-  const auto ttl = std::max(h.leases.empty() ? around_.settings.ttl : h.ttl(), h.may_live(around_.settings.drift));
-  h.lost_reason = reason;
-  h.lost_because = text_of_loss(h, reason);
-  h.enter(lease_state::lost);
-  watchdog_.forget(h);
+  const auto ttl = std::max(h.leases.empty() ? around_.settings.ttl : h.ttl(), h.on->may_live(around_.settings.drift));
+  h.end(lease_state::lost, reason, text_of_loss(h, reason));
+  watchdog_.forget(*h.on);
   watch_link();
-  around_.report(reason == errc::closed ? event::kind::closed : event::kind::lost, h, reason, h.lost_because);
+  around_.report(reason == errc::closed ? event::kind::closed : event::kind::lost, h, reason, h.end_detail());
   const auto leases = h.leases;
   for (auto* l : leases) l->tell_end(reason);
   // Redis keeps an expired key a little longer than we trust it, or for long if it was renewed without our hearing of
   // it.
-  if (expired || closed()) releases_.release_in_background(h.keys, h.field, ttl);
+  if (expired || closed()) releases_.release_in_background(h.keys(), h.field(), ttl);
   if (h.leases.empty()) forget(h);
   hold_is_over(h.who);
-  wake(h.keys->name);
+  wake(h.keys()->name);
 }
 
 // The end of the validity comes first: it may have passed long before Redis answered. The text is empty where there is
@@ -507,9 +499,9 @@ std::string engine::text_of_loss(const hold& h, error_code reason) const noexcep
   if (reason == errc::corrupt_lock) return "found while it was held";
   if (around_.now() < h.valid_until()) return h.forced ? by_force : not_ours;
   std::string text = h.cause_of_loss();
-  const bool wanted = !h.renewal_paused.load(std::memory_order_acquire);
-  if (wanted && !around_.servers.answering(h.keys->lock))
-    text.append(": ").append(around_.servers.trouble(h.keys->lock).detail);
+  const bool wanted = !h.renewal_paused();
+  if (wanted && !around_.servers.answering(h.keys()->lock))
+    text.append(": ").append(around_.servers.trouble(h.keys()->lock).detail);
   return text;
 } catch (const std::bad_alloc&) {
   return {};
@@ -517,7 +509,7 @@ std::string engine::text_of_loss(const hold& h, error_code reason) const noexcep
 
 void engine::forget(const hold& h) {
   watch_link();
-  const auto found = names_.find(h.keys->name);
+  const auto found = names_.find(h.keys()->name);
   if (found == names_.end()) return;
   auto& holds = found->second.holds;
   const auto place = std::find_if(holds.begin(), holds.end(), [&](const auto& other) { return other.get() == &h; });

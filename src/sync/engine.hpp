@@ -11,6 +11,8 @@
 #include <utility>
 #include <vector>
 
+#include <holdfast/lock_holder.hpp>
+
 #include "sync/hold.hpp"
 #include "sync/last_holders.hpp"
 #include "sync/releases.hpp"
@@ -46,7 +48,7 @@ class engine final {
 
   void force_unlock(const shared_keys& keys, value_handler<bool> done);
   void is_locked(const shared_keys& keys, value_handler<bool> done);
-  void hold_count(const shared_keys& keys, holdfast::owner who, value_handler<unsigned> done);
+  void hold_count(const shared_keys& keys, owner_id who, value_handler<unsigned> done);
   void holder(const shared_keys& keys, value_handler<std::optional<lock_holder>> done);
   void remaining_ttl(const shared_keys& keys, value_handler<std::optional<milliseconds>> done);
   void last_token(const shared_keys& keys, value_handler<std::optional<std::uint64_t>> done);
@@ -81,7 +83,7 @@ class engine final {
     entry(engine& of, shared_keys k) : registry(of), keys(std::move(k)) {}
 
     hold* live_hold() const;
-    std::shared_ptr<hold> hold_of(const holdfast::owner& who) const;
+    std::shared_ptr<hold> hold_of(owner_id who) const;
 
     owner_field new_field() override { return registry.fields_.next(); }
     bool held_here() override { return live_hold() != nullptr; }
@@ -98,9 +100,12 @@ class engine final {
   };
 
   hold* live_hold(std::string_view name);
-  std::shared_ptr<hold> hold_of(std::string_view name, const holdfast::owner& who);
+  std::shared_ptr<hold> hold_of(std::string_view name, owner_id who);
   void tell_if_waiting_for_ourselves(const entry& e, const lock_request& request);
   cancellable_ptr reenter(std::shared_ptr<hold> h, lock_request request, lock_handler done, time_point since);
+  /// A command about the hold that was sent at `sent` is answered with yes. False: the validity was over before.
+  bool confirm(hold& h, time_point sent, milliseconds ttl);
+  key_ttl ttl_to_send(hold& h, milliseconds wanted);
   std::shared_ptr<lease_record> add_lease(hold& h, const terms& asked, time_point sent);
 
   void give_up_lease(const std::shared_ptr<lease_record>& record, done_handler done);
@@ -111,8 +116,7 @@ class engine final {
   void free_hold(const std::shared_ptr<hold>& h, hold::last_unlock u);
   void report_release(const hold& h, time_point called, milliseconds ttl, error_code error,
                       std::string_view detail) const;
-  template <class Command>
-  void change(const std::shared_ptr<hold>& h, Command command);
+  /// The change of its count that was under way has ended.
   void changed(const std::shared_ptr<hold>& h);
   template <class Holds>
   static void forget_changes(const Holds& holds);
@@ -125,9 +129,9 @@ class engine final {
   void watch_link();
   void answer_at_close();
   void close_waiters_without_hold();
-  void hold_is_over(const holdfast::owner& who);
+  void hold_is_over(owner_id who);
   void drain_until(time_point end);
-  bool drains_without(const holdfast::owner& who) const { return draining_ && !draining_->contains(who); }
+  bool drains_without(owner_id who) const { return draining_ && !draining_->contains(who); }
   static constexpr auto* drained_without = "it is being drained, and only an owner that holds may still lock or wait";
   void end_probes();
 
@@ -182,16 +186,9 @@ function<void(error_code, std::string, T...)> engine::until_closed(function<void
 template <class Holds>
 void engine::forget_changes(const Holds& holds) {
   for (const auto& h : holds) {
-    h->changes.clear();
+    h->changes.forget();
     h->last_unlocks.clear();
   }
-}
-
-// Commands that change the count run one after the other; changed() ends each.
-template <class Command>
-void engine::change(const std::shared_ptr<hold>& h, Command command) {
-  if (!std::exchange(h->changing, true)) return command();
-  h->changes.push_back(std::move(command));
 }
 
 }  // namespace holdfast::detail

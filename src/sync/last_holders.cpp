@@ -7,13 +7,13 @@
 
 namespace holdfast::detail {
 
-void last_holders::waits(const holdfast::owner& who, const std::string& name) {
+void last_holders::waits(owner_id who, const std::string& name) {
   const auto found = holders_.find(who);
   HOLDFAST_ASSERT(found != holders_.end());
   found->second.lines.insert(name);
 }
 
-std::set<std::string> last_holders::remove(const holdfast::owner& who) {
+std::set<std::string> last_holders::remove(owner_id who) {
   const auto found = holders_.find(who);
   HOLDFAST_ASSERT(found != holders_.end() && found->second.holds > 0);
   if (--found->second.holds > 0) return {};

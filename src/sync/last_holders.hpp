@@ -5,7 +5,7 @@
 #include <set>
 #include <string>
 
-#include <holdfast/owner.hpp>
+#include <holdfast/owner_id.hpp>
 
 namespace holdfast::detail {
 
@@ -13,20 +13,20 @@ namespace holdfast::detail {
 class last_holders {
  public:
   bool empty() const noexcept { return holders_.empty(); }
-  bool contains(const holdfast::owner& who) const { return holders_.contains(who); }
+  bool contains(owner_id who) const { return holders_.contains(who); }
   /// They have one hold more.
-  void add(const holdfast::owner& who) { ++holders_[who].holds; }
+  void add(owner_id who) { ++holders_[who].holds; }
   /// They may be in the line of this name from now on. They hold.
-  void waits(const holdfast::owner& who, const std::string& name);
+  void waits(owner_id who, const std::string& name);
   /// They have one hold less. Answers the names in whose lines they may be, if it was their last.
-  std::set<std::string> remove(const holdfast::owner& who);
+  std::set<std::string> remove(owner_id who);
 
  private:
   struct holder {
     std::size_t holds = 0;
     std::set<std::string> lines;
   };
-  std::map<holdfast::owner, holder> holders_;
+  std::map<owner_id, holder> holders_;
 };
 
 }  // namespace holdfast::detail

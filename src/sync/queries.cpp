@@ -52,7 +52,7 @@ void engine::force_unlock(const shared_keys& keys, value_handler<bool> done) {
     // It may have been ours: let its holder know now rather than at the next renewal.
     if (auto* h = live_hold(keys->name)) {
       h->forced = h->forced || said.value;
-      watchdog_.confirm_soon(*h, nanoseconds::zero());
+      watchdog_.confirm_soon(*h->on, nanoseconds::zero());
     }
     wake(keys->name);
     if (*copies > 1 && !said.value)
@@ -66,10 +66,10 @@ void engine::is_locked(const shared_keys& keys, value_handler<bool> done) {
   ask<bool>(keys, redis::make_command({"EXISTS", keys->lock}), read_exists, std::move(done));
 }
 
-void engine::hold_count(const shared_keys& keys, holdfast::owner who, value_handler<unsigned> done) {
+void engine::hold_count(const shared_keys& keys, owner_id who, value_handler<unsigned> done) {
   const auto h = hold_of(keys->name, who);
   if (!h && !closed()) return done({}, {}, 0);
-  ask<unsigned>(keys, redis::make_command({"HGET", keys->lock, h ? std::string_view(h->field) : ""}), read_count,
+  ask<unsigned>(keys, redis::make_command({"HGET", keys->lock, h ? std::string_view(h->field()) : ""}), read_count,
                 std::move(done));
 }
 

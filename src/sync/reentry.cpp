@@ -1,7 +1,7 @@
 // SPDX-License-Identifier: BSL-1.0
 #include "sync/reentry.hpp"
 
-#include <boost/asio/error.hpp>
+#include "base/cancelled.hpp"
 
 namespace holdfast::detail {
 
@@ -24,18 +24,18 @@ void engine::reentry::begin() {
 }
 
 void engine::reentry::queue() {
-  host_.change(of_, [self = shared_from_this()] { self->run(); });
+  of_->changes.add([self = shared_from_this()] { self->run(); });
 }
 
 void engine::reentry::cancel() {
   if (queued_) return queued_->cancel();
-  give_up({boost::asio::error::operation_aborted, {}, nullptr});
+  give_up({cancelled(), {}, nullptr});
 }
 
 void engine::reentry::time_out() {
   const auto& why = last_failure_;
   const bool silence = why.code == errc::unreachable;
-  give_up({why.code, silence ? host_.around_.servers.trouble(of_->keys->lock).detail : why.text, nullptr});
+  give_up({why.code, silence ? host_.around_.servers.trouble(of_->keys()->lock).detail : why.text, nullptr});
 }
 
 void engine::reentry::close() { give_up({errc::closed, {}, nullptr}); }
@@ -69,7 +69,7 @@ void engine::reentry::send() {
   auto& around = host_.around_;
   const auto ttl = request_.asked.ttl;
   const bool once = request_.wait == patience::once;
-  auto call = scripts::reenter(*of_->keys, of_->ttl_to_send(ttl, around.settings.drift), of_->field,
+  auto call = scripts::reenter(*of_->keys(), host_.ttl_to_send(*of_, ttl), of_->field(),
                                static_cast<unsigned>(of_->leases.size()) + 1);
   attempt_ = around.run(std::move(call),
                         {.timeout = command_budget(around.settings, ttl),
@@ -140,7 +140,7 @@ void engine::reentry::give_up(lock_answer a) {
   const bool paused = pause_.due().has_value();
   pause_.stop();
   finish(std::move(a));
-  if (paused) host_.change(of_, [self = shared_from_this()] { self->undo_or_end(); });
+  if (paused) of_->changes.add([self = shared_from_this()] { self->undo_or_end(); });
   if (withdraw(attempt_)) undo_or_end();
 }
 
@@ -155,12 +155,12 @@ void engine::reentry::hold_lost() {
 // A loss concerns whoever still has a lease of the hold; with none it is nested in nothing, and goes to the line like
 // anybody.
 void engine::reentry::hold_ended() {
-  const auto why = "the hold that it would re-enter is lost: " + of_->lost_because;
-  if (!of_->leases.empty()) return finish({of_->lost_reason, why, nullptr});
+  const auto why = "the hold that it would re-enter is lost: " + of_->end_detail();
+  if (!of_->leases.empty()) return finish({of_->end_reason(), why, nullptr});
   if (host_.closed()) return finish({errc::closed, {}, nullptr});
   if (host_.drains_without(request_.who)) return finish({errc::closed, drained_without, nullptr});
   leave();
-  queued_ = host_.lock(of_->keys, std::move(request_), std::exchange(done_, {}));
+  queued_ = host_.lock(of_->keys(), std::move(request_), std::exchange(done_, {}));
 }
 
 void engine::reentry::leave() {

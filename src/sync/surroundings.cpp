@@ -4,8 +4,7 @@
 #include <memory>
 #include <utility>
 
-#include <boost/asio/error.hpp>
-
+#include "base/cancelled.hpp"
 #include "base/escape.hpp"
 #include "sync/hold.hpp"
 
@@ -68,7 +67,7 @@ void surroundings::report(event::kind what, const hold& h, error_code reason, st
 
 event::kind end_of_call(const error_code& failed) noexcept {
   if (!failed) return event::kind::not_acquired;
-  const bool unwanted = failed == boost::asio::error::operation_aborted || failed == errc::closed;
+  const bool unwanted = failed == cancelled() || failed == errc::closed;
   return unwanted ? event::kind::acquire_cancelled : event::kind::acquire_failed;
 }
 

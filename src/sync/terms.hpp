@@ -3,10 +3,8 @@
 #include <algorithm>
 #include <chrono>
 #include <optional>
-#include <string_view>
 
 #include <holdfast/config.hpp>
-#include <holdfast/mutex.hpp>
 
 #include "base/lease_clock.hpp"
 
@@ -17,7 +15,6 @@ using std::chrono::milliseconds;
 using nanoseconds = lease_clock::duration;
 
 inline constexpr milliseconds shortest_ttl{10}, shortest_renewed_ttl{100}, longest_ttl = std::chrono::hours(24);
-inline constexpr std::size_t longest_name = 64 * 1024;
 inline constexpr unsigned most_reentries = 2'147'483'647;
 
 /// What one lease asks for, checked.
@@ -26,17 +23,6 @@ struct terms {
   bool renew;
   std::optional<milliseconds> max_hold;
 };
-
-/// Throws error: invalid_ttl.
-terms resolve_terms(const config&, const lock_options&);
-/// Throws error: invalid_ttl. 0 is allowed: "the TTL it was taken with".
-void check_renew_ttl(milliseconds ttl);
-/// Throws error: invalid_name.
-void check_name(std::string_view name);
-/// Throws error: invalid_wait.
-void check_wait(milliseconds wait);
-/// Throws error: invalid_wait.
-void check_grace(milliseconds grace);
 
 /// How much earlier than the server we end a lease: ⌈ttl·ρ⌉ + 2 ms.
 constexpr nanoseconds drift_of(milliseconds ttl, double rho) {

@@ -2,11 +2,11 @@
 #include "sync/waiting_line.hpp"
 
 #include <algorithm>
+#include <iterator>
 #include <utility>
 
-#include <boost/asio/error.hpp>
-
 #include "base/assert.hpp"
+#include "base/cancelled.hpp"
 
 namespace holdfast::detail {
 
@@ -27,7 +27,7 @@ waiter::waiter(surroundings& around, std::weak_ptr<waiting_line> l, lock_request
 
 void waiter::cancel() {
   if (moved_to) return moved_to->cancel();
-  if (const auto l = line.lock()) l->leave(shared_from_this(), boost::asio::error::operation_aborted, {});
+  if (const auto l = line.lock()) l->leave(shared_from_this(), cancelled(), {});
 }
 
 waiting_line::waiting_line(surroundings& around, line_host& host, shared_keys keys)
@@ -79,7 +79,7 @@ void waiting_line::wake() {
   }
 }
 
-std::shared_ptr<waiter> waiting_line::extract(const holdfast::owner& who) {
+std::shared_ptr<waiter> waiting_line::extract(owner_id who) {
   const auto found = bound_.upper_bound({who, waiters_.front()->number});
   if (found == bound_.end() || found->first.first != who) return nullptr;
   auto w = found->second->shared_from_this();
@@ -90,6 +90,17 @@ std::shared_ptr<waiter> waiting_line::extract(const holdfast::owner& who) {
 void waiting_line::fail_all(error_code error, const std::string& detail) {
   const auto keep = shared_from_this();
   while (!waiters_.empty()) leave(waiters_.back(), error, detail);
+}
+
+// The last of them first: the next of a line that goes on would try in vain.
+void waiting_line::fail_all_of(owner_id who, error_code error, const std::string& detail) {
+  const auto keep = shared_from_this();
+  const auto last_of = [&] {
+    const auto after = bound_.upper_bound({who, joined_});
+    const auto last = after == bound_.begin() ? bound_.end() : std::prev(after);
+    return last == bound_.end() || last->first.first != who ? nullptr : last->second->shared_from_this();
+  };
+  while (const auto w = last_of()) leave(w, error, detail);
 }
 
 void waiting_line::on_subscribed() { wake(); }
@@ -186,7 +197,7 @@ void waiting_line::on_acquired(const std::shared_ptr<waiter>& w, std::optional<s
   w->backoff.reset();
   wake_ups_.granted();
   auto record = host_.granted(*w, token);
-  w->field.clear();  // the hold's from now on
+  w->field.clear();      // the hold's from now on
   if (!w->done) return;  // the handler of a re-entry that moved to the hold has ended this waiter
   finish(w, {{}, {}, std::move(record)});
 }

@@ -11,7 +11,7 @@
 #include <vector>
 
 #include "base/backoff.hpp"
-#include "sync/hold.hpp"
+#include "sync/lease_record.hpp"
 #include "sync/surroundings.hpp"
 #include "sync/wake_budget.hpp"
 
@@ -38,7 +38,7 @@ using lock_handler = function<void(lock_answer)>;
 /// One call of lock, try_lock or try_lock_for.
 struct lock_request {
   enum class patience { forever, once, until_deadline };
-  holdfast::owner who;
+  owner_id who;
   bool bound = false;  // the owner was given or bound
   terms asked;
   patience wait = patience::forever;
@@ -115,8 +115,10 @@ class waiting_line final : public std::enable_shared_from_this<waiting_line>, pr
   bool empty() const noexcept { return waiters_.empty(); }
   std::size_t size() const noexcept { return waiters_.size(); }
   /// Takes a waiter of this owner that stands behind the first out without answering it; null when there is none.
-  std::shared_ptr<waiter> extract(const holdfast::owner& who);
+  std::shared_ptr<waiter> extract(owner_id who);
   void fail_all(error_code error, const std::string& detail);
+  /// Those of one owner, which was given or bound.
+  void fail_all_of(owner_id who, error_code error, const std::string& detail);
   std::vector<std::shared_ptr<waiter>> waiters() const { return {waiters_.begin(), waiters_.end()}; }
 
  private:
@@ -148,7 +150,7 @@ class waiting_line final : public std::enable_shared_from_this<waiting_line>, pr
   line_host& host_;
   const shared_keys keys_;
   std::list<std::shared_ptr<waiter>> waiters_;
-  std::map<std::pair<holdfast::owner, std::uint64_t>, waiter*> bound_;  // of them, those whose owner was given or bound
+  std::map<std::pair<owner_id, std::uint64_t>, waiter*> bound_;  // of them, those whose owner was given or bound
   std::uint64_t joined_ = 0;
   std::size_t untried_ = 0;  // fields that were given back, whose release was not answered nor cut off yet
   nanoseconds penalty_{};    // the pause after a field was given back for want of an answer; doubles until there is one

@@ -5,6 +5,7 @@
 #include <string>
 
 #include "base/assert.hpp"
+#include "sync/hold.hpp"
 
 namespace holdfast::detail {
 namespace {
@@ -20,83 +21,89 @@ constexpr milliseconds ttl_that_never_raises{1};
 
 }  // namespace
 
-bool watchdog::sooner::operator()(const place& a, const place& b) const noexcept {
-  if (a.first != b.first) return a.first < b.first;
-  const std::string_view left = a.second->field,
-                         right = b.second->field;  // of one client: they differ in a number that grows
+// Fields of one client differ in a number that grows.
+bool watchdog::older(const claim& a, const claim& b) noexcept {
+  const std::string_view left = a.field, right = b.field;
   return left.size() != right.size() ? left.size() < right.size() : left < right;
+}
+
+bool watchdog::older(const share& a, const share& b) noexcept {
+  return &a.of == &b.of ? a.node < b.node : older(a.of, b.of);
 }
 
 watchdog::watchdog(surroundings& around, lose on_lost)
     : around_(around), on_lost_(std::move(on_lost)), renewal_alarm_(around.alarms), expiry_alarm_(around.alarms) {}
 
-void watchdog::guard(hold& h, time_point sent) {
-  HOLDFAST_ASSERT(!h.ended());
-  if (!h.expires_at) {
-    h.expires_at = h.valid_until();
-    expiries_.emplace(*h.expires_at, &h);
+void watchdog::guard(claim& c, time_point sent) {
+  HOLDFAST_ASSERT(c.holder());
+  if (!guarded(c)) {
+    c.expires_at = c.valid_until();
+    expiries_.emplace(*c.expires_at, &c);
   }
-  restore(h);
-  if (!h.renewing) plan_next(h, sent);
+  for (auto& s : c.shares()) {
+    restore(s);
+    if (!s.plan.in_flight) plan_next(s, sent);
+  }
   rearm();
 }
 
-void watchdog::forget(hold& h) {
-  unschedule_renewal(h);
-  if (h.expires_at) expiries_.erase({*std::exchange(h.expires_at, std::nullopt), &h});
+void watchdog::forget(claim& c) {
+  for (auto& s : c.shares()) unschedule_renewal(s);
+  if (guarded(c)) expiries_.erase({*std::exchange(c.expires_at, std::nullopt), &c});
   rearm();
 }
 
-void watchdog::confirm_soon(hold& h, nanoseconds patience) {
+void watchdog::confirm_soon(claim& c, nanoseconds patience) {
+  if (!guarded(c)) return;
   const auto by = around_.now() + patience;
-  if (h.ended() || !h.expires_at) return;
-  if (h.renewing) {
-    h.confirm_by = by;  // what is in flight may have been answered before there was a doubt
-    return;
-  }
-  if (h.due || (h.renew_at && *h.renew_at <= by)) return;
-  schedule_renewal(h, by);
+  for (auto& s : c.shares()) confirm_soon(s, by);
   rearm();
 }
 
-void watchdog::fed(hold& h) { confirm_soon(h, nanoseconds::zero()); }
+void watchdog::confirm_soon(share& s, time_point by) {
+  if (s.plan.in_flight) {
+    s.plan.confirm_by = by;  // what is in flight may have been answered before there was a doubt
+  } else if (!s.plan.due && (!s.plan.at || *s.plan.at > by)) {
+    schedule_renewal(s, by);
+  }
+}
 
 void watchdog::link_changed(node_id node, bool up) {
   queues_[node].up = up;
   const auto now = around_.now();
-  for (const auto& [when, h] : order(expiries_)) {
-    if (node_of(*h) != node) continue;
-    if (!up) {
-      suspend(*h, errc::unreachable);
-    } else if (!h->renewing && !h->due) {
-      schedule_renewal(*h, now);
+  for (const auto& [when, c] : decltype(expiries_)(expiries_))
+    for (auto& s : c->shares()) {
+      if (s.node != node) continue;
+      if (!up) {
+        suspend(s, errc::unreachable);
+      } else if (!s.plan.in_flight && !s.plan.due) {
+        schedule_renewal(s, now);
+      }
     }
-  }
   if (up) return renew_due();
   rearm();
 }
 
-void watchdog::schedule_renewal(hold& h, time_point when) {
-  HOLDFAST_ASSERT(h.expires_at && !h.renewing && !h.leases.empty());
-  unschedule_renewal(h);
-  h.renew_at = when;
-  renewals_.emplace(when, &h);
+void watchdog::schedule_renewal(share& s, time_point when) {
+  HOLDFAST_ASSERT(guarded(s.of) && s.of.holder() && !s.of.holder()->leases.empty() && !s.plan.in_flight);
+  unschedule_renewal(s);
+  s.plan.at = when;
+  renewals_.emplace(when, &s);
 }
 
-void watchdog::unschedule_renewal(hold& h) {
-  if (h.renew_at) renewals_.erase({*std::exchange(h.renew_at, std::nullopt), &h});
-  if (!h.due) return;
-  queues_.at(h.due->node).due.erase({h.due->by, &h});
-  h.due.reset();
+void watchdog::unschedule_renewal(share& s) {
+  if (s.plan.at) renewals_.erase({*std::exchange(s.plan.at, std::nullopt), &s});
+  if (s.plan.due) queues_.at(s.node).due.erase({*std::exchange(s.plan.due, std::nullopt), &s});
 }
 
-void watchdog::plan_next(hold& h, time_point sent) {
-  if (h.pause_renewal_unless([&] { return h.wants_renewal(around_.now()); })) return unschedule_renewal(h);
+void watchdog::plan_next(share& s, time_point sent) {
+  auto& h = *s.of.holder();
+  if (h.pause_renewal_unless([&] { return h.wants_renewal(around_.now()); })) return unschedule_renewal(s);
   const auto ttl = h.ttl();
   // What was sent for a shorter TTL may not have extended the validity.
-  const auto confirmed = std::min(sent, h.valid_until() - (ttl - drift_of(ttl, around_.settings.drift)));
+  const auto confirmed = std::min(sent, s.valid_until() - (ttl - drift_of(ttl, around_.settings.drift)));
   const nanoseconds period = nanoseconds(ttl) / 3;
-  schedule_renewal(h, confirmed + period - around_.random.up_to(period / 20));
+  schedule_renewal(s, confirmed + period - around_.random.up_to(period / 20));
 }
 
 void watchdog::renew_due() {
@@ -109,60 +116,60 @@ void watchdog::renew_due() {
 
 void watchdog::collect_due(time_point now) {
   for (std::size_t n = 0; n < collected_at_once && !renewals_.empty() && renewals_.begin()->first <= now; ++n) {
-    hold& h = *renewals_.begin()->second;
-    unschedule_renewal(h);
-    const auto node = node_of(h);
-    h.due = {h.valid_until(), node};
-    queues_[node].due.emplace(h.due->by, &h);
+    share& s = *renewals_.begin()->second;
+    unschedule_renewal(s);
+    s.plan.due = s.valid_until();
+    queues_[s.node].due.emplace(*s.plan.due, &s);
   }
 }
 
 // Half of what is left at most: then its holder hears of the doubt in time.
-nanoseconds watchdog::patience_of(const hold& h, time_point now) const {
-  const auto half = (h.valid_until() - now) / 2;
-  return std::max<nanoseconds>(std::min(command_budget(around_.settings, h.ttl()), half), milliseconds(1));
+nanoseconds watchdog::patience_of(const share& s, time_point now) const {
+  const auto half = (s.of.valid_until() - now) / 2;
+  return std::max<nanoseconds>(std::min(command_budget(around_.settings, s.of.holder()->ttl()), half), milliseconds(1));
 }
 
-// A renewal that is due soon goes along: ten thousand leases taken one after the other share a hundred commands. A hold
+// A renewal that is due soon goes along: ten thousand leases taken one after the other share a hundred commands. A claim
 // that is about to end goes alone: the others would have no more time for their answer than it has.
 watchdog::batch watchdog::take_due(node_id node, time_point now) {
   const auto& waiting = queues_[node].due;
   batch due;
   nanoseconds patience{};
-  const auto take = [&](hold& h) {
-    const auto its = patience_of(h, now);
+  const auto take = [&](share& s) {
+    const auto its = patience_of(s, now);
     if (due.empty()) patience = its;
     if (its < patience / 2 || its > patience * 2) return;
-    HOLDFAST_ASSERT(!h.renewing && !h.ended());
-    unschedule_renewal(h);
-    h.renewing = true;
-    due.push_back(h.shared_from_this());
+    HOLDFAST_ASSERT(!s.plan.in_flight && guarded(s.of));
+    unschedule_renewal(s);
+    s.plan.in_flight = true;
+    due.emplace_back(s.of.shared_from_this(), &s);
   };
   for (auto next = waiting.begin(); next != waiting.end() && due.size() < batch_size;) take(*(next++)->second);
   for (auto next = renewals_.begin(); next != renewals_.end() && due.size() < batch_size;) {
-    const auto [when, h] = *next++;
-    if (when > now + nanoseconds(h->ttl()) / 60) break;
-    if (node_of(*h) == node) take(*h);
+    const auto [when, s] = *next++;
+    if (when > now + nanoseconds(s->of.holder()->ttl()) / 60) break;
+    if (s->node == node) take(*s);
   }
   HOLDFAST_ASSERT(!due.empty());
   return due;
 }
 
-void watchdog::send(node_id node, batch holds) {
+void watchdog::send(node_id node, batch shares) {
   const auto now = around_.now();
   auto patience = nanoseconds::max();
   std::vector<renewal> asked;
-  asked.reserve(holds.size());
-  for (const auto& h : holds) {
-    const auto ttl = h->wants_renewal(now) ? h->ttl() : ttl_that_never_raises;
-    asked.push_back({h->keys->lock, h->field, h->ttl_to_send(ttl, around_.settings.drift)});
-    patience = std::min(patience, patience_of(*h, now));
+  asked.reserve(shares.size());
+  for (const auto& s : shares) {
+    const auto& h = *s->of.holder();
+    const auto ttl = h.wants_renewal(now) ? h.ttl() : ttl_that_never_raises;
+    asked.push_back({h.keys()->lock, h.field(), s->ttl_to_send(ttl, now, around_.settings.drift)});
+    patience = std::min(patience, patience_of(*s, now));
   }
   std::vector<milliseconds> ttls;
   ttls.reserve(asked.size());
   for (const auto& a : asked) ttls.push_back(a.wanted.ttl);
   auto call = scripts::renew(asked);
-  const auto batch_of = std::make_shared<const batch>(std::move(holds));
+  const auto batch_of = std::make_shared<const batch>(std::move(shares));
   auto late = [this, batch_of](const outcome& o) { on_late(*batch_of, o.error, o.detail); };
   auto& in_flight = queues_[node].in_flight;
   auto done = [this, node, &in_flight, batch_of, ttls = std::move(ttls)](const outcome& o) {
@@ -177,91 +184,92 @@ void watchdog::send(node_id node, batch holds) {
               std::move(done));
 }
 
-void watchdog::answered(node_id node, const batch& holds, const std::vector<milliseconds>& ttls, const outcome& o) {
-  auto said = o.error ? answer<std::vector<bool>>{} : read_renew(o.reply, holds.size());
-  if (said.error && !said.error->retry && holds.size() > 1) return send_alone(node, holds);
-  for (std::size_t i = 0; i < holds.size(); ++i) {
-    hold& h = *holds[i];
-    h.renewing = false;
-    if (h.ended() || !h.expires_at) continue;
+void watchdog::answered(node_id node, const batch& shares, const std::vector<milliseconds>& ttls, const outcome& o) {
+  auto said = o.error ? answer<std::vector<bool>>{} : read_renew(o.reply, shares.size());
+  if (said.error && !said.error->retry && shares.size() > 1) return send_alone(node, shares);
+  for (std::size_t i = 0; i < shares.size(); ++i) {
+    share& s = *shares[i];
+    s.plan.in_flight = false;
+    if (!guarded(s.of)) continue;
     if (o.error) {
-      on_unanswered(h, o.error, o.detail);
+      on_unanswered(s, o.error, o.detail);
     } else if (said.error) {
-      on_unanswered(h, said.error->code, said.error->text);
+      on_unanswered(s, said.error->code, said.error->text);
     } else if (said.value[i]) {
-      on_confirmed(h, o.sent, ttls[i]);
+      on_confirmed(s, o.sent, ttls[i]);
     } else {
-      forget(h);
-      on_lost_(h, errc::lost);
+      tell_loss(s.of);
     }
   }
 }
 
 // It may still be answered, and counts then.
-void watchdog::on_late(const batch& holds, const error_code& why, const std::string& detail) {
-  for (const auto& h : holds)
-    if (h->renewing && !h->ended() && h->expires_at) doubt(*h, why, detail);
+void watchdog::on_late(const batch& shares, const error_code& why, const std::string& detail) {
+  for (const auto& s : shares)
+    if (s->plan.in_flight && guarded(s->of)) doubt(*s, why, detail);
 }
 
 // One of them may be what is refused (a key that the user may not touch): the others must not go with it.
-void watchdog::send_alone(node_id node, const batch& holds) {
-  for (const auto& h : holds) {
-    h->renewing = !h->ended() && h->expires_at;
-    if (h->renewing) send(node, {h});
+void watchdog::send_alone(node_id node, const batch& shares) {
+  for (const auto& s : shares) {
+    s->plan.in_flight = guarded(s->of);
+    if (s->plan.in_flight) send(node, {s});
   }
 }
 
-void watchdog::on_confirmed(hold& h, time_point sent, milliseconds ttl) {
+void watchdog::on_confirmed(share& s, time_point sent, milliseconds ttl) {
   const auto now = around_.now();
   // It may have waited to be written. A hold ends a TTL after its max_hold all the same.
-  const auto from = std::min(sent, h.renewed_until());
+  const auto from = std::min(sent, s.of.holder()->renewed_until());
   // Loss is sticky: what is confirmed after the validity was over is lost all the same. expire_due() says so.
-  if (now >= h.valid_until() || !h.extend(valid_until(from, ttl, around_.settings.drift))) return;
-  restore(h);
-  plan_next(h, sent);
-  if (const auto by = std::exchange(h.confirm_by, std::nullopt)) confirm_soon(h, *by - now);
+  if (now >= s.of.valid_until() || !s.of.confirm(s, valid_until(from, ttl, around_.settings.drift))) return;
+  restore(s);
+  plan_next(s, sent);
+  if (const auto by = std::exchange(s.plan.confirm_by, std::nullopt)) confirm_soon(s, *by);
 }
 
-void watchdog::doubt(hold& h, const error_code& why, const std::string& detail) {
-  around_.report(event::kind::renewal_failed, h, why, detail);
-  suspend(h, why);
+void watchdog::doubt(share& s, const error_code& why, const std::string& detail) {
+  around_.report(event::kind::renewal_failed, *s.of.holder(), why, detail);
+  suspend(s, why);
 }
 
-void watchdog::on_unanswered(hold& h, const error_code& why, const std::string& detail) {
-  doubt(h, why, detail);
+void watchdog::on_unanswered(share& s, const error_code& why, const std::string& detail) {
+  doubt(s, why, detail);
   const auto now = around_.now();
-  const auto left = std::max<nanoseconds>(h.valid_until() - now, milliseconds(2));
-  const auto pause = std::min<nanoseconds>(renewal_retry_pause(h.ttl()), left / 2);
-  schedule_renewal(h, now + pause - around_.random.up_to(pause / 5));
+  const auto left = std::max<nanoseconds>(s.of.valid_until() - now, milliseconds(2));
+  const auto pause = std::min<nanoseconds>(renewal_retry_pause(s.of.holder()->ttl()), left / 2);
+  schedule_renewal(s, now + pause - around_.random.up_to(pause / 5));
 }
 
-void watchdog::suspend(hold& h, const error_code& why) {
-  if (h.state() != lease_state::held) return;
-  h.enter(lease_state::suspended);
-  around_.report(event::kind::suspended, h, why);
+void watchdog::suspend(share& s, const error_code& why) {
+  const bool over = s.of.left() == nanoseconds::zero();  // then it is lost, and expire_due() says so
+  if (!over && s.of.doubt(s)) around_.report(event::kind::suspended, *s.of.holder(), why);
+}
+
+void watchdog::restore(share& s) {
+  if (!s.doubted() || s.of.left() == nanoseconds::zero()) return;
+  if (s.of.trust(s)) around_.report(event::kind::restored, *s.of.holder());
 }
 
 void watchdog::expire_due() {
   const auto now = around_.now();
   while (!expiries_.empty() && expiries_.begin()->first <= now) {
-    hold& h = *expiries_.begin()->second;
-    if (h.valid_until() > now) {  // renewed since
+    claim& c = *expiries_.begin()->second;
+    if (c.valid_until() > now) {  // renewed since
       expiries_.erase(expiries_.begin());
-      h.expires_at = h.valid_until();
-      expiries_.emplace(*h.expires_at, &h);
+      c.expires_at = c.valid_until();
+      expiries_.emplace(*c.expires_at, &c);
     } else {
-      const auto keep = h.shared_from_this();
-      forget(h);
-      on_lost_(h, errc::lost);
+      tell_loss(c);
     }
   }
   rearm();
 }
 
-void watchdog::restore(hold& h) {
-  if (h.state() != lease_state::suspended) return;
-  h.enter(lease_state::held);
-  around_.report(event::kind::restored, h);
+void watchdog::tell_loss(claim& c) {
+  const auto keep = c.shared_from_this();
+  forget(c);
+  on_lost_(c, errc::lost);
 }
 
 std::size_t watchdog::due() const noexcept {
@@ -270,10 +278,9 @@ std::size_t watchdog::due() const noexcept {
   return all;
 }
 
-// An alarm that is early does no harm and corrects itself; so it is not moved for every hold that comes and goes.
+// An alarm that is early does no harm and corrects itself; so it is not moved for every claim that comes and goes.
 void watchdog::rearm() {
-  HOLDFAST_ASSERT(renewals_.size() + due() <= expiries_.size());
-  const auto arm = [](timer& alarm, const order& what, auto action) {
+  const auto arm = [](timer& alarm, const auto& what, auto action) {
     if (what.empty()) return alarm.stop();
     const auto first = what.begin()->first;
     if (!alarm.due() || *alarm.due() > first) alarm.start(first, action);

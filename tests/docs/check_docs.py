@@ -215,7 +215,7 @@ class Checker:
         meaning = texts.get(row[1], "?") + ": "
         if not row[2].startswith(meaning):
             return self.complain(page, number, f"a text of {row[1]} begins with \"{meaning}\"")
-        sources = "".join(self.read(f"src/{name}.cpp") for name in ("url", "config", "sync/terms", "redis/tls"))
+        sources = "".join(self.read(f"src/{name}.cpp") for name in ("url", "config", "api/arguments", "redis/tls"))
         strings = [" ".join(string.split()) for string in re.findall(r'"((?:[^"\\]|\\.)*)"', sources)]
         text = row[2].removeprefix(meaning).removeprefix("url: ")
         for phrase in re.split(r"…|\b\d+(?:\.\d+)?(?: (?:ms|s|h)\b)?", text):

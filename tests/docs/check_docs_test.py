@@ -32,7 +32,7 @@ FALSEHOODS = [
     ("include/holdfast/error.hpp", "///< not_held, invalid_name,", "///< invalid_name,", "condition `misuse` is not"),
     ("docs/guide/errors.md", "### `overloaded`", "### overloaded", "`overloaded` has no section"),
     ("include/holdfast/error.hpp", "  not_held, ", "  forgotten,\n  not_held, ", "`forgotten` is not in the table"),
-    ("src/sync/terms.cpp", "the name is empty", "there is no name", "in no text of the sources"),
+    ("src/api/arguments.cpp", "the name is empty", "there is no name", "in no text of the sources"),
     ("docs/guide/lease.md", "| `ttl` | 30 s |", "| `ttl` | 20 s |", "the default of `ttl`"),
     ("include/holdfast/config.hpp", "drift = 0.01", "drift = 0.02", "the default of `drift`"),
     ("include/holdfast/config.hpp", "milliseconds poll_cap{5'000}", "milliseconds poll_limit{5'000}", "in only one of"),

@@ -69,9 +69,10 @@ bool run_and_cancel(world& w, const step& operation, int handlers, asio::cancell
   return completed;
 }
 
-/// `make` gets a client and gives the operation; `settle` brings the world back to nothing.
+/// `make` gets a client and gives the operation; `settle` brings the world back to nothing. `own_end`: with what it may
+/// end by itself, on a machine that is slower than its deadline.
 template <class Make, class Settle>
-void cancel_everywhere(const std::string& what, world& w, Make make, Settle settle) {
+void cancel_everywhere(const std::string& what, world& w, Make make, Settle settle, error_code own_end = {}) {
   for (const auto type : {asio::cancellation_type::terminal, asio::cancellation_type::total}) {
     int handlers = 0;
     for (bool completed = false; !completed; ++handlers) {
@@ -82,7 +83,7 @@ void cancel_everywhere(const std::string& what, world& w, Make make, Settle sett
       {
         const step operation = make(redis);
         completed = run_and_cancel(w, operation, handlers, type, t);
-        if (!completed) CHECK((!t.code || t.code == asio::error::operation_aborted));
+        if (!completed) CHECK((!t.code || t.code == own_end || t.code == asio::error::operation_aborted));
         CHECK(t.state_as_expected);
         settle(redis);
       }
@@ -124,7 +125,7 @@ TEST_CASE("a bounded wait cancelled anywhere leaves nothing") {
     return [&redis]() -> asio::awaitable<void> { auto held = co_await redis.mutex("m").try_lock_for(15ms); };
   };
   auto settle = [&](client&) { java.force_unlock("m"); };
-  cancel_everywhere("try_lock_for", w, make, settle);
+  cancel_everywhere("try_lock_for", w, make, settle, errc::unreachable);
 }
 
 TEST_CASE("a re-entry cancelled anywhere leaves the outer hold and its count") {

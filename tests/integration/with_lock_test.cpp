@@ -9,7 +9,7 @@
 
 #include "integration/world.hpp"
 #include "support/proxy.hpp"
-#include "sync/core.hpp"
+#include "api/core.hpp"
 
 using namespace holdfast;
 using namespace holdfast::test;

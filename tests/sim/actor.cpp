@@ -6,6 +6,8 @@
 #include <algorithm>
 #include <utility>
 
+#include "api/arguments.hpp"
+
 namespace holdfast::sim {
 namespace {
 
@@ -72,7 +74,7 @@ void actor::act_at_random() {
   if (!me_->leases.empty()) {
     const auto which = w_.below(me_->leases.size());
     const auto lease = me_->leases[which];
-    if (dice < 26) return lock(lease->of->keys, true);
+    if (dice < 26) return lock(lease->of->keys(), true);
     if (dice < 68) return give_back(which);
     if (dice < 78) return renew(lease);
     if (dice < 84) return feed(lease);
@@ -97,7 +99,7 @@ lock_options actor::some_options() {
 
 bool actor::has_lease_of(const detail::lock_keys& name) const {
   return std::any_of(me_->leases.begin(), me_->leases.end(),
-                     [&](const auto& l) { return l->of->keys->name == name.name; });
+                     [&](const auto& l) { return l->of->keys()->name == name.name; });
 }
 
 void actor::lock(const detail::shared_keys& name, bool reenter) {
@@ -136,7 +138,7 @@ void actor::on_lock_answer(std::uint64_t call, const detail::lock_answer& a, boo
   const auto outcome =
       a.record && reenter ? "lock: re-entered" : outcome_of("lock", a.error, a.record ? "granted" : "busy");
   w_.met.hit(outcome);
-  note(outcome, a.record ? std::string_view(a.record->of->field) : std::string_view(a.detail));
+  note(outcome, a.record ? std::string_view(a.record->of->field()) : std::string_view(a.detail));
   if (!a.record) return;
   w_.judge.granted(client_, a.record, fenced);
   me_->leases.push_back(a.record);
@@ -158,14 +160,14 @@ void actor::give_back(std::size_t which) {
 }
 
 void actor::unlock(const record_ptr& lease) {
-  begin("unlock", std::string_view(lease->of->field));
-  const auto call = w_.judge.begin(client_, "unlock " + lease->of->keys->name);
+  begin("unlock", std::string_view(lease->of->field()));
+  const auto call = w_.judge.begin(client_, "unlock " + lease->of->keys()->name);
   w_.judge.released(lease);
   const bool first = !lease->released;
   client_.locks().unlock(lease,
                          [self = shared_from_this(), call, lease, first](error_code e, const std::string& detail) {
                            self->w_.judge.answered(call);
-                           if (first) self->w_.judge.unlocked(self->client_, *lease->of->keys, e);
+                           if (first) self->w_.judge.unlocked(self->client_, *lease->of->keys(), e);
                            const auto outcome = outcome_of("unlock", e, "released");
                            self->w_.met.hit(outcome);
                            self->note(outcome, detail);
@@ -173,7 +175,7 @@ void actor::unlock(const record_ptr& lease) {
 }
 
 void actor::drop(const record_ptr& lease) {
-  begin("drop", std::string_view(lease->of->field));
+  begin("drop", std::string_view(lease->of->field()));
   w_.judge.released(lease);
   if (lease->try_release()) client_.locks().drop(lease);
 }
@@ -181,8 +183,8 @@ void actor::drop(const record_ptr& lease) {
 void actor::renew(const record_ptr& lease) {
   const auto ttl = w_.chance(50) ? milliseconds(0)
                                  : std::chrono::duration_cast<milliseconds>(w_.between(10ms, client_.settings().ttl));
-  begin("renew", std::string_view(lease->of->field));
-  const auto call = w_.judge.begin(client_, "renew " + lease->of->keys->name);
+  begin("renew", std::string_view(lease->of->field()));
+  const auto call = w_.judge.begin(client_, "renew " + lease->of->keys()->name);
   client_.locks().renew(lease, ttl, [self = shared_from_this(), call](error_code e, const std::string& detail) {
     self->w_.judge.answered(call);
     const auto outcome = outcome_of("renew", e, "renewed");
@@ -194,7 +196,7 @@ void actor::renew(const record_ptr& lease) {
 // As lease::feed() does it.
 void actor::feed(const record_ptr& lease) {
   if (!lease->asked.max_hold) return;
-  begin("feed", std::string_view(lease->of->field));
+  begin("feed", std::string_view(lease->of->field()));
   if (lease->feed()) client_.locks().fed(lease);
 }
 

@@ -1,5 +1,8 @@
 // SPDX-License-Identifier: BSL-1.0
 #pragma once
+#include <holdfast/lock_options.hpp>
+#include <holdfast/owner.hpp>
+
 #include <memory>
 #include <string>
 #include <string_view>

@@ -68,23 +68,23 @@ void judge::closed(const sim_client& by) {
 void judge::granted(sim_client& to, const record_ptr& lease, bool fenced) {
   const auto now = plan_.now();
   const auto& h = lease->of;
-  if (!std::string_view(h->field).starts_with(to.uuid()))
+  if (!std::string_view(h->field()).starts_with(to.uuid()))
     accuse("the simulator", "does not know the uuid of " + to.name());
   if (std::none_of(holds_.begin(), holds_.end(), [&](const auto& each) { return each.of == h; })) {
     holds_.push_back({&to, h, now, now, {}, 1, {}, {}, false, false});
     if (h->valid_until() - now < detail::min_validity(lease->asked.ttl))
-      accuse(to.name(), "was granted " + h->keys->name + " too late to use it");
-    if (h->token && !fenced) accuse(to.name(), "has a token of " + h->keys->name + " that it did not ask for");
-    const auto given = token_of_.find(std::string(std::string_view(h->field)));
+      accuse(to.name(), "was granted " + h->keys()->name + " too late to use it");
+    if (h->token && !fenced) accuse(to.name(), "has a token of " + h->keys()->name + " that it did not ask for");
+    const auto given = token_of_.find(std::string(std::string_view(h->field())));
     if (h->token && (given == token_of_.end() || given->second != *h->token))
       accuse(to.name(), "has a token that the node did not give it");
   }
-  if (fenced && !h->token) accuse(to.name(), "was granted " + h->keys->name + " without a token");
+  if (fenced && !h->token) accuse(to.name(), "was granted " + h->keys()->name + " without a token");
   const auto watch = leases_.insert(leases_.end(), {&to, lease, {}, 0, {}, false, false});
   to.locks().when_ended(lease, [this, watch](error_code why) {
     watch->told = why;
     if (++watch->times > 1)
-      accuse(watch->by->name(), "was told twice of the end of its lease of " + watch->lease->of->keys->name);
+      accuse(watch->by->name(), "was told twice of the end of its lease of " + watch->lease->of->keys()->name);
     const bool lost = why != errc::not_held;
     met_.hit(!lost                       ? "lease ended: not_held"
              : why == errc::lost         ? "lease ended: lost"
@@ -94,9 +94,9 @@ void judge::granted(sim_client& to, const record_ptr& lease, bool fenced) {
     // unlock() finds out that a lease is lost: both at once.
     if (lost && watch->released && watch->released_at != plan_.now())
       accuse(watch->by->name(),
-             "was told of the loss of a lease that it had released: " + watch->lease->of->keys->name);
+             "was told of the loss of a lease that it had released: " + watch->lease->of->keys()->name);
     if (!lost && !watch->released)
-      accuse(watch->by->name(), "was told not_held of a lease that it has: " + watch->lease->of->keys->name);
+      accuse(watch->by->name(), "was told not_held of a lease that it has: " + watch->lease->of->keys()->name);
   });
 }
 
@@ -225,28 +225,28 @@ void judge::look_at(hold_record& h) {
     h.over = true;
     return;
   }
-  if (h.over) accuse(h.by->name(), "claims " + hold.keys->name + " again after it was over");
+  if (h.over) accuse(h.by->name(), "claims " + hold.keys()->name + " again after it was over");
   if (!hold.wants_renewal(now)) h.renewed_since = now;
   look_at_suspension(h);
-  const auto until = backed_until(hold.keys->lock, hold.field);
+  const auto until = backed_until(hold.keys()->lock, hold.field());
   const bool covered = until && *until >= hold.valid_until();
   h.longest_ttl = std::max(h.longest_ttl, hold.ttl());
-  claim(hold.keys->name, h.by->name(), covered);
+  claim(hold.keys()->name, h.by->name(), covered);
   if (covered) {
     h.uncovered_since.reset();
     return look_at_count(h);
   }
   h.ever_uncovered = true;
   // What was confirmed before the fault may be heard of after it.
-  if (excused_at(hold.keys->name) < last_backed(hold.keys->lock, hold.field, hold.valid_until()))
+  if (excused_at(hold.keys()->name) < last_backed(hold.keys()->lock, hold.field(), hold.valid_until()))
     accuse(h.by->name(),
-           "claims " + hold.keys->name + (until ? " longer than the node keeps it" : ", which it does not hold"));
+           "claims " + hold.keys()->name + (until ? " longer than the node keeps it" : ", which it does not hold"));
   if (!h.uncovered_since) h.uncovered_since = now;
   const auto noticed = std::max({*h.uncovered_since, undisturbed_from(*h.by), h.renewed_since}) +
                        nanoseconds(h.longest_ttl) / 3 + journey;
   if (now > noticed)
-    accuse(h.by->name(),
-           "has not noticed in time that " + hold.keys->name + (until ? " ends before its claim" : " was taken away"));
+    accuse(h.by->name(), "has not noticed in time that " + hold.keys()->name +
+                             (until ? " ends before its claim" : " was taken away"));
 }
 
 void judge::look_at_suspension(hold_record& h) {
@@ -254,20 +254,20 @@ void judge::look_at_suspension(hold_record& h) {
   if (h.of->state() != lease_state::suspended) return h.suspended_since.reset();
   if (!h.suspended_since) h.suspended_since = now;
   if (now > std::max(*h.suspended_since, undisturbed_from(*h.by)) + journey)
-    accuse(h.by->name(), "still doubts its hold of " + h.of->keys->name);
+    accuse(h.by->name(), "still doubts its hold of " + h.of->keys()->name);
 }
 
 void judge::look_at_count(hold_record& h) {
   const auto& hold = *h.of;
   const auto leases = hold.leases.size();
-  h.most_leases = std::max(h.most_leases, leases + (hold.changing ? 1 : 0));
+  h.most_leases = std::max(h.most_leases, leases + (hold.changes.busy() ? 1 : 0));
   // Without fencing a late command of a dead connection may still change it.
-  const bool fenced = !known_field(std::string(std::string_view(hold.field))).unfenced;
-  if (hold.changing || h.ever_uncovered || leases == 0 || !fenced) return;
-  const auto count = std::stoull(*server_.program().keys().find(hold.keys->lock)->hash()->find(hold.field));
+  const bool fenced = !known_field(std::string(std::string_view(hold.field()))).unfenced;
+  if (hold.changes.busy() || h.ever_uncovered || leases == 0 || !fenced) return;
+  const auto count = std::stoull(*server_.program().keys().find(hold.keys()->lock)->hash()->find(hold.field()));
   const bool undisturbed = watched(*h.by).clear_since < h.granted;
   if (count < leases || count > (undisturbed ? leases : h.most_leases))
-    accuse(h.by->name(), "has " + std::to_string(leases) + " leases of " + hold.keys->name + ", the node counts " +
+    accuse(h.by->name(), "has " + std::to_string(leases) + " leases of " + hold.keys()->name + ", the node counts " +
                              std::to_string(count));
 }
 
@@ -276,17 +276,17 @@ void judge::look_at(lease_watch& l) {
   if (l.released || c.closing()) {
     l.over = l.times != 0;
     if (!l.over)
-      accuse(c.name(), "was not told that its lease of " + l.lease->of->keys->name +
+      accuse(c.name(), "was not told that its lease of " + l.lease->of->keys()->name +
                            (l.released ? " was released" : " ended when it was closed"));
     return;
   }
   if (l.lease->of->exclusive()) {
     if (l.times != 0)
-      accuse(c.name(), "was told of the loss of " + l.lease->of->keys->name + " and may believe to hold it");
+      accuse(c.name(), "was told of the loss of " + l.lease->of->keys()->name + " and may believe to hold it");
     return;
   }
   if (c.process().paused()) return;
-  if (l.times == 0) accuse(c.name(), "was not told in time that it has lost " + l.lease->of->keys->name);
+  if (l.times == 0) accuse(c.name(), "was not told in time that it has lost " + l.lease->of->keys()->name);
 }
 
 void judge::look_at(peer_claim& p) {
@@ -369,7 +369,7 @@ void judge::look_at_field(const std::string& key, const std::string& field, fiel
   if (plan_.now() <= c->clear_since + reconnection(c->who->settings()))
     f.outage = std::max(f.outage, c->clear_since - c->trouble_began);
   const bool held = std::any_of(holds_.begin(), holds_.end(), [&](const auto& h) {
-    return std::string_view(h.of->field) == field && h.of->exclusive();
+    return std::string_view(h.of->field()) == field && h.of->exclusive();
   });
   const bool asked = std::any_of(calls_.begin(), calls_.end(), [&](const auto& call) {
     return call.second.by == c->who && call.second.waits_for == key && call.second.since <= f.first_seen;

@@ -1,6 +1,7 @@
 // SPDX-License-Identifier: BSL-1.0
 #pragma once
 #include <holdfast/observer.hpp>
+#include <holdfast/owner.hpp>
 
 #include <algorithm>
 #include <deque>
@@ -11,6 +12,7 @@
 #include <utility>
 #include <vector>
 
+#include "api/arguments.hpp"
 #include "lua_scripts.hpp"
 #include "support/catch.hpp"
 #include "support/fake_topology.hpp"

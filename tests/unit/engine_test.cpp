@@ -1280,7 +1280,7 @@ TEST_CASE("the prefix is part of keys and channels and not of what the user sees
   CHECK(f.server.last().arguments().at(0) == "redisson_lock__channel:app:{1}:a");
   f.frees();
   CHECK(f.last_event().name == "a");
-  CHECK(a.value()->of->keys->name == "a");
+  CHECK(a.value()->of->keys()->name == "a");
 }
 
 TEST_CASE("owner fields are a uuid of version 8 and never repeat") {
@@ -1439,7 +1439,7 @@ struct nested : engine_fixture {
 
   void enter(const std::string& name, lock_options options = {}) {
     const bool again = std::any_of(leases.begin(), leases.end(), [&](const auto& l) {
-      return l.value()->of->keys->name == name && l.value()->state() == lease_state::held;
+      return l.value()->of->keys()->name == name && l.value()->state() == lease_state::held;
     });
     leases.push_back(lock(name, by(alice, options)));
     again ? reenters() : grants();

@@ -1,6 +1,8 @@
 // SPDX-License-Identifier: BSL-1.0
 #include "sync/last_holders.hpp"
 
+#include <holdfast/owner.hpp>
+
 #include "support/catch.hpp"
 
 using namespace holdfast;

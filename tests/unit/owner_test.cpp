@@ -18,9 +18,9 @@
 #include <thread>
 #include <vector>
 
+#include "api/owner_executor.hpp"
 #include "support/catch.hpp"
 #include "support/run_coro.hpp"
-#include "sync/owner_executor.hpp"
 
 using holdfast::owner;
 namespace asio = boost::asio;

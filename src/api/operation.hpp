@@ -15,7 +15,7 @@
 #include <utility>
 #include <variant>
 
-#include "sync/core.hpp"
+#include "api/core.hpp"
 
 /// From a coroutine to the client's strand and back.
 ///
@@ -89,7 +89,7 @@ class handing_over {
  private:
   void mark() noexcept {
     if (record_)
-      record_->handed_over_at.store(record_->of->time.now().time_since_epoch().count(), std::memory_order_release);
+      record_->handed_over_at.store(record_->of->time().now().time_since_epoch().count(), std::memory_order_release);
   }
 
   std::shared_ptr<lease_record> record_;

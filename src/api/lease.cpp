@@ -3,7 +3,8 @@
 
 #include <utility>
 
-#include "sync/operation.hpp"
+#include "api/arguments.hpp"
+#include "api/operation.hpp"
 
 namespace holdfast {
 namespace {
@@ -42,7 +43,7 @@ asio::awaitable<error_code> or_closed(std::shared_ptr<lease_record> record, asio
     if (e.code() != errc::closed) throw;
   }
   if (record->released.load(std::memory_order_acquire))
-    throw error(errc::not_held, detail::about(record->of->keys->name, "released, not lost"));
+    throw error(errc::not_held, detail::about(record->of->keys()->name, "released, not lost"));
   co_return errc::closed;
 }
 
@@ -61,7 +62,7 @@ asio::awaitable<void> lease::unlock() {
   if (!record_) return not_held<void>();
   return detail::on_strand<void>(
       home_of(record_), [r = record_](engine& locks, const std::shared_ptr<caller<void>>& to, const auto&) {
-        to->concerns(r->of->keys);
+        to->concerns(r->of->keys());
         locks.unlock(r, [to](error_code e, const std::string& detail) { to->answer(e, detail); });
       });
 }
@@ -71,7 +72,7 @@ asio::awaitable<void> lease::renew(milliseconds ttl) {
   return detail::on_strand<void>(
       home_of(record_), [r = record_, ttl](engine& locks, const std::shared_ptr<caller<void>>& to, const auto&) {
         detail::check_renew_ttl(ttl);
-        to->concerns(r->of->keys);
+        to->concerns(r->of->keys());
         locks.renew(r, ttl, [to](error_code e, const std::string& detail) { to->answer(e, detail); });
       });
 }
@@ -79,7 +80,7 @@ asio::awaitable<void> lease::renew(milliseconds ttl) {
 asio::awaitable<error_code> lease::lost() const {
   if (!record_) return not_held<error_code>();
   auto watch = [r = record_](engine& locks, const std::shared_ptr<caller<error_code>>& to, const auto&) {
-    to->concerns(r->of->keys);
+    to->concerns(r->of->keys());
     auto watching = locks.when_ended(r, [to](error_code why) {
       const bool no_loss = why == errc::not_held || why == asio::error::operation_aborted;
       if (no_loss) return to->answer(why, "released, not lost");
@@ -97,7 +98,7 @@ void lease::feed() noexcept {
       if (auto* locks = record->home->locks()) locks->fed(record);
     });
   } catch (...) {
-    record_->of->renewal_paused.store(true, std::memory_order_release);  // no memory: the next feed() tries again
+    record_->of->pause_renewal();  // no memory: the next feed() tries again
   }
 }
 
@@ -125,12 +126,12 @@ std::optional<std::uint64_t> lease::token() const noexcept {
 const std::string& lease::name() const noexcept {
   static const std::string none;
   note_use(record_);
-  return record_ ? record_->of->keys->name : none;
+  return record_ ? record_->of->keys()->name : none;
 }
 
 std::string lease::id() const {
   note_use(record_);
-  return record_ ? std::string(record_->of->field) : std::string();
+  return record_ ? std::string(record_->of->field()) : std::string();
 }
 
 owner lease::owner() const noexcept {

@@ -9,11 +9,12 @@
 
 #include <unistd.h>
 
+#include "api/arguments.hpp"
+#include "api/operation.hpp"
 #include "base/asio_timers.hpp"
 #include "base/random.hpp"
 #include "redis/sockets.hpp"
 #include "settings.hpp"
-#include "sync/operation.hpp"
 #include "topology/make_topology.hpp"
 
 namespace holdfast {

@@ -10,7 +10,7 @@
 #include <optional>
 #include <utility>
 
-#include "sync/operation.hpp"
+#include "api/operation.hpp"
 
 namespace holdfast::detail {
 namespace {
@@ -72,7 +72,7 @@ void stop_when_lost(const run_ptr& run) {
     if (!locks) return otherwise();
     if (listener->over) return;
     listener->registered = locks->when_ended(record, [of = record->of, heard](error_code why) {
-      heard(why, why == errc::closed ? by_its_end : of->lost_because);
+      heard(why, why == errc::closed ? by_its_end : of->end_detail());
     });
   };
   auto closed = [heard] { heard(errc::closed, by_its_end); };

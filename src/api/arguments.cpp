@@ -1,12 +1,15 @@
 // SPDX-License-Identifier: BSL-1.0
-#include "sync/terms.hpp"
+#include "api/arguments.hpp"
 
+#include <cstddef>
 #include <string>
 
 #include <holdfast/error.hpp>
 
 namespace holdfast::detail {
 namespace {
+
+constexpr std::size_t longest_name = 64 * 1024;
 
 std::string ms(milliseconds d) { return std::to_string(d.count()) + " ms"; }
 

@@ -3,7 +3,8 @@
 
 #include <utility>
 
-#include "sync/operation.hpp"
+#include "api/arguments.hpp"
+#include "api/operation.hpp"
 
 namespace holdfast {
 namespace {

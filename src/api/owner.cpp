@@ -5,7 +5,7 @@
 
 #include <boost/asio/strand.hpp>
 
-#include "sync/owner_executor.hpp"
+#include "api/owner_executor.hpp"
 
 namespace holdfast {
 namespace {
@@ -17,7 +17,7 @@ std::uint64_t next_identity() noexcept {
 
 }  // namespace
 
-owner::owner() noexcept : id_(next_identity()) {}
+owner::owner() noexcept : owner_id(next_identity()) {}
 
 asio::any_io_executor owner::bind(asio::any_io_executor inner) const {
   return detail::owner_executor(std::move(inner), *this);

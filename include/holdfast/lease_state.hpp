@@ -1,0 +1,16 @@
+// SPDX-License-Identifier: BSL-1.0
+#pragma once
+
+namespace holdfast {
+
+/// What a lease says of itself:
+/// | state     | held()          | how it goes on                                                                     |
+/// |-----------|-----------------|------------------------------------------------------------------------------------|
+/// | empty     | false           | default-made or moved-from                                                         |
+/// | held      | true            | confirmed; → suspended, lost, released                                             |
+/// | suspended | true            | not confirmed now (no answer, link down), yet exclusive; → held, lost, released    |
+/// | lost      | false, for ever | validity over, key gone or taken, client closed                                    |
+/// | released  | false, for ever | unlocked by its holder                                                             |
+enum class lease_state { empty, held, suspended, lost, released };
+
+}  // namespace holdfast

@@ -1,0 +1,18 @@
+// SPDX-License-Identifier: BSL-1.0
+#pragma once
+#include <chrono>
+#include <string>
+
+namespace holdfast {
+using std::chrono::milliseconds;
+
+/// Who holds a lock: what Redis had when it was asked.
+struct lock_holder {
+  /// The owner field: lease::id() of the holder, or Redisson's `<uuid>:<thread>`; its first 256 bytes. The part
+  /// before the last ':' is in the name of the holder's connections (config::client_name); Redisson's have none.
+  std::string id;
+  unsigned count = 0;  ///< how often it is held: 1 and its re-entries
+  milliseconds ttl{};  ///< how long Redis will keep it without renewal; milliseconds::max(): a lock without TTL
+};
+
+}  // namespace holdfast

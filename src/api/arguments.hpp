@@ -1,0 +1,25 @@
+// SPDX-License-Identifier: BSL-1.0
+#pragma once
+#include <chrono>
+#include <string_view>
+
+#include <holdfast/config.hpp>
+#include <holdfast/lock_options.hpp>
+
+#include "sync/terms.hpp"
+
+/// What callers give, checked before anything is done.
+namespace holdfast::detail {
+
+/// Throws error: invalid_ttl.
+terms resolve_terms(const config&, const lock_options&);
+/// Throws error: invalid_ttl. 0 is allowed: "the TTL it was taken with".
+void check_renew_ttl(milliseconds ttl);
+/// Throws error: invalid_name.
+void check_name(std::string_view name);
+/// Throws error: invalid_wait.
+void check_wait(milliseconds wait);
+/// Throws error: invalid_wait.
+void check_grace(milliseconds grace);
+
+}  // namespace holdfast::detail

@@ -1,0 +1,53 @@
+// SPDX-License-Identifier: BSL-1.0
+#pragma once
+#include <atomic>
+#include <list>
+#include <memory>
+
+#include <holdfast/error.hpp>
+#include <holdfast/lease_state.hpp>
+
+#include "base/function.hpp"
+#include "sync/dropped_leases.hpp"
+#include "sync/hold.hpp"
+#include "sync/terms.hpp"
+
+namespace holdfast::detail {
+
+class core;
+
+/// What a lease points to.
+struct lease_record : dropped_leases::link {
+  lease_record(std::shared_ptr<hold> of, terms asked, time_point now, const std::weak_ptr<core>& home);
+
+  // Any thread.
+  bool try_release() noexcept { return !released.exchange(true, std::memory_order_acq_rel); }  // true once
+  /// When its max_hold is over; the beginning of time where it asks for no renewal.
+  time_point renewed_until() const noexcept;
+  lease_state state() const noexcept;
+  void note_use() noexcept {
+    if (!used.load(std::memory_order_relaxed)) used.store(true, std::memory_order_relaxed);
+  }
+  /// Its lease is being destroyed: was that all that happened to it?
+  void note_drop() noexcept;
+  /// Starts max_hold anew. True: its hold is renewed no more, the watchdog is to be told.
+  bool feed() noexcept;
+
+  const std::shared_ptr<hold> of;
+  const terms asked;
+  const std::shared_ptr<core> home;  // plain memory, too
+  std::atomic<bool> released{false};
+  std::atomic<time_point::rep> fed_at;  // the grant, or the last feed()
+  /// While the call runs that resumes its caller with it: since when; else 0.
+  std::atomic<time_point::rep> handed_over_at{0};
+  std::atomic<bool> used{false};  // something was asked of its lease
+  bool dropped_at_once = false;   // written before it is given up
+
+  // The client's strand.
+  /// Called once: with the reason of a loss, or with not_held when the lease was released.
+  using end_listener = function<void(error_code)>;
+  std::list<end_listener> end_listeners;
+  void tell_end(error_code reason);
+};
+
+}  // namespace holdfast::detail

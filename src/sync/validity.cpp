@@ -1,0 +1,35 @@
+// SPDX-License-Identifier: BSL-1.0
+#include "sync/validity.hpp"
+
+#include <cstdlib>
+#include <utility>
+
+namespace holdfast::detail {
+
+validity::validity(const clock& time, std::shared_ptr<const std::atomic<bool>> client_closed)
+    : time_(time), client_closed_(std::move(client_closed)) {}
+
+lease_clock::duration validity::left() const noexcept {
+  if (client_closed_->load(std::memory_order_acquire) || here_.elsewhere()) return {};
+  auto until = until_.load(std::memory_order_acquire);
+  while (until >= 0) {
+    const auto rest = time_point(lease_clock::duration(until)) - time_.now();
+    if (rest > lease_clock::duration::zero()) return rest;
+    if (until_.compare_exchange_weak(until, -until, std::memory_order_acq_rel)) break;
+  }
+  return {};
+}
+
+time_point validity::until() const noexcept {
+  return time_point(lease_clock::duration(std::abs(until_.load(std::memory_order_acquire))));
+}
+
+bool validity::extend(time_point until) noexcept {
+  const auto later = until.time_since_epoch().count();
+  auto now = until_.load(std::memory_order_acquire);
+  while (now >= 0 && now < later)
+    if (until_.compare_exchange_weak(now, later, std::memory_order_acq_rel)) break;
+  return now >= 0;
+}
+
+}  // namespace holdfast::detail

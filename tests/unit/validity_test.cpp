@@ -1,0 +1,25 @@
+// SPDX-License-Identifier: BSL-1.0
+#include "sync/validity.hpp"
+
+#include "support/catch.hpp"
+#include "unit/hold_fixture.hpp"
+
+using namespace holdfast;
+using namespace holdfast::test;
+using namespace std::chrono_literals;
+
+TEST_CASE_METHOD(hold_fixture, "a validity is never shortened") {
+  extend(clock.now() + 2s);
+  extend(clock.now() + 1s);
+  CHECK(h->left() == 2s);
+}
+
+TEST_CASE_METHOD(hold_fixture, "a validity that somebody has seen over is over for good") {
+  extend(clock.now() + 1s);
+  const auto end = h->valid_until();
+  clock.skip(1s);
+  CHECK_FALSE(h->exclusive());  // on another thread, between the strand's look and what it does
+  CHECK_FALSE(extend(clock.now() + 1h));
+  CHECK_FALSE(h->exclusive());
+  CHECK(h->valid_until() == end);
+}
