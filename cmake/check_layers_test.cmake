@@ -51,5 +51,7 @@ expect(bad src/base/lease_clock.cpp "  auto now = std::chrono::system_clock::now
 expect(bad src/sync/acquire.cpp "  auto now = lease_clock::now();")
 expect(bad src/protocol/protocol.cpp "  std::random_device entropy;")
 expect(bad src/sync/acquire.hpp "#include <boost/asio/steady_timer.hpp>")
+expect(bad src/api/lease.cpp "#include <boost/asio/steady_timer.hpp>")
+expect(good src/api/client.cpp "  const auto now = lease_clock::now();")
 expect(bad src/sync/acquire.hpp "#include <boost/asio/ip/tcp.hpp>")
 expect(bad src/sync/acquire.hpp "  asio::ip::tcp::socket socket_;")

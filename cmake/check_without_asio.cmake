@@ -1,22 +1,31 @@
 # SPDX-License-Identifier: BSL-1.0
-# cmake -DCOMPILER=<c++> "-DINCLUDES=<folder>|..." -P check_without_asio.cmake: no file of src/sync includes Boost.Asio, directly or
-# through another header. The compiler itself lists what a file depends on.
+# cmake "-DCOMPILER=<c++>|<flag>..." "-DINCLUDES=<folder>|..." [-DROOT=<tree>] -P check_without_asio.cmake: no file of src/sync and no public
+# header of no layer includes Boost.Asio, directly or through another header. The compiler itself lists what a file depends on.
 cmake_minimum_required(VERSION 3.25)
-cmake_path(GET CMAKE_CURRENT_LIST_DIR PARENT_PATH ROOT)
+if(NOT ROOT)
+  cmake_path(GET CMAKE_CURRENT_LIST_DIR PARENT_PATH ROOT)
+endif()
+string(REPLACE "|" ";" COMPILER "${COMPILER}")
 string(REPLACE "|" ";" INCLUDES "${INCLUDES}")
 list(TRANSFORM INCLUDES PREPEND -I)
-file(GLOB files ${ROOT}/src/sync/*.hpp ${ROOT}/src/sync/*.cpp)
+file(GLOB_RECURSE files RELATIVE ${ROOT} ${ROOT}/src/sync/*.hpp ${ROOT}/src/sync/*.cpp)
+if(NOT files)
+  message(FATAL_ERROR "${ROOT}/src/sync: nothing to check")
+endif()
+file(GLOB leaves RELATIVE ${ROOT} ${ROOT}/include/holdfast/*.hpp)
+list(FILTER leaves INCLUDE REGEX "/(error|observer|config|owner_id|lease_state|lock_holder|lock_options)\\.hpp$")
 set(violations 0)
-foreach(file IN LISTS files)
-  execute_process(COMMAND ${COMPILER} -std=c++20 -M ${INCLUDES} -x c++ ${file}
+foreach(file IN LISTS files leaves)
+  execute_process(COMMAND ${COMPILER} -std=c++20 -M -DHOLDFAST_ASSERTIONS=1 ${INCLUDES} -x c++ ${file} WORKING_DIRECTORY ${ROOT}
     OUTPUT_VARIABLE dependencies COMMAND_ERROR_IS_FATAL ANY)
-  if(dependencies MATCHES "[^ \n]*boost/asio[^ \n]*")
+  string(FIND "${dependencies}" " ${file}" itself)
+  if(itself EQUAL -1)
+    message(FATAL_ERROR "${COMPILER} lists no dependencies of ${file}")
+  elseif(dependencies MATCHES "[^ \n]*boost/asio[^ \n]*")
     message("${file}: ${CMAKE_MATCH_0}")
     math(EXPR violations "${violations} + 1")
   endif()
 endforeach()
 if(violations)
-  message(FATAL_ERROR "${violations} files of src/sync include Boost.Asio")
-elseif(NOT files)
-  message(FATAL_ERROR "${ROOT}/src/sync: nothing to check")
+  message(FATAL_ERROR "${violations} files include Boost.Asio, and must not know it")
 endif()

@@ -15,7 +15,7 @@ namespace asio = boost::asio;
 class HOLDFAST_EXPORT owner : public owner_id {
  public:
   owner() noexcept;                              ///< a new identity
-  owner(owner_id of) noexcept : owner_id(of) {}  ///< the same, as an event or a lease has told it
+  owner(owner_id of) noexcept : owner_id(of) {}  ///< the owner that an event names
 
   /// An executor that carries this owner to everything spawned on it: it survives co_await, timers, && and ||,
   /// co_spawn(co_await this_coro::executor, …) and make_strand of it. Branches of && share the owner, hence each

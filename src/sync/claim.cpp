@@ -43,7 +43,7 @@ share& claim::sole_share() noexcept {
 
 bool claim::confirm(share& s, time_point until) noexcept {
   HOLDFAST_ASSERT(&s.of == this);
-  s.valid_until_ = std::max(s.valid_until_, until);
+  s.valid_until_ = std::max(s.valid_until_, until);  // also where the claim is over: the key lives on, and is released
   if (shares_.size() == 1) return validity_.extend(until);
   boost::container::small_vector<time_point, 9> ends;
   for (const auto& each : shares_) ends.push_back(each.valid_until());

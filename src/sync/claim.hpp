@@ -84,7 +84,7 @@ class claim : public std::enable_shared_from_this<claim> {
   /// For how long a key of it may live anywhere.
   milliseconds may_live(double rho) const noexcept;
 
-  /// Whose it is now; null between two holds.
+  /// Whose it is now; null when its hold has ended. One that the watchdog guards has a holder.
   hold* holder() const noexcept { return holder_; }
   void hand_to(hold* next) noexcept { holder_ = next; }
 

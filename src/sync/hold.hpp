@@ -47,16 +47,18 @@ struct hold : std::enable_shared_from_this<hold> {
   const shared_keys& keys() const noexcept { return on->keys; }
   const owner_field& field() const noexcept { return on->field; }
   const clock& time() const noexcept { return on->time(); }
-  /// max_hold is over, and nobody renews it. lease::feed() takes that back: true if it was so.
+  /// Its max_hold is over, and nobody renews it.
   bool renewal_paused() const noexcept { return renewal_paused_.load(std::memory_order_acquire); }
   void pause_renewal() noexcept { renewal_paused_.store(true, std::memory_order_release); }
+  /// True: it was paused, and the watchdog is to be told.
   bool resume_renewal() noexcept { return renewal_paused_.exchange(false, std::memory_order_acq_rel); }
+
+  /// end() was called; a validity that has just run out does not count before.
+  bool ended() const noexcept;
 
   // The client's strand, and so is all that follows.
   /// Lost or released, for good. `why`, `detail`: what its leases hear.
   void end(lease_state how, error_code why, std::string detail = {}) noexcept;
-  /// end() was called; a validity that has just run out does not count before.
-  bool ended() const noexcept;
   const error_code& end_reason() const noexcept { return end_reason_; }
   const std::string& end_detail() const noexcept { return end_detail_; }
   /// The TTL that the server's key should get from a renewal.
@@ -100,7 +102,7 @@ struct hold : std::enable_shared_from_this<hold> {
   std::list<hold_waiter*> reentries;  // not answered yet
 
  private:
-  std::atomic<lease_state> end_{lease_state::held};  // or lost, or released: suspended is its claim
+  std::atomic<lease_state> end_{lease_state::held};  // or lost, or released; its claim knows whether it is suspended
   error_code end_reason_;
   std::string end_detail_;
   std::atomic<bool> renewal_paused_{false};

@@ -92,11 +92,12 @@ void waiting_line::fail_all(error_code error, const std::string& detail) {
   while (!waiters_.empty()) leave(waiters_.back(), error, detail);
 }
 
-// The last of them first: the next of a line that goes on would try in vain.
+// The last of them first: when the first leaves, the next of this owner would send an attempt in vain. Those that a
+// handler adds meanwhile stay.
 void waiting_line::fail_all_of(owner_id who, error_code error, const std::string& detail) {
   const auto keep = shared_from_this();
-  const auto last_of = [&] {
-    const auto after = bound_.upper_bound({who, joined_});
+  const auto last_of = [this, who, newest = joined_] {
+    const auto after = bound_.upper_bound({who, newest});
     const auto last = after == bound_.begin() ? bound_.end() : std::prev(after);
     return last == bound_.end() || last->first.first != who ? nullptr : last->second->shared_from_this();
   };

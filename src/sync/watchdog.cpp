@@ -39,6 +39,7 @@ void watchdog::guard(claim& c, time_point sent) {
   if (!guarded(c)) {
     c.expires_at = c.valid_until();
     expiries_.emplace(*c.expires_at, &c);
+    guarded_shares_ += c.shares().size();
   }
   for (auto& s : c.shares()) {
     restore(s);
@@ -49,7 +50,10 @@ void watchdog::guard(claim& c, time_point sent) {
 
 void watchdog::forget(claim& c) {
   for (auto& s : c.shares()) unschedule_renewal(s);
-  if (guarded(c)) expiries_.erase({*std::exchange(c.expires_at, std::nullopt), &c});
+  if (guarded(c)) {
+    expiries_.erase({*std::exchange(c.expires_at, std::nullopt), &c});
+    guarded_shares_ -= c.shares().size();
+  }
   rearm();
 }
 
@@ -85,7 +89,7 @@ void watchdog::link_changed(node_id node, bool up) {
 }
 
 void watchdog::schedule_renewal(share& s, time_point when) {
-  HOLDFAST_ASSERT(guarded(s.of) && s.of.holder() && !s.of.holder()->leases.empty() && !s.plan.in_flight);
+  HOLDFAST_ASSERT(!holder_of(s).leases.empty() && !s.plan.in_flight);
   unschedule_renewal(s);
   s.plan.at = when;
   renewals_.emplace(when, &s);
@@ -97,7 +101,7 @@ void watchdog::unschedule_renewal(share& s) {
 }
 
 void watchdog::plan_next(share& s, time_point sent) {
-  auto& h = *s.of.holder();
+  auto& h = holder_of(s);
   if (h.pause_renewal_unless([&] { return h.wants_renewal(around_.now()); })) return unschedule_renewal(s);
   const auto ttl = h.ttl();
   // What was sent for a shorter TTL may not have extended the validity.
@@ -126,7 +130,7 @@ void watchdog::collect_due(time_point now) {
 // Half of what is left at most: then its holder hears of the doubt in time.
 nanoseconds watchdog::patience_of(const share& s, time_point now) const {
   const auto half = (s.of.valid_until() - now) / 2;
-  return std::max<nanoseconds>(std::min(command_budget(around_.settings, s.of.holder()->ttl()), half), milliseconds(1));
+  return std::max<nanoseconds>(std::min(command_budget(around_.settings, holder_of(s).ttl()), half), milliseconds(1));
 }
 
 // A renewal that is due soon goes along: ten thousand leases taken one after the other share a hundred commands. A claim
@@ -147,7 +151,7 @@ watchdog::batch watchdog::take_due(node_id node, time_point now) {
   for (auto next = waiting.begin(); next != waiting.end() && due.size() < batch_size;) take(*(next++)->second);
   for (auto next = renewals_.begin(); next != renewals_.end() && due.size() < batch_size;) {
     const auto [when, s] = *next++;
-    if (when > now + nanoseconds(s->of.holder()->ttl()) / 60) break;
+    if (when > now + nanoseconds(holder_of(*s).ttl()) / 60) break;
     if (s->node == node) take(*s);
   }
   HOLDFAST_ASSERT(!due.empty());
@@ -160,7 +164,7 @@ void watchdog::send(node_id node, batch shares) {
   std::vector<renewal> asked;
   asked.reserve(shares.size());
   for (const auto& s : shares) {
-    const auto& h = *s->of.holder();
+    const auto& h = holder_of(*s);
     const auto ttl = h.wants_renewal(now) ? h.ttl() : ttl_that_never_raises;
     asked.push_back({h.keys()->lock, h.field(), s->ttl_to_send(ttl, now, around_.settings.drift)});
     patience = std::min(patience, patience_of(*s, now));
@@ -220,7 +224,7 @@ void watchdog::send_alone(node_id node, const batch& shares) {
 void watchdog::on_confirmed(share& s, time_point sent, milliseconds ttl) {
   const auto now = around_.now();
   // It may have waited to be written. A hold ends a TTL after its max_hold all the same.
-  const auto from = std::min(sent, s.of.holder()->renewed_until());
+  const auto from = std::min(sent, holder_of(s).renewed_until());
   // Loss is sticky: what is confirmed after the validity was over is lost all the same. expire_due() says so.
   if (now >= s.of.valid_until() || !s.of.confirm(s, valid_until(from, ttl, around_.settings.drift))) return;
   restore(s);
@@ -229,7 +233,7 @@ void watchdog::on_confirmed(share& s, time_point sent, milliseconds ttl) {
 }
 
 void watchdog::doubt(share& s, const error_code& why, const std::string& detail) {
-  around_.report(event::kind::renewal_failed, *s.of.holder(), why, detail);
+  around_.report(event::kind::renewal_failed, holder_of(s), why, detail);
   suspend(s, why);
 }
 
@@ -237,18 +241,18 @@ void watchdog::on_unanswered(share& s, const error_code& why, const std::string&
   doubt(s, why, detail);
   const auto now = around_.now();
   const auto left = std::max<nanoseconds>(s.of.valid_until() - now, milliseconds(2));
-  const auto pause = std::min<nanoseconds>(renewal_retry_pause(s.of.holder()->ttl()), left / 2);
+  const auto pause = std::min<nanoseconds>(renewal_retry_pause(holder_of(s).ttl()), left / 2);
   schedule_renewal(s, now + pause - around_.random.up_to(pause / 5));
 }
 
 void watchdog::suspend(share& s, const error_code& why) {
   const bool over = s.of.left() == nanoseconds::zero();  // then it is lost, and expire_due() says so
-  if (!over && s.of.doubt(s)) around_.report(event::kind::suspended, *s.of.holder(), why);
+  if (!over && s.of.doubt(s)) around_.report(event::kind::suspended, holder_of(s), why);
 }
 
 void watchdog::restore(share& s) {
   if (!s.doubted() || s.of.left() == nanoseconds::zero()) return;
-  if (s.of.trust(s)) around_.report(event::kind::restored, *s.of.holder());
+  if (s.of.trust(s)) around_.report(event::kind::restored, holder_of(s));
 }
 
 void watchdog::expire_due() {
@@ -272,6 +276,11 @@ void watchdog::tell_loss(claim& c) {
   on_lost_(c, errc::lost);
 }
 
+hold& watchdog::holder_of(const share& s) const {
+  HOLDFAST_ASSERT(guarded(s.of) && s.of.holder());
+  return *s.of.holder();
+}
+
 std::size_t watchdog::due() const noexcept {
   std::size_t all = 0;
   for (const auto& [node, q] : queues_) all += q.due.size();
@@ -280,6 +289,7 @@ std::size_t watchdog::due() const noexcept {
 
 // An alarm that is early does no harm and corrects itself; so it is not moved for every claim that comes and goes.
 void watchdog::rearm() {
+  HOLDFAST_ASSERT(renewals_.size() + due() <= guarded_shares_);
   const auto arm = [](timer& alarm, const auto& what, auto action) {
     if (what.empty()) return alarm.stop();
     const auto first = what.begin()->first;

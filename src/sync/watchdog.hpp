@@ -55,6 +55,8 @@ class watchdog {
   static bool older(const claim& a, const claim& b) noexcept;
   static bool older(const share& a, const share& b) noexcept;
 
+  /// Of a share that is guarded.
+  hold& holder_of(const share& s) const;
   bool guarded(const claim& c) const noexcept { return c.expires_at.has_value(); }
   void schedule_renewal(share& s, time_point when);
   void unschedule_renewal(share& s);
@@ -83,6 +85,7 @@ class watchdog {
   lose on_lost_;
   order renewals_;  // by when each is due
   std::set<place<claim>, sooner> expiries_;
+  std::size_t guarded_shares_ = 0;
   std::map<node_id, queue> queues_;
   timer renewal_alarm_, expiry_alarm_;
 };

@@ -7,9 +7,9 @@
 #include <boost/asio/post.hpp>
 #include <boost/asio/strand.hpp>
 
+#include "api/core.hpp"
 #include "integration/world.hpp"
 #include "support/proxy.hpp"
-#include "api/core.hpp"
 
 using namespace holdfast;
 using namespace holdfast::test;

@@ -59,7 +59,7 @@ MUTANTS = [
            "if (now >= s.of.valid_until() || !s.of.confirm(s, valid_until(from, ttl, around_.settings.drift))) return;",
            "s.of.confirm(s, valid_until(from, ttl, around_.settings.drift));"),
     Mutant("a renewal that waited to be written goes beyond max_hold", "src/sync/watchdog.cpp",
-           "const auto from = std::min(sent, s.of.holder()->renewed_until());",
+           "const auto from = std::min(sent, holder_of(s).renewed_until());",
            "const auto from = sent;"),
     Mutant("each attempt has a field of its own", "src/sync/waiting_line.cpp",
            "if (w->field.empty()) w->field = host_.new_field();",

@@ -109,6 +109,16 @@ TEST_CASE_METHOD(majority_fixture, "the keys of a claim may live as long as the 
   CHECK(c->may_live(0) == 29'500ms);
 }
 
+TEST_CASE_METHOD(claim_fixture,
+                 "a confirmation that comes too late for the claim still says how long the key may live") {
+  extend(clock.now() + 1s);
+  clock.skip(1s);
+  CHECK(on->left() == 0s);
+  CHECK_FALSE(extend(clock.now() + 5s));
+  CHECK(on->left() == 0s);
+  CHECK(on->may_live(0) == 5s);
+}
+
 TEST_CASE_METHOD(hold_fixture, "a claim knows whose it is until its hold ends") {
   CHECK(on->holder() == h.get());
   h->end(lease_state::released, errc::not_held);
