@@ -1,6 +1,7 @@
 # SPDX-License-Identifier: BSL-1.0
-# cmake "-DCOMPILER=<c++>|<flag>..." "-DINCLUDES=<folder>|..." [-DROOT=<tree>] -P check_without_asio.cmake: no file of src/sync and no public
-# header of no layer includes Boost.Asio, directly or through another header. The compiler itself lists what a file depends on.
+# cmake "-DCOMPILER=<c++>|<flag>..." "-DINCLUDES=<folder>|..." [-DROOT=<tree>] -P check_without_asio.cmake
+# No file of src/sync, and none of the public headers that belong to no layer, includes Boost.Asio, directly or through
+# another header. The compiler itself lists what a file depends on.
 cmake_minimum_required(VERSION 3.25)
 if(NOT ROOT)
   cmake_path(GET CMAKE_CURRENT_LIST_DIR PARENT_PATH ROOT)
@@ -16,8 +17,8 @@ file(GLOB leaves RELATIVE ${ROOT} ${ROOT}/include/holdfast/*.hpp)
 list(FILTER leaves INCLUDE REGEX "/(error|observer|config|owner_id|lease_state|lock_holder|lock_options)\\.hpp$")
 set(violations 0)
 foreach(file IN LISTS files leaves)
-  execute_process(COMMAND ${COMPILER} -std=c++20 -M -DHOLDFAST_ASSERTIONS=1 ${INCLUDES} -x c++ ${file} WORKING_DIRECTORY ${ROOT}
-    OUTPUT_VARIABLE dependencies COMMAND_ERROR_IS_FATAL ANY)
+  execute_process(COMMAND ${COMPILER} -std=c++20 -M -DHOLDFAST_ASSERTIONS=1 ${INCLUDES} -x c++ ${file}
+    WORKING_DIRECTORY ${ROOT} OUTPUT_VARIABLE dependencies COMMAND_ERROR_IS_FATAL ANY)
   string(FIND "${dependencies}" " ${file}" itself)
   if(itself EQUAL -1)
     message(FATAL_ERROR "${COMPILER} lists no dependencies of ${file}")

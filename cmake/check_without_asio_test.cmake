@@ -1,6 +1,6 @@
 # SPDX-License-Identifier: BSL-1.0
-# cmake -DSCRATCH=<folder> "-DCOMPILER=<c++>|<flag>..." "-DINCLUDES=<folder>|..." -P check_without_asio_test.cmake: the check accepts a good
-# tree, and names the file of a bad one, however deep Asio lies.
+# cmake -DSCRATCH=<folder> "-DCOMPILER=<c++>|<flag>..." "-DINCLUDES=<folder>|..." -P check_without_asio_test.cmake
+# The check accepts a good tree, and names the file of a bad one, however deep Asio lies.
 cmake_minimum_required(VERSION 3.25)
 if(NOT SCRATCH)
   message(FATAL_ERROR "SCRATCH is not set")
@@ -12,7 +12,8 @@ function(expect verdict compiler path line)
   file(WRITE ${SCRATCH}/src/base/executor.hpp "#pragma once\n#include <boost/asio/any_io_executor.hpp>\n")
   file(WRITE ${SCRATCH}/src/sync/line.hpp "#pragma once\n#include <string>\n")
   file(WRITE ${SCRATCH}/${path} "${line}\n")
-  execute_process(COMMAND ${CMAKE_COMMAND} -DROOT=${SCRATCH} "-DCOMPILER=${compiler}" "-DINCLUDES=src|${INCLUDES}" -P ${checker}
+  execute_process(
+    COMMAND ${CMAKE_COMMAND} -DROOT=${SCRATCH} "-DCOMPILER=${compiler}" "-DINCLUDES=src|${INCLUDES}" -P ${checker}
     RESULT_VARIABLE failed ERROR_VARIABLE output)
   file(REMOVE_RECURSE ${SCRATCH})
   if(verdict STREQUAL "good" AND failed)

@@ -6,7 +6,7 @@
 namespace holdfast {
 using std::chrono::milliseconds;
 
-/// Who holds a lock: what Redis had when it was asked.
+/// The holder of a lock, as Redis had it when it was asked.
 struct lock_holder {
   /// The owner field: lease::id() of the holder, or Redisson's `<uuid>:<thread>`; its first 256 bytes. The part
   /// before the last ':' is in the name of the holder's connections (config::client_name); Redisson's have none.

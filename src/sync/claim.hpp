@@ -73,7 +73,6 @@ class claim : public std::enable_shared_from_this<claim> {
 
   // The client's strand.
   std::span<share> shares() noexcept { return {shares_.data(), shares_.size()}; }
-  std::span<const share> shares() const noexcept { return {shares_.data(), shares_.size()}; }
   /// The share of a claim that has one.
   share& sole_share() noexcept;
   /// The server has confirmed the share until then. False: the validity was over before.

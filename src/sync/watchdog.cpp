@@ -133,8 +133,8 @@ nanoseconds watchdog::patience_of(const share& s, time_point now) const {
   return std::max<nanoseconds>(std::min(command_budget(around_.settings, holder_of(s).ttl()), half), milliseconds(1));
 }
 
-// A renewal that is due soon goes along: ten thousand leases taken one after the other share a hundred commands. A claim
-// that is about to end goes alone: the others would have no more time for their answer than it has.
+// A renewal that is due soon goes along: ten thousand leases taken one after the other share a hundred commands. A
+// claim that is about to end goes alone: the others would have no more time for their answer than it has.
 watchdog::batch watchdog::take_due(node_id node, time_point now) {
   const auto& waiting = queues_[node].due;
   batch due;

@@ -11,10 +11,10 @@
 
 namespace holdfast::detail {
 
-/// Keeps claims alive for their holders, and tells when one is over. Renews every TTL/3, many shares in one script and a
-/// few scripts at a time: of what is due, the share that ends soonest goes first. A failed renewal is repeated until the
-/// validity ends, which it notices by the clock alone; while the link to a server is down nothing is sent there. Servers
-/// do not wait for each other.
+/// Keeps claims alive for their holders, and tells when one is over. Renews every TTL/3, many shares in one script and
+/// a few scripts at a time: of what is due, the share that ends soonest goes first. A failed renewal is repeated until
+/// the validity ends, which it notices by the clock alone; while the link to a server is down nothing is sent there.
+/// Servers do not wait for each other.
 ///
 /// The servers call it back and do not keep it alive: their owner ends them before it.
 class watchdog {

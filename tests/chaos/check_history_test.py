@@ -678,6 +678,13 @@ class Machine(unittest.TestCase):
                 story.stolen(1900 - stolen, 1900)
             self.assertEqual([stall for stall, _ in unexplained_stalls(story.history())], [left * MS] if left else [])
 
+    def test_a_run_of_which_hardly_any_time_was_left_is_too_slow_to_judge(self):
+        for stolen, slow in ((74_000, False), (76_000, True)):
+            story = Story()
+            story.start(0)
+            story.stolen(100, 100 + stolen)
+            self.assertEqual([text[:27] for text in slowness(story.history())], ["a processor was taken away "] if slow else [])
+
     def test_a_machine_that_is_too_slow_to_judge_is_no_violation_and_no_success(self):
         for length, slow in ((900, False), (1100, True)):
             history = self.stalled(length)

@@ -15,8 +15,8 @@ namespace holdfast::chaos {
 /// of /proc/stat; empty where that says nothing of it.
 std::vector<std::chrono::nanoseconds> stolen_times(std::string_view proc_stat);
 
-/// Writes down what is stolen while it lives, in a thread and a history of its own: a processor that comes back has been
-/// away for as long, and with it the processes and the timers that it had.
+/// Writes down what is stolen while it lives, in a thread and a history of its own: a processor that comes back has
+/// been away for as long, and with it the processes and the timers that it had.
 class stolen_time_watch {
  public:
   explicit stolen_time_watch(const std::string& history_path);

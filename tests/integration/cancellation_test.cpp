@@ -74,8 +74,8 @@ struct bounded {
   error_code late{};
 };
 
-/// `make` gets a client and gives the operation; `settle` brings the world back to nothing. `own_end`: how it may end by
-/// itself after its deadline, on a machine that is slower than that.
+/// `make` gets a client and gives the operation; `settle` brings the world back to nothing. `own_end`: how it may end
+/// by itself after its deadline, on a machine that is slower than that.
 template <class Make, class Settle>
 void cancel_everywhere(const std::string& what, world& w, Make make, Settle settle, bounded own_end = {}) {
   for (const auto type : {asio::cancellation_type::terminal, asio::cancellation_type::total}) {

@@ -5,6 +5,7 @@ from .rules import ms
 
 WORTH_TELLING = 200 * MS
 EXCUSED = 1000 * MS
+MOST_STOLEN = 3 / 4  # of a run; what is left of it would show too little
 
 
 def unexplained_stalls(history):
@@ -19,7 +20,12 @@ def unexplained_stalls(history):
 
 
 def slowness(history):
-    """A standstill that is excused must not hide a library that blocks."""
+    """A standstill that is excused must not hide a library that blocks, nor may a run pass in which hardly any time was judged."""
     for stall, process in unexplained_stalls(history):
         if stall > EXCUSED:
             yield f"{process.name} stood still for {ms(stall)}, and nobody had stopped it"
+    if history.end:
+        begin, end = history.campaign["t"], history.end["t"]
+        stolen = history.stolen.within(begin, end)
+        if stolen > MOST_STOLEN * (end - begin):
+            yield f"a processor was taken away for {ms(stolen)} of {ms(end - begin)}"
