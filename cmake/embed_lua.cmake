@@ -1,5 +1,5 @@
 # SPDX-License-Identifier: BSL-1.0
-# Every <dir>/foo.lua becomes holdfast::detail::lua::foo {sha1, body} in one generated header. Full-line comments and blank
+# Every <dir>/foo.lua becomes holdfast::detail::lua::foo {sha1, body, evalsha} in one generated header. Full-line comments and blank
 # lines stay in the file: Redis never sees them, so rewording a comment does not change a script's SHA1.
 
 function(holdfast_embed_lua header dir)
@@ -25,6 +25,7 @@ namespace holdfast::detail::lua {
 struct script_text {
   std::string_view sha1;
   std::string_view body;
+  std::string_view evalsha;  // and the digest, as the first two arguments of a command in RESP
 };
 ")
 foreach(script IN LISTS SCRIPTS)
@@ -37,6 +38,7 @@ foreach(script IN LISTS SCRIPTS)
     message(FATAL_ERROR "${script}: long brackets and )lua\" are not supported")
   endif()
   string(SHA1 sha1 "${body}")
-  string(APPEND text "\ninline constexpr script_text ${name}{\"${sha1}\", R\"lua(${body})lua\"};\n")
+  string(APPEND text "\ninline constexpr script_text ${name}{\"${sha1}\", R\"lua(${body})lua\",
+    \"$7\\r\\nEVALSHA\\r\\n$40\\r\\n${sha1}\\r\\n\"};\n")
 endforeach()
 file(WRITE ${HEADER} "${text}\n}  // namespace holdfast::detail::lua\n")

@@ -53,8 +53,10 @@ class HOLDFAST_EXPORT mutex {
   /// server does not have), protocol_error, closed.
   asio::awaitable<lease> lock(lock_options = {}) const;
 
-  /// Empty: someone else holds it, or waits for it here. Waits for the release of an attempt that was given up before
-  /// it, half the command timeout at most. Throws as lock(), and unreachable, server_refused or overloaded.
+  /// Empty: someone else holds it, or waits for it here. Takes no longer than a command: the command timeout, or a
+  /// fifth of the TTL where that is less. In that time it waits for what its owner has asked for before; and for the
+  /// release of an attempt that was given up, half of the time at most. Throws as lock(), and unreachable,
+  /// server_refused or overloaded.
   asio::awaitable<std::optional<lease>> try_lock(lock_options = {}) const;
 
   /// Waits at most `wait` (0: as try_lock; negative: invalid_wait). Empty: the lock was not had in time, and Redis has

@@ -99,7 +99,7 @@ class machine {
 
 /// All of a client that belongs to its context.
 struct premises final : context_life::guest {
-  explicit premises(const asio::any_io_executor& executor) : strand(asio::make_strand(executor)) {}
+  explicit premises(const asio::any_io_executor& executor) : strand(executor) {}
 
   void context_ended() override {
     if (inside) inside->abandon();
@@ -109,7 +109,7 @@ struct premises final : context_life::guest {
     if (inside) inside->abandon();
   }
 
-  const core::strand_type strand;
+  const detail::direct_strand strand;
   std::optional<machine> inside;  // the strand's
 };
 
@@ -121,10 +121,10 @@ class client_core final : public core {
     const context_life::visit here(*life);
     const auto c = std::make_shared<client_core>(life, s.values.key_prefix);
     auto mine = std::make_shared<premises>(executor);
-    mine->inside.emplace(c, mine->strand, std::move(s));
+    mine->inside.emplace(c, mine->strand.any(), std::move(s));
     c->lives_by(mine->strand, mine->inside->locks());
     c->premises_ = mine.get();
-    c->place_ = life->add(std::move(mine));
+    life->add(std::move(mine));
     context_life::hear_of_forks(context);
     return c;
   }
@@ -132,9 +132,9 @@ class client_core final : public core {
   client_core(std::shared_ptr<context_life> life, std::string key_prefix)
       : core(std::move(life), std::move(key_prefix)) {}
   ~client_core() override {
-    if (!place_) return;
+    if (!premises_) return;
     const context_life::visit here(*life());
-    if (here) life()->remove(*place_);
+    if (here) life()->remove(*premises_);
   }
 
   engine* locks() noexcept override { return premises_->inside ? &premises_->inside->locks() : nullptr; }
@@ -161,8 +161,7 @@ class client_core final : public core {
     }
   }
 
-  premises* premises_ = nullptr;
-  std::optional<context_life::place> place_;
+  premises* premises_ = nullptr;  // null until it is a guest
 };
 
 }  // namespace

@@ -16,6 +16,7 @@
 #include <holdfast/mutex.hpp>
 
 #include "base/context_end.hpp"
+#include "base/direct_executor.hpp"
 #include "sync/engine.hpp"
 
 namespace holdfast::detail {
@@ -29,11 +30,9 @@ namespace asio = boost::asio;
 /// engine ends when its client has closed, in a handler of its own, so that no frame of it is on the stack, or with the
 /// context. This object is owned by the client, the engine, leases and handlers; it owns nothing of Asio. Handlers on
 /// the strand refer to the engine by locks(), which is null after its end.
-class core : public std::enable_shared_from_this<core> {
+class core : public lease_home, public std::enable_shared_from_this<core> {
  public:
   using strand_type = asio::strand<asio::any_io_executor>;
-
-  virtual ~core() = default;
 
   // Any thread, also when the context has ended: then nothing is done, and `run` is destroyed.
   /// Runs it on the strand: at once where that is idle and ours to run, but never inside what the engine is doing.
@@ -41,8 +40,9 @@ class core : public std::enable_shared_from_this<core> {
   void enter(Run run) {
     const context_life::visit here(*life_);
     if (!here) return;
-    if (strand_->running_in_this_thread()) return enter_later(std::move(run));
-    asio::dispatch(*strand_, std::move(run));
+    // A child process ends its copies outside of the strand.
+    if (strand_->any().running_in_this_thread() || life_->elsewhere()) return enter_later(std::move(run));
+    strand_->dispatch(std::move(run));
   }
   /// The same, never inside the call, and in a handler of its own. By way of the executor below: a strand runs all that
   /// waits for it in one go, and one that finds no memory when it has queued the first handler never runs again.
@@ -50,8 +50,8 @@ class core : public std::enable_shared_from_this<core> {
   void enter_later(Run run) {
     const context_life::visit here(*life_);
     if (!here) return;
-    asio::post(strand_->get_inner_executor(),
-               [strand = *strand_, run = std::move(run)]() mutable { asio::dispatch(strand, std::move(run)); });
+    asio::post(strand_->any().get_inner_executor(),
+               [strand = strand_->any(), run = std::move(run)]() mutable { asio::dispatch(strand, std::move(run)); });
   }
   /// Gives up a lease whose try_release() succeeded. Needs no memory: where there is none, the strand finds it the next
   /// time that it runs.
@@ -72,7 +72,7 @@ class core : public std::enable_shared_from_this<core> {
   /// Empty when the context has ended.
   asio::any_io_executor executor() const {
     const context_life::visit here(*life_);
-    return here ? strand_->get_inner_executor() : asio::any_io_executor();
+    return here ? strand_->any().get_inner_executor() : asio::any_io_executor();
   }
 
   // The strand.
@@ -95,7 +95,7 @@ class core : public std::enable_shared_from_this<core> {
   core(std::shared_ptr<context_life> life, std::string key_prefix)
       : life_(std::move(life)), key_prefix_(std::move(key_prefix)) {}
   /// Once, before anybody else knows this object. Both belong to the guest of life() in which the engine is.
-  void lives_by(const strand_type& strand, const engine& locks) {
+  void lives_by(const direct_strand& strand, const engine& locks) {
     strand_ = &strand;
     client_id_ = locks.client_id();
     closed_ = locks.closed_flag();
@@ -109,7 +109,7 @@ class core : public std::enable_shared_from_this<core> {
     try {
       const context_life::visit here(*life_);
       if (!here) return;
-      asio::post(strand_->get_inner_executor(), [self = shared_from_this(), strand = *strand_] {
+      asio::post(strand_->any().get_inner_executor(), [self = shared_from_this(), strand = strand_->any()] {
         self->looking_.exchange(false, std::memory_order_acq_rel);
         asio::dispatch(strand, [self] { self->catch_up(); });
       });
@@ -121,12 +121,15 @@ class core : public std::enable_shared_from_this<core> {
   const std::shared_ptr<context_life> life_;
   const std::string key_prefix_;
   std::string client_id_;
-  const strand_type* strand_ = nullptr;  // touched in a visit only
+  const direct_strand* strand_ = nullptr;  // touched in a visit only
   std::shared_ptr<std::atomic<bool>> closed_;
   dropped_leases dropped_;
   std::atomic<bool> abandoned_{false};  // its client is gone, and it was not closed for that yet
   std::atomic<bool> looking_{false};    // a handler is on its way to catch_up()
 };
+
+/// The client that a lease came from; null in tests without one.
+inline std::shared_ptr<core> home_of(const lease_record& lease) { return std::static_pointer_cast<core>(lease.home); }
 
 /// The way from the inside to the private parts of public types.
 struct access {

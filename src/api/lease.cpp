@@ -12,10 +12,8 @@ namespace {
 using detail::caller;
 using detail::core;
 using detail::engine;
+using detail::home_of;
 using detail::lease_record;
-
-/// The client's core, or nothing for an empty lease.
-std::weak_ptr<core> home_of(const std::shared_ptr<lease_record>& record) { return record ? record->home : nullptr; }
 
 void note_use(const std::shared_ptr<lease_record>& record) noexcept {
   if (record) record->note_use();
@@ -24,7 +22,7 @@ void note_use(const std::shared_ptr<lease_record>& record) noexcept {
 void release_in_background(std::shared_ptr<lease_record> record) noexcept {
   if (!record || !record->try_release() || !record->home) return;
   record->note_drop();
-  const auto home = record->home;
+  const auto home = home_of(*record);
   home->drop(std::move(record));
 }
 
@@ -56,12 +54,14 @@ lease& lease::operator=(lease&& other) noexcept {
   return *this;
 }
 
-lease::~lease() { release_in_background(std::move(record_)); }
+lease::~lease() {
+  if (record_) release_in_background(std::move(record_));
+}
 
 asio::awaitable<void> lease::unlock() {
   if (!record_) return not_held<void>();
   return detail::on_strand<void>(
-      home_of(record_), [r = record_](engine& locks, const std::shared_ptr<caller<void>>& to, const auto&) {
+      home_of(*record_), [r = record_](engine& locks, const std::shared_ptr<caller<void>>& to, const auto&) {
         to->concerns(r->of->keys());
         locks.unlock(r, [to](error_code e, const std::string& detail) { to->answer(e, detail); });
       });
@@ -70,7 +70,7 @@ asio::awaitable<void> lease::unlock() {
 asio::awaitable<void> lease::renew(milliseconds ttl) {
   if (!record_) return not_held<void>();
   return detail::on_strand<void>(
-      home_of(record_), [r = record_, ttl](engine& locks, const std::shared_ptr<caller<void>>& to, const auto&) {
+      home_of(*record_), [r = record_, ttl](engine& locks, const std::shared_ptr<caller<void>>& to, const auto&) {
         detail::check_renew_ttl(ttl);
         to->concerns(r->of->keys());
         locks.renew(r, ttl, [to](error_code e, const std::string& detail) { to->answer(e, detail); });
@@ -88,14 +88,14 @@ asio::awaitable<error_code> lease::lost() const {
     });
     if (watching) to->cancels(std::move(watching));
   };
-  return or_closed(record_, detail::on_strand<error_code>(home_of(record_), std::move(watch)));
+  return or_closed(record_, detail::on_strand<error_code>(home_of(*record_), std::move(watch)));
 }
 
 void lease::feed() noexcept {
   if (!record_ || !record_->asked.max_hold || !record_->feed() || !record_->home) return;
   try {
-    record_->home->enter_later([record = record_] {
-      if (auto* locks = record->home->locks()) locks->fed(record);
+    home_of(*record_)->enter_later([record = record_] {
+      if (auto* locks = home_of(*record)->locks()) locks->fed(record);
     });
   } catch (...) {
     record_->of->pause_renewal();  // no memory: the next feed() tries again

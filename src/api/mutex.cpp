@@ -96,7 +96,8 @@ asio::awaitable<bool> mutex::force_unlock() const {
 }
 
 asio::awaitable<bool> mutex::is_locked() const {
-  return ask<bool>(core_, keys_, [](engine& e, const shared_keys& n, auto done) { e.is_locked(n, std::move(done)); });
+  return ask<bool>(core_, keys_,
+                   [](engine& e, const shared_keys& n, auto done) { e.ask().is_locked(n, std::move(done)); });
 }
 
 asio::awaitable<unsigned> mutex::hold_count(holdfast::owner who) const {
@@ -114,17 +115,17 @@ asio::awaitable<bool> mutex::held_by(holdfast::owner who) const {
 
 asio::awaitable<std::optional<lock_holder>> mutex::holder() const {
   return ask<std::optional<lock_holder>>(
-      core_, keys_, [](engine& e, const shared_keys& n, auto done) { e.holder(n, std::move(done)); });
+      core_, keys_, [](engine& e, const shared_keys& n, auto done) { e.ask().holder(n, std::move(done)); });
 }
 
 asio::awaitable<std::optional<milliseconds>> mutex::remaining_ttl() const {
   return ask<std::optional<milliseconds>>(
-      core_, keys_, [](engine& e, const shared_keys& n, auto done) { e.remaining_ttl(n, std::move(done)); });
+      core_, keys_, [](engine& e, const shared_keys& n, auto done) { e.ask().remaining_ttl(n, std::move(done)); });
 }
 
 asio::awaitable<std::optional<std::uint64_t>> fenced_mutex::last_token() const {
   return ask<std::optional<std::uint64_t>>(
-      core_, keys_, [](engine& e, const shared_keys& n, auto done) { e.last_token(n, std::move(done)); });
+      core_, keys_, [](engine& e, const shared_keys& n, auto done) { e.ask().last_token(n, std::move(done)); });
 }
 
 const std::string& mutex::name() const noexcept {

@@ -106,7 +106,7 @@ class coroutine_caller final : public caller<T>, public context_life::guest {
   static std::shared_ptr<coroutine_caller> make(Handler handler, const core* client) {
     auto life = life_of(asio::get_associated_executor(handler), client);
     auto made = std::make_shared<coroutine_caller>(std::move(handler), std::move(life));
-    if (const context_life::visit here(*made->life_); here) made->place_ = made->life_->add(made);
+    if (const context_life::visit here(*made->life_); here) made->life_->add(made);
     return made;
   }
 
@@ -138,7 +138,7 @@ class coroutine_caller final : public caller<T>, public context_life::guest {
   void resume(std::exception_ptr failure, value_of<T> value) override {
     const context_life::visit here(*life_);
     if (!here) return;
-    const auto keep = life_->remove(place_);
+    const auto keep = life_->remove(*this);
     auto c = *std::exchange(coroutine_, std::nullopt);
     auto on_return = [slot = c.slot, handler = std::move(c.handler), failure = std::move(failure),
                       value = std::move(value)]() mutable {
@@ -151,13 +151,12 @@ class coroutine_caller final : public caller<T>, public context_life::guest {
         std::move(handler)(std::move(failure), std::move(value));
       }
     };
-    asio::post(c.home, std::move(on_return));
+    post_to(c.home, std::move(on_return));
   }
 
   void context_ended() override { const auto destroyed = std::exchange(coroutine_, std::nullopt); }
 
   const std::shared_ptr<context_life> life_;
-  context_life::place place_;
   std::optional<coroutine> coroutine_;  // until it is answered
 };
 
@@ -210,8 +209,10 @@ asio::awaitable<T> on_strand(std::weak_ptr<core> where, Begin begin) {
           if (const auto still = id.lock()) still->cancel();
         });
       });
-    auto closed = [waiting] { waiting->answer(errc::closed, {}); };
-    auto run = [c, waiting, bound = owner::of(waiting->home()), start = std::move(start)](auto& otherwise) mutable {
+    // Captures that are not const: Asio moves a handler often, and would copy a const capture each time.
+    auto closed = [waiting = waiting] { waiting->answer(errc::closed, {}); };
+    auto run = [c = c, waiting = waiting, bound = owner::of(waiting->home()),
+                start = std::move(start)](auto& otherwise) mutable {
       c->catch_up();
       auto* const locks = c->locks();
       if (!locks) return otherwise();

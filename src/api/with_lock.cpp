@@ -55,7 +55,7 @@ constexpr const char* by_its_end = "the client was closed";
 
 void stop_when_lost(const run_ptr& run) {
   const auto& record = access::record(run->held);
-  if (!record->home || record->home->closed()) return run->stop_for_loss(errc::closed, by_its_end);
+  if (!record->home || home_of(*record)->closed()) return run->stop_for_loss(errc::closed, by_its_end);
   auto heard = [id = std::weak_ptr(run), life = context_life::of(run->on)](error_code why,
                                                                            const std::string& known_by) {
     if (why == errc::not_held || why == asio::error::operation_aborted) return;
@@ -68,7 +68,7 @@ void stop_when_lost(const run_ptr& run) {
     });
   };
   auto listen = [record, heard, listener = run->listener](auto& otherwise) {
-    auto* const locks = record->home->locks();
+    auto* const locks = home_of(*record)->locks();
     if (!locks) return otherwise();
     if (listener->over) return;
     listener->registered = locks->when_ended(record, [of = record->of, heard](error_code why) {
@@ -76,14 +76,14 @@ void stop_when_lost(const run_ptr& run) {
     });
   };
   auto closed = [heard] { heard(errc::closed, by_its_end); };
-  record->home->enter_later(errand(std::move(listen), std::move(closed)));
+  home_of(*record)->enter_later(errand(std::move(listen), std::move(closed)));
 }
 
 /// A lease that is kept may see many runs: each takes its listener away.
 void stop_listening(const std::shared_ptr<lease_record>& record,
                     const std::shared_ptr<loss_listener>& listener) noexcept {
   try {
-    record->home->enter_later([listener] {
+    home_of(*record)->enter_later([listener] {
       listener->over = true;
       if (const auto still = std::exchange(listener->registered, nullptr)) still->cancel();
     });
@@ -136,7 +136,7 @@ asio::awaitable<std::exception_ptr> guarded(run_ptr run) {
     if (run->loss || run->held.state() != lease_state::lost) return;
     run->loss = errc::lost;
     run->loss_known_by = record->of->cause_of_loss();
-    if (record->home && !record->home->closed()) return;
+    if (record->home && !home_of(*record)->closed()) return;
     run->loss = errc::closed;  // the end of its client ends the lease before anybody is told
     run->loss_known_by = by_its_end;
   };

@@ -69,27 +69,33 @@ void context_life::leave() noexcept {
   if (state_.fetch_sub(one_visit, std::memory_order_acq_rel) == one_visit + ended) state_.notify_all();
 }
 
-context_life::place context_life::add(std::shared_ptr<guest> who) {
+void context_life::add(std::shared_ptr<guest> who) noexcept {
   const std::lock_guard lock(guard_);
-  return guests_.insert(guests_.end(), std::move(who));
+  auto& g = *who;
+  g.kept_ = std::move(who);
+  guests_.push_back(g);
 }
 
-std::shared_ptr<context_life::guest> context_life::remove(place where) noexcept {
+std::shared_ptr<context_life::guest> context_life::remove(guest& who) noexcept {
   const std::lock_guard lock(guard_);
-  auto who = std::move(*where);
-  guests_.erase(where);
-  return who;
+  return take_out(who);
+}
+
+std::shared_ptr<context_life::guest> context_life::take_out(guest& who) noexcept {
+  guests_.erase(guests_.iterator_to(who));
+  return std::move(who.kept_);
 }
 
 void context_life::end() {
   state_.fetch_or(ended, std::memory_order_acq_rel);
   // A visitor on another thread of the parent has no copy in a child: it never leaves.
   for (int now; !here_.elsewhere() && (now = state_.load(std::memory_order_acquire)) != ended;) state_.wait(now);
-  for (const auto& who : std::exchange(guests_, {})) who->context_ended();
+  while (!guests_.empty()) take_out(guests_.front())->context_ended();
 }
 
 void context_life::fork() {
-  const std::vector<std::shared_ptr<guest>> all(guests_.begin(), guests_.end());
+  std::vector<std::shared_ptr<guest>> all;
+  for (const auto& who : guests_) all.push_back(who.kept_);
   for (const auto& who : all) who->forked();
 }
 

@@ -3,7 +3,7 @@
 #include <atomic>
 #include <boost/asio/any_io_executor.hpp>
 #include <boost/asio/execution_context.hpp>
-#include <list>
+#include <boost/intrusive/list.hpp>
 #include <memory>
 #include <mutex>
 
@@ -21,14 +21,22 @@ class context_life {
  public:
   class guest {
    public:
+    guest() = default;
+    guest(const guest&) = delete;
+    guest& operator=(const guest&) = delete;
     virtual ~guest() = default;
     /// The context ends, and nobody visits it any more. What belongs to the context must be destroyed here. In the
     /// thread that ends it.
     virtual void context_ended() = 0;
     /// This process is a child, and all of this is a copy. The context lives on.
     virtual void forked() {}
+
+   private:
+    friend class context_life;
+
+    boost::intrusive::list_member_hook<> hook_;
+    std::shared_ptr<guest> kept_;  // by the life, which owns it
   };
-  using place = std::list<std::shared_ptr<guest>>::iterator;
 
   /// Any thread; may be nested. False: the context has ended, or is ending.
   class visit {
@@ -57,9 +65,13 @@ class context_life {
   /// In a visit: another context may be at the same address later.
   bool is_of(const boost::asio::execution_context& context) const noexcept { return context_ == &context; }
 
+  /// In a child process, where all of this is a copy.
+  bool elsewhere() const noexcept { return here_.elsewhere(); }
+
   // In a visit.
-  place add(std::shared_ptr<guest> who);
-  std::shared_ptr<guest> remove(place where) noexcept;
+  void add(std::shared_ptr<guest> who) noexcept;
+  /// One that was added; at most once.
+  std::shared_ptr<guest> remove(guest& who) noexcept;
 
   // The context's.
   void end();
@@ -68,6 +80,7 @@ class context_life {
  private:
   bool enter() noexcept;
   void leave() noexcept;
+  std::shared_ptr<guest> take_out(guest& who) noexcept;
 
   static constexpr int one_visit = 2, ended = 1;
 
@@ -75,7 +88,9 @@ class context_life {
   const birthplace here_;
   std::atomic<int> state_{0};  // visits under way, and whether it has ended
   std::mutex guard_;
-  std::list<std::shared_ptr<guest>> guests_;
+  boost::intrusive::list<guest,
+                         boost::intrusive::member_hook<guest, boost::intrusive::list_member_hook<>, &guest::hook_>>
+      guests_;
 };
 
 }  // namespace holdfast::detail

@@ -1,12 +1,84 @@
 // SPDX-License-Identifier: BSL-1.0
 #pragma once
-#include <boost/function.hpp>
+#include <cstddef>
+#include <functional>
+#include <memory>
+#include <new>
+#include <type_traits>
+#include <utility>
 
 namespace holdfast::detail {
 
-/// A callback. Unlike GCC's std::function it keeps up to three pointers, a shared_ptr among them, without allocating:
-/// every step of a lock passes one.
 template <class Signature>
-using function = boost::function<Signature>;
+class function;
+
+/// A callback that is moved and never copied (std::move_only_function is C++23's). Up to four words, a shared_ptr among
+/// them, need no memory: every step of a lock passes one.
+template <class R, class... Args>
+class function<R(Args...)> {
+ public:
+  function() noexcept = default;
+  template <class F>
+    requires(!std::is_same_v<std::remove_cvref_t<F>, function> && std::is_invocable_r_v<R, std::decay_t<F>&, Args...>)
+  function(F&& f) {
+    using stored = std::decay_t<F>;
+    if constexpr (fits<stored>) {
+      new (&place_) stored(std::forward<F>(f));
+      does_ = &of<stored>::in_place;
+    } else {
+      new (&place_) stored*(new stored(std::forward<F>(f)));
+      does_ = &of<stored>::elsewhere;
+    }
+  }
+  function(function&& other) noexcept { take(other); }
+  function& operator=(function&& other) noexcept {
+    if (this != &other) {
+      const function dropped(std::move(*this));  // destroyed last: what it captured may come back to us
+      take(other);
+    }
+    return *this;
+  }
+  ~function() {
+    if (does_) does_->destroy(&place_);
+  }
+
+  explicit operator bool() const noexcept { return does_ != nullptr; }
+  R operator()(Args... args) const { return does_->call(&place_, std::forward<Args>(args)...); }
+
+ private:
+  struct actions {
+    R (*call)(void*, Args&&...);
+    void (*move)(void* from, void* to) noexcept;  // and destroys
+    void (*destroy)(void*) noexcept;
+  };
+  template <class F>
+  static constexpr bool fits =
+      sizeof(F) <= 4 * sizeof(void*) && alignof(F) <= alignof(void*) && std::is_nothrow_move_constructible_v<F>;
+  template <class F>
+  struct of {
+    static F& here(void* p) noexcept { return *std::launder(static_cast<F*>(p)); }
+    static F*& there(void* p) noexcept { return *std::launder(static_cast<F**>(p)); }
+    static constexpr actions in_place{
+        [](void* p, Args&&... args) -> R { return static_cast<R>(std::invoke(here(p), std::forward<Args>(args)...)); },
+        [](void* from, void* to) noexcept {
+          new (to) F(std::move(here(from)));
+          here(from).~F();
+        },
+        [](void* p) noexcept { here(p).~F(); }};
+    static constexpr actions elsewhere{[](void* p, Args&&... args) -> R {
+                                         return static_cast<R>(std::invoke(*there(p), std::forward<Args>(args)...));
+                                       },
+                                       [](void* from, void* to) noexcept { new (to) F*(there(from)); },
+                                       [](void* p) noexcept { delete there(p); }};
+  };
+
+  void take(function& other) noexcept {
+    does_ = std::exchange(other.does_, nullptr);
+    if (does_) does_->move(&other.place_, &place_);
+  }
+
+  alignas(void*) mutable std::byte place_[4 * sizeof(void*)];
+  const actions* does_ = nullptr;
+};
 
 }  // namespace holdfast::detail

@@ -29,13 +29,13 @@ void timer::start(time_point when, timer_queue::action act) {
 
 void timer::fire() {
   key_.reset();
-  const auto act = std::exchange(act_, nullptr);
+  const auto act = std::exchange(act_, {});
   act();  // may destroy *this: nothing after it
 }
 
 void timer::stop() {
   if (key_) service_.cancel(*std::exchange(key_, std::nullopt));
-  act_ = nullptr;
+  act_ = {};
 }
 
 std::optional<time_point> timer::due() const noexcept { return key_ ? std::optional(key_->when) : std::nullopt; }

@@ -2,11 +2,11 @@
 #pragma once
 #include <compare>
 #include <cstdint>
-#include <functional>
 #include <map>
 #include <optional>
 #include <utility>
 
+#include "base/function.hpp"
 #include "base/lease_clock.hpp"
 
 namespace holdfast::detail {
@@ -14,7 +14,7 @@ namespace holdfast::detail {
 /// Pure: which action is due when. Actions of the same instant run in the order in which they were added.
 class timer_queue {
  public:
-  using action = std::function<void()>;
+  using action = function<void()>;
   struct key {
     time_point when;
     std::uint64_t serial;

@@ -37,17 +37,6 @@ std::string beside(std::string_view what, std::string_view lock) {
 
 bool differ(const key_ttl& t) { return t.if_none > t.ttl; }
 
-/// Without the last one, if_none, where the script's default will do.
-std::span<const std::string_view> without_default(std::span<const std::string_view> args, const key_ttl& t) {
-  return args.first(args.size() - (differ(t) ? 0 : 1));
-}
-
-void begin(std::string& out, std::size_t words, std::string_view verb, std::string_view script) {
-  redis::append_head(out, words);
-  redis::append_argument(out, verb);
-  redis::append_argument(out, script);
-}
-
 }  // namespace
 
 lock_keys::lock_keys(std::string_view n, std::string_view prefix)
@@ -76,80 +65,135 @@ owner_field owner_fields::next() {
   return owner_field({text.begin(), end});
 }
 
-script_call::script_call(text script, std::span<const std::string_view> keys, std::span<const std::string_view> args)
-    : body_(script.body), key_size_(keys.front().size()), words_(3 + keys.size() + args.size()) {
-  std::size_t bytes = 96;
-  for (const auto k : keys) bytes += k.size() + 16;
-  for (const auto a : args) bytes += a.size() + 16;
-  by_digest_.reserve(bytes);
-  begin(by_digest_, words_, "EVALSHA", script.sha1);
-  tail_at_ = by_digest_.size();
-  redis::append_argument(by_digest_, decimal(keys.size()));
-  key_at_ = by_digest_.size() + 3 + std::string_view(decimal(key_size_)).size();  // behind "$<size>\r\n"
-  for (const auto k : keys) redis::append_argument(by_digest_, k);
-  for (const auto a : args) redis::append_argument(by_digest_, a);
-}
+class script_call::writer {
+ public:
+  writer(std::string& out, const script& which, bool by_text) : bytes_(out), which_(which), by_text_(by_text) {}
 
-std::string script_call::by_text() const {
-  std::string out;
-  out.reserve(by_digest_.size() + body_.size());
-  begin(out, words_, "EVAL", body_);
-  return out += std::string_view(by_digest_).substr(tail_at_);
+  void begin(std::size_t keys, std::size_t arguments) {
+    bytes_.begin(3 + keys + arguments);
+    if (by_text_) {
+      bytes_.add("EVAL");
+      bytes_.add(which_.body);
+    } else {
+      bytes_.add_encoded(which_.evalsha);
+    }
+    bytes_.add(static_cast<std::int64_t>(keys));
+  }
+  void add(std::string_view word) { bytes_.add(word); }
+  void add(std::int64_t number) { bytes_.add(number); }
+  void add(milliseconds ttl) { bytes_.add(ttl.count()); }
+  /// The last argument, where the script's default will not do.
+  void add_if_none(const key_ttl& t) {
+    if (differ(t)) add(t.if_none);
+  }
+  void end() { bytes_.flush(); }
+
+ private:
+  redis::command_writer bytes_;
+  const script& which_;
+  const bool by_text_;
+};
+
+void script_call::append_to(std::string& out, bool by_text) const {
+  writer to(out, *which_, by_text);
+  which_->write(to, what_);
+  to.end();
 }
 
 script_call scripts::acquire(const lock_keys& k, milliseconds ttl, std::string_view field) {
-  const decimal ms(ttl.count());
-  const std::array<std::string_view, 1> keys{k.lock};
-  const std::array<std::string_view, 2> args{ms, field};
-  return {{lua::acquire.sha1, lua::acquire.body}, keys, args};
+  static constexpr script_call::script script{lua::acquire.evalsha, lua::acquire.body,
+                                              [](script_call::writer& to, const script_call::operands& o) {
+                                                to.begin(1, 2);
+                                                to.add(o.at->lock);
+                                                to.add(o.ttl.ttl);
+                                                to.add(o.field);
+                                              }};
+  return {script, {.at = &k, .field = field, .ttl = {ttl}}};
 }
 
 script_call scripts::acquire_fenced(const lock_keys& k, milliseconds ttl, std::string_view field) {
-  const decimal ms(ttl.count());
-  const auto token = token_key(k);
-  const std::array<std::string_view, 2> keys{k.lock, token};
-  const std::array<std::string_view, 2> args{ms, field};
-  return {{lua::acquire_fenced.sha1, lua::acquire_fenced.body}, keys, args};
+  static constexpr script_call::script script{lua::acquire_fenced.evalsha, lua::acquire_fenced.body,
+                                              [](script_call::writer& to, const script_call::operands& o) {
+                                                to.begin(2, 2);
+                                                to.add(o.at->lock);
+                                                to.add(token_key(*o.at));
+                                                to.add(o.ttl.ttl);
+                                                to.add(o.field);
+                                              }};
+  return {script, {.at = &k, .field = field, .ttl = {ttl}}};
 }
 
 script_call scripts::reenter(const lock_keys& k, key_ttl wanted, std::string_view field, unsigned want) {
-  const decimal ttl(wanted.ttl.count()), count(want), if_none(wanted.if_none.count());
-  const std::array<std::string_view, 1> keys{k.lock};
-  const std::array<std::string_view, 4> args{ttl, field, count, if_none};
-  return {{lua::reenter.sha1, lua::reenter.body}, keys, without_default(args, wanted)};
+  static constexpr script_call::script script{lua::reenter.evalsha, lua::reenter.body,
+                                              [](script_call::writer& to, const script_call::operands& o) {
+                                                to.begin(1, differ(o.ttl) ? 4 : 3);
+                                                to.add(o.at->lock);
+                                                to.add(o.ttl.ttl);
+                                                to.add(o.field);
+                                                to.add(std::int64_t{o.count});
+                                                to.add_if_none(o.ttl);
+                                              }};
+  return {script, {.at = &k, .field = field, .ttl = wanted, .count = want}};
+}
+
+void script_call::write_renewals(writer& to, std::span<const renewal> holds) {
+  const bool both = std::any_of(holds.begin(), holds.end(), [](const auto& h) { return differ(h.wanted); });
+  to.begin(holds.size(), (both ? 3 : 2) * holds.size());
+  for (const auto& h : holds) to.add(h.lock);
+  for (const auto& h : holds) to.add(h.wanted.ttl);
+  for (const auto& h : holds) to.add(h.field);
+  if (!both) return;
+  for (const auto& h : holds) to.add(h.wanted.if_none);
 }
 
 script_call scripts::renew(std::span<const renewal> holds) {
-  std::vector<std::string_view> keys, args;
-  std::vector<decimal> numbers;
-  keys.reserve(holds.size());
-  numbers.reserve(2 * holds.size());
-  args.reserve(3 * holds.size());
-  for (const auto& h : holds) {
-    keys.push_back(h.lock);
-    args.push_back(numbers.emplace_back(h.wanted.ttl.count()));
-  }
-  for (const auto& h : holds) args.push_back(h.field);
-  if (std::any_of(holds.begin(), holds.end(), [](const auto& h) { return differ(h.wanted); }))
-    for (const auto& h : holds) args.push_back(numbers.emplace_back(h.wanted.if_none.count()));
-  return {{lua::renew.sha1, lua::renew.body}, keys, args};
+  static constexpr script_call::script script{lua::renew.evalsha, lua::renew.body,
+                                              [](script_call::writer& to, const script_call::operands& o) {
+                                                script_call::write_renewals(to, {o.holds, o.count});
+                                              }};
+  return {script, {.holds = holds.data(), .count = static_cast<unsigned>(holds.size())}};
+}
+
+script_call scripts::renew(const lock_keys& k, std::string_view field, key_ttl wanted) {
+  static constexpr script_call::script script{lua::renew.evalsha, lua::renew.body,
+                                              [](script_call::writer& to, const script_call::operands& o) {
+                                                const renewal one{o.at->lock, o.field, o.ttl};
+                                                script_call::write_renewals(to, {&one, 1});
+                                              }};
+  return {script, {.at = &k, .field = field, .ttl = wanted}};
 }
 
 script_call scripts::release(const lock_keys& k, std::string_view field, unsigned count, key_ttl wanted) {
-  const decimal left(count), ttl(wanted.ttl.count()), if_none(wanted.if_none.count());
-  const std::array<std::string_view, 1> keys{k.lock};
-  const std::array<std::string_view, 5> args{k.channel, field, left, ttl, if_none};
-  return {{lua::release.sha1, lua::release.body}, keys, without_default(args, wanted)};
+  static constexpr script_call::script script{lua::release.evalsha, lua::release.body,
+                                              [](script_call::writer& to, const script_call::operands& o) {
+                                                to.begin(1, differ(o.ttl) ? 5 : 4);
+                                                to.add(o.at->lock);
+                                                to.add(o.at->channel);
+                                                to.add(o.field);
+                                                to.add(std::int64_t{o.count});
+                                                to.add(o.ttl.ttl);
+                                                to.add_if_none(o.ttl);
+                                              }};
+  return {script, {.at = &k, .field = field, .ttl = wanted, .count = count}};
 }
 
 script_call scripts::force_release(const lock_keys& k) {
-  const std::array<std::string_view, 1> keys{k.lock}, args{k.channel};
-  return {{lua::force_release.sha1, lua::force_release.body}, keys, args};
+  static constexpr script_call::script script{lua::force_release.evalsha, lua::force_release.body,
+                                              [](script_call::writer& to, const script_call::operands& o) {
+                                                to.begin(1, 1);
+                                                to.add(o.at->lock);
+                                                to.add(o.at->channel);
+                                              }};
+  return {script, {.at = &k}};
 }
 
 script_call scripts::holder(const lock_keys& k) {
-  const std::array<std::string_view, 1> keys{k.lock};
-  return {{lua::holder.sha1, lua::holder.body}, keys, {}};
+  static constexpr script_call::script script{lua::holder.evalsha, lua::holder.body,
+                                              [](script_call::writer& to, const script_call::operands& o) {
+                                                to.begin(1, 0);
+                                                to.add(o.at->lock);
+                                              }};
+  return {script, {.at = &k}};
 }
 
 }  // namespace holdfast::detail

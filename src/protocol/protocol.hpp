@@ -65,27 +65,6 @@ class owner_fields {
   std::uint64_t last_ = 0;
 };
 
-/// One call of a script: sent by digest, and once more by text where the server does not know it.
-class script_call {
- public:
-  const std::string& by_digest() const noexcept { return by_digest_; }
-  std::string by_text() const;
-  std::string_view key() const noexcept { return std::string_view(by_digest_).substr(key_at_, key_size_); }
-
- private:
-  friend struct scripts;
-  struct text {
-    std::string_view sha1, body;
-  };
-  script_call(text script, std::span<const std::string_view> keys, std::span<const std::string_view> args);
-
-  std::string_view body_;
-  std::string by_digest_;
-  std::size_t key_at_, key_size_;  // the first key in it: decides which server
-  std::size_t tail_at_;            // what follows the digest: keys and arguments
-  std::size_t words_;
-};
-
 /// What a command gives the key of a hold: `ttl` if it has less, `if_none` if somebody has taken its TTL away, where
 /// any would do. Neither ever shortens one. `if_none` is `ttl` at least, and is sent where it is more.
 struct key_ttl {
@@ -99,12 +78,45 @@ struct renewal {
   key_ttl wanted;
 };
 
+/// One call of a script. Its bytes are made when they are written: until then it refers to what it was made of.
+class script_call {
+ public:
+  script_call() = default;
+
+  /// In RESP: by digest, or by text for a server that does not know it.
+  void append_to(std::string& out, bool by_text) const;
+  /// The first key: decides which server.
+  std::string_view key() const noexcept { return what_.at ? what_.at->lock : what_.holds->lock; }
+
+ private:
+  friend struct scripts;
+  class writer;
+  struct operands {
+    const lock_keys* at = nullptr;
+    std::string_view field{};
+    key_ttl ttl{};
+    const renewal* holds = nullptr;
+    unsigned count = 0;  // of leases, or of those holds
+  };
+  struct script {
+    std::string_view evalsha, body;
+    void (*write)(writer&, const operands&);
+  };
+  static void write_renewals(writer& to, std::span<const renewal> holds);
+
+  script_call(const script& which, const operands& what) noexcept : which_(&which), what_(what) {}
+
+  const script* which_ = nullptr;
+  operands what_;
+};
+
 /// The calls, one for each .lua file beside this one, which say what they do.
 struct scripts {
   static script_call acquire(const lock_keys&, milliseconds ttl, std::string_view field);
   static script_call acquire_fenced(const lock_keys&, milliseconds ttl, std::string_view field);
   static script_call reenter(const lock_keys&, key_ttl, std::string_view field, unsigned want);
-  static script_call renew(std::span<const renewal>);
+  static script_call renew(std::span<const renewal>);  // one or more
+  static script_call renew(const lock_keys&, std::string_view field, key_ttl);
   static script_call release(const lock_keys&, std::string_view field, unsigned count, key_ttl);
   static script_call force_release(const lock_keys&);
   static script_call holder(const lock_keys&);

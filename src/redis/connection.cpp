@@ -27,8 +27,8 @@ connection::connection(const services& given, endpoint node, event_sink events)
 
 ticket connection::execute(request asked) {
   if (auto why = refusal(asked)) {
-    given().post([self = shared_from_this(), done = std::move(asked.done), why = *std::move(why)] {
-      if (!self->closed()) done({why.code, {}, why.detail});
+    given().post([self = shared_from_this(), what = std::move(asked.what), why = *std::move(why)] {
+      if (!self->closed()) what->answered({why.code, {}, why.detail});
     });
     return 0;
   }
@@ -61,7 +61,7 @@ std::optional<failure> connection::refusal(const request& asked) const {
   if (closed()) return fail(node(), errc::closed, "the connection is closed");
   if (inherited()) return fail(node(), errc::closed, "the connection is the parent process's");
   if (const auto* why = standing_failure()) return *why;
-  if (pending_.refuses(asked))
+  if (pending_.refuses(asked.how))
     return fail(node(), errc::overloaded, std::to_string(pending_.size()) + " commands are pending");
   if (asked.how.timeout <= decltype(asked.how.timeout)::zero())
     return fail(node(), errc::unreachable, "no time was left to send the command");
@@ -88,11 +88,11 @@ void connection::on_up(const handshake& introduced) {
 
 void connection::on_reply(reply r) {
   if (is_push(r)) return drop(fail(node(), errc::protocol_error, "a message on a connection without subscriptions"));
-  const auto whose = pending_.take_answered(last_input());
-  if (!whose) return drop(fail(node(), errc::protocol_error, "a reply that nobody asked for"));
+  const auto oldest = pending_.take_answered(last_input());
+  if (!oldest) return drop(fail(node(), errc::protocol_error, "a reply that nobody asked for"));
   if (shows_work(r)) answered_ = last_input();
   const bool demoted = r.is_error() && r.text.find("READONLY") != std::string::npos;  // Redis 6 puts it into a sentence
-  if (whose->done) whose->done({{}, std::move(r), {}, whose->sent, server()});
+  if (oldest->what) oldest->what->answered({{}, std::move(r), {}, oldest->sent, server()});
   // It was the primary when it was connected: its address may belong to another by now.
   if (demoted && up()) drop(fail(node(), errc::not_primary, "the server has become a replica"));
 }
@@ -147,7 +147,7 @@ void connection::on_down(const failure& why) {
   if (!closed() && listener_) listener_(false);
   for (const auto& l : lost) {
     if (closed()) return;
-    l.done({errc::unconfirmed, {}, why.detail, l.sent, there});
+    l.what->answered({errc::unconfirmed, {}, why.detail, l.sent, there});
   }
   arm();
 }
@@ -157,9 +157,9 @@ void connection::on_attempt_failed(const failure& why) {
   if (closed() || !why.is_answer()) return;
   if (!why.mends_itself()) answered_ = given().now();
   look_.stop();
-  for (const auto& done : pending_.lose_waiting()) {
+  for (const auto& lost : pending_.lose_waiting()) {
     if (closed()) return;
-    done({why.code, {}, why.detail});
+    lost->answered({why.code, {}, why.detail});
   }
 }
 

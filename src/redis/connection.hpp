@@ -25,7 +25,7 @@ namespace holdfast::redis {
 /// but no whole answer for four times as long. One that goes on answering is never late.
 ///
 /// With no command pending and nobody watching, nothing holds the io_context; the connection stays open. Used on the
-/// strand only, in a shared_ptr: its own handlers keep it alive. Handlers of commands run on the strand, never inside a
+/// strand only, in a shared_ptr: its own handlers keep it alive. Commands are answered on the strand, never inside a
 /// call, and may refer to whoever calls close() before it goes: from close() on nobody is called any more, and what is
 /// pending is dropped.
 class connection final : public link {
@@ -35,8 +35,8 @@ class connection final : public link {
   connection(const services& given, endpoint node, event_sink events);
 
   ticket execute(request asked);
-  /// True: the command was not written and never will be, and its handlers are not called. False: it was written, and
-  /// they are.
+  /// True: the command was not written and never will be. Nothing is called any more, except where execute() has
+  /// refused it (ticket 0): then answered() is still to come. False: it was written, or answered already.
   bool withdraw(ticket t);
   /// Up, and not silent for longer than a written command may wait.
   bool answering();

@@ -3,6 +3,7 @@
 
 #include <array>
 #include <chrono>
+#include <new>
 #include <utility>
 
 #include <boost/asio/error.hpp>
@@ -141,10 +142,14 @@ void link::write_out() {
   auto& out = session_->out;
   while (!writing_) {
     out.clear();
-    if (state_ == state::greeting)
-      out = handshake_->take_output();
-    else
-      fill(out, write_at_once);
+    try {
+      if (state_ == state::greeting)
+        out = handshake_->take_output();
+      else
+        fill(out, write_at_once);
+    } catch (const std::bad_alloc&) {
+      return drop(fail(node_, errc::unreachable, "no memory to write"));  // some may count as written already
+    }
     if (out.empty()) break;
     error_code failed;
     const auto written = session_->wire->write_now(out, failed);

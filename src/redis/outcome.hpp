@@ -26,7 +26,7 @@ struct outcome {
   /// Which run of which server it was written to: two of the same number are the same; 0: unknown.
   std::uint64_t server = 0;
 };
-using handler = detail::function<void(outcome)>;
+using handler = detail::function<void(const outcome&)>;
 
 /// Hears of one channel. Called on the client's strand, never inside subscribe().
 class subscriber {

@@ -24,11 +24,11 @@ pending_queue::duration dribble_of(pending_queue::duration patience) {
 std::deque<pending_queue::waiting>::iterator pending_queue::line::find(ticket t) {
   const auto found =
       std::lower_bound(entries.begin(), entries.end(), t, [](const waiting& w, ticket id) { return w.id < id; });
-  return found != entries.end() && found->id == t && found->asked.done ? found : entries.end();
+  return found != entries.end() && found->id == t && found->asked.what ? found : entries.end();
 }
 
 request pending_queue::line::take(std::deque<waiting>::iterator which) {
-  HOLDFAST_ASSERT(alive > 0 && which->asked.done);
+  HOLDFAST_ASSERT(alive > 0 && which->asked.what);
   auto asked = std::exchange(which->asked, {});
   --alive;
   close_gaps();
@@ -36,13 +36,13 @@ request pending_queue::line::take(std::deque<waiting>::iterator which) {
 }
 
 void pending_queue::line::close_gaps() {
-  while (!entries.empty() && !entries.front().asked.done) entries.pop_front();
-  while (!entries.empty() && !entries.back().asked.done) entries.pop_back();
-  if (entries.size() > 2 * alive) std::erase_if(entries, [](const waiting& w) { return !w.asked.done; });
+  while (!entries.empty() && !entries.front().asked.what) entries.pop_front();
+  while (!entries.empty() && !entries.back().asked.what) entries.pop_back();
+  if (entries.size() > 2 * alive) std::erase_if(entries, [](const waiting& w) { return !w.asked.what; });
 }
 
-bool pending_queue::refuses(const request& r) const noexcept {
-  return r.how.rank == urgency::refusable && size() >= limits_.capacity - limits_.capacity / 4;
+bool pending_queue::refuses(const delivery& how) const noexcept {
+  return how.rank == urgency::refusable && size() >= limits_.capacity - limits_.capacity / 4;
 }
 
 bool pending_queue::can_write() const noexcept {
@@ -50,7 +50,7 @@ bool pending_queue::can_write() const noexcept {
 }
 
 ticket pending_queue::push(request r, time_point now) {
-  HOLDFAST_ASSERT(r.done);
+  HOLDFAST_ASSERT(r.what);
   const bool first = r.how.rank == urgency::obligation;
   const ticket id = 2 * ++asked_ + (first ? 0 : 1);  // it says in which line it waits
   if (!connected_ && watched(r.how)) waiting_alarms_.push({detail::saturating_add(now, r.how.timeout), id});
@@ -77,17 +77,19 @@ void pending_queue::write(std::string& out, std::size_t enough, time_point now) 
   HOLDFAST_ASSERT(connected_);
   while (can_write() && out.size() < enough) {
     auto& l = waiting_[waiting_[0].alive > 0 ? 0 : 1];
-    auto r = l.take(l.entries.begin());
-    out += r.command;
-    if (watched(r.how)) written_alarms_.push({detail::saturating_add(now, r.how.timeout), answered_ + written_.size()});
-    written_.push_back({std::move(r.done), std::move(r.how.late), r.how.timeout, r.how.patient, now});
+    const auto& next = l.entries.front().asked;  // it waits on where there is no memory to write it
+    next.what->append_to(out);
+    if (watched(next.how))
+      written_alarms_.push({detail::saturating_add(now, next.how.timeout), answered_ + written_.size()});
+    written_.push_back({next.what, next.how, now});
+    l.take(l.entries.begin());
   }
 }
 
 std::optional<pending_queue::answered> pending_queue::take_answered(time_point now) {
   if (written_.empty()) return std::nullopt;
   last_answer_ = now;
-  answered a{std::move(written_.front().done), written_.front().sent};
+  answered a{std::move(written_.front().what), written_.front().sent};
   written_.pop_front();
   ++answered_;
   drop_stale_alarms();
@@ -108,7 +110,8 @@ std::optional<pending_queue::overdue> pending_queue::take_overdue_written(time_p
   if (written_alarms_.empty() || written_alarms_.top().when > now) return std::nullopt;
   auto& w = written_[written_alarms_.top().what - answered_];
   written_alarms_.pop();
-  return overdue{std::exchange(w.patient ? w.late : w.done, {}), true, w.sent};
+  const bool goes_on = w.how.patient;
+  return overdue{goes_on ? w.what : std::exchange(w.what, {}), goes_on, true, w.sent};
 }
 
 std::optional<pending_queue::overdue> pending_queue::take_overdue_waiting(time_point now) {
@@ -118,15 +121,15 @@ std::optional<pending_queue::overdue> pending_queue::take_overdue_waiting(time_p
     auto& l = line_of(id);
     const auto found = l.find(id);
     if (found == l.entries.end()) continue;
-    if (!found->asked.how.patient) return overdue{l.take(found).done, false, {}};
-    if (found->asked.how.late) return overdue{std::exchange(found->asked.how.late, {}), false, {}};
+    if (!found->asked.how.patient) return overdue{l.take(found).what, false, false, {}};
+    if (std::exchange(found->asked.how.tell_late, false)) return overdue{found->asked.what, true, false, {}};
   }
   return std::nullopt;
 }
 
 pending_queue::time_point pending_queue::silence_ends(time_point last_input) const {
   const auto& oldest = written_.front();
-  const auto patience = std::max(oldest.timeout, limits_.least_patience);
+  const auto patience = std::max(oldest.how.timeout, limits_.least_patience);
   return std::min(detail::saturating_add(std::max(oldest.sent, last_input), patience),
                   detail::saturating_add(std::max(oldest.sent, last_answer_), dribble_of(patience)));
 }
@@ -148,30 +151,30 @@ std::vector<pending_queue::answered> pending_queue::lose_written(time_point now)
   connected_ = false;
   std::vector<answered> lost;
   for (auto& w : written_)
-    if (w.done) lost.push_back({std::move(w.done), w.sent});
+    if (w.what) lost.push_back({std::move(w.what), w.sent});
   answered_ += written_.size();
   written_.clear();
   written_alarms_ = {};
   for (const auto& l : waiting_)
     for (const auto& w : l.entries)
-      if (w.asked.done && watched(w.asked.how))
+      if (w.asked.what && watched(w.asked.how))
         waiting_alarms_.push({detail::saturating_add(now, w.asked.how.timeout), w.id});
   return lost;
 }
 
-std::vector<handler> pending_queue::lose_waiting() {
+std::vector<command_ptr> pending_queue::lose_waiting() {
   HOLDFAST_ASSERT(written_.empty());
-  std::vector<handler> lost;
+  std::vector<command_ptr> lost;
   for (auto& l : waiting_) {
     for (auto& w : l.entries)
-      if (w.asked.done) lost.push_back(std::move(w.asked.done));
+      if (w.asked.what) lost.push_back(std::move(w.asked.what));
     l = {};
   }
   waiting_alarms_ = {};
   return lost;
 }
 
-// Without memory, too: an empty deque takes some. A dropped handler may own an object whose destructor calls us back.
+// Without memory, too: an empty deque takes some. A dropped command may own an object whose destructor calls us back.
 void pending_queue::clear() noexcept {
   for (auto& l : waiting_) {
     l.alive = 0;

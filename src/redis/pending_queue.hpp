@@ -7,6 +7,7 @@
 #include <optional>
 #include <queue>
 #include <string>
+#include <utility>
 #include <vector>
 
 #include "base/lease_clock.hpp"
@@ -40,12 +41,12 @@ class pending_queue {
 
   bool empty() const noexcept { return size() == 0; }
   std::size_t size() const noexcept { return waiting_[0].alive + waiting_[1].alive + written_.size(); }
-  bool refuses(const request& r) const noexcept;
+  bool refuses(const delivery& how) const noexcept;
   bool any_written() const noexcept { return !written_.empty(); }
   bool can_write() const noexcept;
 
   ticket push(request r, time_point now);
-  /// True: it was not written, and never will be; its handlers are gone.
+  /// True: it was not written, and never will be; the queue keeps it no more.
   bool forget(ticket t);
 
   /// A connection is there: waiting costs nothing from now on.
@@ -55,16 +56,19 @@ class pending_queue {
   void write(std::string& out, std::size_t enough, time_point now);
 
   struct answered {
-    handler done;  // empty: abandoned
+    command_ptr what;  // null: abandoned
     time_point sent;
   };
   /// A reply came: it belongs to the oldest written command; nothing if none was written.
   std::optional<answered> take_answered(time_point now);
 
   struct overdue {
-    handler tell;
+    command_ptr what;
+    bool goes_on;  // it is patient: late() is called, else answered()
     bool written;
     time_point sent;
+
+    void tell(const outcome& o) const { goes_on ? what->late(o) : what->answered(o); }
   };
   /// Takes one whose timeout is over, if there is one.
   std::optional<overdue> take_overdue(time_point now);
@@ -76,13 +80,13 @@ class pending_queue {
   /// The connection ended, now: what was written and not abandoned is given back; what waits stays.
   std::vector<answered> lose_written(time_point now);
   /// All that waits; nothing may be written.
-  std::vector<handler> lose_waiting();
+  std::vector<command_ptr> lose_waiting();
   void clear() noexcept;
 
  private:
   struct waiting {
     ticket id;
-    request asked;  // without handler: forgotten
+    request asked;  // of nothing: forgotten
   };
   /// Waiting commands of one rank. Forgotten ones leave gaps, fewer than half.
   struct line {
@@ -94,10 +98,8 @@ class pending_queue {
     void close_gaps();
   };
   struct written {
-    handler done;  // empty: abandoned
-    handler late;
-    duration timeout;
-    bool patient;
+    command_ptr what;  // null: abandoned
+    delivery how;
     time_point sent;
   };
   struct alarm {
@@ -107,7 +109,7 @@ class pending_queue {
   };
   using alarms = std::priority_queue<alarm, std::vector<alarm>, std::greater<>>;
 
-  static bool watched(const delivery& how) noexcept { return !how.patient || how.late; }
+  static bool watched(const delivery& how) noexcept { return !how.patient || how.tell_late; }
   line& line_of(ticket t) noexcept { return waiting_[t % 2]; }
   time_point silence_ends(time_point last_input) const;
   void drop_stale_alarms();

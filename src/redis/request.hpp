@@ -1,6 +1,7 @@
 // SPDX-License-Identifier: BSL-1.0
 #pragma once
 #include <cstdint>
+#include <memory>
 #include <string>
 
 #include "base/lease_clock.hpp"
@@ -21,19 +22,30 @@ struct delivery {
   /// that is silent for so long, and for endpoint::patience, loses the connection.
   detail::lease_clock::duration timeout;
   urgency rank = urgency::refusable;
-  /// False: the handler is called at the timeout, and what is answered later is dropped. True: it waits for the answer,
-  /// or for the end of the connection that the command was written to.
+  /// False: it is answered at the timeout, and what comes later is dropped. True: it waits for the answer, or for the
+  /// end of the connection that the command was written to.
   bool patient = false;
-  /// Patient senders may hear that the timeout is over: once, with unconfirmed if the command was written, else
-  /// unreachable.
-  handler late{};
+  /// A patient sender hears that the timeout is over: late() is called once, with unconfirmed if the command was
+  /// written, else unreachable.
+  bool tell_late = false;
 };
 
-/// One command in RESP, and who hears of it.
+/// One command: it makes its bytes when they are written, and hears what became of it.
+class command {
+ public:
+  virtual ~command() = default;
+  /// Appends it in RESP.
+  virtual void append_to(std::string& out) const = 0;
+  virtual void answered(const outcome& o) = 0;
+  /// delivery::tell_late
+  virtual void late(const outcome&) {}
+};
+using command_ptr = std::shared_ptr<command>;
+
+/// A command and its delivery. Its executor keeps the command until it is answered, or nobody waits for that.
 struct request {
-  std::string command;
+  command_ptr what;
   delivery how;
-  handler done;
 };
 
 /// Names a command that is pending; 0: one that was refused.

@@ -13,30 +13,63 @@ namespace {
 // Type, length and line ends around one value: they do not count, so that a value as large as allowed may come in
 // pieces.
 constexpr std::size_t longest_frame = 32;
+constexpr std::size_t end_of_line = 2;
 
 constexpr const char* no_memory = "out of memory";
 
-void append_length(std::string& out, char type, std::size_t length) {
-  char head[24] = {type};
-  auto* end = std::to_chars(head + 1, head + sizeof head - 2, length).ptr;
-  *end++ = '\r';
-  *end++ = '\n';
-  out.append(head, end);
-}
-
 }  // namespace
 
-void append_head(std::string& out, std::size_t arguments) { append_length(out, '*', arguments); }
+void command_writer::begin(std::size_t arguments) {
+  need(longest_frame);
+  add_length('*', arguments);
+}
 
-void append_argument(std::string& out, std::string_view argument) {
-  append_length(out, '$', argument.size());
-  out += argument;
-  out += "\r\n";
+void command_writer::add(std::string_view argument) {
+  need(longest_frame + argument.size());
+  add_length('$', argument.size());
+  add_encoded(argument);
+  buffer_[size_++] = '\r';
+  buffer_[size_++] = '\n';
+}
+
+void command_writer::add_encoded(std::string_view bytes) {
+  need(bytes.size() + end_of_line);
+  if (bytes.size() + end_of_line > buffer_.size())
+    out_ += bytes;
+  else
+    size_ += bytes.copy(buffer_.data() + size_, bytes.size());
+}
+
+void command_writer::add(std::int64_t number) {
+  std::array<char, 20> digits;
+  const auto* const end = std::to_chars(digits.data(), digits.data() + digits.size(), number).ptr;
+  add(std::string_view(digits.data(), end));
+}
+
+void command_writer::flush() {
+  out_.append(buffer_.data(), size_);
+  size_ = 0;
+}
+
+void command_writer::need(std::size_t room) {
+  if (room > buffer_.size() - size_) flush();
+}
+
+void command_writer::add_length(char type, std::size_t length) noexcept {
+  auto* const begin = buffer_.data() + size_;
+  auto* end = begin;
+  *end++ = type;
+  end = std::to_chars(end, begin + longest_frame, length).ptr;
+  *end++ = '\r';
+  *end++ = '\n';
+  size_ += static_cast<std::size_t>(end - begin);
 }
 
 void append_command(std::string& out, std::span<const std::string_view> argv) {
-  append_head(out, argv.size());
-  for (const auto argument : argv) append_argument(out, argument);
+  command_writer to(out);
+  to.begin(argv.size());
+  for (const auto argument : argv) to.add(argument);
+  to.flush();
 }
 
 std::string make_command(std::initializer_list<std::string_view> argv) {

@@ -1,6 +1,8 @@
 // SPDX-License-Identifier: BSL-1.0
 #pragma once
+#include <array>
 #include <cstddef>
+#include <cstdint>
 #include <initializer_list>
 #include <memory>
 #include <optional>
@@ -22,9 +24,30 @@ struct reply {
   bool is_error() const noexcept { return type == kind::error; }
 };
 
-// A command is its head and as many arguments, each by length: any byte is allowed in any argument.
-void append_head(std::string& out, std::size_t arguments);
-void append_argument(std::string& out, std::string_view argument);
+/// Appends commands: a count, and as many arguments, each by length, so that any byte is allowed in any of them.
+class command_writer {
+ public:
+  /// `out` has everything only after flush().
+  explicit command_writer(std::string& out) noexcept : out_(out) {}
+  command_writer(const command_writer&) = delete;
+  command_writer& operator=(const command_writer&) = delete;
+
+  void begin(std::size_t arguments);
+  void add(std::string_view argument);
+  void add(std::int64_t number);
+  /// Arguments that are in RESP already.
+  void add_encoded(std::string_view bytes);
+  void flush();
+
+ private:
+  void add_length(char type, std::size_t length) noexcept;
+  void need(std::size_t room);
+
+  std::string& out_;
+  std::array<char, 512> buffer_;  // one long append costs less than many short ones
+  std::size_t size_ = 0;
+};
+
 void append_command(std::string& out, std::span<const std::string_view> argv);
 std::string make_command(std::initializer_list<std::string_view> argv);
 

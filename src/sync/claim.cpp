@@ -60,9 +60,9 @@ bool claim::set_doubted(share& s, bool doubted) noexcept {
   return suspended_.exchange(suspended, std::memory_order_acq_rel) != suspended;
 }
 
-milliseconds claim::may_live(double rho) const noexcept {
+milliseconds claim::may_live(time_point now, double rho) const noexcept {
   milliseconds longest{};
-  for (const auto& each : shares_) longest = std::max(longest, each.may_live(validity_.time().now(), rho));
+  for (const auto& each : shares_) longest = std::max(longest, each.may_live(now, rho));
   return longest;
 }
 

@@ -2,6 +2,7 @@
 #pragma once
 #include <atomic>
 #include <boost/container/small_vector.hpp>
+#include <boost/intrusive/set_hook.hpp>
 #include <cstddef>
 #include <memory>
 #include <optional>
@@ -15,14 +16,14 @@
 namespace holdfast::detail {
 
 class claim;
-struct hold;
+class hold;
 
 /// When the watchdog renews a share: the watchdog's alone.
 struct renewal_plan {
-  std::optional<time_point> at;   // its place in the order of renewals
-  std::optional<time_point> due;  // its place among those whose renewal is due
-  bool in_flight = false;
-  std::optional<time_point> confirm_by;  // a doubt came meanwhile: confirmed once more, by then
+  /// Not planned; or in the order of renewals; or among those whose renewal is due; or sent.
+  enum class stage { none, scheduled, due, in_flight } now = stage::none;
+  time_point when{};                     // scheduled: its renewal; due: its end, by which these are ordered
+  std::optional<time_point> confirm_by;  // in flight: a doubt came meanwhile, it is confirmed once more, by then
 };
 
 /// What a claim has at one server.
@@ -45,6 +46,7 @@ class share {
   claim& of;
   const node_id node;
   renewal_plan plan;
+  boost::intrusive::set_member_hook<> hook;  // scheduled, due: the watchdog's alone
 
  private:
   friend class claim;
@@ -81,13 +83,15 @@ class claim : public std::enable_shared_from_this<claim> {
   bool doubt(share& s) noexcept { return set_doubted(s, true); }
   bool trust(share& s) noexcept { return set_doubted(s, false); }
   /// For how long a key of it may live anywhere.
-  milliseconds may_live(double rho) const noexcept;
+  milliseconds may_live(time_point now, double rho) const noexcept;
 
   /// Whose it is now; null when its hold has ended. One that the watchdog guards has a holder.
   hold* holder() const noexcept { return holder_; }
   void hand_to(hold* next) noexcept { holder_ = next; }
 
-  std::optional<time_point> expires_at;  // its place in the watchdog's order of expiries; lags behind valid_until()
+  // The watchdog's alone: its place in the order of expiries, which lags behind valid_until().
+  std::optional<time_point> expires_at;
+  boost::intrusive::set_member_hook<> expiry;
 
  private:
   bool set_doubted(share& s, bool doubted) noexcept;

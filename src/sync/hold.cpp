@@ -2,14 +2,31 @@
 #include "sync/hold.hpp"
 
 #include <algorithm>
+#include <new>
 #include <utility>
 
 #include "base/assert.hpp"
+#include "sync/acquisition.hpp"
+#include "sync/ask_twice.hpp"
+#include "sync/hold_services.hpp"
 #include "sync/lease_record.hpp"
 
 namespace holdfast::detail {
+namespace {
 
-hold::hold(std::shared_ptr<claim> c, owner_id o, bool b) : on(std::move(c)), who(o), bound(b) { on->hand_to(this); }
+constexpr auto* by_force = "Redis answered that its key is gone or another's, after force_unlock() by this client";
+
+}  // namespace
+
+hold::hold(std::shared_ptr<claim> c, owner_id w, bool b, std::optional<std::uint64_t> t, time_point now,
+           const hold_services& with, hold_host& host)
+    : on(std::move(c)), who(w), bound(b), token(t), granted_at(now), with_(with), host_(&host) {
+  on->hand_to(this);
+}
+
+hold::~hold() { HOLDFAST_ASSERT(!host_); }
+
+// ---- what it is
 
 nanoseconds hold::left() const noexcept { return ended() ? nanoseconds() : on->left(); }
 
@@ -25,26 +42,320 @@ std::string hold::cause_of_loss() const {
                           : "its validity was over, and Redis had not confirmed it again";
 }
 
-void hold::end(lease_state how, error_code why, std::string detail) noexcept {
-  HOLDFAST_ASSERT(!ended() && (how == lease_state::lost || how == lease_state::released));
-  end_reason_ = why;
-  end_detail_ = std::move(detail);
-  end_.store(how, std::memory_order_release);
-  if (on->holder() == this) on->hand_to(nullptr);
-}
-
 bool hold::ended() const noexcept { return end_.load(std::memory_order_acquire) != lease_state::held; }
 
 milliseconds hold::ttl() const noexcept {
   milliseconds longest{};
-  for (const auto* l : leases) longest = std::max(longest, l->asked.ttl);
+  for (const auto* l : leases_) longest = std::max(longest, l->asked.ttl);
   return longest;
 }
 
 time_point hold::renewed_until() const noexcept {
   time_point last{};
-  for (const auto* l : leases) last = std::max(last, l->renewed_until());
+  for (const auto* l : leases_) last = std::max(last, l->renewed_until());
   return last;
+}
+
+// ---- leases
+
+std::shared_ptr<lease_record> hold::grant(const terms& asked, time_point sent, time_point now) {
+  auto lease = std::make_shared<lease_record>(shared_from_this(), asked, now, with_.leases_home.lock());
+  add(*lease);
+  try {
+    confirm(sent, asked.ttl);
+    with_.renewals.guard(*on, sent, now);
+    with_.watch_links();
+  } catch (...) {
+    leases_.pop_back();
+    throw;
+  }
+  return lease;
+}
+
+bool hold::confirm(time_point sent, milliseconds ttl) {
+  return on->confirm(on->sole_share(), detail::valid_until(sent, ttl, with_.around.settings.drift));
+}
+
+key_ttl hold::ttl_to_send(milliseconds wanted) {
+  return on->sole_share().ttl_to_send(wanted, with_.around.now(), with_.around.settings.drift);
+}
+
+void hold::renew(std::shared_ptr<lease_record> lease, milliseconds ttl, done_handler done) {
+  if (!live()) return done(end_reason_, end_detail_);
+  if (ttl == milliseconds::zero()) ttl = lease->asked.ttl;
+  auto send = [this, self = shared_from_this(), ttl](nanoseconds left, topology::handler then) {
+    with_.around.run(scripts::renew(*keys(), field(), ttl_to_send(ttl)), {.timeout = left, .rank = urgency::obligation},
+                     std::move(then));
+  };
+  auto answered = [this, self = shared_from_this(), lease = std::move(lease), ttl,
+                   done = with_.calls.until_closed(std::move(done))](const outcome& o) {
+    const auto said = o.error ? answer<std::vector<bool>>{} : read_renew(o.reply, 1);
+    if (state() == lease_state::released) return done(errc::not_held, {});
+    const bool answers = !o.error && !said.error;
+    if (live() && answers && (!said.value[0] || !confirm(o.sent, ttl))) lose(errc::lost);
+    if (ended()) return done(end_reason_, end_detail_);
+    if (o.error) return done(o.error == errc::unconfirmed ? make_error_code(errc::unreachable) : o.error, o.detail);
+    if (said.error) return done(said.error->code, said.error->text);
+    if (!lease->released.load(std::memory_order_acquire)) with_.renewals.guard(*on, o.sent, with_.around.now());
+    done({}, {});
+  };
+  ask_twice(with_.around, command_budget(with_.around.settings, this->ttl()), std::move(send), std::move(answered));
+}
+
+void hold::give_up(lease_record& lease, done_handler done) {
+  const auto keep = shared_from_this();
+  const auto before = ttl();
+  const bool wanted = static_cast<bool>(done), behind = wanted && changing();
+  const auto nobody = [](error_code, const std::string&) {};
+  if (!wanted) done = nobody;
+  const bool found_over = !exclusive() && !ended() && !with_.closed();
+  if (found_over) end_by_loss(errc::lost);
+  const auto place = std::find(leases_.begin(), leases_.end(), &lease);
+  HOLDFAST_ASSERT(place != leases_.end());
+  leases_.erase(place);
+  if (leases_.empty()) {
+    if (host_) kept_ = keep;
+    with_.renewals.forget(*on);  // disarmed before anything is sent
+  }
+  lease.tell_end(errc::not_held);
+  if (with_.closed()) {
+    if (leases_.empty()) lose(errc::closed);  // close() comes too late to find it
+    if (ended()) leave_if_forgotten();
+    return done(errc::closed, {});
+  }
+  if (ended()) {
+    if (found_over) tell_reentries();
+    leave_if_forgotten();
+    return done(end_reason_, end_detail_);
+  }
+  try {
+    unlock(before, wanted, behind, std::move(done));
+  } catch (...) {
+    if (leases_.empty()) lose(errc::lost);  // there is no memory to give it back: others must not wait for it
+    throw;
+  }
+}
+
+void hold::unlock(milliseconds before, bool wanted, bool behind, done_handler done) {
+  const auto nobody = [](error_code, const std::string&) {};
+  const bool last = leases_.empty();
+  const auto budget = command_budget(with_.around.settings, before);
+  const auto now = with_.around.now(), answer_by = with_.patience.answer_by(keys()->lock, budget);
+  // A command before it may take its own time; a count that is not confirmed is no error.
+  const auto late = last ? make_error_code(errc::unconfirmed) : error_code();
+  const bool bounded = behind || (wanted && !last && answer_by < now + budget);
+  if (bounded && answer_by <= now) {
+    send_unlock(last, {before, now, answer_by, nobody});
+    return done(late, unanswered_before);
+  }
+  if (bounded) done = with_.patience.limit(keys(), answer_by, late, std::move(done));
+  if (!last || changing()) done = with_.calls.until_closed(std::move(done));
+  send_unlock(last, {before, now, answer_by, std::move(done)});
+}
+
+// ---- the count
+
+void hold::end_change() {
+  if (changes_.empty()) return changes_.ended();
+  const auto keep = shared_from_this();
+  changes_.ended();
+}
+
+void hold::send_unlock(bool last, last_unlock u) {
+  if (!last)
+    return changes_.add(
+        [this, self = shared_from_this(), done = std::move(u.done)]() mutable { take_from_count(std::move(done)); });
+  if (!changing()) return changes_.add([&] { free(std::move(u)); });
+  last_unlocks_.push_back(std::move(u));
+  changes_.add([this, self = shared_from_this()] { free_or_lower(); });
+}
+
+void hold::take_from_count(done_handler done) {
+  if (ended()) {
+    leave_if_forgotten();
+    // A release that came before it was queued as the last: all is well.
+    done(state() == lease_state::released ? error_code() : end_reason_, end_detail_);
+    return end_change();
+  }
+  lower_count([this, done = std::move(done)](error_code error) {
+    done(error, end_detail_);
+    end_change();
+  });
+}
+
+void hold::free_or_lower() {
+  if (last_unlocks_.empty()) return end_change();  // the release under way answers it
+  auto u = std::move(last_unlocks_.front());
+  last_unlocks_.pop_front();
+  if (ended() || !leases_.empty()) return take_from_count(std::move(u.done));
+  free(std::move(u));
+}
+
+// The caller's own count is what counts, so an answer that does not come is no error: the next change carries the
+// absolute count anyway.
+void hold::lower_count(function<void(error_code)> done) {
+  auto send = [this](nanoseconds left, topology::handler then) {
+    if (leases_.empty()) return then({errc::unconfirmed, {}});  // the last unlock is queued, which frees
+    with_.around.run(scripts::release(*keys(), field(), static_cast<unsigned>(count()), ttl_to_send(ttl())),
+                     {.timeout = left, .rank = urgency::obligation}, std::move(then));
+  };
+  const auto called = with_.around.now();
+  const auto budget = command_budget(with_.around.settings, ttl());
+  auto answered = [this, self = shared_from_this(), called, budget, done = std::move(done)](const outcome& o) {
+    if (o.error && with_.around.now() >= called + budget) with_.patience.ran_out(keys()->lock, called);
+    const auto said = o.error ? answer<release_answer>{} : read_release(o.reply);
+    if (said.error && said.error->code == errc::corrupt_lock) lose(errc::corrupt_lock);
+    if (!o.error && !said.error && said.value == release_answer::not_yours) lose(errc::lost);
+    done(ended() ? end_reason_ : error_code{});
+  };
+  ask_twice(with_.around, budget, std::move(send), std::move(answered));
+}
+
+void hold::free(last_unlock u) {
+  HOLDFAST_ASSERT(leases_.empty() && changing() && host_);
+  const auto valid = valid_until();
+  end(lease_state::released, errc::not_held, {});
+  try {
+    release(std::move(u), valid);
+  } catch (...) {
+    released();  // without memory, too: its key ends with its TTL
+    throw;
+  }
+  released();
+}
+
+void hold::release(last_unlock u, time_point valid) {
+  auto others = std::exchange(last_unlocks_, {});
+  for (const auto& other : others) {
+    u.ttl = std::max(u.ttl, other.ttl);
+    u.answer_by = std::max(u.answer_by, other.answer_by);
+  }
+  const auto answer_by = u.answer_by;
+  const auto now = with_.around.now();
+  const auto may_live = std::max(u.ttl, on->may_live(now, with_.around.settings.drift));
+  auto answered = [this, self = shared_from_this(), now, u = std::move(u), others = std::move(others)](
+                      error_code error, std::string detail) {
+    if (error == errc::unconfirmed && with_.around.now() >= u.answer_by) with_.patience.ran_out(keys()->lock, u.called);
+    if (error == errc::lost && forced_) detail = by_force;
+    if (with_.around.settings.observer) report_release(now, u.ttl, error, detail);
+    u.done(error, detail);
+    for (const auto& other : others) other.done(error, detail);
+  };
+  with_.freeing.release(*host_, keys(), field(), may_live, now, valid, answer_by, std::move(answered));
+}
+
+void hold::released() {
+  host_->ended(*this);
+  leave_if_forgotten();
+  with_.watch_links();
+  end_change();
+}
+
+void hold::report_release(time_point called, milliseconds ttl, error_code error, std::string_view detail) const {
+  auto e = event_of(!error                ? event::kind::released
+                    : error == errc::lost ? event::kind::lost
+                                          : event::kind::release_failed,
+                    *this, called);
+  e.reason = error;
+  e.detail = detail;
+  e.ttl = ttl;
+  with_.around.report(e);
+}
+
+// ---- the end
+
+bool hold::live() {
+  if (!ended() && !exclusive()) lose(errc::lost);
+  return !ended();
+}
+
+void hold::lose(error_code reason) {
+  if (ended()) return;
+  const auto keep = shared_from_this();
+  end_by_loss(reason);
+  tell_reentries();
+  leave_if_forgotten();
+}
+
+void hold::close() {
+  const auto keep = shared_from_this();
+  lose(errc::closed);
+  tell_reentries();
+}
+
+bool hold::client_closed() const noexcept { return with_.closed(); }
+
+void hold::end_by_loss(error_code reason) {
+  HOLDFAST_ASSERT(host_);
+  if (with_.closed()) reason = errc::closed;
+  const auto& around = with_.around;
+  const auto now = around.now();
+  const bool expired = now >= valid_until();
+  const auto may_live =
+      std::max(leases_.empty() ? around.settings.ttl : ttl(), on->may_live(now, around.settings.drift));
+  end(lease_state::lost, reason, text_of_loss(reason));
+  with_.watch_links();
+  around.report(reason == errc::closed ? event::kind::closed : event::kind::lost, *this, reason, end_detail_);
+  for (auto* l : leases_) l->tell_end(reason);
+  // Redis keeps an expired key a little longer than we trust it, or for long if it was renewed without our hearing of
+  // it.
+  if (expired || with_.closed()) with_.freeing.release_in_background(*host_, keys(), field(), may_live);
+  host_->ended(*this);
+}
+
+void hold::end(lease_state how, error_code why, std::string detail) noexcept {
+  HOLDFAST_ASSERT(!ended() && (how == lease_state::lost || how == lease_state::released));
+  end_reason_ = why;
+  end_detail_ = std::move(detail);
+  with_.renewals.forget(*on);
+  end_.store(how, std::memory_order_release);
+  if (on->holder() == this) on->hand_to(nullptr);
+}
+
+void hold::tell_reentries() {
+  while (!reentries_.empty()) reentries_.front()->hold_ended();
+}
+
+void hold::leave_if_forgotten() {
+  HOLDFAST_ASSERT(ended());
+  if (!leases_.empty() || !host_) return;
+  tell_reentries();
+  const auto last = std::move(kept_);
+  if (auto* const host = std::exchange(host_, nullptr)) host->forget(*this);  // one of them has ended a change
+}
+
+void hold::leave_host() noexcept {
+  const auto last = std::move(kept_);
+  with_.renewals.forget(*on);
+  host_ = nullptr;
+}
+
+// A queued change and its hold refer to each other, and the command before the change may never be answered.
+void hold::forget_changes() noexcept {
+  while (!reentries_.empty()) reentries_.front()->forget_caller();
+  changes_.forget();
+  last_unlocks_.clear();
+}
+
+void hold::queue(std::shared_ptr<acquisition> who) {
+  HOLDFAST_ASSERT(ended() && leases_.empty() && host_);
+  host_->queue(std::move(who));
+}
+
+// The end of the validity comes first: it may have passed long before Redis answered. The text is empty where there is
+// no memory for it: the loss itself must be told.
+std::string hold::text_of_loss(error_code reason) const noexcept try {
+  const auto& around = with_.around;
+  if (reason == errc::closed) return "the client was closed";
+  if (reason == errc::corrupt_lock) return "found while it was held";
+  if (around.now() < valid_until()) return forced_ ? by_force : not_ours;
+  std::string text = cause_of_loss();
+  const bool wanted = !renewal_paused();
+  if (wanted && !around.servers.answering(keys()->lock))
+    text.append(": ").append(around.servers.trouble(keys()->lock).detail);
+  return text;
+} catch (const std::bad_alloc&) {
+  return {};
 }
 
 event event_of(event::kind what, const hold& h, time_point now) {
@@ -53,7 +364,7 @@ event event_of(event::kind what, const hold& h, time_point now) {
   e.owner = h.who;
   e.id = h.field();
   e.token = h.token;
-  e.count = h.leases.size();
+  e.count = h.count();
   e.ttl = h.ttl();
   return e;
 }

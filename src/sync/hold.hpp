@@ -2,11 +2,13 @@
 #pragma once
 #include <atomic>
 #include <boost/container/small_vector.hpp>
+#include <cstddef>
 #include <cstdint>
 #include <list>
 #include <memory>
 #include <optional>
 #include <string>
+#include <string_view>
 
 #include <holdfast/error.hpp>
 #include <holdfast/lease_state.hpp>
@@ -17,24 +19,61 @@
 #include "base/lease_clock.hpp"
 #include "sync/change_queue.hpp"
 #include "sync/claim.hpp"
+#include "sync/releases.hpp"
 #include "sync/terms.hpp"
 
 namespace holdfast::detail {
 
+class acquisition;
+class hold;
 struct lease_record;
+struct hold_services;
 
-/// Waits for its turn with a hold.
-class hold_waiter {
+using done_handler = function<void(error_code, std::string detail)>;
+
+/// The registry's entry of a hold's name: it knows the hold until that has ended and nobody has a lease of it.
+class hold_host : public release_host {
  public:
-  virtual void hold_lost() = 0;
+  /// It has ended: others may have the name now.
+  virtual void ended(hold& h) = 0;
+  /// It has ended, and nobody has a lease of it.
+  virtual void forget(hold& h) = 0;
+  /// A re-entry found that there is nothing that it would be nested in: it waits like anybody.
+  virtual void queue(std::shared_ptr<acquisition> who) = 0;
 
  protected:
-  ~hold_waiter() = default;
+  ~hold_host() = default;
 };
 
-/// One owner's possession of one name, counted: it stands on a claim. Plain memory: leases may outlive everything else.
-struct hold : std::enable_shared_from_this<hold> {
-  hold(std::shared_ptr<claim> on, owner_id who, bool bound);
+/// Waits for its turn with a hold.
+class hold_reentry {
+ public:
+  // It hears one of these, once, and removes itself in that call.
+  virtual void hold_ended() = 0;
+  /// The engine ends: its caller is not answered.
+  virtual void forget_caller() = 0;
+
+ protected:
+  ~hold_reentry() = default;
+};
+
+/// One owner's possession of one name, counted: it stands on a claim. Its leases keep it alive, and they may outlive
+/// everything else; its host knows it by its address. With no lease left it keeps itself until its host has forgotten
+/// it.
+class hold final : public std::enable_shared_from_this<hold> {
+ public:
+  /// `with`: outlives every handler of the strand. `host`: hears of it until forget() or leave_host().
+  hold(std::shared_ptr<claim> on, owner_id who, bool bound, std::optional<std::uint64_t> token, time_point now,
+       const hold_services& with, hold_host& host);
+  hold(const hold&) = delete;
+  hold& operator=(const hold&) = delete;
+  ~hold();
+
+  const std::shared_ptr<claim> on;
+  const owner_id who;
+  const bool bound;  // the owner was given or bound, not made up for one lock()
+  const std::optional<std::uint64_t> token;
+  const time_point granted_at;
 
   // Any thread.
   bool exclusive() const noexcept { return left() > nanoseconds::zero(); }
@@ -52,15 +91,37 @@ struct hold : std::enable_shared_from_this<hold> {
   void pause_renewal() noexcept { renewal_paused_.store(true, std::memory_order_release); }
   /// True: it was paused, and the watchdog is to be told.
   bool resume_renewal() noexcept { return renewal_paused_.exchange(false, std::memory_order_acq_rel); }
-
-  /// end() was called; a validity that has just run out does not count before.
+  /// It was lost or released; a validity that has just run out does not count before live() has seen it.
   bool ended() const noexcept;
 
   // The client's strand, and so is all that follows.
-  /// Lost or released, for good. `why`, `detail`: what its leases hear.
-  void end(lease_state how, error_code why, std::string detail = {}) noexcept;
+  /// It has not ended; if its validity has run out, that ends it now.
+  bool live();
   const error_code& end_reason() const noexcept { return end_reason_; }
   const std::string& end_detail() const noexcept { return end_detail_; }
+  /// Lost: all its leases and re-entries are told. Nothing happens if it has ended.
+  void lose(error_code reason);
+  /// The client is closed: the hold is lost, and nobody waits for a turn with it any more.
+  void close();
+  bool client_closed() const noexcept;
+  /// force_unlock() of this client has broken a hold of the name.
+  void forced() noexcept { forced_ = true; }
+  /// Its host ends, or could not make its first lease: the hold is renewed no more, and its host hears no more of it.
+  void leave_host() noexcept;
+  /// The engine ends: what waits for its turn never has it. Needs no memory.
+  void forget_changes() noexcept;
+
+  // Its leases; their number is the count that the server should have.
+  std::size_t count() const noexcept { return leases_.size(); }
+  /// One more lease, by a command that was sent at `sent`.
+  std::shared_ptr<lease_record> grant(const terms& asked, time_point sent, time_point now);
+  /// One that was made elsewhere.
+  void add(lease_record& lease) { leases_.push_back(&lease); }
+  /// Takes it back: `done` hears of it as lease::unlock() promises; empty: nobody waits for that.
+  void give_up(lease_record& lease, done_handler done);
+  void renew(std::shared_ptr<lease_record> lease, milliseconds ttl, done_handler done);
+
+  // What its leases want.
   /// The TTL that the server's key should get from a renewal.
   milliseconds ttl() const noexcept;
   bool wants_renewal(time_point now) const noexcept { return now < renewed_until(); }
@@ -78,34 +139,61 @@ struct hold : std::enable_shared_from_this<hold> {
     return false;
   }
 
-  const std::shared_ptr<claim> on;
-  const owner_id who;
-  const bool bound;                    // the owner was given or bound, not made up for one lock()
-  std::optional<std::uint64_t> token;  // set once, with the grant
-  time_point granted_at{};
-
-  // The live ones; their number is the count that the server should have.
-  boost::container::small_vector<lease_record*, 1> leases;
-  bool forced = false;  // force_unlock() of this client has broken a hold of the name meanwhile
-
   // Commands that change the count run one after the other: a repeated one must not undo a later one.
-  change_queue changes;
-  /// One that is queued, and was the last lease's when it was called. Re-entries may be granted between several: one
-  /// release answers all.
+  template <class Change>
+  void begin_change(Change change) {
+    changes_.add(std::move(change));
+  }
+  /// Ends the change under way. May destroy the hold, if nothing else keeps it.
+  void end_change();
+  bool changing() const noexcept { return changes_.busy(); }
+  /// The TTL to send where a command wants `wanted`, so that nothing is shortened; it is noted as sent.
+  key_ttl ttl_to_send(milliseconds wanted);
+  /// Sets the server's count to the number of leases, within a change.
+  void lower_count(function<void(error_code)> done);
+  using position = std::list<hold_reentry*>::iterator;
+  position add_reentry(hold_reentry& who) { return reentries_.insert(reentries_.end(), &who); }
+  void remove_reentry(position where) { reentries_.erase(where); }
+  /// See hold_host.
+  void queue(std::shared_ptr<acquisition> who);
+
+ private:
+  /// An unlock that was the last at its call, and waits for its turn. Re-entries may be granted in between, so there
+  /// may be several: one release answers all.
   struct last_unlock {
     milliseconds ttl;  // of the hold at the call
     time_point called;
     time_point answer_by;
-    function<void(error_code, std::string detail)> done;
+    done_handler done;
   };
-  std::list<last_unlock> last_unlocks;
-  std::list<hold_waiter*> reentries;  // not answered yet
 
- private:
+  bool confirm(time_point sent, milliseconds ttl);
+  void end(lease_state how, error_code why, std::string detail) noexcept;
+  void end_by_loss(error_code reason);
+  void tell_reentries();
+  void leave_if_forgotten();
+  void released();
+  std::string text_of_loss(error_code reason) const noexcept;
+  void unlock(milliseconds before, bool wanted, bool behind, done_handler done);
+  void send_unlock(bool last, last_unlock u);
+  void take_from_count(done_handler done);
+  void free_or_lower();
+  void free(last_unlock u);
+  void release(last_unlock u, time_point valid);
+  void report_release(time_point called, milliseconds ttl, error_code error, std::string_view detail) const;
+
+  const hold_services& with_;
+  hold_host* host_;             // null once it is forgotten
+  std::shared_ptr<hold> kept_;  // while it has a host and no lease
+  boost::container::small_vector<lease_record*, 1> leases_;
+  change_queue changes_;
+  std::list<last_unlock> last_unlocks_;
+  std::list<hold_reentry*> reentries_;
   std::atomic<lease_state> end_{lease_state::held};  // or lost, or released; its claim knows whether it is suspended
+  std::atomic<bool> renewal_paused_{false};
+  bool forced_ = false;
   error_code end_reason_;
   std::string end_detail_;
-  std::atomic<bool> renewal_paused_{false};
 };
 
 /// What an event says of its hold.

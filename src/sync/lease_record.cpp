@@ -11,8 +11,8 @@ constexpr nanoseconds instant = std::chrono::microseconds(10);
 
 }  // namespace
 
-lease_record::lease_record(std::shared_ptr<hold> h, terms t, time_point now, const std::weak_ptr<core>& c)
-    : of(std::move(h)), asked(t), home(c.lock()), fed_at(now.time_since_epoch().count()) {}
+lease_record::lease_record(std::shared_ptr<hold> h, terms t, time_point now, std::shared_ptr<lease_home> where)
+    : of(std::move(h)), asked(t), home(std::move(where)), fed_at(now.time_since_epoch().count()) {}
 
 time_point lease_record::renewed_until() const noexcept {
   if (!asked.renew || released.load(std::memory_order_acquire)) return {};

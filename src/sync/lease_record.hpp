@@ -14,11 +14,15 @@
 
 namespace holdfast::detail {
 
-class core;
+/// The client of a lease, in plain memory: the api derives its own from it.
+class lease_home {
+ public:
+  virtual ~lease_home() = default;
+};
 
 /// What a lease points to.
 struct lease_record : dropped_leases::link {
-  lease_record(std::shared_ptr<hold> of, terms asked, time_point now, const std::weak_ptr<core>& home);
+  lease_record(std::shared_ptr<hold> of, terms asked, time_point now, std::shared_ptr<lease_home> home);
 
   // Any thread.
   bool try_release() noexcept { return !released.exchange(true, std::memory_order_acq_rel); }  // true once
@@ -35,7 +39,7 @@ struct lease_record : dropped_leases::link {
 
   const std::shared_ptr<hold> of;
   const terms asked;
-  const std::shared_ptr<core> home;  // plain memory, too
+  const std::shared_ptr<lease_home> home;
   std::atomic<bool> released{false};
   std::atomic<time_point::rep> fed_at;  // the grant, or the last feed()
   /// While the call runs that resumes its caller with it: since when; else 0.

@@ -1,91 +1,69 @@
 // SPDX-License-Identifier: BSL-1.0
 #include "sync/reentry.hpp"
 
-#include "base/cancelled.hpp"
+#include <utility>
+
+#include "base/assert.hpp"
+#include "sync/lease_record.hpp"
+#include "sync/unlock_patience.hpp"
 
 namespace holdfast::detail {
 
-using patience = lock_request::patience;
+reentry::reentry(surroundings& around, std::shared_ptr<hold> of, std::shared_ptr<acquisition> who)
+    : around_(around), of_(std::move(of)), who_(std::move(who)), pause_(around.alarms) {}
 
-engine::reentry::reentry(engine& host, std::shared_ptr<hold> of, lock_request request, lock_handler done,
-                         time_point since)
-    : host_(host), of_(std::move(of)), request_(std::move(request)), done_(std::move(done)), since_(since),
-      alarm_(host.around_.alarms), pause_(host.around_.alarms), backoff_(milliseconds(20), std::chrono::seconds(1)),
-      last_failure_{errc::unreachable, true, {}} {}
-
-void engine::reentry::begin() {
-  place_ = host_.reentries_.insert(host_.reentries_.end(), this);
-  place_at_hold_ = of_->reentries.insert(of_->reentries.end(), this);
-  if (request_.wait == patience::until_deadline)
-    alarm_.start(request_.deadline, [id = weak_from_this()] {
-      if (const auto late = id.lock()) late->time_out();
-    });
-  queue();
-}
-
-void engine::reentry::queue() {
-  of_->changes.add([self = shared_from_this()] { self->run(); });
-}
-
-void engine::reentry::cancel() {
-  if (queued_) return queued_->cancel();
-  give_up({cancelled(), {}, nullptr});
-}
-
-void engine::reentry::time_out() {
-  const auto& why = last_failure_;
-  const bool silence = why.code == errc::unreachable;
-  give_up({why.code, silence ? host_.around_.servers.trouble(of_->keys()->lock).detail : why.text, nullptr});
-}
-
-void engine::reentry::close() { give_up({errc::closed, {}, nullptr}); }
-
-void engine::reentry::forget_caller() {
-  const auto keep = shared_from_this();
-  alarm_.stop();
-  pause_.stop();
-  done_ = {};
-}
-
-void engine::reentry::run() {
-  if (!done_) return undo_or_end();
-  if (!of_->ended() && !of_->exclusive()) host_.lose(*of_, errc::lost);
-  if (of_->ended()) {
-    if (done_) hold_ended();
-    return end_change();
+void reentry::begin() {
+  position_ = of_->add_reentry(*this);
+  try {
+    who_->wait_in(*this);
+    if (who_->asks_once()) who_->wake_at(around_.now() + who_->time_left());
+    wait_for_turn();
+  } catch (...) {
+    if (who_) leave_hold();
+    throw;
   }
-  if (request_.kind->fenced && !of_->token) {
+}
+
+void reentry::wait_for_turn() {
+  of_->begin_change([self = self()] { self->run(); });
+}
+
+void reentry::run() {
+  if (!who_) return undo_or_end();
+  if (!of_->live()) {
+    if (who_) nothing_to_enter();  // it ended before
+    return of_->end_change();
+  }
+  if (who_->request.kind->fenced && !of_->token) {
     finish({errc::already_held, "the hold that it would re-enter was taken without a fencing token", nullptr});
-    return end_change();
+    return of_->end_change();
   }
-  if (of_->leases.size() >= most_reentries) {
+  if (of_->count() >= most_reentries) {
     finish({errc::too_many_reentries, {}, nullptr});
-    return end_change();
+    return of_->end_change();
   }
   send();
 }
 
-void engine::reentry::send() {
-  auto& around = host_.around_;
-  const auto ttl = request_.asked.ttl;
-  const bool once = request_.wait == patience::once;
-  auto call = scripts::reenter(*of_->keys(), host_.ttl_to_send(*of_, ttl), of_->field(),
-                               static_cast<unsigned>(of_->leases.size()) + 1);
-  attempt_ = around.run(std::move(call),
-                        {.timeout = command_budget(around.settings, ttl),
-                         .rank = once ? urgency::refusable : urgency::patient,
-                         .patient = !once,
-                         .late = [self = shared_from_this()](const outcome& o) { self->on_late(o); }},
-                        [self = shared_from_this()](outcome o) { self->answered(std::move(o)); });
+void reentry::send() {
+  const auto ttl = who_->request.asked.ttl;
+  const bool once = who_->asks_once();
+  if (once) who_->stop_alarm();  // from here on the command's timeout counts
+  const auto timeout = once ? who_->time_left() : command_budget(around_.settings, ttl);
+  const auto call =
+      scripts::reenter(*of_->keys(), of_->ttl_to_send(ttl), of_->field(), static_cast<unsigned>(of_->count()) + 1);
+  script_command::send(
+      around_.servers, call,
+      {.timeout = timeout, .rank = once ? urgency::refusable : urgency::patient, .patient = !once, .tell_late = !once});
 }
 
 // Without a connection it is sent anew now and then, and waits for no longer than its hold. Once written it waits for
 // the answer.
-void engine::reentry::on_late(const outcome& o) {
-  if (withdraw(attempt_)) failed({errc::unreachable, true, o.detail}, false);
+void reentry::late(const outcome& o) {
+  if (withdraw()) failed({errc::unreachable, true, o.detail}, false);
 }
 
-void engine::reentry::answered(outcome o) {
+void reentry::on_answer(const outcome& o) {
   if (o.error) {
     const bool silence = o.error == errc::unreachable || o.error == errc::unconfirmed;
     const bool retry = silence || o.error == errc::server_refused;
@@ -94,93 +72,91 @@ void engine::reentry::answered(outcome o) {
   }
   const auto said = read_reenter(o.reply);
   if (said.error && said.error->code == errc::corrupt_lock) {
-    if (done_) finish({said.error->code, said.error->text, nullptr});
-    host_.lose(*of_, errc::corrupt_lock);
-    return end_change();
+    if (who_) finish({said.error->code, said.error->text, nullptr});
+    of_->lose(errc::corrupt_lock);
+    return of_->end_change();
   }
   if (said.error) return failed(*said.error, false);
   if (!said.value || !of_->exclusive()) {
-    host_.lose(*of_, errc::lost);
-    if (done_) hold_ended();
-    return end_change();
+    of_->lose(errc::lost);
+    if (who_) nothing_to_enter();
+    return of_->end_change();
   }
   may_have_run_ = true;
-  if (!done_) return undo_or_end();
-  granted(o.sent);
+  if (!who_) return undo_or_end();
+  finish({{}, {}, of_->grant(who_->request.asked, o.sent, around_.now())});
+  of_->end_change();
 }
 
-void engine::reentry::granted(time_point sent) {
-  finish({{}, {}, host_.add_lease(*of_, request_.asked, sent)});
-  end_change();
-}
-
-void engine::reentry::failed(const server_error& why, bool may_have_run) {
+void reentry::failed(const server_error& why, bool may_have_run) {
   may_have_run_ |= may_have_run;
   last_failure_ = why;
-  if (done_ && why.retry && request_.wait != patience::once) {
-    // It waits for its hold, not longer. Meanwhile others may change it: an unlock must not wait.
-    pause_.start(host_.around_.now() + backoff_.next(host_.around_.random),
-                 [self = shared_from_this()] { self->queue(); });
-    return end_change();
+  if (who_ && why.retry && !who_->asks_once()) {
+    // It waits no longer than its hold lives. Others may change the count during the pause: an unlock must not wait for
+    // it.
+    pause_.start(around_.now() + who_->backoff.next(around_.random), [self = self()] { self->wait_for_turn(); });
+    return of_->end_change();
   }
-  if (done_) finish({why.code, why.text, nullptr});
+  if (who_) finish({why.code, why.text, nullptr});
   undo_or_end();
 }
 
 // The server may count one more than there are leases.
-void engine::reentry::undo_or_end() {
-  if (!may_have_run_ || of_->ended() || of_->leases.empty()) return end_change();
-  host_.lower_count(of_, [self = shared_from_this()](error_code) { self->end_change(); });
+void reentry::undo_or_end() {
+  if (!may_have_run_ || of_->ended() || of_->count() == 0) return of_->end_change();
+  of_->lower_count([self = self()](error_code) { self->of_->end_change(); });
 }
 
-// A queued or written re-entry ends by itself; after a pause there may be something to undo.
-void engine::reentry::give_up(lock_answer a) {
-  if (!done_) return;
-  const auto keep = shared_from_this();
+// While it is queued, its turn finds that nobody waits; once its command is written, the answer does. A pause has
+// neither, and an earlier attempt may have to be undone.
+void reentry::leave(acquisition&, lock_answer why) {
+  const auto keep = self();
   const bool paused = pause_.due().has_value();
   pause_.stop();
-  finish(std::move(a));
-  if (paused) of_->changes.add([self = shared_from_this()] { self->undo_or_end(); });
-  if (withdraw(attempt_)) undo_or_end();
+  finish(std::move(why));
+  if (paused) of_->begin_change([keep] { keep->undo_or_end(); });
+  if (withdraw()) undo_or_end();
 }
 
-// Queued it finds out at its turn that it was answered; written, with its answer.
-void engine::reentry::hold_lost() {
-  const auto keep = shared_from_this();
+void reentry::time_out(acquisition& who) {
+  if (who.asks_once()) return leave(who, {errc::unreachable, unanswered_before, nullptr});
+  const auto& why = last_failure_;
+  const bool silence = why.code == errc::unreachable;
+  leave(who, {why.code, silence ? around_.servers.trouble(of_->keys()->lock).detail : why.text, nullptr});
+}
+
+void reentry::hold_ended() {
+  const auto keep = self();
   pause_.stop();
-  hold_ended();
-  if (withdraw(attempt_)) end_change();
+  nothing_to_enter();
+  if (withdraw()) of_->end_change();
 }
 
-// A loss concerns whoever still has a lease of the hold; with none it is nested in nothing, and goes to the line like
-// anybody.
-void engine::reentry::hold_ended() {
-  const auto why = "the hold that it would re-enter is lost: " + of_->end_detail();
-  if (!of_->leases.empty()) return finish({of_->end_reason(), why, nullptr});
-  if (host_.closed()) return finish({errc::closed, {}, nullptr});
-  if (host_.drains_without(request_.who)) return finish({errc::closed, drained_without, nullptr});
-  leave();
-  queued_ = host_.lock(of_->keys(), std::move(request_), std::exchange(done_, {}));
+// A loss is told to an owner that still has a lease of the hold. Without one the re-entry is nested in nothing, and
+// waits like a new call.
+void reentry::nothing_to_enter() {
+  if (of_->client_closed()) return finish({errc::closed, {}, nullptr});
+  if (of_->count() == 0) return of_->queue(leave_hold());
+  finish({of_->end_reason(), "the hold that it would re-enter is lost: " + of_->end_detail(), nullptr});
 }
 
-void engine::reentry::leave() {
-  alarm_.stop();
-  host_.reentries_.erase(place_);
-  of_->reentries.erase(place_at_hold_);
+void reentry::forget_caller() {
+  const auto keep = self();
+  pause_.stop();
+  leave_hold()->forget_caller();
 }
 
-void engine::reentry::finish(lock_answer a) {
-  leave();
-  const auto done = std::exchange(done_, {});
-  auto e = event_of(a.record ? event::kind::reentered : end_of_call(a.error), *of_, host_.around_.now());
-  e.reason = a.error;
-  e.waited = host_.around_.now() - since_;
-  e.detail = a.detail;
-  e.ttl = request_.asked.ttl;
-  host_.around_.report(e);
-  done(std::move(a));
+std::shared_ptr<acquisition> reentry::leave_hold() {
+  of_->remove_reentry(position_);
+  return std::exchange(who_, nullptr);
 }
 
-void engine::reentry::end_change() { host_.changed(of_); }
+void reentry::finish(lock_answer a) {
+  HOLDFAST_ASSERT(who_);
+  const auto who = leave_hold();
+  who->answer(std::move(a), [this](const lock_answer& said) {
+    return event_of(said.record ? event::kind::reentered : end_of_call(said.error), *of_, around_.now());
+  });
+}
 
 }  // namespace holdfast::detail

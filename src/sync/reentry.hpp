@@ -1,55 +1,50 @@
 // SPDX-License-Identifier: BSL-1.0
 #pragma once
-#include <list>
 #include <memory>
-#include <utility>
+#include <string>
 
-#include "sync/engine.hpp"
+#include "sync/acquisition.hpp"
+#include "sync/hold.hpp"
 
 namespace holdfast::detail {
 
-/// One more lease of a hold by its owner: never queues behind other waiters, never brings back a hold that was lost.
-class engine::reentry final : public cancellable, public hold_waiter, public std::enable_shared_from_this<reentry> {
+/// The place of an acquisition at a hold of its owner, and the command that asks for one more lease. Never queues
+/// behind other owners' waiters, never brings back a hold that was lost. Its command is sent within a change of the
+/// hold's count, and goes on when its caller has stopped waiting.
+class reentry final : public script_command, private acquisition_place, private hold_reentry {
  public:
-  /// `since`: when its lock() was called.
-  reentry(engine& host, std::shared_ptr<hold> of, lock_request request, lock_handler done, time_point since);
-
+  reentry(surroundings& around, std::shared_ptr<hold> of, std::shared_ptr<acquisition> who);
   void begin();
-  void cancel() override;
-  void hold_lost() override;
-  void close();          // the client was closed
-  void forget_caller();  // the engine goes without an answer
 
  private:
-  void queue();
+  // Its caller.
+  void leave(acquisition& who, lock_answer why) override;
+  void time_out(acquisition& who) override;
+  void answered(acquisition&, const outcome&) override {}  // an acquisition sends nothing while it waits here
+  // Its hold.
+  void hold_ended() override;
+  void forget_caller() override;
+  // Its command.
+  void on_answer(const outcome& o) override;
+  void late(const outcome& o) override;
+
+  void wait_for_turn();
   void run();
   void send();
-  void on_late(const outcome& o);
-  void answered(outcome o);
-  void granted(time_point sent);
   void failed(const server_error& why, bool may_have_run);
   void undo_or_end();
-  void give_up(lock_answer a);
-  void time_out();
-  void hold_ended();
-  void leave();
+  void nothing_to_enter();
+  std::shared_ptr<acquisition> leave_hold();
   void finish(lock_answer a);
-  void end_change();
+  std::shared_ptr<reentry> self() { return std::static_pointer_cast<reentry>(shared_from_this()); }
 
-  engine& host_;
+  surroundings& around_;
   const std::shared_ptr<hold> of_;
-  lock_request request_;
-  lock_handler done_;  // emptied when it is answered
-  const time_point since_;
-  std::list<reentry*>::iterator place_;
-  std::list<hold_waiter*>::iterator place_at_hold_;
-  std::weak_ptr<script_run> attempt_;
-  timer alarm_;  // the caller's deadline
+  std::shared_ptr<acquisition> who_;  // null once it was answered, or waits elsewhere
+  hold::position position_;           // while who_ is there
   timer pause_;
-  retry_backoff backoff_;
-  server_error last_failure_;
+  server_error last_failure_{errc::unreachable, true, {}};
   bool may_have_run_ = false;  // an attempt was written and not answered
-  cancellable_ptr queued_;     // the hold was freed meanwhile: it went to the line like anybody else
 };
 
 }  // namespace holdfast::detail

@@ -1,12 +1,12 @@
 // SPDX-License-Identifier: BSL-1.0
 #pragma once
+#include <boost/intrusive/list.hpp>
 #include <cstdint>
 #include <memory>
-#include <set>
 #include <string>
-#include <utility>
 
 #include "base/backoff.hpp"
+#include "base/function.hpp"
 #include "sync/surroundings.hpp"
 #include "sync/terms.hpp"
 
@@ -14,6 +14,18 @@ namespace holdfast::detail {
 
 /// What is said of a hold that Redis does not know.
 inline constexpr const char* not_ours = "Redis answered that its key is gone or another's";
+
+/// The name of which a field is released. It lives from release_begins() to release_ends().
+class release_host {
+ public:
+  virtual void release_begins() = 0;
+  /// Also called when the release found the key gone: the lock may be free, and nobody else may say so. May destroy the
+  /// host.
+  virtual void release_ends() = 0;
+
+ protected:
+  ~release_host() = default;
+};
 
 /// Gives fields back, and does not stop before the server has answered or the key must be gone anyway. What a caller no
 /// longer waits for goes on here, in the client's own scope, which shutdown joins. A release is sent once more when its
@@ -26,22 +38,20 @@ class releases {
   /// server's refusal.
   using handler = function<void(error_code, std::string detail)>;
 
-  /// `ended` hears the name after each release, also after one that found the key gone: the lock may be free, and
-  /// nobody else may say so.
-  releases(surroundings& around, function<void(const std::string& name)> ended)
-      : around_(around), ended_(std::move(ended)) {}
+  explicit releases(surroundings& around) : around_(around) {}
   releases(const releases&) = delete;
   releases& operator=(const releases&) = delete;
   ~releases();
 
   /// Releases `field`, whose key may live for `ttl`, and tells `done` at `answer_by` at the latest. `valid`: until when
   /// the hold is exclusive.
-  void release(shared_keys keys, owner_field field, milliseconds ttl, time_point valid, time_point answer_by,
-               handler done);
+  void release(release_host& of, shared_keys keys, owner_field field, milliseconds ttl, time_point now,
+               time_point valid, time_point answer_by, handler done);
   /// The same with nobody waiting: the observer hears released_late or release_given_up. Also for a grant that may
   /// still come. `tried` is called once, when Redis has answered the first copy or the connection that the copy was
   /// written to has ended; at the latest when the release ends. Not after abandon().
-  void release_in_background(shared_keys keys, owner_field field, milliseconds ttl, function<void()> tried = {});
+  void release_in_background(release_host& of, shared_keys keys, owner_field field, milliseconds ttl,
+                             function<void()> tried = {});
 
   bool idle() const noexcept { return under_way_.empty(); }
   /// Called once, when the last one under way has ended; at once if there is none.
@@ -50,22 +60,26 @@ class releases {
   void abandon();
 
  private:
-  struct task;
-  struct older {  // not the lower address: a simulated run is the same each time
-    bool operator()(const std::shared_ptr<task>&, const std::shared_ptr<task>&) const noexcept;
+  class task;
+  /// A task's hook in under_way_, and what keeps the task alive while it is there.
+  struct member {
+    boost::intrusive::list_member_hook<> hook;
+    std::shared_ptr<task> kept;
   };
-  void start(std::shared_ptr<task>);
-  void send(const std::shared_ptr<task>&);
-  void on_late(const std::shared_ptr<task>&, const std::string& detail);
-  void answered(const std::shared_ptr<task>&, outcome);
-  void again(const std::shared_ptr<task>&, const outcome&);
-  void end(const std::shared_ptr<task>&, error_code, const std::string& detail);
+  using members = boost::intrusive::list<
+      member, boost::intrusive::member_hook<member, boost::intrusive::list_member_hook<>, &member::hook>>;
+
+  void start(std::shared_ptr<task>, time_point now);
+  void send(task&, time_point now);
+  void on_late(task&, const std::string& detail);
+  void answered(task&, const outcome&);
+  void again(task&, const outcome&);
+  void end(task&, error_code, const std::string& detail);
+  std::shared_ptr<task> take_out(task&);
   void report(const task&, event::kind what, error_code reason, const std::string& detail) const;
 
   surroundings& around_;
-  function<void(const std::string&)> ended_;
-  std::set<std::shared_ptr<task>, older> under_way_;
-  std::uint64_t started_ = 0;
+  members under_way_;  // oldest first
   function<void()> when_idle_;
 };
 

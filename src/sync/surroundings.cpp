@@ -7,54 +7,41 @@
 #include "base/cancelled.hpp"
 #include "base/escape.hpp"
 #include "sync/hold.hpp"
+#include "sync/script_command.hpp"
 
 namespace holdfast::detail {
 namespace {
 
-class one_run final : public script_run, public std::enable_shared_from_this<one_run> {
+class one_script final : public script_command {
  public:
-  one_run(topology& to, script_call call, delivery how, topology::handler done)
-      : to_(to), call_(std::move(call)), how_(std::move(how)), done_(std::move(done)) {}
-
-  void send(std::string command) {
-    asked_ = to_.execute(call_.key(), {std::move(command), how_,
-                                       [self = shared_from_this()](outcome o) { self->answered(std::move(o)); }});
-  }
-  void begin() { send(call_.by_digest()); }
-
-  bool withdraw() override {
-    unwanted_ = true;
-    const bool never = to_.withdraw(asked_);
-    if (never) done_ = {};
-    return never;
-  }
+  explicit one_script(topology::handler done) : done_(std::move(done)) {}
 
  private:
-  void answered(outcome o) {
-    const bool unknown = !by_text_ && !o.error && is_unknown_script(o.reply);
-    if (!unknown || unwanted_) {
-      if (const auto done = std::exchange(done_, {})) done(std::move(o));
-      return;
-    }
-    by_text_ = true;
-    send(call_.by_text());
-  }
+  void on_answer(const outcome& o) override { std::exchange(done_, {})(o); }
 
-  topology& to_;
-  const script_call call_;
-  const delivery how_;
   topology::handler done_;  // emptied when it is called
-  redis::ticket asked_ = 0;
-  bool by_text_ = false;
-  bool unwanted_ = false;
+};
+
+class one_command final : public redis::command {
+ public:
+  one_command(std::string bytes, topology::handler done) : bytes_(std::move(bytes)), done_(std::move(done)) {}
+
+ private:
+  void append_to(std::string& out) const override { out += bytes_; }
+  void answered(const outcome& o) override { std::exchange(done_, {})(o); }
+
+  const std::string bytes_;
+  topology::handler done_;  // emptied when it is called
 };
 
 }  // namespace
 
-std::weak_ptr<script_run> surroundings::run(script_call call, delivery how, topology::handler done) const {
-  const auto r = std::make_shared<one_run>(servers, std::move(call), std::move(how), std::move(done));
-  r->begin();
-  return r;
+void surroundings::run(const script_call& call, const delivery& how, topology::handler done) const {
+  std::make_shared<one_script>(std::move(done))->send(servers, call, how);
+}
+
+void surroundings::send(std::string_view key, std::string command, const delivery& how, topology::handler done) const {
+  servers.execute(key, {std::make_shared<one_command>(std::move(command), std::move(done)), how});
 }
 
 void surroundings::report(event::kind what, const hold& h, error_code reason, std::string_view detail) const {

@@ -16,20 +16,7 @@
 
 namespace holdfast::detail {
 
-struct hold;
-
-/// A script that was asked for and not answered yet. The servers own it.
-class script_run {
- public:
-  virtual ~script_run() = default;
-  virtual bool withdraw() = 0;
-};
-/// Its sender has no more use for it. True: it has not run and never will, and the handlers are not called. False: they
-/// are, or were.
-inline bool withdraw(const std::weak_ptr<script_run>& sent) {
-  const auto run = sent.lock();
-  return run && run->withdraw();
-}
+class hold;
 
 /// Clock, timers, servers and randomness, which are passed in and never fetched; and the settings and the observer that
 /// all share.
@@ -48,8 +35,10 @@ struct surroundings {
 
   void report(event::kind what, const hold& h, error_code reason = {}, std::string_view detail = {}) const;
 
-  /// Sends a script by digest, and once by text where the server does not know it and nobody has withdrawn it.
-  std::weak_ptr<script_run> run(script_call call, delivery how, topology::handler done) const;
+  /// Sends a script that nobody withdraws; what the call refers to lives until the answer.
+  void run(const script_call& call, const delivery& how, topology::handler done) const;
+  /// Sends a command to the server that owns `key`.
+  void send(std::string_view key, std::string command, const delivery& how, topology::handler done) const;
 };
 
 /// How a call ended that got no lease: cancelled and closed are no failures.

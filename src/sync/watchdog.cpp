@@ -6,6 +6,7 @@
 
 #include "base/assert.hpp"
 #include "sync/hold.hpp"
+#include "sync/script_command.hpp"
 
 namespace holdfast::detail {
 namespace {
@@ -31,29 +32,49 @@ bool watchdog::older(const share& a, const share& b) noexcept {
   return &a.of == &b.of ? a.node < b.node : older(a.of, b.of);
 }
 
+/// One script that renews many shares of a server.
+class watchdog::batch final : public script_command {
+ public:
+  batch(watchdog& whose, node_id at, watchdog::shares which) : node(at), shares(std::move(which)), of_(whose) {
+    asked.reserve(shares.size());
+  }
+
+  const node_id node;
+  const watchdog::shares shares;
+  std::vector<renewal> asked;  // one for each
+
+ private:
+  void on_answer(const outcome& o) override {
+    of_.answered(*this, o);
+    of_.renew_due();
+  }
+  void late(const outcome& o) override { of_.on_late(*this, o.error, o.detail); }
+
+  watchdog& of_;
+};
+
 watchdog::watchdog(surroundings& around, lose on_lost)
     : around_(around), on_lost_(std::move(on_lost)), renewal_alarm_(around.alarms), expiry_alarm_(around.alarms) {}
 
-void watchdog::guard(claim& c, time_point sent) {
+void watchdog::guard(claim& c, time_point sent, time_point now) {
   HOLDFAST_ASSERT(c.holder());
   if (!guarded(c)) {
-    c.expires_at = c.valid_until();
-    expiries_.emplace(*c.expires_at, &c);
+    expire_at(c, c.valid_until());
     guarded_shares_ += c.shares().size();
   }
   for (auto& s : c.shares()) {
     restore(s);
-    if (!s.plan.in_flight) plan_next(s, sent);
+    if (!in_flight(s)) plan_next(s, sent, now);
   }
   rearm();
 }
 
 void watchdog::forget(claim& c) {
+  if (!guarded(c)) return;
   for (auto& s : c.shares()) unschedule_renewal(s);
-  if (guarded(c)) {
-    expiries_.erase({*std::exchange(c.expires_at, std::nullopt), &c});
-    guarded_shares_ -= c.shares().size();
-  }
+  expiries_.erase(expiries_.iterator_to(c));
+  c.expires_at.reset();
+  guarded_shares_ -= c.shares().size();
   rearm();
 }
 
@@ -65,9 +86,9 @@ void watchdog::confirm_soon(claim& c, nanoseconds patience) {
 }
 
 void watchdog::confirm_soon(share& s, time_point by) {
-  if (s.plan.in_flight) {
+  if (in_flight(s)) {
     s.plan.confirm_by = by;  // what is in flight may have been answered before there was a doubt
-  } else if (!s.plan.due && (!s.plan.at || *s.plan.at > by)) {
+  } else if (s.plan.now == stage::none || (s.plan.now == stage::scheduled && s.plan.when > by)) {
     schedule_renewal(s, by);
   }
 }
@@ -75,12 +96,12 @@ void watchdog::confirm_soon(share& s, time_point by) {
 void watchdog::link_changed(node_id node, bool up) {
   queues_[node].up = up;
   const auto now = around_.now();
-  for (const auto& [when, c] : decltype(expiries_)(expiries_))
-    for (auto& s : c->shares()) {
+  for (auto& c : expiries_)
+    for (auto& s : c.shares()) {
       if (s.node != node) continue;
       if (!up) {
         suspend(s, errc::unreachable);
-      } else if (!s.plan.in_flight && !s.plan.due) {
+      } else if (!in_flight(s) && s.plan.now != stage::due) {
         schedule_renewal(s, now);
       }
     }
@@ -89,20 +110,23 @@ void watchdog::link_changed(node_id node, bool up) {
 }
 
 void watchdog::schedule_renewal(share& s, time_point when) {
-  HOLDFAST_ASSERT(!holder_of(s).leases.empty() && !s.plan.in_flight);
+  HOLDFAST_ASSERT(holder_of(s).count() > 0 && !in_flight(s));
   unschedule_renewal(s);
-  s.plan.at = when;
-  renewals_.emplace(when, &s);
+  s.plan.now = stage::scheduled;
+  s.plan.when = when;
+  renewals_.insert(renewals_.end(), s);
 }
 
 void watchdog::unschedule_renewal(share& s) {
-  if (s.plan.at) renewals_.erase({*std::exchange(s.plan.at, std::nullopt), &s});
-  if (s.plan.due) queues_.at(s.node).due.erase({*std::exchange(s.plan.due, std::nullopt), &s});
+  if (!s.hook.is_linked()) return;
+  auto& where = s.plan.now == stage::due ? queues_.at(s.node).due : renewals_;
+  where.erase(where.iterator_to(s));
+  s.plan.now = stage::none;
 }
 
-void watchdog::plan_next(share& s, time_point sent) {
+void watchdog::plan_next(share& s, time_point sent, time_point now) {
   auto& h = holder_of(s);
-  if (h.pause_renewal_unless([&] { return h.wants_renewal(around_.now()); })) return unschedule_renewal(s);
+  if (h.pause_renewal_unless([&] { return h.wants_renewal(now); })) return unschedule_renewal(s);
   const auto ttl = h.ttl();
   // What was sent for a shorter TTL may not have extended the validity.
   const auto confirmed = std::min(sent, s.valid_until() - (ttl - drift_of(ttl, around_.settings.drift)));
@@ -119,11 +143,12 @@ void watchdog::renew_due() {
 }
 
 void watchdog::collect_due(time_point now) {
-  for (std::size_t n = 0; n < collected_at_once && !renewals_.empty() && renewals_.begin()->first <= now; ++n) {
-    share& s = *renewals_.begin()->second;
+  for (std::size_t n = 0; n < collected_at_once && !renewals_.empty() && renewals_.begin()->plan.when <= now; ++n) {
+    share& s = *renewals_.begin();
     unschedule_renewal(s);
-    s.plan.due = s.valid_until();
-    queues_[s.node].due.emplace(*s.plan.due, &s);
+    s.plan.now = stage::due;
+    s.plan.when = s.valid_until();
+    queues_[s.node].due.insert(s);
   }
 }
 
@@ -135,72 +160,60 @@ nanoseconds watchdog::patience_of(const share& s, time_point now) const {
 
 // A renewal that is due soon goes along: ten thousand leases taken one after the other share a hundred commands. A
 // claim that is about to end goes alone: the others would have no more time for their answer than it has.
-watchdog::batch watchdog::take_due(node_id node, time_point now) {
-  const auto& waiting = queues_[node].due;
-  batch due;
+watchdog::shares watchdog::take_due(node_id node, time_point now) {
+  auto& waiting = queues_[node].due;
+  shares due;
   nanoseconds patience{};
   const auto take = [&](share& s) {
     const auto its = patience_of(s, now);
     if (due.empty()) patience = its;
     if (its < patience / 2 || its > patience * 2) return;
-    HOLDFAST_ASSERT(!s.plan.in_flight && guarded(s.of));
+    HOLDFAST_ASSERT(!in_flight(s) && guarded(s.of));
     unschedule_renewal(s);
-    s.plan.in_flight = true;
+    s.plan.now = stage::in_flight;
     due.emplace_back(s.of.shared_from_this(), &s);
   };
-  for (auto next = waiting.begin(); next != waiting.end() && due.size() < batch_size;) take(*(next++)->second);
+  for (auto next = waiting.begin(); next != waiting.end() && due.size() < batch_size;) take(*next++);
   for (auto next = renewals_.begin(); next != renewals_.end() && due.size() < batch_size;) {
-    const auto [when, s] = *next++;
-    if (when > now + nanoseconds(holder_of(*s).ttl()) / 60) break;
-    if (s->node == node) take(*s);
+    auto& s = *next++;
+    if (s.plan.when > now + nanoseconds(holder_of(s).ttl()) / 60) break;
+    if (s.node == node) take(s);
   }
   HOLDFAST_ASSERT(!due.empty());
   return due;
 }
 
-void watchdog::send(node_id node, batch shares) {
+void watchdog::send(node_id node, shares which) {
   const auto now = around_.now();
   auto patience = nanoseconds::max();
-  std::vector<renewal> asked;
-  asked.reserve(shares.size());
-  for (const auto& s : shares) {
+  const auto b = std::make_shared<batch>(*this, node, std::move(which));
+  for (const auto& s : b->shares) {
     const auto& h = holder_of(*s);
     const auto ttl = h.wants_renewal(now) ? h.ttl() : ttl_that_never_raises;
-    asked.push_back({h.keys()->lock, h.field(), s->ttl_to_send(ttl, now, around_.settings.drift)});
+    b->asked.push_back({h.keys()->lock, h.field(), s->ttl_to_send(ttl, now, around_.settings.drift)});
     patience = std::min(patience, patience_of(*s, now));
   }
-  std::vector<milliseconds> ttls;
-  ttls.reserve(asked.size());
-  for (const auto& a : asked) ttls.push_back(a.wanted.ttl);
-  auto call = scripts::renew(asked);
-  const auto batch_of = std::make_shared<const batch>(std::move(shares));
-  auto late = [this, batch_of](const outcome& o) { on_late(*batch_of, o.error, o.detail); };
-  auto& in_flight = queues_[node].in_flight;
-  auto done = [this, node, &in_flight, batch_of, ttls = std::move(ttls)](const outcome& o) {
-    HOLDFAST_ASSERT(in_flight > 0);
-    --in_flight;
-    answered(node, *batch_of, ttls, o);
-    renew_due();
-  };
-  ++in_flight;
-  around_.run(std::move(call),
-              {.timeout = patience, .rank = urgency::obligation, .patient = true, .late = std::move(late)},
-              std::move(done));
+  ++queues_[node].in_flight;
+  b->script_command::send(around_.servers, scripts::renew(b->asked),
+                          {.timeout = patience, .rank = urgency::obligation, .patient = true, .tell_late = true});
 }
 
-void watchdog::answered(node_id node, const batch& shares, const std::vector<milliseconds>& ttls, const outcome& o) {
-  auto said = o.error ? answer<std::vector<bool>>{} : read_renew(o.reply, shares.size());
-  if (said.error && !said.error->retry && shares.size() > 1) return send_alone(node, shares);
-  for (std::size_t i = 0; i < shares.size(); ++i) {
-    share& s = *shares[i];
-    s.plan.in_flight = false;
+void watchdog::answered(const batch& b, const outcome& o) {
+  auto& in_flight = queues_[b.node].in_flight;
+  HOLDFAST_ASSERT(in_flight > 0);
+  --in_flight;
+  auto said = o.error ? answer<std::vector<bool>>{} : read_renew(o.reply, b.shares.size());
+  if (said.error && !said.error->retry && b.shares.size() > 1) return send_alone(b);
+  for (std::size_t i = 0; i < b.shares.size(); ++i) {
+    share& s = *b.shares[i];
+    s.plan.now = stage::none;
     if (!guarded(s.of)) continue;
     if (o.error) {
       on_unanswered(s, o.error, o.detail);
     } else if (said.error) {
       on_unanswered(s, said.error->code, said.error->text);
     } else if (said.value[i]) {
-      on_confirmed(s, o.sent, ttls[i]);
+      on_confirmed(s, o.sent, b.asked[i].wanted.ttl);
     } else {
       tell_loss(s.of);
     }
@@ -208,16 +221,16 @@ void watchdog::answered(node_id node, const batch& shares, const std::vector<mil
 }
 
 // It may still be answered, and counts then.
-void watchdog::on_late(const batch& shares, const error_code& why, const std::string& detail) {
-  for (const auto& s : shares)
-    if (s->plan.in_flight && guarded(s->of)) doubt(*s, why, detail);
+void watchdog::on_late(const batch& b, const error_code& why, const std::string& detail) {
+  for (const auto& s : b.shares)
+    if (in_flight(*s) && guarded(s->of)) doubt(*s, why, detail);
 }
 
 // One of them may be what is refused (a key that the user may not touch): the others must not go with it.
-void watchdog::send_alone(node_id node, const batch& shares) {
-  for (const auto& s : shares) {
-    s->plan.in_flight = guarded(s->of);
-    if (s->plan.in_flight) send(node, {s});
+void watchdog::send_alone(const batch& b) {
+  for (const auto& s : b.shares) {
+    if (!guarded(s->of)) s->plan.now = stage::none;
+    if (in_flight(*s)) send(b.node, {s});
   }
 }
 
@@ -228,7 +241,7 @@ void watchdog::on_confirmed(share& s, time_point sent, milliseconds ttl) {
   // Loss is sticky: what is confirmed after the validity was over is lost all the same. expire_due() says so.
   if (now >= s.of.valid_until() || !s.of.confirm(s, valid_until(from, ttl, around_.settings.drift))) return;
   restore(s);
-  plan_next(s, sent);
+  plan_next(s, sent, now);
   if (const auto by = std::exchange(s.plan.confirm_by, std::nullopt)) confirm_soon(s, *by);
 }
 
@@ -255,14 +268,18 @@ void watchdog::restore(share& s) {
   if (s.of.trust(s)) around_.report(event::kind::restored, holder_of(s));
 }
 
+void watchdog::expire_at(claim& c, time_point when) {
+  if (guarded(c)) expiries_.erase(expiries_.iterator_to(c));
+  c.expires_at = when;
+  expiries_.insert(expiries_.end(), c);  // most often the last
+}
+
 void watchdog::expire_due() {
   const auto now = around_.now();
-  while (!expiries_.empty() && expiries_.begin()->first <= now) {
-    claim& c = *expiries_.begin()->second;
-    if (c.valid_until() > now) {  // renewed since
-      expiries_.erase(expiries_.begin());
-      c.expires_at = c.valid_until();
-      expiries_.emplace(*c.expires_at, &c);
+  while (!expiries_.empty() && *expiries_.begin()->expires_at <= now) {
+    claim& c = *expiries_.begin();
+    if (c.valid_until() > now) {
+      expire_at(c, c.valid_until());  // renewed since
     } else {
       tell_loss(c);
     }
@@ -290,14 +307,16 @@ std::size_t watchdog::due() const noexcept {
 // An alarm that is early does no harm and corrects itself; so it is not moved for every claim that comes and goes.
 void watchdog::rearm() {
   HOLDFAST_ASSERT(renewals_.size() + due() <= guarded_shares_);
-  const auto arm = [](timer& alarm, const auto& what, auto action) {
-    if (what.empty()) return alarm.stop();
-    const auto first = what.begin()->first;
-    if (!alarm.due() || *alarm.due() > first) alarm.start(first, action);
+  const auto arm = [](timer& alarm, bool any, auto first, auto action) {
+    if (!any) return alarm.stop();
+    const auto when = first();
+    if (!alarm.due() || *alarm.due() > when) alarm.start(when, action);
   };
   // What is due already goes on with the next answer, or with the link.
-  arm(renewal_alarm_, renewals_, [this] { renew_due(); });
-  arm(expiry_alarm_, expiries_, [this] { expire_due(); });
+  arm(
+      renewal_alarm_, !renewals_.empty(), [this] { return renewals_.begin()->plan.when; }, [this] { renew_due(); });
+  arm(
+      expiry_alarm_, !expiries_.empty(), [this] { return *expiries_.begin()->expires_at; }, [this] { expire_due(); });
 }
 
 }  // namespace holdfast::detail

@@ -1,9 +1,8 @@
 // SPDX-License-Identifier: BSL-1.0
 #pragma once
+#include <boost/intrusive/set.hpp>
 #include <map>
 #include <memory>
-#include <set>
-#include <utility>
 #include <vector>
 
 #include "sync/claim.hpp"
@@ -24,8 +23,9 @@ class watchdog {
 
   watchdog(surroundings& around, lose on_lost);
 
-  /// From now on: granted or extended by a command that was sent at `sent`. It has a holder until forget().
-  void guard(claim& c, time_point sent);
+  /// Guards the claim from now on: a command that was sent at `sent` has granted or extended it. It must have a holder
+  /// until forget().
+  void guard(claim& c, time_point sent, time_point now);
   void forget(claim& c);
   bool idle() const noexcept { return expiries_.empty(); }
 
@@ -34,20 +34,29 @@ class watchdog {
   void link_changed(node_id node, bool up);
 
  private:
-  template <class Of>
-  using place = std::pair<time_point, Of*>;
   /// Earliest first; of one instant the oldest claim, not the lowest address: a simulated run is the same each time.
   struct sooner {
-    template <class Of>
-    bool operator()(const place<Of>& a, const place<Of>& b) const noexcept {
-      return a.first != b.first ? a.first < b.first : older(*a.second, *b.second);
+    bool operator()(const share& a, const share& b) const noexcept {
+      return a.plan.when != b.plan.when ? a.plan.when < b.plan.when : older(a, b);
+    }
+    bool operator()(const claim& a, const claim& b) const noexcept {
+      return *a.expires_at != *b.expires_at ? *a.expires_at < *b.expires_at : older(a, b);
     }
   };
-  using order = std::set<place<share>, sooner>;
-  using batch = std::vector<std::shared_ptr<share>>;  // each keeps its claim
+  using order =
+      boost::intrusive::set<share,
+                            boost::intrusive::member_hook<share, boost::intrusive::set_member_hook<>, &share::hook>,
+                            boost::intrusive::compare<sooner>>;
+  using expiries =
+      boost::intrusive::set<claim,
+                            boost::intrusive::member_hook<claim, boost::intrusive::set_member_hook<>, &claim::expiry>,
+                            boost::intrusive::compare<sooner>>;
+  using shares = std::vector<std::shared_ptr<share>>;  // each keeps its claim
+  class batch;
+  using stage = renewal_plan::stage;
   /// The renewals of one server.
   struct queue {
-    order due;  // by when each share ends
+    order due;
     std::size_t in_flight = 0;
     bool up = true;
   };
@@ -57,23 +66,25 @@ class watchdog {
 
   /// Of a share that is guarded.
   hold& holder_of(const share& s) const;
-  bool guarded(const claim& c) const noexcept { return c.expires_at.has_value(); }
+  static bool guarded(const claim& c) noexcept { return c.expires_at.has_value(); }
+  static bool in_flight(const share& s) noexcept { return s.plan.now == stage::in_flight; }
   void schedule_renewal(share& s, time_point when);
   void unschedule_renewal(share& s);
   void confirm_soon(share& s, time_point by);
-  void plan_next(share& s, time_point sent);
+  void plan_next(share& s, time_point sent, time_point now);
   void renew_due();
   void collect_due(time_point now);
   /// How long an answer to a renewal is waited for.
   nanoseconds patience_of(const share& s, time_point now) const;
-  batch take_due(node_id node, time_point now);
-  void send(node_id node, batch);
-  void answered(node_id node, const batch&, const std::vector<milliseconds>& ttls, const outcome&);
-  void send_alone(node_id node, const batch&);
+  shares take_due(node_id node, time_point now);
+  void send(node_id node, shares);
+  void answered(const batch&, const outcome&);
+  void send_alone(const batch&);
   void on_late(const batch&, const error_code&, const std::string& detail);
   void on_confirmed(share& s, time_point sent, milliseconds ttl);
   void on_unanswered(share& s, const error_code&, const std::string& detail);
   void doubt(share& s, const error_code&, const std::string& detail);
+  void expire_at(claim& c, time_point when);
   void expire_due();
   void tell_loss(claim& c);
   void suspend(share& s, const error_code&);
@@ -83,8 +94,8 @@ class watchdog {
 
   surroundings& around_;
   lose on_lost_;
-  order renewals_;  // by when each is due
-  std::set<place<claim>, sooner> expiries_;
+  order renewals_;  // those that are scheduled
+  expiries expiries_;
   std::size_t guarded_shares_ = 0;
   std::map<node_id, queue> queues_;
   timer renewal_alarm_, expiry_alarm_;

@@ -32,11 +32,12 @@ class topology {
   virtual node_id node_of(std::string_view key) const = 0;
 
   /// Sends the command to the server that owns `key`; connects first where needed. Obligations of one server run in the
-  /// order of the calls, and so do the others; between the two there is no order before they are written. The handler
-  /// is called exactly once, on the strand, never inside execute(); see delivery for when. After the end of the client
-  /// nobody is called.
+  /// order of the calls, and so do the others; between the two there is no order before they are written. answered() is
+  /// called exactly once, on the strand, never inside execute(), unless the command is withdrawn; see delivery for
+  /// when. After the end of the client nothing is called.
   virtual redis::ticket execute(std::string_view key, redis::request asked) = 0;
-  /// True: the command was not written and never will be, and its handlers are not called.
+  /// True: the command was not written and never will be. Nothing is called any more, except where execute() has
+  /// refused it (ticket 0): then answered() is still to come.
   virtual bool withdraw(redis::ticket t) = 0;
   /// There is a connection to the server that owns `key`, and it is not silent for longer than a command may wait.
   virtual bool answering(std::string_view key) = 0;
@@ -55,7 +56,7 @@ class topology {
   /// Called on the strand when the connection to a server goes down that was up, and when it is up again. One listener.
   virtual void on_link_change(link_listener listener) = 0;
 
-  /// Closes all connections at once and drops what is pending. No handler, subscriber, listener or event sink is
+  /// Closes all connections at once and drops what is pending. No command, subscriber, listener or event sink is
   /// called any more.
   virtual void close() = 0;
 };

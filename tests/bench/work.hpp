@@ -21,10 +21,18 @@ inline detail::lock_keys keys_of(long i) { return detail::lock_keys(name_of(i));
 inline std::string field_of(long i) { return "0b6ab61e-3a4f-8d5c-9d3c-6a2f4e1c7b90:" + std::to_string(i + 1); }
 
 inline std::string acquire_command(long i) {
-  return detail::scripts::acquire(keys_of(i), default_ttl, field_of(i)).by_digest();
+  const auto keys = keys_of(i);
+  const auto field = field_of(i);
+  std::string bytes;
+  detail::scripts::acquire(keys, default_ttl, field).append_to(bytes, false);
+  return bytes;
 }
 inline std::string release_command(long i) {
-  return detail::scripts::release(keys_of(i), field_of(i), 0, {default_ttl}).by_digest();
+  const auto keys = keys_of(i);
+  const auto field = field_of(i);
+  std::string bytes;
+  detail::scripts::release(keys, field, 0, {default_ttl}).append_to(bytes, false);
+  return bytes;
 }
 
 inline void rethrow(std::exception_ptr failed) {

@@ -75,13 +75,13 @@ TEST_CASE_METHOD(server_rig,
   const std::size_t all = 600;  // more than is read at once, and written in one go
   const auto count = [&](const redis::outcome& o) { right += !o.error && o.reply.text == text; };
   for (std::size_t i = 1; i < all; ++i)
-    c->execute({redis::make_command({"ECHO", text}), {.timeout = 20s}, [&, i](const redis::outcome& o) {
-                  if (i == 1) {
-                    std::this_thread::sleep_for(20ms);  // the executor is busy, and the server answers them all
-                    c->execute({redis::make_command({"ECHO", text}), {.timeout = 20s}, count});
-                  }
-                  count(o);
-                }});
+    c->execute(plain_command(redis::make_command({"ECHO", text}), {.timeout = 20s}, [&, i](const redis::outcome& o) {
+      if (i == 1) {
+        std::this_thread::sleep_for(20ms);  // the executor is busy, and the server answers them all
+        c->execute(plain_command(redis::make_command({"ECHO", text}), {.timeout = 20s}, count));
+      }
+      count(o);
+    }));
   CHECK(until([&] { return right == all; }));
   CHECK(links == "+");
 }
@@ -285,15 +285,15 @@ TEST_CASE_METHOD(server_rig, "handlers may send, close and destroy") {
   auto c = connect(direct());
   int answers = 0;
   std::function<void(redis::outcome)> again = [&](const redis::outcome&) {
-    if (++answers < 100) c->execute({redis::make_command({"PING"}), {.timeout = 20s}, again});
+    if (++answers < 100) c->execute(plain_command(redis::make_command({"PING"}), {.timeout = 20s}, again));
   };
-  c->execute({redis::make_command({"PING"}), {.timeout = 20s}, again});
+  c->execute(plain_command(redis::make_command({"PING"}), {.timeout = 20s}, again));
   must_become_idle();
   CHECK(answers == 100);
   for (int i = 0; i < 10; ++i)
-    c->execute({redis::make_command({"PING"}), {.timeout = 20s}, [&](const redis::outcome&) {
-                  if (++answers == 105) c->close();
-                }});
+    c->execute(plain_command(redis::make_command({"PING"}), {.timeout = 20s}, [&](const redis::outcome&) {
+      if (++answers == 105) c->close();
+    }));
   must_become_idle();
   CHECK(answers == 105);
 }
@@ -303,10 +303,10 @@ TEST_CASE_METHOD(server_rig, "several threads may run the context") {
   std::atomic<int> answers = 0;
   const int total = 20'000;
   std::function<void()> one = [&] {
-    c->execute({redis::make_command({"PING"}), {.timeout = 20s}, [&](const redis::outcome& o) {
-                  if (o.error) FAIL(o.detail);
-                  if (++answers <= total - 64) asio::post(io, [&] { asio::post(strand, one); });
-                }});
+    c->execute(plain_command(redis::make_command({"PING"}), {.timeout = 20s}, [&](const redis::outcome& o) {
+      if (o.error) FAIL(o.detail);
+      if (++answers <= total - 64) asio::post(io, [&] { asio::post(strand, one); });
+    }));
   };
   for (int i = 0; i < 64; ++i) asio::post(strand, one);
   std::vector<std::thread> threads;

@@ -23,6 +23,7 @@
 #include "redis/connection.hpp"
 #include "redis/pubsub.hpp"
 #include "redis/sockets.hpp"
+#include "support/plain_command.hpp"
 #include "support/proxy.hpp"
 #include "support/raw_client.hpp"
 #include "support/real_redis.hpp"
@@ -115,11 +116,11 @@ class redis_rig {
   answer_ptr send(redis::connection& c, std::initializer_list<std::string_view> argv,
                   milliseconds timeout = std::chrono::seconds{20}, redis::urgency rank = redis::urgency::refusable) {
     auto a = std::make_shared<answer>();
-    c.execute({redis::make_command(argv), {.timeout = timeout, .rank = rank}, [a](redis::outcome o) {
-                 ++a->times;
-                 a->got = std::move(o);
-                 a->when = detail::lease_clock::now();
-               }});
+    c.execute(plain_command(redis::make_command(argv), {.timeout = timeout, .rank = rank}, [a](redis::outcome o) {
+      ++a->times;
+      a->got = std::move(o);
+      a->when = detail::lease_clock::now();
+    }));
     if (a->times != 0) throw std::runtime_error("the handler ran inside execute()");
     return a;
   }

@@ -219,10 +219,10 @@ void actor::ask(const detail::shared_keys& name) {
     self->w_.met.hit(outcome_of("query", e, "answered"));
   };
   switch (w_.below(4)) {
-    case 0: return client_.locks().is_locked(name, answered);
+    case 0: return client_.locks().ask().is_locked(name, answered);
     case 1: return client_.locks().hold_count(name, me_->who, answered);
-    case 2: return client_.locks().last_token(name, answered);
-    default: return client_.locks().remaining_ttl(name, answered);
+    case 2: return client_.locks().ask().last_token(name, answered);
+    default: return client_.locks().ask().remaining_ttl(name, answered);
   }
 }
 

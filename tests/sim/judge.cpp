@@ -202,7 +202,7 @@ void judge::look() {
   for (auto& h : holds_) look_at(h);
   for (auto& l : leases_) look_at(l);
   for (auto& p : peers_) look_at(p);
-  std::erase_if(holds_, [](const auto& h) { return h.over && h.of->leases.empty(); });
+  std::erase_if(holds_, [](const auto& h) { return h.over && h.of->count() == 0; });
   leases_.remove_if([](const auto& l) { return l.over; });
   std::erase_if(peers_, [&](const auto& p) { return p.until <= plan_.now(); });
   for (const auto& [name, claimants] : claims_) {
@@ -259,11 +259,11 @@ void judge::look_at_suspension(hold_record& h) {
 
 void judge::look_at_count(hold_record& h) {
   const auto& hold = *h.of;
-  const auto leases = hold.leases.size();
-  h.most_leases = std::max(h.most_leases, leases + (hold.changes.busy() ? 1 : 0));
+  const auto leases = hold.count();
+  h.most_leases = std::max(h.most_leases, leases + (hold.changing() ? 1 : 0));
   // Without fencing a late command of a dead connection may still change it.
   const bool fenced = !known_field(std::string(std::string_view(hold.field()))).unfenced;
-  if (hold.changes.busy() || h.ever_uncovered || leases == 0 || !fenced) return;
+  if (hold.changing() || h.ever_uncovered || leases == 0 || !fenced) return;
   const auto count = std::stoull(*server_.program().keys().find(hold.keys()->lock)->hash()->find(hold.field()));
   const bool undisturbed = watched(*h.by).clear_since < h.granted;
   if (count < leases || count > (undisturbed ? leases : h.most_leases))

@@ -56,7 +56,7 @@ sim_client::sim_client(scheduler& plan, server& to, trace& log, coverage& met, c
   uuid_ = fields.client_uuid();
   log.abbreviate(uuid_, name_);
   engine_.emplace(detail::surroundings{plan.time(), process_, *servers_, random_, settings_},
-                  std::weak_ptr<detail::core>(), fields);
+                  std::weak_ptr<detail::lease_home>(), fields);
   plan.add(process_);
 }
 

@@ -78,14 +78,13 @@ fake_topology::entry& fake_topology::open_entry(std::size_t n) {
 
 void fake_topology::finish(entry& which, detail::outcome result) {
   which.what.open = false;
-  which.late = {};
   if (which.timeout) timers_.cancel(*which.timeout);
   which.timeout.reset();
   if (which.what.written) {
     result.sent = which.what.sent;
     result.server = which.server;
   }
-  post([done = std::exchange(which.done, {}), result = std::move(result)] { done(result); });
+  post([asked = std::exchange(which.asked, {}), result = std::move(result)] { asked->answered(result); });
 }
 
 void fake_topology::reply(std::size_t n, redis::reply answer) {
@@ -109,15 +108,20 @@ detail::node_id fake_topology::node_of(std::string_view key) const {
 }
 
 redis::ticket fake_topology::execute(std::string_view key, redis::request asked) {
-  const auto decoded = decode_commands(asked.command);
+  std::string bytes;
+  asked.what->append_to(bytes);
+  if (refusal) {
+    post([asked = std::move(asked.what), why = *refusal] { asked->answered({make_error_code(why), {}, "refused"}); });
+    return 0;
+  }
+  const auto decoded = decode_commands(bytes);
   if (decoded.size() != 1) throw std::logic_error("execute() takes one command");
   const auto& how = asked.how;
   const auto n = commands_.size();
   const auto node = node_of(key);
   commands_.push_back({{n, std::string(key), node, decoded[0], clock_.now(), how.timeout, how.rank, how.patient},
-                       std::move(asked.done),
-                       how.late,
-                       {}});
+                       std::move(asked.what),
+                       how.tell_late});
   if (up(node) && !blocked_) write(commands_[n]);
   const bool waits_in_a_living_link = up(node) && blocked_;  // which costs no time
   if (commands_[n].what.open && !waits_in_a_living_link) watch(n);
@@ -125,6 +129,10 @@ redis::ticket fake_topology::execute(std::string_view key, redis::request asked)
 }
 
 void fake_topology::write(entry& which) {
+  std::string bytes;
+  which.asked->append_to(bytes);
+  if (decode_commands(bytes).at(0) != which.what.argv)
+    throw std::logic_error("what command " + std::to_string(which.what.number) + " refers to has changed");
   which.what.written = true;
   which.what.sent = clock_.now();
   which.server = server_;
@@ -135,7 +143,7 @@ void fake_topology::write(entry& which) {
 void fake_topology::watch(std::size_t n) {
   auto& which = commands_[n];
   if (which.timeout) timers_.cancel(*std::exchange(which.timeout, std::nullopt));
-  if (which.what.patient && !which.late) return;
+  if (which.what.patient && !which.tell_late) return;
   which.timeout = timers_.schedule(detail::saturating_add(clock_.now(), which.what.timeout), [this, n] {
     commands_[n].timeout.reset();
     on_timeout(n);
@@ -149,16 +157,17 @@ void fake_topology::on_timeout(std::size_t n) {
       make_error_code(which.what.written ? errc::unconfirmed : errc::unreachable), {}, "fake:6379: no answer"};
   if (!which.what.patient) return finish(which, std::move(late));
   late.sent = which.what.sent;
-  post([tell = std::exchange(which.late, {}), late = std::move(late)] { tell(late); });
+  which.tell_late = false;
+  post([asked = which.asked, late = std::move(late)] { asked->late(late); });
 }
 
 bool fake_topology::withdraw(redis::ticket t) {
+  if (t == 0) return true;  // refused
   auto& which = commands_.at(t - 1);
   if (!which.what.open || which.what.written) return false;
   which.what.open = false;
   if (which.timeout) timers_.cancel(*std::exchange(which.timeout, std::nullopt));
-  which.late = {};
-  const auto dropped = std::exchange(which.done, {});
+  const auto dropped = std::exchange(which.asked, {});
   return true;
 }
 
@@ -279,15 +288,26 @@ void fake_topology::unblock() {
     if (up(node)) write_all(node);
 }
 
+void fake_topology::close() {
+  for (auto& c : commands_) {
+    c.what.open = false;
+    if (c.timeout) timers_.cancel(*std::exchange(c.timeout, std::nullopt));
+    const auto dropped = std::exchange(c.asked, {});
+  }
+}
+
 bool fake_topology::run() {
   if (running_ || ready_.empty()) return false;  // a timer inside a handler: the outer loop goes on
-  running_ = true;
+  struct run_until_it_leaves {
+    bool& running;
+    explicit run_until_it_leaves(bool& r) : running(r) { running = true; }
+    ~run_until_it_leaves() { running = false; }
+  } const here(running_);
   while (!ready_.empty()) {
     const auto act = std::move(ready_.front());
     ready_.pop_front();
     act();
   }
-  running_ = false;
   return true;
 }
 

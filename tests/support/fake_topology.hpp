@@ -12,6 +12,7 @@
 #include <string_view>
 #include <vector>
 
+#include "base/function.hpp"
 #include "support/manual_clock.hpp"
 #include "support/replies.hpp"
 #include "sync/terms.hpp"
@@ -92,6 +93,9 @@ class fake_topology final : public detail::topology {
   /// So long without an answer to what was written is silence: answering() says so.
   detail::nanoseconds patience = std::chrono::milliseconds(500);
 
+  /// Commands are refused with this error, which run() tells, and are not sent; without it they are sent.
+  std::optional<errc> refusal;
+
   /// What trouble() says.
   redis::failure why_silent{errc::unreachable, "fake:6379: no answer in time"};
 
@@ -109,14 +113,15 @@ class fake_topology final : public detail::topology {
   detail::subscription subscribe(std::string_view channel, detail::subscriber& who) override;
   void keep_watch(bool on) override { watched_ = on; }
   void on_link_change(link_listener hear) override { listener_ = std::move(hear); }
-  void close() override {}
+  /// Drops what was not answered.
+  void close() override;
 
  private:
   struct entry {
     command what;
-    handler done;
-    handler late;
-    std::optional<detail::timer_queue::key> timeout;
+    redis::command_ptr asked;  // null once it was answered
+    bool tell_late;
+    std::optional<detail::timer_queue::key> timeout{};
     std::uint64_t server = 0;
     bool answered = false;  // also after its sender has stopped waiting
   };
@@ -133,7 +138,7 @@ class fake_topology final : public detail::topology {
   bool up(detail::node_id node) const { return !down_.contains(node); }
   void watch(std::size_t n);
   void on_timeout(std::size_t n);
-  void post(std::function<void()> act) { ready_.push_back(std::move(act)); }
+  void post(detail::function<void()> act) { ready_.push_back(std::move(act)); }
   void ask(const std::shared_ptr<listener>& who);
 
   manual_clock& clock_;
@@ -141,7 +146,7 @@ class fake_topology final : public detail::topology {
   std::deque<entry> commands_;  // a deque: references stay good while handlers send more
   std::vector<std::weak_ptr<listener>> listeners_;
   std::vector<std::string> subscribe_calls_;
-  std::deque<std::function<void()>> ready_;
+  std::deque<detail::function<void()>> ready_;
   link_listener listener_;
   std::map<std::string, detail::node_id, std::less<>> places_;
   std::set<detail::node_id> down_;

@@ -156,8 +156,8 @@ value raw_client::call(const std::vector<std::string>& argv) {
 
 void raw_client::send(const std::vector<std::string>& argv) {
   std::string bytes;
-  redis::append_head(bytes, argv.size());
-  for (const auto& argument : argv) redis::append_argument(bytes, argument);
+  const std::vector<std::string_view> words(argv.begin(), argv.end());
+  redis::append_command(bytes, words);
   send_bytes(bytes);
 }
 

@@ -31,10 +31,12 @@ struct rig {
   std::shared_ptr<context_life> life = context_life::of(io->get_executor());
   std::string ended;
 
-  context_life::place add(char name) {
+  context_life::guest& add(char name) {
     const context_life::visit here(*life);
     REQUIRE(here);
-    return life->add(std::make_shared<guest>(ended, name));
+    const auto who = std::make_shared<guest>(ended, name);
+    life->add(who);
+    return *who;
   }
 };
 
@@ -55,7 +57,7 @@ TEST_CASE("a context has one life, which ends with it and is not another's") {
 TEST_CASE("a context ends its guests in the order in which they came, except those that have left") {
   rig r;
   r.add('a');
-  const auto left = r.add('b');
+  auto& left = r.add('b');
   r.add('c');
   CHECK(r.life->remove(left).use_count() == 1);
   CHECK(r.ended.empty());

@@ -275,3 +275,20 @@ TEST_CASE_METHOD(draining, "a drain answers hundreds of waiters and ends with th
   CHECK(d.succeeded());
   CHECK(node.empty());
 }
+
+TEST_CASE_METHOD(draining,
+                 "a re-entry that goes to the line while its client drains fails with its owner's last hold") {
+  const auto a = hold("a", by(alice)), b = hold("b", by(alice)), kept = hold("c", by(bob));
+  const auto inner = lock("a", by(alice));
+  unlock(a);
+  const auto next = lock("a", by(alice));
+  drain();
+  inner.cancel();
+  reenters();
+  frees();
+  busy(10s);
+  CHECK(next.waits());
+  unlock(b);
+  CHECK(next.failed_with(errc::closed));
+  CHECK(kept.value()->state() == lease_state::held);
+}

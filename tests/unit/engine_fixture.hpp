@@ -119,7 +119,7 @@ class engine_fixture {
   explicit engine_fixture(config c = {}) : settings(std::move(c)) {
     settings.observer = events;
     timers.on_step = [this] { server.run(); };
-    locks.emplace(detail::surroundings{clock, timers, server, random, settings}, std::weak_ptr<detail::core>(),
+    locks.emplace(detail::surroundings{clock, timers, server, random, settings}, std::weak_ptr<detail::lease_home>(),
                   detail::owner_fields{random.next(), random.next()});
   }
   ~engine_fixture() { locks.reset(); }
@@ -213,6 +213,12 @@ class engine_fixture {
   void lives_on(detail::node_id node, const std::string& name) {
     server.place(name, node);
     server.place(channel(name), node);
+  }
+  /// No command, no timer and no queue refers to it.
+  bool only_leases_keep(const detail::hold& h) const {
+    const auto leases = std::count_if(calls_.begin(), calls_.end(),
+                                      [&](const auto& c) { return c.granted() && c.value()->of.get() == &h; });
+    return h.weak_from_this().use_count() == leases;
   }
   void run() { server.run(); }
   void advance(nanoseconds by) { timers.advance(by); }

@@ -6,6 +6,7 @@
 #include <vector>
 
 #include "support/catch.hpp"
+#include "support/plain_command.hpp"
 
 using holdfast::errc;
 namespace detail = holdfast::detail;
@@ -14,6 +15,7 @@ using holdfast::test::decode_commands;
 using holdfast::test::fake_topology;
 using holdfast::test::manual_clock;
 using holdfast::test::manual_timers;
+using holdfast::test::plain_command;
 namespace replies = holdfast::test::replies;
 using namespace std::chrono_literals;
 
@@ -39,14 +41,12 @@ struct fixture {
   fixture() {
     timers.on_step = [this] { server.run(); };
   }
-  void get() {
-    server.execute("a", {get_a, {.timeout = 1s}, [this](outcome result) { answers.push_back(std::move(result)); }});
+  static auto note(std::vector<outcome>& where) {
+    return [&where](outcome o) { where.push_back(std::move(o)); };
   }
+  void get() { server.execute("a", plain_command(get_a, {.timeout = 1s}, note(answers))); }
   holdfast::redis::ticket get_patiently() {
-    return server.execute(
-        "a", {get_a,
-              {.timeout = 1s, .patient = true, .late = [this](outcome o) { late.push_back(std::move(o)); }},
-              [this](outcome result) { answers.push_back(std::move(result)); }});
+    return server.execute("a", plain_command(get_a, {.timeout = 1s, .patient = true}, note(answers), note(late)));
   }
   std::vector<outcome> late;
 };
@@ -132,9 +132,8 @@ TEST_CASE_METHOD(fixture, "a script can answer and its keys and arguments are to
       return replies::ok();
     return std::nullopt;
   };
-  server.execute("k", {"*6\r\n$7\r\nEVALSHA\r\n$3\r\nabc\r\n$1\r\n1\r\n$1\r\nk\r\n$1\r\nx\r\n$1\r\ny\r\n",
-                       {.timeout = 1s},
-                       [this](outcome result) { answers.push_back(std::move(result)); }});
+  const std::string call = "*6\r\n$7\r\nEVALSHA\r\n$3\r\nabc\r\n$1\r\n1\r\n$1\r\nk\r\n$1\r\nx\r\n$1\r\ny\r\n";
+  server.execute("k", plain_command(call, {.timeout = 1s}, note(answers)));
   CHECK(answers.empty());
   server.run();
   REQUIRE(answers.size() == 1);
@@ -207,7 +206,7 @@ TEST_CASE_METHOD(fixture, "nodes have links of their own") {
   CHECK_FALSE(server.answering("b"));
   get();
   CHECK(server.last().written);
-  server.execute("b", {get_a, {.timeout = 1s}, [this](outcome result) { answers.push_back(std::move(result)); }});
+  server.execute("b", plain_command(get_a, {.timeout = 1s}, note(answers)));
   CHECK_FALSE(server.last().written);
   server.link_up(1);
   CHECK(server.last().written);

@@ -4,6 +4,7 @@
 #include <atomic>
 #include <functional>
 #include <memory>
+#include <utility>
 
 #include "support/catch.hpp"
 #include "support/fork.hpp"
@@ -37,23 +38,23 @@ TEST_CASE_METHOD(hold_fixture, "a hold whose validity is over reads as lost befo
   CHECK(h->state() == lease_state::lost);
 }
 
-TEST_CASE("a hold that is released while it is looked at is not lost") {
+TEST_CASE_METHOD(hold_fixture, "a hold that is released while it is looked at is not lost") {
   struct interrupting final : detail::clock {
     test::manual_clock time;
-    std::function<void()> meanwhile;
+    mutable std::function<void()> meanwhile;
     detail::time_point now() const noexcept override {
-      if (meanwhile) meanwhile();
+      if (const auto once = std::exchange(meanwhile, {})) once();
       return time.now();
     }
-  } clock;
-  const auto on = make_claim(clock, std::make_shared<std::atomic<bool>>(false));
-  detail::hold h(on, owner(), false);
-  on->confirm(on->sole_share(), clock.now() + 1s);
-  clock.meanwhile = [&] {
-    h.end(lease_state::released, errc::not_held);
-    clock.time.skip(1s);
+  } looked_at;
+  const auto claimed = make_claim(looked_at, closed);
+  const auto looked_at_hold = make_hold(claimed);
+  claimed->confirm(claimed->sole_share(), looked_at.now() + 1s);
+  looked_at.meanwhile = [&] {
+    release(looked_at_hold);
+    looked_at.time.skip(1s);
   };
-  CHECK(h.state() == lease_state::released);
+  CHECK(looked_at_hold->state() == lease_state::released);
 }
 
 TEST_CASE_METHOD(hold_fixture, "a suspended hold is exclusive still") {
@@ -67,7 +68,7 @@ TEST_CASE_METHOD(hold_fixture, "a suspended hold is exclusive still") {
 TEST_CASE_METHOD(hold_fixture, "lost and released holds are never exclusive again") {
   const auto over = GENERATE(lease_state::lost, lease_state::released);
   extend(clock.now() + 1s);
-  h->end(over, errc::lost);
+  over == lease_state::lost ? h->lose(errc::lost) : release(h);
   extend(clock.now() + 1h);
   CHECK_FALSE(h->exclusive());
   CHECK(h->state() == over);

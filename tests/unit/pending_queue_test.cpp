@@ -5,17 +5,20 @@
 #include <vector>
 
 #include "support/catch.hpp"
+#include "support/plain_command.hpp"
 #include "support/replies.hpp"
 
 using namespace holdfast;
 using namespace std::chrono_literals;
 using redis::pending_queue;
+using test::plain_command;
 using redis::urgency;
 
 namespace {
 
 constexpr auto start = detail::time_point{} + 1h;
 constexpr std::size_t all = 1'000'000;
+constexpr auto ignore = [](const redis::outcome&) {};
 
 struct fixture {
   pending_queue queue{{.capacity = 100, .least_patience = 20ms, .window = 50}};
@@ -24,16 +27,16 @@ struct fixture {
   explicit fixture(bool up = true) {
     if (up) queue.connected();
   }
-  redis::handler note(std::vector<std::string>& where, const std::string& name) {
+  static auto note(std::vector<std::string>& where, const std::string& name) {
     return [&where, name](const redis::outcome&) { where.push_back(name); };
   }
   redis::ticket push(const std::string& name, detail::lease_clock::duration timeout, urgency rank = urgency::refusable,
                      detail::time_point now = start) {
-    return queue.push({name, {.timeout = timeout, .rank = rank}, note(answered, name)}, now);
+    return queue.push(plain_command(name, {.timeout = timeout, .rank = rank}, note(answered, name)), now);
   }
   redis::ticket push_patient(const std::string& name, detail::lease_clock::duration timeout) {
-    return queue.push({name, {.timeout = timeout, .patient = true, .late = note(late, name)}, note(answered, name)},
-                      start);
+    return queue.push(
+        plain_command(name, {.timeout = timeout, .patient = true}, note(answered, name), note(late, name)), start);
   }
   std::string write(detail::time_point now = start, std::size_t enough = all) {
     std::string out;
@@ -42,7 +45,7 @@ struct fixture {
   }
   bool reply(detail::time_point now = start) {
     const auto a = queue.take_answered(now);
-    if (a && a->done) a->done({});
+    if (a && a->what) a->what->answered({});
     return a.has_value();
   }
   /// The names of those whose timeout is over, as they are told.
@@ -121,13 +124,15 @@ TEST_CASE("an answer carries the time at which its own command was written") {
 
 TEST_CASE("three quarters of the capacity are for what may be refused, and the rest always finds room") {
   pending_queue queue({.capacity = 4, .least_patience = 20ms});
-  const auto refused = [&](urgency rank) { return queue.refuses({"a", {.timeout = 1s, .rank = rank}, [](auto) {}}); };
+  const auto refused = [&](urgency rank) { return queue.refuses({.timeout = 1s, .rank = rank}); };
   for (int i = 0; i < 3; ++i) {
     CHECK_FALSE(refused(urgency::refusable));
-    queue.push({"a", {.timeout = 1s, .rank = i == 0 ? urgency::obligation : urgency::refusable}, [](auto) {}}, start);
+    queue.push(plain_command("a", {.timeout = 1s, .rank = i == 0 ? urgency::obligation : urgency::refusable}, ignore),
+               start);
   }
   CHECK(refused(urgency::refusable));
-  for (int i = 0; i < 9; ++i) queue.push({"a", {.timeout = 1s, .rank = urgency::obligation}, [](auto) {}}, start);
+  for (int i = 0; i < 9; ++i)
+    queue.push(plain_command("a", {.timeout = 1s, .rank = urgency::obligation}, ignore), start);
   CHECK_FALSE(refused(urgency::obligation));
   CHECK_FALSE(refused(urgency::patient));
 }
@@ -286,7 +291,7 @@ TEST_CASE("with the connection written commands are lost and waiting ones kept")
   const auto lost = f.queue.lose_written(start + 20ms);
   REQUIRE(lost.size() == 1);
   CHECK(lost[0].sent == start + 1ms);
-  lost[0].done({});
+  lost[0].what->answered({});
   CHECK(f.answered == names{"abandoned", "written"});
   CHECK_FALSE(f.queue.any_written());
   f.queue.connected();
@@ -298,7 +303,7 @@ TEST_CASE("all that waits can be given up") {
   fixture f;
   f.push("a", 1s);
   f.push("b", 1s);
-  for (const auto& done : f.queue.lose_waiting()) done({});
+  for (const auto& lost : f.queue.lose_waiting()) lost->answered({});
   CHECK(f.answered == names{"a", "b"});
   CHECK(f.queue.empty());
 }
@@ -309,8 +314,9 @@ TEST_CASE("a handler that is dropped may use the queue while it is destroyed") {
     pending_queue* queue;
     ~user() { CHECK(queue->empty()); }
   };
-  queue.push({"a", {.timeout = 1s}, [u = std::make_shared<user>(&queue)](auto) {}}, start);
+  queue.push(plain_command("a", {.timeout = 1s}, [u = std::make_shared<user>(&queue)](const auto&) {}), start);
   queue.clear();
-  const auto t = queue.push({"a", {.timeout = 1s}, [u = std::make_shared<user>(&queue)](auto) {}}, start);
+  const auto t =
+      queue.push(plain_command("a", {.timeout = 1s}, [u = std::make_shared<user>(&queue)](const auto&) {}), start);
   CHECK(queue.forget(t));
 }

@@ -22,9 +22,21 @@ words decoded(const std::string& bytes) {
   return all[0];
 }
 
+words by_digest(const script_call& c) {
+  std::string bytes;
+  c.append_to(bytes, false);
+  return decoded(bytes);
+}
+
+words by_text(const script_call& c) {
+  std::string bytes;
+  c.append_to(bytes, true);
+  return decoded(bytes);
+}
+
 // What follows the script: count of keys, keys, arguments.
 words operands(const script_call& c) {
-  auto argv = decoded(c.by_digest());
+  auto argv = by_digest(c);
   return {argv.begin() + 2, argv.end()};
 }
 
@@ -78,8 +90,8 @@ TEST_CASE("version and variant of the uuid do not depend on the random bits") {
 
 TEST_CASE("a call carries the script's digest or its text") {
   const auto call = scripts::acquire(a, 30s, "u:1");
-  CHECK(decoded(call.by_digest()) == words{"EVALSHA", std::string(lua::acquire.sha1), "1", "a", "30000", "u:1"});
-  CHECK(decoded(call.by_text()) == words{"EVAL", std::string(lua::acquire.body), "1", "a", "30000", "u:1"});
+  CHECK(by_digest(call) == words{"EVALSHA", std::string(lua::acquire.sha1), "1", "a", "30000", "u:1"});
+  CHECK(by_text(call) == words{"EVAL", std::string(lua::acquire.body), "1", "a", "30000", "u:1"});
   CHECK(call.key() == "a");
 }
 
@@ -91,9 +103,9 @@ TEST_CASE("each call uses the script of its name") {
       {scripts::force_release(a), lua::force_release}, {scripts::holder(a), lua::holder},
   };
   for (const auto& [call, script] : all) {
-    CHECK(decoded(call.by_digest())[1] == script.sha1);
+    CHECK(by_digest(call)[1] == script.sha1);
     CHECK(script.sha1.size() == 40);
-    CHECK(decoded(call.by_text())[1] == script.body);
+    CHECK(by_text(call)[1] == script.body);
     CHECK(call.key() == "a");
   }
 }

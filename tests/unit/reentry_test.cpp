@@ -648,19 +648,18 @@ TEST_CASE_METHOD(two_last_unlocks, "close answers last unlocks, those of a relea
     locks->abandon();
     CHECK(u1.failed_with(errc::closed));
     CHECK(u2.failed_with(errc::closed));
-    CHECK(held.changes.empty());
-    CHECK(held.last_unlocks.empty());
     while (in_flight() > 0) fails(errc::unconfirmed);
+    CHECK(only_leases_keep(held));
   }
   CHECK(timers.idle());
 }
 
 TEST_CASE_METHOD(two_last_unlocks,
                  "an engine destroyed while last unlocks wait answers nobody and keeps nothing of them") {
-  CHECK(held.last_unlocks.size() == 2);
+  CHECK_FALSE(only_leases_keep(held));
   locks.reset();
-  CHECK(held.changes.empty());
-  CHECK(held.last_unlocks.empty());
+  server.close();
+  CHECK(only_leases_keep(held));
   CHECK(u1.waits());
   CHECK(u2.waits());
 }
@@ -696,6 +695,47 @@ TEST_CASE_METHOD(fixture,
   CHECK(u1.succeeded());
   CHECK(last.succeeded());
   check_nothing_is_left();
+}
+
+TEST_CASE_METHOD(fixture, "a try_lock that waits for its turn and in the line has the time of one command") {
+  const auto inner = again();
+  reenters();
+  const auto u = unlock(inner), last = unlock(outer);
+  SECTION("and fails when its turn has not come") {
+    const auto tried = try_lock("a", by(alice, {.ttl = 1s}));
+    advance(199ms);
+    CHECK(tried.waits());
+    advance(1ms);
+    CHECK(tried.failed_with(errc::unreachable));
+    CHECK(tried.detail() == "Redis did not answer what came before it in time");
+    still_held();
+  }
+  SECTION("its attempt in the line has what is left") {
+    const auto tried = try_lock("a", by(alice));
+    advance(300ms);
+    still_held();
+    REQUIRE(last_sent() == "acquire(a; 30000, #2)");
+    CHECK(server.last().timeout == 200ms);
+    advance(200ms);
+    CHECK(tried.failed_with(errc::unreachable));
+  }
+  play();
+  while (in_flight() > 0) frees();
+  CHECK(u.succeeded());
+  check_all_ends({});
+}
+
+TEST_CASE_METHOD(fixture, "a try_lock that waited for its turn re-enters in what is left of the time of one command") {
+  const auto inner = again();
+  const auto tried = try_lock("a", by(alice));
+  advance(300ms);
+  reenters();
+  REQUIRE(last_sent() == "reenter(a; 30000, #1, 3)");
+  CHECK(server.last().timeout == 200ms);
+  advance(200ms);
+  CHECK(tried.failed_with(errc::unreachable));
+  still_held();  // it may have been counted
+  check_all_ends({inner, outer});
 }
 
 TEST_CASE_METHOD(fixture, "a re-entry between two last unlocks goes to the line behind their release") {
@@ -770,6 +810,106 @@ TEST_CASE_METHOD(fixture, "a re-entry behind the last unlock goes to the line li
   reenters();
   CHECK(fourth.granted());
   check_all_ends({third, fourth});
+}
+
+TEST_CASE_METHOD(fixture, "a deadline goes with its caller from a hold to the line") {
+  const auto inner = again();
+  unlock(outer);
+  const auto limited = try_lock_for("a", 1s, by(alice));
+  advance(400ms);
+  inner.cancel();
+  reenters();
+  frees();
+  busy(10s);
+  advance(600ms - 1ns);
+  CHECK(limited.waits());
+  advance(1ns);
+  CHECK(limited.refused());
+  play();
+  check_nothing_is_left();
+}
+
+TEST_CASE_METHOD(fixture, "a deadline goes with its caller from the line to a hold") {
+  unlock(outer);
+  const auto first = lock("a", by(alice));
+  const auto limited = try_lock_for("a", 1s, by(alice));
+  frees();
+  advance(400ms);
+  grants();
+  REQUIRE(first.granted());
+  CHECK(last_sent() == "reenter(a; 30000, #2, 2)");
+  advance(600ms - 1ns);
+  CHECK(limited.waits());
+  advance(1ns);
+  CHECK(limited.failed_with(errc::unreachable));
+  reenters();
+  still_held();
+  check_all_ends({first});
+}
+
+TEST_CASE_METHOD(fixture, "a re-entry that goes to the line has waited since its call") {
+  const auto inner = again();
+  unlock(outer);
+  const auto third = again();
+  advance(600ms);
+  inner.cancel();
+  heard();
+  reenters();
+  CHECK(last_sent() == "acquire(a; 30000, #2)");
+  frees();
+  advance(100ms);
+  grants();
+  REQUIRE(third.granted());
+  CHECK(last_event().what == kind::acquired);
+  CHECK(last_event().waited == 700ms);
+  check_all_ends({third});
+}
+
+TEST_CASE_METHOD(fixture, "a re-entry that the connection refuses is answered once, whatever ends it meanwhile") {
+  server.refusal = errc::auth_failed;
+  const auto inner = again();
+  SECTION("its caller") {
+    inner.cancel();
+    CHECK(inner.failed_with(aborted));
+  }
+  SECTION("the end of the client") {
+    server.refusal.reset();
+    locks->close(1s, [] {});
+    CHECK(inner.failed_with(errc::closed));
+  }
+  run();
+  server.refusal.reset();
+  if (outer.value()->try_release()) locks->drop(outer.value());
+  while (in_flight() > 0) frees();
+  check_nothing_is_left();
+}
+
+TEST_CASE_METHOD(fixture, "close answers a re-entry that waits at a hold that was lost before") {
+  const auto inner = again();  // written, and not answered before the end
+  clock.skip(1min);
+  advance(0ms);
+  CHECK(inner.failed_with(errc::lost));
+  const auto late = again();
+  CHECK(late.waits());
+  const auto c = close();
+  CHECK(late.failed_with(errc::closed));
+  unlock(outer);
+  reenters();
+  while (in_flight() > 0) frees();
+  CHECK(c.succeeded());
+  check_nothing_is_left();
+}
+
+TEST_CASE_METHOD(fixture, "a hold that is given up between the flag and the close keeps nothing of what is queued") {
+  const auto inner = again();
+  reenters();
+  const auto in_flight_one = again();
+  unlock(inner);
+  locks->closed_flag()->store(true);  // what ~client does on any thread
+  drop(outer);
+  locks->abandon();
+  server.close();
+  CHECK(only_leases_keep(held));
 }
 
 TEST_CASE_METHOD(fixture, "a re-entry that went to the line is cancelled there") {
@@ -870,12 +1010,12 @@ TEST_CASE_METHOD(fixture, "close answers an unlock that is queued behind a re-en
 TEST_CASE_METHOD(fixture, "what is queued when a client is abandoned refers to nothing any more") {
   const auto sent_one = again(), queued = again();
   const auto u = unlock(outer);
-  CHECK_FALSE(held.changes.empty());
+  CHECK_FALSE(only_leases_keep(held));
   locks->abandon();
   CHECK(queued.failed_with(errc::closed));
   CHECK(u.failed_with(errc::closed));
-  CHECK(held.changes.empty());
   while (in_flight() > 0) fails(errc::unconfirmed);
+  CHECK(only_leases_keep(held));
   CHECK(timers.idle());
 }
 
@@ -886,8 +1026,7 @@ TEST_CASE_METHOD(fixture, "a hundred thousand queued re-entries that were cancel
   for (const auto& q : queued) q.cancel();
   reenters();
   CHECK(first.granted());
-  CHECK(held.changes.empty());
-  CHECK_FALSE(held.changes.busy());
+  CHECK_FALSE(held.changing());
   check_all_ends({first, outer});
 }
 

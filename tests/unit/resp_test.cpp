@@ -68,6 +68,23 @@ TEST_CASE("a command is an array of binary-safe strings") {
   CHECK(make_command({std::string(12345, 'x')}).starts_with("*1\r\n$12345\r\nx"));
 }
 
+TEST_CASE("a command is whole whatever the sizes of its arguments") {
+  const std::string text(2000, 'x');
+  for (std::size_t first = 0; first < 1100; ++first) {
+    const auto a = text.substr(0, first), b = text.substr(0, 1100 - first);
+    const auto expected = "*3\r\n$" + std::to_string(a.size()) + "\r\n" + a + "\r\n$" + std::to_string(b.size()) +
+                          "\r\n" + b + "\r\n$2\r\n-7\r\n";
+    std::string out;
+    holdfast::redis::command_writer to(out);
+    to.begin(3);
+    to.add(a);
+    to.add_encoded("$" + std::to_string(b.size()) + "\r\n" + b + "\r\n");
+    to.add(-7);
+    to.flush();
+    REQUIRE(out == expected);
+  }
+}
+
 TEST_CASE("every kind of RESP2 reply is read") {
   CHECK(read("+OK\r\n") == list{"+OK"});
   CHECK(read("-ERR no\r\n") == list{"-ERR no"});

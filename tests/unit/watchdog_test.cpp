@@ -16,8 +16,7 @@ constexpr auto drift = 302ms;  // of 30 s
 lease_state state(const lock_call& c) { return c.value()->state(); }
 nanoseconds left(const lock_call& c) { return c.value()->of->left(); }
 bool planned(const lock_call& c) {
-  const auto& plan = c.value()->of->on->sole_share().plan;
-  return plan.at || plan.in_flight;
+  return c.value()->of->on->sole_share().plan.now != detail::renewal_plan::stage::none;
 }
 
 }  // namespace

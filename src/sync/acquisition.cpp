@@ -1,0 +1,60 @@
+// SPDX-License-Identifier: BSL-1.0
+#include "sync/acquisition.hpp"
+
+#include "base/assert.hpp"
+#include "base/cancelled.hpp"
+
+namespace holdfast::detail {
+
+acquisition::acquisition(surroundings& around, shared_keys k, lock_request r, lock_handler done)
+    : keys(std::move(k)), request(std::move(r)), backoff(milliseconds(20), std::chrono::seconds(1)), around_(around),
+      since_(around.now()), done_(std::move(done)), alarm_(around.alarms) {}
+
+nanoseconds acquisition::time_left() const noexcept {
+  HOLDFAST_ASSERT(asks_once());
+  return since_ + command_budget(around_.settings, request.asked.ttl) - around_.now();
+}
+
+void acquisition::wait_in(acquisition_place& where) {
+  HOLDFAST_ASSERT(open());
+  if (!std::exchange(place_, &where) && request.deadline != time_point::max()) wake_at(request.deadline);
+  backoff.reset();
+}
+
+void acquisition::cancel() {
+  const auto keep = self();
+  if (place_) place_->leave(*this, {cancelled(), {}, nullptr});
+}
+
+void acquisition::wake_at(time_point when) {
+  alarm_.start(when, [this] {
+    const auto keep = self();
+    place_->time_out(*this);
+  });
+}
+
+void acquisition::forget_caller() {
+  leave_place();
+  done_ = {};
+}
+
+// One that was answered meanwhile waits nowhere, and what it had sent is being given back.
+void acquisition::on_answer(const outcome& o) {
+  if (place_) place_->answered(*this, o);
+}
+
+void acquisition::leave_place() {
+  place_ = nullptr;
+  alarm_.stop();
+}
+
+void acquisition::report(const lock_answer& a, event e) const {
+  e.reason = a.error;
+  e.waited = around_.now() - since_;
+  e.detail = a.detail;
+  e.owner = request.who;
+  e.ttl = request.asked.ttl;
+  around_.report(e);
+}
+
+}  // namespace holdfast::detail

@@ -1,0 +1,126 @@
+// SPDX-License-Identifier: BSL-1.0
+#pragma once
+#include <boost/intrusive/list_hook.hpp>
+#include <cstddef>
+#include <cstdint>
+#include <memory>
+#include <string>
+#include <utility>
+
+#include <holdfast/observer.hpp>
+
+#include "base/backoff.hpp"
+#include "base/function.hpp"
+#include "sync/script_command.hpp"
+#include "sync/surroundings.hpp"
+#include "sync/terms.hpp"
+
+namespace holdfast::detail {
+
+struct lease_record;
+class acquisition;
+
+/// Something under way whose caller may stop waiting for it.
+class cancellable {
+ public:
+  virtual ~cancellable() = default;
+  /// Answers the caller with operation_aborted, if it was not answered yet; what was begun is undone or goes on in the
+  /// background.
+  virtual void cancel() = 0;
+};
+using cancellable_ptr = std::shared_ptr<cancellable>;  // null: there is nothing left to cancel
+
+/// How an acquire ended. No error and no record: contention.
+struct lock_answer {
+  error_code error;
+  std::string detail;
+  std::shared_ptr<lease_record> record;
+};
+using lock_handler = function<void(lock_answer)>;
+
+/// One call of lock, try_lock or try_lock_for.
+struct lock_request {
+  enum class patience { forever, once, until_deadline };
+  owner_id who;
+  bool bound = false;  // the owner was given or bound
+  terms asked;
+  patience wait = patience::forever;
+  time_point deadline = time_point::max();  // until_deadline only
+  const primitive* kind = &plain_lock;
+};
+
+/// The object that an acquisition waits in: the line of its name, or a re-entry at a hold of its owner.
+class acquisition_place {
+ public:
+  /// Its caller waits no longer: answers it with `why`, and undoes what was sent for it.
+  virtual void leave(acquisition& who, lock_answer why) = 0;
+  /// Its deadline has come, or the time that wake_at() was given.
+  virtual void time_out(acquisition& who) = 0;
+  /// Its command was answered.
+  virtual void answered(acquisition& who, const outcome& o) = 0;
+
+ protected:
+  ~acquisition_place() = default;
+};
+
+/// The state of an acquisition in a line. Only the line changes it.
+struct line_seat {
+  boost::intrusive::list_member_hook<> hook;
+  std::shared_ptr<acquisition> kept;  // while it waits there
+  std::uint64_t number = 0;           // later ones have greater numbers
+  owner_field field;                  // from the first attempt on; the same in each repetition
+  time_point sent{};                  // the attempt that was answered last
+  // Attempts that were written and not answered: the field may have been granted, or may still be.
+  unsigned unanswered = 0;
+  unsigned ahead = 0;  // others before it when it came
+};
+
+/// One caller who wants a lock, from the call to the answer, wherever it waits meanwhile.
+class acquisition final : public cancellable, public script_command {
+ public:
+  acquisition(surroundings& around, shared_keys keys, lock_request request, lock_handler done);
+
+  /// It was not answered yet.
+  bool open() const noexcept { return static_cast<bool>(done_); }
+  /// When it was called.
+  time_point since() const noexcept { return since_; }
+  bool asks_once() const noexcept { return request.wait == lock_request::patience::once; }
+  /// One that asks once has the time of a command, from its call on and wherever it waits: what is left of that.
+  nanoseconds time_left() const noexcept;
+  /// From now on it waits at `where`, which hears of its cancellation, its deadline and its answers until it is
+  /// answered or waits elsewhere. The first call starts the deadline.
+  void wait_in(acquisition_place& where);
+  void cancel() override;
+  /// At `when` its place's time_out() is called. Replaces an earlier alarm, the deadline too.
+  void wake_at(time_point when);
+  void stop_alarm() { alarm_.stop(); }
+  /// Answers the caller, whose handler must not call the engine. `event_for(a)` makes the event of this answer, without
+  /// the fields that report() fills in.
+  template <class EventFor>
+  void answer(lock_answer a, EventFor event_for) {
+    leave_place();
+    if (around_.settings.observer) report(a, event_for(a));
+    std::exchange(done_, {})(std::move(a));
+  }
+  /// The engine ends, and nobody is answered.
+  void forget_caller();
+
+  const shared_keys keys;
+  const lock_request request;
+  retry_backoff backoff;
+  line_seat seat;
+
+ private:
+  void on_answer(const outcome& o) override;
+  void leave_place();
+  void report(const lock_answer& a, event e) const;
+  std::shared_ptr<acquisition> self() { return std::static_pointer_cast<acquisition>(shared_from_this()); }
+
+  surroundings& around_;
+  const time_point since_;
+  acquisition_place* place_ = nullptr;
+  lock_handler done_;  // empty once it is answered
+  timer alarm_;
+};
+
+}  // namespace holdfast::detail

@@ -1,0 +1,36 @@
+// SPDX-License-Identifier: BSL-1.0
+#pragma once
+#include <list>
+#include <memory>
+#include <string>
+#include <utility>
+
+#include <holdfast/error.hpp>
+
+#include "base/function.hpp"
+
+namespace holdfast::detail {
+
+/// Callers whose answer may never come, because a connection is closed before: they get closed in the end.
+class open_calls {
+ public:
+  /// Returns a handler that answers `done` once; where nothing has called it before, close() answers with closed.
+  template <class... T>
+  function<void(error_code, std::string, T...)> until_closed(function<void(error_code, std::string, T...)> done) {
+    const auto kept = std::make_shared<decltype(done)>(std::move(done));
+    const auto place = ends_.insert(ends_.end(), [kept] { std::exchange(*kept, {})(errc::closed, {}, T{}...); });
+    return [this, kept, place](error_code error, std::string detail, T... value) {
+      if (!*kept) return;  // close() came first
+      ends_.erase(place);
+      std::exchange(*kept, {})(error, std::move(detail), std::move(value)...);
+    };
+  }
+  void close() {
+    for (const auto& end : std::exchange(ends_, {})) end();
+  }
+
+ private:
+  std::list<function<void()>> ends_;
+};
+
+}  // namespace holdfast::detail

@@ -1,0 +1,76 @@
+// SPDX-License-Identifier: BSL-1.0
+#include "sync/permission_probe.hpp"
+
+#include <utility>
+
+namespace holdfast::detail {
+
+permission_probe::permission_probe(surroundings& around, const std::string& client_id, owner_field field,
+                                   done_handler done)
+    : around_(around), done_(std::move(done)), keys_("__probe:" + client_id, around.settings.key_prefix), field_(field),
+      patience_(around.alarms) {}
+
+void permission_probe::begin() {
+  deadline_ = around_.now() + around_.settings.connect_timeout + around_.settings.command_timeout;
+  heard_ = around_.servers.subscribe(keys_.channel, *this);
+  patience_.start(deadline_, [this] { time_out(); });
+  send_next();
+}
+
+void permission_probe::end(error_code error, const std::string& detail) {
+  if (over()) return;
+  const auto done = std::move(done_);
+  forget_caller();
+  done(error, detail);
+}
+
+void permission_probe::forget_caller() {
+  patience_.stop();
+  heard_.reset();
+  done_ = {};
+}
+
+void permission_probe::on_subscribed() {
+  subscribed_ = true;
+  end_if_done();
+}
+
+script_call permission_probe::next() const {
+  constexpr milliseconds ttl{1000};
+  switch (answers_) {
+    case 0: return scripts::acquire(keys_, ttl, field_);
+    case 1: return scripts::reenter(keys_, {ttl}, field_, 2);
+    case 2: return scripts::renew(keys_, field_, {ttl});
+    case 3: return scripts::release(keys_, field_, 1, {ttl});
+    default: return scripts::release(keys_, field_, 0, {ttl});
+  }
+}
+
+void permission_probe::send_next() {
+  const auto left = deadline_ - around_.now();
+  around_.run(next(), {.timeout = left}, [self = shared_from_this()](const outcome& o) { self->answered(o); });
+}
+
+void permission_probe::answered(const outcome& o) {
+  if (over()) return;
+  if (o.error) return end(o.error == errc::unconfirmed ? make_error_code(errc::unreachable) : o.error, o.detail);
+  if (o.reply.is_error()) {
+    const auto said = classify(o.reply.text);
+    return end(said.code, said.text);
+  }
+  if (++answers_ < all_scripts) return send_next();
+  end_if_done();
+}
+
+void permission_probe::end_if_done() {
+  if (answers_ == all_scripts && subscribed_) end({}, {});
+}
+
+// Not left to the commands: one that is sent again, on a new connection or by its text, has its whole time anew.
+void permission_probe::time_out() {
+  if (answers_ == all_scripts) return end(errc::unreachable, "SUBSCRIBE was not acknowledged in time");
+  const auto why = around_.servers.trouble(keys_.lock);
+  end(why.code, why.detail);
+}
+
+}  // namespace holdfast::detail

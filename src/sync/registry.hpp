@@ -1,0 +1,113 @@
+// SPDX-License-Identifier: BSL-1.0
+#pragma once
+#include <boost/container/small_vector.hpp>
+#include <map>
+#include <memory>
+#include <optional>
+#include <string_view>
+#include <vector>
+
+#include "sync/hold_services.hpp"
+#include "sync/last_holders.hpp"
+#include "sync/reentry.hpp"
+#include "sync/waiting_line.hpp"
+
+namespace holdfast::detail {
+
+/// The names that this client holds or wants: the holds of each, the line of those who wait for it, and the releases
+/// that are under way. A name is found once for each call that locks it; its holds, its line and its releases refer to
+/// its entry.
+class registry final {
+ public:
+  /// `drained`: called once after drain(), when nobody holds any more.
+  registry(const hold_services& with, owner_fields fields, function<void()> drained);
+  registry(const registry&) = delete;
+  registry& operator=(const registry&) = delete;
+  ~registry();
+
+  std::shared_ptr<acquisition> lock(const shared_keys& keys, lock_request request, lock_handler done);
+  /// Null when there is none; also a lost one, whose leases are still there.
+  hold* hold_of(std::string_view name, owner_id who) const;
+  /// force_unlock() of this client was answered.
+  void forced(std::string_view name, bool was_held);
+  owner_field new_field() { return fields_.next(); }
+  const std::string& client_id() const noexcept { return fields_.client_uuid(); }
+  bool idle() const noexcept { return names_.empty(); }
+
+  /// From now on only owners that hold may lock or wait; the others get closed.
+  void drain();
+  bool draining() const noexcept { return draining_.has_value(); }
+  bool drained() const noexcept { return draining_ && draining_->empty(); }
+  /// Answers all waiters with closed, and loses all holds. Queued changes stay until end_changes().
+  void close();
+  /// Drops the queued changes of the holds that had one under way when the client was closed.
+  void end_changes();
+
+ private:
+  class entry;
+  using names = std::map<std::string_view, entry>;  // no hash table, because one insertion would pay for moving all
+
+  void tell_if_waiting_for_ourselves(const entry& e, const lock_request& request) const;
+  void reenter(hold& h, std::shared_ptr<acquisition> who);
+  void hold_is_over(owner_id who);
+  bool drains_without(owner_id who) const { return draining_ && !draining_->contains(who); }
+
+  const hold_services& with_;
+  owner_fields fields_;
+  const function<void()> drained_;
+  names names_;
+  std::vector<std::shared_ptr<hold>> changing_;  // had a change under way when the client was closed
+  std::optional<last_holders> draining_;         // from drain() until close()
+};
+
+/// One name.
+class registry::entry final : public line_host, public hold_host {
+ public:
+  entry(registry& of, shared_keys keys) : of_(of), keys_(std::move(keys)) {}
+  entry(const entry&) = delete;
+  entry& operator=(const entry&) = delete;
+
+  void known_at(names::iterator place) { place_ = place; }
+  const shared_keys& keys() const noexcept { return keys_; }
+  hold* live_hold() const;
+  hold* hold_of(owner_id who) const;
+  waiting_line* line() const noexcept { return line_.get(); }
+  void join(std::shared_ptr<acquisition> who);
+  void wake();
+  /// Nobody waits, all holds are lost, and their leases are on their own.
+  void close();
+  template <class F>
+  void each_hold(F f) const {
+    for (auto* h : decltype(holds_)(holds_)) f(*h);
+  }
+
+ private:
+  // Its line.
+  owner_field new_field() override { return of_.new_field(); }
+  bool held_here() const override { return live_hold() != nullptr; }
+  void doubt_hold_here() override;
+  std::shared_ptr<lease_record> granted(const acquisition& first, std::optional<std::uint64_t> token,
+                                        time_point now) override;
+  void give_back(const owner_field& field, milliseconds ttl, function<void()> tried) override;
+  void line_empty() override;
+  // Its holds.
+  void ended(hold& h) override;
+  void forget(hold& h) override;
+  void queue(std::shared_ptr<acquisition> who) override;
+  // Its releases.
+  void release_begins() override { ++releasing_; }
+  void release_ends() override;
+
+  void move_to(hold& h, std::shared_ptr<acquisition> who);
+  void leave_if_unused();
+
+  registry& of_;
+  const shared_keys keys_;  // the registry's key is a view of keys->name
+  names::iterator place_;
+  std::shared_ptr<waiting_line> line_;
+  // Lost ones stay until their leases are gone, so that re-entry finds the loss.
+  boost::container::small_vector<hold*, 1> holds_;
+  std::size_t releasing_ = 0;
+};
+
+}  // namespace holdfast::detail
