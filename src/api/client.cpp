@@ -90,7 +90,7 @@ class machine {
   const std::shared_ptr<core> home_;
   const detail::settings settings_;
   detail::system_random random_;
-  const detail::owner_fields fields_{random_.next(), random_.next()};
+  const detail::owner_fields fields_{detail::uuid{random_.next(), random_.next()}};
   redis::sockets network_;
   const std::shared_ptr<detail::asio_timers> timers_;
   const std::unique_ptr<detail::topology> servers_;

@@ -131,7 +131,7 @@ const std::string& lease::name() const noexcept {
 
 std::string lease::id() const {
   note_use(record_);
-  return record_ ? std::string(record_->of->field()) : std::string();
+  return record_ ? std::string(record_->of->field().to_text()) : std::string();
 }
 
 owner lease::owner() const noexcept {

@@ -4,66 +4,74 @@
 #include <algorithm>
 #include <array>
 #include <charconv>
-#include <cstdio>
 
 #include "lua_scripts.hpp"
 
 namespace holdfast::detail {
 namespace {
 
-/// Decimal text of a number that lives as long as the full expression.
-class decimal {
- public:
-  template <class Integer>
-  explicit decimal(Integer n) {
-    size_ = static_cast<std::size_t>(std::to_chars(digits_.data(), digits_.data() + digits_.size(), n).ptr -
-                                     digits_.data());
-  }
-  operator std::string_view() const { return {digits_.data(), size_}; }
-
- private:
-  std::array<char, 24> digits_;
-  std::size_t size_;
-};
+/// The text of a key or a channel, in parts.
+using parts = std::array<std::string_view, 4>;
 
 /// A key or channel beside the lock's. Redisson asks only whether the name has an opening brace anywhere, not whether
 /// it makes a hash tag.
-std::string beside(std::string_view what, std::string_view lock) {
+parts beside(std::string_view what, std::string_view lock) {
   const bool tagged = lock.find('{') != std::string_view::npos;
+  return {what, tagged ? ":" : ":{", lock, tagged ? "" : "}"};
+}
+
+parts channel_parts(const lock_keys& k) { return beside("redisson_lock__channel", k.lock); }
+parts token_parts(const lock_keys& k) { return beside("redisson_lock_token", k.lock); }
+
+std::string joined(const parts& all) {
   std::string out;
-  out.reserve(what.size() + lock.size() + 3);
-  return out.append(what).append(tagged ? ":" : ":{").append(lock).append(tagged ? "" : "}");
+  for (const auto part : all) out += part;
+  return out;
 }
 
 bool differ(const key_ttl& t) { return t.if_none > t.ttl; }
 
 }  // namespace
 
-lock_keys::lock_keys(std::string_view n, std::string_view prefix)
-    : name(n), lock(std::string(prefix).append(n)), channel(beside("redisson_lock__channel", lock)) {}
+lock_keys::lock_keys(std::string_view n, std::string_view prefix) : name(n), lock(std::string(prefix).append(n)) {}
 
-std::string token_key(const lock_keys& k) { return beside("redisson_lock_token", k.lock); }
+std::string channel_of(const lock_keys& k) { return joined(channel_parts(k)); }
+std::string token_key(const lock_keys& k) { return joined(token_parts(k)); }
 
-owner_field::owner_field(std::string_view text) : size_(static_cast<std::uint8_t>(text.copy(text_.data(), longest))) {}
+uuid::uuid(std::uint64_t high, std::uint64_t low) noexcept
+    : high_((high & ~0xF000ULL) | 0x8000ULL),                 // version 8
+      low_((low & 0x3FFF'FFFF'FFFF'FFFFULL) | 1ULL << 63) {}  // RFC 9562 variant
 
-owner_fields::owner_fields(std::uint64_t high, std::uint64_t low) {
-  high = (high & ~0xF000ULL) | 0x8000ULL;               // version 8
-  low = (low & 0x3FFF'FFFF'FFFF'FFFFULL) | 1ULL << 63;  // RFC 9562 variant
-  std::array<char, 37> text;
-  std::snprintf(text.data(), text.size(), "%08x-%04x-%04x-%04x-%012llx", static_cast<unsigned>(high >> 32),
-                static_cast<unsigned>(high >> 16 & 0xFFFF), static_cast<unsigned>(high & 0xFFFF),
-                static_cast<unsigned>(low >> 48), static_cast<unsigned long long>(low & 0xFFFF'FFFF'FFFFULL));
-  uuid_ = text.data();
+uuid::text uuid::to_text() const noexcept {
+  static constexpr auto pairs = [] {
+    constexpr std::string_view digits = "0123456789abcdef";
+    std::array<std::array<char, 2>, 256> all{};
+    for (std::size_t byte = 0; byte < all.size(); ++byte) all[byte] = {digits[byte >> 4], digits[byte & 15]};
+    return all;
+  }();
+  text out;
+  auto* to = out.data();
+  for (int byte = 0; byte < 16; ++byte) {
+    if (byte == 4 || byte == 6 || byte == 8 || byte == 10) *to++ = '-';
+    const auto& pair = pairs[(byte < 8 ? high_ : low_) >> (56 - byte % 8 * 8) & 0xFF];
+    to = std::copy(pair.begin(), pair.end(), to);
+  }
+  return out;
 }
 
-owner_field owner_fields::next() {
-  std::array<char, owner_field::longest> text;
-  const decimal number(++last_);
-  auto end = std::copy(uuid_.begin(), uuid_.end(), text.begin());
-  *end++ = ':';
-  end = std::copy_n(std::string_view(number).begin(), std::string_view(number).size(), end);
-  return owner_field({text.begin(), end});
+owner_field::text owner_field::to_text() const noexcept {
+  text out;
+  if (empty()) return out;
+  const auto client = client_.to_text();
+  auto* to = std::copy(client.begin(), client.end(), out.bytes_.data());
+  *to++ = ':';
+  to = std::to_chars(to, out.bytes_.data() + out.bytes_.size(), number_).ptr;
+  out.size_ = static_cast<std::size_t>(to - out.bytes_.data());
+  return out;
 }
+
+owner_fields::owner_fields(const uuid& client)
+    : client_(client), text_([text = client.to_text()] { return std::string(text.data(), text.size()); }()) {}
 
 class script_call::writer {
  public:
@@ -80,6 +88,7 @@ class script_call::writer {
     bytes_.add(static_cast<std::int64_t>(keys));
   }
   void add(std::string_view word) { bytes_.add(word); }
+  void add(const parts& word) { bytes_.add(word); }
   void add(std::int64_t number) { bytes_.add(number); }
   void add(milliseconds ttl) { bytes_.add(ttl.count()); }
   /// The last argument, where the script's default will not do.
@@ -100,40 +109,40 @@ void script_call::append_to(std::string& out, bool by_text) const {
   to.end();
 }
 
-script_call scripts::acquire(const lock_keys& k, milliseconds ttl, std::string_view field) {
+script_call scripts::acquire(const lock_keys& k, milliseconds ttl, const owner_field& field) {
   static constexpr script_call::script script{lua::acquire.evalsha, lua::acquire.body,
                                               [](script_call::writer& to, const script_call::operands& o) {
                                                 to.begin(1, 2);
                                                 to.add(o.at->lock);
                                                 to.add(o.ttl.ttl);
-                                                to.add(o.field);
+                                                to.add(o.field->to_text());
                                               }};
-  return {script, {.at = &k, .field = field, .ttl = {ttl}}};
+  return {script, {.at = &k, .field = &field, .ttl = {ttl}}};
 }
 
-script_call scripts::acquire_fenced(const lock_keys& k, milliseconds ttl, std::string_view field) {
+script_call scripts::acquire_fenced(const lock_keys& k, milliseconds ttl, const owner_field& field) {
   static constexpr script_call::script script{lua::acquire_fenced.evalsha, lua::acquire_fenced.body,
                                               [](script_call::writer& to, const script_call::operands& o) {
                                                 to.begin(2, 2);
                                                 to.add(o.at->lock);
-                                                to.add(token_key(*o.at));
+                                                to.add(token_parts(*o.at));
                                                 to.add(o.ttl.ttl);
-                                                to.add(o.field);
+                                                to.add(o.field->to_text());
                                               }};
-  return {script, {.at = &k, .field = field, .ttl = {ttl}}};
+  return {script, {.at = &k, .field = &field, .ttl = {ttl}}};
 }
 
-script_call scripts::reenter(const lock_keys& k, key_ttl wanted, std::string_view field, unsigned want) {
+script_call scripts::reenter(const lock_keys& k, key_ttl wanted, const owner_field& field, unsigned want) {
   static constexpr script_call::script script{lua::reenter.evalsha, lua::reenter.body,
                                               [](script_call::writer& to, const script_call::operands& o) {
                                                 to.begin(1, differ(o.ttl) ? 4 : 3);
                                                 to.add(o.at->lock);
                                                 to.add(o.ttl.ttl);
-                                                to.add(o.field);
+                                                to.add(o.field->to_text());
                                                 to.add(std::int64_t{o.count});
                                                 to.add_if_none(o.ttl);
                                               }};
-  return {script, {.at = &k, .field = field, .ttl = wanted, .count = want}};
+  return {script, {.at = &k, .field = &field, .ttl = wanted, .count = want}};
 }
 
 void script_call::write_renewals(writer& to, std::span<const renewal> holds) {
@@ -141,7 +150,7 @@ void script_call::write_renewals(writer& to, std::span<const renewal> holds) {
   to.begin(holds.size(), (both ? 3 : 2) * holds.size());
   for (const auto& h : holds) to.add(h.lock);
   for (const auto& h : holds) to.add(h.wanted.ttl);
-  for (const auto& h : holds) to.add(h.field);
+  for (const auto& h : holds) to.add(h.field.to_text());
   if (!both) return;
   for (const auto& h : holds) to.add(h.wanted.if_none);
 }
@@ -154,27 +163,27 @@ script_call scripts::renew(std::span<const renewal> holds) {
   return {script, {.holds = holds.data(), .count = static_cast<unsigned>(holds.size())}};
 }
 
-script_call scripts::renew(const lock_keys& k, std::string_view field, key_ttl wanted) {
+script_call scripts::renew(const lock_keys& k, const owner_field& field, key_ttl wanted) {
   static constexpr script_call::script script{lua::renew.evalsha, lua::renew.body,
                                               [](script_call::writer& to, const script_call::operands& o) {
-                                                const renewal one{o.at->lock, o.field, o.ttl};
+                                                const renewal one{o.at->lock, *o.field, o.ttl};
                                                 script_call::write_renewals(to, {&one, 1});
                                               }};
-  return {script, {.at = &k, .field = field, .ttl = wanted}};
+  return {script, {.at = &k, .field = &field, .ttl = wanted}};
 }
 
-script_call scripts::release(const lock_keys& k, std::string_view field, unsigned count, key_ttl wanted) {
+script_call scripts::release(const lock_keys& k, const owner_field& field, unsigned count, key_ttl wanted) {
   static constexpr script_call::script script{lua::release.evalsha, lua::release.body,
                                               [](script_call::writer& to, const script_call::operands& o) {
                                                 to.begin(1, differ(o.ttl) ? 5 : 4);
                                                 to.add(o.at->lock);
-                                                to.add(o.at->channel);
-                                                to.add(o.field);
+                                                to.add(channel_parts(*o.at));
+                                                to.add(o.field->to_text());
                                                 to.add(std::int64_t{o.count});
                                                 to.add(o.ttl.ttl);
                                                 to.add_if_none(o.ttl);
                                               }};
-  return {script, {.at = &k, .field = field, .ttl = wanted, .count = count}};
+  return {script, {.at = &k, .field = &field, .ttl = wanted, .count = count}};
 }
 
 script_call scripts::force_release(const lock_keys& k) {
@@ -182,7 +191,7 @@ script_call scripts::force_release(const lock_keys& k) {
                                               [](script_call::writer& to, const script_call::operands& o) {
                                                 to.begin(1, 1);
                                                 to.add(o.at->lock);
-                                                to.add(o.at->channel);
+                                                to.add(channel_parts(*o.at));
                                               }};
   return {script, {.at = &k}};
 }

@@ -2,6 +2,7 @@
 #pragma once
 #include <array>
 #include <chrono>
+#include <compare>
 #include <cstddef>
 #include <cstdint>
 #include <memory>
@@ -9,6 +10,7 @@
 #include <span>
 #include <string>
 #include <string_view>
+#include <tuple>
 #include <vector>
 
 #include <holdfast/error.hpp>
@@ -27,41 +29,68 @@ struct lock_keys {
 
   const std::string name;  // the user's, without prefix
   const std::string lock;  // N: the hash
-  // redisson_lock__channel:{N}, or without braces where N has an opening one: releases are published there.
-  const std::string channel;
 };
 using shared_keys = std::shared_ptr<const lock_keys>;
 
+/// redisson_lock__channel:{N}, or without braces where N has an opening one: releases are published there. Made where
+/// it is needed, and kept nowhere: there may be a million names.
+std::string channel_of(const lock_keys&);
 /// redisson_lock_token:{N}: the newest fencing token of a lock.
 std::string token_key(const lock_keys&);
 
-/// "<client uuid>:<decimal>": whose hold a field of the hash is. Never allocates.
-class owner_field {
+/// A UUID: 122 bits of somebody's choice, and version 8, which tells our fields from Redisson's (version 4).
+class uuid {
  public:
-  static constexpr std::size_t longest = 36 + 1 + 20;
+  using text = std::array<char, 36>;
 
-  owner_field() = default;
-  explicit owner_field(std::string_view text);  // at most `longest`
-
-  operator std::string_view() const noexcept { return {text_.data(), size_}; }
-  bool empty() const noexcept { return size_ == 0; }
-  void clear() noexcept { size_ = 0; }
+  uuid() = default;
+  uuid(std::uint64_t high, std::uint64_t low) noexcept;
+  text to_text() const noexcept;
+  friend auto operator<=>(const uuid&, const uuid&) = default;
 
  private:
-  std::array<char, longest> text_;
-  std::uint8_t size_ = 0;
+  std::uint64_t high_ = 0, low_ = 0;
+};
+
+/// Whose hold a field of the hash is: a client, and the number of the hold there. Numbers grow, so the fields of a
+/// client are in the order of their age.
+class owner_field {
+ public:
+  /// "<client uuid>:<decimal>"
+  class text {
+   public:
+    operator std::string_view() const noexcept { return {bytes_.data(), size_}; }
+
+   private:
+    friend class owner_field;
+    std::array<char, std::tuple_size_v<uuid::text> + 1 + 20> bytes_;
+    std::size_t size_ = 0;
+  };
+
+  owner_field() = default;
+  owner_field(const uuid& client, std::uint64_t number) noexcept : client_(client), number_(number) {}
+
+  /// Of an empty one: an empty text.
+  text to_text() const noexcept;
+  bool empty() const noexcept { return number_ == 0; }
+  void clear() noexcept { number_ = 0; }
+  friend auto operator<=>(const owner_field&, const owner_field&) = default;
+
+ private:
+  uuid client_;
+  std::uint64_t number_ = 0;
 };
 
 /// Makes owner fields. None is used for a second hold.
 class owner_fields {
  public:
-  /// `high`, `low`: 122 of their bits become a UUID of version 8, which tells our fields from Redisson's (version 4).
-  owner_fields(std::uint64_t high, std::uint64_t low);
-  owner_field next();
-  const std::string& client_uuid() const noexcept { return uuid_; }
+  explicit owner_fields(const uuid& client);
+  owner_field next() noexcept { return {client_, ++last_}; }
+  const std::string& client_uuid() const noexcept { return text_; }
 
  private:
-  std::string uuid_;
+  const uuid client_;
+  const std::string text_;
   std::uint64_t last_ = 0;
 };
 
@@ -74,7 +103,7 @@ struct key_ttl {
 /// One hold to confirm: the lock's hash, its owner field and the TTL wanted.
 struct renewal {
   std::string_view lock;
-  std::string_view field;
+  owner_field field;
   key_ttl wanted;
 };
 
@@ -93,7 +122,7 @@ class script_call {
   class writer;
   struct operands {
     const lock_keys* at = nullptr;
-    std::string_view field{};
+    const owner_field* field = nullptr;
     key_ttl ttl{};
     const renewal* holds = nullptr;
     unsigned count = 0;  // of leases, or of those holds
@@ -112,12 +141,12 @@ class script_call {
 
 /// The calls, one for each .lua file beside this one, which say what they do.
 struct scripts {
-  static script_call acquire(const lock_keys&, milliseconds ttl, std::string_view field);
-  static script_call acquire_fenced(const lock_keys&, milliseconds ttl, std::string_view field);
-  static script_call reenter(const lock_keys&, key_ttl, std::string_view field, unsigned want);
+  static script_call acquire(const lock_keys&, milliseconds ttl, const owner_field&);
+  static script_call acquire_fenced(const lock_keys&, milliseconds ttl, const owner_field&);
+  static script_call reenter(const lock_keys&, key_ttl, const owner_field&, unsigned want);
   static script_call renew(std::span<const renewal>);  // one or more
-  static script_call renew(const lock_keys&, std::string_view field, key_ttl);
-  static script_call release(const lock_keys&, std::string_view field, unsigned count, key_ttl);
+  static script_call renew(const lock_keys&, const owner_field&, key_ttl);
+  static script_call release(const lock_keys&, const owner_field&, unsigned count, key_ttl);
   static script_call force_release(const lock_keys&);
   static script_call holder(const lock_keys&);
 };
@@ -160,7 +189,7 @@ answer<std::optional<milliseconds>> read_ttl(const redis::reply&);     // of PTT
 
 /// What tells one kind of lock from another. Waiting, re-entry, renewal and release do not know kinds.
 struct primitive {
-  script_call (*acquire)(const lock_keys&, milliseconds ttl, std::string_view field);
+  script_call (*acquire)(const lock_keys&, milliseconds ttl, const owner_field&);
   answer<acquire_answer> (*read_acquire)(const redis::reply&);
   bool fenced;  // its holds have a fencing token
 };

@@ -32,6 +32,16 @@ void command_writer::add(std::string_view argument) {
   buffer_[size_++] = '\n';
 }
 
+void command_writer::add(std::span<const std::string_view> parts) {
+  std::size_t size = 0;
+  for (const auto part : parts) size += part.size();
+  need(longest_frame + size);
+  add_length('$', size);
+  for (const auto part : parts) add_encoded(part);
+  buffer_[size_++] = '\r';
+  buffer_[size_++] = '\n';
+}
+
 void command_writer::add_encoded(std::string_view bytes) {
   need(bytes.size() + end_of_line);
   if (bytes.size() + end_of_line > buffer_.size())

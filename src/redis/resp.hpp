@@ -34,6 +34,8 @@ class command_writer {
 
   void begin(std::size_t arguments);
   void add(std::string_view argument);
+  /// One argument, in parts.
+  void add(std::span<const std::string_view> parts);
   void add(std::int64_t number);
   /// Arguments that are in RESP already.
   void add_encoded(std::string_view bytes);

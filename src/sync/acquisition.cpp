@@ -48,12 +48,12 @@ void acquisition::leave_place() {
   alarm_.stop();
 }
 
-void acquisition::report(const lock_answer& a, event e) const {
-  e.reason = a.error;
-  e.waited = around_.now() - since_;
-  e.detail = a.detail;
-  e.owner = request.who;
-  e.ttl = request.asked.ttl;
+void acquisition::report(const lock_answer& a, hold_event e) const {
+  e.what.reason = a.error;
+  e.what.waited = around_.now() - since_;
+  e.what.detail = a.detail;
+  e.what.owner = request.who;
+  e.what.ttl = request.asked.ttl;
   around_.report(e);
 }
 

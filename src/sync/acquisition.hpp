@@ -113,7 +113,7 @@ class acquisition final : public cancellable, public script_command {
  private:
   void on_answer(const outcome& o) override;
   void leave_place();
-  void report(const lock_answer& a, event e) const;
+  void report(const lock_answer& a, hold_event e) const;
   std::shared_ptr<acquisition> self() { return std::static_pointer_cast<acquisition>(shared_from_this()); }
 
   surroundings& around_;

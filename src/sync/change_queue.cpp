@@ -10,13 +10,14 @@ void change_queue::ended() {
   HOLDFAST_ASSERT(busy_);
   if (++ended_ > 1) return;
   for (; ended_ > 0; --ended_) {
-    if (waiting_.empty()) {
+    if (!waiting_) {
       busy_ = false;
       ended_ = 0;
       return;
     }
-    const auto next = std::move(waiting_.front());
-    waiting_.pop_front();
+    const auto next = std::move(waiting_->front());
+    waiting_->pop_front();
+    if (waiting_->empty()) waiting_.reset();
     next();
   }
 }

@@ -1,6 +1,7 @@
 // SPDX-License-Identifier: BSL-1.0
 #pragma once
 #include <list>
+#include <memory>
 #include <utility>
 
 #include "base/function.hpp"
@@ -14,20 +15,23 @@ class change_queue {
   /// A change is under way.
   bool busy() const noexcept { return busy_; }
   /// None waits for its turn.
-  bool empty() const noexcept { return waiting_.empty(); }
+  bool empty() const noexcept { return !waiting_; }
   /// Begins the change: at once where none is under way. Every change calls ended() once.
   template <class Change>
   void add(Change change) {
     if (!std::exchange(busy_, true)) return change();
-    waiting_.push_back(std::move(change));
+    if (!waiting_) waiting_ = std::make_unique<changes>();
+    waiting_->push_back(std::move(change));
   }
   /// The change under way has ended.
   void ended();
   /// Those that wait never begin. Needs no memory.
-  void forget() noexcept { waiting_.clear(); }
+  void forget() noexcept { waiting_.reset(); }
 
  private:
-  std::list<function<void()>> waiting_;
+  using changes = std::list<function<void()>>;
+
+  std::unique_ptr<changes> waiting_;  // null: none; most queues never have any
   bool busy_ = false;
   unsigned ended_ = 0;  // changes that are not followed by the next yet
 };

@@ -28,9 +28,12 @@ milliseconds share::may_live(time_point now, double rho) const noexcept {
   return std::max(left_until(valid_until_, now, rho), left_until(may_live_until_, now, 0));
 }
 
-claim::claim(const clock& time, std::shared_ptr<const std::atomic<bool>> client_closed, shared_keys k, owner_field f,
+void intrusive_ptr_add_ref(const share* s) noexcept { intrusive_ptr_add_ref(&s->of); }
+void intrusive_ptr_release(const share* s) noexcept { intrusive_ptr_release(&s->of); }
+
+claim::claim(std::shared_ptr<const client_state> of, shared_keys k, const owner_field& f,
              std::span<const node_id> nodes, std::size_t needed)
-    : keys(std::move(k)), field(f), validity_(time, std::move(client_closed)), needed_(needed) {
+    : keys(std::move(k)), field(f), validity_(std::move(of)), needed_(static_cast<std::uint32_t>(needed)) {
   HOLDFAST_ASSERT(needed > 0 && needed <= nodes.size());
   shares_.reserve(nodes.size());
   for (const auto node : nodes) shares_.emplace_back(*this, node);

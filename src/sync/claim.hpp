@@ -2,10 +2,13 @@
 #pragma once
 #include <atomic>
 #include <boost/container/small_vector.hpp>
+#include <boost/intrusive/options.hpp>
 #include <boost/intrusive/set_hook.hpp>
+#include <boost/smart_ptr/intrusive_ptr.hpp>
+#include <boost/smart_ptr/intrusive_ref_counter.hpp>
 #include <cstddef>
+#include <cstdint>
 #include <memory>
-#include <optional>
 #include <span>
 
 #include "protocol/protocol.hpp"
@@ -18,12 +21,16 @@ namespace holdfast::detail {
 class claim;
 class hold;
 
+/// A place in one of the watchdog's orders. There are as many as there are held locks, so each word counts.
+using order_hook = boost::intrusive::set_member_hook<boost::intrusive::optimize_size<true>>;
+
 /// When the watchdog renews a share: the watchdog's alone.
 struct renewal_plan {
-  /// Not planned; or in the order of renewals; or among those whose renewal is due; or sent.
-  enum class stage { none, scheduled, due, in_flight } now = stage::none;
-  time_point when{};                     // scheduled: its renewal; due: its end, by which these are ordered
-  std::optional<time_point> confirm_by;  // in flight: a doubt came meanwhile, it is confirmed once more, by then
+  /// Not planned; or in the order of renewals; or among those whose renewal is due; or sent; or sent, and a doubt came
+  /// meanwhile.
+  enum class stage : std::uint8_t { none, scheduled, due, in_flight, doubted_in_flight };
+  time_point when{};  // scheduled: its renewal; due: its end, by which these are ordered; doubted: when once more
+  stage now = stage::none;
 };
 
 /// What a claim has at one server.
@@ -43,23 +50,30 @@ class share {
   /// It cannot be confirmed at present.
   bool doubted() const noexcept { return doubted_; }
 
+  /// Who keeps a share keeps its claim.
+  friend void intrusive_ptr_add_ref(const share* s) noexcept;
+  friend void intrusive_ptr_release(const share* s) noexcept;
+
   claim& of;
   const node_id node;
-  renewal_plan plan;
-  boost::intrusive::set_member_hook<> hook;  // scheduled, due: the watchdog's alone
 
  private:
   friend class claim;
 
-  time_point valid_until_{}, may_live_until_{};
   bool doubted_ = false;
+  time_point valid_until_{}, may_live_until_{};
+
+ public:
+  renewal_plan plan;
+  order_hook hook;  // scheduled, due: the watchdog's alone
 };
+using share_ptr = boost::intrusive_ptr<share>;
 
 /// A possession on the wire: one owner field of one name, at one or more servers, of which `needed` must confirm it.
 /// It may be handed from one hold to the next. Plain memory.
-class claim : public std::enable_shared_from_this<claim> {
+class claim final : public boost::intrusive_ref_counter<claim> {
  public:
-  claim(const clock& time, std::shared_ptr<const std::atomic<bool>> client_closed, shared_keys keys, owner_field field,
+  claim(std::shared_ptr<const client_state> of, shared_keys keys, const owner_field& field,
         std::span<const node_id> nodes, std::size_t needed);
 
   const shared_keys keys;
@@ -90,17 +104,18 @@ class claim : public std::enable_shared_from_this<claim> {
   void hand_to(hold* next) noexcept { holder_ = next; }
 
   // The watchdog's alone: its place in the order of expiries, which lags behind valid_until().
-  std::optional<time_point> expires_at;
-  boost::intrusive::set_member_hook<> expiry;
+  time_point expires_at{};
+  order_hook expiry;
 
  private:
   bool set_doubted(share& s, bool doubted) noexcept;
 
   validity validity_;
   boost::container::small_vector<share, 1> shares_;  // never moved: the watchdog points to them
-  const std::size_t needed_;
-  std::atomic<bool> suspended_{false};
   hold* holder_ = nullptr;
+  const std::uint32_t needed_;
+  std::atomic<bool> suspended_{false};
 };
+using claim_ptr = boost::intrusive_ptr<claim>;
 
 }  // namespace holdfast::detail

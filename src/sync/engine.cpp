@@ -11,34 +11,38 @@ namespace {
 /// A listener of a lease's end, for those who may cancel it.
 class end_watch final : public cancellable {
  public:
-  using place = std::list<lease_record::end_listener>::iterator;
-  end_watch(std::weak_ptr<lease_record> of, place where) : of_(std::move(of)), where_(where) {}
+  end_watch(std::weak_ptr<lease_record> of, const lease_record::end_listener* which)
+      : of_(std::move(of)), which_(which) {}
 
   void cancel() override {
     const auto record = of_.lock();
-    if (!record || record->end_listeners.empty()) return;  // all are told at once, and each cancels at most once
-    const auto listener = std::move(*where_);
-    record->end_listeners.erase(where_);
-    listener(cancelled());
+    if (!record) return;
+    if (const auto listener = record->remove_listener(std::exchange(which_, nullptr))) listener(cancelled());
   }
 
  private:
-  std::weak_ptr<lease_record> of_;
-  place where_;
+  const std::weak_ptr<lease_record> of_;
+  const lease_record::end_listener* which_;
 };
 
 }  // namespace
 
 engine::engine(surroundings around, std::weak_ptr<lease_home> home, owner_fields fields)
     : around_(around), releases_(around_), patience_(around_),
-      watchdog_(around_, [](claim& c, error_code reason) { c.holder()->lose(reason); }),
-      with_{around_, watchdog_, releases_, patience_, calls_, std::move(home)},
+      watchdog_(around_, [](claim& c) { c.holder()->lose(errc::lost); }),
+      with_{around_,
+            watchdog_,
+            releases_,
+            patience_,
+            calls_,
+            std::move(home),
+            std::make_shared<client_state>(around_.time)},
       registry_(with_, std::move(fields), [this] { drain_until(now()); }), questions_(with_), grace_(around.alarms) {
   around_.servers.on_link_change([this](node_id node, bool up) { watchdog_.link_changed(node, up); });
 }
 
 engine::~engine() {
-  with_.closed_flag->store(true, std::memory_order_release);
+  with_.client->closed.store(true, std::memory_order_release);
   for (const auto& p : probes_) p->forget_caller();
 }
 
@@ -84,8 +88,7 @@ cancellable_ptr engine::when_ended(const std::shared_ptr<lease_record>& record, 
     listener(ended);
     return nullptr;
   }
-  const auto place = record->end_listeners.insert(record->end_listeners.end(), std::move(listener));
-  return std::make_shared<end_watch>(record, place);
+  return std::make_shared<end_watch>(record, record->add_listener(std::move(listener)));
 }
 
 void engine::force_unlock(const shared_keys& keys, value_handler<bool> done) {
@@ -127,7 +130,7 @@ void engine::end_probes() {
 void engine::close(nanoseconds grace, function<void()> done) {
   when_closed_.push_back(std::move(done));
   if (!std::exchange(closing_, true)) {
-    with_.closed_flag->store(true, std::memory_order_release);
+    with_.client->closed.store(true, std::memory_order_release);
     grace_.stop();
     registry_.close();
     end_probes();

@@ -55,7 +55,7 @@ class engine final {
   time_point now() const noexcept { return around_.now(); }
   bool closed() const noexcept { return with_.closed(); }
   /// The flag that holds read: setting it ends all of them, from any thread.
-  const std::shared_ptr<std::atomic<bool>>& closed_flag() const noexcept { return with_.closed_flag; }
+  std::shared_ptr<std::atomic<bool>> closed_flag() const noexcept { return {with_.client, &with_.client->closed}; }
   /// No waiter, no hold, no release under way.
   bool idle() const noexcept { return registry_.idle() && watchdog_.idle() && releases_.idle(); }
 

@@ -18,9 +18,9 @@ constexpr auto* by_force = "Redis answered that its key is gone or another's, af
 
 }  // namespace
 
-hold::hold(std::shared_ptr<claim> c, owner_id w, bool b, std::optional<std::uint64_t> t, time_point now,
-           const hold_services& with, hold_host& host)
-    : on(std::move(c)), who(w), bound(b), token(t), granted_at(now), with_(with), host_(&host) {
+hold::hold(claim_ptr c, owner_id w, bool b, std::optional<std::uint64_t> t, time_point now, const hold_services& with,
+           hold_host& host)
+    : bound(b), on(std::move(c)), who(w), token(t), granted_at(now), with_(with), host_(&host) {
   on->hand_to(this);
 }
 
@@ -37,9 +37,14 @@ lease_state hold::state() const noexcept {
 }
 
 std::string hold::cause_of_loss() const {
-  if (end_.load(std::memory_order_acquire) == lease_state::lost) return end_detail_;
+  if (end_.load(std::memory_order_acquire) == lease_state::lost) return end_detail();
   return renewal_paused() ? "its TTL was over, and nobody wanted it to be renewed"
                           : "its validity was over, and Redis had not confirmed it again";
+}
+
+const std::string& hold::end_detail() const noexcept {
+  static const std::string none;
+  return end_detail_ ? *end_detail_ : none;
 }
 
 bool hold::ended() const noexcept { return end_.load(std::memory_order_acquire) != lease_state::held; }
@@ -59,7 +64,7 @@ time_point hold::renewed_until() const noexcept {
 // ---- leases
 
 std::shared_ptr<lease_record> hold::grant(const terms& asked, time_point sent, time_point now) {
-  auto lease = std::make_shared<lease_record>(shared_from_this(), asked, now, with_.leases_home.lock());
+  auto lease = std::make_shared<lease_record>(self(), asked, now, with_.leases_home.lock());
   add(*lease);
   try {
     confirm(sent, asked.ttl);
@@ -81,19 +86,19 @@ key_ttl hold::ttl_to_send(milliseconds wanted) {
 }
 
 void hold::renew(std::shared_ptr<lease_record> lease, milliseconds ttl, done_handler done) {
-  if (!live()) return done(end_reason_, end_detail_);
+  if (!live()) return done(end_reason(), end_detail());
   if (ttl == milliseconds::zero()) ttl = lease->asked.ttl;
-  auto send = [this, self = shared_from_this(), ttl](nanoseconds left, topology::handler then) {
+  auto send = [this, self = self(), ttl](nanoseconds left, topology::handler then) {
     with_.around.run(scripts::renew(*keys(), field(), ttl_to_send(ttl)), {.timeout = left, .rank = urgency::obligation},
                      std::move(then));
   };
-  auto answered = [this, self = shared_from_this(), lease = std::move(lease), ttl,
+  auto answered = [this, self = self(), lease = std::move(lease), ttl,
                    done = with_.calls.until_closed(std::move(done))](const outcome& o) {
     const auto said = o.error ? answer<std::vector<bool>>{} : read_renew(o.reply, 1);
     if (state() == lease_state::released) return done(errc::not_held, {});
     const bool answers = !o.error && !said.error;
     if (live() && answers && (!said.value[0] || !confirm(o.sent, ttl))) lose(errc::lost);
-    if (ended()) return done(end_reason_, end_detail_);
+    if (ended()) return done(end_reason(), end_detail());
     if (o.error) return done(o.error == errc::unconfirmed ? make_error_code(errc::unreachable) : o.error, o.detail);
     if (said.error) return done(said.error->code, said.error->text);
     if (!lease->released.load(std::memory_order_acquire)) with_.renewals.guard(*on, o.sent, with_.around.now());
@@ -103,7 +108,7 @@ void hold::renew(std::shared_ptr<lease_record> lease, milliseconds ttl, done_han
 }
 
 void hold::give_up(lease_record& lease, done_handler done) {
-  const auto keep = shared_from_this();
+  const auto keep = self();
   const auto before = ttl();
   const bool wanted = static_cast<bool>(done), behind = wanted && changing();
   const auto nobody = [](error_code, const std::string&) {};
@@ -126,7 +131,7 @@ void hold::give_up(lease_record& lease, done_handler done) {
   if (ended()) {
     if (found_over) tell_reentries();
     leave_if_forgotten();
-    return done(end_reason_, end_detail_);
+    return done(end_reason(), end_detail());
   }
   try {
     unlock(before, wanted, behind, std::move(done));
@@ -157,28 +162,30 @@ void hold::unlock(milliseconds before, bool wanted, bool behind, done_handler do
 
 void hold::end_change() {
   if (changes_.empty()) return changes_.ended();
-  const auto keep = shared_from_this();
+  const auto keep = self();
   changes_.ended();
 }
 
 void hold::send_unlock(bool last, last_unlock u) {
   if (!last)
     return changes_.add(
-        [this, self = shared_from_this(), done = std::move(u.done)]() mutable { take_from_count(std::move(done)); });
+        [this, self = self(), done = std::move(u.done)]() mutable { take_from_count(std::move(done)); });
   if (!changing()) return changes_.add([&] { free(std::move(u)); });
-  last_unlocks_.push_back(std::move(u));
-  changes_.add([this, self = shared_from_this()] { free_or_lower(); });
+  auto before = last_unlocks_.before_begin();
+  for (auto next = last_unlocks_.begin(); next != last_unlocks_.end(); ++next) before = next;
+  last_unlocks_.insert_after(before, std::move(u));
+  changes_.add([this, self = self()] { free_or_lower(); });
 }
 
 void hold::take_from_count(done_handler done) {
   if (ended()) {
     leave_if_forgotten();
     // A release that came before it was queued as the last: all is well.
-    done(state() == lease_state::released ? error_code() : end_reason_, end_detail_);
+    done(state() == lease_state::released ? error_code() : end_reason(), end_detail());
     return end_change();
   }
   lower_count([this, done = std::move(done)](error_code error) {
-    done(error, end_detail_);
+    done(error, end_detail());
     end_change();
   });
 }
@@ -201,12 +208,12 @@ void hold::lower_count(function<void(error_code)> done) {
   };
   const auto called = with_.around.now();
   const auto budget = command_budget(with_.around.settings, ttl());
-  auto answered = [this, self = shared_from_this(), called, budget, done = std::move(done)](const outcome& o) {
+  auto answered = [this, self = self(), called, budget, done = std::move(done)](const outcome& o) {
     if (o.error && with_.around.now() >= called + budget) with_.patience.ran_out(keys()->lock, called);
     const auto said = o.error ? answer<release_answer>{} : read_release(o.reply);
     if (said.error && said.error->code == errc::corrupt_lock) lose(errc::corrupt_lock);
     if (!o.error && !said.error && said.value == release_answer::not_yours) lose(errc::lost);
-    done(ended() ? end_reason_ : error_code{});
+    done(ended() ? end_reason() : error_code{});
   };
   ask_twice(with_.around, budget, std::move(send), std::move(answered));
 }
@@ -233,8 +240,8 @@ void hold::release(last_unlock u, time_point valid) {
   const auto answer_by = u.answer_by;
   const auto now = with_.around.now();
   const auto may_live = std::max(u.ttl, on->may_live(now, with_.around.settings.drift));
-  auto answered = [this, self = shared_from_this(), now, u = std::move(u), others = std::move(others)](
-                      error_code error, std::string detail) {
+  auto answered = [this, self = self(), now, u = std::move(u), others = std::move(others)](error_code error,
+                                                                                           std::string detail) {
     if (error == errc::unconfirmed && with_.around.now() >= u.answer_by) with_.patience.ran_out(keys()->lock, u.called);
     if (error == errc::lost && forced_) detail = by_force;
     if (with_.around.settings.observer) report_release(now, u.ttl, error, detail);
@@ -256,9 +263,9 @@ void hold::report_release(time_point called, milliseconds ttl, error_code error,
                     : error == errc::lost ? event::kind::lost
                                           : event::kind::release_failed,
                     *this, called);
-  e.reason = error;
-  e.detail = detail;
-  e.ttl = ttl;
+  e.what.reason = error;
+  e.what.detail = detail;
+  e.what.ttl = ttl;
   with_.around.report(e);
 }
 
@@ -269,23 +276,23 @@ bool hold::live() {
   return !ended();
 }
 
-void hold::lose(error_code reason) {
+void hold::lose(errc reason) {
   if (ended()) return;
-  const auto keep = shared_from_this();
+  const auto keep = self();
   end_by_loss(reason);
   tell_reentries();
   leave_if_forgotten();
 }
 
 void hold::close() {
-  const auto keep = shared_from_this();
+  const auto keep = self();
   lose(errc::closed);
   tell_reentries();
 }
 
 bool hold::client_closed() const noexcept { return with_.closed(); }
 
-void hold::end_by_loss(error_code reason) {
+void hold::end_by_loss(errc reason) {
   HOLDFAST_ASSERT(host_);
   if (with_.closed()) reason = errc::closed;
   const auto& around = with_.around;
@@ -295,7 +302,7 @@ void hold::end_by_loss(error_code reason) {
       std::max(leases_.empty() ? around.settings.ttl : ttl(), on->may_live(now, around.settings.drift));
   end(lease_state::lost, reason, text_of_loss(reason));
   with_.watch_links();
-  around.report(reason == errc::closed ? event::kind::closed : event::kind::lost, *this, reason, end_detail_);
+  around.report(reason == errc::closed ? event::kind::closed : event::kind::lost, *this, reason, end_detail());
   for (auto* l : leases_) l->tell_end(reason);
   // Redis keeps an expired key a little longer than we trust it, or for long if it was renewed without our hearing of
   // it.
@@ -303,7 +310,7 @@ void hold::end_by_loss(error_code reason) {
   host_->ended(*this);
 }
 
-void hold::end(lease_state how, error_code why, std::string detail) noexcept {
+void hold::end(lease_state how, errc why, text detail) noexcept {
   HOLDFAST_ASSERT(!ended() && (how == lease_state::lost || how == lease_state::released));
   end_reason_ = why;
   end_detail_ = std::move(detail);
@@ -313,7 +320,7 @@ void hold::end(lease_state how, error_code why, std::string detail) noexcept {
 }
 
 void hold::tell_reentries() {
-  while (!reentries_.empty()) reentries_.front()->hold_ended();
+  while (!reentries_.empty()) reentries_.front().hold_ended();
 }
 
 void hold::leave_if_forgotten() {
@@ -332,7 +339,7 @@ void hold::leave_host() noexcept {
 
 // A queued change and its hold refer to each other, and the command before the change may never be answered.
 void hold::forget_changes() noexcept {
-  while (!reentries_.empty()) reentries_.front()->forget_caller();
+  while (!reentries_.empty()) reentries_.front().forget_caller();
   changes_.forget();
   last_unlocks_.clear();
 }
@@ -344,29 +351,29 @@ void hold::queue(std::shared_ptr<acquisition> who) {
 
 // The end of the validity comes first: it may have passed long before Redis answered. The text is empty where there is
 // no memory for it: the loss itself must be told.
-std::string hold::text_of_loss(error_code reason) const noexcept try {
+hold::text hold::text_of_loss(errc reason) const noexcept try {
+  const auto is = [](std::string what) { return std::make_unique<const std::string>(std::move(what)); };
   const auto& around = with_.around;
-  if (reason == errc::closed) return "the client was closed";
-  if (reason == errc::corrupt_lock) return "found while it was held";
-  if (around.now() < valid_until()) return forced_ ? by_force : not_ours;
-  std::string text = cause_of_loss();
+  if (reason == errc::closed) return is("the client was closed");
+  if (reason == errc::corrupt_lock) return is("found while it was held");
+  if (around.now() < valid_until()) return is(forced_ ? by_force : not_ours);
+  std::string cause = cause_of_loss();
   const bool wanted = !renewal_paused();
   if (wanted && !around.servers.answering(keys()->lock))
-    text.append(": ").append(around.servers.trouble(keys()->lock).detail);
-  return text;
+    cause.append(": ").append(around.servers.trouble(keys()->lock).detail);
+  return is(std::move(cause));
 } catch (const std::bad_alloc&) {
-  return {};
+  return nullptr;
 }
 
-event event_of(event::kind what, const hold& h, time_point now) {
+hold_event event_of(event::kind what, const hold& h, time_point now) {
   event e{.what = what, .name = h.keys()->name};
   e.held = now - h.granted_at;
   e.owner = h.who;
-  e.id = h.field();
   e.token = h.token;
   e.count = h.count();
   e.ttl = h.ttl();
-  return e;
+  return {e, h.field()};
 }
 
 }  // namespace holdfast::detail

@@ -2,9 +2,11 @@
 #pragma once
 #include <atomic>
 #include <boost/container/small_vector.hpp>
+#include <boost/intrusive/list.hpp>
+#include <boost/intrusive/slist_hook.hpp>
 #include <cstddef>
 #include <cstdint>
-#include <list>
+#include <forward_list>
 #include <memory>
 #include <optional>
 #include <string>
@@ -20,6 +22,7 @@
 #include "sync/change_queue.hpp"
 #include "sync/claim.hpp"
 #include "sync/releases.hpp"
+#include "sync/surroundings.hpp"
 #include "sync/terms.hpp"
 
 namespace holdfast::detail {
@@ -28,6 +31,7 @@ class acquisition;
 class hold;
 struct lease_record;
 struct hold_services;
+using hold_ptr = boost::intrusive_ptr<hold>;
 
 using done_handler = function<void(error_code, std::string detail)>;
 
@@ -46,7 +50,7 @@ class hold_host : public release_host {
 };
 
 /// Waits for its turn with a hold.
-class hold_reentry {
+class hold_reentry : public boost::intrusive::list_base_hook<> {
  public:
   // It hears one of these, once, and removes itself in that call.
   virtual void hold_ended() = 0;
@@ -60,20 +64,25 @@ class hold_reentry {
 /// One owner's possession of one name, counted: it stands on a claim. Its leases keep it alive, and they may outlive
 /// everything else; its host knows it by its address. With no lease left it keeps itself until its host has forgotten
 /// it.
-class hold final : public std::enable_shared_from_this<hold> {
+class hold final : public boost::intrusive_ref_counter<hold> {
+  // There are as many holds as held locks: the small ones stand together.
+  std::atomic<bool> renewal_paused_{false};
+  bool forced_ = false;
+
  public:
   /// `with`: outlives every handler of the strand. `host`: hears of it until forget() or leave_host().
-  hold(std::shared_ptr<claim> on, owner_id who, bool bound, std::optional<std::uint64_t> token, time_point now,
+  hold(claim_ptr on, owner_id who, bool bound, std::optional<std::uint64_t> token, time_point now,
        const hold_services& with, hold_host& host);
   hold(const hold&) = delete;
   hold& operator=(const hold&) = delete;
   ~hold();
 
-  const std::shared_ptr<claim> on;
-  const owner_id who;
   const bool bound;  // the owner was given or bound, not made up for one lock()
+  const claim_ptr on;
+  const owner_id who;
   const std::optional<std::uint64_t> token;
   const time_point granted_at;
+  boost::intrusive::slist_member_hook<> of_host;  // its host's alone
 
   // Any thread.
   bool exclusive() const noexcept { return left() > nanoseconds::zero(); }
@@ -97,10 +106,11 @@ class hold final : public std::enable_shared_from_this<hold> {
   // The client's strand, and so is all that follows.
   /// It has not ended; if its validity has run out, that ends it now.
   bool live();
-  const error_code& end_reason() const noexcept { return end_reason_; }
-  const std::string& end_detail() const noexcept { return end_detail_; }
+  /// Of one that has ended; not_held where it was released.
+  error_code end_reason() const noexcept { return end_reason_; }
+  const std::string& end_detail() const noexcept;
   /// Lost: all its leases and re-entries are told. Nothing happens if it has ended.
-  void lose(error_code reason);
+  void lose(errc reason);
   /// The client is closed: the hold is lost, and nobody waits for a turn with it any more.
   void close();
   bool client_closed() const noexcept;
@@ -151,9 +161,8 @@ class hold final : public std::enable_shared_from_this<hold> {
   key_ttl ttl_to_send(milliseconds wanted);
   /// Sets the server's count to the number of leases, within a change.
   void lower_count(function<void(error_code)> done);
-  using position = std::list<hold_reentry*>::iterator;
-  position add_reentry(hold_reentry& who) { return reentries_.insert(reentries_.end(), &who); }
-  void remove_reentry(position where) { reentries_.erase(where); }
+  void add_reentry(hold_reentry& who) noexcept { reentries_.push_back(who); }
+  void remove_reentry(hold_reentry& who) noexcept { reentries_.erase(reentries_.iterator_to(who)); }
   /// See hold_host.
   void queue(std::shared_ptr<acquisition> who);
 
@@ -167,13 +176,17 @@ class hold final : public std::enable_shared_from_this<hold> {
     done_handler done;
   };
 
+  using text = std::unique_ptr<const std::string>;  // null: empty
+  using reentries = boost::intrusive::list<hold_reentry, boost::intrusive::constant_time_size<false>>;
+
+  hold_ptr self() noexcept { return hold_ptr(this); }
   bool confirm(time_point sent, milliseconds ttl);
-  void end(lease_state how, error_code why, std::string detail) noexcept;
-  void end_by_loss(error_code reason);
+  void end(lease_state how, errc why, text detail) noexcept;
+  void end_by_loss(errc reason);
   void tell_reentries();
   void leave_if_forgotten();
   void released();
-  std::string text_of_loss(error_code reason) const noexcept;
+  text text_of_loss(errc reason) const noexcept;
   void unlock(milliseconds before, bool wanted, bool behind, done_handler done);
   void send_unlock(bool last, last_unlock u);
   void take_from_count(done_handler done);
@@ -182,21 +195,19 @@ class hold final : public std::enable_shared_from_this<hold> {
   void release(last_unlock u, time_point valid);
   void report_release(time_point called, milliseconds ttl, error_code error, std::string_view detail) const;
 
+  std::atomic<lease_state> end_{lease_state::held};  // or lost, or released; its claim knows whether it is suspended
+  errc end_reason_{};
+  text end_detail_;
   const hold_services& with_;
-  hold_host* host_;             // null once it is forgotten
-  std::shared_ptr<hold> kept_;  // while it has a host and no lease
+  hold_host* host_;  // null once it is forgotten
+  hold_ptr kept_;    // while it has a host and no lease
   boost::container::small_vector<lease_record*, 1> leases_;
   change_queue changes_;
-  std::list<last_unlock> last_unlocks_;
-  std::list<hold_reentry*> reentries_;
-  std::atomic<lease_state> end_{lease_state::held};  // or lost, or released; its claim knows whether it is suspended
-  std::atomic<bool> renewal_paused_{false};
-  bool forced_ = false;
-  error_code end_reason_;
-  std::string end_detail_;
+  std::forward_list<last_unlock> last_unlocks_;
+  reentries reentries_;
 };
 
 /// What an event says of its hold.
-event event_of(event::kind what, const hold& h, time_point now);
+hold_event event_of(event::kind what, const hold& h, time_point now);
 
 }  // namespace holdfast::detail

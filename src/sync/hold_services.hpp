@@ -1,13 +1,12 @@
 // SPDX-License-Identifier: BSL-1.0
 #pragma once
-#include <atomic>
 #include <memory>
 
-#include "base/birthplace.hpp"
 #include "sync/open_calls.hpp"
 #include "sync/releases.hpp"
 #include "sync/surroundings.hpp"
 #include "sync/unlock_patience.hpp"
+#include "sync/validity.hpp"
 #include "sync/watchdog.hpp"
 
 namespace holdfast::detail {
@@ -23,12 +22,9 @@ struct hold_services {
   unlock_patience& patience;
   open_calls& calls;
   const std::weak_ptr<lease_home> leases_home;
-  /// Setting it ends all holds, from any thread.
-  const std::shared_ptr<std::atomic<bool>> closed_flag = std::make_shared<std::atomic<bool>>(false);
-  const birthplace here{};
+  const std::shared_ptr<client_state> client;
 
-  /// Also in a child process: what was copied by fork() is the parent's.
-  bool closed() const noexcept { return closed_flag->load(std::memory_order_acquire) || here.elsewhere(); }
+  bool closed() const noexcept { return client->over(); }
   void watch_links() const { around.servers.keep_watch(!renewals.idle()); }
 };
 

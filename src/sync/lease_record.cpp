@@ -11,7 +11,7 @@ constexpr nanoseconds instant = std::chrono::microseconds(10);
 
 }  // namespace
 
-lease_record::lease_record(std::shared_ptr<hold> h, terms t, time_point now, std::shared_ptr<lease_home> where)
+lease_record::lease_record(hold_ptr h, terms t, time_point now, std::shared_ptr<lease_home> where)
     : of(std::move(h)), asked(t), home(std::move(where)), fed_at(now.time_since_epoch().count()) {}
 
 time_point lease_record::renewed_until() const noexcept {
@@ -35,8 +35,25 @@ bool lease_record::feed() noexcept {
   return of->resume_renewal();
 }
 
+const lease_record::end_listener* lease_record::add_listener(end_listener listener) {
+  auto last = end_listeners_.before_begin();
+  for (auto next = end_listeners_.begin(); next != end_listeners_.end(); ++next) last = next;
+  return &*end_listeners_.insert_after(last, std::move(listener));
+}
+
+lease_record::end_listener lease_record::remove_listener(const end_listener* which) {
+  auto before = end_listeners_.before_begin();
+  for (auto next = end_listeners_.begin(); next != end_listeners_.end(); before = next++) {
+    if (&*next != which) continue;
+    auto listener = std::move(*next);
+    end_listeners_.erase_after(before);
+    return listener;
+  }
+  return {};
+}
+
 void lease_record::tell_end(error_code reason) {
-  for (auto& listener : std::exchange(end_listeners, {})) listener(reason);
+  for (auto& listener : std::exchange(end_listeners_, {})) listener(reason);
 }
 
 }  // namespace holdfast::detail

@@ -1,7 +1,7 @@
 // SPDX-License-Identifier: BSL-1.0
 #pragma once
 #include <atomic>
-#include <list>
+#include <forward_list>
 #include <memory>
 
 #include <holdfast/error.hpp>
@@ -22,7 +22,7 @@ class lease_home {
 
 /// What a lease points to.
 struct lease_record : dropped_leases::link {
-  lease_record(std::shared_ptr<hold> of, terms asked, time_point now, std::shared_ptr<lease_home> home);
+  lease_record(hold_ptr of, terms asked, time_point now, std::shared_ptr<lease_home> home);
 
   // Any thread.
   bool try_release() noexcept { return !released.exchange(true, std::memory_order_acq_rel); }  // true once
@@ -37,21 +37,28 @@ struct lease_record : dropped_leases::link {
   /// Starts max_hold anew. True: its hold is renewed no more, the watchdog is to be told.
   bool feed() noexcept;
 
-  const std::shared_ptr<hold> of;
+  const hold_ptr of;
   const terms asked;
   const std::shared_ptr<lease_home> home;
   std::atomic<bool> released{false};
+  std::atomic<bool> used{false};        // something was asked of its lease
+  bool dropped_at_once = false;         // written before it is given up
   std::atomic<time_point::rep> fed_at;  // the grant, or the last feed()
   /// While the call runs that resumes its caller with it: since when; else 0.
   std::atomic<time_point::rep> handed_over_at{0};
-  std::atomic<bool> used{false};  // something was asked of its lease
-  bool dropped_at_once = false;   // written before it is given up
 
   // The client's strand.
   /// Called once: with the reason of a loss, or with not_held when the lease was released.
   using end_listener = function<void(error_code)>;
-  std::list<end_listener> end_listeners;
+  /// The last to be told. It is known by its address, until it was told.
+  const end_listener* add_listener(end_listener listener);
+  /// Takes it back; empty when it was told.
+  end_listener remove_listener(const end_listener* which);
+  bool has_listeners() const noexcept { return !end_listeners_.empty(); }
   void tell_end(error_code reason);
+
+ private:
+  std::forward_list<end_listener> end_listeners_;
 };
 
 }  // namespace holdfast::detail

@@ -12,7 +12,7 @@ permission_probe::permission_probe(surroundings& around, const std::string& clie
 
 void permission_probe::begin() {
   deadline_ = around_.now() + around_.settings.connect_timeout + around_.settings.command_timeout;
-  heard_ = around_.servers.subscribe(keys_.channel, *this);
+  heard_ = around_.servers.subscribe(channel_of(keys_), *this);
   patience_.start(deadline_, [this] { time_out(); });
   send_next();
 }

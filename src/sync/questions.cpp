@@ -28,7 +28,7 @@ void questions::is_locked(const shared_keys& keys, value_handler<bool> done) con
 }
 
 void questions::count(const shared_keys& keys, const owner_field& field, value_handler<unsigned> done) const {
-  ask<unsigned>(keys, redis::make_command({"HGET", keys->lock, field}), read_count, std::move(done));
+  ask<unsigned>(keys, redis::make_command({"HGET", keys->lock, field.to_text()}), read_count, std::move(done));
 }
 
 void questions::holder(const shared_keys& keys, value_handler<std::optional<lock_holder>> done) const {

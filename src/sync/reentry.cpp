@@ -9,11 +9,11 @@
 
 namespace holdfast::detail {
 
-reentry::reentry(surroundings& around, std::shared_ptr<hold> of, std::shared_ptr<acquisition> who)
+reentry::reentry(surroundings& around, hold_ptr of, std::shared_ptr<acquisition> who)
     : around_(around), of_(std::move(of)), who_(std::move(who)), pause_(around.alarms) {}
 
 void reentry::begin() {
-  position_ = of_->add_reentry(*this);
+  of_->add_reentry(*this);
   try {
     who_->wait_in(*this);
     if (who_->asks_once()) who_->wake_at(around_.now() + who_->time_left());
@@ -147,7 +147,7 @@ void reentry::forget_caller() {
 }
 
 std::shared_ptr<acquisition> reentry::leave_hold() {
-  of_->remove_reentry(position_);
+  of_->remove_reentry(*this);
   return std::exchange(who_, nullptr);
 }
 

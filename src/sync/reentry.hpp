@@ -13,7 +13,7 @@ namespace holdfast::detail {
 /// hold's count, and goes on when its caller has stopped waiting.
 class reentry final : public script_command, private acquisition_place, private hold_reentry {
  public:
-  reentry(surroundings& around, std::shared_ptr<hold> of, std::shared_ptr<acquisition> who);
+  reentry(surroundings& around, hold_ptr of, std::shared_ptr<acquisition> who);
   void begin();
 
  private:
@@ -39,9 +39,8 @@ class reentry final : public script_command, private acquisition_place, private 
   std::shared_ptr<reentry> self() { return std::static_pointer_cast<reentry>(shared_from_this()); }
 
   surroundings& around_;
-  const std::shared_ptr<hold> of_;
+  const hold_ptr of_;
   std::shared_ptr<acquisition> who_;  // null once it was answered, or waits elsewhere
-  hold::position position_;           // while who_ is there
   timer pause_;
   server_error last_failure_{errc::unreachable, true, {}};
   bool may_have_run_ = false;  // an attempt was written and not answered

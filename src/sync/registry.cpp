@@ -17,7 +17,7 @@ constexpr auto* drained_without = "it is being drained, and only an owner that h
 
 /// The event of an answer without a lease.
 auto failed_at(const std::string& name) {
-  return [&name](const lock_answer& said) { return event{.what = end_of_call(said.error), .name = name}; };
+  return [&name](const lock_answer& said) { return hold_event{{.what = end_of_call(said.error), .name = name}}; };
 }
 
 }  // namespace
@@ -27,19 +27,15 @@ registry::registry(const hold_services& with, owner_fields fields, function<void
 
 // Nobody is answered here. What refers to itself, through a timer, a queue or its caller, is taken apart.
 registry::~registry() {
-  for (const auto& [name, e] : names_)
-    e.each_hold([](hold& h) {
-      const auto keep = h.shared_from_this();
-      h.forget_changes();
-      h.leave_host();
-    });
+  for (auto& e : names_) e.take_apart();
+  names_.clear_and_dispose(std::default_delete<entry>());
   end_changes();
 }
 
 std::shared_ptr<acquisition> registry::lock(const shared_keys& keys, lock_request request, lock_handler done) {
   const auto place = names_.lower_bound(keys->name);
-  const bool known = place != names_.end() && place->first == keys->name;
-  auto* const mine = known ? place->second.hold_of(request.who) : nullptr;
+  entry* e = place != names_.end() && place->keys()->name == keys->name ? &*place : nullptr;
+  auto* const mine = e ? e->hold_of(request.who) : nullptr;
   if (!mine && drains_without(request.who)) {
     done({errc::closed, drained_without, nullptr});
     return nullptr;
@@ -50,44 +46,45 @@ std::shared_ptr<acquisition> registry::lock(const shared_keys& keys, lock_reques
     return who;
   }
   if (draining_) draining_->waits(who->request.who, keys->name);
-  const auto at = known ? place : names_.try_emplace(place, keys->name, *this, keys);
-  auto& e = at->second;
-  if (!known) e.known_at(at);
-  tell_if_waiting_for_ourselves(e, who->request);
-  e.join(who);
+  if (!e) {
+    e = std::make_unique<entry>(*this, keys).release();
+    names_.insert_before(place, *e);
+  }
+  tell_if_waiting_for_ourselves(*e, who->request);
+  e->join(who);
   return who;
 }
 
-hold* registry::hold_of(std::string_view name, owner_id who) const {
+hold* registry::hold_of(std::string_view name, owner_id who) {
   const auto found = names_.find(name);
-  return found == names_.end() ? nullptr : found->second.hold_of(who);
+  return found == names_.end() ? nullptr : found->hold_of(who);
 }
 
 // The hold that was broken may be ours: its holder should know now, not at the next renewal.
 void registry::forced(std::string_view name, bool was_held) {
   const auto found = names_.find(name);
   if (found == names_.end()) return;
-  if (auto* h = found->second.live_hold()) {
+  if (auto* h = found->live_hold()) {
     if (was_held) h->forced();
     with_.renewals.confirm_soon(*h->on, nanoseconds::zero());
   }
-  found->second.wake();
+  found->wake();
 }
 
-void registry::tell_if_waiting_for_ourselves(const entry& e, const lock_request& request) const {
+void registry::tell_if_waiting_for_ourselves(entry& e, const lock_request& request) const {
   const auto* h = e.live_hold();
   if (h && !h->bound && !request.bound && request.wait != lock_request::patience::once)
     with_.around.report({.what = event::kind::waiting_for_ourselves, .name = e.keys()->name});
 }
 
 void registry::reenter(hold& h, std::shared_ptr<acquisition> who) {
-  std::make_shared<reentry>(with_.around, h.shared_from_this(), std::move(who))->begin();
+  std::make_shared<reentry>(with_.around, hold_ptr(&h), std::move(who))->begin();
 }
 
 void registry::drain() {
   draining_.emplace();
   std::vector<std::shared_ptr<waiting_line>> lines;  // a line that becomes empty leaves its name
-  for (const auto& [name, e] : names_) {
+  for (auto& e : names_) {
     e.each_hold([&](const hold& h) {
       if (!h.ended()) draining_->add(h.who);
     });
@@ -107,7 +104,7 @@ void registry::hold_is_over(owner_id who) {
   if (!draining_) return;
   for (const auto& name : draining_->remove(who)) {
     const auto found = names_.find(name);
-    auto* const line = found == names_.end() ? nullptr : found->second.line();
+    auto* const line = found == names_.end() ? nullptr : found->line();
     if (line) line->fail_all_of(who, errc::closed, "it is being drained, and its owner holds no more");
   }
   if (draining_->empty()) drained_();
@@ -117,13 +114,13 @@ void registry::close() {
   draining_.reset();
   struct known {
     std::shared_ptr<waiting_line> line;
-    std::vector<std::shared_ptr<hold>> holds;
+    std::vector<hold_ptr> holds;
   };
   std::vector<known> all;  // closing a hold may remove its name
-  for (const auto& [name, e] : names_) {
+  for (auto& e : names_) {
     auto& k = all.emplace_back();
     if (auto* l = e.line()) k.line = l->shared_from_this();
-    e.each_hold([&](hold& h) { k.holds.push_back(h.shared_from_this()); });
+    e.each_hold([&](hold& h) { k.holds.emplace_back(&h); });
   }
   for (const auto& k : all) {
     if (k.line) k.line->fail([](const acquisition&) { return true; }, errc::closed, "");
@@ -132,7 +129,7 @@ void registry::close() {
       if (h->changing()) changing_.push_back(h);
     }
   }
-  for (auto next = names_.begin(); next != names_.end();) (next++)->second.close();
+  for (auto next = names_.begin(); next != names_.end();) (next++)->close();
 }
 
 void registry::end_changes() {
@@ -141,14 +138,18 @@ void registry::end_changes() {
 
 // ---- one name
 
-hold* registry::entry::live_hold() const {
-  const auto live = std::find_if(holds_.begin(), holds_.end(), [](const auto* h) { return !h->ended(); });
-  return live == holds_.end() ? nullptr : *live;
+hold* registry::entry::live_hold() {
+  const auto live = std::find_if(holds_.begin(), holds_.end(), [](const hold& h) { return !h.ended(); });
+  return live == holds_.end() ? nullptr : &*live;
 }
 
-hold* registry::entry::hold_of(owner_id who) const {
-  const auto mine = std::find_if(holds_.begin(), holds_.end(), [&](const auto* h) { return h->who == who; });
-  return mine == holds_.end() ? nullptr : *mine;
+hold* registry::entry::hold_of(owner_id who) {
+  const auto mine = std::find_if(holds_.begin(), holds_.end(), [&](const hold& h) { return h.who == who; });
+  return mine == holds_.end() ? nullptr : &*mine;
+}
+
+bool registry::entry::held_here() const {
+  return std::any_of(holds_.begin(), holds_.end(), [](const hold& h) { return !h.ended(); });
 }
 
 void registry::entry::join(std::shared_ptr<acquisition> who) {
@@ -170,16 +171,15 @@ std::shared_ptr<lease_record> registry::entry::granted(const acquisition& first,
   const auto& with = of_.with_;
   const auto& asked = first.request;
   const node_id node = with.around.servers.node_of(keys_->lock);
-  auto c = std::make_shared<claim>(with.around.time, with.closed_flag, keys_, first.seat.field, std::span(&node, 1), 1);
-  holds_.reserve(holds_.size() + 1);
-  const auto h = std::make_shared<hold>(std::move(c), asked.who, asked.bound, token, now, with, *this);
-  holds_.push_back(h.get());
+  claim_ptr c(new claim(with.client, keys_, first.seat.field, std::span(&node, 1), 1));
+  const hold_ptr h(new hold(std::move(c), asked.who, asked.bound, token, now, with, *this));
+  holds_.push_front(*h);
   std::shared_ptr<lease_record> lease;
   try {
     lease = h->grant(asked.asked, first.seat.sent, now);
     if (of_.draining_) of_.draining_->add(h->who);
   } catch (...) {
-    holds_.pop_back();
+    holds_.pop_front();
     h->leave_host();
     throw;
   }
@@ -205,8 +205,22 @@ void registry::entry::line_empty() {
 
 void registry::entry::close() {
   line_.reset();
-  for (auto* h : std::exchange(holds_, {})) h->leave_host();
+  while (!holds_.empty()) take_out_first()->leave_host();
   leave_if_unused();
+}
+
+void registry::entry::take_apart() {
+  while (!holds_.empty()) {
+    const auto h = take_out_first();
+    h->forget_changes();
+    h->leave_host();
+  }
+}
+
+hold_ptr registry::entry::take_out_first() {
+  hold_ptr h(&holds_.front());
+  holds_.pop_front();
+  return h;
 }
 
 void registry::entry::ended(hold& h) {
@@ -215,10 +229,9 @@ void registry::entry::ended(hold& h) {
 }
 
 void registry::entry::forget(hold& h) {
-  const auto place = std::find(holds_.begin(), holds_.end(), &h);
-  HOLDFAST_ASSERT(place != holds_.end());
-  holds_.erase(place);
-  if (of_.with_.closed() && h.changing()) of_.changing_.push_back(h.shared_from_this());
+  HOLDFAST_ASSERT(h.of_host.is_linked());
+  holds_.erase(holds_.iterator_to(h));
+  if (of_.with_.closed() && h.changing()) of_.changing_.emplace_back(&h);
   leave_if_unused();
 }
 
@@ -239,7 +252,8 @@ void registry::entry::release_ends() {
 }
 
 void registry::entry::leave_if_unused() {
-  if (!line_ && holds_.empty() && releasing_ == 0) of_.names_.erase(place_);
+  if (!line_ && holds_.empty() && releasing_ == 0)
+    of_.names_.erase_and_dispose(of_.names_.iterator_to(*this), std::default_delete<entry>());
 }
 
 }  // namespace holdfast::detail

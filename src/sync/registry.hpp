@@ -1,7 +1,8 @@
 // SPDX-License-Identifier: BSL-1.0
 #pragma once
-#include <boost/container/small_vector.hpp>
-#include <map>
+#include <boost/intrusive/set.hpp>
+#include <boost/intrusive/slist.hpp>
+#include <cstddef>
 #include <memory>
 #include <optional>
 #include <string_view>
@@ -27,7 +28,7 @@ class registry final {
 
   std::shared_ptr<acquisition> lock(const shared_keys& keys, lock_request request, lock_handler done);
   /// Null when there is none; also a lost one, whose leases are still there.
-  hold* hold_of(std::string_view name, owner_id who) const;
+  hold* hold_of(std::string_view name, owner_id who);
   /// force_unlock() of this client was answered.
   void forced(std::string_view name, bool was_held);
   owner_field new_field() { return fields_.next(); }
@@ -44,10 +45,72 @@ class registry final {
   void end_changes();
 
  private:
-  class entry;
-  using names = std::map<std::string_view, entry>;  // no hash table, because one insertion would pay for moving all
+  using small = boost::intrusive::optimize_size<true>;
+  /// One name.
+  class entry final : public line_host, public hold_host, public boost::intrusive::set_base_hook<small> {
+   public:
+    /// Of the name of an entry.
+    struct name_of {
+      using type = std::string_view;
+      std::string_view operator()(const entry& e) const noexcept { return e.keys_->name; }
+    };
 
-  void tell_if_waiting_for_ourselves(const entry& e, const lock_request& request) const;
+    entry(registry& of, shared_keys keys) noexcept : of_(of), keys_(std::move(keys)) {}
+    entry(const entry&) = delete;
+    entry& operator=(const entry&) = delete;
+
+    const shared_keys& keys() const noexcept { return keys_; }
+    hold* live_hold();
+    hold* hold_of(owner_id who);
+    waiting_line* line() const noexcept { return line_.get(); }
+    void join(std::shared_ptr<acquisition> who);
+    void wake();
+    template <class F>
+    void each_hold(F f) {
+      for (auto& h : holds_) f(h);
+    }
+    /// Nobody waits, all holds are lost, and their leases are on their own.
+    void close();
+    /// The engine ends. Nobody is answered.
+    void take_apart();
+
+   private:
+    using holds = boost::intrusive::slist<
+        hold, boost::intrusive::member_hook<hold, boost::intrusive::slist_member_hook<>, &hold::of_host>,
+        boost::intrusive::constant_time_size<false>>;
+
+    // Its line.
+    owner_field new_field() override { return of_.new_field(); }
+    bool held_here() const override;
+    void doubt_hold_here() override;
+    std::shared_ptr<lease_record> granted(const acquisition& first, std::optional<std::uint64_t> token,
+                                          time_point now) override;
+    void give_back(const owner_field& field, milliseconds ttl, function<void()> tried) override;
+    void line_empty() override;
+    // Its holds.
+    void ended(hold& h) override;
+    void forget(hold& h) override;
+    void queue(std::shared_ptr<acquisition> who) override;
+    // Its releases.
+    void release_begins() override { ++releasing_; }
+    void release_ends() override;
+
+    void move_to(hold& h, std::shared_ptr<acquisition> who);
+    hold_ptr take_out_first();
+    void leave_if_unused();
+
+    registry& of_;
+    const shared_keys keys_;
+    std::shared_ptr<waiting_line> line_;
+    // Lost ones stay until their leases are gone, so that re-entry finds the loss.
+    holds holds_;
+    std::size_t releasing_ = 0;
+  };
+  // No hash table, because one insertion would pay for moving all.
+  using names = boost::intrusive::set<entry, boost::intrusive::base_hook<boost::intrusive::set_base_hook<small>>,
+                                      boost::intrusive::key_of_value<entry::name_of>>;
+
+  void tell_if_waiting_for_ourselves(entry& e, const lock_request& request) const;
   void reenter(hold& h, std::shared_ptr<acquisition> who);
   void hold_is_over(owner_id who);
   bool drains_without(owner_id who) const { return draining_ && !draining_->contains(who); }
@@ -56,58 +119,8 @@ class registry final {
   owner_fields fields_;
   const function<void()> drained_;
   names names_;
-  std::vector<std::shared_ptr<hold>> changing_;  // had a change under way when the client was closed
-  std::optional<last_holders> draining_;         // from drain() until close()
-};
-
-/// One name.
-class registry::entry final : public line_host, public hold_host {
- public:
-  entry(registry& of, shared_keys keys) : of_(of), keys_(std::move(keys)) {}
-  entry(const entry&) = delete;
-  entry& operator=(const entry&) = delete;
-
-  void known_at(names::iterator place) { place_ = place; }
-  const shared_keys& keys() const noexcept { return keys_; }
-  hold* live_hold() const;
-  hold* hold_of(owner_id who) const;
-  waiting_line* line() const noexcept { return line_.get(); }
-  void join(std::shared_ptr<acquisition> who);
-  void wake();
-  /// Nobody waits, all holds are lost, and their leases are on their own.
-  void close();
-  template <class F>
-  void each_hold(F f) const {
-    for (auto* h : decltype(holds_)(holds_)) f(*h);
-  }
-
- private:
-  // Its line.
-  owner_field new_field() override { return of_.new_field(); }
-  bool held_here() const override { return live_hold() != nullptr; }
-  void doubt_hold_here() override;
-  std::shared_ptr<lease_record> granted(const acquisition& first, std::optional<std::uint64_t> token,
-                                        time_point now) override;
-  void give_back(const owner_field& field, milliseconds ttl, function<void()> tried) override;
-  void line_empty() override;
-  // Its holds.
-  void ended(hold& h) override;
-  void forget(hold& h) override;
-  void queue(std::shared_ptr<acquisition> who) override;
-  // Its releases.
-  void release_begins() override { ++releasing_; }
-  void release_ends() override;
-
-  void move_to(hold& h, std::shared_ptr<acquisition> who);
-  void leave_if_unused();
-
-  registry& of_;
-  const shared_keys keys_;  // the registry's key is a view of keys->name
-  names::iterator place_;
-  std::shared_ptr<waiting_line> line_;
-  // Lost ones stay until their leases are gone, so that re-entry finds the loss.
-  boost::container::small_vector<hold*, 1> holds_;
-  std::size_t releasing_ = 0;
+  std::vector<hold_ptr> changing_;        // had a change under way when the client was closed
+  std::optional<last_holders> draining_;  // from drain() until close()
 };
 
 }  // namespace holdfast::detail

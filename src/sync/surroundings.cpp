@@ -47,9 +47,15 @@ void surroundings::send(std::string_view key, std::string command, const deliver
 void surroundings::report(event::kind what, const hold& h, error_code reason, std::string_view detail) const {
   if (!settings.observer) return;
   auto e = event_of(what, h, now());
-  e.reason = reason;
-  e.detail = detail;
+  e.what.reason = reason;
+  e.what.detail = detail;
   report(e);
+}
+
+void surroundings::report(hold_event e) const {
+  const auto text = e.id.to_text();
+  e.what.id = text;
+  report(e.what);
 }
 
 event::kind end_of_call(const error_code& failed) noexcept {

@@ -18,6 +18,12 @@ namespace holdfast::detail {
 
 class hold;
 
+/// An event about a hold, whose id is made where it is told.
+struct hold_event {
+  event what;
+  owner_field id{};
+};
+
 /// Clock, timers, servers and randomness, which are passed in and never fetched; and the settings and the observer that
 /// all share.
 struct surroundings {
@@ -32,7 +38,7 @@ struct surroundings {
   void report(const event& e) const {
     if (settings.observer) settings.observer->on(e);
   }
-
+  void report(hold_event e) const;
   void report(event::kind what, const hold& h, error_code reason = {}, std::string_view detail = {}) const;
 
   /// Sends a script that nobody withdraws; what the call refers to lives until the answer.

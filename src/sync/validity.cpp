@@ -6,14 +6,13 @@
 
 namespace holdfast::detail {
 
-validity::validity(const clock& time, std::shared_ptr<const std::atomic<bool>> client_closed)
-    : time_(time), client_closed_(std::move(client_closed)) {}
+validity::validity(std::shared_ptr<const client_state> of) noexcept : client_(std::move(of)) {}
 
 lease_clock::duration validity::left() const noexcept {
-  if (client_closed_->load(std::memory_order_acquire) || here_.elsewhere()) return {};
+  if (client_->over()) return {};
   auto until = until_.load(std::memory_order_acquire);
   while (until >= 0) {
-    const auto rest = time_point(lease_clock::duration(until)) - time_.now();
+    const auto rest = time_point(lease_clock::duration(until)) - time().now();
     if (rest > lease_clock::duration::zero()) return rest;
     if (until_.compare_exchange_weak(until, -until, std::memory_order_acq_rel)) break;
   }

@@ -8,26 +8,34 @@
 
 namespace holdfast::detail {
 
+/// What any thread has to know of a client, as long as there are leases of it.
+struct client_state {
+  const clock& time;
+  std::atomic<bool> closed{false};  // setting it ends all that the client holds, from any thread
+  const birthplace here{};
+
+  /// Also in a child process: what was copied by fork() is the parent's.
+  bool over() const noexcept { return closed.load(std::memory_order_acquire) || here.elsewhere(); }
+};
+
 /// Until when something in Redis is ours alone: one instant, which the client's strand moves and any thread may read.
 /// Loss is sticky: once anybody has seen it over, nothing extends it.
 class validity {
  public:
-  validity(const clock& time, std::shared_ptr<const std::atomic<bool>> client_closed);
+  explicit validity(std::shared_ptr<const client_state> of) noexcept;
 
   // Any thread.
-  /// 0 once it is over; also when the client was closed, and in a child process, whose copy holds nothing.
+  /// 0 once it is over, or its client is.
   lease_clock::duration left() const noexcept;
   time_point until() const noexcept;
-  const clock& time() const noexcept { return time_; }
+  const clock& time() const noexcept { return client_->time; }
 
   // The client's strand.
   /// Never shortens. False: somebody has seen it over, and over it is.
   bool extend(time_point until) noexcept;
 
  private:
-  const clock& time_;
-  const std::shared_ptr<const std::atomic<bool>> client_closed_;
-  const birthplace here_;
+  const std::shared_ptr<const client_state> client_;
   mutable std::atomic<time_point::rep> until_{0};  // negative once somebody has seen it over
 };
 

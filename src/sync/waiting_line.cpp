@@ -93,7 +93,7 @@ void waiting_line::advance() {
   }
   if (first().asks_once() || !host_.held_here()) return try_now();
   // Subscribed all the same: a force-unlock from elsewhere frees what we believe to hold.
-  if (!subscription_) subscription_ = around_.servers.subscribe(keys_->channel, *this);
+  if (!subscription_) subscription_ = around_.servers.subscribe(channel_of(*keys_), *this);
   park_while_held(nanoseconds::max(), around_.now());
 }
 
@@ -185,7 +185,7 @@ void waiting_line::on_busy(acquisition& w, milliseconds holder_ttl, time_point n
   if (w.asks_once()) return finish(w, {});
   const bool again = subscription_ && woken_;
   // What was published before the acknowledgement is missed: on_subscribed() tries again.
-  if (!subscription_) subscription_ = around_.servers.subscribe(keys_->channel, *this);
+  if (!subscription_) subscription_ = around_.servers.subscribe(channel_of(*keys_), *this);
   park_while_held(holder_ttl, w.seat.sent);
   if (again) wake();
 }
@@ -268,8 +268,8 @@ void waiting_line::finish(acquisition& w, lock_answer a) {
   remove(w);
   w.answer(std::move(a), [&](const lock_answer& said) {
     auto e = said.record ? event_of(event::kind::acquired, *said.record->of, around.now())
-                         : event{.what = end_of_call(said.error), .name = w.keys->name};
-    e.waiters = w.seat.ahead;
+                         : hold_event{{.what = end_of_call(said.error), .name = w.keys->name}};
+    e.what.waiters = w.seat.ahead;
     return e;
   });
 }

@@ -22,11 +22,7 @@ constexpr milliseconds ttl_that_never_raises{1};
 
 }  // namespace
 
-// Fields of one client differ in a number that grows.
-bool watchdog::older(const claim& a, const claim& b) noexcept {
-  const std::string_view left = a.field, right = b.field;
-  return left.size() != right.size() ? left.size() < right.size() : left < right;
-}
+bool watchdog::older(const claim& a, const claim& b) noexcept { return a.field < b.field; }
 
 bool watchdog::older(const share& a, const share& b) noexcept {
   return &a.of == &b.of ? a.node < b.node : older(a.of, b.of);
@@ -73,7 +69,6 @@ void watchdog::forget(claim& c) {
   if (!guarded(c)) return;
   for (auto& s : c.shares()) unschedule_renewal(s);
   expiries_.erase(expiries_.iterator_to(c));
-  c.expires_at.reset();
   guarded_shares_ -= c.shares().size();
   rearm();
 }
@@ -87,7 +82,7 @@ void watchdog::confirm_soon(claim& c, nanoseconds patience) {
 
 void watchdog::confirm_soon(share& s, time_point by) {
   if (in_flight(s)) {
-    s.plan.confirm_by = by;  // what is in flight may have been answered before there was a doubt
+    s.plan = {by, stage::doubted_in_flight};  // it may have been answered before there was a doubt
   } else if (s.plan.now == stage::none || (s.plan.now == stage::scheduled && s.plan.when > by)) {
     schedule_renewal(s, by);
   }
@@ -171,7 +166,7 @@ watchdog::shares watchdog::take_due(node_id node, time_point now) {
     HOLDFAST_ASSERT(!in_flight(s) && guarded(s.of));
     unschedule_renewal(s);
     s.plan.now = stage::in_flight;
-    due.emplace_back(s.of.shared_from_this(), &s);
+    due.emplace_back(&s);
   };
   for (auto next = waiting.begin(); next != waiting.end() && due.size() < batch_size;) take(*next++);
   for (auto next = renewals_.begin(); next != renewals_.end() && due.size() < batch_size;) {
@@ -206,14 +201,14 @@ void watchdog::answered(const batch& b, const outcome& o) {
   if (said.error && !said.error->retry && b.shares.size() > 1) return send_alone(b);
   for (std::size_t i = 0; i < b.shares.size(); ++i) {
     share& s = *b.shares[i];
-    s.plan.now = stage::none;
+    const bool doubted = std::exchange(s.plan.now, stage::none) == stage::doubted_in_flight;
     if (!guarded(s.of)) continue;
     if (o.error) {
       on_unanswered(s, o.error, o.detail);
     } else if (said.error) {
       on_unanswered(s, said.error->code, said.error->text);
     } else if (said.value[i]) {
-      on_confirmed(s, o.sent, b.asked[i].wanted.ttl);
+      on_confirmed(s, o.sent, b.asked[i].wanted.ttl, doubted);
     } else {
       tell_loss(s.of);
     }
@@ -234,15 +229,15 @@ void watchdog::send_alone(const batch& b) {
   }
 }
 
-void watchdog::on_confirmed(share& s, time_point sent, milliseconds ttl) {
-  const auto now = around_.now();
+void watchdog::on_confirmed(share& s, time_point sent, milliseconds ttl, bool doubted) {
+  const auto now = around_.now(), once_more = s.plan.when;
   // It may have waited to be written. A hold ends a TTL after its max_hold all the same.
   const auto from = std::min(sent, holder_of(s).renewed_until());
   // Loss is sticky: what is confirmed after the validity was over is lost all the same. expire_due() says so.
   if (now >= s.of.valid_until() || !s.of.confirm(s, valid_until(from, ttl, around_.settings.drift))) return;
   restore(s);
   plan_next(s, sent, now);
-  if (const auto by = std::exchange(s.plan.confirm_by, std::nullopt)) confirm_soon(s, *by);
+  if (doubted) confirm_soon(s, once_more);
 }
 
 void watchdog::doubt(share& s, const error_code& why, const std::string& detail) {
@@ -276,7 +271,7 @@ void watchdog::expire_at(claim& c, time_point when) {
 
 void watchdog::expire_due() {
   const auto now = around_.now();
-  while (!expiries_.empty() && *expiries_.begin()->expires_at <= now) {
+  while (!expiries_.empty() && expiries_.begin()->expires_at <= now) {
     claim& c = *expiries_.begin();
     if (c.valid_until() > now) {
       expire_at(c, c.valid_until());  // renewed since
@@ -288,9 +283,9 @@ void watchdog::expire_due() {
 }
 
 void watchdog::tell_loss(claim& c) {
-  const auto keep = c.shared_from_this();
+  const claim_ptr keep(&c);
   forget(c);
-  on_lost_(c, errc::lost);
+  on_lost_(c);
 }
 
 hold& watchdog::holder_of(const share& s) const {
@@ -316,7 +311,7 @@ void watchdog::rearm() {
   arm(
       renewal_alarm_, !renewals_.empty(), [this] { return renewals_.begin()->plan.when; }, [this] { renew_due(); });
   arm(
-      expiry_alarm_, !expiries_.empty(), [this] { return *expiries_.begin()->expires_at; }, [this] { expire_due(); });
+      expiry_alarm_, !expiries_.empty(), [this] { return expiries_.begin()->expires_at; }, [this] { expire_due(); });
 }
 
 }  // namespace holdfast::detail

@@ -19,7 +19,7 @@ namespace holdfast::detail {
 class watchdog {
  public:
   /// Called once for each claim that is lost; the watchdog has forgotten it by then.
-  using lose = function<void(claim&, error_code)>;
+  using lose = function<void(claim&)>;
 
   watchdog(surroundings& around, lose on_lost);
 
@@ -40,18 +40,14 @@ class watchdog {
       return a.plan.when != b.plan.when ? a.plan.when < b.plan.when : older(a, b);
     }
     bool operator()(const claim& a, const claim& b) const noexcept {
-      return *a.expires_at != *b.expires_at ? *a.expires_at < *b.expires_at : older(a, b);
+      return a.expires_at != b.expires_at ? a.expires_at < b.expires_at : older(a, b);
     }
   };
-  using order =
-      boost::intrusive::set<share,
-                            boost::intrusive::member_hook<share, boost::intrusive::set_member_hook<>, &share::hook>,
-                            boost::intrusive::compare<sooner>>;
-  using expiries =
-      boost::intrusive::set<claim,
-                            boost::intrusive::member_hook<claim, boost::intrusive::set_member_hook<>, &claim::expiry>,
-                            boost::intrusive::compare<sooner>>;
-  using shares = std::vector<std::shared_ptr<share>>;  // each keeps its claim
+  using order = boost::intrusive::set<share, boost::intrusive::member_hook<share, order_hook, &share::hook>,
+                                      boost::intrusive::compare<sooner>>;
+  using expiries = boost::intrusive::set<claim, boost::intrusive::member_hook<claim, order_hook, &claim::expiry>,
+                                         boost::intrusive::compare<sooner>>;
+  using shares = std::vector<share_ptr>;
   class batch;
   using stage = renewal_plan::stage;
   /// The renewals of one server.
@@ -66,8 +62,10 @@ class watchdog {
 
   /// Of a share that is guarded.
   hold& holder_of(const share& s) const;
-  static bool guarded(const claim& c) noexcept { return c.expires_at.has_value(); }
-  static bool in_flight(const share& s) noexcept { return s.plan.now == stage::in_flight; }
+  static bool guarded(const claim& c) noexcept { return c.expiry.is_linked(); }
+  static bool in_flight(const share& s) noexcept {
+    return s.plan.now == stage::in_flight || s.plan.now == stage::doubted_in_flight;
+  }
   void schedule_renewal(share& s, time_point when);
   void unschedule_renewal(share& s);
   void confirm_soon(share& s, time_point by);
@@ -81,7 +79,7 @@ class watchdog {
   void answered(const batch&, const outcome&);
   void send_alone(const batch&);
   void on_late(const batch&, const error_code&, const std::string& detail);
-  void on_confirmed(share& s, time_point sent, milliseconds ttl);
+  void on_confirmed(share& s, time_point sent, milliseconds ttl, bool doubted);
   void on_unanswered(share& s, const error_code&, const std::string& detail);
   void doubt(share& s, const error_code&, const std::string& detail);
   void expire_at(claim& c, time_point when);

@@ -53,17 +53,17 @@ struct redisson_scripts {
   /// Three calls to acquire and four to release: what Redisson 3 did.
   sequence plain_pair(int slot) const {
     const auto keys = keys_of(slot);
-    return {
-        redis::make_command({"EVALSHA", acquire, "1", keys.lock, "30000", field_of(slot)}),
-        redis::make_command({"EVALSHA", plain_release, "2", keys.lock, keys.channel, "0", "30000", field_of(slot)})};
+    return {redis::make_command({"EVALSHA", acquire, "1", keys.lock, "30000", field_of(slot).to_text()}),
+            redis::make_command({"EVALSHA", plain_release, "2", keys.lock, detail::channel_of(keys), "0", "30000",
+                                 field_of(slot).to_text()})};
   }
   /// Redisson 4's present sequence: acquire, unlock with a latch, deletion of the latch.
   sequence pair(int slot) const {
     const auto keys = keys_of(slot);
     const std::string latch = "redisson_unlock_latch:{" + keys.lock + "}:00112233445566778899aabbccddeeff";
-    return {redis::make_command({"EVALSHA", acquire, "1", keys.lock, "30000", field_of(slot)}),
-            redis::make_command({"EVALSHA", release, "3", keys.lock, keys.channel, latch, "0", "30000", field_of(slot),
-                                 "publish", "16000"}),
+    return {redis::make_command({"EVALSHA", acquire, "1", keys.lock, "30000", field_of(slot).to_text()}),
+            redis::make_command({"EVALSHA", release, "3", keys.lock, detail::channel_of(keys), latch, "0", "30000",
+                                 field_of(slot).to_text(), "publish", "16000"}),
             redis::make_command({"DEL", latch})};
   }
 

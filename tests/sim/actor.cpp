@@ -138,7 +138,7 @@ void actor::on_lock_answer(std::uint64_t call, const detail::lock_answer& a, boo
   const auto outcome =
       a.record && reenter ? "lock: re-entered" : outcome_of("lock", a.error, a.record ? "granted" : "busy");
   w_.met.hit(outcome);
-  note(outcome, a.record ? std::string_view(a.record->of->field()) : std::string_view(a.detail));
+  note(outcome, a.record ? std::string_view(a.record->of->field().to_text()) : std::string_view(a.detail));
   if (!a.record) return;
   w_.judge.granted(client_, a.record, fenced);
   me_->leases.push_back(a.record);
@@ -160,7 +160,7 @@ void actor::give_back(std::size_t which) {
 }
 
 void actor::unlock(const record_ptr& lease) {
-  begin("unlock", std::string_view(lease->of->field()));
+  begin("unlock", lease->of->field().to_text());
   const auto call = w_.judge.begin(client_, "unlock " + lease->of->keys()->name);
   w_.judge.released(lease);
   const bool first = !lease->released;
@@ -175,7 +175,7 @@ void actor::unlock(const record_ptr& lease) {
 }
 
 void actor::drop(const record_ptr& lease) {
-  begin("drop", std::string_view(lease->of->field()));
+  begin("drop", lease->of->field().to_text());
   w_.judge.released(lease);
   if (lease->try_release()) client_.locks().drop(lease);
 }
@@ -183,7 +183,7 @@ void actor::drop(const record_ptr& lease) {
 void actor::renew(const record_ptr& lease) {
   const auto ttl = w_.chance(50) ? milliseconds(0)
                                  : std::chrono::duration_cast<milliseconds>(w_.between(10ms, client_.settings().ttl));
-  begin("renew", std::string_view(lease->of->field()));
+  begin("renew", lease->of->field().to_text());
   const auto call = w_.judge.begin(client_, "renew " + lease->of->keys()->name);
   client_.locks().renew(lease, ttl, [self = shared_from_this(), call](error_code e, const std::string& detail) {
     self->w_.judge.answered(call);
@@ -196,7 +196,7 @@ void actor::renew(const record_ptr& lease) {
 // As lease::feed() does it.
 void actor::feed(const record_ptr& lease) {
   if (!lease->asked.max_hold) return;
-  begin("feed", std::string_view(lease->of->field()));
+  begin("feed", lease->of->field().to_text());
   if (lease->feed()) client_.locks().fed(lease);
 }
 

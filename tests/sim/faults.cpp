@@ -214,7 +214,9 @@ bool faults::spoof_message() {
   const std::string payloads[] = {"0", "1", "", std::string("\0\r\n$-1", 6), std::string(2000, 'x')};
   long long heard = 0;
   for (const auto& name : w_.names)
-    heard += server_.program().execute({"PUBLISH", name->channel, payloads[w_.below(std::size(payloads))]}).integer;
+    heard += server_.program()
+                 .execute({"PUBLISH", detail::channel_of(*name), payloads[w_.below(std::size(payloads))]})
+                 .integer;
   return heard != 0;
 }
 

@@ -68,14 +68,14 @@ void judge::closed(const sim_client& by) {
 void judge::granted(sim_client& to, const record_ptr& lease, bool fenced) {
   const auto now = plan_.now();
   const auto& h = lease->of;
-  if (!std::string_view(h->field()).starts_with(to.uuid()))
+  if (!std::string_view(h->field().to_text()).starts_with(to.uuid()))
     accuse("the simulator", "does not know the uuid of " + to.name());
   if (std::none_of(holds_.begin(), holds_.end(), [&](const auto& each) { return each.of == h; })) {
     holds_.push_back({&to, h, now, now, {}, 1, {}, {}, false, false});
     if (h->valid_until() - now < detail::min_validity(lease->asked.ttl))
       accuse(to.name(), "was granted " + h->keys()->name + " too late to use it");
     if (h->token && !fenced) accuse(to.name(), "has a token of " + h->keys()->name + " that it did not ask for");
-    const auto given = token_of_.find(std::string(std::string_view(h->field())));
+    const auto given = token_of_.find(std::string(std::string_view(h->field().to_text())));
     if (h->token && (given == token_of_.end() || given->second != *h->token))
       accuse(to.name(), "has a token that the node did not give it");
   }
@@ -228,7 +228,7 @@ void judge::look_at(hold_record& h) {
   if (h.over) accuse(h.by->name(), "claims " + hold.keys()->name + " again after it was over");
   if (!hold.wants_renewal(now)) h.renewed_since = now;
   look_at_suspension(h);
-  const auto until = backed_until(hold.keys()->lock, hold.field());
+  const auto until = backed_until(hold.keys()->lock, hold.field().to_text());
   const bool covered = until && *until >= hold.valid_until();
   h.longest_ttl = std::max(h.longest_ttl, hold.ttl());
   claim(hold.keys()->name, h.by->name(), covered);
@@ -238,7 +238,7 @@ void judge::look_at(hold_record& h) {
   }
   h.ever_uncovered = true;
   // What was confirmed before the fault may be heard of after it.
-  if (excused_at(hold.keys()->name) < last_backed(hold.keys()->lock, hold.field(), hold.valid_until()))
+  if (excused_at(hold.keys()->name) < last_backed(hold.keys()->lock, hold.field().to_text(), hold.valid_until()))
     accuse(h.by->name(),
            "claims " + hold.keys()->name + (until ? " longer than the node keeps it" : ", which it does not hold"));
   if (!h.uncovered_since) h.uncovered_since = now;
@@ -262,9 +262,10 @@ void judge::look_at_count(hold_record& h) {
   const auto leases = hold.count();
   h.most_leases = std::max(h.most_leases, leases + (hold.changing() ? 1 : 0));
   // Without fencing a late command of a dead connection may still change it.
-  const bool fenced = !known_field(std::string(std::string_view(hold.field()))).unfenced;
+  const bool fenced = !known_field(std::string(std::string_view(hold.field().to_text()))).unfenced;
   if (hold.changing() || h.ever_uncovered || leases == 0 || !fenced) return;
-  const auto count = std::stoull(*server_.program().keys().find(hold.keys()->lock)->hash()->find(hold.field()));
+  const auto count =
+      std::stoull(*server_.program().keys().find(hold.keys()->lock)->hash()->find(hold.field().to_text()));
   const bool undisturbed = watched(*h.by).clear_since < h.granted;
   if (count < leases || count > (undisturbed ? leases : h.most_leases))
     accuse(h.by->name(), "has " + std::to_string(leases) + " leases of " + hold.keys()->name + ", the node counts " +
@@ -369,7 +370,7 @@ void judge::look_at_field(const std::string& key, const std::string& field, fiel
   if (plan_.now() <= c->clear_since + reconnection(c->who->settings()))
     f.outage = std::max(f.outage, c->clear_since - c->trouble_began);
   const bool held = std::any_of(holds_.begin(), holds_.end(), [&](const auto& h) {
-    return std::string_view(h.of->field()) == field && h.of->exclusive();
+    return std::string_view(h.of->field().to_text()) == field && h.of->exclusive();
   });
   const bool asked = std::any_of(calls_.begin(), calls_.end(), [&](const auto& call) {
     return call.second.by == c->who && call.second.waits_for == key && call.second.since <= f.first_seen;

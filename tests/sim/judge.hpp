@@ -114,7 +114,7 @@ class judge {
   };
   struct hold_record {
     const sim_client* by;
-    std::shared_ptr<detail::hold> of;
+    detail::hold_ptr of;
     time_point granted, renewed_since;
     detail::milliseconds longest_ttl{};         // that its leases ever had
     std::size_t most_leases;                    // that there were, or were asked for

@@ -36,7 +36,8 @@ void peer::act_later() {
 bool peer::reachable() const { return server_.running(); }
 
 reply peer::call(const std::string& script, const std::string& argument) {
-  return server_.program().execute({"EVAL", script, "2", name_, detail::lock_keys(name_).channel, field_, argument});
+  return server_.program().execute(
+      {"EVAL", script, "2", name_, detail::channel_of(detail::lock_keys(name_)), field_, argument});
 }
 
 void peer::act() {

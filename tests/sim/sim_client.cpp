@@ -52,7 +52,7 @@ sim_client::sim_client(scheduler& plan, server& to, trace& log, coverage& met, c
   node.pending_commands = settings_.pending_commands;
   servers_ = detail::make_topology({process_.strand(), plan.time(), process_, random_, network_}, node,
                                    settings_.command_timeout, [this](const event& e) { settings_.observer->on(e); });
-  const detail::owner_fields fields{random_.next(), random_.next()};
+  const detail::owner_fields fields{detail::uuid{random_.next(), random_.next()}};
   uuid_ = fields.client_uuid();
   log.abbreviate(uuid_, name_);
   engine_.emplace(detail::surroundings{plan.time(), process_, *servers_, random_, settings_},

@@ -22,11 +22,10 @@ struct claim_fixture : hold_fixture {
 /// At three servers, of which two must confirm it.
 struct majority_fixture {
   manual_clock clock;
-  const std::shared_ptr<std::atomic<bool>> closed = std::make_shared<std::atomic<bool>>(false);
+  const std::shared_ptr<detail::client_state> client = std::make_shared<detail::client_state>(clock);
   static constexpr std::array<detail::node_id, 3> nodes{4, 5, 6};
-  const std::shared_ptr<detail::claim> c =
-      std::make_shared<detail::claim>(clock, closed, std::make_shared<const detail::lock_keys>("a"),
-                                      detail::owner_field("uuid:1"), std::span(nodes), 2);
+  const detail::claim_ptr c{new detail::claim(client, std::make_shared<const detail::lock_keys>("a"),
+                                              detail::owner_field(detail::uuid(), 1), std::span(nodes), 2)};
   detail::share& at(std::size_t n) { return c->shares()[n]; }
 };
 

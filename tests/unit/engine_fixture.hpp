@@ -120,7 +120,7 @@ class engine_fixture {
     settings.observer = events;
     timers.on_step = [this] { server.run(); };
     locks.emplace(detail::surroundings{clock, timers, server, random, settings}, std::weak_ptr<detail::lease_home>(),
-                  detail::owner_fields{random.next(), random.next()});
+                  detail::owner_fields(detail::uuid{random.next(), random.next()}));
   }
   ~engine_fixture() { locks.reset(); }
 
@@ -218,7 +218,7 @@ class engine_fixture {
   bool only_leases_keep(const detail::hold& h) const {
     const auto leases = std::count_if(calls_.begin(), calls_.end(),
                                       [&](const auto& c) { return c.granted() && c.value()->of.get() == &h; });
-    return h.weak_from_this().use_count() == leases;
+    return h.use_count() == leases;
   }
   void run() { server.run(); }
   void advance(nanoseconds by) { timers.advance(by); }
@@ -251,7 +251,7 @@ class engine_fixture {
     return std::make_shared<const detail::lock_keys>(name, settings.key_prefix);
   }
   std::size_t subscribers(const std::string& name) const { return server.subscribers(channel(name)); }
-  std::string channel(const std::string& name) const { return keys(name)->channel; }
+  std::string channel(const std::string& name) const { return detail::channel_of(*keys(name)); }
 
   /// The kinds of events since it was asked last: "acquired lost".
   std::string heard() {

@@ -1324,7 +1324,8 @@ TEST_CASE("owner fields are a uuid of version 8 and never repeat") {
   manual_timers timers(clock);
   fake_topology server(clock, timers);
   seeded_random random(7);
-  detail::engine locks({clock, timers, server, random, settings}, {}, {random.next(), random.next()});
+  detail::engine locks({clock, timers, server, random, settings}, {},
+                       detail::owner_fields(detail::uuid{random.next(), random.next()}));
   std::vector<std::string> fields;
   for (int i = 0; i < 3; ++i) {
     detail::lock_request r{owner(), false, detail::resolve_terms(settings, {}), detail::lock_request::patience::once};

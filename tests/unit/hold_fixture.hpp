@@ -16,11 +16,10 @@
 
 namespace holdfast::test {
 
-inline std::shared_ptr<detail::claim> make_claim(const detail::clock& clock,
-                                                 std::shared_ptr<const std::atomic<bool>> closed) {
+inline detail::claim_ptr make_claim(std::shared_ptr<const detail::client_state> client) {
   const detail::node_id node = 0;
-  return std::make_shared<detail::claim>(clock, std::move(closed), std::make_shared<const detail::lock_keys>("a", "p:"),
-                                         detail::owner_field("uuid:1"), std::span(&node, 1), 1);
+  return new detail::claim(std::move(client), std::make_shared<const detail::lock_keys>("a", "p:"),
+                           detail::owner_field(detail::uuid(), 1), std::span(&node, 1), 1);
 }
 
 /// A hold on a claim of one share, its leases, and nobody around it.
@@ -33,29 +32,29 @@ struct hold_fixture : detail::hold_host {
   detail::surroundings around{clock, timers, server, random, settings};
   detail::releases freeing{around};
   detail::unlock_patience patience{around};
-  detail::watchdog renewals{around, [](detail::claim& c, error_code why) { c.holder()->lose(why); }};
+  detail::watchdog renewals{around, [](detail::claim& c) { c.holder()->lose(errc::lost); }};
   detail::open_calls calls;
-  const detail::hold_services services{around, renewals, freeing, patience, calls, {}};
-  const std::shared_ptr<std::atomic<bool>> closed = services.closed_flag;
-  const std::shared_ptr<detail::claim> on = make_claim(clock, closed);
-  const std::shared_ptr<detail::hold> h = make_hold(on);
+  const std::shared_ptr<detail::client_state> client = std::make_shared<detail::client_state>(clock);
+  const detail::hold_services services{around, renewals, freeing, patience, calls, {}, client};
+  const detail::claim_ptr on = make_claim(client);
+  const detail::hold_ptr h = make_hold(on);
   std::vector<std::shared_ptr<detail::lease_record>> records;
 
   hold_fixture() = default;
   ~hold_fixture() { h->leave_host(); }
 
-  std::shared_ptr<detail::hold> make_hold(std::shared_ptr<detail::claim> c) {
-    return std::make_shared<detail::hold>(std::move(c), owner(), false, std::nullopt, clock.now(), services, *this);
+  detail::hold_ptr make_hold(detail::claim_ptr c) {
+    return new detail::hold(std::move(c), owner(), false, std::nullopt, clock.now(), services, *this);
   }
   bool extend(detail::time_point until) { return on->confirm(on->sole_share(), until); }
   detail::lease_record& lease(detail::terms t) { return lease(h, t); }
-  detail::lease_record& lease(const std::shared_ptr<detail::hold>& of, detail::terms t) {
+  detail::lease_record& lease(const detail::hold_ptr& of, detail::terms t) {
     records.push_back(std::make_shared<detail::lease_record>(of, t, clock.now(), nullptr));
     of->add(*records.back());
     return *records.back();
   }
   /// Releases the hold by the unlock of its only lease.
-  void release(const std::shared_ptr<detail::hold>& which) {
+  void release(const detail::hold_ptr& which) {
     which->give_up(lease(which, {.ttl = std::chrono::seconds(1), .renew = false, .max_hold = {}}), {});
   }
 

@@ -47,7 +47,7 @@ TEST_CASE_METHOD(hold_fixture, "a hold that is released while it is looked at is
       return time.now();
     }
   } looked_at;
-  const auto claimed = make_claim(looked_at, closed);
+  const auto claimed = make_claim(std::make_shared<detail::client_state>(looked_at));
   const auto looked_at_hold = make_hold(claimed);
   claimed->confirm(claimed->sole_share(), looked_at.now() + 1s);
   looked_at.meanwhile = [&] {
@@ -77,7 +77,7 @@ TEST_CASE_METHOD(hold_fixture, "lost and released holds are never exclusive agai
 
 TEST_CASE_METHOD(hold_fixture, "closing the client ends a hold at once and from any thread") {
   extend(clock.now() + 1s);
-  *closed = true;
+  client->closed = true;
   CHECK_FALSE(h->exclusive());
   CHECK(h->state() == lease_state::lost);
   CHECK(h->left() == 0s);

@@ -11,7 +11,7 @@ namespace {
 /// Releases alone; the answers are those of the engine's fixture, whose engine is not used.
 struct fixture : engine_fixture, detail::release_host {
   detail::surroundings around{clock, timers, server, random, settings};
-  const detail::owner_field field{"u:1"};
+  const detail::owner_field field{detail::uuid(0, 0), 1};
   int begun = 0, ended = 0;
   std::optional<detail::releases> under_test{std::in_place, around};
 
@@ -33,7 +33,7 @@ struct fixture : engine_fixture, detail::release_host {
 
 TEST_CASE_METHOD(fixture, "a release is one command that says 0") {
   const auto r = release();
-  CHECK(last_sent() == "release(a; redisson_lock__channel:{a}, u:1, 0, 30000)");
+  CHECK(last_sent() == "release(a; redisson_lock__channel:{a}, #1, 0, 30000)");
   CHECK_FALSE(under_test->idle());
   frees();
   CHECK(r.succeeded());
