@@ -47,8 +47,8 @@ struct config {
   /// `x`.
   std::string key_prefix{};
   milliseconds ttl{30'000};  ///< TTL of leases without one of their own; renewed every third of it. 100 ms to 24 h
-  /// How long one command may take, from when it is written, or while there is no connection: 5 ms to 60 s; never more
-  /// than a fifth of the TTL concerned. Waiting in the queue of a living connection does not count.
+  /// How long one command may take, on the wire and without a connection together: 5 ms to 60 s; never more than a
+  /// fifth of the TTL concerned. Waiting in the queue of a living connection does not count.
   milliseconds command_timeout{500};
   milliseconds connect_timeout{2'000};  ///< resolve, connect, TLS and handshake together: 10 ms to 60 s
   /// Relative rate by which the server's clock may run faster than ours: 0 to 0.2. 2 ms are always added.

@@ -59,8 +59,7 @@ struct event {
   kind what{};
   std::string_view name{};            ///< the lock's, without key_prefix, raw bytes; empty for events of a connection
   error_code reason{};                ///< why, where the kind says so
-  std::chrono::nanoseconds waited{};  ///< from the call of lock() to its outcome; of a re-entry whose hold was given
-                                      ///< back before its turn: from when it went to the line
+  std::chrono::nanoseconds waited{};  ///< from the call of lock() to its outcome
   std::chrono::nanoseconds held{};    ///< of a hold: from its grant until now, or until it was given back
   std::size_t waiters = 0;            ///< callers of this client that stood before this one when it came
   std::string_view detail{};          ///< server's words, node or cause; safe to print

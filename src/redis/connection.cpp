@@ -77,7 +77,7 @@ void connection::on_up(const handshake& introduced) {
   id_ = introduced.id();
   recognise(id_ ? id_->run : std::string());
   answered_ = given().now();
-  pending_.connected();
+  pending_.connected(answered_);
   predecessor_.reset();
   outage_.reset();
   report_fencing(introduced.fencing_refused());

@@ -68,20 +68,26 @@ bool pending_queue::forget(ticket t) {
   return true;
 }
 
-void pending_queue::connected() {
+void pending_queue::connected(time_point now) {
   connected_ = true;
-  waiting_alarms_ = {};
+  for (; !waiting_alarms_.empty(); waiting_alarms_.pop()) {
+    const auto& [when, id] = waiting_alarms_.top();
+    auto& l = line_of(id);
+    const auto found = l.find(id);
+    if (found != l.entries.end()) found->spent = found->asked.how.timeout - (when - now);
+  }
 }
 
 void pending_queue::write(std::string& out, std::size_t enough, time_point now) {
   HOLDFAST_ASSERT(connected_);
   while (can_write() && out.size() < enough) {
     auto& l = waiting_[waiting_[0].alive > 0 ? 0 : 1];
-    const auto& next = l.entries.front().asked;  // it waits on where there is no memory to write it
-    next.what->append_to(out);
-    if (watched(next.how))
-      written_alarms_.push({detail::saturating_add(now, next.how.timeout), answered_ + written_.size()});
-    written_.push_back({next.what, next.how, now});
+    const auto& next = l.entries.front();  // it waits on where there is no memory to write it
+    const auto& asked = next.asked;
+    asked.what->append_to(out);
+    if (watched(asked.how))
+      written_alarms_.push({detail::saturating_add(now, time_on_wire(next)), answered_ + written_.size()});
+    written_.push_back({asked.what, asked.how, now});
     l.take(l.entries.begin());
   }
 }
@@ -157,8 +163,7 @@ std::vector<pending_queue::answered> pending_queue::lose_written(time_point now)
   written_alarms_ = {};
   for (const auto& l : waiting_)
     for (const auto& w : l.entries)
-      if (w.asked.what && watched(w.asked.how))
-        waiting_alarms_.push({detail::saturating_add(now, w.asked.how.timeout), w.id});
+      if (w.asked.what && watched(w.asked.how)) waiting_alarms_.push({detail::saturating_add(now, w.left()), w.id});
   return lost;
 }
 

@@ -1,5 +1,6 @@
 // SPDX-License-Identifier: BSL-1.0
 #pragma once
+#include <algorithm>
 #include <array>
 #include <cstddef>
 #include <cstdint>
@@ -23,9 +24,9 @@ namespace holdfast::redis {
 ///
 /// Obligations are written before the others, each kind in its order, and no more at once than the window holds: what
 /// is written is on its way, and what waits can still be forgotten. While there is a connection, waiting does not count
-/// against a timeout.
+/// against a timeout; without one it does, and what is left then counts from the write on.
 ///
-/// No event but the loss of the connection costs a walk along the queue.
+/// No event but the loss of the connection and its return costs a walk along the queue.
 class pending_queue {
  public:
   using time_point = detail::time_point;
@@ -50,7 +51,7 @@ class pending_queue {
   bool forget(ticket t);
 
   /// A connection is there: waiting costs nothing from now on.
-  void connected();
+  void connected(time_point now);
   /// Appends waiting commands to `out` until it holds `enough` bytes or the window is full; they are written from now
   /// on.
   void write(std::string& out, std::size_t enough, time_point now);
@@ -86,7 +87,10 @@ class pending_queue {
  private:
   struct waiting {
     ticket id;
-    request asked;  // of nothing: forgotten
+    request asked;     // of nothing: forgotten
+    duration spent{};  // of its timeout, without a connection
+
+    duration left() const noexcept { return asked.how.timeout - spent; }
   };
   /// Waiting commands of one rank. Forgotten ones leave gaps, fewer than half.
   struct line {
@@ -110,6 +114,10 @@ class pending_queue {
   using alarms = std::priority_queue<alarm, std::vector<alarm>, std::greater<>>;
 
   static bool watched(const delivery& how) noexcept { return !how.patient || how.tell_late; }
+  /// What it has from the write on; no answer comes in no time.
+  duration time_on_wire(const waiting& w) const noexcept {
+    return std::min(w.asked.how.timeout, std::max(w.left(), limits_.least_patience));
+  }
   line& line_of(ticket t) noexcept { return waiting_[t % 2]; }
   time_point silence_ends(time_point last_input) const;
   void drop_stale_alarms();

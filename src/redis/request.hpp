@@ -18,8 +18,8 @@ enum class urgency {
 
 /// How long its sender waits for a command, and how it is treated meanwhile.
 struct delivery {
-  /// From the write on; while there is no connection, from when it was asked for or the connection was lost. A server
-  /// that is silent for so long, and for endpoint::patience, loses the connection.
+  /// On the wire and without a connection together; only time in the queue of a connection that is there does not count.
+  /// A server that is silent for so long, and for endpoint::patience, loses the connection.
   detail::lease_clock::duration timeout;
   urgency rank = urgency::refusable;
   /// False: it is answered at the timeout, and what comes later is dropped. True: it waits for the answer, or for the

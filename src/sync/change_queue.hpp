@@ -20,8 +20,10 @@ class change_queue {
   template <class Change>
   void add(Change change) {
     if (!std::exchange(busy_, true)) return change();
-    if (!waiting_) waiting_ = std::make_unique<changes>();
-    waiting_->push_back(std::move(change));
+    if (waiting_) return waiting_->push_back(std::move(change));
+    auto first = std::make_unique<changes>();
+    first->push_back(std::move(change));
+    waiting_ = std::move(first);
   }
   /// The change under way has ended.
   void ended();
@@ -31,7 +33,7 @@ class change_queue {
  private:
   using changes = std::list<function<void()>>;
 
-  std::unique_ptr<changes> waiting_;  // null: none; most queues never have any
+  std::unique_ptr<changes> waiting_;  // null where none waits, as in most queues; never empty
   bool busy_ = false;
   unsigned ended_ = 0;  // changes that are not followed by the next yet
 };

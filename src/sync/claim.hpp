@@ -60,7 +60,7 @@ class share {
  private:
   friend class claim;
 
-  bool doubted_ = false;
+  bool doubted_ = false;  // here, where it fills a gap
   time_point valid_until_{}, may_live_until_{};
 
  public:

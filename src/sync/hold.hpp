@@ -65,7 +65,7 @@ class hold_reentry : public boost::intrusive::list_base_hook<> {
 /// everything else; its host knows it by its address. With no lease left it keeps itself until its host has forgotten
 /// it.
 class hold final : public boost::intrusive_ref_counter<hold> {
-  // There are as many holds as held locks: the small ones stand together.
+  // Here, where they fill a gap: there are as many holds as held locks.
   std::atomic<bool> renewal_paused_{false};
   bool forced_ = false;
 

@@ -50,7 +50,7 @@ struct lease_record : dropped_leases::link {
   // The client's strand.
   /// Called once: with the reason of a loss, or with not_held when the lease was released.
   using end_listener = function<void(error_code)>;
-  /// The last to be told. It is known by its address, until it was told.
+  /// The new listener is told after those that were there before. The address names it until it is told.
   const end_listener* add_listener(end_listener listener);
   /// Takes it back; empty when it was told.
   end_listener remove_listener(const end_listener* which);

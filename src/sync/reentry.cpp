@@ -1,6 +1,7 @@
 // SPDX-License-Identifier: BSL-1.0
 #include "sync/reentry.hpp"
 
+#include <new>
 #include <utility>
 
 #include "base/assert.hpp"
@@ -8,6 +9,11 @@
 #include "sync/unlock_patience.hpp"
 
 namespace holdfast::detail {
+namespace {
+
+const lock_answer without_memory{errc::unreachable, "no memory", nullptr};
+
+}  // namespace
 
 reentry::reentry(surroundings& around, hold_ptr of, std::shared_ptr<acquisition> who)
     : around_(around), of_(std::move(of)), who_(std::move(who)), pause_(around.alarms) {}
@@ -42,7 +48,12 @@ void reentry::run() {
     finish({errc::too_many_reentries, {}, nullptr});
     return of_->end_change();
   }
-  send();
+  try {
+    send();
+  } catch (const std::bad_alloc&) {
+    finish(without_memory);
+    undo_or_end();
+  }
 }
 
 void reentry::send() {
@@ -84,7 +95,14 @@ void reentry::on_answer(const outcome& o) {
   }
   may_have_run_ = true;
   if (!who_) return undo_or_end();
-  finish({{}, {}, of_->grant(who_->request.asked, o.sent, around_.now())});
+  std::shared_ptr<lease_record> lease;
+  try {
+    lease = of_->grant(who_->request.asked, o.sent, around_.now());
+  } catch (const std::bad_alloc&) {
+    finish(without_memory);
+    return undo_or_end();
+  }
+  finish({{}, {}, std::move(lease)});
   of_->end_change();
 }
 

@@ -173,13 +173,13 @@ std::shared_ptr<lease_record> registry::entry::granted(const acquisition& first,
   const node_id node = with.around.servers.node_of(keys_->lock);
   claim_ptr c(new claim(with.client, keys_, first.seat.field, std::span(&node, 1), 1));
   const hold_ptr h(new hold(std::move(c), asked.who, asked.bound, token, now, with, *this));
-  holds_.push_front(*h);
+  holds_.insert_after(holds_.previous(holds_.end()), *h);  // most often there is none before it
   std::shared_ptr<lease_record> lease;
   try {
     lease = h->grant(asked.asked, first.seat.sent, now);
     if (of_.draining_) of_.draining_->add(h->who);
   } catch (...) {
-    holds_.pop_front();
+    holds_.erase(holds_.iterator_to(*h));
     h->leave_host();
     throw;
   }
@@ -187,11 +187,17 @@ std::shared_ptr<lease_record> registry::entry::granted(const acquisition& first,
   return lease;
 }
 
-// The hold stands, whatever becomes of those who would re-enter it.
-void registry::entry::move_to(hold& h, std::shared_ptr<acquisition> who) try {
-  of_.reenter(h, who);
-} catch (const std::bad_alloc&) {
-  who->answer({errc::unreachable, "no memory to re-enter", nullptr}, failed_at(keys_->name));
+// The hold stands, whatever becomes of those who would re-enter it: nothing is thrown, even where their answer finds no
+// memory either.
+void registry::entry::move_to(hold& h, std::shared_ptr<acquisition> who) noexcept {
+  try {
+    return of_.reenter(h, who);
+  } catch (const std::bad_alloc&) {
+  }
+  try {
+    who->answer({errc::unreachable, "no memory", nullptr}, failed_at(keys_->name));
+  } catch (const std::bad_alloc&) {
+  }
 }
 
 void registry::entry::give_back(const owner_field& field, milliseconds ttl, function<void()> tried) {

@@ -49,7 +49,7 @@ class registry final {
   /// One name.
   class entry final : public line_host, public hold_host, public boost::intrusive::set_base_hook<small> {
    public:
-    /// Of the name of an entry.
+    /// By what the entries are ordered.
     struct name_of {
       using type = std::string_view;
       std::string_view operator()(const entry& e) const noexcept { return e.keys_->name; }
@@ -95,7 +95,7 @@ class registry final {
     void release_begins() override { ++releasing_; }
     void release_ends() override;
 
-    void move_to(hold& h, std::shared_ptr<acquisition> who);
+    void move_to(hold& h, std::shared_ptr<acquisition> who) noexcept;
     hold_ptr take_out_first();
     void leave_if_unused();
 

@@ -12,12 +12,14 @@ void script_command::send(topology& to, const script_call& call, const delivery&
   to_ = &to;
   call_ = call;
   how_ = how;
-  unanswered_ = true;
   by_text_ = unwanted_ = false;
   execute();
 }
 
-void script_command::execute() { asked_ = to_->execute(call_.key(), {shared_from_this(), how_}); }
+void script_command::execute() {
+  asked_ = to_->execute(call_.key(), {shared_from_this(), how_});
+  unanswered_ = true;  // not where there was no memory to send it
+}
 
 bool script_command::withdraw() {
   if (!unanswered_) return false;

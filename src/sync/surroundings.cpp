@@ -53,6 +53,7 @@ void surroundings::report(event::kind what, const hold& h, error_code reason, st
 }
 
 void surroundings::report(hold_event e) const {
+  if (!settings.observer) return;
   const auto text = e.id.to_text();
   e.what.id = text;
   report(e.what);

@@ -10,6 +10,8 @@ namespace holdfast::detail {
 
 /// What any thread has to know of a client, as long as there are leases of it.
 struct client_state {
+  explicit client_state(const clock& t) : time(t) {}
+
   const clock& time;
   std::atomic<bool> closed{false};  // setting it ends all that the client holds, from any thread
   const birthplace here{};

@@ -261,17 +261,23 @@ void waiting_line::remove(acquisition& w) {
   if (was_first && (step_ == step::idle || waiters_.empty())) advance();
 }
 
-// The caller last: where there is no memory for its answer, the line still goes on. The line may be gone by then.
+// The caller last: where there is no memory for its answer, the line still goes on. The line may be gone by then. And
+// where the line finds none to go on, the caller is answered all the same: its lease is of a hold that stands.
 void waiting_line::finish(acquisition& w, lock_answer a) {
   const auto keep = w.seat.kept;
-  const auto& around = around_;
-  remove(w);
-  w.answer(std::move(a), [&](const lock_answer& said) {
+  const auto event_for = [&w, &around = around_](const lock_answer& said) {
     auto e = said.record ? event_of(event::kind::acquired, *said.record->of, around.now())
                          : hold_event{{.what = end_of_call(said.error), .name = w.keys->name}};
     e.what.waiters = w.seat.ahead;
     return e;
-  });
+  };
+  try {
+    remove(w);
+  } catch (...) {
+    w.answer(std::move(a), event_for);
+    throw;
+  }
+  w.answer(std::move(a), event_for);
 }
 
 }  // namespace holdfast::detail

@@ -25,7 +25,7 @@ struct fixture {
   std::vector<std::string> answered, late;
 
   explicit fixture(bool up = true) {
-    if (up) queue.connected();
+    if (up) queue.connected(start);
   }
   static auto note(std::vector<std::string>& where, const std::string& name) {
     return [&where, name](const redis::outcome&) { where.push_back(name); };
@@ -153,7 +153,7 @@ TEST_CASE("without a connection a timeout counts from the question, or from the 
   CHECK(f.queue.next_look(start) == start + 100ms);
   CHECK(f.look(start + 100ms) == 1);
   CHECK(f.queue.empty());
-  f.queue.connected();
+  f.queue.connected(start + 100ms);
   f.push("waits", 100ms, urgency::refusable, start + 1s);
   CHECK(f.look(start + 10s) == 0);
   f.queue.lose_written(start + 10s);
@@ -164,9 +164,38 @@ TEST_CASE("without a connection a timeout counts from the question, or from the 
 TEST_CASE("a connection that is there again stops the clock of what waits") {
   fixture f(false);
   f.push("a", 100ms);
-  f.queue.connected();
+  f.queue.connected(start);
   CHECK(f.look(start + 1s) == 0);
   CHECK_FALSE(f.queue.next_look(start).has_value());
+}
+
+TEST_CASE("the time without a connection and the time on the wire count together") {
+  fixture f(false);
+  f.push("a", 100ms);
+  f.queue.connected(start + 70ms);
+  CHECK(f.look(start + 1s) == 0);
+  SECTION("once it is written") {
+    f.write(start + 1s);
+    CHECK(f.look(start + 1s + 30ms - 1ns) == 0);
+    CHECK(f.look(start + 1s + 30ms) == 1);
+  }
+  SECTION("and when the connection is lost before") {
+    f.queue.lose_written(start + 1s);
+    CHECK(f.look(start + 1s + 30ms - 1ns) == 0);
+    CHECK(f.look(start + 1s + 30ms) == 1);
+  }
+}
+
+TEST_CASE("on the wire a command has as long as a connection is trusted, however little time is left") {
+  fixture f(false);
+  f.push("a", 100ms);
+  f.push("short", 5ms, urgency::refusable, start + 95ms);
+  f.queue.connected(start + 99ms);
+  f.write(start + 99ms);
+  CHECK(f.look(start + 99ms + 5ms) == 1);
+  CHECK(f.answered == names{"short"});
+  CHECK(f.look(start + 99ms + 20ms - 1ns) == 0);
+  CHECK(f.look(start + 99ms + 20ms) == 1);
 }
 
 TEST_CASE("an abandoned command keeps its place: its late reply is nobody else's") {
@@ -201,7 +230,7 @@ TEST_CASE("a patient sender waits for a connection for as long as it takes") {
   f.push_patient("a", 100ms);
   CHECK(f.look(start + 1h) == 1);
   CHECK(f.late == names{"a"});
-  f.queue.connected();
+  f.queue.connected(start);
   CHECK(f.write() == "a");
 }
 
@@ -229,7 +258,7 @@ TEST_CASE("forgotten commands leave no trace, however many were forgotten behind
   for (std::size_t i = 0; i < others.size(); i += 2) CHECK(f.queue.forget(others[i]));
   for (std::size_t i = 1; i < others.size(); i += 2) CHECK(f.queue.forget(others[i]));
   CHECK(f.queue.size() == 1);
-  f.queue.connected();
+  f.queue.connected(start);
   CHECK(f.write() == "first");
 }
 
@@ -294,7 +323,7 @@ TEST_CASE("with the connection written commands are lost and waiting ones kept")
   lost[0].what->answered({});
   CHECK(f.answered == names{"abandoned", "written"});
   CHECK_FALSE(f.queue.any_written());
-  f.queue.connected();
+  f.queue.connected(start);
   CHECK(f.write() == "waiting");
   CHECK(f.reply());
 }
