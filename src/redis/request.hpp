@@ -18,8 +18,8 @@ enum class urgency {
 
 /// How long its sender waits for a command, and how it is treated meanwhile.
 struct delivery {
-  /// On the wire and without a connection together; only time in the queue of a connection that is there does not count.
-  /// A server that is silent for so long, and for endpoint::patience, loses the connection.
+  /// On the wire and without a connection together; time in the queue of a living connection does not count. A server
+  /// that is silent for so long, and for endpoint::patience, loses the connection.
   detail::lease_clock::duration timeout;
   urgency rank = urgency::refusable;
   /// False: it is answered at the timeout, and what comes later is dropped. True: it waits for the answer, or for the

@@ -37,6 +37,8 @@ struct lock_answer {
   std::shared_ptr<lease_record> record;
 };
 using lock_handler = function<void(lock_answer)>;
+/// There was no memory to go on. It takes none itself.
+lock_answer without_memory();
 
 /// One call of lock, try_lock or try_lock_for.
 struct lock_request {

@@ -50,7 +50,7 @@ class share {
   /// It cannot be confirmed at present.
   bool doubted() const noexcept { return doubted_; }
 
-  /// Who keeps a share keeps its claim.
+  /// A reference to a share keeps its claim alive.
   friend void intrusive_ptr_add_ref(const share* s) noexcept;
   friend void intrusive_ptr_release(const share* s) noexcept;
 

@@ -9,11 +9,6 @@
 #include "sync/unlock_patience.hpp"
 
 namespace holdfast::detail {
-namespace {
-
-const lock_answer without_memory{errc::unreachable, "no memory", nullptr};
-
-}  // namespace
 
 reentry::reentry(surroundings& around, hold_ptr of, std::shared_ptr<acquisition> who)
     : around_(around), of_(std::move(of)), who_(std::move(who)), pause_(around.alarms) {}
@@ -51,7 +46,7 @@ void reentry::run() {
   try {
     send();
   } catch (const std::bad_alloc&) {
-    finish(without_memory);
+    finish(without_memory());
     undo_or_end();
   }
 }
@@ -99,7 +94,7 @@ void reentry::on_answer(const outcome& o) {
   try {
     lease = of_->grant(who_->request.asked, o.sent, around_.now());
   } catch (const std::bad_alloc&) {
-    finish(without_memory);
+    finish(without_memory());
     return undo_or_end();
   }
   finish({{}, {}, std::move(lease)});

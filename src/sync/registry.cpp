@@ -195,7 +195,7 @@ void registry::entry::move_to(hold& h, std::shared_ptr<acquisition> who) noexcep
   } catch (const std::bad_alloc&) {
   }
   try {
-    who->answer({errc::unreachable, "no memory", nullptr}, failed_at(keys_->name));
+    who->answer(without_memory(), failed_at(keys_->name));
   } catch (const std::bad_alloc&) {
   }
 }
