@@ -32,12 +32,16 @@ ticket connection::execute(request asked) {
     });
     return 0;
   }
-  const auto t = pending_.push(std::move(asked), given().now());
-  if (up())
-    flush_soon(pending_.size() == 1);
-  else
+  const auto now = given().now();
+  const auto t = pending_.push(std::move(asked), now);
+  if (!up()) {  // where there is a connection its time begins with the write
     demand_changed();
-  arm();
+    arm();
+  } else if (pending_.size() == 1) {
+    flush_alone(now);
+  } else {
+    flush_soon();
+  }
   return t;
 }
 
@@ -69,8 +73,7 @@ std::optional<failure> connection::refusal(const request& asked) const {
 }
 
 void connection::keep_watch(bool on) {
-  watch_ = on;
-  if (!closed()) demand_changed();
+  if (std::exchange(watch_, on) != on && !closed()) demand_changed();
 }
 
 void connection::on_up(const handshake& introduced) {
@@ -88,17 +91,18 @@ void connection::on_up(const handshake& introduced) {
 
 void connection::on_reply(reply r) {
   if (is_push(r)) return drop(fail(node(), errc::protocol_error, "a message on a connection without subscriptions"));
-  const auto oldest = pending_.take_answered(last_input());
+  const auto now = last_input();
+  const auto oldest = pending_.take_answered(now);
   if (!oldest) return drop(fail(node(), errc::protocol_error, "a reply that nobody asked for"));
-  if (shows_work(r)) answered_ = last_input();
+  if (shows_work(r)) answered_ = now;
   const bool demoted = r.is_error() && r.text.find("READONLY") != std::string::npos;  // Redis 6 puts it into a sentence
   if (oldest->what) oldest->what->answered({{}, std::move(r), {}, oldest->sent, server()});
   // It was the primary when it was connected: its address may belong to another by now.
   if (demoted && up()) drop(fail(node(), errc::not_primary, "the server has become a replica"));
 }
 
-void connection::fill(std::string& out, std::size_t enough) {
-  pending_.write(out, enough, given().now());
+void connection::fill(std::string& out, std::size_t enough, detail::time_point now) {
+  pending_.write(out, enough, now);
   arm();
 }
 

@@ -121,9 +121,13 @@ void link::greet(const reply& r) {
   if (up()) flush_soon();
 }
 
-void link::flush_soon(bool alone) {
-  // With nothing else on its way there is nothing to wait for; a burst that follows finds this one outstanding.
-  if (alone && !flush_posted_ && !writing_ && up() && look() == stream::input::none) return write_out();
+// With nothing else on its way there is nothing to wait for; a burst that follows finds this one outstanding.
+void link::flush_alone(detail::time_point now) {
+  if (!flush_posted_ && !writing_ && up() && look(now) == stream::input::none) return write_out(now);
+  flush_soon();
+}
+
+void link::flush_soon() {
   if (std::exchange(flush_posted_, true)) return;
   services_.post([self = shared_from_this()] {
     self->flush_posted_ = false;
@@ -133,24 +137,26 @@ void link::flush_soon(bool alone) {
 
 void link::flush() {
   if (writing_ || (state_ != state::greeting && state_ != state::up)) return;
-  if (state_ == state::greeting || still_usable()) write_out();
+  const auto now = services_.now();
+  if (state_ == state::greeting || still_usable(now)) write_out(now);
 }
 
-void link::write_out() {
+void link::write_out(detail::time_point now) {
   HOLDFAST_ASSERT(session_ && (state_ == state::greeting || state_ == state::up));
   if (inherited()) return;
   auto& out = session_->out;
-  while (!writing_) {
+  for (bool more = true; more && !writing_;) {
     out.clear();
     try {
       if (state_ == state::greeting)
         out = handshake_->take_output();
       else
-        fill(out, write_at_once);
+        fill(out, write_at_once, now);
     } catch (const std::bad_alloc&) {
       return drop(fail(node_, errc::unreachable, "no memory to write"));  // some may count as written already
     }
     if (out.empty()) break;
+    more = out.size() >= write_at_once;
     error_code failed;
     const auto written = session_->wire->write_now(out, failed);
     writing_ = failed || written < out.size();
@@ -160,15 +166,15 @@ void link::write_out() {
   watch_input();
 }
 
-stream::input link::look() {
-  if (reading_ || digesting_ || services_.now() - last_input_ < trusted_without_look) return stream::input::none;
+stream::input link::look(detail::time_point now) {
+  if (reading_ || digesting_ || now - last_input_ < trusted_without_look) return stream::input::none;
   const auto seen = session_->wire->peek();
   const bool perhaps_a_ticket = seen == stream::input::some && session_->wire->secured();
   return perhaps_a_ticket ? stream::input::none : seen;
 }
 
-bool link::still_usable() {
-  switch (look()) {
+bool link::still_usable(detail::time_point now) {
+  switch (look(now)) {
     case stream::input::none: return true;
     case stream::input::some: drop(fail(node_, errc::protocol_error, "bytes that nobody asked for")); return false;
     case stream::input::ended: drop(fail(node_, errc::unreachable, "closed by the server while idle")); return false;

@@ -43,8 +43,8 @@ class link : public std::enable_shared_from_this<link> {
   virtual bool expects_input() const = 0;
   virtual handshake introduce() const = 0;
   virtual void on_up(const handshake& introduced) = 0;
-  /// Appends what is to be written next, about `enough` bytes at most; nothing: all is written.
-  virtual void fill(std::string& out, std::size_t enough) = 0;
+  /// Appends what is to be written next, now, until there are `enough` bytes; fewer: there is no more.
+  virtual void fill(std::string& out, std::size_t enough, detail::time_point now) = 0;
   virtual void on_reply(reply r) = 0;
   /// After the replies that arrived together.
   virtual void on_settled() = 0;
@@ -54,9 +54,10 @@ class link : public std::enable_shared_from_this<link> {
 
   /// To be called when wanted() or expects_input() may have changed.
   void demand_changed();
-  /// There is something to write: fill() is called soon, once for all calls until then; perhaps inside this call if it
-  /// is `alone`: nothing else is outstanding.
-  void flush_soon(bool alone = false);
+  /// There is something to write: fill() is called soon, once for all calls until then.
+  void flush_soon();
+  /// The same where nothing else is outstanding: perhaps inside this call.
+  void flush_alone(detail::time_point now);
   /// Gives the connection up.
   void drop(failure why);
 
@@ -88,9 +89,9 @@ class link : public std::enable_shared_from_this<link> {
   void on_connected(std::shared_ptr<stream> wire, failure why);
   void greet(const reply& r);
   void flush();
-  void write_out();
-  stream::input look();
-  bool still_usable();
+  void write_out(detail::time_point now);
+  stream::input look(detail::time_point now);
+  bool still_usable(detail::time_point now);
   void write_rest(std::size_t from);
   void watch_input();
   void on_written(const session& s, const error_code& failed);

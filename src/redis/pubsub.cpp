@@ -110,8 +110,7 @@ void pubsub::on_up(const handshake& introduced) {
   look_at(next_ping_);
 }
 
-void pubsub::fill(std::string& out, std::size_t enough) {
-  const auto now = given().now();
+void pubsub::fill(std::string& out, std::size_t enough, detail::time_point now) {
   table_.write(out, enough, now);
   if (!out.empty()) look_at(now + answer_timeout_);
 }

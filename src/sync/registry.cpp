@@ -153,7 +153,7 @@ bool registry::entry::held_here() const {
 }
 
 void registry::entry::join(std::shared_ptr<acquisition> who) {
-  if (!line_) line_ = std::make_shared<waiting_line>(of_.with_.around, *this, keys_);
+  if (!line_) line_ = std::make_shared<waiting_line>(of_.with_.around, of_.fields_, *this, keys_);
   line_->join(std::move(who));
 }
 

@@ -80,7 +80,6 @@ class registry final {
         boost::intrusive::constant_time_size<false>>;
 
     // Its line.
-    owner_field new_field() override { return of_.new_field(); }
     bool held_here() const override;
     void doubt_hold_here() override;
     std::shared_ptr<lease_record> granted(const acquisition& first, std::optional<std::uint64_t> token,

@@ -18,8 +18,8 @@ constexpr nanoseconds least_penalty = milliseconds(20), longest_penalty = std::c
 
 }  // namespace
 
-waiting_line::waiting_line(surroundings& around, line_host& host, shared_keys keys)
-    : around_(around), host_(host), keys_(std::move(keys)), park_(around.alarms) {}
+waiting_line::waiting_line(surroundings& around, owner_fields& fields, line_host& host, shared_keys keys)
+    : around_(around), fields_(fields), host_(host), keys_(std::move(keys)), park_(around.alarms) {}
 
 // The engine ends: whoever can cancel a waiter may keep it alive.
 waiting_line::~waiting_line() {
@@ -35,8 +35,9 @@ void waiting_line::join(std::shared_ptr<acquisition> who) {
   waiters_.push_back(w.seat);
   w.seat.kept = std::move(who);
   w.wait_in(*this);
-  if (w.asks_once() && w.seat.ahead > 0) return finish(w, {});
-  if (w.asks_once() && step_ == step::barred) w.wake_at(around_.now() + w.time_left() / 2);
+  const bool once = w.asks_once();
+  if (once && w.seat.ahead > 0) return finish(w, {});
+  if (once && step_ == step::barred) w.wake_at(around_.now() + w.time_left() / 2);
   if (w.seat.ahead == 0) advance();
 }
 
@@ -104,7 +105,7 @@ void waiting_line::try_now() {
   step_ = step::trying;
   woken_ = false;
   park_.stop();
-  if (w.seat.field.empty()) w.seat.field = host_.new_field();
+  if (w.seat.field.empty()) w.seat.field = fields_.next();
   const auto& asked = w.request;
   const bool once = w.asks_once();
   if (once) w.stop_alarm();  // from here on the command's timeout counts

@@ -17,7 +17,6 @@ namespace holdfast::detail {
 /// The keeper of a line, as the line sees it.
 class line_host {
  public:
-  virtual owner_field new_field() = 0;
   /// Somebody of this client has the lock.
   virtual bool held_here() const = 0;
   /// The hold of this client should be confirmed before long: a message said that the lock was freed.
@@ -48,7 +47,7 @@ class waiting_line final : public std::enable_shared_from_this<waiting_line>,
                            private acquisition_place,
                            private subscriber {
  public:
-  waiting_line(surroundings& around, line_host& host, shared_keys keys);
+  waiting_line(surroundings& around, owner_fields& fields, line_host& host, shared_keys keys);
   waiting_line(const waiting_line&) = delete;
   waiting_line& operator=(const waiting_line&) = delete;
   ~waiting_line();
@@ -102,6 +101,7 @@ class waiting_line final : public std::enable_shared_from_this<waiting_line>,
   void finish(acquisition& w, lock_answer a);
 
   surroundings& around_;
+  owner_fields& fields_;
   line_host& host_;
   const shared_keys keys_;
   seats waiters_;
