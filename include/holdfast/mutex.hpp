@@ -21,7 +21,6 @@ class fenced_mutex;
 namespace detail {
 class core;
 struct lock_keys;
-struct primitive;
 }  // namespace detail
 
 /// A reentrant, self-renewing lock on one name: Redisson's RLock. Cheap to copy, holds nothing, may outlive its client
@@ -87,13 +86,10 @@ class HOLDFAST_EXPORT mutex {
   friend detail::access;
   friend fenced_mutex;
   mutex(std::weak_ptr<detail::core>, std::shared_ptr<const detail::lock_keys>, std::optional<holdfast::owner>);
-  mutex(std::weak_ptr<detail::core>, std::shared_ptr<const detail::lock_keys>, std::optional<holdfast::owner>,
-        const detail::primitive&);
 
   std::weak_ptr<detail::core> core_;
   std::shared_ptr<const detail::lock_keys> keys_;
   std::optional<holdfast::owner> owner_;
-  const detail::primitive* kind_;
 };
 
 }  // namespace holdfast

@@ -183,7 +183,7 @@ client::~client() {
 
 asio::awaitable<void> client::connect() {
   return detail::on_strand<void>(core_, [](engine& locks, const std::shared_ptr<caller<void>>& to, const auto&) {
-    locks.probe([to](error_code e, const std::string& detail) { to->answer(e, detail); });
+    locks.probe(detail::plain_lock, [to](error_code e, const std::string& detail) { to->answer(e, detail); });
   });
 }
 
@@ -204,19 +204,19 @@ asio::awaitable<void> client::drain(milliseconds grace) {
 }
 
 mutex client::mutex(std::string_view name) const {
-  return detail::access::make_mutex<holdfast::mutex>(core_, name, std::nullopt);
+  return detail::access::make_mutex<holdfast::mutex>(core_, detail::plain_lock, name, std::nullopt);
 }
 
 mutex client::mutex(std::string_view name, holdfast::owner who) const {
-  return detail::access::make_mutex<holdfast::mutex>(core_, name, who);
+  return detail::access::make_mutex<holdfast::mutex>(core_, detail::plain_lock, name, who);
 }
 
 fenced_mutex client::fenced_mutex(std::string_view name) const {
-  return detail::access::make_mutex<holdfast::fenced_mutex>(core_, name, std::nullopt);
+  return detail::access::make_mutex<holdfast::fenced_mutex>(core_, detail::fenced_lock, name, std::nullopt);
 }
 
 fenced_mutex client::fenced_mutex(std::string_view name, holdfast::owner who) const {
-  return detail::access::make_mutex<holdfast::fenced_mutex>(core_, name, who);
+  return detail::access::make_mutex<holdfast::fenced_mutex>(core_, detail::fenced_lock, name, who);
 }
 
 const std::string& client::id() const noexcept {

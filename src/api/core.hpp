@@ -139,10 +139,11 @@ struct access {
     return l;
   }
   static const std::shared_ptr<lease_record>& record(const lease& l) { return l.record_; }
-  /// `Mutex`: mutex or a kind of it.
+  /// `Mutex`: mutex or a class of it.
   template <class Mutex>
-  static Mutex make_mutex(const std::shared_ptr<core>& c, std::string_view name, std::optional<holdfast::owner> who) {
-    return {c, std::make_shared<const lock_keys>(name, c ? std::string_view(c->key_prefix()) : std::string_view()),
+  static Mutex make_mutex(const std::shared_ptr<core>& c, const kind& of, std::string_view name,
+                          std::optional<holdfast::owner> who) {
+    return {c, std::make_shared<const lock_keys>(of, name, c ? std::string_view(c->key_prefix()) : std::string_view()),
             who};
   }
 };

@@ -14,14 +14,12 @@ using detail::core;
 using detail::engine;
 using detail::lock_answer;
 using detail::lock_request;
-using detail::primitive;
 using detail::shared_keys;
 
 /// How a mutex is locked, whichever way.
 struct lock_call {
   shared_keys keys;
   std::optional<owner> who;
-  const primitive* kind;
   lock_options options;
 };
 
@@ -37,7 +35,6 @@ asio::awaitable<T> acquire(std::weak_ptr<core> where, lock_call how, lock_reques
         const auto bound = how.who ? how.who : carried;
         lock_request request{bound.value_or(owner{}), bound.has_value(),
                              detail::resolve_terms(locks.settings(), how.options), wait};
-        request.kind = how.kind;
         if (wait == lock_request::patience::until_deadline)
           request.deadline = detail::saturating_add(locks.now(), limit);
         auto place = locks.lock(how.keys, std::move(request), [to](lock_answer a) {
@@ -68,26 +65,23 @@ asio::awaitable<T> ask(std::weak_ptr<core> where, shared_keys keys, Verb verb) {
 }  // namespace
 
 mutex::mutex(std::weak_ptr<core> c, shared_keys keys, std::optional<holdfast::owner> who)
-    : mutex(std::move(c), std::move(keys), who, detail::plain_lock) {}
-
-mutex::mutex(std::weak_ptr<core> c, shared_keys keys, std::optional<holdfast::owner> who, const primitive& kind)
-    : core_(std::move(c)), keys_(std::move(keys)), owner_(who), kind_(&kind) {}
+    : core_(std::move(c)), keys_(std::move(keys)), owner_(who) {}
 
 fenced_mutex::fenced_mutex(std::weak_ptr<core> c, shared_keys keys, std::optional<holdfast::owner> who)
-    : mutex(std::move(c), std::move(keys), who, detail::fenced_lock) {}
+    : mutex(std::move(c), std::move(keys), who) {}
 
 asio::awaitable<lease> mutex::lock(lock_options options) const {
-  return acquire<lease>(core_, {keys_, owner_, kind_, options}, lock_request::patience::forever, {});
+  return acquire<lease>(core_, {keys_, owner_, options}, lock_request::patience::forever, {});
 }
 
 asio::awaitable<std::optional<lease>> mutex::try_lock(lock_options options) const {
-  return acquire<std::optional<lease>>(core_, {keys_, owner_, kind_, options}, lock_request::patience::once, {});
+  return acquire<std::optional<lease>>(core_, {keys_, owner_, options}, lock_request::patience::once, {});
 }
 
 asio::awaitable<std::optional<lease>> mutex::try_lock_for(milliseconds wait, lock_options options) const {
   const auto patience =
       wait == milliseconds::zero() ? lock_request::patience::once : lock_request::patience::until_deadline;
-  return acquire<std::optional<lease>>(core_, {keys_, owner_, kind_, options}, patience, wait);
+  return acquire<std::optional<lease>>(core_, {keys_, owner_, options}, patience, wait);
 }
 
 asio::awaitable<bool> mutex::force_unlock() const {

@@ -1,9 +1,10 @@
 // SPDX-License-Identifier: BSL-1.0
-#include <algorithm>
+#include "protocol/replies.hpp"
 
-#include "base/escape.hpp"
-#include "protocol/protocol.hpp"
-#include "redis/failure.hpp"
+#include <algorithm>
+#include <utility>
+
+#include "redis/error_replies.hpp"
 
 namespace holdfast::detail {
 namespace {
@@ -18,37 +19,25 @@ constexpr milliseconds longest_shown = std::chrono::duration_cast<milliseconds>(
 constexpr std::uint64_t largest_token = (std::uint64_t{1} << 53) - 1;
 /// What HINCRBY counts to.
 constexpr std::size_t longest_count = 19;
-constexpr std::size_t longest_text = 240;
 
 template <class T>
 answer<T> unexpected(const reply& r) {
-  answer<T> a;
-  a.error =
-      r.is_error() ? classify(r.text) : server_error{errc::protocol_error, false, "an answer of an unexpected form"};
-  return a;
+  constexpr auto* strange = "an answer of an unexpected form";  // it has run, and what it says nobody knows
+  return {r.is_error() ? classify(r.text) : failure{errc::protocol_error, strange, true}, {}};
 }
 
 template <class T>
 answer<T> corrupt(const char* why) {
-  answer<T> a;
-  a.error = server_error{errc::corrupt_lock, false, why};
-  return a;
+  return {failure{errc::corrupt_lock, why}, {}};
 }
 
 template <class T>
 answer<T> value(T v) {
-  answer<T> a;
-  a.value = std::move(v);
-  return a;
+  return {std::nullopt, std::move(v)};
 }
 
 bool is_integer(const reply& r) { return r.type == reply::kind::integer; }
 bool is_nil(const reply& r) { return r.type == reply::kind::nil; }
-
-answer<bool> read_flag(const reply& r) {
-  if (!is_integer(r) || (r.integer != 0 && r.integer != 1)) return unexpected<bool>(r);
-  return value(r.integer == 1);
-}
 
 answer<acquire_answer> read_busy(const reply& r) {
   using kind = acquire_answer::kind;
@@ -79,7 +68,10 @@ answer<acquire_answer> read_acquire_fenced(const reply& r) {
   return value(acquire_answer{acquire_answer::kind::acquired, {}, token});
 }
 
-answer<bool> read_reenter(const reply& r) { return read_flag(r); }
+answer<bool> read_flag(const reply& r) {
+  if (!is_integer(r) || (r.integer != 0 && r.integer != 1)) return unexpected<bool>(r);
+  return value(r.integer == 1);
+}
 
 answer<std::vector<bool>> read_renew(const reply& r, std::size_t sent) {
   using flags = std::vector<bool>;
@@ -88,7 +80,7 @@ answer<std::vector<bool>> read_renew(const reply& r, std::size_t sent) {
   confirmed.reserve(sent);
   for (const auto& e : r.elements) {
     const auto flag = read_flag(e);
-    if (flag.error) return unexpected<flags>(e);
+    if (flag.failed) return unexpected<flags>(e);
     confirmed.push_back(flag.value);
   }
   return value(std::move(confirmed));
@@ -99,9 +91,6 @@ answer<release_answer> read_release(const reply& r) {
   if (!is_integer(r) || r.integer < -1) return unexpected<release_answer>(r);
   return value(r.integer == -1 ? release_answer::still_held : release_answer::freed);
 }
-
-answer<bool> read_force_release(const reply& r) { return read_flag(r); }
-answer<bool> read_exists(const reply& r) { return read_flag(r); }
 
 answer<unsigned> read_count(const reply& r) {
   if (is_nil(r)) return value(0U);
@@ -137,61 +126,21 @@ answer<std::optional<holder_answer>> read_holder(const reply& r) {
     return unexpected<holder>(r);
   const auto count = read_count(r.elements[1]);
   const auto ttl = read_ttl(r.elements[2]);
-  for (const auto* error : {&count.error, &ttl.error})
-    if (*error) return {*error, {}};
+  for (const auto* failed : {&count.failed, &ttl.failed})
+    if (*failed) return {*failed, {}};
   if (!ttl.value) return unexpected<holder>(r);
   return value(holder(holder_answer{r.elements[0].text, count.value, *ttl.value}));
 }
 
 bool is_unknown_script(const reply& r) noexcept { return r.is_error() && r.text.starts_with("NOSCRIPT"); }
 
-server_error classify(std::string_view text) {
-  struct row {
-    std::string_view begins;
-    errc code;
-    bool retry;
-    std::string_view meaning = {};
-  };
-  static constexpr row table[] = {
-      {"OOM", errc::server_refused, true},
-      {"NOREPLICAS", errc::server_refused, true},
-      {"MISCONF", errc::server_refused, true},
-      {"LOADING", errc::server_refused, true},
-      {"BUSY", errc::server_refused, true},
-      {"MASTERDOWN", errc::server_refused, true},
-      {"TRYAGAIN", errc::server_refused, true},
-      {"CLUSTERDOWN", errc::server_refused, true},
-      {"max number of clients", errc::server_refused, true},
-      {"READONLY", errc::not_primary, false},
-      {"MOVED", errc::not_primary, false, redis::cluster_node},  // where INFO, which says so, is withheld
-      {"ASK ", errc::not_primary, false, redis::cluster_node},
-      {"CROSSSLOT", errc::not_primary, false, redis::cluster_node},
-      {"unknown command", errc::protocol_error, false},
-      {"wrong number of arguments", errc::protocol_error, false},
-      {"Unknown Redis command called from", errc::protocol_error, false},  // in a script: renamed away
-      {"Unknown command called from", errc::protocol_error, false},        // Valkey's words for it
-      {"Script attempted to access", errc::not_primary, false, redis::cluster_node},
-      {"WRONGTYPE", errc::corrupt_lock, false},
-      {"HOLDFAST invalid token", errc::corrupt_lock, false},
-      {"HOLDFAST corrupt count", errc::corrupt_lock, false},
-      {"HOLDFAST no lock", errc::corrupt_lock, false, "a hash that is no lock"},
-      {"NOAUTH", errc::auth_failed, false},
-      {"WRONGPASS", errc::auth_failed, false},
-      {"NOPERM", errc::no_permission, false},
-      // An ACL's refusal inside a script, up to Redis 7.0 and since.
-      {"The user executing the script", errc::no_permission, false},
-      {"ACL failure in script", errc::no_permission, false},
-  };
+failure classify(std::string_view text) {
   constexpr std::string_view generic = "ERR ";
   const auto words = text.substr(text.starts_with(generic) ? generic.size() : 0);
-  for (const auto& r : table)
-    if (words.starts_with(r.begins))
-      return {r.code, r.retry, (r.meaning.empty() ? "" : std::string(r.meaning) + ": ") + escaped(text, longest_text)};
-  // Inside a script Redis wraps what a call answered ("ERR Error running script … WRONGTYPE …" before 7.0).
-  for (const auto word : {"The user executing the script", "ACL failure in script", "Unknown Redis command called from",
-                          "WRONGTYPE", "OOM command", "NOREPLICAS", "MISCONF", "READONLY"})
-    if (text.find(word) != text.npos) return classify(text.substr(text.find(word)));
-  return {errc::server_refused, true, escaped(text, longest_text)};
+  // What our own scripts say.
+  for (const std::string_view begins : {"HOLDFAST no lock", "HOLDFAST invalid token", "HOLDFAST corrupt count"})
+    if (words.starts_with(begins)) return redis::classify(text, errc::corrupt_lock);
+  return redis::classify(text, errc::server_refused);
 }
 
 }  // namespace holdfast::detail

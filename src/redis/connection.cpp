@@ -5,6 +5,8 @@
 #include <chrono>
 #include <utility>
 
+#include "redis/error_replies.hpp"
+
 namespace holdfast::redis {
 
 namespace {

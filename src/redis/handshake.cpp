@@ -4,6 +4,7 @@
 #include <string_view>
 
 #include "base/escape.hpp"
+#include "redis/error_replies.hpp"
 
 namespace holdfast::redis {
 
@@ -16,6 +17,8 @@ bool is_withheld(std::string_view error) {
   return error.starts_with("NOPERM") || error.starts_with("ERR unknown") || error.starts_with("ERR Unknown") ||
          error.starts_with("ERR Syntax error") || error.starts_with("ERR syntax error");
 }
+
+errc code_of(const reply& error) { return classify(error.text, errc::protocol_error).code; }
 
 // What follows the label; empty where there is none.
 std::string_view line_of_info(std::string_view text, std::string_view label) {
@@ -68,7 +71,7 @@ handshake::progress handshake::on_reply(const reply& r) {
 bool handshake::accept(step what, const reply& r) {
   if (r.is_error() && what != step::kill) {
     // Said to whatever comes first when the server will not talk to us at all.
-    const auto code = classify(r.text);
+    const auto code = code_of(r);
     if (code == errc::server_refused || r.text.starts_with("DENIED")) return refuse(code, quoted(node_, r.text));
     // Only the first word: a server that does not know AUTH quotes its arguments.
     if (what == step::auth)
@@ -79,13 +82,12 @@ bool handshake::accept(step what, const reply& r) {
     case step::auth:
     case step::set_name: break;
     case step::select:
-      if (r.is_error())
-        return refuse(is_withheld(r.text) ? classify(r.text) : errc::invalid_config, quoted(node_, r.text));
+      if (r.is_error()) return refuse(is_withheld(r.text) ? code_of(r) : errc::invalid_config, quoted(node_, r.text));
       break;
     case step::id: return accept_id(r);
     case step::info: return accept_info(r);
     case step::role: return accept_role(r);
-    case step::ping: return !r.is_error() || refuse(classify(r.text), quoted(node_, r.text));
+    case step::ping: return !r.is_error() || refuse(code_of(r), quoted(node_, r.text));
     case step::kill:
       if (r.is_error()) fencing_refused_ = "CLIENT KILL: " + quoted(node_, r.text);
       break;
@@ -116,7 +118,7 @@ bool handshake::accept_info(const reply& r) {
 }
 
 bool handshake::accept_role(const reply& r) {
-  if (r.is_error()) return is_withheld(r.text) || refuse(classify(r.text), quoted(node_, r.text));
+  if (r.is_error()) return is_withheld(r.text) || refuse(code_of(r), quoted(node_, r.text));
   if (r.type != reply::kind::array || r.elements.empty())
     return refuse(errc::protocol_error, "ROLE answered without a role");
   const auto& role = r.elements.front().text;

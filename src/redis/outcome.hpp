@@ -9,6 +9,7 @@
 
 #include "base/function.hpp"
 #include "base/lease_clock.hpp"
+#include "redis/failure.hpp"
 #include "redis/resp.hpp"
 
 namespace holdfast::redis {
@@ -27,6 +28,13 @@ struct outcome {
   std::uint64_t server = 0;
 };
 using handler = detail::function<void(const outcome&)>;
+
+/// Of one with an error. Whether the command never went out or its answer never came: to who asked, the server was
+/// unreachable.
+inline failure failure_of(const outcome& o) {
+  const bool may_have_run = o.error == errc::unconfirmed;
+  return {may_have_run ? errc::unreachable : static_cast<errc>(o.error.value()), o.detail, may_have_run};
+}
 
 /// Hears of one channel. Called on the client's strand, never inside subscribe().
 class subscriber {

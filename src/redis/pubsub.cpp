@@ -5,6 +5,7 @@
 #include <utility>
 
 #include "base/assert.hpp"
+#include "redis/error_replies.hpp"
 
 namespace holdfast::redis {
 
@@ -134,7 +135,7 @@ void pubsub::on_reply(reply r) {
       return tell_all(e.channel, [&](member& m) {
         if (m.told) m.who.on_message(e.text);
       });
-    case kind::error: return drop(fail(node(), classify(e.text), quoted(node(), e.text)));
+    case kind::error: return drop(fail(node(), classify(e.text, errc::protocol_error).code, quoted(node(), e.text)));
     case kind::desync: return drop(fail(node(), errc::protocol_error, e.text));
   }
 }

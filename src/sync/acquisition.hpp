@@ -48,7 +48,6 @@ struct lock_request {
   terms asked;
   patience wait = patience::forever;
   time_point deadline = time_point::max();  // until_deadline only
-  const primitive* kind = &plain_lock;
 };
 
 /// The object that an acquisition waits in: the line of its name, or a re-entry at a hold of its owner.

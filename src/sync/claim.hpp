@@ -11,7 +11,9 @@
 #include <memory>
 #include <span>
 
-#include "protocol/protocol.hpp"
+#include "protocol/call.hpp"
+#include "protocol/keys.hpp"
+#include "protocol/owner_field.hpp"
 #include "sync/terms.hpp"
 #include "sync/validity.hpp"
 #include "topology/topology.hpp"

@@ -96,13 +96,12 @@ void engine::force_unlock(const shared_keys& keys, value_handler<bool> done) {
   const auto copies = std::make_shared<unsigned>(0);
   auto send = [this, keys, copies](nanoseconds left, topology::handler then) {
     ++*copies;
-    around_.run(scripts::force_release(*keys), {.timeout = left}, std::move(then));
+    around_.run(keys->of.force_release.make(*keys), {.timeout = left}, std::move(then));
   };
   auto answered = [this, keys, copies, done = calls_.until_closed(std::move(done))](const outcome& o) {
-    if (o.error) return done(o.error == errc::unconfirmed ? make_error_code(errc::unreachable) : o.error, o.detail, {});
-    const auto said = read_force_release(o.reply);
-    if (said.error) return done(said.error->code, said.error->text, {});
-    registry_.forced(keys->name, said.value);
+    const auto said = keys->of.force_release.read(o);
+    if (said.failed) return done(said.failed->code, said.failed->detail, {});
+    registry_.forced(*keys, said.value);
     if (*copies > 1 && !said.value)
       return done(errc::unconfirmed, "the first answer was lost, and the second found no hold", {});
     done({}, {}, said.value);
@@ -111,15 +110,16 @@ void engine::force_unlock(const shared_keys& keys, value_handler<bool> done) {
 }
 
 void engine::hold_count(const shared_keys& keys, owner_id who, value_handler<unsigned> done) {
-  const auto* h = registry_.hold_of(keys->name, who);
+  const auto* h = registry_.hold_of(*keys, who);
   if (!h && !closed()) return done({}, {}, 0);
   questions_.count(keys, h ? h->field() : owner_field(), std::move(done));
 }
 
-void engine::probe(done_handler done) {
+void engine::probe(const kind& what, done_handler done) {
   if (closed()) return done(errc::closed, {});
   probes_.remove_if([](const auto& p) { return p->over(); });
-  probes_.push_back(std::make_shared<permission_probe>(around_, client_id(), registry_.new_field(), std::move(done)));
+  probes_.push_back(
+      std::make_shared<permission_probe>(around_, what, client_id(), registry_.new_field(), std::move(done)));
   std::shared_ptr(probes_.back())->begin();
 }
 

@@ -38,8 +38,8 @@ class engine final {
   void force_unlock(const shared_keys& keys, value_handler<bool> done);
   void hold_count(const shared_keys& keys, owner_id who, value_handler<unsigned> done);
   const questions& ask() const noexcept { return questions_; }
-  /// Uses every permission that a lock needs, on a name of nobody.
-  void probe(done_handler done);
+  /// Uses every permission that a lock of this kind needs, on a name of nobody.
+  void probe(const kind& what, done_handler done);
 
   /// From now on every verb answers closed: waiters fail, holds are lost and released. `done` when the releases have
   /// ended, at the latest after `grace`. A second call waits with the first; the grace that ends first counts.

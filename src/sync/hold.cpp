@@ -89,18 +89,16 @@ void hold::renew(std::shared_ptr<lease_record> lease, milliseconds ttl, done_han
   if (!live()) return done(end_reason(), end_detail());
   if (ttl == milliseconds::zero()) ttl = lease->asked.ttl;
   auto send = [this, self = self(), ttl](nanoseconds left, topology::handler then) {
-    with_.around.run(scripts::renew(*keys(), field(), ttl_to_send(ttl)), {.timeout = left, .rank = urgency::obligation},
-                     std::move(then));
+    with_.around.run(keys()->of.renew.make_one(*keys(), ttl_to_send(ttl), field()),
+                     {.timeout = left, .rank = urgency::obligation}, std::move(then));
   };
   auto answered = [this, self = self(), lease = std::move(lease), ttl,
                    done = with_.calls.until_closed(std::move(done))](const outcome& o) {
-    const auto said = o.error ? answer<std::vector<bool>>{} : read_renew(o.reply, 1);
+    const auto said = keys()->of.renew.read(o, 1);
     if (state() == lease_state::released) return done(errc::not_held, {});
-    const bool answers = !o.error && !said.error;
-    if (live() && answers && (!said.value[0] || !confirm(o.sent, ttl))) lose(errc::lost);
+    if (live() && !said.failed && (!said.value[0] || !confirm(o.sent, ttl))) lose(errc::lost);
     if (ended()) return done(end_reason(), end_detail());
-    if (o.error) return done(o.error == errc::unconfirmed ? make_error_code(errc::unreachable) : o.error, o.detail);
-    if (said.error) return done(said.error->code, said.error->text);
+    if (said.failed) return done(said.failed->code, said.failed->detail);
     if (!lease->released.load(std::memory_order_acquire)) with_.renewals.guard(*on, o.sent, with_.around.now());
     done({}, {});
   };
@@ -203,16 +201,16 @@ void hold::free_or_lower() {
 void hold::lower_count(function<void(error_code)> done) {
   auto send = [this](nanoseconds left, topology::handler then) {
     if (leases_.empty()) return then({errc::unconfirmed, {}});  // the last unlock is queued, which frees
-    with_.around.run(scripts::release(*keys(), field(), static_cast<unsigned>(count()), ttl_to_send(ttl())),
+    with_.around.run(keys()->of.release.make(*keys(), ttl_to_send(ttl()), field(), static_cast<unsigned>(count())),
                      {.timeout = left, .rank = urgency::obligation}, std::move(then));
   };
   const auto called = with_.around.now();
   const auto budget = command_budget(with_.around.settings, ttl());
   auto answered = [this, self = self(), called, budget, done = std::move(done)](const outcome& o) {
     if (o.error && with_.around.now() >= called + budget) with_.patience.ran_out(keys()->lock, called);
-    const auto said = o.error ? answer<release_answer>{} : read_release(o.reply);
-    if (said.error && said.error->code == errc::corrupt_lock) lose(errc::corrupt_lock);
-    if (!o.error && !said.error && said.value == release_answer::not_yours) lose(errc::lost);
+    const auto said = keys()->of.release.read(o);
+    if (said.failed && said.failed->code == errc::corrupt_lock) lose(errc::corrupt_lock);
+    if (!said.failed && said.value == release_answer::not_yours) lose(errc::lost);
     done(ended() ? end_reason() : error_code{});
   };
   ask_twice(with_.around, budget, std::move(send), std::move(answered));

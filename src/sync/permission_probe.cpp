@@ -5,10 +5,10 @@
 
 namespace holdfast::detail {
 
-permission_probe::permission_probe(surroundings& around, const std::string& client_id, owner_field field,
-                                   done_handler done)
-    : around_(around), done_(std::move(done)), keys_("__probe:" + client_id, around.settings.key_prefix), field_(field),
-      patience_(around.alarms) {}
+permission_probe::permission_probe(surroundings& around, const kind& what, const std::string& client_id,
+                                   owner_field field, done_handler done)
+    : around_(around), done_(std::move(done)), keys_(what, "__probe:" + client_id, around.settings.key_prefix),
+      field_(field), patience_(around.alarms) {}
 
 void permission_probe::begin() {
   deadline_ = around_.now() + around_.settings.connect_timeout + around_.settings.command_timeout;
@@ -35,14 +35,15 @@ void permission_probe::on_subscribed() {
   end_if_done();
 }
 
-script_call permission_probe::next() const {
+call permission_probe::next() const {
   constexpr milliseconds ttl{1000};
+  const auto& steps = keys_.of;
   switch (answers_) {
-    case 0: return scripts::acquire(keys_, ttl, field_);
-    case 1: return scripts::reenter(keys_, {ttl}, field_, 2);
-    case 2: return scripts::renew(keys_, field_, {ttl});
-    case 3: return scripts::release(keys_, field_, 1, {ttl});
-    default: return scripts::release(keys_, field_, 0, {ttl});
+    case 0: return steps.acquire.make(keys_, ttl, field_);
+    case 1: return steps.reenter.make(keys_, {ttl}, field_, 2);
+    case 2: return steps.renew.make_one(keys_, {ttl}, field_);
+    case 3: return steps.release.make(keys_, {ttl}, field_, 1);
+    default: return steps.release.make(keys_, {ttl}, field_, 0);
   }
 }
 
@@ -53,11 +54,7 @@ void permission_probe::send_next() {
 
 void permission_probe::answered(const outcome& o) {
   if (over()) return;
-  if (o.error) return end(o.error == errc::unconfirmed ? make_error_code(errc::unreachable) : o.error, o.detail);
-  if (o.reply.is_error()) {
-    const auto said = classify(o.reply.text);
-    return end(said.code, said.text);
-  }
+  if (const auto refused = refusal_in(o)) return end(refused->code, refused->detail);
   if (++answers_ < all_scripts) return send_next();
   end_if_done();
 }

@@ -9,11 +9,12 @@
 
 namespace holdfast::detail {
 
-/// Uses every permission that a lock needs, each once, on a name of nobody; ends at the first refusal. One after the
+/// Uses every permission that a lock of a kind needs, each once, on a name of nobody; ends at the first refusal. One after the
 /// other: a script that the server does not know yet is sent twice, and would come after those that it knows.
 class permission_probe final : private subscriber, public std::enable_shared_from_this<permission_probe> {
  public:
-  permission_probe(surroundings& around, const std::string& client_id, owner_field field, done_handler done);
+  permission_probe(surroundings& around, const kind& what, const std::string& client_id, owner_field field,
+                   done_handler done);
 
   void begin();
   void end(error_code error, const std::string& detail);
@@ -28,7 +29,7 @@ class permission_probe final : private subscriber, public std::enable_shared_fro
   void on_message(std::string_view) override {}
   void on_subscribe_failed(error_code error, const std::string& detail) override { end(error, detail); }
 
-  script_call next() const;
+  call next() const;
   void send_next();
   void answered(const outcome& o);
   void end_if_done();

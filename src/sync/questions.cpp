@@ -3,53 +3,48 @@
 
 namespace holdfast::detail {
 
-template <class T, class Read>
-void questions::ask_by(copy_sender send, Read read, value_handler<T> done) const {
+template <class T, class Make, class Read>
+void questions::ask(const shared_keys& keys, Make make, Read read, value_handler<T> done) const {
   if (with_.closed()) return done(errc::closed, {}, {});
+  auto send = [this, keys, make](nanoseconds left, topology::handler then) {
+    with_.around.run(make(*keys), {.timeout = left}, std::move(then));
+  };
   auto answered = [read, done = with_.calls.until_closed(std::move(done))](const outcome& o) {
-    if (o.error) return done(o.error == errc::unconfirmed ? make_error_code(errc::unreachable) : o.error, o.detail, {});
-    auto said = read(o.reply);
-    if (said.error) return done(said.error->code, said.error->text, {});
+    auto said = read(o);
+    if (said.failed) return done(said.failed->code, said.failed->detail, {});
     done({}, {}, std::move(said.value));
   };
   ask_twice(with_.around, with_.around.settings.command_timeout, std::move(send), std::move(answered));
 }
 
-template <class T, class Read>
-void questions::ask(const shared_keys& keys, std::string command, Read read, value_handler<T> done) const {
-  auto send = [this, keys, command = std::move(command)](nanoseconds left, topology::handler then) {
-    with_.around.send(keys->lock, command, {.timeout = left}, std::move(then));
-  };
-  ask_by(std::move(send), read, std::move(done));
-}
-
 void questions::is_locked(const shared_keys& keys, value_handler<bool> done) const {
-  ask<bool>(keys, redis::make_command({"EXISTS", keys->lock}), read_exists, std::move(done));
+  ask(keys, keys->of.exists.make, keys->of.exists.read, std::move(done));
 }
 
 void questions::count(const shared_keys& keys, const owner_field& field, value_handler<unsigned> done) const {
-  ask<unsigned>(keys, redis::make_command({"HGET", keys->lock, field.to_text()}), read_count, std::move(done));
+  const auto whose = std::make_shared<const owner_field>(field);  // the call refers to it
+  const auto& step = keys->of.count;
+  ask(
+      keys, [whose, make = step.make](const lock_keys& k) { return make(k, *whose); },
+      [whose, read = step.read](const outcome& o) { return read(o, *whose); }, std::move(done));
 }
 
 void questions::holder(const shared_keys& keys, value_handler<std::optional<lock_holder>> done) const {
-  auto send = [this, keys](nanoseconds left, topology::handler then) {
-    with_.around.run(scripts::holder(*keys), {.timeout = left}, std::move(then));
-  };
-  auto read = [](const redis::reply& r) {
-    auto said = read_holder(r);
-    answer<std::optional<lock_holder>> a{std::move(said.error), {}};
+  auto read = [keys](const outcome& o) {
+    auto said = keys->of.holder.read(o);
+    answer<std::optional<lock_holder>> a{std::move(said.failed), {}};
     if (auto& who = said.value) a.value = lock_holder{std::move(who->field), who->count, who->ttl};
     return a;
   };
-  ask_by(std::move(send), read, std::move(done));
+  ask(keys, keys->of.holder.make, std::move(read), std::move(done));
 }
 
 void questions::remaining_ttl(const shared_keys& keys, value_handler<std::optional<milliseconds>> done) const {
-  ask<std::optional<milliseconds>>(keys, redis::make_command({"PTTL", keys->lock}), read_ttl, std::move(done));
+  ask(keys, keys->of.ttl.make, keys->of.ttl.read, std::move(done));
 }
 
 void questions::last_token(const shared_keys& keys, value_handler<std::optional<std::uint64_t>> done) const {
-  ask<std::optional<std::uint64_t>>(keys, redis::make_command({"GET", token_key(*keys)}), read_token, std::move(done));
+  ask(keys, keys->of.last_token.make, keys->of.last_token.read, std::move(done));
 }
 
 }  // namespace holdfast::detail

@@ -28,10 +28,8 @@ class questions {
   void last_token(const shared_keys& keys, value_handler<std::optional<std::uint64_t>> done) const;
 
  private:
-  template <class T, class Read>
-  void ask_by(copy_sender send, Read read, value_handler<T> done) const;
-  template <class T, class Read>
-  void ask(const shared_keys& keys, std::string command, Read read, value_handler<T> done) const;
+  template <class T, class Make, class Read>
+  void ask(const shared_keys& keys, Make make, Read read, value_handler<T> done) const;
 
   const hold_services& with_;
 };

@@ -35,7 +35,7 @@ void reentry::run() {
     if (who_) nothing_to_enter();  // it ended before
     return of_->end_change();
   }
-  if (who_->request.kind->fenced && !of_->token) {
+  if (who_->keys->of.fenced && !of_->token) {
     finish({errc::already_held, "the hold that it would re-enter was taken without a fencing token", nullptr});
     return of_->end_change();
   }
@@ -56,33 +56,27 @@ void reentry::send() {
   const bool once = who_->asks_once();
   if (once) who_->stop_alarm();  // from here on the command's timeout counts
   const auto timeout = once ? who_->time_left() : command_budget(around_.settings, ttl);
-  const auto call =
-      scripts::reenter(*of_->keys(), of_->ttl_to_send(ttl), of_->field(), static_cast<unsigned>(of_->count()) + 1);
+  const auto& keys = *of_->keys();
+  const auto want = static_cast<unsigned>(of_->count()) + 1;
   script_command::send(
-      around_.servers, call,
+      around_.servers, keys.of.reenter.make(keys, of_->ttl_to_send(ttl), of_->field(), want),
       {.timeout = timeout, .rank = once ? urgency::refusable : urgency::patient, .patient = !once, .tell_late = !once});
 }
 
 // Without a connection it is sent anew now and then, and waits for no longer than its hold. Once written it waits for
 // the answer.
 void reentry::late(const outcome& o) {
-  if (withdraw()) failed({errc::unreachable, true, o.detail}, false);
+  if (withdraw()) failed({errc::unreachable, o.detail});
 }
 
 void reentry::on_answer(const outcome& o) {
-  if (o.error) {
-    const bool silence = o.error == errc::unreachable || o.error == errc::unconfirmed;
-    const bool retry = silence || o.error == errc::server_refused;
-    return failed({silence ? make_error_code(errc::unreachable) : o.error, retry, o.detail},
-                  o.error == errc::unconfirmed);
-  }
-  const auto said = read_reenter(o.reply);
-  if (said.error && said.error->code == errc::corrupt_lock) {
-    if (who_) finish({said.error->code, said.error->text, nullptr});
+  const auto said = of_->keys()->of.reenter.read(o);
+  if (said.failed && said.failed->code == errc::corrupt_lock) {
+    if (who_) finish({said.failed->code, said.failed->detail, nullptr});
     of_->lose(errc::corrupt_lock);
     return of_->end_change();
   }
-  if (said.error) return failed(*said.error, false);
+  if (said.failed) return failed(*said.failed);
   if (!said.value || !of_->exclusive()) {
     of_->lose(errc::lost);
     if (who_) nothing_to_enter();
@@ -101,16 +95,16 @@ void reentry::on_answer(const outcome& o) {
   of_->end_change();
 }
 
-void reentry::failed(const server_error& why, bool may_have_run) {
-  may_have_run_ |= may_have_run;
+void reentry::failed(const failure& why) {
+  may_have_run_ |= why.may_have_run;
   last_failure_ = why;
-  if (who_ && why.retry && !who_->asks_once()) {
+  if (who_ && why.mends_itself() && !who_->asks_once()) {
     // It waits no longer than its hold lives. Others may change the count during the pause: an unlock must not wait for
     // it.
     pause_.start(around_.now() + who_->backoff.next(around_.random), [self = self()] { self->wait_for_turn(); });
     return of_->end_change();
   }
-  if (who_) finish({why.code, why.text, nullptr});
+  if (who_) finish({why.code, why.detail, nullptr});
   undo_or_end();
 }
 
@@ -135,7 +129,7 @@ void reentry::time_out(acquisition& who) {
   if (who.asks_once()) return leave(who, {errc::unreachable, unanswered_before, nullptr});
   const auto& why = last_failure_;
   const bool silence = why.code == errc::unreachable;
-  leave(who, {why.code, silence ? around_.servers.trouble(of_->keys()->lock).detail : why.text, nullptr});
+  leave(who, {why.code, silence ? around_.servers.trouble(of_->keys()->lock).detail : why.detail, nullptr});
 }
 
 void reentry::hold_ended() {

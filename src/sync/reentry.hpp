@@ -31,7 +31,7 @@ class reentry final : public script_command, private acquisition_place, private 
   void wait_for_turn();
   void run();
   void send();
-  void failed(const server_error& why, bool may_have_run);
+  void failed(const failure& why);
   void undo_or_end();
   void nothing_to_enter();
   std::shared_ptr<acquisition> leave_hold();
@@ -42,7 +42,7 @@ class reentry final : public script_command, private acquisition_place, private 
   const hold_ptr of_;
   std::shared_ptr<acquisition> who_;  // null once it was answered, or waits elsewhere
   timer pause_;
-  server_error last_failure_{errc::unreachable, true, {}};
+  failure last_failure_;
   bool may_have_run_ = false;  // an attempt was written and not answered
 };
 

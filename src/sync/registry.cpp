@@ -33,8 +33,9 @@ registry::~registry() {
 }
 
 std::shared_ptr<acquisition> registry::lock(const shared_keys& keys, lock_request request, lock_handler done) {
-  const auto place = names_.lower_bound(keys->name);
-  entry* e = place != names_.end() && place->keys()->name == keys->name ? &*place : nullptr;
+  const auto key = entry_key::of(*keys);
+  const auto place = names_.lower_bound(key);
+  entry* e = place != names_.end() && entry_key::of(*place->keys()) == key ? &*place : nullptr;
   auto* const mine = e ? e->hold_of(request.who) : nullptr;
   if (!mine && drains_without(request.who)) {
     done({errc::closed, drained_without, nullptr});
@@ -55,15 +56,20 @@ std::shared_ptr<acquisition> registry::lock(const shared_keys& keys, lock_reques
   return who;
 }
 
-hold* registry::hold_of(std::string_view name, owner_id who) {
-  const auto found = names_.find(name);
-  return found == names_.end() ? nullptr : found->hold_of(who);
+registry::entry* registry::find(const lock_keys& keys) {
+  const auto found = names_.find(entry_key::of(keys));
+  return found == names_.end() ? nullptr : &*found;
+}
+
+hold* registry::hold_of(const lock_keys& keys, owner_id who) {
+  auto* const found = find(keys);
+  return found ? found->hold_of(who) : nullptr;
 }
 
 // The hold that was broken may be ours: its holder should know now, not at the next renewal.
-void registry::forced(std::string_view name, bool was_held) {
-  const auto found = names_.find(name);
-  if (found == names_.end()) return;
+void registry::forced(const lock_keys& keys, bool was_held) {
+  auto* const found = find(keys);
+  if (!found) return;
   if (auto* h = found->live_hold()) {
     if (was_held) h->forced();
     with_.renewals.confirm_soon(*h->on, nanoseconds::zero());
@@ -102,11 +108,11 @@ void registry::drain() {
 
 void registry::hold_is_over(owner_id who) {
   if (!draining_) return;
-  for (const auto& name : draining_->remove(who)) {
-    const auto found = names_.find(name);
-    auto* const line = found == names_.end() ? nullptr : found->line();
-    if (line) line->fail_all_of(who, errc::closed, "it is being drained, and its owner holds no more");
-  }
+  std::vector<std::shared_ptr<waiting_line>> lines;
+  for (const auto& name : draining_->remove(who))
+    for (auto e = names_.lower_bound({name, nullptr}); e != names_.end() && e->keys()->name == name; ++e)
+      if (auto* l = e->line()) lines.push_back(l->shared_from_this());
+  for (const auto& l : lines) l->fail_all_of(who, errc::closed, "it is being drained, and its owner holds no more");
   if (draining_->empty()) drained_();
 }
 
@@ -171,7 +177,7 @@ std::shared_ptr<lease_record> registry::entry::granted(const acquisition& first,
   const auto& with = of_.with_;
   const auto& asked = first.request;
   const node_id node = with.around.servers.node_of(keys_->lock);
-  claim_ptr c(new claim(with.client, keys_, first.seat.field, std::span(&node, 1), 1));
+  claim_ptr c(new claim(with.client, first.keys, first.seat.field, std::span(&node, 1), 1));
   const hold_ptr h(new hold(std::move(c), asked.who, asked.bound, token, now, with, *this));
   holds_.insert_after(holds_.previous(holds_.end()), *h);  // most often there is none before it
   std::shared_ptr<lease_record> lease;

@@ -3,6 +3,7 @@
 #include <boost/intrusive/set.hpp>
 #include <boost/intrusive/slist.hpp>
 #include <cstddef>
+#include <functional>
 #include <memory>
 #include <optional>
 #include <string_view>
@@ -17,7 +18,7 @@ namespace holdfast::detail {
 
 /// The names that this client holds or wants: the holds of each, the line of those who wait for it, and the releases
 /// that are under way. A name is found once for each call that locks it; its holds, its line and its releases refer to
-/// its entry.
+/// its entry. Where two kinds of lock do not have the same keys, a name is two.
 class registry final {
  public:
   /// `drained`: called once after drain(), when nobody holds any more.
@@ -28,9 +29,9 @@ class registry final {
 
   std::shared_ptr<acquisition> lock(const shared_keys& keys, lock_request request, lock_handler done);
   /// Null when there is none; also a lost one, whose leases are still there.
-  hold* hold_of(std::string_view name, owner_id who);
+  hold* hold_of(const lock_keys& keys, owner_id who);
   /// force_unlock() of this client was answered.
-  void forced(std::string_view name, bool was_held);
+  void forced(const lock_keys& keys, bool was_held);
   owner_field new_field() { return fields_.next(); }
   const std::string& client_id() const noexcept { return fields_.client_uuid(); }
   bool idle() const noexcept { return names_.empty(); }
@@ -46,13 +47,24 @@ class registry final {
 
  private:
   using small = boost::intrusive::optimize_size<true>;
+  /// By what the entries are ordered.
+  struct entry_key {
+    std::string_view name;
+    const key_layout* layout;
+
+    static entry_key of(const lock_keys& k) noexcept { return {k.name, &k.of.layout}; }
+    friend bool operator==(const entry_key&, const entry_key&) = default;
+    friend bool operator<(const entry_key& a, const entry_key& b) noexcept {
+      const auto names = a.name.compare(b.name);
+      return names < 0 || (names == 0 && std::less<>()(a.layout, b.layout));
+    }
+  };
   /// One name.
   class entry final : public line_host, public hold_host, public boost::intrusive::set_base_hook<small> {
    public:
-    /// By what the entries are ordered.
-    struct name_of {
-      using type = std::string_view;
-      std::string_view operator()(const entry& e) const noexcept { return e.keys_->name; }
+    struct key_of {
+      using type = entry_key;
+      entry_key operator()(const entry& e) const noexcept { return entry_key::of(*e.keys_); }
     };
 
     entry(registry& of, shared_keys keys) noexcept : of_(of), keys_(std::move(keys)) {}
@@ -107,9 +119,10 @@ class registry final {
   };
   // No hash table, because one insertion would pay for moving all.
   using names = boost::intrusive::set<entry, boost::intrusive::base_hook<boost::intrusive::set_base_hook<small>>,
-                                      boost::intrusive::key_of_value<entry::name_of>>;
+                                      boost::intrusive::key_of_value<entry::key_of>>;
 
   void tell_if_waiting_for_ourselves(entry& e, const lock_request& request) const;
+  entry* find(const lock_keys& keys);
   void reenter(hold& h, std::shared_ptr<acquisition> who);
   void hold_is_over(owner_id who);
   bool drains_without(owner_id who) const { return draining_ && !draining_->contains(who); }

@@ -85,7 +85,7 @@ void releases::send(task& t, time_point now) {
     std::exchange(t.done, {})(errc::unconfirmed,
                               t.repeated ? t.last_failure : "Redis did not answer what came before it in time");
   const auto timeout = t.done ? t.answer_by - now : command_budget(around_.settings, t.ttl);
-  t.script_command::send(around_.servers, scripts::release(*t.keys, t.field, 0, {t.ttl}),
+  t.script_command::send(around_.servers, t.keys->of.release.make(*t.keys, {t.ttl}, t.field, 0),
                          {.timeout = timeout, .rank = urgency::obligation, .patient = true, .tell_late = true});
 }
 
@@ -101,10 +101,10 @@ void releases::answered(task& t, const outcome& o) {
   t.pause.stop();
   if (t.tried && (!o.error || o.error == errc::unconfirmed)) std::exchange(t.tried, {})();
   if (o.error) return again(t, o);
-  const auto said = read_release(o.reply);
-  if (said.error) {
-    if (said.error->retry) return again(t, {said.error->code, {}, said.error->text});
-    return end(t, said.error->code, said.error->text);
+  const auto said = t.keys->of.release.read(o);
+  if (said.failed) {
+    if (said.failed->mends_itself()) return again(t, {said.failed->code, {}, said.failed->detail});
+    return end(t, said.failed->code, said.failed->detail);
   }
   if (said.value == release_answer::freed || !t.done) return end(t, {}, {});
   if (!t.may_have_run) return end(t, errc::lost, not_ours);

@@ -4,13 +4,14 @@
 #include <utility>
 
 #include "base/assert.hpp"
+#include "protocol/replies.hpp"
 
 namespace holdfast::detail {
 
-void script_command::send(topology& to, const script_call& call, const delivery& how) {
+void script_command::send(topology& to, const call& what, const delivery& how) {
   HOLDFAST_ASSERT(!unanswered_);
   to_ = &to;
-  call_ = call;
+  call_ = what;
   how_ = how;
   by_text_ = unwanted_ = false;
   execute();

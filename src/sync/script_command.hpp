@@ -3,7 +3,7 @@
 #include <memory>
 #include <string>
 
-#include "protocol/protocol.hpp"
+#include "protocol/call.hpp"
 #include "topology/topology.hpp"
 
 namespace holdfast::detail {
@@ -11,8 +11,8 @@ namespace holdfast::detail {
 /// The sender of a script: sends it by digest, and once by text where the server does not know it. One copy at a time.
 class script_command : public redis::command, public std::enable_shared_from_this<script_command> {
  public:
-  /// What `call` refers to must live until on_answer(), or until withdraw() has returned true.
-  void send(topology& to, const script_call& call, const delivery& how);
+  /// What `what` refers to must live until on_answer(), or until withdraw() has returned true.
+  void send(topology& to, const call& what, const delivery& how);
   /// The sender wants the answer no more. True: the script has not run and never will, and on_answer() is not called.
   /// False: on_answer() is still to come, or nothing is under way.
   bool withdraw();
@@ -25,7 +25,7 @@ class script_command : public redis::command, public std::enable_shared_from_thi
   void execute();
 
   topology* to_ = nullptr;
-  script_call call_;
+  call call_;
   delivery how_{};
   redis::ticket asked_ = 0;
   bool unanswered_ = false;

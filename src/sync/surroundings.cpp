@@ -12,9 +12,9 @@
 namespace holdfast::detail {
 namespace {
 
-class one_script final : public script_command {
+class one_call final : public script_command {
  public:
-  explicit one_script(topology::handler done) : done_(std::move(done)) {}
+  explicit one_call(topology::handler done) : done_(std::move(done)) {}
 
  private:
   void on_answer(const outcome& o) override { std::exchange(done_, {})(o); }
@@ -22,26 +22,10 @@ class one_script final : public script_command {
   topology::handler done_;  // emptied when it is called
 };
 
-class one_command final : public redis::command {
- public:
-  one_command(std::string bytes, topology::handler done) : bytes_(std::move(bytes)), done_(std::move(done)) {}
-
- private:
-  void append_to(std::string& out) const override { out += bytes_; }
-  void answered(const outcome& o) override { std::exchange(done_, {})(o); }
-
-  const std::string bytes_;
-  topology::handler done_;  // emptied when it is called
-};
-
 }  // namespace
 
-void surroundings::run(const script_call& call, const delivery& how, topology::handler done) const {
-  std::make_shared<one_script>(std::move(done))->send(servers, call, how);
-}
-
-void surroundings::send(std::string_view key, std::string command, const delivery& how, topology::handler done) const {
-  servers.execute(key, {std::make_shared<one_command>(std::move(command), std::move(done)), how});
+void surroundings::run(const call& what, const delivery& how, topology::handler done) const {
+  std::make_shared<one_call>(std::move(done))->send(servers, what, how);
 }
 
 void surroundings::report(event::kind what, const hold& h, error_code reason, std::string_view detail) const {

@@ -11,7 +11,7 @@
 #include "base/lease_clock.hpp"
 #include "base/random.hpp"
 #include "base/timers.hpp"
-#include "protocol/protocol.hpp"
+#include "protocol/kind.hpp"
 #include "topology/topology.hpp"
 
 namespace holdfast::detail {
@@ -41,10 +41,8 @@ struct surroundings {
   void report(hold_event e) const;
   void report(event::kind what, const hold& h, error_code reason = {}, std::string_view detail = {}) const;
 
-  /// Sends a script that nobody withdraws; what the call refers to lives until the answer.
-  void run(const script_call& call, const delivery& how, topology::handler done) const;
-  /// Sends a command to the server that owns `key`.
-  void send(std::string_view key, std::string command, const delivery& how, topology::handler done) const;
+  /// Sends what nobody withdraws; what the call refers to lives until the answer.
+  void run(const call& what, const delivery& how, topology::handler done) const;
 };
 
 /// How a call ended that got no lease: cancelled and closed are no failures.

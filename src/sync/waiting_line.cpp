@@ -77,7 +77,7 @@ void waiting_line::on_message(std::string_view) {
 void waiting_line::on_subscribe_failed(error_code error, const std::string& detail) {
   subscription_.reset();
   if (step_ == step::parked) step_ = step::idle;  // the next does not wait for messages that will not come
-  if (!waiters_.empty()) on_failed(first(), {error, false, detail});
+  if (!waiters_.empty()) on_failed(first(), {static_cast<errc>(error.value()), detail});
 }
 
 // The first of the line, perhaps a new one, does what comes next.
@@ -110,7 +110,7 @@ void waiting_line::try_now() {
   const bool once = w.asks_once();
   if (once) w.stop_alarm();  // from here on the command's timeout counts
   const auto timeout = once ? w.time_left() : command_budget(around_.settings, asked.asked.ttl);
-  w.send(around_.servers, asked.kind->acquire(*keys_, asked.asked.ttl, w.seat.field),
+  w.send(around_.servers, w.keys->of.acquire.make(*w.keys, asked.asked.ttl, w.seat.field),
          {.timeout = timeout, .rank = once ? urgency::refusable : urgency::patient, .patient = !once});
 }
 
@@ -118,23 +118,16 @@ void waiting_line::answered(acquisition& w, const outcome& o) {
   HOLDFAST_ASSERT(step_ == step::trying && &w == &first());
   step_ = step::idle;
   w.seat.sent = o.sent;
-  if (o.error) {
-    const bool outage = o.error == errc::unreachable || o.error == errc::unconfirmed || o.error == errc::server_refused;
-    const server_error why{outage && o.error != errc::server_refused ? make_error_code(errc::unreachable) : o.error,
-                           outage, o.detail};
-    last_failure_ = why;  // no news: the connection has told
-    if (o.error == errc::unconfirmed && ++w.seat.unanswered >= most_unanswered) return stand_back(w);
-    return on_failed(w, why);
-  }
-  penalty_ = {};
-  const auto said = w.request.kind->read_acquire(o.reply);
-  if (said.error) {
-    if (!o.reply.is_error()) ++w.seat.unanswered;  // the script has run, and what it says nobody knows
-    return on_failed(w, *said.error);
+  const auto said = w.keys->of.acquire.read(o);
+  if (!o.error) penalty_ = {};
+  if (said.failed) {
+    if (o.error) last_failure_ = said.failed;  // no news: the connection has told
+    if (said.failed->may_have_run && ++w.seat.unanswered >= most_unanswered && o.error) return stand_back(w);
+    return on_failed(w, *said.failed);
   }
   const auto now = around_.now();
   known_held_ = now;
-  last_failure_ = {};
+  last_failure_.reset();
   switch (said.value.what) {
     case acquire_answer::kind::acquired: return on_acquired(w, said.value.token, now);
     case acquire_answer::kind::busy: return on_busy(w, said.value.holder_ttl, now);
@@ -147,7 +140,7 @@ void waiting_line::on_acquired(acquisition& w, std::optional<std::uint64_t> toke
   const auto ttl = w.request.asked.ttl;
   if (now >= valid_until(w.seat.sent, ttl, around_.settings.drift) - min_validity(ttl)) {
     abandon_field(w);
-    return on_failed(w, {errc::unreachable, true, "the grant came too late to be of use"});
+    return on_failed(w, {errc::unreachable, "the grant came too late to be of use"});
   }
   w.seat.unanswered = 0;
   wake_ups_.granted();
@@ -191,12 +184,13 @@ void waiting_line::on_busy(acquisition& w, milliseconds holder_ttl, time_point n
   if (again) wake();
 }
 
-void waiting_line::on_failed(acquisition& w, const server_error& why) {
-  const bool news = why.code != std::exchange(last_failure_, why).code;
-  if (!why.retry || w.asks_once()) return finish(w, {why.code, why.text, nullptr});
+void waiting_line::on_failed(acquisition& w, const failure& why) {
+  const auto before = std::exchange(last_failure_, why);
+  const bool news = !before || before->code != why.code;
+  if (!why.mends_itself() || w.asks_once()) return finish(w, {why.code, why.detail, nullptr});
   // The connection tells of its own outages; of a server that answers and will not write nobody else does.
   if (news && why.code == errc::server_refused)
-    around_.report({.what = event::kind::outage, .name = keys_->name, .reason = why.code, .detail = why.text});
+    around_.report({.what = event::kind::outage, .name = keys_->name, .reason = why.code, .detail = why.detail});
   const auto pause = w.backoff.next(around_.random);
   const bool barred = w.seat.unanswered == 0 && penalty_ > nanoseconds::zero();
   park_for(std::max(pause, penalty_), barred ? step::barred : step::parked);
@@ -227,19 +221,19 @@ void waiting_line::park_for(nanoseconds pause, step how) {
 }
 
 void waiting_line::time_out(acquisition& w) {
-  if (w.asks_once()) return try_now();  // the other half of its time is for the answer
-  const bool behind = &w != &first() && !last_failure_.code && known_held_;  // of others who hear from Redis
+  if (w.asks_once()) return try_now();                                  // the other half of its time is for the answer
+  const bool behind = &w != &first() && !last_failure_ && known_held_;  // of others who hear from Redis
   const bool held = parked_while_held() || host_.held_here();
   if (behind || held || (known_held_ && *known_held_ >= w.since())) return finish(w, {});
-  const bool outage = last_failure_.code == errc::unreachable;
-  if (last_failure_.code && !outage) return finish(w, {last_failure_.code, last_failure_.text, nullptr});
+  if (last_failure_ && last_failure_->code != errc::unreachable)
+    return finish(w, {last_failure_->code, last_failure_->detail, nullptr});
   // A connection that is there has answered others meanwhile, or had no time to: the lock was not had in time.
   if (around_.servers.answering(keys_->lock)) return finish(w, {});
   finish(w, {errc::unreachable, around_.servers.trouble(keys_->lock).detail, nullptr});
 }
 
 // Not after a failure, which says nothing of the lock.
-bool waiting_line::parked_while_held() const { return step_ == step::parked && !last_failure_.code; }
+bool waiting_line::parked_while_held() const { return step_ == step::parked && !last_failure_; }
 
 std::shared_ptr<acquisition> waiting_line::take_out(acquisition& w) {
   waiters_.erase(waiters_.iterator_to(w.seat));

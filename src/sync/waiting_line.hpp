@@ -87,7 +87,7 @@ class waiting_line final : public std::enable_shared_from_this<waiting_line>,
   void try_now();
   void on_acquired(acquisition& w, std::optional<std::uint64_t> token, time_point now);
   void on_busy(acquisition& w, milliseconds holder_ttl, time_point now);
-  void on_failed(acquisition& w, const server_error& why);
+  void on_failed(acquisition& w, const failure& why);
   void abandon_field(acquisition& w);
   void on_tried();
   void stand_back(acquisition& w);
@@ -113,7 +113,7 @@ class waiting_line final : public std::enable_shared_from_this<waiting_line>,
   bool woken_ = false;                    // while trying: something happened that asks for one more try
   std::optional<time_point> known_held_;  // when the lock last was, by an answer of Redis or a hold of this client
   wake_budget wake_ups_;
-  server_error last_failure_;  // why the last attempt failed
+  std::optional<failure> last_failure_;  // why the last attempt failed
   subscription subscription_;
   timer park_;
 };

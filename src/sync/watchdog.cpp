@@ -163,6 +163,7 @@ watchdog::shares watchdog::take_due(node_id node, time_point now) {
     const auto its = patience_of(s, now);
     if (due.empty()) patience = its;
     if (its < patience / 2 || its > patience * 2) return;
+    if (!due.empty() && &s.of.keys->of.layout != &due.front()->of.keys->of.layout) return;
     HOLDFAST_ASSERT(!in_flight(s) && guarded(s.of));
     unschedule_renewal(s);
     s.plan.now = stage::in_flight;
@@ -189,7 +190,7 @@ void watchdog::send(node_id node, shares which) {
     patience = std::min(patience, patience_of(*s, now));
   }
   ++queues_[node].in_flight;
-  b->script_command::send(around_.servers, scripts::renew(b->asked),
+  b->script_command::send(around_.servers, b->shares.front()->of.keys->of.renew.make(b->asked),
                           {.timeout = patience, .rank = urgency::obligation, .patient = true, .tell_late = true});
 }
 
@@ -197,16 +198,16 @@ void watchdog::answered(const batch& b, const outcome& o) {
   auto& in_flight = queues_[b.node].in_flight;
   HOLDFAST_ASSERT(in_flight > 0);
   --in_flight;
-  auto said = o.error ? answer<std::vector<bool>>{} : read_renew(o.reply, b.shares.size());
-  if (said.error && !said.error->retry && b.shares.size() > 1) return send_alone(b);
+  const auto said = b.shares.front()->of.keys->of.renew.read(o, b.shares.size());
+  if (!o.error && said.failed && !said.failed->mends_itself() && b.shares.size() > 1) return send_alone(b);
   for (std::size_t i = 0; i < b.shares.size(); ++i) {
     share& s = *b.shares[i];
     const bool doubted = std::exchange(s.plan.now, stage::none) == stage::doubted_in_flight;
     if (!guarded(s.of)) continue;
     if (o.error) {
       on_unanswered(s, o.error, o.detail);
-    } else if (said.error) {
-      on_unanswered(s, said.error->code, said.error->text);
+    } else if (said.failed) {
+      on_unanswered(s, said.failed->code, said.failed->detail);
     } else if (said.value[i]) {
       on_confirmed(s, o.sent, b.asked[i].wanted.ttl, doubted);
     } else {

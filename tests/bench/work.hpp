@@ -7,7 +7,7 @@
 #include <holdfast/holdfast.hpp>
 #include <string>
 
-#include "protocol/protocol.hpp"
+#include "protocol/kind.hpp"
 #include "support/real_redis.hpp"
 
 namespace holdfast::bench {
@@ -17,7 +17,7 @@ namespace asio = boost::asio;
 constexpr milliseconds default_ttl{30'000};
 
 inline std::string name_of(long i) { return "bench:" + std::to_string(i); }
-inline detail::lock_keys keys_of(long i) { return detail::lock_keys(name_of(i)); }
+inline detail::lock_keys keys_of(long i) { return detail::lock_keys(detail::plain_lock, name_of(i)); }
 inline detail::owner_field field_of(long i) {
   return {detail::uuid(0x0b6ab61e3a4f8d5c, 0x9d3c6a2f4e1c7b90), static_cast<std::uint64_t>(i) + 1};
 }
@@ -26,14 +26,14 @@ inline std::string acquire_command(long i) {
   const auto keys = keys_of(i);
   const auto field = field_of(i);
   std::string bytes;
-  detail::scripts::acquire(keys, default_ttl, field).append_to(bytes, false);
+  detail::plain_lock.acquire.make(keys, default_ttl, field).append_to(bytes, false);
   return bytes;
 }
 inline std::string release_command(long i) {
   const auto keys = keys_of(i);
   const auto field = field_of(i);
   std::string bytes;
-  detail::scripts::release(keys, field, 0, {default_ttl}).append_to(bytes, false);
+  detail::plain_lock.release.make(keys, {default_ttl}, field, 0).append_to(bytes, false);
   return bytes;
 }
 

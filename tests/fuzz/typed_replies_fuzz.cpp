@@ -3,7 +3,7 @@
 #include <chrono>
 
 #include "fuzz/input.hpp"
-#include "protocol/protocol.hpp"
+#include "protocol/replies.hpp"
 
 using namespace holdfast;
 using namespace std::chrono_literals;
@@ -20,10 +20,11 @@ bool countable_token(std::uint64_t token) { return token != 0 && token >> 53 == 
 /// True for a value.
 template <class T>
 bool is_value(const redis::reply& r, const detail::answer<T>& a) {
-  require(!r.is_error() || a.error, "an error of the server is never a value");
-  if (!a.error) return true;
-  require(static_cast<bool>(a.error->code), "an error has a code");
-  require(a.error->text.size() <= longest_text && fuzz::printable(a.error->text), "a server's words can be printed");
+  require(!r.is_error() || a.failed, "an error of the server is never a value");
+  if (!a.failed) return true;
+  require(a.failed->code != errc{}, "an error has a code");
+  require(a.failed->detail.size() <= longest_text && fuzz::printable(a.failed->detail),
+          "a server's words can be printed");
   return false;
 }
 
@@ -42,17 +43,15 @@ void check(const redis::reply& r) {
     require(*a.value == 0 || countable_token(*a.value), "a token is a number that Lua counts exactly");
   if (const auto a = detail::read_renew(r, r.elements.size()); is_value(r, a))
     require(a.value.size() == r.elements.size(), "one confirmation for each hold");
-  require(detail::read_renew(r, r.elements.size() + 1).error.has_value(), "a confirmation too few is an error");
+  require(detail::read_renew(r, r.elements.size() + 1).failed.has_value(), "a confirmation too few is an error");
   if (const auto a = detail::read_ttl(r); is_value(r, a) && a.value && *a.value != longest) {
     require(*a.value >= 0ms, "a TTL is not negative");
     require(*a.value <= countable, "a TTL can be counted in nanoseconds");
   }
   if (const auto a = detail::read_holder(r); is_value(r, a) && a.value && a.value->ttl != longest)
     require(a.value->ttl >= 0ms && a.value->ttl <= countable, "a holder's TTL can be counted in nanoseconds");
-  is_value(r, detail::read_reenter(r));
   is_value(r, detail::read_release(r));
-  is_value(r, detail::read_force_release(r));
-  is_value(r, detail::read_exists(r));
+  is_value(r, detail::read_flag(r));
   is_value(r, detail::read_count(r));
   require(!detail::is_unknown_script(r) || r.is_error(), "only an error says that a script is unknown");
 }

@@ -112,7 +112,8 @@ void actor::lock(const detail::shared_keys& name, bool reenter) {
   if (wait == patience::until_deadline) request.deadline = w_.plan.now() + w_.between(1ms, client_.settings().ttl * 2);
   // A plain lock among fenced ones: it has no token, and no fenced lock re-enters it.
   const bool fenced = name->name.ends_with(fenced_suffix) && !w_.chance(5);
-  if (fenced) request.kind = &detail::fenced_lock;
+  const auto keys =
+      std::make_shared<const detail::lock_keys>(fenced ? detail::fenced_lock : detail::plain_lock, name->name);
   const std::string verb = wait == patience::forever ? "lock" : wait == patience::once ? "try_lock" : "try_lock_for";
   begin(verb, name->name);
   const auto call = wait == patience::once ? w_.judge.begin(client_, verb + ' ' + name->name)
@@ -121,7 +122,7 @@ void actor::lock(const detail::shared_keys& name, bool reenter) {
   if (bound && me_->waiting++ > 0) w_.met.hit("lock: beside another of its owner");
   const auto answered = std::make_shared<bool>(false);
   auto place = client_.locks().lock(
-      name, std::move(request),
+      keys, std::move(request),
       [self = shared_from_this(), call, name, bound, holds, fenced, answered](const detail::lock_answer& a) {
         *answered = true;
         if (bound) --self->me_->waiting;

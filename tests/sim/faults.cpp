@@ -4,7 +4,7 @@
 #include <algorithm>
 #include <numeric>
 
-#include "protocol/protocol.hpp"
+#include "protocol/keys.hpp"
 
 namespace holdfast::sim {
 using namespace std::chrono_literals;

@@ -1,7 +1,7 @@
 // SPDX-License-Identifier: BSL-1.0
 #include "sim/peer.hpp"
 
-#include "protocol/protocol.hpp"
+#include "protocol/kind.hpp"
 
 namespace holdfast::sim {
 namespace {
@@ -37,7 +37,7 @@ bool peer::reachable() const { return server_.running(); }
 
 reply peer::call(const std::string& script, const std::string& argument) {
   return server_.program().execute(
-      {"EVAL", script, "2", name_, detail::channel_of(detail::lock_keys(name_)), field_, argument});
+      {"EVAL", script, "2", name_, detail::channel_of(detail::lock_keys(detail::plain_lock, name_)), field_, argument});
 }
 
 void peer::act() {

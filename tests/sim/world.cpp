@@ -86,7 +86,7 @@ class world {
   std::vector<detail::shared_keys> some_names() {
     std::vector<detail::shared_keys> all;
     for (const auto name : {"orders:1", "{a} fenced", "orders:2", "orders:3", "b fenced", "orders:4", "c", "d"})
-      all.push_back(std::make_shared<const detail::lock_keys>(name));
+      all.push_back(std::make_shared<const detail::lock_keys>(detail::plain_lock, name));
     std::rotate(all.begin(), all.begin() + static_cast<std::ptrdiff_t>(random_.next() % all.size()), all.end());
     all.resize(1 + random_.next() % all.size());
     return all;

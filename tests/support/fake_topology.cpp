@@ -6,6 +6,8 @@
 #include <stdexcept>
 #include <utility>
 
+#include "redis/error_replies.hpp"
+
 namespace holdfast::test {
 namespace {
 

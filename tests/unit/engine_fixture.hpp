@@ -106,7 +106,7 @@ using verb_call = call<bool>;
 struct asking {
   std::optional<owner> who{};
   lock_options options{};
-  const detail::primitive* kind = &detail::plain_lock;
+  const detail::kind* kind = &detail::plain_lock;
 };
 inline asking by(owner who, lock_options options = {}) { return {who, options}; }
 inline asking with(lock_options options) { return {std::nullopt, options}; }
@@ -247,8 +247,8 @@ class engine_fixture {
     return text + ")";
   }
   std::string last_sent() const { return server.count() == 0 ? "nothing" : wire(server.count() - 1); }
-  detail::shared_keys keys(std::string_view name) const {
-    return std::make_shared<const detail::lock_keys>(name, settings.key_prefix);
+  detail::shared_keys keys(std::string_view name, const detail::kind& of = detail::plain_lock) const {
+    return std::make_shared<const detail::lock_keys>(of, name, settings.key_prefix);
   }
   std::size_t subscribers(const std::string& name) const { return server.subscribers(channel(name)); }
   std::string channel(const std::string& name) const { return detail::channel_of(*keys(name)); }
@@ -303,9 +303,8 @@ class engine_fixture {
     names_.push_back(name);
     detail::lock_request r{a.who.value_or(owner()), a.who.has_value(), detail::resolve_terms(settings, a.options),
                            wait};
-    r.kind = a.kind;
     if (wait == detail::lock_request::patience::until_deadline) r.deadline = clock.now() + limit;
-    auto place = locks->lock(keys(name), std::move(r), [c](detail::lock_answer answer) {
+    auto place = locks->lock(keys(name, *a.kind), std::move(r), [c](detail::lock_answer answer) {
       c.answer(answer.error, std::move(answer.detail), std::move(answer.record));
     });
     c.place(std::move(place));

@@ -501,7 +501,7 @@ TEST_CASE_METHOD(engine_fixture, "after close every verb answers closed and send
                     [&](error_code e, const std::string&, unsigned) { closed += e == errc::closed; });
   locks->ask().remaining_ttl(keys("a"), [&](error_code e, const std::string&, auto) { closed += e == errc::closed; });
   locks->ask().holder(keys("a"), [&](error_code e, const std::string&, const auto&) { closed += e == errc::closed; });
-  locks->probe([&](error_code e, const std::string&) { closed += e == errc::closed; });
+  locks->probe(detail::plain_lock, [&](error_code e, const std::string&) { closed += e == errc::closed; });
   CHECK(closed == 5);
   CHECK(server.count() == before);
 }
@@ -568,7 +568,7 @@ TEST_CASE_METHOD(engine_fixture, "close answers in the end whoever still waits f
   const auto last = unlock(outer);
   verb_call asked, probed;
   locks->ask().is_locked(keys("b"), [&](error_code e, std::string d, bool v) { asked.answer(e, std::move(d), v); });
-  locks->probe([&](error_code e, std::string d) { probed.answer(e, std::move(d)); });
+  locks->probe(detail::plain_lock, [&](error_code e, std::string d) { probed.answer(e, std::move(d)); });
   const auto c = close(100ms);
   advance(100ms);
   CHECK(c.succeeded());
@@ -647,7 +647,7 @@ TEST_CASE("an engine that is destroyed at any time leaves no timer and touches n
   f.fails(errc::unconfirmed);
   f.lock("d");
   f.errs("LOADING");
-  f.locks->probe([](error_code, const std::string&) {});
+  f.locks->probe(detail::plain_lock, [](error_code, const std::string&) {});
   for (const auto n : f.server.open()) f.server.fail(n, errc::overloaded);  // their own deadlines are timers too
   f.locks.reset();
   CHECK(f.timers.idle());
@@ -922,7 +922,7 @@ TEST_CASE_METHOD(engine_fixture, "the echo of the last holder's release costs a 
 
 TEST_CASE_METHOD(engine_fixture, "the probe uses every permission on a name of nobody") {
   verb_call probed;
-  locks->probe([&](error_code e, std::string d) { probed.answer(e, std::move(d)); });
+  locks->probe(detail::plain_lock, [&](error_code e, std::string d) { probed.answer(e, std::move(d)); });
   const auto key = "__probe:" + uuid;
   CHECK(subscribers(key) == 1);
   for (const auto& script :
@@ -946,7 +946,7 @@ TEST_CASE_METHOD(engine_fixture, "the probe uses every permission on a name of n
 
 TEST_CASE_METHOD(engine_fixture, "the probe ends at the first refusal") {
   verb_call probed;
-  locks->probe([&](error_code e, std::string d) { probed.answer(e, std::move(d)); });
+  locks->probe(detail::plain_lock, [&](error_code e, std::string d) { probed.answer(e, std::move(d)); });
   const auto key = "__probe:" + uuid;
   SECTION("of a command") {
     grants();
@@ -973,7 +973,7 @@ TEST_CASE_METHOD(engine_fixture, "the probe ends at the first refusal") {
 
 TEST_CASE_METHOD(engine_fixture, "a probe without an acknowledgement is unreachable") {
   verb_call probed;
-  locks->probe([&](error_code e, std::string d) { probed.answer(e, std::move(d)); });
+  locks->probe(detail::plain_lock, [&](error_code e, std::string d) { probed.answer(e, std::move(d)); });
   while (in_flight()) answers(obey(unanswered()));
   advance(2500ms);
   CHECK(probed.failed_with(errc::unreachable));
@@ -982,7 +982,7 @@ TEST_CASE_METHOD(engine_fixture, "a probe without an acknowledgement is unreacha
 
 TEST_CASE_METHOD(engine_fixture, "a probe ends at its deadline though a command was sent anew, and says why") {
   verb_call probed;
-  locks->probe([&](error_code e, std::string d) { probed.answer(e, std::move(d)); });
+  locks->probe(detail::plain_lock, [&](error_code e, std::string d) { probed.answer(e, std::move(d)); });
   advance(2s);
   errs("NOSCRIPT No matching script.");  // its text has the whole time of a command again
   server.why_silent.detail = "fake:6379: Connection refused";
@@ -1351,7 +1351,7 @@ TEST_CASE("owner fields are a uuid of version 8 and never repeat") {
   std::vector<std::string> fields;
   for (int i = 0; i < 3; ++i) {
     detail::lock_request r{owner(), false, detail::resolve_terms(settings, {}), detail::lock_request::patience::once};
-    locks.lock(std::make_shared<const detail::lock_keys>("n" + std::to_string(i)), r,
+    locks.lock(std::make_shared<const detail::lock_keys>(detail::plain_lock, "n" + std::to_string(i)), r,
                [](const detail::lock_answer&) {});
     fields.push_back(server.last().arguments().at(1));
   }

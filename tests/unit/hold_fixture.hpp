@@ -18,7 +18,7 @@ namespace holdfast::test {
 
 inline detail::claim_ptr make_claim(std::shared_ptr<const detail::client_state> client) {
   const detail::node_id node = 0;
-  return new detail::claim(std::move(client), std::make_shared<const detail::lock_keys>("a", "p:"),
+  return new detail::claim(std::move(client), std::make_shared<const detail::lock_keys>(detail::plain_lock, "a", "p:"),
                            detail::owner_field(detail::uuid(), 1), std::span(&node, 1), 1);
 }
 

@@ -4,7 +4,7 @@
 #include <limits>
 #include <string>
 
-#include "protocol/protocol.hpp"
+#include "protocol/replies.hpp"
 #include "support/catch.hpp"
 
 using namespace holdfast;
@@ -17,7 +17,7 @@ namespace {
 constexpr auto most = std::numeric_limits<long long>::max();
 constexpr auto least = std::numeric_limits<long long>::min();
 
-errc code_of(std::string_view text) { return static_cast<errc>(classify(text).code.value()); }
+errc code_of(std::string_view text) { return classify(text).code; }
 
 // What no script of ours answers.
 const redis::reply strange[] = {replies::ok(), replies::string("1"), replies::array({}), replies::integers({1}),
@@ -25,9 +25,9 @@ const redis::reply strange[] = {replies::ok(), replies::string("1"), replies::ar
 
 template <class T>
 void check_unexpected(const answer<T>& a) {
-  REQUIRE(a.error);
-  CHECK(a.error->code == errc::protocol_error);
-  CHECK_FALSE(a.error->retry);
+  REQUIRE(a.failed);
+  CHECK(a.failed->code == errc::protocol_error);
+  CHECK_FALSE(a.failed->mends_itself());
 }
 
 }  // namespace
@@ -53,7 +53,7 @@ TEST_CASE("a holder is its field and its count and its TTL") {
   CHECK(one.value->ttl == 1500ms);
   CHECK(held(replies::string("u:7"), replies::string("1"), replies::integer(-1)).value->ttl == milliseconds::max());
   const auto free = read_holder(replies::nil());
-  CHECK_FALSE(free.error);
+  CHECK_FALSE(free.failed);
   CHECK_FALSE(free.value);
   check_unexpected(held(replies::string("u:7"), replies::string("1"), replies::integer(-2)));
   check_unexpected(held(replies::string("u:7"), replies::nil(), replies::integer(1)));
@@ -68,8 +68,8 @@ TEST_CASE("a lock of several fields or of a count that is no number has no holde
   const auto count = replies::array({replies::string("u:7"), replies::string("many"), replies::integer(1)});
   for (const auto& r : {replies::integer(2), count}) {
     const auto said = read_holder(r);
-    REQUIRE(said.error);
-    CHECK(said.error->code == errc::corrupt_lock);
+    REQUIRE(said.failed);
+    CHECK(said.failed->code == errc::corrupt_lock);
   }
 }
 
@@ -81,7 +81,7 @@ TEST_CASE("a holder's TTL beyond what a lock may have is cut to that") {
 TEST_CASE("a fenced acquire is a token or a busy reply") {
   using kind = acquire_answer::kind;
   const auto granted = read_acquire_fenced(replies::integers({1795249141231037}));
-  REQUIRE_FALSE(granted.error);
+  REQUIRE_FALSE(granted.failed);
   CHECK(granted.value.what == kind::acquired);
   CHECK(granted.value.token == 1795249141231037U);
   CHECK(read_acquire_fenced(replies::integer(1500)).value.holder_ttl == 1500ms);
@@ -89,30 +89,30 @@ TEST_CASE("a fenced acquire is a token or a busy reply") {
   for (const auto& r : {replies::nil(), replies::integers({}), replies::integers({0}), replies::integers({-7}),
                         replies::integers({1, 2}), replies::integers({9007199254740992})})
     check_unexpected(read_acquire_fenced(r));
-  CHECK(read_acquire_fenced(replies::error("HOLDFAST invalid token")).error->code == errc::corrupt_lock);
+  CHECK(read_acquire_fenced(replies::error("HOLDFAST invalid token")).failed->code == errc::corrupt_lock);
 }
 
 TEST_CASE("the newest token is a number or there is none") {
   CHECK(read_token(replies::nil()).value == std::nullopt);
   CHECK(read_token(replies::string("9007199254740991")).value == 9007199254740991U);
-  CHECK(read_token(replies::string("9007199254740992")).error->code == errc::corrupt_lock);
-  CHECK(read_token(replies::string("many")).error->code == errc::corrupt_lock);
-  CHECK(read_token(replies::string("-1")).error->code == errc::corrupt_lock);
+  CHECK(read_token(replies::string("9007199254740992")).failed->code == errc::corrupt_lock);
+  CHECK(read_token(replies::string("many")).failed->code == errc::corrupt_lock);
+  CHECK(read_token(replies::string("-1")).failed->code == errc::corrupt_lock);
   check_unexpected(read_token(replies::integer(1)));
 }
 
 TEST_CASE("reenter answers 1 or 0") {
-  CHECK(read_reenter(replies::integer(1)).value);
-  CHECK_FALSE(read_reenter(replies::integer(0)).value);
-  CHECK_FALSE(read_reenter(replies::integer(0)).error);
-  check_unexpected(read_reenter(replies::integer(2)));
-  check_unexpected(read_reenter(replies::nil()));
-  for (const auto& r : strange) check_unexpected(read_reenter(r));
+  CHECK(read_flag(replies::integer(1)).value);
+  CHECK_FALSE(read_flag(replies::integer(0)).value);
+  CHECK_FALSE(read_flag(replies::integer(0)).failed);
+  check_unexpected(read_flag(replies::integer(2)));
+  check_unexpected(read_flag(replies::nil()));
+  for (const auto& r : strange) check_unexpected(read_flag(r));
 }
 
 TEST_CASE("renew answers one number for each hold") {
   const auto said = read_renew(replies::integers({1, 0, 1}), 3);
-  CHECK_FALSE(said.error);
+  CHECK_FALSE(said.failed);
   CHECK(said.value == std::vector<bool>{true, false, true});
   check_unexpected(read_renew(replies::integers({2}), 1));  // no confirmation, and no loss either
   check_unexpected(read_renew(replies::integers({1, 1}), 3));
@@ -124,8 +124,8 @@ TEST_CASE("renew answers one number for each hold") {
 
 TEST_CASE("an error in the place of a number fails a whole renewal") {
   const auto said = read_renew(replies::array({replies::integer(1), replies::error("OOM no memory")}), 2);
-  REQUIRE(said.error);
-  CHECK(said.error->code == errc::server_refused);
+  REQUIRE(said.failed);
+  CHECK(said.failed->code == errc::server_refused);
 }
 
 TEST_CASE("release answers receivers or still held or nil") {
@@ -138,12 +138,12 @@ TEST_CASE("release answers receivers or still held or nil") {
 }
 
 TEST_CASE("force_release and EXISTS answer 1 or 0") {
-  CHECK(read_force_release(replies::integer(1)).value);
-  CHECK_FALSE(read_force_release(replies::integer(0)).value);
-  CHECK(read_exists(replies::integer(1)).value);
+  CHECK(read_flag(replies::integer(1)).value);
+  CHECK_FALSE(read_flag(replies::integer(0)).value);
+  CHECK(read_flag(replies::integer(1)).value);
   for (const auto& r : strange) {
-    check_unexpected(read_force_release(r));
-    check_unexpected(read_exists(r));
+    check_unexpected(read_flag(r));
+    check_unexpected(read_flag(r));
   }
 }
 
@@ -160,12 +160,12 @@ TEST_CASE("a count that is no number is a corrupt lock") {
   for (const auto* text : {"", "abc", "-1", " 1", "1e3", "0x10", "99999999999999999999", "1\n"}) {
     CAPTURE(text);
     const auto said = read_count(replies::string(text));
-    REQUIRE(said.error);
-    CHECK(said.error->code == errc::corrupt_lock);
-    CHECK_FALSE(said.error->retry);
+    REQUIRE(said.failed);
+    CHECK(said.failed->code == errc::corrupt_lock);
+    CHECK_FALSE(said.failed->mends_itself());
   }
-  CHECK(read_reenter(replies::error("HOLDFAST corrupt count")).error->code == errc::corrupt_lock);
-  CHECK(read_release(replies::error("HOLDFAST corrupt count")).error->code == errc::corrupt_lock);
+  CHECK(read_flag(replies::error("HOLDFAST corrupt count")).failed->code == errc::corrupt_lock);
+  CHECK(read_release(replies::error("HOLDFAST corrupt count")).failed->code == errc::corrupt_lock);
 }
 
 TEST_CASE("a TTL is absent or infinite or a number") {
@@ -180,14 +180,14 @@ TEST_CASE("a TTL is absent or infinite or a number") {
 
 TEST_CASE("every answer passes an error of the server on") {
   const auto r = replies::error("READONLY You can't write against a read only replica.");
-  CHECK(read_acquire(r).error->code == errc::not_primary);
-  CHECK(read_reenter(r).error->code == errc::not_primary);
-  CHECK(read_renew(r, 1).error->code == errc::not_primary);
-  CHECK(read_release(r).error->code == errc::not_primary);
-  CHECK(read_force_release(r).error->code == errc::not_primary);
-  CHECK(read_exists(r).error->code == errc::not_primary);
-  CHECK(read_count(r).error->code == errc::not_primary);
-  CHECK(read_ttl(r).error->code == errc::not_primary);
+  CHECK(read_acquire(r).failed->code == errc::not_primary);
+  CHECK(read_flag(r).failed->code == errc::not_primary);
+  CHECK(read_renew(r, 1).failed->code == errc::not_primary);
+  CHECK(read_release(r).failed->code == errc::not_primary);
+  CHECK(read_flag(r).failed->code == errc::not_primary);
+  CHECK(read_flag(r).failed->code == errc::not_primary);
+  CHECK(read_count(r).failed->code == errc::not_primary);
+  CHECK(read_ttl(r).failed->code == errc::not_primary);
 }
 
 TEST_CASE("NOSCRIPT alone says that a script is unknown") {
@@ -204,7 +204,7 @@ TEST_CASE("what may mend itself is a refusal to retry") {
         "CLUSTERDOWN The cluster is down", "ERR max number of clients reached", "ERR something new", "", "-"}) {
     CAPTURE(text);
     CHECK(code_of(text) == errc::server_refused);
-    CHECK(classify(text).retry);
+    CHECK(classify(text).mends_itself());
   }
 }
 
@@ -222,7 +222,7 @@ TEST_CASE("what does not mend itself is no refusal to retry") {
   for (const auto& [text, code] : all) {
     CAPTURE(text);
     CHECK(code_of(text) == code);
-    CHECK_FALSE(classify(text).retry);
+    CHECK_FALSE(classify(text).mends_itself());
   }
 }
 
@@ -297,35 +297,35 @@ TEST_CASE("what a script can bring means the same on every server") {
   for (const auto& r : table) {
     CAPTURE(r.text);
     CHECK(code_of(r.text) == r.code);
-    CHECK(classify(r.text).retry == r.retry);
+    CHECK(classify(r.text).mends_itself() == r.retry);
   }
 }
 
 TEST_CASE("a server's words are escaped and cut before anybody prints them") {
   const auto said = classify("ERR \x1b[31m\r\n" + std::string(1000, 'x'));
-  CHECK(said.text.find('\x1b') == std::string::npos);
-  CHECK(said.text.find("\\x1b[31m\\x0d\\x0a") != std::string::npos);
-  CHECK(said.text.size() < 300);
+  CHECK(said.detail.find('\x1b') == std::string::npos);
+  CHECK(said.detail.find("\\x1b[31m\\x0d\\x0a") != std::string::npos);
+  CHECK(said.detail.size() < 300);
 }
 
 TEST_CASE("a cluster's redirections and a proxy without scripts are no reason to wait") {
   for (const auto* text : {"MOVED 3999 127.0.0.1:6381", "ASK 3999 127.0.0.1:6381",
                            "CROSSSLOT Keys in request don't hash to the same slot"}) {
     CHECK(classify(text).code == errc::not_primary);
-    CHECK_FALSE(classify(text).retry);
+    CHECK_FALSE(classify(text).mends_itself());
   }
   for (const auto* text : {"ERR unknown command 'EVALSHA'", "ERR wrong number of arguments for 'evalsha' command"}) {
     CHECK(classify(text).code == errc::protocol_error);
-    CHECK_FALSE(classify(text).retry);
+    CHECK_FALSE(classify(text).mends_itself());
   }
 }
 
 TEST_CASE("what only a node of a cluster says is told as such, with its words") {
   for (const std::string words : {"MOVED 3999 127.0.0.1:6381", "ASK 3999 127.0.0.1:6381",
                                   "CROSSSLOT Keys in request don't hash to the same slot"}) {
-    const auto said = read_reenter(replies::error(words));
-    REQUIRE(said.error);
-    CHECK(said.error->code == errc::not_primary);
-    CHECK(said.error->text == "a cluster node; holdfast needs a single primary: " + words);
+    const auto said = read_flag(replies::error(words));
+    REQUIRE(said.failed);
+    CHECK(said.failed->code == errc::not_primary);
+    CHECK(said.failed->detail == "a cluster node; holdfast needs a single primary: " + words);
   }
 }

@@ -1,0 +1,82 @@
+// SPDX-License-Identifier: BSL-1.0
+#pragma once
+#include <chrono>
+#include <cstddef>
+#include <cstdint>
+#include <span>
+#include <string>
+#include <string_view>
+
+#include "protocol/keys.hpp"
+#include "protocol/owner_field.hpp"
+#include "redis/resp.hpp"
+
+namespace holdfast::detail {
+
+using std::chrono::milliseconds;
+
+/// What a command gives the key of a hold: `ttl` if it has less, `if_none` if somebody has taken its TTL away, where
+/// any would do. Neither ever shortens one. `if_none` is `ttl` at least, and is sent where it is more.
+struct key_ttl {
+  milliseconds ttl, if_none = ttl;
+};
+
+/// One hold to confirm: the lock's key, its owner field and the TTL wanted.
+struct renewal {
+  std::string_view lock;
+  owner_field field;
+  key_ttl wanted;
+};
+
+/// One command about a lock, a script or one of Redis' own. Its bytes are made when they are written: until then it
+/// refers to what it was made of.
+class call {
+ public:
+  struct operands {
+    const lock_keys* at = nullptr;
+    const owner_field* field = nullptr;
+    key_ttl ttl{};
+    unsigned count = 0;  // of leases
+    std::span<const renewal> holds{};
+  };
+  class writer;
+  /// How its bytes are made. `evalsha`: of a script, "EVALSHA" and the digest of `body` in RESP; empty: `body` is a
+  /// command of Redis.
+  struct recipe {
+    std::string_view evalsha, body;
+    void (*write)(writer&, const operands&);
+  };
+
+  call() = default;
+  call(const recipe& how, const operands& what) noexcept : how_(&how), what_(what) {}
+
+  /// In RESP: a script by digest, or by text for a server that does not know it.
+  void append_to(std::string& out, bool by_text) const;
+  /// The first key: decides which server.
+  std::string_view key() const noexcept { return what_.at ? what_.at->lock : what_.holds.front().lock; }
+
+ private:
+  const recipe* how_ = nullptr;
+  operands what_;
+};
+
+/// Writes the operands of one call: how many keys and arguments there are, then these.
+class call::writer {
+ public:
+  writer(std::string& out, const recipe& how, bool by_text) : bytes_(out), how_(how), by_text_(by_text) {}
+
+  void begin(std::size_t keys, std::size_t arguments);
+  void add(std::string_view word) { bytes_.add(word); }
+  void add(const key_parts& word) { bytes_.add(word); }
+  void add(const owner_field& field) { bytes_.add(std::string_view(field.to_text())); }
+  void add(std::int64_t number) { bytes_.add(number); }
+  void add(milliseconds ttl) { bytes_.add(ttl.count()); }
+  void end() { bytes_.flush(); }
+
+ private:
+  redis::command_writer bytes_;
+  const recipe& how_;
+  const bool by_text_;
+};
+
+}  // namespace holdfast::detail

@@ -1,0 +1,32 @@
+// SPDX-License-Identifier: BSL-1.0
+#include "protocol/keys.hpp"
+
+#include "protocol/kind.hpp"
+
+namespace holdfast::detail {
+namespace {
+
+// Redisson asks only whether the name has an opening brace anywhere, not whether it makes a hash tag.
+key_parts beside(std::string_view what, std::string_view lock) {
+  const bool tagged = lock.find('{') != std::string_view::npos;
+  return {what, tagged ? ":" : ":{", lock, tagged ? "" : "}"};
+}
+
+std::string joined(const key_parts& all) {
+  std::string out;
+  for (const auto part : all) out += part;
+  return out;
+}
+
+}  // namespace
+
+lock_keys::lock_keys(const kind& k, std::string_view n, std::string_view prefix)
+    : of(k), name(n), lock(std::string(prefix).append(n)) {}
+
+key_parts channel_parts(const lock_keys& k) { return beside(k.of.layout.channel, k.lock); }
+key_parts token_parts(const lock_keys& k) { return beside(k.of.layout.token, k.lock); }
+
+std::string channel_of(const lock_keys& k) { return joined(channel_parts(k)); }
+std::string token_key(const lock_keys& k) { return joined(token_parts(k)); }
+
+}  // namespace holdfast::detail

@@ -1,0 +1,39 @@
+// SPDX-License-Identifier: BSL-1.0
+#pragma once
+#include <array>
+#include <memory>
+#include <string>
+#include <string_view>
+
+namespace holdfast::detail {
+
+struct kind;
+
+/// The text of a key or a channel, in parts.
+using key_parts = std::array<std::string_view, 4>;
+
+/// What is beside the key of a lock. Kinds of one layout use the same key: their holds exclude each other, and their
+/// callers wait in one line.
+struct key_layout {
+  std::string_view channel;  // of the channel where a release is published
+  std::string_view token;    // of the key of the newest fencing token; empty: there is none
+};
+
+/// Where a lock lives. Made once for a mutex and shared by all that works on it.
+struct lock_keys {
+  lock_keys(const kind& of, std::string_view name, std::string_view prefix = {});
+
+  const kind& of;
+  const std::string name;  // the user's, without prefix
+  const std::string lock;  // N: the key itself
+};
+using shared_keys = std::shared_ptr<const lock_keys>;
+
+// Redisson's scheme: what:{N}, or what:N where N has an opening brace, so that all are in the slot of N.
+key_parts channel_parts(const lock_keys&);
+key_parts token_parts(const lock_keys&);
+/// Made where it is needed, and kept nowhere: there may be a million names.
+std::string channel_of(const lock_keys&);
+std::string token_key(const lock_keys&);
+
+}  // namespace holdfast::detail

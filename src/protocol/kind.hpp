@@ -1,0 +1,78 @@
+// SPDX-License-Identifier: BSL-1.0
+#pragma once
+#include <chrono>
+#include <cstddef>
+#include <cstdint>
+#include <optional>
+#include <span>
+#include <vector>
+
+#include "protocol/call.hpp"
+#include "protocol/keys.hpp"
+#include "protocol/replies.hpp"
+#include "redis/outcome.hpp"
+
+namespace holdfast::detail {
+
+/// A kind of lock: what is sent for each step, what the answer says, and what may be done with it. Who waits, for whom
+/// and for how long is the same for all kinds, and is not known here.
+///
+/// A step can be sent twice: acquire knows its own field again, a count is absolute, and a release that comes too late
+/// finds nothing.
+struct kind {
+  template <class T, class... Of>
+  struct step {
+    call (*make)(const lock_keys&, Of...);
+    answer<T> (*read)(const redis::outcome&);
+  };
+
+  const key_layout& layout;
+
+  // Its rules.
+  /// An owner that holds gets one more lease of its hold. Else it gets already_held.
+  bool reentrant;
+  /// Its holds have a fencing token.
+  bool fenced;
+
+  // Its steps.
+  step<acquire_answer, milliseconds, const owner_field&> acquire;
+  /// The count wanted is absolute. False: the field does not hold.
+  step<bool, key_ttl, const owner_field&, unsigned> reenter;
+  /// Confirms holds, one or more, each with its TTL; all of one server and of one layout.
+  struct {
+    call (*make)(std::span<const renewal>);
+    call (*make_one)(const lock_keys&, key_ttl, const owner_field&);
+    answer<std::vector<bool>> (*read)(const redis::outcome&, std::size_t sent);
+  } renew;
+  /// Leaves the field with this count; 0 frees the lock.
+  step<release_answer, key_ttl, const owner_field&, unsigned> release;
+  /// True: there was a hold.
+  step<bool> force_release;
+
+  // What is asked of it, which changes nothing.
+  step<bool> exists;
+  step<std::optional<milliseconds>> ttl;
+  step<std::optional<holder_answer>> holder;
+  struct {
+    call (*make)(const lock_keys&, const owner_field&);
+    answer<unsigned> (*read)(const redis::outcome&, const owner_field&);
+  } count;
+  step<std::optional<std::uint64_t>> last_token;  // of a fenced one
+};
+
+/// Redisson's RLock.
+extern const kind plain_lock;
+/// Redisson's RFencedLock: the same keys, and a counter.
+extern const kind fenced_lock;
+
+/// Why it was not done, whatever it was.
+std::optional<failure> refusal_in(const redis::outcome& o);
+
+/// Reads an outcome by what reads a reply.
+template <auto Read, class... With>
+auto read_outcome(const redis::outcome& o, With... with) -> decltype(Read(o.reply, with...)) {
+  if (o.error) return {redis::failure_of(o), {}};
+  return Read(o.reply, with...);
+}
+
+}  // namespace holdfast::detail

@@ -1,0 +1,44 @@
+// SPDX-License-Identifier: BSL-1.0
+#include "protocol/owner_field.hpp"
+
+#include <algorithm>
+#include <charconv>
+
+namespace holdfast::detail {
+
+uuid::uuid(std::uint64_t high, std::uint64_t low) noexcept
+    : high_((high & ~0xF000ULL) | 0x8000ULL),                 // version 8
+      low_((low & 0x3FFF'FFFF'FFFF'FFFFULL) | 1ULL << 63) {}  // RFC 9562 variant
+
+uuid::text uuid::to_text() const noexcept {
+  static constexpr auto pairs = [] {
+    constexpr std::string_view digits = "0123456789abcdef";
+    std::array<std::array<char, 2>, 256> all{};
+    for (std::size_t byte = 0; byte < all.size(); ++byte) all[byte] = {digits[byte >> 4], digits[byte & 15]};
+    return all;
+  }();
+  text out;
+  auto* to = out.data();
+  for (int byte = 0; byte < 16; ++byte) {
+    if (byte == 4 || byte == 6 || byte == 8 || byte == 10) *to++ = '-';
+    const auto& pair = pairs[(byte < 8 ? high_ : low_) >> (56 - byte % 8 * 8) & 0xFF];
+    to = std::copy(pair.begin(), pair.end(), to);
+  }
+  return out;
+}
+
+owner_field::text owner_field::to_text() const noexcept {
+  text out;
+  if (empty()) return out;
+  const auto client = client_.to_text();
+  auto* to = std::copy(client.begin(), client.end(), out.bytes_.data());
+  *to++ = ':';
+  to = std::to_chars(to, out.bytes_.data() + out.bytes_.size(), number_).ptr;
+  out.size_ = static_cast<std::size_t>(to - out.bytes_.data());
+  return out;
+}
+
+owner_fields::owner_fields(const uuid& client)
+    : client_(client), text_([text = client.to_text()] { return std::string(text.data(), text.size()); }()) {}
+
+}  // namespace holdfast::detail

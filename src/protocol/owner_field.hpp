@@ -1,0 +1,69 @@
+// SPDX-License-Identifier: BSL-1.0
+#pragma once
+#include <array>
+#include <compare>
+#include <cstddef>
+#include <cstdint>
+#include <string>
+#include <string_view>
+#include <tuple>
+
+namespace holdfast::detail {
+
+/// A UUID: 122 bits of somebody's choice, and version 8, which tells our fields from Redisson's (version 4).
+class uuid {
+ public:
+  using text = std::array<char, 36>;
+
+  uuid() = default;
+  uuid(std::uint64_t high, std::uint64_t low) noexcept;
+  text to_text() const noexcept;
+  friend auto operator<=>(const uuid&, const uuid&) = default;
+
+ private:
+  std::uint64_t high_ = 0, low_ = 0;
+};
+
+/// Whose hold it is, as Redis knows it: a client, and the number of the hold there. Numbers grow, so the fields of a
+/// client are in the order of their age.
+class owner_field {
+ public:
+  /// "<client uuid>:<decimal>"
+  class text {
+   public:
+    operator std::string_view() const noexcept { return {bytes_.data(), size_}; }
+
+   private:
+    friend class owner_field;
+    std::array<char, std::tuple_size_v<uuid::text> + 1 + 20> bytes_;
+    std::size_t size_ = 0;
+  };
+
+  owner_field() = default;
+  owner_field(const uuid& client, std::uint64_t number) noexcept : client_(client), number_(number) {}
+
+  /// Of an empty one: an empty text.
+  text to_text() const noexcept;
+  bool empty() const noexcept { return number_ == 0; }
+  void clear() noexcept { number_ = 0; }
+  friend auto operator<=>(const owner_field&, const owner_field&) = default;
+
+ private:
+  uuid client_;
+  std::uint64_t number_ = 0;
+};
+
+/// Makes owner fields. None is used for a second hold.
+class owner_fields {
+ public:
+  explicit owner_fields(const uuid& client);
+  owner_field next() noexcept { return {client_, ++last_}; }
+  const std::string& client_uuid() const noexcept { return text_; }
+
+ private:
+  const uuid client_;
+  const std::string text_;
+  std::uint64_t last_ = 0;
+};
+
+}  // namespace holdfast::detail

@@ -1,0 +1,54 @@
+// SPDX-License-Identifier: BSL-1.0
+#pragma once
+#include <chrono>
+#include <cstddef>
+#include <cstdint>
+#include <optional>
+#include <string>
+#include <string_view>
+#include <vector>
+
+#include "redis/failure.hpp"
+#include "redis/resp.hpp"
+
+/// What the answers to the calls say, once their form was checked.
+namespace holdfast::detail {
+
+using redis::failure;
+using std::chrono::milliseconds;
+
+/// `failed` wins over the value.
+template <class T>
+struct answer {
+  std::optional<failure> failed;
+  T value{};
+};
+
+struct acquire_answer {
+  enum class kind { acquired, busy, busy_without_ttl } what = kind::acquired;
+  milliseconds holder_ttl{};
+  std::optional<std::uint64_t> token;  // of a fenced hold
+};
+enum class release_answer { freed, still_held, not_yours };
+struct holder_answer {
+  std::string field;
+  unsigned count;
+  milliseconds ttl;  // milliseconds::max(): none
+};
+
+answer<acquire_answer> read_acquire(const redis::reply&);
+answer<acquire_answer> read_acquire_fenced(const redis::reply&);
+answer<bool> read_flag(const redis::reply&);                                  // 1 or 0
+answer<std::vector<bool>> read_renew(const redis::reply&, std::size_t sent);  // confirmed, one for each hold
+answer<release_answer> read_release(const redis::reply&);
+answer<std::optional<holder_answer>> read_holder(const redis::reply&);  // empty: free
+answer<unsigned> read_count(const redis::reply&);                       // of HGET: nil is 0
+answer<std::optional<std::uint64_t>> read_token(const redis::reply&);   // of GET: nil is empty
+answer<std::optional<milliseconds>> read_ttl(const redis::reply&);      // of PTTL: -2 nothing, -1 milliseconds::max()
+
+/// NOSCRIPT: the server does not know the digest.
+bool is_unknown_script(const redis::reply&) noexcept;
+/// What an error reply to a call means for the caller.
+failure classify(std::string_view error_text);
+
+}  // namespace holdfast::detail

@@ -1,0 +1,32 @@
+// SPDX-License-Identifier: BSL-1.0
+#include "redis/error_replies.hpp"
+
+#include "support/catch.hpp"
+#include "support/replies.hpp"
+
+using namespace holdfast;
+using redis::classify;
+
+TEST_CASE("what redis refuses means the same whoever has asked") {
+  for (const auto otherwise : {errc::server_refused, errc::protocol_error}) {
+    CHECK(classify("NOAUTH Authentication required.", otherwise).code == errc::auth_failed);
+    CHECK(classify("DENIED Redis is running in protected mode", otherwise).code == errc::no_permission);
+    CHECK(classify("READONLY You can't write against a read only replica.", otherwise).code == errc::not_primary);
+    CHECK(classify("ERR max number of clients reached", otherwise).code == errc::server_refused);
+    CHECK(classify("ERR unknown command 'ROLE'", otherwise).code == errc::protocol_error);
+  }
+}
+
+TEST_CASE("words that nobody knows mean what the asker says") {
+  for (const auto* words : {"ERR something new", "", "-", "OUCH"}) {
+    CHECK(classify(words, errc::server_refused).code == errc::server_refused);
+    CHECK(classify(words, errc::protocol_error).code == errc::protocol_error);
+  }
+}
+
+TEST_CASE("a server that cannot serve yet shows no work") {
+  namespace replies = test::replies;
+  CHECK(redis::shows_work(replies::ok()));
+  CHECK(redis::shows_work(replies::error("WRONGTYPE Operation against a key")));
+  CHECK_FALSE(redis::shows_work(replies::error("LOADING Redis is loading the dataset in memory")));
+}
