@@ -1,35 +1,26 @@
 // SPDX-License-Identifier: BSL-1.0
 // The kinds whose lock is Redisson's: a hash of one field, the owner's, with how often it holds. Byte for byte, except
 // the texts of the scripts.
-#include <algorithm>
-#include <cstddef>
 #include <cstdint>
-#include <span>
 
 #include "lua_scripts.hpp"
 #include "protocol/kind.hpp"
+#include "protocol/operands.hpp"
 
 namespace holdfast::detail {
 namespace {
 
-using writer = call::writer;
-using operands = call::operands;
+using operands::made_of;
+using operands::writer;
 using recipe = call::recipe;
 
-bool differ(const key_ttl& t) { return t.if_none > t.ttl; }
-
 call acquire(const lock_keys& k, milliseconds ttl, const owner_field& field) {
-  static constexpr recipe how{lua::acquire.evalsha, lua::acquire.body, [](writer& to, const operands& o) {
-                                to.begin(1, 2);
-                                to.add(o.at->lock);
-                                to.add(o.ttl.ttl);
-                                to.add(*o.field);
-                              }};
+  static constexpr recipe how{lua::acquire.evalsha, lua::acquire.body, operands::acquire};
   return {how, {.at = &k, .field = &field, .ttl = {ttl}}};
 }
 
 call acquire_fenced(const lock_keys& k, milliseconds ttl, const owner_field& field) {
-  static constexpr recipe how{lua::acquire_fenced.evalsha, lua::acquire_fenced.body, [](writer& to, const operands& o) {
+  static constexpr recipe how{lua::acquire_fenced.evalsha, lua::acquire_fenced.body, [](writer& to, const made_of& o) {
                                 to.begin(2, 2);
                                 to.add(o.at->lock);
                                 to.add(token_parts(*o.at));
@@ -40,85 +31,52 @@ call acquire_fenced(const lock_keys& k, milliseconds ttl, const owner_field& fie
 }
 
 call reenter(const lock_keys& k, key_ttl wanted, const owner_field& field, unsigned want) {
-  static constexpr recipe how{lua::reenter.evalsha, lua::reenter.body, [](writer& to, const operands& o) {
-                                to.begin(1, differ(o.ttl) ? 4 : 3);
+  static constexpr recipe how{lua::reenter.evalsha, lua::reenter.body, [](writer& to, const made_of& o) {
+                                to.begin(1, operands::differ(o.ttl) ? 4 : 3);
                                 to.add(o.at->lock);
                                 to.add(o.ttl.ttl);
                                 to.add(*o.field);
                                 to.add(std::int64_t{o.count});
-                                if (differ(o.ttl)) to.add(o.ttl.if_none);
+                                if (operands::differ(o.ttl)) to.add(o.ttl.if_none);
                               }};
   return {how, {.at = &k, .field = &field, .ttl = wanted, .count = want}};
 }
 
-void write_renewals(writer& to, std::span<const renewal> holds) {
-  const bool both = std::any_of(holds.begin(), holds.end(), [](const auto& h) { return differ(h.wanted); });
-  to.begin(holds.size(), (both ? 3 : 2) * holds.size());
-  for (const auto& h : holds) to.add(h.lock);
-  for (const auto& h : holds) to.add(h.wanted.ttl);
-  for (const auto& h : holds) to.add(h.field);
-  if (!both) return;
-  for (const auto& h : holds) to.add(h.wanted.if_none);
-}
-
 call renew(std::span<const renewal> holds) {
-  static constexpr recipe how{lua::renew.evalsha, lua::renew.body,
-                              [](writer& to, const operands& o) { write_renewals(to, o.holds); }};
+  static constexpr recipe how{lua::renew.evalsha, lua::renew.body, operands::renewals};
   return {how, {.holds = holds}};
 }
 
 call renew_one(const lock_keys& k, key_ttl wanted, const owner_field& field) {
-  static constexpr recipe how{lua::renew.evalsha, lua::renew.body, [](writer& to, const operands& o) {
-                                const renewal one{o.at->lock, *o.field, o.ttl};
-                                write_renewals(to, {&one, 1});
-                              }};
+  static constexpr recipe how{lua::renew.evalsha, lua::renew.body, operands::renewal_of_one};
   return {how, {.at = &k, .field = &field, .ttl = wanted}};
 }
 
 call release(const lock_keys& k, key_ttl wanted, const owner_field& field, unsigned count) {
-  static constexpr recipe how{lua::release.evalsha, lua::release.body, [](writer& to, const operands& o) {
-                                to.begin(1, differ(o.ttl) ? 5 : 4);
+  static constexpr recipe how{lua::release.evalsha, lua::release.body, [](writer& to, const made_of& o) {
+                                to.begin(1, operands::differ(o.ttl) ? 5 : 4);
                                 to.add(o.at->lock);
                                 to.add(channel_parts(*o.at));
                                 to.add(*o.field);
                                 to.add(std::int64_t{o.count});
                                 to.add(o.ttl.ttl);
-                                if (differ(o.ttl)) to.add(o.ttl.if_none);
+                                if (operands::differ(o.ttl)) to.add(o.ttl.if_none);
                               }};
   return {how, {.at = &k, .field = &field, .ttl = wanted, .count = count}};
 }
 
 call force_release(const lock_keys& k) {
-  static constexpr recipe how{lua::force_release.evalsha, lua::force_release.body, [](writer& to, const operands& o) {
-                                to.begin(1, 1);
-                                to.add(o.at->lock);
-                                to.add(channel_parts(*o.at));
-                              }};
+  static constexpr recipe how{lua::force_release.evalsha, lua::force_release.body, operands::force_release};
   return {how, {.at = &k}};
-}
-
-void write_key(writer& to, const operands& o) {
-  to.begin(1, 0);
-  to.add(o.at->lock);
 }
 
 call holder(const lock_keys& k) {
-  static constexpr recipe how{lua::holder.evalsha, lua::holder.body, write_key};
-  return {how, {.at = &k}};
-}
-
-call exists(const lock_keys& k) {
-  static constexpr recipe how{{}, "EXISTS", write_key};
-  return {how, {.at = &k}};
-}
-
-call ttl(const lock_keys& k) {
-  static constexpr recipe how{{}, "PTTL", write_key};
+  static constexpr recipe how{lua::holder.evalsha, lua::holder.body, operands::key};
   return {how, {.at = &k}};
 }
 
 call count(const lock_keys& k, const owner_field& field) {
-  static constexpr recipe how{{}, "HGET", [](writer& to, const operands& o) {
+  static constexpr recipe how{{}, "HGET", [](writer& to, const made_of& o) {
                                 to.begin(1, 1);
                                 to.add(o.at->lock);
                                 to.add(*o.field);
@@ -127,14 +85,14 @@ call count(const lock_keys& k, const owner_field& field) {
 }
 
 call last_token(const lock_keys& k) {
-  static constexpr recipe how{{}, "GET", [](writer& to, const operands& o) {
+  static constexpr recipe how{{}, "GET", [](writer& to, const made_of& o) {
                                 to.begin(1, 0);
                                 to.add(token_parts(*o.at));
                               }};
   return {how, {.at = &k}};
 }
 
-answer<unsigned> read_own_count(const redis::outcome& o, const owner_field&) { return read_outcome<read_count>(o); }
+answer<unsigned> read_count_of(const redis::outcome& o, const owner_field&) { return read_outcome<read_count>(o); }
 
 constexpr key_layout layout{.channel = "redisson_lock__channel", .token = "redisson_lock_token"};
 
@@ -142,16 +100,17 @@ constexpr kind hash_lock(bool fenced) {
   return {.layout = layout,
           .reentrant = true,
           .fenced = fenced,
+          .polls = {},
           .acquire = fenced ? decltype(kind::acquire){acquire_fenced, read_outcome<read_acquire_fenced>}
                             : decltype(kind::acquire){acquire, read_outcome<read_acquire>},
           .reenter = {reenter, read_outcome<read_flag>},
           .renew = {renew, renew_one, read_outcome<read_renew>},
           .release = {release, read_outcome<read_release>},
           .force_release = {force_release, read_outcome<read_flag>},
-          .exists = {exists, read_outcome<read_flag>},
-          .ttl = {ttl, read_outcome<read_ttl>},
+          .exists = {operands::exists, read_outcome<read_flag>},
+          .ttl = {operands::ttl, read_outcome<read_ttl>},
           .holder = {holder, read_outcome<read_holder>},
-          .count = {count, read_own_count},
+          .count = {count, read_count_of},
           .last_token = {last_token, read_outcome<read_token>}};
 }
 

@@ -33,10 +33,15 @@ struct kind {
   bool reentrant;
   /// Its holds have a fencing token.
   bool fenced;
+  /// Somebody may release it without a message: a waiter looks again after `first`, then later and later, at the latest
+  /// after `longest`. Zero: nobody does.
+  struct {
+    milliseconds first, longest;
+  } polls;
 
   // Its steps.
   step<acquire_answer, milliseconds, const owner_field&> acquire;
-  /// The count wanted is absolute. False: the field does not hold.
+  /// Of one that is reentrant. The count wanted is absolute. False: the field does not hold.
   step<bool, key_ttl, const owner_field&, unsigned> reenter;
   /// Confirms holds, one or more, each with its TTL; all of one server and of one layout.
   struct {
@@ -64,6 +69,8 @@ struct kind {
 extern const kind plain_lock;
 /// Redisson's RFencedLock: the same keys, and a counter.
 extern const kind fenced_lock;
+/// One string key, SET NX PX.
+extern const kind simple_lock;
 
 /// Why it was not done, whatever it was.
 std::optional<failure> refusal_in(const redis::outcome& o);

@@ -13,6 +13,7 @@
 namespace holdfast::detail {
 namespace {
 
+constexpr auto* not_reentrant = "its owner holds it, and it is not re-entrant";
 constexpr auto* drained_without = "it is being drained, and only an owner that holds may still lock or wait";
 
 /// The event of an answer without a lease.
@@ -36,7 +37,8 @@ std::shared_ptr<acquisition> registry::lock(const shared_keys& keys, lock_reques
   const auto key = entry_key::of(*keys);
   const auto place = names_.lower_bound(key);
   entry* e = place != names_.end() && entry_key::of(*place->keys()) == key ? &*place : nullptr;
-  auto* const mine = e ? e->hold_of(request.who) : nullptr;
+  auto* mine = e ? e->hold_of(request.who) : nullptr;
+  if (mine && mine->ended() && !keys->of.reentrant) mine = nullptr;
   if (!mine && drains_without(request.who)) {
     done({errc::closed, drained_without, nullptr});
     return nullptr;
@@ -84,6 +86,8 @@ void registry::tell_if_waiting_for_ourselves(entry& e, const lock_request& reque
 }
 
 void registry::reenter(hold& h, std::shared_ptr<acquisition> who) {
+  if (!h.keys()->of.reentrant)
+    return who->answer({errc::already_held, not_reentrant, nullptr}, failed_at(who->keys->name));
   std::make_shared<reentry>(with_.around, hold_ptr(&h), std::move(who))->begin();
 }
 

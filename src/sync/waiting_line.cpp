@@ -144,6 +144,7 @@ void waiting_line::on_acquired(acquisition& w, std::optional<std::uint64_t> toke
   }
   w.seat.unanswered = 0;
   wake_ups_.granted();
+  polled_ = {};
   auto record = host_.granted(w, token, now);
   w.seat.field.clear();  // the hold's from now on
   finish(w, {{}, {}, std::move(record)});
@@ -180,7 +181,7 @@ void waiting_line::on_busy(acquisition& w, milliseconds holder_ttl, time_point n
   const bool again = subscription_ && woken_;
   // What was published before the acknowledgement is missed: on_subscribed() tries again.
   if (!subscription_) subscription_ = around_.servers.subscribe(channel_of(*keys_), *this);
-  park_while_held(holder_ttl, w.seat.sent);
+  park_while_held(std::min<nanoseconds>(holder_ttl, next_poll()), w.seat.sent);
   if (again) wake();
 }
 
@@ -200,6 +201,14 @@ void waiting_line::on_failed(acquisition& w, const failure& why) {
 nanoseconds waiting_line::longest_park() {
   const nanoseconds cap = around_.settings.poll_cap;
   return cap - around_.random.up_to(cap / 10);
+}
+
+// In vain, if he who holds it tells of its release.
+nanoseconds waiting_line::next_poll() {
+  const auto& polls = keys_->of.polls;
+  if (polls.longest == milliseconds::zero()) return nanoseconds::max();
+  polled_ = std::clamp<nanoseconds>(2 * polled_, polls.first, polls.longest);
+  return polled_ - around_.random.up_to(polled_ / 10);
 }
 
 // What was so when Redis was asked: a process that was stopped since has slept through a part of it.

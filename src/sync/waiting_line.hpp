@@ -93,6 +93,7 @@ class waiting_line final : public std::enable_shared_from_this<waiting_line>,
   void stand_back(acquisition& w);
   void park_for(nanoseconds pause, step how = step::parked);
   nanoseconds longest_park();
+  nanoseconds next_poll();
   void park_while_held(nanoseconds holder_ttl, time_point asked);
   bool parked_while_held() const;
   acquisition& first() { return *waiters_.front().kept; }
@@ -108,6 +109,7 @@ class waiting_line final : public std::enable_shared_from_this<waiting_line>,
   std::map<std::pair<owner_id, std::uint64_t>, acquisition*> bound_;  // of them, those whose owner was given or bound
   std::uint64_t joined_ = 0;
   std::size_t untried_ = 0;  // fields that were given back, whose release was not answered nor cut off yet
+  nanoseconds polled_{};     // the pause after the last busy answer, where somebody may release without a message
   nanoseconds penalty_{};    // the pause after a field was given back for want of an answer; doubles until there is one
   step step_ = step::idle;
   bool woken_ = false;                    // while trying: something happened that asks for one more try

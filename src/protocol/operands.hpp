@@ -1,0 +1,29 @@
+// SPDX-License-Identifier: BSL-1.0
+#pragma once
+#include "protocol/call.hpp"
+
+/// Operands that several scripts have alike, and commands of Redis that are the same for each kind of lock.
+namespace holdfast::detail::operands {
+
+using writer = call::writer;
+using made_of = call::operands;
+
+inline bool differ(const key_ttl& t) { return t.if_none > t.ttl; }
+
+/// (lock)
+void key(writer& to, const made_of& o);
+/// (lock; ttl, owner)
+void acquire(writer& to, const made_of& o);
+/// (lock...; ttl..., owner...[, if_none...])
+void renewals(writer& to, const made_of& o);
+/// The same with one hold.
+void renewal_of_one(writer& to, const made_of& o);
+/// (lock; channel)
+void force_release(writer& to, const made_of& o);
+
+/// Whether the key is there.
+call exists(const lock_keys& k);
+/// For how long it will be.
+call ttl(const lock_keys& k);
+
+}  // namespace holdfast::detail::operands
