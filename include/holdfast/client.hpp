@@ -5,6 +5,7 @@
 #include <holdfast/fenced_mutex.hpp>
 #include <holdfast/mutex.hpp>
 #include <holdfast/owner.hpp>
+#include <holdfast/simple_mutex.hpp>
 
 #include <boost/asio/any_io_executor.hpp>
 #include <boost/asio/awaitable.hpp>
@@ -79,6 +80,9 @@ class HOLDFAST_EXPORT client {
   /// The same lock, whose leases have a fencing token.
   holdfast::fenced_mutex fenced_mutex(std::string_view name) const;
   holdfast::fenced_mutex fenced_mutex(std::string_view name, holdfast::owner) const;
+  /// A lock of one string key, which clients of other languages share.
+  holdfast::simple_mutex simple_mutex(std::string_view name) const;
+  holdfast::simple_mutex simple_mutex(std::string_view name, holdfast::owner) const;
 
   /// A uuid, made anew for each client. It begins every lease::id() of this client, and is in the name of its
   /// connections, so that CLIENT LIST says where the holder of a lock runs (see config::client_name). Empty for a

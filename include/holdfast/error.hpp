@@ -47,7 +47,7 @@ enum class errc {
   tls_failed,          ///< The text says: wrong CA, wrong host, expired, client certificate missing, or not TLS at all.
   overloaded,    ///< Too many commands are pending on the connection. Nothing was sent. Retry with less in flight.
   already_held,  ///< This owner holds the lock in a way that cannot be re-entered so: a fenced_mutex's re-entry of
-                 ///< a hold without token. Still held.
+                 ///< a hold without token, any re-entry of a simple_mutex. Still held.
 };
 
 /// What to do about a code, for whoever does not want to tell twenty apart: `if (e.code() == condition::retry_later)`.

@@ -9,5 +9,6 @@
 #include <holdfast/mutex.hpp>
 #include <holdfast/observer.hpp>
 #include <holdfast/owner.hpp>
+#include <holdfast/simple_mutex.hpp>
 #include <holdfast/version.hpp>
 #include <holdfast/with_lock.hpp>

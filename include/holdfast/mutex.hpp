@@ -17,6 +17,7 @@ namespace asio = boost::asio;
 using std::chrono::milliseconds;
 
 class fenced_mutex;
+class simple_mutex;
 
 namespace detail {
 class core;
@@ -85,6 +86,7 @@ class HOLDFAST_EXPORT mutex {
  private:
   friend detail::access;
   friend fenced_mutex;
+  friend simple_mutex;
   mutex(std::weak_ptr<detail::core>, std::shared_ptr<const detail::lock_keys>, std::optional<holdfast::owner>);
 
   std::weak_ptr<detail::core> core_;

@@ -4,7 +4,7 @@
 local fields = redis.call('hlen', KEYS[1])
 local held = fields == 1 and redis.call('hgetall', KEYS[1])
 if fields > 1 or held and not (string.find(held[1], ':') and tonumber(held[2])) then
-  return redis.error_reply('HOLDFAST no lock')
+  return redis.error_reply('HOLDFAST no lock: a hash of other fields')
 end
 if redis.call('del', KEYS[1]) == 0 then
   return 0

@@ -100,6 +100,12 @@ answer<unsigned> read_count(const reply& r) {
   return corrupt<unsigned>("how often it is held is no number");
 }
 
+answer<std::optional<std::string>> read_text(const reply& r) {
+  using text = std::optional<std::string>;
+  if (is_nil(r)) return value(text{});
+  return r.type == reply::kind::string ? value(text{r.text}) : unexpected<text>(r);
+}
+
 answer<std::optional<std::uint64_t>> read_token(const reply& r) {
   using token = std::optional<std::uint64_t>;
   if (is_nil(r)) return value(token{});

@@ -43,6 +43,7 @@ answer<std::vector<bool>> read_renew(const redis::reply&, std::size_t sent);  //
 answer<release_answer> read_release(const redis::reply&);
 answer<std::optional<holder_answer>> read_holder(const redis::reply&);  // empty: free
 answer<unsigned> read_count(const redis::reply&);                       // of HGET: nil is 0
+answer<std::optional<std::string>> read_text(const redis::reply&);      // of GET: nil is empty
 answer<std::optional<std::uint64_t>> read_token(const redis::reply&);   // of GET: nil is empty
 answer<std::optional<milliseconds>> read_ttl(const redis::reply&);      // of PTTL: -2 nothing, -1 milliseconds::max()
 

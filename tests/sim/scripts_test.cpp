@@ -34,7 +34,7 @@ struct state {
   const char* name;
   std::vector<arguments> made_by;
 };
-const std::vector<state> states{
+const std::vector<state> hash_states{
     {"free", {}},
     {"mine", {{"HSET", "m", "me:1", "2"}, {"PEXPIRE", "m", std::to_string(long_ttl)}}},
     {"mine with less TTL", {{"HSET", "m", "me:1", "2"}, {"PEXPIRE", "m", std::to_string(short_ttl)}}},
@@ -62,11 +62,13 @@ arguments eval(const lua::script_text& script, const arguments& keys, const argu
 }
 
 const std::string ms = std::to_string(ttl), ms_if_none = std::to_string(if_none);
-const std::vector<bool> never{0, 0, 0, 0, 0, 0, 0, 0}, to_a_stranger{0, 0, 0, 0, 1, 0, 1, 1},
-    without_a_lock{0, 0, 0, 0, 0, 1, 1, 1}, always{1, 1, 1, 1, 1, 1, 1, 1}, when_free{1, 0, 0, 0, 0, 0, 0, 0};
+const std::vector<bool> never(9, false),
+    always(9, true), to_a_stranger{0, 0, 0, 0, 1, 0, 1, 1}, without_a_lock{0, 0, 0, 0, 0, 1, 1, 1}, when_free{1, 0, 0,
+                                                                                                              0, 0, 0,
+                                                                                                              0, 0};
 constexpr const char *wrong = "WRONGTYPE", *corrupt = "HOLDFAST corrupt count", *no_lock = "HOLDFAST no lock";
 
-const std::vector<row> rows{
+const std::vector<row> hash_rows{
     {"acquire",
      eval(lua::acquire, {"m"}, {ms, "me:1"}),
      {"(nil)", "(nil)", "(nil)", "(nil)", "ttl", "(nil)", wrong, "-1"},
@@ -125,6 +127,56 @@ const std::vector<row> rows{
      never},
 };
 
+const std::vector<state> simple_states{
+    {"free", {}},
+    {"mine", {{"SET", "m", "me:1", "PX", std::to_string(long_ttl)}}},
+    {"mine with less TTL", {{"SET", "m", "me:1", "PX", std::to_string(short_ttl)}}},
+    {"mine without TTL", {{"SET", "m", "me:1"}}},
+    {"another's", {{"SET", "m", "other:1", "PX", std::to_string(long_ttl)}}},
+    {"another's without TTL", {{"SET", "m", "other:1"}}},
+    {"nobody's: an empty value", {{"SET", "m", "", "PX", std::to_string(long_ttl)}}},
+    {"somebody's data", {{"SET", "m", std::string(300, 'x')}}},
+    {"not a string", {{"HSET", "m", "me:1", "1"}}},
+};
+const std::vector<bool> to_strangers{0, 0, 0, 0, 1, 1, 1, 1, 1}, where_no_string_is{0, 0, 0, 0, 0, 0, 0, 0, 1},
+    where_no_lock_is{0, 0, 0, 0, 0, 0, 0, 1, 1};
+
+const std::string data_of_256 = "[" + std::string(256, 'x') + ", 1, -1]";
+
+const std::vector<row> simple_rows{
+    {"simple_acquire",
+     eval(lua::simple_acquire, {"m"}, {ms, "me:1"}),
+     {"(nil)", "(nil)", "(nil)", "(nil)", "ttl", "-1", "ttl", "-1", wrong},
+     to_strangers,
+     {1, 0, 0, 0, 0, 0, 0, 0, 0}},
+    {"simple_renew",
+     eval(lua::simple_renew, {"m"}, {ms, "me:1", ms_if_none}),
+     {"[0]", "[1]", "[1]", "[1]", "[0]", "[0]", "[0]", "[0]", "[0]"},
+     never,
+     never},
+    {"simple_renew two",
+     eval(lua::simple_renew, {"m", "n"}, {ms, ms, "me:1", "me:1", ms_if_none, ms_if_none}),
+     {"[0, 0]", "[1, 0]", "[1, 0]", "[1, 0]", "[0, 0]", "[0, 0]", "[0, 0]", "[0, 0]", "[0, 0]"},
+     never,
+     never},
+    {"simple_release",
+     eval(lua::simple_release, {"m"}, {"channel", "me:1"}),
+     {"(nil)", "0", "0", "0", "(nil)", "(nil)", "(nil)", "(nil)", wrong},
+     where_no_string_is,
+     never},
+    {"simple_force_release",
+     eval(lua::simple_force_release, {"m"}, {"channel"}),
+     {"0", "1", "1", "1", "1", "1", "1", no_lock, wrong},
+     where_no_lock_is,
+     never},
+    {"simple_holder",
+     eval(lua::simple_holder, {"m"}, {}),
+     {"(nil)", "[me:1, 1, long]", "[me:1, 1, short]", "[me:1, 1, -1]", "[other:1, 1, long]", "[other:1, 1, -1]",
+      "[, 1, long]", data_of_256.c_str(), wrong},
+     always,
+     never},
+};
+
 bool about(long long n, long long expected) { return n > expected - tolerance && n <= expected; }
 
 bool fits(const value& v, std::string_view expected) {
@@ -147,12 +199,20 @@ struct servers {
   std::function<void(bool)> withhold_writes, fill;
 };
 
-void each(const std::function<void(const row&, std::size_t)>& use) {
-  for (const auto& r : rows)
-    for (std::size_t s = 0; s < states.size(); ++s) {
-      INFO(r.name << ", " << states[s].name);
-      use(r, s);
-    }
+/// What a kind of lock has: its states, and each of its scripts in all of them.
+struct table {
+  const std::vector<state>& states;
+  const std::vector<row>& rows;
+};
+const table hash_table{hash_states, hash_rows}, simple_table{simple_states, simple_rows};
+
+void each(const std::function<void(const row&, const state&, std::size_t)>& use) {
+  for (const auto& t : {hash_table, simple_table})
+    for (const auto& r : t.rows)
+      for (std::size_t s = 0; s < t.states.size(); ++s) {
+        INFO(r.name << ", " << t.states[s].name);
+        use(r, t.states[s], s);
+      }
 }
 
 void make(const servers& all, const state& s) {
@@ -166,23 +226,23 @@ void check_answer(const value& said, std::string_view expected) {
 }
 
 void check_primary(const servers& all) {
-  each([&](const row& r, std::size_t s) {
-    make(all, states[s]);
+  each([&](const row& r, const state& found, std::size_t s) {
+    make(all, found);
     check_answer(all.primary(r.call), r.answers[s]);
   });
 }
 
 void check_replica(const servers& all) {
-  each([&](const row& r, std::size_t s) {
-    make(all, states[s]);
+  each([&](const row& r, const state& found, std::size_t s) {
+    make(all, found);
     all.replicate();
     check_answer(all.replica(r.call), r.reads[s] ? r.answers[s] : "READONLY");
   });
 }
 
 void check_without_writes(const servers& all) {
-  each([&](const row& r, std::size_t s) {
-    make(all, states[s]);
+  each([&](const row& r, const state& found, std::size_t s) {
+    make(all, found);
     all.withhold_writes(true);
     const auto said = all.primary(r.call);
     all.withhold_writes(false);
@@ -191,8 +251,8 @@ void check_without_writes(const servers& all) {
 }
 
 void check_full(const servers& all) {
-  each([&](const row& r, std::size_t s) {
-    make(all, states[s]);
+  each([&](const row& r, const state& found, std::size_t s) {
+    make(all, found);
     all.fill(true);
     const auto said = all.primary(r.call);
     all.fill(false);
@@ -210,9 +270,15 @@ struct outcome {
   long long count, ttl;
 };
 outcome after(const servers& all, std::string_view script, std::string_view found) {
-  make(all, named(states, found));
-  all.primary(named(rows, script).call);
+  make(all, named(hash_states, found));
+  all.primary(named(hash_rows, script).call);
   return {all.primary({"HGET", "m", "me:1"}).integer(), all.primary({"PTTL", "m"}).integer()};
+}
+/// The TTL of the key whose value is mine; of another's: 0.
+long long ttl_after(const servers& all, std::string_view script, std::string_view found) {
+  make(all, named(simple_states, found));
+  all.primary(named(simple_rows, script).call);
+  return all.primary({"GET", "m"}) == "me:1" ? all.primary({"PTTL", "m"}).integer() : 0;
 }
 
 void check_effects(const servers& all) {
@@ -234,6 +300,30 @@ void check_effects(const servers& all) {
     CHECK(about(after(all, script, "mine with less TTL").ttl, ttl));
     CHECK(about(after(all, script, "mine without TTL").ttl, if_none));
   }
+}
+
+void check_simple_effects(const servers& all) {
+  CHECK(about(ttl_after(all, "simple_acquire", "free"), ttl));
+  for (const auto& [script, lost] :
+       {std::pair("simple_acquire", ttl), std::pair("simple_renew", if_none), std::pair("simple_renew two", if_none)}) {
+    CAPTURE(script);
+    CHECK(about(ttl_after(all, script, "mine"), long_ttl));
+    CHECK(about(ttl_after(all, script, "mine with less TTL"), ttl));
+    CHECK(about(ttl_after(all, script, "mine without TTL"), lost));
+  }
+  for (const auto& r : simple_rows)
+    for (const auto* found : {"another's", "another's without TTL", "nobody's: an empty value", "somebody's data"}) {
+      INFO(r.name << ", " << found);
+      make(all, named(simple_states, found));
+      const auto before = all.primary({"GET", "m"}).to_string();
+      const auto left = all.primary({"PTTL", "m"}).integer();
+      const bool broken = all.primary(r.call) == "1";
+      CHECK(all.primary({"EXISTS", "m"}) == (broken ? "0" : "1"));
+      if (broken) continue;
+      CHECK(all.primary({"GET", "m"}) == before);
+      CHECK((left < 0 ? all.primary({"PTTL", "m"}).integer() == left
+                      : about(all.primary({"PTTL", "m"}).integer(), left)));
+    }
 }
 
 /// The simulated node plays each of them.
@@ -295,10 +385,15 @@ TEST_CASE("each script answers in each state of a lock as its recipe says") {
 }
 
 TEST_CASE("each script leaves in each state of a lock the count and the TTL that its recipe says") {
-  SECTION("simulated") { check_effects(simulated().all); }
+  SECTION("simulated") {
+    check_effects(simulated().all);
+    check_simple_effects(simulated().all);
+  }
   SECTION("real") {
     need_redis();
-    check_effects(real_pair().all);
+    const real_pair pair;
+    check_effects(pair.all);
+    check_simple_effects(pair.all);
   }
 }
 
@@ -337,17 +432,17 @@ TEST_CASE("the write that only asks for a primary changes nothing and is not rep
   for (const auto* script :
        {"acquire", "reenter, the count is there", "renew", "renew two", "release of one, the count is there"}) {
     CAPTURE(script);
-    make(pair.all, named(states, "mine"));
+    make(pair.all, named(hash_states, "mine"));
     const auto before = changes();
-    REQUIRE_FALSE(pair.all.primary(named(rows, script).call).is_error());
+    REQUIRE_FALSE(pair.all.primary(named(hash_rows, script).call).is_error());
     CHECK(changes() == before);
   }
 }
 
 TEST_CASE("a repeated fenced acquire whose counter was lost gets a token") {
   simulated s;
-  make(s.all, named(states, "mine"));
-  const auto said = s.all.primary(named(rows, "acquire_fenced").call);
+  make(s.all, named(hash_states, "mine"));
+  const auto said = s.all.primary(named(hash_rows, "acquire_fenced").call);
   REQUIRE(fits(said, "token"));
   CHECK(s.all.primary({"GET", "token"}) == std::to_string(said.elements[0].number));
 }

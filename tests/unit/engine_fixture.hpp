@@ -111,6 +111,7 @@ struct asking {
 inline asking by(owner who, lock_options options = {}) { return {who, options}; }
 inline asking with(lock_options options) { return {std::nullopt, options}; }
 inline asking fenced(std::optional<owner> who = {}) { return {who, {}, &detail::fenced_lock}; }
+inline asking simple(std::optional<owner> who = {}) { return {who, {}, &detail::simple_lock}; }
 
 /// An engine whose clock, timers, server and randomness the test plays. Verbs return what becomes of the call; the
 /// server's answers go to the oldest command that has none. Time moves by advance() alone.
@@ -319,6 +320,9 @@ class engine_fixture {
     if (is(lua::reenter)) return "reenter";
     if (is(lua::renew)) return "renew";
     if (is(lua::release)) return "release";
+    if (is(lua::simple_acquire)) return "simple_acquire";
+    if (is(lua::simple_renew)) return "simple_renew";
+    if (is(lua::simple_release)) return "simple_release";
     return is(lua::force_release) ? "force_release" : "unknown";
   }
 

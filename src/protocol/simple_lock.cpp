@@ -1,0 +1,81 @@
+// SPDX-License-Identifier: BSL-1.0
+// The kind whose lock is a string: SET NX PX, and compare before delete, as in the pattern that Redis describes.
+#include "lua_scripts.hpp"
+#include "protocol/kind.hpp"
+#include "protocol/operands.hpp"
+
+namespace holdfast::detail {
+namespace {
+
+using operands::made_of;
+using operands::writer;
+using recipe = call::recipe;
+
+call acquire(const lock_keys& k, milliseconds ttl, const owner_field& field) {
+  static constexpr recipe how{lua::simple_acquire.evalsha, lua::simple_acquire.body, operands::acquire};
+  return {how, {.at = &k, .field = &field, .ttl = {ttl}}};
+}
+
+call renew(std::span<const renewal> holds) {
+  static constexpr recipe how{lua::simple_renew.evalsha, lua::simple_renew.body, operands::renewals};
+  return {how, {.holds = holds}};
+}
+
+call renew_one(const lock_keys& k, key_ttl wanted, const owner_field& field) {
+  static constexpr recipe how{lua::simple_renew.evalsha, lua::simple_renew.body, operands::renewal_of_one};
+  return {how, {.at = &k, .field = &field, .ttl = wanted}};
+}
+
+// It is held once, so there is no count to leave.
+call release(const lock_keys& k, key_ttl, const owner_field& field, unsigned) {
+  static constexpr recipe how{lua::simple_release.evalsha, lua::simple_release.body, [](writer& to, const made_of& o) {
+                                to.begin(1, 2);
+                                to.add(o.at->lock);
+                                to.add(channel_parts(*o.at));
+                                to.add(*o.field);
+                              }};
+  return {how, {.at = &k, .field = &field}};
+}
+
+call force_release(const lock_keys& k) {
+  static constexpr recipe how{lua::simple_force_release.evalsha, lua::simple_force_release.body,
+                              operands::force_release};
+  return {how, {.at = &k}};
+}
+
+call holder(const lock_keys& k) {
+  static constexpr recipe how{lua::simple_holder.evalsha, lua::simple_holder.body, operands::key};
+  return {how, {.at = &k}};
+}
+
+call value(const lock_keys& k, const owner_field&) {
+  static constexpr recipe how{{}, "GET", operands::key};
+  return {how, {.at = &k}};
+}
+
+answer<unsigned> read_count_of(const redis::outcome& o, const owner_field& field) {
+  auto held = read_outcome<read_text>(o);
+  const bool its = held.value && *held.value == std::string_view(field.to_text());
+  return {std::move(held.failed), its ? 1U : 0U};
+}
+
+constexpr key_layout layout{.channel = "holdfast_simple", .token = {}};
+
+}  // namespace
+
+constinit const kind simple_lock{.layout = layout,
+                                 .reentrant = false,
+                                 .fenced = false,
+                                 .polls = {.first = milliseconds(20), .longest = milliseconds(250)},
+                                 .acquire = {acquire, read_outcome<read_acquire>},
+                                 .reenter = {},
+                                 .renew = {renew, renew_one, read_outcome<read_renew>},
+                                 .release = {release, read_outcome<read_release>},
+                                 .force_release = {force_release, read_outcome<read_flag>},
+                                 .exists = {operands::exists, read_outcome<read_flag>},
+                                 .ttl = {operands::ttl, read_outcome<read_ttl>},
+                                 .holder = {holder, read_outcome<read_holder>},
+                                 .count = {value, read_count_of},
+                                 .last_token = {}};
+
+}  // namespace holdfast::detail

@@ -1,0 +1,122 @@
+// SPDX-License-Identifier: BSL-1.0
+// What a simple lock sends, and what its rules do in a line.
+#include <chrono>
+
+#include "lua_scripts.hpp"
+#include "unit/calls.hpp"
+#include "unit/engine_fixture.hpp"
+
+using namespace holdfast;
+using namespace holdfast::test;
+using detail::simple_lock;
+
+namespace {
+
+const detail::lock_keys a(simple_lock, "a");
+
+struct simple_fixture : engine_fixture {
+  using engine_fixture::engine_fixture;
+  lock_call lock_simple(const std::string& name, std::optional<owner> who = {}) { return lock(name, simple(who)); }
+  lock_call hold_simple(const std::string& name, std::optional<owner> who = {}) { return hold(name, simple(who)); }
+  std::string simple_channel(const std::string& name) const { return detail::channel_of(*keys(name, simple_lock)); }
+};
+
+}  // namespace
+
+TEST_CASE("a simple lock is one key, and a channel of its own") {
+  CHECK(detail::channel_of(a) == "holdfast_simple:{a}");
+  CHECK(detail::channel_of(detail::lock_keys(simple_lock, "{x}a")) == "holdfast_simple:{x}a");
+}
+
+TEST_CASE("a simple lock's calls have the operands of their scripts") {
+  const std::vector<detail::renewal> holds{{"a", u1, {1s}}, {"b", u2, {2s, 3s}}};
+  CHECK(by_digest(simple_lock.acquire.make(a, 30s, u1)) ==
+        words{"EVALSHA", std::string(detail::lua::simple_acquire.sha1), "1", "a", "30000", "u:1"});
+  CHECK(operands(simple_lock.renew.make(holds)) == words{"2", "a", "b", "1000", "2000", "u:1", "u:2", "1000", "3000"});
+  CHECK(operands(simple_lock.renew.make_one(a, {1s}, u1)) == words{"1", "a", "1000", "u:1"});
+  CHECK(operands(simple_lock.release.make(a, {30s}, u1, 0)) == words{"1", "a", "holdfast_simple:{a}", "u:1"});
+  CHECK(operands(simple_lock.force_release.make(a)) == words{"1", "a", "holdfast_simple:{a}"});
+  CHECK(operands(simple_lock.holder.make(a)) == words{"1", "a"});
+  CHECK(by_digest(simple_lock.count.make(a, u1)) == words{"GET", "a"});
+}
+
+TEST_CASE("whoever's token is in the key holds it once") {
+  const auto count = [](redis::reply r) { return simple_lock.count.read({{}, std::move(r)}, u1); };
+  CHECK(count(replies::string(std::string(std::string_view(u1.to_text())))).value == 1);
+  CHECK(count(replies::string("another's")).value == 0);
+  CHECK(count(replies::nil()).value == 0);
+  CHECK(count(replies::error("WRONGTYPE Operation against a key")).failed->code == errc::corrupt_lock);
+}
+
+TEST_CASE_METHOD(simple_fixture, "an owner that holds a simple lock is told at once that it does") {
+  const owner alice;
+  const auto held = hold_simple("a", alice);
+  const auto sent = server.count();
+  for (const auto& again :
+       {lock("a", simple(alice)), try_lock("a", simple(alice)), try_lock_for("a", 1s, simple(alice))})
+    CHECK(again.failed_with(errc::already_held));
+  CHECK(server.count() == sent);
+  CHECK(held.value()->of->count() == 1);
+}
+
+TEST_CASE_METHOD(simple_fixture, "an owner that waits twice for a simple lock gets it once") {
+  const owner alice;
+  const auto first = lock_simple("a", alice), second = lock_simple("a", alice), other = lock_simple("a");
+  grants();
+  CHECK(first.granted());
+  CHECK(second.failed_with(errc::already_held));
+  CHECK(other.waits());
+}
+
+TEST_CASE_METHOD(simple_fixture, "an owner that has lost a simple lock waits for it like anybody") {
+  const owner alice;
+  const auto lost = hold_simple("a", alice);
+  advance(config{}.ttl);
+  REQUIRE(lost.value()->of->ended());
+  const auto again = lock_simple("a", alice);
+  CHECK(again.waits());
+  CHECK(sent("simple_acquire") == 2);
+}
+
+TEST_CASE_METHOD(simple_fixture, "a simple lock and a plain one of the same name have lines and holds of their own") {
+  const owner alice;
+  const auto simple_one = hold_simple("a", alice), plain = hold("a", by(alice));
+  CHECK(simple_one.value()->of != plain.value()->of);
+  CHECK(plain.value()->of->count() == 1);
+  CHECK(sent("acquire") == 1);
+  CHECK(sent("simple_acquire") == 1);
+}
+
+TEST_CASE_METHOD(simple_fixture, "what is renewed together is of one layout") {
+  hold_simple("a");
+  hold("b");
+  hold_simple("c");
+  advance(config{}.ttl / 3);
+  REQUIRE(in_flight() == 2);
+  CHECK(sent("renew") == 1);
+  CHECK(sent("simple_renew") == 1);
+}
+
+TEST_CASE_METHOD(simple_fixture,
+                 "a waiter of a simple lock looks again after 20 ms, and later and later up to 250 ms") {
+  const auto waits = lock_simple("a");
+  busy(10s);
+  server.acknowledge(simple_channel("a"));
+  run();
+  busy(10s);  // the answer to the try after the acknowledgement
+  for (const auto pause : {40ms, 80ms, 160ms, 250ms, 250ms}) {
+    CHECK(timers.next_due() == clock.now() + pause + 1ms);
+    advance(pause + 1ms);
+    CHECK(last_sent() == "simple_acquire(a; 30000, #1)");
+    busy(10s);
+  }
+  CHECK(waits.waits());
+}
+
+TEST_CASE_METHOD(simple_fixture, "a waiter of a simple lock looks no later than the holder's TTL is over") {
+  lock_simple("a");
+  busy(5ms);
+  const auto sent_before = server.count();
+  advance(8ms);
+  CHECK(server.count() == sent_before + 1);
+}
