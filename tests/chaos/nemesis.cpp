@@ -58,7 +58,21 @@ std::vector<std::string> locks(test::raw_client& server) {
   return all;
 }
 
-std::string channel_of(const std::string& lock) { return "redisson_lock__channel:{" + lock + "}"; }
+bool is_simple(const std::string& lock) { return lock.find("simple") != std::string::npos; }
+
+std::string channel_of(const std::string& lock) {
+  return (is_simple(lock) ? "holdfast_simple:{" : "redisson_lock__channel:{") + lock + "}";
+}
+
+/// Empty: it is free.
+std::string holder_of(test::raw_client& server, const std::string& lock) {
+  if (is_simple(lock)) {
+    const auto value = server("GET", lock);
+    return value.is_nil() ? std::string() : value.to_string();
+  }
+  const auto fields = server("HKEYS", lock).strings();
+  return fields.empty() ? std::string() : fields.front();
+}
 
 }  // namespace
 
@@ -138,12 +152,13 @@ void nemesis::begin_on_server(const fault& f) {
 void nemesis::foreign_release() {
   auto server = stage_.ask_server();
   for (const auto& lock : locks(server)) {
-    const auto fields = server("HKEYS", lock).strings();
-    if (fields.empty()) continue;
-    auto stranger = fields[0];
+    auto stranger = holder_of(server, lock);
+    if (stranger.empty()) continue;
     stranger.front() = stranger.front() == '0' ? '1' : '0';
     const auto reply =
-        server("EVAL", detail::lua::release.body, 1, lock, channel_of(lock), stranger, 0, client_ttl.count());
+        is_simple(lock)
+            ? server("EVAL", detail::lua::simple_release.body, 1, lock, channel_of(lock), stranger)
+            : server("EVAL", detail::lua::release.body, 1, lock, channel_of(lock), stranger, 0, client_ttl.count());
     log_.write("foreign_release").add("lock", lock).add("refused", reply.is_nil());
   }
 }

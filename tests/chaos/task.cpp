@@ -119,13 +119,21 @@ asio::awaitable<void> task::work_as_body(std::uint64_t operation, lease& l, cons
 }
 
 mutex task::mutex_of(const section& s) const {
-  return s.fenced ? redis_.fenced_mutex(s.lock, self_) : redis_.mutex(s.lock, self_);
+  switch (s.by) {
+    case section::kind::fenced: return redis_.fenced_mutex(s.lock, self_);
+    case section::kind::simple: return redis_.simple_mutex(s.lock, self_);
+    case section::kind::plain: break;
+  }
+  return redis_.mutex(s.lock, self_);
 }
 
 void task::tell_request(std::uint64_t operation, const section& s, bool as_body) {
   const bool forever = s.how == section::patience::forever;
   auto line = place_.log.write("acquire");
-  line.add("op", operation).add("client", client_number_).add("lock", s.lock).add("fenced", s.fenced);
+  line.add("op", operation)
+      .add("client", client_number_)
+      .add("lock", s.lock)
+      .add("fenced", s.by == section::kind::fenced);
   line.add("ttl", s.ttl.count()).add("renewed", s.renewed).add("wait", forever ? -1 : s.wait.count());
   if (s.max_hold) line.add("max_hold", s.max_hold->count());
   if (as_body) line.add("as_body", true);

@@ -10,6 +10,7 @@ using namespace std::chrono_literals;
 
 constexpr std::size_t fenced_locks = 4;
 constexpr std::size_t plain_locks = 1;
+constexpr std::size_t simple_locks = 1;
 // force_unlock() stays with these: nothing excuses an overlap of the others.
 constexpr std::size_t breakable_locks = 1;
 
@@ -67,10 +68,17 @@ microseconds dice::around(microseconds mean) {
 section draw_section(dice& d) {
   section s;
   s.think = d.around(4ms);
-  const auto number = skewed_below(d, fenced_locks + plain_locks + breakable_locks);
-  const bool breakable = number >= fenced_locks + plain_locks;
-  s.fenced = number < fenced_locks || breakable;
-  s.lock = (breakable ? "breakable-" : s.fenced ? "lock-" : "lock-plain-") + std::to_string(number);
+  constexpr auto unbreakable = fenced_locks + plain_locks + simple_locks;
+  const auto number = skewed_below(d, unbreakable + breakable_locks);
+  const bool breakable = number >= unbreakable;
+  s.by = number < fenced_locks || breakable    ? section::kind::fenced
+         : number < fenced_locks + plain_locks ? section::kind::plain
+                                               : section::kind::simple;
+  s.lock = (breakable                       ? "breakable-"
+            : s.by == section::kind::fenced ? "lock-"
+            : s.by == section::kind::plain  ? "lock-plain-"
+                                            : "lock-simple-") +
+           std::to_string(number);
   if (breakable) {
     s.counts = false;
     s.force_unlock = d.per_mille(100);
@@ -84,7 +92,8 @@ section draw_section(dice& d) {
   }
   if (s.how != section::patience::once && d.per_mille(50)) s.cancel = d.per_mille(400) ? 0ms : d.between(1ms, 60ms);
   draw_terms(d, s);
-  if (d.per_mille(300)) s.reentries = 1 + static_cast<unsigned>(d.below(1 + d.below(4)));
+  if (s.by != section::kind::simple && d.per_mille(300))
+    s.reentries = 1 + static_cast<unsigned>(d.below(1 + d.below(4)));
   draw_hold(d, s);
   draw_ending(d, s);
   return s;
@@ -94,8 +103,8 @@ section draw_long_section(dice& d, const std::string& own_lock) {
   section s;
   s.think = d.around(20ms);
   s.own = d.per_mille(700);
-  s.lock = s.own ? own_lock : "lock-plain-of-all";
-  s.fenced = s.own;
+  s.by = s.own ? d.per_mille(700) ? section::kind::fenced : section::kind::simple : section::kind::plain;
+  s.lock = !s.own ? "lock-plain-of-all" : s.by == section::kind::simple ? own_lock + "-simple" : own_lock;
   if (!s.own) {
     s.how = section::patience::bounded;  // the others hold for seconds, and each must come to its end
     s.wait = d.between(1ms, 1500ms);
@@ -109,7 +118,7 @@ section draw_long_section(dice& d, const std::string& own_lock) {
     s.fed_for = d.between(0ms, 3 * s.ttl);
     s.counts = false;
   } else {
-    s.reentries = static_cast<unsigned>(d.below(3));
+    if (s.by != section::kind::simple) s.reentries = static_cast<unsigned>(d.below(3));
     s.renew_by_hand = d.per_mille(200);
   }
   if (d.per_mille(100)) s.end = section::ending::drop;

@@ -42,6 +42,8 @@ class dice {
 /// What one task does next, with one lock.
 struct section {
   enum class patience { once, bounded, forever };
+  /// By its name: a fenced_mutex, a mutex (no tokens), a simple_mutex (nor re-entries).
+  enum class kind { fenced, plain, simple };
   enum class ending {
     unlock,
     unlock_twice,
@@ -51,8 +53,8 @@ struct section {
 
   microseconds think{};  ///< before it
   std::string lock;
-  bool own = false;           ///< nobody else ever asks for it
-  bool fenced = true;         ///< by a fenced_mutex; else by a mutex, without tokens
+  bool own = false;  ///< nobody else ever asks for it
+  kind by = kind::fenced;
   bool force_unlock = false;  ///< breaks the lock instead of taking it; nothing below counts then
   patience how = patience::forever;
   milliseconds wait{};                   ///< bounded

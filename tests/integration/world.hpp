@@ -97,6 +97,12 @@ struct world {
   }
 
   std::vector<std::string> keys() { return eye("KEYS", "*").strings(); }
+  /// Without the counters of fencing tokens, which stay.
+  std::vector<std::string> locks() {
+    auto all = keys();
+    std::erase_if(all, [](const auto& key) { return key.starts_with("redisson_lock_token:"); });
+    return all;
+  }
   /// The one code that `op` fails with; none when it succeeds.
   template <class T>
   error_code code_of(asio::awaitable<T> op) {

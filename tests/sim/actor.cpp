@@ -111,9 +111,10 @@ void actor::lock(const detail::shared_keys& name, bool reenter) {
                                detail::resolve_terms(client_.settings(), some_options()), wait};
   if (wait == patience::until_deadline) request.deadline = w_.plan.now() + w_.between(1ms, client_.settings().ttl * 2);
   // A plain lock among fenced ones: it has no token, and no fenced lock re-enters it.
-  const bool fenced = name->name.ends_with(fenced_suffix) && !w_.chance(5);
-  const auto keys =
-      std::make_shared<const detail::lock_keys>(fenced ? detail::fenced_lock : detail::plain_lock, name->name);
+  const auto& meant = w_.kind_of(name->name);
+  const bool fenced = meant.fenced && !w_.chance(5);
+  const auto& of = meant.fenced && !fenced ? detail::plain_lock : meant;
+  const auto keys = std::make_shared<const detail::lock_keys>(of, name->name);
   const std::string verb = wait == patience::forever ? "lock" : wait == patience::once ? "try_lock" : "try_lock_for";
   begin(verb, name->name);
   const auto call = wait == patience::once ? w_.judge.begin(client_, verb + ' ' + name->name)
@@ -222,7 +223,9 @@ void actor::ask(const detail::shared_keys& name) {
   switch (w_.below(4)) {
     case 0: return client_.locks().ask().is_locked(name, answered);
     case 1: return client_.locks().hold_count(name, me_->who, answered);
-    case 2: return client_.locks().ask().last_token(name, answered);
+    case 2:
+      return name->of.fenced ? client_.locks().ask().last_token(name, answered)
+                             : client_.locks().ask().is_locked(name, answered);
     default: return client_.locks().ask().remaining_ttl(name, answered);
   }
 }

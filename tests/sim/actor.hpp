@@ -3,6 +3,7 @@
 #include <holdfast/lock_options.hpp>
 #include <holdfast/owner.hpp>
 
+#include <algorithm>
 #include <memory>
 #include <string>
 #include <string_view>
@@ -11,9 +12,6 @@
 #include "sim/judge.hpp"
 
 namespace holdfast::sim {
-
-/// Fenced locks are for names that end so.
-inline constexpr std::string_view fenced_suffix = "fenced";
 
 /// What a seed's callers work with.
 struct workload {
@@ -31,6 +29,10 @@ struct workload {
   std::size_t below(std::size_t n) { return static_cast<std::size_t>(random.next() % n); }
   nanoseconds between(nanoseconds from, nanoseconds to) { return from + random.up_to(to - from); }
   const detail::shared_keys& some_name() { return names[below(names.size())]; }
+  /// The kind of lock that is meant to be at this name.
+  const detail::kind& kind_of(const std::string& name) const {
+    return (*std::find_if(names.begin(), names.end(), [&](const auto& n) { return n->name == name; }))->of;
+  }
 };
 
 /// An owner and what it has.

@@ -313,10 +313,15 @@ bool faults::take_away(const std::string& name) {
 
 bool faults::delete_lock() { return take_away(w_.some_name()->lock); }
 
+bool faults::is_string(const std::string& name) const { return &w_.kind_of(name) == &detail::simple_lock; }
+
 bool faults::put_another_type() {
   const auto& name = w_.some_name()->lock;
   take_away(name);
-  server_.program().tamper().put(name, "not a lock");
+  if (is_string(name))
+    server_.program().tamper().hash_to_write(name)->set("not", "a lock");
+  else
+    server_.program().tamper().put(name, "not a lock");
   mend_after(some_time(), nullptr, [this, name] { take_away(name); });
   return true;
 }
@@ -324,9 +329,12 @@ bool faults::put_another_type() {
 bool faults::put_hold_without_ttl() {
   const auto& name = w_.some_name()->lock;
   take_away(name);
-  // With a colon it looks like a lock, and force_unlock() may free it.
+  // With a colon, or short, it looks like a lock, and force_unlock() may free it.
   const bool like_a_lock = w_.chance(50);
-  server_.program().tamper().hash_to_write(name)->set(like_a_lock ? "somebody:1" : "somebody", "1");
+  if (is_string(name))
+    server_.program().tamper().put(name, like_a_lock ? "somebody" : std::string(300, 'x'));
+  else
+    server_.program().tamper().hash_to_write(name)->set(like_a_lock ? "somebody:1" : "somebody", "1");
   mend_after(some_time(), nullptr, [this, name] { take_away(name); });
   return true;
 }
@@ -345,7 +353,7 @@ bool faults::take_ttl_away() {
 
 bool faults::garble_token() {
   const auto& name = w_.some_name();
-  if (!name->name.ends_with(fenced_suffix)) return false;
+  if (!name->of.fenced) return false;
   const auto key = detail::token_key(*name);
   auto& data = server_.program().tamper();
   if (w_.chance(50)) {

@@ -69,6 +69,7 @@ class faults {
   // The data.
   bool flush_all();
   bool delete_lock();
+  bool is_string(const std::string& name) const;
   bool put_another_type();
   bool put_hold_without_ttl();
   bool take_ttl_away();

@@ -9,6 +9,23 @@ namespace {
 
 using namespace std::chrono_literals;
 
+constexpr std::string_view token_keys = "redisson_lock_token:";
+
+/// How often this owner holds the lock that is stored so.
+std::size_t count_of(const keyspace::entry& e, std::string_view owner) {
+  if (const auto* text = e.text()) return *text == owner ? 1 : 0;
+  const auto* count = e.hash()->find(owner);
+  return count ? std::stoull(*count) : 0;
+}
+
+/// Whoever holds the lock that is stored so.
+template <class Use>
+void each_owner(const std::string& key, const keyspace::entry& e, Use use) {
+  if (key.starts_with(token_keys)) return;
+  if (const auto* text = e.text()) return use(*text);
+  for (const auto& [owner, count] : e.hash()->fields()) use(owner);
+}
+
 /// The longest pause before a retry: the cap of the library's retry_backoff, of renewal_retry_pause(), and
 /// attempt_pacing::hopeless.
 constexpr nanoseconds retry = 1s;
@@ -141,6 +158,8 @@ void judge::peer_released(const std::string& field) {
   std::erase_if(peers_, [&](const auto& each) { return each.field == field; });
 }
 
+void judge::released_in_silence(const std::string& name) { taken_in_silence_[name] = plan_.now(); }
+
 void judge::excuse(const std::string& name, bool told) {
   (name.empty() ? all_excused_ : excused_[name]) = plan_.now();
   if (!told) taken_in_silence_[name] = plan_.now();
@@ -167,7 +186,7 @@ void judge::extend_trouble(client_record& c, time_point now, time_point end) {
 
 std::optional<time_point> judge::backed_until(std::string_view name, std::string_view field) const {
   const auto* e = server_.program().keys().find(name);
-  if (!e || !e->hash() || !e->hash()->find(field)) return std::nullopt;
+  if (!e || count_of(*e, field) == 0) return std::nullopt;
   return e->expires ? server_.clock().end_of(*e->expires) : time_point::max();
 }
 
@@ -176,13 +195,13 @@ void judge::note_backing() {
   const auto& keys = server_.program().keys();
   std::erase_if(backing_, [&](const auto& each) { return each.second.front().until < now; });
   for (const auto& [key, e] : keys.all()) {
-    if (!e.hash() || !keys.find(key)) continue;
+    if (!keys.find(key)) continue;
     const auto until = e.expires ? server_.clock().end_of(*e.expires) : time_point::max();
-    for (const auto& [field, count] : e.hash()->fields()) {
+    each_owner(key, e, [&](const std::string& field) {
       auto& seen = backing_[{key, field}];
       std::erase_if(seen, [&](const auto& each) { return each.until <= until || each.until < now; });
       seen.push_back({until, now});
-    }
+    });
   }
 }
 
@@ -264,8 +283,7 @@ void judge::look_at_count(hold_record& h) {
   // Without fencing a late command of a dead connection may still change it.
   const bool fenced = !known_field(std::string(std::string_view(hold.field().to_text()))).unfenced;
   if (hold.changing() || h.ever_uncovered || leases == 0 || !fenced) return;
-  const auto count =
-      std::stoull(*server_.program().keys().find(hold.keys()->lock)->hash()->find(hold.field().to_text()));
+  const auto count = count_of(*server_.program().keys().find(hold.keys()->lock), hold.field().to_text());
   const bool undisturbed = watched(*h.by).clear_since < h.granted;
   if (count < leases || count > (undisturbed ? leases : h.most_leases))
     accuse(h.by->name(), "has " + std::to_string(leases) + " leases of " + hold.keys()->name + ", the node counts " +
@@ -343,21 +361,20 @@ judge::field_record& judge::known_field(const std::string& field) {
 // Also what is over by now: it may come back.
 void judge::clock_stepped_back(nanoseconds by) {
   for (const auto& [key, e] : server_.program().keys().all())
-    if (e.hash())
-      for (const auto& [field, count] : e.hash()->fields()) known_field(field).stepped_back += by;
+    each_owner(key, e, [&](const std::string& field) { known_field(field).stepped_back += by; });
 }
 
 void judge::look_for_residue() {
   const auto& keys = server_.program().keys();
   auto before = std::exchange(fields_, {});
   for (const auto& [key, e] : keys.all()) {
-    if (!e.hash() || !keys.find(key)) continue;
+    if (!keys.find(key)) continue;
     // Who has taken its TTL away will take the key away.
     const auto left = e.expires ? server_.clock().end_of(*e.expires) - plan_.now() : nanoseconds();
-    for (const auto& [field, count] : e.hash()->fields()) {
+    each_owner(key, e, [&](const std::string& field) {
       fields_.insert(before.extract(field));
       look_at_field(key, field, known_field(field), left);
-    }
+    });
   }
 }
 
@@ -393,8 +410,7 @@ void judge::look_for_survivors() {
 void judge::look_at_the_end() {
   if (!calls_.empty()) accuse("somebody", "was never answered:" + unanswered());
   for (const auto& [key, e] : server_.program().keys().all())
-    if (!key.starts_with("redisson_lock_token:") && server_.program().keys().find(key))
-      accuse("the node", "keeps " + key);
+    if (!key.starts_with(token_keys) && server_.program().keys().find(key)) accuse("the node", "keeps " + key);
   if (server_.program().subscriptions() != 0) accuse("somebody", "has left a subscription");
   for (const auto& c : clients_) {
     if (!c.who->locks().idle()) accuse(c.who->name(), "is not idle");

@@ -67,6 +67,8 @@ class judge {
   /// Somebody without the library holds `name` by `field` until then, as far as it knows.
   void peer_holds(const std::string& name, const std::string& field, time_point until);
   void peer_released(const std::string& field);
+  /// By somebody who tells nobody: it is found by the poll.
+  void released_in_silence(const std::string& name);
 
   /// A fault outside the guarantee has been at this name, or at all (empty); `told`: with a message to those who wait.
   void excuse(const std::string& name, bool told = false);

@@ -36,6 +36,7 @@ class keyspace {
     std::variant<std::string, hash_value> value;
     std::optional<wall_ms> expires;
     const hash_value* hash() const noexcept { return std::get_if<hash_value>(&value); }
+    const std::string* text() const noexcept { return std::get_if<std::string>(&value); }
   };
   using entries = std::map<std::string, entry, std::less<>>;
 

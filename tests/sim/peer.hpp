@@ -20,6 +20,7 @@ class peer {
   void act();
   void acquire();
   void release();
+  bool simple() const;
   bool reachable() const;
   reply call(const std::string& script, const std::string& argument);
 

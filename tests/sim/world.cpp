@@ -20,18 +20,28 @@ using namespace std::chrono_literals;
 
 constexpr std::size_t least_acts = 200, least_faults = 5;
 
+constexpr std::string_view simple = "simple_";
+
 std::string_view name_of_script(std::string_view digest) {
   namespace lua = detail::lua;
   static constexpr std::pair<std::string_view, std::string_view> names[] = {
-      {lua::acquire.sha1, "acquire"}, {lua::acquire_fenced.sha1, "acquire_fenced"},
-      {lua::reenter.sha1, "reenter"}, {lua::renew.sha1, "renew"},
-      {lua::release.sha1, "release"}, {lua::force_release.sha1, "force_release"}};
+      {lua::acquire.sha1, "acquire"},
+      {lua::acquire_fenced.sha1, "acquire_fenced"},
+      {lua::reenter.sha1, "reenter"},
+      {lua::renew.sha1, "renew"},
+      {lua::release.sha1, "release"},
+      {lua::force_release.sha1, "force_release"},
+      {lua::simple_acquire.sha1, "simple_acquire"},
+      {lua::simple_renew.sha1, "simple_renew"},
+      {lua::simple_release.sha1, "simple_release"},
+      {lua::simple_force_release.sha1, "simple_force_release"}};
   const auto found = std::find_if(std::begin(names), std::end(names), [&](const auto& n) { return n.first == digest; });
   return found == std::end(names) ? std::string_view() : found->second;
 }
 
 /// What a script's reply means.
 std::string outcome_of(std::string_view script, const reply& r) {
+  if (script.starts_with(simple)) script.remove_prefix(simple.size());
   if (r.is_error()) return r.text.substr(0, r.text.find(' '));
   if (script == "acquire_fenced" && r.type == reply::kind::array) return "acquired";
   if (script.starts_with("acquire"))
@@ -85,8 +95,9 @@ class world {
 
   std::vector<detail::shared_keys> some_names() {
     std::vector<detail::shared_keys> all;
-    for (const auto name : {"orders:1", "{a} fenced", "orders:2", "orders:3", "b fenced", "orders:4", "c", "d"})
-      all.push_back(std::make_shared<const detail::lock_keys>(detail::plain_lock, name));
+    constexpr const detail::kind* kinds[] = {&detail::plain_lock, &detail::fenced_lock, &detail::simple_lock};
+    for (const auto name : {"orders:1", "{a}", "orders:2", "orders:3", "b", "orders:4", "c", "d"})
+      all.push_back(std::make_shared<const detail::lock_keys>(*kinds[random_.next() % std::size(kinds)], name));
     std::rotate(all.begin(), all.begin() + static_cast<std::ptrdiff_t>(random_.next() % all.size()), all.end());
     all.resize(1 + random_.next() % all.size());
     return all;
@@ -124,7 +135,7 @@ class world {
     met_.hit(std::string("script: ").append(name).append(" -> ").append(outcome_of(name, r)));
     if (name == "acquire_fenced" && r.type == reply::kind::array)
       judge_.token_given(a[3], a[6], static_cast<std::uint64_t>(r.elements[0].integer));
-    if (name == "force_release" && !r.is_error()) judge_.excuse(a[3], true);
+    if (name.ends_with("force_release") && !r.is_error()) judge_.excuse(a[3], true);
   }
 
   // Never the last one.

@@ -1,0 +1,437 @@
+// SPDX-License-Identifier: BSL-1.0
+// What every kind of lock promises, asked of each.
+#include "integration/cancel_everywhere.hpp"
+#include "integration/every_kind.hpp"
+#include "support/proxy.hpp"
+
+using namespace holdfast;
+using namespace holdfast::test;
+using kind = event::kind;
+
+namespace {
+
+/// Each kind in a world of its own.
+template <class Test>
+void of_every_kind(Test test) {
+  for (const auto& k : every_kind()) {
+    INFO(k.name);
+    world w;
+    test(k, w);
+  }
+}
+
+config impatient(config c) {
+  c.ttl = 400ms;
+  return c;
+}
+
+bool waited_for(world& w, const lock_kind& k) { return w.eye("PUBSUB", "NUMSUB", k.channel).array()[1] == 1; }
+
+asio::awaitable<int> seven(lease&) { co_return 7; }
+
+}  // namespace
+
+TEST_CASE("every kind: one owner at a time, in a client and among clients") {
+  of_every_kind([](const lock_kind& k, world& w) {
+    auto a = w.make(), b = w.make();
+    auto held = w.run(k(a).lock());
+    CHECK(held.held());
+    CHECK(k.owner_of(w.eye) == held.id());
+    CHECK_FALSE(w.run(k(a).try_lock()));
+    CHECK_FALSE(w.run(k(b).try_lock()));
+    CHECK_FALSE(w.run(k(b).try_lock_for(20ms)));
+    w.run(held.unlock());
+    CHECK(held.state() == lease_state::released);
+    CHECK(w.locks().empty());
+    CHECK(w.run(k(b).try_lock()));
+  });
+}
+
+TEST_CASE("every kind: the questions are answered") {
+  of_every_kind([](const lock_kind& k, world& w) {
+    auto redis = w.make();
+    const owner me;
+    const auto mutex = k(redis, "m", me);
+    CHECK_FALSE(w.run(mutex.is_locked()));
+    CHECK_FALSE(w.run(mutex.holder()));
+    CHECK_FALSE(w.run(mutex.remaining_ttl()));
+    CHECK(w.run(mutex.hold_count(me)) == 0);
+    auto held = w.run(mutex.lock({.ttl = 20s}));
+    CHECK(w.run(mutex.is_locked()));
+    const auto holder = w.run(mutex.holder());
+    REQUIRE(holder);
+    CHECK(holder->id == held.id());
+    CHECK(holder->count == 1);
+    CHECK(holder->ttl > 15s);
+    CHECK(holder->ttl <= 20s);
+    CHECK(w.run(mutex.remaining_ttl()).value() > 15s);
+    CHECK(w.run(mutex.hold_count(me)) == 1);
+    CHECK(w.run(mutex.held_by(me)));
+    CHECK_FALSE(w.run(mutex.held_by(owner())));
+    k.taken_by_stranger(w.eye, 20s);
+    CHECK(w.run(mutex.holder())->id == by_hand::stranger);
+    CHECK(w.run(mutex.hold_count(me)) == 0);
+  });
+}
+
+TEST_CASE("every kind: a lease with a TTL of its own ends with it, and the next who waits has the lock") {
+  of_every_kind([](const lock_kind& k, world& w) {
+    auto a = w.make(), b = w.make();
+    auto held = w.run(k(a).lock({.ttl = 150ms}));
+    auto next = w.run(k(b).lock());
+    CHECK_FALSE(held.held());
+    CHECK(next.held());
+    CHECK(w.code_of(held.unlock()) == errc::lost);
+    CHECK(k.owner_of(w.eye) == next.id());
+  });
+}
+
+TEST_CASE("every kind: a lease is renewed while it lives") {
+  of_every_kind([](const lock_kind& k, world& w) {
+    client redis(w.io.get_executor(), impatient(w.settings()));
+    auto held = w.run(k(redis).lock());
+    const auto end = std::chrono::steady_clock::now() + 3 * 400ms;
+    w.until([&] { return std::chrono::steady_clock::now() >= end; });
+    CHECK(held.held());
+    CHECK(k.owner_of(w.eye) == held.id());
+    w.run(held.renew(60s));
+    CHECK(w.eye("PTTL", "m").integer() > 50'000);
+    w.run(held.unlock());
+    CHECK(w.locks().empty());
+    CHECK(w.heard->count(kind::lost) == 0);
+  });
+}
+
+TEST_CASE("every kind: a key that has lost its TTL gets it back by renewal") {
+  of_every_kind([](const lock_kind& k, world& w) {
+    client redis(w.io.get_executor(), impatient(w.settings()));
+    auto held = w.run(k(redis).lock());
+    w.eye("PERSIST", "m");
+    w.until([&] { return w.eye("PTTL", "m").integer() > 0; });
+    CHECK(held.held());
+  });
+}
+
+TEST_CASE("every kind: a hold whose key is gone or another's or spoilt is told, and nothing is made anew") {
+  enum class fate { gone, taken, spoilt };
+  for (const auto how : {fate::gone, fate::taken, fate::spoilt})
+    of_every_kind([how](const lock_kind& k, world& w) {
+      INFO("fate " << static_cast<int>(how));
+      client redis(w.io.get_executor(), impatient(w.settings()));
+      auto held = w.run(k(redis).lock());
+      if (how == fate::gone) w.eye("DEL", "m");
+      if (how == fate::taken) k.taken_by_stranger(w.eye, 60s);
+      if (how == fate::spoilt) k.spoilt(w.eye);
+      const auto before = w.eye("DUMP", "m").to_string();
+      CHECK(w.run(held.lost()) == errc::lost);
+      CHECK_FALSE(held.held());
+      CHECK(w.heard->count(kind::lost) == 1);
+      CHECK(w.code_of(held.unlock()) == errc::lost);
+      CHECK(w.eye("DUMP", "m").to_string() == before);
+    });
+}
+
+TEST_CASE("every kind: an unlock frees nobody else's lock, and says that ours was lost") {
+  of_every_kind([](const lock_kind& k, world& w) {
+    auto redis = w.make();
+    auto held = w.run(k(redis).lock());
+    k.taken_by_stranger(w.eye, 60s);
+    CHECK(w.code_of(held.unlock()) == errc::lost);
+    CHECK(k.owner_of(w.eye) == by_hand::stranger);
+  });
+}
+
+TEST_CASE("every kind: a stranger's hold is waited for") {
+  of_every_kind([](const lock_kind& k, world& w) {
+    auto redis = w.make();
+    k.taken_by_stranger(w.eye, 60s);
+    started<lease> waiting(w, k(redis).lock());
+    w.until([&] { return waited_for(w, k); });
+    CHECK_FALSE(w.run(k(redis).try_lock_for(20ms)));
+    CHECK_FALSE(waiting.answer);
+    k.freed_by_stranger(w.eye);
+    w.until([&] { return waiting.succeeded(); }, 4s);  // the poll cap is 5 s
+  });
+}
+
+TEST_CASE("every kind: a release is told to those who wait elsewhere") {
+  of_every_kind([](const lock_kind& k, world& w) {
+    auto a = w.make(), b = w.make();
+    raw_client listener(w.server);
+    listener.subscribe(k.channel);
+    auto held = w.run(k(a).lock());
+    started<lease> waiting(w, k(b).lock());
+    w.until([&] { return w.eye("PUBSUB", "NUMSUB", k.channel).array()[1] == 2; });
+    w.run(held.unlock());
+    const auto message = listener.next_message(5s);
+    REQUIRE(message);
+    CHECK(message->payload == "0");
+    w.until([&] { return waiting.succeeded(); });
+    w.run(waiting.answer->value().unlock());
+    listener.unsubscribe(k.channel);
+    w.until([&] { return w.eye("PUBSUB", "CHANNELS").array().empty(); });
+  });
+}
+
+TEST_CASE("every kind: force_unlock breaks the hold, wakes who waits, and tells the holder") {
+  of_every_kind([](const lock_kind& k, world& w) {
+    auto a = w.make(), b = w.make();
+    CHECK_FALSE(w.run(k(a).force_unlock()));
+    auto held = w.run(k(a).lock());
+    started<lease> waiting(w, k(b).lock());
+    w.until([&] { return waited_for(w, k); });
+    CHECK(w.run(k(a).force_unlock()));
+    w.until([&] { return waiting.succeeded() && !held.held(); });
+    CHECK(k.owner_of(w.eye) == waiting.answer->value().id());
+    k.taken_by_stranger(w.eye, 60s);
+    CHECK(w.run(k(a).force_unlock()));
+    CHECK(w.locks().empty());
+  });
+}
+
+TEST_CASE("every kind: an owner that holds re-enters, or is told that it holds") {
+  of_every_kind([](const lock_kind& k, world& w) {
+    auto redis = w.make();
+    const owner me;
+    const auto mutex = k(redis, "m", me);
+    auto outer = w.run(mutex.lock());
+    if (k.reentrant) {
+      auto inner = w.run(mutex.lock());
+      CHECK(w.run(mutex.hold_count(me)) == 2);
+      w.run(inner.unlock());
+    } else {
+      CHECK(w.code_of(mutex.lock()) == errc::already_held);
+      CHECK(w.code_of(mutex.try_lock()) == errc::already_held);
+      CHECK(w.code_of(mutex.try_lock_for(1s)) == errc::already_held);
+    }
+    CHECK(outer.held());
+    CHECK(w.run(mutex.hold_count(me)) == 1);
+    w.run(outer.unlock());
+    CHECK(w.locks().empty());
+    auto again = w.run(mutex.lock());
+    CHECK(again.held());
+  });
+}
+
+TEST_CASE("every kind: an owner that locks twice at once has it once, or re-enters") {
+  of_every_kind([](const lock_kind& k, world& w) {
+    auto redis = w.make();
+    const auto mutex = k(redis, "m", owner());
+    k.taken_by_stranger(w.eye, 60s);
+    started<lease> first(w, mutex.lock()), second(w, mutex.lock());
+    w.until([&] { return waited_for(w, k); });
+    k.freed_by_stranger(w.eye);
+    w.until([&] { return first.answer && second.answer; });
+    CHECK(first.succeeded());
+    CHECK(second.succeeded() == k.reentrant);
+    if (!k.reentrant) CHECK(second.answer->error() == errc::already_held);
+  });
+}
+
+TEST_CASE("every kind: with_lock runs the body under the lock and is cancelled by its loss") {
+  of_every_kind([](const lock_kind& k, world& w) {
+    client redis(w.io.get_executor(), impatient(w.settings()));
+    auto mutex = k(redis);
+    CHECK(w.run(with_lock(mutex, seven)) == 7);
+    CHECK(w.locks().empty());
+    auto nested = [&](lease&) -> asio::awaitable<error_code> {
+      co_return (co_await as_result(k(redis).try_lock())).error();
+    };
+    CHECK(w.run(with_lock(mutex, nested)) == (k.reentrant ? error_code() : make_error_code(errc::already_held)));
+    auto body = [&](lease&) -> asio::awaitable<void> {
+      k.taken_by_stranger(w.eye, 60s);
+      asio::steady_timer never(co_await asio::this_coro::executor, 60s);
+      co_await never.async_wait(asio::use_awaitable);
+    };
+    CHECK(w.code_of(with_lock(mutex, body)) == errc::lost);
+    CHECK(k.owner_of(w.eye) == by_hand::stranger);
+  });
+}
+
+TEST_CASE("every kind: scripts that the server forgets between any two commands are sent again") {
+  of_every_kind([](const lock_kind& k, world& w) {
+    auto redis = w.make();
+    const auto mutex = k(redis, "m", owner());
+    const auto forget = [&] { w.eye("SCRIPT", "FLUSH"); };
+    forget();
+    auto held = w.run(mutex.lock());
+    forget();
+    CHECK_FALSE(w.run(k(redis).try_lock()));
+    forget();
+    CHECK(w.run(mutex.holder()));
+    forget();
+    w.run(held.renew());
+    if (k.reentrant) {
+      forget();
+      auto inner = w.run(mutex.lock());
+      forget();
+      w.run(inner.unlock());
+    }
+    forget();
+    w.run(held.unlock());
+    auto broken = w.run(mutex.lock());
+    forget();
+    CHECK(w.run(mutex.force_unlock()));
+    CHECK(w.locks().empty());
+  });
+}
+
+TEST_CASE("every kind: a lock cancelled anywhere leaves nothing") {
+  of_every_kind([](const lock_kind& k, world& w) {
+    auto make = [&](client& redis) -> step {
+      return [&]() -> asio::awaitable<void> { auto held = co_await k(redis).lock(); };
+    };
+    cancel_everywhere(k.name, w, make, [](client&) {});
+  });
+}
+
+TEST_CASE("every kind: a lock that waits for a stranger cancelled anywhere leaves nothing") {
+  of_every_kind([](const lock_kind& k, world& w) {
+    auto make = [&](client& redis) -> step {
+      k.taken_by_stranger(w.eye, 15ms);
+      return [&]() -> asio::awaitable<void> { auto held = co_await k(redis).lock(); };
+    };
+    cancel_everywhere(k.name, w, make, [&](client&) { k.freed_by_stranger(w.eye); });
+  });
+}
+
+TEST_CASE("every kind: an unlock cancelled anywhere goes on in the background") {
+  of_every_kind([](const lock_kind& k, world& w) {
+    std::optional<lease> held;
+    auto make = [&](client& redis) -> step {
+      held.emplace(w.run(k(redis).lock()));
+      return [&]() -> asio::awaitable<void> { co_await held->unlock(); };
+    };
+    cancel_everywhere(k.name, w, make, [&](client&) { w.until([&] { return w.locks().empty(); }); });
+  });
+}
+
+TEST_CASE("every kind: an answer or a command lost anywhere costs no lock and leaves no key") {
+  using action = proxy::rule::action;
+  struct fault {
+    const char* name;
+    action what;
+    bool to_server;
+    bool silent;  // nothing tells the client: its timeout finds out
+  };
+  for (const auto& f : {fault{"cut before a reply", action::cut_before, false, false},
+                        fault{"cut before a command", action::cut_before, true, false},
+                        fault{"replies swallowed", action::drop_rest, false, true}})
+    of_every_kind([&](const lock_kind& k, world& w) {
+      proxy net(w.server);
+      for (std::size_t n = 1;; ++n) {
+        REQUIRE(n < 100);
+        INFO(f.name << ", number " << n);
+        w.eye("SCRIPT", "FLUSH");
+        const auto fired_before = net.count().fired;
+        {
+          auto redis = w.make([&](config& c) {
+            c.url = net.url();
+            c.ttl = f.silent ? 3s : 10s;
+            c.command_timeout = f.silent ? 60ms : 2s;
+            c.connect_timeout = f.silent ? 100ms : 2s;
+          });
+          f.to_server ? net.at_command({.what = f.what, .n = n}) : net.at_reply({.what = f.what, .n = n});
+          auto held = w.run(k(redis).lock());
+          CHECK(k.owner_of(w.eye) == held.id());
+          const auto renewed = w.code_of(held.renew());
+          CHECK((!renewed || (f.silent && renewed == errc::unreachable)));
+          CHECK(held.held());
+          const auto freed = w.code_of(held.unlock());
+          CHECK((!freed || (f.silent && freed == errc::unconfirmed)));
+          w.until([&] { return w.locks().empty(); }, 3s);
+          net.release();
+          drain(w.io, 5s);
+        }
+        const bool done = net.count().fired == fired_before;
+        net.heal();
+        CHECK(w.locks().empty());
+        if (done) break;
+      }
+      CHECK(w.heard->count(kind::lost) == 0);
+    });
+}
+
+TEST_CASE("every kind: a replica grants nothing") {
+  redis_options with_port;
+  with_port.tcp = true;
+  const real_redis primary(with_port);
+  redis_options copy;
+  copy.arguments = {"--replicaof", "127.0.0.1", std::to_string(primary.port())};
+  world replica(copy);
+  auto redis = replica.make();
+  for (const auto& k : every_kind()) {
+    INFO(k.name);
+    CHECK(replica.code_of(k(redis).lock()) == errc::not_primary);
+    CHECK(replica.code_of(k(redis).try_lock()) == errc::not_primary);
+  }
+}
+
+TEST_CASE("every kind: a server that has become a replica neither confirms a hold nor denies it") {
+  of_every_kind([](const lock_kind& k, world& w) {
+    client redis(w.io.get_executor(), impatient(w.settings()));
+    auto held = w.run(k(redis).lock());
+    w.eye("REPLICAOF", "127.0.0.1", "1");
+    CHECK(w.run(held.lost()) == errc::lost);
+    CHECK(w.heard->count(kind::suspended) > 0);  // lost by the clock alone
+  });
+}
+
+TEST_CASE("every kind: a key of another type is a corrupt lock and is left alone") {
+  of_every_kind([](const lock_kind& k, world& w) {
+    auto redis = w.make();
+    using words = std::vector<std::string>;
+    for (const auto& made : {words{"RPUSH", "m", "1"}, words{"ZADD", "m", "1", "1"}, words{}}) {
+      w.eye("DEL", "m");
+      if (made.empty())
+        k.spoilt(w.eye);
+      else
+        REQUIRE_FALSE(w.eye.call(made).is_error());
+      const auto before = w.eye("DUMP", "m").to_string();
+      auto mutex = k(redis);
+      if (!made.empty() || std::string_view(k.stored_as) == "string")
+        for (const auto code :
+             {w.code_of(mutex.lock()), w.code_of(mutex.try_lock()), w.code_of(mutex.try_lock_for(5s))})
+          CHECK(code == errc::corrupt_lock);
+      CHECK(w.code_of(mutex.force_unlock()) == errc::corrupt_lock);
+      CHECK(w.eye("DUMP", "m").to_string() == before);
+    }
+  });
+}
+
+TEST_CASE("every kind: a lock without a TTL is corrupt until it is broken") {
+  of_every_kind([](const lock_kind& k, world& w) {
+    auto redis = w.make();
+    auto mutex = k(redis);
+    k.taken_by_stranger(w.eye, 0ms);
+    for (const auto code : {w.code_of(mutex.lock()), w.code_of(mutex.try_lock()), w.code_of(mutex.try_lock_for(5s))})
+      CHECK(code == errc::corrupt_lock);
+    CHECK(w.eye("PTTL", "m") == -1);
+    CHECK(w.run(mutex.force_unlock()));
+    CHECK(w.run(mutex.try_lock()));
+  });
+}
+
+TEST_CASE("kinds that do not store the same do each other no harm on one name") {
+  for (const auto& one : every_kind())
+    for (const auto& other : every_kind()) {
+      INFO(one.name << " and " << other.name);
+      world w;
+      auto redis = w.make();
+      auto held = w.run(one(redis).lock());
+      const auto before = w.eye("DUMP", "m").to_string();
+      const bool same = std::string_view(one.stored_as) == other.stored_as;
+      if (same) {
+        CHECK_FALSE(w.run(other(redis).try_lock()));
+      } else {
+        CHECK(w.code_of(other(redis).try_lock()) == errc::corrupt_lock);
+        CHECK(w.code_of(other(redis).lock()) == errc::corrupt_lock);
+        CHECK(w.code_of(other(redis).force_unlock()) == errc::corrupt_lock);
+      }
+      CHECK(w.eye("DUMP", "m").to_string() == before);
+      CHECK(held.held());
+      w.run(held.renew());
+      w.run(held.unlock());
+      CHECK(w.locks().empty());
+    }
+}
