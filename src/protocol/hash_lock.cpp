@@ -103,6 +103,7 @@ constexpr kind hash_lock(bool fenced) {
           .polls = {},
           .acquire = fenced ? decltype(kind::acquire){acquire_fenced, read_outcome<read_acquire_fenced>}
                             : decltype(kind::acquire){acquire, read_outcome<read_acquire>},
+          .first_acquire = {},
           .reenter = {reenter, read_outcome<read_flag>},
           .renew = {renew, renew_one, read_outcome<read_renew>},
           .release = {release, read_outcome<read_release>},

@@ -17,8 +17,8 @@ namespace holdfast::detail {
 /// A kind of lock: what is sent for each step, what the answer says, and what may be done with it. Who waits, for whom
 /// and for how long is the same for all kinds, and is not known here.
 ///
-/// A step can be sent twice: acquire knows its own field again, a count is absolute, and a release that comes too late
-/// finds nothing.
+/// Each step except first_acquire can be sent twice: acquire knows its own field again, a count is absolute, and a
+/// release that comes too late finds nothing.
 struct kind {
   template <class T, class... Of>
   struct step {
@@ -41,6 +41,9 @@ struct kind {
 
   // Its steps.
   step<acquire_answer, milliseconds, const owner_field&> acquire;
+  /// What a waiter sends with a field that was never sent, where that is cheaper; null where it is not. It tells no TTL
+  /// of a busy lock, and does not know its own field again.
+  step<acquire_answer, milliseconds, const owner_field&> first_acquire;
   /// Of one that is reentrant. The count wanted is absolute. False: the field does not hold.
   step<bool, key_ttl, const owner_field&, unsigned> reenter;
   /// Confirms holds, one or more, each with its TTL; all of one server and of one layout.

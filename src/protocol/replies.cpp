@@ -68,6 +68,13 @@ answer<acquire_answer> read_acquire_fenced(const reply& r) {
   return value(acquire_answer{acquire_answer::kind::acquired, {}, token});
 }
 
+answer<acquire_answer> read_set(const reply& r) {
+  using kind = acquire_answer::kind;
+  if (is_nil(r)) return value(acquire_answer{kind::busy, {}, {}});
+  if (r.type == reply::kind::status && r.text == "OK") return value(acquire_answer{});
+  return unexpected<acquire_answer>(r);
+}
+
 answer<bool> read_flag(const reply& r) {
   if (!is_integer(r) || (r.integer != 0 && r.integer != 1)) return unexpected<bool>(r);
   return value(r.integer == 1);
@@ -98,12 +105,6 @@ answer<unsigned> read_count(const reply& r) {
   if (const auto count = read_decimal(r, longest_count))
     return value(static_cast<unsigned>(std::min<std::uint64_t>(*count, 0xFFFF'FFFF)));
   return corrupt<unsigned>("how often it is held is no number");
-}
-
-answer<std::optional<std::string>> read_text(const reply& r) {
-  using text = std::optional<std::string>;
-  if (is_nil(r)) return value(text{});
-  return r.type == reply::kind::string ? value(text{r.text}) : unexpected<text>(r);
 }
 
 answer<std::optional<std::uint64_t>> read_token(const reply& r) {

@@ -26,8 +26,8 @@ struct answer {
 
 struct acquire_answer {
   enum class kind { acquired, busy, busy_without_ttl } what = kind::acquired;
-  milliseconds holder_ttl{};
-  std::optional<std::uint64_t> token;  // of a fenced hold
+  std::optional<milliseconds> holder_ttl{};  // busy: empty where it was not told
+  std::optional<std::uint64_t> token;        // of a fenced hold
 };
 enum class release_answer { freed, still_held, not_yours };
 struct holder_answer {
@@ -38,12 +38,12 @@ struct holder_answer {
 
 answer<acquire_answer> read_acquire(const redis::reply&);
 answer<acquire_answer> read_acquire_fenced(const redis::reply&);
+answer<acquire_answer> read_set(const redis::reply&);                         // of SET NX
 answer<bool> read_flag(const redis::reply&);                                  // 1 or 0
 answer<std::vector<bool>> read_renew(const redis::reply&, std::size_t sent);  // confirmed, one for each hold
 answer<release_answer> read_release(const redis::reply&);
 answer<std::optional<holder_answer>> read_holder(const redis::reply&);  // empty: free
 answer<unsigned> read_count(const redis::reply&);                       // of HGET: nil is 0
-answer<std::optional<std::string>> read_text(const redis::reply&);      // of GET: nil is empty
 answer<std::optional<std::uint64_t>> read_token(const redis::reply&);   // of GET: nil is empty
 answer<std::optional<milliseconds>> read_ttl(const redis::reply&);      // of PTTL: -2 nothing, -1 milliseconds::max()
 

@@ -1,6 +1,7 @@
 -- simple_acquire(lock; ttl, owner) -> nil: acquired | n >= 0: busy, the holder's TTL | -1: busy, and the holder has no TTL
 -- Free: the key is the owner's, with a TTL. Mine already (this command was sent twice): as acquired. A stranger's:
--- nothing changes.
+-- nothing changes. No more of the value is read than an owner can have, because it may be somebody's data. Numbers are
+-- written as text: a conversion costs Redis more than the command.
 local ttl = tonumber(ARGV[1])
 if not ttl or ttl < 1 or ttl > 86400000 or ttl ~= math.floor(ttl) then
   return redis.error_reply('HOLDFAST invalid ttl')
@@ -9,14 +10,22 @@ local set = redis.pcall('set', KEYS[1], ARGV[2], 'nx', 'px', string.format('%.0f
 if set and set.ok then
   return nil
 end
-local held = redis.call('get', KEYS[1])
-if not held then
-  return set
-end
+local mine = redis.call('getrange', KEYS[1], '0', '256') == ARGV[2]
 local left = redis.call('pttl', KEYS[1])
-if held ~= ARGV[2] then
+if left == -2 then
+  return set or redis.error_reply('HOLDFAST refused to set')
+end
+if not mine then
   return left
 end
--- Always written: only a primary may say whose a lock is, and a replica refuses it.
-redis.call('pexpire', KEYS[1], string.format('%.0f', math.max(left, ttl)))
+-- What is mine is said with a write, whether or not it changes anything. Only a primary may say whose a lock is: a
+-- replica refuses a write, before it looks at the key.
+if left < ttl then
+  redis.call('pexpire', KEYS[1], string.format('%.0f', ttl))
+  return nil
+end
+local writable = redis.pcall('hdel', KEYS[1], ARGV[2])
+if type(writable) == 'table' and not string.find(writable.err, 'WRONGTYPE', 1, true) then
+  return writable
+end
 return nil

@@ -16,6 +16,18 @@ call acquire(const lock_keys& k, milliseconds ttl, const owner_field& field) {
   return {how, {.at = &k, .field = &field, .ttl = {ttl}}};
 }
 
+call set(const lock_keys& k, milliseconds ttl, const owner_field& field) {
+  static constexpr recipe how{{}, "SET", [](writer& to, const made_of& o) {
+                                to.begin(1, 4);
+                                to.add(o.at->lock);
+                                to.add(*o.field);
+                                to.add("NX");
+                                to.add("PX");
+                                to.add(o.ttl.ttl);
+                              }};
+  return {how, {.at = &k, .field = &field, .ttl = {ttl}}};
+}
+
 call renew(std::span<const renewal> holds) {
   static constexpr recipe how{lua::simple_renew.evalsha, lua::simple_renew.body, operands::renewals};
   return {how, {.holds = holds}};
@@ -26,7 +38,7 @@ call renew_one(const lock_keys& k, key_ttl wanted, const owner_field& field) {
   return {how, {.at = &k, .field = &field, .ttl = wanted}};
 }
 
-// It is held once, so there is no count to leave.
+// It is held once: there is no count to leave, and no TTL to give to what stays held.
 call release(const lock_keys& k, key_ttl, const owner_field& field, unsigned) {
   static constexpr recipe how{lua::simple_release.evalsha, lua::simple_release.body, [](writer& to, const made_of& o) {
                                 to.begin(1, 2);
@@ -48,15 +60,12 @@ call holder(const lock_keys& k) {
   return {how, {.at = &k}};
 }
 
-call value(const lock_keys& k, const owner_field&) {
-  static constexpr recipe how{{}, "GET", operands::key};
-  return {how, {.at = &k}};
-}
+call count(const lock_keys& k, const owner_field&) { return holder(k); }
 
 answer<unsigned> read_count_of(const redis::outcome& o, const owner_field& field) {
-  auto held = read_outcome<read_text>(o);
-  const bool its = held.value && *held.value == std::string_view(field.to_text());
-  return {std::move(held.failed), its ? 1U : 0U};
+  auto said = read_outcome<read_holder>(o);
+  const bool its = said.value && said.value->field == std::string_view(field.to_text());
+  return {std::move(said.failed), its ? 1U : 0U};
 }
 
 constexpr key_layout layout{.channel = "holdfast_simple", .token = {}};
@@ -68,6 +77,7 @@ constinit const kind simple_lock{.layout = layout,
                                  .fenced = false,
                                  .polls = {.first = milliseconds(20), .longest = milliseconds(250)},
                                  .acquire = {acquire, read_outcome<read_acquire>},
+                                 .first_acquire = {set, read_outcome<read_set>},
                                  .reenter = {},
                                  .renew = {renew, renew_one, read_outcome<read_renew>},
                                  .release = {release, read_outcome<read_release>},
@@ -75,7 +85,7 @@ constinit const kind simple_lock{.layout = layout,
                                  .exists = {operands::exists, read_outcome<read_flag>},
                                  .ttl = {operands::ttl, read_outcome<read_ttl>},
                                  .holder = {holder, read_outcome<read_holder>},
-                                 .count = {value, read_count_of},
+                                 .count = {count, read_count_of},
                                  .last_token = {}};
 
 }  // namespace holdfast::detail

@@ -19,21 +19,22 @@ end
 -- is: a replica refuses a write, before it looks at the key.
 local confirmed = {}
 for i = 1, n do
-  local held = redis.pcall('get', KEYS[i])
+  local held = redis.pcall('getrange', KEYS[i], '0', '256')
   if refused(held) then
     return held
   end
-  if held == ARGV[n + i] then
-    local left = redis.call('pttl', KEYS[i])
-    local ttl = tonumber(left < 0 and ARGV[2 * n + i] or ARGV[i])
-    redis.call('pexpire', KEYS[i], string.format('%.0f', math.max(left, ttl)))
-    confirmed[i] = 1
+  local mine = held == ARGV[n + i]
+  local left = mine and redis.call('pttl', KEYS[i])
+  local ttl = tonumber(mine and left < 0 and ARGV[2 * n + i] or ARGV[i])
+  local written
+  if mine and left < ttl then
+    written = redis.pcall('pexpire', KEYS[i], string.format('%.0f', ttl))
   else
-    local writable = redis.pcall('hdel', KEYS[i], '')
-    if refused(writable) then
-      return writable
-    end
-    confirmed[i] = 0
+    written = redis.pcall('hdel', KEYS[i], ARGV[n + i])
   end
+  if refused(written) then
+    return written
+  end
+  confirmed[i] = mine and 1 or 0
 end
 return confirmed

@@ -71,6 +71,7 @@ struct line_seat {
   std::uint64_t number = 0;           // later ones have greater numbers
   owner_field field;                  // from the first attempt on; the same in each repetition
   time_point sent{};                  // the attempt that was answered last
+  bool first_try = false;             // the last attempt was the first with its field, and sent as such
   // Attempts that were written and not answered: the field may have been granted, or may still be.
   unsigned unanswered = 0;
   unsigned ahead = 0;  // others before it when it came

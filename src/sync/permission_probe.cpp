@@ -3,12 +3,16 @@
 
 #include <utility>
 
+#include "base/assert.hpp"
+
 namespace holdfast::detail {
 
 permission_probe::permission_probe(surroundings& around, const kind& what, const std::string& client_id,
                                    owner_field field, done_handler done)
     : around_(around), done_(std::move(done)), keys_(what, "__probe:" + client_id, around.settings.key_prefix),
-      field_(field), patience_(around.alarms) {}
+      field_(field), patience_(around.alarms) {
+  HOLDFAST_ASSERT(what.reentrant);
+}
 
 void permission_probe::begin() {
   deadline_ = around_.now() + around_.settings.connect_timeout + around_.settings.command_timeout;

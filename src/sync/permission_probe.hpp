@@ -9,8 +9,9 @@
 
 namespace holdfast::detail {
 
-/// Uses every permission that a lock of a kind needs, each once, on a name of nobody; ends at the first refusal. One after the
-/// other: a script that the server does not know yet is sent twice, and would come after those that it knows.
+/// Uses every permission that a lock of a re-entrant kind needs, each once, on a name of nobody; ends at the first
+/// refusal. One after the other: a script that the server does not know yet is sent twice, and would come after those
+/// that it knows.
 class permission_probe final : private subscriber, public std::enable_shared_from_this<permission_probe> {
  public:
   permission_probe(surroundings& around, const kind& what, const std::string& client_id, owner_field field,

@@ -38,7 +38,7 @@ std::shared_ptr<acquisition> registry::lock(const shared_keys& keys, lock_reques
   const auto place = names_.lower_bound(key);
   entry* e = place != names_.end() && entry_key::of(*place->keys()) == key ? &*place : nullptr;
   auto* mine = e ? e->hold_of(request.who) : nullptr;
-  if (mine && mine->ended() && !keys->of.reentrant) mine = nullptr;
+  if (mine && !keys->of.reentrant && !mine->live()) mine = nullptr;  // there is nothing to be nested in
   if (!mine && drains_without(request.who)) {
     done({errc::closed, drained_without, nullptr});
     return nullptr;
@@ -154,8 +154,10 @@ hold* registry::entry::live_hold() {
 }
 
 hold* registry::entry::hold_of(owner_id who) {
-  const auto mine = std::find_if(holds_.begin(), holds_.end(), [&](const hold& h) { return h.who == who; });
-  return mine == holds_.end() ? nullptr : &*mine;
+  hold* mine = nullptr;
+  for (auto& h : holds_)
+    if (h.who == who && (!mine || !h.ended())) mine = &h;
+  return mine;
 }
 
 bool registry::entry::held_here() const {
@@ -205,7 +207,7 @@ void registry::entry::move_to(hold& h, std::shared_ptr<acquisition> who) noexcep
   } catch (const std::bad_alloc&) {
   }
   try {
-    who->answer(without_memory(), failed_at(keys_->name));
+    if (who->open()) who->answer(without_memory(), failed_at(keys_->name));
   } catch (const std::bad_alloc&) {
   }
 }

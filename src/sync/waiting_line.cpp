@@ -105,12 +105,15 @@ void waiting_line::try_now() {
   step_ = step::trying;
   woken_ = false;
   park_.stop();
-  if (w.seat.field.empty()) w.seat.field = fields_.next();
   const auto& asked = w.request;
+  const auto& steps = w.keys->of;
   const bool once = w.asks_once();
+  w.seat.first_try = !once && w.seat.field.empty() && steps.first_acquire.make;
+  if (w.seat.field.empty()) w.seat.field = fields_.next();
   if (once) w.stop_alarm();  // from here on the command's timeout counts
   const auto timeout = once ? w.time_left() : command_budget(around_.settings, asked.asked.ttl);
-  w.send(around_.servers, w.keys->of.acquire.make(*w.keys, asked.asked.ttl, w.seat.field),
+  const auto& step = w.seat.first_try ? steps.first_acquire : steps.acquire;
+  w.send(around_.servers, step.make(*w.keys, asked.asked.ttl, w.seat.field),
          {.timeout = timeout, .rank = once ? urgency::refusable : urgency::patient, .patient = !once});
 }
 
@@ -118,7 +121,7 @@ void waiting_line::answered(acquisition& w, const outcome& o) {
   HOLDFAST_ASSERT(step_ == step::trying && &w == &first());
   step_ = step::idle;
   w.seat.sent = o.sent;
-  const auto said = w.keys->of.acquire.read(o);
+  const auto said = (w.seat.first_try ? w.keys->of.first_acquire : w.keys->of.acquire).read(o);
   if (!o.error) penalty_ = {};
   if (said.failed) {
     if (o.error) last_failure_ = said.failed;  // no news: the connection has told
@@ -174,14 +177,15 @@ void waiting_line::stand_back(acquisition& w) {
   abandon_field(w);
 }
 
-void waiting_line::on_busy(acquisition& w, milliseconds holder_ttl, time_point now) {
+void waiting_line::on_busy(acquisition& w, std::optional<milliseconds> holder_ttl, time_point now) {
   w.backoff.reset();
-  wake_ups_.found_busy(w.seat.sent, now, holder_ttl);
+  if (holder_ttl) wake_ups_.found_busy(w.seat.sent, now, *holder_ttl);
   if (w.asks_once()) return finish(w, {});
   const bool again = subscription_ && woken_;
   // What was published before the acknowledgement is missed: on_subscribed() tries again.
   if (!subscription_) subscription_ = around_.servers.subscribe(channel_of(*keys_), *this);
-  park_while_held(std::min<nanoseconds>(holder_ttl, next_poll()), w.seat.sent);
+  const nanoseconds told = holder_ttl ? nanoseconds(*holder_ttl) : nanoseconds::max();
+  park_while_held(std::min(told, next_poll()), w.seat.sent);
   if (again) wake();
 }
 
@@ -207,8 +211,8 @@ nanoseconds waiting_line::longest_park() {
 nanoseconds waiting_line::next_poll() {
   const auto& polls = keys_->of.polls;
   if (polls.longest == milliseconds::zero()) return nanoseconds::max();
-  polled_ = std::clamp<nanoseconds>(2 * polled_, polls.first, polls.longest);
-  return polled_ - around_.random.up_to(polled_ / 10);
+  const auto pause = std::clamp<nanoseconds>(polled_, polls.first, polls.longest);
+  return pause - around_.random.up_to(pause / 10);
 }
 
 // What was so when Redis was asked: a process that was stopped since has slept through a part of it.
@@ -224,6 +228,7 @@ void waiting_line::park_for(nanoseconds pause, step how) {
   HOLDFAST_ASSERT(!waiters_.empty());
   step_ = how;
   park_.start(around_.now() + pause, [this] {
+    polled_ = 2 * std::clamp<nanoseconds>(polled_, keys_->of.polls.first, keys_->of.polls.longest);
     if (step_ == step::barred) step_ = step::idle;
     advance();
   });

@@ -36,9 +36,9 @@ class line_host {
 
 /// The waiters of one name in this client, first in, first out. Only the first talks to Redis:
 ///   try → busy → subscribe → acknowledged → try again → park → try.
-/// It parks until a message, the holder's TTL, the poll cap or the deadline; without a try while somebody of this
-/// client has the lock. A waiter gives its field back when it leaves, when its grant came too late, or when two
-/// attempts in a row were not answered. Until Redis may have had that release, the line is barred: written together
+/// It parks until a message, the holder's TTL, the poll cap, its kind's next poll or the deadline; without a try while
+/// somebody of this client has the lock. A waiter gives its field back when it leaves, when its grant came too late, or
+/// when two attempts in a row were not answered. Until Redis may have had that release, the line is barred: written together
 /// with the next acquire, it would free the lock for nobody. After two unanswered attempts a pause follows, which
 /// doubles until there is an answer, or nobody waits.
 ///
@@ -86,7 +86,7 @@ class waiting_line final : public std::enable_shared_from_this<waiting_line>,
   void advance();
   void try_now();
   void on_acquired(acquisition& w, std::optional<std::uint64_t> token, time_point now);
-  void on_busy(acquisition& w, milliseconds holder_ttl, time_point now);
+  void on_busy(acquisition& w, std::optional<milliseconds> holder_ttl, time_point now);
   void on_failed(acquisition& w, const failure& why);
   void abandon_field(acquisition& w);
   void on_tried();
@@ -109,7 +109,7 @@ class waiting_line final : public std::enable_shared_from_this<waiting_line>,
   std::map<std::pair<owner_id, std::uint64_t>, acquisition*> bound_;  // of them, those whose owner was given or bound
   std::uint64_t joined_ = 0;
   std::size_t untried_ = 0;  // fields that were given back, whose release was not answered nor cut off yet
-  nanoseconds polled_{};     // the pause after the last busy answer, where somebody may release without a message
+  nanoseconds polled_{};     // where somebody may release without a message: the next pause; doubles with each
   nanoseconds penalty_{};    // the pause after a field was given back for want of an answer; doubles until there is one
   step step_ = step::idle;
   bool woken_ = false;                    // while trying: something happened that asks for one more try

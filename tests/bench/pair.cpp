@@ -12,6 +12,7 @@
 #include "bench/meter.hpp"
 #include "bench/scenario.hpp"
 #include "bench/work.hpp"
+#include "lua_scripts.hpp"
 #include "support/net.hpp"
 
 namespace holdfast::bench {
@@ -235,6 +236,32 @@ std::vector<finding> server_cpu(const plan& p, const real_redis& server) {
   return {w.compare("ours", "redisson", &pair_cost::server_us), w.compare("ours", "plain", &pair_cost::server_us)};
 }
 
+/// A simple lock's pair, with one of the ways to acquire.
+sequence simple_pair(int slot, decltype(detail::kind::acquire) by) {
+  const auto name = name_of(slot);
+  const detail::lock_keys keys(detail::simple_lock, name);
+  const auto field = field_of(slot);
+  std::string acquire, release;
+  by.make(keys, default_ttl, field).append_to(acquire, false);
+  detail::simple_lock.release.make(keys, {default_ttl}, field, 0).append_to(release, false);
+  return {std::move(acquire), std::move(release)};
+}
+
+std::vector<finding> simple_server_cpu(const plan& p, const real_redis& server) {
+  const int pairs = static_cast<int>(p.scaled(100'000));
+  test::raw_client admin(server);
+  loaded(admin, detail::lua::simple_acquire.body);
+  loaded(admin, detail::lua::simple_release.body);
+  ways w;
+  p.rounds("simple-server", [&] {
+    w["plain"].push_back(run_bare(server, many, pairs, our_pair));
+    for (const auto& [way, step] :
+         {std::pair("set", detail::simple_lock.first_acquire), {"script", detail::simple_lock.acquire}})
+      w[way].push_back(run_bare(server, many, pairs, [by = step](int slot) { return simple_pair(slot, by); }));
+  });
+  return {w.compare("set", "plain", &pair_cost::server_us), w.compare("script", "plain", &pair_cost::server_us)};
+}
+
 std::vector<finding> client_cpu(const plan& p, const real_redis& server) {
   const int pairs = static_cast<int>(p.scaled(100'000));
   ways w;
@@ -262,11 +289,15 @@ scenario rate_of(const std::string& name, int width) {
 }  // namespace
 
 std::vector<scenario> pair_scenarios() {
-  return {pair_of({{"pair-c1", "p50 of a pair, us / bare client", at_most(1.05)}}, c1), rate_of("pair-c256", many),
+  return {pair_of({{"pair-c1", "p50 of a pair, us / bare client", at_most(1.05)}}, c1),
+          rate_of("pair-c256", many),
           rate_of("pair-c4096", most),
           pair_of({{"pair-server", "server CPU of a pair, us / Redisson's commands", at_most(0.65)},
                    {"pair-server/plain", "server CPU of a pair, us / plain 3 + 4 calls", at_most(0.85)}},
                   server_cpu),
+          pair_of({{"simple-server", "server CPU of a simple lock's pair, us / the plain lock's", at_most(0.7)},
+                   {"simple-server/script", "the same where the script acquires", at_most(0.9)}},
+                  simple_server_cpu),
           pair_of({{"pair-client", "client CPU of a pair, us / bare client that formats and parses", at_most(3.5)}},
                   client_cpu)};
 }

@@ -31,14 +31,17 @@ bool is_value(const redis::reply& r, const detail::answer<T>& a) {
 void check(const redis::reply& r) {
   using acquire = detail::acquire_answer::kind;
   if (const auto a = detail::read_acquire(r); is_value(r, a)) {
-    require(a.value.holder_ttl >= 0ms && a.value.holder_ttl <= 24h, "a holder's TTL is one that a lock may have");
-    require(a.value.what == acquire::busy || a.value.holder_ttl == 0ms, "only a busy lock has a TTL");
+    require(!a.value.holder_ttl || (*a.value.holder_ttl >= 0ms && *a.value.holder_ttl <= 24h),
+            "a holder's TTL is one that a lock may have");
+    require((a.value.what == acquire::busy) == a.value.holder_ttl.has_value(), "only a busy lock has a TTL");
   }
   if (const auto a = detail::read_acquire_fenced(r); is_value(r, a)) {
     require(a.value.token.has_value() == (a.value.what == acquire::acquired),
             "a fenced hold has a token, and nothing else has");
     require(!a.value.token || countable_token(*a.value.token), "a token is a number that Lua counts exactly");
   }
+  if (const auto a = detail::read_set(r); is_value(r, a))
+    require(!a.value.holder_ttl && !a.value.token, "SET says no more than whether it has set");
   if (const auto a = detail::read_token(r); is_value(r, a) && a.value)
     require(*a.value == 0 || countable_token(*a.value), "a token is a number that Lua counts exactly");
   if (const auto a = detail::read_renew(r, r.elements.size()); is_value(r, a))

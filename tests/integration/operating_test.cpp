@@ -207,6 +207,31 @@ TEST_CASE("the ACL lines of the operating page are enough, and a shell takes the
   CHECK(w.code_of(redis.fenced_mutex("f").lock()) == errc::no_permission);
   CHECK(sh.paste("acl of a fenced_mutex") == "OK\n");
   CHECK(w.run(redis.fenced_mutex("f").lock()).token());
+  CHECK(sh.paste("acl of a simple_mutex") == "OK\n");
+  auto simple = redis.simple_mutex("s");
+  auto simply_held = w.run(simple.lock());
+  started<lease> next(w, simple.lock());
+  w.until([&] { return w.eye("PUBSUB", "NUMSUB", "holdfast_simple:{app:s}").strings().at(1) == "1"; });
+  w.run(simply_held.renew());
+  w.run(simply_held.unlock());
+  w.until([&] { return next.succeeded(); });
+  CHECK(w.run(simple.force_unlock()));
   auto elsewhere = w.make([](config& c) { c.user = "locker", c.password = "secret"; });  // without the prefix
   CHECK(w.code_of(elsewhere.mutex("m").lock()) == errc::no_permission);
+}
+
+TEST_CASE("the operating page's commands find the holder of a simple mutex, and wake waiters when they free it") {
+  world w;
+  const shell sh(w);
+  auto patient = [](config& c) { c.poll_cap = 60s; };
+  auto a = w.make(patient), b = w.make(patient);
+  auto held = w.run(a.simple_mutex("orders:42").lock({.ttl = 60s}));
+  started<lease> waiter(w, b.simple_mutex("orders:42").lock());
+  w.until([&] { return w.eye("PUBSUB", "NUMSUB", "holdfast_simple:{orders:42}").strings().at(1) == "1"; });
+  CHECK(sh.paste("who holds a simple_mutex").starts_with(held.id() + "\n"));
+  CHECK(sh.paste("who holds a simple_mutex", "free a simple_mutex").ends_with("\n1\n"));
+  w.until([&] { return waiter.succeeded(); });
+  CHECK(w.code_of(held.unlock()) == errc::lost);
+  w.run(waiter.answer->value().unlock());
+  CHECK(sh.paste("who holds a simple_mutex", "free a simple_mutex") == "\n-2\n0\n");
 }

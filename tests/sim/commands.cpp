@@ -44,6 +44,22 @@ reply get(database& d, const arguments& a) {
   return e->hash() ? wrong_type() : string_reply(std::get<std::string>(e->value));
 }
 
+reply getrange(database& d, const arguments& a) {
+  long long first = 0, last = 0;
+  if (!to_integer(a[2], first) || !to_integer(a[3], last)) return not_an_integer();
+  const auto* e = d.keys.find(a[1]);
+  if (!e) return string_reply("");
+  if (e->hash()) return wrong_type();
+  const auto& text = std::get<std::string>(e->value);
+  const auto size = static_cast<long long>(text.size());
+  if (first < 0 && last < 0 && first > last) return string_reply("");
+  if (first < 0) first = std::max(0LL, size + first);
+  if (last < 0) last = std::max(0LL, size + last);
+  last = std::min(last, size - 1);
+  if (first > last || size == 0) return string_reply("");
+  return string_reply(text.substr(static_cast<std::size_t>(first), static_cast<std::size_t>(last - first + 1)));
+}
+
 reply set(database& d, const arguments& a) {
   bool only_new = false, only_old = false;
   std::optional<wall_ms> ttl;
@@ -195,25 +211,16 @@ struct command {
 
 const std::map<std::string, command, std::less<>>& table() {
   static const std::map<std::string, command, std::less<>> all{
-      {"del", {-2, command::writes, del}},
-      {"exists", {-2, command::reads, exists}},
-      {"flushall", {-1, command::writes, flushall}},
-      {"get", {2, command::reads, get}},
-      {"hdel", {-3, command::writes, hdel}},
-      {"hexists", {3, command::reads, hexists}},
-      {"hget", {3, command::reads, hget}},
-      {"hgetall", {2, command::reads, hgetall}},
-      {"hincrby", {4, command::grows, hincrby}},
-      {"hlen", {2, command::reads, hlen}},
-      {"hset", {-4, command::grows, hset}},
-      {"incr", {2, command::grows, incr}},
-      {"persist", {2, command::writes, persist}},
-      {"pexpire", {3, command::writes, pexpire}},
-      {"pttl", {2, command::reads, pttl}},
-      {"publish", {3, command::reads, publish}},
-      {"set", {-3, command::grows, set}},
-      {"time", {1, command::reads, time}},
-      {"type", {2, command::reads, type}},
+      {"del", {-2, command::writes, del}},           {"exists", {-2, command::reads, exists}},
+      {"flushall", {-1, command::writes, flushall}}, {"get", {2, command::reads, get}},
+      {"getrange", {4, command::reads, getrange}},   {"hdel", {-3, command::writes, hdel}},
+      {"hexists", {3, command::reads, hexists}},     {"hget", {3, command::reads, hget}},
+      {"hgetall", {2, command::reads, hgetall}},     {"hincrby", {4, command::grows, hincrby}},
+      {"hlen", {2, command::reads, hlen}},           {"hset", {-4, command::grows, hset}},
+      {"incr", {2, command::grows, incr}},           {"persist", {2, command::writes, persist}},
+      {"pexpire", {3, command::writes, pexpire}},    {"pttl", {2, command::reads, pttl}},
+      {"publish", {3, command::reads, publish}},     {"set", {-3, command::grows, set}},
+      {"time", {1, command::reads, time}},           {"type", {2, command::reads, type}},
   };
   return all;
 }

@@ -12,6 +12,12 @@ namespace {
 /// All that there is to meet, in order.
 constexpr std::string_view expected[] = {
     "close: nothing in the way",
+    "command: SET -> MISCONF",
+    "command: SET -> NOREPLICAS",
+    "command: SET -> OOM",
+    "command: SET -> READONLY",
+    "command: SET -> acquired",
+    "command: SET -> busy",
     "event: acquire_cancelled",
     "event: acquire_failed",
     "event: acquired",

@@ -93,7 +93,9 @@ reply node::answer(session_id id, const std::string& name, const arguments& a) {
   if (name == "info") return string_reply("# Server\r\nrun_id:" + std::to_string(run_) + "\r\n");
   if (name == "role") return role();
   if (name == "subscribe") return wrong_number_of_arguments(name);
-  return run_command(data_, a);
+  auto r = run_command(data_, a);
+  on_command(a, r);
+  return r;
 }
 
 reply node::role() const {

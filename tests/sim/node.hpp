@@ -50,6 +50,8 @@ class node {
   std::size_t subscriptions() const;  // of all channels
   /// Hears of each script call: its text's digest and its reply.
   std::function<void(std::string_view digest, const arguments&, const reply&)> on_script;
+  /// Hears each command about data that is no script, and its reply.
+  std::function<void(const arguments&, const reply&)> on_command = [](const auto&, const auto&) {};
   /// Hears each message, whoever has subscribed.
   std::function<void(std::string_view channel, std::string_view payload)> on_publish = [](auto, auto) {};
   /// Hears what a command was refused with, for the state that the server is in.

@@ -136,7 +136,7 @@ const std::vector<state> simple_states{
     {"another's without TTL", {{"SET", "m", "other:1"}}},
     {"nobody's: an empty value", {{"SET", "m", "", "PX", std::to_string(long_ttl)}}},
     {"somebody's data", {{"SET", "m", std::string(300, 'x')}}},
-    {"not a string", {{"HSET", "m", "me:1", "1"}}},
+    {"not a string", {{"HSET", "m", "", "1"}}},
 };
 const std::vector<bool> to_strangers{0, 0, 0, 0, 1, 1, 1, 1, 1}, where_no_string_is{0, 0, 0, 0, 0, 0, 0, 0, 1},
     where_no_lock_is{0, 0, 0, 0, 0, 0, 0, 1, 1};
@@ -310,6 +310,11 @@ void check_simple_effects(const servers& all) {
     CHECK(about(ttl_after(all, script, "mine"), long_ttl));
     CHECK(about(ttl_after(all, script, "mine with less TTL"), ttl));
     CHECK(about(ttl_after(all, script, "mine without TTL"), lost));
+  }
+  for (const auto& r : simple_rows) {
+    make(all, named(simple_states, "not a string"));
+    all.primary(r.call);
+    CHECK(all.primary({"HGET", "m", ""}) == "1");
   }
   for (const auto& r : simple_rows)
     for (const auto* found : {"another's", "another's without TTL", "nobody's: an empty value", "somebody's data"}) {

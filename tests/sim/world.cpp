@@ -54,6 +54,10 @@ std::string outcome_of(std::string_view script, const reply& r) {
   return std::to_string(r.integer);
 }
 
+std::string outcome_of_set(const reply& r) {
+  return r.is_error() ? r.text.substr(0, r.text.find(' ')) : r.type == reply::kind::nil ? "busy" : "acquired";
+}
+
 /// Everything of one seed.
 class world {
  public:
@@ -68,6 +72,10 @@ class world {
     faults_.close_client = [this](sim_client& c) { return close(c); };
     server_.program().on_script = [this](std::string_view digest, const arguments& a, const reply& r) {
       on_script(digest, a, r);
+    };
+    server_.program().on_command = [this](const arguments& a, const reply& r) {
+      judge_.note_backing();
+      if (a.front() == "SET") met_.hit("command: SET -> " + outcome_of_set(r));
     };
     plan_.on_step = [this] { judge_.look(); };
   }

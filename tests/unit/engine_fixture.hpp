@@ -313,6 +313,7 @@ class engine_fixture {
   }
   static std::string_view script_of(const fake_topology::command& c) {
     namespace lua = detail::lua;
+    if (c.argv[0] == "SET") return "set";
     if (!c.argv[0].starts_with("EVAL")) return "no script";
     const auto is = [&](const auto& s) { return c.argv[1] == s.sha1 || c.argv[1] == s.body; };
     if (is(lua::acquire)) return "acquire";
