@@ -28,7 +28,7 @@ namespace holdfast {
 ///
 /// hold_count() is 0 or 1. force_unlock() deletes the key, whoever wrote it; a string of more than 256 bytes may be
 /// somebody's data, and throws corrupt_lock. All else as mutex: its lease, renewal, loss, cancellation.
-/// The user needs SET and GETRANGE besides what a mutex needs, and the channels `holdfast_simple:*` of its names;
+/// The user needs SET, GETRANGE and DEL besides what a mutex needs, and the channels `holdfast_simple:*` of its names;
 /// connect() does not try them.
 /// Source: Redis' "SET" pattern for locks.
 class HOLDFAST_EXPORT simple_mutex : public mutex {

@@ -30,7 +30,7 @@ for i = 1, n do
   if mine and left < ttl then
     written = redis.pcall('pexpire', KEYS[i], string.format('%.0f', ttl))
   else
-    written = redis.pcall('hdel', KEYS[i], ARGV[n + i])
+    written = redis.pcall('hdel', KEYS[i], ARGV[n + i] .. ':')
   end
   if refused(written) then
     return written

@@ -95,7 +95,7 @@ void waiting_line::advance() {
   if (first().asks_once() || !host_.held_here()) return try_now();
   // Subscribed all the same: a force-unlock from elsewhere frees what we believe to hold.
   if (!subscription_) subscription_ = around_.servers.subscribe(channel_of(*keys_), *this);
-  park_while_held(nanoseconds::max(), around_.now());
+  park_while_held(nanoseconds::max(), around_.now(), nanoseconds::max());
 }
 
 void waiting_line::try_now() {
@@ -123,6 +123,8 @@ void waiting_line::answered(acquisition& w, const outcome& o) {
   w.seat.sent = o.sent;
   const auto said = (w.seat.first_try ? w.keys->of.first_acquire : w.keys->of.acquire).read(o);
   if (!o.error) penalty_ = {};
+  // It may be held, by somebody who was let write: acquire looks.
+  if (w.seat.first_try && !o.error && o.reply.is_error()) return try_now();
   if (said.failed) {
     if (o.error) last_failure_ = said.failed;  // no news: the connection has told
     if (said.failed->may_have_run && ++w.seat.unanswered >= most_unanswered && o.error) return stand_back(w);
@@ -179,13 +181,13 @@ void waiting_line::stand_back(acquisition& w) {
 
 void waiting_line::on_busy(acquisition& w, std::optional<milliseconds> holder_ttl, time_point now) {
   w.backoff.reset();
+  if (!holder_ttl && subscription_) return try_now();  // no acknowledgement comes, after which it would
   if (holder_ttl) wake_ups_.found_busy(w.seat.sent, now, *holder_ttl);
   if (w.asks_once()) return finish(w, {});
   const bool again = subscription_ && woken_;
   // What was published before the acknowledgement is missed: on_subscribed() tries again.
   if (!subscription_) subscription_ = around_.servers.subscribe(channel_of(*keys_), *this);
-  const nanoseconds told = holder_ttl ? nanoseconds(*holder_ttl) : nanoseconds::max();
-  park_while_held(std::min(told, next_poll()), w.seat.sent);
+  park_while_held(holder_ttl ? nanoseconds(*holder_ttl) : nanoseconds::max(), w.seat.sent, next_poll());
   if (again) wake();
 }
 
@@ -216,19 +218,20 @@ nanoseconds waiting_line::next_poll() {
 }
 
 // What was so when Redis was asked: a process that was stopped since has slept through a part of it.
-void waiting_line::park_while_held(nanoseconds holder_ttl, time_point asked) {
+void waiting_line::park_while_held(nanoseconds holder_ttl, time_point asked, nanoseconds poll) {
   const auto capped = longest_park();
   // Redis keeps a key through the millisecond in which it ends.
   const nanoseconds least = milliseconds(1) + around_.random.up_to(milliseconds(1));
   const auto pause = holder_ttl < capped ? holder_ttl + least : capped;
-  park_for(std::max(pause - (around_.now() - asked), least));
+  park_for(std::min(std::max(pause - (around_.now() - asked), least), poll));
 }
 
 void waiting_line::park_for(nanoseconds pause, step how) {
   HOLDFAST_ASSERT(!waiters_.empty());
   step_ = how;
   park_.start(around_.now() + pause, [this] {
-    polled_ = 2 * std::clamp<nanoseconds>(polled_, keys_->of.polls.first, keys_->of.polls.longest);
+    if (parked_while_held() && !host_.held_here())
+      polled_ = 2 * std::clamp<nanoseconds>(polled_, keys_->of.polls.first, keys_->of.polls.longest);
     if (step_ == step::barred) step_ = step::idle;
     advance();
   });

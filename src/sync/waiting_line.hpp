@@ -94,7 +94,7 @@ class waiting_line final : public std::enable_shared_from_this<waiting_line>,
   void park_for(nanoseconds pause, step how = step::parked);
   nanoseconds longest_park();
   nanoseconds next_poll();
-  void park_while_held(nanoseconds holder_ttl, time_point asked);
+  void park_while_held(nanoseconds holder_ttl, time_point asked, nanoseconds poll);
   bool parked_while_held() const;
   acquisition& first() { return *waiters_.front().kept; }
   std::shared_ptr<acquisition> take_out(acquisition& w);
