@@ -150,10 +150,11 @@ class engine_fixture {
     locks->renew(l.value(), ttl, [c](error_code e, std::string detail) { c.answer(e, std::move(detail)); });
     return c;
   }
-  verb_call force_unlock(const std::string& name) {
+  verb_call force_unlock(const std::string& name, const detail::kind& of = detail::plain_lock) {
     verb_call c;
-    locks->force_unlock(
-        keys(name), [c](error_code e, std::string detail, bool was_held) { c.answer(e, std::move(detail), was_held); });
+    locks->force_unlock(keys(name, of), [c](error_code e, std::string detail, bool was_held) {
+      c.answer(e, std::move(detail), was_held);
+    });
     return c;
   }
   void feed(const lock_call& l) {

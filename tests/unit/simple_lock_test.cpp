@@ -116,6 +116,18 @@ TEST_CASE_METHOD(simple_fixture, "a simple lock and a plain one of the same name
   CHECK(plain.value()->of->count() == 1);
   CHECK(sent("acquire") == 1);
   CHECK(sent("set") == 1);
+  force_unlock("a", simple_lock);
+  answers(replies::integer(1));
+  advance(0ms);
+  CHECK(sent("simple_renew") == 1);
+  CHECK(sent("renew") == 0);
+  confirms_nothing();
+  CHECK(simple_one.value()->state() == lease_state::lost);
+  CHECK(plain.value()->state() == lease_state::held);
+  force_unlock("a");
+  answers(replies::integer(1));
+  advance(0ms);
+  CHECK(sent("renew") == 1);
 }
 
 TEST_CASE_METHOD(simple_fixture, "what is renewed together is of one layout") {
