@@ -1,5 +1,6 @@
 # SPDX-License-Identifier: BSL-1.0
-# cmake [-DROOT=<tree>] -P check_layers.cmake: an include may point down only, and what must be passed in is never fetched.
+# cmake [-DROOT=<tree>] -P check_layers.cmake: an include may point down only, and what must be passed in is never
+# fetched.
 cmake_minimum_required(VERSION 3.25)
 
 # What every layer may include: its own rank and below. Files directly in src/ (config, url) are on top.

@@ -1,5 +1,6 @@
 # SPDX-License-Identifier: BSL-1.0
-# cmake -DSCRATCH=<folder> -P check_layers_test.cmake: the layer check accepts a good tree, and names each kind of bad line.
+# cmake -DSCRATCH=<folder> -P check_layers_test.cmake: the layer check accepts a good tree, and names each kind of bad
+# line.
 cmake_minimum_required(VERSION 3.25)
 if(NOT SCRATCH)
   message(FATAL_ERROR "SCRATCH is not set")

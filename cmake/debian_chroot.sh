@@ -38,7 +38,8 @@ rm -rf "$folder/holdfast"
 mkdir "$folder/holdfast"
 tar -c --exclude=./build --exclude=./.git . | tar -x -C "$folder/holdfast"
 
-# In a mount namespace of its own, so nothing has to be unmounted: the mounts go with the last process in there, whatever ends it.
+# In a mount namespace of its own, so nothing has to be unmounted: the mounts go with the last process in there,
+# whatever ends it.
 exec unshare --mount sh -c '
   set -eu
   folder=$1

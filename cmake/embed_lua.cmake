@@ -1,6 +1,7 @@
 # SPDX-License-Identifier: BSL-1.0
-# Every <dir>/foo.lua becomes holdfast::detail::lua::foo {sha1, body, evalsha} in one generated header. Full-line comments and blank
-# lines stay in the file: Redis never sees them, so rewording a comment does not change a script's SHA1.
+# Every <dir>/foo.lua becomes holdfast::detail::lua::foo {sha1, body, evalsha} in one generated header. Full-line
+# comments and blank lines stay in the file: Redis never sees them, so rewording a comment does not change a script's
+# SHA1.
 
 function(holdfast_embed_lua header dir)
   file(GLOB scripts CONFIGURE_DEPENDS ${PROJECT_SOURCE_DIR}/${dir}/*.lua)

@@ -13,8 +13,9 @@ write_basic_package_version_file(${generated_dir}/holdfastConfigVersion.cmake CO
 install(FILES ${generated_dir}/holdfastConfig.cmake ${generated_dir}/holdfastConfigVersion.cmake cmake/Findhiredis.cmake
         DESTINATION ${package_dir})
 
-# pkg-config: the definitions that users must share, and what a static library leaves to be linked. That is not "private": --static
-# asks for a static OpenSSL, too, and for what that one leaves (on Debian 13, packages that libssl-dev does not bring).
+# pkg-config: the definitions that users must share, and what a static library leaves to be linked. That is not
+# "private": --static asks for a static OpenSSL, too, and for what that one leaves (on Debian 13, packages that
+# libssl-dev does not bring).
 get_target_property(pc_definitions holdfast INTERFACE_COMPILE_DEFINITIONS)
 list(FILTER pc_definitions INCLUDE REGEX "^[A-Z_]+$")  # not the -NOTFOUND of a library without any
 list(TRANSFORM pc_definitions PREPEND -D)

@@ -1,10 +1,11 @@
 # SPDX-License-Identifier: BSL-1.0
-# For our own targets in our own build. The presets make errors of them (CMAKE_COMPILE_WARNING_AS_ERROR): a user's compiler may find
-# warnings that ours do not.
+# For our own targets in our own build. The presets make errors of them (CMAKE_COMPILE_WARNING_AS_ERROR): a user's
+# compiler may find warnings that ours do not.
 function(holdfast_warnings target)
   target_compile_options(${target} PRIVATE -Wall -Wextra)
   if(CMAKE_CXX_COMPILER_ID STREQUAL "GNU")
-    # False: "literal" + std::string (GCC bug 105651); coroutine frames, when only one of Asio's new and delete is inlined.
+    # False: "literal" + std::string (GCC bug 105651); coroutine frames, when only one of Asio's new and delete is
+    # inlined.
     target_compile_options(${target} PRIVATE -Wno-restrict -Wno-mismatched-new-delete)
   endif()
   if(CMAKE_CXX_COMPILER_ID STREQUAL "GNU" AND CMAKE_CXX_FLAGS MATCHES "-fsanitize")

@@ -49,10 +49,10 @@ class HOLDFAST_EXPORT client {
 
   /// Optional: fails early instead of at the first lock. Checks address, TLS, password, role, and every permission that
   /// a plain lock needs (not what a fenced or a simple one needs besides), by a no-op acquire, renew, release and
-  /// publish on the name `__probe:<client uuid>` behind the key_prefix, which the ACL's patterns must cover. Tries for connect_timeout
-  /// and command_timeout together, also where the connection is refused, and takes no longer. Throws unreachable,
-  /// auth_failed, no_permission, not_primary, tls_failed, invalid_config (a database that the server does not have),
-  /// server_refused, protocol_error, overloaded, closed. Cancelled: operation_aborted.
+  /// publish on the name `__probe:<client uuid>` behind the key_prefix, which the ACL's patterns must cover. Tries for
+  /// connect_timeout and command_timeout together, also where the connection is refused, and takes no longer. Throws
+  /// unreachable, auth_failed, no_permission, not_primary, tls_failed, invalid_config (a database that the server does
+  /// not have), server_refused, protocol_error, overloaded, closed. Cancelled: operation_aborted.
   asio::awaitable<void> connect();
 
   /// Refuses new work, fails waiters with closed, releases every lease in one pipeline, waits for all releases under

@@ -54,7 +54,7 @@ struct config {
   /// Relative rate by which the server's clock may run faster than ours: 0 to 0.2. 2 ms are always added.
   double drift = 0.01;
   /// A waiter tries again at the latest after this, with or without a message: 50 ms to 60 s. One of a simple_mutex
-  /// after 250 ms.
+  /// that another client holds looks again after 250 ms, if that is less.
   milliseconds poll_cap{5'000};
   /// Longest pause between attempts to connect, full jitter from 50 ms: 50 ms to 60 s.
   milliseconds reconnect_cap{5'000};

@@ -49,8 +49,8 @@ class HOLDFAST_EXPORT mutex {
   /// Waits its turn: first in, first out among the waiters of this client. Waits through outages of Redis (told to the
   /// observer); a re-entry only until its hold is lost, and throws lost in that instant.
   /// Throws lost (re-entry into a lost hold), already_held (see fenced_mutex and simple_mutex), corrupt_lock,
-  /// invalid_ttl, too_many_reentries, auth_failed, no_permission, not_primary, tls_failed, invalid_config (a database that the
-  /// server does not have), protocol_error, closed.
+  /// invalid_ttl, too_many_reentries, auth_failed, no_permission, not_primary, tls_failed, invalid_config (a database
+  /// that the server does not have), protocol_error, closed.
   asio::awaitable<lease> lock(lock_options = {}) const;
 
   /// Empty: someone else holds it, or waits for it here. Takes no longer than a command: the command timeout, or a

@@ -14,8 +14,8 @@
 
 namespace holdfast::detail {
 
-/// A kind of lock: what is sent for each step, what the answer says, and what may be done with it. Who waits, for whom
-/// and for how long is the same for all kinds, and is not known here.
+/// A kind of lock: what is sent for each step, what the answer says, and what may be done with it. How callers wait,
+/// hold and lose is the same for all kinds; the rules say where one differs.
 ///
 /// Each step except first_acquire can be sent twice: acquire knows its own field again, a count is absolute, and a
 /// release that comes too late finds nothing.
@@ -29,7 +29,7 @@ struct kind {
   const key_layout& layout;
 
   // Its rules.
-  /// An owner that holds gets one more lease of its hold. Else it gets already_held.
+  /// True: an owner that holds the lock gets one more lease of its hold. False: it gets already_held.
   bool reentrant;
   /// Its holds have a fencing token.
   bool fenced;

@@ -1,7 +1,7 @@
--- simple_acquire(lock; ttl, owner) -> nil: acquired | n >= 0: busy, the holder's TTL | -1: busy, and the holder has no TTL
+-- simple_acquire(lock; ttl, owner) -> nil: acquired | n >= 0: busy, the holder's TTL | -1: busy, without a TTL
 -- Free: the key is the owner's, with a TTL. Mine already (this command was sent twice): as acquired. A stranger's:
--- nothing changes. No more of the value is read than an owner can have, because it may be somebody's data. Numbers are
--- written as text: a conversion costs Redis more than the command.
+-- nothing changes. No more of the value is read than tells it from an owner, because it may be somebody's data. Numbers
+-- are written as text: a conversion costs Redis more than the command.
 local ttl = tonumber(ARGV[1])
 if not ttl or ttl < 1 or ttl > 86400000 or ttl ~= math.floor(ttl) then
   return redis.error_reply('HOLDFAST invalid ttl')

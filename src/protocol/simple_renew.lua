@@ -15,8 +15,8 @@ end
 local function refused(answer)
   return type(answer) == 'table' and not string.find(answer.err, 'WRONGTYPE', 1, true)
 end
--- What is said of each key is said with a write, whether or not it changes anything. Only a primary may say whose a lock
--- is: a replica refuses a write, before it looks at the key.
+-- What is said of each key is said with a write, whether or not it changes anything. Only a primary may say whose a
+-- lock is: a replica refuses a write, before it looks at the key.
 local confirmed = {}
 for i = 1, n do
   local held = redis.pcall('getrange', KEYS[i], '0', '256')

@@ -38,9 +38,9 @@ class line_host {
 ///   try → busy → subscribe → acknowledged → try again → park → try.
 /// It parks until a message, the holder's TTL, the poll cap, its kind's next poll or the deadline; without a try while
 /// somebody of this client has the lock. A waiter gives its field back when it leaves, when its grant came too late, or
-/// when two attempts in a row were not answered. Until Redis may have had that release, the line is barred: written together
-/// with the next acquire, it would free the lock for nobody. After two unanswered attempts a pause follows, which
-/// doubles until there is an answer, or nobody waits.
+/// when two attempts in a row were not answered. Until Redis may have had that release, the line is barred: written
+/// together with the next acquire, it would free the lock for nobody. After two unanswered attempts a pause follows,
+/// which doubles until there is an answer, or nobody waits.
 ///
 /// A call that lets a waiter leave may destroy the line. Whoever goes on using the line afterwards keeps it alive.
 class waiting_line final : public std::enable_shared_from_this<waiting_line>,

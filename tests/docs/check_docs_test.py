@@ -9,7 +9,8 @@ from pathlib import Path
 sys.dont_write_bytecode = True
 from check_docs import Checker  # noqa: E402
 
-# what is changed: file, from, to (the first one only; None: its line is deleted) | a piece of the violation that must be told
+# what is changed: file, from, to (the first one only; None: its line is deleted) | a piece of the violation that must
+# be told
 FALSEHOODS = [
     ("README.md", "waits its turn; renewed", "waits its turn, renewed", "not a piece of"),
     ("README.md", "<!-- from docs/examples/1_tutorial/1_hello_lock.cpp -->\n", "", "quotes no example"),

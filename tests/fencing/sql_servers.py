@@ -177,7 +177,8 @@ class Mariadb(Server):
     STOP = signal.SIGTERM
     # The default, and that of 11.6 and later, for new sessions.
     SETTINGS = "SET GLOBAL innodb_snapshot_isolation = OFF", "SET GLOBAL innodb_snapshot_isolation = ON"
-    # Of all sessions: information_schema.innodb_trx would say whose it is, but is not brought up to date while it is polled.
+    # Of all sessions: information_schema.innodb_trx would say whose it is, but is not brought up to date while it is
+    # polled.
     BLOCKED = "SELECT VARIABLE_VALUE FROM information_schema.global_status WHERE VARIABLE_NAME = 'Innodb_row_lock_current_waits'"
     BEGIN = "SET TRANSACTION ISOLATION LEVEL {}; BEGIN"
     OTHER_LEVELS = "READ COMMITTED", "SERIALIZABLE"

@@ -1,9 +1,9 @@
 #!/bin/sh
 # SPDX-License-Identifier: BSL-1.0
-# fuzz.sh [SECONDS [FOLDER [SEED]]]: builds the fuzz targets with clang and runs each of them for so many seconds (default:
-# 60). In FOLDER (default: build/fuzz) are the build, the inputs found on the way, and those that break something, which are
-# printed. SEED (default: another one each time) chooses the inputs, from the seeds alone. Exit status 77 without clang or its
-# libFuzzer.
+# fuzz.sh [SECONDS [FOLDER [SEED]]]: builds the fuzz targets with clang and runs each of them for so many seconds
+# (default: 60). In FOLDER (default: build/fuzz) are the build, the inputs found on the way, and those that break
+# something, which are printed. SEED (default: another one each time) chooses the inputs, from the seeds alone. Exit
+# status 77 without clang or its libFuzzer.
 set -eu
 source=$(cd "$(dirname "$0")/../.." && pwd)
 seconds=${1:-60}

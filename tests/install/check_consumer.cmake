@@ -1,5 +1,6 @@
 # SPDX-License-Identifier: BSL-1.0
-# One consumer: KIND = static | shared, WAY = add_subdirectory | find_package | pkg-config | symbols. See CMakeLists.txt.
+# One consumer: KIND = static | shared, WAY = add_subdirectory | find_package | pkg-config | symbols. See
+# CMakeLists.txt.
 cmake_minimum_required(VERSION 3.25)
 set(consumer ${CMAKE_CURRENT_LIST_DIR}/consumer)
 set(prefix ${SCRATCH}/prefix)

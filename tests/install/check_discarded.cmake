@@ -1,7 +1,6 @@
 # SPDX-License-Identifier: BSL-1.0
-# What a compiler says of what is thrown away. All warn of an awaitable that is not awaited; of `co_await m.lock();`, which locks nothing,
-# clang does. Correct code has no warning.
-# COMPILER, INCLUDES, SCRATCH: see CMakeLists.txt.
+# What a compiler says of what is thrown away. All warn of an awaitable that is not awaited; of `co_await m.lock();`,
+# which locks nothing, clang does. Correct code has no warning. COMPILER, INCLUDES, SCRATCH: see CMakeLists.txt.
 cmake_minimum_required(VERSION 3.25)
 
 if(NOT COMPILER)

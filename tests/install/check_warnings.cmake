@@ -1,6 +1,6 @@
 # SPDX-License-Identifier: BSL-1.0
-# Warnings are asked for in every top-level build. They are errors in our presets only: another compiler finds other ones.
-# Also where there is no OpenSSL. SOURCE, SCRATCH, GENERATOR, COMPILER: see CMakeLists.txt.
+# Warnings are asked for in every top-level build. They are errors in our presets only: another compiler finds other
+# ones. Also where there is no OpenSSL. SOURCE, SCRATCH, GENERATOR, COMPILER: see CMakeLists.txt.
 cmake_minimum_required(VERSION 3.25)
 unset(ENV{CXXFLAGS})
 

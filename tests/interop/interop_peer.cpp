@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: BSL-1.0
-// interop_peer ROUNDS: starts a private server, says where it is, and adds ROUNDS to a counter there, each time under the
-// simple_mutex "shared". At the end of its input it prints the counter. Exit status 77: there is no Redis server.
+// interop_peer ROUNDS: starts a private server, says where it is, and adds ROUNDS to a counter there, each time under
+// the simple_mutex "shared". At the end of its input it prints the counter. Exit status 77: there is no Redis server.
 #include <holdfast/holdfast.hpp>
 
 #include <boost/asio/co_spawn.hpp>

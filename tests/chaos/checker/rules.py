@@ -79,7 +79,8 @@ def claims(history, breaks):
             if lives_until < claimed and not breaks.touch(hold, t):
                 longer = ms(claimed - lives_until)
                 yield "R1", f"{hold.lock}: {hold} claims {longer} more than its key lives ({hold.process.name}:{line})"
-        # What was granted at the first attempt ends a TTL after it was written; a connection is not waited for longer than a command may take.
+        # What was granted at the first attempt ends a TTL after it was written; a connection is not waited for longer
+        # than a command may take.
         if hold.of.wait != 0:
             continue
         waited = command_time(hold.of.ttl) + hold.process.stalled(hold.of.begin, hold.begin)
@@ -232,7 +233,8 @@ def residue(history, breaks):
     if history.end is None:
         yield "R8", "the campaign did not come to its end"
         return
-    # All was quiet for longer than any TTL when the workers were told to end: only one that did not end so leaves a key.
+    # All was quiet for longer than any TTL when the workers were told to end: only one that did not end so leaves a
+    # key.
     if all(process.killed_at is not None or process.status == 0 for process in history.processes):
         for key, ttl in history.unreleased:
             yield "R8", f"the key {key} was left by workers that had ended, with a TTL of {ttl} ms"
