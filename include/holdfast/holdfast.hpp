@@ -1,6 +1,7 @@
 // SPDX-License-Identifier: BSL-1.0
 #pragma once
 // Everything: the whole public contract.
+#include <holdfast/any_of.hpp>
 #include <holdfast/client.hpp>
 #include <holdfast/config.hpp>
 #include <holdfast/error.hpp>

@@ -57,7 +57,9 @@ struct event {
   };
 
   kind what{};
-  std::string_view name{};            ///< the lock's, without key_prefix, raw bytes; empty for events of a connection
+  /// The lock's, without key_prefix, raw bytes. Empty for events of a connection, and for a call of any_of that got
+  /// none of its locks: the detail says how many those are.
+  std::string_view name{};
   error_code reason{};                ///< why, where the kind says so
   std::chrono::nanoseconds waited{};  ///< from the call of lock() to its outcome
   std::chrono::nanoseconds held{};    ///< of a hold: from its grant until now, or until it was given back

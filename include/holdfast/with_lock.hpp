@@ -1,5 +1,6 @@
 // SPDX-License-Identifier: BSL-1.0
 #pragma once
+#include <holdfast/any_of.hpp>
 #include <holdfast/export.hpp>
 #include <holdfast/lease.hpp>
 #include <holdfast/mutex.hpp>
@@ -32,7 +33,9 @@ struct body_ref {
 };
 
 HOLDFAST_EXPORT asio::awaitable<void> run_locked(mutex m, body_ref body, lock_options options);
+HOLDFAST_EXPORT asio::awaitable<void> run_locked(any_of m, body_ref body, lock_options options);
 HOLDFAST_EXPORT asio::awaitable<bool> try_run_locked(mutex m, milliseconds wait, body_ref body, lock_options options);
+HOLDFAST_EXPORT asio::awaitable<bool> try_run_locked(any_of m, milliseconds wait, body_ref body, lock_options options);
 HOLDFAST_EXPORT asio::awaitable<void> run_under(lease& held, body_ref body);
 
 #if defined(__GNUC__) && !defined(__clang__) && __GNUC__ < 13
@@ -82,15 +85,16 @@ struct kept_body<F, void> {
   }
 };
 
-template <class F>
-auto locked(mutex m, F body, lock_options options) -> asio::awaitable<body_value_t<F>> {
+/// `Lock`: mutex or any_of.
+template <class F, class Lock>
+auto locked(Lock m, F body, lock_options options) -> asio::awaitable<body_value_t<F>> {
   kept_body<F> kept{body};
   co_await run_locked(std::move(m), kept.ref(), options);
   if constexpr (!std::is_void_v<body_value_t<F>>) co_return std::move(*kept.value);
 }
 
-template <class F>
-auto try_locked(mutex m, milliseconds wait, F body, lock_options options) -> asio::awaitable<attempted_t<F>> {
+template <class F, class Lock>
+auto try_locked(Lock m, milliseconds wait, F body, lock_options options) -> asio::awaitable<attempted_t<F>> {
   kept_body<F> kept{body};
   [[maybe_unused]] const bool had = co_await try_run_locked(std::move(m), wait, kept.ref(), options);
   if constexpr (std::is_void_v<body_value_t<F>>)
@@ -131,6 +135,15 @@ auto with_lock(mutex m, F&& body, lock_options options = {}) -> asio::awaitable<
   return detail::locked<std::decay_t<F>>(std::move(m), std::forward<F>(body), options);
 }
 
+/// The same under any one of several locks: the lease that the body gets says which, by its name.
+template <class F>
+  requires lock_body<std::decay_t<F>>
+auto with_lock(any_of m, F&& body, lock_options options = {})
+    -> asio::awaitable<detail::body_value_t<std::decay_t<F>>> {
+  static_assert(detail::passes_body_safely<F>, "g++ 12 destroys this closure twice: give it a name, and pass the name");
+  return detail::locked<std::decay_t<F>>(std::move(m), std::forward<F>(body), options);
+}
+
 /// The same with a bounded wait (0: none): try_lock_for(wait), and `body` if that is granted. An optional with the
 /// body's value, or true for a body without one; empty, or false: the lock was not had in time, and the body never
 /// started. Throws as try_lock_for(), too: unreachable, server_refused, invalid_wait. `wait` bounds neither body nor
@@ -138,6 +151,14 @@ auto with_lock(mutex m, F&& body, lock_options options = {}) -> asio::awaitable<
 template <class F>
   requires lock_body<std::decay_t<F>>
 auto try_with_lock_for(mutex m, milliseconds wait, F&& body, lock_options options = {})
+    -> asio::awaitable<detail::attempted_t<std::decay_t<F>>> {
+  static_assert(detail::passes_body_safely<F>, "g++ 12 destroys this closure twice: give it a name, and pass the name");
+  return detail::try_locked<std::decay_t<F>>(std::move(m), wait, std::forward<F>(body), options);
+}
+
+template <class F>
+  requires lock_body<std::decay_t<F>>
+auto try_with_lock_for(any_of m, milliseconds wait, F&& body, lock_options options = {})
     -> asio::awaitable<detail::attempted_t<std::decay_t<F>>> {
   static_assert(detail::passes_body_safely<F>, "g++ 12 destroys this closure twice: give it a name, and pass the name");
   return detail::try_locked<std::decay_t<F>>(std::move(m), wait, std::forward<F>(body), options);

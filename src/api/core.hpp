@@ -139,6 +139,9 @@ struct access {
     return l;
   }
   static const std::shared_ptr<lease_record>& record(const lease& l) { return l.record_; }
+  static const std::weak_ptr<core>& home(const mutex& m) { return m.core_; }
+  static const shared_keys& keys(const mutex& m) { return m.keys_; }
+  static const std::optional<holdfast::owner>& given_owner(const mutex& m) { return m.owner_; }
   /// `Mutex`: mutex or a class of it.
   template <class Mutex>
   static Mutex make_mutex(const std::shared_ptr<core>& c, const kind& of, std::string_view name,

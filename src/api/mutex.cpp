@@ -3,8 +3,7 @@
 
 #include <utility>
 
-#include "api/arguments.hpp"
-#include "api/operation.hpp"
+#include "api/lock_call.hpp"
 
 namespace holdfast {
 namespace {
@@ -12,41 +11,20 @@ namespace {
 using detail::caller;
 using detail::core;
 using detail::engine;
-using detail::lock_answer;
-using detail::lock_request;
+using detail::lock_call;
 using detail::shared_keys;
 
-/// How a mutex is locked, whichever way.
-struct lock_call {
-  shared_keys keys;
-  std::optional<owner> who;
-  lock_options options;
-};
-
-/// What all three ways to lock have in common; `T` is lease or optional<lease>.
+/// `T`: lease or optional<lease>.
 template <class T>
-asio::awaitable<T> acquire(std::weak_ptr<core> where, lock_call how, lock_request::patience wait, milliseconds limit) {
-  return detail::on_strand<T>(
-      std::move(where), [how = std::move(how), wait, limit](engine& locks, const std::shared_ptr<caller<T>>& to,
+asio::awaitable<T> acquire(std::weak_ptr<core> where, shared_keys keys, lock_call how) {
+  return detail::on_strand<T>(std::move(where),
+                              [keys = std::move(keys), how](engine& locks, const std::shared_ptr<caller<T>>& to,
                                                             const std::optional<owner>& carried) {
-        detail::check_name(how.keys->name);
-        detail::check_wait(limit);
-        to->concerns(how.keys);
-        const auto bound = how.who ? how.who : carried;
-        lock_request request{bound.value_or(owner{}), bound.has_value(),
-                             detail::resolve_terms(locks.settings(), how.options), wait};
-        if (wait == lock_request::patience::until_deadline)
-          request.deadline = detail::saturating_add(locks.now(), limit);
-        auto place = locks.lock(how.keys, std::move(request), [to](lock_answer a) {
-          if (a.error) return to->answer(a.error, a.detail);
-          if constexpr (std::is_same_v<T, lease>) {
-            to->answer({}, {}, detail::access::make_lease(std::move(a.record)));
-          } else {
-            to->answer({}, {}, a.record ? T(detail::access::make_lease(std::move(a.record))) : T());
-          }
-        });
-        if (place) to->cancels(std::move(place));
-      });
+                                detail::check_name(keys->name);
+                                to->concerns(keys);
+                                if (auto place = locks.lock(keys, how.request(locks, carried), detail::lease_to(to)))
+                                  to->cancels(std::move(place));
+                              });
 }
 
 /// A question to the engine: `verb(engine&, keys, handler)`.
@@ -71,17 +49,15 @@ fenced_mutex::fenced_mutex(std::weak_ptr<core> c, shared_keys keys, std::optiona
     : mutex(std::move(c), std::move(keys), who) {}
 
 asio::awaitable<lease> mutex::lock(lock_options options) const {
-  return acquire<lease>(core_, {keys_, owner_, options}, lock_request::patience::forever, {});
+  return acquire<lease>(core_, keys_, lock_call::forever(owner_, options));
 }
 
 asio::awaitable<std::optional<lease>> mutex::try_lock(lock_options options) const {
-  return acquire<std::optional<lease>>(core_, {keys_, owner_, options}, lock_request::patience::once, {});
+  return acquire<std::optional<lease>>(core_, keys_, lock_call::once(owner_, options));
 }
 
 asio::awaitable<std::optional<lease>> mutex::try_lock_for(milliseconds wait, lock_options options) const {
-  const auto patience =
-      wait == milliseconds::zero() ? lock_request::patience::once : lock_request::patience::until_deadline;
-  return acquire<std::optional<lease>>(core_, {keys_, owner_, options}, patience, wait);
+  return acquire<std::optional<lease>>(core_, keys_, lock_call::within(wait, owner_, options));
 }
 
 asio::awaitable<bool> mutex::force_unlock() const {

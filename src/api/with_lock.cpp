@@ -206,17 +206,35 @@ asio::awaitable<void> supervised(lease& held, body_ref body, afterwards then) {
                                                                                  body, then);
 }
 
-}  // namespace
-
-asio::awaitable<void> run_locked(mutex m, body_ref body, lock_options options) {
+template <class Lock>
+asio::awaitable<void> locked_run(Lock m, body_ref body, lock_options options) {
   lease held = co_await m.lock(options);
   co_await supervised(held, body, afterwards::unlocked);
 }
 
-asio::awaitable<bool> try_run_locked(mutex m, milliseconds wait, body_ref body, lock_options options) {
+template <class Lock>
+asio::awaitable<bool> try_locked_run(Lock m, milliseconds wait, body_ref body, lock_options options) {
   std::optional<lease> held = co_await m.try_lock_for(wait, options);
   if (held) co_await supervised(*held, body, afterwards::unlocked);
   co_return held.has_value();
+}
+
+}  // namespace
+
+asio::awaitable<void> run_locked(mutex m, body_ref body, lock_options options) {
+  return locked_run(std::move(m), body, options);
+}
+
+asio::awaitable<void> run_locked(any_of m, body_ref body, lock_options options) {
+  return locked_run(std::move(m), body, options);
+}
+
+asio::awaitable<bool> try_run_locked(mutex m, milliseconds wait, body_ref body, lock_options options) {
+  return try_locked_run(std::move(m), wait, body, options);
+}
+
+asio::awaitable<bool> try_run_locked(any_of m, milliseconds wait, body_ref body, lock_options options) {
+  return try_locked_run(std::move(m), wait, body, options);
 }
 
 asio::awaitable<void> run_under(lease& held, body_ref body) {

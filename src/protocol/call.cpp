@@ -9,6 +9,11 @@ void call::append_to(std::string& out, bool by_text) const {
   to.end();
 }
 
+std::string_view call::key() const noexcept {
+  if (what_.at) return what_.at->lock;
+  return what_.any ? what_.any->front()->lock : what_.holds.front().lock;
+}
+
 void call::writer::begin(std::size_t keys, std::size_t arguments) {
   if (how_.evalsha.empty()) {
     bytes_.begin(1 + keys + arguments);

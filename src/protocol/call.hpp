@@ -6,6 +6,7 @@
 #include <span>
 #include <string>
 #include <string_view>
+#include <vector>
 
 #include "protocol/keys.hpp"
 #include "protocol/owner_field.hpp"
@@ -38,6 +39,7 @@ class call {
     key_ttl ttl{};
     unsigned count = 0;  // of leases
     std::span<const renewal> holds{};
+    const std::vector<shared_keys>* any = nullptr;  // of one kind
   };
   class writer;
   /// How its bytes are made. `evalsha`: of a script, "EVALSHA" and the digest of `body` in RESP; empty: `body` is a
@@ -53,7 +55,7 @@ class call {
   /// In RESP: a script by digest, or by text for a server that does not know it.
   void append_to(std::string& out, bool by_text) const;
   /// The first key: decides which server.
-  std::string_view key() const noexcept { return what_.at ? what_.at->lock : what_.holds.front().lock; }
+  std::string_view key() const noexcept;
 
  private:
   const recipe* how_ = nullptr;

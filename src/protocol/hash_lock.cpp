@@ -30,6 +30,23 @@ call acquire_fenced(const lock_keys& k, milliseconds ttl, const owner_field& fie
   return {how, {.at = &k, .field = &field, .ttl = {ttl}}};
 }
 
+call acquire_any(const std::vector<shared_keys>& of, milliseconds ttl, const owner_field& field) {
+  static constexpr recipe how{lua::acquire_any.evalsha, lua::acquire_any.body, operands::acquire_any};
+  return {how, {.field = &field, .ttl = {ttl}, .any = &of}};
+}
+
+call acquire_any_fenced(const std::vector<shared_keys>& of, milliseconds ttl, const owner_field& field) {
+  static constexpr recipe how{lua::acquire_any_fenced.evalsha, lua::acquire_any_fenced.body,
+                              [](writer& to, const made_of& o) {
+                                to.begin(2 * o.any->size(), 2);
+                                for (const auto& k : *o.any) to.add(k->lock);
+                                for (const auto& k : *o.any) to.add(token_parts(*k));
+                                to.add(o.ttl.ttl);
+                                to.add(*o.field);
+                              }};
+  return {how, {.field = &field, .ttl = {ttl}, .any = &of}};
+}
+
 call reenter(const lock_keys& k, key_ttl wanted, const owner_field& field, unsigned want) {
   static constexpr recipe how{lua::reenter.evalsha, lua::reenter.body, [](writer& to, const made_of& o) {
                                 to.begin(1, operands::differ(o.ttl) ? 4 : 3);
@@ -104,6 +121,8 @@ constexpr kind hash_lock(bool fenced) {
           .acquire = fenced ? decltype(kind::acquire){acquire_fenced, read_outcome<read_acquire_fenced>}
                             : decltype(kind::acquire){acquire, read_outcome<read_acquire>},
           .first_acquire = {},
+          .acquire_any = fenced ? decltype(kind::acquire_any){acquire_any_fenced, read_outcome<read_acquire_any_fenced>}
+                                : decltype(kind::acquire_any){acquire_any, read_outcome<read_acquire_any>},
           .reenter = {reenter, read_outcome<read_flag>},
           .renew = {renew, renew_one, read_outcome<read_renew>},
           .release = {release, read_outcome<read_release>},

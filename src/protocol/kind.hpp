@@ -17,8 +17,8 @@ namespace holdfast::detail {
 /// A kind of lock: what is sent for each step, what the answer says, and what may be done with it. How callers wait,
 /// hold and lose is the same for all kinds; the rules say where one differs.
 ///
-/// Each step except first_acquire can be sent twice: acquire knows its own field again, a count is absolute, and a
-/// release that comes too late finds nothing.
+/// Each step except first_acquire and acquire_any can be sent twice: acquire knows its own field again, a count is
+/// absolute, and a release that comes too late finds nothing.
 struct kind {
   template <class T, class... Of>
   struct step {
@@ -44,6 +44,12 @@ struct kind {
   /// What a waiter sends with a field that was never sent, where that is cheaper; null where it is not. It tells no TTL
   /// of a busy lock, and does not know its own field again.
   step<acquire_answer, milliseconds, const owner_field&> first_acquire;
+  /// Takes the first that is free of several of this kind, all of one server, with a field that was never sent: it does
+  /// not know its own field again.
+  struct {
+    call (*make)(const std::vector<shared_keys>&, milliseconds, const owner_field&);
+    answer<acquire_any_answer> (*read)(const redis::outcome&, std::size_t sent);
+  } acquire_any;
   /// Of one that is reentrant. The count wanted is absolute. False: the field does not hold.
   step<bool, key_ttl, const owner_field&, unsigned> reenter;
   /// Confirms holds, one or more, each with its TTL; all of one server and of one layout.

@@ -31,6 +31,13 @@ void acquire(writer& to, const made_of& o) {
   to.add(*o.field);
 }
 
+void acquire_any(writer& to, const made_of& o) {
+  to.begin(o.any->size(), 2);
+  for (const auto& k : *o.any) to.add(k->lock);
+  to.add(o.ttl.ttl);
+  to.add(*o.field);
+}
+
 void renewals(writer& to, const made_of& o) { write(to, o.holds); }
 
 void renewal_of_one(writer& to, const made_of& o) {

@@ -14,6 +14,8 @@ inline bool differ(const key_ttl& t) { return t.if_none > t.ttl; }
 void key(writer& to, const made_of& o);
 /// (lock; ttl, owner)
 void acquire(writer& to, const made_of& o);
+/// (lock...; ttl, owner)
+void acquire_any(writer& to, const made_of& o);
 /// (lock...; ttl..., owner...[, if_none...])
 void renewals(writer& to, const made_of& o);
 /// The same with one hold.

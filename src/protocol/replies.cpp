@@ -53,6 +53,12 @@ std::optional<std::uint64_t> read_decimal(const reply& r, std::size_t digits) {
   return number ? std::optional<std::uint64_t>(std::stoull(r.text)) : std::nullopt;
 }
 
+std::optional<std::uint64_t> new_token(const reply& r) {
+  if (!is_integer(r) || r.integer <= 0) return std::nullopt;
+  const auto token = static_cast<std::uint64_t>(r.integer);
+  return token <= largest_token ? std::optional(token) : std::nullopt;
+}
+
 }  // namespace
 
 answer<acquire_answer> read_acquire(const reply& r) {
@@ -61,11 +67,25 @@ answer<acquire_answer> read_acquire(const reply& r) {
 
 answer<acquire_answer> read_acquire_fenced(const reply& r) {
   if (r.type != reply::kind::array) return read_busy(r);
-  if (r.elements.size() != 1 || !is_integer(r.elements[0]) || r.elements[0].integer <= 0)
-    return unexpected<acquire_answer>(r);
-  const auto token = static_cast<std::uint64_t>(r.elements[0].integer);
-  if (token > largest_token) return unexpected<acquire_answer>(r);
+  const auto token = r.elements.size() == 1 ? new_token(r.elements[0]) : std::nullopt;
+  if (!token) return unexpected<acquire_answer>(r);
   return value(acquire_answer{acquire_answer::kind::acquired, {}, token});
+}
+
+answer<acquire_any_answer> read_acquire_any(const reply& r, std::size_t sent) {
+  if (!is_integer(r) || r.integer < 0 || static_cast<unsigned long long>(r.integer) > sent)
+    return unexpected<acquire_any_answer>(r);
+  if (r.integer == 0) return value(acquire_any_answer{});
+  return value(acquire_any_answer{static_cast<std::size_t>(r.integer) - 1, {}});
+}
+
+answer<acquire_any_answer> read_acquire_any_fenced(const reply& r, std::size_t sent) {
+  const bool acquired = r.type == reply::kind::array && r.elements.size() == 2;
+  auto said = read_acquire_any(acquired ? r.elements[0] : r, sent);
+  if (said.failed) return said;
+  if (acquired) said.value.token = new_token(r.elements[1]);
+  const bool whole = said.value.number.has_value() == acquired && said.value.token.has_value() == acquired;
+  return whole ? std::move(said) : unexpected<acquire_any_answer>(r);
 }
 
 answer<acquire_answer> read_set(const reply& r) {

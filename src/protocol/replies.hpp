@@ -29,6 +29,11 @@ struct acquire_answer {
   std::optional<milliseconds> holder_ttl{};  // busy: empty where it was not told
   std::optional<std::uint64_t> token;        // of a fenced hold
 };
+/// Of several locks. `number`: which of them was acquired, from 0; empty: none, they are busy.
+struct acquire_any_answer {
+  std::optional<std::size_t> number{};
+  std::optional<std::uint64_t> token{};  // of a fenced hold
+};
 enum class release_answer { freed, still_held, not_yours };
 struct holder_answer {
   std::string field;
@@ -38,6 +43,8 @@ struct holder_answer {
 
 answer<acquire_answer> read_acquire(const redis::reply&);
 answer<acquire_answer> read_acquire_fenced(const redis::reply&);
+answer<acquire_any_answer> read_acquire_any(const redis::reply&, std::size_t sent);
+answer<acquire_any_answer> read_acquire_any_fenced(const redis::reply&, std::size_t sent);
 answer<acquire_answer> read_set(const redis::reply&);                         // of SET NX
 answer<bool> read_flag(const redis::reply&);                                  // 1 or 0
 answer<std::vector<bool>> read_renew(const redis::reply&, std::size_t sent);  // confirmed, one for each hold

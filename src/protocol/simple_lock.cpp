@@ -28,6 +28,11 @@ call set(const lock_keys& k, milliseconds ttl, const owner_field& field) {
   return {how, {.at = &k, .field = &field, .ttl = {ttl}}};
 }
 
+call acquire_any(const std::vector<shared_keys>& of, milliseconds ttl, const owner_field& field) {
+  static constexpr recipe how{lua::simple_acquire_any.evalsha, lua::simple_acquire_any.body, operands::acquire_any};
+  return {how, {.field = &field, .ttl = {ttl}, .any = &of}};
+}
+
 call renew(std::span<const renewal> holds) {
   static constexpr recipe how{lua::simple_renew.evalsha, lua::simple_renew.body, operands::renewals};
   return {how, {.holds = holds}};
@@ -78,6 +83,7 @@ constinit const kind simple_lock{.layout = layout,
                                  .polls = {.first = milliseconds(20), .longest = milliseconds(250)},
                                  .acquire = {acquire, read_outcome<read_acquire>},
                                  .first_acquire = {set, read_outcome<read_set>},
+                                 .acquire_any = {acquire_any, read_outcome<read_acquire_any>},
                                  .reenter = {},
                                  .renew = {renew, renew_one, read_outcome<read_renew>},
                                  .release = {release, read_outcome<read_release>},

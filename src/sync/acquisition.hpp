@@ -4,6 +4,7 @@
 #include <cstddef>
 #include <cstdint>
 #include <memory>
+#include <optional>
 #include <string>
 #include <utility>
 
@@ -48,6 +49,17 @@ struct lock_request {
   terms asked;
   patience wait = patience::forever;
   time_point deadline = time_point::max();  // until_deadline only
+  /// Of one caller who wants any one of several: it never re-enters, and that caller reports for all.
+  bool one_of_several = false;
+  /// Redis has just said that it is taken: it begins with the subscription, if it need not stand behind others.
+  bool found_taken = false;
+};
+
+/// What Redis has granted to a request: by a command that was sent at `sent`.
+struct granted_field {
+  owner_field field;
+  std::optional<std::uint64_t> token;
+  time_point sent, now;
 };
 
 /// The object that an acquisition waits in: the line of its name, or a re-entry at a hold of its owner.
@@ -101,7 +113,7 @@ class acquisition final : public cancellable, public script_command {
   template <class EventFor>
   void answer(lock_answer a, EventFor event_for) {
     leave_place();
-    if (around_.settings.observer) report(a, event_for(a));
+    if (around_.settings.observer && !request.one_of_several) report(a, event_for(a));
     std::exchange(done_, {})(std::move(a));
   }
   /// The engine ends, and nobody is answered.

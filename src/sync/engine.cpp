@@ -52,6 +52,12 @@ cancellable_ptr engine::lock(const shared_keys& keys, lock_request request, lock
   return nullptr;
 }
 
+cancellable_ptr engine::lock_any(std::vector<shared_keys> of, lock_request request, lock_handler done) {
+  if (!closed()) return registry_.lock_any(std::move(of), std::move(request), std::move(done));
+  done({errc::closed, {}, nullptr});
+  return nullptr;
+}
+
 void engine::unlock(const std::shared_ptr<lease_record>& record, done_handler done) {
   if (!record->try_release()) return done(errc::not_held, {});
   record->of->give_up(*record, std::move(done));

@@ -26,6 +26,8 @@ class engine final {
   ~engine();
 
   cancellable_ptr lock(const shared_keys& keys, lock_request request, lock_handler done);
+  /// Any one of several, all of one kind, none twice.
+  cancellable_ptr lock_any(std::vector<shared_keys> of, lock_request request, lock_handler done);
   void unlock(const std::shared_ptr<lease_record>& record, done_handler done);
   /// unlock() with nobody waiting, for a record whose try_release() succeeded; errors go to the observer.
   void drop(const std::shared_ptr<lease_record>& record);

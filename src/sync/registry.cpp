@@ -14,6 +14,7 @@ namespace holdfast::detail {
 namespace {
 
 constexpr auto* not_reentrant = "its owner holds it, and it is not re-entrant";
+constexpr auto* holds_no_more = "it is being drained, and its owner holds no more";
 constexpr auto* drained_without = "it is being drained, and only an owner that holds may still lock or wait";
 
 /// The event of an answer without a lease.
@@ -28,6 +29,11 @@ registry::registry(const hold_services& with, owner_fields fields, function<void
 
 // Nobody is answered here. What refers to itself, through a timer, a queue or its caller, is taken apart.
 registry::~registry() {
+  while (!asking_.empty()) {
+    const auto who = asking_.front().kept;
+    who->forget_caller();
+    asks_no_more(*who);
+  }
   for (auto& e : names_) e.take_apart();
   names_.clear_and_dispose(std::default_delete<entry>());
   end_changes();
@@ -37,7 +43,7 @@ std::shared_ptr<acquisition> registry::lock(const shared_keys& keys, lock_reques
   const auto key = entry_key::of(*keys);
   const auto place = names_.lower_bound(key);
   entry* e = place != names_.end() && entry_key::of(*place->keys()) == key ? &*place : nullptr;
-  auto* mine = e ? e->hold_of(request.who) : nullptr;
+  auto* mine = e && !request.one_of_several ? e->hold_of(request.who) : nullptr;
   if (mine && !keys->of.reentrant && !mine->live()) mine = nullptr;  // there is nothing to be nested in
   if (!mine && drains_without(request.who)) {
     done({errc::closed, drained_without, nullptr});
@@ -56,6 +62,71 @@ std::shared_ptr<acquisition> registry::lock(const shared_keys& keys, lock_reques
   tell_if_waiting_for_ourselves(*e, who->request);
   e->join(who);
   return who;
+}
+
+std::shared_ptr<any_acquisition> registry::lock_any(std::vector<shared_keys> of, lock_request request,
+                                                    lock_handler done) {
+  if (drains_without(request.who)) {
+    done({errc::closed, drained_without, nullptr});
+    return nullptr;
+  }
+  const auto who =
+      std::make_shared<any_acquisition>(with_.around, *this, std::move(of), std::move(request), std::move(done));
+  who->begin();
+  return who;
+}
+
+bool registry::untouched(const lock_keys& keys) {
+  auto* const e = find(keys);
+  return !e || (!e->line() && !e->live_hold());
+}
+
+std::shared_ptr<lease_record> registry::granted(const shared_keys& keys, const lock_request& request,
+                                                const granted_field& what) {
+  auto& e = at(keys);
+  try {
+    return e.hold_for(request, keys, what);
+  } catch (...) {
+    e.leave_if_unused();
+    throw;
+  }
+}
+
+void registry::give_back(const shared_keys& keys, const owner_field& field, milliseconds ttl, function<void()> tried) {
+  auto& e = at(keys);
+  try {
+    e.give_back(field, ttl, std::move(tried));
+  } catch (...) {
+    e.leave_if_unused();
+    throw;
+  }
+}
+
+void registry::asks(any_acquisition& who) {
+  who.listed.kept = std::static_pointer_cast<any_acquisition>(who.shared_from_this());
+  asking_.push_back(who.listed);
+}
+
+void registry::asks_no_more(any_acquisition& who) {
+  if (!who.listed.hook.is_linked()) return;
+  asking_.erase(asking_.iterator_to(who.listed));
+  who.listed.kept.reset();
+}
+
+template <class Which>
+void registry::fail_askers(Which which, const char* detail) {
+  std::vector<std::shared_ptr<any_acquisition>> leaving;
+  for (const auto& a : asking_)
+    if (which(a.kept->request.who)) leaving.push_back(a.kept);
+  for (const auto& a : leaving) a->fail(errc::closed, detail);
+}
+
+registry::entry& registry::at(const shared_keys& keys) {
+  const auto key = entry_key::of(*keys);
+  const auto place = names_.lower_bound(key);
+  if (place != names_.end() && entry_key::of(*place->keys()) == key) return *place;
+  auto e = std::make_unique<entry>(*this, keys);
+  return *names_.insert_before(place, *e.release());
 }
 
 registry::entry* registry::find(const lock_keys& keys) {
@@ -80,6 +151,7 @@ void registry::forced(const lock_keys& keys, bool was_held) {
 }
 
 void registry::tell_if_waiting_for_ourselves(entry& e, const lock_request& request) const {
+  if (request.one_of_several) return;  // it waits for others, too
   const auto* h = e.live_hold();
   if (h && !h->bound && !request.bound && request.wait != lock_request::patience::once)
     with_.around.report({.what = event::kind::waiting_for_ourselves, .name = e.keys()->name});
@@ -108,6 +180,7 @@ void registry::drain() {
           return !stays;
         },
         errc::closed, drained_without);
+  fail_askers([&](owner_id who) { return !draining_->contains(who); }, drained_without);
 }
 
 void registry::hold_is_over(owner_id who) {
@@ -116,12 +189,14 @@ void registry::hold_is_over(owner_id who) {
   for (const auto& name : draining_->remove(who))
     for (auto e = names_.lower_bound({name, nullptr}); e != names_.end() && e->keys()->name == name; ++e)
       if (auto* l = e->line()) lines.push_back(l->shared_from_this());
-  for (const auto& l : lines) l->fail_all_of(who, errc::closed, "it is being drained, and its owner holds no more");
+  for (const auto& l : lines) l->fail_all_of(who, errc::closed, holds_no_more);
+  fail_askers([&](owner_id asks) { return asks == who && !draining_->contains(who); }, holds_no_more);
   if (draining_->empty()) drained_();
 }
 
 void registry::close() {
   draining_.reset();
+  fail_askers([](owner_id) { return true; }, "");
   struct known {
     std::shared_ptr<waiting_line> line;
     std::vector<hold_ptr> holds;
@@ -178,24 +253,33 @@ void registry::entry::doubt_hold_here() {
   if (auto* h = live_hold()) of_.with_.renewals.confirm_soon(*h->on, milliseconds(20));
 }
 
-std::shared_ptr<lease_record> registry::entry::granted(const acquisition& first, std::optional<std::uint64_t> token,
-                                                       time_point now) {
+bool registry::entry::held_by(owner_id who) {
+  const auto* mine = hold_of(who);
+  return mine && !mine->ended();
+}
+
+void registry::entry::reenter(std::shared_ptr<acquisition> who) {
+  auto& mine = *hold_of(who->request.who);
+  move_to(mine, std::move(who));
+}
+
+std::shared_ptr<lease_record> registry::entry::hold_for(const lock_request& request, const shared_keys& keys,
+                                                        const granted_field& what) {
   const auto& with = of_.with_;
-  const auto& asked = first.request;
   const node_id node = with.around.servers.node_of(keys_->lock);
-  claim_ptr c(new claim(with.client, first.keys, first.seat.field, std::span(&node, 1), 1));
-  const hold_ptr h(new hold(std::move(c), asked.who, asked.bound, token, now, with, *this));
+  claim_ptr c(new claim(with.client, keys, what.field, std::span(&node, 1), 1));
+  const hold_ptr h(new hold(std::move(c), request.who, request.bound, what.token, what.now, with, *this));
   holds_.insert_after(holds_.previous(holds_.end()), *h);  // most often there is none before it
   std::shared_ptr<lease_record> lease;
   try {
-    lease = h->grant(asked.asked, first.seat.sent, now);
+    lease = h->grant(request.asked, what.sent, what.now);
     if (of_.draining_) of_.draining_->add(h->who);
   } catch (...) {
     holds_.erase(holds_.iterator_to(*h));
     h->leave_host();
     throw;
   }
-  while (auto same = asked.bound ? line_->extract(asked.who) : nullptr) move_to(*h, std::move(same));
+  while (auto same = request.bound && line_ ? line_->extract(request.who) : nullptr) move_to(*h, std::move(same));
   return lease;
 }
 

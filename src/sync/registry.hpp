@@ -1,5 +1,6 @@
 // SPDX-License-Identifier: BSL-1.0
 #pragma once
+#include <boost/intrusive/list.hpp>
 #include <boost/intrusive/set.hpp>
 #include <boost/intrusive/slist.hpp>
 #include <cstddef>
@@ -9,6 +10,7 @@
 #include <string_view>
 #include <vector>
 
+#include "sync/any_acquisition.hpp"
 #include "sync/hold_services.hpp"
 #include "sync/last_holders.hpp"
 #include "sync/reentry.hpp"
@@ -28,13 +30,27 @@ class registry final {
   ~registry();
 
   std::shared_ptr<acquisition> lock(const shared_keys& keys, lock_request request, lock_handler done);
+  /// `of`: as any_acquisition wants it.
+  std::shared_ptr<any_acquisition> lock_any(std::vector<shared_keys> of, lock_request request, lock_handler done);
+
+  // Of one who asks for several names at once.
+  /// Nobody of this client has it or waits for it.
+  bool untouched(const lock_keys& keys);
+  std::shared_ptr<lease_record> granted(const shared_keys& keys, const lock_request& request,
+                                        const granted_field& what);
+  /// As line_host::give_back().
+  void give_back(const shared_keys& keys, const owner_field& field, milliseconds ttl, function<void()> tried);
+  /// It is told of drain and end while no line has it; kept alive until then.
+  void asks(any_acquisition& who);
+  void asks_no_more(any_acquisition& who);
+
   /// Null when there is none; also a lost one, whose leases are still there.
   hold* hold_of(const lock_keys& keys, owner_id who);
   /// force_unlock() of this client was answered.
   void forced(const lock_keys& keys, bool was_held);
   owner_field new_field() { return fields_.next(); }
   const std::string& client_id() const noexcept { return fields_.client_uuid(); }
-  bool idle() const noexcept { return names_.empty(); }
+  bool idle() const noexcept { return names_.empty() && asking_.empty(); }
 
   /// From now on only owners that hold may lock or wait; the others get closed.
   void drain();
@@ -77,6 +93,11 @@ class registry final {
     waiting_line* line() const noexcept { return line_.get(); }
     void join(std::shared_ptr<acquisition> who);
     void wake();
+    /// Makes a hold, and moves the waiters of its owner to re-entries.
+    std::shared_ptr<lease_record> hold_for(const lock_request& request, const shared_keys& keys,
+                                           const granted_field& what);
+    void give_back(const owner_field& field, milliseconds ttl, function<void()> tried) override;
+    void leave_if_unused();
     template <class F>
     void each_hold(F f) {
       for (auto& h : holds_) f(h);
@@ -94,9 +115,11 @@ class registry final {
     // Its line.
     bool held_here() const override;
     void doubt_hold_here() override;
-    std::shared_ptr<lease_record> granted(const acquisition& first, std::optional<std::uint64_t> token,
-                                          time_point now) override;
-    void give_back(const owner_field& field, milliseconds ttl, function<void()> tried) override;
+    bool held_by(owner_id who) override;
+    void reenter(std::shared_ptr<acquisition> who) override;
+    std::shared_ptr<lease_record> granted(const acquisition& first, const granted_field& what) override {
+      return hold_for(first.request, first.keys, what);
+    }
     void line_empty() override;
     // Its holds.
     void ended(hold& h) override;
@@ -108,7 +131,6 @@ class registry final {
 
     void move_to(hold& h, std::shared_ptr<acquisition> who) noexcept;
     hold_ptr take_out_first();
-    void leave_if_unused();
 
     registry& of_;
     const shared_keys keys_;
@@ -121,6 +143,15 @@ class registry final {
   using names = boost::intrusive::set<entry, boost::intrusive::base_hook<boost::intrusive::set_base_hook<small>>,
                                       boost::intrusive::key_of_value<entry::key_of>>;
 
+  using askers = boost::intrusive::list<
+      any_acquisition::listing,
+      boost::intrusive::member_hook<any_acquisition::listing, boost::intrusive::list_member_hook<>,
+                                    &any_acquisition::listing::hook>>;
+
+  /// The entry of a name, made where there is none.
+  entry& at(const shared_keys& keys);
+  template <class Which>
+  void fail_askers(Which which, const char* detail);
   void tell_if_waiting_for_ourselves(entry& e, const lock_request& request) const;
   entry* find(const lock_keys& keys);
   void reenter(hold& h, std::shared_ptr<acquisition> who);
@@ -131,6 +162,7 @@ class registry final {
   owner_fields fields_;
   const function<void()> drained_;
   names names_;
+  askers asking_;
   std::vector<hold_ptr> changing_;        // had a change under way when the client was closed
   std::optional<last_holders> draining_;  // from drain() until close()
 };

@@ -38,7 +38,11 @@ void waiting_line::join(std::shared_ptr<acquisition> who) {
   const bool once = w.asks_once();
   if (once && w.seat.ahead > 0) return finish(w, {});
   if (once && step_ == step::barred) w.wake_at(around_.now() + w.time_left() / 2);
-  if (w.seat.ahead == 0) advance();
+  if (w.seat.ahead > 0) return;
+  if (!w.request.found_taken || step_ == step::barred) return advance();
+  known_held_ = around_.now();
+  subscribe();
+  park_while_held(nanoseconds::max(), around_.now(), next_poll());
 }
 
 void waiting_line::leave(acquisition& w, lock_answer why) { finish(w, std::move(why)); }
@@ -55,8 +59,10 @@ void waiting_line::wake() {
 }
 
 std::shared_ptr<acquisition> waiting_line::extract(owner_id who) {
-  const auto found = bound_.upper_bound({who, waiters_.front().number});
-  return found == bound_.end() || found->first.first != who ? nullptr : take_out(*found->second);
+  if (waiters_.empty()) return nullptr;
+  for (auto w = bound_.upper_bound({who, waiters_.front().number}); w != bound_.end() && w->first.first == who; ++w)
+    if (!w->second->request.one_of_several) return take_out(*w->second);
+  return nullptr;
 }
 
 void waiting_line::fail_all_of(owner_id who, error_code error, const char* detail) {
@@ -94,8 +100,12 @@ void waiting_line::advance() {
   }
   if (first().asks_once() || !host_.held_here()) return try_now();
   // Subscribed all the same: a force-unlock from elsewhere frees what we believe to hold.
-  if (!subscription_) subscription_ = around_.servers.subscribe(channel_of(*keys_), *this);
+  subscribe();
   park_while_held(nanoseconds::max(), around_.now(), nanoseconds::max());
+}
+
+void waiting_line::subscribe() {
+  if (!subscription_) subscription_ = around_.servers.subscribe(channel_of(*keys_), *this);
 }
 
 void waiting_line::try_now() {
@@ -108,7 +118,7 @@ void waiting_line::try_now() {
   const auto& asked = w.request;
   const auto& steps = w.keys->of;
   const bool once = w.asks_once();
-  w.seat.first_try = !once && w.seat.field.empty() && steps.first_acquire.make;
+  w.seat.first_try = !once && !w.request.found_taken && w.seat.field.empty() && steps.first_acquire.make;
   if (w.seat.field.empty()) w.seat.field = fields_.next();
   if (once) w.stop_alarm();  // from here on the command's timeout counts
   const auto timeout = once ? w.time_left() : command_budget(around_.settings, asked.asked.ttl);
@@ -150,7 +160,7 @@ void waiting_line::on_acquired(acquisition& w, std::optional<std::uint64_t> toke
   w.seat.unanswered = 0;
   wake_ups_.granted();
   polled_ = {};
-  auto record = host_.granted(w, token, now);
+  auto record = host_.granted(w, {w.seat.field, token, w.seat.sent, now});
   w.seat.field.clear();  // the hold's from now on
   finish(w, {{}, {}, std::move(record)});
 }
@@ -183,12 +193,22 @@ void waiting_line::on_busy(acquisition& w, std::optional<milliseconds> holder_tt
   w.backoff.reset();
   if (!holder_ttl && subscription_) return try_now();  // no acknowledgement comes, after which it would
   if (holder_ttl) wake_ups_.found_busy(w.seat.sent, now, *holder_ttl);
+  const bool may_reenter = w.request.bound && !w.request.one_of_several;
+  if (may_reenter && host_.held_by(w.request.who)) return leave_to_reenter(w);
   if (w.asks_once()) return finish(w, {});
   const bool again = subscription_ && woken_;
   // What was published before the acknowledgement is missed: on_subscribed() tries again.
-  if (!subscription_) subscription_ = around_.servers.subscribe(channel_of(*keys_), *this);
+  subscribe();
   park_while_held(holder_ttl ? nanoseconds(*holder_ttl) : nanoseconds::max(), w.seat.sent, next_poll());
   if (again) wake();
+}
+
+// The line may be gone by then; its host has a hold.
+void waiting_line::leave_to_reenter(acquisition& w) {
+  auto& host = host_;
+  const auto who = w.seat.kept;
+  remove(w);
+  host.reenter(who);
 }
 
 void waiting_line::on_failed(acquisition& w, const failure& why) {

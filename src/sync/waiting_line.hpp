@@ -21,9 +21,12 @@ class line_host {
   virtual bool held_here() const = 0;
   /// The hold of this client should be confirmed before long: a message said that the lock was freed.
   virtual void doubt_hold_here() = 0;
+  /// This owner has it: it was granted meanwhile, as one of several that another call of this owner wanted.
+  virtual bool held_by(owner_id who) = 0;
+  /// Moves a waiter of that owner to a re-entry.
+  virtual void reenter(std::shared_ptr<acquisition> who) = 0;
   /// The last attempt of `first` was granted: makes its hold, and moves the other waiters of its owner to re-entries.
-  virtual std::shared_ptr<lease_record> granted(const acquisition& first, std::optional<std::uint64_t> token,
-                                                time_point now) = 0;
+  virtual std::shared_ptr<lease_record> granted(const acquisition& first, const granted_field& what) = 0;
   /// Gives back what was or may still be granted to a field that nobody waits for; `tried` as in
   /// releases::release_in_background.
   virtual void give_back(const owner_field& field, milliseconds ttl, function<void()> tried) = 0;
@@ -57,7 +60,8 @@ class waiting_line final : public std::enable_shared_from_this<waiting_line>,
   /// vain too often.
   void wake();
   const std::string& name() const noexcept { return keys_->name; }
-  /// Takes a waiter of this owner that stands behind the first out without answering it; null when there is none.
+  /// Takes a waiter of this owner that stands behind the first, and would re-enter, out without answering it; null when
+  /// there is none.
   std::shared_ptr<acquisition> extract(owner_id who);
   /// Answers those of whom `which(const acquisition&)` is true, the last of them first: when the first leaves, the next
   /// would send an attempt in vain.
@@ -85,8 +89,10 @@ class waiting_line final : public std::enable_shared_from_this<waiting_line>,
 
   void advance();
   void try_now();
+  void subscribe();
   void on_acquired(acquisition& w, std::optional<std::uint64_t> token, time_point now);
   void on_busy(acquisition& w, std::optional<milliseconds> holder_ttl, time_point now);
+  void leave_to_reenter(acquisition& w);
   void on_failed(acquisition& w, const failure& why);
   void abandon_field(acquisition& w);
   void on_tried();

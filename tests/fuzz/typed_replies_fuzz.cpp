@@ -40,6 +40,13 @@ void check(const redis::reply& r) {
             "a fenced hold has a token, and nothing else has");
     require(!a.value.token || countable_token(*a.value.token), "a token is a number that Lua counts exactly");
   }
+  if (const auto a = detail::read_acquire_any(r, 3); is_value(r, a))
+    require(a.value.number.value_or(0) < 3 && !a.value.token, "one of those that were asked for");
+  if (const auto a = detail::read_acquire_any_fenced(r, 3); is_value(r, a)) {
+    require(a.value.number.value_or(0) < 3, "one of those that were asked for");
+    require(a.value.number.has_value() == a.value.token.has_value(), "a fenced hold has a token");
+    require(!a.value.token || countable_token(*a.value.token), "a token is a number that Lua counts exactly");
+  }
   if (const auto a = detail::read_set(r); is_value(r, a))
     require(!a.value.holder_ttl && !a.value.token, "SET says no more than whether it has set");
   if (const auto a = detail::read_token(r); is_value(r, a) && a.value)

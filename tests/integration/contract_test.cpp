@@ -10,16 +10,6 @@ using kind = event::kind;
 
 namespace {
 
-/// Each kind in a world of its own.
-template <class Test>
-void of_every_kind(Test test) {
-  for (const auto& k : every_kind()) {
-    INFO(k.name);
-    world w;
-    test(k, w);
-  }
-}
-
 config impatient(config c) {
   c.ttl = 400ms;
   return c;

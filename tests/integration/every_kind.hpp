@@ -92,4 +92,14 @@ inline const std::vector<lock_kind>& every_kind() {
   return all;
 }
 
+/// Each kind in a world of its own.
+template <class Test>
+void of_every_kind(Test test) {
+  for (const auto& k : every_kind()) {
+    INFO(k.name);
+    world w;
+    test(k, w);
+  }
+}
+
 }  // namespace holdfast::test

@@ -37,6 +37,10 @@ std::string outcome_of(std::string_view verb, const error_code& e, std::string_v
   return std::string(verb) + ": " + (e ? code_name(e) : std::string(success));
 }
 
+const char* verb_of(patience wait) {
+  return wait == patience::forever ? "lock" : wait == patience::once ? "try_lock" : "try_lock_for";
+}
+
 }  // namespace
 
 void actor::start() { act_later(); }
@@ -69,8 +73,8 @@ void actor::act_at_random() {
     if (dice < 20 && !me_->leases.empty()) return give_back(w_.below(me_->leases.size()));
     return;
   }
-  if (me_->leases.empty() && dice < 75) return lock(w_.some_name(), false);
-  if (dice < 8) return lock(w_.some_name(), false);
+  if (me_->leases.empty() && dice < 75) return dice < 15 ? lock_any() : lock(w_.some_name(), false);
+  if (dice < 8) return dice < 2 ? lock_any() : lock(w_.some_name(), false);
   if (!me_->leases.empty()) {
     const auto which = w_.below(me_->leases.size());
     const auto lease = me_->leases[which];
@@ -105,20 +109,17 @@ bool actor::has_lease_of(const detail::lock_keys& name) const {
 void actor::lock(const detail::shared_keys& name, bool reenter) {
   const bool holds = has_lease_of(*name);
   const bool bound = reenter || holds || w_.chance(70);
-  const auto dice = w_.below(10);
-  const auto wait = dice < 6 ? patience::forever : dice < 8 ? patience::once : patience::until_deadline;
-  detail::lock_request request{bound ? me_->who : owner(), bound,
-                               detail::resolve_terms(client_.settings(), some_options()), wait};
-  if (wait == patience::until_deadline) request.deadline = w_.plan.now() + w_.between(1ms, client_.settings().ttl * 2);
+  auto request = some_request(bound);
+  const auto wait = request.wait;
   // A plain lock among fenced ones: it has no token, and no fenced lock re-enters it.
   const auto& meant = w_.kind_of(name->name);
   const bool fenced = meant.fenced && !w_.chance(5);
   const auto& of = meant.fenced && !fenced ? detail::plain_lock : meant;
   const auto keys = std::make_shared<const detail::lock_keys>(of, name->name);
-  const std::string verb = wait == patience::forever ? "lock" : wait == patience::once ? "try_lock" : "try_lock_for";
+  const std::string verb = verb_of(wait);
   begin(verb, name->name);
   const auto call = wait == patience::once ? w_.judge.begin(client_, verb + ' ' + name->name)
-                                           : w_.judge.begin_wait(client_, name->name, verb + ' ' + name->name);
+                                           : w_.judge.begin_wait(client_, {name->name}, verb + ' ' + name->name);
   waiting_ = true;
   if (bound && me_->waiting++ > 0) w_.met.hit("lock: beside another of its owner");
   const auto answered = std::make_shared<bool>(false);
@@ -131,6 +132,52 @@ void actor::lock(const detail::shared_keys& name, bool reenter) {
         self->on_lock_answer(call, a, holds, fenced);
       });
   if (!*answered) place_ = std::move(place);
+}
+
+detail::lock_request actor::some_request(bool bound) {
+  const auto dice = w_.below(10);
+  const auto wait = dice < 6 ? patience::forever : dice < 8 ? patience::once : patience::until_deadline;
+  detail::lock_request request{bound ? me_->who : owner(), bound,
+                               detail::resolve_terms(client_.settings(), some_options()), wait};
+  if (wait == patience::until_deadline) request.deadline = w_.plan.now() + w_.between(1ms, client_.settings().ttl * 2);
+  return request;
+}
+
+void actor::lock_any() {
+  const auto& of = w_.some_name()->of;
+  std::vector<detail::shared_keys> all;
+  for (const auto& n : w_.names)
+    if (&n->of == &of && (all.empty() || w_.chance(80))) all.push_back(n);
+  auto request = some_request(w_.chance(70));
+  const auto verb = std::string(verb_of(request.wait)) + "_any";
+  std::vector<std::string> names;
+  std::string which;
+  for (const auto& n : all) which += ' ' + names.emplace_back(n->name);
+  begin(verb, which);
+  const auto what = verb + which;
+  const auto call = request.wait == patience::once ? w_.judge.begin(client_, what)
+                                                   : w_.judge.begin_wait(client_, std::move(names), what);
+  waiting_ = true;
+  const auto answered = std::make_shared<bool>(false);
+  auto place = client_.locks().lock_any(
+      std::move(all), std::move(request),
+      [self = shared_from_this(), call, fenced = of.fenced, answered](const detail::lock_answer& a) {
+        *answered = true;
+        self->on_any_answer(call, a, fenced);
+      });
+  if (!*answered) place_ = std::move(place);
+}
+
+void actor::on_any_answer(std::uint64_t call, const detail::lock_answer& a, bool fenced) {
+  w_.judge.answered(call);
+  waiting_ = false;
+  place_.reset();
+  const auto outcome = outcome_of("lock_any", a.error, a.record ? "granted" : "busy");
+  w_.met.hit(outcome);
+  note(outcome, a.record ? std::string_view(a.record->of->field().to_text()) : std::string_view(a.detail));
+  if (!a.record) return;
+  w_.judge.granted_any(client_, a.record, fenced);
+  me_->leases.push_back(a.record);
 }
 
 void actor::on_lock_answer(std::uint64_t call, const detail::lock_answer& a, bool reenter, bool fenced) {

@@ -60,6 +60,9 @@ class actor : public std::enable_shared_from_this<actor> {
   void act_at_random();
   bool has_lease_of(const detail::lock_keys& name) const;
   void lock(const detail::shared_keys& name, bool reenter);
+  void lock_any();
+  detail::lock_request some_request(bool bound);
+  void on_any_answer(std::uint64_t call, const detail::lock_answer& a, bool fenced);
   void on_lock_answer(std::uint64_t call, const detail::lock_answer& a, bool reenter, bool fenced);
   void cancel();
   void unlock(const record_ptr& lease);

@@ -148,6 +148,9 @@ class command_maker {
     const one all[] = {
         {lua::acquire, {k}, {ttl(), field()}},
         {lua::acquire_fenced, {k, "token"}, {ttl(), field()}},
+        {lua::acquire_any, {k, key()}, {ttl(), field()}},
+        {lua::acquire_any_fenced, {k, key(), "token", "other token"}, {ttl(), field()}},
+        {lua::simple_acquire_any, {k, key()}, {ttl(), field()}},
         {lua::reenter, {k}, {ttl(), field(), count()}},
         {lua::reenter, {k}, {ttl(), field(), count(), ttl()}},
         {lua::renew, {k, key()}, {ttl(), ttl(), field(), field()}},

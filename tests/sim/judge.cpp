@@ -61,9 +61,9 @@ std::uint64_t judge::begin(const sim_client& by, std::string what) {
   return last_call_;
 }
 
-std::uint64_t judge::begin_wait(const sim_client& by, const std::string& name, std::string what) {
+std::uint64_t judge::begin_wait(const sim_client& by, std::vector<std::string> names, std::string what) {
   const auto id = begin(by, std::move(what));
-  calls_.at(id).waits_for = name;
+  calls_.at(id).waits_for = std::move(names);
   return id;
 }
 
@@ -80,6 +80,11 @@ void judge::closed(const sim_client& by) {
   if (const auto wrong = by.miscounted(); !wrong.empty()) accuse(by.name(), wrong);
   c.closed_in_peace = c.closing_in_peace && c.clear_since < *c.closing_in_peace;
   if (c.closed_in_peace) met_.hit("close: nothing in the way");
+}
+
+void judge::granted_any(sim_client& to, const record_ptr& lease, bool fenced) {
+  if (lease->of->count() != 1) accuse(to.name(), "has re-entered " + lease->of->keys()->name + ", one of several");
+  granted(to, lease, fenced);
 }
 
 void judge::granted(sim_client& to, const record_ptr& lease, bool fenced) {
@@ -115,6 +120,11 @@ void judge::granted(sim_client& to, const record_ptr& lease, bool fenced) {
     if (!lost && !watch->released)
       accuse(watch->by->name(), "was told not_held of a lease that it has: " + watch->lease->of->keys()->name);
   });
+}
+
+void judge::refused_for_good(const std::string& name, const std::string& field) {
+  for (auto& [id, call] : calls_)
+    if (call.waits_for.size() > 1 && field.starts_with(call.by->uuid())) std::erase(call.waits_for, name);
 }
 
 void judge::token_given(const std::string& name, const std::string& field, std::uint64_t token) {
@@ -321,25 +331,25 @@ void judge::look_at(peer_claim& p) {
 
 void judge::look_for_forgotten_waiters() {
   const auto now = plan_.now();
-  for (const auto& [id, call] : calls_) {
-    if (call.waits_for.empty()) continue;
-    const auto& name = call.waits_for;
-    const bool free = !server_.program().keys().find(name) && !claims_.contains(name);
-    auto& since = free_since_[name];
-    if (!free)
-      since.reset();
-    else if (!since)
-      since = now;
-  }
-  for (const auto& [id, call] : calls_) {
-    if (call.waits_for.empty() || call.by->closing() || !free_since_.at(call.waits_for)) continue;
-    // Nobody was told of what was taken in silence: it is found by the poll.
-    const auto silence = std::max({taken_in_silence_[call.waits_for], all_excused_, watched(*call.by).message_lost});
-    const auto from = std::max({*free_since_.at(call.waits_for), undisturbed_from(*call.by), call.since,
-                                silence + longest_sleep(call.by->settings())});
-    if (now > from + late_by_clock(call.by->settings()) + wake_up + journey)
-      accuse(call.by->name(), "waits for " + call.waits_for + ", which is free: " + call.what);
-  }
+  for (const auto& [id, call] : calls_)
+    for (const auto& name : call.waits_for) {
+      const bool free = !server_.program().keys().find(name) && !claims_.contains(name);
+      auto& since = free_since_[name];
+      if (!free)
+        since.reset();
+      else if (!since)
+        since = now;
+    }
+  for (const auto& [id, call] : calls_)
+    for (const auto& name : call.waits_for) {
+      if (call.by->closing() || !free_since_.at(name)) continue;
+      // Nobody was told of what was taken in silence: it is found by the poll.
+      const auto silence = std::max({taken_in_silence_[name], all_excused_, watched(*call.by).message_lost});
+      const auto from = std::max({*free_since_.at(name), undisturbed_from(*call.by), call.since,
+                                  silence + longest_sleep(call.by->settings())});
+      if (now > from + late_by_clock(call.by->settings()) + wake_up + journey)
+        accuse(call.by->name(), "waits for " + name + ", which is free: " + call.what);
+    }
 }
 
 std::string judge::unanswered() const {
@@ -390,7 +400,9 @@ void judge::look_at_field(const std::string& key, const std::string& field, fiel
     return std::string_view(h.of->field().to_text()) == field && h.of->exclusive();
   });
   const bool asked = std::any_of(calls_.begin(), calls_.end(), [&](const auto& call) {
-    return call.second.by == c->who && call.second.waits_for == key && call.second.since <= f.first_seen;
+    const auto& names = call.second.waits_for;
+    return call.second.by == c->who && std::find(names.begin(), names.end(), key) != names.end() &&
+           call.second.since <= f.first_seen;
   });
   f.met_replica |= server_.program().is_replica();
   if (held || asked) return f.unwanted_since.reset();

@@ -47,20 +47,25 @@ class judge {
   void add(sim_client&);
   /// A call of a verb; each must be answered once.
   std::uint64_t begin(const sim_client& by, std::string what);
-  /// A call that waits for a lock, so that the judge knows who waits.
-  std::uint64_t begin_wait(const sim_client& by, const std::string& name, std::string what);
+  /// A call that waits for a lock, or for any one of several, so that the judge knows who waits.
+  std::uint64_t begin_wait(const sim_client& by, std::vector<std::string> names, std::string what);
   void answered(std::uint64_t call);
   /// A client closes, and is closed: with its releases answered, unless something is in its way or the grace is short.
   void begin_close(const sim_client& by, nanoseconds grace);
   void closed(const sim_client& by);
   /// A lease that a call of lock gave. `fenced`: that is how it was asked for.
   void granted(sim_client& to, const record_ptr& lease, bool fenced);
+  /// A lease of any one of several: of a hold of its own.
+  void granted_any(sim_client& to, const record_ptr& lease, bool fenced);
   void released(const record_ptr& lease);
   /// The answer to the first unlock of a lease.
   void unlocked(const sim_client& by, const detail::lock_keys& name, error_code answer);
   /// A lock() was answered "lost". `has_lease`: whoever called has a lease of `name` still.
   void lost_to_caller(const sim_client& by, const detail::lock_keys& name, bool has_lease);
 
+  /// The node has answered to this field that it can never have the lock: who wants any one of several waits for the
+  /// others.
+  void refused_for_good(const std::string& name, const std::string& field);
   /// The node's answer to a fenced acquire.
   void token_given(const std::string& name, const std::string& field, std::uint64_t token);
 
@@ -111,7 +116,7 @@ class judge {
   struct call_record {
     const sim_client* by;
     std::string what;
-    std::string waits_for;  // a lock's name
+    std::vector<std::string> waits_for;  // names of locks
     time_point since;
   };
   struct hold_record {

@@ -79,6 +79,27 @@ const std::vector<row> hash_rows{
      {"token", "token", "token", "token", "ttl", "token", wrong, "-1"},
      to_a_stranger,
      when_free},
+    {"acquire_any of one",
+     eval(lua::acquire_any, {"m"}, {ms, "me:1"}),
+     {"1", "0", "0", "0", "0", "0", "0", "0"},
+     {0, 1, 1, 1, 1, 1, 1, 1},
+     when_free},
+    {"acquire_any",
+     eval(lua::acquire_any, {"m", "n", "o"}, {ms, "me:1"}),
+     {"1", "2", "2", "2", "2", "2", "2", "2"},
+     never,
+     always},
+    {"acquire_any_fenced of one",
+     eval(lua::acquire_any_fenced, {"m", "token"}, {ms, "me:1"}),
+     {"1 and a token", "0", "0", "0", "0", "0", "0", "0"},
+     {0, 1, 1, 1, 1, 1, 1, 1},
+     when_free},
+    {"acquire_any_fenced",
+     eval(lua::acquire_any_fenced, {"m", "n", "token", "other token"}, {ms, "me:1"}),
+     {"1 and a token", "2 and a token", "2 and a token", "2 and a token", "2 and a token", "2 and a token",
+      "2 and a token", "2 and a token"},
+     never,
+     always},
     {"reenter, the count is there",
      eval(lua::reenter, {"m"}, {ms, "me:1", "2", ms_if_none}),
      {"0", "1", "1", "1", "0", corrupt, wrong, "0"},
@@ -149,6 +170,16 @@ const std::vector<row> simple_rows{
      {"(nil)", "(nil)", "(nil)", "(nil)", "ttl", "-1", "ttl", "-1", wrong},
      to_strangers,
      {1, 0, 0, 0, 0, 0, 0, 0, 0}},
+    {"simple_acquire_any of one",
+     eval(lua::simple_acquire_any, {"m"}, {ms, "me:1"}),
+     {"1", "0", "0", "0", "0", "0", "0", "0", "0"},
+     never,
+     always},
+    {"simple_acquire_any",
+     eval(lua::simple_acquire_any, {"m", "n", "o"}, {ms, "me:1"}),
+     {"1", "2", "2", "2", "2", "2", "2", "2", "2"},
+     never,
+     always},
     {"simple_renew",
      eval(lua::simple_renew, {"m"}, {ms, "me:1", ms_if_none}),
      {"[0]", "[1]", "[1]", "[1]", "[0]", "[0]", "[0]", "[0]", "[0]"},
@@ -183,6 +214,9 @@ bool fits(const value& v, std::string_view expected) {
   if (expected == "ttl") return v.type == value::kind::integer && about(v.number, long_ttl);
   if (expected == "token")
     return v.type == value::kind::array && v.elements.size() == 1 && v.elements[0].number > 1'000'000'000'000'000;
+  if (expected.ends_with(" and a token"))
+    return v.type == value::kind::array && v.elements.size() == 2 && v.elements[1].number > 1'000'000'000'000'000 &&
+           v.elements[0].to_string() == expected.substr(0, 1);
   if (v.is_error()) return v.text.starts_with(expected);
   if (v.type == value::kind::array && v.elements.size() == 3) {  // a holder
     const auto left = v.elements[2].number;
@@ -290,6 +324,17 @@ void check_effects(const servers& all) {
     CHECK(about(after(all, script, "mine with less TTL").ttl, ttl));
     CHECK(about(after(all, script, "mine without TTL").ttl, ttl));
   }
+  for (const auto* script : {"acquire_any", "acquire_any_fenced"}) {
+    CAPTURE(script);
+    CHECK(after(all, script, "free").count == 1);
+    CHECK(about(after(all, script, "free").ttl, ttl));
+    CHECK(all.primary({"EXISTS", "n", "o"}) == "0");
+    CHECK(after(all, script, "mine").count == 2);
+    CHECK(about(after(all, script, "mine with less TTL").ttl, short_ttl));
+    CHECK(all.primary({"HGET", "n", "me:1"}) == "1");
+    CHECK(about(all.primary({"PTTL", "n"}).integer(), ttl));
+    CHECK(all.primary({"EXISTS", "o"}) == "0");
+  }
   for (const auto& [script, count] :
        {std::pair("reenter, the count is there", 2), std::pair("reenter", 3), std::pair("renew", 2),
         std::pair("renew two", 2), std::pair("release of one, the count is there", 2),
@@ -304,6 +349,11 @@ void check_effects(const servers& all) {
 
 void check_simple_effects(const servers& all) {
   CHECK(about(ttl_after(all, "simple_acquire", "free"), ttl));
+  CHECK(about(ttl_after(all, "simple_acquire_any", "free"), ttl));
+  CHECK(all.primary({"EXISTS", "n"}) == "0");
+  CHECK(about(ttl_after(all, "simple_acquire_any", "mine with less TTL"), short_ttl));
+  CHECK(all.primary({"GET", "n"}) == "me:1");
+  CHECK(about(all.primary({"PTTL", "n"}).integer(), ttl));
   for (const auto& [script, lost] :
        {std::pair("simple_acquire", ttl), std::pair("simple_renew", if_none), std::pair("simple_renew two", if_none)}) {
     CAPTURE(script);
@@ -450,4 +500,13 @@ TEST_CASE("a repeated fenced acquire whose counter was lost gets a token") {
   const auto said = s.all.primary(named(hash_rows, "acquire_fenced").call);
   REQUIRE(fits(said, "token"));
   CHECK(s.all.primary({"GET", "token"}) == std::to_string(said.elements[0].number));
+}
+
+TEST_CASE("of several fenced locks one whose counter is no number is passed by") {
+  simulated s;
+  make(s.all, named(hash_states, "free"));
+  s.all.primary({"SET", "token", "abc"});
+  CHECK(fits(s.all.primary(named(hash_rows, "acquire_any_fenced").call), "2 and a token"));
+  CHECK(s.all.primary({"EXISTS", "m"}) == "0");
+  CHECK(s.all.primary({"GET", "token"}) == "abc");
 }

@@ -27,11 +27,14 @@ std::string_view name_of_script(std::string_view digest) {
   static constexpr std::pair<std::string_view, std::string_view> names[] = {
       {lua::acquire.sha1, "acquire"},
       {lua::acquire_fenced.sha1, "acquire_fenced"},
+      {lua::acquire_any.sha1, "acquire_any"},
+      {lua::acquire_any_fenced.sha1, "acquire_any_fenced"},
       {lua::reenter.sha1, "reenter"},
       {lua::renew.sha1, "renew"},
       {lua::release.sha1, "release"},
       {lua::force_release.sha1, "force_release"},
       {lua::simple_acquire.sha1, "simple_acquire"},
+      {lua::simple_acquire_any.sha1, "simple_acquire_any"},
       {lua::simple_renew.sha1, "simple_renew"},
       {lua::simple_release.sha1, "simple_release"},
       {lua::simple_force_release.sha1, "simple_force_release"}};
@@ -44,6 +47,7 @@ std::string outcome_of(std::string_view script, const reply& r) {
   if (script.starts_with(simple)) script.remove_prefix(simple.size());
   if (r.is_error()) return r.text.substr(0, r.text.find(' '));
   if (script == "acquire_fenced" && r.type == reply::kind::array) return "acquired";
+  if (script.starts_with("acquire_any")) return r.type == reply::kind::array || r.integer > 0 ? "acquired" : "busy";
   if (script.starts_with("acquire"))
     return r.type == reply::kind::nil ? "acquired" : r.integer < 0 ? "busy without TTL" : "busy";
   if (script == "release") return r.type == reply::kind::nil ? "not yours" : r.integer < 0 ? "still held" : "freed";
@@ -143,6 +147,11 @@ class world {
     met_.hit(std::string("script: ").append(name).append(" -> ").append(outcome_of(name, r)));
     if (name == "acquire_fenced" && r.type == reply::kind::array)
       judge_.token_given(a[3], a[6], static_cast<std::uint64_t>(r.elements[0].integer));
+    if (name == "acquire_any_fenced" && r.type == reply::kind::array)
+      judge_.token_given(a.at(2 + static_cast<std::size_t>(r.elements[0].integer)), a.back(),
+                         static_cast<std::uint64_t>(r.elements[1].integer));
+    if (outcome_of(name, r) == "busy without TTL" || (r.is_error() && !detail::classify(r.text).mends_itself()))
+      judge_.refused_for_good(a.at(3), a.back());
     if (name.ends_with("force_release") && !r.is_error()) judge_.excuse(a[3], true);
   }
 

@@ -135,6 +135,15 @@ class engine_fixture {
   lock_call try_lock_for(const std::string& name, nanoseconds wait, asking a = {}) {
     return ask(name, a, detail::lock_request::patience::until_deadline, wait);
   }
+  lock_call lock_any(const std::vector<std::string>& names, asking a = {}) {
+    return ask_any(names, a, detail::lock_request::patience::forever);
+  }
+  lock_call try_lock_any(const std::vector<std::string>& names, asking a = {}) {
+    return ask_any(names, a, detail::lock_request::patience::once);
+  }
+  lock_call try_lock_any_for(const std::vector<std::string>& names, nanoseconds wait, asking a = {}) {
+    return ask_any(names, a, detail::lock_request::patience::until_deadline, wait);
+  }
   verb_call unlock(const record_ptr& lease) {
     verb_call c;
     locks->unlock(lease, [c](error_code e, std::string detail) { c.answer(e, std::move(detail)); });
@@ -300,17 +309,34 @@ class engine_fixture {
 
  private:
   lock_call ask(const std::string& name, const asking& a, detail::lock_request::patience wait, nanoseconds limit = {}) {
+    const auto c = begin(name);
+    c.place(locks->lock(keys(name, *a.kind), request(a, wait, limit), answer_to(c)));
+    return c;
+  }
+  lock_call ask_any(const std::vector<std::string>& names, const asking& a, detail::lock_request::patience wait,
+                    nanoseconds limit = {}) {
     lock_call c;
-    calls_.push_back(c);
+    std::vector<detail::shared_keys> of;
+    for (const auto& name : names) {
+      c = begin(name);
+      of.push_back(keys(name, *a.kind));
+    }
+    c.place(locks->lock_any(std::move(of), request(a, wait, limit), answer_to(c)));
+    return c;
+  }
+  lock_call begin(const std::string& name) {
     names_.push_back(name);
+    return calls_.emplace_back();
+  }
+  detail::lock_request request(const asking& a, detail::lock_request::patience wait, nanoseconds limit) {
     detail::lock_request r{a.who.value_or(owner()), a.who.has_value(), detail::resolve_terms(settings, a.options),
                            wait};
     if (wait == detail::lock_request::patience::until_deadline) r.deadline = clock.now() + limit;
-    auto place = locks->lock(keys(name, *a.kind), std::move(r), [c](detail::lock_answer answer) {
-      c.answer(answer.error, std::move(answer.detail), std::move(answer.record));
-    });
-    c.place(std::move(place));
-    return c;
+    return r;
+  }
+  static detail::lock_handler answer_to(const lock_call& c) {
+    return
+        [c](detail::lock_answer answer) { c.answer(answer.error, std::move(answer.detail), std::move(answer.record)); };
   }
   static std::string_view script_of(const fake_topology::command& c) {
     namespace lua = detail::lua;
@@ -319,10 +345,13 @@ class engine_fixture {
     const auto is = [&](const auto& s) { return c.argv[1] == s.sha1 || c.argv[1] == s.body; };
     if (is(lua::acquire)) return "acquire";
     if (is(lua::acquire_fenced)) return "acquire_fenced";
+    if (is(lua::acquire_any)) return "acquire_any";
+    if (is(lua::acquire_any_fenced)) return "acquire_any_fenced";
     if (is(lua::reenter)) return "reenter";
     if (is(lua::renew)) return "renew";
     if (is(lua::release)) return "release";
     if (is(lua::simple_acquire)) return "simple_acquire";
+    if (is(lua::simple_acquire_any)) return "simple_acquire_any";
     if (is(lua::simple_renew)) return "simple_renew";
     if (is(lua::simple_release)) return "simple_release";
     return is(lua::force_release) ? "force_release" : "unknown";

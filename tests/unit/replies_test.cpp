@@ -92,6 +92,29 @@ TEST_CASE("a fenced acquire is a token or a busy reply") {
   CHECK(read_acquire_fenced(replies::error("HOLDFAST invalid token")).failed->code == errc::corrupt_lock);
 }
 
+TEST_CASE("an acquire of any answers the number of one, from 1, or 0") {
+  CHECK(read_acquire_any(replies::integer(1), 2).value.number == 0U);
+  CHECK(read_acquire_any(replies::integer(2), 2).value.number == 1U);
+  CHECK_FALSE(read_acquire_any(replies::integer(0), 2).value.number);
+  for (const auto& r : {replies::integer(3), replies::integer(-1), replies::nil(), replies::integers({1, 7})})
+    check_unexpected(read_acquire_any(r, 2));
+  for (const auto& r : strange) check_unexpected(read_acquire_any(r, 2));
+}
+
+TEST_CASE("a fenced acquire of any answers a number and a token, or 0") {
+  const auto granted = read_acquire_any_fenced(replies::integers({2, 7}), 2);
+  CHECK(granted.value.number == 1U);
+  CHECK(granted.value.token == 7U);
+  const auto busy = read_acquire_any_fenced(replies::integer(0), 2);
+  CHECK_FALSE(busy.failed);
+  CHECK_FALSE(busy.value.number);
+  CHECK_FALSE(busy.value.token);
+  for (const auto& r :
+       {replies::integer(1), replies::integers({3, 7}), replies::integers({0, 7}), replies::integers({1, 0}),
+        replies::integers({1, 9007199254740992}), replies::integers({1}), replies::integers({1, 2, 3}), replies::nil()})
+    check_unexpected(read_acquire_any_fenced(r, 2));
+}
+
 TEST_CASE("the newest token is a number or there is none") {
   CHECK(read_token(replies::nil()).value == std::nullopt);
   CHECK(read_token(replies::string("9007199254740991")).value == 9007199254740991U);

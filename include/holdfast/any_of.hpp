@@ -1,0 +1,65 @@
+// SPDX-License-Identifier: BSL-1.0
+#pragma once
+#include <holdfast/export.hpp>
+#include <holdfast/lease.hpp>
+#include <holdfast/lock_options.hpp>
+#include <holdfast/mutex.hpp>
+#include <holdfast/owner.hpp>
+
+#include <boost/asio/awaitable.hpp>
+#include <chrono>
+#include <cstddef>
+#include <memory>
+#include <optional>
+#include <vector>
+
+namespace holdfast {
+namespace asio = boost::asio;
+using std::chrono::milliseconds;
+
+/// Any one of several locks, whichever is free: for work that is cut into buckets, each for one worker at a time. The
+/// lease is that of an ordinary hold, and lease::name() says which lock it is. Cheap to copy, holds nothing, may
+/// outlive its client (then: closed).
+///
+///     std::vector<holdfast::mutex> buckets;
+///     for (int i = 0; i < 20; ++i) buckets.push_back(redis.mutex("bucket:" + std::to_string(i)));
+///     auto lease = co_await holdfast::any_of(buckets).lock();  // g++ 12 refuses a braced list within co_await
+///
+/// Every function takes the first free one of those that nobody of this client holds or waits for, by one script in one
+/// round trip, from a random one on, so that callers spread. Where none is free, lock() and
+/// try_lock_for() wait for all at once, in the local line of each, and have the one that is released first. A second
+/// one that is granted in the same moment is given back at once.
+///
+/// It never re-enters: a task whose owner holds one of them gets another, and waits if there is none. Within the section a
+/// lock() of the lease's name re-enters as always, if the owner is bound or was given.
+///
+/// All must be of one client, of one kind, and of the same owner or of none.
+///
+/// A lock that cannot be had does not hinder the others: corrupt_lock and no_permission are thrown when each of them
+/// has failed, and are those of the first; a call that waits does not look at such a lock again. Whose lock() it is,
+/// threads, where the caller resumes, and what cancellation leaves behind: as for mutex. Waiting for n locks costs n
+/// subscriptions and a command for each.
+class HOLDFAST_EXPORT any_of {
+ public:
+  static constexpr std::size_t most = 1000;  ///< locks; each is looked at by one script, which Redis does not interrupt
+
+  /// One that is there twice counts once. Throws invalid_name for none at all and for more than `most`; invalid_config
+  /// for locks of different clients, kinds or owners. The names are checked when they are used, as a mutex does.
+  explicit any_of(const std::vector<mutex>& which);
+
+  /// Waits for whichever is free first, and through outages of Redis. Throws as mutex::lock(), except lost and
+  /// already_held.
+  asio::awaitable<lease> lock(lock_options = {}) const;
+  /// Empty: each is held, or waited for here. Throws as lock(), and unreachable, server_refused or overloaded.
+  asio::awaitable<std::optional<lease>> try_lock(lock_options = {}) const;
+  /// Waits at most `wait` (0: as try_lock; negative: invalid_wait). Empty: none was had in time. Throws as lock(), and
+  /// unreachable and server_refused as mutex::try_lock_for().
+  asio::awaitable<std::optional<lease>> try_lock_for(milliseconds wait, lock_options = {}) const;
+
+ private:
+  std::weak_ptr<detail::core> core_;
+  std::shared_ptr<const std::vector<std::shared_ptr<const detail::lock_keys>>> locks_;
+  std::optional<holdfast::owner> owner_;
+};
+
+}  // namespace holdfast

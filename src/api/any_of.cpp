@@ -1,0 +1,83 @@
+// SPDX-License-Identifier: BSL-1.0
+#include <holdfast/any_of.hpp>
+
+#include <string>
+#include <string_view>
+#include <unordered_set>
+#include <utility>
+
+#include "api/lock_call.hpp"
+
+namespace holdfast {
+namespace {
+
+using detail::access;
+using detail::caller;
+using detail::core;
+using detail::engine;
+using detail::lock_call;
+using detail::shared_keys;
+using locks_list = std::shared_ptr<const std::vector<shared_keys>>;
+
+[[noreturn]] void refuse_mixture(const char* what) {
+  throw error(errc::invalid_config, std::string("any of locks of different ") + what);
+}
+
+bool of_one_client(const mutex& a, const mutex& b) {
+  const auto &one = access::home(a), &other = access::home(b);
+  return !one.owner_before(other) && !other.owner_before(one);
+}
+
+const mutex& first_of(const std::vector<mutex>& which) {
+  if (which.empty()) throw error(errc::invalid_name, "any of no locks");
+  if (which.size() > any_of::most)
+    throw error(errc::invalid_name,
+                "any of " + std::to_string(which.size()) + " locks, more than " + std::to_string(any_of::most));
+  return which.front();
+}
+
+/// Each once.
+locks_list locks_of(const std::vector<mutex>& which) {
+  const auto& first = which.front();
+  std::vector<shared_keys> all;
+  std::unordered_set<std::string_view> names;
+  for (const auto& m : which) {
+    const auto& keys = access::keys(m);
+    if (!of_one_client(m, first)) refuse_mixture("clients");
+    if (&keys->of != &access::keys(first)->of) refuse_mixture("kinds");
+    if (access::given_owner(m) != access::given_owner(first)) refuse_mixture("owners");
+    if (names.insert(keys->name).second) all.push_back(keys);
+  }
+  return std::make_shared<const std::vector<shared_keys>>(std::move(all));
+}
+
+/// `T`: lease or optional<lease>.
+template <class T>
+asio::awaitable<T> acquire(std::weak_ptr<core> where, locks_list which, lock_call how) {
+  return detail::on_strand<T>(std::move(where),
+                              [which = std::move(which), how](engine& locks, const std::shared_ptr<caller<T>>& to,
+                                                              const std::optional<owner>& carried) {
+                                for (const auto& keys : *which) detail::check_name(keys->name);
+                                auto place = locks.lock_any(*which, how.request(locks, carried), detail::lease_to(to));
+                                if (place) to->cancels(std::move(place));
+                              });
+}
+
+}  // namespace
+
+any_of::any_of(const std::vector<mutex>& which)
+    : core_(access::home(first_of(which))), locks_(locks_of(which)), owner_(access::given_owner(which.front())) {}
+
+asio::awaitable<lease> any_of::lock(lock_options options) const {
+  return acquire<lease>(core_, locks_, lock_call::forever(owner_, options));
+}
+
+asio::awaitable<std::optional<lease>> any_of::try_lock(lock_options options) const {
+  return acquire<std::optional<lease>>(core_, locks_, lock_call::once(owner_, options));
+}
+
+asio::awaitable<std::optional<lease>> any_of::try_lock_for(milliseconds wait, lock_options options) const {
+  return acquire<std::optional<lease>>(core_, locks_, lock_call::within(wait, owner_, options));
+}
+
+}  // namespace holdfast
