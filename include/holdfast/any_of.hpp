@@ -26,12 +26,12 @@ using std::chrono::milliseconds;
 ///     auto lease = co_await holdfast::any_of(buckets).lock();  // g++ 12 refuses a braced list within co_await
 ///
 /// Every function takes the first free one of those that nobody of this client holds or waits for, by one script in one
-/// round trip, from a random one on, so that callers spread. Where none is free, lock() and
-/// try_lock_for() wait for all at once, in the local line of each, and have the one that is released first. A second
-/// one that is granted in the same moment is given back at once.
+/// round trip, from a random one on, so that callers spread. Where none is free, lock() and try_lock_for() wait for all
+/// at once, in the local line of each, and have the one that is released first. A second one that is granted in the
+/// same moment is given back at once.
 ///
-/// It never re-enters: a task whose owner holds one of them gets another, and waits if there is none. Within the section a
-/// lock() of the lease's name re-enters as always, if the owner is bound or was given.
+/// It never re-enters: a task whose owner holds one of them gets another, and waits if there is none. Within the
+/// section a lock() of the lease's name re-enters as always, if the owner is bound or was given.
 ///
 /// All must be of one client, of one kind, and of the same owner or of none.
 ///

@@ -227,6 +227,7 @@ TEST_CASE_METHOD(any_fixture,
   CHECK(nested.granted());
   CHECK(nested.value()->of == c.value()->of);
   CHECK(other.waits());
+  CHECK(in_flight() == 0);
 }
 
 TEST_CASE_METHOD(any_fixture, "a lock() of the same owner that began meanwhile re-enters what any_of is granted") {
