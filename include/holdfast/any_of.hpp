@@ -50,7 +50,8 @@ class HOLDFAST_EXPORT any_of {
   /// Waits for whichever is free first, and through outages of Redis. Throws as mutex::lock(), except lost and
   /// already_held.
   asio::awaitable<lease> lock(lock_options = {}) const;
-  /// Empty: each is held, or waited for here. Throws as lock(), and unreachable, server_refused or overloaded.
+  /// Empty: each is held, or waited for here; a key that no lock is counts as one that is held. Throws as lock(), and
+  /// unreachable, server_refused or overloaded.
   asio::awaitable<std::optional<lease>> try_lock(lock_options = {}) const;
   /// Waits at most `wait` (0: as try_lock; negative: invalid_wait). Empty: none was had in time. Throws as lock(), and
   /// unreachable and server_refused as mutex::try_lock_for().

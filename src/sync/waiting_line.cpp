@@ -2,6 +2,7 @@
 #include "sync/waiting_line.hpp"
 
 #include <algorithm>
+#include <new>
 #include <utility>
 
 #include "base/assert.hpp"
@@ -34,6 +35,15 @@ void waiting_line::join(std::shared_ptr<acquisition> who) {
   if (w.request.bound) bound_.emplace(std::pair(w.request.who, w.seat.number), &w);
   waiters_.push_back(w.seat);
   w.seat.kept = std::move(who);
+  try {
+    begin(w);
+  } catch (const std::bad_alloc&) {
+    take_back(w);
+    throw;
+  }
+}
+
+void waiting_line::begin(acquisition& w) {
   w.wait_in(*this);
   const bool once = w.asks_once();
   if (once && w.seat.ahead > 0) return finish(w, {});
@@ -43,6 +53,18 @@ void waiting_line::join(std::shared_ptr<acquisition> who) {
   known_held_ = around_.now();
   subscribe();
   park_while_held(nanoseconds::max(), around_.now(), next_poll());
+}
+
+// Its caller hears that there was no memory, and could cancel nothing.
+void waiting_line::take_back(acquisition& w) {
+  if (!w.seat.hook.is_linked()) return;
+  const bool was_first = &w == &first();
+  const auto keep = take_out(w);
+  w.forget_caller();
+  if (!was_first || step_ == step::barred) return;
+  step_ = step::idle;
+  subscription_.reset();
+  advance();
 }
 
 void waiting_line::leave(acquisition& w, lock_answer why) { finish(w, std::move(why)); }

@@ -87,6 +87,8 @@ class waiting_line final : public std::enable_shared_from_this<waiting_line>,
   void on_message(std::string_view payload) override;
   void on_subscribe_failed(error_code error, const std::string& detail) override;
 
+  void begin(acquisition& w);
+  void take_back(acquisition& w);
   void advance();
   void try_now();
   void subscribe();

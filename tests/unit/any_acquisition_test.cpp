@@ -548,6 +548,10 @@ TEST_CASE("no allocation that fails where any_of asks, is granted, waits or leav
       for (const auto command : f.server.open())
         if (f.server.sent(command).written) f.server.reply(command, f.obey(f.server.sent(command)));
       f.run();
+      f.advance(10s);  // whoever waits has looked again
+      f.unlock_all();
+      f.advance(31s);  // what there was no memory to give back ends with its TTL, and nobody renews it
+      CHECK(f.node.fields_of(f.uuid) == 0);
       f.locks->abandon();
       f.run();
       CHECK_FALSE(c.waits());

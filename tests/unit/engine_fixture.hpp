@@ -154,6 +154,11 @@ class engine_fixture {
     REQUIRE(c.value()->try_release());
     locks->drop(c.value());
   }
+  /// Whatever was granted.
+  void unlock_all() {
+    for (const auto& c : calls_)
+      if (c.granted()) unlock(c);
+  }
   verb_call renew(const lock_call& l, milliseconds ttl = 0ms) {
     verb_call c;
     locks->renew(l.value(), ttl, [c](error_code e, std::string detail) { c.answer(e, std::move(detail)); });

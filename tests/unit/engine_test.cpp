@@ -706,6 +706,50 @@ detail::lock_request request_of(const config& c, owner who) {
 
 }  // namespace
 
+TEST_CASE("no allocation that fails where a lock is asked for leaves a waiter whom nobody can cancel") {
+  if (!failing_allocations::available()) skip("the sanitizer has the allocator for itself");
+  using patience = detail::lock_request::patience;
+  for (const bool others_wait : {false, true})
+    for (const auto wait : {patience::forever, patience::until_deadline, patience::once}) {
+      bool failed = true;
+      for (std::size_t n = 0; failed; ++n) {
+        INFO("allocation " << n << " fails");
+        engine_fixture f;
+        f.settings.observer.reset();
+        std::optional<lock_call> before;
+        if (others_wait) before = f.lock("a");
+        auto request = request_of(f.settings, owner());
+        request.wait = wait;
+        if (wait == patience::until_deadline) request.deadline = f.clock.now() + 1h;
+        const auto keys = f.keys("a");
+        kept.clear();
+        kept.reserve(1);
+        bool refused = false;
+        {
+          const failing_allocations here(n);
+          try {
+            f.locks->lock(keys, request, keep);
+          } catch (const std::bad_alloc&) {
+            refused = true;
+          }
+          failed = here.happened();
+        }
+        if (!refused) continue;
+        f.play();
+        for (const auto command : f.server.open())
+          if (f.server.sent(command).written) f.server.reply(command, f.obey(f.server.sent(command)));
+        f.run();
+        if (before) f.unlock(*before);
+        f.run();
+        CHECK(kept.empty());
+        f.node.clear();  // the fake link may have sent what it had no memory to keep
+        const auto next = f.lock("a");
+        f.run();
+        CHECK(next.granted());
+      }
+    }
+}
+
 TEST_CASE("no allocation that fails where a lock is granted leaves a hold known that is gone") {
   const owner alice, bob;
   const auto play = [](const std::vector<owner>& who_wait) {
