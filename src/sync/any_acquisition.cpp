@@ -54,7 +54,6 @@ void any_acquisition::ask() {
   if (request.deadline != time_point::max()) alarm_.start(request.deadline, [this] { time_out(); });
   send(around_.servers, of_.front()->of.acquire_any.make(asked_, asked.ttl, field_), how);
   under_way_ = true;
-  names_.asks(*this);
 }
 
 void any_acquisition::on_answer(const outcome& o) {
@@ -121,7 +120,6 @@ void any_acquisition::time_out() {
 }
 
 void any_acquisition::wait_in_lines() {
-  names_.asks_no_more(*this);
   alarm_.stop();
   const auto keep = self();
   try {
@@ -171,7 +169,7 @@ void any_acquisition::fail(error_code error, const char* detail) {
 // The others leave first: whoever has one lock waits for no other. Each does, also where one finds no memory to.
 void any_acquisition::finish(lock_answer a) {
   const auto keep = self();
-  names_.asks_no_more(*this);
+  names_.forget(*this);
   alarm_.stop();
   const auto done = std::exchange(done_, {});
   std::exception_ptr no_memory;

@@ -28,6 +28,8 @@ class any_acquisition final : public cancellable, public script_command {
 
   /// Once.
   void begin();
+  /// It was not answered yet.
+  bool open() const noexcept { return static_cast<bool>(done_); }
   void cancel() override;
   /// Answers the caller with this error; what may be granted is given back.
   void fail(error_code error, const char* detail);
@@ -36,14 +38,13 @@ class any_acquisition final : public cancellable, public script_command {
 
   const lock_request request;
 
-  /// The registry's, which has to reach it where no line has it.
+  /// The registry's, until it is answered.
   struct listing {
     boost::intrusive::list_member_hook<> hook;
     std::shared_ptr<any_acquisition> kept;
   } listed;
 
  private:
-  bool open() const noexcept { return static_cast<bool>(done_); }
   bool asks_once() const noexcept { return request.wait == lock_request::patience::once; }
   void ask();
   void on_answer(const outcome& o) override;

@@ -32,7 +32,7 @@ registry::~registry() {
   while (!asking_.empty()) {
     const auto who = asking_.front().kept;
     who->forget_caller();
-    asks_no_more(*who);
+    forget(*who);
   }
   for (auto& e : names_) e.take_apart();
   names_.clear_and_dispose(std::default_delete<entry>());
@@ -73,6 +73,10 @@ std::shared_ptr<any_acquisition> registry::lock_any(std::vector<shared_keys> of,
   const auto who =
       std::make_shared<any_acquisition>(with_.around, *this, std::move(of), std::move(request), std::move(done));
   who->begin();
+  if (who->open()) {
+    asking_.push_back(who->listed);
+    who->listed.kept = who;
+  }
   return who;
 }
 
@@ -102,12 +106,7 @@ void registry::give_back(const shared_keys& keys, const owner_field& field, mill
   }
 }
 
-void registry::asks(any_acquisition& who) {
-  who.listed.kept = std::static_pointer_cast<any_acquisition>(who.shared_from_this());
-  asking_.push_back(who.listed);
-}
-
-void registry::asks_no_more(any_acquisition& who) {
+void registry::forget(any_acquisition& who) {
   if (!who.listed.hook.is_linked()) return;
   asking_.erase(asking_.iterator_to(who.listed));
   who.listed.kept.reset();

@@ -40,9 +40,8 @@ class registry final {
                                         const granted_field& what);
   /// As line_host::give_back().
   void give_back(const shared_keys& keys, const owner_field& field, milliseconds ttl, function<void()> tried);
-  /// It is told of drain and end while no line has it; kept alive until then.
-  void asks(any_acquisition& who);
-  void asks_no_more(any_acquisition& who);
+  /// It has answered its caller: it needs not be told of drain and end any more.
+  void forget(any_acquisition& who);
 
   /// Null when there is none; also a lost one, whose leases are still there.
   hold* hold_of(const lock_keys& keys, owner_id who);
