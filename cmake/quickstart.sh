@@ -4,7 +4,7 @@ set -eu
 
 usage() {
   cat <<'END'
-sh cmake/quickstart.sh demo [ARGS]         build the demo and run it
+sh cmake/quickstart.sh demo [ARGS]         build the demo and run it: --scene failover kills a primary that sentinels watch
 sh cmake/quickstart.sh test                build everything and run all tests
 sh cmake/quickstart.sh bench [ARGS]        build the benchmarks and run them: --only NAME, --json; --help lists them
 sh cmake/quickstart.sh --packages DISTRO   print the packages needed: debian-12, debian-13 or ubuntu-24.04

@@ -26,6 +26,7 @@ const char* meaning(errc code) noexcept {
     case errc::tls_failed: return "TLS failed";
     case errc::overloaded: return "too many pending commands";
     case errc::already_held: return "already held by this owner";
+    case errc::not_replicated: return "not replicated";
   }
   return "unknown error";
 }
@@ -54,6 +55,7 @@ unsigned conditions_of(errc code) noexcept {
     case errc::tls_failed: return only(condition::setup);
     case errc::overloaded: return only(condition::retry_later);
     case errc::already_held: return only(condition::misuse);
+    case errc::not_replicated: return only(condition::retry_later);
   }
   return 0;
 }

@@ -11,6 +11,7 @@ std::string_view to_string(event::kind kind) noexcept {
     case event::kind::acquire_failed: return "acquire_failed";
     case event::kind::acquire_cancelled: return "acquire_cancelled";
     case event::kind::released: return "released";
+    case event::kind::passed: return "passed";
     case event::kind::release_failed: return "release_failed";
     case event::kind::lost: return "lost";
     case event::kind::closed: return "closed";
@@ -21,9 +22,17 @@ std::string_view to_string(event::kind kind) noexcept {
     case event::kind::released_late: return "released_late";
     case event::kind::release_given_up: return "release_given_up";
     case event::kind::waiting_for_ourselves: return "waiting_for_ourselves";
+    case event::kind::lock_order_broken: return "lock_order_broken";
+    case event::kind::not_replicated: return "not_replicated";
     case event::kind::outage: return "outage";
     case event::kind::connected: return "connected";
     case event::kind::fencing_degraded: return "fencing_degraded";
+    case event::kind::primary_changed: return "primary_changed";
+    case event::kind::sentinels_unreachable: return "sentinels_unreachable";
+    case event::kind::ttl_shorter_than_failover: return "ttl_shorter_than_failover";
+    case event::kind::vote_withheld: return "vote_withheld";
+    case event::kind::delayed_restart_degraded: return "delayed_restart_degraded";
+    case event::kind::slots_moved: return "slots_moved";
   }
   return "unknown";
 }

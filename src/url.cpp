@@ -1,9 +1,6 @@
 // SPDX-License-Identifier: BSL-1.0
 #include "url.hpp"
 
-#include <arpa/inet.h>
-#include <netinet/in.h>
-
 #include <algorithm>
 #include <array>
 #include <charconv>
@@ -15,19 +12,59 @@ namespace holdfast::detail {
 namespace {
 
 constexpr std::size_t longest_url = 4096;
-constexpr std::size_t longest_host = 253;
+constexpr std::size_t most_hosts = 32;
 constexpr std::size_t longest_unix_path = 107;  // sun_path, with its final NUL
 
-constexpr std::array<std::string_view, 13> known_keys{
-    "db",      "user",   "password",         "client_name", "key_prefix", "ttl", "command_timeout", "connect_timeout",
-    "ca_file", "ca_dir", "certificate_file", "key_file",    "server_name"};
+constexpr std::array<std::string_view, 20> known_keys{"db",
+                                                      "user",
+                                                      "password",
+                                                      "client_name",
+                                                      "key_prefix",
+                                                      "ttl",
+                                                      "command_timeout",
+                                                      "connect_timeout",
+                                                      "ca_file",
+                                                      "ca_dir",
+                                                      "certificate_file",
+                                                      "key_file",
+                                                      "server_name",
+                                                      "sentinel_user",
+                                                      "sentinel_password",
+                                                      "sentinel_tls",
+                                                      "strict_sentinel",
+                                                      "pubsub",
+                                                      "min_replicas",
+                                                      "turns"};
+constexpr std::array<std::string_view, 4> secret_keys{"user", "password", "sentinel_user", "sentinel_password"};
+
+struct scheme_row {
+  std::string_view text;
+  url_parts::scheme kind;
+  bool use_tls;
+  std::uint16_t usual_port;
+};
+constexpr scheme_row schemes[] = {{"redis://", url_parts::scheme::server, false, 6379},
+                                  {"rediss://", url_parts::scheme::server, true, 6379},
+                                  {"redis+unix://", url_parts::scheme::unix_socket, false, 0},
+                                  {"redis+sentinel://", url_parts::scheme::sentinel, false, 26379},
+                                  {"rediss+sentinel://", url_parts::scheme::sentinel, true, 26379},
+                                  {"redis+cluster://", url_parts::scheme::cluster, false, 6379},
+                                  {"rediss+cluster://", url_parts::scheme::cluster, true, 6379}};
+
+const scheme_row* row_of(std::string_view url) noexcept {
+  const auto found = std::find_if(std::begin(schemes), std::end(schemes),
+                                  [&](const scheme_row& row) { return url.starts_with(row.text); });
+  return found == std::end(schemes) ? nullptr : found;
+}
+
+template <std::size_t N>
+bool contains(const std::array<std::string_view, N>& keys, std::string_view key) {
+  return std::find(keys.begin(), keys.end(), key) != keys.end();
+}
 
 [[noreturn]] void refuse(const std::string& why) { throw error(errc::invalid_config, "url: " + why); }
 
 constexpr bool is_digit(char c) { return c >= '0' && c <= '9'; }
-constexpr bool is_name_byte(char c) {
-  return is_digit(c) || (c >= 'a' && c <= 'z') || (c >= 'A' && c <= 'Z') || c == '.' || c == '-' || c == '_';
-}
 
 int hex_digit(char c) {
   if (is_digit(c)) return c - '0';
@@ -68,8 +105,8 @@ class parser {
     if (parts_.kind == url_parts::scheme::unix_socket) {
       parse_unix_path(server, path);
     } else {
-      parse_server(server);
-      parse_db(path);
+      parse_hosts(server);
+      parse_path(path);
     }
     if (!rest_.empty()) parse_query(rest_.substr(1));
     return std::move(parts_);
@@ -87,17 +124,19 @@ class parser {
   }
 
   void parse_scheme() {
-    static constexpr std::pair<std::string_view, url_parts::scheme> schemes[] = {
-        {"redis://", url_parts::scheme::tcp},
-        {"rediss://", url_parts::scheme::tls},
-        {"redis+unix://", url_parts::scheme::unix_socket}};
-    for (const auto& [text, kind] : schemes) {
-      if (!rest_.starts_with(text)) continue;
-      parts_.kind = kind;
-      rest_.remove_prefix(text.size());
-      return;
-    }
-    refuse("begins with none of redis://, rediss:// and redis+unix://");
+    const auto* row = row_of(url_);
+    if (row == nullptr)
+      refuse(
+          "begins with none of redis://, rediss://, redis+unix://, redis+sentinel://, rediss+sentinel://, "
+          "redis+cluster:// and rediss+cluster://");
+    parts_.kind = row->kind;
+    parts_.use_tls = row->use_tls;
+    usual_port_ = row->usual_port;
+    rest_.remove_prefix(row->text.size());
+  }
+
+  bool has_several_hosts() const {
+    return parts_.kind == url_parts::scheme::sentinel || parts_.kind == url_parts::scheme::cluster;
   }
 
   std::string_view take_until(std::string_view stops) {
@@ -120,6 +159,9 @@ class parser {
     const auto at = authority.rfind('@');
     if (at == authority.npos) return authority;
     const auto info = authority.substr(0, at);
+    // It may be h1,user@h2 or user@h1,user@h2, and would be misread.
+    if (has_several_hosts() && info.find(',') != info.npos)
+      refuse("',' before '@'; user and password stand once, before all hosts, and ',' in them is written %2C");
     const auto colon = std::min(info.find(':'), info.size());
     const auto user = info.substr(0, colon), password = info.substr(std::min(colon + 1, info.size()));
     if (user.empty() && password.empty()) refuse("'@' without user and password");
@@ -129,51 +171,40 @@ class parser {
     return authority.substr(at + 1);
   }
 
-  void parse_server(std::string_view server) {
-    std::string_view port;
-    if (server.starts_with('[')) {
-      const auto end = server.find(']');
-      if (end == server.npos) refuse("'[' without ']'");
-      parse_ipv6(server.substr(1, end - 1));
-      port = server.substr(end + 1);
-      if (!port.empty() && port[0] != ':') refuse("only a port may follow ']'");
-    } else {
-      const auto host = server.substr(0, server.find(':'));
-      port = server.substr(host.size());
-      if (port.find(':', 1) != port.npos)
-        refuse("more than one ':' in the host; an IPv6 address is written in brackets");
-      if (host.empty()) refuse("no host");
-      if (host.size() > longest_host) refuse("a host of more than 253 bytes");
-      if (!std::all_of(host.begin(), host.end(), is_name_byte))
-        refuse("a host of other bytes than letters, digits, '.', '-' and '_'");
-      parts_.host = host;
+  void parse_hosts(std::string_view list) {
+    if (!has_several_hosts() && list.find(',') != list.npos)
+      refuse(
+          "several hosts; those of sentinels are written redis+sentinel://host,host/name, those of a cluster "
+          "redis+cluster://host,host, and the primaries of a red_lock stand in config::primaries");
+    for (;;) {
+      const auto text = list.substr(0, list.find(','));
+      if (parts_.hosts.size() == most_hosts) refuse("more than 32 hosts");
+      auto host = parse_host(text, usual_port_, "url");
+      if (std::find(parts_.hosts.begin(), parts_.hosts.end(), host) != parts_.hosts.end())
+        refuse("a host is given twice");
+      parts_.hosts.push_back(std::move(host));
+      if (text.size() == list.size()) return;
+      list.remove_prefix(text.size() + 1);
     }
-    if (!port.empty()) parse_port(port.substr(1));
   }
 
-  void parse_port(std::string_view digits) {
-    const auto number = parse_number(digits);
-    if (!number || *number < 1 || *number > 65535) refuse("the port is not a number from 1 to 65535");
-    parts_.port = static_cast<std::uint16_t>(*number);
+  void parse_path(std::string_view path) {
+    if (!path.empty()) path.remove_prefix(1);
+    if (parts_.kind == url_parts::scheme::sentinel) {
+      const auto name = path.substr(0, path.find('/'));
+      parse_primary_name(name);
+      path.remove_prefix(std::min(name.size() + 1, path.size()));
+    }
+    if (!path.empty()) set("db", std::string(path));
   }
 
-  // A zone is written as RFC 6874 has it: [fe80::1%25eth0].
-  void parse_ipv6(std::string_view literal) {
-    const auto percent = std::min(literal.find('%'), literal.size());
-    const std::string address(literal.substr(0, percent));
-    auto zone = literal.substr(percent);
-    in6_addr ignored;
-    if (::inet_pton(AF_INET6, address.c_str(), &ignored) != 1) refuse("no IPv6 address in the brackets");
-    parts_.host = address;
-    if (zone.empty()) return;
-    if (!zone.starts_with("%25")) refuse("the zone of an IPv6 address is written after %25");
-    zone.remove_prefix(3);
-    if (zone.empty() || !std::all_of(zone.begin(), zone.end(), is_name_byte)) refuse("no usable zone after %25");
-    (parts_.host += '%') += zone;
-  }
-
-  void parse_db(std::string_view path) {
-    if (path.size() > 1) set("db", std::string(path.substr(1)));
+  void parse_primary_name(std::string_view text) {
+    if (text.empty())
+      refuse("no name of the primary; sentinels are written redis+sentinel://host,host/name, with the name they use");
+    parts_.primary_name = decoded(text);
+    // Sentinels put it between blanks in their messages.
+    for (const unsigned char byte : parts_.primary_name)
+      if (byte <= 0x20 || byte == 0x7f) refuse("a blank or control byte in the name of the primary");
   }
 
   void parse_unix_path(std::string_view server, std::string_view path) {
@@ -191,10 +222,10 @@ class parser {
       const auto key = pair.substr(0, equals);
       if (equals == pair.npos || key.empty() || equals + 1 == pair.size())
         refuse("the query has a key without value, or the other way round");
-      if (std::find(known_keys.begin(), known_keys.end(), key) == known_keys.end()) refuse_key(key);
+      if (!contains(known_keys, key)) refuse_key(key);
       const auto text = pair.substr(equals + 1);
       set(key, decoded(text));
-      if (key == "user" || key == "password") hide(text);
+      if (contains(secret_keys, key)) hide(text);
       if (pair.size() == query.size()) return;
       query.remove_prefix(pair.size() + 1);
     }
@@ -203,13 +234,15 @@ class parser {
   // After a user or password it may be a piece of it, cut off by an '&' that was not encoded: not quoted then.
   [[noreturn]] void refuse_key(std::string_view key) const {
     const auto plain = [](char c) { return (c >= 'a' && c <= 'z') || c == '_'; };
-    if (parts_.find("password") != nullptr || parts_.find("user") != nullptr || key.size() > 32 ||
+    const auto given = [this](std::string_view secret) { return parts_.find(secret) != nullptr; };
+    if (std::any_of(secret_keys.begin(), secret_keys.end(), given) || key.size() > 32 ||
         !std::all_of(key.begin(), key.end(), plain))
       refuse("unknown query key");
     refuse("unknown query key '" + std::string(key) + "'");
   }
 
   std::string_view url_, rest_;
+  std::uint16_t usual_port_ = 0;
   url_parts parts_;
 };
 
@@ -218,6 +251,11 @@ class parser {
 const std::string* url_parts::find(std::string_view key) const noexcept {
   const auto found = std::find_if(values.begin(), values.end(), [&](const value& v) { return v.key == key; });
   return found == values.end() ? nullptr : &found->text;
+}
+
+std::string_view scheme_of(std::string_view url) noexcept {
+  const auto* row = row_of(url);
+  return row == nullptr ? std::string_view() : row->text;
 }
 
 url_parts parse_url(std::string_view url) { return parser(url).run(); }

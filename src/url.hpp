@@ -7,11 +7,18 @@
 #include <string_view>
 #include <vector>
 
+#include "host.hpp"
+
 namespace holdfast::detail {
 
 /// What a URL says; see config::url for the grammar.
 struct url_parts {
-  enum class scheme { tcp, tls, unix_socket };
+  enum class scheme {
+    server,       // redis://, rediss://
+    unix_socket,  // redis+unix://
+    sentinel,     // redis+sentinel://, rediss+sentinel://
+    cluster,      // redis+cluster://, rediss+cluster://
+  };
 
   struct value {
     std::string key, text;  // text is decoded
@@ -20,12 +27,13 @@ struct url_parts {
     std::size_t begin, length;
   };
 
-  scheme kind = scheme::tcp;
-  std::string host;  // IPv6 without brackets
-  std::uint16_t port = 6379;
+  scheme kind = scheme::server;
+  bool use_tls = false;
+  std::vector<host_port> hosts;  // one of server, none of unix_socket, 1 to 32 of the others
   std::string unix_path;
+  std::string primary_name;   // of sentinel: any bytes but blanks and control bytes
   std::vector<value> values;  // the query's, and "user", "password", "db" wherever they stood; no key twice
-  std::vector<span> secrets;  // where user information stands in the text
+  std::vector<span> secrets;  // where user information stands in the text: the servers' and the sentinels'
 
   const std::string* find(std::string_view key) const noexcept;
 };
@@ -33,6 +41,9 @@ struct url_parts {
 /// Throws holdfast::error(invalid_config). Its text quotes nothing of the URL but the names of its query keys, and
 /// those only where no mistake can have moved a piece of a password there.
 url_parts parse_url(std::string_view url);
+
+/// The scheme that the text begins with, with its "://"; empty: it begins with none of ours.
+std::string_view scheme_of(std::string_view url) noexcept;
 
 /// Decimal digits alone, no sign; nothing on anything else and on overflow.
 std::optional<long long> parse_number(std::string_view digits) noexcept;

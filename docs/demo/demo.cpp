@@ -2,6 +2,7 @@
 // What holdfast is for, shown with real processes and judged by what the Redis server says.
 #include <signal.h>
 
+#include <algorithm>
 #include <boost/asio/bind_cancellation_slot.hpp>
 #include <boost/asio/cancellation_signal.hpp>
 #include <boost/asio/co_spawn.hpp>
@@ -11,9 +12,12 @@
 #include <cstdlib>
 #include <exception>
 #include <iostream>
+#include <iterator>
 #include <optional>
 #include <random>
 #include <string>
+#include <string_view>
+#include <utility>
 #include <vector>
 
 #include <holdfast/error.hpp>
@@ -30,12 +34,15 @@ using namespace std::chrono_literals;
 
 constexpr int usage_error = 64, no_server = 69;
 
-constexpr const char* usage = R"(holdfast_demo [--url URL]
+constexpr const char* usage = R"(holdfast_demo [--url URL] [--scene NAME]
   Shows five scenes with real processes: contention, renewal, a killed holder, a holder that is cut off, cancelled
   waiters. Judges itself by what the server says; the exit status is 0 when everything was right.
 
   --url URL   your own Redis instead of a private one: redis://[user:password@]host[:port][/db] or
               redis+unix:///path[?db=n]. All keys have a prefix of their own, and none is left.
+  --scene NAME
+              one scene alone: contention, renewal, killed, cut-off, cancelled; or failover, which starts a primary, two
+              replicas and three sentinels, and kills the primary before a holder, a waiter and a counter
   --help      this text
 
   HOLDFAST_DEMO_BREAK=owner-check   one worker deletes a lock that is not its own, as a lock without an owner check
@@ -43,10 +50,21 @@ constexpr const char* usage = R"(holdfast_demo [--url URL]
   NO_COLOR=1                        no colours
 )";
 
+using scene = asio::awaitable<void> (*)(stage&);
+
 struct arguments {
   std::string url;
+  std::vector<scene> scenes{contention, renewal, killed_holder, cut_off_holder, cancelled_waiters};
   bool broken_owner_check = false;
 };
+
+scene scene_of(std::string_view name) {
+  constexpr std::pair<std::string_view, scene> all[] = {{"contention", contention},       {"renewal", renewal},
+                                                        {"killed", killed_holder},        {"cut-off", cut_off_holder},
+                                                        {"cancelled", cancelled_waiters}, {"failover", failover}};
+  const auto* found = std::find_if(std::begin(all), std::end(all), [&](const auto& one) { return one.first == name; });
+  return found == std::end(all) ? nullptr : found->second;
+}
 
 std::optional<arguments> parse(const std::vector<std::string>& given) {
   arguments result;
@@ -55,9 +73,12 @@ std::optional<arguments> parse(const std::vector<std::string>& given) {
       result.url = given[++i];
     else if (given[i].starts_with("--url=") && given[i].size() > 6)
       result.url = given[i].substr(6);
+    else if (given[i] == "--scene" && i + 1 < given.size() && scene_of(given[i + 1]) != nullptr)
+      result.scenes = {scene_of(given[++i])};
     else
       return std::nullopt;
   }
+  if (result.scenes[0] == failover && !result.url.empty()) return std::nullopt;  // it kills servers: its own
   const char* fault = std::getenv("HOLDFAST_DEMO_BREAK");
   const std::string_view wanted = fault != nullptr ? fault : "";
   if (!wanted.empty() && wanted != "owner-check") return std::nullopt;
@@ -67,9 +88,12 @@ std::optional<arguments> parse(const std::vector<std::string>& given) {
 
 std::string what_is_wrong_with(const std::string& url) {
   try {
-    if (!url.empty() && detail::parse_url(url).kind == detail::url_parts::scheme::tls)
-      return "the demo looks at the server with a plain connection of its own, which does not speak TLS: no rediss:// "
-             "here";
+    using scheme = detail::url_parts::scheme;
+    if (url.empty()) return {};
+    const auto parts = detail::parse_url(url);
+    if (parts.use_tls || parts.kind == scheme::sentinel || parts.kind == scheme::cluster)
+      return "the demo looks at the server with a plain connection of its own, to one server and without TLS: redis:// "
+             "or redis+unix:// here";
   } catch (const holdfast::error& refused) {
     return refused.what();
   }
@@ -84,10 +108,10 @@ std::string random_id() {
 }
 
 // A scene that cannot go on is one that failed; the next one plays all the same.
-asio::awaitable<void> play(stage& on, asio::awaitable<void> (*scene)(stage&)) {
+asio::awaitable<void> play(stage& on, scene what) {
   std::string expected, seen;
   try {
-    co_await scene(on);
+    co_await what(on);
   } catch (const scene_failed& failed) {
     expected = failed.expected;
     seen = failed.what();
@@ -103,18 +127,19 @@ asio::awaitable<void> play(stage& on, asio::awaitable<void> (*scene)(stage&)) {
   on.clear();
 }
 
-asio::awaitable<void> play_all(stage& on) {
+asio::awaitable<void> play_all(stage& on, std::vector<scene> scenes) {
   on.shown.heading();
-  for (auto* scene : {contention, renewal, killed_holder, cut_off_holder, cancelled_waiters}) co_await play(on, scene);
+  for (auto* one : scenes) co_await play(on, one);
   co_await on.check_nothing_is_left();
 }
 
-int report(stage& on) {
+int report(stage& on, std::size_t scenes) {
   const auto failed = on.judge.failed_scenes();
   char time[32];
   std::snprintf(time, sizeof time, "%.1f s", on.shown.since_start().count());
-  const auto text = failed == 0 ? "All scenes are ok, " + std::string(time)
-                                : counted(static_cast<std::size_t>(failed), "scene") + " FAILED, " + time;
+  const auto text = failed == 0
+                        ? std::string(scenes == 1 ? "The scene is ok, " : "All scenes are ok, ") + std::string(time)
+                        : counted(static_cast<std::size_t>(failed), "scene") + " FAILED, " + time;
   on.shown.note("\n" + text);
   return failed == 0 ? 0 : 1;
 }
@@ -150,14 +175,14 @@ int run(const arguments& given) {
     failed = why;
     signals.cancel();
   };
-  asio::co_spawn(io, play_all(on), asio::bind_cancellation_slot(stop.slot(), finished));
+  asio::co_spawn(io, play_all(on, given.scenes), asio::bind_cancellation_slot(stop.slot(), finished));
   io.run();
   if (interrupted != 0) {
     on.shown.note("interrupted");
     return 128 + interrupted;
   }
   if (failed) std::rethrow_exception(failed);
-  return report(on);
+  return report(on, given.scenes.size());
 }
 
 int start(const std::vector<std::string>& given) {

@@ -94,7 +94,8 @@ class gate::impl {
       co_return;
     }
     asio::ip::tcp::resolver resolver(io_);
-    const auto found = co_await resolver.async_resolve(server_.host, std::to_string(server_.port), use_awaitable);
+    const auto& [host, port] = server_.hosts[0];
+    const auto found = co_await resolver.async_resolve(host, std::to_string(port), use_awaitable);
     asio::ip::tcp::socket socket(io_);
     co_await asio::async_connect(socket, found, use_awaitable);
     socket.set_option(asio::ip::tcp::no_delay(true));

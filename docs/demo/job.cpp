@@ -16,7 +16,8 @@ std::vector<std::string> job::arguments() const {
           std::to_string(rounds),
           std::to_string(drift),
           folder,
-          pauses ? "1" : "0"};
+          pauses ? "1" : "0",
+          fails_over ? "1" : "0"};
 }
 
 std::optional<job> job::parse(const std::vector<std::string>& arguments) {
@@ -32,6 +33,7 @@ std::optional<job> job::parse(const std::vector<std::string>& arguments) {
   result.drift = std::stod(arguments[8]);
   result.folder = arguments[9];
   result.pauses = arguments[10] == "1";
+  result.fails_over = arguments[11] == "1";
   return result;
 }
 

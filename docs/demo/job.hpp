@@ -27,8 +27,9 @@ struct job {
   int tasks = 1, rounds = 1;
   double drift = 0.01;
   std::string folder;
-  bool pauses = false;  // its first task stays inside at first, until told
-  std::string url{};    // not in arguments(); empty: the stage's
+  bool pauses = false;      // its first task stays inside at first, until told
+  bool fails_over = false;  // its server does: a grant needs a replica, and an unlock may be unconfirmed
+  std::string url{};        // not in arguments(); empty: the stage's
 
   std::vector<std::string> arguments() const;
   static std::optional<job> parse(const std::vector<std::string>& arguments);

@@ -2,6 +2,7 @@
 #include "judge.hpp"
 
 #include <algorithm>
+#include <stdexcept>
 
 namespace holdfast::demo {
 namespace {
@@ -9,6 +10,11 @@ namespace {
 constexpr long long many_keys = 100'000;
 
 }  // namespace
+
+server_link& judge::server() {
+  if (!link_) throw std::logic_error("the judge has no server to look at");
+  return *link_;
+}
 
 std::vector<judge::holder> judge::read_holders(const test::value& reply) {
   const auto words = reply.strings();
@@ -18,7 +24,8 @@ std::vector<judge::holder> judge::read_holders(const test::value& reply) {
 }
 
 std::optional<milliseconds> judge::ttl(const std::string& lock) {
-  const auto left = server_("PTTL", lock).integer();
+  if (!link_) return std::nullopt;
+  const auto left = server()("PTTL", lock).integer();
   if (left == -2) return std::nullopt;
   return milliseconds(left);
 }
@@ -32,22 +39,22 @@ std::optional<judge::end_of_key> judge::end_of(const std::string& lock) {
 }
 
 long long judge::subscribers(const std::string& lock) {
-  return server_("PUBSUB", "NUMSUB", channel_of(lock)).array().at(1).integer();
+  return server()("PUBSUB", "NUMSUB", channel_of(lock)).array().at(1).integer();
 }
 
 std::vector<std::string> judge::channels_with(const std::string& part) {
-  return server_("PUBSUB", "CHANNELS", "*" + part + "*").strings();
+  return server()("PUBSUB", "CHANNELS", "*" + part + "*").strings();
 }
 
 std::vector<std::string> judge::keys_with(const std::string& part, const std::vector<std::string>& known) {
   std::vector<std::string> all;
-  if (server_("DBSIZE").integer() > many_keys) {
+  if (server()("DBSIZE").integer() > many_keys) {
     std::copy_if(known.begin(), known.end(), std::back_inserter(all), [&](const auto& key) { return exists(key); });
     return all;
   }
   std::string cursor = "0";
   do {
-    const auto reply = server_("SCAN", cursor, "MATCH", "*" + part + "*", "COUNT", 1000);
+    const auto reply = server()("SCAN", cursor, "MATCH", "*" + part + "*", "COUNT", 1000);
     for (auto& key : reply.array().at(1).strings()) all.push_back(std::move(key));
     cursor = reply.array().at(0).text;
   } while (cursor != "0");

@@ -25,17 +25,24 @@ class judge {
     steady_clock::time_point earliest, latest;
   };
 
-  judge(timeline& shown, const std::string& url, const std::string& folder) : shown_(shown), server_(url, folder) {}
+  judge(timeline& shown, const std::string& url, std::string folder) : shown_(shown), folder_(std::move(folder)) {
+    look_at(url);
+  }
 
-  std::vector<holder> holders(const std::string& lock) { return read_holders(server_("HGETALL", lock)); }
-  std::optional<milliseconds> ttl(const std::string& lock);  ///< nothing: no such key
+  /// From now on all is read from that server.
+  void look_at(const std::string& url) { link_.emplace(url, folder_); }
+  /// There is no server to look at, until the next look_at().
+  void look_away() { link_.reset(); }
+
+  std::vector<holder> holders(const std::string& lock) { return read_holders(server()("HGETALL", lock)); }
+  std::optional<milliseconds> ttl(const std::string& lock);  ///< nothing: no such key, or no server to look at
   std::optional<end_of_key> end_of(const std::string& lock);
-  bool exists(const std::string& lock) { return server_("EXISTS", lock) == 1; }
+  bool exists(const std::string& lock) { return server()("EXISTS", lock) == 1; }
   long long subscribers(const std::string& lock);
   std::vector<std::string> channels_with(const std::string& part);
   /// Of a database with very many keys only `known` are looked at.
   std::vector<std::string> keys_with(const std::string& part, const std::vector<std::string>& known);
-  void remove(const std::string& lock) { server_("DEL", lock); }
+  void remove(const std::string& lock) { server()("DEL", lock); }
 
   /// Returns `ok`. What was wrong is shown with the scene's verdict.
   bool check(bool ok, std::string expected, std::string seen);
@@ -44,10 +51,12 @@ class judge {
   int failed_scenes() const noexcept { return failed_scenes_; }
 
  private:
+  server_link& server();
   static std::vector<holder> read_holders(const test::value& reply);
 
   timeline& shown_;
-  server_link server_;
+  const std::string folder_;
+  std::optional<server_link> link_;
   std::vector<std::pair<std::string, std::string>> problems_;
   int failed_scenes_ = 0;
 };

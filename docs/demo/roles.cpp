@@ -50,8 +50,12 @@ asio::awaitable<void> worker::contend(std::string who, bool pauses) {
     try {
       co_await enter_once(who, pauses && round == 0, (pauses && round == 0) || round % 5 == 2);
     } catch (const holdfast::error& e) {
-      if (e.code() != holdfast::errc::lost) throw;
-      report(who, "lost", "is told that it was not alone: " + e.code().message());
+      if (e.code() == holdfast::errc::unconfirmed && job_.fails_over)
+        report(who, "unconfirmed", "leaves; its release is repeated in the background");
+      else if (e.code() == holdfast::errc::lost)
+        report(who, "lost", "is told that it was not alone: " + e.code().message());
+      else
+        throw;
     }
     co_await pause(milliseconds((round * 7 + who.back()) % 8));  // other work
   }

@@ -1,10 +1,9 @@
 // SPDX-License-Identifier: BSL-1.0
 // One lock for all: many tasks of several processes increment a number that nothing else protects.
 #include <algorithm>
-#include <map>
 
+#include "check_witness.hpp"
 #include "stage.hpp"
-#include "witness.hpp"
 
 namespace holdfast::demo {
 
@@ -15,39 +14,6 @@ namespace {
 constexpr int processes = 4, tasks = 3, rounds = 20;
 constexpr long long total = processes * tasks * rounds;
 const std::string lock = "contention";
-
-// Numbers 1 to `total`, each once and in order; one inside at a time; each task as often as it should.
-void check_witness(stage& on, const std::vector<witness::entry>& lines) {
-  auto& judge = on.judge;
-  judge.check(static_cast<long long>(lines.size()) == total, counted(total, "line") + " in the witness file",
-              std::to_string(lines.size()));
-  judge.check(!lines.empty() && lines.back().number == total, "the last number to be " + std::to_string(total),
-              lines.empty() ? "an empty file" : std::to_string(lines.back().number) + ": increments were lost");
-
-  std::map<long long, std::string> writers;
-  std::map<std::string, int> entries;
-  std::size_t twice = 0, together = 0;
-  std::string first_twice, first_together;
-  auto sorted = lines;
-  std::sort(sorted.begin(), sorted.end(), [](const auto& a, const auto& b) { return a.entered < b.entered; });
-  const witness::entry* last_out = nullptr;
-  for (const auto& line : sorted) {
-    ++entries[line.who];
-    const auto [known, fresh] = writers.emplace(line.number, line.who);
-    if (!fresh && ++twice == 1)
-      first_twice = std::to_string(line.number) + ", by " + known->second + " and by " + line.who;
-    if (last_out != nullptr && line.entered < last_out->left && ++together == 1)
-      first_together = line.who + " came in at " + on.shown.stamp(line.entered) + ", " + last_out->who + " left at " +
-                       on.shown.stamp(last_out->left);
-    if (last_out == nullptr || line.left > last_out->left) last_out = &line;
-  }
-  judge.check(twice == 0, "every number written once",
-              counted(twice, "number") + " written again, the first: " + first_twice);
-  judge.check(together == 0, "one task inside at a time",
-              counted(together, "overlap") + ", the first: " + first_together);
-  for (const auto& [who, times] : entries)
-    judge.check(times == rounds, who + " inside " + counted(rounds, "time"), std::to_string(times));
-}
 
 // The pauses between two processes: the time from the release to the next one's entry.
 std::vector<steady_clock::duration> hand_overs(const std::vector<witness::entry>& lines) {
@@ -120,7 +86,7 @@ asio::awaitable<void> contention(stage& on) {
   co_await on.end(crew);
 
   const auto lines = witness(on.where().folder + std::string(witness_name)).read();
-  check_witness(on, lines);
+  check_witness(on, lines, processes * tasks, rounds);
   const auto gaps = hand_overs(lines);
   // Without a message a waiter tries again after 5 s.
   if (on.judge.check(gaps.size() >= processes - 1 && gaps.back() < 4s,

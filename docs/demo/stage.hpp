@@ -96,5 +96,7 @@ asio::awaitable<void> renewal(stage& on);
 asio::awaitable<void> killed_holder(stage& on);
 asio::awaitable<void> cut_off_holder(stage& on);
 asio::awaitable<void> cancelled_waiters(stage& on);
+/// Starts servers of its own.
+asio::awaitable<void> failover(stage& on);
 
 }  // namespace holdfast::demo

@@ -27,6 +27,8 @@ class narrator final : public holdfast::observer {
     using kind = holdfast::event::kind;
     switch (e.what) {
       case kind::suspended: return tell_("suspended", "observer: suspended, the hold cannot be confirmed at present");
+      case kind::restored: return tell_("restored", "observer: restored, the hold is confirmed");
+      case kind::primary_changed: return tell_("changed", "observer: primary_changed");
       case kind::lost: return tell_("lost", "observer: lost, " + in_ms(e.held) + " after the grant");
       case kind::release_failed: return tell_("release_failed", "observer: release_failed, " + e.reason.message());
       case kind::outage: return tell_("outage", {});
@@ -46,6 +48,7 @@ holdfast::config config_of(const job& what, const std::string& url) {
   result.key_prefix = what.prefix;
   result.ttl = what.ttl;
   result.drift = what.drift;
+  result.min_replicas = what.fails_over ? 1 : 0;
   result.connect_timeout = 500ms;
   result.reconnect_cap = 100ms;
   return result;
@@ -58,8 +61,9 @@ worker::worker(job what, std::string url)
       witness_(job_.folder + std::string(witness_name)), go_on_(io_, asio::steady_timer::time_point::max()),
       all_done_(io_, asio::steady_timer::time_point::max()) {
   auto settings = config_of(job_, url_);
-  settings.observer = std::make_shared<narrator>(
-      [this](std::string_view event, std::string text) { report(job_.actor, event, text, event == "suspended"); });
+  settings.observer = std::make_shared<narrator>([this](std::string_view event, std::string text) {
+    report(job_.actor, event, text, event == "suspended" || event == "restored");
+  });
   redis_ = std::make_unique<holdfast::client>(io_.get_executor(), settings);
 }
 

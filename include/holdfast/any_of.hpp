@@ -28,7 +28,8 @@ using std::chrono::milliseconds;
 /// Every function takes the first free one of those that nobody of this client holds or waits for, by one script in one
 /// round trip, from a random one on, so that callers spread. Where none is free, lock() and try_lock_for() wait for all
 /// at once, in the local line of each, and have the one that is released first. A second one that is granted in the
-/// same moment is given back at once.
+/// same moment is given back at once. In a cluster each slot has a script of its own, one after the other: let the
+/// names share a {hash tag} where that matters.
 ///
 /// It never re-enters: a task whose owner holds one of them gets another, and waits if there is none. Within the
 /// section a lock() of the lease's name re-enters as always, if the owner is bound or was given.
@@ -36,15 +37,18 @@ using std::chrono::milliseconds;
 /// All must be of one client, of one kind, and of the same owner or of none.
 ///
 /// A lock that cannot be had does not hinder the others: corrupt_lock and no_permission are thrown when each of them
-/// has failed, and are those of the first; a call that waits does not look at such a lock again. Whose lock() it is,
+/// has failed, and are those of the first; a call that waits does not look at such a lock again. try_lock() needs
+/// permission for each of the keys that it looks at, because Redis does before it runs the script. Whose lock() it is,
 /// threads, where the caller resumes, and what cancellation leaves behind: as for mutex. Waiting for n locks costs n
-/// subscriptions and a command for each.
+/// subscriptions, a command for each, and one more for each at each look: after config::poll_cap, of simple locks after
+/// 250 ms.
 class HOLDFAST_EXPORT any_of {
  public:
   static constexpr std::size_t most = 1000;  ///< locks; each is looked at by one script, which Redis does not interrupt
 
-  /// One that is there twice counts once. Throws invalid_name for none at all and for more than `most`; invalid_config
-  /// for locks of different clients, kinds or owners. The names are checked when they are used, as a mutex does.
+  /// One that is there twice counts once. Throws invalid_name for an empty list and for one of more than `most`;
+  /// invalid_config for locks of different clients, kinds or owners, and for a red_lock. The names are checked when
+  /// they are used, as a mutex does.
   explicit any_of(const std::vector<mutex>& which);
 
   /// Waits for whichever is free first, and through outages of Redis. Throws as mutex::lock(), except lost and

@@ -5,6 +5,7 @@
 #include <holdfast/fenced_mutex.hpp>
 #include <holdfast/mutex.hpp>
 #include <holdfast/owner.hpp>
+#include <holdfast/red_lock.hpp>
 #include <holdfast/simple_mutex.hpp>
 
 #include <boost/asio/any_io_executor.hpp>
@@ -50,9 +51,11 @@ class HOLDFAST_EXPORT client {
   /// Optional: fails early instead of at the first lock. Checks address, TLS, password, role, and every permission that
   /// a plain lock needs (not what a fenced or a simple one needs besides), by a no-op acquire, renew, release and
   /// publish on the name `__probe:<client uuid>` behind the key_prefix, which the ACL's patterns must cover. Tries for
-  /// connect_timeout and command_timeout together, also where the connection is refused, and takes no longer. Throws
-  /// unreachable, auth_failed, no_permission, not_primary, tls_failed, invalid_config (a database that the server does
-  /// not have), server_refused, protocol_error, overloaded, closed. Cancelled: operation_aborted.
+  /// connect_timeout and command_timeout together, also where the connection is refused, and takes no longer. Of
+  /// several primaries a majority with votes is enough (red_lock). The observer hears why another is away (outage), but
+  /// nothing of a permission that only a minority withholds. Throws unreachable (quorum_failed, of several),
+  /// auth_failed, no_permission, not_primary, tls_failed, invalid_config (a database that the server does not have),
+  /// server_refused, protocol_error, overloaded, closed. Cancelled: operation_aborted.
   asio::awaitable<void> connect();
 
   /// Refuses new work, fails waiters with closed, releases every lease in one pipeline, waits for all releases under
@@ -84,6 +87,10 @@ class HOLDFAST_EXPORT client {
   holdfast::simple_mutex simple_mutex(std::string_view name) const;
   holdfast::simple_mutex simple_mutex(std::string_view name, holdfast::owner) const;
 
+  /// A lock that a majority of config::primaries grants.
+  holdfast::red_lock red_lock(std::string_view name, reentrancy = reentrancy::reentrant) const;
+  holdfast::red_lock red_lock(std::string_view name, holdfast::owner, reentrancy = reentrancy::reentrant) const;
+
   /// A uuid, made anew for each client. It begins every lease::id() of this client, and is in the name of its
   /// connections, so that CLIENT LIST says where the holder of a lock runs (see config::client_name). Empty for a
   /// moved-from client.
@@ -92,6 +99,7 @@ class HOLDFAST_EXPORT client {
   asio::any_io_executor get_executor() const noexcept;
 
  private:
+  friend detail::access;
   std::shared_ptr<detail::core> core_;
 };
 

@@ -6,22 +6,33 @@
 #include <cstddef>
 #include <iosfwd>
 #include <memory>
+#include <optional>
 #include <string>
 #include <string_view>
+#include <utility>
+#include <vector>
 
 namespace holdfast {
 
 using std::chrono::milliseconds;
 class observer;
 
-/// How a rediss:// server is verified. TLS 1.2 is the least.
+/// How a rediss:// server is verified, and each sentinel and each node that is discovered. TLS 1.2 is the least.
 struct tls_config {
-  std::string ca_file{};                    ///< PEM; empty together with ca_dir: the system's trust store
-  std::string ca_dir{};                     ///< hashed directory (openssl rehash)
-  std::string certificate_file{};           ///< our own certificate chain, PEM; set together with key_file
-  std::string key_file{};                   ///< its key, PEM
-  std::string server_name{};                ///< verified and sent as SNI instead of the URL's host; for tunnels
+  std::string ca_file{};           ///< PEM; empty together with ca_dir: the system's trust store
+  std::string ca_dir{};            ///< hashed directory (openssl rehash)
+  std::string certificate_file{};  ///< our own certificate chain, PEM; set together with key_file
+  std::string key_file{};          ///< its key, PEM
+  std::string server_name{};       ///< verified and sent as SNI instead of the host; for tunnels and discovered IPs
   bool insecure_skip_verification = false;  ///< accept any certificate: for experiments only
+};
+
+/// How the waiters of a cluster are told of a release. Redisson's waiters hear it only where they listen.
+enum class pubsub_mode {
+  automatic,  ///< sharded where the servers have it (Redis 7), as Redisson has it since 3.22; classic elsewhere
+  classic,    ///< PUBLISH, which every node passes on to every other: beside Redisson before 3.22
+  sharded,    ///< SPUBLISH, which stays in the slot's shard; also for servers that do not say their version
+  both,       ///< each release is told twice: beside a fleet of Redisson before and since 3.22
 };
 
 /// Settings of a client: a plain struct. Checked when the client is made (errc::invalid_config, invalid_ttl); a
@@ -30,10 +41,18 @@ struct tls_config {
 struct config {
   // Where. Fields that differ from their default win over the same part of the URL.
   /// redis://[user[:password]@]host[:port][/db][?key=value…], rediss:// for TLS, redis+unix:///path/to/socket[?db=n].
-  /// Percent-encoding in user, password, path and values. At most 4 KiB. Keys: db, user, password, client_name,
-  /// key_prefix, ttl, command_timeout, connect_timeout (milliseconds), ca_file, ca_dir, certificate_file, key_file,
-  /// server_name.
+  /// redis+sentinel://[user[:password]@]host[:26379][,host…]/name[/db][?…]: the primary that these sentinels call so.
+  /// redis+cluster://[user[:password]@]host[:6379][,host…][?…]: the cluster of these nodes; database 0 alone.
+  /// rediss+sentinel:// and rediss+cluster:// for TLS. Up to 32 hosts; user and password are the servers', never a
+  /// sentinel's.
+  /// Percent-encoding in user, password, path and values; of ',' too in user and password before several hosts. At
+  /// most 4 KiB. Keys: db, user, password, client_name, key_prefix, ttl, command_timeout, connect_timeout
+  /// (milliseconds), ca_file, ca_dir, certificate_file, key_file, server_name, sentinel_user, sentinel_password,
+  /// sentinel_tls, strict_sentinel, turns (on, off), pubsub (auto, classic, sharded, both), min_replicas.
   std::string url = "redis://localhost";
+  /// For red_lock, in place of `url`: an odd number of independent primaries, 3 to 9, as URLs. What their query says of
+  /// the server (db, user, password, TLS) counts for that server alone; everything else belongs into the fields here.
+  std::vector<std::string> primaries{};
   std::string user{};      ///< ACL user; empty: the default user
   std::string password{};  ///< never printed
   /// The connections are named `<client_name>:<client::id()>:<process id>@<host name>` (CLIENT SETNAME). Printable
@@ -59,16 +78,60 @@ struct config {
   /// Longest pause between attempts to connect, full jitter from 50 ms: 50 ms to 60 s.
   milliseconds reconnect_cap{5'000};
 
+  /// Whether the lock of a mutex goes from one waiter of this client to the next without a command (a pass), for as
+  /// long as a turn lasts: until all have had it that waited when it began, 2 ms at least and 20 ms at most. Afterwards
+  /// this client leaves the lock to the other clients that have heard of the release, until each may have had a turn of
+  /// its own: for as long as they need by their pace, and 20 ms at most after the last release that it hears of. A
+  /// lock() right after one's own unlock() waits so as well; a try_lock() does not.
+  /// Each pass makes a new lease. It is made while the lock is sure for two thirds of the waiter's TTL at least, not to
+  /// those who want a fencing token, no renewal, a shorter TTL, more replicas or all of several locks: these ask Redis.
+  /// Leave it off beside clients of Redisson, who do not rest and would come first at each release; and in a cluster
+  /// with pubsub classic, where nobody knows how many have heard.
+  bool turns = false;
+
+  // Of a primary with replicas.
+  /// How many replicas must have a grant before it counts (WAIT); 0: none, 0 to 15. Too few in time, and the grant is
+  /// given back. A renewal extends a lease only when as many have it. It survives the failover to one of these
+  /// replicas, and to another it does not. Costs one round trip to a replica. Not of several primaries.
+  unsigned min_replicas = 0;
+
+  // Of sentinels: refused elsewhere.
+  std::string sentinel_user{};         ///< ACL user of the sentinels; empty: the default user
+  std::string sentinel_password{};     ///< of the sentinels, who are told no other; never printed
+  std::optional<bool> sentinel_tls{};  ///< whether the sentinels speak TLS; unset: as the servers, by the URL
+  /// Whether leases end by their TTL while no majority of the sentinels answers. Without it they are renewed on, also
+  /// where this client and a primary that was replaced are cut off together; with it an outage of the sentinels alone
+  /// ends leases that are in no danger.
+  bool strict_sentinel = false;
+
+  // Of a cluster: refused elsewhere.
+  pubsub_mode pubsub = pubsub_mode::automatic;  ///< how waiters are told of a release; the servers' version decides
+
+  // Of sentinels and clusters: refused elsewhere.
+  /// For NAT and containers, each "host:port" as the servers tell it, and "host:port" where we reach it:
+  /// {"10.0.0.5:6379", "localhost:16379"}. IPv6 in brackets, as the servers spell it. Asked for every address that is
+  /// discovered, of servers and sentinels; those of the URL are taken as they are. Up to 1024. Better, where one may:
+  /// sentinel announce-ip, replica-announce-ip, cluster-announce-hostname.
+  std::vector<std::pair<std::string, std::string>> node_map{};
+
+  // Of a client with several primaries: see red_lock.
+  /// The longest TTL that a client of these primaries may ask for, the same in all of them; 0: twice `ttl`, 60 s at
+  /// least. `ttl` to 24 h. A primary that was restarted has no vote for so long.
+  milliseconds longest_ttl{0};
+  /// Whether a primary that was restarted, and may have forgotten locks, waits before it votes again. Without it two
+  /// holders are possible after each restart, unless every primary writes each command to its disk before it answers.
+  bool delayed_restart = true;
+
   // Limits.
   /// Per connection: when three quarters are pending, try_lock and queries throw overloaded. lock and try_lock_for keep
-  /// their place, releases and renewals always find room. 1 to 2^24
+  /// their place, releases and renewals always find room; so does all that is sent to several primaries. 1 to 2^24
   std::size_t pending_commands = 65'536;
 
   /// Is told of background events: renewals, reconnects, late releases. Kept alive by the client.
   std::shared_ptr<holdfast::observer> observer{};
 };
 
-/// Prints every field; password and user information of the URL as "***".
+/// Prints every field; passwords and user information of the URL as "***".
 HOLDFAST_EXPORT std::ostream& operator<<(std::ostream&, const config&);
 /// The URL with everything secret replaced by "***"; also for a URL that is malformed.
 HOLDFAST_EXPORT std::string redacted(std::string_view url);

@@ -37,24 +37,27 @@ enum class errc {
   auth_failed,         ///< Wrong user or password, or none given where one is needed.
   no_permission,       ///< The ACL lacks a permission; the text is the server's, which names the command, key or
                        ///< channel, inside a script not always.
-  not_primary,         ///< The server is a replica, or a node of a cluster: holdfast needs a single primary.
+  not_primary,         ///< The server is a replica, or of another kind than the URL says: the text names the right one.
   server_refused,      ///< OOM, NOREPLICAS, MISCONF, LOADING, BUSY, max clients: Redis answers but will not write.
                        ///< Retry.
-  quorum_failed,       ///< Too few servers granted the lock.
+  quorum_failed,       ///< Of a red_lock: too few primaries have answered. Nothing is taken. Retry.
   protocol_error,      ///< The peer does not speak Redis as expected; an answer that cannot be parsed closes the
                        ///< connection.
   too_many_reentries,  ///< 2^31-1 re-entries of one hold. Still held.
   tls_failed,          ///< The text says: wrong CA, wrong host, expired, client certificate missing, or not TLS at all.
-  overloaded,    ///< Too many commands are pending on the connection. Nothing was sent. Retry with less in flight.
-  already_held,  ///< This owner holds the lock in a way that cannot be re-entered so: a fenced_mutex's re-entry of
-                 ///< a hold without token, any re-entry of a simple_mutex. Still held.
+  overloaded,      ///< Too many commands are pending on the connection. Nothing was sent. Retry with less in flight.
+  already_held,    ///< This owner holds the lock in a way that cannot be re-entered so: a fenced_mutex's re-entry of
+                   ///< a hold without token, any re-entry of a simple_mutex. Still held.
+  not_replicated,  ///< Fewer replicas than min_replicas had it in time. Nothing is taken: what was granted is given
+                   ///< back. Of renew(): still held, until the validity ends. Retry.
 };
 
 /// What to do about a code, for whoever does not want to tell twenty apart: `if (e.code() == condition::retry_later)`.
 /// Compares with holdfast::error_code and std::error_code. In none of them: unconfirmed (nothing is to be done: the
 /// section was exclusive, and the release goes on) and a cancellation.
 enum class condition {
-  retry_later = 1,  ///< unreachable, server_refused, overloaded, quorum_failed: the same call may succeed later.
+  retry_later = 1,  ///< unreachable, server_refused, overloaded, quorum_failed, not_replicated: the same call may
+                    ///< succeed later.
   no_longer_held,   ///< lost, closed, corrupt_lock: there is no hold, and what it guarded may have overlapped. Thrown
                     ///< by a lock(): nothing was taken; leases that are held() still are not concerned.
   misuse,  ///< not_held, invalid_name, invalid_ttl, invalid_wait, too_many_reentries, already_held: the calling

@@ -7,9 +7,11 @@
 #include <holdfast/error.hpp>
 #include <holdfast/fenced_mutex.hpp>
 #include <holdfast/lease.hpp>
+#include <holdfast/multi_lock.hpp>
 #include <holdfast/mutex.hpp>
 #include <holdfast/observer.hpp>
 #include <holdfast/owner.hpp>
+#include <holdfast/red_lock.hpp>
 #include <holdfast/simple_mutex.hpp>
 #include <holdfast/version.hpp>
 #include <holdfast/with_lock.hpp>

@@ -81,8 +81,9 @@ class [[nodiscard]] HOLDFAST_EXPORT lease {
   /// fenced_mutex. Empty where the hold was taken by a plain mutex. It stays when the lease is lost or released.
   [[nodiscard]] std::optional<std::uint64_t> token() const noexcept;
   const std::string& name() const noexcept;  ///< empty for an empty lease
-  /// The hold's owner field in Redis, `<client::id()>:<number>`, for logs and for lock_holder::id. Re-entries share it,
-  /// no other hold ever has it. It stays when the lease is lost or released. Empty for an empty lease.
+  /// The hold's owner field in Redis, `<client::id()>:<number>`, for logs and for lock_holder::id. Where the hold got
+  /// the lock by the n-th pass of a turn (config::turns), `/n` follows, which is not in Redis. Re-entries share it, no
+  /// other hold ever has it. It stays when the lease is lost or released. Empty for an empty lease.
   std::string id() const;
   /// To re-enter elsewhere: `client.mutex(name, lease.owner())`. A new identity for an empty lease.
   holdfast::owner owner() const noexcept;

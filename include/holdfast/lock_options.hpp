@@ -13,6 +13,9 @@ struct lock_options {
   std::optional<bool> renew{};        ///< default: renewed unless a ttl is given (Redisson's rule)
   /// Renewal stops this long after the grant or the last lease::feed(); default: never.
   std::optional<milliseconds> max_hold{};
+  /// So many replicas must have the grant before it counts, and each renewal before it extends the lease; default:
+  /// config::min_replicas. 0 to 15.
+  std::optional<unsigned> min_replicas{};
 };
 
 }  // namespace holdfast

@@ -17,6 +17,7 @@ namespace asio = boost::asio;
 using std::chrono::milliseconds;
 
 class fenced_mutex;
+class red_lock;
 class simple_mutex;
 
 namespace detail {
@@ -86,6 +87,7 @@ class HOLDFAST_EXPORT mutex {
  private:
   friend detail::access;
   friend fenced_mutex;
+  friend red_lock;
   friend simple_mutex;
   mutex(std::weak_ptr<detail::core>, std::shared_ptr<const detail::lock_keys>, std::optional<holdfast::owner>);
 

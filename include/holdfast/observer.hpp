@@ -24,6 +24,7 @@ struct event {
 
     // Each `acquired` is followed by exactly one of these, which ends the hold: see ends_hold(). held
     released,        ///< given back by the last unlock() or its lease's destructor, and Redis has confirmed it
+    passed,          ///< the same, and it went to the next waiter of this client without a command: see config::turns
     release_failed,  ///< given back, but not confirmed in time (reason unconfirmed: it goes on, and released_late or
                      ///< release_given_up follows), or refused; at the latest the key ends with its TTL; reason
     lost,            ///< the hold ended without its holder's wish; reason, and in detail how that is known:
@@ -47,6 +48,10 @@ struct event {
                        ///< shutdown() was over; at the latest the key ends with its TTL; reason
     waiting_for_ourselves,  ///< a lock() without owner waits for a name that this client holds without owner: perhaps
                             ///< for itself
+    lock_order_broken,      ///< a warning: a call of multi_lock waits for this name, and its owner holds one that comes
+    ///< after it in the order of all; who holds this name may wait for that one, for ever; detail
+    not_replicated,  ///< a grant that fewer replicas than min_replicas had in time is given back; its lock() tries
+                     ///< again, its try_lock() fails; reason, detail
 
     // Of the command connection.
     outage,            ///< it went down or could not be made; with a name: Redis answers, and refuses what that lock()
@@ -54,11 +59,27 @@ struct event {
     connected,         ///< it is up; detail: node, version and mode of the server, as INFO has them
     fencing_degraded,  ///< CLIENT ID, INFO or CLIENT KILL is refused: a command, or a subscription, of a dead
                        ///< connection cannot be fenced off; told once; detail
+
+    // Of a client that follows Sentinel or a cluster.
+    primary_changed,            ///< another server is the primary now: holds are suspended until it has confirmed them;
+                                ///< detail: from which to which
+    sentinels_unreachable,      ///< no majority of the sentinels has spoken for three seconds: a failover would be seen
+                                ///< late or not at all; told once for each such time; detail: each and its cause
+    ttl_shorter_than_failover,  ///< a warning: a hold that is renewed may end during a failover; told once; detail: the
+                                ///< arithmetic
+
+    // Of the primaries of a red_lock.
+    vote_withheld,             ///< one was restarted or emptied, or is new: it has no vote for the longest TTL; detail
+    delayed_restart_degraded,  ///< INFO is refused: a restart of a primary that keeps its marker is not seen; told
+                               ///< once; detail
+
+    // Of the primaries of a cluster.
+    slots_moved,  ///< so many slots have another primary than before; told once a second at most; count, detail
   };
 
   kind what{};
-  /// The lock's, without key_prefix, raw bytes. Empty for events of a connection, and for a call of any_of that got
-  /// none of its locks: the detail says how many those are.
+  /// The lock's, without key_prefix, raw bytes. Empty for events of a connection, and for a call of any_of or of
+  /// multi_lock that got none of its locks: the detail says how many those are.
   std::string_view name{};
   error_code reason{};                ///< why, where the kind says so
   std::chrono::nanoseconds waited{};  ///< from the call of lock() to its outcome
@@ -68,19 +89,20 @@ struct event {
 
   // Of a hold, and of a call: owner, ttl.
   std::optional<owner_id> owner{};       ///< whose; without a bound or given one, the call's own identity
-  std::string_view id{};                 ///< its field in Redis, `<client uuid>:<number>`, also in the background
+  std::string_view id{};                 ///< as lease::id(), also in the background
   std::optional<std::uint64_t> token{};  ///< fencing token
-  std::size_t count = 0;                 ///< leases that it has now
+  std::size_t count = 0;                 ///< leases that it has now; of slots_moved: slots
   std::chrono::milliseconds ttl{};       ///< asked for; of a hold with several leases the longest
 };
 
 /// How many kinds there are: their numbers are 0 to event_kinds - 1, so that counters can be an array.
-inline constexpr std::size_t event_kinds = static_cast<std::size_t>(event::kind::fencing_degraded) + 1;
+inline constexpr std::size_t event_kinds = static_cast<std::size_t>(event::kind::slots_moved) + 1;
 
-/// True for released, release_failed, lost and closed: the holds of a client at a moment are the `acquired` less these.
+/// True for released, passed, release_failed, lost and closed: the holds of a client at a moment are the `acquired`
+/// less these.
 constexpr bool ends_hold(event::kind k) noexcept {
-  return k == event::kind::released || k == event::kind::release_failed || k == event::kind::lost ||
-         k == event::kind::closed;
+  return k == event::kind::released || k == event::kind::passed || k == event::kind::release_failed ||
+         k == event::kind::lost || k == event::kind::closed;
 }
 
 /// Short name of a kind: "acquired".

@@ -3,6 +3,7 @@
 #include <holdfast/any_of.hpp>
 #include <holdfast/export.hpp>
 #include <holdfast/lease.hpp>
+#include <holdfast/multi_lock.hpp>
 #include <holdfast/mutex.hpp>
 
 #include <boost/asio/awaitable.hpp>
@@ -27,16 +28,24 @@ template <class T>
 using awaited_t = typename awaited<T>::type;
 
 /// A view of a body that keeps its result to itself: what crosses into the compiled half of with_lock.
-struct body_ref {
+/// `Held`: lease or multi_lease.
+template <class Held>
+struct basic_body_ref {
   void* object;
-  asio::awaitable<void> (*call)(void* object, lease&);
+  asio::awaitable<void> (*call)(void* object, Held&);
 };
+using body_ref = basic_body_ref<lease>;
+using multi_body_ref = basic_body_ref<multi_lease>;
 
 HOLDFAST_EXPORT asio::awaitable<void> run_locked(mutex m, body_ref body, lock_options options);
 HOLDFAST_EXPORT asio::awaitable<void> run_locked(any_of m, body_ref body, lock_options options);
+HOLDFAST_EXPORT asio::awaitable<void> run_locked(multi_lock m, multi_body_ref body, lock_options options);
 HOLDFAST_EXPORT asio::awaitable<bool> try_run_locked(mutex m, milliseconds wait, body_ref body, lock_options options);
 HOLDFAST_EXPORT asio::awaitable<bool> try_run_locked(any_of m, milliseconds wait, body_ref body, lock_options options);
+HOLDFAST_EXPORT asio::awaitable<bool> try_run_locked(multi_lock m, milliseconds wait, multi_body_ref body,
+                                                     lock_options options);
 HOLDFAST_EXPORT asio::awaitable<void> run_under(lease& held, body_ref body);
+HOLDFAST_EXPORT asio::awaitable<void> run_under(multi_lease& held, multi_body_ref body);
 
 #if defined(__GNUC__) && !defined(__clang__) && __GNUC__ < 13
 inline constexpr bool braced_closure_is_destroyed_twice = true;
@@ -46,68 +55,69 @@ inline constexpr bool braced_closure_is_destroyed_twice = false;
 
 }  // namespace detail
 
-/// A coroutine that works under a lock: awaitable<T> body(lease&).
-template <class F>
-concept lock_body = requires(F& body, lease& l) { typename detail::awaited_t<std::invoke_result_t<F&, lease&>>; };
+/// A coroutine that works under a lock: awaitable<T> body(lease&), or body(multi_lease&) under a multi_lock.
+template <class F, class Held = lease>
+concept lock_body = requires(F& body, Held& l) { typename detail::awaited_t<std::invoke_result_t<F&, Held&>>; };
 
 namespace detail {
 
-template <class F>
-using body_value_t = awaited_t<std::invoke_result_t<F&, lease&>>;
+template <class F, class Held = lease>
+using body_value_t = awaited_t<std::invoke_result_t<F&, Held&>>;
 /// A body's value, if it ran.
-template <class F>
-using attempted_t = std::conditional_t<std::is_void_v<body_value_t<F>>, bool, std::optional<body_value_t<F>>>;
+template <class F, class Held = lease>
+using attempted_t =
+    std::conditional_t<std::is_void_v<body_value_t<F, Held>>, bool, std::optional<body_value_t<F, Held>>>;
 
 template <class F>
 inline constexpr bool passes_body_safely =
     !braced_closure_is_destroyed_twice || std::is_lvalue_reference_v<F> || std::is_trivially_destructible_v<F>;
 
 /// A body, and what it has returned.
-template <class F, class T = body_value_t<F>>
+template <class F, class Held, class T = body_value_t<F, Held>>
 struct kept_body {
   F& body;
   std::optional<T> value{};
 
-  body_ref ref() {
-    return {this, [](void* object, lease& l) -> asio::awaitable<void> {
+  basic_body_ref<Held> ref() {
+    return {this, [](void* object, Held& l) -> asio::awaitable<void> {
               auto& kept = *static_cast<kept_body*>(object);
               kept.value.emplace(co_await kept.body(l));
             }};
   }
 };
-template <class F>
-struct kept_body<F, void> {
+template <class F, class Held>
+struct kept_body<F, Held, void> {
   F& body;
 
-  body_ref ref() {
+  basic_body_ref<Held> ref() {
     return {this,
-            [](void* object, lease& l) -> asio::awaitable<void> { return static_cast<kept_body*>(object)->body(l); }};
+            [](void* object, Held& l) -> asio::awaitable<void> { return static_cast<kept_body*>(object)->body(l); }};
   }
 };
 
-/// `Lock`: mutex or any_of.
-template <class F, class Lock>
-auto locked(Lock m, F body, lock_options options) -> asio::awaitable<body_value_t<F>> {
-  kept_body<F> kept{body};
+/// `Lock`: mutex or any_of, whose lease is a lease, or multi_lock.
+template <class Held, class F, class Lock>
+auto locked(Lock m, F body, lock_options options) -> asio::awaitable<body_value_t<F, Held>> {
+  kept_body<F, Held> kept{body};
   co_await run_locked(std::move(m), kept.ref(), options);
-  if constexpr (!std::is_void_v<body_value_t<F>>) co_return std::move(*kept.value);
+  if constexpr (!std::is_void_v<body_value_t<F, Held>>) co_return std::move(*kept.value);
 }
 
-template <class F, class Lock>
-auto try_locked(Lock m, milliseconds wait, F body, lock_options options) -> asio::awaitable<attempted_t<F>> {
-  kept_body<F> kept{body};
+template <class Held, class F, class Lock>
+auto try_locked(Lock m, milliseconds wait, F body, lock_options options) -> asio::awaitable<attempted_t<F, Held>> {
+  kept_body<F, Held> kept{body};
   [[maybe_unused]] const bool had = co_await try_run_locked(std::move(m), wait, kept.ref(), options);
-  if constexpr (std::is_void_v<body_value_t<F>>)
+  if constexpr (std::is_void_v<body_value_t<F, Held>>)
     co_return had;
   else
     co_return std::move(kept.value);
 }
 
-template <class F>
-auto under(lease& held, F body) -> asio::awaitable<body_value_t<F>> {
-  kept_body<F> kept{body};
+template <class F, class Held>
+auto under(Held& held, F body) -> asio::awaitable<body_value_t<F, Held>> {
+  kept_body<F, Held> kept{body};
   co_await run_under(held, kept.ref());
-  if constexpr (!std::is_void_v<body_value_t<F>>) co_return std::move(*kept.value);
+  if constexpr (!std::is_void_v<body_value_t<F, Held>>) co_return std::move(*kept.value);
 }
 
 }  // namespace detail
@@ -132,7 +142,7 @@ template <class F>
   requires lock_body<std::decay_t<F>>
 auto with_lock(mutex m, F&& body, lock_options options = {}) -> asio::awaitable<detail::body_value_t<std::decay_t<F>>> {
   static_assert(detail::passes_body_safely<F>, "g++ 12 destroys this closure twice: give it a name, and pass the name");
-  return detail::locked<std::decay_t<F>>(std::move(m), std::forward<F>(body), options);
+  return detail::locked<lease, std::decay_t<F>>(std::move(m), std::forward<F>(body), options);
 }
 
 /// The same under any one of several locks: the lease that the body gets says which, by its name.
@@ -141,7 +151,17 @@ template <class F>
 auto with_lock(any_of m, F&& body, lock_options options = {})
     -> asio::awaitable<detail::body_value_t<std::decay_t<F>>> {
   static_assert(detail::passes_body_safely<F>, "g++ 12 destroys this closure twice: give it a name, and pass the name");
-  return detail::locked<std::decay_t<F>>(std::move(m), std::forward<F>(body), options);
+  return detail::locked<lease, std::decay_t<F>>(std::move(m), std::forward<F>(body), options);
+}
+
+/// The same under several locks, all or none. The body gets the multi_lease; the first of the holds that is lost
+/// cancels it.
+template <class F>
+  requires lock_body<std::decay_t<F>, multi_lease>
+auto with_lock(multi_lock m, F&& body, lock_options options = {})
+    -> asio::awaitable<detail::body_value_t<std::decay_t<F>, multi_lease>> {
+  static_assert(detail::passes_body_safely<F>, "g++ 12 destroys this closure twice: give it a name, and pass the name");
+  return detail::locked<multi_lease, std::decay_t<F>>(std::move(m), std::forward<F>(body), options);
 }
 
 /// The same with a bounded wait (0: none): try_lock_for(wait), and `body` if that is granted. An optional with the
@@ -153,7 +173,7 @@ template <class F>
 auto try_with_lock_for(mutex m, milliseconds wait, F&& body, lock_options options = {})
     -> asio::awaitable<detail::attempted_t<std::decay_t<F>>> {
   static_assert(detail::passes_body_safely<F>, "g++ 12 destroys this closure twice: give it a name, and pass the name");
-  return detail::try_locked<std::decay_t<F>>(std::move(m), wait, std::forward<F>(body), options);
+  return detail::try_locked<lease, std::decay_t<F>>(std::move(m), wait, std::forward<F>(body), options);
 }
 
 template <class F>
@@ -161,7 +181,15 @@ template <class F>
 auto try_with_lock_for(any_of m, milliseconds wait, F&& body, lock_options options = {})
     -> asio::awaitable<detail::attempted_t<std::decay_t<F>>> {
   static_assert(detail::passes_body_safely<F>, "g++ 12 destroys this closure twice: give it a name, and pass the name");
-  return detail::try_locked<std::decay_t<F>>(std::move(m), wait, std::forward<F>(body), options);
+  return detail::try_locked<lease, std::decay_t<F>>(std::move(m), wait, std::forward<F>(body), options);
+}
+
+template <class F>
+  requires lock_body<std::decay_t<F>, multi_lease>
+auto try_with_lock_for(multi_lock m, milliseconds wait, F&& body, lock_options options = {})
+    -> asio::awaitable<detail::attempted_t<std::decay_t<F>, multi_lease>> {
+  static_assert(detail::passes_body_safely<F>, "g++ 12 destroys this closure twice: give it a name, and pass the name");
+  return detail::try_locked<multi_lease, std::decay_t<F>>(std::move(m), wait, std::forward<F>(body), options);
 }
 
 /// Runs `body(held)` under a lease that the caller holds already, guarded as above, and does not unlock it: sends
@@ -172,6 +200,13 @@ auto try_with_lock_for(any_of m, milliseconds wait, F&& body, lock_options optio
 template <class F>
   requires lock_body<std::decay_t<F>>
 auto with_lock(lease& held, F&& body) -> asio::awaitable<detail::body_value_t<std::decay_t<F>>> {
+  static_assert(detail::passes_body_safely<F>, "g++ 12 destroys this closure twice: give it a name, and pass the name");
+  return detail::under<std::decay_t<F>>(held, std::forward<F>(body));
+}
+
+template <class F>
+  requires lock_body<std::decay_t<F>, multi_lease>
+auto with_lock(multi_lease& held, F&& body) -> asio::awaitable<detail::body_value_t<std::decay_t<F>, multi_lease>> {
   static_assert(detail::passes_body_safely<F>, "g++ 12 destroys this closure twice: give it a name, and pass the name");
   return detail::under<std::decay_t<F>>(held, std::forward<F>(body));
 }

@@ -44,6 +44,7 @@ locks_list locks_of(const std::vector<mutex>& which) {
   for (const auto& m : which) {
     const auto& keys = access::keys(m);
     if (!of_one_client(m, first)) refuse_mixture("clients");
+    if (keys->of.voted) throw error(errc::invalid_config, "any of red_locks");
     if (&keys->of != &access::keys(first)->of) refuse_mixture("kinds");
     if (access::given_owner(m) != access::given_owner(first)) refuse_mixture("owners");
     if (names.insert(keys->name).second) all.push_back(keys);
@@ -57,7 +58,7 @@ asio::awaitable<T> acquire(std::weak_ptr<core> where, locks_list which, lock_cal
   return detail::on_strand<T>(std::move(where),
                               [which = std::move(which), how](engine& locks, const std::shared_ptr<caller<T>>& to,
                                                               const std::optional<owner>& carried) {
-                                for (const auto& keys : *which) detail::check_name(keys->name);
+                                for (const auto& keys : *which) detail::check_lock(locks, *keys);
                                 auto place = locks.lock_any(*which, how.request(locks, carried), detail::lease_to(to));
                                 if (place) to->cancels(std::move(place));
                               });

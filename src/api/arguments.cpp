@@ -6,6 +6,11 @@
 
 #include <holdfast/error.hpp>
 
+#include "base/escape.hpp"
+#include "protocol/keys.hpp"
+#include "settings.hpp"
+#include "sync/engine.hpp"
+
 namespace holdfast::detail {
 namespace {
 
@@ -13,35 +18,66 @@ constexpr std::size_t longest_name = 64 * 1024;
 
 std::string ms(milliseconds d) { return std::to_string(d.count()) + " ms"; }
 
-[[noreturn]] void refuse_ttl(const char* what, milliseconds given, milliseconds least) {
+[[noreturn]] void refuse_ttl(const char* what, milliseconds given, milliseconds least, milliseconds most) {
   throw error(errc::invalid_ttl,
-              std::string(what) + " of " + ms(given) + " is not in " + ms(least) + " to " + ms(longest_ttl));
+              std::string(what) + " of " + ms(given) + " is not in " + ms(least) + " to " + ms(most));
+}
+
+// Of several primaries: one that was restarted waits for no longer than they have agreed upon.
+void check_ttl(const config& c, const char* what, milliseconds given, milliseconds least) {
+  const auto most = c.longest_ttl == milliseconds::zero() ? longest_ttl : c.longest_ttl;
+  if (given < least || given > most) refuse_ttl(what, given, least, most);
+}
+
+void check_replicas(const config& c, unsigned wanted) {
+  if (wanted > most_replicas)
+    throw error(errc::invalid_config,
+                "min_replicas of " + std::to_string(wanted) + " is not in 0 to " + std::to_string(most_replicas));
+  if (wanted > 0 && !c.primaries.empty())
+    throw error(errc::invalid_config, "min_replicas is for a primary with replicas: a red_lock is at a majority");
 }
 
 }  // namespace
 
 terms resolve_terms(const config& c, const lock_options& asked) {
-  terms t{asked.ttl.value_or(c.ttl), asked.renew.value_or(!asked.ttl.has_value()), asked.max_hold};
+  terms t{asked.ttl.value_or(c.ttl), asked.renew.value_or(!asked.ttl.has_value()), asked.max_hold,
+          asked.min_replicas.value_or(c.min_replicas)};
+  check_replicas(c, t.min_replicas);
   const auto least = t.renew ? shortest_renewed_ttl : shortest_ttl;
-  if (t.ttl < least || t.ttl > longest_ttl) refuse_ttl(t.renew ? "a renewed ttl" : "a ttl", t.ttl, least);
+  check_ttl(c, t.renew ? "a renewed ttl" : "a ttl", t.ttl, least);
   if (t.max_hold) {
     if (!t.renew)
       throw error(errc::invalid_ttl, "max_hold is for renewed leases: without renewal the ttl is the limit");
     if (*t.max_hold < milliseconds(1) || *t.max_hold > longest_ttl)
-      refuse_ttl("a max_hold", *t.max_hold, milliseconds(1));
+      refuse_ttl("a max_hold", *t.max_hold, milliseconds(1), longest_ttl);
   }
   return t;
 }
 
-void check_renew_ttl(milliseconds ttl) {
-  if (ttl == milliseconds::zero()) return;
-  if (ttl < shortest_ttl || ttl > longest_ttl) refuse_ttl("a ttl", ttl, shortest_ttl);
+void check_renew_ttl(const config& c, milliseconds ttl) {
+  if (ttl != milliseconds::zero()) check_ttl(c, "a ttl", ttl, shortest_ttl);
+}
+
+void check_lock(const engine& e, const lock_keys& which) {
+  check_name(which.name);
+  if (e.has_slots()) check_slot(which);
+  if (which.of.voted == e.several_primaries()) return;
+  throw error(errc::invalid_config, which.of.voted ? "a red_lock needs a client with several primaries"
+                                                   : "a client with several primaries has no other lock than red_lock");
 }
 
 void check_name(std::string_view name) {
   if (name.empty()) throw error(errc::invalid_name, "the name is empty");
   if (name.size() > longest_name)
     throw error(errc::invalid_name, "the name has " + std::to_string(name.size()) + " bytes, more than 65536");
+}
+
+void check_slot(const lock_keys& which) {
+  if (fits_a_cluster(which.lock)) return;
+  throw error(errc::invalid_name,
+              "the name '" + escaped(which.lock) +
+                  "' does not fit a cluster: it may have no brace, or its first '{' must be followed "
+                  "by at least one byte and a '}'");
 }
 
 void check_wait(milliseconds wait) {

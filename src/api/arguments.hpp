@@ -11,12 +11,19 @@
 /// What callers give, checked before anything is done.
 namespace holdfast::detail {
 
+class engine;
+struct lock_keys;
+
 /// Throws error: invalid_ttl.
 terms resolve_terms(const config&, const lock_options&);
 /// Throws error: invalid_ttl. 0 is allowed: "the TTL it was taken with".
-void check_renew_ttl(milliseconds ttl);
+void check_renew_ttl(const config&, milliseconds ttl);
 /// Throws error: invalid_name.
 void check_name(std::string_view name);
+/// Throws error: invalid_name: what is derived from it would be in several slots of a cluster.
+void check_slot(const lock_keys& which);
+/// Throws error: invalid_name; invalid_config for a kind of lock that these servers do not have.
+void check_lock(const engine&, const lock_keys& which);
 /// Throws error: invalid_wait.
 void check_wait(milliseconds wait);
 /// Throws error: invalid_wait.

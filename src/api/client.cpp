@@ -36,9 +36,23 @@ std::string connection_name(const std::string& chosen, const std::string& uuid) 
   return name;
 }
 
-redis::endpoint named(redis::endpoint server, const std::string& uuid) {
-  server.client_name = connection_name(server.client_name, uuid);
-  return server;
+detail::server_list named(detail::server_list all, const std::string& uuid) {
+  for (auto& server : all.servers) server.client_name = connection_name(server.client_name, uuid);
+  all.discovered.client_name = connection_name(all.discovered.client_name, uuid);
+  return all;
+}
+
+/// By which word the waiters hear of a release.
+detail::publish_word word_of(const detail::settings& s) {
+  using detail::publish_word;
+  if (s.kind != detail::deployment::cluster) return publish_word::publish;
+  switch (s.values.pubsub) {
+    case pubsub_mode::automatic: break;
+    case pubsub_mode::classic: return publish_word::publish;
+    case pubsub_mode::sharded: return publish_word::spublish;
+    case pubsub_mode::both: return publish_word::both;
+  }
+  return publish_word::automatic;
 }
 
 /// The engine with real timers, a real server and real randomness around it.
@@ -48,12 +62,17 @@ class machine {
       : home_(std::move(home)), settings_(std::move(s)),
         timers_(std::make_shared<detail::asio_timers>(strand, [c = home_.get()] { c->catch_up(); })),
         servers_(detail::make_topology({strand, detail::system_clock(), *timers_, random_, network_},
-                                       named(settings_.server, fields_.client_uuid()), settings_.values.command_timeout,
+                                       named(settings_, fields_.client_uuid()), settings_.values,
                                        [this](const event& e) {
                                          if (settings_.values.observer) settings_.values.observer->on(e);
                                        })) {
-    locks_.emplace(detail::surroundings{detail::system_clock(), *timers_, *servers_, random_, settings_.values}, home_,
-                   fields_);
+    locks_.emplace(detail::surroundings{.time = detail::system_clock(),
+                                        .alarms = *timers_,
+                                        .servers = *servers_,
+                                        .random = random_,
+                                        .settings = settings_.values,
+                                        .word = home_->word()},
+                   home_, fields_);
   }
   machine(const machine&) = delete;
   machine& operator=(const machine&) = delete;
@@ -119,7 +138,7 @@ class client_core final : public core {
     auto& context = asio::query(executor, asio::execution::context);
     const auto life = context_life::of(executor);
     const context_life::visit here(*life);
-    const auto c = std::make_shared<client_core>(life, s.values.key_prefix);
+    const auto c = std::make_shared<client_core>(life, s.values.key_prefix, word_of(s));
     auto mine = std::make_shared<premises>(executor);
     mine->inside.emplace(c, mine->strand.any(), std::move(s));
     c->lives_by(mine->strand, mine->inside->locks());
@@ -129,8 +148,8 @@ class client_core final : public core {
     return c;
   }
 
-  client_core(std::shared_ptr<context_life> life, std::string key_prefix)
-      : core(std::move(life), std::move(key_prefix)) {}
+  client_core(std::shared_ptr<context_life> life, std::string key_prefix, detail::publish_word word)
+      : core(std::move(life), std::move(key_prefix), word) {}
   ~client_core() override {
     if (!premises_) return;
     const context_life::visit here(*life());
@@ -183,7 +202,8 @@ client::~client() {
 
 asio::awaitable<void> client::connect() {
   return detail::on_strand<void>(core_, [](engine& locks, const std::shared_ptr<caller<void>>& to, const auto&) {
-    locks.probe(detail::plain_lock, [to](error_code e, const std::string& detail) { to->answer(e, detail); });
+    const auto& kind = locks.several_primaries() ? detail::red_plain_lock : detail::plain_lock;
+    locks.probe(kind, [to](error_code e, const std::string& detail) { to->answer(e, detail); });
   });
 }
 

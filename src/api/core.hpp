@@ -11,8 +11,11 @@
 #include <string>
 #include <string_view>
 #include <utility>
+#include <vector>
 
+#include <holdfast/client.hpp>
 #include <holdfast/lease.hpp>
+#include <holdfast/multi_lock.hpp>
 #include <holdfast/mutex.hpp>
 
 #include "base/context_end.hpp"
@@ -66,6 +69,7 @@ class core : public lease_home, public std::enable_shared_from_this<core> {
     look_soon();
   }
   const std::string& key_prefix() const noexcept { return key_prefix_; }
+  publish_word word() const noexcept { return word_; }
   const std::string& client_id() const noexcept { return client_id_; }
   bool closed() const noexcept { return closed_->load(std::memory_order_acquire); }
   const std::shared_ptr<context_life>& life() const noexcept { return life_; }
@@ -92,8 +96,8 @@ class core : public lease_home, public std::enable_shared_from_this<core> {
   void engine_has_ended() noexcept { dropped_.close(); }
 
  protected:
-  core(std::shared_ptr<context_life> life, std::string key_prefix)
-      : life_(std::move(life)), key_prefix_(std::move(key_prefix)) {}
+  core(std::shared_ptr<context_life> life, std::string key_prefix, publish_word word)
+      : life_(std::move(life)), key_prefix_(std::move(key_prefix)), word_(word) {}
   /// Once, before anybody else knows this object. Both belong to the guest of life() in which the engine is.
   void lives_by(const direct_strand& strand, const engine& locks) {
     strand_ = &strand;
@@ -120,6 +124,7 @@ class core : public lease_home, public std::enable_shared_from_this<core> {
 
   const std::shared_ptr<context_life> life_;
   const std::string key_prefix_;
+  const publish_word word_;
   std::string client_id_;
   const direct_strand* strand_ = nullptr;  // touched in a visit only
   std::shared_ptr<std::atomic<bool>> closed_;
@@ -139,14 +144,29 @@ struct access {
     return l;
   }
   static const std::shared_ptr<lease_record>& record(const lease& l) { return l.record_; }
+  static multi_lease make_multi_lease(std::vector<lease> leases) {
+    multi_lease m;
+    m.leases_ = std::move(leases);
+    return m;
+  }
+  static std::vector<lease> take_leases(multi_lease m) { return std::move(m.leases_); }
+  static std::vector<std::shared_ptr<lease_record>> records(const lease& l) { return {l.record_}; }
+  static std::vector<std::shared_ptr<lease_record>> records(const multi_lease& m) {
+    std::vector<std::shared_ptr<lease_record>> all;
+    for (const auto& l : m.leases_) all.push_back(l.record_);
+    return all;
+  }
   static const std::weak_ptr<core>& home(const mutex& m) { return m.core_; }
+  static const std::shared_ptr<core>& home(const client& c) { return c.core_; }
   static const shared_keys& keys(const mutex& m) { return m.keys_; }
   static const std::optional<holdfast::owner>& given_owner(const mutex& m) { return m.owner_; }
   /// `Mutex`: mutex or a class of it.
   template <class Mutex>
   static Mutex make_mutex(const std::shared_ptr<core>& c, const kind& of, std::string_view name,
                           std::optional<holdfast::owner> who) {
-    return {c, std::make_shared<const lock_keys>(of, name, c ? std::string_view(c->key_prefix()) : std::string_view()),
+    return {c,
+            c ? std::make_shared<const lock_keys>(of, name, c->key_prefix(), c->word())
+              : std::make_shared<const lock_keys>(of, name),
             who};
   }
 };

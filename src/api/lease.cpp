@@ -26,13 +26,6 @@ void release_in_background(std::shared_ptr<lease_record> record) noexcept {
   home->drop(std::move(record));
 }
 
-/// Errors of an empty lease, at the co_await like all others.
-template <class T>
-asio::awaitable<T> not_held() {
-  throw error(errc::not_held, "the lease is empty");
-  co_return T();
-}
-
 /// The answer of lost(), also when there is no client left to give it.
 asio::awaitable<error_code> or_closed(std::shared_ptr<lease_record> record, asio::awaitable<error_code> answer) {
   try {
@@ -59,7 +52,7 @@ lease::~lease() {
 }
 
 asio::awaitable<void> lease::unlock() {
-  if (!record_) return not_held<void>();
+  if (!record_) return detail::not_held<void>();
   return detail::on_strand<void>(
       home_of(*record_), [r = record_](engine& locks, const std::shared_ptr<caller<void>>& to, const auto&) {
         to->concerns(r->of->keys());
@@ -68,17 +61,17 @@ asio::awaitable<void> lease::unlock() {
 }
 
 asio::awaitable<void> lease::renew(milliseconds ttl) {
-  if (!record_) return not_held<void>();
+  if (!record_) return detail::not_held<void>();
   return detail::on_strand<void>(
       home_of(*record_), [r = record_, ttl](engine& locks, const std::shared_ptr<caller<void>>& to, const auto&) {
-        detail::check_renew_ttl(ttl);
+        detail::check_renew_ttl(locks.settings(), ttl);
         to->concerns(r->of->keys());
         locks.renew(r, ttl, [to](error_code e, const std::string& detail) { to->answer(e, detail); });
       });
 }
 
 asio::awaitable<error_code> lease::lost() const {
-  if (!record_) return not_held<error_code>();
+  if (!record_) return detail::not_held<error_code>();
   auto watch = [r = record_](engine& locks, const std::shared_ptr<caller<error_code>>& to, const auto&) {
     to->concerns(r->of->keys());
     auto watching = locks.when_ended(r, [to](error_code why) {
@@ -131,7 +124,7 @@ const std::string& lease::name() const noexcept {
 
 std::string lease::id() const {
   note_use(record_);
-  return record_ ? std::string(record_->of->field().to_text()) : std::string();
+  return record_ ? std::string(record_->of->id()) : std::string();
 }
 
 owner lease::owner() const noexcept {

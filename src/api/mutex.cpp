@@ -20,7 +20,7 @@ asio::awaitable<T> acquire(std::weak_ptr<core> where, shared_keys keys, lock_cal
   return detail::on_strand<T>(std::move(where),
                               [keys = std::move(keys), how](engine& locks, const std::shared_ptr<caller<T>>& to,
                                                             const std::optional<owner>& carried) {
-                                detail::check_name(keys->name);
+                                detail::check_lock(locks, *keys);
                                 to->concerns(keys);
                                 if (auto place = locks.lock(keys, how.request(locks, carried), detail::lease_to(to)))
                                   to->cancels(std::move(place));
@@ -32,7 +32,7 @@ template <class T, class Verb>
 asio::awaitable<T> ask(std::weak_ptr<core> where, shared_keys keys, Verb verb) {
   return detail::on_strand<T>(
       std::move(where), [keys = std::move(keys), verb](engine& e, const std::shared_ptr<caller<T>>& to, const auto&) {
-        detail::check_name(keys->name);
+        detail::check_lock(e, *keys);
         to->concerns(keys);
         verb(e, keys, [to](error_code failed, const std::string& detail, T value) {
           to->answer(failed, detail, std::move(value));

@@ -229,4 +229,11 @@ asio::awaitable<T> on_strand(std::weak_ptr<core> where, Begin begin) {
       std::move(initiate), token, std::move(where), std::move(begin));
 }
 
+/// The answer of an empty lease to every verb, at the co_await like all errors.
+template <class T>
+asio::awaitable<T> not_held() {
+  throw error(errc::not_held, "the lease is empty");
+  co_return T();
+}
+
 }  // namespace holdfast::detail

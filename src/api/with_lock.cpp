@@ -1,14 +1,18 @@
 // SPDX-License-Identifier: BSL-1.0
 #include <holdfast/with_lock.hpp>
 
+#include <algorithm>
 #include <boost/asio/bind_cancellation_slot.hpp>
 #include <boost/asio/cancellation_signal.hpp>
 #include <boost/asio/co_spawn.hpp>
 #include <boost/asio/strand.hpp>
+#include <cstddef>
 #include <exception>
 #include <memory>
 #include <optional>
+#include <string>
 #include <utility>
+#include <vector>
 
 #include "api/operation.hpp"
 
@@ -24,14 +28,24 @@ struct loss_listener {
   bool over = false;  // nobody wants to hear any more
 };
 
-/// One body under its lease. Everything here happens on `on`, the body's strand: emitting a signal is not thread-safe.
-struct guarded_run {
-  guarded_run(lease& l, body_ref b, afterwards t, const asio::any_io_executor& home)
-      : held(l), body(b), then(t), on(held.owner().bind(asio::make_strand(home))) {}
+/// Of which lock, and how it is known.
+struct loss {
+  error_code why;
+  std::string name, known_by;
+};
 
-  void stop_for_loss(error_code why, const std::string& known_by) {
-    loss = why;
-    loss_known_by = known_by;
+/// One body under its lease. Everything here happens on `on`, the body's strand: emitting a signal is not thread-safe.
+/// `Held`: lease or multi_lease.
+template <class Held>
+struct guarded_run {
+  guarded_run(Held& l, basic_body_ref<Held> b, afterwards t, const asio::any_io_executor& home)
+      : held(l), records(access::records(l)), body(b), then(t), on(held.owner().bind(asio::make_strand(home))),
+        listeners(records.size()) {
+    for (auto& listener : listeners) listener = std::make_shared<loss_listener>();
+  }
+
+  void stop_for_loss(loss what) {
+    lost = std::move(what);
     stop.emit(asio::cancellation_type::terminal);
   }
   void stop_from_outside(asio::cancellation_type type) {
@@ -39,35 +53,38 @@ struct guarded_run {
     stop.emit(type);
   }
 
-  lease& held;  // in the frame of the caller, who waits for the run
-  const body_ref body;
+  Held& held;                                                // in the frame of the caller, who waits for the run
+  const std::vector<std::shared_ptr<lease_record>> records;  // the body may move the lease away
+  const basic_body_ref<Held> body;
   const afterwards then;
   const asio::any_io_executor on;
-  const std::shared_ptr<loss_listener> listener = std::make_shared<loss_listener>();
+  std::vector<std::shared_ptr<loss_listener>> listeners;  // one for each record
   asio::cancellation_signal stop;
-  std::optional<error_code> loss;
-  std::string loss_known_by;
+  std::optional<loss> lost;
   bool stopped_from_outside = false;
 };
-using run_ptr = std::shared_ptr<guarded_run>;
+template <class Held>
+using run_ptr = std::shared_ptr<guarded_run<Held>>;
 
 constexpr const char* by_its_end = "the client was closed";
 
-void stop_when_lost(const run_ptr& run) {
-  const auto& record = access::record(run->held);
-  if (!record->home || home_of(*record)->closed()) return run->stop_for_loss(errc::closed, by_its_end);
-  auto heard = [id = std::weak_ptr(run), life = context_life::of(run->on)](error_code why,
-                                                                           const std::string& known_by) {
+template <class Held>
+void stop_when_lost(const run_ptr<Held>& run, const std::shared_ptr<lease_record>& record,
+                    const std::shared_ptr<loss_listener>& listener) {
+  const auto& name = record->of->keys()->name;
+  if (!record->home || home_of(*record)->closed()) return run->stop_for_loss({errc::closed, name, by_its_end});
+  auto heard = [id = std::weak_ptr(run), life = context_life::of(run->on), name](error_code why,
+                                                                                 const std::string& known_by) {
     if (why == errc::not_held || why == asio::error::operation_aborted) return;
     const context_life::visit here(*life);
     if (!here) return;  // the run ends with its context
     const auto r = id.lock();
     if (!r) return;
-    asio::post(r->on, [id, why, known_by] {
-      if (const auto still = id.lock()) still->stop_for_loss(why, known_by);
+    asio::post(r->on, [id, what = loss{why, name, known_by}] {
+      if (const auto still = id.lock()) still->stop_for_loss(what);
     });
   };
-  auto listen = [record, heard, listener = run->listener](auto& otherwise) {
+  auto listen = [record, heard, listener](auto& otherwise) {
     auto* const locks = home_of(*record)->locks();
     if (!locks) return otherwise();
     if (listener->over) return;
@@ -93,8 +110,9 @@ void stop_listening(const std::shared_ptr<lease_record>& record,
 }
 
 /// Runs the body to its end; what it threw, or null. A co_spawn of its own gives it a cancellation state of its own.
-asio::awaitable<std::exception_ptr> body_outcome(run_ptr run) {
-  auto initiate = [](auto handler, run_ptr r) {
+template <class Held>
+asio::awaitable<std::exception_ptr> body_outcome(run_ptr<Held> run) {
+  auto initiate = [](auto handler, run_ptr<Held> r) {
     auto ended = [handler = std::move(handler)](std::exception_ptr thrown) mutable {
       std::move(handler)(std::exception_ptr{}, std::move(thrown));
     };
@@ -116,9 +134,8 @@ bool is_cancellation(const std::exception_ptr& thrown) {
   }
 }
 
-[[noreturn]] void throw_loss(const guarded_run& run, const std::string& name, const std::string& when,
-                             const std::exception_ptr& thrown) {
-  const error lost(*run.loss, about(name, "lost " + when + ": " + run.loss_known_by));
+[[noreturn]] void throw_loss(const loss& what, const std::string& when, const std::exception_ptr& thrown) {
+  const error lost(what.why, about(what.name, "lost " + when + ": " + what.known_by));
   if (!thrown) throw lost;
   try {
     std::rethrow_exception(thrown);
@@ -127,31 +144,39 @@ bool is_cancellation(const std::exception_ptr& thrown) {
   }
 }
 
+/// Also one that nobody has told yet.
+template <class Held>
+void note_loss(guarded_run<Held>& run) {
+  if (run.lost || run.held.state() != lease_state::lost) return;
+  const auto record = std::find_if(run.records.begin(), run.records.end(),
+                                   [](const auto& r) { return r->state() == lease_state::lost; });
+  if (record == run.records.end()) return;  // the body has put another lease there
+  const auto& r = **record;
+  const auto& name = r.of->keys()->name;
+  if (r.home && !home_of(r)->closed())
+    run.lost = {errc::lost, name, r.of->cause_of_loss()};
+  else
+    run.lost = {errc::closed, name, by_its_end};  // the end of its client ends the lease before anybody is told
+}
+
 /// Runs the body under the watch for a loss, and throws that. What the body threw, or null.
-asio::awaitable<std::exception_ptr> guarded(run_ptr run) {
-  const std::string name = run->held.name();
-  const auto record = access::record(run->held);  // the body may move the lease away
-  stop_when_lost(run);
-  const auto note_loss = [&run, &record] {
-    if (run->loss || run->held.state() != lease_state::lost) return;
-    run->loss = errc::lost;
-    run->loss_known_by = record->of->cause_of_loss();
-    if (record->home && !home_of(*record)->closed()) return;
-    run->loss = errc::closed;  // the end of its client ends the lease before anybody is told
-    run->loss_known_by = by_its_end;
-  };
-  note_loss();
-  if (run->loss) throw_loss(*run, name, "before its section began", nullptr);
+template <class Held>
+asio::awaitable<std::exception_ptr> guarded(run_ptr<Held> run) {
+  for (std::size_t n = 0; n < run->records.size(); ++n) stop_when_lost(run, run->records[n], run->listeners[n]);
+  note_loss(*run);
+  if (run->lost) throw_loss(*run->lost, "before its section began", nullptr);
   const std::exception_ptr thrown = co_await body_outcome(run);
-  if (run->then == afterwards::kept) stop_listening(record, run->listener);
-  note_loss();
-  if (run->loss) throw_loss(*run, name, "while its section ran", thrown);
+  if (run->then == afterwards::kept)
+    for (std::size_t n = 0; n < run->records.size(); ++n) stop_listening(run->records[n], run->listeners[n]);
+  note_loss(*run);
+  if (run->lost) throw_loss(*run->lost, "while its section ran", thrown);
   co_return thrown;
 }
 
 /// What unlock() throws, or null. Unconfirmed is not its caller's affair: who unlocks what is not exclusive any more
 /// gets lost, so the section was, to its end; and the release goes on, under the observer's eyes.
-asio::awaitable<std::exception_ptr> unlocked(lease& held) {
+template <class Held>
+asio::awaitable<std::exception_ptr> unlocked(Held& held) {
   try {
     co_await held.unlock();
   } catch (const error& failed) {
@@ -162,14 +187,15 @@ asio::awaitable<std::exception_ptr> unlocked(lease& held) {
   co_return nullptr;
 }
 
-asio::awaitable<void> supervise(run_ptr run) {
+template <class Held>
+asio::awaitable<void> supervise(run_ptr<Held> run) {
   const std::exception_ptr thrown = co_await guarded(run);
   const auto state = run->held.state();
   const bool ours = state != lease_state::empty && state != lease_state::released;  // the body did not give it away
   std::exception_ptr not_unlocked;
   if (ours && run->then == afterwards::unlocked) {
     if (thrown && run->stopped_from_outside && is_cancellation(thrown))
-      run->held = lease();  // the caller wants to leave: released in the background
+      run->held = Held();  // the caller wants to leave: released in the background
     else
       not_unlocked = co_await unlocked(run->held);
   }
@@ -179,11 +205,12 @@ asio::awaitable<void> supervise(run_ptr run) {
 
 /// supervise() on the body's strand, and back. Not cancelled itself: cancellation goes to the body, and the unlock
 /// after it is awaited.
-asio::awaitable<void> supervised(lease& held, body_ref body, afterwards then) {
-  auto initiate = [](auto handler, lease* l, body_ref b, afterwards t) {
+template <class Held>
+asio::awaitable<void> supervised(Held& held, basic_body_ref<Held> body, afterwards then) {
+  auto initiate = [](auto handler, Held* l, basic_body_ref<Held> b, afterwards t) {
     const asio::any_io_executor home = asio::get_associated_executor(handler);
     auto slot = asio::get_associated_cancellation_slot(handler);
-    const auto run = std::make_shared<guarded_run>(*l, b, t, home);
+    const auto run = std::make_shared<guarded_run<Held>>(*l, b, t, home);
     if (slot.is_connected())
       slot.assign([id = std::weak_ptr(run)](asio::cancellation_type type) {
         const auto r = id.lock();  // the slot may outlive the run, and its context
@@ -206,17 +233,26 @@ asio::awaitable<void> supervised(lease& held, body_ref body, afterwards then) {
                                                                                  body, then);
 }
 
-template <class Lock>
-asio::awaitable<void> locked_run(Lock m, body_ref body, lock_options options) {
-  lease held = co_await m.lock(options);
+template <class Lock, class Held>
+asio::awaitable<void> locked_run(Lock m, basic_body_ref<Held> body, lock_options options) {
+  Held held = co_await m.lock(options);
   co_await supervised(held, body, afterwards::unlocked);
 }
 
-template <class Lock>
-asio::awaitable<bool> try_locked_run(Lock m, milliseconds wait, body_ref body, lock_options options) {
-  std::optional<lease> held = co_await m.try_lock_for(wait, options);
+template <class Lock, class Held>
+asio::awaitable<bool> try_locked_run(Lock m, milliseconds wait, basic_body_ref<Held> body, lock_options options) {
+  std::optional<Held> held = co_await m.try_lock_for(wait, options);
   if (held) co_await supervised(*held, body, afterwards::unlocked);
   co_return held.has_value();
+}
+
+template <class Held>
+asio::awaitable<void> run_under_held(Held& held, basic_body_ref<Held> body) {
+  const auto state = held.state();
+  if (state == lease_state::empty) throw error(errc::not_held, "the lease is empty");
+  if (state == lease_state::released)
+    throw error(errc::not_held, about(access::records(held).front()->of->keys()->name, "released"));
+  co_await supervised(held, body, afterwards::kept);
 }
 
 }  // namespace
@@ -229,6 +265,10 @@ asio::awaitable<void> run_locked(any_of m, body_ref body, lock_options options) 
   return locked_run(std::move(m), body, options);
 }
 
+asio::awaitable<void> run_locked(multi_lock m, multi_body_ref body, lock_options options) {
+  return locked_run(std::move(m), body, options);
+}
+
 asio::awaitable<bool> try_run_locked(mutex m, milliseconds wait, body_ref body, lock_options options) {
   return try_locked_run(std::move(m), wait, body, options);
 }
@@ -237,11 +277,12 @@ asio::awaitable<bool> try_run_locked(any_of m, milliseconds wait, body_ref body,
   return try_locked_run(std::move(m), wait, body, options);
 }
 
-asio::awaitable<void> run_under(lease& held, body_ref body) {
-  const auto state = held.state();
-  if (state == lease_state::empty) throw error(errc::not_held, "the lease is empty");
-  if (state == lease_state::released) throw error(errc::not_held, about(held.name(), "released"));
-  co_await supervised(held, body, afterwards::kept);
+asio::awaitable<bool> try_run_locked(multi_lock m, milliseconds wait, multi_body_ref body, lock_options options) {
+  return try_locked_run(std::move(m), wait, body, options);
 }
+
+asio::awaitable<void> run_under(lease& held, body_ref body) { return run_under_held(held, body); }
+
+asio::awaitable<void> run_under(multi_lease& held, multi_body_ref body) { return run_under_held(held, body); }
 
 }  // namespace holdfast::detail

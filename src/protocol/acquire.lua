@@ -1,10 +1,15 @@
--- acquire(lock; ttl, owner) -> nil: acquired | n >= 0: busy, the holder's TTL | -1: busy, and the holder has no TTL
+-- acquire(lock[, marker]; ttl, owner[, vote])
+--   -> nil: acquired | n >= 0: busy, the holder's TTL | -1: busy, and the holder has no TTL
 -- Free: the owner holds it once, with a TTL. Mine already (this command was sent twice): as acquired. A stranger's:
 -- nothing changes. Scripts do not roll back: the write that may be refused after the first one, to a user without
 -- PEXPIRE, takes the first one back.
 local ttl = tonumber(ARGV[1])
 if not ttl or ttl < 1 or ttl > 86400000 or ttl ~= math.floor(ttl) then
   return redis.error_reply('HOLDFAST invalid ttl')
+end
+-- One of several primaries, which votes only while its marker says so.
+if KEYS[2] and redis.call('get', KEYS[2]) ~= ARGV[3] then
+  return redis.error_reply('HOLDFAST no vote')
 end
 if redis.call('exists', KEYS[1]) == 0 then
   redis.call('hset', KEYS[1], ARGV[2], 1)

@@ -1,6 +1,10 @@
 // SPDX-License-Identifier: BSL-1.0
 #include "protocol/call.hpp"
 
+#include <algorithm>
+
+#include "base/assert.hpp"
+
 namespace holdfast::detail {
 
 void call::append_to(std::string& out, bool by_text) const {
@@ -11,7 +15,25 @@ void call::append_to(std::string& out, bool by_text) const {
 
 std::string_view call::key() const noexcept {
   if (what_.at) return what_.at->lock;
-  return what_.any ? what_.any->front()->lock : what_.holds.front().lock;
+  if (what_.several) return what_.several->front()->lock;
+  return what_.holds.empty() ? what_.key : what_.holds.front().lock;
+}
+
+call call::of_field(const owner_field& field) const noexcept {
+  auto copy = *this;
+  if (copy.what_.field) {
+    HOLDFAST_ASSERT(*copy.what_.field == field);
+    copy.what_.field = &field;
+  }
+  return copy;
+}
+
+call call::copy_for(milliseconds later, const std::string* vote) const noexcept {
+  auto copy = *this;
+  auto& its = copy.what_.ttl;
+  its.ttl = its.if_none = std::max(its.ttl - later, milliseconds(1));
+  copy.what_.vote = vote;
+  return copy;
 }
 
 void call::writer::begin(std::size_t keys, std::size_t arguments) {

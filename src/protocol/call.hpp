@@ -16,6 +16,9 @@ namespace holdfast::detail {
 
 using std::chrono::milliseconds;
 
+/// How one of several independent primaries has answered a command. none: nothing that is a yes or a no.
+enum class ballot : std::uint8_t { yes, no, none };
+
 /// What a command gives the key of a hold: `ttl` if it has less, `if_none` if somebody has taken its TTL away, where
 /// any would do. Neither ever shortens one. `if_none` is `ttl` at least, and is sent where it is more.
 struct key_ttl {
@@ -39,7 +42,10 @@ class call {
     key_ttl ttl{};
     unsigned count = 0;  // of leases
     std::span<const renewal> holds{};
-    const std::vector<shared_keys>* any = nullptr;  // of one kind
+    const std::vector<shared_keys>* several = nullptr;  // of one kind
+    std::span<const owner_field> fields{};              // of these, one each
+    const std::string* vote = nullptr;                  // what the marker of a primary must be, for it to vote
+    std::string_view key{}, word{};                     // of one that is about no lock
   };
   class writer;
   /// How its bytes are made. `evalsha`: of a script, "EVALSHA" and the digest of `body` in RESP; empty: `body` is a
@@ -47,6 +53,12 @@ class call {
   struct recipe {
     std::string_view evalsha, body;
     void (*write)(writer&, const operands&);
+    /// What an answer says where several primaries vote; null: of a command that one server answers.
+    ballot (*count)(const redis::reply&) = nullptr;
+    /// It takes a lock: only who has a vote is asked, and the TTL counts from when the first primary was.
+    bool acquires = false;
+    /// A question, which more answers than a majority's answer better.
+    bool asks_all = false;
   };
 
   call() = default;
@@ -56,6 +68,20 @@ class call {
   void append_to(std::string& out, bool by_text) const;
   /// The first key: decides which server.
   std::string_view key() const noexcept;
+
+  // Of one that several primaries vote on.
+  auto count() const noexcept { return how_->count; }
+  /// Empty where it has none.
+  owner_field field() const noexcept { return what_.field ? *what_.field : owner_field(); }
+  /// The same with another owner field, which lives longer.
+  call of_field(const owner_field& field) const noexcept;
+  /// The script or command, without its operands.
+  const void* step() const noexcept { return how_; }
+  bool acquires() const noexcept { return how_->acquires; }
+  bool asks_all() const noexcept { return how_->asks_all; }
+  /// The copy of one that acquires for a primary that is asked so much later than the first, and has a vote if its
+  /// marker is `vote`; null: whatever that is.
+  call copy_for(milliseconds later, const std::string* vote) const noexcept;
 
  private:
   const recipe* how_ = nullptr;

@@ -1,4 +1,5 @@
--- force_release(lock; channel) -> 1: somebody's hold was broken | 0: there was none
+-- force_release(lock; word, channel) -> 1: somebody's hold was broken | 0: there was none
+-- The word is publish, spublish, auto (spublish where the server has it), or both (publish, and spublish likewise).
 -- A lock is a hash of one field with a colon in it, whose value is a count. Anything else may be somebody's data, and
 -- is left alone.
 local fields = redis.call('hlen', KEYS[1])
@@ -9,5 +10,14 @@ end
 if redis.call('del', KEYS[1]) == 0 then
   return 0
 end
-redis.call('publish', ARGV[1], '0')
+local word = ARGV[1]
+if word == 'auto' then
+  word = redis.REDIS_VERSION_NUM and 'spublish' or 'publish'
+elseif word == 'both' then
+  word = 'publish'
+  if redis.REDIS_VERSION_NUM then
+    redis.call('spublish', ARGV[2], '0')
+  end
+end
+redis.call(word, ARGV[2], '0')
 return 1

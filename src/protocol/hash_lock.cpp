@@ -2,9 +2,12 @@
 // The kinds whose lock is Redisson's: a hash of one field, the owner's, with how often it holds. Byte for byte, except
 // the texts of the scripts.
 #include <cstdint>
+#include <span>
+#include <vector>
 
 #include "lua_scripts.hpp"
 #include "protocol/kind.hpp"
+#include "protocol/majority.hpp"
 #include "protocol/operands.hpp"
 
 namespace holdfast::detail {
@@ -15,7 +18,7 @@ using operands::writer;
 using recipe = call::recipe;
 
 call acquire(const lock_keys& k, milliseconds ttl, const owner_field& field) {
-  static constexpr recipe how{lua::acquire.evalsha, lua::acquire.body, operands::acquire};
+  static constexpr recipe how{lua::acquire.evalsha, lua::acquire.body, operands::acquire, ballots::acquire, true};
   return {how, {.at = &k, .field = &field, .ttl = {ttl}}};
 }
 
@@ -32,30 +35,49 @@ call acquire_fenced(const lock_keys& k, milliseconds ttl, const owner_field& fie
 
 call acquire_any(const std::vector<shared_keys>& of, milliseconds ttl, const owner_field& field) {
   static constexpr recipe how{lua::acquire_any.evalsha, lua::acquire_any.body, operands::acquire_any};
-  return {how, {.field = &field, .ttl = {ttl}, .any = &of}};
+  return {how, {.field = &field, .ttl = {ttl}, .several = &of}};
 }
 
 call acquire_any_fenced(const std::vector<shared_keys>& of, milliseconds ttl, const owner_field& field) {
   static constexpr recipe how{lua::acquire_any_fenced.evalsha, lua::acquire_any_fenced.body,
                               [](writer& to, const made_of& o) {
-                                to.begin(2 * o.any->size(), 2);
-                                for (const auto& k : *o.any) to.add(k->lock);
-                                for (const auto& k : *o.any) to.add(token_parts(*k));
+                                to.begin(2 * o.several->size(), 2);
+                                for (const auto& k : *o.several) to.add(k->lock);
+                                for (const auto& k : *o.several) to.add(token_parts(*k));
                                 to.add(o.ttl.ttl);
                                 to.add(*o.field);
                               }};
-  return {how, {.field = &field, .ttl = {ttl}, .any = &of}};
+  return {how, {.field = &field, .ttl = {ttl}, .several = &of}};
+}
+
+call acquire_all(const std::vector<shared_keys>& of, milliseconds ttl, std::span<const owner_field> fields) {
+  static constexpr recipe how{lua::acquire_all.evalsha, lua::acquire_all.body, operands::acquire_all};
+  return {how, {.ttl = {ttl}, .several = &of, .fields = fields}};
+}
+
+call acquire_all_fenced(const std::vector<shared_keys>& of, milliseconds ttl, std::span<const owner_field> fields) {
+  static constexpr recipe how{lua::acquire_all_fenced.evalsha, lua::acquire_all_fenced.body,
+                              [](writer& to, const made_of& o) {
+                                to.begin(2 * o.several->size(), 1 + o.fields.size());
+                                for (const auto& k : *o.several) to.add(k->lock);
+                                for (const auto& k : *o.several) to.add(token_parts(*k));
+                                to.add(o.ttl.ttl);
+                                for (const auto& f : o.fields) to.add(f);
+                              }};
+  return {how, {.ttl = {ttl}, .several = &of, .fields = fields}};
 }
 
 call reenter(const lock_keys& k, key_ttl wanted, const owner_field& field, unsigned want) {
-  static constexpr recipe how{lua::reenter.evalsha, lua::reenter.body, [](writer& to, const made_of& o) {
+  static constexpr recipe how{lua::reenter.evalsha, lua::reenter.body,
+                              [](writer& to, const made_of& o) {
                                 to.begin(1, operands::differ(o.ttl) ? 4 : 3);
                                 to.add(o.at->lock);
                                 to.add(o.ttl.ttl);
                                 to.add(*o.field);
                                 to.add(std::int64_t{o.count});
                                 if (operands::differ(o.ttl)) to.add(o.ttl.if_none);
-                              }};
+                              },
+                              ballots::flag};
   return {how, {.at = &k, .field = &field, .ttl = wanted, .count = want}};
 }
 
@@ -65,39 +87,48 @@ call renew(std::span<const renewal> holds) {
 }
 
 call renew_one(const lock_keys& k, key_ttl wanted, const owner_field& field) {
-  static constexpr recipe how{lua::renew.evalsha, lua::renew.body, operands::renewal_of_one};
+  static constexpr recipe how{lua::renew.evalsha, lua::renew.body, operands::renewal_of_one, ballots::sole_renewal};
   return {how, {.at = &k, .field = &field, .ttl = wanted}};
 }
 
 call release(const lock_keys& k, key_ttl wanted, const owner_field& field, unsigned count) {
-  static constexpr recipe how{lua::release.evalsha, lua::release.body, [](writer& to, const made_of& o) {
-                                to.begin(1, operands::differ(o.ttl) ? 5 : 4);
+  static constexpr recipe how{lua::release.evalsha, lua::release.body,
+                              [](writer& to, const made_of& o) {
+                                to.begin(1, operands::differ(o.ttl) ? 6 : 5);
                                 to.add(o.at->lock);
+                                to.add(text_of(o.at->word));
                                 to.add(channel_parts(*o.at));
                                 to.add(*o.field);
                                 to.add(std::int64_t{o.count});
                                 to.add(o.ttl.ttl);
                                 if (operands::differ(o.ttl)) to.add(o.ttl.if_none);
-                              }};
+                              },
+                              ballots::release};
   return {how, {.at = &k, .field = &field, .ttl = wanted, .count = count}};
 }
 
 call force_release(const lock_keys& k) {
-  static constexpr recipe how{lua::force_release.evalsha, lua::force_release.body, operands::force_release};
+  static constexpr recipe how{lua::force_release.evalsha, lua::force_release.body, operands::force_release,
+                              ballots::any_number};
   return {how, {.at = &k}};
 }
 
 call holder(const lock_keys& k) {
-  static constexpr recipe how{lua::holder.evalsha, lua::holder.body, operands::key};
+  static constexpr recipe how{lua::holder.evalsha, lua::holder.body, operands::key, ballots::something, false, true};
   return {how, {.at = &k}};
 }
 
 call count(const lock_keys& k, const owner_field& field) {
-  static constexpr recipe how{{}, "HGET", [](writer& to, const made_of& o) {
+  static constexpr recipe how{{},
+                              "HGET",
+                              [](writer& to, const made_of& o) {
                                 to.begin(1, 1);
                                 to.add(o.at->lock);
                                 to.add(*o.field);
-                              }};
+                              },
+                              ballots::something,
+                              false,
+                              true};
   return {how, {.at = &k, .field = &field}};
 }
 
@@ -117,12 +148,16 @@ constexpr kind hash_lock(bool fenced) {
   return {.layout = layout,
           .reentrant = true,
           .fenced = fenced,
+          .voted = false,
+          .takes_turns = true,
           .polls = {},
           .acquire = fenced ? decltype(kind::acquire){acquire_fenced, read_outcome<read_acquire_fenced>}
                             : decltype(kind::acquire){acquire, read_outcome<read_acquire>},
           .first_acquire = {},
           .acquire_any = fenced ? decltype(kind::acquire_any){acquire_any_fenced, read_outcome<read_acquire_any_fenced>}
                                 : decltype(kind::acquire_any){acquire_any, read_outcome<read_acquire_any>},
+          .acquire_all = fenced ? decltype(kind::acquire_all){acquire_all_fenced, read_outcome<read_acquire_all_fenced>}
+                                : decltype(kind::acquire_all){acquire_all, read_outcome<read_acquire_all>},
           .reenter = {reenter, read_outcome<read_flag>},
           .renew = {renew, renew_one, read_outcome<read_renew>},
           .release = {release, read_outcome<read_release>},
@@ -138,5 +173,6 @@ constexpr kind hash_lock(bool fenced) {
 
 constinit const kind plain_lock = hash_lock(false);
 constinit const kind fenced_lock = hash_lock(true);
+constinit const kind red_plain_lock = voted(hash_lock(false), by_majority::hash_count);
 
 }  // namespace holdfast::detail

@@ -1,6 +1,7 @@
 // SPDX-License-Identifier: BSL-1.0
 #pragma once
 #include <array>
+#include <cstdint>
 #include <memory>
 #include <string>
 #include <string_view>
@@ -19,13 +20,25 @@ struct key_layout {
   std::string_view token;    // of the key of the newest fencing token; empty: there is none
 };
 
+/// How a release is published. What a waiter has subscribed to hears it: SUBSCRIBE hears publish, SSUBSCRIBE spublish.
+enum class publish_word : std::uint8_t {
+  publish,
+  spublish,
+  automatic,  // spublish where the server has it: Redis 7
+  both,       // publish, and spublish where the server has it
+};
+/// As the scripts know it.
+std::string_view text_of(publish_word word) noexcept;
+
 /// Where a lock lives. Made once for a mutex and shared by all that works on it.
 struct lock_keys {
-  lock_keys(const kind& of, std::string_view name, std::string_view prefix = {});
+  lock_keys(const kind& of, std::string_view name, std::string_view prefix = {},
+            publish_word word = publish_word::publish);
 
   const kind& of;
   const std::string name;  // the user's, without prefix
   const std::string lock;  // N: the key itself
+  const publish_word word;
 };
 using shared_keys = std::shared_ptr<const lock_keys>;
 
@@ -35,5 +48,9 @@ key_parts token_parts(const lock_keys&);
 /// Made where it is needed, and kept nowhere: there may be a million names.
 std::string channel_of(const lock_keys&);
 std::string token_key(const lock_keys&);
+
+/// Whether all that is derived from a lock's key is in the key's slot of a cluster: it has no brace at all, or its
+/// first '{' is followed by at least one byte and a '}'.
+bool fits_a_cluster(std::string_view lock) noexcept;
 
 }  // namespace holdfast::detail

@@ -33,6 +33,10 @@ struct kind {
   bool reentrant;
   /// Its holds have a fencing token.
   bool fenced;
+  /// It is held at a majority of several independent primaries; every other kind is held at one server.
+  bool voted;
+  /// Its clients may pass it on among their own waiters, and rest afterwards: who wants it hears of each release.
+  bool takes_turns;
   /// Somebody may release it without a message: a waiter looks again after `first`, then later and later, at the latest
   /// after `longest`. Zero: nobody does.
   struct {
@@ -50,6 +54,11 @@ struct kind {
     call (*make)(const std::vector<shared_keys>&, milliseconds, const owner_field&);
     answer<acquire_any_answer> (*read)(const redis::outcome&, std::size_t sent);
   } acquire_any;
+  /// Takes several of this kind, all of one server, each with a field of its own, or none of them.
+  struct {
+    call (*make)(const std::vector<shared_keys>&, milliseconds, std::span<const owner_field>);
+    answer<acquire_all_answer> (*read)(const redis::outcome&, std::size_t sent);
+  } acquire_all;
   /// Of one that is reentrant. The count wanted is absolute. False: the field does not hold.
   step<bool, key_ttl, const owner_field&, unsigned> reenter;
   /// Confirms holds, one or more, each with its TTL; all of one server and of one layout.
@@ -80,6 +89,9 @@ extern const kind plain_lock;
 extern const kind fenced_lock;
 /// One string key, SET NX PX.
 extern const kind simple_lock;
+/// Redlock: a plain lock, or a simple one, at a majority of several primaries.
+extern const kind red_plain_lock;
+extern const kind red_simple_lock;
 
 /// Why it was not done, whatever it was.
 std::optional<failure> refusal_in(const redis::outcome& o);

@@ -4,6 +4,9 @@
 #include <algorithm>
 #include <span>
 
+#include "protocol/majority.hpp"
+#include "protocol/vote.hpp"
+
 namespace holdfast::detail::operands {
 namespace {
 
@@ -25,17 +28,26 @@ void key(writer& to, const made_of& o) {
 }
 
 void acquire(writer& to, const made_of& o) {
-  to.begin(1, 2);
+  to.begin(o.vote ? 2 : 1, o.vote ? 3 : 2);
   to.add(o.at->lock);
+  if (o.vote) to.add(vote_marker);
+  to.add(o.ttl.ttl);
+  to.add(*o.field);
+  if (o.vote) to.add(*o.vote);
+}
+
+void acquire_any(writer& to, const made_of& o) {
+  to.begin(o.several->size(), 2);
+  for (const auto& k : *o.several) to.add(k->lock);
   to.add(o.ttl.ttl);
   to.add(*o.field);
 }
 
-void acquire_any(writer& to, const made_of& o) {
-  to.begin(o.any->size(), 2);
-  for (const auto& k : *o.any) to.add(k->lock);
+void acquire_all(writer& to, const made_of& o) {
+  to.begin(o.several->size(), 1 + o.fields.size());
+  for (const auto& k : *o.several) to.add(k->lock);
   to.add(o.ttl.ttl);
-  to.add(*o.field);
+  for (const auto& f : o.fields) to.add(f);
 }
 
 void renewals(writer& to, const made_of& o) { write(to, o.holds); }
@@ -46,18 +58,19 @@ void renewal_of_one(writer& to, const made_of& o) {
 }
 
 void force_release(writer& to, const made_of& o) {
-  to.begin(1, 1);
+  to.begin(1, 2);
   to.add(o.at->lock);
+  to.add(text_of(o.at->word));
   to.add(channel_parts(*o.at));
 }
 
 call exists(const lock_keys& k) {
-  static constexpr call::recipe how{{}, "EXISTS", key};
+  static constexpr call::recipe how{{}, "EXISTS", key, ballots::flag};
   return {how, {.at = &k}};
 }
 
 call ttl(const lock_keys& k) {
-  static constexpr call::recipe how{{}, "PTTL", key};
+  static constexpr call::recipe how{{}, "PTTL", key, ballots::ttl, false, true};
   return {how, {.at = &k}};
 }
 

@@ -12,15 +12,17 @@ inline bool differ(const key_ttl& t) { return t.if_none > t.ttl; }
 
 /// (lock)
 void key(writer& to, const made_of& o);
-/// (lock; ttl, owner)
+/// (lock[, marker]; ttl, owner[, vote])
 void acquire(writer& to, const made_of& o);
 /// (lock...; ttl, owner)
 void acquire_any(writer& to, const made_of& o);
+/// (lock...; ttl, owner...)
+void acquire_all(writer& to, const made_of& o);
 /// (lock...; ttl..., owner...[, if_none...])
 void renewals(writer& to, const made_of& o);
 /// The same with one hold.
 void renewal_of_one(writer& to, const made_of& o);
-/// (lock; channel)
+/// (lock; word, channel)
 void force_release(writer& to, const made_of& o);
 
 /// Whether the key is there.

@@ -38,6 +38,16 @@ owner_field::text owner_field::to_text() const noexcept {
   return out;
 }
 
+owner_field::text owner_field::hold_id(std::uint32_t passes) const noexcept {
+  auto out = to_text();
+  if (passes == 0) return out;
+  auto* to = out.bytes_.data() + out.size_;
+  *to++ = '/';
+  to = std::to_chars(to, out.bytes_.data() + out.bytes_.size(), passes).ptr;
+  out.size_ = static_cast<std::size_t>(to - out.bytes_.data());
+  return out;
+}
+
 owner_fields::owner_fields(const uuid& client)
     : client_(client), text_([text = client.to_text()] { return std::string(text.data(), text.size()); }()) {}
 

@@ -35,7 +35,7 @@ class owner_field {
 
    private:
     friend class owner_field;
-    std::array<char, std::tuple_size_v<uuid::text> + 1 + 20> bytes_;
+    std::array<char, std::tuple_size_v<uuid::text> + 1 + 20 + 1 + 10> bytes_;
     std::size_t size_ = 0;
   };
 
@@ -44,6 +44,8 @@ class owner_field {
 
   /// Of an empty one: an empty text.
   text to_text() const noexcept;
+  /// What no other hold has: the field, and "/n" for the one that has got it by the n-th pass.
+  text hold_id(std::uint32_t passes) const noexcept;
   bool empty() const noexcept { return number_ == 0; }
   void clear() noexcept { number_ = 0; }
   friend auto operator<=>(const owner_field&, const owner_field&) = default;

@@ -15,13 +15,7 @@ end
 local function refused(answer)
   return type(answer) == 'table' and not string.find(answer.err, 'WRONGTYPE', 1, true)
 end
--- Changes nothing. Only a primary may say whose a lock is: a replica refuses the first write, before it looks at the
--- key.
-local writable = redis.pcall('hdel', KEYS[1], '')
-if refused(writable) then
-  return writable
-end
-local confirmed = {}
+local confirmed, written = {}, false
 for i = 1, n do
   local mine = redis.pcall('hexists', KEYS[i], ARGV[n + i])
   if refused(mine) then
@@ -31,11 +25,22 @@ for i = 1, n do
     local left = redis.call('pttl', KEYS[i])
     local ttl = tonumber(left < 0 and ARGV[2 * n + i] or ARGV[i])
     if left < ttl then
-      redis.call('pexpire', KEYS[i], string.format('%.0f', ttl))
+      local set = redis.pcall('pexpire', KEYS[i], string.format('%.0f', ttl))
+      if type(set) == 'table' then
+        return set
+      end
+      written = true
     end
     confirmed[i] = 1
   else
     confirmed[i] = 0
+  end
+end
+-- Changes nothing. Only a primary may say whose a lock is: a replica refuses every write.
+if not written then
+  local writable = redis.pcall('hdel', KEYS[1], '')
+  if refused(writable) then
+    return writable
   end
 end
 return confirmed

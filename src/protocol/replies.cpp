@@ -20,6 +20,8 @@ constexpr std::uint64_t largest_token = (std::uint64_t{1} << 53) - 1;
 /// What HINCRBY counts to.
 constexpr std::size_t longest_count = 19;
 
+constexpr auto *no_lock = "its key is no lock", *no_counter = "the counter of its fencing tokens is no number";
+
 template <class T>
 answer<T> unexpected(const reply& r) {
   constexpr auto* strange = "an answer of an unexpected form";  // it has run, and what it says nobody knows
@@ -88,6 +90,37 @@ answer<acquire_any_answer> read_acquire_any_fenced(const reply& r, std::size_t s
   return whole ? std::move(said) : unexpected<acquire_any_answer>(r);
 }
 
+answer<acquire_all_answer> read_acquire_all(const reply& r, std::size_t sent) {
+  if (is_nil(r)) return value(acquire_all_answer{});
+  const auto fits = [&] {
+    if (r.type != reply::kind::array || r.elements.size() != 2) return false;
+    const auto& number = r.elements[0];
+    return is_integer(number) && number.integer > 0 && static_cast<unsigned long long>(number.integer) <= sent;
+  };
+  if (!fits()) return unexpected<acquire_all_answer>(r);
+  const auto& ttl = r.elements[1];
+  auto said = is_integer(ttl) && ttl.integer == -2   ? corrupt<acquire_answer>(no_lock)
+              : is_integer(ttl) && ttl.integer == -3 ? corrupt<acquire_answer>(no_counter)
+                                                     : read_busy(ttl);
+  if (said.failed && said.failed->code != errc::corrupt_lock) return unexpected<acquire_all_answer>(r);
+  return value(acquire_all_answer{{{static_cast<std::size_t>(r.elements[0].integer) - 1, std::move(said)}}, {}});
+}
+
+answer<acquire_all_answer> read_acquire_all_fenced(const reply& r, std::size_t sent) {
+  const bool acquired =
+      r.type == reply::kind::array && !r.elements.empty() && is_integer(r.elements[0]) && r.elements[0].integer == 0;
+  if (!acquired) return is_nil(r) ? unexpected<acquire_all_answer>(r) : read_acquire_all(r, sent);
+  if (r.elements.size() != 1 + sent) return unexpected<acquire_all_answer>(r);
+  acquire_all_answer all;
+  all.tokens.reserve(sent);
+  for (std::size_t i = 1; i <= sent; ++i) {
+    const auto token = new_token(r.elements[i]);
+    if (!token) return unexpected<acquire_all_answer>(r);
+    all.tokens.push_back(*token);
+  }
+  return value(std::move(all));
+}
+
 answer<acquire_answer> read_set(const reply& r) {
   using kind = acquire_answer::kind;
   if (is_nil(r)) return value(acquire_answer{kind::busy, {}, {}});
@@ -114,9 +147,11 @@ answer<std::vector<bool>> read_renew(const reply& r, std::size_t sent) {
 }
 
 answer<release_answer> read_release(const reply& r) {
-  if (is_nil(r)) return value(release_answer::not_yours);
+  using kind = release_answer::kind;
+  if (is_nil(r)) return value(release_answer{kind::not_yours});
   if (!is_integer(r) || r.integer < -1) return unexpected<release_answer>(r);
-  return value(r.integer == -1 ? release_answer::still_held : release_answer::freed);
+  if (r.integer == -1) return value(release_answer{kind::still_held});
+  return value(release_answer{kind::freed, static_cast<std::uint64_t>(r.integer)});
 }
 
 answer<unsigned> read_count(const reply& r) {
@@ -133,7 +168,7 @@ answer<std::optional<std::uint64_t>> read_token(const reply& r) {
   const auto number = read_decimal(r, 16);
   if (number && *number <= largest_token) return value(token{number});
   if (r.type != reply::kind::string) return unexpected<token>(r);
-  return corrupt<token>("the counter of its fencing tokens is no number");
+  return corrupt<token>(no_counter);
 }
 
 answer<std::optional<milliseconds>> read_ttl(const reply& r) {
@@ -160,6 +195,14 @@ answer<std::optional<holder_answer>> read_holder(const reply& r) {
 }
 
 bool is_unknown_script(const reply& r) noexcept { return r.is_error() && r.text.starts_with("NOSCRIPT"); }
+
+bool wants_one_key(const redis::outcome& o) noexcept {
+  return !o.error && o.reply.is_error() && o.reply.text.starts_with("TRYAGAIN");
+}
+
+bool wants_one_slot(const redis::outcome& o) noexcept {
+  return !o.error && o.reply.is_error() && o.reply.text.starts_with("CROSSSLOT");
+}
 
 failure classify(std::string_view text) {
   constexpr std::string_view generic = "ERR ";

@@ -9,6 +9,7 @@
 #include <vector>
 
 #include "redis/failure.hpp"
+#include "redis/outcome.hpp"
 #include "redis/resp.hpp"
 
 /// What the answers to the calls say, once their form was checked.
@@ -27,14 +28,30 @@ struct answer {
 struct acquire_answer {
   enum class kind { acquired, busy, busy_without_ttl } what = kind::acquired;
   std::optional<milliseconds> holder_ttl{};  // busy: empty where it was not told
-  std::optional<std::uint64_t> token;        // of a fenced hold
+  std::optional<std::uint64_t> token{};      // of a fenced hold
+  /// Busy, and some of several primaries have granted it all the same: perhaps nobody has it. How long the slowest of
+  /// them took to answer.
+  std::optional<std::chrono::nanoseconds> split{};
 };
 /// Of several locks. `number`: which of them was acquired, from 0; empty: none, they are busy.
 struct acquire_any_answer {
   std::optional<std::size_t> number{};
   std::optional<std::uint64_t> token{};  // of a fenced hold
 };
-enum class release_answer { freed, still_held, not_yours };
+/// Of several locks, all or none. `hindered`: the first that cannot be had, and what is with it; empty: all are
+/// acquired.
+struct acquire_all_answer {
+  struct hindrance {
+    std::size_t number;           // of them, from 0
+    answer<acquire_answer> said;  // as if that one alone had been asked for
+  };
+  std::optional<hindrance> hindered{};
+  std::vector<std::uint64_t> tokens{};  // of fenced holds, one each
+};
+struct release_answer {
+  enum class kind { freed, still_held, not_yours } what = kind::freed;
+  std::uint64_t told = 0;  // freed: so many subscribers, by the word of the server that was asked
+};
 struct holder_answer {
   std::string field;
   unsigned count;
@@ -45,6 +62,8 @@ answer<acquire_answer> read_acquire(const redis::reply&);
 answer<acquire_answer> read_acquire_fenced(const redis::reply&);
 answer<acquire_any_answer> read_acquire_any(const redis::reply&, std::size_t sent);
 answer<acquire_any_answer> read_acquire_any_fenced(const redis::reply&, std::size_t sent);
+answer<acquire_all_answer> read_acquire_all(const redis::reply&, std::size_t sent);
+answer<acquire_all_answer> read_acquire_all_fenced(const redis::reply&, std::size_t sent);
 answer<acquire_answer> read_set(const redis::reply&);                         // of SET NX
 answer<bool> read_flag(const redis::reply&);                                  // 1 or 0
 answer<std::vector<bool>> read_renew(const redis::reply&, std::size_t sent);  // confirmed, one for each hold
@@ -56,6 +75,11 @@ answer<std::optional<milliseconds>> read_ttl(const redis::reply&);      // of PT
 
 /// NOSCRIPT: the server does not know the digest.
 bool is_unknown_script(const redis::reply&) noexcept;
+/// TRYAGAIN: a slot is on its way to another server, and some of its keys are there already. A command is done that
+/// has one key. Where it was asked for so long that the topology has given up, its text says so.
+bool wants_one_key(const redis::outcome&) noexcept;
+/// CROSSSLOT: the command had keys of several slots.
+bool wants_one_slot(const redis::outcome&) noexcept;
 /// What an error reply to a call means for the caller.
 failure classify(std::string_view error_text);
 

@@ -1,10 +1,15 @@
--- simple_acquire(lock; ttl, owner) -> nil: acquired | n >= 0: busy, the holder's TTL | -1: busy, without a TTL
+-- simple_acquire(lock[, marker]; ttl, owner[, vote])
+--   -> nil: acquired | n >= 0: busy, the holder's TTL | -1: busy, without a TTL
 -- Free: the key is the owner's, with a TTL. Mine already (this command was sent twice): as acquired. A stranger's:
 -- nothing changes. No more of the value is read than tells it from an owner, because it may be somebody's data. Numbers
 -- are written as text: a conversion costs Redis more than the command.
 local ttl = tonumber(ARGV[1])
 if not ttl or ttl < 1 or ttl > 86400000 or ttl ~= math.floor(ttl) then
   return redis.error_reply('HOLDFAST invalid ttl')
+end
+-- One of several primaries, which votes only while its marker says so.
+if KEYS[2] and redis.call('get', KEYS[2]) ~= ARGV[3] then
+  return redis.error_reply('HOLDFAST no vote')
 end
 local set = redis.pcall('set', KEYS[1], ARGV[2], 'nx', 'px', string.format('%.0f', ttl))
 if set and set.ok then

@@ -1,7 +1,11 @@
 // SPDX-License-Identifier: BSL-1.0
 // The kind whose lock is a string: SET NX PX, and compare before delete, as in the pattern that Redis describes.
+#include <span>
+#include <vector>
+
 #include "lua_scripts.hpp"
 #include "protocol/kind.hpp"
+#include "protocol/majority.hpp"
 #include "protocol/operands.hpp"
 
 namespace holdfast::detail {
@@ -12,7 +16,8 @@ using operands::writer;
 using recipe = call::recipe;
 
 call acquire(const lock_keys& k, milliseconds ttl, const owner_field& field) {
-  static constexpr recipe how{lua::simple_acquire.evalsha, lua::simple_acquire.body, operands::acquire};
+  static constexpr recipe how{lua::simple_acquire.evalsha, lua::simple_acquire.body, operands::acquire,
+                              ballots::acquire, true};
   return {how, {.at = &k, .field = &field, .ttl = {ttl}}};
 }
 
@@ -30,7 +35,12 @@ call set(const lock_keys& k, milliseconds ttl, const owner_field& field) {
 
 call acquire_any(const std::vector<shared_keys>& of, milliseconds ttl, const owner_field& field) {
   static constexpr recipe how{lua::simple_acquire_any.evalsha, lua::simple_acquire_any.body, operands::acquire_any};
-  return {how, {.field = &field, .ttl = {ttl}, .any = &of}};
+  return {how, {.field = &field, .ttl = {ttl}, .several = &of}};
+}
+
+call acquire_all(const std::vector<shared_keys>& of, milliseconds ttl, std::span<const owner_field> fields) {
+  static constexpr recipe how{lua::simple_acquire_all.evalsha, lua::simple_acquire_all.body, operands::acquire_all};
+  return {how, {.ttl = {ttl}, .several = &of, .fields = fields}};
 }
 
 call renew(std::span<const renewal> holds) {
@@ -39,29 +49,34 @@ call renew(std::span<const renewal> holds) {
 }
 
 call renew_one(const lock_keys& k, key_ttl wanted, const owner_field& field) {
-  static constexpr recipe how{lua::simple_renew.evalsha, lua::simple_renew.body, operands::renewal_of_one};
+  static constexpr recipe how{lua::simple_renew.evalsha, lua::simple_renew.body, operands::renewal_of_one,
+                              ballots::sole_renewal};
   return {how, {.at = &k, .field = &field, .ttl = wanted}};
 }
 
 // It is held once: there is no count to leave, and no TTL to give to what stays held.
 call release(const lock_keys& k, key_ttl, const owner_field& field, unsigned) {
-  static constexpr recipe how{lua::simple_release.evalsha, lua::simple_release.body, [](writer& to, const made_of& o) {
-                                to.begin(1, 2);
+  static constexpr recipe how{lua::simple_release.evalsha, lua::simple_release.body,
+                              [](writer& to, const made_of& o) {
+                                to.begin(1, 3);
                                 to.add(o.at->lock);
+                                to.add(text_of(o.at->word));
                                 to.add(channel_parts(*o.at));
                                 to.add(*o.field);
-                              }};
+                              },
+                              ballots::release};
   return {how, {.at = &k, .field = &field}};
 }
 
 call force_release(const lock_keys& k) {
   static constexpr recipe how{lua::simple_force_release.evalsha, lua::simple_force_release.body,
-                              operands::force_release};
+                              operands::force_release, ballots::any_number};
   return {how, {.at = &k}};
 }
 
 call holder(const lock_keys& k) {
-  static constexpr recipe how{lua::simple_holder.evalsha, lua::simple_holder.body, operands::key};
+  static constexpr recipe how{
+      lua::simple_holder.evalsha, lua::simple_holder.body, operands::key, ballots::something, false, true};
   return {how, {.at = &k}};
 }
 
@@ -75,23 +90,29 @@ answer<unsigned> read_count_of(const redis::outcome& o, const owner_field& field
 
 constexpr key_layout layout{.channel = "holdfast_simple", .token = {}};
 
+constexpr kind row{.layout = layout,
+                   .reentrant = false,
+                   .fenced = false,
+                   .voted = false,
+                   .takes_turns = false,
+                   .polls = {.first = milliseconds(20), .longest = milliseconds(250)},
+                   .acquire = {acquire, read_outcome<read_acquire>},
+                   .first_acquire = {set, read_outcome<read_set>},
+                   .acquire_any = {acquire_any, read_outcome<read_acquire_any>},
+                   .acquire_all = {acquire_all, read_outcome<read_acquire_all>},
+                   .reenter = {},
+                   .renew = {renew, renew_one, read_outcome<read_renew>},
+                   .release = {release, read_outcome<read_release>},
+                   .force_release = {force_release, read_outcome<read_flag>},
+                   .exists = {operands::exists, read_outcome<read_flag>},
+                   .ttl = {operands::ttl, read_outcome<read_ttl>},
+                   .holder = {holder, read_outcome<read_holder>},
+                   .count = {count, read_count_of},
+                   .last_token = {}};
+
 }  // namespace
 
-constinit const kind simple_lock{.layout = layout,
-                                 .reentrant = false,
-                                 .fenced = false,
-                                 .polls = {.first = milliseconds(20), .longest = milliseconds(250)},
-                                 .acquire = {acquire, read_outcome<read_acquire>},
-                                 .first_acquire = {set, read_outcome<read_set>},
-                                 .acquire_any = {acquire_any, read_outcome<read_acquire_any>},
-                                 .reenter = {},
-                                 .renew = {renew, renew_one, read_outcome<read_renew>},
-                                 .release = {release, read_outcome<read_release>},
-                                 .force_release = {force_release, read_outcome<read_flag>},
-                                 .exists = {operands::exists, read_outcome<read_flag>},
-                                 .ttl = {operands::ttl, read_outcome<read_ttl>},
-                                 .holder = {holder, read_outcome<read_holder>},
-                                 .count = {count, read_count_of},
-                                 .last_token = {}};
+constinit const kind simple_lock = row;
+constinit const kind red_simple_lock = voted(row, by_majority::simple_count);
 
 }  // namespace holdfast::detail

@@ -1,10 +1,20 @@
--- simple_release(lock; channel, owner) -> n >= 0: freed, n receivers were told | nil: not this owner's
-if redis.call('getrange', KEYS[1], '0', '256') == ARGV[2] then
+-- simple_release(lock; word, channel, owner) -> n >= 0: freed, n receivers were told | nil: not this owner's
+-- The word is publish, spublish, auto (spublish where the server has it), or both (publish, and spublish likewise).
+if redis.call('getrange', KEYS[1], '0', '256') == ARGV[3] then
   redis.call('del', KEYS[1])
-  return redis.call('publish', ARGV[1], '0')
+  local word = ARGV[1]
+  if word == 'auto' then
+    word = redis.REDIS_VERSION_NUM and 'spublish' or 'publish'
+  elseif word == 'both' then
+    word = 'publish'
+    if redis.REDIS_VERSION_NUM then
+      redis.call('spublish', ARGV[2], '0')
+    end
+  end
+  return redis.call(word, ARGV[2], '0')
 end
 -- Changes nothing. Only a primary may say whose a lock is: a replica refuses a write, before it looks at the key.
-local writable = redis.pcall('hdel', KEYS[1], ARGV[2])
+local writable = redis.pcall('hdel', KEYS[1], ARGV[3])
 if type(writable) == 'table' and not string.find(writable.err, 'WRONGTYPE', 1, true) then
   return writable
 end

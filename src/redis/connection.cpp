@@ -20,6 +20,14 @@ bool is_push(const reply& r) {
   return r.type == reply::kind::array && r.elements.size() >= 3 && r.elements.front().text.ends_with("message");
 }
 
+// Another run is another server, whose word about what the one before it did counts for nothing. FNV-1a.
+std::uint64_t number_of(std::string_view run) {
+  if (run.empty()) return 0;
+  std::uint64_t hash = 0xcbf29ce484222325;
+  for (const unsigned char c : run) hash = (hash ^ c) * 0x100000001b3;
+  return hash != 0 ? hash : 1;
+}
+
 }  // namespace
 
 connection::connection(const services& given, endpoint node, event_sink events)
@@ -75,18 +83,25 @@ std::optional<failure> connection::refusal(const request& asked) const {
 }
 
 void connection::keep_watch(bool on) {
-  if (std::exchange(watch_, on) != on && !closed()) demand_changed();
+  if (std::exchange(watch_, on) == on || closed()) return;
+  demand_changed();
+  check_idle();
+}
+
+void connection::hold(bool on) {
+  if (std::exchange(held_, on) && !on && up() && pending_.can_write()) flush_soon();
 }
 
 void connection::on_up(const handshake& introduced) {
   id_ = introduced.id();
-  recognise(id_ ? id_->run : std::string());
+  server_ = introduced.server();
+  number_ = number_of(server_.run);
   answered_ = given().now();
   pending_.connected(answered_);
   predecessor_.reset();
   outage_.reset();
   report_fencing(introduced.fencing_refused());
-  const auto facts = introduced.server().to_string();
+  const auto facts = server_.to_string();
   report(event::kind::connected, errc{}, node().to_string() + (facts.empty() ? facts : ": " + facts));
   if (!closed() && listener_) listener_(true);
 }
@@ -98,19 +113,32 @@ void connection::on_reply(reply r) {
   if (!oldest) return drop(fail(node(), errc::protocol_error, "a reply that nobody asked for"));
   if (shows_work(r)) answered_ = now;
   const bool demoted = r.is_error() && r.text.find("READONLY") != std::string::npos;  // Redis 6 puts it into a sentence
-  if (oldest->what) oldest->what->answered({{}, std::move(r), {}, oldest->sent, server()});
+  if (!demoted) {
+    if (oldest->what) oldest->what->answered({{}, std::move(r), {}, oldest->sent, number_});
+    return;
+  }
+  const auto why = fail(node(), errc::not_primary, "the server has become a replica");
+  if (oldest->what && failover_expected_)
+    oldest->what->answered({errc::unreachable, {}, why.detail});
+  else if (oldest->what)
+    oldest->what->answered({{}, std::move(r), {}, oldest->sent, number_});
   // It was the primary when it was connected: its address may belong to another by now.
-  if (demoted && up()) drop(fail(node(), errc::not_primary, "the server has become a replica"));
+  if (up()) drop(why);
 }
 
 void connection::fill(std::string& out, std::size_t enough, detail::time_point now) {
+  if (held_) return;
   pending_.write(out, enough, now);
   arm();
 }
 
 void connection::on_settled() {
-  if (pending_.empty()) return look_.stop();
-  if (pending_.can_write()) flush_soon();
+  if (!pending_.empty()) {
+    if (pending_.can_write()) flush_soon();
+    return;
+  }
+  look_.stop();
+  check_idle();
 }
 
 void connection::arm() {
@@ -130,13 +158,14 @@ void connection::look() {
   if (const auto next = pending_.next_look(last_input()))
     look_.start(std::max(*next, now + resolution), [this] { look(); });
   demand_changed();
+  check_idle();
 }
 
 // False: somebody who was told has closed the connection.
 bool connection::tell_overdue(detail::time_point now) {
   const auto why = trouble();
   while (auto late = pending_.take_overdue(now)) {
-    late->tell({late->written ? errc::unconfirmed : why.code, {}, why.detail, late->sent, server()});
+    late->tell({late->written ? errc::unconfirmed : why.code, {}, why.detail, late->sent, number_});
     if (closed()) return false;
   }
   return true;
@@ -145,7 +174,7 @@ bool connection::tell_overdue(detail::time_point now) {
 void connection::on_down(const failure& why) {
   if (pending_.any_written() && id_) predecessor_ = id_;
   const auto lost = pending_.lose_written(given().now());
-  const auto there = server();
+  const auto there = number_;
   id_.reset();
   look_.stop();
   outage_ = why.code;
@@ -156,28 +185,25 @@ void connection::on_down(const failure& why) {
     l.what->answered({errc::unconfirmed, {}, why.detail, l.sent, there});
   }
   arm();
+  check_idle();
 }
 
 void connection::on_attempt_failed(const failure& why) {
   if (std::exchange(outage_, why.code) != why.code) report(event::kind::outage, why.code, why.detail);
-  if (closed() || !why.is_answer()) return;
+  const bool tolerated = !why.mends_itself() && mends_itself(why);
+  if (closed() || !why.is_answer() || tolerated) return;
   if (!why.mends_itself()) answered_ = given().now();
   look_.stop();
   for (const auto& lost : pending_.lose_waiting()) {
     if (closed()) return;
     lost->answered({why.code, {}, why.detail});
   }
+  check_idle();
 }
 
 void connection::on_close() {
   look_.stop();
   pending_.clear();
-}
-
-// Another run is another server, whose word about what the one before it did counts for nothing.
-void connection::recognise(const std::string& run) {
-  if (run.empty() || run != run_) ++servers_;
-  run_ = run;
 }
 
 void connection::report(event::kind what, errc reason, const std::string& detail) const {

@@ -5,6 +5,7 @@
 #include <memory>
 #include <optional>
 #include <string>
+#include <string_view>
 
 #include <holdfast/observer.hpp>
 
@@ -46,8 +47,22 @@ class connection final : public link {
   /// Why no answer comes at present, node and cause: unreachable, or server_refused where the server refuses
   /// connections.
   failure trouble() const;
+  /// The run_id of the server that was connected last; empty: none was, or it does not say.
+  const std::string& run() const noexcept { return server_.run; }
+  /// What that server has said of itself.
+  const server_facts& server() const noexcept { return server_; }
+  /// outcome::server of its run; 0: unknown.
+  std::uint64_t server_number() const noexcept { return number_; }
+  /// Where another server may be the primary by now: who is refused because this one is a replica hears unreachable, as
+  /// of a command that was never written. It has not run.
+  void expect_failover() noexcept { failover_expected_ = true; }
   void keep_watch(bool on);
+  /// While true nothing is written; a connection that is there is kept.
+  void hold(bool on);
   void on_link_change(std::function<void(bool up)> listener) { listener_ = std::move(listener); }
+  /// It went down, or could not be made, and is not up again.
+  bool in_outage() const noexcept { return outage_.has_value(); }
+  std::string address() const { return node().to_string(); }
   /// Tells the observer, the first time, what the server refuses of what fencing off needs; empty: nothing.
   void report_fencing(const std::string& words);
 
@@ -67,8 +82,6 @@ class connection final : public link {
   void arm();
   void look();
   bool tell_overdue(detail::time_point now);
-  void recognise(const std::string& run);
-  std::uint64_t server() const noexcept { return run_.empty() ? 0 : servers_; }
   void report(event::kind what, errc reason, const std::string& detail) const;
 
   event_sink events_;
@@ -77,10 +90,12 @@ class connection final : public link {
   detail::timer look_;  // when something may be overdue, or earlier
   bool gave_grace_ = false;
   bool watch_ = false;
+  bool failover_expected_ = false;
+  bool held_ = false;
   std::optional<handshake::identity> id_;
   std::optional<handshake::identity> predecessor_;  // of the last one that left commands unanswered
-  std::string run_;                                 // of the server that was connected last; empty: unknown
-  std::uint64_t servers_ = 0;                       // so many different ones until now, as far as we know
+  server_facts server_;                             // of the one that was connected last
+  std::uint64_t number_ = 0;                        // of its run; 0: unknown
   std::optional<errc> outage_;                      // last reported cause
   bool fencing_reported_ = false;
   detail::time_point answered_{};  // last

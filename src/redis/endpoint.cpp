@@ -1,6 +1,8 @@
 // SPDX-License-Identifier: BSL-1.0
 #include "redis/endpoint.hpp"
 
+#include <utility>
+
 namespace holdfast::redis {
 namespace {
 
@@ -26,9 +28,16 @@ std::string bracketed(const std::string& host) {
 
 }  // namespace
 
+endpoint endpoint::with(address elsewhere) const {
+  auto other = *this;
+  other.at = std::move(elsewhere);
+  return other;
+}
+
 std::string endpoint::to_string() const {
   if (!at.unix_path.empty()) return "redis+unix://" + percent_encoded(at.unix_path);
-  return (use_tls ? "rediss://" : "redis://") + bracketed(at.host) + ":" + std::to_string(at.port);
+  const auto host = (use_tls ? "rediss://" : "redis://") + bracketed(at.host);
+  return at.port == 0 ? host : host + ':' + std::to_string(at.port);
 }
 
 }  // namespace holdfast::redis

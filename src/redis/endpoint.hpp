@@ -1,20 +1,31 @@
 // SPDX-License-Identifier: BSL-1.0
 #pragma once
 #include <chrono>
+#include <compare>
 #include <cstddef>
 #include <cstdint>
 #include <string>
 
 #include <holdfast/config.hpp>
 
+#include "redis/resp.hpp"
+
 namespace holdfast::redis {
+
+/// A host of more bytes is none (RFC 1035).
+inline constexpr std::size_t longest_host = 253;
 
 /// Where a server listens.
 struct address {
-  std::string host;  // name or address, IPv6 without brackets; empty: unix socket
-  std::uint16_t port = 6379;
-  std::string unix_path;  // set: host and port are not used
+  std::string host;           // name or address, IPv6 without brackets; empty: unix socket
+  std::uint16_t port = 6379;  // 0: not known yet
+  std::string unix_path;      // set: host and port are not used
+
+  friend auto operator<=>(const address&, const address&) = default;
 };
+
+/// What a server says that it is.
+enum class server_mode { standalone, sentinel, cluster };
 
 /// Who we are to a server; empty: it asks for nobody.
 struct credentials {
@@ -28,11 +39,17 @@ struct endpoint {
   bool use_tls = false;
   tls_config tls;
   int db = 0;
+  server_mode expected = server_mode::standalone;  // another one is refused
+  bool any_role = false;                           // of a question that a replica may answer as well
   std::string client_name;
   std::chrono::milliseconds connect_timeout{2'000};
   std::chrono::milliseconds reconnect_cap{5'000};
   std::chrono::milliseconds patience{20};  // silence that a connection is forgiven, whatever the timeout of a command
   std::size_t pending_commands = 65'536;
+  reader_limits limits;
+
+  /// The same of another server.
+  endpoint with(address elsewhere) const;
 
   /// "redis://host:port" or "redis+unix:///path", nothing secret: for texts.
   std::string to_string() const;

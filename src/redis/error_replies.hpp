@@ -10,8 +10,8 @@
 
 namespace holdfast::redis {
 
-/// What a node of a cluster is refused with.
-inline constexpr std::string_view cluster_node = "a cluster node; holdfast needs a single primary";
+/// What a node of a cluster is refused with, where one server was expected.
+inline constexpr std::string_view cluster_node = "a cluster node; the URL of a cluster begins with redis+cluster://";
 
 /// What an error reply of Redis means: its code, and the server's words, safe to print. `otherwise`: the code of words
 /// that are not known.

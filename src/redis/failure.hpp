@@ -16,7 +16,10 @@ struct failure {
   bool may_have_run = false;  // of a command: it may have done its work, or may still do it
 
   /// An outage ends by itself, and the same command may succeed later; a wrong password does not.
-  bool mends_itself() const noexcept { return code == errc::unreachable || code == errc::server_refused; }
+  bool mends_itself() const noexcept {
+    return code == errc::unreachable || code == errc::server_refused || code == errc::quorum_failed ||
+           code == errc::not_replicated;
+  }
   /// Somebody there said so: commands that waited for the connection hear it at once.
   bool is_answer() const noexcept { return code != errc::unreachable; }
 };

@@ -28,6 +28,14 @@ std::string_view line_of_info(std::string_view text, std::string_view label) {
   return rest.substr(0, rest.find_first_of("\r\n"));
 }
 
+constexpr std::string_view sentinel = "a Sentinel; the URL of what it watches begins with redis+sentinel://";
+
+// In the words of Redis 6 and later, and of those before.
+bool has_no_password(std::string_view answer) {
+  return answer.find("without any password configured") != answer.npos ||
+         answer.find("no password is set") != answer.npos;
+}
+
 }  // namespace
 
 std::string server_facts::to_string() const {
@@ -45,7 +53,7 @@ handshake::handshake(const endpoint& node, purpose why, std::optional<identity> 
   if (!node.client_name.empty()) send(step::set_name, {"CLIENT", "SETNAME", node.client_name});
   send(step::id, {"CLIENT", "ID"});
   send(step::info, {"INFO", "server"});
-  if (why == purpose::commands)
+  if (why == purpose::commands && !node.any_role)
     send(step::role, {"ROLE"});
   else
     send(step::ping, {"PING"});
@@ -74,8 +82,11 @@ bool handshake::accept(step what, const reply& r) {
     const auto code = code_of(r);
     if (code == errc::server_refused || r.text.starts_with("DENIED")) return refuse(code, quoted(node_, r.text));
     // Only the first word: a server that does not know AUTH quotes its arguments.
-    if (what == step::auth)
-      return refuse(errc::auth_failed, "AUTH: " + quoted(node_, r.text.substr(0, r.text.find(' '))));
+    if (what == step::auth) {
+      auth_refused_ = "AUTH: " + quoted(node_, r.text.substr(0, r.text.find(' ')));
+      if (has_no_password(r.text)) return true;  // it may be of another kind than is expected: INFO says so
+    }
+    if (!auth_refused_.empty()) return refuse(errc::auth_failed, auth_refused_);
     if (code == errc::auth_failed) return refuse(code, quoted(node_, r.text));
   }
   switch (what) {
@@ -111,9 +122,28 @@ bool handshake::accept_info(const reply& r) {
   server_.mode = valkey_word.empty() ? redis_word : valkey_word;
   server_.version = line_of_info(text, "\nredis_version:");
   server_.run = line_of_info(text, "\nrun_id:");
-  if (server_.mode == "cluster") return refuse(errc::not_primary, cluster_node);
+  if (!accept_mode()) return false;
+  if (!auth_refused_.empty()) return refuse(errc::auth_failed, auth_refused_);
   if (server_.run.empty() && fencing_refused_.empty())
     fencing_refused_ = "INFO: " + (r.is_error() ? quoted(node_, r.text) : std::string("no run_id"));
+  return true;
+}
+
+bool handshake::accept_mode() {
+  const auto& mode = server_.mode;
+  switch (node_.expected) {
+    case server_mode::standalone:
+      if (mode == "cluster") return refuse(errc::not_primary, cluster_node);
+      return mode != "sentinel" || refuse(errc::not_primary, sentinel);
+    case server_mode::sentinel:
+      if (mode == "cluster") return refuse(errc::not_primary, cluster_node);
+      return mode.empty() || mode == "sentinel" ||
+             refuse(errc::not_primary, "no Sentinel; the URL of a server begins with redis://, not redis+sentinel://");
+    case server_mode::cluster:
+      if (mode == "sentinel") return refuse(errc::not_primary, sentinel);
+      return mode.empty() || mode == "cluster" ||
+             refuse(errc::not_primary, "no cluster; the URL of one server begins with redis://, not redis+cluster://");
+  }
   return true;
 }
 
@@ -122,7 +152,8 @@ bool handshake::accept_role(const reply& r) {
   if (r.type != reply::kind::array || r.elements.empty())
     return refuse(errc::protocol_error, "ROLE answered without a role");
   const auto& role = r.elements.front().text;
-  if (role == "master") return true;
+  if (role == (node_.expected == server_mode::sentinel ? "sentinel" : "master")) return true;
+  if (role == "sentinel") return refuse(errc::not_primary, sentinel);
   if (role == "slave") return refuse(errc::not_primary, "the server is a replica");
   return refuse(errc::not_primary, "the server's role is " + quoted(node_, role));
 }

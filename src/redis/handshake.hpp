@@ -32,7 +32,10 @@ struct server_facts {
 /// connection must not run after what comes next, and nothing stays subscribed for a connection that is gone. Not if
 /// the server is another one, or has restarted since: there the number is somebody else's.
 ///
-/// A node of a cluster is refused by what INFO says, whether it has keys, or is a primary, or not.
+/// A server of another mode than endpoint::expected is refused by what INFO says, or ROLE; a node of a cluster whether
+/// it has keys, or is a primary, or not.
+///
+/// PING takes the place of ROLE where any_role is set.
 ///
 /// SETNAME may be refused, and so may what an ACL can withhold: CLIENT ID, INFO, CLIENT KILL, ROLE.
 class handshake {
@@ -68,6 +71,7 @@ class handshake {
   bool accept_id(const reply& r);
   bool accept_info(const reply& r);
   bool accept_role(const reply& r);
+  bool accept_mode();
   bool refuse(errc code, std::string_view cause);
   void fence_predecessor();
 
@@ -78,6 +82,7 @@ class handshake {
   std::optional<long long> client_;
   server_facts server_;
   std::string fencing_refused_;
+  std::string auth_refused_;  // what was said to AUTH
   failure failure_;
 };
 

@@ -25,7 +25,7 @@ constexpr auto trusted_without_look = std::chrono::milliseconds{5};
 
 /// What belongs to one connection; handlers keep it alive, and with it the buffers and the link.
 struct link::session {
-  explicit session(std::shared_ptr<stream> s) : wire(std::move(s)) {}
+  session(std::shared_ptr<stream> s, const reader_limits& limits) : wire(std::move(s)), parser(limits) {}
 
   void read(const error_code& failed, std::size_t size) {
     std::exchange(reads_for, nullptr)->on_read(*this, failed, size);
@@ -100,7 +100,7 @@ void link::on_connected(std::shared_ptr<stream> wire, failure why) {
   HOLDFAST_ASSERT(state_ == state::connecting);
   attempt_.reset();
   if (!wire) return drop(std::move(why));
-  session_ = std::make_shared<session>(std::move(wire));
+  session_ = std::make_shared<session>(std::move(wire), node_.limits);
   state_ = state::greeting;
   handshake_.emplace(introduce());
   flush();
@@ -249,6 +249,31 @@ failure link::lost(const error_code& failed) {
 }
 
 void link::drop(failure why) {
+  end(why);
+  demand_changed();
+}
+
+void link::retarget(address to, failure why) {
+  if (closed()) return;
+  const auto self = shared_from_this();
+  if (up()) end(why);
+  if (closed()) return;
+  tear_down();
+  last_failure_ = why.detail;
+  state_ = state::down;
+  node_.at = std::move(to);
+  standing_failure_.reset();
+  pacing_.forget(services_.now());
+  demand_changed();
+}
+
+void link::rest() {
+  if ((state_ != state::connecting && state_ != state::greeting) || wanted()) return;
+  tear_down();
+  state_ = state::down;
+}
+
+void link::end(const failure& why) {
   const bool was_up = up();
   tear_down();
   HOLDFAST_ASSERT(!session_ && !attempt_);
@@ -259,11 +284,11 @@ void link::drop(failure why) {
     pacing_.on_lost(now, services_.random);
     on_down(why);
   } else {
-    pacing_.on_failed(now, why.mends_itself(), services_.random);
-    if (!why.mends_itself()) standing_failure_ = why;
+    const bool mends = mends_itself(why);
+    pacing_.on_failed(now, mends, services_.random);
+    if (!mends) standing_failure_ = why;
     on_attempt_failed(why);
   }
-  demand_changed();
 }
 
 const failure* link::standing_failure() const {

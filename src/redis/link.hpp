@@ -1,5 +1,6 @@
 // SPDX-License-Identifier: BSL-1.0
 #pragma once
+#include <functional>
 #include <memory>
 #include <optional>
 #include <string>
@@ -34,6 +35,20 @@ class link : public std::enable_shared_from_this<link> {
   void close();
   bool closed() const noexcept { return state_ == state::closed; }
 
+  /// It leads to another server from now on. A connection that is there ends, for this reason; one that is being made
+  /// is given up without a word. To the other one it is made at once, if it is wanted.
+  void retarget(address to, failure why);
+  /// Asked of a failure that does not mend itself. True: it does here, because another server may be found, so that
+  /// whoever waits for the connection waits on.
+  void tolerate(std::function<bool(const failure&)> which) { tolerated_ = std::move(which); }
+  /// An attempt to connect that is under way is given up if nobody wants it any more: else it holds the io_context
+  /// until it succeeds or its time is over.
+  void rest();
+  const endpoint& node() const noexcept { return node_; }
+  /// Nobody wants anything of it at present. The listener, one, hears when that begins, perhaps inside a call.
+  bool idle() const { return !wanted(); }
+  void on_idle(std::function<void()> listener) { idle_ = std::move(listener); }
+
  protected:
   link(const services& given, endpoint node);
 
@@ -54,6 +69,10 @@ class link : public std::enable_shared_from_this<link> {
 
   /// To be called when wanted() or expects_input() may have changed.
   void demand_changed();
+  /// To be called when wanted() may have become false.
+  void check_idle() const {
+    if (!closed() && idle_ && !wanted()) idle_();
+  }
   /// There is something to write: fill() is called soon, once for all calls until then.
   void flush_soon();
   /// The same where nothing else is outstanding: perhaps inside this call.
@@ -75,7 +94,7 @@ class link : public std::enable_shared_from_this<link> {
   bool inherited() const noexcept { return here_.elsewhere(); }
 
   const services& given() const noexcept { return services_; }
-  const endpoint& node() const noexcept { return node_; }
+  bool mends_itself(const failure& why) const { return why.mends_itself() || (tolerated_ && tolerated_(why)); }
 
  private:
   enum class state { down, pausing, connecting, greeting, up, closed };
@@ -100,6 +119,7 @@ class link : public std::enable_shared_from_this<link> {
   failure lost(const error_code& failed);
   failure garbled(const session& s) const;
   void tear_down();
+  void end(const failure& why);
 
   const detail::birthplace here_;
   services services_;
@@ -115,6 +135,8 @@ class link : public std::enable_shared_from_this<link> {
   bool writing_ = false;    // stays true after a failed write: the read tells why
   bool flush_posted_ = false;
   detail::time_point last_input_{};
+  std::function<bool(const failure&)> tolerated_;
+  std::function<void()> idle_;
   std::optional<failure> standing_failure_;
   std::string last_failure_;
 };

@@ -2,8 +2,10 @@
 #pragma once
 #include <cstdint>
 #include <memory>
+#include <optional>
 #include <string>
 #include <string_view>
+#include <vector>
 
 #include <holdfast/error.hpp>
 
@@ -13,6 +15,8 @@
 #include "redis/resp.hpp"
 
 namespace holdfast::redis {
+
+struct votes;
 
 /// What became of a command.
 struct outcome {
@@ -26,14 +30,27 @@ struct outcome {
   detail::time_point sent{};
   /// Which run of which server it was written to: two of the same number are the same; 0: unknown.
   std::uint64_t server = 0;
+  /// Of one that was sent to several independent primaries: what each has said; there is no reply then.
+  const votes* of_each = nullptr;
+  /// Of the primaries, by their numbers: those that have said yes; and those where it may have run or may still run.
+  /// One server is number 0.
+  std::uint32_t yes = 1, may_have_run = 1;
+};
+
+/// What became of the copies of one command, one for each primary.
+struct votes {
+  std::vector<std::optional<outcome>> said;  // empty: not known yet
+  std::vector<std::string> where;            // the addresses, for texts
+  detail::lease_clock::duration slowest{};   // until the last of the answers that have come
 };
 using handler = detail::function<void(const outcome&)>;
 
 /// Of one with an error. Whether the command never went out or its answer never came: to who asked, the server was
 /// unreachable.
 inline failure failure_of(const outcome& o) {
-  const bool may_have_run = o.error == errc::unconfirmed;
-  return {may_have_run ? errc::unreachable : static_cast<errc>(o.error.value()), o.detail, may_have_run};
+  const bool unconfirmed = o.error == errc::unconfirmed;
+  const bool may_have_run = unconfirmed || (o.of_each && o.may_have_run != 0);
+  return {unconfirmed ? errc::unreachable : static_cast<errc>(o.error.value()), o.detail, may_have_run};
 }
 
 /// Hears of one channel. Called on the client's strand, never inside subscribe().
@@ -46,6 +63,8 @@ class subscriber {
   /// The server refused (ACL), or no connection can be had for a reason that will not mend itself. Not called for an
   /// outage.
   virtual void on_subscribe_failed(error_code error, const std::string& detail) = 0;
+  /// Of several primaries, by their numbers: those at which what it waits for is free already.
+  virtual std::uint32_t free_at() const { return 0; }
 
  protected:
   ~subscriber() = default;

@@ -21,6 +21,14 @@ class attempt_pacing {
 
   time_point not_before() const noexcept { return not_before_; }
 
+  /// Another server is to be connected to from now on: at once, however often the last one was tried.
+  void forget(time_point now) noexcept {
+    backoff_.reset();
+    flapping_.reset();
+    started_.fill({});
+    fresh_ = true;
+    pause(now, {});
+  }
   void on_attempt(time_point now, detail::random_source& random) {
     if (std::exchange(fresh_, false)) backoff_.next(random);  // its first delay is none: that was this attempt
     started_[next_++ % started_.size()] = now;

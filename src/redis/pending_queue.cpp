@@ -2,7 +2,9 @@
 #include "redis/pending_queue.hpp"
 
 #include <algorithm>
+#include <array>
 #include <chrono>
+#include <string_view>
 #include <utility>
 
 #include "base/assert.hpp"
@@ -84,10 +86,11 @@ void pending_queue::write(std::string& out, std::size_t enough, time_point now) 
     auto& l = waiting_[waiting_[0].alive > 0 ? 0 : 1];
     const auto& next = l.entries.front();  // it waits on where there is no memory to write it
     const auto& asked = next.asked;
+    if (asked.how.asking) append_command(out, std::array<std::string_view, 1>{"ASKING"});
     asked.what->append_to(out);
     if (watched(asked.how))
       written_alarms_.push({detail::saturating_add(now, time_on_wire(next)), answered_ + written_.size()});
-    written_.push_back({asked.what, asked.how, now});
+    written_.push_back({asked.what, asked.how, now, asked.how.asking});
     l.take(l.entries.begin());
   }
 }
@@ -95,6 +98,7 @@ void pending_queue::write(std::string& out, std::size_t enough, time_point now) 
 std::optional<pending_queue::answered> pending_queue::take_answered(time_point now) {
   if (written_.empty()) return std::nullopt;
   last_answer_ = now;
+  if (std::exchange(written_.front().asking_unanswered, false)) return answered{nullptr, written_.front().sent};
   answered a{std::move(written_.front().what), written_.front().sent};
   written_.pop_front();
   ++answered_;

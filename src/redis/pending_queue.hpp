@@ -57,7 +57,7 @@ class pending_queue {
   void write(std::string& out, std::size_t enough, time_point now);
 
   struct answered {
-    command_ptr what;  // null: abandoned
+    command_ptr what;  // null: abandoned, or it was the answer to ASKING
     time_point sent;
   };
   /// A reply came: it belongs to the oldest written command; nothing if none was written.
@@ -105,6 +105,7 @@ class pending_queue {
     command_ptr what;  // null: abandoned
     delivery how;
     time_point sent;
+    bool asking_unanswered;  // that comes before its own answer
   };
   struct alarm {
     time_point when;

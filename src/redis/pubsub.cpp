@@ -2,6 +2,7 @@
 #include "redis/pubsub.hpp"
 
 #include <algorithm>
+#include <charconv>
 #include <utility>
 
 #include "base/assert.hpp"
@@ -33,29 +34,33 @@ struct pubsub::member {
   bool told = false;  // that it is subscribed: messages may come
 };
 
-/// While someone is being told, members that leave only leave a gap.
-struct pubsub::audience {
-  std::vector<member*> members;
-  std::size_t size = 0;
-  int telling = 0;
-};
-
-pubsub::pubsub(const services& given, endpoint node, std::chrono::milliseconds answer_timeout)
-    : link(given, std::move(node)), answer_timeout_(std::max(answer_timeout, least_timeout)), tick_(given.alarms) {}
+pubsub::pubsub(const services& given, endpoint node, std::chrono::milliseconds answer_timeout,
+               std::optional<channel_kind> channels)
+    : link(given, std::move(node)), channels_(channels), answer_timeout_(std::max(answer_timeout, least_timeout)),
+      tick_(given.alarms) {}
 
 subscription pubsub::subscribe(std::string_view channel, subscriber& who) {
   if (closed()) return nullptr;
   const auto self = std::static_pointer_cast<pubsub>(shared_from_this());
   const auto m = std::make_shared<member>(self, channel, who);
-  auto& crowd = audiences_.try_emplace(m->channel, nullptr).first->second;
-  if (!crowd) crowd = std::make_shared<audience>();
-  crowd->members.push_back(m.get());
-  ++crowd->size;
+  auto& those = audiences_.try_emplace(m->channel, nullptr).first->second;
+  if (!those) those = std::make_shared<crowd>();
+  those->join(*m);
   table_.want(channel);
   if (table_.confirmed(channel) || standing_failure()) greet_late_comer(m);
   if (up()) flush_soon();
   demand_changed();
   return m;
+}
+
+void pubsub::listen(bool on) {
+  if (std::exchange(listening_, on) == on || closed()) return;
+  if (on && up()) {
+    next_ping_ = given().now();  // whether it is alive still
+    look_at(next_ping_);
+  }
+  demand_changed();
+  if (!expects_input()) tick_.stop();
 }
 
 void pubsub::greet_late_comer(std::weak_ptr<member> who) {
@@ -74,31 +79,22 @@ void pubsub::greet_late_comer(std::weak_ptr<member> who) {
 void pubsub::leave(member& who) {
   const auto found = audiences_.find(who.channel);
   if (found == audiences_.end()) return;  // closed
-  const auto crowd = found->second;
-  const auto place = std::find(crowd->members.begin(), crowd->members.end(), &who);
-  if (place == crowd->members.end()) return;
-  if (crowd->telling != 0)
-    *place = nullptr;
-  else
-    crowd->members.erase(place);
-  HOLDFAST_ASSERT(crowd->size > 0);
-  if (--crowd->size != 0) return;
+  const auto those = found->second;
+  those->leave(who);
+  if (!those->empty()) return;
   audiences_.erase(found);
   table_.unwant(who.channel);
   if (up()) flush_soon();
   demand_changed();
+  if (!expects_input()) tick_.stop();
+  check_idle();
 }
 
 void pubsub::tell_all(std::string_view channel, const std::function<void(member&)>& what) {
   const auto found = audiences_.find(channel);
   if (found == audiences_.end()) return;
-  const auto crowd = found->second;
-  ++crowd->telling;
-  const auto count = crowd->members.size();  // who joins meanwhile is told otherwise
-  for (std::size_t i = 0; i < count && !closed(); ++i)
-    if (auto* m = crowd->members[i]) what(*m);
-  if (--crowd->telling == 0) std::erase(crowd->members, nullptr);
-  HOLDFAST_ASSERT(crowd->telling != 0 || crowd->size == crowd->members.size());
+  const auto those = found->second;
+  those->tell(what, [this] { return !closed(); });
 }
 
 void pubsub::on_up(const handshake& introduced) {
@@ -106,9 +102,17 @@ void pubsub::on_up(const handshake& introduced) {
   predecessor_.reset();
   if (fencing_refused_ && !introduced.fencing_refused().empty()) fencing_refused_(introduced.fencing_refused());
   if (closed()) return;
-  table_.start();
+  table_.start(kind_of(introduced.server()));
   next_ping_ = given().now() + ping_interval - given().random.up_to(ping_jitter);
-  look_at(next_ping_);
+  if (expects_input()) look_at(next_ping_);  // else nobody listens any more
+}
+
+channel_kind pubsub::kind_of(const server_facts& server) const {
+  if (channels_) return *channels_;
+  constexpr int first_with_shards = 7;
+  int major = first_with_shards;  // of a server that does not say; if it has none it says so when it is asked for one
+  std::from_chars(server.version.data(), server.version.data() + server.version.size(), major);
+  return knows_no_shards_ || major < first_with_shards ? channel_kind::classic : channel_kind::sharded;
 }
 
 void pubsub::fill(std::string& out, std::size_t enough, detail::time_point now) {
@@ -127,17 +131,26 @@ void pubsub::on_reply(reply r) {
         m.who.on_subscribed();
       });
     case kind::refused: {
-      const auto why = fail(node(), errc::no_permission, "SUBSCRIBE: " + quoted(node(), e.text));
+      const auto why = fail(node(), errc::no_permission,
+                            std::string(subscribe_word(table_.kind_of_channels())) + ": " + quoted(node(), e.text));
       return tell_all(e.channel, [&](member& m) { m.who.on_subscribe_failed(why.code, why.detail); });
     }
+    case kind::moved:
+      if (moved_) moved_(e.channel, e.text);
+      return;
     case kind::message:
       if (e.text.size() > longest_message) return;
       return tell_all(e.channel, [&](member& m) {
         if (m.told) m.who.on_message(e.text);
       });
-    case kind::error: return drop(fail(node(), classify(e.text, errc::protocol_error).code, quoted(node(), e.text)));
+    case kind::error: return on_error(e.text);
     case kind::desync: return drop(fail(node(), errc::protocol_error, e.text));
   }
+}
+
+void pubsub::on_error(const std::string& words) {
+  knows_no_shards_ |= table_.kind_of_channels() == channel_kind::sharded && words.starts_with("ERR unknown command");
+  drop(fail(node(), classify(words, errc::protocol_error).code, quoted(node(), words)));
 }
 
 void pubsub::on_settled() {
@@ -152,9 +165,9 @@ void pubsub::on_down(const failure&) {
 }
 
 void pubsub::on_attempt_failed(const failure& why) {
-  if (why.mends_itself()) return;
+  if (mends_itself(why)) return;
   std::vector<std::string> channels;
-  for (const auto& [channel, crowd] : audiences_) channels.push_back(channel);
+  for (const auto& [channel, those] : audiences_) channels.push_back(channel);
   for (const auto& channel : channels)
     tell_all(channel, [&](member& m) { m.who.on_subscribe_failed(why.code, why.detail); });
 }

@@ -9,6 +9,7 @@
 #include <string_view>
 #include <vector>
 
+#include "redis/audience.hpp"
 #include "redis/link.hpp"
 #include "redis/outcome.hpp"
 #include "redis/subscription_table.hpp"
@@ -28,8 +29,10 @@ namespace holdfast::redis {
 /// subscribe meanwhile. The last owner calls close(): from then on nobody is called any more.
 class pubsub final : public link {
  public:
-  /// `answer_timeout`: for an acknowledgement or the answer to PING.
-  pubsub(const services& given, endpoint node, std::chrono::milliseconds answer_timeout);
+  /// `answer_timeout`: for an acknowledgement or the answer to PING. `channels`: of which kind they are; empty: sharded
+  /// where the server has them.
+  pubsub(const services& given, endpoint node, std::chrono::milliseconds answer_timeout,
+         std::optional<channel_kind> channels = channel_kind::classic);
 
   /// Called at each connection for which the server refuses what fencing off its predecessor needs, with the server's
   /// words. One listener.
@@ -37,15 +40,26 @@ class pubsub final : public link {
     fencing_refused_ = std::move(listener);
   }
 
+  /// Called when a sharded channel is not at this node, or not any more, with the server's words, if it has any. No
+  /// subscriber is told; it is asked for again with the next subscriber, or the next connection. One listener, which
+  /// may unsubscribe and subscribe.
+  void on_moved(std::function<void(std::string_view channel, std::string_view words)> listener) {
+    moved_ = std::move(listener);
+  }
+
   /// The result is released on the strand; it may outlive this object. `who` must live until then.
   subscription subscribe(std::string_view channel, subscriber& who);
 
+  /// While false nothing is read, so that nothing holds the io_context: messages wait in the socket, and a connection
+  /// is not made again. Subscriptions stay.
+  void listen(bool on);
+
  private:
   struct member;
-  struct audience;  // of one channel
+  using crowd = audience<member>;  // of one channel
 
-  bool wanted() const override { return table_.any_wanted(); }
-  bool expects_input() const override { return table_.any_wanted() || table_.busy(); }
+  bool wanted() const override { return listening_ && table_.any_wanted(); }
+  bool expects_input() const override { return listening_ && (table_.any_wanted() || table_.busy()); }
   handshake introduce() const override { return {node(), handshake::purpose::subscriptions, predecessor_}; }
   void on_up(const handshake& introduced) override;
   void fill(std::string& out, std::size_t enough, detail::time_point now) override;
@@ -55,19 +69,25 @@ class pubsub final : public link {
   void on_attempt_failed(const failure& why) override;
   void on_close() override;
 
+  channel_kind kind_of(const server_facts& server) const;
+  void on_error(const std::string& words);
   void greet_late_comer(std::weak_ptr<member> who);
   void leave(member& who);
   void tell_all(std::string_view channel, const std::function<void(member&)>& what);
   void look_at(detail::time_point when);
   void on_tick();
 
+  const std::optional<channel_kind> channels_;
+  bool knows_no_shards_ = false;  // the server has said so
   subscription_table table_;
-  std::map<std::string, std::shared_ptr<audience>, std::less<>> audiences_;
+  std::map<std::string, std::shared_ptr<crowd>, std::less<>> audiences_;
   detail::lease_clock::duration answer_timeout_;
   detail::timer tick_;
   detail::time_point next_ping_{};
   bool gave_grace_ = false;
+  bool listening_ = true;
   std::function<void(const std::string& words)> fencing_refused_;
+  std::function<void(std::string_view, std::string_view)> moved_;
   std::optional<handshake::identity> id_;
   std::optional<handshake::identity> predecessor_;  // of the last one that left subscriptions
 };

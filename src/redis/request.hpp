@@ -28,6 +28,11 @@ struct delivery {
   /// A patient sender hears that the timeout is over: late() is called once, with unconfirmed if the command was
   /// written, else unreachable.
   bool tell_late = false;
+  /// ASKING goes before it, in the same write, and the answer to that is dropped: its slot is moving to this server.
+  bool asking = false;
+  /// Its sender can ask for each of its keys by itself, and hears at once that its slot is moving and has only some of
+  /// them here (TRYAGAIN).
+  bool divisible = false;
 };
 
 /// One command: it makes its bytes when they are written, and hears what became of it.

@@ -3,6 +3,7 @@
 
 #include <algorithm>
 #include <array>
+#include <iterator>
 #include <utility>
 
 #include "base/assert.hpp"
@@ -17,13 +18,30 @@ bool is_array_of(const reply& r, std::string_view first, std::size_t size) {
   return r.type == reply::kind::array && r.elements.size() == size && r.elements.front().text == first;
 }
 
+/// What we say, and what the server says.
+struct words {
+  std::string_view subscribe, unsubscribe, subscribed, unsubscribed, message;
+};
+constexpr words classic{"SUBSCRIBE", "UNSUBSCRIBE", "subscribe", "unsubscribe", "message"};
+constexpr words sharded{"SSUBSCRIBE", "SUNSUBSCRIBE", "ssubscribe", "sunsubscribe", "smessage"};
+
+constexpr const words& words_of(channel_kind k) { return k == channel_kind::sharded ? sharded : classic; }
+
+/// Elsewhere, or not now: it is to be asked for again, perhaps of another node.
+bool is_redirect(std::string_view error) {
+  constexpr std::string_view all[] = {"MOVED ", "ASK ", "CLUSTERDOWN", "TRYAGAIN", "MASTERDOWN", "LOADING"};
+  return std::any_of(std::begin(all), std::end(all), [&](auto begin) { return error.starts_with(begin); });
+}
+
 }  // namespace
+
+std::string_view subscribe_word(channel_kind k) noexcept { return words_of(k).subscribe; }
 
 void subscription_table::want(std::string_view channel) {
   auto c = channels_.find(channel);
   if (c == channels_.end()) c = channels_.emplace(std::string(channel), state{}).first;
   if (!std::exchange(c->second.wanted, true)) ++wanted_;
-  c->second.refused = false;
+  c->second.given_up = false;
   mark(c);
 }
 
@@ -46,10 +64,11 @@ bool subscription_table::any_asked() const {
                      [](const auto& c) { return c.second.asked || c.second.unanswered != 0; });
 }
 
-void subscription_table::start() {
+void subscription_table::start(channel_kind of) {
   started_ = true;
+  kind_ = of;
   for (auto c = channels_.begin(); c != channels_.end(); ++c) {
-    c->second.refused = false;
+    c->second.given_up = false;
     mark(c);
   }
 }
@@ -72,7 +91,7 @@ void subscription_table::clear() noexcept {
 }
 
 void subscription_table::mark(channels::iterator c) {
-  if (!started_ || c->second.refused) return;
+  if (!started_ || c->second.given_up) return;
   if (c->second.wanted != c->second.asked)
     changed_.insert(c->first);
   else
@@ -102,7 +121,8 @@ void subscription_table::ask(std::string& out, channels::iterator c, time_point 
   auto& s = c->second;
   s.asked = s.wanted;
   ++s.unanswered;
-  append_command(out, std::array<std::string_view, 2>{s.asked ? "SUBSCRIBE" : "UNSUBSCRIBE", c->first});
+  const auto& word = words_of(kind_);
+  append_command(out, std::array<std::string_view, 2>{s.asked ? word.subscribe : word.unsubscribe, c->first});
   questions_.push_back({s.asked ? command::subscribe : command::unsubscribe, c, now});
 }
 
@@ -112,7 +132,11 @@ std::optional<subscription_table::time_point> subscription_table::oldest_unanswe
 }
 
 subscription_table::event subscription_table::on_reply(reply r) {
-  if (is_array_of(r, "message", 3)) return on_push(r);
+  const auto& word = words_of(kind_);
+  if (is_array_of(r, word.message, 3)) return on_push(r);
+  const bool unasked = questions_.empty() || !answers(questions_.front(), r);
+  if (unasked && kind_ == channel_kind::sharded && is_array_of(r, word.unsubscribed, 3))
+    return on_unasked(r.elements[1].text);
   if (questions_.empty()) return {kind::desync, {}, "a reply that nobody asked for"};
   const auto q = questions_.front();
   questions_.pop_front();
@@ -129,23 +153,44 @@ subscription_table::event subscription_table::on_push(reply& r) {
   return {kind::message, std::move(r.elements[1].text), std::move(r.elements[2].text)};
 }
 
+bool subscription_table::answers(const question& q, const reply& r) const {
+  if (q.what == command::ping) return false;
+  const auto& word = words_of(kind_);
+  return is_array_of(r, q.what == command::subscribe ? word.subscribed : word.unsubscribed, 3) &&
+         r.elements[1].text == q.of->first;
+}
+
 subscription_table::event subscription_table::on_answer(const question& q, const reply& r) {
   const bool subscribe = q.what == command::subscribe;
+  const bool elsewhere = kind_ == channel_kind::sharded && is_redirect(r.text);
   auto& s = q.of->second;
-  const std::string channel = q.of->first;
-  if (!r.is_error() && !(is_array_of(r, subscribe ? "subscribe" : "unsubscribe", 3) && r.elements[1].text == channel))
-    return {kind::desync, {}, subscribe ? "not the answer to SUBSCRIBE" : "not the answer to UNSUBSCRIBE"};
-  if (r.is_error() && !r.text.starts_with("NOPERM")) return {kind::error, {}, r.text};
+  if (!r.is_error() && !answers(q, r)) {
+    const auto& word = words_of(kind_);
+    return {kind::desync, {}, "not the answer to " + std::string(subscribe ? word.subscribe : word.unsubscribe)};
+  }
+  if (r.is_error() && !r.text.starts_with("NOPERM") && !elsewhere) return {kind::error, {}, r.text};
   HOLDFAST_ASSERT(s.unanswered > 0);
   --s.unanswered;
-  if (r.is_error() && subscribe && s.unanswered == 0) {
-    s.asked = false;
-    s.refused = s.wanted;  // not asked for again until someone new wants it
-    changed_.erase(channel);
-    if (s.wanted) return {kind::refused, channel, r.text};
-  }
-  if (subscribe && !r.is_error() && confirmed(channel)) return {kind::confirmed, channel, {}};
+  if (r.is_error() && subscribe && s.unanswered == 0)
+    return on_not_subscribed(q.of, elsewhere ? kind::moved : kind::refused, r.text);
+  if (subscribe && !r.is_error() && confirmed(q.of->first)) return {kind::confirmed, q.of->first, {}};
   forget_if_unused(q.of);
+  return {};
+}
+
+subscription_table::event subscription_table::on_unasked(std::string_view channel) {
+  const auto c = channels_.find(channel);
+  if (c == channels_.end() || !c->second.asked || c->second.unanswered != 0) return {};
+  return on_not_subscribed(c, kind::moved, {});
+}
+
+subscription_table::event subscription_table::on_not_subscribed(channels::iterator c, kind why, std::string words) {
+  auto& s = c->second;
+  s.asked = false;
+  s.given_up = s.wanted;
+  changed_.erase(c->first);
+  if (s.wanted) return {why, c->first, std::move(words)};
+  forget_if_unused(c);
   return {};
 }
 

@@ -13,16 +13,30 @@
 
 namespace holdfast::redis {
 
+/// The two kinds of channels of Redis: what is published to the one is not heard by who has subscribed to the other.
+/// SUBSCRIBE and PUBLISH; and, of a cluster since Redis 7, SSUBSCRIBE and SPUBLISH, where a channel has a slot and is
+/// heard at the node that has the slot.
+enum class channel_kind { classic, sharded };
+
+/// What SUBSCRIBE is called.
+std::string_view subscribe_word(channel_kind) noexcept;
+
 /// Pure: which channels are wanted, what the server was asked for, and which of its answers are outstanding.
 ///
 /// One SUBSCRIBE or UNSUBSCRIBE for each channel, so that a refusal names it; many of them go out in one write. Answers
 /// come in the order of the commands: a channel is confirmed when the last of its outstanding answers is that to a
 /// SUBSCRIBE.
+///
+/// A sharded channel can be elsewhere, or go there: SSUBSCRIBE is answered by a redirect, or a `sunsubscribe` comes
+/// that nobody asked for. That one looks like the answer to SUNSUBSCRIBE, and is taken for it where one is outstanding;
+/// then the answer itself is the one too many. Either says nothing of a channel with a command outstanding, whose
+/// answer comes later and tells how it stands. If the one too many is a redirect, which names no channel, it is out of
+/// step: the connection ends, and all is asked for anew.
 class subscription_table {
  public:
   using time_point = detail::time_point;
 
-  /// Asks again for a channel that was refused.
+  /// Asks again for a channel that was refused, or has moved.
   void want(std::string_view channel);
   void unwant(std::string_view channel);
   bool any_wanted() const noexcept { return wanted_ != 0; }
@@ -33,11 +47,13 @@ class subscription_table {
   bool any_asked() const;
 
   /// A connection is up: asks for all that is wanted.
-  void start();
+  void start(channel_kind of = channel_kind::classic);
   /// It is gone, and what was asked of it.
   void stop();
   void clear() noexcept;
   void ping() { ping_ = true; }
+  /// Of the connection.
+  channel_kind kind_of_channels() const noexcept { return kind_; }
 
   /// Appends what is to be sent until `out` holds `enough` bytes.
   void write(std::string& out, std::size_t enough, time_point now);
@@ -45,9 +61,10 @@ class subscription_table {
   std::optional<time_point> oldest_unanswered() const;
 
   struct event {
-    enum class kind { nothing, confirmed, refused, message, desync, error } what = kind::nothing;
-    std::string channel{};  // confirmed, refused, message
-    std::string text{};     // refused, error: the server's words; message: the payload; desync: a cause
+    enum class kind { nothing, confirmed, refused, moved, message, desync, error } what = kind::nothing;
+    std::string channel{};  // confirmed, refused, moved, message
+    /// refused, error: the server's words; moved: these, or empty; message: the payload; desync: a cause
+    std::string text{};
   };
   event on_reply(reply r);
 
@@ -56,7 +73,7 @@ class subscription_table {
     bool wanted = false;
     bool asked = false;  // the last command sent was SUBSCRIBE
     int unanswered = 0;
-    bool refused = false;
+    bool given_up = false;  // refused, or moved: not asked for again until someone new wants it
   };
   using channels = std::map<std::string, state, std::less<>>;
   enum class command { subscribe, unsubscribe, ping };
@@ -69,9 +86,13 @@ class subscription_table {
   void mark(channels::iterator c);
   void forget_if_unused(channels::iterator c);
   void ask(std::string& out, channels::iterator c, time_point now);
+  bool answers(const question& q, const reply& r) const;
   event on_answer(const question& q, const reply& r);
+  event on_not_subscribed(channels::iterator c, event::kind why, std::string words);
+  event on_unasked(std::string_view channel);
   event on_push(reply& r);
 
+  channel_kind kind_ = channel_kind::classic;
   channels channels_;
   std::size_t wanted_ = 0;
   bool started_ = false;

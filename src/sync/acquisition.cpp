@@ -3,6 +3,7 @@
 
 #include "base/assert.hpp"
 #include "base/cancelled.hpp"
+#include "sync/hold.hpp"
 
 namespace holdfast::detail {
 
@@ -10,7 +11,7 @@ lock_answer without_memory() { return {errc::unreachable, "no memory", nullptr};
 
 acquisition::acquisition(surroundings& around, shared_keys k, lock_request r, lock_handler done)
     : keys(std::move(k)), request(std::move(r)), backoff(milliseconds(20), std::chrono::seconds(1)), around_(around),
-      since_(around.now()), done_(std::move(done)), alarm_(around.alarms) {}
+      since_(request.whole ? request.whole->since() : around.now()), done_(std::move(done)), alarm_(around.alarms) {}
 
 nanoseconds acquisition::time_left() const noexcept {
   HOLDFAST_ASSERT(asks_once());
@@ -42,7 +43,18 @@ void acquisition::forget_caller() {
 
 // One that was answered meanwhile waits nowhere, and what it had sent is being given back.
 void acquisition::on_answer(const outcome& o) {
-  if (place_) place_->answered(*this, o);
+  if (place_) place_->attempt_answered(*this, o);
+}
+
+void acquisition::tell(const attempt& what) {
+  const auto keep = self();
+  if (place_) place_->told(*this, what);
+}
+
+// Not the word on an attempt before the one that was granted: that one's field is given back.
+void acquisition::late_vote(std::size_t n, const late_ballot& what) {
+  if (!got || got->field != what.field) return;
+  if (auto* const h = got->holder()) h->hear_of(n, what, request.asked.ttl);
 }
 
 void acquisition::leave_place() {

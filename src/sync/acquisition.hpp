@@ -12,6 +12,8 @@
 
 #include "base/backoff.hpp"
 #include "base/function.hpp"
+#include "protocol/tally.hpp"
+#include "sync/claim.hpp"
 #include "sync/script_command.hpp"
 #include "sync/surroundings.hpp"
 #include "sync/terms.hpp"
@@ -30,6 +32,21 @@ class cancellable {
   virtual void cancel() = 0;
 };
 using cancellable_ptr = std::shared_ptr<cancellable>;  // null: there is nothing left to cancel
+
+/// One who wants several locks, all or none. It waits in the line of each with an acquisition, its part there, and asks
+/// for all by one command when it has the turn of each.
+class turn_taker {
+ public:
+  /// It is the turn of this part: the line waits until the part is told what came of it, or leaves.
+  virtual void has_turn(std::size_t part) = 0;
+  /// Its turn ends, and nothing was or will be granted to its field by the command that was sent last.
+  virtual bool nothing_asked(std::size_t part) const = 0;
+  /// When its caller has called.
+  virtual time_point since() const noexcept = 0;
+
+ protected:
+  ~turn_taker() = default;
+};
 
 /// How an acquire ended. No error and no record: contention.
 struct lock_answer {
@@ -53,6 +70,18 @@ struct lock_request {
   bool one_of_several = false;
   /// Redis has just said that it is taken: it begins with the subscription, if it need not stand behind others.
   bool found_taken = false;
+  /// Whose part it is, and which: it sends nothing itself, and that caller reports its failure. Null: it is no part.
+  turn_taker* whole = nullptr;
+  std::size_t part = 0;
+};
+
+/// What came of an attempt to acquire.
+struct attempt {
+  answer<acquire_answer> said;
+  bool answered;  // by Redis, a refusal included
+  time_point sent;
+  primary_set yes = only(0), may_have_run = only(0);  // as of redis::outcome
+  std::uint64_t server = 0;                           // the same
 };
 
 /// What Redis has granted to a request: by a command that was sent at `sent`.
@@ -60,6 +89,7 @@ struct granted_field {
   owner_field field;
   std::optional<std::uint64_t> token;
   time_point sent, now;
+  primary_set at = only(0), may_be_at = only(0);  // those that have granted it, and those that may have, these included
 };
 
 /// The object that an acquisition waits in: the line of its name, or a re-entry at a hold of its owner.
@@ -70,7 +100,9 @@ class acquisition_place {
   /// Its deadline has come, or the time that wake_at() was given.
   virtual void time_out(acquisition& who) = 0;
   /// Its command was answered.
-  virtual void answered(acquisition& who, const outcome& o) = 0;
+  virtual void attempt_answered(acquisition& who, const outcome& o) = 0;
+  /// Its turn as a part has come to this.
+  virtual void told(acquisition& who, const attempt& what) = 0;
 
  protected:
   ~acquisition_place() = default;
@@ -86,7 +118,9 @@ struct line_seat {
   bool first_try = false;             // the last attempt was the first with its field, and sent as such
   // Attempts that were written and not answered: the field may have been granted, or may still be.
   unsigned unanswered = 0;
-  unsigned ahead = 0;  // others before it when it came
+  bool granted = false;  // it waits for replicas to have it
+  unsigned ahead = 0;    // others before it when it came
+  unsigned splits = 0;   // attempts since the last message in which the primaries were divided
 };
 
 /// One caller who wants a lock, from the call to the answer, wherever it waits meanwhile.
@@ -108,12 +142,19 @@ class acquisition final : public cancellable, public script_command {
   /// At `when` its place's time_out() is called. Replaces an earlier alarm, the deadline too.
   void wake_at(time_point when);
   void stop_alarm() { alarm_.stop(); }
+  /// Of a part that has its turn: what came of that.
+  void tell(const attempt& what);
+  /// Its attempt is not wanted any more. Where it may have been granted, or may still be.
+  primary_set withdraw_attempt() {
+    if (!request.whole) return withdraw_all();
+    return request.whole->nothing_asked(request.part) ? nowhere : everywhere;
+  }
   /// Answers the caller, whose handler must not call the engine. `event_for(a)` makes the event of this answer, without
   /// the fields that report() fills in.
   template <class EventFor>
   void answer(lock_answer a, EventFor event_for) {
     leave_place();
-    if (around_.settings.observer && !request.one_of_several) report(a, event_for(a));
+    if (around_.settings.observer && reports(a)) report(a, event_for(a));
     std::exchange(done_, {})(std::move(a));
   }
   /// The engine ends, and nobody is answered.
@@ -123,10 +164,13 @@ class acquisition final : public cancellable, public script_command {
   const lock_request request;
   retry_backoff backoff;
   line_seat seat;
+  claim_ptr got;  // of several primaries: what it was granted, of which the slower ones have not spoken yet
 
  private:
   void on_answer(const outcome& o) override;
+  void late_vote(std::size_t n, const late_ballot& what) override;
   void leave_place();
+  bool reports(const lock_answer& a) const noexcept { return !request.one_of_several && (!request.whole || a.record); }
   void report(const lock_answer& a, hold_event e) const;
   std::shared_ptr<acquisition> self() { return std::static_pointer_cast<acquisition>(shared_from_this()); }
 

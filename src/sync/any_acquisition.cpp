@@ -2,11 +2,12 @@
 #include "sync/any_acquisition.hpp"
 
 #include <algorithm>
+#include <cstddef>
 #include <exception>
-#include <iterator>
 #include <new>
 #include <string>
 #include <string_view>
+#include <unordered_map>
 #include <utility>
 
 #include "base/assert.hpp"
@@ -30,27 +31,56 @@ bool of_one_lock(const error_code& e) { return e == errc::corrupt_lock || e == e
 
 any_acquisition::any_acquisition(surroundings& around, registry& names, std::vector<shared_keys> of, lock_request r,
                                  lock_handler done)
-    : request(std::move(r)), around_(around), names_(names), since_(around.now()), of_(std::move(of)),
+    : asker(std::move(r)), around_(around), names_(names), since_(around.now()), of_(std::move(of)),
       done_(std::move(done)), alarm_(around.alarms) {
   HOLDFAST_ASSERT(!of_.empty());
   const auto first = static_cast<std::ptrdiff_t>(around.random.next() % of_.size());
   std::rotate(of_.begin(), of_.begin() + first, of_.end());
+  order_by_group();
 }
 
-void any_acquisition::begin() {
-  std::copy_if(of_.begin(), of_.end(), std::back_inserter(asked_),
-               [&](const shared_keys& k) { return names_.untouched(*k); });
+// In the order in which each group comes first; those whose server cannot be reached at present are asked last.
+void any_acquisition::order_by_group() {
+  const auto group = group_of(of_.front());
+  if (std::all_of(of_.begin(), of_.end(), [&](const shared_keys& k) { return group_of(k) == group; })) return;
+  one_group_ = false;
+  std::unordered_map<key_group, std::pair<bool, std::size_t>> places;
+  std::vector<std::pair<std::pair<bool, std::size_t>, shared_keys>> all;
+  for (auto& k : of_) {
+    const std::pair last{around_.servers.in_outage(k->lock), places.size()};
+    const auto place = places.try_emplace(group_of(k), last).first->second;
+    all.emplace_back(place, std::move(k));
+  }
+  std::stable_sort(all.begin(), all.end(), [](const auto& a, const auto& b) { return a.first < b.first; });
+  std::transform(all.begin(), all.end(), of_.begin(), [](auto& each) { return std::move(each.second); });
+}
+
+void any_acquisition::begin() { ask_next(); }
+
+// Asks for those of the next group; in the end for nothing more.
+void any_acquisition::ask_next() {
+  asked_.clear();
+  while (asked_.empty() && next_ < of_.size()) {
+    const auto group = group_of(of_[next_]);
+    for (; next_ < of_.size() && group_of(of_[next_]) == group; ++next_)
+      if (names_.untouched(*of_[next_])) asked_.push_back(of_[next_]);
+  }
   if (!asked_.empty()) return ask();
-  if (asks_once()) return finish({});
-  wait_in_lines();
+  if (asks_once()) return finish(nothing_had());
+  if (untried_ == 0) wait_in_lines();
 }
 
+// All scripts of a try_lock() share its time. Where there are several, none is waited for in an outage: the next one
+// may be for a server that is well.
 void any_acquisition::ask() {
   field_ = names_.new_field();
   const auto& asked = request.asked;
-  const delivery how{.timeout = command_budget(around_.settings, asked.ttl),
+  const bool first = !in_vain_ && !failed_.error;
+  const auto budget = command_budget(around_.settings, asked.ttl);
+  const delivery how{.timeout = first || !asks_once() ? budget : since_ + budget - around_.now(),
                      .rank = asks_once() ? urgency::refusable : urgency::patient,
-                     .patient = !asks_once()};
+                     .patient = one_group_ && !asks_once()};
+  if (how.timeout <= nanoseconds::zero()) return finish(nothing_had());
   if (request.deadline != time_point::max()) alarm_.start(request.deadline, [this] { time_out(); });
   send(around_.servers, of_.front()->of.acquire_any.make(asked_, asked.ttl, field_), how);
   under_way_ = true;
@@ -61,10 +91,34 @@ void any_acquisition::on_answer(const outcome& o) {
   if (!open()) return;  // what it was granted is being given back
   const auto said = of_.front()->of.acquire_any.read(o, asked_.size());
   if (said.failed) return on_failed(*said.failed);
-  if (said.value.number) return on_granted(*said.value.number, said.value.token, o.sent);
-  found_taken_ = true;
-  if (asks_once()) return finish({});
-  wait_in_lines();
+  if (said.value.number) {
+    const auto which = *said.value.number;
+    if (request.asked.min_replicas > 0) return wait_for_replicas(which, said.value.token, o);
+    return on_granted(which, said.value.token, o.sent);
+  }
+  in_vain_ = true;
+  taken_.insert(taken_.end(), asked_.begin(), asked_.end());
+  ask_next();
+}
+
+void any_acquisition::wait_for_replicas(std::size_t which, std::optional<std::uint64_t> token, const outcome& o) {
+  under_way_ = true;
+  const auto& asked = request.asked;
+  auto then = [this, self = self(), which, token, sent = o.sent](const std::optional<failure>& too_few) {
+    under_way_ = false;
+    if (!open()) return;  // it was given back
+    if (!too_few) return on_granted(which, token, sent);
+    give_back({&asked_[which], 1});
+    around_.report({.what = event::kind::not_replicated,
+                    .name = asked_[which]->name,
+                    .reason = too_few->code,
+                    .detail = too_few->detail,
+                    .owner = request.who,
+                    .ttl = request.asked.ttl});
+    on_failed(*too_few);
+  };
+  around_.when_replicated(asked_[which]->lock, asked.min_replicas, o.server,
+                          valid_until(o.sent, asked.ttl, around_.settings.drift), std::move(then));
 }
 
 void any_acquisition::on_granted(std::size_t which, std::optional<std::uint64_t> token, time_point sent) {
@@ -86,11 +140,18 @@ void any_acquisition::on_granted(std::size_t which, std::optional<std::uint64_t>
 }
 
 // It does not ask twice: the script does not know its own field again. The lines do what is to be done in an outage.
+// Another group may be of a server that is well.
 void any_acquisition::on_failed(const failure& why) {
   if (why.may_have_run) give_back(asked_);
-  if (asks_once() || !why.mends_itself()) return finish({why.code, about_any(of_.size(), why.detail), nullptr});
-  if (untried_ == 0) wait_in_lines();
+  // Redis looks at the permission for each key before it runs the script: in the lines each is by itself.
+  const bool in_lines = why.mends_itself() || why.code == errc::no_permission;
+  lock_answer failed{why.code, about_any(of_.size(), why.detail), nullptr};
+  if (!in_lines) return finish(std::move(failed));
+  if (asks_once() && !failed_.error) failed_ = std::move(failed);
+  ask_next();
 }
+
+lock_answer any_acquisition::nothing_had() { return in_vain_ ? lock_answer() : std::move(failed_); }
 
 // Where there is no memory for it, the key ends with its TTL.
 void any_acquisition::give_back(std::span<const shared_keys> which) noexcept {
@@ -113,9 +174,11 @@ void any_acquisition::on_tried() {
 }
 
 void any_acquisition::time_out() {
-  const auto& key = of_.front()->lock;
-  if (around_.servers.answering(key)) return fail({}, "");
-  const auto why = around_.servers.trouble(key);
+  const auto asked = of_.begin() + static_cast<std::ptrdiff_t>(next_);
+  const auto silent =
+      std::find_if(of_.begin(), asked, [this](const auto& k) { return !around_.servers.answering(k->lock); });
+  if (silent == asked) return fail({}, "");
+  const auto why = around_.servers.trouble((*silent)->lock);
   fail(errc::unreachable, why.detail.c_str());
 }
 
@@ -134,11 +197,11 @@ void any_acquisition::join_lines() {
   waiting_ = of_.size();
   auto part = request;
   part.one_of_several = true;
-  auto asked = asked_.begin();  // in the order of of_
+  in_vain_ = false;
+  auto taken = taken_.begin();  // in the order of of_
   for (const auto& k : of_) {
-    const bool was_asked = asked != asked_.end() && *asked == k;
-    if (was_asked) ++asked;
-    part.found_taken = was_asked && found_taken_;
+    part.found_taken = taken != taken_.end() && *taken == k;
+    if (part.found_taken) ++taken;
     auto its = names_.lock(k, part, [self = self(), k](lock_answer a) { self->part_ended(*k, std::move(a)); });
     if (!open()) return;
     if (its) parts_.push_back(std::move(its));
@@ -154,7 +217,7 @@ void any_acquisition::part_ended(const lock_keys& which, lock_answer a) {
   if (a.error && !of_one_lock(a.error)) return finish(std::move(a));
   if (!a.error) in_vain_ = true;
   if (a.error && !failed_.error) failed_ = std::move(a);
-  if (waiting_ == 0) finish(in_vain_ ? lock_answer() : std::move(failed_));
+  if (waiting_ == 0) finish(nothing_had());
 }
 
 void any_acquisition::cancel() { fail(cancelled(), ""); }

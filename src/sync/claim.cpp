@@ -47,20 +47,66 @@ share& claim::sole_share() noexcept {
 bool claim::confirm(share& s, time_point until) noexcept {
   HOLDFAST_ASSERT(&s.of == this);
   s.valid_until_ = std::max(s.valid_until_, until);  // also where the claim is over: the key lives on, and is released
-  if (shares_.size() == 1) return validity_.extend(until);
+  s.denied_ = false;
+  return validity_.extend(end_of_needed());
+}
+
+bool claim::confirm(primary_set at, time_point until) noexcept {
+  bool valid = true;
+  for (std::size_t n = 0; n < shares_.size(); ++n)
+    if ((at & only(n)) != 0) valid = confirm(shares_[n], until);
+  return valid;
+}
+
+bool claim::deny(share& s) noexcept {
+  HOLDFAST_ASSERT(&s.of == this);
+  s.denied_ = true;
+  if (shares_.size() == 1) return false;
+  s.valid_until_ = {};
+  if (!enough([](const share& each) { return each.confirmed(); })) return false;
+  validity_.limit(end_of_needed());
+  return true;
+}
+
+void claim::begin_without(primary_set at) noexcept {
+  for (std::size_t n = 0; n < shares_.size(); ++n) shares_[n].denied_ = (at & only(n)) != 0;
+}
+
+primary_set claim::may_be_at() const noexcept {
+  primary_set at = 0;
+  for (std::size_t n = 0; n < shares_.size(); ++n)
+    if (!shares_[n].denied_) at |= only(n);
+  return at;
+}
+
+time_point claim::end_of_needed() const noexcept {
+  if (shares_.size() == 1) return shares_.front().valid_until();
   boost::container::small_vector<time_point, 9> ends;
   for (const auto& each : shares_) ends.push_back(each.valid_until());
   const auto nth = ends.begin() + static_cast<std::ptrdiff_t>(needed_ - 1);
   std::nth_element(ends.begin(), nth, ends.end(), std::greater<>());
-  return validity_.extend(*nth);
+  return *nth;
+}
+
+key_ttl claim::ttl_to_send(milliseconds wanted, time_point now, double rho) noexcept {
+  key_ttl all{wanted};
+  for (auto& each : shares_) {
+    const auto its = each.ttl_to_send(wanted, now, rho);
+    all = {std::max(all.ttl, its.ttl), std::max(all.if_none, its.if_none)};
+  }
+  return all;
 }
 
 bool claim::set_doubted(share& s, bool doubted) noexcept {
   HOLDFAST_ASSERT(&s.of == this);
   if (std::exchange(s.doubted_, doubted) == doubted) return false;
-  const auto trusted = std::count_if(shares_.begin(), shares_.end(), [](const share& each) { return !each.doubted_; });
-  const bool suspended = static_cast<std::size_t>(trusted) < needed_;
+  const bool suspended = !enough([](const share& each) { return !each.doubted_ && !each.denied_; });
   return suspended_.exchange(suspended, std::memory_order_acq_rel) != suspended;
+}
+
+template <class Which>
+bool claim::enough(Which which) const noexcept {
+  return static_cast<std::size_t>(std::count_if(shares_.begin(), shares_.end(), which)) >= needed_;
 }
 
 milliseconds claim::may_live(time_point now, double rho) const noexcept {

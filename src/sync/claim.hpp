@@ -14,6 +14,7 @@
 #include "protocol/call.hpp"
 #include "protocol/keys.hpp"
 #include "protocol/owner_field.hpp"
+#include "protocol/tally.hpp"
 #include "sync/terms.hpp"
 #include "sync/validity.hpp"
 #include "topology/topology.hpp"
@@ -51,18 +52,22 @@ class share {
 
   /// It cannot be confirmed at present.
   bool doubted() const noexcept { return doubted_; }
+  /// Its server has confirmed it once, and not denied it since.
+  bool confirmed() const noexcept { return valid_until_ != time_point(); }
+  /// Its server has said that it is not ours, or was not asked for it.
+  bool denied() const noexcept { return denied_; }
 
   /// A reference to a share keeps its claim alive.
   friend void intrusive_ptr_add_ref(const share* s) noexcept;
   friend void intrusive_ptr_release(const share* s) noexcept;
 
   claim& of;
-  const node_id node;
+  node_id node;  // where it was when its renewal was due last; the watchdog asks again then
 
  private:
   friend class claim;
 
-  bool doubted_ = false;  // here, where it fills a gap
+  bool doubted_ = false, denied_ = false;  // here, where they fill a gap
   time_point valid_until_{}, may_live_until_{};
 
  public:
@@ -95,6 +100,16 @@ class claim final : public boost::intrusive_ref_counter<claim> {
   share& sole_share() noexcept;
   /// The server has confirmed the share until then. False: the validity was over before.
   bool confirm(share& s, time_point until) noexcept;
+  /// The same with the shares at these servers, by their order.
+  bool confirm(primary_set at, time_point until) noexcept;
+  /// The share is not ours: what it was valid for counts no more. False: what is left of the claim is too little.
+  bool deny(share& s) noexcept;
+  /// The same with the shares at these servers, before anything is claimed.
+  void begin_without(primary_set at) noexcept;
+  /// Where it may be: all but what was denied.
+  primary_set may_be_at() const noexcept;
+  /// share::ttl_to_send() of one command to all of them.
+  key_ttl ttl_to_send(milliseconds wanted, time_point now, double rho) noexcept;
   /// The share cannot be confirmed at present, or can again. True: that has suspended the claim, or restored it.
   bool doubt(share& s) noexcept { return set_doubted(s, true); }
   bool trust(share& s) noexcept { return set_doubted(s, false); }
@@ -111,6 +126,9 @@ class claim final : public boost::intrusive_ref_counter<claim> {
 
  private:
   bool set_doubted(share& s, bool doubted) noexcept;
+  template <class Which>
+  bool enough(Which which) const noexcept;
+  time_point end_of_needed() const noexcept;
 
   validity validity_;
   boost::container::small_vector<share, 1> shares_;  // never moved: the watchdog points to them

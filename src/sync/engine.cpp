@@ -38,13 +38,21 @@ engine::engine(surroundings around, std::weak_ptr<lease_home> home, owner_fields
             std::move(home),
             std::make_shared<client_state>(around_.time)},
       registry_(with_, std::move(fields), [this] { drain_until(now()); }), questions_(with_), grace_(around.alarms) {
-  around_.servers.on_link_change([this](node_id node, bool up) { watchdog_.link_changed(node, up); });
+  if (around_.servers.primaries() > 1) {
+    voting_ = std::make_unique<voting>(around_, client_id());
+    around_.voters = voting_.get();
+  }
+  around_.servers.on_link_change([this](node_id node, bool up) {
+    if (voting_) voting_->link_changed(node, up);
+    watchdog_.link_changed(node, up);
+  });
+  around_.servers.on_keys_moved([this] {
+    patience_.keys_moved();
+    watchdog_.keys_moved();
+  });
 }
 
-engine::~engine() {
-  with_.client->closed.store(true, std::memory_order_release);
-  for (const auto& p : probes_) p->forget_caller();
-}
+engine::~engine() { with_.client->closed.store(true, std::memory_order_release); }
 
 cancellable_ptr engine::lock(const shared_keys& keys, lock_request request, lock_handler done) {
   if (!closed()) return registry_.lock(keys, std::move(request), std::move(done));
@@ -55,6 +63,13 @@ cancellable_ptr engine::lock(const shared_keys& keys, lock_request request, lock
 cancellable_ptr engine::lock_any(std::vector<shared_keys> of, lock_request request, lock_handler done) {
   if (!closed()) return registry_.lock_any(std::move(of), std::move(request), std::move(done));
   done({errc::closed, {}, nullptr});
+  return nullptr;
+}
+
+cancellable_ptr engine::lock_all(std::vector<shared_keys> of, std::string run, lock_request request,
+                                 multi_handler done) {
+  if (!closed()) return registry_.lock_all(std::move(of), std::move(run), std::move(request), std::move(done));
+  done({.error = errc::closed});
   return nullptr;
 }
 
@@ -121,16 +136,34 @@ void engine::hold_count(const shared_keys& keys, owner_id who, value_handler<uns
   questions_.count(keys, h ? h->field() : owner_field(), std::move(done));
 }
 
+void engine::initialise_votes(done_handler done) {
+  if (closed()) return done(errc::closed, {});
+  if (!voting_) return done(errc::invalid_config, "there is one server, which needs no vote");
+  voting_->initialise(calls_.until_closed(std::move(done)));
+}
+
+// Whatever the server answers: it has said who it is when it was connected.
+void engine::learn_run(const shared_keys& keys, nanoseconds wait, value_handler<std::string> done) {
+  if (closed()) return done(errc::closed, {}, {});
+  if (auto known = known_run(*keys); !known.empty()) return done({}, {}, std::move(known));
+  auto answered = [this, keys, done = calls_.until_closed(std::move(done))](const outcome& o) {
+    if (!o.error) return done({}, {}, known_run(*keys));
+    const auto why = redis::failure_of(o);
+    done(why.code, why.detail, {});
+  };
+  around_.run(keys->of.exists.make(*keys), {.timeout = wait, .rank = urgency::patient}, std::move(answered));
+}
+
 void engine::probe(const kind& what, done_handler done) {
   if (closed()) return done(errc::closed, {});
-  probes_.remove_if([](const auto& p) { return p->over(); });
-  probes_.push_back(
-      std::make_shared<permission_probe>(around_, what, client_id(), registry_.new_field(), std::move(done)));
-  std::shared_ptr(probes_.back())->begin();
+  probes_.remove_if([](const auto& p) { return p.over(); });
+  probes_.emplace_back(around_, what, around_.settings.key_prefix + "__probe:" + client_id(), registry_.new_field(),
+                       std::move(done));
+  probes_.back().begin();
 }
 
 void engine::end_probes() {
-  for (const auto& p : std::exchange(probes_, {})) p->end(errc::closed, {});
+  for (auto& p : probes_) p.end(errc::closed, {});
 }
 
 void engine::close(nanoseconds grace, function<void()> done) {

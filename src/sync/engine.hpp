@@ -9,9 +9,10 @@
 #include <vector>
 
 #include "sync/lease_record.hpp"
-#include "sync/permission_probe.hpp"
+#include "sync/permission_survey.hpp"
 #include "sync/questions.hpp"
 #include "sync/registry.hpp"
+#include "sync/voting.hpp"
 
 namespace holdfast::detail {
 
@@ -28,6 +29,9 @@ class engine final {
   cancellable_ptr lock(const shared_keys& keys, lock_request request, lock_handler done);
   /// Any one of several, all of one kind, none twice.
   cancellable_ptr lock_any(std::vector<shared_keys> of, lock_request request, lock_handler done);
+  /// Several, all or none: of one kind and group, none twice, in the order in which all processes wait for them. `run`:
+  /// of their server, where the order depends on it.
+  cancellable_ptr lock_all(std::vector<shared_keys> of, std::string run, lock_request request, multi_handler done);
   void unlock(const std::shared_ptr<lease_record>& record, done_handler done);
   /// unlock() with nobody waiting, for a record whose try_release() succeeded; errors go to the observer.
   void drop(const std::shared_ptr<lease_record>& record);
@@ -39,8 +43,16 @@ class engine final {
 
   void force_unlock(const shared_keys& keys, value_handler<bool> done);
   void hold_count(const shared_keys& keys, owner_id who, value_handler<unsigned> done);
+  /// Which run of a server has this name (topology::run_of), once it is connected. In `wait` at most, else unreachable.
+  void learn_run(const shared_keys& keys, nanoseconds wait, value_handler<std::string> done);
+  /// The same by what is known now.
+  std::string known_run(const lock_keys& keys) const { return around_.servers.run_of(keys.lock); }
+  /// Which group of keys it is of (topology::group_of): one script asks for one group.
+  key_group group_of(const lock_keys& keys) const noexcept { return around_.servers.group_of(keys.lock); }
   const questions& ask() const noexcept { return questions_; }
-  /// Uses every permission that a lock of this kind needs, on a name of nobody.
+  /// See voting::initialise. Of one with several primaries; else invalid_config.
+  void initialise_votes(done_handler done);
+  /// Uses every permission that a lock of this kind needs, on a name of nobody at each primary.
   void probe(const kind& what, done_handler done);
 
   /// From now on every verb answers closed: waiters fail, holds are lost and released. `done` when the releases have
@@ -52,6 +64,10 @@ class engine final {
   /// latest after `grace`: close(), for one command timeout; `done` with that. A second call waits with the first; the
   /// grace that ends first counts, and so does a close() meanwhile.
   void drain(nanoseconds grace, function<void()> done);
+  /// Then they vote, and every lock is one of a majority.
+  /// All that belongs to a lock must be in one slot.
+  bool has_slots() const noexcept { return around_.servers.has_slots(); }
+  bool several_primaries() const noexcept { return voting_ != nullptr; }
   const config& settings() const noexcept { return around_.settings; }
   const std::string& client_id() const noexcept { return registry_.client_id(); }
   time_point now() const noexcept { return around_.now(); }
@@ -67,6 +83,7 @@ class engine final {
   void end_probes();
 
   surroundings around_;
+  std::unique_ptr<voting> voting_;  // where there are several primaries
   releases releases_;
   unlock_patience patience_;
   watchdog watchdog_;
@@ -74,7 +91,7 @@ class engine final {
   const hold_services with_;  // uses all of the above
   registry registry_;
   const questions questions_;
-  std::list<std::shared_ptr<permission_probe>> probes_;
+  std::list<permission_survey> probes_;
   bool closing_ = false;
   timer grace_;  // of the drain, then of the close
   std::vector<function<void()>> when_closed_;

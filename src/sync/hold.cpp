@@ -10,6 +10,7 @@
 #include "sync/ask_twice.hpp"
 #include "sync/hold_services.hpp"
 #include "sync/lease_record.hpp"
+#include "sync/script_command.hpp"
 
 namespace holdfast::detail {
 namespace {
@@ -18,9 +19,9 @@ constexpr auto* by_force = "Redis answered that its key is gone or another's, af
 
 }  // namespace
 
-hold::hold(claim_ptr c, owner_id w, bool b, std::optional<std::uint64_t> t, time_point now, const hold_services& with,
-           hold_host& host)
-    : bound(b), on(std::move(c)), who(w), token(t), granted_at(now), with_(with), host_(&host) {
+hold::hold(claim_ptr c, owner_id w, bool b, std::optional<std::uint64_t> t, std::uint32_t p, time_point now,
+           const hold_services& with, hold_host& host)
+    : bound(b), passes(p), on(std::move(c)), who(w), token(t), granted_at(now), with_(with), host_(&host) {
   on->hand_to(this);
 }
 
@@ -55,6 +56,12 @@ milliseconds hold::ttl() const noexcept {
   return longest;
 }
 
+unsigned hold::min_replicas() const noexcept {
+  unsigned most = 0;
+  for (const auto* l : leases_) most = std::max(most, l->asked.min_replicas);
+  return most;
+}
+
 time_point hold::renewed_until() const noexcept {
   time_point last{};
   for (const auto* l : leases_) last = std::max(last, l->renewed_until());
@@ -63,12 +70,12 @@ time_point hold::renewed_until() const noexcept {
 
 // ---- leases
 
-std::shared_ptr<lease_record> hold::grant(const terms& asked, time_point sent, time_point now) {
+std::shared_ptr<lease_record> hold::grant(const terms& asked, time_point sent, time_point now, primary_set at) {
   auto lease = std::make_shared<lease_record>(self(), asked, now, with_.leases_home.lock());
   add(*lease);
   try {
-    confirm(sent, asked.ttl);
-    with_.renewals.guard(*on, sent, now);
+    confirm(sent, asked.ttl, at);
+    with_.renewals.guard(*on, sent, now, at);
     with_.watch_links();
   } catch (...) {
     leases_.pop_back();
@@ -77,37 +84,78 @@ std::shared_ptr<lease_record> hold::grant(const terms& asked, time_point sent, t
   return lease;
 }
 
-bool hold::confirm(time_point sent, milliseconds ttl) {
-  return on->confirm(on->sole_share(), detail::valid_until(sent, ttl, with_.around.settings.drift));
+std::shared_ptr<lease_record> hold::take_over(const terms& asked, time_point now) {
+  auto lease = std::make_shared<lease_record>(self(), asked, now, with_.leases_home.lock());
+  add(*lease);
+  try {
+    with_.renewals.guard(*on, now, now);
+  } catch (...) {
+    leases_.pop_back();
+    throw;
+  }
+  return lease;
+}
+
+void hold::hear_of(std::size_t primary, const late_ballot& what, milliseconds ttl) {
+  if (ended()) return;  // it was given back there too
+  if (what.said == ballot::yes) {
+    confirm(what.sent, ttl, only(primary));
+    if (live() && !leases_.empty()) with_.renewals.guard(*on, what.sent, with_.around.now(), only(primary));
+  } else if (what.said == ballot::no || what.never) {
+    with_.renewals.denied(on->shares()[primary]);
+  }
+}
+
+bool hold::confirm(time_point sent, milliseconds ttl, primary_set at) {
+  return on->confirm(at, detail::valid_until(sent, ttl, with_.around.settings.drift));
 }
 
 key_ttl hold::ttl_to_send(milliseconds wanted) {
-  return on->sole_share().ttl_to_send(wanted, with_.around.now(), with_.around.settings.drift);
+  return on->ttl_to_send(wanted, with_.around.now(), with_.around.settings.drift);
 }
 
 void hold::renew(std::shared_ptr<lease_record> lease, milliseconds ttl, done_handler done) {
   if (!live()) return done(end_reason(), end_detail());
   if (ttl == milliseconds::zero()) ttl = lease->asked.ttl;
   auto send = [this, self = self(), ttl](nanoseconds left, topology::handler then) {
+    if (ended()) return then({errc::unconfirmed, {}});  // what it would raise may be another's
     with_.around.run(keys()->of.renew.make_one(*keys(), ttl_to_send(ttl), field()),
                      {.timeout = left, .rank = urgency::obligation}, std::move(then));
   };
   auto answered = [this, self = self(), lease = std::move(lease), ttl,
                    done = with_.calls.until_closed(std::move(done))](const outcome& o) {
     const auto said = keys()->of.renew.read(o, 1);
-    if (state() == lease_state::released) return done(errc::not_held, {});
-    if (live() && !said.failed && (!said.value[0] || !confirm(o.sent, ttl))) lose(errc::lost);
+    if (state() == lease_state::released) {
+      if (auto* const next = on->holder(); next && !said.failed && !said.value[0]) next->lose(errc::lost);
+      return done(errc::not_held, {});
+    }
+    if (live() && !said.failed && (!said.value[0] || !confirm(o.sent, ttl, o.yes))) lose(errc::lost);
     if (ended()) return done(end_reason(), end_detail());
     if (said.failed) return done(said.failed->code, said.failed->detail);
-    if (!lease->released.load(std::memory_order_acquire)) with_.renewals.guard(*on, o.sent, with_.around.now());
+    if (!lease->released.load(std::memory_order_acquire)) with_.renewals.guard(*on, o.sent, with_.around.now(), o.yes);
     done({}, {});
   };
-  ask_twice(with_.around, command_budget(with_.around.settings, this->ttl()), std::move(send), std::move(answered));
+  topology::handler hears = std::move(answered);
+  if (min_replicas() > 0) hears = when_replicated(std::move(hears));
+  ask_twice(with_.around, command_budget(with_.around.settings, this->ttl()), std::move(send), std::move(hears));
+}
+
+// Of a renewal: it counts when enough replicas have it.
+topology::handler hold::when_replicated(topology::handler then) {
+  return [this, self = self(), then = std::move(then)](const outcome& o) mutable {
+    const auto said = keys()->of.renew.read(o, 1);
+    if (said.failed || !said.value[0] || ended()) return then(o);
+    auto told = [o, then = std::move(then)](const std::optional<redis::failure>& too_few) {
+      then(too_few ? outcome{too_few->code, {}, too_few->detail} : o);
+    };
+    with_.around.when_replicated(keys()->lock, min_replicas(), o.server, valid_until(), std::move(told));
+  };
 }
 
 void hold::give_up(lease_record& lease, done_handler done) {
   const auto keep = self();
   const auto before = ttl();
+  const auto replicas = min_replicas();
   const bool wanted = static_cast<bool>(done), behind = wanted && changing();
   const auto nobody = [](error_code, const std::string&) {};
   if (!wanted) done = nobody;
@@ -132,14 +180,14 @@ void hold::give_up(lease_record& lease, done_handler done) {
     return done(end_reason(), end_detail());
   }
   try {
-    unlock(before, wanted, behind, std::move(done));
+    unlock(before, replicas, wanted, behind, std::move(done));
   } catch (...) {
     if (leases_.empty()) lose(errc::lost);  // there is no memory to give it back: others must not wait for it
     throw;
   }
 }
 
-void hold::unlock(milliseconds before, bool wanted, bool behind, done_handler done) {
+void hold::unlock(milliseconds before, unsigned replicas, bool wanted, bool behind, done_handler done) {
   const auto nobody = [](error_code, const std::string&) {};
   const bool last = leases_.empty();
   const auto budget = command_budget(with_.around.settings, before);
@@ -148,12 +196,12 @@ void hold::unlock(milliseconds before, bool wanted, bool behind, done_handler do
   const auto late = last ? make_error_code(errc::unconfirmed) : error_code();
   const bool bounded = behind || (wanted && !last && answer_by < now + budget);
   if (bounded && answer_by <= now) {
-    send_unlock(last, {before, now, answer_by, nobody});
+    send_unlock(last, {before, replicas, now, answer_by, nobody});
     return done(late, unanswered_before);
   }
   if (bounded) done = with_.patience.limit(keys(), answer_by, late, std::move(done));
   if (!last || changing()) done = with_.calls.until_closed(std::move(done));
-  send_unlock(last, {before, now, answer_by, std::move(done)});
+  send_unlock(last, {before, replicas, now, answer_by, std::move(done)});
 }
 
 // ---- the count
@@ -209,8 +257,9 @@ void hold::lower_count(function<void(error_code)> done) {
   auto answered = [this, self = self(), called, budget, done = std::move(done)](const outcome& o) {
     if (o.error && with_.around.now() >= called + budget) with_.patience.ran_out(keys()->lock, called);
     const auto said = keys()->of.release.read(o);
+    count_unknown_ = said.failed.has_value();
     if (said.failed && said.failed->code == errc::corrupt_lock) lose(errc::corrupt_lock);
-    if (!said.failed && said.value == release_answer::not_yours) lose(errc::lost);
+    if (!said.failed && said.value.what == release_answer::kind::not_yours) lose(errc::lost);
     done(ended() ? end_reason() : error_code{});
   };
   ask_twice(with_.around, budget, std::move(send), std::move(answered));
@@ -219,14 +268,29 @@ void hold::lower_count(function<void(error_code)> done) {
 void hold::free(last_unlock u) {
   HOLDFAST_ASSERT(leases_.empty() && changing() && host_);
   const auto valid = valid_until();
+  const bool sound = may_be_passed();
   end(lease_state::released, errc::not_held, {});
   try {
-    release(std::move(u), valid);
+    if (host_->pass_on(*this, {sound, u.ttl, u.replicas})) {
+      passed(u);
+    } else {
+      release(std::move(u), valid);
+    }
   } catch (...) {
     released();  // without memory, too: its key ends with its TTL
     throw;
   }
   released();
+}
+
+// What was not confirmed, or may be changed by what is still on its way, is nothing for another.
+bool hold::may_be_passed() const noexcept {
+  return exclusive() && !on->suspended() && !forced_ && !count_unknown_ && !with_.closed();
+}
+
+void hold::passed(const last_unlock& u) {
+  u.done({}, {});
+  for (const auto& other : std::exchange(last_unlocks_, {})) other.done({}, {});
 }
 
 void hold::release(last_unlock u, time_point valid) {
@@ -246,7 +310,7 @@ void hold::release(last_unlock u, time_point valid) {
     u.done(error, detail);
     for (const auto& other : others) other.done(error, detail);
   };
-  with_.freeing.release(*host_, keys(), field(), may_live, now, valid, answer_by, std::move(answered));
+  with_.freeing.release(*host_, keys(), field(), may_live, now, valid, answer_by, on->may_be_at(), std::move(answered));
 }
 
 void hold::released() {
@@ -304,7 +368,9 @@ void hold::end_by_loss(errc reason) {
   for (auto* l : leases_) l->tell_end(reason);
   // Redis keeps an expired key a little longer than we trust it, or for long if it was renewed without our hearing of
   // it.
-  if (expired || with_.closed()) with_.freeing.release_in_background(*host_, keys(), field(), may_live);
+  // A minority of several primaries may have what a majority has not.
+  if (expired || with_.closed() || keys()->of.voted)
+    with_.freeing.release_in_background(*host_, keys(), field(), may_live, {}, on->may_be_at());
   host_->ended(*this);
 }
 
@@ -331,7 +397,10 @@ void hold::leave_if_forgotten() {
 
 void hold::leave_host() noexcept {
   const auto last = std::move(kept_);
-  with_.renewals.forget(*on);
+  if (on->holder() == this) {
+    with_.renewals.forget(*on);
+    on->hand_to(nullptr);
+  }
   host_ = nullptr;
 }
 
@@ -371,7 +440,7 @@ hold_event event_of(event::kind what, const hold& h, time_point now) {
   e.token = h.token;
   e.count = h.count();
   e.ttl = h.ttl();
-  return {e, h.field()};
+  return {e, h.field(), h.passes};
 }
 
 }  // namespace holdfast::detail

@@ -29,6 +29,7 @@ namespace holdfast::detail {
 
 class acquisition;
 class hold;
+struct late_ballot;
 struct lease_record;
 struct hold_services;
 using hold_ptr = boost::intrusive_ptr<hold>;
@@ -44,6 +45,14 @@ class hold_host : public release_host {
   virtual void forget(hold& h) = 0;
   /// A re-entry found that there is nothing that it would be nested in: it waits like anybody.
   virtual void queue(std::shared_ptr<acquisition> who) = 0;
+  struct legacy {
+    bool sound;         // the claim is good for another hold
+    milliseconds ttl;   // of the hold until now
+    unsigned replicas;  // so many have the claim
+  };
+  /// It has ended by its holder's wish. True: its claim is the next hold's now, and the observer was told. False: the
+  /// claim is to be released.
+  virtual bool pass_on(hold& h, const legacy& what) = 0;
 
  protected:
   ~hold_host() = default;
@@ -68,16 +77,19 @@ class hold final : public boost::intrusive_ref_counter<hold> {
   // Here, where they fill a gap: there are as many holds as held locks.
   std::atomic<bool> renewal_paused_{false};
   bool forced_ = false;
+  bool count_unknown_ = false;  // the server may count more leases or fewer
 
  public:
   /// `with`: outlives every handler of the strand. `host`: hears of it until forget() or leave_host().
-  hold(claim_ptr on, owner_id who, bool bound, std::optional<std::uint64_t> token, time_point now,
+  /// `passes`: of the claim, before it.
+  hold(claim_ptr on, owner_id who, bool bound, std::optional<std::uint64_t> token, std::uint32_t passes, time_point now,
        const hold_services& with, hold_host& host);
   hold(const hold&) = delete;
   hold& operator=(const hold&) = delete;
   ~hold();
 
   const bool bound;  // the owner was given or bound, not made up for one lock()
+  const std::uint32_t passes;
   const claim_ptr on;
   const owner_id who;
   const std::optional<std::uint64_t> token;
@@ -94,6 +106,7 @@ class hold final : public boost::intrusive_ref_counter<hold> {
   std::string cause_of_loss() const;
   const shared_keys& keys() const noexcept { return on->keys; }
   const owner_field& field() const noexcept { return on->field; }
+  owner_field::text id() const noexcept { return field().hold_id(passes); }
   const clock& time() const noexcept { return on->time(); }
   /// Its max_hold is over, and nobody renews it.
   bool renewal_paused() const noexcept { return renewal_paused_.load(std::memory_order_acquire); }
@@ -123,8 +136,12 @@ class hold final : public boost::intrusive_ref_counter<hold> {
 
   // Its leases; their number is the count that the server should have.
   std::size_t count() const noexcept { return leases_.size(); }
-  /// One more lease, by a command that was sent at `sent`.
-  std::shared_ptr<lease_record> grant(const terms& asked, time_point sent, time_point now);
+  /// One more lease, by a command that was sent at `sent` and confirmed by these.
+  std::shared_ptr<lease_record> grant(const terms& asked, time_point sent, time_point now, primary_set at);
+  /// What a primary has said of the acquire that has made it, after the majority.
+  void hear_of(std::size_t primary, const late_ballot& what, milliseconds ttl);
+  /// Its first lease, without a command: the claim was another hold's, and is valid.
+  std::shared_ptr<lease_record> take_over(const terms& asked, time_point now);
   /// One that was made elsewhere.
   void add(lease_record& lease) { leases_.push_back(&lease); }
   /// Takes it back: `done` hears of it as lease::unlock() promises; empty: nobody waits for that.
@@ -134,6 +151,8 @@ class hold final : public boost::intrusive_ref_counter<hold> {
   // What its leases want.
   /// The TTL that the server's key should get from a renewal.
   milliseconds ttl() const noexcept;
+  /// How many replicas must have a renewal.
+  unsigned min_replicas() const noexcept;
   bool wants_renewal(time_point now) const noexcept { return now < renewed_until(); }
   /// When the last of its leases that ask for renewal has come to its max_hold; the end of time when one has none.
   time_point renewed_until() const noexcept;
@@ -159,6 +178,8 @@ class hold final : public boost::intrusive_ref_counter<hold> {
   bool changing() const noexcept { return changes_.busy(); }
   /// The TTL to send where a command wants `wanted`, so that nothing is shortened; it is noted as sent.
   key_ttl ttl_to_send(milliseconds wanted);
+  /// Whether the server counts as many leases as there are.
+  void note_count(bool known) noexcept { count_unknown_ = !known; }
   /// Sets the server's count to the number of leases, within a change.
   void lower_count(function<void(error_code)> done);
   void add_reentry(hold_reentry& who) noexcept { reentries_.push_back(who); }
@@ -170,7 +191,8 @@ class hold final : public boost::intrusive_ref_counter<hold> {
   /// An unlock that was the last at its call, and waits for its turn. Re-entries may be granted in between, so there
   /// may be several: one release answers all.
   struct last_unlock {
-    milliseconds ttl;  // of the hold at the call
+    milliseconds ttl;   // of the hold at the call
+    unsigned replicas;  // that have the claim, as the hold wanted it
     time_point called;
     time_point answer_by;
     done_handler done;
@@ -180,18 +202,21 @@ class hold final : public boost::intrusive_ref_counter<hold> {
   using reentries = boost::intrusive::list<hold_reentry, boost::intrusive::constant_time_size<false>>;
 
   hold_ptr self() noexcept { return hold_ptr(this); }
-  bool confirm(time_point sent, milliseconds ttl);
+  bool confirm(time_point sent, milliseconds ttl, primary_set at);
+  topology::handler when_replicated(topology::handler then);
   void end(lease_state how, errc why, text detail) noexcept;
   void end_by_loss(errc reason);
   void tell_reentries();
   void leave_if_forgotten();
   void released();
   text text_of_loss(errc reason) const noexcept;
-  void unlock(milliseconds before, bool wanted, bool behind, done_handler done);
+  void unlock(milliseconds before, unsigned replicas, bool wanted, bool behind, done_handler done);
   void send_unlock(bool last, last_unlock u);
   void take_from_count(done_handler done);
   void free_or_lower();
   void free(last_unlock u);
+  bool may_be_passed() const noexcept;
+  void passed(const last_unlock& u);
   void release(last_unlock u, time_point valid);
   void report_release(time_point called, milliseconds ttl, error_code error, std::string_view detail) const;
 

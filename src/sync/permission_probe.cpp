@@ -7,15 +7,15 @@
 
 namespace holdfast::detail {
 
-permission_probe::permission_probe(surroundings& around, const kind& what, const std::string& client_id,
-                                   owner_field field, done_handler done)
-    : around_(around), done_(std::move(done)), keys_(what, "__probe:" + client_id, around.settings.key_prefix),
-      field_(field), patience_(around.alarms) {
+permission_probe::permission_probe(surroundings& around, const kind& what, const std::string& name, owner_field field,
+                                   done_handler done)
+    : around_(around), done_(std::move(done)), keys_(what, name, {}, around.word), field_(field),
+      patience_(around.alarms) {
   HOLDFAST_ASSERT(what.reentrant);
 }
 
-void permission_probe::begin() {
-  deadline_ = around_.now() + around_.settings.connect_timeout + around_.settings.command_timeout;
+void permission_probe::begin(time_point deadline) {
+  deadline_ = deadline;
   heard_ = around_.servers.subscribe(channel_of(keys_), *this);
   patience_.start(deadline_, [this] { time_out(); });
   send_next();
@@ -60,16 +60,30 @@ void permission_probe::answered(const outcome& o) {
   if (over()) return;
   if (const auto refused = refusal_in(o)) return end(refused->code, refused->detail);
   if (++answers_ < all_scripts) return send_next();
+  ask_for_replicas(o.server);
+}
+
+// A server that does not know WAIT, or has no replica, should be found now and not by the first lock.
+void permission_probe::ask_for_replicas(std::uint64_t server) {
+  const auto wanted = around_.settings.min_replicas;
+  if (wanted > 0)
+    return around_.when_replicated(keys_.lock, wanted, server, time_point::max(),
+                                   [self = shared_from_this()](const std::optional<redis::failure>& too_few) {
+                                     if (too_few) return self->end(too_few->code, too_few->detail);
+                                     self->replicated_ = true;
+                                     self->end_if_done();
+                                   });
+  replicated_ = true;
   end_if_done();
 }
 
 void permission_probe::end_if_done() {
-  if (answers_ == all_scripts && subscribed_) end({}, {});
+  if (replicated_ && subscribed_) end({}, {});
 }
 
 // Not left to the commands: one that is sent again, on a new connection or by its text, has its whole time anew.
 void permission_probe::time_out() {
-  if (answers_ == all_scripts) return end(errc::unreachable, "SUBSCRIBE was not acknowledged in time");
+  if (replicated_) return end(errc::unreachable, "SUBSCRIBE was not acknowledged in time");
   const auto why = around_.servers.trouble(keys_.lock);
   end(why.code, why.detail);
 }

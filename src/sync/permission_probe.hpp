@@ -1,5 +1,6 @@
 // SPDX-License-Identifier: BSL-1.0
 #pragma once
+#include <cstdint>
 #include <list>
 #include <memory>
 #include <string>
@@ -14,10 +15,11 @@ namespace holdfast::detail {
 /// that it knows.
 class permission_probe final : private subscriber, public std::enable_shared_from_this<permission_probe> {
  public:
-  permission_probe(surroundings& around, const kind& what, const std::string& client_id, owner_field field,
+  /// `name`: with the key prefix.
+  permission_probe(surroundings& around, const kind& what, const std::string& name, owner_field field,
                    done_handler done);
 
-  void begin();
+  void begin(time_point deadline);
   void end(error_code error, const std::string& detail);
   bool over() const noexcept { return !done_; }
   /// The engine ends, and nobody is answered.
@@ -33,6 +35,7 @@ class permission_probe final : private subscriber, public std::enable_shared_fro
   call next() const;
   void send_next();
   void answered(const outcome& o);
+  void ask_for_replicas(std::uint64_t server);
   void end_if_done();
   void time_out();
 
@@ -45,6 +48,7 @@ class permission_probe final : private subscriber, public std::enable_shared_fro
   subscription heard_;
   int answers_ = 0;
   bool subscribed_ = false;
+  bool replicated_ = false;
 };
 
 }  // namespace holdfast::detail

@@ -1,6 +1,7 @@
 // SPDX-License-Identifier: BSL-1.0
 #include "sync/reentry.hpp"
 
+#include <algorithm>
 #include <new>
 #include <utility>
 
@@ -59,7 +60,7 @@ void reentry::send() {
   const auto& keys = *of_->keys();
   const auto want = static_cast<unsigned>(of_->count()) + 1;
   script_command::send(
-      around_.servers, keys.of.reenter.make(keys, of_->ttl_to_send(ttl), of_->field(), want),
+      around_, keys.of.reenter.make(keys, of_->ttl_to_send(ttl), of_->field(), want),
       {.timeout = timeout, .rank = once ? urgency::refusable : urgency::patient, .patient = !once, .tell_late = !once});
 }
 
@@ -84,13 +85,37 @@ void reentry::on_answer(const outcome& o) {
   }
   may_have_run_ = true;
   if (!who_) return undo_or_end();
+  const auto wanted = std::max(who_->request.asked.min_replicas, of_->min_replicas());
+  if (wanted > 0) return wait_for_replicas(wanted, o);
+  entered(o.sent, o.yes);
+}
+
+void reentry::wait_for_replicas(unsigned wanted, const outcome& o) {
+  auto then = [self = self(), sent = o.sent](const std::optional<failure>& too_few) {
+    self->on_replicas(too_few, sent);
+  };
+  around_.when_replicated(of_->keys()->lock, wanted, o.server, of_->valid_until(), std::move(then));
+}
+
+void reentry::on_replicas(const std::optional<failure>& too_few, time_point sent) {
+  if (!of_->live()) {
+    if (who_) nothing_to_enter();
+    return of_->end_change();
+  }
+  if (!who_) return undo_or_end();
+  if (too_few) return failed(*too_few);
+  entered(sent, only(0));
+}
+
+void reentry::entered(time_point sent, primary_set at) {
   std::shared_ptr<lease_record> lease;
   try {
-    lease = of_->grant(who_->request.asked, o.sent, around_.now());
+    lease = of_->grant(who_->request.asked, sent, around_.now(), at);
   } catch (const std::bad_alloc&) {
     finish(without_memory());
     return undo_or_end();
   }
+  of_->note_count(true);
   finish({{}, {}, std::move(lease)});
   of_->end_change();
 }
@@ -102,6 +127,7 @@ void reentry::failed(const failure& why) {
     // It waits no longer than its hold lives. Others may change the count during the pause: an unlock must not wait for
     // it.
     pause_.start(around_.now() + who_->backoff.next(around_.random), [self = self()] { self->wait_for_turn(); });
+    if (may_have_run_) of_->note_count(false);
     return of_->end_change();
   }
   if (who_) finish({why.code, why.detail, nullptr});
@@ -110,6 +136,7 @@ void reentry::failed(const failure& why) {
 
 // The server may count one more than there are leases.
 void reentry::undo_or_end() {
+  if (may_have_run_) of_->note_count(false);
   if (!may_have_run_ || of_->ended() || of_->count() == 0) return of_->end_change();
   of_->lower_count([self = self()](error_code) { self->of_->end_change(); });
 }
@@ -122,7 +149,11 @@ void reentry::leave(acquisition&, lock_answer why) {
   pause_.stop();
   finish(std::move(why));
   if (paused) of_->begin_change([keep] { keep->undo_or_end(); });
-  if (withdraw()) undo_or_end();
+  const bool was_sent = under_way();
+  const bool never_ran = withdraw();
+  if (!was_sent || under_way()) return;
+  may_have_run_ |= !never_ran;
+  undo_or_end();
 }
 
 void reentry::time_out(acquisition& who) {
@@ -136,7 +167,9 @@ void reentry::hold_ended() {
   const auto keep = self();
   pause_.stop();
   nothing_to_enter();
-  if (withdraw()) of_->end_change();
+  const bool was_sent = under_way();
+  withdraw();
+  if (was_sent && !under_way()) of_->end_change();
 }
 
 // A loss is told to an owner that still has a lease of the hold. Without one the re-entry is nested in nothing, and

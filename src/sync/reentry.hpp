@@ -1,6 +1,7 @@
 // SPDX-License-Identifier: BSL-1.0
 #pragma once
 #include <memory>
+#include <optional>
 #include <string>
 
 #include "sync/acquisition.hpp"
@@ -20,7 +21,9 @@ class reentry final : public script_command, private acquisition_place, private 
   // Its caller.
   void leave(acquisition& who, lock_answer why) override;
   void time_out(acquisition& who) override;
-  void answered(acquisition&, const outcome&) override {}  // an acquisition sends nothing while it waits here
+  // An acquisition that waits here sends nothing and has no turn.
+  void attempt_answered(acquisition&, const outcome&) override {}
+  void told(acquisition&, const attempt&) override {}
   // Its hold.
   void hold_ended() override;
   void forget_caller() override;
@@ -31,6 +34,9 @@ class reentry final : public script_command, private acquisition_place, private 
   void wait_for_turn();
   void run();
   void send();
+  void wait_for_replicas(unsigned wanted, const outcome& o);
+  void on_replicas(const std::optional<failure>& too_few, time_point sent);
+  void entered(time_point sent, primary_set at);
   void failed(const failure& why);
   void undo_or_end();
   void nothing_to_enter();

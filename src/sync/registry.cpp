@@ -2,6 +2,7 @@
 #include "sync/registry.hpp"
 
 #include <algorithm>
+#include <boost/container/small_vector.hpp>
 #include <new>
 #include <span>
 #include <string>
@@ -60,7 +61,12 @@ std::shared_ptr<acquisition> registry::lock(const shared_keys& keys, lock_reques
     names_.insert_before(place, *e);
   }
   tell_if_waiting_for_ourselves(*e, who->request);
-  e->join(who);
+  try {
+    e->join(who);
+  } catch (...) {
+    if (auto* const unused = find(*keys)) unused->leave_if_unused();
+    throw;
+  }
   return who;
 }
 
@@ -70,8 +76,22 @@ std::shared_ptr<any_acquisition> registry::lock_any(std::vector<shared_keys> of,
     done({errc::closed, drained_without, nullptr});
     return nullptr;
   }
-  const auto who =
-      std::make_shared<any_acquisition>(with_.around, *this, std::move(of), std::move(request), std::move(done));
+  return begin(
+      std::make_shared<any_acquisition>(with_.around, *this, std::move(of), std::move(request), std::move(done)));
+}
+
+std::shared_ptr<multi_acquisition> registry::lock_all(std::vector<shared_keys> of, std::string run,
+                                                      lock_request request, multi_handler done) {
+  if (drains_without(request.who)) {
+    done({.error = errc::closed, .detail = drained_without});
+    return nullptr;
+  }
+  return begin(std::make_shared<multi_acquisition>(with_.around, *this, std::move(of), std::move(run),
+                                                   std::move(request), std::move(done)));
+}
+
+template <class Asker>
+std::shared_ptr<Asker> registry::begin(std::shared_ptr<Asker> who) {
   who->begin();
   if (who->open()) {
     asking_.push_back(who->listed);
@@ -82,7 +102,8 @@ std::shared_ptr<any_acquisition> registry::lock_any(std::vector<shared_keys> of,
 
 bool registry::untouched(const lock_keys& keys) {
   auto* const e = find(keys);
-  return !e || (!e->line() && !e->live_hold());
+  if (!e || e->live_hold()) return !e;
+  return !e->line() || e->line()->empty();
 }
 
 std::shared_ptr<lease_record> registry::granted(const shared_keys& keys, const lock_request& request,
@@ -99,14 +120,14 @@ std::shared_ptr<lease_record> registry::granted(const shared_keys& keys, const l
 void registry::give_back(const shared_keys& keys, const owner_field& field, milliseconds ttl, function<void()> tried) {
   auto& e = at(keys);
   try {
-    e.give_back(field, ttl, std::move(tried));
+    e.give_back(field, ttl, std::move(tried), everywhere);
   } catch (...) {
     e.leave_if_unused();
     throw;
   }
 }
 
-void registry::forget(any_acquisition& who) {
+void registry::forget(asker& who) {
   if (!who.listed.hook.is_linked()) return;
   asking_.erase(asking_.iterator_to(who.listed));
   who.listed.kept.reset();
@@ -114,7 +135,7 @@ void registry::forget(any_acquisition& who) {
 
 template <class Which>
 void registry::fail_askers(Which which, const char* detail) {
-  std::vector<std::shared_ptr<any_acquisition>> leaving;
+  std::vector<std::shared_ptr<asker>> leaving;
   for (const auto& a : asking_)
     if (which(a.kept->request.who)) leaving.push_back(a.kept);
   for (const auto& a : leaving) a->fail(errc::closed, detail);
@@ -171,6 +192,7 @@ void registry::drain() {
     });
     if (auto* l = e.line()) lines.push_back(l->shared_from_this());
   }
+  fail_askers([&](owner_id who) { return !draining_->contains(who); }, drained_without);
   for (const auto& l : lines)
     l->fail(
         [&](const acquisition& a) {
@@ -179,7 +201,6 @@ void registry::drain() {
           return !stays;
         },
         errc::closed, drained_without);
-  fail_askers([&](owner_id who) { return !draining_->contains(who); }, drained_without);
 }
 
 void registry::hold_is_over(owner_id who) {
@@ -188,8 +209,8 @@ void registry::hold_is_over(owner_id who) {
   for (const auto& name : draining_->remove(who))
     for (auto e = names_.lower_bound({name, nullptr}); e != names_.end() && e->keys()->name == name; ++e)
       if (auto* l = e->line()) lines.push_back(l->shared_from_this());
-  for (const auto& l : lines) l->fail_all_of(who, errc::closed, holds_no_more);
   fail_askers([&](owner_id asks) { return asks == who && !draining_->contains(who); }, holds_no_more);
+  for (const auto& l : lines) l->fail_all_of(who, errc::closed, holds_no_more);
   if (draining_->empty()) drained_();
 }
 
@@ -239,12 +260,77 @@ bool registry::entry::held_here() const {
 }
 
 void registry::entry::join(std::shared_ptr<acquisition> who) {
+  share();
   if (!line_) line_ = std::make_shared<waiting_line>(of_.with_.around, of_.fields_, *this, keys_);
   line_->join(std::move(who));
 }
 
 void registry::entry::wake() {
   if (line_) line_->wake();
+}
+
+// ---- turns
+
+void registry::entry::share() {
+  const auto& around = of_.with_.around;
+  if (sharing_ || !around.settings.turns || !keys_->of.takes_turns) return;
+  sharing_ = std::make_unique<sharing>(around.alarms);
+  sharing_->mine.begin(around.now(), 0);
+}
+
+bool registry::entry::hears_itself() { return sharing_ && sharing_->mine.hear(of_.with_.around.now()); }
+
+time_point registry::entry::rests_until() const { return sharing_ ? sharing_->mine.rests_until() : time_point(); }
+
+const acquisition* registry::entry::heir_of(const hold& h, const legacy& what) {
+  const auto now = of_.with_.around.now();
+  const auto* const next = what.sound && line_ && sharing_->mine.may_pass(now) ? line_->heir() : nullptr;
+  if (!next) return nullptr;
+  const auto& asked = next->request.asked;
+  const auto drift = of_.with_.around.settings.drift;
+  const bool ample = h.valid_until() - now >= 2 * nanoseconds(asked.ttl) / 3;
+  // Nor longer than a grant would give: so long others wait for one that is killed.
+  const bool short_enough =
+      h.valid_until() <= valid_until(now, asked.ttl, drift) && h.on->may_live(now, drift) <= asked.ttl;
+  const bool fits = ample && short_enough;
+  // A token is made by Redis; and who wants no renewal wants a TTL that begins now.
+  return fits && asked.renew && asked.min_replicas <= what.replicas && !next->keys->of.fenced ? next : nullptr;
+}
+
+bool registry::entry::pass_on(hold& h, const legacy& what) {
+  if (!sharing_) return false;
+  const auto* const heir = heir_of(h, what);
+  if (!heir) {
+    sharing_->mine.release_begins();
+    return false;
+  }
+  const auto request = heir->request;
+  const auto now = of_.with_.around.now();
+  std::shared_ptr<lease_record> lease;
+  try {
+    const hold_ptr next(new hold(h.on, request.who, request.bound, std::nullopt, h.passes + 1, now, of_.with_, *this));
+    lease = begin(next, [&] { return next->take_over(request.asked, now); });
+  } catch (const std::bad_alloc&) {
+    sharing_->mine.release_begins();
+    return false;
+  }
+  sharing_->mine.passed();
+  auto passed = event_of(event::kind::passed, h, now);
+  passed.what.ttl = what.ttl;
+  of_.with_.around.report(passed);
+  move_to_hold_of(request, *lease->of);
+  line_->inherited(std::move(lease));
+  if (request.bound) wake();
+  return true;
+}
+
+void registry::entry::end_turn(const release_end& how) {
+  if (how.told > 0 && !of_.with_.closed()) share();
+  if (!sharing_) return;
+  const auto now = of_.with_.around.now();
+  sharing_->mine.release_ends(now, how.told, line_ && line_->listens());
+  if (const auto until = sharing_->mine.rests_until(); until > now)
+    sharing_->rest.start(until, [this] { leave_if_unused(); });
 }
 
 void registry::entry::doubt_hold_here() {
@@ -265,21 +351,35 @@ void registry::entry::reenter(std::shared_ptr<acquisition> who) {
 std::shared_ptr<lease_record> registry::entry::hold_for(const lock_request& request, const shared_keys& keys,
                                                         const granted_field& what) {
   const auto& with = of_.with_;
-  const node_id node = with.around.servers.node_of(keys_->lock);
-  claim_ptr c(new claim(with.client, keys, what.field, std::span(&node, 1), 1));
-  const hold_ptr h(new hold(std::move(c), request.who, request.bound, what.token, what.now, with, *this));
+  auto& servers = with.around.servers;
+  boost::container::small_vector<node_id, 1> nodes{servers.node_of(keys_->lock)};
+  while (nodes.size() < servers.primaries()) nodes.push_back(static_cast<node_id>(nodes.size()));
+  claim_ptr c(new claim(with.client, keys, what.field, nodes, tally::majority(nodes.size())));
+  c->begin_without(~what.may_be_at);
+  const hold_ptr h(new hold(std::move(c), request.who, request.bound, what.token, 0, what.now, with, *this));
+  auto lease = begin(h, [&] { return h->grant(request.asked, what.sent, what.now, what.at); });
+  if (sharing_) sharing_->mine.begin(what.now, line_ && !line_->empty() ? line_->size() - 1 : 0);
+  move_to_hold_of(request, *h);
+  if (request.bound) wake();  // the first may be of the same owner, and re-enter as well
+  return lease;
+}
+
+template <class Begin>
+std::shared_ptr<lease_record> registry::entry::begin(const hold_ptr& h, Begin begin) {
   holds_.insert_after(holds_.previous(holds_.end()), *h);  // most often there is none before it
-  std::shared_ptr<lease_record> lease;
   try {
-    lease = h->grant(request.asked, what.sent, what.now);
+    auto lease = begin();
     if (of_.draining_) of_.draining_->add(h->who);
+    return lease;
   } catch (...) {
     holds_.erase(holds_.iterator_to(*h));
     h->leave_host();
     throw;
   }
-  while (auto same = request.bound && line_ ? line_->extract(request.who) : nullptr) move_to(*h, std::move(same));
-  return lease;
+}
+
+void registry::entry::move_to_hold_of(const lock_request& request, hold& h) {
+  while (auto same = request.bound && line_ ? line_->extract(request.who) : nullptr) move_to(h, std::move(same));
 }
 
 // The hold stands, whatever becomes of those who would re-enter it: nothing is thrown, even where their answer finds no
@@ -295,8 +395,8 @@ void registry::entry::move_to(hold& h, std::shared_ptr<acquisition> who) noexcep
   }
 }
 
-void registry::entry::give_back(const owner_field& field, milliseconds ttl, function<void()> tried) {
-  of_.with_.freeing.release_in_background(*this, keys_, field, ttl, std::move(tried));
+void registry::entry::give_back(const owner_field& field, milliseconds ttl, function<void()> tried, primary_set at) {
+  of_.with_.freeing.release_in_background(*this, keys_, field, ttl, std::move(tried), at);
 }
 
 void registry::entry::line_empty() {
@@ -306,6 +406,7 @@ void registry::entry::line_empty() {
 
 void registry::entry::close() {
   line_.reset();
+  sharing_.reset();
   while (!holds_.empty()) take_out_first()->leave_host();
   leave_if_unused();
 }
@@ -345,15 +446,17 @@ void registry::entry::queue(std::shared_ptr<acquisition> who) {
   who->answer({errc::closed, closed ? "" : drained_without, nullptr}, failed_at(keys_->name));
 }
 
-void registry::entry::release_ends() {
+void registry::entry::release_ends(const release_end& how) {
   HOLDFAST_ASSERT(releasing_ > 0);
-  wake();
+  if (how.of_hold) end_turn(how);
+  if (how.may_be_free) wake();
   --releasing_;
   leave_if_unused();
 }
 
 void registry::entry::leave_if_unused() {
-  if (!line_ && holds_.empty() && releasing_ == 0)
+  const bool rests = sharing_ && sharing_->rest.due();
+  if (!line_ && holds_.empty() && releasing_ == 0 && !rests)
     of_.names_.erase_and_dispose(of_.names_.iterator_to(*this), std::default_delete<entry>());
 }
 

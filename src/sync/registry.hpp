@@ -13,7 +13,9 @@
 #include "sync/any_acquisition.hpp"
 #include "sync/hold_services.hpp"
 #include "sync/last_holders.hpp"
+#include "sync/multi_acquisition.hpp"
 #include "sync/reentry.hpp"
+#include "sync/turn.hpp"
 #include "sync/waiting_line.hpp"
 
 namespace holdfast::detail {
@@ -32,6 +34,9 @@ class registry final {
   std::shared_ptr<acquisition> lock(const shared_keys& keys, lock_request request, lock_handler done);
   /// `of`: as any_acquisition wants it.
   std::shared_ptr<any_acquisition> lock_any(std::vector<shared_keys> of, lock_request request, lock_handler done);
+  /// `of`: as multi_acquisition wants it.
+  std::shared_ptr<multi_acquisition> lock_all(std::vector<shared_keys> of, std::string run, lock_request request,
+                                              multi_handler done);
 
   // Of one who asks for several names at once.
   /// Nobody of this client has it or waits for it.
@@ -41,7 +46,7 @@ class registry final {
   /// As line_host::give_back().
   void give_back(const shared_keys& keys, const owner_field& field, milliseconds ttl, function<void()> tried);
   /// It has answered its caller: it needs not be told of drain and end any more.
-  void forget(any_acquisition& who);
+  void forget(asker& who);
 
   /// Null when there is none; also a lost one, whose leases are still there.
   hold* hold_of(const lock_keys& keys, owner_id who);
@@ -95,7 +100,7 @@ class registry final {
     /// Makes a hold, and moves the waiters of its owner to re-entries.
     std::shared_ptr<lease_record> hold_for(const lock_request& request, const shared_keys& keys,
                                            const granted_field& what);
-    void give_back(const owner_field& field, milliseconds ttl, function<void()> tried) override;
+    void give_back(const owner_field& field, milliseconds ttl, function<void()> tried, primary_set at) override;
     void leave_if_unused();
     template <class F>
     void each_hold(F f) {
@@ -114,6 +119,8 @@ class registry final {
     // Its line.
     bool held_here() const override;
     void doubt_hold_here() override;
+    bool hears_itself() override;
+    time_point rests_until() const override;
     bool held_by(owner_id who) override;
     void reenter(std::shared_ptr<acquisition> who) override;
     std::shared_ptr<lease_record> granted(const acquisition& first, const granted_field& what) override {
@@ -124,10 +131,25 @@ class registry final {
     void ended(hold& h) override;
     void forget(hold& h) override;
     void queue(std::shared_ptr<acquisition> who) override;
+    bool pass_on(hold& h, const legacy& what) override;
     // Its releases.
     void release_begins() override { ++releasing_; }
-    void release_ends() override;
+    void release_ends(const release_end& how) override;
 
+    /// What is shared with other clients: only of a name for which somebody has had to wait.
+    struct sharing {
+      explicit sharing(timers& alarms) : rest(alarms) {}
+
+      turn mine;
+      timer rest;  // keeps the entry until it is over
+    };
+
+    template <class Begin>
+    std::shared_ptr<lease_record> begin(const hold_ptr& h, Begin begin);
+    void share();
+    void end_turn(const release_end& how);
+    const acquisition* heir_of(const hold& h, const legacy& what);
+    void move_to_hold_of(const lock_request& request, hold& h);
     void move_to(hold& h, std::shared_ptr<acquisition> who) noexcept;
     hold_ptr take_out_first();
 
@@ -136,6 +158,7 @@ class registry final {
     std::shared_ptr<waiting_line> line_;
     // Lost ones stay until their leases are gone, so that re-entry finds the loss.
     holds holds_;
+    std::unique_ptr<sharing> sharing_;
     std::size_t releasing_ = 0;
   };
   // No hash table, because one insertion would pay for moving all.
@@ -143,12 +166,14 @@ class registry final {
                                       boost::intrusive::key_of_value<entry::key_of>>;
 
   using askers = boost::intrusive::list<
-      any_acquisition::listing,
-      boost::intrusive::member_hook<any_acquisition::listing, boost::intrusive::list_member_hook<>,
-                                    &any_acquisition::listing::hook>>;
+      asker::listing,
+      boost::intrusive::member_hook<asker::listing, boost::intrusive::list_member_hook<>, &asker::listing::hook>>;
 
   /// The entry of a name, made where there is none.
   entry& at(const shared_keys& keys);
+  /// Lists it, if it waits.
+  template <class Asker>
+  std::shared_ptr<Asker> begin(std::shared_ptr<Asker> who);
   template <class Which>
   void fail_askers(Which which, const char* detail);
   void tell_if_waiting_for_ourselves(entry& e, const lock_request& request) const;

@@ -5,17 +5,90 @@
 #include <optional>
 #include <string>
 #include <utility>
+#include <vector>
 
 #include "base/assert.hpp"
 #include "sync/script_command.hpp"
 
 namespace holdfast::detail {
 
+/// What the tasks of one release at several primaries have in common.
+class releases::joint {
+ public:
+  /// `whole`: of a lock that may be held; else of an attempt that a majority has not granted.
+  joint(std::size_t tasks, std::size_t primaries, bool whole, handler done, function<void()> tried)
+      : tasks_(tasks), needed_(tally::majority(primaries)), minority_(primaries - needed_), whole_(whole),
+        done_(std::move(done)), tried_(std::move(tried)), not_ours_(primaries - tasks) {
+    HOLDFAST_ASSERT(tasks > 0 || !done_);
+  }
+
+  void tell(error_code error, const std::string& detail) {
+    const bool released = !error && ++released_ == needed_;
+    const bool not_ours = error == errc::lost && ++not_ours_ == needed_;
+    const bool refused = error && error != errc::lost && error != errc::unconfirmed && ++refused_ == needed_;
+    if (error && error != errc::lost && !failed_) {
+      failed_ = error;
+      why_ = detail;
+    }
+    const bool all = ++told_ == tasks_;
+    if (!released && !not_ours && !refused && !all) return;
+    settled_ = settled_ || released || not_ours || refused;
+    if (!done_) return;
+    if (released) return std::exchange(done_, {})({}, {});
+    if (not_ours || refused) return std::exchange(done_, {})(error, detail);
+    std::exchange(done_, {})(errc::unconfirmed, failed_ ? why_ : "the primaries do not agree");
+  }
+  void begun() { tell_tried(); }
+  void tried() {
+    ++had_it_;
+    tell_tried();
+  }
+  /// The event of this end, if it is one of the whole release.
+  std::optional<event::kind> ended(error_code error) {
+    ++over_;
+    const bool enough = !error && ++freed_ == std::min(needed_, tasks_);
+    if (settled_) return std::nullopt;
+    settled_ = enough;
+    if (enough) return event::kind::released_late;
+    return over_ == tasks_ ? std::optional(event::kind::release_given_up) : std::nullopt;
+  }
+  bool waited_for() const noexcept { return static_cast<bool>(done_); }
+  /// The lock may be free now, and this is the first to know.
+  bool first_end() noexcept { return std::exchange(whole_, false); }
+
+ private:
+  // Who has it at a minority alone keeps nobody from the lock.
+  void tell_tried() {
+    if (tried_ && had_it_ + minority_ >= tasks_) std::exchange(tried_, {})();
+  }
+
+  const std::size_t tasks_, needed_, minority_;
+  bool whole_;
+  handler done_;  // empty: nobody waits (any more)
+  function<void()> tried_;
+  std::size_t told_ = 0, released_ = 0, refused_ = 0, had_it_ = 0, over_ = 0, freed_ = 0;
+  std::size_t not_ours_;  // and those that are known not to have it
+  bool settled_ = false;
+  error_code failed_;
+  std::string why_;
+};
+
 class releases::task final : public script_command {
  public:
   task(releases& to, release_host& name, shared_keys k, owner_field f, milliseconds t)
       : of(name), keys(std::move(k)), field(f), ttl(t), backoff(milliseconds(20), std::chrono::seconds(1)),
         pause(to.around_.alarms), to_(to) {}
+  /// The same for one of several primaries.
+  task(const task& like, std::size_t where, std::shared_ptr<joint> all)
+      : task(like.to_, like.of, like.keys, like.field, like.ttl) {
+    of_hold = like.of_hold;
+    valid = like.valid;
+    answer_by = like.answer_by;
+    at = where;
+    if (all->waited_for()) done = [all](error_code error, const std::string& detail) { all->tell(error, detail); };
+    tried = [all] { all->tried(); };
+    one_of = std::move(all);
+  }
 
   bool listed() const noexcept { return membership.hook.is_linked(); }
 
@@ -23,13 +96,17 @@ class releases::task final : public script_command {
   const shared_keys keys;
   const owner_field field;
   const milliseconds ttl;
-  time_point valid{};  // a repeated release that is answered "not yours" before this instant has released
+  std::size_t at = 0;             // which primary
+  std::shared_ptr<joint> one_of;  // null: there is one
+  time_point valid{};             // a repeated release that is answered "not yours" before this instant has released
   time_point began{};
   time_point answer_by{};  // until when `done` waits, if the command is written at once
   time_point give_up{};
   bool may_have_run = false;             // a copy was written and not answered
   std::optional<std::uint64_t> went_to;  // the server that it was written to; 0: unknown, or several
   bool repeated = false;
+  bool of_hold = false;      // not of an attempt
+  std::uint64_t told = 0;    // by the release: so many subscribers
   std::string last_failure;  // why
   handler done;              // empty: nobody waits (any more)
   function<void()> tried;    // empty: nobody asks (any more)
@@ -53,22 +130,37 @@ releases::~releases() {
 }
 
 void releases::release(release_host& of, shared_keys keys, owner_field field, milliseconds ttl, time_point now,
-                       time_point valid, time_point answer_by, handler done) {
+                       time_point valid, time_point answer_by, primary_set at, handler done) {
   auto t = std::make_shared<task>(*this, of, std::move(keys), field, ttl);
+  t->of_hold = true;
   t->valid = valid;
   t->answer_by = answer_by;
   t->done = std::move(done);
-  start(std::move(t), now);
+  start(std::move(t), at, now);
 }
 
 void releases::release_in_background(release_host& of, shared_keys keys, owner_field field, milliseconds ttl,
-                                     function<void()> tried) {
+                                     function<void()> tried, primary_set at) {
   auto t = std::make_shared<task>(*this, of, std::move(keys), field, ttl);
   t->tried = std::move(tried);
-  start(std::move(t), around_.now());
+  start(std::move(t), at, around_.now());
 }
 
-void releases::start(std::shared_ptr<task> which, time_point now) {
+void releases::start(std::shared_ptr<task> which, primary_set at, time_point now) {
+  const auto primaries = around_.servers.primaries();
+  if (primaries == 1) return begin(std::move(which), now);
+  std::vector<std::size_t> asked;
+  for (std::size_t n = 0; n < primaries; ++n)
+    if ((at & only(n)) != 0) asked.push_back(n);
+  const auto all = std::make_shared<joint>(asked.size(), primaries, !which->tried || at == everywhere,
+                                           std::move(which->done), std::move(which->tried));
+  std::vector<std::shared_ptr<task>> each;
+  for (const auto n : asked) each.push_back(std::make_shared<task>(*which, n, all));
+  for (auto& t : each) begin(std::move(t), now);
+  all->begun();
+}
+
+void releases::begin(std::shared_ptr<task> which, time_point now) {
   auto& t = *which;
   t.began = now;
   // After one TTL without renewal the key is gone; a command delayed on its way may still have set it that much later.
@@ -76,7 +168,14 @@ void releases::start(std::shared_ptr<task> which, time_point now) {
   under_way_.push_back(t.membership);
   t.membership.kept = std::move(which);
   t.of.release_begins();
-  send(t, now);
+  try {
+    send(t, now);
+  } catch (...) {
+    if (t.one_of) return end(t, errc::unconfirmed, "no memory");
+    const auto keep = take_out(t);
+    t.of.release_ends({.of_hold = t.of_hold});
+    throw;
+  }
 }
 
 // Patient: a connection that goes on answering is not late, and only its end is a reason to send once more.
@@ -85,7 +184,7 @@ void releases::send(task& t, time_point now) {
     std::exchange(t.done, {})(errc::unconfirmed,
                               t.repeated ? t.last_failure : "Redis did not answer what came before it in time");
   const auto timeout = t.done ? t.answer_by - now : command_budget(around_.settings, t.ttl);
-  t.script_command::send(around_.servers, t.keys->of.release.make(*t.keys, {t.ttl}, t.field, 0),
+  t.script_command::send(around_.servers.primary(t.at), t.keys->of.release.make(*t.keys, {t.ttl}, t.field, 0),
                          {.timeout = timeout, .rank = urgency::obligation, .patient = true, .tell_late = true});
 }
 
@@ -106,7 +205,8 @@ void releases::answered(task& t, const outcome& o) {
     if (said.failed->mends_itself()) return again(t, {said.failed->code, {}, said.failed->detail});
     return end(t, said.failed->code, said.failed->detail);
   }
-  if (said.value == release_answer::freed || !t.done) return end(t, {}, {});
+  if (said.value.what == release_answer::kind::freed) t.told = said.value.told;
+  if (said.value.what == release_answer::kind::freed || !t.done) return end(t, {}, {});
   if (!t.may_have_run) return end(t, errc::lost, not_ours);
   // The first copy may have released it; once the validity is over it may as well have expired. Another server knows
   // nothing of that.
@@ -140,13 +240,16 @@ void releases::again(task& t, const outcome& o) {
 void releases::end(task& t, error_code error, const std::string& detail) {
   const auto keep = take_out(t);
   if (t.tried) std::exchange(t.tried, {})();
-  if (t.done) {
-    std::exchange(t.done, {})(error, detail);
-    if (error == errc::unconfirmed) report(t, event::kind::release_given_up, error, detail);
-  } else {
+  const bool waited_for = static_cast<bool>(t.done);
+  if (waited_for) std::exchange(t.done, {})(error, detail);
+  if (t.one_of) {
+    if (const auto what = t.one_of->ended(error))
+      report(t, *what, *what == event::kind::released_late ? error_code() : error, detail);
+  } else if (!waited_for || error == errc::unconfirmed) {
     report(t, error ? event::kind::release_given_up : event::kind::released_late, error, detail);
   }
-  t.of.release_ends();
+  // Of several primaries: once, and not where an attempt gives back what did not make it the holder.
+  t.of.release_ends({.may_be_free = !t.one_of || t.one_of->first_end(), .of_hold = t.of_hold, .told = t.told});
   if (under_way_.empty() && when_idle_) std::exchange(when_idle_, {})();
 }
 

@@ -7,6 +7,7 @@
 
 #include "base/backoff.hpp"
 #include "base/function.hpp"
+#include "protocol/tally.hpp"
 #include "sync/surroundings.hpp"
 #include "sync/terms.hpp"
 
@@ -18,10 +19,14 @@ inline constexpr const char* not_ours = "Redis answered that its key is gone or 
 /// The name of which a field is released. It lives from release_begins() to release_ends().
 class release_host {
  public:
+  struct release_end {
+    bool may_be_free = true;  // the lock, and nobody else may say so; also where the release found the key gone
+    bool of_hold = false;     // not of an attempt
+    std::uint64_t told = 0;   // so many subscribers heard of it
+  };
   virtual void release_begins() = 0;
-  /// Also called when the release found the key gone: the lock may be free, and nobody else may say so. May destroy the
-  /// host.
-  virtual void release_ends() = 0;
+  /// May destroy the host.
+  virtual void release_ends(const release_end& how) = 0;
 
  protected:
   ~release_host() = default;
@@ -30,6 +35,9 @@ class release_host {
 /// Gives fields back, and does not stop before the server has answered or the key must be gone anyway. What a caller no
 /// longer waits for goes on here, in the client's own scope, which shutdown joins. A release is sent once more when its
 /// connection has ended; one that is late on a connection that goes on answering is on its way.
+///
+/// Where there are several primaries, each is sent its own, and goes on by itself; a majority of their answers is the
+/// answer.
 ///
 /// The servers call it back and do not keep it alive: their owner ends them before it.
 class releases {
@@ -44,14 +52,15 @@ class releases {
   ~releases();
 
   /// Releases `field`, whose key may live for `ttl`, and tells `done` at `answer_by` at the latest. `valid`: until when
-  /// the hold is exclusive.
+  /// the hold is exclusive. `at`: where it may be, of several primaries.
   void release(release_host& of, shared_keys keys, owner_field field, milliseconds ttl, time_point now,
-               time_point valid, time_point answer_by, handler done);
+               time_point valid, time_point answer_by, primary_set at, handler done);
   /// The same with nobody waiting: the observer hears released_late or release_given_up. Also for a grant that may
   /// still come. `tried` is called once, when Redis has answered the first copy or the connection that the copy was
   /// written to has ended; at the latest when the release ends. Not after abandon().
+  /// `at`: at these primaries alone.
   void release_in_background(release_host& of, shared_keys keys, owner_field field, milliseconds ttl,
-                             function<void()> tried = {});
+                             function<void()> tried = {}, primary_set at = everywhere);
 
   bool idle() const noexcept { return under_way_.empty(); }
   /// Called once, when the last one under way has ended; at once if there is none.
@@ -61,6 +70,7 @@ class releases {
 
  private:
   class task;
+  class joint;
   /// A task's hook in under_way_, and what keeps the task alive while it is there.
   struct member {
     boost::intrusive::list_member_hook<> hook;
@@ -69,7 +79,8 @@ class releases {
   using members = boost::intrusive::list<
       member, boost::intrusive::member_hook<member, boost::intrusive::list_member_hook<>, &member::hook>>;
 
-  void start(std::shared_ptr<task>, time_point now);
+  void start(std::shared_ptr<task>, primary_set at, time_point now);
+  void begin(std::shared_ptr<task>, time_point now);
   void send(task&, time_point now);
   void on_late(task&, const std::string& detail);
   void answered(task&, const outcome&);

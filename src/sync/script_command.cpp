@@ -5,16 +5,39 @@
 
 #include "base/assert.hpp"
 #include "protocol/replies.hpp"
+#include "sync/round.hpp"
+#include "sync/surroundings.hpp"
 
 namespace holdfast::detail {
 
-void script_command::send(topology& to, const call& what, const delivery& how) {
+void script_command::send(topology& to, const call& what, const delivery& how, bool by_text) {
   HOLDFAST_ASSERT(!unanswered_);
   to_ = &to;
   call_ = what;
   how_ = how;
-  by_text_ = unwanted_ = false;
+  by_text_ = by_text;
+  unwanted_ = false;
   execute();
+}
+
+void script_command::send(const surroundings& around, const call& what, const delivery& how) {
+  if (around.servers.primaries() == 1) return send(around.servers, what, how);
+  HOLDFAST_ASSERT(!unanswered_);
+  const auto votes = std::make_shared<round>(around, what, shared_from_this());
+  votes_ = votes;
+  unanswered_ = true;
+  try {
+    votes->begin(how.timeout);
+  } catch (...) {
+    unanswered_ = false;  // no copy was sent
+    throw;
+  }
+}
+
+void script_command::answered_by_all(const outcome& o) {
+  votes_.reset();
+  unanswered_ = false;
+  on_answer(o);
 }
 
 void script_command::execute() {
@@ -22,19 +45,25 @@ void script_command::execute() {
   unanswered_ = true;  // not where there was no memory to send it
 }
 
-bool script_command::withdraw() {
-  if (!unanswered_) return false;
+primary_set script_command::withdraw_all() {
+  if (!unanswered_) return everywhere;
+  HOLDFAST_ASSERT(to_ || !votes_.expired());
   const auto keep = shared_from_this();
+  if (const auto votes = votes_.lock()) {
+    const auto left = votes->withdraw();
+    unanswered_ = left.under_way;
+    return left.may_have_run;
+  }
   unwanted_ = true;
-  if (!to_->withdraw(asked_)) return false;
+  if (!to_->withdraw(asked_)) return everywhere;
   unanswered_ = false;
-  return true;
+  return nowhere;
 }
 
 // An abandoned script is not sent again: its release may be on its way already, in front of the text.
 void script_command::answered(const outcome& o) {
   if (!unanswered_) return;  // it was refused, and withdrawn before that was told
-  if (!by_text_ && !unwanted_ && !o.error && is_unknown_script(o.reply)) {
+  if (!by_text_ && !unwanted_ && may_repeat() && !o.error && is_unknown_script(o.reply)) {
     by_text_ = true;
     return execute();
   }

@@ -1,30 +1,57 @@
 // SPDX-License-Identifier: BSL-1.0
 #pragma once
+#include <cstddef>
 #include <memory>
 #include <string>
 
 #include "protocol/call.hpp"
+#include "protocol/tally.hpp"
 #include "topology/topology.hpp"
 
 namespace holdfast::detail {
+
+class round;
+struct surroundings;
+
+/// The ballot of a primary that was slower than the others, on a command about this owner field. never: it has not
+/// done the command, and never will.
+struct late_ballot {
+  owner_field field;
+  ballot said;
+  bool never;
+  time_point sent;
+};
 
 /// The sender of a script: sends it by digest, and once by text where the server does not know it. One copy at a time.
 class script_command : public redis::command, public std::enable_shared_from_this<script_command> {
  public:
   /// What `what` refers to must live until on_answer(), or until withdraw() has returned true.
-  void send(topology& to, const call& what, const delivery& how);
+  void send(topology& to, const call& what, const delivery& how, bool by_text = false);
+  /// The same where several primaries may vote: then each gets a copy.
+  void send(const surroundings& around, const call& what, const delivery& how);
   /// The sender wants the answer no more. True: the script has not run and never will, and on_answer() is not called.
   /// False: on_answer() is still to come, or nothing is under way.
-  bool withdraw();
+  bool withdraw() { return withdraw_all() == nowhere; }
+  /// The same. Where it has run, or may yet.
+  primary_set withdraw_all();
+  bool under_way() const noexcept { return unanswered_; }
+  /// All that matters of a round is known.
+  void answered_by_all(const outcome& o);
+  /// What one more primary has said after that.
+  virtual void late_vote(std::size_t, const late_ballot&) {}
 
  private:
   virtual void on_answer(const outcome& o) = 0;
+  virtual void append(const call& what, std::string& out, bool by_text) const { what.append_to(out, by_text); }
+  /// It may be sent by its text now, after whatever was sent meanwhile.
+  virtual bool may_repeat() const { return true; }
 
-  void append_to(std::string& out) const final { call_.append_to(out, by_text_); }
+  void append_to(std::string& out) const final { append(call_, out, by_text_); }
   void answered(const outcome& o) final;
   void execute();
 
   topology* to_ = nullptr;
+  std::weak_ptr<round> votes_;  // under way
   call call_;
   delivery how_{};
   redis::ticket asked_ = 0;

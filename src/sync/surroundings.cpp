@@ -8,6 +8,7 @@
 #include "base/escape.hpp"
 #include "sync/hold.hpp"
 #include "sync/script_command.hpp"
+#include "sync/terms.hpp"
 
 namespace holdfast::detail {
 namespace {
@@ -25,7 +26,25 @@ class one_call final : public script_command {
 }  // namespace
 
 void surroundings::run(const call& what, const delivery& how, topology::handler done) const {
-  std::make_shared<one_call>(std::move(done))->send(servers, what, how);
+  std::make_shared<one_call>(std::move(done))->send(*this, what, how);
+}
+
+void surroundings::run_at(std::size_t primary, const call& what, const delivery& how, topology::handler done) const {
+  std::make_shared<one_call>(std::move(done))->send(servers.primary(primary), what, how);
+}
+
+void surroundings::when_replicated(std::string_view key, unsigned wanted, std::uint64_t server, time_point valid,
+                                   function<void(std::optional<redis::failure>)> then) const {
+  const auto deadline = now() + replication_budget(settings, valid, now());
+  servers.replicated(key, {wanted, server, deadline}, [wanted, then = std::move(then)](error_code error, unsigned had) {
+    then(too_few_replicas(error, had, wanted));
+  });
+}
+
+std::optional<redis::failure> too_few_replicas(const error_code& error, unsigned had, unsigned wanted) {
+  if (!error && had >= wanted) return std::nullopt;
+  const auto cause = error ? error.message() : std::to_string(had) + " of " + std::to_string(wanted) + " in time";
+  return redis::failure{errc::not_replicated, cause};
 }
 
 void surroundings::report(event::kind what, const hold& h, error_code reason, std::string_view detail) const {
@@ -38,7 +57,7 @@ void surroundings::report(event::kind what, const hold& h, error_code reason, st
 
 void surroundings::report(hold_event e) const {
   if (!settings.observer) return;
-  const auto text = e.id.to_text();
+  const auto text = e.id.hold_id(e.passes);
   e.what.id = text;
   report(e.what);
 }

@@ -1,6 +1,9 @@
 // SPDX-License-Identifier: BSL-1.0
 #pragma once
+#include <cstddef>
+#include <cstdint>
 #include <memory>
+#include <optional>
 #include <string>
 #include <string_view>
 #include <utility>
@@ -8,6 +11,7 @@
 #include <holdfast/config.hpp>
 #include <holdfast/observer.hpp>
 
+#include "base/function.hpp"
 #include "base/lease_clock.hpp"
 #include "base/random.hpp"
 #include "base/timers.hpp"
@@ -16,12 +20,14 @@
 
 namespace holdfast::detail {
 
+class electorate;
 class hold;
 
 /// An event about a hold, whose id is made where it is told.
 struct hold_event {
   event what;
   owner_field id{};
+  std::uint32_t passes = 0;
 };
 
 /// Clock, timers, servers and randomness, which are passed in and never fetched; and the settings and the observer that
@@ -32,6 +38,8 @@ struct surroundings {
   topology& servers;
   random_source& random;
   const config& settings;
+  publish_word word = publish_word::publish;
+  electorate* voters = nullptr;  // where there are several primaries
 
   time_point now() const noexcept { return time.now(); }
 
@@ -43,7 +51,17 @@ struct surroundings {
 
   /// Sends what nobody withdraws; what the call refers to lives until the answer.
   void run(const call& what, const delivery& how, topology::handler done) const;
+  /// The same to one of several primaries.
+  void run_at(std::size_t primary, const call& what, const delivery& how, topology::handler done) const;
+
+  /// Asks whether so many replicas have what this server has answered about `key`, which is good for anything until
+  /// `valid`. `then` hears why it does not count; nothing where enough have it in time.
+  void when_replicated(std::string_view key, unsigned wanted, std::uint64_t server, time_point valid,
+                       function<void(std::optional<redis::failure>)> then) const;
 };
+
+/// Why what so many replicas have does not count; nothing where they are enough. `error`: why that is not known.
+std::optional<redis::failure> too_few_replicas(const error_code& error, unsigned had, unsigned wanted);
 
 /// How a call ended that got no lease: cancelled and closed are no failures.
 event::kind end_of_call(const error_code& failed) noexcept;

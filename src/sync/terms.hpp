@@ -22,6 +22,7 @@ struct terms {
   milliseconds ttl;
   bool renew;
   std::optional<milliseconds> max_hold;
+  unsigned min_replicas = 0;
 };
 
 /// How much earlier than the server we end a lease: ⌈ttl·ρ⌉ + 2 ms.
@@ -43,6 +44,16 @@ constexpr nanoseconds min_validity(milliseconds ttl) {
 /// How long a command about a lease of this TTL may take.
 constexpr nanoseconds command_budget(const config& c, milliseconds ttl) {
   return std::min<nanoseconds>(c.command_timeout, nanoseconds(ttl) / 5);
+}
+
+/// How long one of several primaries is waited for that is asked for a lock: little, because the others have answered.
+constexpr nanoseconds vote_budget(const config& c, milliseconds ttl) {
+  return std::max<nanoseconds>(std::min<nanoseconds>(c.command_timeout, nanoseconds(ttl) / 50), milliseconds(10));
+}
+
+/// How long replicas may take for what is valid until then: so little that most of it is left for its holder.
+constexpr nanoseconds replication_budget(const config& c, time_point valid, time_point now) {
+  return std::max<nanoseconds>(std::min<nanoseconds>(c.command_timeout, (valid - now) / 4), milliseconds(1));
 }
 
 /// The pause after a renewal that failed.

@@ -48,6 +48,7 @@ time_point unlock_patience::answer_by(std::string_view key, nanoseconds budget) 
 }
 
 void unlock_patience::ran_out(std::string_view key, time_point since) noexcept try {
+  if (since < moved_) return;
   if (around_.servers.answered_since(key, since)) return;  // it was late, and the server is not silent
   if (silence_of(key) == silent_since_.end()) silent_since_.emplace(around_.servers.node_of(key), since);
 } catch (const std::bad_alloc&) {

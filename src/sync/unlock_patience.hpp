@@ -25,6 +25,8 @@ class unlock_patience {
   time_point answer_by(std::string_view key, nanoseconds budget);
   /// The time of an unlock of `key` that was called at `since` is over, and there was no answer to it.
   void ran_out(std::string_view key, time_point since) noexcept;
+  /// Keys have another node than before: nobody knows which one was silent until now.
+  void keys_moved() noexcept { moved_ = around_.now(); }
   /// Returns a handler that passes on to `done` what comes first: its own call, or `late` at `deadline`. While the
   /// server answers others, the deadline is put off by a command timeout.
   handler limit(const shared_keys& keys, time_point deadline, error_code late, handler done);
@@ -37,6 +39,7 @@ class unlock_patience {
 
   const surroundings& around_;
   silences silent_since_;  // of servers that have answered nothing since
+  time_point moved_{};     // when keys have moved last
 };
 
 }  // namespace holdfast::detail

@@ -31,4 +31,11 @@ bool validity::extend(time_point until) noexcept {
   return now >= 0;
 }
 
+void validity::limit(time_point until) noexcept {
+  const auto earlier = until.time_since_epoch().count();
+  auto now = until_.load(std::memory_order_acquire);
+  while (now > earlier)
+    if (until_.compare_exchange_weak(now, earlier, std::memory_order_acq_rel)) break;
+}
+
 }  // namespace holdfast::detail

@@ -35,6 +35,8 @@ class validity {
   // The client's strand.
   /// Never shortens. False: somebody has seen it over, and over it is.
   bool extend(time_point until) noexcept;
+  /// Never extends: it is known to end then at the latest.
+  void limit(time_point until) noexcept;
 
  private:
   const std::shared_ptr<const client_state> client_;

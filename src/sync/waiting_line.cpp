@@ -15,6 +15,9 @@ namespace {
 /// Each copy of an acquire may take the lock for a waiter who cannot hear of it. After so many the others have their
 /// turn.
 constexpr unsigned most_unanswered = 2;
+/// Where several primaries are divided among several callers, each tries again after a random pause, so that one is
+/// first. If that has not helped so often, somebody holds it, and not at all of them.
+constexpr unsigned quick_rounds = 10;
 constexpr nanoseconds least_penalty = milliseconds(20), longest_penalty = std::chrono::seconds(1);
 
 }  // namespace
@@ -32,10 +35,10 @@ void waiting_line::join(std::shared_ptr<acquisition> who) {
   auto& w = *who;
   w.seat.ahead = static_cast<unsigned>(waiters_.size());
   w.seat.number = ++joined_;
-  if (w.request.bound) bound_.emplace(std::pair(w.request.who, w.seat.number), &w);
   waiters_.push_back(w.seat);
   w.seat.kept = std::move(who);
   try {
+    if (w.request.bound) bound_.emplace(std::pair(w.request.who, w.seat.number), &w);
     begin(w);
   } catch (const std::bad_alloc&) {
     take_back(w);
@@ -72,6 +75,7 @@ void waiting_line::leave(acquisition& w, lock_answer why) { finish(w, std::move(
 void waiting_line::wake() {
   if (step_ == step::trying) woken_ = true;
   if (step_ != step::parked) return;
+  if (resting_ && rest() > nanoseconds::zero()) return park_for(rest());
   if (wake_ups_.next() <= around_.now()) {
     wake_ups_.spend(around_.now());
     advance();
@@ -94,12 +98,17 @@ void waiting_line::fail_all_of(owner_id who, error_code error, const char* detai
   for (auto w = leaving.rbegin(); w != leaving.rend(); ++w) leave(**w, {error, detail, nullptr});
 }
 
-void waiting_line::on_subscribed() { wake(); }
+void waiting_line::on_subscribed() {
+  listens_ = true;
+  wake();
+}
 
 void waiting_line::on_message(std::string_view) {
+  if (!waiters_.empty()) first().seat.splits = 0;
+  const bool own = host_.hears_itself();
+  if (!host_.held_here()) return wake();
   // Most often the echo of our own release; if not, somebody has force-unlocked what we hold.
-  if (host_.held_here()) return host_.doubt_hold_here();
-  wake();
+  if (!own) host_.doubt_hold_here();
 }
 
 void waiting_line::on_subscribe_failed(error_code error, const std::string& detail) {
@@ -120,14 +129,25 @@ void waiting_line::advance() {
     park_.stop();
     return host_.line_empty();
   }
-  if (first().asks_once() || !host_.held_here()) return try_now();
+  if (may_reenter(first())) return leave_to_reenter(first());
+  if (first().asks_once()) return try_now();
+  if (!host_.held_here()) {
+    const auto pause = rest();
+    if (pause <= nanoseconds::zero()) return try_now();
+    subscribe();  // each release of another brings its end nearer
+    resting_ = true;
+    return park_for(pause);
+  }
+  resting_ = false;
   // Subscribed all the same: a force-unlock from elsewhere frees what we believe to hold.
   subscribe();
   park_while_held(nanoseconds::max(), around_.now(), nanoseconds::max());
 }
 
 void waiting_line::subscribe() {
-  if (!subscription_) subscription_ = around_.servers.subscribe(channel_of(*keys_), *this);
+  if (subscription_) return;
+  listens_ = false;
+  subscription_ = around_.servers.subscribe(channel_of(*keys_), *this);
 }
 
 void waiting_line::try_now() {
@@ -135,71 +155,144 @@ void waiting_line::try_now() {
   auto& w = first();
   if (parked_while_held()) known_held_ = around_.now();
   step_ = step::trying;
-  woken_ = false;
+  woken_ = resting_ = false;
   park_.stop();
   const auto& asked = w.request;
   const auto& steps = w.keys->of;
   const bool once = w.asks_once();
-  w.seat.first_try = !once && !w.request.found_taken && w.seat.field.empty() && steps.first_acquire.make;
+  const bool never_asked = !once && !asked.found_taken && !asked.whole && w.seat.field.empty();
+  w.seat.first_try = never_asked && steps.first_acquire.make;
   if (w.seat.field.empty()) w.seat.field = fields_.next();
   if (once) w.stop_alarm();  // from here on the command's timeout counts
-  const auto timeout = once ? w.time_left() : command_budget(around_.settings, asked.asked.ttl);
+  if (asked.whole) return asked.whole->has_turn(asked.part);
+  auto timeout = once ? w.time_left() : command_budget(around_.settings, asked.asked.ttl);
+  if (steps.voted) timeout = std::min(timeout, vote_budget(around_.settings, asked.asked.ttl));
   const auto& step = w.seat.first_try ? steps.first_acquire : steps.acquire;
-  w.send(around_.servers, step.make(*w.keys, asked.asked.ttl, w.seat.field),
+  w.send(around_, step.make(*w.keys, asked.asked.ttl, w.seat.field),
          {.timeout = timeout, .rank = once ? urgency::refusable : urgency::patient, .patient = !once});
 }
 
-void waiting_line::answered(acquisition& w, const outcome& o) {
+void waiting_line::attempt_answered(acquisition& w, const outcome& o) {
+  HOLDFAST_ASSERT(step_ == step::trying && &w == &first());
+  const auto said = (w.seat.first_try ? w.keys->of.first_acquire : w.keys->of.acquire).read(o);
+  const bool refused = !o.error && o.reply.is_error();
+  if (!w.seat.first_try || !refused) return told(w, {said, !o.error, o.sent, o.yes, o.may_have_run, o.server});
+  // It may be held, by somebody who was let write: acquire looks.
+  step_ = step::idle;
+  penalty_ = {};
+  try_now();
+}
+
+void waiting_line::told(acquisition& w, const attempt& what) {
   HOLDFAST_ASSERT(step_ == step::trying && &w == &first());
   step_ = step::idle;
-  w.seat.sent = o.sent;
-  const auto said = (w.seat.first_try ? w.keys->of.first_acquire : w.keys->of.acquire).read(o);
-  if (!o.error) penalty_ = {};
-  // It may be held, by somebody who was let write: acquire looks.
-  if (w.seat.first_try && !o.error && o.reply.is_error()) return try_now();
+  w.seat.sent = what.sent;
+  const auto& said = what.said;
+  if (what.answered) penalty_ = {};
+  // Some of several primaries may have granted it.
+  const bool in_part = w.keys->of.voted && (said.failed || said.value.what != acquire_answer::kind::acquired);
+  if (in_part) abandon_field(w, what.may_have_run);
   if (said.failed) {
-    if (o.error) last_failure_ = said.failed;  // no news: the connection has told
-    if (said.failed->may_have_run && ++w.seat.unanswered >= most_unanswered && o.error) return stand_back(w);
+    if (!what.answered) last_failure_ = said.failed;  // no news: the connection has told
+    if (!in_part && said.failed->may_have_run && ++w.seat.unanswered >= most_unanswered && !what.answered)
+      return stand_back(w);
     return on_failed(w, *said.failed);
   }
   const auto now = around_.now();
   known_held_ = now;
   last_failure_.reset();
   switch (said.value.what) {
-    case acquire_answer::kind::acquired: return on_acquired(w, said.value.token, now);
-    case acquire_answer::kind::busy: return on_busy(w, said.value.holder_ttl, now);
+    case acquire_answer::kind::acquired:
+      return w.request.asked.min_replicas > 0 ? wait_for_replicas(w, what) : on_acquired(w, what);
+    case acquire_answer::kind::busy: return on_busy(w, what, now);
     case acquire_answer::kind::busy_without_ttl:
       return finish(w, {errc::corrupt_lock, "its key has no TTL, so it would never end", nullptr});
   }
 }
 
-void waiting_line::on_acquired(acquisition& w, std::optional<std::uint64_t> token, time_point now) {
+// Whoever leaves meanwhile gives its field back.
+void waiting_line::wait_for_replicas(acquisition& w, const attempt& what) {
+  step_ = step::trying;
+  w.seat.granted = true;
+  w.seat.unanswered = 1;
+  const auto& asked = w.request.asked;
+  auto then = [id = weak_from_this(), who = std::weak_ptr(w.seat.kept), field = w.seat.field,
+               what](const std::optional<failure>& too_few) {
+    const auto line = id.lock();
+    const auto still = who.lock();
+    if (line && still && still->seat.granted && still->seat.field == field) line->on_replicas(*still, what, too_few);
+  };
+  around_.when_replicated(keys_->lock, asked.min_replicas, what.server,
+                          valid_until(what.sent, asked.ttl, around_.settings.drift), std::move(then));
+}
+
+void waiting_line::on_replicas(acquisition& w, const attempt& what, const std::optional<failure>& too_few) {
+  HOLDFAST_ASSERT(step_ == step::trying && &w == &first());
+  step_ = step::idle;
+  w.seat.granted = false;
+  if (!too_few) return on_acquired(w, what);
+  abandon_field(w);
+  around_.report({.what = event::kind::not_replicated,
+                  .name = keys_->name,
+                  .reason = too_few->code,
+                  .detail = too_few->detail,
+                  .owner = w.request.who,
+                  .ttl = w.request.asked.ttl});
+  on_failed(w, *too_few);
+}
+
+void waiting_line::on_acquired(acquisition& w, const attempt& what) {
+  const auto now = around_.now();
   const auto ttl = w.request.asked.ttl;
   if (now >= valid_until(w.seat.sent, ttl, around_.settings.drift) - min_validity(ttl)) {
     abandon_field(w);
     return on_failed(w, {errc::unreachable, "the grant came too late to be of use"});
   }
-  w.seat.unanswered = 0;
   wake_ups_.granted();
   polled_ = {};
-  auto record = host_.granted(w, {w.seat.field, token, w.seat.sent, now});
+  w.seat.unanswered = 1;  // where there is no memory for its hold, it is given back
+  auto record = host_.granted(w, {w.seat.field, what.said.value.token, w.seat.sent, now, what.yes, what.may_have_run});
+  if (w.keys->of.voted) w.got = record->of->on;
+  w.seat.unanswered = 0;
   w.seat.field.clear();  // the hold's from now on
   finish(w, {{}, {}, std::move(record)});
 }
 
+const acquisition* waiting_line::heir() const noexcept {
+  if (waiters_.empty() || step_ == step::trying) return nullptr;
+  const auto& w = *waiters_.front().kept;
+  return w.request.whole || w.asks_once() ? nullptr : &w;
+}
+
+void waiting_line::inherited(std::shared_ptr<lease_record> record) {
+  known_held_ = around_.now();
+  last_failure_.reset();
+  wake_ups_.granted();
+  finish(first(), {{}, {}, std::move(record)});
+}
+
 // What it was granted, or may still be, is given back; the next attempt has a field of its own.
-void waiting_line::abandon_field(acquisition& w) {
+void waiting_line::abandon_field(acquisition& w, primary_set at) {
   HOLDFAST_ASSERT(!w.seat.field.empty());
   w.seat.unanswered = 0;
-  host_.give_back(std::exchange(w.seat.field, {}), w.request.asked.ttl, [id = weak_from_this()] {
+  w.seat.granted = false;
+  const auto field = std::exchange(w.seat.field, {});
+  if (at == nowhere) return;
+  const auto tried = [id = weak_from_this()] {
     if (const auto line = id.lock()) line->on_tried();
-  });
+  };
   ++untried_;
+  try {
+    host_.give_back(field, w.request.asked.ttl, tried, at);
+  } catch (...) {
+    --untried_;
+    throw;
+  }
 }
 
 void waiting_line::on_tried() {
   HOLDFAST_ASSERT(untried_ > 0);
-  if (--untried_ > 0 || step_ != step::barred) return;
+  if (--untried_ > 0 || step_ != step::barred || park_.due()) return;
   if (penalty_ > nanoseconds::zero() && !waiters_.empty()) return park_for(penalty_, step::barred);
   step_ = step::idle;
   advance();
@@ -211,18 +304,34 @@ void waiting_line::stand_back(acquisition& w) {
   abandon_field(w);
 }
 
-void waiting_line::on_busy(acquisition& w, std::optional<milliseconds> holder_ttl, time_point now) {
+// Barred: what others give back in their turn says nothing. The answers that a stopped process has found in its sockets
+// seem to have taken as long as it was stopped.
+void waiting_line::park_divided(acquisition& w, nanoseconds slowest) {
+  ++w.seat.splits;
+  park_for(around_.random.up_to(std::min(2 * slowest, longest_penalty)), step::barred);
+}
+
+void waiting_line::on_busy(acquisition& w, const attempt& what, time_point now) {
+  const auto& said = what.said.value;
+  const auto holder_ttl = said.holder_ttl;
   w.backoff.reset();
   if (!holder_ttl && subscription_) return try_now();  // no acknowledgement comes, after which it would
   if (holder_ttl) wake_ups_.found_busy(w.seat.sent, now, *holder_ttl);
-  const bool may_reenter = w.request.bound && !w.request.one_of_several;
-  if (may_reenter && host_.held_by(w.request.who)) return leave_to_reenter(w);
+  if (may_reenter(w)) return leave_to_reenter(w);
   if (w.asks_once()) return finish(w, {});
+  granted_in_part_ = said.split ? what.yes : 0;
+  if (said.split && w.seat.splits < quick_rounds) return park_divided(w, *said.split);
+  if (!said.split) w.seat.splits = 0;
   const bool again = subscription_ && woken_;
   // What was published before the acknowledgement is missed: on_subscribed() tries again.
   subscribe();
   park_while_held(holder_ttl ? nanoseconds(*holder_ttl) : nanoseconds::max(), w.seat.sent, next_poll());
   if (again) wake();
+}
+
+// Its owner was granted the lock by another way: as one of several, or as all of them.
+bool waiting_line::may_reenter(const acquisition& w) const {
+  return w.request.bound && !w.request.one_of_several && host_.held_by(w.request.who);
 }
 
 // The line may be gone by then; its host has a hold.
@@ -243,6 +352,15 @@ void waiting_line::on_failed(acquisition& w, const failure& why) {
   const auto pause = w.backoff.next(around_.random);
   const bool barred = w.seat.unanswered == 0 && penalty_ > nanoseconds::zero();
   park_for(std::max(pause, penalty_), barred ? step::barred : step::parked);
+}
+
+// Who has a deadline asks once before it, all the same.
+nanoseconds waiting_line::rest() const {
+  auto until = host_.rests_until();
+  const auto& w = *waiters_.front().kept;
+  if (w.request.deadline != time_point::max())
+    until = std::min(until, w.since() + (w.request.deadline - w.since()) / 2);
+  return until - around_.now();
 }
 
 // A lock may become free without a message.
@@ -280,6 +398,7 @@ void waiting_line::park_for(nanoseconds pause, step how) {
 }
 
 void waiting_line::time_out(acquisition& w) {
+  if (w.seat.granted) return finish(w, {errc::not_replicated, "not in time", nullptr});
   if (w.asks_once()) return try_now();                                  // the other half of its time is for the answer
   const bool behind = &w != &first() && !last_failure_ && known_held_;  // of others who hear from Redis
   const bool held = parked_while_held() || host_.held_here();
@@ -288,11 +407,12 @@ void waiting_line::time_out(acquisition& w) {
     return finish(w, {last_failure_->code, last_failure_->detail, nullptr});
   // A connection that is there has answered others meanwhile, or had no time to: the lock was not had in time.
   if (around_.servers.answering(keys_->lock)) return finish(w, {});
-  finish(w, {errc::unreachable, around_.servers.trouble(keys_->lock).detail, nullptr});
+  const auto why = around_.servers.trouble(keys_->lock);
+  finish(w, {why.code, why.detail, nullptr});
 }
 
-// Not after a failure, which says nothing of the lock.
-bool waiting_line::parked_while_held() const { return step_ == step::parked && !last_failure_; }
+// Not after a failure, nor in a rest: these say nothing of the lock.
+bool waiting_line::parked_while_held() const { return step_ == step::parked && !last_failure_ && !resting_; }
 
 std::shared_ptr<acquisition> waiting_line::take_out(acquisition& w) {
   waiters_.erase(waiters_.iterator_to(w.seat));
@@ -303,13 +423,13 @@ std::shared_ptr<acquisition> waiting_line::take_out(acquisition& w) {
 void waiting_line::remove(acquisition& w) {
   const bool was_first = &w == &first();
   const auto keep = take_out(w);
-  bool sent = w.seat.unanswered > 0;
+  auto sent_to = w.seat.unanswered > 0 ? everywhere : nowhere;
   if (was_first && step_ == step::trying) {
     step_ = step::idle;
-    if (!w.withdraw()) sent = true;  // what was never written needs no compensation
+    sent_to |= w.withdraw_attempt();  // what was never written needs no compensation
   }
-  if (sent && !w.seat.field.empty()) abandon_field(w);
-  HOLDFAST_ASSERT(!sent || w.seat.field.empty());
+  if (sent_to != nowhere && !w.seat.field.empty()) abandon_field(w, sent_to);
+  HOLDFAST_ASSERT(sent_to == nowhere || w.seat.field.empty());
   if (waiters_.empty()) subscription_.reset();
   // A parked line stays parked for its new first: what it waits for holds for the next as well. So does a barred one.
   if (was_first && (step_ == step::idle || waiters_.empty())) advance();

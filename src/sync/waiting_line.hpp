@@ -21,6 +21,10 @@ class line_host {
   virtual bool held_here() const = 0;
   /// The hold of this client should be confirmed before long: a message said that the lock was freed.
   virtual void doubt_hold_here() = 0;
+  /// A message says that the lock was freed: true if this client itself has told so.
+  virtual bool hears_itself() = 0;
+  /// Waiters of this client ask no earlier: others have their turn.
+  virtual time_point rests_until() const = 0;
   /// This owner has it: it was granted meanwhile, as one of several that another call of this owner wanted.
   virtual bool held_by(owner_id who) = 0;
   /// Moves a waiter of that owner to a re-entry.
@@ -29,7 +33,7 @@ class line_host {
   virtual std::shared_ptr<lease_record> granted(const acquisition& first, const granted_field& what) = 0;
   /// Gives back what was or may still be granted to a field that nobody waits for; `tried` as in
   /// releases::release_in_background.
-  virtual void give_back(const owner_field& field, milliseconds ttl, function<void()> tried) = 0;
+  virtual void give_back(const owner_field& field, milliseconds ttl, function<void()> tried, primary_set at) = 0;
   /// Nobody waits any more: destroys the line, and perhaps the host.
   virtual void line_empty() = 0;
 
@@ -43,7 +47,8 @@ class line_host {
 /// somebody of this client has the lock. A waiter gives its field back when it leaves, when its grant came too late, or
 /// when two attempts in a row were not answered. Until Redis may have had that release, the line is barred: written
 /// together with the next acquire, it would free the lock for nobody. After two unanswered attempts a pause follows,
-/// which doubles until there is an answer, or nobody waits.
+/// which doubles until there is an answer, or nobody waits. Where replicas must have a grant, the line waits for them
+/// as for an answer; what too few have is given back.
 ///
 /// A call that lets a waiter leave may destroy the line. Whoever goes on using the line afterwards keeps it alive.
 class waiting_line final : public std::enable_shared_from_this<waiting_line>,
@@ -60,6 +65,15 @@ class waiting_line final : public std::enable_shared_from_this<waiting_line>,
   /// vain too often.
   void wake();
   const std::string& name() const noexcept { return keys_->name; }
+  /// Nobody waits: the release of what somebody wanted is on its way.
+  bool empty() const noexcept { return waiters_.empty(); }
+  std::size_t size() const noexcept { return waiters_.size(); }
+  /// The server has confirmed the subscription.
+  bool listens() const noexcept { return subscription_ && listens_; }
+  /// The first, if it could be handed a hold now; null: it has an attempt under way, or wants several locks.
+  const acquisition* heir() const noexcept;
+  /// The heir has got its hold without asking Redis. The line may be gone afterwards.
+  void inherited(std::shared_ptr<lease_record> record);
   /// Takes a waiter of this owner that stands behind the first, and would re-enter, out without answering it; null when
   /// there is none.
   std::shared_ptr<acquisition> extract(owner_id who);
@@ -82,24 +96,31 @@ class waiting_line final : public std::enable_shared_from_this<waiting_line>,
 
   void leave(acquisition& w, lock_answer why) override;
   void time_out(acquisition& w) override;
-  void answered(acquisition& w, const outcome& o) override;
+  void attempt_answered(acquisition& w, const outcome& o) override;
+  void told(acquisition& w, const attempt& what) override;
   void on_subscribed() override;
   void on_message(std::string_view payload) override;
   void on_subscribe_failed(error_code error, const std::string& detail) override;
+  std::uint32_t free_at() const override { return granted_in_part_; }
 
   void begin(acquisition& w);
   void take_back(acquisition& w);
   void advance();
   void try_now();
   void subscribe();
-  void on_acquired(acquisition& w, std::optional<std::uint64_t> token, time_point now);
-  void on_busy(acquisition& w, std::optional<milliseconds> holder_ttl, time_point now);
+  void wait_for_replicas(acquisition& w, const attempt& what);
+  void on_replicas(acquisition& w, const attempt& what, const std::optional<failure>& too_few);
+  void on_acquired(acquisition& w, const attempt& what);
+  void on_busy(acquisition& w, const attempt& what, time_point now);
+  bool may_reenter(const acquisition& w) const;
   void leave_to_reenter(acquisition& w);
   void on_failed(acquisition& w, const failure& why);
-  void abandon_field(acquisition& w);
+  void park_divided(acquisition& w, nanoseconds slowest);
+  void abandon_field(acquisition& w, primary_set at = everywhere);
   void on_tried();
   void stand_back(acquisition& w);
   void park_for(nanoseconds pause, step how = step::parked);
+  nanoseconds rest() const;
   nanoseconds longest_park();
   nanoseconds next_poll();
   void park_while_held(nanoseconds holder_ttl, time_point asked, nanoseconds poll);
@@ -121,7 +142,10 @@ class waiting_line final : public std::enable_shared_from_this<waiting_line>,
   nanoseconds penalty_{};    // the pause after a field was given back for want of an answer; doubles until there is one
   step step_ = step::idle;
   bool woken_ = false;                    // while trying: something happened that asks for one more try
+  bool resting_ = false;                  // while parked: others have their turn
+  bool listens_ = false;                  // the present subscription was confirmed
   std::optional<time_point> known_held_;  // when the lock last was, by an answer of Redis or a hold of this client
+  primary_set granted_in_part_ = 0;       // where the last attempt had it, which was divided
   wake_budget wake_ups_;
   std::optional<failure> last_failure_;  // why the last attempt failed
   subscription subscription_;

@@ -3,17 +3,22 @@
 
 #include <algorithm>
 #include <string>
+#include <utility>
+#include <vector>
 
 #include "base/assert.hpp"
+#include "protocol/replies.hpp"
 #include "sync/hold.hpp"
 #include "sync/script_command.hpp"
+#include "topology/slots.hpp"
 
 namespace holdfast::detail {
 namespace {
 
 constexpr std::size_t batch_size = 100;
-/// More would wait in the server's queue or in ours, where they cannot be overtaken by what has become more urgent.
-constexpr std::size_t most_in_flight = 16;
+/// More renewals would wait in the server's queue or in ours, where they cannot be overtaken by what has become more
+/// urgent.
+constexpr std::size_t most_in_flight = 16 * batch_size;
 /// Others have their turn on the strand before more of what is due is looked at.
 constexpr std::size_t collected_at_once = 1000;
 
@@ -31,13 +36,14 @@ bool watchdog::older(const share& a, const share& b) noexcept {
 /// One script that renews many shares of a server.
 class watchdog::batch final : public script_command {
  public:
-  batch(watchdog& whose, node_id at, watchdog::shares which) : node(at), shares(std::move(which)), of_(whose) {
+  batch(watchdog& whose, node_id at, watchdog::shares&& which) : node(at), shares(std::move(which)), of_(whose) {
     asked.reserve(shares.size());
   }
 
   const node_id node;
   const watchdog::shares shares;
-  std::vector<renewal> asked;  // one for each
+  boost::container::small_vector<renewal, 1> asked;  // one for each
+  unsigned replicas = 0;                             // the most that one of them wants
 
  private:
   void on_answer(const outcome& o) override {
@@ -52,15 +58,22 @@ class watchdog::batch final : public script_command {
 watchdog::watchdog(surroundings& around, lose on_lost)
     : around_(around), on_lost_(std::move(on_lost)), renewal_alarm_(around.alarms), expiry_alarm_(around.alarms) {}
 
-void watchdog::guard(claim& c, time_point sent, time_point now) {
+void watchdog::guard(claim& c, time_point sent, time_point now, primary_set at) {
   HOLDFAST_ASSERT(c.holder());
-  if (!guarded(c)) {
+  const bool begins = !guarded(c);
+  if (begins) {
     expire_at(c, c.valid_until());
     guarded_shares_ += c.shares().size();
   }
-  for (auto& s : c.shares()) {
-    restore(s);
-    if (!in_flight(s)) plan_next(s, sent, now);
+  for (std::size_t n = 0; n < c.shares().size(); ++n) {
+    auto& s = c.shares()[n];
+    const bool confirmed = (at & only(n)) != 0;
+    if (confirmed) restore(s);
+    if (!confirmed && begins) c.doubt(s);  // nobody knows yet what it has
+    if (in_flight(s) || s.denied()) continue;
+    // One that nobody has heard of is asked in its turn; not before its server was there, nor put off.
+    const bool first = !s.confirmed() && begins && queues_[s.node].known;
+    if (s.confirmed() || first) plan_next(s, sent, now);
   }
   rearm();
 }
@@ -73,10 +86,18 @@ void watchdog::forget(claim& c) {
   rearm();
 }
 
+void watchdog::denied(share& s) {
+  if (!guarded(s.of) || in_flight(s)) return static_cast<void>(s.of.deny(s));
+  unschedule_renewal(s);
+  on_denied(s);
+  rearm();
+}
+
 void watchdog::confirm_soon(claim& c, nanoseconds patience) {
   if (!guarded(c)) return;
   const auto by = around_.now() + patience;
-  for (auto& s : c.shares()) confirm_soon(s, by);
+  for (auto& s : c.shares())
+    if (!s.denied()) confirm_soon(s, by);
   rearm();
 }
 
@@ -90,18 +111,52 @@ void watchdog::confirm_soon(share& s, time_point by) {
 
 void watchdog::link_changed(node_id node, bool up) {
   queues_[node].up = up;
+  queues_[node].known |= up;
   const auto now = around_.now();
   for (auto& c : expiries_)
     for (auto& s : c.shares()) {
-      if (s.node != node) continue;
+      if (s.denied() || home_of(s) != node) continue;
       if (!up) {
         suspend(s, errc::unreachable);
-      } else if (!in_flight(s) && s.plan.now != stage::due) {
+      } else if (!in_flight(s) && !is_due_at(s, node)) {
         schedule_renewal(s, now);
       }
     }
   if (up) return renew_due();
   rearm();
+}
+
+// Most often nothing is doubted and every node is up: slots move under load by the hundred.
+void watchdog::keys_moved() {
+  const auto down = [](const auto& each) { return !each.second.up; };
+  if (!any_doubted_ && std::none_of(queues_.begin(), queues_.end(), down)) return;
+  any_doubted_ = false;
+  const auto now = around_.now();
+  for (auto& c : expiries_)
+    for (auto& s : c.shares()) {
+      if (!in_flight(s) && !s.denied()) {
+        const auto home = home_of(s);
+        const bool up = is_up(home), due = s.plan.now == stage::due;
+        if (!up) suspend(s, errc::unreachable);
+        if (due ? s.node != home : up && s.doubted()) schedule_renewal(s, now);
+      }
+      any_doubted_ |= s.doubted();
+    }
+  // A node that is gone for good is not looked for at each move.
+  std::erase_if(queues_, [&](const auto& each) {
+    const auto& q = each.second;
+    return down(each) && !any_doubted_ && q.due.empty() && q.in_flight == 0;
+  });
+  renew_due();
+}
+
+node_id watchdog::home_of(const share& s) const {
+  return around_.servers.primaries() > 1 ? s.node : around_.servers.node_of(s.of.keys->lock);
+}
+
+bool watchdog::is_up(node_id node) const {
+  const auto found = queues_.find(node);
+  return found == queues_.end() || found->second.up;
 }
 
 void watchdog::schedule_renewal(share& s, time_point when) {
@@ -124,7 +179,8 @@ void watchdog::plan_next(share& s, time_point sent, time_point now) {
   if (h.pause_renewal_unless([&] { return h.wants_renewal(now); })) return unschedule_renewal(s);
   const auto ttl = h.ttl();
   // What was sent for a shorter TTL may not have extended the validity.
-  const auto confirmed = std::min(sent, s.valid_until() - (ttl - drift_of(ttl, around_.settings.drift)));
+  const auto by_its_word = s.valid_until() - (ttl - drift_of(ttl, around_.settings.drift));
+  const auto confirmed = s.confirmed() ? std::min(sent, by_its_word) : sent;
   const nanoseconds period = nanoseconds(ttl) / 3;
   schedule_renewal(s, confirmed + period - around_.random.up_to(period / 20));
 }
@@ -133,7 +189,7 @@ void watchdog::renew_due() {
   const auto now = around_.now();
   collect_due(now);
   for (auto& [node, q] : queues_)
-    while (q.up && q.in_flight < most_in_flight && !q.due.empty()) send(node, take_due(node, now));
+    while (q.up && q.in_flight < most_in_flight && !q.due.empty()) send_by_group(node, take_due(node, now));
   rearm();
 }
 
@@ -143,6 +199,7 @@ void watchdog::collect_due(time_point now) {
     unschedule_renewal(s);
     s.plan.now = stage::due;
     s.plan.when = s.valid_until();
+    s.node = home_of(s);
     queues_[s.node].due.insert(s);
   }
 }
@@ -173,13 +230,35 @@ watchdog::shares watchdog::take_due(node_id node, time_point now) {
   for (auto next = renewals_.begin(); next != renewals_.end() && due.size() < batch_size;) {
     auto& s = *next++;
     if (s.plan.when > now + nanoseconds(holder_of(s).ttl()) / 60) break;
-    if (s.node == node) take(s);
+    if (s.node == node && home_of(s) == node) take(s);
   }
   HOLDFAST_ASSERT(!due.empty());
   return due;
 }
 
-void watchdog::send(node_id node, shares which) {
+key_group watchdog::group_of(const share& s) const {
+  const auto& key = s.of.keys->lock;
+  return by_slot_ ? slot_of(key) : around_.servers.group_of(key);
+}
+
+// One after the other: all of them are written at once.
+void watchdog::send_by_group(node_id node, shares&& which) {
+  const auto first = group_of(*which.front());
+  if (std::all_of(which.begin() + 1, which.end(), [&](const share_ptr& s) { return group_of(*s) == first; }))
+    return send(node, std::move(which));
+  std::vector<std::pair<key_group, share_ptr>> grouped;
+  grouped.reserve(which.size());
+  for (auto& s : which) grouped.emplace_back(group_of(*s), std::move(s));
+  std::stable_sort(grouped.begin(), grouped.end(), [](const auto& a, const auto& b) { return a.first < b.first; });
+  for (auto next = grouped.begin(); next != grouped.end();) {
+    shares together;
+    const auto group = next->first;
+    for (; next != grouped.end() && next->first == group; ++next) together.push_back(std::move(next->second));
+    send(node, std::move(together));
+  }
+}
+
+void watchdog::send(node_id node, shares&& which) {
   const auto now = around_.now();
   auto patience = nanoseconds::max();
   const auto b = std::make_shared<batch>(*this, node, std::move(which));
@@ -187,21 +266,32 @@ void watchdog::send(node_id node, shares which) {
     const auto& h = holder_of(*s);
     const auto ttl = h.wants_renewal(now) ? h.ttl() : ttl_that_never_raises;
     b->asked.push_back({h.keys()->lock, h.field(), s->ttl_to_send(ttl, now, around_.settings.drift)});
+    b->replicas = std::max(b->replicas, h.min_replicas());
     patience = std::min(patience, patience_of(*s, now));
   }
-  ++queues_[node].in_flight;
-  b->script_command::send(around_.servers, b->shares.front()->of.keys->of.renew.make(b->asked),
-                          {.timeout = patience, .rank = urgency::obligation, .patient = true, .tell_late = true});
+  queues_[node].in_flight += b->shares.size();
+  b->script_command::send(around_.servers.primary(node),
+                          b->shares.front()->of.keys->of.renew.make({b->asked.data(), b->asked.size()}),
+                          {.timeout = patience,
+                           .rank = urgency::obligation,
+                           .patient = true,
+                           .tell_late = true,
+                           .divisible = b->shares.size() > 1});
 }
 
 void watchdog::answered(const batch& b, const outcome& o) {
   auto& in_flight = queues_[b.node].in_flight;
-  HOLDFAST_ASSERT(in_flight > 0);
-  --in_flight;
+  HOLDFAST_ASSERT(in_flight >= b.shares.size());
+  in_flight -= b.shares.size();
   const auto said = b.shares.front()->of.keys->of.renew.read(o, b.shares.size());
-  if (!o.error && said.failed && !said.failed->mends_itself() && b.shares.size() > 1) return send_alone(b);
+  if (said.failed && send_apart(b, o, *said.failed)) return;
+  std::vector<std::size_t> granted;  // which replicas must have
   for (std::size_t i = 0; i < b.shares.size(); ++i) {
     share& s = *b.shares[i];
+    if (b.replicas > 0 && !said.failed && said.value[i] && guarded(s.of)) {
+      granted.push_back(i);  // it stays in flight
+      continue;
+    }
     const bool doubted = std::exchange(s.plan.now, stage::none) == stage::doubted_in_flight;
     if (!guarded(s.of)) continue;
     if (o.error) {
@@ -211,9 +301,37 @@ void watchdog::answered(const batch& b, const outcome& o) {
     } else if (said.value[i]) {
       on_confirmed(s, o.sent, b.asked[i].wanted.ttl, doubted);
     } else {
-      tell_loss(s.of);
+      on_denied(s);
     }
   }
+  if (!granted.empty()) wait_for_replicas(b, std::move(granted), o);
+}
+
+void watchdog::wait_for_replicas(const batch& b, std::vector<std::size_t> which, const outcome& o) {
+  auto valid = time_point::max();
+  for (const auto i : which) valid = std::min(valid, b.shares[i]->of.valid_until());
+  const auto now = around_.now();
+  auto done = [this, keep = std::static_pointer_cast<const batch>(b.shared_from_this()), which = std::move(which),
+               sent = o.sent](const error_code& error, unsigned had) { on_replicas(*keep, which, sent, error, had); };
+  const auto deadline = now + replication_budget(around_.settings, valid, now);
+  around_.servers.replicated(b.asked.front().lock, {b.replicas, o.server, deadline}, std::move(done));
+}
+
+void watchdog::on_replicas(const batch& b, const std::vector<std::size_t>& which, time_point sent,
+                           const error_code& error, unsigned had) {
+  for (const auto i : which) {
+    share& s = *b.shares[i];
+    const bool doubted = std::exchange(s.plan.now, stage::none) == stage::doubted_in_flight;
+    if (!guarded(s.of)) continue;
+    const auto wanted = holder_of(s).min_replicas();
+    const auto too_few = wanted == 0 ? std::nullopt : too_few_replicas(error, had, wanted);
+    if (too_few) {
+      on_unanswered(s, too_few->code, too_few->detail);
+    } else {
+      on_confirmed(s, sent, b.asked[i].wanted.ttl, doubted);
+    }
+  }
+  renew_due();
 }
 
 // It may still be answered, and counts then.
@@ -222,12 +340,23 @@ void watchdog::on_late(const batch& b, const error_code& why, const std::string&
     if (in_flight(*s) && guarded(s->of)) doubt(*s, why, detail);
 }
 
-// One of them may be what is refused (a key that the user may not touch): the others must not go with it.
-void watchdog::send_alone(const batch& b) {
+// One of them may be what is refused (a key that the user may not touch): the others must not go with it. Two keys of
+// a slot that is on its way to another server cannot be asked for together, but each by itself.
+bool watchdog::send_apart(const batch& b, const outcome& o, const failure& why) {
+  const bool refused = !o.error && !why.mends_itself();
+  if (b.shares.size() == 1 || (!refused && !wants_one_key(o))) return false;
+  shares again;
   for (const auto& s : b.shares) {
     if (!guarded(s->of)) s->plan.now = stage::none;
-    if (in_flight(*s)) send(b.node, {s});
+    if (in_flight(*s)) again.push_back(s);
   }
+  const bool learns = wants_one_slot(o) && !std::exchange(by_slot_, true);
+  if (learns && !again.empty()) {
+    send_by_group(b.node, std::move(again));
+  } else {
+    for (auto& s : again) send(b.node, {std::move(s)});
+  }
+  return true;
 }
 
 void watchdog::on_confirmed(share& s, time_point sent, milliseconds ttl, bool doubted) {
@@ -241,8 +370,17 @@ void watchdog::on_confirmed(share& s, time_point sent, milliseconds ttl, bool do
   if (doubted) confirm_soon(s, once_more);
 }
 
+// What a majority of several has is ours all the same.
+void watchdog::on_denied(share& s) {
+  if (!s.of.deny(s)) return tell_loss(s.of);
+  expire_at(s.of, s.of.valid_until());  // which may be sooner
+  suspend(s, errc::lost);
+}
+
 void watchdog::doubt(share& s, const error_code& why, const std::string& detail) {
-  around_.report(event::kind::renewal_failed, holder_of(s), why, detail);
+  // One of several primaries that is gone for long is told of once.
+  const bool news = s.of.shares().size() == 1 || !s.doubted();
+  if (news) around_.report(event::kind::renewal_failed, holder_of(s), why, detail);
   suspend(s, why);
 }
 
@@ -251,10 +389,12 @@ void watchdog::on_unanswered(share& s, const error_code& why, const std::string&
   const auto now = around_.now();
   const auto left = std::max<nanoseconds>(s.of.valid_until() - now, milliseconds(2));
   const auto pause = std::min<nanoseconds>(renewal_retry_pause(holder_of(s).ttl()), left / 2);
-  schedule_renewal(s, now + pause - around_.random.up_to(pause / 5));
+  // One that has moved meanwhile was asked for at a server that may not have it any more.
+  schedule_renewal(s, home_of(s) != s.node ? now : now + pause - around_.random.up_to(pause / 5));
 }
 
 void watchdog::suspend(share& s, const error_code& why) {
+  any_doubted_ = true;
   const bool over = s.of.left() == nanoseconds::zero();  // then it is lost, and expire_due() says so
   if (!over && s.of.doubt(s)) around_.report(event::kind::suspended, holder_of(s), why);
 }

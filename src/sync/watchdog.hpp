@@ -1,6 +1,8 @@
 // SPDX-License-Identifier: BSL-1.0
 #pragma once
+#include <boost/container/small_vector.hpp>
 #include <boost/intrusive/set.hpp>
+#include <cstddef>
 #include <map>
 #include <memory>
 #include <vector>
@@ -13,7 +15,8 @@ namespace holdfast::detail {
 /// Keeps claims alive for their holders, and tells when one is over. Renews every TTL/3, many shares in one script and
 /// a few scripts at a time: of what is due, the share that ends soonest goes first. A failed renewal is repeated until
 /// the validity ends, which it notices by the clock alone; while the link to a server is down nothing is sent there.
-/// Servers do not wait for each other.
+/// Servers do not wait for each other. Where keys move from one to another, a share is renewed at the server that owns
+/// its key when the renewal is due; one script renews shares of one group.
 ///
 /// The servers call it back and do not keep it alive: their owner ends them before it.
 class watchdog {
@@ -23,15 +26,20 @@ class watchdog {
 
   watchdog(surroundings& around, lose on_lost);
 
-  /// Guards the claim from now on: a command that was sent at `sent` has granted or extended it. It must have a holder
-  /// until forget().
-  void guard(claim& c, time_point sent, time_point now);
+  /// Guards the claim from now on: a command that was sent at `sent` has granted or extended it at these servers. It
+  /// must have a holder until forget().
+  void guard(claim& c, time_point sent, time_point now, primary_set at = only(0));
   void forget(claim& c);
+  /// The share is not ours, by the answer to another command: it is renewed no more.
+  void denied(share& s);
   bool idle() const noexcept { return expiries_.empty(); }
 
   /// Confirms the claim within `patience`, unless it ends before.
   void confirm_soon(claim& c, nanoseconds patience);
   void link_changed(node_id node, bool up);
+  /// Keys have another node than before. A share that waits for a node that is down, or could not be confirmed, is
+  /// renewed at once where its key lives now.
+  void keys_moved();
 
  private:
   /// Earliest first; of one instant the oldest claim, not the lowest address: a simulated run is the same each time.
@@ -47,14 +55,15 @@ class watchdog {
                                       boost::intrusive::compare<sooner>>;
   using expiries = boost::intrusive::set<claim, boost::intrusive::member_hook<claim, order_hook, &claim::expiry>,
                                          boost::intrusive::compare<sooner>>;
-  using shares = std::vector<share_ptr>;
+  using shares = boost::container::small_vector<share_ptr, 1>;
   class batch;
   using stage = renewal_plan::stage;
   /// The renewals of one server.
   struct queue {
     order due;
-    std::size_t in_flight = 0;
+    std::size_t in_flight = 0;  // shares
     bool up = true;
+    bool known = false;  // it was up once
   };
 
   static bool older(const claim& a, const claim& b) noexcept;
@@ -66,6 +75,10 @@ class watchdog {
   static bool in_flight(const share& s) noexcept {
     return s.plan.now == stage::in_flight || s.plan.now == stage::doubted_in_flight;
   }
+  /// Each of several primaries has its share for good; else the share goes with its key.
+  node_id home_of(const share& s) const;
+  bool is_up(node_id node) const;
+  static bool is_due_at(const share& s, node_id node) noexcept { return s.plan.now == stage::due && s.node == node; }
   void schedule_renewal(share& s, time_point when);
   void unschedule_renewal(share& s);
   void confirm_soon(share& s, time_point by);
@@ -75,11 +88,17 @@ class watchdog {
   /// How long an answer to a renewal is waited for.
   nanoseconds patience_of(const share& s, time_point now) const;
   shares take_due(node_id node, time_point now);
-  void send(node_id node, shares);
+  key_group group_of(const share& s) const;
+  void send_by_group(node_id node, shares&& which);
+  void send(node_id node, shares&& which);
   void answered(const batch&, const outcome&);
-  void send_alone(const batch&);
+  void wait_for_replicas(const batch&, std::vector<std::size_t> which, const outcome&);
+  void on_replicas(const batch&, const std::vector<std::size_t>& which, time_point sent, const error_code&,
+                   unsigned had);
+  bool send_apart(const batch&, const outcome&, const failure&);
   void on_late(const batch&, const error_code&, const std::string& detail);
   void on_confirmed(share& s, time_point sent, milliseconds ttl, bool doubted);
+  void on_denied(share& s);
   void on_unanswered(share& s, const error_code&, const std::string& detail);
   void doubt(share& s, const error_code&, const std::string& detail);
   void expire_at(claim& c, time_point when);
@@ -95,6 +114,8 @@ class watchdog {
   order renewals_;  // those that are scheduled
   expiries expiries_;
   std::size_t guarded_shares_ = 0;
+  bool any_doubted_ = false;  // perhaps; false: no share is
+  bool by_slot_ = false;      // what looks like one server has a cluster behind it
   std::map<node_id, queue> queues_;
   timer renewal_alarm_, expiry_alarm_;
 };

@@ -1,19 +1,19 @@
 // SPDX-License-Identifier: BSL-1.0
 #pragma once
-#include <chrono>
 #include <memory>
 
+#include <holdfast/config.hpp>
+
 #include "redis/connection.hpp"
-#include "redis/endpoint.hpp"
 #include "redis/services.hpp"
+#include "topology/server_list.hpp"
 #include "topology/topology.hpp"
 
 namespace holdfast::detail {
 
-/// Whoever uses the servers knows none of their kinds. `answer_timeout`: for acknowledgements of subscriptions.
-/// `events`: outage, connected, fencing_degraded.
+/// Whoever uses the servers knows none of their kinds. `behaviour`: the settings that are no server's.
 /// Throws holdfast::error(invalid_config) when a file for TLS cannot be used.
-std::unique_ptr<topology> make_topology(const redis::services& given, const redis::endpoint& server,
-                                        std::chrono::milliseconds answer_timeout, redis::connection::event_sink events);
+std::unique_ptr<topology> make_topology(const redis::services& given, const server_list& which, const config& behaviour,
+                                        redis::connection::event_sink events);
 
 }  // namespace holdfast::detail

@@ -10,7 +10,7 @@ namespace holdfast::detail {
 standalone::standalone(const redis::services& given, const redis::endpoint& server,
                        std::chrono::milliseconds answer_timeout, redis::connection::event_sink events)
     : commands_(std::make_shared<redis::connection>(given, server, std::move(events))),
-      channels_(std::make_shared<redis::pubsub>(given, server, answer_timeout)) {
+      channels_(std::make_shared<redis::pubsub>(given, server, answer_timeout)), replicas_(given, server) {
   if (server.use_tls) redis::check(server.tls);
   channels_->on_fencing_refused([c = commands_](const std::string& words) { c->report_fencing(words); });
 }
@@ -27,8 +27,14 @@ bool standalone::answered_since(std::string_view, time_point when) { return comm
 
 redis::failure standalone::trouble(std::string_view) const { return commands_->trouble(); }
 
+std::string standalone::where(std::string_view) const { return commands_->address(); }
+
 subscription standalone::subscribe(std::string_view channel, subscriber& who) {
   return channels_->subscribe(channel, who);
+}
+
+void standalone::replicated(std::string_view, const copies& what, copies_handler done) {
+  replicas_.ask(what, std::move(done));
 }
 
 void standalone::keep_watch(bool on) { commands_->keep_watch(on); }
@@ -40,6 +46,7 @@ void standalone::on_link_change(link_listener listener) {
 void standalone::close() {
   commands_->close();
   channels_->close();
+  replicas_.close();
 }
 
 }  // namespace holdfast::detail

@@ -10,11 +10,12 @@
 #include "redis/endpoint.hpp"
 #include "redis/pubsub.hpp"
 #include "redis/services.hpp"
+#include "topology/acknowledger.hpp"
 #include "topology/topology.hpp"
 
 namespace holdfast::detail {
 
-/// One server: one command connection and one pub/sub connection.
+/// One server: one command connection and one pub/sub connection, and one more where replicas are asked for.
 class standalone final : public topology {
  public:
   /// Throws holdfast::error(invalid_config) when the server is to be reached by TLS and a file for it cannot be used.
@@ -26,11 +27,15 @@ class standalone final : public topology {
   ~standalone() override { standalone::close(); }
 
   node_id node_of(std::string_view) const override { return the_only_node; }
+  std::string run_of(std::string_view) const override { return commands_->run(); }
   redis::ticket execute(std::string_view key, redis::request asked) override;
   bool withdraw(redis::ticket t) override;
   bool answering(std::string_view key) override;
   bool answered_since(std::string_view key, time_point when) override;
   redis::failure trouble(std::string_view key) const override;
+  bool in_outage(std::string_view) const override { return commands_->in_outage(); }
+  std::string where(std::string_view key) const override;
+  void replicated(std::string_view key, const copies& what, copies_handler done) override;
   subscription subscribe(std::string_view channel, subscriber& who) override;
   void keep_watch(bool on) override;
   void on_link_change(link_listener listener) override;
@@ -41,6 +46,7 @@ class standalone final : public topology {
 
   std::shared_ptr<redis::connection> commands_;
   std::shared_ptr<redis::pubsub> channels_;
+  acknowledger replicas_;
 };
 
 }  // namespace holdfast::detail

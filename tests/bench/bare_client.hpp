@@ -2,9 +2,12 @@
 #pragma once
 #include <array>
 #include <boost/asio/buffer.hpp>
+#include <boost/asio/generic/stream_protocol.hpp>
 #include <boost/asio/io_context.hpp>
+#include <boost/asio/ip/tcp.hpp>
 #include <boost/asio/local/stream_protocol.hpp>
 #include <boost/asio/write.hpp>
+#include <cstdint>
 #include <functional>
 #include <stdexcept>
 #include <string>
@@ -23,6 +26,11 @@ class bare_client {
   /// `parse`: hiredis reads the replies.
   bare_client(asio::io_context& io, const std::string& path, bool parse) : socket_(io), parse_(parse) {
     socket_.connect(asio::local::stream_protocol::endpoint(path));
+  }
+  /// To a port of 127.0.0.1.
+  bare_client(asio::io_context& io, std::uint16_t port, bool parse) : socket_(io), parse_(parse) {
+    socket_.connect(asio::ip::tcp::endpoint(asio::ip::address_v4::loopback(), port));
+    socket_.set_option(asio::ip::tcp::no_delay(true));
   }
 
   /// `on_reply` is called for each reply; it may send.
@@ -74,7 +82,7 @@ class bare_client {
     }
   }
 
-  asio::local::stream_protocol::socket socket_;
+  asio::generic::stream_protocol::socket socket_;
   std::function<void()> on_reply_;
   std::string current_, next_;
   std::array<char, 65536> in_;

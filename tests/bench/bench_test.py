@@ -34,7 +34,8 @@ def main(program):
         check(bound["value"] is not None, f"not measured: {bound}")
     check([row.split()[0] for row in table] == ["target", *targets], "the table has not the same rows as the lines")
     check(len(set(targets)) == len(targets), "a target has two lines")
-    check({target.split("-")[0] for target in targets} == {"pair", "burst", "shutdown", "contention"}, "a family is missing")
+    families = {"pair", "simple", "burst", "shutdown", "contention", "red", "multi", "cluster", "sentinel", "min", "local", "procs"}
+    check({target.split("-")[0] for target in targets} == families, "a family is missing")
     check(done.returncode == (0 if all(bound["ok"] for bound in bounds) else 1), "the exit status is not that of the bounds")
 
     done = run(program, "--json", "--only", "shutdown-60k")

@@ -7,6 +7,7 @@
 
 #include "bench/bare_client.hpp"
 #include "bench/child_run.hpp"
+#include "bench/holder.hpp"
 #include "bench/meter.hpp"
 #include "bench/scenario.hpp"
 #include "bench/work.hpp"
@@ -35,32 +36,6 @@ struct bare_result {
   double acquires = 0, releases = 0;  // seconds
 };
 
-/// The locks of one client.
-struct holder {
-  explicit holder(client& c, long n) : redis(c), leases(static_cast<std::size_t>(n)) {}
-
-  client& redis;
-  std::vector<lease> leases;
-  long next = 0, ended = 0;
-  std::string error{};
-
-  long held() const { return std::ranges::count_if(leases, &lease::held); }
-};
-
-asio::awaitable<void> take(holder& h, long i) {
-  try {
-    auto mutex = h.redis.mutex(name_of(i));
-    h.leases[static_cast<std::size_t>(i)] = co_await mutex.lock();
-  } catch (const std::exception& e) {
-    if (h.error.empty()) h.error = e.what();
-  }
-  ++h.ended;
-}
-
-asio::awaitable<void> take_one_after_another(holder& h) {
-  while (h.next < std::ssize(h.leases)) co_await take(h, h.next++);
-}
-
 void lock_all(const real_redis& server, long n, const teller<burst_result>& tell) {
   asio::io_context io(1);
   auto redis = make_client(io, server);
@@ -84,16 +59,13 @@ asio::awaitable<void> shut_down(client& redis, bool& returned) {
 }
 
 void shut_down_with(const real_redis& server, long n, const teller<shutdown_result>& tell) {
-  constexpr int abreast = 256;
   asio::io_context io(1);
   auto redis = make_client(io, server);
   warm_up(io, redis);
   test::raw_client admin(server);
   holder h(redis, n);
   const auto deadline = clock::now() + plan::patience;
-  for (int i = 0; i < abreast; ++i) asio::co_spawn(io, take_one_after_another(h), asio::detached);
-  run_handlers(
-      io, [&] { return h.ended == n; }, deadline);
+  take_all(io, h, 256, deadline);
   shutdown_result r;
   r.held_before = h.held();
   meter m(admin);

@@ -5,6 +5,7 @@
 #include <boost/asio/io_context.hpp>
 #include <chrono>
 #include <ctime>
+#include <utility>
 
 #include "bench/report.hpp"
 #include "support/raw_client.hpp"
@@ -15,6 +16,12 @@ using clock = std::chrono::steady_clock;
 
 inline double seconds_since(clock::time_point begun) {
   return std::chrono::duration<double>(clock::now() - begun).count();
+}
+
+/// Since the last lap.
+inline double lap_us(clock::time_point& begun) {
+  const auto now = clock::now();
+  return std::chrono::duration<double, std::micro>(now - std::exchange(begun, now)).count();
 }
 
 /// CPU time that this process has used, in seconds: it says more than wall time on a busy machine.

@@ -83,11 +83,6 @@ pair_cost per_pair(const cost& all, int pairs, std::vector<double> laps_us = {})
           all.server_cpu * 1e6 / pairs};
 }
 
-double lap_us(clock::time_point& begun) {
-  const auto now = clock::now();
-  return std::chrono::duration<double, std::micro>(now - std::exchange(begun, now)).count();
-}
-
 /// Whether the bare client only writes bytes that were made before and counts lines, or makes each command when it is
 /// sent, with an owner field of its own, and parses each reply: the least that a client of any use does.
 enum class bare { bytes, commands };

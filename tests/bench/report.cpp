@@ -48,10 +48,11 @@ std::string columns(const std::string& target, const std::string& value, const s
 
 }  // namespace
 
-double median(std::vector<double> values) {
-  const auto middle = values.size() / 2;
-  std::nth_element(values.begin(), values.begin() + static_cast<long>(middle), values.end());
-  return values.at(middle);
+double quantile(double share, std::vector<double> values) {
+  const auto at = static_cast<std::size_t>(share * static_cast<double>(values.size()));
+  if (at >= values.size()) throw std::out_of_range("no value");
+  std::nth_element(values.begin(), values.begin() + static_cast<long>(at), values.end());
+  return values[at];
 }
 
 bool bound::ok() const {

@@ -8,8 +8,10 @@
 
 namespace holdfast::bench {
 
-/// Of an even number of values the upper of the two in the middle. Throws std::out_of_range where there is none.
-double median(std::vector<double> values);
+/// Not more than that share of the values are less. Throws std::out_of_range where there is none.
+double quantile(double share, std::vector<double> values);
+/// Of an even number of values the upper of the two in the middle.
+inline double median(std::vector<double> values) { return quantile(0.5, std::move(values)); }
 
 /// Which side of `value` is good.
 struct limit {

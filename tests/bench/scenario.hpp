@@ -69,5 +69,8 @@ std::vector<bound> run(const scenario&, const plan&);
 std::vector<scenario> pair_scenarios();
 std::vector<scenario> burst_scenarios();
 std::vector<scenario> contention_scenarios();
+std::vector<scenario> distant_scenarios();
+std::vector<scenario> cluster_scenarios();
+std::vector<scenario> replica_scenarios();
 
 }  // namespace holdfast::bench

@@ -6,6 +6,8 @@
 #include <exception>
 #include <holdfast/holdfast.hpp>
 #include <string>
+#include <utility>
+#include <vector>
 
 #include "protocol/kind.hpp"
 #include "support/real_redis.hpp"
@@ -58,6 +60,25 @@ inline client make_client(asio::io_context& io, const test::real_redis& server) 
   config c;
   c.url = server.unix_url();
   return client(io.get_executor(), c);
+}
+
+inline client make_client(asio::io_context& io, config c) {
+  client made(io.get_executor(), std::move(c));
+  warm_up(io, made);
+  return made;
+}
+inline config of_url(const std::string& url) {
+  config c;
+  c.url = url;
+  return c;
+}
+
+/// Of a server that is reached as several are.
+inline test::redis_options with_tcp(std::vector<std::string> arguments) {
+  test::redis_options o;
+  o.tcp = true;
+  o.arguments = std::move(arguments);
+  return o;
 }
 
 inline void load_scripts(const test::real_redis& server) {

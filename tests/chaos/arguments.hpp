@@ -1,9 +1,12 @@
 // SPDX-License-Identifier: BSL-1.0
 #pragma once
+#include <iterator>
 #include <map>
+#include <sstream>
 #include <stdexcept>
 #include <string>
 #include <string_view>
+#include <vector>
 
 namespace holdfast::chaos {
 
@@ -24,6 +27,11 @@ class arguments {
     const auto found = values_.find(name);
     if (found == values_.end()) throw std::runtime_error("--" + name + " is missing");
     return found->second;
+  }
+  /// Of several, with a blank between them.
+  std::vector<std::string> list(const std::string& name) const {
+    std::istringstream words(text(name));
+    return {std::istream_iterator<std::string>(words), {}};
   }
   long long number(const std::string& name) const { return std::stoll(text(name)); }
 

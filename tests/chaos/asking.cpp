@@ -13,8 +13,9 @@
 namespace holdfast::chaos {
 namespace {
 
-asio::awaitable<std::optional<lease>> ask_patiently(mutex m, section::patience how, milliseconds wait,
-                                                    lock_options terms) {
+template <class Lock>
+asio::awaitable<std::optional<lease_of<Lock>>> ask_patiently(Lock m, section::patience how, milliseconds wait,
+                                                             lock_options terms) {
   if (how == section::patience::once) co_return co_await m.try_lock(terms);
   if (how == section::patience::bounded) co_return co_await m.try_lock_for(wait, terms);
   co_return co_await m.lock(terms);
@@ -35,18 +36,37 @@ lock_options terms_of(const section& s) {
   terms.ttl = s.ttl;
   terms.renew = s.renewed;
   terms.max_hold = s.max_hold;
+  terms.min_replicas = s.replicas;
   return terms;
 }
 
-asio::awaitable<result<std::optional<lease>>> ask(mutex m, const section& s, history& log, std::uint64_t operation) {
+mutex mutex_of(const client& redis, const lock_name& lock, const owner& who) {
+  switch (lock.by) {
+    case lock_name::kind::fenced: return redis.fenced_mutex(lock.text, who);
+    case lock_name::kind::simple: return redis.simple_mutex(lock.text, who);
+    case lock_name::kind::plain: return redis.mutex(lock.text, who);
+    case lock_name::kind::red: return redis.red_lock(lock.text, who);
+    case lock_name::kind::red_simple: break;
+  }
+  return redis.red_lock(lock.text, who, reentrancy::not_reentrant);
+}
+
+std::vector<mutex> mutexes_of(const client& redis, const std::vector<lock_name>& locks, const owner& who) {
+  std::vector<mutex> all;
+  for (const auto& lock : locks) all.push_back(mutex_of(redis, lock, who));
+  return all;
+}
+
+template <class Lock>
+asio::awaitable<result<std::optional<lease_of<Lock>>>> ask(Lock m, const section& s, std::function<void()> cancelling) {
   auto asked = ask_patiently(std::move(m), s.how, s.wait, terms_of(s));
   if (!s.cancel) co_return co_await as_result(std::move(asked));
   const auto here = co_await asio::this_coro::executor;
   const auto button = std::make_shared<stop_button>(here);
   button->alarm.expires_after(*s.cancel);
-  auto press = [button, &log, operation](const error_code& stopped) {
+  auto press = [button, cancelling = std::move(cancelling)](const error_code& stopped) {
     if (stopped || button->over) return;
-    log.write("cancel").add("op", operation);
+    cancelling();
     button->signal.emit(asio::cancellation_type::terminal);
   };
   button->alarm.async_wait(press);
@@ -56,5 +76,9 @@ asio::awaitable<result<std::optional<lease>>> ask(mutex m, const section& s, his
   button->alarm.cancel();
   co_return got;
 }
+
+template asio::awaitable<result<std::optional<lease>>> ask(mutex, const section&, std::function<void()>);
+template asio::awaitable<result<std::optional<lease>>> ask(any_of, const section&, std::function<void()>);
+template asio::awaitable<result<std::optional<multi_lease>>> ask(multi_lock, const section&, std::function<void()>);
 
 }  // namespace holdfast::chaos

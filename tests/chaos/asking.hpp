@@ -3,10 +3,11 @@
 #include <holdfast/holdfast.hpp>
 
 #include <boost/asio/awaitable.hpp>
-#include <cstdint>
+#include <functional>
 #include <optional>
+#include <type_traits>
+#include <vector>
 
-#include "chaos/history.hpp"
 #include "chaos/workload.hpp"
 
 namespace holdfast::chaos {
@@ -15,8 +16,16 @@ namespace asio = boost::asio;
 
 lock_options terms_of(const section& s);
 
+mutex mutex_of(const client& redis, const lock_name& lock, const owner& who);
+std::vector<mutex> mutexes_of(const client& redis, const std::vector<lock_name>& locks, const owner& who);
+
+/// Of a mutex, an any_of or a multi_lock.
+template <class Lock>
+using lease_of = std::conditional_t<std::is_same_v<Lock, multi_lock>, multi_lease, lease>;
+
 /// Asks for a lock as the section has it: once, for a while, or until it comes; cancelled on the way where the section
-/// says so, and that is written down.
-asio::awaitable<result<std::optional<lease>>> ask(mutex m, const section& s, history& log, std::uint64_t operation);
+/// says so, and `cancelling` hears of that before.
+template <class Lock>
+asio::awaitable<result<std::optional<lease_of<Lock>>>> ask(Lock m, const section& s, std::function<void()> cancelling);
 
 }  // namespace holdfast::chaos

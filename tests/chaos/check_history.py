@@ -3,17 +3,24 @@
 """check_history.py FOLDER [ACQUISITIONS]: judges what a campaign left in a folder. Knows nothing of the library but what it promises.
 
 Prints what there was and each violation with the lines that show it (file:line). Exit status 1 if there is any, or if the campaign
-was too weak to show one: fewer acquisitions than asked for, fewer than half of them after a wait, no update lost by the counter
-that takes no tokens, or no hand-over in quiet times; or if the machine was too slow to judge."""
+was too weak to show one: fewer acquisitions than asked for, fewer than a third of them after a wait, no update lost by the counter
+that takes no tokens, no hand-over in quiet times, or nothing of what a campaign is there for; or if the machine was too slow to
+judge."""
 import sys
 from collections import Counter
 
 from checker import history as histories
 from checker.liveness import hand_overs, liveness, percentile
 from checker.machine import slowness, unexplained_stalls
-from checker.rules import Breaks, by_lock, claims, counts, exclusion, finality, ms, releases, residue, signals, tokens
+from checker.rules import Breaks, by_lock, claims, counts, exclusion, finality, ms, overlaps, releases, residue, signals, tokens
+from checker.wholes import wholes
 
-RULES = (exclusion, claims, counts, releases, tokens, signals, finality, liveness, residue)
+RULES = (exclusion, claims, counts, releases, tokens, signals, finality, liveness, wholes, residue)
+SEVERAL = ("of any_of", "of multi_lock")
+OF_CAMPAIGN = {"within": ("lost updates", *SEVERAL), "outside": ("lost updates", *SEVERAL), "red": ("lost updates", "votes withheld"),
+               "sentinel": (*SEVERAL, "failovers", "lost", "stale writes refused"),
+               "cluster": (*SEVERAL, "failovers", "slots moved", "lost", "stale writes refused")}
+FAILOVERS = ("kill a primary", "stop a primary", "relieve a primary", histories.UNORDERED)
 SHOWN = 10  # violations of each rule
 
 
@@ -34,6 +41,13 @@ def lost_updates(history):
     return sum(times - 1 for times in written.values())
 
 
+def forgotten(history):
+    """Holds that were lost before their end, and that a failover may have forgotten."""
+    breaks = Breaks(history)
+    early = (hold for hold in history.holds if hold.lost_at is not None and hold.lost_at < hold.claims_until)
+    return sum(any(since <= hold.lost_at for since, _ in breaks.forgotten(hold)) for hold in early)
+
+
 def times(took):
     took = sorted(took)
     return f"p50 {ms(percentile(took, 50))}, p99 {ms(percentile(took, 99))}" if took else "none"
@@ -51,10 +65,17 @@ def summary(history):
         "processes": len(history.processes),
         "acquisitions": len(history.holds),
         "waited": waited(history),
+        "of any_of": sum(len(hold.of.locks) > 1 for hold in history.holds),
+        "of multi_lock": sum(hold.of.whole is not None for hold in history.holds),
+        "votes withheld": history.votes_withheld,
+        "failovers": sum(fault.kind in FAILOVERS for fault in history.faults),
+        "slots moved": history.slots_moved,
         "reentries": sum(len(hold.reentries) for hold in history.holds),
+        "forgotten": forgotten(history),
         "lost": sum(hold.lost_at is not None for hold in history.holds),
         "not acquired": {kind: number for kind, number in sorted(outcomes.items()) if kind != "acquired"},
         "forced": len(history.forced),
+        "two holders": sum(1 for _ in overlaps(history)),
         "updates": sum(len(hold.updates) for hold in history.holds),
         "lost updates": lost_updates(history),
         "stale writes refused": writes.count(False),
@@ -67,13 +88,14 @@ def summary(history):
     }
 
 
-def weaknesses(found, least):
+def weaknesses(found, campaign, least):
     if found["acquisitions"] < least:
         yield f"only {found['acquisitions']} of {least} acquisitions"
-    if 2 * found["waited"] < found["acquisitions"]:
+    if 3 * found["waited"] < found["acquisitions"]:
         yield f"only {found['waited']} of {found['acquisitions']} acquisitions waited"
-    if not found["lost updates"]:
-        yield "the counter without tokens lost no update: the faults were too weak"
+    for what in OF_CAMPAIGN[campaign]:
+        if not found[what]:
+            yield f"{what}: none"
     for where, number in found["hand-overs"].items():
         if not number:
             yield f"no hand-over {where} could be judged"
@@ -93,7 +115,7 @@ def report(history, found, least):
             yield f"{rule} {text}"
     for rule, number in sorted(shown.items()):
         yield f"{rule} was violated {number} times"
-    for text in weaknesses(found, least):
+    for text in weaknesses(found, history.campaign["name"], least):
         yield f"too weak: {text}"
     for text in slowness(history):
         yield f"too slow to judge: {text}"

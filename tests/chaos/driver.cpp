@@ -10,6 +10,7 @@
 #include "chaos/arguments.hpp"
 #include "chaos/guarded_resource.hpp"
 #include "chaos/nemesis.hpp"
+#include "chaos/rig.hpp"
 #include "chaos/stage.hpp"
 #include "chaos/stolen_time.hpp"
 
@@ -19,36 +20,43 @@ namespace {
 using namespace std::chrono_literals;
 using std::chrono::steady_clock;
 
-constexpr int no_server_exit_code = 77;
+constexpr int no_server_exit_code = 77, too_slow_exit_code = 75;
 constexpr std::size_t workers = 4;
 constexpr auto warm_up = 500ms;
 
 void run(const arguments& given) {
   const auto seed = static_cast<std::uint64_t>(given.number("seed"));
-  const bool breaks_locks = given.text("campaign") == "outside";
+  const auto kind = campaign_of(given.text("campaign"));
   history log(given.text("folder") + "/driver.jsonl");
   log.write("campaign")
-      .add("name", given.text("campaign"))
+      .add("name", to_string(kind))
+      .add("servers", lock_servers(kind))
       .add("seed", seed)
-      .add("longest_ttl", longest_ttl.count())
+      .add("longest_ttl", longest_ttl(kind).count())
       .add("poll_cap", poll_cap.count());
 
   const stolen_time_watch machine(given.text("folder") + "/machine.jsonl");
-  stage on(given.text("worker"), given.text("folder"), workers, seed, log);
-  nemesis trouble(on, log, seed, breaks_locks);
+  stage on(kind, given.text("worker"), given.text("folder"), workers, seed, log);
+  nemesis trouble(on, log, seed, kind);
   guarded_resource resource(on.resource().socket_path());
   const auto start = steady_clock::now();
   const auto end = start + std::chrono::seconds(given.number("seconds"));
   std::this_thread::sleep_for(warm_up);
   // A slow machine goes on until it has done enough. One that did nothing in a whole round, with its calm, never will.
   long long before = 0, written = 0;
-  do {
-    before = written;
-    trouble.rage();
-    std::this_thread::sleep_for(trouble.calm());
-    written = resource.writes();
-  } while (steady_clock::now() < end || (written < given.number("sections") && written > before));
+  try {
+    do {
+      before = written;
+      trouble.rage();
+      on.watch_until(steady_clock::now() + trouble.calm());
+      written = resource.counted();
+    } while (steady_clock::now() < end || (written < given.number("sections") && written > before));
+  } catch (...) {
+    on.keep_logs();
+    throw;
+  }
   on.finish();
+  on.keep_logs();
   on.look_for_residue();
 }
 
@@ -63,6 +71,9 @@ int main(int argc, char** argv) {
   try {
     holdfast::chaos::run(holdfast::chaos::arguments(argc, argv));
     return EXIT_SUCCESS;
+  } catch (const holdfast::chaos::too_slow& failed) {
+    std::cerr << "driver: " << failed.what() << '\n';
+    return holdfast::chaos::too_slow_exit_code;
   } catch (const std::exception& failed) {
     std::cerr << "driver: " << failed.what() << '\n';
     return EXIT_FAILURE;

@@ -36,9 +36,10 @@ guarded_resource::verdict guarded_resource::write_register(const std::string& lo
   return {accepted, accepted ? said.array().at(1).integer() : 0};
 }
 
-long long guarded_resource::writes() {
-  const auto value = server_("GET", writes_key);
-  return value.is_nil() ? 0 : value.integer();
+long long guarded_resource::counted() {
+  long long all = 0;
+  for (const auto& counter : server_("KEYS", "counter:*").strings()) all += server_("GET", counter).integer();
+  return all;
 }
 
 }  // namespace holdfast::chaos

@@ -23,8 +23,8 @@ class guarded_resource {
     long long number;  ///< the order of all accepted writes to all registers, as the server saw it
   };
   verdict write_register(const std::string& lock, std::uint64_t token);
-  /// How many writes to registers were accepted.
-  long long writes();
+  /// What all counters have counted.
+  long long counted();
 
  private:
   test::raw_client server_;

@@ -2,28 +2,35 @@
 #pragma once
 #include <boost/asio/any_io_executor.hpp>
 #include <boost/asio/awaitable.hpp>
-#include <boost/asio/local/stream_protocol.hpp>
+#include <cstddef>
+#include <list>
 #include <optional>
 #include <string>
+#include <vector>
 
 namespace holdfast::chaos {
 
 namespace asio = boost::asio;
 
-/// Asks the server itself what it has of a lock: past the proxies, and past the library. One question at a time; one
-/// thread.
+/// Asks the servers themselves what they have of a lock: past the proxies, and past the library. One question at a
+/// time; one thread.
 class key_witness {
  public:
-  key_witness(const asio::any_io_executor& on, std::string socket_path);
+  key_witness(const asio::any_io_executor& on, const std::vector<std::string>& socket_paths);
+  ~key_witness();
 
-  /// What PTTL says: milliseconds, or -2 where there is no such key. Nothing where the server does not answer at once.
+  /// What PTTL says at a majority at least: milliseconds, or -2 where there is no such key. Nothing where one of them
+  /// does not answer at once, and where there is none.
   asio::awaitable<std::optional<long long>> ttl(std::string lock);
 
  private:
-  asio::awaitable<std::optional<long long>> ask(std::string lock);
+  struct server;
+  using servers = std::list<server>;
 
-  const std::string socket_path_;
-  asio::local::stream_protocol::socket socket_;
+  asio::awaitable<void> ask_from(servers::iterator next, const std::string& lock);
+  asio::awaitable<void> ask(server& of, const std::string& lock);
+
+  servers servers_;
 };
 
 }  // namespace holdfast::chaos

@@ -27,13 +27,23 @@ std::vector<moment> in_order(const std::vector<fault>& storm) {
     moments.push_back({f.begin, true, f});
     moments.push_back({f.end, false, f});
   }
-  std::stable_sort(moments.begin(), moments.end(), [](const auto& a, const auto& b) { return a.when < b.when; });
+  // A failover takes its time, and so does what follows: nothing else is to last until then.
+  const auto order = [](const moment& m) {
+    const auto where = terms_of(m.what.kind).where;
+    return std::pair(m.begins ? 0 : where == target::shard ? 1 : where == target::sentinel ? 2 : 0, m.when);
+  };
+  std::stable_sort(moments.begin(), moments.end(), [&](const auto& a, const auto& b) { return order(a) < order(b); });
   return moments;
 }
 
-/// -1: all workers, by way of the server.
-long long whom(const fault& f) {
-  return terms_of(f.kind).where == target::server ? -1 : static_cast<long long>(f.worker);
+/// A server's concerns all workers (-1), a worker's all servers.
+void tell(history& log, std::string_view what, const fault& f) {
+  const auto& t = terms_of(f.kind);
+  const bool of_worker = t.where == target::link || t.where == target::worker;
+  log.write(what)
+      .add("kind", t.name)
+      .add("worker", of_worker ? static_cast<long long>(f.worker) : -1)
+      .add("server", t.where == target::worker ? -1 : static_cast<long long>(f.server));
 }
 
 rule nth_reply(rule::action what, std::size_t n) {
@@ -74,36 +84,48 @@ std::string holder_of(test::raw_client& server, const std::string& lock) {
   return fields.empty() ? std::string() : fields.front();
 }
 
+void send_false_messages(test::raw_client& server, std::string_view word) {
+  for (const auto& lock : locks(server))
+    for (const auto* text : {"0", "1", "", "unlocked\r\n", "\xff"}) server(word, channel_of(lock), text);
+}
+
+void delete_locks(test::raw_client server) {
+  for (const auto& lock : locks(server)) server("DEL", lock);
+}
+
 }  // namespace
 
-nemesis::nemesis(stage& on, history& log, std::uint64_t seed, bool breaks_locks)
-    : stage_(on), log_(log), dice_(seed), deck_(breaks_locks) {}
+nemesis::nemesis(stage& on, history& log, std::uint64_t seed, campaign c)
+    : stage_(on), log_(log), campaign_(c), dice_(seed), deck_(c, false), shards_(c, true) {}
 
 void nemesis::rage() {
   const auto start = steady_clock::now();
-  for (const auto& m : in_order(make_storm(deck_, dice_, stage_.workers()))) {
-    std::this_thread::sleep_until(start + m.when);
+  for (const auto& m : in_order(make_storm(campaign_, deck_, shards_, dice_, stage_.workers(), stage_.servers()))) {
+    stage_.watch_until(start + m.when);
     m.begins ? begin(m.what) : end(m.what);
   }
 }
 
-milliseconds nemesis::calm() { return dice_.between(longest_ttl + 2s, longest_ttl + 4s); }
+milliseconds nemesis::calm() { return dice_.between(longest_ttl(campaign_) + 2s, longest_ttl(campaign_) + 4s); }
 
 void nemesis::begin(const fault& f) {
   const auto& t = terms_of(f.kind);
-  log_.write("fault").add("kind", t.name).add("worker", whom(f));
-  if (t.where == target::link) return begin_on_link(f, stage_.link(f.worker));
+  tell(log_, "fault", f);
+  if (t.where == target::link) return begin_on_link(f, stage_.link(f.worker, f.server));
   if (t.where == target::server) return begin_on_server(f);
+  if (t.where == target::shard || t.where == target::sentinel) return stage_.shards().begin(f.kind, dice_);
   f.kind == fault_kind::stop_worker ? stage_.process(f.worker).stop() : stage_.kill(f.worker);
 }
 
 void nemesis::end(const fault& f) {
   const auto& t = terms_of(f.kind);
-  if (t.where == target::link) stage_.link(f.worker).heal();
+  if (t.where == target::link) stage_.link(f.worker, f.server).heal();
+  if (t.where == target::shard || t.where == target::sentinel) stage_.shards().end(f.kind);
   if (f.kind == fault_kind::stop_worker) stage_.process(f.worker).cont();
   if (f.kind == fault_kind::kill_worker) stage_.start(f.worker);
-  if (f.kind == fault_kind::stop_server) stage_.server().cont();
-  log_.write("healed").add("kind", t.name).add("worker", whom(f));
+  if (f.kind == fault_kind::stop_server) stage_.server(f.server).cont();
+  if (f.kind == fault_kind::restart_old) stage_.restart_with_kept_data(f.server);
+  tell(log_, "healed", f);
 }
 
 void nemesis::begin_on_link(const fault& f, test::proxy& link) {
@@ -129,49 +151,55 @@ void nemesis::begin_on_link(const fault& f, test::proxy& link) {
 }
 
 void nemesis::begin_on_server(const fault& f) {
+  if (fails_over(campaign_)) return begin_on_primaries(f);
   const auto lasts = (f.end - f.begin).count();
+  auto& server = stage_.server(f.server);
   switch (f.kind) {
-    case fault_kind::stop_server: return stage_.server().stop();
-    case fault_kind::restart_server: return stage_.server().restart();
-    case fault_kind::restart_empty: return stage_.server().restart_empty();
-    case fault_kind::kill_clients: stage_.ask_server()("CLIENT", "KILL", "TYPE", "normal"); return;
-    case fault_kind::kill_subscribers: stage_.ask_server()("CLIENT", "KILL", "TYPE", "pubsub"); return;
-    case fault_kind::pause_writes: stage_.ask_server()("CLIENT", "PAUSE", lasts, "WRITE"); return;
-    case fault_kind::pause_everything: stage_.ask_server()("CLIENT", "PAUSE", lasts, "ALL"); return;
-    case fault_kind::flush_scripts: stage_.ask_server()("SCRIPT", "FLUSH"); return;
-    case fault_kind::flush_all: stage_.ask_server()("FLUSHALL"); return;
-    case fault_kind::foreign_release: return foreign_release();
-    case fault_kind::false_messages: return false_messages();
-    case fault_kind::delete_lock: return delete_locks();
+    case fault_kind::stop_server: return server.stop();
+    case fault_kind::restart_server: return server.restart();
+    case fault_kind::restart_empty: return server.restart_empty();
+    case fault_kind::restart_old: return stage_.keep_data(f.server);
+    case fault_kind::pause_writes: stage_.ask(f.server)("CLIENT", "PAUSE", lasts, "WRITE"); return;
+    case fault_kind::pause_everything: stage_.ask(f.server)("CLIENT", "PAUSE", lasts, "ALL"); return;
+    case fault_kind::flush_all: stage_.ask(f.server)("FLUSHALL"); return;
+    case fault_kind::delete_lock: return delete_locks(stage_.ask(f.server));
+    default: return begin_on(stage_.ask(f.server), f.kind);
+  }
+}
+
+void nemesis::begin_on_primaries(const fault& f) {
+  for (auto* primary : stage_.shards().primaries()) try {
+      begin_on(test::raw_client(*primary), f.kind);
+    } catch (const std::exception&) {  // it is being replaced, or its slots move
+    }
+}
+
+// What hurts nobody, or clients alone, who come back at once.
+void nemesis::begin_on(test::raw_client server, fault_kind k) {
+  switch (k) {
+    case fault_kind::kill_clients: server("CLIENT", "KILL", "TYPE", "normal"); return;
+    case fault_kind::kill_subscribers: server("CLIENT", "KILL", "TYPE", "pubsub"); return;
+    case fault_kind::flush_scripts: server("SCRIPT", "FLUSH"); return;
+    case fault_kind::foreign_release: return foreign_release(server);
+    case fault_kind::false_messages:
+      return send_false_messages(server, campaign_ == campaign::cluster ? "SPUBLISH" : "PUBLISH");
     default: return;
   }
 }
 
 // By somebody who knows the holder's field except a digit of its client's uuid: the number behind it may be the next
 // hold's.
-void nemesis::foreign_release() {
-  auto server = stage_.ask_server();
+void nemesis::foreign_release(test::raw_client& server) {
   for (const auto& lock : locks(server)) {
     auto stranger = holder_of(server, lock);
     if (stranger.empty()) continue;
     stranger.front() = stranger.front() == '0' ? '1' : '0';
-    const auto reply =
-        is_simple(lock)
-            ? server("EVAL", detail::lua::simple_release.body, 1, lock, channel_of(lock), stranger)
-            : server("EVAL", detail::lua::release.body, 1, lock, channel_of(lock), stranger, 0, client_ttl.count());
+    const auto reply = is_simple(lock) ? server("EVAL", detail::lua::simple_release.body, 1, lock, "publish",
+                                                channel_of(lock), stranger)
+                                       : server("EVAL", detail::lua::release.body, 1, lock, "publish", channel_of(lock),
+                                                stranger, 0, client_ttl(campaign_).count());
     log_.write("foreign_release").add("lock", lock).add("refused", reply.is_nil());
   }
-}
-
-void nemesis::false_messages() {
-  auto server = stage_.ask_server();
-  for (const auto& lock : locks(server))
-    for (const auto* text : {"0", "1", "", "unlocked\r\n", "\xff"}) server("PUBLISH", channel_of(lock), text);
-}
-
-void nemesis::delete_locks() {
-  auto server = stage_.ask_server();
-  for (const auto& lock : locks(server)) server("DEL", lock);
 }
 
 }  // namespace holdfast::chaos

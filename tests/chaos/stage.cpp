@@ -3,6 +3,9 @@
 
 #include <algorithm>
 #include <csignal>
+#include <filesystem>
+#include <fstream>
+#include <sstream>
 #include <thread>
 #include <utility>
 
@@ -15,7 +18,8 @@ using namespace std::chrono_literals;
 using std::chrono::steady_clock;
 
 constexpr auto last_section = 15s;  // a waiter that takes longer has been forgotten
-constexpr std::string_view token_keys = "redisson_lock_token:";
+constexpr std::string_view token_keys = "redisson_lock_token:", vote_marker = "holdfast:redlock";
+constexpr std::string_view marks_of_servers[] = {" name=sentinel-", " flags=S", " flags=M", " cmd=restore-asking"};
 
 // Killed, it loses nothing that it has confirmed: it writes to the file before it answers. Not so with `everysec`,
 // which keeps back for up to two seconds what it would write while an fsync is under way.
@@ -27,18 +31,58 @@ test::redis_options keeping_its_data() {
 
 std::vector<std::string> residue(test::raw_client& server) {
   auto keys = server("KEYS", "*").strings();
-  std::erase_if(keys, [](const auto& key) { return key.starts_with(token_keys); });
+  std::erase_if(keys, [](const auto& key) { return key.starts_with(token_keys) || key == vote_marker; });
   return keys;
 }
 
+/// Of ours: sentinels talk over their own on each server.
+std::size_t channels_of(test::raw_client& server) {
+  std::size_t all = 0;
+  for (const auto* word : {"CHANNELS", "SHARDCHANNELS"})
+    if (const auto reply = server.call({"PUBSUB", word}); !reply.is_error())
+      for (const auto& channel : reply.strings()) all += !channel.starts_with("__sentinel__:");
+  return all;
+}
+
+/// The connections of clients: of no sentinel, replica or primary, and of none that has sent a key here; nor this one.
+std::size_t clients_of(test::raw_client& server) {
+  std::istringstream lines(server("CLIENT", "LIST").to_string());
+  std::size_t all = 0;
+  for (std::string line; std::getline(lines, line);)
+    all += std::none_of(std::begin(marks_of_servers), std::end(marks_of_servers),
+                        [&](std::string_view mark) { return line.find(mark) != line.npos; });
+  return all - 1;
+}
+
+std::string data_of(const test::real_redis& server) { return server.folder() + "/data"; }
+std::string copy_of(const test::real_redis& server) { return server.folder() + "/kept"; }
+
 }  // namespace
 
-stage::stage(std::string worker_program, std::string folder, std::size_t workers, std::uint64_t seed, history& log)
-    : worker_program_(std::move(worker_program)), folder_(std::move(folder)), seed_(seed), log_(log),
-      server_(keeping_its_data()) {
+stage::stage(campaign c, std::string worker_program, std::string folder, std::size_t workers, std::uint64_t seed,
+             history& log)
+    : campaign_(c), worker_program_(std::move(worker_program)), folder_(std::move(folder)), seed_(seed), log_(log) {
+  if (c == campaign::sentinel) rig_ = make_sentinel_rig(log);
+  if (c == campaign::cluster) rig_ = make_cluster_rig(log);
+  if (!rig_)
+    for (std::size_t i = 0; i < lock_servers(c); ++i)
+      servers_.push_back(std::make_unique<test::real_redis>(keeping_its_data()));
+  if (c == campaign::red) found_red_lock();
   for (std::size_t i = 0; i < workers; ++i) {
-    crew_.push_back(std::make_unique<member>(server_));
+    auto& who = *crew_.emplace_back(std::make_unique<member>());
+    for (const auto& server : servers_) who.links.push_back(std::make_unique<test::proxy>(*server));
     start(i);
+  }
+}
+
+// As an operator does by hand: each server may vote at once.
+void stage::found_red_lock() {
+  for (std::size_t i = 0; i < servers(); ++i) {
+    auto server = ask(i);
+    const auto info = server("INFO", "server").to_string();
+    constexpr std::string_view before = "run_id:";
+    const auto run = info.substr(info.find(before) + before.size(), 40);
+    server("SET", vote_marker, run + ' ' + std::to_string(longest_ttl(campaign_).count()));
   }
 }
 
@@ -47,11 +91,19 @@ void stage::start(std::size_t worker) {
   const auto name = "worker-" + std::to_string(worker) + "-" + std::to_string(++who.life);
   test::child_process::options what;
   what.executable = worker_program_;
+  std::string urls, paths;
+  for (std::size_t i = 0; i < servers_.size(); ++i) {
+    urls += who.links[i]->url() + ' ';
+    paths += server(i).socket_path() + ' ';
+  }
+  if (rig_) urls = rig_->url();
   what.argv = {worker_program_,
+               "--campaign",
+               std::string(to_string(campaign_)),
                "--redis",
-               who.link.url(),
-               "--server",
-               server_.socket_path(),
+               urls,
+               "--servers",
+               paths,
                "--resource",
                resource_.socket_path(),
                "--history",
@@ -65,6 +117,19 @@ void stage::start(std::size_t worker) {
   what.output_file = folder_ + "/" + name + ".log";
   what.pipes = false;
   who.process.emplace(std::move(what));
+}
+
+// What its file ends with may be half written: then it is cut off there when it is read.
+void stage::keep_data(std::size_t which) {
+  std::filesystem::remove_all(copy_of(server(which)));
+  std::filesystem::copy(data_of(server(which)), copy_of(server(which)), std::filesystem::copy_options::recursive);
+}
+
+void stage::restart_with_kept_data(std::size_t which) {
+  server(which).kill();
+  std::filesystem::remove_all(data_of(server(which)));
+  std::filesystem::rename(copy_of(server(which)), data_of(server(which)));
+  server(which).restart();
 }
 
 void stage::kill(std::size_t worker) {
@@ -90,19 +155,52 @@ void stage::note_end(std::size_t worker, int status) {
   log_.write("ended").add("worker", worker).add("life", crew_[worker]->life).add("status", status);
 }
 
+std::vector<test::real_redis*> stage::primaries() {
+  if (rig_) return rig_->primaries();
+  std::vector<test::real_redis*> all;
+  for (const auto& s : servers_) all.push_back(s.get());
+  return all;
+}
+
+std::vector<test::real_redis*> stage::everybody() { return rig_ ? rig_->everybody() : primaries(); }
+
+void stage::watch_until(steady_clock::time_point end) {
+  constexpr auto glance = 3ms;
+  if (rig_)
+    for (; steady_clock::now() + glance < end; std::this_thread::sleep_for(glance)) rig_->watch();
+  std::this_thread::sleep_until(end);
+}
+
 void stage::look_for_residue() {
-  auto server = ask_server();
-  for (const auto& key : residue(server))
-    log_.write("unreleased").add("key", key).add("ttl", server("PTTL", key).integer());
-  const auto end = steady_clock::now() + longest_ttl + 5s;
-  // Nothing can be waited for but time: an expired key goes when the server looks at it.
-  while (!residue(server).empty() && steady_clock::now() < end) std::this_thread::sleep_for(20ms);
-  for (const auto& key : residue(server))
-    log_.write("residue").add("key", key).add("ttl", server("PTTL", key).integer());
-  const auto connections = server("CLIENT", "LIST").to_string();
-  log_.write("end")
-      .add("channels", server("PUBSUB", "CHANNELS").array().size())
-      .add("connections", std::count(connections.begin(), connections.end(), '\n'));
+  look_for_keys();
+  std::size_t channels = 0, connections = 0;
+  for (const auto* server : everybody()) {
+    test::raw_client ask(*server);
+    channels += channels_of(ask);
+    connections += clients_of(ask);
+  }
+  log_.write("end").add("channels", channels).add("connections", connections);
+}
+
+void stage::keep_logs() {
+  std::size_t number = 0;
+  for (const auto* server : everybody())
+    std::ofstream(folder_ + "/server-" + std::to_string(number++) + ".log") << server->log();
+}
+
+void stage::look_for_keys() {
+  std::vector<test::raw_client> all;
+  for (const auto* server : primaries()) all.emplace_back(*server);
+  for (auto& server : all)
+    for (const auto& key : residue(server))
+      log_.write("unreleased").add("key", key).add("ttl", server("PTTL", key).integer());
+  const auto end = steady_clock::now() + longest_ttl(campaign_) + 5s;
+  for (auto& server : all) {
+    // Nothing can be waited for but time: an expired key goes when the server looks at it.
+    while (!residue(server).empty() && steady_clock::now() < end) std::this_thread::sleep_for(20ms);
+    for (const auto& key : residue(server))
+      log_.write("residue").add("key", key).add("ttl", server("PTTL", key).integer());
+  }
 }
 
 }  // namespace holdfast::chaos

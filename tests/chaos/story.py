@@ -14,17 +14,23 @@ TTL = 400
 class Story:
     """A history in the making. Times are milliseconds."""
 
-    def __init__(self, campaign="within"):
+    def __init__(self, campaign="within", servers=1):
         self.files = {}
         self.operations = 0
-        self.add("driver", 0, "campaign", name=campaign, seed=1, longest_ttl=600, poll_cap=133)
+        self.locks = {}
+        self.add("driver", 0, "campaign", name=campaign, servers=servers, seed=1, longest_ttl=600, poll_cap=133)
 
     def add(self, file, t, ev, **fields):
         self.files.setdefault(file, []).append({"t": int(t * MS), "ev": ev, **fields})
 
-    def fault(self, begin, end, kind, worker=-1):
-        self.add("driver", begin, "fault", kind=kind, worker=worker)
-        self.add("driver", end, "healed", kind=kind, worker=worker)
+    def fault(self, begin, end, kind, worker=-1, server=0):
+        self.add("driver", begin, "fault", kind=kind, worker=worker, server=server)
+        self.add("driver", end, "healed", kind=kind, worker=worker, server=server)
+
+    def failover(self, since, until, told, slots=None):
+        """What a primary answered from `since` until `until` may be forgotten; all know of the next one at `told`."""
+        where = {} if slots is None else {"slots": slots}
+        self.add("driver", told, "may_forget", since=int(since * MS), until=int(until * MS), told=int(told * MS), **where)
 
     def stolen(self, begin, end, cpu=0):
         self.add("machine", end, "stolen", cpu=cpu, time=int((end - begin) * MS))
@@ -32,15 +38,44 @@ class Story:
     def start(self, worker):
         self.add(f"worker-{worker}-1", 0, "started", worker=worker, life=1)
 
-    def ask(self, begin, worker=0, lock="lock-0", wait=-1, ttl=TTL, renewed=True, client=0, fenced=False, **terms):
+    def ask(self, begin, worker=0, lock="lock-0", wait=-1, ttl=TTL, renewed=True, client=0, kind="plain", **terms):
         self.operations += 1
-        self.add(f"worker-{worker}-1", begin, "acquire", op=self.operations, client=client, lock=lock, fenced=fenced, ttl=ttl,
+        self.locks[self.operations] = lock
+        self.add(f"worker-{worker}-1", begin, "acquire", op=self.operations, client=client, lock=lock, kind=kind, ttl=ttl,
                  renewed=renewed, wait=wait, **terms)
         return self.operations
 
-    def get(self, op, t, token=None, worker=0, valid=390):
+    def ask_all(self, begin, locks, worker=0, **terms):
+        """A call of a multi_lock: its operations."""
+        first = self.operations + 1
+        return [self.ask(begin, worker, lock=lock, whole=first, **terms) for lock in locks]
+
+    def hold_all(self, begin, end, locks, worker=0, asked=None, **terms):
+        ops = self.ask_all(begin - 1 if asked is None else asked, locks, worker, **terms)
+        for op in ops:
+            self.get(op, begin, worker=worker)
+            if end is not None:
+                self.release(op, end, worker)
+        return ops
+
+    def look_all(self, ops, t, held, whole_held, worker=0, valid=0, whole_valid=None):
+        """`held`: of each."""
+        for op, its in zip(ops, held):
+            self.look(op, t, its, worker, valid if its else 0)
+        whole_valid = (valid if whole_held else 0) if whole_valid is None else whole_valid
+        self.add(f"worker-{worker}-1", t, "look_whole", whole=ops[0], seen=int(t * MS), valid=whole_valid, held=whole_held)
+
+    def lose_whole(self, ops, t, worker=0):
+        self.add(f"worker-{worker}-1", t, "lost_whole", whole=ops[0], error="the lock was lost")
+
+    def end_all(self, ops, t, outcome, worker=0, **fields):
+        for op in ops:
+            self.add(f"worker-{worker}-1", t, outcome, op=op, **fields)
+
+    def get(self, op, t, token=None, worker=0, valid=390, lock=None, hold_id=""):
         fenced = {} if token is None else {"token": token}
-        self.add(f"worker-{worker}-1", t, "acquired", op=op, seen=int(t * MS), valid=valid, **fenced)
+        where = {"lock": lock or self.locks[op], "id": hold_id}
+        self.add(f"worker-{worker}-1", t, "acquired", op=op, **where, seen=int(t * MS), valid=valid, **fenced)
 
     def renew(self, op, since, t, worker=0, error=None):
         self.add(f"worker-{worker}-1", since, "renew", hold=op)
@@ -68,10 +103,10 @@ class Story:
     def witness(self, op, t, valid, ttl, worker=0, asked=None):
         self.add(f"worker-{worker}-1", t, "witness", hold=op, seen=int((t if asked is None else asked) * MS), valid=valid, ttl=ttl)
 
-    def hold(self, begin, end, token=None, worker=0, asked=None, error=None, **terms):
+    def hold(self, begin, end, token=None, worker=0, asked=None, error=None, hold_id="", **terms):
         """Asked for, granted at `begin`, given back at `end`."""
-        op = self.ask(begin - 1 if asked is None else asked, worker, **{"fenced": token is not None, **terms})
-        self.get(op, begin, token, worker)
+        op = self.ask(begin - 1 if asked is None else asked, worker, **{"kind": "plain" if token is None else "fenced", **terms})
+        self.get(op, begin, token, worker, hold_id=hold_id)
         if end is not None:
             self.release(op, end, worker, error)
         return op
@@ -84,17 +119,18 @@ class Story:
     def look(self, op, t, held, worker=0, valid=0):
         self.add(f"worker-{worker}-1", t, "look", hold=op, seen=int(t * MS), valid=valid, held=held)
 
-    def told_lost(self, t, worker=0, lock="lock-0"):
-        self.add(f"worker-{worker}-1", t, "told", what="lost", client=0, lock=lock, error="the lock was lost")
+    def told_lost(self, t, worker=0, lock="lock-0", hold_id=""):
+        where = {"client": 0, "lock": lock, "id": hold_id}
+        self.add(f"worker-{worker}-1", t, "told", what="lost", **where, error="the lock was lost")
 
-    def lose(self, op, t, worker=0, lock="lock-0"):
-        self.told_lost(t, worker, lock)
+    def lose(self, op, t, worker=0, lock="lock-0", hold_id=""):
+        self.told_lost(t, worker, lock, hold_id)
         self.add(f"worker-{worker}-1", t, "lost", hold=op, error="the lock was lost")
 
     def write(self, op, t, token, number, worker=0, accepted=True):
         self.add(f"worker-{worker}-1", t, "write", hold=op, token=token, number=number, accepted=accepted)
 
-    def history(self, ended=True, channels=0, connections=1):
+    def history(self, ended=True, channels=0, connections=0):
         for name in list(self.files):
             if name.startswith("worker") and ended:
                 self.add(name, 90_000, "ended")

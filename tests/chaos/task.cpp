@@ -2,30 +2,30 @@
 #include "chaos/task.hpp"
 
 #include <algorithm>
-#include <boost/asio/co_spawn.hpp>
-#include <boost/asio/detached.hpp>
-#include <boost/asio/this_coro.hpp>
-#include <boost/asio/use_awaitable.hpp>
+#include <string>
 #include <utility>
 
 #include "chaos/asking.hpp"
+#include "chaos/joint_section.hpp"
+#include "chaos/loss_bell.hpp"
+#include "chaos/pause.hpp"
 
 namespace holdfast::chaos {
 namespace {
 
 using namespace std::chrono_literals;
 
-constexpr auto look_every = 20ms;
 constexpr auto usual_reply = 10ms;  // what takes longer was perhaps sent twice
-constexpr unsigned witnessed = 40;  // of a thousand grants, and of as many looks
 constexpr auto late_reply = 20ms;   // where a claim that counts from it is seen to be too long
-// Far longer than a loss may take to be signalled: the checker sees that it did not come.
-constexpr auto patience_for_loss = 1500ms;
 
-asio::awaitable<void> pause(microseconds time) {
-  if (time <= 0us) co_return;
-  asio::steady_timer timer(co_await asio::this_coro::executor, time);
-  co_await timer.async_wait(asio::use_awaitable);
+const lock_name& named(const section& s, const std::string& name) {
+  return *std::find_if(s.locks.begin(), s.locks.end(), [&](const lock_name& lock) { return lock.text == name; });
+}
+
+std::string names_of(const section& s) {
+  std::string all;
+  for (const auto& lock : s.locks) all += (all.empty() ? "" : " ") + lock.text;
+  return all;
 }
 
 }  // namespace
@@ -36,33 +36,34 @@ struct task::hold {
   const std::uint64_t operation;
   mutex m;
   std::vector<lease> leases;
-  bool lost = false;
-  asio::steady_timer bell;  // rung when it is lost
+  loss_bell bell;
 };
 
 task::task(workplace& place, client& redis, std::size_t client_number, std::uint64_t seed, next_section draw)
-    : place_(place), redis_(redis), client_number_(client_number), dice_(seed), draw_(std::move(draw)),
-      witness_(redis.get_executor(), place.server) {}
+    : place_(place), redis_(redis), dice_(seed), draw_(std::move(draw)),
+      told_(place, redis.get_executor(), client_number) {}
 
 asio::awaitable<void> task::run() {
   while (!place_.stopping) {
     const auto next = draw_(dice_);
     co_await pause(next.think);
-    std::erase_if(abandoned_, [](const auto& h) { return h->lost; });
-    if (next.force_unlock)
-      co_await break_lock(next);
-    else if (next.as_body)
-      co_await work_inside(next);
-    else
-      co_await work_under(next);
+    std::erase_if(abandoned_, [](const auto& h) { return h->bell.rung(); });
+    co_await do_section(next);
   }
   for (const auto& h : abandoned_) drop(*h);
 }
 
+asio::awaitable<void> task::do_section(const section& s) {
+  if (s.force_unlock) return break_lock(s);
+  if (s.of == section::choice::all) return do_joint_section(place_, redis_, told_, dice_, self_, s);
+  return s.as_body ? work_inside(s) : work_under(s);
+}
+
 asio::awaitable<void> task::break_lock(const section& s) {
   const auto operation = place_.next_operation();
-  place_.log.write("force").add("op", operation).add("lock", s.lock);
-  const auto broken = co_await as_result(redis_.fenced_mutex(s.lock).force_unlock());
+  const auto& lock = s.locks.front();
+  place_.log.write("force").add("op", operation).add("lock", lock.text);
+  const auto broken = co_await as_result(mutex_of(redis_, lock, self_).force_unlock());
   if (broken)
     place_.log.write("forced").add("op", operation).add("broken", *broken);
   else
@@ -73,14 +74,16 @@ asio::awaitable<void> task::work_under(const section& s) {
   const auto operation = place_.next_operation();
   auto got = co_await acquire(s, operation);
   if (!got) co_return;
-  const auto h = std::make_shared<hold>(operation, mutex_of(s), co_await asio::this_coro::executor);
+  const auto here = co_await asio::this_coro::executor;
+  const auto h = std::make_shared<hold>(operation, mutex_of(redis_, named(s, got->name()), self_), here);
   h->leases.push_back(std::move(*got));
-  watch(h);
-  const auto counter = s.counts ? place_.resource.read_counter(s.lock) : 0;
+  told_.watch(operation, h->leases.front(), [h] { h->bell.ring(); });
+  const auto counter = counter_of(h->leases.front(), s);
   if (dice_.per_mille(100)) co_await check_count(*h);
   co_await reenter(*h, s);
+  for (const auto& inner : s.nested) co_await work_under(inner);
   co_await linger(*h, s);
-  use_resource(operation, h->leases.front(), counter, s);
+  told_.use_resource(operation, h->leases.front(), counter);
   co_await release(h, s);
 }
 
@@ -92,88 +95,49 @@ asio::awaitable<void> task::work_inside(const section& s) {
     begun = true;
     return work_as_body(operation, l, s);
   };
-  tell_request(operation, s, true);
-  const auto done = co_await as_result(with_lock(mutex_of(s), body, terms_of(s)));
+  const auto& lock = s.locks.front();
+  told_.asked(operation, lock.text, lock.by, s);
+  const auto done = co_await as_result(with_lock(mutex_of(redis_, lock, self_), body, terms_of(s)));
   if (begun)
-    tell_release(operation, 0, done);
+    told_.released(operation, 0, done);
   else
-    place_.log.write("failed").add("op", operation).add("error", done.error().message());
+    told_.not_granted(operation, done.error());
 }
 
 asio::awaitable<void> task::work_as_body(std::uint64_t operation, lease& l, const section& s) {
-  tell_grant(operation, l);
-  const auto counter = s.counts ? place_.resource.read_counter(s.lock) : 0;
+  told_.granted(operation, l);
+  const auto counter = counter_of(l, s);
   const auto end = asio::steady_timer::clock_type::now() + s.hold;
   try {
     while (end > asio::steady_timer::clock_type::now()) {
       co_await pause(look_every);
-      look(operation, l);
+      told_.look(operation, l);
     }
-    use_resource(operation, l, counter, s);
+    told_.use_resource(operation, l, counter);
   } catch (const boost::system::system_error& stopped) {
     place_.log.write("lost").add("hold", operation).add("error", stopped.code().message());
-    place_.log.write("release").add("hold", operation).add("left", 0);
+    told_.releasing(operation, 0);
     throw;
   }
-  place_.log.write("release").add("hold", operation).add("left", 0);
-}
-
-mutex task::mutex_of(const section& s) const {
-  switch (s.by) {
-    case section::kind::fenced: return redis_.fenced_mutex(s.lock, self_);
-    case section::kind::simple: return redis_.simple_mutex(s.lock, self_);
-    case section::kind::plain: break;
-  }
-  return redis_.mutex(s.lock, self_);
-}
-
-void task::tell_request(std::uint64_t operation, const section& s, bool as_body) {
-  const bool forever = s.how == section::patience::forever;
-  auto line = place_.log.write("acquire");
-  line.add("op", operation)
-      .add("client", client_number_)
-      .add("lock", s.lock)
-      .add("fenced", s.by == section::kind::fenced);
-  line.add("ttl", s.ttl.count()).add("renewed", s.renewed).add("wait", forever ? -1 : s.wait.count());
-  if (s.max_hold) line.add("max_hold", s.max_hold->count());
-  if (as_body) line.add("as_body", true);
-}
-
-void task::tell_grant(std::uint64_t operation, const lease& l) {
-  const auto seen = now();
-  const auto valid = l.valid_for();
-  auto line = place_.log.write("acquired");
-  line.add("op", operation).add("seen", seen).add("valid", valid.count());
-  if (l.token()) line.add("token", *l.token());
+  told_.releasing(operation, 0);
 }
 
 asio::awaitable<std::optional<lease>> task::acquire(const section& s, std::uint64_t operation) {
   const auto since = now();
-  tell_request(operation, s);
-  auto got = co_await ask(mutex_of(s), s, place_.log, operation);
-  if (got.has_error()) {
-    const bool cancelled = got.error() == asio::error::operation_aborted;
-    place_.log.write(cancelled ? "cancelled" : "failed").add("op", operation).add("error", got.error().message());
+  auto cancelling = [this, operation] { place_.log.write("cancel").add("op", operation); };
+  told_.asked(operation, names_of(s), s.locks.front().by, s);
+  const auto which = mutexes_of(redis_, s.locks, self_);
+  auto asked = s.of == section::choice::any ? ask(any_of(which), s, cancelling) : ask(which.front(), s, cancelling);
+  auto got = co_await std::move(asked);
+  if (!got || !*got) {
+    told_.not_granted(operation, got ? error_code() : got.error());
     co_return std::nullopt;
   }
-  if (!*got) {
-    place_.log.write("busy").add("op", operation);
-    co_return std::nullopt;
-  }
-  tell_grant(operation, **got);
+  told_.granted(operation, **got);
   const bool waited_for_redis_alone = s.own || s.how == section::patience::once;
   const bool late = waited_for_redis_alone && std::chrono::nanoseconds(now() - since) > late_reply;
-  if (late || dice_.per_mille(witnessed)) co_await check_key(operation, **got);
+  if (late || dice_.per_mille(witnessed)) co_await told_.check_key(operation, **got);
   co_return std::move(*got);
-}
-
-/// Whether the key lives as long as its holder believes.
-asio::awaitable<void> task::check_key(std::uint64_t operation, const lease& l) {
-  const auto seen = now();
-  const auto valid = l.valid_for();
-  const auto ttl = co_await witness_.ttl(l.name());
-  if (!ttl) co_return;
-  place_.log.write("witness").add("hold", operation).add("seen", seen).add("valid", valid.count()).add("ttl", *ttl);
 }
 
 asio::awaitable<void> task::reenter(hold& h, const section& s) {
@@ -204,68 +168,29 @@ asio::awaitable<void> task::check_count(hold& h) {
   place_.log.write("count").add("hold", h.operation).add("since", since).add("want", h.leases.size()).add("got", *got);
 }
 
-/// Looks at the lease as a program would that asks before it goes on.
-bool task::look(std::uint64_t operation, const lease& l) {
-  const auto seen = now();
-  const auto valid = l.valid_for();
-  const bool held = l.held();
-  place_.log.write("look").add("hold", operation).add("seen", seen).add("valid", valid.count()).add("held", held);
-  return held;
-}
-
-/// Writes down the loss when it is signalled. Ends by itself when the lease is released.
-void task::watch(const std::shared_ptr<hold>& h) {
-  auto listen = [](workplace& place, std::shared_ptr<hold> of) -> asio::awaitable<void> {
-    const auto why = co_await as_result(of->leases.front().lost());
-    if (!why) co_return;
-    place.log.write("lost").add("hold", of->operation).add("error", why->message());
-    of->lost = true;
-    of->bell.cancel();
-  };
-  asio::co_spawn(h->bell.get_executor(), listen(place_, h), asio::detached);
-}
-
 asio::awaitable<void> task::linger(hold& h, const section& s) {
   const auto begin = asio::steady_timer::clock_type::now(), end = begin + s.hold;
   bool held = true, to_renew = s.renew_by_hand;
   while (held && end - asio::steady_timer::clock_type::now() > look_every) {
     co_await pause(look_every);
-    held = look(h.operation, h.leases.front());
+    held = told_.look(h.operation, h.leases.front());
     if (held && asio::steady_timer::clock_type::now() < begin + s.fed_for) feed(h);
-    if (held && dice_.per_mille(witnessed)) co_await check_key(h.operation, h.leases.front());
+    if (held && dice_.per_mille(witnessed)) co_await told_.check_key(h.operation, h.leases.front());
     if (!std::exchange(to_renew, false)) continue;
     co_await renew(h);
   }
   if (held) co_await pause(std::chrono::duration_cast<microseconds>(end - asio::steady_timer::clock_type::now()));
-  if (look(h.operation, h.leases.front()) || h.lost) co_return;
-  h.bell.expires_after(patience_for_loss);
-  co_await as_result(h.bell.async_wait(asio::use_awaitable));
+  if (!told_.look(h.operation, h.leases.front())) co_await h.bell.wait();
 }
 
 asio::awaitable<void> task::renew(hold& h) {
-  place_.log.write("renew").add("hold", h.operation);
-  const auto renewed = co_await as_result(h.leases.front().renew());
-  auto line = place_.log.write(renewed ? "renewed" : "renew_failed");
-  line.add("hold", h.operation);
-  if (!renewed) line.add("error", renewed.error().message());
+  told_.renewing(h.operation);
+  told_.renewed(h.operation, co_await as_result(h.leases.front().renew()));
 }
 
 void task::feed(hold& h) {
   h.leases.front().feed();
   place_.log.write("fed").add("hold", h.operation);
-}
-
-// Without asking whether the lease is held: that is what the resource has to stand.
-void task::use_resource(std::uint64_t operation, const lease& l, long long counter, const section& s) {
-  if (s.counts) {
-    place_.resource.write_counter(s.lock, counter + 1);
-    place_.log.write("update").add("hold", operation).add("wrote", counter + 1);
-  }
-  const auto token = l.token();
-  if (!token) return;
-  const auto said = place_.resource.write_register(s.lock, *token);
-  auto line = place_.log.write("write");
-  line.add("hold", operation).add("token", *token).add("number", said.number).add("accepted", said.accepted);
 }
 
 void task::drop(hold& h) {
@@ -290,29 +215,20 @@ asio::awaitable<void> task::release(std::shared_ptr<hold> h, const section& s) {
     co_await unlock(*h, last, h->leases.size());
   }
   const bool released = co_await unlock(*h, h->leases.front(), 0);
-  if (released && s.own) co_await check_gone(*h);
-  if (s.end != section::ending::unlock_twice) co_return;
-  const auto again = co_await as_result(h->leases.front().unlock());
-  place_.log.write("unlocked_again").add("hold", h->operation).add("error", again ? "none" : again.error().message());
+  if (released && s.own) co_await told_.check_gone(h->operation, h->m.name());
+  if (s.end == section::ending::unlock_twice)
+    told_.unlocked_again(h->operation, co_await as_result(h->leases.front().unlock()));
 }
 
 asio::awaitable<bool> task::unlock(hold& h, lease& l, std::size_t left) {
-  place_.log.write("release").add("hold", h.operation).add("left", left);
+  told_.releasing(h.operation, left);
   const auto done = co_await as_result(l.unlock());
-  tell_release(h.operation, left, done);
+  told_.released(h.operation, left, done);
   co_return done.has_value();
 }
 
-void task::tell_release(std::uint64_t operation, std::size_t left, const result<void>& done) {
-  auto line = place_.log.write(done ? "released" : "release_failed");
-  line.add("hold", operation).add("left", left);
-  if (!done) line.add("error", done.error().message());
-}
-
-/// Of a lock that nobody else ever asks for.
-asio::awaitable<void> task::check_gone(const hold& h) {
-  const auto ttl = co_await witness_.ttl(h.m.name());
-  if (ttl) place_.log.write("afterwards").add("hold", h.operation).add("ttl", *ttl);
+std::optional<long long> task::counter_of(const lease& l, const section& s) {
+  return s.counts ? std::optional(place_.resource.read_counter(l.name())) : std::nullopt;
 }
 
 }  // namespace holdfast::chaos

@@ -24,8 +24,18 @@ namespace {
 
 using namespace std::chrono_literals;
 
-constexpr std::size_t clients = 2;
-constexpr std::size_t tasks_per_client = 10, long_tasks_per_client = 2;
+/// The clients of a worker, and the tasks of each.
+struct crew {
+  std::size_t clients, tasks, long_tasks;
+};
+
+// Five servers are busy with fewer callers: each asks all of them, again and again; so are those that have replicas and
+// sentinels beside them. With more, every process stands
+// still now and then for want of a processor, and nothing that takes time can be judged.
+constexpr crew crew_of(campaign c) {
+  return c == campaign::red ? crew{1, 8, 2} : fails_over(c) ? crew{2, 6, 2} : crew{2, 10, 2};
+}
+
 constexpr auto pulse_period = 5ms;
 constexpr auto worth_telling = 5ms;
 
@@ -37,12 +47,13 @@ class witness final : public observer {
   void on(const event& e) noexcept override {
     using kind = event::kind;
     if (e.what != kind::lost && e.what != kind::suspended && e.what != kind::restored && e.what != kind::closed &&
-        e.what != kind::release_failed && e.what != kind::release_given_up)
+        e.what != kind::release_failed && e.what != kind::release_given_up && e.what != kind::vote_withheld)
       return;
     auto line = place_.log.write("told");
     line.add("what", to_string(e.what))
         .add("client", client_number_)
         .add("lock", e.name)
+        .add("id", e.id)
         .add("error", e.reason.message());
   }
 
@@ -67,19 +78,23 @@ asio::awaitable<void> beat(workplace& place) {
 class worker {
  public:
   worker(asio::io_context& io, const arguments& given)
-      : io_(io), place_{history(given.text("history")), guarded_resource(given.text("resource")), given.text("server")},
-        stop_(io, SIGTERM) {
+      : io_(io),
+        place_{history(given.text("history")), guarded_resource(given.text("resource")), given.list("servers")},
+        campaign_(campaign_of(given.text("campaign"))), workload_(campaign_), stop_(io, SIGTERM) {
     place_.log.write("started").add("worker", given.number("worker")).add("life", given.number("life"));
     dice seeds(static_cast<std::uint64_t>(given.number("seed")));
     const auto own_locks = "lock-of-" + given.text("worker") + "-" + given.text("life") + "-";
-    for (std::size_t number = 0; number < clients; ++number) {
-      auto& redis = clients_.emplace_back(io.get_executor(), settings(given.text("redis"), number));
-      for (std::size_t i = 0; i < tasks_per_client; ++i)
-        tasks_.emplace_back(place_, redis, number, seeds.below(UINT64_MAX), draw_section);
-      for (std::size_t i = 0; i < long_tasks_per_client; ++i)
-        tasks_.emplace_back(
-            place_, redis, number, seeds.below(UINT64_MAX),
-            [own = own_locks + std::to_string(tasks_.size())](dice& d) { return draw_long_section(d, own); });
+    const auto crew = crew_of(campaign_);
+    for (std::size_t number = 0; number < crew.clients; ++number) {
+      auto& redis = clients_.emplace_back(io.get_executor(), settings(given.list("redis"), number));
+      for (std::size_t i = 0; i < crew.tasks; ++i)
+        tasks_.emplace_back(place_, redis, number, seeds.below(UINT64_MAX),
+                            [this](dice& d) { return workload_.draw_section(d); });
+      for (std::size_t i = 0; i < crew.long_tasks; ++i)
+        tasks_.emplace_back(place_, redis, number, seeds.below(UINT64_MAX),
+                            [this, own = own_locks + std::to_string(tasks_.size())](dice& d) {
+                              return workload_.draw_long_section(d, own);
+                            });
     }
   }
 
@@ -95,11 +110,17 @@ class worker {
     if (failed) std::rethrow_exception(failed);
   }
 
-  config settings(const std::string& url, std::size_t number) {
+  config settings(const std::vector<std::string>& urls, std::size_t number) {
     config c;
-    c.url = url;
-    c.ttl = client_ttl;
+    if (urls.size() == 1) {
+      c.url = urls.front();
+    } else {
+      c.primaries = urls;
+      c.longest_ttl = longest_ttl(campaign_);
+    }
+    c.ttl = client_ttl(campaign_);
     c.poll_cap = poll_cap;
+    c.turns = number == 1;  // one of two
     c.connect_timeout = 500ms;
     c.reconnect_cap = 300ms;
     c.observer = std::make_shared<witness>(place_, number);
@@ -116,6 +137,8 @@ class worker {
 
   asio::io_context& io_;
   workplace place_;
+  const campaign campaign_;
+  const workload workload_;
   asio::signal_set stop_;
   std::list<client> clients_;
   std::list<task> tasks_;

@@ -5,7 +5,10 @@
 #include <cstdint>
 #include <optional>
 #include <string>
+#include <string_view>
+#include <vector>
 
+#include "chaos/campaign.hpp"
 #include "support/seeded_random.hpp"
 
 namespace holdfast::chaos {
@@ -13,12 +16,13 @@ namespace holdfast::chaos {
 using std::chrono::microseconds;
 using std::chrono::milliseconds;
 
-/// The TTL of leases without one of their own: short, so that the faults beat it.
-inline constexpr milliseconds client_ttl{400};
-/// A waiter that hears no message looks as often: several times in such a lease.
+/// A waiter that hears no message looks as often: several times in a lease.
 inline constexpr milliseconds poll_cap{133};
-/// Nothing lives longer in Redis without renewal.
-inline constexpr milliseconds longest_ttl{600};
+
+/// So often a holder looks at its lease.
+inline constexpr milliseconds look_every{20};
+/// Of a thousand grants, and of as many looks, so many keys are looked at.
+inline constexpr unsigned witnessed = 40;
 
 /// Draws what happens with the probability that it is asked for. The same draws for the same seed.
 class dice {
@@ -39,11 +43,26 @@ class dice {
   test::seeded_random numbers_;
 };
 
-/// What one task does next, with one lock.
+/// A lock of the workload, and by what it is locked.
+struct lock_name {
+  /// A fenced_mutex, a mutex (no tokens), a simple_mutex (nor re-entries); a red_lock as mutex, or as simple_mutex.
+  enum class kind { fenced, plain, simple, red, red_simple };
+
+  std::string text;
+  kind by = kind::fenced;
+
+  bool reentrant() const noexcept { return by != kind::simple && by != kind::red_simple; }
+};
+std::string_view to_string(lock_name::kind) noexcept;
+
+/// What one task does next, with one lock or several.
 struct section {
+  enum class choice {
+    one,
+    any,  ///< any_of the locks
+    all,  ///< a multi_lock of them
+  };
   enum class patience { once, bounded, forever };
-  /// By its name: a fenced_mutex, a mutex (no tokens), a simple_mutex (nor re-entries).
-  enum class kind { fenced, plain, simple };
   enum class ending {
     unlock,
     unlock_twice,
@@ -52,28 +71,51 @@ struct section {
   };
 
   microseconds think{};  ///< before it
-  std::string lock;
-  bool own = false;  ///< nobody else ever asks for it
-  kind by = kind::fenced;
+  std::vector<lock_name> locks;
+  choice of = choice::one;
+  bool own = false;           ///< nobody else ever asks for them
   bool force_unlock = false;  ///< breaks the lock instead of taking it; nothing below counts then
   patience how = patience::forever;
   milliseconds wait{};                   ///< bounded
   std::optional<milliseconds> cancel{};  ///< cancelled so long after the call
-  milliseconds ttl = client_ttl;
+  milliseconds ttl{};
   bool renewed = true;
+  unsigned replicas = 0;  ///< so many must have the grant
   std::optional<milliseconds> max_hold{};
   milliseconds fed_for{};  ///< how long it says that it makes progress, where there is a max_hold
   bool as_body = false;    ///< the work is the body of with_lock(); of the rest below, hold and counts are its
   unsigned reentries = 0;
+  std::vector<section> nested{};  ///< within it; what would be one more hold of its own lock is none
   microseconds hold{};
   bool renew_by_hand = false;
   bool counts = true;  ///< writes to the counter that believes everybody
   ending end = ending::unlock;
 };
 
-/// One of many short ones, with locks that many want.
-section draw_section(dice&);
-/// One for as long as its renewal carries it, most often with a lock of one's own.
-section draw_long_section(dice&, const std::string& own_lock);
+/// Draws the sections of one kind of campaign.
+class workload {
+ public:
+  explicit workload(campaign);
+
+  /// One of many short ones, with locks that many want.
+  section draw_section(dice&) const;
+  /// One for as long as its renewal carries it, most often with a lock of one's own, or several.
+  section draw_long_section(dice&, const std::string& own_lock) const;
+
+ private:
+  section drawn_for(microseconds think) const;
+  void draw_terms(dice&, section&) const;
+  void draw_ttl(dice&, section&) const;
+  void draw_replicas(dice&, section&) const;
+  void draw_several(dice&, section&) const;
+  void add_others(dice&, section&, bool of_one_kind) const;
+
+  const campaign campaign_;
+  const bool red_;                    // where there are no locks of several
+  std::vector<lock_name> contended_;  // those that are wanted most come first
+  lock_name breakable_;               // force_unlock() stays with it: nothing excuses an overlap of the others
+  lock_name of_all_;                  // of long sections
+  lock_name::kind own_, own_simple_;  // of long sections, too: by what its own locks are locked
+};
 
 }  // namespace holdfast::chaos

@@ -131,6 +131,28 @@ def passes(program, folder):
     return demo
 
 
+def lives_through_a_failover(program, folder):
+    demo = Demo(program, folder, "--scene", "failover")
+    demo.finish(0)
+    if verdicts(demo.output) != ["ok", "ok"] or "The scene is ok" not in demo.output:
+        demo.fail("the scene has no verdict, or another one was played")
+    steps = ("is the primary", "finds the lock held", "with SIGKILL", "observer: suspended", "observer: primary_changed",
+             "observer: restored", "releases the lock", "without gap or repetition")
+    found = [demo.output.find(step) for step in steps]
+    if found != sorted(found) or found[0] < 0 or "after the death of the other" not in demo.output:
+        demo.fail(f"not in the order of {steps}")
+    demo.leaves_nothing()
+    demo = Demo(program, folder, "--scene", "failover")
+    demo.wait_for("with SIGKILL")
+    begun = time.monotonic()
+    demo.signal_all(signal.SIGINT)
+    demo.finish(128 + signal.SIGINT)
+    if time.monotonic() - begun > 5 or "FAILED" in demo.output:
+        demo.fail("an interruption takes no 5 s, and is no failure")
+    demo.leaves_nothing()
+    return demo
+
+
 def finds_a_broken_owner_check(program, folder):
     demo = Demo(program, folder, HOLDFAST_DEMO_BREAK="owner-check")
     demo.finish(1)
@@ -147,6 +169,8 @@ def refuses_wrong_arguments(program, folder):
     for arguments, environment, status in (
             (["--help"], {}, 0), (["--nonsense"], {}, 64), (["--url"], {}, 64), (["extra"], {}, 64),
             ([], {"HOLDFAST_DEMO_BREAK": "nonsense"}, 64), (["--worker"], {}, 64),
+            (["--scene"], {}, 64), (["--scene", "nonsense"], {}, 64),
+            (["--scene", "failover", "--url", "redis://localhost"], {}, 64), (["--url", "redis+sentinel://h/m"], {}, 64),
             (["--url", "nonsense"], {}, 64), (["--url", "rediss://localhost"], {}, 64),
             (["--url", "redis+unix:///nowhere/at/all"], {}, 1)):
         demo = Demo(program, folder, *arguments, **environment)
@@ -199,7 +223,7 @@ def uses_a_given_server(program, folder):
 
 
 CASES = {case.__name__: case for case in (
-    passes, finds_a_broken_owner_check, refuses_wrong_arguments, interrupted, uses_a_given_server)}
+    passes, lives_through_a_failover, finds_a_broken_owner_check, refuses_wrong_arguments, interrupted, uses_a_given_server)}
 
 if __name__ == "__main__":
     signal.signal(signal.SIGTERM, lambda *_: sys.exit(143))

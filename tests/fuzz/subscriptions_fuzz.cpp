@@ -1,6 +1,8 @@
 // SPDX-License-Identifier: BSL-1.0
 // Subscriptions that come and go, and a server that says anything: events name what is wanted, and nothing dangles.
-// A run is a program: "w" and "u" with a letter for a channel, and "s", "x", "p", "o", "r" followed by a reply.
+// A run is a program: "w" and "u" with a letter for a channel, "s" and "S" for a connection with the one or the other
+// kind of channels, and "x", "p", "o", "r" followed by a reply.
+#include <deque>
 #include <set>
 #include <string>
 
@@ -30,7 +32,8 @@ class program {
     switch (bytes.byte()) {
       case 'w': return want(channel(bytes));
       case 'u': return unwant(channel(bytes));
-      case 's': started_ = true; return table_.start();
+      case 's': return start(redis::channel_kind::classic);
+      case 'S': return start(redis::channel_kind::sharded);
       case 'x': return stop();
       case 'p': return table_.ping();
       case 'o': return write();
@@ -43,7 +46,7 @@ class program {
 
   void check() const {
     require(table_.any_wanted() == !wanted_.empty(), "what is wanted is known");
-    require(table_.oldest_unanswered().has_value() == (open_ != 0), "every command waits for one answer");
+    require(table_.oldest_unanswered().has_value() == !open_.empty(), "every command waits for one answer");
     for (const auto name : {"a", "b", "c"})
       require(!table_.confirmed(name) || (started_ && wanted_.contains(name)), "only what is wanted is confirmed");
   }
@@ -59,9 +62,15 @@ class program {
     wanted_.erase(name);
     table_.unwant(name);
   }
+  void start(redis::channel_kind of) {
+    if (started_) return;  // its owner stops it first
+    started_ = true;
+    of_ = of;
+    table_.start(of);
+  }
   void stop() {
     started_ = false;
-    open_ = 0;
+    open_.clear();
     table_.stop();
     require(!table_.busy(), "without a connection there is nothing to do");
   }
@@ -71,29 +80,47 @@ class program {
     table_.write(out, 1'000, {});
     redis::reader commands;
     commands.feed(out);
-    for (; const auto c = commands.next(); ++open_) {
+    const std::string subscribe(redis::subscribe_word(of_)),
+        unsubscribe = of_ == redis::channel_kind::sharded ? "SUNSUBSCRIBE" : "UNSUBSCRIBE";
+    while (const auto c = commands.next()) {
       const auto& verb = c->elements.front().text;
+      open_.push_back({verb, c->elements.back().text});
       if (verb == "PING") continue;
-      require(verb == "SUBSCRIBE" || verb == "UNSUBSCRIBE", "nothing else is written");
-      require((verb == "SUBSCRIBE") == wanted_.contains(c->elements[1].text),
+      require(verb == subscribe || verb == unsubscribe, "nothing else is written");
+      require((verb == subscribe) == wanted_.contains(c->elements[1].text),
               "what is wanted is asked for, and nothing else");
     }
     require(!commands.failed(), "what is written is commands");
   }
 
   void hear(redis::reply r) {
-    const bool message = r.elements.size() == 3 && r.elements[0].text == "message";
+    if (is_answer(r) && !open_.empty()) open_.pop_front();
     const auto e = table_.on_reply(std::move(r));
-    if (!message && open_ != 0) --open_;
-    if (e.what == kind::confirmed || e.what == kind::refused || e.what == kind::message)
+    if (e.what == kind::confirmed || e.what == kind::refused || e.what == kind::moved || e.what == kind::message)
       require(wanted_.contains(e.channel), "events name what is wanted");
     if (e.what == kind::confirmed) require(table_.confirmed(e.channel), "what was confirmed is confirmed");
+    if (e.what == kind::moved) require(!table_.confirmed(e.channel), "what has moved is not here");
     if (e.what == kind::desync || e.what == kind::error) stop();  // as its owner does
   }
 
+  /// And neither a message nor said unasked.
+  bool is_answer(const redis::reply& r) const {
+    const bool sharded = of_ == redis::channel_kind::sharded;
+    if (r.elements.size() != 3) return true;
+    const auto& word = r.elements[0].text;
+    if (word == (sharded ? "smessage" : "message")) return false;
+    if (!sharded || word != "sunsubscribe") return true;
+    return !open_.empty() && open_.front().verb == "SUNSUBSCRIBE" && open_.front().channel == r.elements[1].text;
+  }
+
+  struct question {
+    std::string verb, channel;
+  };
+
   subscription_table table_;
   std::set<std::string, std::less<>> wanted_;
-  std::size_t open_ = 0;
+  std::deque<question> open_;
+  redis::channel_kind of_ = redis::channel_kind::classic;
   bool started_ = false;
 };
 

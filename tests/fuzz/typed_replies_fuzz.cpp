@@ -47,6 +47,17 @@ void check(const redis::reply& r) {
     require(a.value.number.has_value() == a.value.token.has_value(), "a fenced hold has a token");
     require(!a.value.token || countable_token(*a.value.token), "a token is a number that Lua counts exactly");
   }
+  if (const auto a = detail::read_acquire_all(r, 3); is_value(r, a)) {
+    const auto& h = a.value.hindered;
+    require(!h || h->number < 3, "one of those that were asked for");
+    require(!h || h->said.failed || h->said.value.what != acquire::acquired, "what hinders is not acquired");
+    require(a.value.tokens.empty(), "a plain hold has no token");
+  }
+  if (const auto a = detail::read_acquire_all_fenced(r, 3); is_value(r, a)) {
+    require(a.value.tokens.size() == (a.value.hindered ? 0 : 3), "a fenced hold has a token, and nothing else has");
+    for (const auto token : a.value.tokens)
+      require(countable_token(token), "a token is a number that Lua counts exactly");
+  }
   if (const auto a = detail::read_set(r); is_value(r, a))
     require(!a.value.holder_ttl && !a.value.token, "SET says no more than whether it has set");
   if (const auto a = detail::read_token(r); is_value(r, a) && a.value)

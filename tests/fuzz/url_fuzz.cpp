@@ -4,6 +4,7 @@
 #include <optional>
 #include <sstream>
 #include <string>
+#include <vector>
 
 #include <holdfast/error.hpp>
 
@@ -30,9 +31,18 @@ std::string printed(const T& value) {
 void reads_its_own_print(const redis::endpoint& node) {
   const auto again = detail::parse_url(node.to_string());
   const auto& at = node.at;
-  require(again.host == at.host && again.unix_path == at.unix_path, "a server is read as it was printed");
-  require(!at.unix_path.empty() || again.port == at.port, "a port is read as it was printed");
-  require((again.kind == detail::url_parts::scheme::tls) == node.use_tls, "a scheme is read as it was printed");
+  require(again.unix_path == at.unix_path, "a path is read as it was printed");
+  if (at.unix_path.empty())
+    require(again.hosts == std::vector<detail::host_port>{{at.host, at.port}}, "a server is read as it was printed");
+  require(again.use_tls == node.use_tls, "a scheme is read as it was printed");
+}
+
+/// A sentinel's password is its own; whoever gives none gives it no other.
+void keeps_from_sentinels(const config& c, const detail::settings& s) {
+  if (s.kind != detail::deployment::sentinel || !c.sentinel_password.empty()) return;
+  if (c.url.find("sentinel_password=") != std::string::npos) return;
+  for (const auto& sentinel : s.servers)
+    require(sentinel.login.user.empty() && sentinel.login.password.empty(), "a sentinel is told no server's password");
 }
 
 /// Everything that a person may see of such a config.
@@ -40,9 +50,14 @@ std::string seen(const config& c) {
   auto all = redacted(c.url) + '\n' + printed(c) + '\n';
   try {
     const auto s = detail::resolve(c);
-    reads_its_own_print(s.server);
-    all += printed(s.values) + s.server.to_string();
-    all += redis::quoted(s.server, "ERR you sent " + s.server.login.password + ", did you not?");
+    keeps_from_sentinels(c, s);
+    require(!s.servers.empty() && s.servers.size() <= 32, "a client has 1 to 32 servers to begin with");
+    all += printed(s.values) + s.primary_name;
+    for (const auto& node : s.servers) {
+      reads_its_own_print(node);
+      all += node.to_string() + redis::quoted(node, "ERR you sent " + node.login.password + ", did you not?");
+    }
+    all += redis::quoted(s.discovered, "ERR you sent " + s.discovered.login.password + ", did you not?");
   } catch (const error& refused) {
     require(refused.code() == errc::invalid_config || refused.code() == errc::invalid_ttl, "bad input has its codes");
     require(std::string_view(refused.what()).size() < 300, "a refusal is short");
@@ -74,12 +89,18 @@ extern "C" int LLVMFuzzerTestOneInput(const std::uint8_t* data, std::size_t size
     c.password = word;
     return c;
   });
+  hides_the_password([&](std::string_view word) {
+    auto c = with_url(url);
+    c.sentinel_password = word;
+    return c;
+  });
   const auto scheme = url.substr(0, url.find("://"));
   const auto server = url.substr(std::min(scheme.size() + 3, url.size()));
   hides_the_password([&](std::string_view word) { return with_url(scheme + "://u:" + secret(word) + '@' + server); });
   // An '&' before it would end the password: nobody could tell.
   if (before.find('&') == std::string::npos)
-    hides_the_password(
-        [&](std::string_view word) { return with_url(url.substr(0, url.find('?')) + "?password=" + secret(word)); });
+    for (const std::string key : {"?password=", "?sentinel_password="})
+      hides_the_password(
+          [&](std::string_view word) { return with_url(url.substr(0, url.find('?')) + key + secret(word)); });
   return 0;
 }

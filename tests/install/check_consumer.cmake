@@ -13,7 +13,8 @@ endfunction()
 # Quickly, as this compiles the library again; and some users do make unity builds.
 function(build_with_cmake)
   run(${CMAKE_COMMAND} -S ${consumer} -B ${build} -G ${GENERATOR} -DCMAKE_CXX_COMPILER=${COMPILER}
-      -DCMAKE_BUILD_TYPE=Debug -DCMAKE_CXX_FLAGS_DEBUG=-O0 -DCMAKE_UNITY_BUILD=ON ${ARGV})
+      -DCMAKE_BUILD_TYPE=Debug -DCMAKE_CXX_FLAGS_DEBUG=-O0 -DCMAKE_UNITY_BUILD=ON
+      -DCMAKE_UNITY_BUILD_BATCH_SIZE=24 ${ARGV})
   run(${CMAKE_COMMAND} --build ${build} --parallel 2)
 endfunction()
 

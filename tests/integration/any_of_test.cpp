@@ -33,7 +33,7 @@ asio::awaitable<std::string> name_of(lease& l) { co_return l.name(); }
 }  // namespace
 
 TEST_CASE("any_of of every kind: each call gets another lock until all are taken") {
-  of_every_kind([](const lock_kind& k, world& w) {
+  of_every_kind_of_one_server([](const lock_kind& k, lock_world& w) {
     auto a = w.make(), b = w.make();
     const auto mine = any(k, a), theirs = any(k, b);
     auto one = w.run(mine.lock()), two = w.run(theirs.try_lock()).value(), three = w.run(mine.try_lock_for(1s)).value();
@@ -50,7 +50,7 @@ TEST_CASE("any_of of every kind: each call gets another lock until all are taken
 }
 
 TEST_CASE("any_of of every kind: the lock that is released first is had, by a message, and no other") {
-  of_every_kind([](const lock_kind& k, world& w) {
+  of_every_kind_of_one_server([](const lock_kind& k, lock_world& w) {
     auto a = w.make(), b = w.make();
     std::vector<lease> held;
     for (const auto& n : mno) held.push_back(w.run(k(a, n).lock()));
@@ -68,7 +68,7 @@ TEST_CASE("any_of of every kind: the lock that is released first is had, by a me
 }
 
 TEST_CASE("any_of of every kind: a stranger's lock is had when its TTL is over") {
-  of_every_kind([](const lock_kind& k, world& w) {
+  of_every_kind_of_one_server([](const lock_kind& k, lock_world& w) {
     auto redis = w.make();
     k.taken_by_stranger(w.eye, 300ms);
     auto got = w.run(any(k, redis, {"m"}).lock());
@@ -78,7 +78,7 @@ TEST_CASE("any_of of every kind: a stranger's lock is had when its TTL is over")
 }
 
 TEST_CASE("any_of of every kind: an owner never re-enters by it, and re-enters what it has got") {
-  of_every_kind([](const lock_kind& k, world& w) {
+  of_every_kind_of_one_server([](const lock_kind& k, lock_world& w) {
     auto redis = w.make();
     const owner me;
     const auto choice = any(k, redis, mno, me);
@@ -95,7 +95,7 @@ TEST_CASE("any_of of every kind: an owner never re-enters by it, and re-enters w
 }
 
 TEST_CASE("any_of of every kind: many workers drain twenty buckets, none twice at once, and none is forgotten") {
-  of_every_kind([](const lock_kind& k, world& w) {
+  of_every_kind_of_one_server([](const lock_kind& k, lock_world& w) {
     auto a = w.make(), b = w.make();
     std::map<std::string, int> jobs, inside;
     std::size_t done = 0, worst = 0, ended = 0;
@@ -133,7 +133,7 @@ TEST_CASE("any_of of every kind: many workers drain twenty buckets, none twice a
 }
 
 TEST_CASE("any_of of every kind: with_lock runs its body under the one that was free") {
-  of_every_kind([](const lock_kind& k, world& w) {
+  of_every_kind_of_one_server([](const lock_kind& k, lock_world& w) {
     auto redis = w.make();
     auto held = w.run(k(redis, "m").lock());
     auto choice = any(k, redis, {"m", "n"});
@@ -146,7 +146,7 @@ TEST_CASE("any_of of every kind: with_lock runs its body under the one that was 
 }
 
 TEST_CASE("any_of of every kind: a lock that cannot be had does not hinder the others") {
-  of_every_kind([](const lock_kind& k, world& w) {
+  of_every_kind_of_one_server([](const lock_kind& k, lock_world& w) {
     auto redis = w.make();
     k.taken_by_stranger(w.eye, 0ms);  // it would never end
     auto held = w.run(k(redis, "n").lock());
@@ -161,7 +161,7 @@ TEST_CASE("any_of of every kind: a lock that cannot be had does not hinder the o
 }
 
 TEST_CASE("any_of of every kind: scripts that the server forgets are sent again") {
-  of_every_kind([](const lock_kind& k, world& w) {
+  of_every_kind_of_one_server([](const lock_kind& k, lock_world& w) {
     auto redis = w.make();
     for (int i = 0; i < 3; ++i) {
       w.eye("SCRIPT", "FLUSH");
@@ -172,7 +172,7 @@ TEST_CASE("any_of of every kind: scripts that the server forgets are sent again"
 }
 
 TEST_CASE("any_of of every kind: cancelled anywhere it leaves nothing") {
-  of_every_kind([](const lock_kind& k, world& w) {
+  of_every_kind_of_one_server([](const lock_kind& k, lock_world& w) {
     auto make = [&](client& redis) -> step {
       return [&]() -> asio::awaitable<void> { auto held = co_await any(k, redis).lock(); };
     };
@@ -181,7 +181,7 @@ TEST_CASE("any_of of every kind: cancelled anywhere it leaves nothing") {
 }
 
 TEST_CASE("any_of of every kind: cancelled anywhere while it waits it leaves nothing") {
-  of_every_kind([](const lock_kind& k, world& w) {
+  of_every_kind_of_one_server([](const lock_kind& k, lock_world& w) {
     auto make = [&](client& redis) -> step {
       k.taken_by_stranger(w.eye, 15ms);
       const auto choice = any(k, redis, {"m"});
@@ -200,7 +200,7 @@ TEST_CASE("any_of of every kind: an answer or a command lost anywhere costs no l
   };
   for (const auto& f : {fault{"cut before a reply", action::cut_before, false},
                         fault{"cut before a command", action::cut_before, true}})
-    of_every_kind([&](const lock_kind& k, world& w) {
+    of_every_kind_of_one_server([&](const lock_kind& k, lock_world& w) {
       proxy net(w.server);
       for (std::size_t n = 1;; ++n) {
         REQUIRE(n < 100);

@@ -72,8 +72,8 @@ struct bounded {
 
 /// `make` gets a client and gives the operation; `settle` brings the world back to nothing. `own_end`: how it may end
 /// by itself after its deadline, on a machine that is slower than that.
-template <class Make, class Settle>
-void cancel_everywhere(const std::string& what, world& w, Make make, Settle settle, bounded own_end = {}) {
+template <class World, class Make, class Settle>
+void cancel_everywhere(const std::string& what, World& w, Make make, Settle settle, bounded own_end = {}) {
   for (const auto type : {asio::cancellation_type::terminal, asio::cancellation_type::total}) {
     int handlers = 0;
     for (bool completed = false; !completed; ++handlers) {

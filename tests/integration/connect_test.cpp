@@ -253,7 +253,7 @@ TEST_CASE("a node of a cluster is refused by name at connect and at first use") 
   options.arguments = {"--cluster-enabled", "yes"};
   world w(options);
   auto redis = w.make([&](config& c) { c.url = w.server.unix_url(); });
-  check_refused(w, redis, errc::not_primary, ": a cluster node; holdfast needs a single primary");
+  check_refused(w, redis, errc::not_primary, ": a cluster node; the URL of a cluster begins with redis+cluster://");
 }
 
 TEST_CASE("too many clients is told and lock waits until there is room") {

@@ -251,6 +251,98 @@ TEST_CASE("a server that refuses to write as a replica loses its connection, in 
   CHECK(rig.reasons.at(1) == errc::not_primary);
 }
 
+namespace {
+
+/// Greets as a primary or a replica, and answers PING with its name where it does not keep silent.
+struct named_server {
+  named_server(redis_rig& rig, std::string its_name, std::string role = "master", bool silent = false)
+      : name(std::move(its_name)), on(rig.io, [this, role, silent](std::string_view bytes, std::size_t) {
+          const auto info = "\r\nrun_id:" + name + "\r\n";
+          if (bytes.find("ROLE") != std::string_view::npos)
+            return ":1\r\n$" + std::to_string(info.size()) + "\r\n" + info + "\r\n*2\r\n$" +
+                   std::to_string(role.size()) + "\r\n" + role + "\r\n:0\r\n";
+          std::string answers;
+          for (auto at = bytes.find("PING"); !silent && at != bytes.npos; at = bytes.find("PING", at + 1))
+            answers += "+" + name + "\r\n";
+          return answers;
+        }) {}
+
+  redis::address at() const { return unix_endpoint(on.path()).at; }
+
+  std::string name;
+  scripted_server on;
+};
+
+}  // namespace
+
+TEST_CASE("a connection that is sent elsewhere leaves its server at once, also where that answers") {
+  redis_rig rig;
+  named_server a(rig, "aa", "master", true), b(rig, "bb");
+  const auto c = rig.connect(unix_endpoint(a.on.path()));
+  const auto written = rig.send(*c, {"PING"});
+  REQUIRE(rig.until([&] { return rig.links == "+"; }));
+  rig.run_for(1ms);
+  c->retarget(b.at(), {errc::unreachable, "the primary is b now"});
+  CHECK(rig.links == "+-");
+  const auto waiting = rig.send(*c, {"PING"});
+  REQUIRE(rig.until([&] { return waiting->times != 0; }));
+  CHECK(written->has(errc::unconfirmed));
+  CHECK(written->got.detail == "the primary is b now");
+  CHECK(waiting->is("bb"));
+  CHECK(rig.links == "+-+");
+  CHECK(c->run() == "bb");
+}
+
+TEST_CASE("a command that was not written goes to the server that its connection is sent to") {
+  redis_rig rig;
+  named_server b(rig, "bb");
+  const auto c = rig.connect(unix_endpoint(b.on.path() + ".nobody"));
+  const auto waiting = rig.send(*c, {"PING"});
+  REQUIRE(rig.until([&] { return !rig.events.empty(); }));
+  c->retarget(b.at(), {errc::unreachable, "the primary is b"});
+  REQUIRE(rig.until([&] { return waiting->times != 0; }));
+  CHECK(waiting->is("bb"));
+}
+
+TEST_CASE("a server that is no primary is an outage where another may be found, and commands wait for that") {
+  redis_rig rig;
+  named_server replica(rig, "aa", "slave"), primary(rig, "bb");
+  const auto c = rig.connect(unix_endpoint(replica.on.path()));
+  c->tolerate([](const redis::failure& why) { return why.code == errc::not_primary; });
+  const auto waiting = rig.send(*c, {"PING"});
+  REQUIRE(rig.until([&] { return !rig.reasons.empty(); }));
+  CHECK(rig.reasons.front() == errc::not_primary);
+  const auto later = rig.send(*c, {"PING"});
+  c->retarget(primary.at(), {errc::unreachable, "elsewhere"});
+  REQUIRE(rig.until([&] { return waiting->times != 0 && later->times != 0; }));
+  CHECK(waiting->is("bb"));
+  CHECK(later->is("bb"));
+}
+
+TEST_CASE("who is refused by a replica where a failover is expected hears that it has not run") {
+  redis_rig rig;
+  scripted_server server(rig.io, [&](std::string_view bytes, std::size_t n) {
+    if (bytes.find("ROLE") != std::string_view::npos) return scripted_server::greeting(static_cast<int>(n) + 1);
+    return std::string("-READONLY You can't write against a read only replica.\r\n");
+  });
+  const auto c = rig.connect(unix_endpoint(server.path()));
+  c->expect_failover();
+  const auto a = rig.call(*c, {"EVALSHA"});
+  CHECK(a->has(errc::unreachable));
+  CHECK(a->got.detail.find("has become a replica") != std::string::npos);
+}
+
+TEST_CASE("two connections tell by one number that they lead to the same run of a server") {
+  redis_rig rig;
+  named_server a(rig, "aa"), also_a(rig, "aa"), b(rig, "bb");
+  const auto number = [&](const named_server& at) {
+    return rig.call(*rig.connect(unix_endpoint(at.on.path())), {"PING"})->got.server;
+  };
+  CHECK(number(a) != 0);
+  CHECK(number(a) == number(also_a));
+  CHECK(number(a) != number(b));
+}
+
 TEST_CASE("a message is not taken for the answer to a command") {
   redis_rig rig;
   scripted_server server(rig.io, [&](std::string_view bytes, std::size_t n) {

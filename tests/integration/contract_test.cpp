@@ -22,7 +22,7 @@ asio::awaitable<int> seven(lease&) { co_return 7; }
 }  // namespace
 
 TEST_CASE("every kind: one owner at a time, in a client and among clients") {
-  of_every_kind([](const lock_kind& k, world& w) {
+  of_every_kind([](const lock_kind& k, lock_world& w) {
     auto a = w.make(), b = w.make();
     auto held = w.run(k(a).lock());
     CHECK(held.held());
@@ -38,7 +38,7 @@ TEST_CASE("every kind: one owner at a time, in a client and among clients") {
 }
 
 TEST_CASE("every kind: the questions are answered") {
-  of_every_kind([](const lock_kind& k, world& w) {
+  of_every_kind([](const lock_kind& k, lock_world& w) {
     auto redis = w.make();
     const owner me;
     const auto mutex = k(redis, "m", me);
@@ -65,7 +65,7 @@ TEST_CASE("every kind: the questions are answered") {
 }
 
 TEST_CASE("every kind: a lease with a TTL of its own ends with it, and the next who waits has the lock") {
-  of_every_kind([](const lock_kind& k, world& w) {
+  of_every_kind([](const lock_kind& k, lock_world& w) {
     auto a = w.make(), b = w.make();
     auto held = w.run(k(a).lock({.ttl = 150ms}));
     auto next = w.run(k(b).lock());
@@ -77,7 +77,7 @@ TEST_CASE("every kind: a lease with a TTL of its own ends with it, and the next 
 }
 
 TEST_CASE("every kind: a lease is renewed while it lives") {
-  of_every_kind([](const lock_kind& k, world& w) {
+  of_every_kind([](const lock_kind& k, lock_world& w) {
     client redis(w.io.get_executor(), impatient(w.settings()));
     auto held = w.run(k(redis).lock());
     const auto end = std::chrono::steady_clock::now() + 3 * 400ms;
@@ -93,11 +93,12 @@ TEST_CASE("every kind: a lease is renewed while it lives") {
 }
 
 TEST_CASE("every kind: a key that has lost its TTL gets it back by renewal") {
-  of_every_kind([](const lock_kind& k, world& w) {
+  of_every_kind([](const lock_kind& k, lock_world& w) {
     client redis(w.io.get_executor(), impatient(w.settings()));
     auto held = w.run(k(redis).lock());
     w.eye("PERSIST", "m");
-    w.until([&] { return w.eye("PTTL", "m").integer() > 0; });
+    const auto without = [](raw_client& one) { return one("PTTL", "m") == -1; };
+    w.until([&] { return std::none_of(w.eyes.begin(), w.eyes.end(), without); });
     CHECK(held.held());
   });
 }
@@ -105,7 +106,7 @@ TEST_CASE("every kind: a key that has lost its TTL gets it back by renewal") {
 TEST_CASE("every kind: a hold whose key is gone or another's or spoilt is told, and nothing is made anew") {
   enum class fate { gone, taken, spoilt };
   for (const auto how : {fate::gone, fate::taken, fate::spoilt})
-    of_every_kind([how](const lock_kind& k, world& w) {
+    of_every_kind([how](const lock_kind& k, lock_world& w) {
       INFO("fate " << static_cast<int>(how));
       client redis(w.io.get_executor(), impatient(w.settings()));
       auto held = w.run(k(redis).lock());
@@ -117,12 +118,14 @@ TEST_CASE("every kind: a hold whose key is gone or another's or spoilt is told, 
       CHECK_FALSE(held.held());
       CHECK(w.heard->count(kind::lost) == 1);
       CHECK(w.code_of(held.unlock()) == errc::lost);
+      // A minority may have heard of the lock since, and hears that it is over.
+      if (k.servers > 1) w.until([&] { return w.eye("DUMP", "m").to_string() == before; });
       CHECK(w.eye("DUMP", "m").to_string() == before);
     });
 }
 
 TEST_CASE("every kind: an unlock frees nobody else's lock, and says that ours was lost") {
-  of_every_kind([](const lock_kind& k, world& w) {
+  of_every_kind([](const lock_kind& k, lock_world& w) {
     auto redis = w.make();
     auto held = w.run(k(redis).lock());
     k.taken_by_stranger(w.eye, 60s);
@@ -132,7 +135,7 @@ TEST_CASE("every kind: an unlock frees nobody else's lock, and says that ours wa
 }
 
 TEST_CASE("every kind: a stranger's hold is waited for") {
-  of_every_kind([](const lock_kind& k, world& w) {
+  of_every_kind([](const lock_kind& k, lock_world& w) {
     auto redis = w.make();
     k.taken_by_stranger(w.eye, 60s);
     started<lease> waiting(w, k(redis).lock());
@@ -145,7 +148,7 @@ TEST_CASE("every kind: a stranger's hold is waited for") {
 }
 
 TEST_CASE("every kind: a release is told to those who wait elsewhere") {
-  of_every_kind([](const lock_kind& k, world& w) {
+  of_every_kind([](const lock_kind& k, lock_world& w) {
     auto a = w.make(), b = w.make();
     raw_client listener(w.server);
     listener.subscribe(k.channel);
@@ -153,8 +156,8 @@ TEST_CASE("every kind: a release is told to those who wait elsewhere") {
     started<lease> waiting(w, k(b).lock());
     w.until([&] { return w.eye("PUBSUB", "NUMSUB", k.channel).array()[1] == 2; });
     w.run(held.unlock());
-    const auto message = listener.next_message(5s);
-    REQUIRE(message);
+    std::optional<raw_client::message> message;
+    w.until([&] { return (message = listener.next_message(1ms)).has_value(); });
     CHECK(message->payload == "0");
     w.until([&] { return waiting.succeeded(); });
     w.run(waiting.answer->value().unlock());
@@ -164,7 +167,7 @@ TEST_CASE("every kind: a release is told to those who wait elsewhere") {
 }
 
 TEST_CASE("every kind: force_unlock breaks the hold, wakes who waits, and tells the holder") {
-  of_every_kind([](const lock_kind& k, world& w) {
+  of_every_kind([](const lock_kind& k, lock_world& w) {
     auto a = w.make(), b = w.make();
     CHECK_FALSE(w.run(k(a).force_unlock()));
     auto held = w.run(k(a).lock());
@@ -175,12 +178,12 @@ TEST_CASE("every kind: force_unlock breaks the hold, wakes who waits, and tells 
     CHECK(k.owner_of(w.eye) == waiting.answer->value().id());
     k.taken_by_stranger(w.eye, 60s);
     CHECK(w.run(k(a).force_unlock()));
-    CHECK(w.locks().empty());
+    w.until([&] { return w.locks().empty(); });  // of several primaries a majority has answered
   });
 }
 
 TEST_CASE("every kind: an owner that holds re-enters, or is told that it holds") {
-  of_every_kind([](const lock_kind& k, world& w) {
+  of_every_kind([](const lock_kind& k, lock_world& w) {
     auto redis = w.make();
     const owner me;
     const auto mutex = k(redis, "m", me);
@@ -204,7 +207,7 @@ TEST_CASE("every kind: an owner that holds re-enters, or is told that it holds")
 }
 
 TEST_CASE("every kind: an owner that locks twice at once has it once, or re-enters") {
-  of_every_kind([](const lock_kind& k, world& w) {
+  of_every_kind([](const lock_kind& k, lock_world& w) {
     auto redis = w.make();
     const auto mutex = k(redis, "m", owner());
     k.taken_by_stranger(w.eye, 60s);
@@ -219,7 +222,7 @@ TEST_CASE("every kind: an owner that locks twice at once has it once, or re-ente
 }
 
 TEST_CASE("every kind: with_lock runs the body under the lock and is cancelled by its loss") {
-  of_every_kind([](const lock_kind& k, world& w) {
+  of_every_kind([](const lock_kind& k, lock_world& w) {
     client redis(w.io.get_executor(), impatient(w.settings()));
     auto mutex = k(redis);
     CHECK(w.run(with_lock(mutex, seven)) == 7);
@@ -239,7 +242,7 @@ TEST_CASE("every kind: with_lock runs the body under the lock and is cancelled b
 }
 
 TEST_CASE("every kind: scripts that the server forgets between any two commands are sent again") {
-  of_every_kind([](const lock_kind& k, world& w) {
+  of_every_kind([](const lock_kind& k, lock_world& w) {
     auto redis = w.make();
     const auto mutex = k(redis, "m", owner());
     const auto forget = [&] { w.eye("SCRIPT", "FLUSH"); };
@@ -267,7 +270,7 @@ TEST_CASE("every kind: scripts that the server forgets between any two commands 
 }
 
 TEST_CASE("every kind: a lock cancelled anywhere leaves nothing") {
-  of_every_kind([](const lock_kind& k, world& w) {
+  of_every_kind([](const lock_kind& k, lock_world& w) {
     auto make = [&](client& redis) -> step {
       return [&]() -> asio::awaitable<void> { auto held = co_await k(redis).lock(); };
     };
@@ -276,7 +279,7 @@ TEST_CASE("every kind: a lock cancelled anywhere leaves nothing") {
 }
 
 TEST_CASE("every kind: a lock that waits for a stranger cancelled anywhere leaves nothing") {
-  of_every_kind([](const lock_kind& k, world& w) {
+  of_every_kind([](const lock_kind& k, lock_world& w) {
     auto make = [&](client& redis) -> step {
       k.taken_by_stranger(w.eye, 15ms);
       return [&]() -> asio::awaitable<void> { auto held = co_await k(redis).lock(); };
@@ -286,7 +289,7 @@ TEST_CASE("every kind: a lock that waits for a stranger cancelled anywhere leave
 }
 
 TEST_CASE("every kind: an unlock cancelled anywhere goes on in the background") {
-  of_every_kind([](const lock_kind& k, world& w) {
+  of_every_kind([](const lock_kind& k, lock_world& w) {
     std::optional<lease> held;
     auto make = [&](client& redis) -> step {
       held.emplace(w.run(k(redis).lock()));
@@ -307,7 +310,7 @@ TEST_CASE("every kind: an answer or a command lost anywhere costs no lock and le
   for (const auto& f : {fault{"cut before a reply", action::cut_before, false, false},
                         fault{"cut before a command", action::cut_before, true, false},
                         fault{"replies swallowed", action::drop_rest, false, true}})
-    of_every_kind([&](const lock_kind& k, world& w) {
+    of_every_kind([&](const lock_kind& k, lock_world& w) {
       proxy net(w.server);
       for (std::size_t n = 1;; ++n) {
         REQUIRE(n < 100);
@@ -316,7 +319,7 @@ TEST_CASE("every kind: an answer or a command lost anywhere costs no lock and le
         const auto fired_before = net.count().fired;
         {
           auto redis = w.make([&](config& c) {
-            c.url = net.url();
+            (k.servers == 1 ? c.url : c.primaries.front()) = net.url();
             c.ttl = f.silent ? 3s : 10s;
             c.command_timeout = f.silent ? 60ms : 2s;
             c.connect_timeout = f.silent ? 100ms : 2s;
@@ -351,6 +354,7 @@ TEST_CASE("every kind: a replica grants nothing") {
   world replica(copy);
   auto redis = replica.make();
   for (const auto& k : every_kind()) {
+    if (k.servers > 1) continue;  // a server that has become a replica: below
     INFO(k.name);
     CHECK(replica.code_of(k(redis).lock()) == errc::not_primary);
     CHECK(replica.code_of(k(redis).try_lock()) == errc::not_primary);
@@ -358,7 +362,7 @@ TEST_CASE("every kind: a replica grants nothing") {
 }
 
 TEST_CASE("every kind: a server that has become a replica neither confirms a hold nor denies it") {
-  of_every_kind([](const lock_kind& k, world& w) {
+  of_every_kind([](const lock_kind& k, lock_world& w) {
     client redis(w.io.get_executor(), impatient(w.settings()));
     auto held = w.run(k(redis).lock());
     w.eye("REPLICAOF", "127.0.0.1", "1");
@@ -368,7 +372,7 @@ TEST_CASE("every kind: a server that has become a replica neither confirms a hol
 }
 
 TEST_CASE("every kind: a key of another type is a corrupt lock and is left alone") {
-  of_every_kind([](const lock_kind& k, world& w) {
+  of_every_kind([](const lock_kind& k, lock_world& w) {
     auto redis = w.make();
     using words = std::vector<std::string>;
     for (const auto& made : {words{"RPUSH", "m", "1"}, words{"ZADD", "m", "1", "1"}, words{}}) {
@@ -390,12 +394,13 @@ TEST_CASE("every kind: a key of another type is a corrupt lock and is left alone
 }
 
 TEST_CASE("every kind: a lock without a TTL is corrupt until it is broken") {
-  of_every_kind([](const lock_kind& k, world& w) {
+  of_every_kind([](const lock_kind& k, lock_world& w) {
     auto redis = w.make();
     auto mutex = k(redis);
     k.taken_by_stranger(w.eye, 0ms);
-    for (const auto code : {w.code_of(mutex.lock()), w.code_of(mutex.try_lock()), w.code_of(mutex.try_lock_for(5s))})
-      CHECK(code == errc::corrupt_lock);
+    CHECK(w.code_of(mutex.lock()) == errc::corrupt_lock);
+    w.until([&] { return w.code_of(mutex.try_lock()) == errc::corrupt_lock; });  // slow primaries are no quorum
+    CHECK(w.code_of(mutex.try_lock_for(5s)) == errc::corrupt_lock);
     CHECK(w.eye("PTTL", "m") == -1);
     CHECK(w.run(mutex.force_unlock()));
     CHECK(w.run(mutex.try_lock()));
@@ -405,8 +410,9 @@ TEST_CASE("every kind: a lock without a TTL is corrupt until it is broken") {
 TEST_CASE("kinds that do not store the same do each other no harm on one name") {
   for (const auto& one : every_kind())
     for (const auto& other : every_kind()) {
+      if (one.servers != other.servers) continue;
       INFO(one.name << " and " << other.name);
-      world w;
+      lock_world w(one.servers);
       auto redis = w.make();
       auto held = w.run(one(redis).lock());
       const auto before = w.eye("DUMP", "m").to_string();

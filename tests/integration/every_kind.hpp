@@ -1,17 +1,96 @@
 // SPDX-License-Identifier: BSL-1.0
 #pragma once
+#include <deque>
+#include <map>
 #include <optional>
 #include <string>
 #include <string_view>
 #include <vector>
 
-#include "integration/world.hpp"
+#include "integration/red_world.hpp"
 
 /// What the contract of every kind of lock has to know of each. The test "kinds" finds a kind that is not here.
 namespace holdfast::test {
 
+/// Looks at all servers of a lock at once, and at the first where they may differ.
+class eyes {
+ public:
+  explicit eyes(std::deque<raw_client>& each) : each_(each) {}
+
+  template <class... Arguments>
+  value operator()(const Arguments&... arguments) {
+    std::optional<value> first;
+    for (auto& eye : each_) {
+      auto v = eye(arguments...);
+      if (!first) first = std::move(v);
+    }
+    return *first;
+  }
+  value call(const std::vector<std::string>& argv) {
+    std::optional<value> first;
+    for (auto& eye : each_) {
+      auto v = eye.call(argv);
+      if (!first) first = std::move(v);
+    }
+    return *first;
+  }
+  /// What a majority says, one after the other.
+  template <class Ask>
+  std::string majority(Ask ask) {
+    std::map<std::string, std::size_t> votes;
+    for (auto& eye : each_)
+      if (auto said = ask(eye); ++votes[said] > each_.size() / 2) return said;
+    return "no majority";
+  }
+
+ private:
+  std::deque<raw_client>& each_;
+};
+
+/// The servers of one kind of lock; those that vote have their markers.
+struct lock_world : red_world {
+  explicit lock_world(std::size_t servers) : red_world(servers), eye(eyes) {
+    if (servers == 1) return;
+    for (auto& one : eyes) {
+      const auto info = one("INFO", "server").to_string();
+      one("SET", "holdfast:redlock", info.substr(info.find("\nrun_id:") + 8, 40) + " 60000");
+    }
+  }
+
+  config settings() {
+    auto c = red_world::settings();
+    if (size() == 1) c.url = std::exchange(c.primaries, {}).front();
+    return c;
+  }
+  template <class Change>
+  client make(Change change) {
+    auto c = settings();
+    change(c);
+    return client(io.get_executor(), std::move(c));
+  }
+  client make() {
+    return make([](config&) {});
+  }
+  /// Of all servers: a minority may hear of an unlock when its caller has been answered.
+  std::vector<std::string> locks() {
+    std::vector<std::string> all;
+    for (int i = 0; i < (size() == 1 ? 1 : 3000); ++i) {
+      all.clear();
+      for (auto& one : eyes)
+        for (auto& key : one("KEYS", "*").strings())
+          if (!key.starts_with("redisson_lock_token:") && !key.starts_with("holdfast:redlock")) all.push_back(key);
+      if (all.empty() || size() == 1) break;
+      pass(1ms);
+    }
+    return all;
+  }
+
+  test::eyes eye;
+};
+
 struct lock_kind {
   const char* name;
+  std::size_t servers;
   mutex (*of)(const client&, std::string_view name, std::optional<owner>);
   const char* channel;  // of the lock "m"
   bool reentrant;
@@ -19,12 +98,14 @@ struct lock_kind {
   const char* stored_as;
 
   // What another client does by hand with the lock "m".
-  void (*taken_by_stranger)(raw_client&, std::chrono::milliseconds ttl);
-  void (*freed_by_stranger)(raw_client&);
+  void (*taken_by_stranger)(eyes&, std::chrono::milliseconds ttl);
+  void (*freed_by_stranger)(eyes&);
   /// The owner in the key; empty: it is free.
-  std::string (*owner_of)(raw_client&);
+  std::string (*owner_in)(raw_client&);
   /// Makes the key something that no lock of this kind is.
-  void (*spoilt)(raw_client&);
+  void (*spoilt)(eyes&);
+
+  std::string owner_of(eyes& all) const { return all.majority(owner_in); }
 
   mutex operator()(const client& c, std::string_view lock = "m", std::optional<owner> who = {}) const {
     return of(c, lock, who);
@@ -35,12 +116,12 @@ namespace by_hand {
 
 constexpr auto* stranger = "stranger:1";
 
-inline void take_hash(raw_client& redis, std::chrono::milliseconds ttl) {
+inline void take_hash(eyes& redis, std::chrono::milliseconds ttl) {
   redis("DEL", "m");
   redis("HSET", "m", stranger, 1);
   if (ttl > 0ms) redis("PEXPIRE", "m", ttl.count());
 }
-inline void free_hash(raw_client& redis) {
+inline void free_hash(eyes& redis) {
   redis("HDEL", "m", stranger);
   redis("PUBLISH", "redisson_lock__channel:{m}", "0");
 }
@@ -48,16 +129,16 @@ inline std::string owner_in_hash(raw_client& redis) {
   const auto fields = redis("HKEYS", "m").strings();
   return fields.empty() ? std::string() : fields.front();
 }
-inline void spoil_hash(raw_client& redis) { redis("SET", "m", "text"); }
+inline void spoil_hash(eyes& redis) { redis("SET", "m", "text"); }
 
-inline void take_string(raw_client& redis, std::chrono::milliseconds ttl) {
+inline void take_string(eyes& redis, std::chrono::milliseconds ttl) {
   if (ttl > 0ms)
     redis("SET", "m", stranger, "PX", ttl.count());
   else
     redis("SET", "m", stranger);
 }
 // As most clients do: without a message.
-inline void free_string(raw_client& redis) {
+inline void free_string(eyes& redis) {
   redis("EVAL", "if redis.call('get', KEYS[1]) == ARGV[1] then return redis.call('del', KEYS[1]) end return 0", 1, "m",
         stranger);
 }
@@ -65,7 +146,7 @@ inline std::string owner_in_string(raw_client& redis) {
   const auto value = redis("GET", "m");
   return value.is_nil() ? std::string() : value.to_string();
 }
-inline void spoil_string(raw_client& redis) {
+inline void spoil_string(eyes& redis) {
   redis("DEL", "m");
   redis("HSET", "m", "id", "42");
 }
@@ -76,16 +157,29 @@ inline const std::vector<lock_kind>& every_kind() {
   using maybe = std::optional<owner>;
   static constexpr auto *redisson = "redisson_lock__channel:{m}", *simple = "holdfast_simple:{m}";
   static const std::vector<lock_kind> all{
-      {"plain_lock", [](const client& c, std::string_view n, maybe who) { return who ? c.mutex(n, *who) : c.mutex(n); },
-       redisson, true, "hash", by_hand::take_hash, by_hand::free_hash, by_hand::owner_in_hash, by_hand::spoil_hash},
-      {"fenced_lock",
+      {"plain_lock", 1,
+       [](const client& c, std::string_view n, maybe who) { return who ? c.mutex(n, *who) : c.mutex(n); }, redisson,
+       true, "hash", by_hand::take_hash, by_hand::free_hash, by_hand::owner_in_hash, by_hand::spoil_hash},
+      {"fenced_lock", 1,
        [](const client& c, std::string_view n, maybe who) -> mutex {
          return who ? c.fenced_mutex(n, *who) : c.fenced_mutex(n);
        },
        redisson, true, "hash", by_hand::take_hash, by_hand::free_hash, by_hand::owner_in_hash, by_hand::spoil_hash},
-      {"simple_lock",
+      {"simple_lock", 1,
        [](const client& c, std::string_view n, maybe who) -> mutex {
          return who ? c.simple_mutex(n, *who) : c.simple_mutex(n);
+       },
+       simple, false, "string", by_hand::take_string, by_hand::free_string, by_hand::owner_in_string,
+       by_hand::spoil_string},
+      {"red_plain_lock", 5,
+       [](const client& c, std::string_view n, maybe who) -> mutex {
+         return who ? c.red_lock(n, *who) : c.red_lock(n);
+       },
+       redisson, true, "hash", by_hand::take_hash, by_hand::free_hash, by_hand::owner_in_hash, by_hand::spoil_hash},
+      {"red_simple_lock", 5,
+       [](const client& c, std::string_view n, maybe who) -> mutex {
+         constexpr auto nested = reentrancy::not_reentrant;
+         return who ? c.red_lock(n, *who, nested) : c.red_lock(n, nested);
        },
        simple, false, "string", by_hand::take_string, by_hand::free_string, by_hand::owner_in_string,
        by_hand::spoil_string}};
@@ -97,9 +191,27 @@ template <class Test>
 void of_every_kind(Test test) {
   for (const auto& k : every_kind()) {
     INFO(k.name);
-    world w;
+    lock_world w(k.servers);
     test(k, w);
   }
+}
+
+/// Those that one server grants, wherever that is.
+template <class Test>
+void each_kind_of_one_server(Test test) {
+  for (const auto& k : every_kind()) {
+    if (k.servers > 1) continue;
+    INFO(k.name);
+    test(k);
+  }
+}
+/// The same, each in a world of its own.
+template <class Test>
+void of_every_kind_of_one_server(Test test) {
+  each_kind_of_one_server([&](const lock_kind& k) {
+    lock_world w(k.servers);
+    test(k, w);
+  });
 }
 
 }  // namespace holdfast::test

@@ -172,6 +172,28 @@ TEST_CASE("a lease is renewed every third of its ttl and not after unlock") {
   CHECK(average < 200ms);
 }
 
+TEST_CASE("a renewal writes once, also where it changes nothing") {
+  world w;
+  auto redis = w.make();
+  auto held = w.run(redis.mutex("m").lock());
+  raw_client monitor(w.server);
+  monitor.monitor();
+  const auto of_script = [&] {
+    w.run(held.renew(10s));
+    w.eye("PING");
+    std::vector<std::string> commands;
+    while (auto line = monitor.next_monitor_line(1s)) {
+      if (line->argv[0] == "PING") break;
+      if (line->from == "lua") commands.push_back(line->argv[0]);
+    }
+    return commands;
+  };
+  w.eye("PEXPIRE", "m", 5'000);
+  CHECK(of_script() == std::vector<std::string>{"hexists", "pttl", "pexpire"});
+  w.eye("PEXPIRE", "m", 60'000);
+  CHECK(of_script() == std::vector<std::string>{"hexists", "pttl", "hdel"});
+}
+
 TEST_CASE("a waiter is woken by the message and not by the holder's ttl") {
   world w;
   auto a = w.make(), b = w.make();

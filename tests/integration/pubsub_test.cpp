@@ -8,6 +8,8 @@
 #include <vector>
 
 #include "integration/redis_rig.hpp"
+#include "lua_scripts.hpp"
+#include "protocol/kind.hpp"
 #include "support/catch.hpp"
 #include "support/manual_clock.hpp"
 
@@ -333,5 +335,43 @@ TEST_CASE_METHOD(fixture, "a link that died without the server hearing of it lea
   }));
   CHECK(between().count().connections == 2);
   CHECK(subscribers("c") == 1);
+  h->close();
+}
+
+TEST_CASE_METHOD(fixture,
+                 "a sharded channel hears spublish and the word that the server chooses, and leaves with its slot") {
+  redis_options options;
+  options.tcp = true;  // the cluster's bus needs a port
+  options.arguments = {"--cluster-enabled", "yes"};
+  server(options);
+  admin()("CLUSTER", "ADDSLOTSRANGE", "0", "16383");
+  until([&] { return admin()("CLUSTER", "INFO").to_string().find("cluster_state:ok") != std::string::npos; });
+  auto node = direct();
+  node.expected = redis::server_mode::cluster;
+  const auto h = std::make_shared<redis::pubsub>(services(), node, 2s, std::nullopt);
+  std::vector<std::string> moved;
+  h->on_moved([&](std::string_view channel, std::string_view words) {
+    moved.push_back(std::string(channel) + "; " + std::string(words.substr(0, words.find(' '))));
+  });
+  listener a;
+  const detail::lock_keys lock(detail::plain_lock, "m");
+  const auto channel = detail::channel_of(lock);
+  auto one = h->subscribe(channel, a);
+  REQUIRE(until([&] { return a.subscribed == 1; }));
+  std::size_t heard = 0;
+  for (const std::string word : {"spublish", "auto", "both", "publish"}) {
+    admin()("HSET", "m", "me:1", "1");
+    CHECK(admin()("EVAL", detail::lua::release.body, 1, "m", word, channel, "me:1", 0, 1000).integer() >= 0);
+    if (word != "publish") CHECK(until([&] { return a.messages.size() == heard + 1; }));
+    heard = a.messages.size();
+  }
+  admin()("CLUSTER", "DELSLOTS", std::to_string(admin()("CLUSTER", "KEYSLOT", "m").integer()));
+  REQUIRE(until([&] { return moved.size() == 1; }));
+  one.reset();
+  one = h->subscribe(channel, a);
+  REQUIRE(until([&] { return moved.size() == 2; }));
+  CHECK(moved == std::vector<std::string>{channel + "; ", channel + "; CLUSTERDOWN"});
+  CHECK(heard == 3);
+  CHECK(a.failed == 0);
   h->close();
 }

@@ -53,13 +53,15 @@ class recorder final : public observer {
   std::vector<entry> seen_;
 };
 
-/// A private server, a client of ours, and an eye on the server that shares nothing with the library.
-struct world {
-  explicit world(redis_options options = {}) : server(std::move(options)), eye(server) {}
+/// Where clients of ours run and are heard, whatever servers they have.
+struct client_side {
+  virtual ~client_side() = default;
+  /// Of the servers.
+  virtual std::string url() const = 0;
 
   config settings() const {
     config c;
-    c.url = server.url();
+    c.url = url();
     c.observer = heard;
     return c;
   }
@@ -96,13 +98,6 @@ struct world {
     io.run_for(time);
   }
 
-  std::vector<std::string> keys() { return eye("KEYS", "*").strings(); }
-  /// Without the counters of fencing tokens, which stay.
-  std::vector<std::string> locks() {
-    auto all = keys();
-    std::erase_if(all, [](const auto& key) { return key.starts_with("redisson_lock_token:"); });
-    return all;
-  }
   /// The one code that `op` fails with; none when it succeeds.
   template <class T>
   error_code code_of(asio::awaitable<T> op) {
@@ -123,16 +118,34 @@ struct world {
     }
   }
 
-  real_redis server;
-  raw_client eye;
   std::shared_ptr<recorder> heard = std::make_shared<recorder>();
   asio::io_context io;
+};
+
+/// A private server, a client of ours, and an eye on the server that shares nothing with the library.
+struct world : client_side {
+  explicit world(redis_options options = {}) : server(std::move(options)), eye(server) {}
+
+  std::string url() const override { return server.url(); }
+
+  std::vector<std::string> keys() { return eye("KEYS", "*").strings(); }
+  /// Without what stays: the counters of fencing tokens, and the marker of a primary.
+  std::vector<std::string> locks() {
+    auto all = keys();
+    std::erase_if(all, [](const auto& key) {
+      return key.starts_with("redisson_lock_token:") || key.starts_with("holdfast:redlock");
+    });
+    return all;
+  }
+
+  real_redis server;
+  raw_client eye;
 };
 
 /// An operation under way.
 template <class T>
 struct started {
-  started(world& w, asio::awaitable<T> op) {
+  started(client_side& w, asio::awaitable<T> op) {
     auto ended = [this](std::exception_ptr, result<T> r) { answer.emplace(std::move(r)); };
     asio::co_spawn(w.io, as_result(std::move(op)), ended);
   }

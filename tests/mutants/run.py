@@ -1,6 +1,6 @@
 #!/usr/bin/env python3
 # SPDX-License-Identifier: BSL-1.0
-"""run.py [--check] [--only TEXT] [--tools unit,scripts,sim,history] [--without-assertions]: plants one bug after the
+"""run.py [--check] [--only TEXT] [--tools unit,scripts,sim,integration,history] [--without-assertions]: plants one bug after the
 other into a copy of the tree, builds, and shows the tools that catch it: a row of a Markdown table for each bug, with
 the words of each tool. What they printed stays in build/mutants/output, or in output_without_assertions beside it. Exit
 status 1 if a bug survives all tools, or if a tool fails without any bug.
@@ -44,6 +44,10 @@ TOOLS = {
                     HEAD_OF_A_TEST),
     "sim": Tool(("holdfast_sim",), ("tests/sim/holdfast_sim", "--seeds", "3000", "--violations", "1"), 300,
                 r"(.*holdfast asserts: .*\n.*|seed \d+: VIOLATION .*)", r"((?:never met|unlisted): .*)"),
+    # What no other tool sees: what is done beyond the strand of one client.
+    "integration": Tool(("holdfast_integration_tests",),
+                        ("tests/holdfast_integration_tests", "--abort", "multi_lock*", "~*anywhere*"),
+                        120, HEAD_OF_A_TEST),
     # One campaign within the guarantee, one outside.
     "history": Tool(("holdfast_chaos_worker", "holdfast_chaos_driver"),
                     ("python3", "{tree}/tests/chaos/history_test.py", "--build", "tests/chaos", "--seconds", "220"),

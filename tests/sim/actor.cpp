@@ -7,6 +7,7 @@
 #include <utility>
 
 #include "api/arguments.hpp"
+#include "sim/slot_view.hpp"
 
 namespace holdfast::sim {
 namespace {
@@ -27,8 +28,10 @@ std::string code_name(const error_code& e) {
     case errc::server_refused: return "server_refused";
     case errc::not_primary: return "not_primary";
     case errc::already_held: return "already_held";
+    case errc::not_replicated: return "not_replicated";
     case errc::overloaded: return "overloaded";
     case errc::protocol_error: return "protocol_error";
+    case errc::quorum_failed: return "quorum_failed";
     default: return e.message();
   }
 }
@@ -48,7 +51,8 @@ void actor::start() { act_later(); }
 // Not while its process is paused: the alarm is the process' own.
 void actor::act_later() {
   // Often at once: what matters happens while something is on its way.
-  auto delay = w_.chance(40) ? w_.between({}, 8ms) : w_.between(w_.pace / 8, w_.pace * 3);
+  auto delay =
+      w_.chance(w_.hurry ? 85 : 40) ? w_.between({}, w_.hurry ? 2ms : 8ms) : w_.between(w_.pace / 8, w_.pace * 3);
   if (finishing_) delay = std::min<nanoseconds>(delay, 1s);
   const auto when = w_.plan.now() + delay;
   client_.process().schedule(when, [self = shared_from_this()] { self->act(); });
@@ -73,8 +77,9 @@ void actor::act_at_random() {
     if (dice < 20 && !me_->leases.empty()) return give_back(w_.below(me_->leases.size()));
     return;
   }
-  if (me_->leases.empty() && dice < 75) return dice < 15 ? lock_any() : lock(w_.some_name(), false);
-  if (dice < 8) return dice < 2 ? lock_any() : lock(w_.some_name(), false);
+  if (me_->leases.empty() && dice < 75)
+    return dice < 15 ? lock_any() : dice < 30 ? lock_all() : lock(w_.some_name(), false);
+  if (dice < 8) return dice < 2 ? lock_any() : dice < 4 ? lock_all() : lock(w_.some_name(), false);
   if (!me_->leases.empty()) {
     const auto which = w_.below(me_->leases.size());
     const auto lease = me_->leases[which];
@@ -115,10 +120,10 @@ void actor::lock(const detail::shared_keys& name, bool reenter) {
   const auto& meant = w_.kind_of(name->name);
   const bool fenced = meant.fenced && !w_.chance(5);
   const auto& of = meant.fenced && !fenced ? detail::plain_lock : meant;
-  const auto keys = std::make_shared<const detail::lock_keys>(of, name->name);
+  const auto keys = std::make_shared<const detail::lock_keys>(of, name->name, "", name->word);
   const std::string verb = verb_of(wait);
   begin(verb, name->name);
-  const auto call = wait == patience::once ? w_.judge.begin(client_, verb + ' ' + name->name)
+  const auto call = wait == patience::once ? w_.judge.begin_try(client_, name->name, verb + ' ' + name->name)
                                            : w_.judge.begin_wait(client_, {name->name}, verb + ' ' + name->name);
   waiting_ = true;
   if (bound && me_->waiting++ > 0) w_.met.hit("lock: beside another of its owner");
@@ -128,7 +133,7 @@ void actor::lock(const detail::shared_keys& name, bool reenter) {
       [self = shared_from_this(), call, name, bound, holds, fenced, answered](const detail::lock_answer& a) {
         *answered = true;
         if (bound) --self->me_->waiting;
-        if (a.error == errc::lost) self->w_.judge.lost_to_caller(self->client_, *name, self->has_lease_of(*name));
+        if (a.error == errc::lost) self->w_.judge.lost_to_caller(self->client_, *name, self->may_have_lease_of(*name));
         self->on_lock_answer(call, a, holds, fenced);
       });
   if (!*answered) place_ = std::move(place);
@@ -145,6 +150,7 @@ detail::lock_request actor::some_request(bool bound) {
 
 void actor::lock_any() {
   const auto& of = w_.some_name()->of;
+  if (of.voted) return lock(w_.some_name(), false);
   std::vector<detail::shared_keys> all;
   for (const auto& n : w_.names)
     if (&n->of == &of && (all.empty() || w_.chance(80))) all.push_back(n);
@@ -178,6 +184,62 @@ void actor::on_any_answer(std::uint64_t call, const detail::lock_answer& a, bool
   if (!a.record) return;
   w_.judge.granted_any(client_, a.record, fenced);
   me_->leases.push_back(a.record);
+}
+
+void actor::lock_all() {
+  const auto& one = *w_.some_name();
+  const auto& of = one.of;
+  if (of.voted) return lock(w_.some_name(), false);
+  // Of several slots multi_lock takes one after the other.
+  const auto fits = [&](const detail::lock_keys& n) {
+    return &n.of == &of && (!client_.locks().has_slots() || slot_of(n.lock) == slot_of(one.lock));
+  };
+  std::vector<detail::shared_keys> all;
+  for (const auto& n : w_.names)
+    if (fits(*n) && (all.empty() || w_.chance(50))) all.push_back(n);
+  std::sort(all.begin(), all.end(), [](const auto& a, const auto& b) { return a->lock < b->lock; });
+  const bool bound = w_.chance(70);
+  auto request = some_request(bound);
+  const auto verb = std::string(verb_of(request.wait)) + "_all";
+  std::vector<std::string> names;
+  std::string which;
+  for (const auto& n : all) which += ' ' + names.emplace_back(n->name);
+  begin(verb, which);
+  const auto what = verb + which;
+  const auto call = request.wait == patience::once ? w_.judge.begin(client_, what)
+                                                   : w_.judge.begin_wait_for_all(client_, names, what);
+  waiting_ = true;
+  if (bound) {
+    ++me_->waiting;
+    ++me_->wants_all;
+  }
+  const auto answered = std::make_shared<bool>(false);
+  auto place = client_.locks().lock_all(
+      all, {}, std::move(request),
+      [self = shared_from_this(), call, all, bound, fenced = of.fenced, answered](const detail::multi_answer& a) {
+        *answered = true;
+        if (bound) {
+          --self->me_->waiting;
+          --self->me_->wants_all;
+        }
+        const auto has = [&](const auto& n) { return self->may_have_lease_of(*n); };
+        if (a.error == errc::lost)
+          self->w_.judge.lost_to_caller(self->client_, *all.front(), std::any_of(all.begin(), all.end(), has));
+        self->on_all_answer(call, a, all.size(), fenced);
+      });
+  if (!*answered) place_ = std::move(place);
+}
+
+void actor::on_all_answer(std::uint64_t call, const detail::multi_answer& a, std::size_t asked, bool fenced) {
+  w_.judge.answered(call);
+  waiting_ = false;
+  place_.reset();
+  const auto outcome = outcome_of("lock_all", a.error, a.records.empty() ? "busy" : "granted");
+  w_.met.hit(outcome);
+  note(outcome, a.detail);
+  if (a.records.empty()) return;
+  w_.judge.granted_all(client_, a.records, asked, fenced);
+  for (const auto& lease : a.records) me_->leases.push_back(lease);
 }
 
 void actor::on_lock_answer(std::uint64_t call, const detail::lock_answer& a, bool reenter, bool fenced) {
@@ -233,6 +295,7 @@ void actor::renew(const record_ptr& lease) {
   const auto ttl = w_.chance(50) ? milliseconds(0)
                                  : std::chrono::duration_cast<milliseconds>(w_.between(10ms, client_.settings().ttl));
   begin("renew", lease->of->field().to_text());
+  w_.judge.begin_renewal(lease, ttl);
   const auto call = w_.judge.begin(client_, "renew " + lease->of->keys()->name);
   client_.locks().renew(lease, ttl, [self = shared_from_this(), call](error_code e, const std::string& detail) {
     self->w_.judge.answered(call);

@@ -23,6 +23,7 @@ struct workload {
   std::vector<detail::shared_keys> names;
   nanoseconds pace;  // between two turns of one actor, on average
   std::size_t acts_wanted;
+  bool hurry = false;    // most sections last for a millisecond
   std::size_t acts = 0;  // verbs called, of all actors together: who waits lets most of its turns pass
 
   bool chance(unsigned percent) { return random.next() % 100 < percent; }
@@ -41,6 +42,7 @@ struct person {
   std::vector<record_ptr> leases;
   std::vector<record_ptr> given_back;  // some are given back again
   std::size_t waiting = 0;             // tasks that wait for a lock on its behalf
+  std::size_t wants_all = 0;           // of them, those that wait for several, and may have re-entered some
 };
 
 /// A task of one client that does something at random every now and then, while its client runs. Several may act for
@@ -59,10 +61,13 @@ class actor : public std::enable_shared_from_this<actor> {
   void act();
   void act_at_random();
   bool has_lease_of(const detail::lock_keys& name) const;
+  bool may_have_lease_of(const detail::lock_keys& name) const { return me_->wants_all > 0 || has_lease_of(name); }
   void lock(const detail::shared_keys& name, bool reenter);
   void lock_any();
+  void lock_all();
   detail::lock_request some_request(bool bound);
   void on_any_answer(std::uint64_t call, const detail::lock_answer& a, bool fenced);
+  void on_all_answer(std::uint64_t call, const detail::multi_answer& a, std::size_t asked, bool fenced);
   void on_lock_answer(std::uint64_t call, const detail::lock_answer& a, bool reenter, bool fenced);
   void cancel();
   void unlock(const record_ptr& lease);

@@ -195,7 +195,8 @@ reply time(database& d, const arguments&) {
           {string_reply(std::to_string(d.time_us / second)), string_reply(std::to_string(d.time_us % second))}};
 }
 
-reply publish(database& d, const arguments& a) { return integer_reply(d.publish(a[1], a[2])); }
+reply publish(database& d, const arguments& a) { return integer_reply(d.publish(a[1], a[2], false)); }
+reply spublish(database& d, const arguments& a) { return integer_reply(d.publish(a[1], a[2], true)); }
 
 reply flushall(database& d, const arguments& a) {
   if (a.size() > 1 && lower(a[1]) != "async" && lower(a[1]) != "sync") return error_reply("ERR syntax error");
@@ -220,7 +221,8 @@ const std::map<std::string, command, std::less<>>& table() {
       {"incr", {2, command::grows, incr}},           {"persist", {2, command::writes, persist}},
       {"pexpire", {3, command::writes, pexpire}},    {"pttl", {2, command::reads, pttl}},
       {"publish", {3, command::reads, publish}},     {"set", {-3, command::grows, set}},
-      {"time", {1, command::reads, time}},           {"type", {2, command::reads, type}},
+      {"spublish", {3, command::reads, spublish}},   {"time", {1, command::reads, time}},
+      {"type", {2, command::reads, type}},
   };
   return all;
 }
@@ -243,6 +245,23 @@ reply run_command(database& d, const arguments& a) {
   }
   d.wrote |= c.what != command::reads;
   return c.run(d, a);
+}
+
+keys_of_command keys_of(const arguments& a) {
+  const auto name = lower(a.front());
+  if (a.size() < 2) return {};
+  if (name == "eval" || name == "evalsha") {
+    long long keys = 0;
+    const bool fits =
+        a.size() > 2 && to_integer(a[2], keys) && keys > 0 && keys <= static_cast<long long>(a.size()) - 3;
+    return fits ? keys_of_command{{a.begin() + 3, a.begin() + 3 + static_cast<std::ptrdiff_t>(keys)}}
+                : keys_of_command{};
+  }
+  if (name == "ssubscribe" || name == "sunsubscribe") return {{a.begin() + 1, a.end()}, true};
+  if (name == "spublish") return {{a[1]}, true};
+  if (!is_data_command(name) || name == "publish" || name == "flushall" || name == "time") return {};
+  if (name == "del" || name == "exists") return {{a.begin() + 1, a.end()}};
+  return {{a[1]}};
 }
 
 std::string_view text_of(refusal r) {

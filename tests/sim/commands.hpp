@@ -23,7 +23,7 @@ struct database {
   std::int64_t time_us = 0;  // TIME; keys.now() in microseconds
   refusal refuses = refusal::none;
   bool wrote = false;  // the command or script that runs: a full server refuses nothing after its first write
-  std::function<long long(std::string_view channel, std::string_view payload)> publish;
+  std::function<long long(std::string_view channel, std::string_view payload, bool sharded)> publish;
   std::function<void(std::string_view error)> on_refused;
 };
 
@@ -34,6 +34,12 @@ std::string_view text_of(refusal);
 reply run_command(database&, const arguments&);
 /// Whether there is such a command.
 bool is_data_command(std::string_view lower_case_name);
+/// What a node of a cluster looks at before it runs a command: its keys, or the channels of sharded messages.
+struct keys_of_command {
+  std::vector<std::string> keys{};
+  bool channels = false;
+};
+keys_of_command keys_of(const arguments&);
 
 std::string lower(std::string_view);
 reply error_reply(std::string text);

@@ -136,6 +136,7 @@ class command_maker {
   std::string field() { return "f" + std::to_string(below(3)); }
   std::string ttl() { return below(100) < 80 ? std::to_string(pick(ttls)) : std::string(pick(bad_numbers)); }
   std::string count() { return below(100) < 85 ? std::to_string(below(4)) : std::string(pick(bad_numbers)); }
+  std::string how() { return pick(std::array{"publish", "spublish", "auto", "both"}); }
   std::string word() { return below(2) ? field() : count(); }
 
   arguments script_of_ours() {
@@ -151,13 +152,18 @@ class command_maker {
         {lua::acquire_any, {k, key()}, {ttl(), field()}},
         {lua::acquire_any_fenced, {k, key(), "token", "other token"}, {ttl(), field()}},
         {lua::simple_acquire_any, {k, key()}, {ttl(), field()}},
+        {lua::acquire_all, {k, key()}, {ttl(), field(), field()}},
+        {lua::acquire_all_fenced, {k, key(), "token", "other token"}, {ttl(), field(), field()}},
+        {lua::simple_acquire_all, {k, key()}, {ttl(), field(), field()}},
         {lua::reenter, {k}, {ttl(), field(), count()}},
         {lua::reenter, {k}, {ttl(), field(), count(), ttl()}},
         {lua::renew, {k, key()}, {ttl(), ttl(), field(), field()}},
         {lua::renew, {k, key()}, {ttl(), ttl(), field(), field(), ttl(), ttl()}},
-        {lua::release, {k}, {"channel", field(), count(), ttl()}},
-        {lua::release, {k}, {"channel", field(), count(), ttl(), ttl()}},
-        {lua::force_release, {k}, {"channel"}},
+        {lua::release, {k}, {how(), "channel", field(), count(), ttl()}},
+        {lua::release, {k}, {how(), "channel", field(), count(), ttl(), ttl()}},
+        {lua::force_release, {k}, {how(), "channel"}},
+        {lua::simple_release, {k}, {how(), "channel", field()}},
+        {lua::simple_force_release, {k}, {how(), "channel"}},
         {lua::holder, {k}, {}},
     };
     const auto& chosen = pick(all);
@@ -302,6 +308,17 @@ TEST_CASE("the simulated node subscribes and publishes as Redis does") {
                                               {"SUBSCRIBE", "b"},
                                               {"UNSUBSCRIBE", "a"},
                                               {"UNSUBSCRIBE"},
+                                              {"PING"},
+                                              {"SSUBSCRIBE"},
+                                              {"SUNSUBSCRIBE"},
+                                              {"SSUBSCRIBE", "a"},
+                                              {"SUBSCRIBE", "a"},
+                                              {"SSUBSCRIBE", "b"},
+                                              {"SUNSUBSCRIBE", "c"},
+                                              {"UNSUBSCRIBE"},
+                                              {"PING"},
+                                              {"SUNSUBSCRIBE", "b"},
+                                              {"SUNSUBSCRIBE"},
                                               {"PING"}})
     both.compare(a);
 }

@@ -9,13 +9,14 @@
 namespace holdfast::sim {
 using namespace std::chrono_literals;
 
-faults::faults(workload& w, server& node, std::vector<std::unique_ptr<sim_client>>& clients, nanoseconds ttl)
-    : w_(w), server_(node), clients_(clients), ttl_(ttl), has_calms_(w.chance(25)) {
-  server_.program().on_refused = [this](std::string_view error) {
-    const auto word = error.substr(0, error.find(' '));
-    ++refused_[std::string(word)];
-    w_.met.hit(std::string("refused: ").append(word));
-  };
+faults::faults(workload& w, deployment& servers, std::vector<std::unique_ptr<sim_client>>& clients, nanoseconds ttl)
+    : w_(w), servers_(servers), nodes_(servers.machines()), clients_(clients), ttl_(ttl), has_calms_(w.chance(25)) {
+  for (auto& node : nodes_)
+    node.program().on_refused = [this](std::string_view error) {
+      const auto word = error.substr(0, error.find(' '));
+      ++refused_[std::string(word)];
+      w_.met.hit(std::string("refused: ").append(word));
+    };
 }
 
 const std::vector<faults::kind>& faults::kinds() {
@@ -39,10 +40,14 @@ const std::vector<faults::kind>& faults::kinds() {
       {"out of memory", 3, &faults::run_out_of_memory},
       {"disk failed", 3, &faults::fail_disk},
       {"too few replicas", 2, &faults::lose_replicas},
-      {"demoted to a replica", 2, &faults::become_replica},
+      {"demoted to a replica", 2, &faults::become_replica, kind::one_server_alone},
       {"loading", 2, &faults::load_data},
       {"busy with a script", 2, &faults::be_busy},
       {"CLIENT KILL refused", 1, &faults::refuse_client_kill},
+      {"failover that was asked for", 6, &faults::ask_for_failover, kind::if_one_takes_over},
+      {"server that no other reaches", 8, &faults::isolate_server, kind::if_one_takes_over},
+      {"replicas late", 8, &faults::slow_down_replicas, kind::if_one_takes_over},
+      {"slot moved", 40, &faults::move_slot, kind::in_a_cluster},
       {"client pause", 10, &faults::pause_client},
       {"client closed", 1, &faults::close_one},
       {"FLUSHALL", 2, &faults::flush_all},
@@ -68,18 +73,39 @@ void faults::strike_later() {
 
 void faults::finish() {
   finishing_ = true;
-  for (const auto& c : clients_) c->way().at_next_write = nullptr;
+  for (const auto& c : clients_)
+    for (auto& way : c->ways()) way.at_next_write = nullptr;
+}
+
+void faults::sweep() {
+  if (!servers_.fails_over()) return;
+  for (std::size_t n = 0; n < nodes_.size(); ++n)
+    for (const auto& name : w_.names) {
+      const auto* e = nodes_[n].program().keys().find(name->lock);
+      if (e && !e->expires) take_away(n, name->lock);
+    }
 }
 
 void faults::strike() {
   const auto& all = kinds();
-  static const auto total =
-      std::accumulate(all.begin(), all.end(), 0U, [](unsigned sum, const kind& k) { return sum + k.weight; });
+  const auto weight = [this](const kind& k) { return can_be(k) ? k.weight : 0; };
+  const auto total =
+      std::accumulate(all.begin(), all.end(), 0U, [&](unsigned sum, const kind& k) { return sum + weight(k); });
   auto dice = w_.below(total);
   striking_ = &*std::find_if(all.begin(), all.end(),
-                             [&](const kind& k) { return dice < k.weight || (dice -= k.weight, false); });
+                             [&](const kind& k) { return dice < weight(k) || (dice -= weight(k), false); });
   w_.log.note(w_.plan.now(), "nemesis", striking_->name);
   if ((this->*striking_->strike)()) feel(striking_->name);
+}
+
+bool faults::can_be(const kind& k) const {
+  switch (k.where) {
+    case kind::anywhere: break;
+    case kind::one_server_alone: return !servers_.fails_over();
+    case kind::if_one_takes_over: return servers_.fails_over();
+    case kind::in_a_cluster: return servers_.what() == detail::deployment::cluster;
+  }
+  return true;
 }
 
 void faults::feel(std::string_view fault) {
@@ -89,10 +115,15 @@ void faults::feel(std::string_view fault) {
 
 sim_client& faults::some_client() { return *clients_[w_.below(clients_.size())]; }
 
+faults::path faults::some_path() {
+  auto& c = some_client();
+  return {c, some_node()};
+}
+
 nanoseconds faults::some_time() { return w_.chance(70) ? w_.between(1ms, ttl_ / 2) : w_.between(1ms, ttl_ * 2); }
 
-void faults::mend_after(nanoseconds duration, const sim_client* whom, std::function<void()> undo) {
-  w_.judge.trouble(whom, w_.plan.now() + duration);
+void faults::mend_after(nanoseconds duration, const sim_client* whom, std::size_t node, std::function<void()> undo) {
+  w_.judge.trouble(whom, node, w_.plan.now() + duration);
   undo_after(duration, std::move(undo));
 }
 
@@ -105,8 +136,9 @@ void faults::undo_after(nanoseconds duration, std::function<void()> undo) {
   });
 }
 
-bool faults::mend_after(nanoseconds duration, const sim_client* whom, counter met, std::function<void()> undo) {
-  mend_after(duration, whom, std::move(undo));
+bool faults::mend_after(nanoseconds duration, const sim_client* whom, std::size_t node, counter met,
+                        std::function<void()> undo) {
+  mend_after(duration, whom, node, std::move(undo));
   watch(striking_->name, w_.plan.now() + duration, met);
   return false;
 }
@@ -117,24 +149,24 @@ void faults::watch(std::string_view fault, time_point end, counter met) {
   });
 }
 
-bool faults::to_wires(const std::function<bool(sim_client&, wire&)>& act) {
-  auto& c = some_client();
-  const auto blame = [this, &c, act](wire& w) {
-    w_.judge.trouble(&c, w_.plan.now());
-    return act(c, w);
+bool faults::to_wires(const std::function<bool(const path&, wire&)>& act) {
+  const auto to = some_path();
+  const auto blame = [this, to, act](wire& w) {
+    w_.judge.trouble(&to.client, to.node, w_.plan.now());
+    return act(to, w);
   };
   if (w_.chance(60)) {
-    c.way().at_next_write = [this, blame, fault = striking_->name](wire& w) {
+    to.way().at_next_write = [this, blame, fault = striking_->name](wire& w) {
       if (blame(w)) feel(fault);
     };
     return false;
   }
-  const auto open = c.way().wires();
+  const auto open = to.way().wires();
   return std::count_if(open.begin(), open.end(), [&](const auto& w) { return blame(*w); }) != 0;
 }
 
 bool faults::reset_losing_requests() {
-  return to_wires([](sim_client&, wire& w) {
+  return to_wires([](const path&, wire& w) {
     const bool there = !w.ended();
     w.lose_up();
     w.end_at_client();
@@ -144,7 +176,7 @@ bool faults::reset_losing_requests() {
 }
 
 bool faults::reset_losing_replies() {
-  return to_wires([](sim_client&, wire& w) {
+  return to_wires([](const path&, wire& w) {
     const bool there = !w.ended();
     w.end_at_client();
     w.end_at_server({});
@@ -154,7 +186,7 @@ bool faults::reset_losing_replies() {
 
 bool faults::reset_with_late_requests() {
   const auto late = some_time();
-  return to_wires([this, late](sim_client&, wire& w) {
+  return to_wires([this, late](const path&, wire& w) {
     const bool there = !w.ended();
     mended_at_ = std::max(mended_at_, w_.plan.now() + late);
     w.hold_up_until(w_.plan.now() + late);
@@ -165,9 +197,9 @@ bool faults::reset_with_late_requests() {
 }
 
 bool faults::swallow(void (wire::*what)() noexcept) {
-  return to_wires([this, what, fault = striking_->name](sim_client& c, wire& w) {
+  return to_wires([this, what, fault = striking_->name](const path& on, wire& w) {
     (w.*what)();
-    watch(fault, w_.plan.now() + 2 * ttl_, c.way().did.lost);
+    watch(fault, w_.plan.now() + 2 * ttl_, on.way().did.lost);
     return false;
   });
 }
@@ -175,65 +207,88 @@ bool faults::swallow(void (wire::*what)() noexcept) {
 bool faults::swallow_requests() { return swallow(&wire::lose_up); }
 bool faults::swallow_replies() { return swallow(&wire::lose_down); }
 
+// From one node, or from some of them: each client may see others.
 bool faults::partition() {
   auto& c = some_client();
-  for (const auto& w : c.way().wires()) {
-    w->lose_up();
-    w->lose_down();
+  const auto duration = some_time();
+  const auto sure = some_node();
+  for (std::size_t n = 0; n < nodes_.size(); ++n) {
+    if (n != sure && w_.chance(50)) continue;
+    auto& way = c.ways()[n];
+    for (const auto& w : way.wires()) {
+      w->lose_up();
+      w->lose_down();
+    }
+    way.blocked = true;
+    mend_after(duration, &c, n, way.did.lost, [&way] { way.blocked = false; });
   }
-  c.way().blocked = true;
-  return mend_after(some_time(), &c, c.way().did.lost, [&c] { c.way().blocked = false; });
+  return false;
 }
 
 bool faults::slow_down() {
-  auto& c = some_client();
-  c.way().now = {w_.between(1ms, ttl_ / 2), w_.between(1ms, ttl_ / 2)};
+  const auto on = some_path();
+  auto& way = on.way();
+  way.now = {w_.between(1ms, ttl_ / 2), w_.between(1ms, ttl_ / 2)};
   const auto duration = some_time();
-  w_.judge.trouble(&c, w_.plan.now() + duration + ttl_ * 2);  // what was sent slowly arrives later
-  return mend_after(duration, &c, c.way().did.slowed, [&c] { c.way().now = c.way().usual; });
+  // What was sent slowly arrives later.
+  w_.judge.trouble(&on.client, on.node, w_.plan.now() + duration + ttl_ * 2);
+  return mend_after(duration, &on.client, on.node, way.did.slowed, [&way] { way.now = way.usual; });
 }
 
 bool faults::lose_messages() {
-  auto& c = some_client();
-  c.way().loses_messages = true;
+  auto& way = some_path().way();
+  way.loses_messages = true;
   const auto duration = some_time();
-  undo_after(duration, [&c] { c.way().loses_messages = false; });
-  watch(striking_->name, w_.plan.now() + duration, c.way().did.messages_lost);
+  undo_after(duration, [&way] { way.loses_messages = false; });
+  watch(striking_->name, w_.plan.now() + duration, way.did.messages_lost);
   return false;
 }
 
 bool faults::delay_messages() {
-  auto& c = some_client();
-  c.way().message_delay = w_.between(1ms, ttl_ / 2);
-  w_.judge.trouble(&c, w_.plan.now() + ttl_);
-  return mend_after(ttl_ / 2, &c, c.way().did.messages_delayed, [&c] { c.way().message_delay = {}; });
+  const auto on = some_path();
+  auto& way = on.way();
+  way.message_delay = w_.between(1ms, ttl_ / 2);
+  w_.judge.trouble(&on.client, on.node, w_.plan.now() + ttl_);
+  return mend_after(ttl_ / 2, &on.client, on.node, way.did.messages_delayed, [&way] { way.message_delay = {}; });
 }
 
 bool faults::spoof_message() {
-  if (!server_.running()) return false;
+  const auto n = some_node();
+  auto& node = nodes_[n];
+  if (!node.running() || servers_.is_sentinel(n)) return false;
   const std::string payloads[] = {"0", "1", "", std::string("\0\r\n$-1", 6), std::string(2000, 'x')};
   long long heard = 0;
   for (const auto& name : w_.names)
-    heard += server_.program()
-                 .execute({"PUBLISH", detail::channel_of(*name), payloads[w_.below(std::size(payloads))]})
+    heard += node.program()
+                 .execute({name->word == detail::publish_word::automatic ? "SPUBLISH" : "PUBLISH",
+                           detail::channel_of(*name), payloads[w_.below(std::size(payloads))]})
                  .integer;
   return heard != 0;
 }
 
 bool faults::pause_server() {
-  server_.stop();
-  return mend_after(some_time(), nullptr, server_.held_back(), [this] { server_.resume(); });
+  const auto n = some_node();
+  auto& node = nodes_[n];
+  node.stop();
+  servers_.look();
+  return mend_after(some_time(), nullptr, n, node.held_back(), [this, &node] {
+    node.resume();
+    servers_.look();
+  });
 }
 
 bool faults::restart(bool keep_data) {
-  if (server_.down()) return false;
-  server_.shut_down();
-  if (!keep_data) w_.judge.excuse({});
-  mend_after(w_.between(1ms, ttl_ / 2), nullptr, [this, keep_data] {
-    server_.start(keep_data);
-    if (keep_data) return;
-    w_.judge.excuse({});
-    w_.judge.tokens_lost();
+  const auto n = some_node();
+  auto& node = nodes_[n];
+  if (node.down()) return false;
+  node.shut_down();
+  servers_.machine_lost(n, w_.chance(50));
+  // Whoever takes its place may have them.
+  if (!keep_data && !servers_.fails_over()) w_.judge.data_lost(n);
+  mend_after(w_.between(1ms, ttl_ / 2), nullptr, n, [this, &node, n, keep_data] {
+    node.start(keep_data);
+    keep_data ? w_.judge.vote_lost(n) : w_.judge.data_lost(n);
+    servers_.machine_is_back(n);
   });
   return true;
 }
@@ -241,26 +296,29 @@ bool faults::restart(bool keep_data) {
 bool faults::restart_with_loss() { return restart(false); }
 bool faults::restart_without_loss() { return restart(true); }
 
-bool faults::flush_scripts() { return server_.program().forget_scripts(); }
+bool faults::flush_scripts() { return nodes_[some_node()].program().forget_scripts(); }
 
 bool faults::step_clock_forward() {
   w_.judge.excuse({});
-  server_.clock().step(std::chrono::duration_cast<milliseconds>(w_.between(1ms, ttl_ * 2)));
+  nodes_[some_node()].clock().step(std::chrono::duration_cast<milliseconds>(w_.between(1ms, ttl_ * 2)));
   return true;
 }
 
 bool faults::step_clock_back() {
   const auto by = std::chrono::duration_cast<milliseconds>(w_.between(1ms, ttl_ * 2));
-  w_.judge.clock_stepped_back(by);
-  server_.clock().step(-by);
+  const auto n = some_node();
+  w_.judge.clock_stepped_back(n, by);
+  nodes_[n].clock().step(-by);
   return true;
 }
 
 bool faults::refuse(refusal why) {
-  server_.program().refuse(why);
+  const auto n = some_node();
+  auto& program = nodes_[n].program();
+  program.refuse(why);
   const auto error = text_of(why);
-  return mend_after(some_time(), nullptr, refused_[std::string(error.substr(0, error.find(' ')))],
-                    [this] { server_.program().refuse(refusal::none); });
+  return mend_after(some_time(), nullptr, n, refused_[std::string(error.substr(0, error.find(' ')))],
+                    [&program] { program.refuse(refusal::none); });
 }
 
 bool faults::run_out_of_memory() { return refuse(refusal::out_of_memory); }
@@ -271,26 +329,46 @@ bool faults::load_data() { return refuse(refusal::loading); }
 bool faults::be_busy() { return refuse(refusal::busy); }
 
 bool faults::refuse_client_kill() {
-  server_.program().refuse_client_kill(true);
+  auto& program = nodes_[some_node()].program();
+  program.refuse_client_kill(true);
   const auto duration = 2 * ttl_;
-  undo_after(duration, [this] { server_.program().refuse_client_kill(false); });
+  undo_after(duration, [&program] { program.refuse_client_kill(false); });
   watch(striking_->name, w_.plan.now() + duration, refused_["NOPERM"]);
   return false;
 }
+
+bool faults::ask_for_failover() { return servers_.fail_over(); }
+
+bool faults::isolate_server() {
+  const auto n = some_node();
+  servers_.isolate(n, true);
+  undo_after(some_time(), [this, n] { servers_.isolate(n, false); });
+  return true;
+}
+
+bool faults::slow_down_replicas() {
+  servers_.slow_down_replicas(w_.between(1ms, ttl_ / 4));
+  undo_after(some_time(), [this] { servers_.slow_down_replicas({}); });
+  return true;
+}
+
+bool faults::move_slot() { return servers_.move(w_.some_name()->lock); }
 
 // Often with a command on its way: its answer then waits with the alarms.
 bool faults::pause_client() {
   auto& c = some_client();
   const auto pause = [this, &c, fault = striking_->name] {
     if (c.process().paused()) return;
-    mend_after(some_time(), &c, [this, &c, fault] {
+    const auto duration = some_time();
+    w_.judge.trouble(&c, w_.plan.now() + duration);
+    undo_after(duration, [this, &c, fault] {
       if (c.process().behind()) feel(fault);
       c.process().pause(false);
     });
     c.process().pause(true);
   };
   if (w_.chance(50))
-    c.way().at_next_write = [pause](wire&) { pause(); };
+    c.ways()[some_node()].at_next_write = [pause](wire&) { pause(); };
   else
     pause();
   return false;
@@ -298,55 +376,79 @@ bool faults::pause_client() {
 
 bool faults::close_one() { return close_client(some_client()); }
 
+template <class Do>
+auto faults::tamper(std::size_t node, Do what) {
+  auto& program = nodes_[node].program();
+  const auto done = what(program.tamper());
+  program.tampered();
+  return done;
+}
+
 bool faults::flush_all() {
-  w_.judge.excuse({});
-  w_.judge.tokens_lost();
-  const bool something = !server_.program().keys().all().empty();
-  server_.program().tamper().clear();
-  return something;
+  const auto n = some_node_with(w_.some_name()->lock);
+  w_.judge.data_lost(n);
+  return tamper(n, [](keyspace& data) {
+    const bool something = !data.all().empty();
+    data.clear();
+    return something;
+  });
 }
 
-bool faults::take_away(const std::string& name) {
+bool faults::take_away(std::size_t node, const std::string& name) {
   w_.judge.excuse(name);
-  return server_.program().tamper().erase(name);
+  return tamper(node, [&](keyspace& data) { return data.erase(name); });
 }
 
-bool faults::delete_lock() { return take_away(w_.some_name()->lock); }
+bool faults::delete_lock() {
+  const auto& name = w_.some_name()->lock;
+  return take_away(some_node_with(name), name);
+}
 
-bool faults::is_string(const std::string& name) const { return &w_.kind_of(name) == &detail::simple_lock; }
+bool faults::is_string(const std::string& name) const {
+  return &w_.kind_of(name).layout == &detail::simple_lock.layout;
+}
 
 bool faults::put_another_type() {
   const auto& name = w_.some_name()->lock;
-  take_away(name);
-  if (is_string(name))
-    server_.program().tamper().hash_to_write(name)->set("not", "a lock");
-  else
-    server_.program().tamper().put(name, "not a lock");
-  mend_after(some_time(), nullptr, [this, name] { take_away(name); });
+  const auto n = some_node_with(name);
+  take_away(n, name);
+  tamper(n, [&](keyspace& data) {
+    return is_string(name) ? data.hash_to_write(name)->set("not", "a lock")
+                           : data.put(name, "not a lock").text() != nullptr;
+  });
+  mend_after(some_time(), nullptr, n,
+             [this, n, name] { take_away(servers_.fails_over() ? servers_.holder(0, name) : n, name); });
   return true;
 }
 
 bool faults::put_hold_without_ttl() {
   const auto& name = w_.some_name()->lock;
-  take_away(name);
+  const auto n = some_node_with(name);
+  take_away(n, name);
   // With a colon, or short, it looks like a lock, and force_unlock() may free it.
   const bool like_a_lock = w_.chance(50);
-  if (is_string(name))
-    server_.program().tamper().put(name, like_a_lock ? "somebody" : std::string(300, 'x'));
-  else
-    server_.program().tamper().hash_to_write(name)->set(like_a_lock ? "somebody:1" : "somebody", "1");
-  mend_after(some_time(), nullptr, [this, name] { take_away(name); });
+  tamper(n, [&](keyspace& data) {
+    return is_string(name) ? data.put(name, like_a_lock ? "somebody" : std::string(300, 'x')).text() != nullptr
+                           : data.hash_to_write(name)->set(like_a_lock ? "somebody:1" : "somebody", "1");
+  });
+  mend_after(some_time(), nullptr, n,
+             [this, n, name] { take_away(servers_.fails_over() ? servers_.holder(0, name) : n, name); });
   return true;
 }
 
 bool faults::take_ttl_away() {
   const auto& name = w_.some_name()->lock;
-  auto* e = server_.program().tamper().find(name);
-  if (!e) return false;
-  e->expires.reset();
-  mend_after(ttl_, nullptr, [this, name] {
-    const auto* now = server_.program().keys().find(name);
-    if (now && !now->expires) take_away(name);
+  const auto n = some_node_with(name);
+  const bool there = tamper(n, [&](keyspace& data) {
+    auto* e = data.find(name);
+    if (e) e->expires.reset();
+    return e != nullptr;
+  });
+  if (!there) return false;
+  mend_after(ttl_, nullptr, n, [this, n, name] {
+    const auto at = servers_.fails_over() ? servers_.holder(0, name) : n;
+    const auto* now = nodes_[at].program().keys().find(name);
+    if (now && !now->expires) take_away(at, name);
   });
   return true;
 }
@@ -355,15 +457,14 @@ bool faults::garble_token() {
   const auto& name = w_.some_name();
   if (!name->of.fenced) return false;
   const auto key = detail::token_key(*name);
-  auto& data = server_.program().tamper();
-  if (w_.chance(50)) {
-    data.put(key, "no number");
-  } else {
+  const auto n = some_node_with(key);
+  tamper(n, [&](keyspace& data) {
+    if (w_.chance(50)) return data.put(key, "no number").text() != nullptr;
     data.erase(key);
-    data.hash_to_write(key)->set("not", "a counter");
-  }
-  mend_after(some_time(), nullptr, [this, key, lock = name->lock] {
-    server_.program().tamper().erase(key);
+    return data.hash_to_write(key)->set("not", "a counter");
+  });
+  mend_after(some_time(), nullptr, n, [this, n, key, lock = name->lock] {
+    tamper(servers_.fails_over() ? servers_.holder(0, key) : n, [&](keyspace& data) { return data.erase(key); });
     w_.judge.token_lost(lock);
   });
   return true;

@@ -1,6 +1,8 @@
 // SPDX-License-Identifier: BSL-1.0
 #pragma once
+#include <cstddef>
 #include <cstdint>
+#include <deque>
 #include <functional>
 #include <map>
 #include <memory>
@@ -15,12 +17,14 @@ namespace holdfast::sim {
 /// Does harm at random times, mends it again, and tells the judge what cannot be expected meanwhile.
 class faults {
  public:
-  faults(workload& w, server& node, std::vector<std::unique_ptr<sim_client>>& clients, nanoseconds ttl);
+  faults(workload& w, deployment& servers, std::vector<std::unique_ptr<sim_client>>& clients, nanoseconds ttl);
 
   void start() { strike_later(); }
   /// Nothing new from now on; what is under way ends by itself until mended_at().
   void finish();
   time_point mended_at() const noexcept { return mended_at_; }
+  /// What was put in the way of locks is gone, also where a replica had it that was not told in time.
+  void sweep();
   /// How many had an effect: a command or a message that met them, data that they took away.
   std::size_t felt() const noexcept { return felt_; }
   /// Closes a client for good, as a fault; false: it may not be closed.
@@ -31,14 +35,16 @@ class faults {
     std::string_view name;
     unsigned weight;
     bool (faults::*strike)();  // whether it had an effect at once
+    enum { anywhere, one_server_alone, if_one_takes_over, in_a_cluster } where = anywhere;
   };
   using counter = const std::uint64_t&;
   static const std::vector<kind>& kinds();
+  bool can_be(const kind& k) const;
 
   void strike_later();
   void strike();
 
-  // The network of one client.
+  // The network between one client and a node.
   bool reset_losing_requests();
   bool reset_losing_replies();
   bool reset_with_late_requests();
@@ -63,6 +69,11 @@ class faults {
   bool be_busy();
   bool load_data();
   bool refuse_client_kill();
+  // Several servers.
+  bool ask_for_failover();
+  bool isolate_server();
+  bool slow_down_replicas();
+  bool move_slot();
   // The client.
   bool pause_client();
   bool close_one();
@@ -76,25 +87,43 @@ class faults {
   bool garble_token();
 
   sim_client& some_client();
+  std::size_t some_node() { return w_.below(nodes_.size()); }
+  /// A server with data; of those that take each other's place, the one that has this key.
+  std::size_t some_node_with(std::string_view key) {
+    return servers_.fails_over() ? servers_.holder(0, key) : some_node();
+  }
+  /// The data of a server, to be tampered with.
+  template <class Do>
+  auto tamper(std::size_t node, Do what);
+  /// Between a client and a node.
+  struct path {
+    sim_client& client;
+    std::size_t node;
+    route& way() const { return client.ways()[node]; }
+  };
+  path some_path();
   nanoseconds some_time();
   void feel(std::string_view fault);
   bool restart(bool keep_data);
   bool refuse(refusal why);
-  bool take_away(const std::string& name);
-  /// Does `undo` after `duration`, during which `whom` (null: everybody) is not to be blamed.
-  void mend_after(nanoseconds duration, const sim_client* whom, std::function<void()> undo);
+  bool take_away(std::size_t node, const std::string& name);
+  /// Does `undo` after `duration`, during which `whom` (null: everybody) is not to be blamed for what it has to do with
+  /// that node.
+  void mend_after(nanoseconds duration, const sim_client* whom, std::size_t node, std::function<void()> undo);
   /// The same for what has an effect only if something meets it: if `met` counts any until then.
-  bool mend_after(nanoseconds duration, const sim_client* whom, counter met, std::function<void()> undo);
+  bool mend_after(nanoseconds duration, const sim_client* whom, std::size_t node, counter met,
+                  std::function<void()> undo);
   /// The same for what is in nobody's way.
   void undo_after(nanoseconds duration, std::function<void()> undo);
   void watch(std::string_view fault, time_point end, counter met);
-  /// To all connections of a client, or to the one on which it sends next, with that on its way.
-  bool to_wires(const std::function<bool(sim_client&, wire&)>& act);
+  /// To all connections of a client to a node, or to the one on which it sends next, with that on its way.
+  bool to_wires(const std::function<bool(const path&, wire&)>& act);
   /// The same with what swallows silently.
   bool swallow(void (wire::*what)() noexcept);
 
   workload& w_;
-  server& server_;
+  deployment& servers_;
+  std::deque<server>& nodes_;  // its machines
   std::vector<std::unique_ptr<sim_client>>& clients_;
   const nanoseconds ttl_;
   const bool has_calms_;

@@ -49,8 +49,10 @@ class keyspace {
   /// The hash at `key`, made when there is nothing; null for a value of another type.
   hash_value* hash_to_write(std::string_view key);
   entry& put(std::string_view key, std::string value);
+  void restore(std::string_view key, entry e) { entries_.insert_or_assign(std::string(key), std::move(e)); }
   bool erase(std::string_view key);
   void clear() noexcept { entries_.clear(); }
+  void replace(entries all) { entries_ = std::move(all); }
   const entries& all() const noexcept { return entries_; }
 
  private:

@@ -1,7 +1,8 @@
 // SPDX-License-Identifier: BSL-1.0
-// holdfast_sim [--seeds N] [--first N] [--threads N] [--violations N]
+// holdfast_sim [--seeds N] [--first N] [--every N] [--threads N] [--violations N]
 //     lives N seeds, or until so many of them were violations, and counts what was met; fails if anything never was, or
-//     is not listed
+//     is not listed. Every 20th seed has five servers: --first 20 --every 20 lives these; --first 10 --every 20 those
+//     with sentinels, and --first 5 --every 20 those with a cluster.
 // holdfast_sim SEED
 //     lives one seed and prints what happens
 #include <algorithm>
@@ -29,7 +30,7 @@ using holdfast::sim::coverage;
 using holdfast::sim::verdict;
 
 struct options {
-  std::uint64_t first = 1, seeds = 10'000, violations = std::numeric_limits<std::uint64_t>::max();
+  std::uint64_t first = 1, seeds = 10'000, every = 1, violations = std::numeric_limits<std::uint64_t>::max();
   unsigned threads = std::max(1U, std::thread::hardware_concurrency());
   std::optional<std::uint64_t> replay;
 };
@@ -50,6 +51,8 @@ std::optional<options> parse(const std::vector<std::string_view>& words) {
       o.seeds = *n;
     else if (words[i] == "--first")
       o.first = *n;
+    else if (words[i] == "--every")
+      o.every = std::max<std::uint64_t>(1, *n);
     else if (words[i] == "--violations")
       o.violations = *n;
     else if (words[i] == "--threads")
@@ -84,15 +87,15 @@ int replay(std::uint64_t seed) {
 
 int run(const options& o, std::string_view program) {
   constexpr int shown = 20;
-  std::atomic<std::uint64_t> next{o.first};
+  std::atomic<std::uint64_t> next{0};
   std::mutex mutex;
   coverage met;
   std::uint64_t acts = 0, faults = 0, violations = 0;
   const auto live = [&] {
     coverage mine;
     std::uint64_t my_acts = 0, my_faults = 0;
-    for (auto seed = next++; seed < o.first + o.seeds; seed = next++) {
-      lived = seed;
+    for (auto n = next++; n < o.seeds; n = next++) {
+      const auto seed = lived = o.first + n * o.every;
       const auto v = holdfast::sim::run_seed(seed, mine);
       my_acts += v.acts;
       my_faults += v.faults;
@@ -101,7 +104,7 @@ int run(const options& o, std::string_view program) {
       if (++violations <= shown)
         std::cout << "seed " << seed << ": VIOLATION " << v.violation << "\n  replay: " << program << ' ' << seed
                   << std::endl;
-      if (violations >= o.violations) next = o.first + o.seeds;
+      if (violations >= o.violations) next = o.seeds;
     }
     const std::lock_guard lock(mutex);
     met.add(mine);
@@ -128,7 +131,7 @@ int run(const options& o, std::string_view program) {
 int main(int argc, char** argv) {
   const auto o = parse({argv + 1, argv + argc});
   if (!o) {
-    std::cerr << "usage: " << argv[0] << " [--seeds N] [--first N] [--threads N] [--violations N] | SEED\n";
+    std::cerr << "usage: " << argv[0] << " [--seeds N] [--first N] [--every N] [--threads N] [--violations N] | SEED\n";
     return 64;
   }
   std::signal(SIGABRT, tell_seed);

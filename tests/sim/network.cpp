@@ -169,9 +169,11 @@ std::vector<std::shared_ptr<wire>> route::wires() {
   return open;
 }
 
-bool route::troubled() {
-  const auto open = wires();
-  return blocked || std::any_of(open.begin(), open.end(), [](const auto& w) { return w->loses(); });
+bool route::troubled() const {
+  return blocked || std::any_of(wires_.begin(), wires_.end(), [](const auto& each) {
+           const auto w = each.lock();
+           return w && !w->ended() && w->loses();
+         });
 }
 
 std::string encode(const reply& r) {

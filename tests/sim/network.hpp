@@ -87,10 +87,11 @@ class route {
 
   /// `done` is called on the strand, once; never while the way is blocked.
   void dial(const strand& home, dialled done);
+  server& to() const noexcept { return server_; }
   /// Those that the client has not closed.
   std::vector<std::shared_ptr<wire>> wires();
   /// A connection of the client's swallows what it is given, or new ones are not made.
-  bool troubled();
+  bool troubled() const;
 
   // Weather.
   struct speed {

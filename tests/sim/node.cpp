@@ -9,15 +9,12 @@ namespace {
 
 using kind = reply::kind;
 
-reply push_of(std::string_view what, const std::string& channel, reply last) {
-  return {kind::array, 0, {}, {string_reply(std::string(what)), string_reply(channel), std::move(last)}};
-}
-
 /// What a server answers although it does not touch its data at present.
 bool answers(refusal why, std::string_view name) {
   if (why == refusal::busy) return name == "auth" || name == "script";
   return name == "client" || name == "info" || name == "role" || name == "subscribe" || name == "unsubscribe" ||
-         name == "auth" || name == "select" || name == "script" || name == "time";
+         name == "auth" || name == "select" || name == "script" || name == "time" || name == "ssubscribe" ||
+         name == "sunsubscribe" || name == "cluster" || name == "asking";
 }
 
 reply unknown_subcommand(const arguments& a) {
@@ -28,11 +25,14 @@ reply unknown_subcommand(const arguments& a) {
 
 }  // namespace
 
-node::node(std::function<std::int64_t()> wall_clock_us, outlet send, std::function<void(session_id)> end)
+node::node(std::function<std::int64_t()> wall_clock_us, outlet send, std::function<void(session_id)> end,
+           std::string name)
     : wall_clock_us_(std::move(wall_clock_us)), send_(std::move(send)), end_(std::move(end)),
-      host_([this](const arguments& a) { return run_command(data_, a); }) {
+      host_([this](const arguments& a) { return called_by_script(a); }), name_(std::move(name)) {
   data_.on_refused = [this](std::string_view error) { on_refused(error); };
-  data_.publish = [this](std::string_view channel, std::string_view payload) { return publish(channel, payload); };
+  data_.publish = [this](std::string_view channel, std::string_view payload, bool sharded) {
+    return publish(channel, payload, sharded);
+  };
   tick();
 }
 
@@ -58,53 +58,85 @@ const keyspace& node::keys() {
   return data_.keys;
 }
 
+std::vector<node::session_id> node::sessions() const {
+  std::vector<session_id> all;
+  for (const auto& [id, s] : sessions_) all.push_back(id);
+  return all;
+}
+
 reply node::execute(const arguments& a) {
   tick();
+  asking_ = true;  // who looks on goes by what is there
   return answer(0, lower(a.front()), a);
 }
 
 std::vector<reply> node::execute(session_id id, const arguments& a) {
   const auto found = sessions_.find(id);
   if (found == sessions_.end()) return {};
+  auto& from = found->second;
   tick();
+  asking_ = std::exchange(from.asking, false);
   const auto name = lower(a.front());
   if (data_.refuses == refusal::busy && !answers(data_.refuses, name)) return {refused(text_of(data_.refuses))};
-  if ((name == "subscribe" && a.size() > 1) || name == "unsubscribe")
-    return subscribe(found->second, a, name == "subscribe");
-  if (name == "ping" && !found->second.channels.empty())
+  if (auto elsewhere = misdirected(a)) return {std::move(*elsewhere)};
+  if (((name == "subscribe" || name == "ssubscribe") && a.size() > 1) || name == "unsubscribe" ||
+      name == "sunsubscribe")
+    return subscribe(from, name, a);
+  if (name == "ping" && from.listens())
     return {reply{kind::array, 0, {}, {string_reply("pong"), string_reply(a.size() > 1 ? a[1] : "")}}};
-  if (!found->second.channels.empty())
+  if (from.listens())
     return {error_reply("ERR Can't execute '" + name +
                         "': only (P|S)SUBSCRIBE / (P|S)UNSUBSCRIBE / PING / QUIT / RESET are allowed in this context")};
+  if (name == "asking" && slots_) {
+    from.asking = true;
+    return {status_reply("OK")};
+  }
   auto r = answer(id, name, a);
   if (!connected(id)) return {};
   return {std::move(r)};
 }
 
-reply node::answer(session_id id, const std::string& name, const arguments& a) {
-  data_.wrote = false;
-  if ((data_.refuses == refusal::loading || data_.refuses == refusal::busy) && !answers(data_.refuses, name))
-    return refused(text_of(data_.refuses));
-  if (name == "eval" || name == "evalsha") return evaluate(name, a);
-  if (name == "script") return script(a);
-  if (name == "client") return client(id, a);
-  if (name == "ping")
-    return a.size() > 2 ? wrong_number_of_arguments(name) : a.size() == 2 ? string_reply(a[1]) : status_reply("PONG");
-  if (name == "info") return string_reply("# Server\r\nrun_id:" + std::to_string(run_) + "\r\n");
-  if (name == "role") return role();
-  if (name == "subscribe") return wrong_number_of_arguments(name);
-  auto r = run_command(data_, a);
-  on_command(a, r);
-  return r;
+std::optional<reply> node::misdirected(const arguments& a) const {
+  if (!slots_) return std::nullopt;
+  const auto keys = keys_of(a);
+  const slot_view::question q{keys.keys, keys.channels, asking_};
+  const auto where = slots_->ask(q, [&](const auto& key) { return data_.keys.find(key) != nullptr; });
+  return where == slot_view::answer::mine ? std::nullopt : std::optional(error_reply(slots_->text_of(where, q)));
 }
 
-reply node::role() const {
-  if (!is_replica()) return {kind::array, 0, {}, {string_reply("master"), integer_reply(0), {kind::array, 0, {}, {}}}};
-  return {kind::array,
-          0,
-          {},
-          {string_reply("slave"), string_reply("elsewhere"), integer_reply(6379), string_reply("connected"),
-           integer_reply(0)}};
+reply node::called_by_script(const arguments& a) {
+  if (const auto elsewhere = misdirected(a)) {
+    const auto& why = elsewhere->text;
+    return error_reply(
+        why.starts_with("CROSSSLOT")         ? "ERR Script attempted to access keys that do not hash to the same slot"
+        : why.starts_with("CLUSTERDOWN The") ? "ERR Script attempted to execute a command while the cluster is down"
+                                             : "ERR Script attempted to access a non local key in a cluster node");
+  }
+  return run_command(data_, a);
+}
+
+reply node::answer(session_id id, const std::string& name, const arguments& a) {
+  data_.wrote = false;
+  if (sentinel_) return answer_as_sentinel(id, name, a);
+  if ((data_.refuses == refusal::loading || data_.refuses == refusal::busy) && !answers(data_.refuses, name))
+    return refused(text_of(data_.refuses));
+  auto r = [&] {
+    if (name == "eval" || name == "evalsha") return evaluate(name, a);
+    if (name == "script") return script(a);
+    if (name == "client") return client(id, a);
+    if (name == "ping")
+      return a.size() > 2 ? wrong_number_of_arguments(name) : a.size() == 2 ? string_reply(a[1]) : status_reply("PONG");
+    if (name == "info") return info(a);
+    if (name == "role") return role();
+    if (name == "cluster") return cluster(a);
+    if (name == "asking") return error_reply("ERR This instance has cluster support disabled");
+    if (name == "subscribe" || name == "ssubscribe") return wrong_number_of_arguments(name);
+    auto said = run_command(data_, a);
+    on_command(a, said);
+    return said;
+  }();
+  if (data_.wrote) wrote();
+  return r;
 }
 
 reply node::refused(std::string_view error) {
@@ -173,44 +205,16 @@ reply node::client(session_id id, const arguments& a) {
   return a.size() < 2 ? wrong_number_of_arguments("client") : unknown_subcommand(a);
 }
 
-std::vector<reply> node::subscribe(session& s, const arguments& a, bool on) {
-  arguments channels(a.begin() + 1, a.end());
-  if (!on && channels.empty()) channels.assign(s.channels.begin(), s.channels.end());
-  std::vector<reply> answers;
-  for (const auto& channel : channels) {
-    on ? void(s.channels.insert(channel)) : void(s.channels.erase(channel));
-    answers.push_back(
-        push_of(on ? "subscribe" : "unsubscribe", channel, integer_reply(static_cast<long long>(s.channels.size()))));
-  }
-  if (answers.empty())
-    answers.push_back({kind::array, 0, {}, {string_reply("unsubscribe"), reply{}, integer_reply(0)}});
-  return answers;
-}
-
-long long node::publish(std::string_view channel, std::string_view payload) {
-  on_publish(channel, payload);
-  long long receivers = 0;
-  for (const auto& [id, s] : sessions_) {
-    if (!s.channels.contains(channel)) continue;
-    ++receivers;
-    send_(id, push_of("message", std::string(channel), string_reply(std::string(payload))));
-  }
-  return receivers;
-}
-
 void node::restart(bool keep_data) {
   sessions_.clear();
   last_id_ = 0;
   ++run_;
   host_.forget_all();
-  if (!keep_data) data_.keys.clear();
-  data_.refuses = refusal::none;
-}
-
-std::size_t node::subscriptions() const {
-  std::size_t n = 0;
-  for (const auto& [id, s] : sessions_) n += s.channels.size();
-  return n;
+  if (!keep_data) {
+    data_.keys.clear();
+    wrote();
+  }
+  data_.refuses = primary_ ? refusal::replica : refusal::none;
 }
 
 }  // namespace holdfast::sim

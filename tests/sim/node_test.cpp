@@ -1,6 +1,7 @@
 // SPDX-License-Identifier: BSL-1.0
 #include "sim/node.hpp"
 
+#include <set>
 #include <string>
 #include <utility>
 #include <vector>
@@ -60,13 +61,32 @@ TEST_CASE("a message goes to the sessions that subscribed, and to none that was 
   CHECK(r.sent == std::vector{std::pair(b, std::string("0"))});
 }
 
+TEST_CASE("what a release is published by decides who hears it") {
+  rig r;
+  const auto classic = r.server.connect(), sharded = r.server.connect();
+  r.server.execute(classic, {"SUBSCRIBE", "channel"});
+  r.server.execute(sharded, {"SSUBSCRIBE", "channel"});
+  const auto heard_by = [&](const std::string& word) {
+    r.acquire("a");
+    r.sent.clear();
+    r.server.execute({"EVAL", std::string(lua::release.body), "1", "lock", word, "channel", "a", "0", "100"});
+    std::set<node::session_id> who;
+    for (const auto& [session, text] : r.sent) who.insert(session);
+    return who;
+  };
+  CHECK(heard_by("publish") == std::set{classic});
+  CHECK(heard_by("spublish") == std::set{sharded});
+  CHECK(heard_by("auto") == std::set{sharded});
+  CHECK(heard_by("both") == std::set{classic, sharded});
+}
+
 TEST_CASE("a full server refuses what grows and frees what is held") {
   rig r;
   r.acquire("a");
   r.server.refuse(refusal::out_of_memory);
   CHECK(r.server.execute({"HSET", "other", "f", "1"}).text.starts_with("OOM"));
-  CHECK(r.server.execute({"EVAL", std::string(lua::release.body), "1", "lock", "channel", "a", "0", "100"}).integer ==
-        0);
+  CHECK(r.server.execute({"EVAL", std::string(lua::release.body), "1", "lock", "publish", "channel", "a", "0", "100"})
+            .integer == 0);
   CHECK(r.server.keys().all().empty());
 }
 

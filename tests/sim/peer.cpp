@@ -8,7 +8,7 @@ namespace {
 
 using namespace std::chrono_literals;
 
-// KEYS: lock, channel. ARGV: owner, ttl.
+// KEYS: lock, channel. ARGV: owner, ttl, the word by which messages are sent.
 constexpr auto acquire_script = R"(
 if redis.call('exists', KEYS[1]) == 1 and redis.call('hexists', KEYS[1], ARGV[1]) == 0 then
   return redis.call('pttl', KEYS[1])
@@ -24,7 +24,7 @@ if redis.call('hincrby', KEYS[1], ARGV[1], -1) > 0 then
   return 0
 end
 redis.call('del', KEYS[1])
-redis.call('publish', KEYS[2], '0')
+redis.call(ARGV[3], KEYS[2], '0')
 return 1)";
 
 // As clients of other languages do it, who tell nobody.
@@ -40,15 +40,15 @@ void peer::act_later() {
 
 bool peer::simple() const { return &w_.kind_of(name_) == &detail::simple_lock; }
 
-bool peer::reachable() const { return server_.running(); }
-
 reply peer::call(const std::string& script, const std::string& argument) {
-  return server_.program().execute(
-      {"EVAL", script, "2", name_, detail::channel_of(detail::lock_keys(detail::plain_lock, name_)), field_, argument});
+  return server_of(name_).program().execute(
+      {"EVAL", script, "2", name_, detail::channel_of(detail::lock_keys(detail::plain_lock, name_)), field_, argument,
+       w_.names.front()->word == detail::publish_word::automatic ? "spublish" : "publish"});
 }
 
 void peer::act() {
-  if (!reachable()) return act_later();
+  if (field_.empty()) name_ = w_.some_name()->lock;
+  if (!server_of(name_).running()) return act_later();
   if (!field_.empty())
     release();
   else if (!finishing_)
@@ -59,10 +59,9 @@ void peer::act() {
 void peer::acquire() {
   constexpr auto drift = 2ms;
   const auto ttl = std::chrono::duration_cast<milliseconds>(w_.between(100ms, w_.pace * 4 + 200ms));
-  name_ = w_.some_name()->lock;
   field_ = id_ + ':' + std::to_string(++holds_);
   const auto limit = std::to_string(ttl.count());
-  const bool got = simple() ? server_.program().execute({"SET", name_, field_, "NX", "PX", limit}).text == "OK"
+  const bool got = simple() ? server_of(name_).program().execute({"SET", name_, field_, "NX", "PX", limit}).text == "OK"
                             : call(acquire_script, limit).type == reply::kind::nil;
   if (!got) return field_.clear();
   w_.log.note(w_.plan.now(), id_, "holds", name_);

@@ -10,7 +10,7 @@ namespace holdfast::sim {
 /// sometimes dies without a release. It talks to the node without delay, so it knows what it holds.
 class peer {
  public:
-  peer(workload& w, server& node, std::size_t number) : w_(w), server_(node), id_("peer" + std::to_string(number)) {}
+  peer(workload& w, deployment& to, std::size_t number) : w_(w), servers_(to), id_("peer" + std::to_string(number)) {}
 
   void start() { act_later(); }
   void finish() noexcept { finishing_ = true; }
@@ -21,11 +21,11 @@ class peer {
   void acquire();
   void release();
   bool simple() const;
-  bool reachable() const;
+  server& server_of(const std::string& name) const { return servers_.machines()[servers_.holder(0, name)]; }
   reply call(const std::string& script, const std::string& argument);
 
   workload& w_;
-  server& server_;
+  deployment& servers_;
   const std::string id_;
   std::string name_, field_;  // what it holds
   std::uint64_t holds_ = 0;

@@ -20,6 +20,9 @@ namespace {
 using kind = reply::kind;
 
 constexpr int deepest_reply = 16;
+/// Whose answers these are.
+constexpr std::string_view version_text = "7.0.15";
+constexpr int version_number = 0x07000f;
 
 void push(lua_State* lua, std::string_view text) { lua_pushlstring(lua, text.data(), text.size()); }
 
@@ -119,6 +122,18 @@ int on_sha1hex(lua_State* lua) {
   return 1;
 }
 
+/// Notes the line of the script at which it failed; what was raised stays as it is.
+int on_failure(lua_State* lua) {
+  lua_Debug at;
+  for (int level = 1; lua_getstack(lua, level, &at) == 1; ++level) {
+    lua_getinfo(lua, "Sl", &at);
+    if (std::string_view(at.what) == "C") continue;
+    *static_cast<int*>(lua_touserdata(lua, lua_upvalueindex(1))) = at.currentline;
+    break;
+  }
+  return 1;
+}
+
 script_host& self(lua_State* lua) { return *static_cast<script_host*>(lua_touserdata(lua, lua_upvalueindex(1))); }
 
 }  // namespace
@@ -131,7 +146,7 @@ script_host::script_host(caller call) : call_(std::move(call)), lua_(luaL_newsta
     lua_pushcfunction(lua, open);
     lua_call(lua, 0, 0);
   }
-  lua_createtable(lua, 0, 5);
+  lua_createtable(lua, 0, 7);
   const auto define = [&](const char* name, lua_CFunction function) {
     lua_pushlightuserdata(lua, this);
     lua_pushcclosure(lua, function, 1);
@@ -142,6 +157,10 @@ script_host::script_host(caller call) : call_(std::move(call)), lua_(luaL_newsta
   define("error_reply", on_error_reply);
   define("status_reply", on_status_reply);
   define("sha1hex", on_sha1hex);
+  push(lua, version_text);
+  lua_setfield(lua, -2, "REDIS_VERSION");
+  lua_pushnumber(lua, version_number);
+  lua_setfield(lua, -2, "REDIS_VERSION_NUM");
   lua_setglobal(lua, "redis");
 }
 
@@ -180,13 +199,16 @@ reply script_host::run(std::string_view digest, std::span<const std::string> key
   auto* lua = lua_.get();
   set_words(lua, "KEYS", keys);
   set_words(lua, "ARGV", args);
+  int line = 0;
+  lua_pushlightuserdata(lua, &line);
+  lua_pushcclosure(lua, on_failure, 1);
   lua_rawgeti(lua, LUA_REGISTRYINDEX, scripts_.find(digest)->second);
-  const bool failed = lua_pcall(lua, 0, 1, 0) != 0;
+  const bool failed = lua_pcall(lua, 0, 1, -2) != 0;
   auto answer = to_reply(lua);
-  lua_pop(lua, 1);
+  lua_pop(lua, 2);
   if (!failed) return answer;
   const auto cause = answer.is_error() ? answer.text : "ERR " + answer.text;
-  return error_reply(cause + " script: " + std::string(digest) + ", on @user_script.");
+  return error_reply(cause + " script: " + std::string(digest) + ", on @user_script:" + std::to_string(line) + ".");
 }
 
 int script_host::on_call(lua_State* lua) {

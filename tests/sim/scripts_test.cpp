@@ -100,6 +100,28 @@ const std::vector<row> hash_rows{
       "2 and a token", "2 and a token"},
      never,
      always},
+    {"acquire_all of one",
+     eval(lua::acquire_all, {"m"}, {ms, "me:1"}),
+     {"(nil)", "(nil)", "(nil)", "(nil)", "1, ttl", "(nil)", "[1, -2]", "[1, -1]"},
+     to_a_stranger,
+     when_free},
+    {"acquire_all",
+     eval(lua::acquire_all, {"n", "m"}, {ms, "me:2", "me:1"}),
+     {"(nil)", "(nil)", "(nil)", "(nil)", "2, ttl", "(nil)", "[2, -2]", "[2, -1]"},
+     to_a_stranger,
+     {1, 1, 1, 1, 0, 1, 0, 0}},
+    {"acquire_all_fenced of one",
+     eval(lua::acquire_all_fenced, {"m", "token"}, {ms, "me:1"}),
+     {"0 and a token", "0 and a token", "0 and a token", "0 and a token", "1, ttl", "0 and a token", "[1, -2]",
+      "[1, -1]"},
+     to_a_stranger,
+     when_free},
+    {"acquire_all_fenced",
+     eval(lua::acquire_all_fenced, {"n", "m", "other token", "token"}, {ms, "me:2", "me:1"}),
+     {"0 and two tokens", "0 and two tokens", "0 and two tokens", "0 and two tokens", "2, ttl", "0 and two tokens",
+      "[2, -2]", "[2, -1]"},
+     to_a_stranger,
+     {1, 1, 1, 1, 0, 1, 0, 0}},
     {"reenter, the count is there",
      eval(lua::reenter, {"m"}, {ms, "me:1", "2", ms_if_none}),
      {"0", "1", "1", "1", "0", corrupt, wrong, "0"},
@@ -121,22 +143,52 @@ const std::vector<row> hash_rows{
      never,
      never},
     {"release of one, the count is there",
-     eval(lua::release, {"m"}, {"channel", "me:1", "2", ms, ms_if_none}),
+     eval(lua::release, {"m"}, {"publish", "channel", "me:1", "2", ms, ms_if_none}),
      {"(nil)", "-1", "-1", "-1", "(nil)", corrupt, wrong, "(nil)"},
      never,
      never},
     {"release of one",
-     eval(lua::release, {"m"}, {"channel", "me:1", "1", ms, ms_if_none}),
+     eval(lua::release, {"m"}, {"publish", "channel", "me:1", "1", ms, ms_if_none}),
      {"(nil)", "-1", "-1", "-1", "(nil)", corrupt, wrong, "(nil)"},
      never,
      never},
     {"release of the last",
-     eval(lua::release, {"m"}, {"channel", "me:1", "0", ms}),
+     eval(lua::release, {"m"}, {"publish", "channel", "me:1", "0", ms}),
+     {"(nil)", "0", "0", "0", "(nil)", "0", wrong, "(nil)"},
+     never,
+     never},
+    {"release of the last, told by spublish",
+     eval(lua::release, {"m"}, {"spublish", "channel", "me:1", "0", ms}),
+     {"(nil)", "0", "0", "0", "(nil)", "0", wrong, "(nil)"},
+     never,
+     never},
+    {"release of the last, told by auto",
+     eval(lua::release, {"m"}, {"auto", "channel", "me:1", "0", ms}),
+     {"(nil)", "0", "0", "0", "(nil)", "0", wrong, "(nil)"},
+     never,
+     never},
+    {"release of the last, told by both",
+     eval(lua::release, {"m"}, {"both", "channel", "me:1", "0", ms}),
      {"(nil)", "0", "0", "0", "(nil)", "0", wrong, "(nil)"},
      never,
      never},
     {"force_release",
-     eval(lua::force_release, {"m"}, {"channel"}),
+     eval(lua::force_release, {"m"}, {"publish", "channel"}),
+     {"0", "1", "1", "1", "1", no_lock, wrong, no_lock},
+     without_a_lock,
+     never},
+    {"force_release, told by spublish",
+     eval(lua::force_release, {"m"}, {"spublish", "channel"}),
+     {"0", "1", "1", "1", "1", no_lock, wrong, no_lock},
+     without_a_lock,
+     never},
+    {"force_release, told by auto",
+     eval(lua::force_release, {"m"}, {"auto", "channel"}),
+     {"0", "1", "1", "1", "1", no_lock, wrong, no_lock},
+     without_a_lock,
+     never},
+    {"force_release, told by both",
+     eval(lua::force_release, {"m"}, {"both", "channel"}),
      {"0", "1", "1", "1", "1", no_lock, wrong, no_lock},
      without_a_lock,
      never},
@@ -180,6 +232,16 @@ const std::vector<row> simple_rows{
      {"1", "2", "2", "2", "2", "2", "2", "2", "2"},
      never,
      always},
+    {"simple_acquire_all of one",
+     eval(lua::simple_acquire_all, {"m"}, {ms, "me:1"}),
+     {"(nil)", "(nil)", "(nil)", "(nil)", "1, ttl", "[1, -1]", "1, ttl", "[1, -1]", "[1, -2]"},
+     to_strangers,
+     {1, 0, 0, 0, 0, 0, 0, 0, 0}},
+    {"simple_acquire_all",
+     eval(lua::simple_acquire_all, {"n", "m"}, {ms, "me:2", "me:1"}),
+     {"(nil)", "(nil)", "(nil)", "(nil)", "2, ttl", "[2, -1]", "2, ttl", "[2, -1]", "[2, -2]"},
+     to_strangers,
+     {1, 1, 1, 1, 0, 0, 0, 0, 0}},
     {"simple_renew",
      eval(lua::simple_renew, {"m"}, {ms, "me:1", ms_if_none}),
      {"[0]", "[1]", "[1]", "[1]", "[0]", "[0]", "[0]", "[0]", "[0]"},
@@ -191,12 +253,42 @@ const std::vector<row> simple_rows{
      never,
      never},
     {"simple_release",
-     eval(lua::simple_release, {"m"}, {"channel", "me:1"}),
+     eval(lua::simple_release, {"m"}, {"publish", "channel", "me:1"}),
+     {"(nil)", "0", "0", "0", "(nil)", "(nil)", "(nil)", "(nil)", wrong},
+     where_no_string_is,
+     never},
+    {"simple_release, told by spublish",
+     eval(lua::simple_release, {"m"}, {"spublish", "channel", "me:1"}),
+     {"(nil)", "0", "0", "0", "(nil)", "(nil)", "(nil)", "(nil)", wrong},
+     where_no_string_is,
+     never},
+    {"simple_release, told by auto",
+     eval(lua::simple_release, {"m"}, {"auto", "channel", "me:1"}),
+     {"(nil)", "0", "0", "0", "(nil)", "(nil)", "(nil)", "(nil)", wrong},
+     where_no_string_is,
+     never},
+    {"simple_release, told by both",
+     eval(lua::simple_release, {"m"}, {"both", "channel", "me:1"}),
      {"(nil)", "0", "0", "0", "(nil)", "(nil)", "(nil)", "(nil)", wrong},
      where_no_string_is,
      never},
     {"simple_force_release",
-     eval(lua::simple_force_release, {"m"}, {"channel"}),
+     eval(lua::simple_force_release, {"m"}, {"publish", "channel"}),
+     {"0", "1", "1", "1", "1", "1", "1", no_lock, wrong},
+     where_no_lock_is,
+     never},
+    {"simple_force_release, told by spublish",
+     eval(lua::simple_force_release, {"m"}, {"spublish", "channel"}),
+     {"0", "1", "1", "1", "1", "1", "1", no_lock, wrong},
+     where_no_lock_is,
+     never},
+    {"simple_force_release, told by auto",
+     eval(lua::simple_force_release, {"m"}, {"auto", "channel"}),
+     {"0", "1", "1", "1", "1", "1", "1", no_lock, wrong},
+     where_no_lock_is,
+     never},
+    {"simple_force_release, told by both",
+     eval(lua::simple_force_release, {"m"}, {"both", "channel"}),
      {"0", "1", "1", "1", "1", "1", "1", no_lock, wrong},
      where_no_lock_is,
      never},
@@ -217,6 +309,12 @@ bool fits(const value& v, std::string_view expected) {
   if (expected.ends_with(" and a token"))
     return v.type == value::kind::array && v.elements.size() == 2 && v.elements[1].number > 1'000'000'000'000'000 &&
            v.elements[0].to_string() == expected.substr(0, 1);
+  if (expected == "0 and two tokens")
+    return v.type == value::kind::array && v.elements.size() == 3 && v.elements[0].to_string() == "0" &&
+           v.elements[1].number > 1'000'000'000'000'000 && v.elements[2].number > 1'000'000'000'000'000;
+  if (expected.ends_with(", ttl"))
+    return v.type == value::kind::array && v.elements.size() == 2 &&
+           v.elements[0].to_string() == expected.substr(0, 1) && about(v.elements[1].number, long_ttl);
   if (v.is_error()) return v.text.starts_with(expected);
   if (v.type == value::kind::array && v.elements.size() == 3) {  // a holder
     const auto left = v.elements[2].number;
@@ -316,7 +414,8 @@ long long ttl_after(const servers& all, std::string_view script, std::string_vie
 }
 
 void check_effects(const servers& all) {
-  for (const auto* script : {"acquire", "acquire_fenced"}) {
+  for (const auto* script : {"acquire", "acquire_fenced", "acquire_all of one", "acquire_all",
+                             "acquire_all_fenced of one", "acquire_all_fenced"}) {
     CAPTURE(script);
     CHECK(about(after(all, script, "free").ttl, ttl));
     CHECK(after(all, script, "mine").count == 2);
@@ -334,6 +433,22 @@ void check_effects(const servers& all) {
     CHECK(all.primary({"HGET", "n", "me:1"}) == "1");
     CHECK(about(all.primary({"PTTL", "n"}).integer(), ttl));
     CHECK(all.primary({"EXISTS", "o"}) == "0");
+  }
+  for (const auto* script : {"acquire_all", "acquire_all_fenced"}) {
+    CAPTURE(script);
+    for (const auto* found : {"free", "mine", "mine without TTL"}) {
+      CHECK(after(all, script, found).count == (found == std::string_view("free") ? 1 : 2));
+      CHECK(all.primary({"HGET", "n", "me:2"}) == "1");
+      CHECK(about(all.primary({"PTTL", "n"}).integer(), ttl));
+      all.primary(named(hash_rows, script).call);  // its second copy
+      CHECK(all.primary({"HGET", "n", "me:2"}) == "1");
+      CHECK(all.primary({"HLEN", "n"}) == "1");
+    }
+    for (const auto* found : {"another's", "not a hash", "somebody's data"}) {
+      make(all, named(hash_states, found));
+      all.primary(named(hash_rows, script).call);
+      CHECK(all.primary({"EXISTS", "n", "token", "other token"}) == "0");
+    }
   }
   for (const auto& [script, count] :
        {std::pair("reenter, the count is there", 2), std::pair("reenter", 3), std::pair("renew", 2),
@@ -354,8 +469,16 @@ void check_simple_effects(const servers& all) {
   CHECK(about(ttl_after(all, "simple_acquire_any", "mine with less TTL"), short_ttl));
   CHECK(all.primary({"GET", "n"}) == "me:1");
   CHECK(about(all.primary({"PTTL", "n"}).integer(), ttl));
-  for (const auto& [script, lost] :
-       {std::pair("simple_acquire", ttl), std::pair("simple_renew", if_none), std::pair("simple_renew two", if_none)}) {
+  CHECK(about(ttl_after(all, "simple_acquire_all", "free"), ttl));
+  CHECK(all.primary({"GET", "n"}) == "me:2");
+  CHECK(about(all.primary({"PTTL", "n"}).integer(), ttl));
+  for (const auto* found : {"another's", "nobody's: an empty value", "somebody's data", "not a string"}) {
+    make(all, named(simple_states, found));
+    all.primary(named(simple_rows, "simple_acquire_all").call);
+    CHECK(all.primary({"EXISTS", "n"}) == "0");
+  }
+  for (const auto& [script, lost] : {std::pair("simple_acquire", ttl), std::pair("simple_acquire_all", ttl),
+                                     std::pair("simple_renew", if_none), std::pair("simple_renew two", if_none)}) {
     CAPTURE(script);
     CHECK(about(ttl_after(all, script, "mine"), long_ttl));
     CHECK(about(ttl_after(all, script, "mine with less TTL"), ttl));
@@ -509,4 +632,50 @@ TEST_CASE("of several fenced locks one whose counter is no number is passed by")
   CHECK(fits(s.all.primary(named(hash_rows, "acquire_any_fenced").call), "2 and a token"));
   CHECK(s.all.primary({"EXISTS", "m"}) == "0");
   CHECK(s.all.primary({"GET", "token"}) == "abc");
+}
+
+TEST_CASE("of several fenced locks one whose counter is no number fails all, and is named") {
+  simulated s;
+  make(s.all, named(hash_states, "free"));
+  s.all.primary({"SET", "token", "abc"});
+  CHECK(fits(s.all.primary(named(hash_rows, "acquire_all_fenced").call), "[2, -3]"));
+  CHECK(s.all.primary({"EXISTS", "m", "n", "other token"}) == "0");
+}
+
+TEST_CASE("a repeated acquire of several fenced locks has the same tokens again") {
+  simulated s;
+  make(s.all, named(hash_states, "free"));
+  const auto first = s.all.primary(named(hash_rows, "acquire_all_fenced").call);
+  CHECK(s.all.primary(named(hash_rows, "acquire_all_fenced").call).to_string() == first.to_string());
+}
+
+TEST_CASE("where a user may not write the TTL, or one of the keys, nothing of several is left") {
+  need_redis();
+  const test::real_redis server;
+  test::raw_client admin(server), guest(server);
+  const std::string may = "~* +eval +exists +hexists +hdel +pttl +get +getrange +del +time";
+  const auto allow = [&](const std::string& more) {
+    arguments a{"ACL", "SETUSER", "guest", "reset", "on", "nopass"};
+    std::string word;
+    for (const char c : may + ' ' + more + ' ') {
+      if (c != ' ')
+        word += c;
+      else
+        a.push_back(std::exchange(word, {}));
+    }
+    REQUIRE(admin.call(a) == "OK");
+    REQUIRE(guest("AUTH", "guest", "x") == "OK");
+  };
+  allow("+hset +set");
+  for (const auto* script : {"acquire_all", "acquire_all_fenced"}) {
+    CAPTURE(script);
+    const auto said = guest.call(named(hash_rows, script).call);
+    CHECK(said.is_error());
+    CHECK(admin("EXISTS", "m", "n").integer() == 0);
+  }
+  allow("+pexpire");
+  for (const auto* script : {"acquire_all", "acquire_all_fenced"})
+    CHECK(guest.call(named(hash_rows, script).call).is_error());
+  CHECK(guest.call(named(simple_rows, "simple_acquire_all").call).is_error());
+  CHECK(admin("EXISTS", "m", "n").integer() == 0);
 }

@@ -17,14 +17,17 @@ time_point wall_clock::end_of(wall_ms ms) const {
   return time_point(nanoseconds(static_cast<std::int64_t>(us / rate_ * 1000)));
 }
 
-server::server(scheduler& plan, double clock_rate)
-    : clock_(plan.time(), clock_rate), node_([this] { return clock_.now_us(); },
+server::server(scheduler& plan, double clock_rate, std::string name, unsigned number)
+    : name_(std::move(name)), at_{.host = "10.0.0." + std::to_string(number + 1), .unix_path = {}},
+      clock_(plan.time(), clock_rate), node_([this] { return clock_.now_us(); },
                                              [this](node::session_id to, const reply& message) {
-                                               if (const auto w = wire_of(to)) w->send_down(message, true);
+                                               const bool hint = message.elements.at(0).text.ends_with("message");
+                                               if (const auto w = wire_of(to)) w->send_down(message, hint);
                                              },
                                              [this](node::session_id id) {
                                                if (const auto w = wire_of(id)) w->kill();
-                                             }) {
+                                             },
+                                             name_) {
   node_.on_kill_refused = [this](node::session_id id) {
     if (const auto w = wire_of(id)) w->spare();
   };
@@ -61,6 +64,13 @@ void server::shut_down() {
   arrived_.clear();
   for (const auto& [id, to] : std::exchange(wires_, {}))
     if (const auto w = to.lock()) w->end_from_server();
+}
+
+void server::cut_clients() {
+  for (const auto id : node_.sessions()) {
+    node_.disconnect(id);
+    if (const auto w = wire_of(id)) w->end_from_server();
+  }
 }
 
 void server::start(bool keep_data) {

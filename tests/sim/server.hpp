@@ -5,7 +5,9 @@
 #include <functional>
 #include <map>
 #include <memory>
+#include <string>
 
+#include "redis/endpoint.hpp"
 #include "sim/node.hpp"
 #include "sim/scheduler.hpp"
 
@@ -32,7 +34,8 @@ class wall_clock {
 /// The machine that the node runs on: it can be stopped as by SIGSTOP, shut down, and started again.
 class server {
  public:
-  server(scheduler& plan, double clock_rate);
+  /// `name`: see node. `number`: where it is to be found.
+  server(scheduler& plan, double clock_rate, std::string name = {}, unsigned number = 0);
 
   /// Something arrives: done now, after the stop, or never if the server is down or goes down before.
   void arrive(std::function<void()> what);
@@ -47,14 +50,22 @@ class server {
   void resume();
   /// Every connection ends.
   void shut_down();
+  /// CLIENT KILL of all, as a sentinel does it.
+  void cut_clients();
   void start(bool keep_data);
 
   node& program() noexcept { return node_; }
+  const std::string& name() const noexcept { return name_; }
+  const redis::address& at() const noexcept { return at_; }
+  bool is_at(const redis::address& where) const { return at_.host == where.host && at_.port == where.port; }
+  node::peer as_peer() const { return {at_.host, at_.port}; }
   wall_clock& clock() noexcept { return clock_; }
 
  private:
   std::shared_ptr<wire> wire_of(node::session_id) const;
 
+  const std::string name_;
+  const redis::address at_;
   wall_clock clock_;
   node node_;
   std::map<node::session_id, std::weak_ptr<wire>> wires_;

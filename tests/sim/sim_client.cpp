@@ -38,20 +38,16 @@ std::string sim_client::hold_count::wrong_at_the_end() const {
   return wrong_.empty() && !held_.empty() ? "was not told how a hold ended: " + *held_.begin() : wrong_;
 }
 
-sim_client::sim_client(scheduler& plan, server& to, trace& log, coverage& met, config settings, std::uint64_t seed,
+sim_client::sim_client(scheduler& plan, deployment& to, trace& log, coverage& met, config settings, std::uint64_t seed,
                        std::size_t number)
     : plan_(plan), name_("client" + std::to_string(number)), settings_(std::move(settings)), random_(seed),
-      weather_random_(~seed), order_random_(seed ^ (seed >> 32)), process_(plan.time(), order_random_),
-      way_(plan, to, weather_random_, log, name_) {
+      weather_random_(~seed), order_random_(seed ^ (seed >> 32)), process_(plan.time(), order_random_) {
   settings_.observer = std::make_shared<event_log>(plan, log, met, holds_, name_);
-  redis::endpoint node;
-  node.at.host = "node";
-  node.client_name = settings_.client_name;
-  node.connect_timeout = settings_.connect_timeout;
-  node.reconnect_cap = settings_.reconnect_cap;
-  node.pending_commands = settings_.pending_commands;
-  servers_ = detail::make_topology({process_.strand(), plan.time(), process_, random_, network_}, node,
-                                   settings_.command_timeout, [this](const event& e) { settings_.observer->on(e); });
+  for (auto& each : to.machines())
+    ways_.emplace_back(plan, each, weather_random_, log, to.machines().size() == 1 ? name_ : name_ + '@' + each.name());
+  servers_ =
+      detail::make_topology({process_.strand(), plan.time(), process_, random_, network_}, to.servers_for(settings_),
+                            settings_, [this](const event& e) { settings_.observer->on(e); });
   const detail::owner_fields fields{detail::uuid{random_.next(), random_.next()}};
   uuid_ = fields.client_uuid();
   log.abbreviate(uuid_, name_);

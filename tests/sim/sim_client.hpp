@@ -1,14 +1,18 @@
 // SPDX-License-Identifier: BSL-1.0
 #pragma once
+#include <cstddef>
+#include <deque>
 #include <memory>
 #include <optional>
 #include <set>
 #include <string>
+#include <vector>
 
 #include <holdfast/config.hpp>
 #include <holdfast/observer.hpp>
 
 #include "sim/coverage.hpp"
+#include "sim/deployment.hpp"
 #include "sim/network.hpp"
 #include "sim/transport.hpp"
 #include "support/seeded_random.hpp"
@@ -17,10 +21,10 @@
 
 namespace holdfast::sim {
 
-/// One client of the library: its engine and its connections, in a process of its own, on a way of its own to the node.
+/// One client of the library: its engine and its connections, in a process of its own, on ways of its own to each node.
 class sim_client {
  public:
-  sim_client(scheduler& plan, server& to, trace& log, coverage& met, config settings, std::uint64_t seed,
+  sim_client(scheduler& plan, deployment& to, trace& log, coverage& met, config settings, std::uint64_t seed,
              std::size_t number);
   ~sim_client();
   sim_client(const sim_client&) = delete;
@@ -28,7 +32,8 @@ class sim_client {
 
   detail::engine& locks() noexcept { return *engine_; }
   sim::process& process() noexcept { return process_; }
-  sim::route& way() noexcept { return way_; }
+  /// One for each machine.
+  std::deque<sim::route>& ways() noexcept { return ways_; }
   const config& settings() const noexcept { return settings_; }
   const std::string& name() const noexcept { return name_; }
   /// What its owner fields begin with.
@@ -60,8 +65,8 @@ class sim_client {
   test::seeded_random random_, weather_random_, order_random_;
   std::string uuid_;
   sim::process process_;
-  sim::route way_;
-  sim::transport network_{way_};
+  std::deque<sim::route> ways_;
+  sim::transport network_{ways_};
   std::unique_ptr<detail::topology> servers_;
   std::optional<detail::engine> engine_;
   bool closing_ = false;

@@ -4,6 +4,7 @@
 #include <boost/asio/error.hpp>
 #include <boost/asio/post.hpp>
 
+#include <algorithm>
 #include <string_view>
 #include <utility>
 
@@ -66,7 +67,9 @@ class dialling final : public redis::transport::attempt, public std::enable_shar
 std::shared_ptr<redis::transport::attempt> transport::connect(const redis::services& given, const redis::endpoint& node,
                                                               time_point, handler done) {
   const auto made = std::make_shared<dialling>(node, std::move(done));
-  made->begin(way_, given.strand);
+  const auto way =
+      std::find_if(ways_.begin(), ways_.end(), [&](const route& each) { return each.to().is_at(node.at); });
+  if (way != ways_.end()) made->begin(*way, given.strand);
   return made;
 }
 

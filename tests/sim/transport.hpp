@@ -1,5 +1,6 @@
 // SPDX-License-Identifier: BSL-1.0
 #pragma once
+#include <deque>
 #include <memory>
 
 #include "redis/transport.hpp"
@@ -7,15 +8,16 @@
 
 namespace holdfast::sim {
 
-/// The library's transport over a simulated route.
+/// The library's transport over simulated routes.
 class transport final : public redis::transport {
  public:
-  explicit transport(route& way) noexcept : way_(way) {}
+  /// The address of an endpoint says by which of them; to any other there is none.
+  explicit transport(std::deque<route>& ways) noexcept : ways_(ways) {}
   std::shared_ptr<attempt> connect(const redis::services& given, const redis::endpoint& node, time_point deadline,
                                    handler done) override;
 
  private:
-  route& way_;
+  std::deque<route>& ways_;
 };
 
 }  // namespace holdfast::sim

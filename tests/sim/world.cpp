@@ -2,12 +2,15 @@
 #include "sim/world.hpp"
 
 #include <algorithm>
+#include <deque>
 #include <memory>
 #include <ostream>
+#include <span>
 #include <utility>
 #include <vector>
 
 #include "lua_scripts.hpp"
+#include "protocol/vote.hpp"
 #include "sim/actor.hpp"
 #include "sim/faults.hpp"
 #include "sim/judge.hpp"
@@ -22,6 +25,12 @@ constexpr std::size_t least_acts = 200, least_faults = 5;
 
 constexpr std::string_view simple = "simple_";
 
+/// In so many of the seeds with locks of a majority nobody may ask which run a server is.
+constexpr int percent_of_secrets = 25;
+/// In so many of those with a cluster messages go to the nodes of their slot alone.
+constexpr int percent_of_sharded = 80;
+const std::string marker(detail::vote_marker);
+
 std::string_view name_of_script(std::string_view digest) {
   namespace lua = detail::lua;
   static constexpr std::pair<std::string_view, std::string_view> names[] = {
@@ -29,15 +38,20 @@ std::string_view name_of_script(std::string_view digest) {
       {lua::acquire_fenced.sha1, "acquire_fenced"},
       {lua::acquire_any.sha1, "acquire_any"},
       {lua::acquire_any_fenced.sha1, "acquire_any_fenced"},
+      {lua::acquire_all.sha1, "acquire_all"},
+      {lua::acquire_all_fenced.sha1, "acquire_all_fenced"},
       {lua::reenter.sha1, "reenter"},
       {lua::renew.sha1, "renew"},
       {lua::release.sha1, "release"},
       {lua::force_release.sha1, "force_release"},
       {lua::simple_acquire.sha1, "simple_acquire"},
       {lua::simple_acquire_any.sha1, "simple_acquire_any"},
+      {lua::simple_acquire_all.sha1, "simple_acquire_all"},
       {lua::simple_renew.sha1, "simple_renew"},
       {lua::simple_release.sha1, "simple_release"},
-      {lua::simple_force_release.sha1, "simple_force_release"}};
+      {lua::simple_force_release.sha1, "simple_force_release"},
+      {lua::change_marker.sha1, "change_marker"},
+      {lua::tell_apart.sha1, "tell_apart"}};
   const auto found = std::find_if(std::begin(names), std::end(names), [&](const auto& n) { return n.first == digest; });
   return found == std::end(names) ? std::string_view() : found->second;
 }
@@ -45,11 +59,20 @@ std::string_view name_of_script(std::string_view digest) {
 /// What a script's reply means.
 std::string outcome_of(std::string_view script, const reply& r) {
   if (script.starts_with(simple)) script.remove_prefix(simple.size());
+  const bool of_votes = script == "change_marker" || script == "tell_apart";
+  if (of_votes && r.is_error() && !r.text.starts_with("NOSCRIPT")) return "refused";
   if (r.is_error()) return r.text.substr(0, r.text.find(' '));
   if (script == "acquire_fenced" && r.type == reply::kind::array) return "acquired";
   if (script.starts_with("acquire_any")) return r.type == reply::kind::array || r.integer > 0 ? "acquired" : "busy";
+  if (script.starts_with("acquire_all")) {
+    if (r.type == reply::kind::nil || r.elements.at(0).integer == 0) return "acquired";
+    const auto what = r.elements.at(1).integer;
+    return what >= 0 ? "busy" : what == -1 ? "busy without TTL" : "no lock";
+  }
   if (script.starts_with("acquire"))
     return r.type == reply::kind::nil ? "acquired" : r.integer < 0 ? "busy without TTL" : "busy";
+  if (script == "change_marker") return r.integer == 1 ? "changed" : "something else";
+  if (script == "tell_apart") return "told apart";
   if (script == "release") return r.type == reply::kind::nil ? "not yours" : r.integer < 0 ? "still held" : "freed";
   if (script == "renew")
     return std::any_of(r.elements.begin(), r.elements.end(), [](const reply& e) { return e.integer == 0; })
@@ -62,30 +85,53 @@ std::string outcome_of_set(const reply& r) {
   return r.is_error() ? r.text.substr(0, r.text.find(' ')) : r.type == reply::kind::nil ? "busy" : "acquired";
 }
 
+/// Of twenty seeds one has locks of a majority, one has sentinels, and one a cluster.
+detail::deployment kind_of(std::uint64_t seed) {
+  switch (seed % 20) {
+    case 0: return detail::deployment::primaries;
+    case 5: return detail::deployment::cluster;
+    case 10: return detail::deployment::sentinel;
+    default: return detail::deployment::one_server;
+  }
+}
+
+/// Of four seeds of a kind, in the order of all, one has turns.
+bool takes_turns(std::uint64_t seed) { return seed / 20 % 4 == 3; }
+
 /// Everything of one seed.
 class world {
  public:
   world(std::uint64_t seed, coverage& met, std::ostream* out)
-      : random_(seed), met_(met), log_(out), server_(plan_, clock_rate()), judge_(plan_, server_, met),
-        work_{plan_, log_, met_, judge_, random_, some_names(), {}, least_acts + random_.next() % 100},
-        settings_(some_settings()), faults_(work_, server_, clients_, settings_.ttl) {
+      : random_(seed), met_(met), log_(out), settings_(some_settings(seed)),
+        servers_(kind_of(seed), plan_, random_, log_, settings_.ttl), judge_(plan_, servers_, met),
+        work_{
+            plan_, log_, met_, judge_, random_, some_names(), {}, least_acts + random_.next() % 100, takes_turns(seed)},
+        faults_(work_, servers_, clients_, settings_.ttl) {
     work_.pace = nanoseconds(settings_.ttl) / static_cast<int>(2 + random_.next() % 15);
+    if (votes()) found();
     for (std::size_t i = 0; i < 3 + random_.next() % 2; ++i) add_client(i);
-    for (std::size_t i = 0; i < 1 + random_.next() % 2; ++i)
-      peers_.push_back(std::make_unique<peer>(work_, server_, i));
+    // Who writes by hand writes to one node.
+    for (std::size_t i = 0; !votes() && i < 1 + random_.next() % 2; ++i)
+      peers_.push_back(std::make_unique<peer>(work_, servers_, i));
     faults_.close_client = [this](sim_client& c) { return close(c); };
-    server_.program().on_script = [this](std::string_view digest, const arguments& a, const reply& r) {
-      on_script(digest, a, r);
-    };
-    server_.program().on_command = [this](const arguments& a, const reply& r) {
-      judge_.note_backing();
-      if (a.front() == "SET") met_.hit("command: SET -> " + outcome_of_set(r));
-    };
+    for (std::size_t m = 0; m < servers_.machines().size(); ++m) {
+      auto& node = servers_.machines()[m];
+      node.program().on_script = [this, m](std::string_view digest, const arguments& a, const reply& r) {
+        on_script(m, digest, a, r);
+      };
+      node.program().on_command = [this, m](const arguments& a, const reply& r) {
+        judge_.note_backing();
+        if (a.front() != "SET" || a.at(1) == marker) return;
+        const auto outcome = outcome_of_set(r);
+        met_.hit("command: SET -> " + outcome);
+        if (replaced(m, a[1]) && !r.is_error()) judge_.answered_by_another(m, a[1], a[2], outcome == "acquired");
+      };
+    }
     plan_.on_step = [this] { judge_.look(); };
   }
   // What is on its way refers to the clients' contexts.
   ~world() {
-    server_.shut_down();
+    for (auto& node : servers_.machines()) node.shut_down();
     plan_.clear();
   }
 
@@ -103,34 +149,60 @@ class world {
   std::uint64_t hash() const noexcept { return log_.hash(); }
 
  private:
-  double clock_rate() { return 1 + (static_cast<double>(random_.next() % 11) - 5) / 1000; }
+  bool votes() const noexcept { return servers_.what() == detail::deployment::primaries; }
+
+  /// As an operator does it. Some let nobody see which run a server is.
+  void found() {
+    const bool secret = work_.chance(percent_of_secrets);
+    for (auto& node : servers_.machines()) {
+      if (secret) node.program().refuse_info();
+      const auto run = secret ? std::string() : node.program().run_id();
+      node.program().tamper().put(marker, detail::vote_text(run, settings_.longest_ttl));
+    }
+  }
 
   std::vector<detail::shared_keys> some_names() {
     std::vector<detail::shared_keys> all;
-    constexpr const detail::kind* kinds[] = {&detail::plain_lock, &detail::fenced_lock, &detail::simple_lock};
-    for (const auto name : {"orders:1", "{a}", "orders:2", "orders:3", "b", "orders:4", "c", "d"})
-      all.push_back(std::make_shared<const detail::lock_keys>(*kinds[random_.next() % std::size(kinds)], name));
+    constexpr const detail::kind* of_one[] = {&detail::plain_lock, &detail::fenced_lock, &detail::simple_lock};
+    constexpr const detail::kind* of_several[] = {&detail::red_plain_lock, &detail::red_simple_lock};
+    const std::span<const detail::kind* const> kinds =
+        votes() ? std::span<const detail::kind* const>(of_several) : of_one;
+    const bool sharded = settings_.pubsub == pubsub_mode::automatic && servers_.what() == detail::deployment::cluster;
+    const auto word = sharded ? detail::publish_word::automatic : detail::publish_word::publish;
+    constexpr const char* alone[] = {"orders:1", "{a}", "orders:2", "orders:3", "b", "orders:4", "c", "d"};
+    constexpr const char* in_slots[] = {"orders:1", "{a}", "{a}:2", "{a}:3", "b", "{b}:2", "c", "d"};
+    for (const auto* name : servers_.what() == detail::deployment::cluster ? in_slots : alone)
+      all.push_back(std::make_shared<const detail::lock_keys>(*kinds[random_.next() % kinds.size()], name, "", word));
     std::rotate(all.begin(), all.begin() + static_cast<std::ptrdiff_t>(random_.next() % all.size()), all.end());
-    all.resize(1 + random_.next() % all.size());
+    all.resize(1 + random_.next() % (settings_.turns ? 2 : all.size()));
     return all;
   }
 
-  config some_settings() {
-    constexpr milliseconds ttls[] = {300ms, 1s, 3s, 30s};
+  config some_settings(std::uint64_t seed) {
+    const auto kind = kind_of(seed);
+    constexpr milliseconds ttls[] = {300ms, 1s, 3s, 30s}, longer_ttls[] = {1s, 3s, 10s, 30s};
+    const bool fails_over = kind == detail::deployment::sentinel || kind == detail::deployment::cluster;
     config c;
-    c.ttl = ttls[random_.next() % std::size(ttls)];
+    c.ttl = (fails_over ? longer_ttls : ttls)[random_.next() % std::size(ttls)];
     c.reconnect_cap = 1s;
     c.poll_cap = c.ttl / 3;
+    c.turns = takes_turns(seed);
+    if (kind == detail::deployment::primaries) c.longest_ttl = c.ttl;
+    if (kind == detail::deployment::cluster && random_.next() % 100 >= percent_of_sharded)
+      c.pubsub = pubsub_mode::classic;
     return c;
   }
 
   void add_client(std::size_t number) {
     auto& c = *clients_.emplace_back(
-        std::make_unique<sim_client>(plan_, server_, log_, met_, settings_, random_.next(), number));
-    c.way().on_message_lost = [this, &c] { judge_.message_lost(c); };
-    c.way().on_unfenced = [this](const arguments& command) { judge_.ran_unfenced(command); };
-    c.way().on_killed = [this, &c] { judge_.killed(c); };
-    c.way().now = c.way().usual = {work_.between(20us, 1ms), work_.between(20us, 2ms)};
+        std::make_unique<sim_client>(plan_, servers_, log_, met_, settings_, random_.next(), number));
+    for (std::size_t n = 0; n < servers_.machines().size(); ++n) {
+      auto& way = c.ways()[n];
+      way.on_message_lost = [this, &c] { judge_.message_lost(c); };
+      way.on_unfenced = [this, n](const arguments& command) { judge_.ran_unfenced(n, command); };
+      way.on_killed = [this, &c] { judge_.killed(c); };
+      way.now = way.usual = {work_.between(20us, 1ms), work_.between(20us, 2ms)};
+    }
     judge_.add(c);
     std::shared_ptr<person> who;
     for (std::size_t i = 0; i < 2 + random_.next() % 2; ++i) {
@@ -139,20 +211,55 @@ class world {
     }
   }
 
-  void on_script(std::string_view digest, const arguments& a, const reply& r) {
+  void on_script(std::size_t machine, std::string_view digest, const arguments& a, const reply& r) {
     const auto name = name_of_script(digest);
     judge_.note_backing();
     if (name.empty()) return;
+    if (servers_.fails_over()) look_for_another(machine, name, a, r);
     log_.abbreviate(std::string(digest), std::string(name));
     met_.hit(std::string("script: ").append(name).append(" -> ").append(outcome_of(name, r)));
     if (name == "acquire_fenced" && r.type == reply::kind::array)
-      judge_.token_given(a[3], a[6], static_cast<std::uint64_t>(r.elements[0].integer));
+      token_given(machine, a[3], a[6], static_cast<std::uint64_t>(r.elements[0].integer));
     if (name == "acquire_any_fenced" && r.type == reply::kind::array)
-      judge_.token_given(a.at(2 + static_cast<std::size_t>(r.elements[0].integer)), a.back(),
-                         static_cast<std::uint64_t>(r.elements[1].integer));
+      token_given(machine, a.at(2 + static_cast<std::size_t>(r.elements[0].integer)), a.back(),
+                  static_cast<std::uint64_t>(r.elements[1].integer));
+    if (name.find("acquire_all") != name.npos) return on_several(machine, name, a, r);
     if (outcome_of(name, r) == "busy without TTL" || (r.is_error() && !detail::classify(r.text).mends_itself()))
-      judge_.refused_for_good(a.at(3), a.back());
+      judge_.refused_for_good(a.at(3), a.back());  // of a node that votes nobody wants any one of several
     if (name.ends_with("force_release") && !r.is_error()) judge_.excuse(a[3], true);
+  }
+
+  /// It has this key no more, and answers for it.
+  bool replaced(std::size_t machine, const std::string& key) const { return !servers_.serves(machine, key); }
+
+  void token_given(std::size_t machine, const std::string& name, const std::string& field, std::uint64_t token) {
+    replaced(machine, name) ? judge_.token_given_by_another(field, token) : judge_.token_given(name, field, token);
+  }
+
+  // Who has been replaced and does not know it says what nobody else will know.
+  void look_for_another(std::size_t machine, std::string_view name, const arguments& a, const reply& r) {
+    const auto outcome = outcome_of(name, r);
+    const bool has_it = outcome == "acquired" || outcome == "confirmed" || (name == "reenter" && outcome == "1");
+    const auto keys = std::stoul(a.at(2));
+    for (std::size_t i = 0; !r.is_error() && i < keys; ++i) {
+      const auto& key = a.at(3 + i);
+      if (!replaced(machine, key)) continue;
+      // Of several in one renewal each has its own answer.
+      const bool its = has_it || (name.ends_with("renew") && r.elements.at(i).integer == 1);
+      for (std::size_t arg = 3 + keys; arg < a.size(); ++arg) judge_.answered_by_another(machine, key, a[arg], its);
+    }
+  }
+
+  void on_several(std::size_t machine, std::string_view name, const arguments& a, const reply& r) {
+    const bool fenced = name.ends_with("fenced"), acquired = outcome_of(name, r) == "acquired";
+    const auto keys = std::stoul(a.at(2)), locks = fenced ? keys / 2 : keys;
+    std::vector<std::pair<std::string, std::string>> asked;
+    for (std::size_t i = 0; i < locks; ++i) {
+      asked.emplace_back(a.at(3 + i), a.at(3 + keys + 1 + i));
+      if (fenced && acquired)
+        token_given(machine, asked[i].first, asked[i].second, static_cast<std::uint64_t>(r.elements.at(1 + i).integer));
+    }
+    if (!replaced(machine, asked.front().first)) judge_.several_answered(asked, acquired);
   }
 
   // Never the last one.
@@ -185,6 +292,7 @@ class world {
     for (const auto& a : actors_) a->finish();
     for (const auto& p : peers_) p->finish();
     wait_until(faults_.mended_at());
+    faults_.sweep();
     const auto patience = plan_.now() + 4 * settings_.ttl + 1min;
     while (!std::all_of(actors_.begin(), actors_.end(), [](const auto& a) { return a->done(); }) ||
            judge_.waiting_calls() != 0) {
@@ -194,7 +302,7 @@ class world {
     // What nobody waits for any more is given back, and what cannot be ends with its TTL.
     wait_until(plan_.now() + 8 * settings_.ttl + 1min);
     judge_.look_for_survivors();
-    server_.clock().step(std::chrono::hours(1));
+    for (auto& node : servers_.machines()) node.clock().step(std::chrono::hours(1));
     judge_.look_at_the_end();
     judge_.decide();
   }
@@ -203,10 +311,10 @@ class world {
   coverage& met_;
   trace log_;
   scheduler plan_;
-  server server_;
+  const config settings_;
+  deployment servers_;
   sim::judge judge_;
   workload work_;
-  const config settings_;
   std::vector<std::unique_ptr<sim_client>> clients_;
   std::vector<std::shared_ptr<actor>> actors_;
   std::vector<std::unique_ptr<peer>> peers_;

@@ -109,6 +109,36 @@ detail::node_id fake_topology::node_of(std::string_view key) const {
   return found == places_.end() ? 0 : found->second;
 }
 
+void fake_topology::move(const std::vector<std::string>& keys, detail::node_id node) {
+  for (const auto& key : keys) {
+    place(key, node);
+    for (auto& each : commands_)
+      if (each.what.open && !each.what.written && each.what.key == key) each.what.node = node;
+  }
+  post([this] {
+    if (hear_of_moves_) hear_of_moves_();
+  });
+  if (up(node) && !blocked_) write_all(node);
+}
+
+std::vector<std::string> fake_topology::name_on_each_primary(std::string_view stem) const {
+  std::vector<std::string> names;
+  for (const auto& end : each_primary) names.push_back(std::string(stem) + end);
+  return names;
+}
+
+void fake_topology::replicated(std::string_view key, const copies& what, copies_handler done) {
+  replica_questions.push_back({std::string(key), what.wanted, what.server, what.deadline});
+  replica_answers_.push_back(std::move(done));
+}
+
+void fake_topology::replicas_have(unsigned had, error_code error) {
+  if (replica_answers_.empty()) throw std::logic_error("nobody has asked for replicas");
+  auto done = std::move(replica_answers_.front());
+  replica_answers_.pop_front();
+  post([done = std::move(done), error, had] { done(error, had); });
+}
+
 redis::ticket fake_topology::execute(std::string_view key, redis::request asked) {
   std::string bytes;
   asked.what->append_to(bytes);
@@ -121,9 +151,10 @@ redis::ticket fake_topology::execute(std::string_view key, redis::request asked)
   const auto& how = asked.how;
   const auto n = commands_.size();
   const auto node = node_of(key);
-  commands_.push_back({{n, std::string(key), node, decoded[0], clock_.now(), how.timeout, how.rank, how.patient},
-                       std::move(asked.what),
-                       how.tell_late});
+  commands_.push_back(
+      {{n, std::string(key), node, decoded[0], clock_.now(), how.timeout, how.rank, how.patient, how.divisible},
+       std::move(asked.what),
+       how.tell_late});
   if (up(node) && !blocked_) write(commands_[n]);
   const bool waits_in_a_living_link = up(node) && blocked_;  // which costs no time
   if (commands_[n].what.open && !waits_in_a_living_link) watch(n);
@@ -133,6 +164,7 @@ redis::ticket fake_topology::execute(std::string_view key, redis::request asked)
 void fake_topology::write(entry& which) {
   std::string bytes;
   which.asked->append_to(bytes);
+  if (bytes_may_change) which.what.argv = decode_commands(bytes).at(0);
   if (decode_commands(bytes).at(0) != which.what.argv)
     throw std::logic_error("what command " + std::to_string(which.what.number) + " refers to has changed");
   which.what.written = true;

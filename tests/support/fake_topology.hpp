@@ -36,7 +36,7 @@ class fake_topology final : public detail::topology {
     detail::time_point sent;      // asked for, or written since
     detail::nanoseconds timeout;  // of its delivery
     detail::urgency rank;
-    bool patient;
+    bool patient, divisible;
     bool written = false;  // false: sent while the link was down or blocked
     bool open = true;      // neither answered nor timed out nor withdrawn
 
@@ -78,6 +78,22 @@ class fake_topology final : public detail::topology {
 
   // The nodes. A key, or a channel, that was never placed lives on node 0.
   void place(std::string key, detail::node_id node) { places_.insert_or_assign(std::move(key), node); }
+  /// The same with keys that lived elsewhere, which is told: what was not written yet goes with its key.
+  void move(const std::vector<std::string>& keys, detail::node_id node);
+  /// The group of a key; without it all have one.
+  std::function<detail::key_group(std::string_view)> grouped_by;
+  /// What replicated() was asked.
+  struct question {
+    std::string key;
+    unsigned replicas;
+    std::uint64_t server;
+    detail::time_point deadline;
+  };
+  std::vector<question> replica_questions;
+  /// Answers the oldest question: so many replicas have it.
+  void replicas_have(unsigned had, error_code error = {});
+  /// What connect() probes, behind its stem; at first one name.
+  std::vector<std::string> each_primary{""};
 
   // The link to a node. While it is down, commands are kept unwritten; up again, they are written and subscriptions
   // wait for a new acknowledgement.
@@ -88,6 +104,8 @@ class fake_topology final : public detail::topology {
   void block() { blocked_ = true; }
   void unblock();
   bool watched() const noexcept { return watched_; }
+  /// What the nodes say of their runs; empty: nothing.
+  std::vector<std::string> run_ids;
   /// From now on another server answers.
   void change_server() { ++server_; }
   /// So long without an answer to what was written is silence: answering() says so.
@@ -95,6 +113,11 @@ class fake_topology final : public detail::topology {
 
   /// Commands are refused with this error, which run() tells, and are not sent; without it they are sent.
   std::optional<errc> refusal;
+
+  /// A command that is written later than it was sent may say something else.
+  bool bytes_may_change = false;
+  /// For texts.
+  std::string address = "fake:6379";
 
   /// What trouble() says.
   redis::failure why_silent{errc::unreachable, "fake:6379: no answer in time"};
@@ -105,11 +128,18 @@ class fake_topology final : public detail::topology {
 
   // detail::topology
   detail::node_id node_of(std::string_view key) const override;
+  detail::key_group group_of(std::string_view key) const noexcept override { return grouped_by ? grouped_by(key) : 0; }
+  void on_keys_moved(std::function<void()> hear) override { hear_of_moves_ = std::move(hear); }
+  std::vector<std::string> name_on_each_primary(std::string_view stem) const override;
+  std::string run_of(std::string_view key) const override { return run_ids.empty() ? "" : run_ids.at(node_of(key)); }
+  void replicated(std::string_view key, const copies& what, copies_handler done) override;
   redis::ticket execute(std::string_view key, redis::request asked) override;
   bool withdraw(redis::ticket t) override;
   bool answering(std::string_view key) override;
   bool answered_since(std::string_view key, detail::time_point when) override;
   redis::failure trouble(std::string_view) const override { return why_silent; }
+  bool in_outage(std::string_view key) const override { return !up(node_of(key)); }
+  std::string where(std::string_view) const override { return address; }
   detail::subscription subscribe(std::string_view channel, detail::subscriber& who) override;
   void keep_watch(bool on) override { watched_ = on; }
   void on_link_change(link_listener hear) override { listener_ = std::move(hear); }
@@ -147,7 +177,9 @@ class fake_topology final : public detail::topology {
   std::vector<std::weak_ptr<listener>> listeners_;
   std::vector<std::string> subscribe_calls_;
   std::deque<detail::function<void()>> ready_;
+  std::deque<copies_handler> replica_answers_;
   link_listener listener_;
+  std::function<void()> hear_of_moves_;
   std::map<std::string, detail::node_id, std::less<>> places_;
   std::set<detail::node_id> down_;
   std::map<detail::node_id, detail::time_point> last_reply_, last_answer_;  // the second: refusals left out

@@ -45,6 +45,7 @@ real_redis::real_redis(redis_options options) : options_(std::move(options)), ow
   folder_ = make_temp_folder("holdfast-redis-");
   socket_path_ = folder_ + "/s";
   std::filesystem::create_directory(folder_ + "/data");
+  if (!options_.configuration.empty()) std::ofstream(folder_ + "/configuration") << options_.configuration;
   try {
     pick_ports();
     start();
@@ -92,6 +93,7 @@ std::vector<std::string> real_redis::command_line() const {
       "--unixsocket",        socket_path_, "--unixsocketperm", "700",    "--bind", "127.0.0.1",    "--port",
       std::to_string(port_), "--dir",      folder_ + "/data",  "--save", "",       "--appendonly", "no",
       "--daemonize",         "no"};
+  if (!options_.configuration.empty()) all.insert(all.begin(), folder_ + "/configuration");
   if (options_.tls) {
     const auto& files = *options_.tls;
     for (const auto& argument :
@@ -132,6 +134,7 @@ bool real_redis::try_start() {
   what.output_file = folder_ + "/log";
   what.pipes = false;
   process_.emplace(std::move(what));
+  stopped_ = false;
 
   const auto deadline = steady_clock::now() + patience;
   for (auto pause = 1ms; !answers(); pause = std::min(2 * pause, 8ms)) {
@@ -156,13 +159,19 @@ bool real_redis::answers() const {
   }
 }
 
-void real_redis::stop() { process_->stop(); }
-void real_redis::cont() { process_->cont(); }
+void real_redis::stop() {
+  process_->stop();
+  stopped_ = true;
+}
+void real_redis::cont() {
+  process_->cont();
+  stopped_ = false;
+}
 void real_redis::kill() { process_->kill(); }
 
 void real_redis::shutdown() {
   process_->signal(SIGTERM);
-  process_->cont();
+  cont();
   if (!process_->wait(patience))
     throw std::runtime_error("redis-server does not shut down:\n" + log().substr(log_seen_));
 }

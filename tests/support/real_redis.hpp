@@ -17,12 +17,13 @@ struct redis_options {
   };
   std::optional<tls_files> tls{};          ///< also on a loopback port with TLS
   std::string password{};                  ///< requirepass
+  std::string configuration{};             ///< the file that it is started with, and may rewrite; empty: none
   std::vector<std::string> arguments{};    ///< as on the command line, later ones win: "--appendonly", "yes"
   std::vector<std::string> environment{};  ///< "NAME=value", added to ours
   bool wait_until_loaded = true;           ///< false: a server that still answers LOADING counts as started
 };
 
-/// A private Redis (or Valkey) server. Ends with this object, or with the process. One thread at a time.
+/// A private Redis (or Valkey) server, or sentinel. Ends with this object, or with the process. One thread at a time.
 class real_redis {
  public:
   /// Whether a server program can be found: HOLDFAST_TEST_REDIS, redis-server, valkey-server, or Debian's redis-tools,
@@ -48,6 +49,7 @@ class real_redis {
   const std::string& folder() const noexcept { return folder_; }  ///< its data are in folder()/data
   pid_t pid() const noexcept { return process_ ? process_->pid() : -1; }
   bool running() const noexcept { return process_ && process_->running(); }
+  bool stopped() const noexcept { return stopped_; }
   /// All that it logged; survives restarts.
   std::string log() const;
 
@@ -73,6 +75,7 @@ class real_redis {
   std::string folder_, socket_path_;
   std::uint16_t port_ = 0, tls_port_ = 0;
   std::size_t log_seen_ = 0;  // where the log of this start begins
+  bool stopped_ = false;
   pid_t owner_ = -1;
   std::optional<child_process> process_;
 };

@@ -1,10 +1,12 @@
 # SPDX-License-Identifier: BSL-1.0
-"""run_example.py PROGRAM SOURCE: runs PROGRAM with the URL of a private Redis server, and compares what it prints with the
-comment block after `// Output:` at the end of SOURCE, if there is one. Exit code 77: there is no Redis server to run."""
+"""run_example.py PROGRAM SOURCE [SERVERS]: runs PROGRAM with the URL of a private Redis server, or of so many, and compares
+what it prints with the comment block after `// Output:` at the end of SOURCE, if there is one. Exit code 77: there is no
+Redis server to run."""
 import difflib
 import os
 import shutil
 import signal
+import socket
 import subprocess
 import sys
 import tempfile
@@ -19,17 +21,22 @@ def server_command():
     return "redis-server", shutil.which("redis-check-rdb")
 
 
-def start_server(directory):
+def listens(path):
+    with socket.socket(socket.AF_UNIX) as probe:
+        return probe.connect_ex(path) == 0
+
+
+def start_server(directory, number):
     name, executable = server_command()
     if not executable:
         print("skipped: no redis-server, valkey-server or redis-check-rdb in PATH")
         sys.exit(77)
-    path = os.path.join(directory, "redis.sock")
+    path = os.path.join(directory, f"redis{number}.sock")
     server = subprocess.Popen(
         [name, "--port", "0", "--unixsocket", path, "--save", "", "--appendonly", "no", "--dir", directory],
         executable=executable, stdout=subprocess.DEVNULL)
     deadline = time.monotonic() + 10
-    while not os.path.exists(path):
+    while not listens(path):
         if server.poll() is not None or time.monotonic() > deadline:
             server.kill()
             sys.exit("the Redis server did not start")
@@ -45,15 +52,20 @@ def expected_output(source):
     return [line.removeprefix("//").removeprefix("   ") for line in block.splitlines() if line.startswith("//")]
 
 
-def main(program, source):
+def main(program, source, count="1"):
     signal.signal(signal.SIGTERM, lambda *_: sys.exit(143))  # by way of `finally`
     with tempfile.TemporaryDirectory() as directory:
-        server, url = start_server(directory)
+        servers, urls = [], []
         try:
-            run = subprocess.run([program, url], stdout=subprocess.PIPE, text=True, timeout=100)
+            for number in range(int(count)):
+                server, url = start_server(directory, number)
+                servers.append(server)
+                urls.append(url)
+            run = subprocess.run([program, *urls], stdout=subprocess.PIPE, text=True, timeout=100)
         finally:
-            server.terminate()
-            server.wait()
+            for server in servers:
+                server.terminate()
+                server.wait()
     print(run.stdout, end="")
     expected = expected_output(source)
     if run.returncode != 0:

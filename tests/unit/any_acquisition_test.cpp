@@ -319,10 +319,119 @@ TEST_CASE_METHOD(any_fixture, "a server that refuses for now is asked again by e
 
 TEST_CASE_METHOD(any_fixture, "a refusal that does not mend is told at once") {
   const auto c = lock_any({"a", "b"});
-  errs("NOPERM this user has no permissions to run the 'evalsha' command");
-  CHECK(c.failed_with(errc::no_permission));
+  errs("MOVED 1 127.0.0.1:7000");
+  CHECK(c.failed_with(errc::not_primary));
   CHECK(c.detail().starts_with("any of 2 locks: "));
   check_nothing_is_left();
+}
+
+TEST_CASE_METHOD(any_fixture, "one key that may not be touched refuses the script, and hinders no other in its line") {
+  const auto c = lock_any({"a", "secret"});
+  const auto once = try_lock_any({"x", "secret"});
+  errs("NOPERM No permissions to access a key");
+  errs("NOPERM No permissions to access a key");
+  CHECK(once.failed_with(errc::no_permission));
+  CHECK(c.waits());
+  while (c.waits() && in_flight() > 0)
+    server.sent(server.open().front()).key == "a" ? grants() : errs("NOPERM No permissions to access a key");
+  CHECK(name_of(c) == "a");
+}
+
+TEST_CASE_METHOD(any_fixture,
+                 "a lock() of the same owner re-enters what any_of was granted, however its own attempt ends") {
+  const auto silent = [this] { fails(errc::unconfirmed); };
+  const auto full = [this] { errs("OOM command not allowed when used memory > 'maxmemory'."); };
+  for (const auto& ends : std::vector<std::function<void()>>{silent, full}) {
+    const auto before = sent("reenter");
+    const auto c = lock_any({"a", "b"}, by(alice));
+    const auto nested = lock("a", by(alice));
+    grants_number(1);
+    REQUIRE(name_of(c) == "a");
+    ends();
+    advance(5s);
+    CHECK(sent("reenter") == before + 1);
+    nested.cancel();
+    unlock_all();
+    while (in_flight() > 0) frees();
+    advance(1min);
+    while (in_flight() > 0) frees();
+  }
+}
+
+TEST_CASE_METHOD(any_fixture, "a lock() of the same owner that parked before any_of was granted re-enters") {
+  const auto c = lock_any({"a", "b"}, by(alice));
+  const auto nested = lock("a", by(alice));
+  errs("NOSCRIPT No matching script. Please use EVAL.");
+  busy(10s);  // nested: a stranger's, until a moment later
+  grants_number(1);
+  REQUIRE(c.granted());
+  CHECK(sent("reenter") == 1);
+}
+
+TEST_CASE_METHOD(any_fixture, "a lock that is only being given back is tried") {
+  const auto left = lock("a");
+  left.cancel();
+  const auto before = server.count();
+  const auto t = try_lock_any({"a"});
+  CHECK(t.waits());
+  CHECK(server.count() == before + 1);
+}
+
+TEST_CASE("a lock() that finds no memory leaves its name to any_of") {
+  for (const bool bound : {false, true}) {
+    bool failed = true;
+    for (std::size_t n = 0; failed; ++n) {
+      INFO("allocation " << n << ", bound: " << bound);
+      any_fixture f;
+      f.settings.observer.reset();
+      {
+        const failing_allocations here(n);
+        try {
+          bound ? f.lock("a", by(f.alice)) : f.lock("a");
+        } catch (const std::bad_alloc&) {
+        }
+        failed = here.happened();
+      }
+      f.play();
+      for (const auto command : f.server.open())
+        if (f.server.sent(command).written) f.server.reply(command, f.obey(f.server.sent(command)));
+      f.run();
+      f.unlock_all();
+      f.advance(40s);
+      const auto t = f.try_lock_any({"a"});
+      f.run();
+      CHECK(t.granted());
+      f.unlock_all();
+      f.run();
+      CHECK(f.locks->idle());
+    }
+  }
+}
+
+TEST_CASE("a release that finds no memory to start keeps no client from closing") {
+  bool failed = true;
+  for (std::size_t n = 0; failed; ++n) {
+    INFO("allocation " << n);
+    any_fixture f;
+    f.settings.observer.reset();
+    const auto c = f.lock_any({"a", "b"});
+    f.run();
+    {
+      const failing_allocations here(n);
+      try {
+        c.cancel();
+      } catch (const std::bad_alloc&) {
+      }
+      failed = here.happened();
+    }
+    f.run();
+    for (const auto k : f.server.open())
+      if (f.server.sent(k).written) f.server.reply(k, replies::nil());
+    f.run();
+    f.advance(2min);
+    CHECK(f.locks->idle());
+    CHECK(f.close(10s).succeeded());
+  }
 }
 
 TEST_CASE_METHOD(any_fixture, "a server that does not know the script gets its text") {
@@ -581,4 +690,184 @@ TEST_CASE("no allocation that fails where any_of asks, is granted, waits or leav
         f.publishes("a");
       },
       cancel);
+}
+
+// ---- groups of keys
+
+namespace {
+
+/// The first letter is the group of a name.
+struct any_of_groups : any_fixture {
+  any_of_groups() {
+    server.grouped_by = [](std::string_view key) { return static_cast<std::uint32_t>(key.front()); };
+  }
+  const std::vector<std::string> names{"a1", "b1", "a2", "c1"};
+};
+
+}  // namespace
+
+TEST_CASE_METHOD(any_of_groups, "any_of asks each group by itself, one after the other") {
+  const auto c = lock_any(names);
+  CHECK(last_sent() == "acquire_any(a1, a2; 30000, #1)");
+  all_busy();
+  CHECK(last_sent() == "acquire_any(b1; 30000, #2)");
+  CHECK(server.count() == 2);
+  grants_number(1);
+  CHECK(name_of(c) == "b1");
+  CHECK(server.count() == 2);
+  let_go(c);
+  check_nothing_is_left();
+}
+
+TEST_CASE_METHOD(any_of_groups, "any_of begins with the group of a random one") {
+  random.number = 1;
+  lock_any(names);
+  CHECK(wire(0).starts_with("acquire_any(b1; "));
+  all_busy();
+  CHECK(wire(1).starts_with("acquire_any(a2, a1; "));
+  all_busy();
+  CHECK(wire(2).starts_with("acquire_any(c1; "));
+}
+
+TEST_CASE_METHOD(any_of_groups, "any_of asks those last whose server cannot be reached, and waits for none of them") {
+  server.place("a1", 1);
+  server.place("a2", 1);
+  server.link_down(1);
+  const auto c = lock_any(names);
+  CHECK(last_sent() == "acquire_any(b1; 30000, #1)");
+  all_busy();
+  CHECK(last_sent() == "acquire_any(c1; 30000, #2)");
+  all_busy();
+  CHECK(server.last().key == "a1");
+  CHECK_FALSE(server.last().patient);
+  CHECK(subscribers("b1") == 0);
+  advance(1s);
+  CHECK(subscribers("b1") == 1);
+  CHECK(subscribers("c1") == 1);
+  CHECK(c.waits());
+}
+
+TEST_CASE_METHOD(any_of_groups, "any_of waits in all lines when each group was asked") {
+  const auto c = lock_any(names);
+  for (int i = 0; i < 3; ++i) {
+    CHECK(subscribers("a1") == 0);
+    all_busy();
+  }
+  CHECK(server.count() == 3);
+  settle({"a1", "a2", "b1", "c1"});
+  publishes("c1");
+  grants();
+  CHECK(name_of(c) == "c1");
+  let_go(c);
+  check_nothing_is_left();
+}
+
+TEST_CASE_METHOD(any_of_groups, "any_of of which a group is not answered has one of another") {
+  const auto c = lock_any(names);
+  fails(errc::unconfirmed);
+  CHECK(sent("release") == 2);  // it may have been granted
+  REQUIRE(server.last().keys() == std::vector<std::string>{"b1"});
+  server.reply_last(replies::integer(1));
+  run();
+  CHECK(name_of(c) == "b1");
+  frees();
+  frees();
+  let_go(c);
+  check_nothing_is_left();
+}
+
+TEST_CASE_METHOD(any_of_groups, "lines are joined when what was not answered is given back, and each group was asked") {
+  const auto c = lock_any(names);
+  fails(errc::unconfirmed);
+  for (int i = 0; i < 2; ++i) {
+    server.reply(server.open().back(), replies::integer(0));
+    run();
+  }
+  CHECK(subscribers("b1") == 0);
+  REQUIRE(in_flight() == 2);
+  not_yours();
+  not_yours();
+  CHECK(subscribers("b1") == 1);
+  CHECK(sent("acquire") == 2);  // a1 and a2, of which nobody knows
+  c.cancel();
+}
+
+TEST_CASE_METHOD(any_of_groups, "any_of whose time ends before a silent group has its release tells of that one") {
+  for (const auto* name : {"a1", "a2"}) lives_on(1, name);
+  const auto c = try_lock_any_for(names, 100ms);
+  link_down(1);
+  for (int i = 0; i < 2; ++i) {
+    server.reply_last(replies::integer(0));
+    run();
+  }
+  advance(100ms);
+  CHECK(c.failed_with(errc::unreachable));
+  CHECK(c.detail() == "any of 4 locks: fake:6379: no answer in time");
+  link_up(1);
+  while (in_flight() > 0) not_yours();
+  check_nothing_is_left();
+}
+
+TEST_CASE_METHOD(any_of_groups, "a try for any_of ends with the last group") {
+  const auto c = try_lock_any(names);
+  all_busy();
+  SECTION("busy") {
+    all_busy();
+    all_busy();
+    CHECK(c.refused());
+  }
+  SECTION("of which one fails: the others are busy") {
+    fails(errc::unreachable);
+    all_busy();
+    CHECK(c.refused());
+  }
+  SECTION("which is free") {
+    fails(errc::unreachable);
+    grants_number(1);
+    CHECK(name_of(c) == "c1");
+    let_go(c);
+  }
+  check_nothing_is_left();
+}
+
+TEST_CASE_METHOD(any_of_groups, "a try for any_of of which each group fails tells the first failure") {
+  const auto c = try_lock_any(names);
+  fails(errc::unreachable);
+  fails(errc::unreachable);
+  fails(errc::unreachable);
+  CHECK(c.failed_with(errc::unreachable));
+  check_nothing_is_left();
+}
+
+TEST_CASE_METHOD(any_of_groups, "all groups of a try for any_of share one command's time") {
+  const auto c = try_lock_any(names);
+  CHECK(server.last().timeout == 500ms);
+  advance(200ms);
+  all_busy();
+  CHECK(server.last().timeout == 300ms);
+  clock.skip(300ms);
+  server.reply_last(replies::integer(0));
+  run();
+  CHECK(c.refused());
+  CHECK(server.count() == 2);
+  check_nothing_is_left();
+}
+
+TEST_CASE_METHOD(any_of_groups, "any_of that is cancelled between two groups leaves nothing") {
+  const auto c = lock_any(names);
+  all_busy();
+  c.cancel();
+  CHECK(c.error() == boost::asio::error::operation_aborted);
+  server.reply_last(replies::integer(0));
+  run();
+  while (in_flight() > 0) not_yours();
+  check_nothing_is_left();
+}
+
+TEST_CASE_METHOD(any_of_groups, "any_of does not pass whoever has begun to wait meanwhile") {
+  lock_any(names);
+  lock("b1");
+  server.reply(0, replies::integer(0));
+  run();
+  CHECK(server.last().keys() == std::vector<std::string>{"c1"});
 }

@@ -4,7 +4,10 @@
 #include <holdfast/error.hpp>
 
 #include <string>
+#include <string_view>
 
+#include "protocol/keys.hpp"
+#include "protocol/kind.hpp"
 #include "support/catch.hpp"
 
 using namespace holdfast;
@@ -81,12 +84,12 @@ TEST_CASE("a refusal names what is wrong and its bounds") {
 }
 
 TEST_CASE("renewal to a TTL takes 0 or what a lease may have") {
-  CHECK_NOTHROW(detail::check_renew_ttl(0ms));
-  CHECK_NOTHROW(detail::check_renew_ttl(10ms));
-  CHECK_NOTHROW(detail::check_renew_ttl(24h));
-  CHECK_THROWS_AS(detail::check_renew_ttl(-1ms), error);
-  CHECK_THROWS_AS(detail::check_renew_ttl(9ms), error);
-  CHECK_THROWS_AS(detail::check_renew_ttl(24h + 1ms), error);
+  CHECK_NOTHROW(detail::check_renew_ttl({}, 0ms));
+  CHECK_NOTHROW(detail::check_renew_ttl({}, 10ms));
+  CHECK_NOTHROW(detail::check_renew_ttl({}, 24h));
+  CHECK_THROWS_AS(detail::check_renew_ttl({}, -1ms), error);
+  CHECK_THROWS_AS(detail::check_renew_ttl({}, 9ms), error);
+  CHECK_THROWS_AS(detail::check_renew_ttl({}, 24h + 1ms), error);
 }
 
 TEST_CASE("names are 1 byte to 64 KiB of any bytes") {
@@ -100,4 +103,14 @@ TEST_CASE("waits are 0 or more") {
   CHECK_NOTHROW(detail::check_wait(0ms));
   CHECK_NOTHROW(detail::check_wait(milliseconds::max()));
   CHECK_THROWS_AS(detail::check_wait(-1ms), error);
+}
+
+TEST_CASE("a name whose keys would be in several slots of a cluster is refused, with its prefix") {
+  const auto refused_as = [](std::string_view name, std::string_view prefix) {
+    return words([&] { detail::check_slot(detail::lock_keys(detail::plain_lock, name, prefix)); });
+  };
+  CHECK(refused_as("orders:42", "app:") == "nothing");
+  CHECK(refused_as("{orders}:42", {}) == "nothing");
+  CHECK(refused_as("a\n{", "app:").starts_with("invalid name: the name 'app:a\\x0a{' does not fit a cluster"));
+  CHECK(refused_as("a}", {}).starts_with("invalid name"));
 }

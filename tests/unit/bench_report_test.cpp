@@ -18,6 +18,14 @@ TEST_CASE("the median is the value in the middle, of an even number the upper on
   CHECK_THROWS_AS(median({}), std::out_of_range);
 }
 
+TEST_CASE("of a hundred values one is at or above the 99th percentile") {
+  std::vector<double> values;
+  for (int i = 100; i > 0; --i) values.push_back(i);
+  CHECK(quantile(0.99, values) == 100);
+  CHECK(quantile(0.5, values) == 51);
+  CHECK(quantile(0, values) == 1);
+}
+
 TEST_CASE("a bound is kept up to its limit, from the side that it names") {
   CHECK(bound{.target = "a", .keeps = at_most(1.05), .value = 1.05}.ok());
   CHECK_FALSE(bound{.target = "a", .keeps = at_most(1.05), .value = 1.06}.ok());

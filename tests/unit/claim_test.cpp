@@ -109,6 +109,26 @@ TEST_CASE_METHOD(majority_fixture, "the keys of a claim may live as long as the 
   CHECK(c->may_live(clock.now(), 0) == 29'500ms);
 }
 
+TEST_CASE_METHOD(majority_fixture, "what a share was valid for counts no more when its server denies it") {
+  const auto start = clock.now();
+  c->confirm(at(0), start + 5s);
+  c->confirm(at(1), start + 3s);
+  c->confirm(at(2), start + 4s);
+  CHECK(c->left() == 4s);
+  CHECK(c->deny(at(0)));
+  CHECK(c->left() == 3s);
+  CHECK(c->may_be_at() == (detail::only(1) | detail::only(2)));
+  CHECK_FALSE(c->deny(at(2)));
+}
+
+TEST_CASE_METHOD(majority_fixture, "a share that was not asked for is not there until it is confirmed") {
+  c->begin_without(detail::only(1));
+  CHECK(c->may_be_at() == (detail::only(0) | detail::only(2)));
+  c->confirm(detail::only(1) | detail::only(2), clock.now() + 1s);
+  CHECK(c->may_be_at() == (detail::only(0) | detail::only(1) | detail::only(2)));
+  CHECK(c->left() == 1s);
+}
+
 TEST_CASE_METHOD(claim_fixture,
                  "a confirmation that comes too late for the claim still says how long the key may live") {
   extend(clock.now() + 1s);

@@ -17,7 +17,9 @@
 using holdfast::config;
 using holdfast::errc;
 using holdfast::milliseconds;
+using holdfast::pubsub_mode;
 using holdfast::redacted;
+using holdfast::detail::deployment;
 using holdfast::detail::resolve;
 using namespace std::chrono_literals;
 
@@ -61,12 +63,19 @@ std::string printed(const config& c) {
 
 }  // namespace
 
+TEST_CASE("the longest TTL of several primaries is no limit for a client with one server") {
+  config c;
+  c.longest_ttl = 1s;
+  CHECK(resolve(c).values.longest_ttl == 0ms);
+}
+
 TEST_CASE("a default config is the local server") {
   const auto s = resolve({});
-  CHECK(s.server.to_string() == "redis://localhost:6379");
-  CHECK(s.server.db == 0);
-  CHECK(s.server.client_name == "holdfast");
-  CHECK(s.server.connect_timeout == 2s);
+  CHECK(s.servers[0].to_string() == "redis://localhost:6379");
+  CHECK(s.servers[0].with({"orders", 0, {}}).to_string() == "redis://orders");  // not known yet
+  CHECK(s.servers[0].db == 0);
+  CHECK(s.servers[0].client_name == "holdfast");
+  CHECK(s.servers[0].connect_timeout == 2s);
   CHECK(s.values.ttl == 30s);
 }
 
@@ -75,17 +84,17 @@ TEST_CASE("all parts of a URL reach the settings") {
       resolve(with_url("rediss://alice:s%40cret@[::1]:7000/"
                        "5?client_name=billing&key_prefix=eu%3A&ttl=10000&command_timeout=200&connect_timeout=900"
                        "&ca_file=/ca.pem&ca_dir=/ca&certificate_file=/c.pem&key_file=/k.pem&server_name=db.example"));
-  CHECK(s.server.to_string() == "rediss://[::1]:7000");
-  CHECK(s.server.login.user == "alice");
-  CHECK(s.server.login.password == "s@cret");
-  CHECK(s.server.db == 5);
-  CHECK(s.server.client_name == "billing");
-  CHECK(s.server.connect_timeout == 900ms);
-  CHECK(s.server.tls.ca_file == "/ca.pem");
-  CHECK(s.server.tls.ca_dir == "/ca");
-  CHECK(s.server.tls.certificate_file == "/c.pem");
-  CHECK(s.server.tls.key_file == "/k.pem");
-  CHECK(s.server.tls.server_name == "db.example");
+  CHECK(s.servers[0].to_string() == "rediss://[::1]:7000");
+  CHECK(s.servers[0].login.user == "alice");
+  CHECK(s.servers[0].login.password == "s@cret");
+  CHECK(s.servers[0].db == 5);
+  CHECK(s.servers[0].client_name == "billing");
+  CHECK(s.servers[0].connect_timeout == 900ms);
+  CHECK(s.servers[0].tls.ca_file == "/ca.pem");
+  CHECK(s.servers[0].tls.ca_dir == "/ca");
+  CHECK(s.servers[0].tls.certificate_file == "/c.pem");
+  CHECK(s.servers[0].tls.key_file == "/k.pem");
+  CHECK(s.servers[0].tls.server_name == "db.example");
   CHECK(s.values.key_prefix == "eu:");
   CHECK(s.values.ttl == 10s);
   CHECK(s.values.command_timeout == 200ms);
@@ -98,9 +107,9 @@ TEST_CASE("a field that was set wins over the URL") {
   c.ttl = 20s;
   c.client_name.clear();
   const auto s = resolve(c);
-  CHECK(s.server.login.user == "bob");
-  CHECK(s.server.login.password == "two");
-  CHECK(s.server.client_name.empty());
+  CHECK(s.servers[0].login.user == "bob");
+  CHECK(s.servers[0].login.password == "two");
+  CHECK(s.servers[0].client_name.empty());
   CHECK(s.values.ttl == 20s);
 }
 
@@ -113,15 +122,15 @@ TEST_CASE("settings keep secrets in the endpoint alone") {
 
 TEST_CASE("a unix URL reaches the settings") {
   const auto s = resolve(with_url("redis+unix://:pw@/run/a%20b?db=3"));
-  CHECK(s.server.at.unix_path == "/run/a b");
-  CHECK(s.server.at.host.empty());
-  CHECK(s.server.db == 3);
-  CHECK(s.server.login.password == "pw");
-  CHECK(s.server.to_string() == "redis+unix:///run/a%20b");
+  CHECK(s.servers[0].at.unix_path == "/run/a b");
+  CHECK(s.servers[0].at.host.empty());
+  CHECK(s.servers[0].db == 3);
+  CHECK(s.servers[0].login.password == "pw");
+  CHECK(s.servers[0].to_string() == "redis+unix:///run/a%20b");
 }
 
 TEST_CASE("an IPv6 zone is printed as it is written") {
-  CHECK(resolve(with_url("redis://[fe80::1%25eth0]")).server.to_string() == "redis://[fe80::1%25eth0]:6379");
+  CHECK(resolve(with_url("redis://[fe80::1%25eth0]")).servers[0].to_string() == "redis://[fe80::1%25eth0]:6379");
 }
 
 TEST_CASE("a database is a number from 0 on") {
@@ -130,7 +139,7 @@ TEST_CASE("a database is a number from 0 on") {
     CHECK(refused_for(with_url("redis://host/" + std::string(db)), "db is not a number"));
   }
   CHECK(refused_for(with_url("redis+unix:///s?db=x"), "db is not a number"));
-  CHECK(resolve(with_url("redis://host/2147483647")).server.db == 2147483647);
+  CHECK(resolve(with_url("redis://host/2147483647")).servers[0].db == 2147483647);
 }
 
 TEST_CASE("durations in a URL are numbers of milliseconds") {
@@ -195,7 +204,7 @@ TEST_CASE("a user needs a password from somewhere") {
   CHECK(refused_for(with(&config::user, std::string("alice")), "a user without password"));
   config c = with_url("redis://alice@host");
   c.password = "x";
-  CHECK(resolve(c).server.login.user == "alice");
+  CHECK(resolve(c).servers[0].login.user == "alice");
 }
 
 TEST_CASE("a client name is printable ASCII without space") {
@@ -235,13 +244,37 @@ TEST_CASE("a printed config shows its fields and no secret") {
   c.password = "hunter2";
   c.key_prefix = std::string("a\0", 2);
   c.observer = std::make_shared<holdfast::observer>();
-  CHECK(
-      printed(c) ==
-      "url=\"redis://db\" user=\"alice\" password=*** client_name=\"holdfast\" tls={ca_file=\"\" ca_dir=\"\" "
-      "certificate_file=\"\" "
-      "key_file=\"\" server_name=\"\" insecure_skip_verification=false} key_prefix=\"a\\x00\" ttl=30000ms "
-      "command_timeout=500ms "
-      "connect_timeout=2000ms drift=0.010000 poll_cap=5000ms reconnect_cap=5000ms pending_commands=65536 observer=set");
+  CHECK(printed(c) ==
+        "url=\"redis://db\" user=\"alice\" password=*** client_name=\"holdfast\" tls={ca_file=\"\" ca_dir=\"\" "
+        "certificate_file=\"\" "
+        "key_file=\"\" server_name=\"\" insecure_skip_verification=false} key_prefix=\"a\\x00\" ttl=30000ms "
+        "command_timeout=500ms "
+        "connect_timeout=2000ms drift=0.010000 poll_cap=5000ms reconnect_cap=5000ms pending_commands=65536 "
+        "turns=false min_replicas=0 sentinel_user=\"\" sentinel_password=\"\" sentinel_tls=unset strict_sentinel=false "
+        "pubsub=auto node_map=[] "
+        "primaries=[] longest_ttl=0ms delayed_restart=true observer=set");
+}
+
+TEST_CASE("a printed config shows the fields of sentinels and clusters and no secret") {
+  CHECK(redacted("redis+sentinel://u:hunter2@s1,s2:1/m/2") == "redis+sentinel://***@s1,s2:1/m/2");
+  CHECK(redacted("rediss+sentinel://s1/m?sentinel_user=u&sentinel_password=hunter2&sentinel_tls=off") ==
+        "rediss+sentinel://s1/m?sentinel_user=***&sentinel_password=***&sentinel_tls=off");
+  CHECK(redacted("rediss+cluster://u:hunter2@n1,[::1]") == "rediss+cluster://***@n1,[::1]");
+  CHECK(redacted("redis+sentinel://u:hunter2@s1") == "redis+sentinel://***");
+  CHECK(redacted("rediss+cluster://u:hunter2@n1:x") == "rediss+cluster://***");
+  config c = with_url("redis+sentinel://s1/m");
+  c.sentinel_user = "watcher";
+  c.sentinel_password = "hunter2";
+  c.sentinel_tls = true;
+  c.strict_sentinel = true;
+  c.min_replicas = 2;
+  c.pubsub = pubsub_mode::both;
+  c.node_map = {{"10.0.0.5:6379", "localhost:16379"}, {std::string("a\0", 2), "b:1"}};
+  CHECK(printed(c).find("min_replicas=2 sentinel_user=\"watcher\" sentinel_password=*** sentinel_tls=true "
+                        "strict_sentinel=true pubsub=both node_map=[\"10.0.0.5:6379\"->\"localhost:16379\" "
+                        "\"a\\x00\"->\"b:1\"] primaries=[]") != std::string::npos);
+  CHECK(printed(with(&config::pubsub, pubsub_mode::classic)).find("pubsub=classic") != std::string::npos);
+  CHECK(printed(with(&config::pubsub, pubsub_mode::sharded)).find("pubsub=sharded") != std::string::npos);
 }
 
 TEST_CASE("of a malformed URL no more than the scheme is printed") {
@@ -317,7 +350,31 @@ TEST_CASE("no output shows the password wherever it stands in a malformed URL") 
                                         "rediss://u:$@host:99999999999999999999",
                                         "redis://[$]",
                                         "redis://[::1]$",
-                                        "redis://[::1%25$]x"};
+                                        "redis://[::1%25$]x",
+                                        "redis://u:$@h1,h2",
+                                        "redis+sentinel://u:$@s1,s2/m",
+                                        "redis+sentinel://u:$@s1,s2",
+                                        "redis+sentinel://u:$@s1,s1/m",
+                                        "redis+sentinel://u:$@s1,u:$@s2/m",
+                                        "redis+sentinel://s1,u:$@s2/m",
+                                        "redis+sentinel://u:a,$@s1/m",
+                                        "redis+sentinel://u:a/$@s1/m",
+                                        "redis+sentinel://u:$@s1/m%20",
+                                        "redis+sentinel://u:$@s1/m/x",
+                                        "redis+sentinel://u:$@s1/m?pubsub=auto",
+                                        "redis+sentinel://s1/m?sentinel_password=$",
+                                        "redis+sentinel://s1/m?sentinel_user=$",
+                                        "redis+sentinel://s1/m?sentinel_user=$&sentinel_password=$",
+                                        "redis+sentinel://s1/m?sentinel_password=$%0a",
+                                        "redis+sentinel://s1/m?sentinel_password=$&sentinel_password=$",
+                                        "redis+sentinel://s1/m?sentinel_password=a&$=1",
+                                        "redis+sentinel://s1/m?sentinel_user=a&$=1",
+                                        "redis+sentinel://s1/m?sentinel_password=$&sentinel_tls=x",
+                                        "redis://host?sentinel_password=$",
+                                        "redis+cluster://n1?sentinel_password=$",
+                                        "redis+cluster://u:$@n1,n2",
+                                        "redis+cluster://u:$@n1/1",
+                                        "redis+sentinel:/u:$@s1/m"};
   for (const std::string& canary : {std::string("canary"), std::string("Can4ry_secret.word")})
     for (auto url : shapes) {
       for (auto at = url.find('$'); at != url.npos; at = url.find('$')) url.replace(at, 1, canary);
@@ -327,7 +384,8 @@ TEST_CASE("no output shows the password wherever it stands in a malformed URL") 
       CHECK(printed(c).find(canary) == std::string::npos);
       try {
         const auto s = resolve(c);
-        CHECK(s.server.to_string().find(canary) == std::string::npos);
+        for (const auto& server : s.servers) CHECK(server.to_string().find(canary) == std::string::npos);
+        CHECK(s.discovered.to_string().find(canary) == std::string::npos);
         CHECK(printed(s.values).find(canary) == std::string::npos);
       } catch (const std::exception& e) {
         CHECK(std::string(e.what()).find(canary) == std::string::npos);
@@ -338,7 +396,7 @@ TEST_CASE("no output shows the password wherever it stands in a malformed URL") 
 
 TEST_CASE("no output shows a password that was set beside the URL") {
   config good;
-  good.password = "canary";
+  good.password = good.sentinel_password = "canary";
   std::vector<std::function<void(config&)>> mistakes{
       [](config&) {},
       [](config& c) { c.url = "redis://host:0"; },
@@ -348,6 +406,11 @@ TEST_CASE("no output shows a password that was set beside the URL") {
       [](config& c) { c.drift = 1; },
       [](config& c) { c.client_name = "a b"; },
       [](config& c) { c.tls.ca_file = "x"; },
+      [](config& c) { c.url = "redis+sentinel://s1/m"; },
+      [](config& c) {
+        c.url = "redis+sentinel://s1/m";
+        c.sentinel_password += '\n';
+      },
   };
   for (const auto& mistake : mistakes) {
     auto c = good;

@@ -77,7 +77,7 @@ TEST_CASE_METHOD(draining, "a drain fails who waits and does not hold, and lets 
   CHECK(nested.waits());
   CHECK(crossing.waits());
   grants();  // of c: too late
-  CHECK(last_sent() == "release(c; redisson_lock__channel:{c}, #3, 0, 30000)");
+  CHECK(last_sent() == "release(c; publish, redisson_lock__channel:{c}, #3, 0, 30000)");
   frees();
   crossing.cancel();
   unlock(b);

@@ -58,6 +58,9 @@ struct event_log final : observer {
   }
 };
 
+inline bool had(const record_ptr& lease) { return lease != nullptr; }
+inline bool had(const std::vector<record_ptr>& leases) { return !leases.empty(); }
+
 /// What became of one call of a verb. Copies share it.
 template <class T>
 class call {
@@ -76,8 +79,8 @@ class call {
   }
 
   // Of a lock.
-  bool granted() const { return succeeded() && state_->value; }
-  bool refused() const { return succeeded() && !state_->value; }
+  bool granted() const { return succeeded() && had(state_->value); }
+  bool refused() const { return succeeded() && !had(state_->value); }
   void cancel() const {
     if (const auto place = state_->place) place->cancel();
   }
@@ -101,6 +104,7 @@ class call {
   std::shared_ptr<state> state_ = std::make_shared<state>();
 };
 using lock_call = call<record_ptr>;
+using multi_call = call<std::vector<record_ptr>>;
 using verb_call = call<bool>;
 
 struct asking {
@@ -144,12 +148,24 @@ class engine_fixture {
   lock_call try_lock_any_for(const std::vector<std::string>& names, nanoseconds wait, asking a = {}) {
     return ask_any(names, a, detail::lock_request::patience::until_deadline, wait);
   }
+  multi_call lock_all(const std::vector<std::string>& names, asking a = {}) {
+    return ask_all(names, a, detail::lock_request::patience::forever);
+  }
+  multi_call try_lock_all(const std::vector<std::string>& names, asking a = {}) {
+    return ask_all(names, a, detail::lock_request::patience::once);
+  }
+  multi_call try_lock_all_for(const std::vector<std::string>& names, nanoseconds wait, asking a = {}) {
+    return ask_all(names, a, detail::lock_request::patience::until_deadline, wait);
+  }
   verb_call unlock(const record_ptr& lease) {
     verb_call c;
     locks->unlock(lease, [c](error_code e, std::string detail) { c.answer(e, std::move(detail)); });
     return c;
   }
   verb_call unlock(const lock_call& c) { return unlock(c.value()); }
+  void unlock(const multi_call& c) {
+    for (const auto& lease : c.value()) unlock(lease);
+  }
   void drop(const lock_call& c) {
     REQUIRE(c.value()->try_release());
     locks->drop(c.value());
@@ -157,6 +173,8 @@ class engine_fixture {
   /// Whatever was granted.
   void unlock_all() {
     for (const auto& c : calls_)
+      if (c.granted()) unlock(c);
+    for (const auto& c : multi_calls_)
       if (c.granted()) unlock(c);
   }
   verb_call renew(const lock_call& l, milliseconds ttl = 0ms) {
@@ -230,10 +248,18 @@ class engine_fixture {
     server.place(name, node);
     server.place(channel(name), node);
   }
+  void move(const std::vector<std::string>& names, detail::node_id node) {
+    for (const auto& name : names) server.place(channel(name), node);
+    server.move(names, node);
+    run();
+  }
   /// No command, no timer and no queue refers to it.
   bool only_leases_keep(const detail::hold& h) const {
-    const auto leases = std::count_if(calls_.begin(), calls_.end(),
-                                      [&](const auto& c) { return c.granted() && c.value()->of.get() == &h; });
+    auto leases = std::count_if(calls_.begin(), calls_.end(),
+                                [&](const auto& c) { return c.granted() && c.value()->of.get() == &h; });
+    for (const auto& c : multi_calls_)
+      if (c.granted())
+        leases += std::count_if(c.value().begin(), c.value().end(), [&](const auto& l) { return l->of.get() == &h; });
     return h.use_count() == leases;
   }
   void run() { server.run(); }
@@ -302,6 +328,9 @@ class engine_fixture {
     return r;
   }
 
+  std::string expected_run;  // of lock_all()
+  int moved = 0;             // so many calls of it were told that the run has changed
+
   manual_clock clock;
   manual_timers timers{clock};
   fake_topology server{clock, timers};
@@ -329,6 +358,21 @@ class engine_fixture {
     c.place(locks->lock_any(std::move(of), request(a, wait, limit), answer_to(c)));
     return c;
   }
+  multi_call ask_all(const std::vector<std::string>& names, const asking& a, detail::lock_request::patience wait,
+                     nanoseconds limit = {}) {
+    const auto c = multi_calls_.emplace_back();
+    std::vector<detail::shared_keys> of;
+    for (const auto& name : names) {
+      names_.push_back(name);
+      of.push_back(keys(name, *a.kind));
+    }
+    auto answer = [this, c](detail::multi_answer said) {
+      moved += said.moved;
+      c.answer(said.error, std::move(said.detail), std::move(said.records));
+    };
+    c.place(locks->lock_all(std::move(of), expected_run, request(a, wait, limit), std::move(answer)));
+    return c;
+  }
   lock_call begin(const std::string& name) {
     names_.push_back(name);
     return calls_.emplace_back();
@@ -352,6 +396,9 @@ class engine_fixture {
     if (is(lua::acquire_fenced)) return "acquire_fenced";
     if (is(lua::acquire_any)) return "acquire_any";
     if (is(lua::acquire_any_fenced)) return "acquire_any_fenced";
+    if (is(lua::acquire_all)) return "acquire_all";
+    if (is(lua::acquire_all_fenced)) return "acquire_all_fenced";
+    if (is(lua::simple_acquire_all)) return "simple_acquire_all";
     if (is(lua::reenter)) return "reenter";
     if (is(lua::renew)) return "renew";
     if (is(lua::release)) return "release";
@@ -363,6 +410,7 @@ class engine_fixture {
   }
 
   std::deque<lock_call> calls_;  // the engine refers to live leases
+  std::deque<multi_call> multi_calls_;
   std::vector<std::string> names_;
 };
 

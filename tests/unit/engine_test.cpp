@@ -15,7 +15,7 @@ namespace asio = boost::asio;
 
 namespace {
 
-const std::string free_a = "release(a; redisson_lock__channel:{a}, #1, 0, 30000)";
+const std::string free_a = "release(a; publish, redisson_lock__channel:{a}, #1, 0, 30000)";
 
 lease_state state(const lock_call& c) { return c.value()->state(); }
 
@@ -45,7 +45,7 @@ TEST_CASE_METHOD(engine_fixture,
   const auto inner = lock("a", by(alice));
   reenters();
   const auto u = unlock(inner);
-  CHECK(last_sent() == "release(a; redisson_lock__channel:{a}, #1, 1, 29995, 30000)");
+  CHECK(last_sent() == "release(a; publish, redisson_lock__channel:{a}, #1, 1, 29995, 30000)");
   still_held();
   CHECK(u.succeeded());
   CHECK(state(inner) == lease_state::released);
@@ -191,7 +191,7 @@ TEST_CASE_METHOD(engine_fixture, "a partial unlock is repeated once and then lef
   reenters();
   const auto u = unlock(inner);
   fails(errc::unconfirmed);
-  CHECK(last_sent() == "release(a; redisson_lock__channel:{a}, #1, 1, 30000)");
+  CHECK(last_sent() == "release(a; publish, redisson_lock__channel:{a}, #1, 1, 30000)");
   fails(errc::unconfirmed);
   CHECK(u.succeeded());
   CHECK(state(outer) == lease_state::held);
@@ -275,7 +275,7 @@ TEST_CASE_METHOD(engine_fixture, "a dropped lease of a re-entered hold takes one
   const auto outer = hold("a", by(alice)), inner = lock("a", by(alice));
   reenters();
   drop(inner);
-  CHECK(last_sent() == "release(a; redisson_lock__channel:{a}, #1, 1, 30000)");
+  CHECK(last_sent() == "release(a; publish, redisson_lock__channel:{a}, #1, 1, 30000)");
   still_held();
   CHECK(unlock(inner.value()).failed_with(errc::not_held));
 }
@@ -357,7 +357,7 @@ TEST_CASE_METHOD(engine_fixture, "a renew after the validity finds the loss befo
   clock.skip(10s);
   CHECK(renew(a).failed_with(errc::lost));
   CHECK(sent("renew") == 0);
-  CHECK(last_sent() == "release(a; redisson_lock__channel:{a}, #1, 0, 10000)");
+  CHECK(last_sent() == "release(a; publish, redisson_lock__channel:{a}, #1, 0, 10000)");
 }
 
 TEST_CASE_METHOD(engine_fixture, "a renew of a released lease says not_held") {
@@ -893,7 +893,7 @@ TEST_CASE_METHOD(engine_fixture, "force_unlock says whether there was a hold and
   acknowledges("a");
   busy(10s);
   const auto forced = force_unlock("a");
-  CHECK(last_sent() == "force_release(a; redisson_lock__channel:{a})");
+  CHECK(last_sent() == "force_release(a; publish, redisson_lock__channel:{a})");
   answers(replies::integer(1));
   CHECK(forced.value());
   CHECK(last_sent() == "acquire(a; 30000, #1)");
@@ -971,8 +971,8 @@ TEST_CASE_METHOD(engine_fixture, "the probe uses every permission on a name of n
   CHECK(subscribers(key) == 1);
   for (const auto& script :
        {"acquire(" + key + "; 1000, #1)", "reenter(" + key + "; 1000, #1, 2)", "renew(" + key + "; 1000, #1)",
-        "release(" + key + "; redisson_lock__channel:{" + key + "}, #1, 1, 1000)",
-        "release(" + key + "; redisson_lock__channel:{" + key + "}, #1, 0, 1000)"}) {
+        "release(" + key + "; publish, redisson_lock__channel:{" + key + "}, #1, 1, 1000)",
+        "release(" + key + "; publish, redisson_lock__channel:{" + key + "}, #1, 0, 1000)"}) {
     CHECK(last_sent() == script);
     errs("NOSCRIPT No matching script.");
     REQUIRE(in_flight() == 1);  // as text, before anything else
@@ -1013,6 +1013,49 @@ TEST_CASE_METHOD(engine_fixture, "the probe ends at the first refusal") {
   CHECK(subscribers(key) == 0);
   advance(2500ms);
   CHECK(timers.idle());
+}
+
+TEST_CASE_METHOD(engine_fixture, "each primary is probed, by a name and a channel that live there") {
+  const auto stem = "__probe:" + uuid;
+  server.each_primary = {"", "{1}", "{2}"};
+  lives_on(1, stem + "{1}");
+  lives_on(2, stem + "{2}");
+  play();
+  verb_call probed;
+  locks->probe(detail::plain_lock, [&](error_code e, std::string d) { probed.answer(e, std::move(d)); });
+  SECTION("all let it") {
+    run();
+    CHECK(probed.succeeded());
+    for (const detail::node_id n : {0U, 1U, 2U}) {
+      std::size_t scripts = 0;
+      for (std::size_t i = 0; i < server.count(); ++i) scripts += server.sent(i).node == n;
+      CHECK(scripts == 5);
+    }
+  }
+  SECTION("one does not") {
+    server.refuse(channel(stem + "{2}"), errc::no_permission);
+    run();
+    CHECK(probed.failed_with(errc::no_permission));
+  }
+  for (const auto& end : server.each_primary) CHECK(subscribers(stem + end) == 0);
+  CHECK(timers.idle());
+}
+
+TEST_CASE_METHOD(engine_fixture, "primaries that were met by the first probe are probed as well, within its time") {
+  const auto stem = "__probe:" + uuid;
+  verb_call probed;
+  locks->probe(detail::plain_lock, [&](error_code e, std::string d) { probed.answer(e, std::move(d)); });
+  lives_on(2, stem);  // nobody knew
+  lives_on(1, stem + "{1}");
+  server.each_primary = {"", "{1}"};
+  advance(1s);
+  acknowledges(stem);
+  for (int i = 0; i < 5; ++i) answers(obey(unanswered()));
+  CHECK(probed.waits());
+  CHECK(unanswered().keys() == std::vector{stem + "{1}"});
+  advance(1500ms);
+  CHECK(probed.failed_with(errc::unreachable));
+  CHECK(subscribers(stem + "{1}") == 0);
 }
 
 TEST_CASE_METHOD(engine_fixture, "a probe without an acknowledgement is unreachable") {
@@ -1365,7 +1408,7 @@ TEST_CASE("names of any bytes are keys and channels as Redisson makes them") {
     CHECK(f.server.subscribers(channel) == 1);
     f.unlock(a);
     CHECK(f.server.last().keys() == std::vector<std::string>{name});
-    CHECK(f.server.last().arguments().at(0) == channel);
+    CHECK(f.server.last().arguments().at(1) == channel);
     CHECK(f.last_event().name == name);
   }
 }
@@ -1378,7 +1421,7 @@ TEST_CASE("the prefix is part of keys and channels and not of what the user sees
   CHECK(f.server.last().keys() == std::vector<std::string>{"app:{1}:a"});
   f.unlock(a);
   CHECK(f.server.last().keys() == std::vector<std::string>{"app:{1}:a"});
-  CHECK(f.server.last().arguments().at(0) == "redisson_lock__channel:app:{1}:a");
+  CHECK(f.server.last().arguments().at(1) == "redisson_lock__channel:app:{1}:a");
   f.frees();
   CHECK(f.last_event().name == "a");
   CHECK(a.value()->of->keys()->name == "a");
@@ -1499,7 +1542,7 @@ TEST_CASE_METHOD(engine_fixture,
     CHECK(v.failed_with(errc::unconfirmed));
     CHECK(clock.now() - began == 500ms);
     CHECK(stuck.failed_with(errc::unreachable));
-    CHECK(last_sent() == "release(a; redisson_lock__channel:{a}, #1, 0, 30000)");
+    CHECK(last_sent() == "release(a; publish, redisson_lock__channel:{a}, #1, 0, 30000)");
     frees();
     check_nothing_is_left();
   }
@@ -1680,6 +1723,23 @@ TEST_CASE_METHOD(nested, "the silence of one server shortens no unlock of anothe
   CHECK(third.failed_with(errc::unconfirmed));
 }
 
+TEST_CASE_METHOD(nested, "the silence of a server is not that of the one where the key has moved to") {
+  enter("a");
+  enter("b");
+  lives_on(1, "b");
+  link_down(0);
+  const auto first = unlock(leases[0]);
+  advance(100ms);
+  move({"a"}, 1);
+  REQUIRE(in_flight() == 1);
+  advance(500ms);
+  CHECK(first.failed_with(errc::unconfirmed));
+  advance(1s);
+  const auto second = unlock(leases[1]);
+  advance(500ms - 1ns);
+  CHECK(second.waits());
+}
+
 TEST_CASE_METHOD(nested, "a count that could not be lowered in an outage is lowered by what waits for nothing") {
   enter("a");
   enter("a");
@@ -1696,7 +1756,7 @@ TEST_CASE_METHOD(nested, "a count that could not be lowered in an outage is lowe
   link_up();
   CHECK(wire(server.open().front()).find("release") == 0);
   while (in_flight() > 0) still_held();
-  CHECK(last_sent() == "release(a; redisson_lock__channel:{a}, #1, 1, 30000)");
+  CHECK(last_sent() == "release(a; publish, redisson_lock__channel:{a}, #1, 1, 30000)");
 }
 
 TEST_CASE_METHOD(nested, "a refusal is no silence, and each unlock hears why") {

@@ -35,7 +35,8 @@ const auto primary = replies::array({replies::string("master"), replies::integer
 
 progress answer(handshake& h, const std::vector<redis::reply>& all) {
   auto last = progress::more;
-  for (const auto& r : all) last = h.on_reply(r);
+  for (const auto& r : all)
+    if (last != progress::failed) last = h.on_reply(r);
   return last;
 }
 
@@ -164,9 +165,6 @@ TEST_CASE("refusals have their own codes") {
   CHECK(verdict(node, {replies::error("WRONGPASS invalid username-password pair or user is disabled.")}) ==
         errc::auth_failed);
   CHECK(verdict(node, {replies::error("ERR invalid password")}) == errc::auth_failed);
-  CHECK(verdict(node,
-                {replies::error("ERR AUTH <password> called without any password configured for the default user.")}) ==
-        errc::auth_failed);
   CHECK(verdict(node, {replies::ok(), replies::error("ERR DB index is out of range")}) == errc::invalid_config);
   CHECK(verdict(node, {replies::ok(), replies::error("NOPERM no select")}) == errc::no_permission);
   CHECK(verdict(plain(), {replies::error("NOAUTH Authentication required.")}) == errc::auth_failed);
@@ -199,7 +197,7 @@ TEST_CASE("a node of a cluster is refused by name, whatever its role and what th
   handshake h(node, why);
   CHECK(answer(h, {replies::integer(7), info("cluster")}) == progress::failed);
   CHECK(h.why().code == errc::not_primary);
-  CHECK(h.why().detail == "redis://h:6379: a cluster node; holdfast needs a single primary");
+  CHECK(h.why().detail == "redis://h:6379: a cluster node; the URL of a cluster begins with redis+cluster://");
   CHECK_FALSE(h.why().mends_itself());
   handshake alone(node, why);
   const auto last = why == purpose::commands ? primary : replies::status("PONG");
@@ -207,6 +205,38 @@ TEST_CASE("a node of a cluster is refused by name, whatever its role and what th
   REQUIRE(alone.id());
   CHECK(alone.id()->run == "ab12");
   CHECK(alone.server().mode == "standalone");
+}
+
+TEST_CASE("a server of another kind than expected is refused, and the text names the URL that fits") {
+  using mode = redis::server_mode;
+  struct row {
+    mode expected;
+    std::string says, role, names;  // names nothing: it is accepted
+  };
+  const std::vector<row> rows{{mode::standalone, "sentinel", "sentinel", "redis+sentinel://"},
+                              {mode::standalone, "", "sentinel", "redis+sentinel://"},
+                              {mode::sentinel, "sentinel", "sentinel", ""},
+                              {mode::sentinel, "", "sentinel", ""},
+                              {mode::sentinel, "standalone", "master", "redis://"},
+                              {mode::cluster, "cluster", "master", ""},
+                              {mode::cluster, "", "master", ""},
+                              {mode::cluster, "cluster", "slave", "replica"},
+                              {mode::cluster, "standalone", "master", "redis://"},
+                              {mode::cluster, "sentinel", "sentinel", "redis+sentinel://"}};
+  for (const auto& r : rows) {
+    INFO(r.says << ' ' << r.role << ' ' << r.names);
+    auto node = plain();
+    node.expected = r.expected;
+    handshake h(node, purpose::commands);
+    const auto info = r.says.empty() ? replies::error("NOPERM no INFO")
+                                     : replies::string("# Server\r\nredis_mode:" + r.says + "\r\n");
+    auto end = answer(h, {replies::integer(7), info});
+    if (end == progress::more) end = h.on_reply(replies::array({replies::string(r.role), replies::array({})}));
+    CHECK((end == progress::done) == r.names.empty());
+    if (r.names.empty()) continue;
+    CHECK(h.why().code == errc::not_primary);
+    CHECK(h.why().detail.find(r.names) != std::string::npos);
+  }
 }
 
 TEST_CASE("a server says what it is, and what it leaves out is empty") {
@@ -229,6 +259,13 @@ TEST_CASE("a server says what it is, and what it leaves out is empty") {
   CHECK(facts("# Server\r\nredis_version:" + std::string(1000, '7') + "\r\n").to_string().size() < 100);
 }
 
+TEST_CASE("a question that a replica may answer as well is asked of it") {
+  auto node = plain();
+  node.any_role = true;
+  handshake h(node, purpose::commands);
+  CHECK(answer(h, {replies::integer(1), run("r"), replies::status("PONG")}) == progress::done);
+}
+
 TEST_CASE("a server that cannot save refuses PING as well, and that mends itself") {
   const auto node = plain();
   handshake h(node, purpose::subscriptions);
@@ -237,6 +274,19 @@ TEST_CASE("a server that cannot save refuses PING as well, and that mends itself
       progress::failed);
   CHECK(h.why().code == errc::server_refused);
   CHECK(h.why().mends_itself());
+}
+
+TEST_CASE("a server without a password is refused for that, unless it is of another kind than is expected") {
+  const auto* words = GENERATE("ERR AUTH <password> called without any password configured for the default user.",
+                               "ERR Client sent AUTH, but no password is set");
+  const auto node = full();
+  const auto with_mode = [&](const std::string& mode) {
+    return std::vector{replies::error(words), replies::ok(), replies::ok(), replies::integer(1),
+                       replies::string("# Server\r\nredis_mode:" + mode + "\r\nrun_id:ab12\r\n")};
+  };
+  CHECK(verdict(node, with_mode("standalone")) == errc::auth_failed);
+  CHECK(verdict(node, with_mode("sentinel")) == errc::not_primary);
+  CHECK(verdict(node, {replies::error(words), replies::error("ERR no SELECT here")}) == errc::auth_failed);
 }
 
 TEST_CASE("a server that quotes the password is not quoted") {

@@ -28,7 +28,7 @@ TEST_CASE("names of any bytes stay as they are") {
   const lock_keys k(plain_lock, name);
   CHECK(k.lock == name);
   CHECK(channel_of(k) == "redisson_lock__channel:{" + name + "}");
-  const words expected{"1", name, channel_of(k), "u:1", "0", "30000"};
+  const words expected{"1", name, "publish", channel_of(k), "u:1", "0", "30000"};
   CHECK(operands(plain_lock.release.make(k, {30s}, u1, 0)) == expected);
 }
 
@@ -74,21 +74,34 @@ TEST_CASE("a hundred renewals make one whole command") {
   CHECK(sent[300] == "u:100");
 }
 
-TEST_CASE("release sends the key, and as arguments the channel and the field and the absolute count and the TTL") {
-  CHECK(operands(plain_lock.release.make(a, {30s}, u1, 3)) == words{"1", "a", channel_of(a), "u:1", "3", "30000"});
+TEST_CASE("release sends the key, and as arguments the word and the channel and the field and the count and the TTL") {
+  CHECK(operands(plain_lock.release.make(a, {30s}, u1, 3)) ==
+        words{"1", "a", "publish", channel_of(a), "u:1", "3", "30000"});
 }
 
 TEST_CASE("a TTL of its own for a key that has none is sent last, where it is more") {
   CHECK(operands(plain_lock.reenter.make(a, {1s, 2s}, u1, 2)) == words{"1", "a", "1000", "u:1", "2", "2000"});
   CHECK(operands(plain_lock.reenter.make(a, {1s, 1s}, u1, 2)) == words{"1", "a", "1000", "u:1", "2"});
   CHECK(operands(plain_lock.release.make(a, {1s, 2s}, u1, 3)) ==
-        words{"1", "a", channel_of(a), "u:1", "3", "1000", "2000"});
+        words{"1", "a", "publish", channel_of(a), "u:1", "3", "1000", "2000"});
   const std::vector<renewal> holds{{"a", u1, {1s}}, {"b", u2, {2s, 3s}}};
   CHECK(operands(plain_lock.renew.make(holds)) == words{"2", "a", "b", "1000", "2000", "u:1", "u:2", "1000", "3000"});
 }
 
 TEST_CASE("holder sends the key alone") { CHECK(operands(plain_lock.holder.make(a)) == words{"1", "a"}); }
 
-TEST_CASE("force_release sends the key, and the channel as an argument") {
-  CHECK(operands(plain_lock.force_release.make(a)) == words{"1", "a", channel_of(a)});
+TEST_CASE("force_release sends the key, and the word and the channel as arguments") {
+  CHECK(operands(plain_lock.force_release.make(a)) == words{"1", "a", "publish", channel_of(a)});
+}
+
+TEST_CASE("a release is published by the word of its keys") {
+  const auto [word, text] =
+      GENERATE(std::pair(publish_word::publish, "publish"), std::pair(publish_word::spublish, "spublish"),
+               std::pair(publish_word::automatic, "auto"), std::pair(publish_word::both, "both"));
+  const lock_keys k(plain_lock, "a", {}, word), s(simple_lock, "a", {}, word);
+  CHECK(operands(plain_lock.release.make(k, {30s}, u1, 0)) ==
+        words{"1", "a", text, channel_of(k), "u:1", "0", "30000"});
+  CHECK(operands(plain_lock.force_release.make(k)) == words{"1", "a", text, channel_of(k)});
+  CHECK(operands(simple_lock.release.make(s, {30s}, u1, 0)) == words{"1", "a", text, channel_of(s), "u:1"});
+  CHECK(operands(simple_lock.force_release.make(s)) == words{"1", "a", text, channel_of(s)});
 }

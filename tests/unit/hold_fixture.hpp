@@ -44,7 +44,7 @@ struct hold_fixture : detail::hold_host {
   ~hold_fixture() { h->leave_host(); }
 
   detail::hold_ptr make_hold(detail::claim_ptr c) {
-    return new detail::hold(std::move(c), owner(), false, std::nullopt, clock.now(), services, *this);
+    return new detail::hold(std::move(c), owner(), false, std::nullopt, 0, clock.now(), services, *this);
   }
   bool extend(detail::time_point until) { return on->confirm(on->sole_share(), until); }
   detail::lease_record& lease(detail::terms t) { return lease(h, t); }
@@ -63,7 +63,8 @@ struct hold_fixture : detail::hold_host {
   void forget(detail::hold&) override {}
   void queue(std::shared_ptr<detail::acquisition>) override {}
   void release_begins() override {}
-  void release_ends() override {}
+  void release_ends(const release_end&) override {}
+  bool pass_on(detail::hold&, const legacy&) override { return false; }
 };
 
 }  // namespace holdfast::test

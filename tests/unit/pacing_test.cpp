@@ -35,6 +35,18 @@ TEST_CASE("a connection that was up for a second is made again at once") {
   CHECK(pacing.not_before() == start + 1s);
 }
 
+TEST_CASE("another server is tried at once, however often the last one was") {
+  test::seeded_random random;
+  attempt_pacing pacing(5s);
+  for (int i = 0; i < 10; ++i) {
+    pacing.on_attempt(start + i * 10ms, random);
+    pacing.on_failed(start + i * 10ms, true, random);
+  }
+  REQUIRE(pacing.not_before() >= start + 1s);
+  pacing.forget(start + 100ms);
+  CHECK(pacing.not_before() == start + 100ms);
+}
+
 TEST_CASE("a connection that was lost early is made again after a short pause") {
   test::seeded_random random;
   attempt_pacing pacing(5s);

@@ -349,3 +349,28 @@ TEST_CASE("a handler that is dropped may use the queue while it is destroyed") {
       queue.push(plain_command("a", {.timeout = 1s}, [u = std::make_shared<user>(&queue)](const auto&) {}), start);
   CHECK(queue.forget(t));
 }
+
+TEST_CASE_METHOD(fixture, "ASKING goes before its command in one write, and its answer is nobody's") {
+  queue.push(plain_command("a", {.timeout = 1s, .asking = true}, note(answered, "a")), start);
+  push("b", 1s);
+  std::string out;
+  queue.write(out, all, start);
+  CHECK(out == "*1\r\n$6\r\nASKING\r\nab");
+  CHECK(queue.size() == 2);
+  CHECK_FALSE(queue.take_answered(start)->what);
+  CHECK(queue.size() == 2);
+  queue.take_answered(start)->what->answered({});
+  queue.take_answered(start)->what->answered({});
+  CHECK(answered == std::vector<std::string>{"a", "b"});
+  CHECK(queue.empty());
+}
+
+TEST_CASE_METHOD(fixture, "a command that waits for the answer to ASKING is lost with its connection, once") {
+  queue.push(plain_command("a", {.timeout = 1s, .asking = true}, note(answered, "a")), start);
+  std::string out;
+  queue.write(out, all, start);
+  SECTION("before the answer to ASKING") {}
+  SECTION("after it") { REQUIRE(queue.take_answered(start)); }
+  CHECK(queue.lose_written(start).size() == 1);
+  CHECK(queue.empty());
+}

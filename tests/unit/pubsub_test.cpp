@@ -2,6 +2,7 @@
 // Against a server that the test plays itself: what is asked of it, in order.
 #include "redis/pubsub.hpp"
 
+#include <cctype>
 #include <functional>
 #include <map>
 #include <optional>
@@ -11,30 +12,13 @@
 #include "integration/redis_rig.hpp"
 #include "support/catch.hpp"
 #include "support/manual_clock.hpp"
+#include "unit/listener.hpp"
 
 using namespace holdfast;
 using namespace holdfast::test;
 using namespace std::chrono_literals;
 
 namespace {
-
-struct listener final : redis::subscriber {
-  void on_subscribed() override {
-    ++subscribed;
-    if (then) then();
-  }
-  void on_message(std::string_view) override {
-    ++messages;
-    if (then) then();
-  }
-  void on_subscribe_failed(error_code, const std::string&) override {
-    ++failed;
-    if (then) then();
-  }
-
-  int subscribed = 0, messages = 0, failed = 0;
-  std::function<void()> then;
-};
 
 /// A server that knows subscriptions and nothing else.
 struct fixture : redis_rig {
@@ -50,25 +34,38 @@ struct fixture : redis_rig {
   std::string answer(std::size_t connection, const redis::reply& command) {
     const auto& name = command.elements[0].text;
     if (name == "PING") return "+PONG\r\n";
-    if (name == "INFO") return "$15\r\n\r\nrun_id:" + run + "\r\n\r\n";
+    if (name == "INFO") {
+      const auto text = "\r\nrun_id:" + run + "\r\n" + version;
+      return "$" + std::to_string(text.size()) + "\r\n" + text + "\r\n";
+    }
     const auto& what = command.elements[1].text;
     if (what == "ID") return ":" + std::to_string(connection + 10) + "\r\n";
     if (name == "CLIENT") {
       fenced.push_back(command.elements[3].text);
       return kill_answer;
     }
-    if (name == "SUBSCRIBE" && refuses) return "-NOPERM no channel\r\n";
-    subscribers[what] += name == "SUBSCRIBE" ? 1 : -1;
-    const auto word = name == "SUBSCRIBE" ? "$9\r\nsubscribe" : "$11\r\nunsubscribe";
-    return std::string("*3\r\n") + word + "\r\n$1\r\n" + what + "\r\n:1\r\n";
+    verbs.push_back(name);
+    const bool subscribes = name.ends_with("SUBSCRIBE") && !name.ends_with("UNSUBSCRIBE");
+    if (subscribes && refuses) return "-NOPERM no channel\r\n";
+    if (name.starts_with("SS") && !redirect.empty()) return redirect;
+    subscribers[what] += subscribes ? 1 : -1;
+    return said(in_small_letters(name), what);
+  }
+  static std::string in_small_letters(std::string word) {
+    for (auto& c : word) c = static_cast<char>(std::tolower(c));
+    return word;
+  }
+  static std::string said(const std::string& word, const std::string& channel) {
+    return "*3\r\n$" + std::to_string(word.size()) + "\r\n" + word + "\r\n$1\r\n" + channel + "\r\n:1\r\n";
   }
   ~fixture() {
     if (timed) timed->close();
   }
 
   /// Its clock and its timers move by subscribed_in_time() alone.
-  std::shared_ptr<redis::pubsub> hub_on_test_time() {
-    timed = std::make_shared<redis::pubsub>(services_at(clock, alarms), unix_endpoint(server.path()), 2s);
+  std::shared_ptr<redis::pubsub> hub_on_test_time(
+      std::optional<redis::channel_kind> channels = redis::channel_kind::classic) {
+    timed = std::make_shared<redis::pubsub>(services_at(clock, alarms), unix_endpoint(server.path()), 2s, channels);
     return timed;
   }
   bool subscribed_in_time(const listener& l, int times) {
@@ -85,7 +82,8 @@ struct fixture : redis_rig {
   std::map<std::string, int> subscribers;
   std::vector<std::string> fenced;
   std::string kill_answer = ":1\r\n";
-  std::string run = "ab12";
+  std::string run = "ab12", version, redirect;
+  std::vector<std::string> verbs;
   bool refuses = false;
   std::shared_ptr<redis::pubsub> timed;
   scripted_server server;
@@ -166,4 +164,59 @@ TEST_CASE_METHOD(fixture, "who leaves while it is told that its channel is refus
   REQUIRE(until([&] { return subscribers["d"] == 0; }));
   CHECK(leaves.failed == 1);
   CHECK(subscribers["c"] == 0);
+}
+
+TEST_CASE_METHOD(fixture, "channels are sharded where the server has such, if that is left to it") {
+  const auto h = hub_on_test_time(std::nullopt);
+  listener a;
+  std::vector<std::string> expected{"SSUBSCRIBE"};
+  SECTION("Redis 7") { version = "redis_version:7.0.15\r\n"; }
+  SECTION("a later one") { version = "redis_version:10.2.0\r\n"; }
+  SECTION("one that does not say") {}
+  SECTION("Redis 6") {
+    version = "redis_version:6.2.14\r\n";
+    expected = {"SUBSCRIBE"};
+  }
+  SECTION("one that does not say, and has none") {
+    redirect = "-ERR unknown command 'SSUBSCRIBE'\r\n";
+    expected = {"SSUBSCRIBE", "SUBSCRIBE"};
+  }
+  const auto s = h->subscribe("c", a);
+  REQUIRE(subscribed_in_time(a, 1));
+  CHECK(verbs == expected);
+}
+
+TEST_CASE_METHOD(fixture, "a channel that has moved is told of once, and no subscriber is") {
+  const auto h = hub_on_test_time(redis::channel_kind::sharded);
+  std::vector<std::string> moved;
+  listener a;
+  redis::subscription one;
+  h->on_moved([&](std::string_view channel, std::string_view words) {
+    moved.emplace_back(std::string(channel) + ": " + std::string(words));
+    one.reset();
+  });
+  SECTION("away from here") {
+    one = h->subscribe("c", a);
+    REQUIRE(subscribed_in_time(a, 1));
+    server.send(said("sunsubscribe", "c"));
+    REQUIRE(until([&] { return !moved.empty(); }));
+    CHECK(moved == std::vector<std::string>{"c: "});
+  }
+  SECTION("before it was asked for") {
+    redirect = "-MOVED 1 127.0.0.1:7001\r\n";
+    one = h->subscribe("c", a);
+    REQUIRE(until([&] {
+      alarms.advance(1ms);
+      return !moved.empty();
+    }));
+    CHECK(moved == std::vector<std::string>{"c: MOVED 1 127.0.0.1:7001"});
+    redirect.clear();
+  }
+  // It comes back, on the same connection.
+  const auto before = a.subscribed;
+  one = h->subscribe("c", a);
+  REQUIRE(subscribed_in_time(a, before + 1));
+  CHECK(verbs == std::vector<std::string>{"SSUBSCRIBE", "SSUBSCRIBE"});
+  CHECK(a.failed == 0);
+  CHECK(server.connections() == 1);
 }

@@ -115,7 +115,7 @@ TEST_CASE_METHOD(fixture, "re-entries and unlocks of one hold run one after the 
   CHECK(last_sent() == "reenter(a; 30000, #1, 3)");
   reenters();
   CHECK(third.granted());
-  CHECK(last_sent() == "release(a; redisson_lock__channel:{a}, #1, 2, 30000)");
+  CHECK(last_sent() == "release(a; publish, redisson_lock__channel:{a}, #1, 2, 30000)");
   still_held();
   CHECK(u.succeeded());
   CHECK(last_sent() == "reenter(a; 30000, #1, 3)");
@@ -139,7 +139,7 @@ TEST_CASE_METHOD(fixture, "a re-entry without an answer is repeated with the sam
   reenters();
   CHECK(inner.granted());
   unlock(inner);
-  CHECK(last_sent() == "release(a; redisson_lock__channel:{a}, #1, 1, 30000)");
+  CHECK(last_sent() == "release(a; publish, redisson_lock__channel:{a}, #1, 1, 30000)");
 }
 
 TEST_CASE("a re-entry waits through what may mend itself and fails at once with the rest") {
@@ -320,7 +320,7 @@ TEST_CASE_METHOD(fixture, "a re-entry that is not answered by its deadline is un
   advance(100ms);
   CHECK(inner.failed_with(errc::unreachable));
   reenters();  // too late: the count goes back
-  CHECK(last_sent() == "release(a; redisson_lock__channel:{a}, #1, 1, 30000)");
+  CHECK(last_sent() == "release(a; publish, redisson_lock__channel:{a}, #1, 1, 30000)");
   still_held();
   check_all_ends({outer});
 }
@@ -340,7 +340,7 @@ TEST_CASE_METHOD(fixture, "a deadline while the re-entry backs off ends the paus
   fails(errc::unconfirmed);
   advance(10ms);
   CHECK(inner.failed_with(errc::unreachable));
-  CHECK(last_sent() == "release(a; redisson_lock__channel:{a}, #1, 1, 30000)");
+  CHECK(last_sent() == "release(a; publish, redisson_lock__channel:{a}, #1, 1, 30000)");
   still_held();
   check_all_ends({outer});
 }
@@ -362,7 +362,7 @@ TEST_CASE_METHOD(fixture, "a re-entry cancelled in flight is undone") {
   CHECK(inner.failed_with(aborted));
   CHECK(server.count() == 2);
   reenters();
-  CHECK(last_sent() == "release(a; redisson_lock__channel:{a}, #1, 1, 30000)");
+  CHECK(last_sent() == "release(a; publish, redisson_lock__channel:{a}, #1, 1, 30000)");
   still_held();
   CHECK(outer.value()->state() == lease_state::held);
   check_all_ends({outer});
@@ -372,7 +372,7 @@ TEST_CASE_METHOD(fixture, "a re-entry cancelled in flight and never answered is 
   const auto inner = again();
   inner.cancel();
   fails(errc::unconfirmed);
-  CHECK(last_sent() == "release(a; redisson_lock__channel:{a}, #1, 1, 30000)");
+  CHECK(last_sent() == "release(a; publish, redisson_lock__channel:{a}, #1, 1, 30000)");
 }
 
 TEST_CASE_METHOD(fixture, "a re-entry cancelled in flight and never written needs no undoing") {
@@ -388,10 +388,10 @@ TEST_CASE_METHOD(fixture, "a re-entry cancelled while it backs off leaves no tim
   fails(errc::unconfirmed);
   inner.cancel();
   CHECK(inner.failed_with(aborted));
-  CHECK(last_sent() == "release(a; redisson_lock__channel:{a}, #1, 1, 30000)");
+  CHECK(last_sent() == "release(a; publish, redisson_lock__channel:{a}, #1, 1, 30000)");
   still_held();
   const auto u = unlock(outer);
-  CHECK(last_sent() == "release(a; redisson_lock__channel:{a}, #1, 0, 30000)");
+  CHECK(last_sent() == "release(a; publish, redisson_lock__channel:{a}, #1, 0, 30000)");
   frees();
   CHECK(u.succeeded());
   check_nothing_is_left();
@@ -426,7 +426,7 @@ TEST_CASE_METHOD(fixture, "an unlock does not wait for a re-entry that the serve
   const auto third = again();
   errs("OOM command not allowed when used memory > 'maxmemory'.");
   const auto u = unlock(second);
-  CHECK(last_sent() == "release(a; redisson_lock__channel:{a}, #1, 1, 30000)");
+  CHECK(last_sent() == "release(a; publish, redisson_lock__channel:{a}, #1, 1, 30000)");
   still_held();
   CHECK(u.succeeded());
   advance(1s);
@@ -468,7 +468,7 @@ TEST_CASE_METHOD(fixture, "a re-entry that may have run and is cancelled in the 
   inner.cancel();
   errs("OOM command not allowed when used memory > 'maxmemory'.");
   CHECK(other.failed_with(errc::server_refused));
-  CHECK(last_sent() == "release(a; redisson_lock__channel:{a}, #1, 1, 30000)");
+  CHECK(last_sent() == "release(a; publish, redisson_lock__channel:{a}, #1, 1, 30000)");
   still_held();
   check_all_ends({outer});
 }
@@ -492,7 +492,7 @@ TEST_CASE_METHOD(fixture, "the last unlock behind a re-entry that is granted low
   CHECK(server.count() == 2);
   reenters();
   CHECK(inner.granted());
-  CHECK(last_sent() == "release(a; redisson_lock__channel:{a}, #1, 1, 30000)");
+  CHECK(last_sent() == "release(a; publish, redisson_lock__channel:{a}, #1, 1, 30000)");
   still_held();
   CHECK(u.succeeded());
   CHECK(held.state() == lease_state::held);
@@ -507,7 +507,7 @@ TEST_CASE_METHOD(fixture, "the last unlock behind a re-entry that is cancelled f
   const auto u = unlock(outer);
   inner.cancel();
   reenters();
-  CHECK(last_sent() == "release(a; redisson_lock__channel:{a}, #1, 0, 30000)");
+  CHECK(last_sent() == "release(a; publish, redisson_lock__channel:{a}, #1, 0, 30000)");
   frees();
   CHECK(u.succeeded());
   check_nothing_is_left();
@@ -534,13 +534,13 @@ TEST_CASE_METHOD(fixture, "an unlock that was the last until a re-entry was gran
   const auto u2 = unlock(second);
   reenters();
   CHECK(third.granted());
-  CHECK(last_sent() == "release(a; redisson_lock__channel:{a}, #1, 1, 30000)");
+  CHECK(last_sent() == "release(a; publish, redisson_lock__channel:{a}, #1, 1, 30000)");
   const auto u3 = unlock(third);
   still_held();
   CHECK(u1.succeeded());
   CHECK(u2.waits());
   CHECK(u3.waits());
-  CHECK(last_sent() == "release(a; redisson_lock__channel:{a}, #1, 0, 30000)");
+  CHECK(last_sent() == "release(a; publish, redisson_lock__channel:{a}, #1, 0, 30000)");
   frees();
   CHECK(u2.succeeded());
   CHECK(u3.succeeded());
@@ -569,7 +569,7 @@ struct two_last_unlocks : fixture {
 TEST_CASE_METHOD(two_last_unlocks, "every last unlock answers what its hold's release answers, and not before") {
   reenters();
   REQUIRE(in_flight() == 1);
-  CHECK(last_sent() == "release(a; redisson_lock__channel:{a}, #1, 0, 30000)");
+  CHECK(last_sent() == "release(a; publish, redisson_lock__channel:{a}, #1, 0, 30000)");
   CHECK(u1.waits());
   CHECK(u2.waits());
   SECTION("released") {
@@ -672,7 +672,7 @@ TEST_CASE_METHOD(fixture, "a dropped lease and an unlock that are both the last 
   third.cancel();
   reenters();
   CHECK(u.waits());
-  CHECK(last_sent() == "release(a; redisson_lock__channel:{a}, #1, 0, 30000)");
+  CHECK(last_sent() == "release(a; publish, redisson_lock__channel:{a}, #1, 0, 30000)");
   frees();
   CHECK(u.succeeded());
   check_nothing_is_left();
@@ -687,7 +687,7 @@ TEST_CASE_METHOD(fixture,
   const auto partial = unlock(second), last = unlock(third);
   fourth.cancel();
   reenters();
-  CHECK(last_sent() == "release(a; redisson_lock__channel:{a}, #1, 0, 30000)");
+  CHECK(last_sent() == "release(a; publish, redisson_lock__channel:{a}, #1, 0, 30000)");
   CHECK(partial.succeeded());
   CHECK(u1.waits());
   CHECK(last.waits());
@@ -747,7 +747,7 @@ TEST_CASE_METHOD(fixture, "a re-entry between two last unlocks goes to the line 
   third.cancel();
   reenters();
   REQUIRE(in_flight() == 2);
-  CHECK(wire(3) == "release(a; redisson_lock__channel:{a}, #1, 0, 30000)");
+  CHECK(wire(3) == "release(a; publish, redisson_lock__channel:{a}, #1, 0, 30000)");
   CHECK(wire(4) == "acquire(a; 30000, #2)");
   frees();
   CHECK(u1.succeeded());
@@ -785,7 +785,7 @@ TEST_CASE_METHOD(
     drop(outer);
     clock.skip(30s);
     reenters();
-    CHECK(wire(2) == "release(a; redisson_lock__channel:{a}, #1, 0, 30000)");
+    CHECK(wire(2) == "release(a; publish, redisson_lock__channel:{a}, #1, 0, 30000)");
     CHECK(wire(3) == "acquire(a; 30000, #2)");
     frees();
     grants();
@@ -801,7 +801,7 @@ TEST_CASE_METHOD(fixture, "a re-entry behind the last unlock goes to the line li
   inner.cancel();
   reenters();
   REQUIRE(in_flight() == 2);
-  CHECK(wire(2) == "release(a; redisson_lock__channel:{a}, #1, 0, 30000)");
+  CHECK(wire(2) == "release(a; publish, redisson_lock__channel:{a}, #1, 0, 30000)");
   CHECK(wire(3) == "acquire(a; 30000, #2)");
   frees();
   grants();
@@ -966,7 +966,7 @@ TEST_CASE_METHOD(engine_fixture, "an owner that waits twice may cancel the secon
   second.cancel();
   CHECK(second.failed_with(aborted));
   reenters();
-  CHECK(last_sent() == "release(a; redisson_lock__channel:{a}, #1, 1, 30000)");
+  CHECK(last_sent() == "release(a; publish, redisson_lock__channel:{a}, #1, 1, 30000)");
   still_held();
   unlock(first);
   frees();

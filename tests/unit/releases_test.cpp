@@ -18,7 +18,7 @@ struct fixture : engine_fixture, detail::release_host {
   verb_call release(nanoseconds valid_for = 30s, milliseconds ttl = 30s) {
     verb_call c;
     under_test->release(*this, keys("a"), field, ttl, clock.now(), clock.now() + valid_for,
-                        clock.now() + detail::command_budget(settings, ttl),
+                        clock.now() + detail::command_budget(settings, ttl), detail::only(0),
                         [c](error_code e, std::string detail) { c.answer(e, std::move(detail)); });
     return c;
   }
@@ -26,14 +26,14 @@ struct fixture : engine_fixture, detail::release_host {
 
  private:
   void release_begins() override { ++begun; }
-  void release_ends() override { ++ended; }
+  void release_ends(const release_end&) override { ++ended; }
 };
 
 }  // namespace
 
 TEST_CASE_METHOD(fixture, "a release is one command that says 0") {
   const auto r = release();
-  CHECK(last_sent() == "release(a; redisson_lock__channel:{a}, #1, 0, 30000)");
+  CHECK(last_sent() == "release(a; publish, redisson_lock__channel:{a}, #1, 0, 30000)");
   CHECK_FALSE(under_test->idle());
   frees();
   CHECK(r.succeeded());

@@ -115,6 +115,32 @@ TEST_CASE("a fenced acquire of any answers a number and a token, or 0") {
     check_unexpected(read_acquire_any_fenced(r, 2));
 }
 
+TEST_CASE("an acquire of all answers nil, or which is busy and why") {
+  CHECK_FALSE(read_acquire_all(replies::nil(), 2).failed);
+  CHECK_FALSE(read_acquire_all(replies::nil(), 2).value.hindered);
+  const auto busy = read_acquire_all(replies::integers({2, 1500}), 2);
+  REQUIRE(busy.value.hindered);
+  CHECK(busy.value.hindered->number == 1);
+  CHECK(busy.value.hindered->said.value.holder_ttl == 1500ms);
+  const auto for_ever = read_acquire_all(replies::integers({1, -1}), 2);
+  CHECK(for_ever.value.hindered->said.value.what == acquire_answer::kind::busy_without_ttl);
+  for (const long long corrupt : {-2, -3})
+    CHECK(read_acquire_all(replies::integers({1, corrupt}), 2).value.hindered->said.failed->code == errc::corrupt_lock);
+  for (const auto& r : {replies::integer(1), replies::integers({3, 7}), replies::integers({0, 7}),
+                        replies::integers({1, -4}), replies::integers({1}), replies::integers({1, 2, 3})})
+    check_unexpected(read_acquire_all(r, 2));
+}
+
+TEST_CASE("a fenced acquire of all answers a token for each, or which is busy") {
+  const auto granted = read_acquire_all_fenced(replies::integers({0, 7, 9}), 2);
+  CHECK_FALSE(granted.value.hindered);
+  CHECK(granted.value.tokens == std::vector<std::uint64_t>{7, 9});
+  CHECK(read_acquire_all_fenced(replies::integers({2, 10}), 2).value.hindered->number == 1);
+  for (const auto& r : {replies::nil(), replies::integers({0, 7}), replies::integers({0, 7, 0}),
+                        replies::integers({0, 7, 9, 11}), replies::integers({0, 7, 9007199254740992})})
+    check_unexpected(read_acquire_all_fenced(r, 2));
+}
+
 TEST_CASE("the newest token is a number or there is none") {
   CHECK(read_token(replies::nil()).value == std::nullopt);
   CHECK(read_token(replies::string("9007199254740991")).value == 9007199254740991U);
@@ -152,10 +178,13 @@ TEST_CASE("an error in the place of a number fails a whole renewal") {
 }
 
 TEST_CASE("release answers receivers or still held or nil") {
-  CHECK(read_release(replies::integer(0)).value == release_answer::freed);
-  CHECK(read_release(replies::integer(7)).value == release_answer::freed);
-  CHECK(read_release(replies::integer(-1)).value == release_answer::still_held);
-  CHECK(read_release(replies::nil()).value == release_answer::not_yours);
+  using kind = release_answer::kind;
+  CHECK(read_release(replies::integer(0)).value.what == kind::freed);
+  CHECK(read_release(replies::integer(0)).value.told == 0);
+  CHECK(read_release(replies::integer(7)).value.what == kind::freed);
+  CHECK(read_release(replies::integer(7)).value.told == 7);
+  CHECK(read_release(replies::integer(-1)).value.what == kind::still_held);
+  CHECK(read_release(replies::nil()).value.what == kind::not_yours);
   check_unexpected(read_release(replies::integer(-2)));
   for (const auto& r : strange) check_unexpected(read_release(r));
 }
@@ -349,6 +378,6 @@ TEST_CASE("what only a node of a cluster says is told as such, with its words") 
     const auto said = read_flag(replies::error(words));
     REQUIRE(said.failed);
     CHECK(said.failed->code == errc::not_primary);
-    CHECK(said.failed->detail == "a cluster node; holdfast needs a single primary: " + words);
+    CHECK(said.failed->detail == "a cluster node; the URL of a cluster begins with redis+cluster://: " + words);
   }
 }

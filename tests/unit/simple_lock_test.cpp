@@ -43,8 +43,9 @@ TEST_CASE("a simple lock's calls have the operands of their scripts") {
         words{"EVALSHA", std::string(detail::lua::simple_acquire.sha1), "1", "a", "30000", "u:1"});
   CHECK(operands(simple_lock.renew.make(holds)) == words{"2", "a", "b", "1000", "2000", "u:1", "u:2", "1000", "3000"});
   CHECK(operands(simple_lock.renew.make_one(a, {1s}, u1)) == words{"1", "a", "1000", "u:1"});
-  CHECK(operands(simple_lock.release.make(a, {30s}, u1, 0)) == words{"1", "a", "holdfast_simple:{a}", "u:1"});
-  CHECK(operands(simple_lock.force_release.make(a)) == words{"1", "a", "holdfast_simple:{a}"});
+  CHECK(operands(simple_lock.release.make(a, {30s}, u1, 0)) ==
+        words{"1", "a", "publish", "holdfast_simple:{a}", "u:1"});
+  CHECK(operands(simple_lock.force_release.make(a)) == words{"1", "a", "publish", "holdfast_simple:{a}"});
   CHECK(operands(simple_lock.holder.make(a)) == words{"1", "a"});
   CHECK(operands(simple_lock.count.make(a, u1)) == words{"1", "a"});
 }
@@ -106,7 +107,7 @@ TEST_CASE_METHOD(simple_fixture, "an owner that holds again beside a lease that 
   const auto held = hold_simple("a", alice);
   CHECK(lock_simple("a", alice).failed_with(errc::already_held));
   unlock(held);
-  CHECK(last_sent() == "simple_release(a; holdfast_simple:{a}, #2)");
+  CHECK(last_sent() == "simple_release(a; publish, holdfast_simple:{a}, #2)");
 }
 
 TEST_CASE_METHOD(simple_fixture, "a simple lock and a plain one of the same name have lines and holds of their own") {
@@ -210,7 +211,7 @@ TEST_CASE_METHOD(simple_fixture, "a cancelled SET that may have run is given bac
   const auto a = lock_simple("a");
   run();
   a.cancel();
-  CHECK(last_sent() == "simple_release(a; holdfast_simple:{a}, #1)");
+  CHECK(last_sent() == "simple_release(a; publish, holdfast_simple:{a}, #1)");
 }
 
 TEST_CASE("pauses that were no polls do not make the polls rarer") {

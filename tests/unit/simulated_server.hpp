@@ -22,8 +22,8 @@ class simulated_server {
   explicit simulated_server(const manual_clock& time)
       : time_(time), node_([this] { return wall_clock_us(time_.now()); }, {}, {}) {
     namespace lua = detail::lua;
-    for (const auto script : {lua::acquire, lua::acquire_fenced, lua::acquire_any, lua::reenter, lua::renew,
-                              lua::release, lua::force_release})
+    for (const auto script : {lua::acquire, lua::acquire_fenced, lua::acquire_any, lua::acquire_all, lua::reenter,
+                              lua::renew, lua::release, lua::force_release})
       node_.execute({"SCRIPT", "LOAD", std::string(script.body)});
     node_.on_publish = [this](std::string_view channel, std::string_view payload) {
       published_.emplace_back(channel, payload);
@@ -36,6 +36,7 @@ class simulated_server {
     published_.clear();
     return node_.execute(c.argv);
   }
+  redis::reply command(const std::vector<std::string>& argv) { return node_.execute(argv); }
   /// By the command that was run last.
   const std::vector<message>& published() const noexcept { return published_; }
 

@@ -207,3 +207,165 @@ TEST_CASE("a channel is the server's from the question until it is given back or
   SECTION("gone") { t.stop(); }
   CHECK_FALSE(t.any_asked());
 }
+
+namespace {
+
+std::string ssub(std::string_view channel) { return make_command({"SSUBSCRIBE", channel}); }
+std::string sunsub(std::string_view channel) { return make_command({"SUNSUBSCRIBE", channel}); }
+
+/// With sharded channels, which were asked for and acknowledged.
+subscription_table with_shards(std::initializer_list<std::string_view> channels) {
+  subscription_table t;
+  t.start(redis::channel_kind::sharded);
+  for (const auto c : channels) t.want(c);
+  write(t);
+  for (const auto c : channels) t.on_reply(push("ssubscribe", std::string(c)));
+  return t;
+}
+
+}  // namespace
+
+TEST_CASE("sharded channels have words of their own") {
+  auto t = with_shards({});
+  t.want("a");
+  CHECK(write(t) == ssub("a"));
+  CHECK(t.on_reply(push("ssubscribe", "a")).what == kind::confirmed);
+  CHECK(t.on_reply(push("smessage", "a", replies::string("0"))).what == kind::message);
+  t.unwant("a");
+  CHECK(write(t) == sunsub("a"));
+  CHECK(t.on_reply(push("sunsubscribe", "a")).what == kind::nothing);
+  CHECK_FALSE(t.busy());
+  SECTION("another's message is no message") { CHECK(t.on_reply(message("a", "0")).what == kind::desync); }
+  SECTION("an acknowledgement that nobody asked for") {
+    CHECK(t.on_reply(push("ssubscribe", "a")).what == kind::desync);
+  }
+  SECTION("a new connection has the words that it is given") {
+    t.want("a");
+    t.stop();
+    t.start();
+    CHECK(write(t) == sub("a"));
+  }
+}
+
+TEST_CASE("a sunsubscribe that nobody asked for says that the channel has moved") {
+  auto t = with_shards({"a", "b"});
+  const auto e = t.on_reply(push("sunsubscribe", "a"));
+  CHECK(e.what == kind::moved);
+  CHECK(e.channel == "a");
+  CHECK(e.text.empty());
+  CHECK_FALSE(t.confirmed("a"));
+  CHECK(t.confirmed("b"));
+  SECTION("it is asked for again when someone new wants it") {
+    CHECK(write(t).empty());
+    t.want("a");
+    CHECK(write(t) == ssub("a"));
+    CHECK(t.on_reply(push("ssubscribe", "a")).what == kind::confirmed);
+  }
+  SECTION("or on a new connection") {
+    t.stop();
+    t.start(redis::channel_kind::sharded);
+    CHECK(write(t) == ssub("a") + ssub("b"));
+  }
+  SECTION("it is not given back where it is not") {
+    t.unwant("a");
+    CHECK(write(t).empty());
+    CHECK_FALSE(t.busy());
+  }
+}
+
+TEST_CASE("a sunsubscribe that nobody asked for is no answer to what is outstanding") {
+  auto t = with_shards({"a"});
+  SECTION("to PING, which is a status after the last channel") {
+    t.ping();
+    write(t);
+    CHECK(t.on_reply(push("sunsubscribe", "a")).what == kind::moved);
+    CHECK(t.on_reply(replies::status("PONG")).what == kind::nothing);
+  }
+  SECTION("to another channel's command") {
+    t.want("b");
+    write(t);
+    CHECK(t.on_reply(push("sunsubscribe", "a")).what == kind::moved);
+    CHECK(t.on_reply(push("ssubscribe", "b")).what == kind::confirmed);
+  }
+  CHECK_FALSE(t.oldest_unanswered());
+}
+
+TEST_CASE("a sunsubscribe of a channel that nobody wants is ignored") {
+  auto t = with_shards({"a"});
+  CHECK(t.on_reply(push("sunsubscribe", "unknown")).what == kind::nothing);
+  t.unwant("a");
+  CHECK(t.on_reply(push("sunsubscribe", "a")).what == kind::nothing);
+  CHECK(write(t).empty());
+  CHECK_FALSE(t.any_asked());
+}
+
+TEST_CASE("of a sunsubscribe and the answer to SUNSUBSCRIBE either may be the one too many") {
+  auto t = with_shards({"a"});
+  t.unwant("a");
+  write(t);
+  CHECK(t.on_reply(push("sunsubscribe", "a")).what == kind::nothing);
+  CHECK_FALSE(t.busy());
+  SECTION("and nobody wants it") { CHECK(t.on_reply(push("sunsubscribe", "a")).what == kind::nothing); }
+  SECTION("and it is to be asked for again") {
+    t.want("a");
+    CHECK(t.on_reply(push("sunsubscribe", "a")).what == kind::nothing);
+    CHECK(write(t) == ssub("a"));
+  }
+  SECTION("and it has been asked for again") {
+    t.want("a");
+    write(t);
+    CHECK(t.on_reply(push("sunsubscribe", "a")).what == kind::nothing);
+    CHECK(t.on_reply(push("ssubscribe", "a")).what == kind::confirmed);
+    CHECK(t.on_reply(push("sunsubscribe", "a")).what == kind::moved);
+  }
+}
+
+TEST_CASE(
+    "SSUBSCRIBE where the slot is not, or is not to be had at present, moves the channel and not the connection") {
+  auto t = with_shards({});
+  const std::string words = GENERATE("MOVED 15495 127.0.0.1:7001", "CLUSTERDOWN The cluster is down",
+                                     "TRYAGAIN Multiple keys request during rehashing of slot");
+  t.want("a");
+  t.want("b");
+  write(t);
+  const auto e = t.on_reply(replies::error(words));
+  CHECK(e.what == kind::moved);
+  CHECK(e.channel == "a");
+  CHECK(e.text == words);
+  CHECK(t.on_reply(push("ssubscribe", "b")).what == kind::confirmed);
+  CHECK(write(t).empty());
+  SECTION("a later answer counts") {
+    t.want("a");
+    write(t);
+    t.unwant("a");
+    write(t);
+    t.want("a");
+    write(t);
+    CHECK(t.on_reply(replies::error(words)).what == kind::nothing);
+    CHECK(t.on_reply(replies::error(words)).what == kind::nothing);  // to SUNSUBSCRIBE
+    CHECK(t.on_reply(push("ssubscribe", "a")).what == kind::confirmed);
+  }
+  SECTION("nobody wants it any more") {
+    t.unwant("a");
+    CHECK(write(t).empty());
+    t.want("c");
+    write(t);
+    t.unwant("c");
+    CHECK(t.on_reply(replies::error(words)).what == kind::nothing);
+    CHECK(write(t).empty());
+  }
+}
+
+TEST_CASE("of sharded channels a refusal is a refusal, and a redirect of a classic one an error") {
+  auto t = with_shards({});
+  t.want("a");
+  write(t);
+  SECTION("refused") { CHECK(t.on_reply(replies::error("NOPERM no channel")).what == kind::refused); }
+  SECTION("an error") { CHECK(t.on_reply(replies::error("ERR unknown command")).what == kind::error); }
+  SECTION("classic") {
+    t.stop();
+    t.start();
+    write(t);
+    CHECK(t.on_reply(replies::error("MOVED 15495 127.0.0.1:7001")).what == kind::error);
+  }
+}

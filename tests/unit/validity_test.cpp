@@ -23,3 +23,17 @@ TEST_CASE_METHOD(hold_fixture, "a validity that somebody has seen over is over f
   CHECK_FALSE(h->exclusive());
   CHECK(h->valid_until() == end);
 }
+
+TEST_CASE("a validity that is limited ends then at the latest, and is extended by it never") {
+  manual_clock clock;
+  detail::validity v(std::make_shared<detail::client_state>(clock));
+  v.extend(clock.now() + 3s);
+  v.limit(clock.now() + 5s);
+  CHECK(v.left() == 3s);
+  v.limit(clock.now() + 1s);
+  CHECK(v.left() == 1s);
+  clock.skip(1s);
+  CHECK(v.left() == 0s);
+  v.limit(clock.now() + 1s);
+  CHECK(v.left() == 0s);
+}

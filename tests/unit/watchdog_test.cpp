@@ -2,7 +2,13 @@
 #include "sync/watchdog.hpp"
 
 #include <atomic>
+#include <cstdint>
+#include <functional>
+#include <map>
 #include <numeric>
+#include <set>
+#include <string>
+#include <string_view>
 #include <thread>
 
 #include "unit/engine_fixture.hpp"
@@ -182,7 +188,7 @@ TEST_CASE_METHOD(engine_fixture, "a hold whose last unlock is queued is renewed 
   advance(0ms);
   CHECK(sent("renew") == 0);
   reenters();
-  CHECK(last_sent() == "release(a; redisson_lock__channel:{a}, #1, 0, 30000)");
+  CHECK(last_sent() == "release(a; publish, redisson_lock__channel:{a}, #1, 0, 30000)");
 }
 
 TEST_CASE_METHOD(engine_fixture, "a renewal of a short lease takes a fifth of its TTL at most") {
@@ -758,4 +764,207 @@ TEST_CASE_METHOD(engine_fixture, "a node that answers nothing keeps no other fro
   CHECK(in_flight() == 16);
   CHECK(state(a) == lease_state::held);
   CHECK(left(a) > 20s);
+}
+
+// ---- keys that move
+
+TEST_CASE_METHOD(engine_fixture, "a key that has moved is renewed in the queue of its new node") {
+  const auto a = hold("a"), b = hold("b");
+  move({"b"}, 1);
+  CHECK(server.count() == 2);
+  link_down(0);
+  CHECK(state(a) == lease_state::suspended);
+  CHECK(state(b) == lease_state::held);
+  advance(10s);
+  REQUIRE(in_flight() == 1);
+  CHECK(last_sent() == "renew(b; 30000, #2)");
+  CHECK(server.last().node == 1);
+  confirms();
+  link_down(1);
+  CHECK(state(b) == lease_state::suspended);
+}
+
+TEST_CASE_METHOD(engine_fixture, "what waits for a node that is down is confirmed at once where it has moved to") {
+  const auto a = hold("a"), b = hold("b");
+  link_down(0);
+  advance(11s);  // the renewals are due
+  CHECK(server.count() == 2);
+  move({"b"}, 1);
+  REQUIRE(in_flight() == 1);
+  CHECK(last_sent() == "renew(b; 30000, #2)");
+  CHECK(server.last().node == 1);
+  confirms();
+  CHECK(state(b) == lease_state::held);
+  CHECK(left(b) == 30s - drift);
+  CHECK(state(a) == lease_state::suspended);
+  link_up(0);
+  CHECK(last_sent() == "renew(a; 30000, #1)");
+  confirms();
+  CHECK(state(a) == lease_state::held);
+}
+
+TEST_CASE_METHOD(engine_fixture, "a suspended lease that is not renewed is confirmed where it has moved to") {
+  const auto a = hold("a", with({.ttl = 20s}));
+  link_down(0);
+  REQUIRE(state(a) == lease_state::suspended);
+  move({"a"}, 1);
+  CHECK(last_sent() == "renew(a; 19996, #1)");
+  confirms();
+  CHECK(state(a) == lease_state::held);
+}
+
+TEST_CASE_METHOD(engine_fixture, "a hold that the new node does not have is lost at once") {
+  const auto a = hold("a");
+  link_down(0);
+  move({"a"}, 1);
+  confirms_nothing();
+  CHECK(state(a) == lease_state::lost);
+}
+
+TEST_CASE_METHOD(engine_fixture, "a hold that has moved to a node that is down is suspended until it is up") {
+  lives_on(1, "b");
+  const auto a = hold("a"), b = hold("b");
+  link_down(1);
+  move({"a"}, 1);
+  CHECK(state(a) == lease_state::suspended);
+  advance(10s);
+  CHECK(in_flight() == 0);
+  link_up(1);
+  CHECK(last_sent() == "renew(a, b; 30000, 30000, #1, #2)");
+  confirms();
+  CHECK(state(a) == lease_state::held);
+}
+
+TEST_CASE_METHOD(engine_fixture,
+                 "keys that move back and forth during an outage are renewed where they are in the end") {
+  const auto a = hold("a");
+  link_down(0);
+  link_down(1);
+  advance(10s);
+  move({"a"}, 1);
+  move({"a"}, 0);
+  move({"a"}, 1);
+  CHECK(in_flight() == 0);
+  link_up(0);
+  CHECK(in_flight() == 0);
+  link_up(1);
+  REQUIRE(in_flight() == 1);
+  CHECK(server.last().node == 1);
+  confirms();
+  CHECK(state(a) == lease_state::held);
+}
+
+TEST_CASE_METHOD(engine_fixture, "moves while nothing is suspended send nothing and change no plan") {
+  const auto a = hold("a");
+  const auto due = timers.next_due();
+  for (detail::node_id n = 1; n <= 10; ++n) move({"a"}, n);
+  CHECK(timers.next_due() == due);
+  CHECK(server.count() == 1);
+  CHECK(state(a) == lease_state::held);
+}
+
+TEST_CASE_METHOD(engine_fixture, "a renewal that fails after its key has moved is repeated at once, and only once") {
+  const auto a = hold("a");
+  advance(10s);
+  move({"a"}, 1);
+  CHECK(sent("renew") == 1);  // it is under way, and may be answered
+  fails(errc::unconfirmed);
+  advance(0ms);
+  CHECK(sent("renew") == 2);
+  CHECK(server.last().node == 1);
+  fails(errc::unreachable);
+  advance(499ms);
+  CHECK(sent("renew") == 2);
+  advance(1ms);
+  CHECK(sent("renew") == 3);
+  confirms();
+  CHECK(state(a) == lease_state::held);
+}
+
+// ---- groups of keys
+
+TEST_CASE_METHOD(engine_fixture, "a script renews one group, and what is due at a node goes out together") {
+  server.grouped_by = [](std::string_view key) { return static_cast<std::uint32_t>(key.front()); };
+  for (const auto* name : {"b1", "a1", "b2", "c1", "a2"}) hold(name);
+  const auto before = server.count();
+  advance(10s);
+  REQUIRE(server.count() - before == 3);
+  CHECK(wire(before) == "renew(a1, a2; 30000, 30000, #2, #5)");
+  CHECK(wire(before + 1) == "renew(b1, b2; 30000, 30000, #1, #3)");
+  CHECK(wire(before + 2) == "renew(c1; 30000, #4)");
+  CHECK(server.sent(before).sent == server.sent(before + 2).sent);
+  answers(replies::integers({1, 0}));
+  confirms();
+  confirms();
+  CHECK(heard() == "acquired acquired acquired acquired acquired lost");
+}
+
+TEST_CASE_METHOD(engine_fixture, "ten thousand holds in as many groups are renewed as soon as in one") {
+  std::uint32_t groups = 0;
+  std::map<std::string, std::uint32_t, std::less<>> group;
+  server.grouped_by = [&](std::string_view key) { return group.try_emplace(std::string(key), groups++).first->second; };
+  play();
+  for (int i = 0; i < 10'000; ++i) lock("n" + std::to_string(i));
+  run();
+  advance(10s);
+  CHECK(sent("renew") == 10'000);
+  CHECK(heard().find("lost") == std::string::npos);
+}
+
+TEST_CASE_METHOD(engine_fixture,
+                 "of a node that answers nothing no more holds are under way for being of many groups") {
+  server.grouped_by = [](std::string_view key) {
+    return static_cast<std::uint32_t>(std::stoul(std::string(key.substr(1))));
+  };
+  play();
+  for (int i = 0; i < 2000; ++i) lock("n" + std::to_string(i));
+  run();
+  server.on_command = nullptr;
+  advance(10s);
+  CHECK(in_flight() == 1600);
+}
+
+TEST_CASE_METHOD(engine_fixture, "two keys of a slot that is on its way are renewed each by itself") {
+  const auto a = hold("a"), b = hold("b");
+  advance(10s);
+  REQUIRE(last_sent() == "renew(a, b; 30000, 30000, #1, #2)");
+  CHECK(server.last().divisible);
+  errs("TRYAGAIN Multiple keys request during rehashing of slot");
+  REQUIRE(in_flight() == 2);
+  CHECK_FALSE(server.last().divisible);
+  CHECK(heard() == "acquired acquired");
+  confirms();
+  confirms();
+  CHECK(left(a) == 30s - drift);
+  CHECK(left(b) == 30s - drift);
+}
+
+TEST_CASE_METHOD(engine_fixture, "one server that refuses keys of several slots is asked slot by slot from then on") {
+  for (const auto* name : {"{x}a", "{y}b", "{x}c"}) hold(name);
+  advance(10s);
+  REQUIRE(sent("renew") == 1);
+  heard();
+  errs("CROSSSLOT Keys in request don't hash to the same slot");
+  REQUIRE(in_flight() == 2);
+  CHECK(heard().empty());
+  for (int i = 0; i < 2; ++i) {
+    const std::set sent{wire(server.count() - 2), wire(server.count() - 1)};
+    CHECK(sent == std::set<std::string>{"renew({x}a, {x}c; 30000, 30000, #1, #3)", "renew({y}b; 30000, #2)"});
+    confirms();
+    confirms();
+    if (i == 0) advance(10s);
+  }
+  CHECK(sent("renew") == 5);
+}
+
+TEST_CASE_METHOD(engine_fixture, "one that refuses keys of one slot as well is asked for one key at a time") {
+  const auto a = hold("{x}a"), b = hold("{x}b");
+  advance(10s);
+  errs("CROSSSLOT Keys in request don't hash to the same slot");
+  errs("CROSSSLOT Keys in request don't hash to the same slot");
+  REQUIRE(in_flight() == 2);
+  confirms();
+  confirms();
+  CHECK(state(a) == lease_state::held);
+  CHECK(state(b) == lease_state::held);
 }

@@ -10,7 +10,8 @@
 
 /// One process, as far as Redis can tell: a client that does nothing between two calls of run().
 struct process {
-  explicit process(const std::string& url) : redis{io.get_executor(), {.url = url}} {}
+  explicit process(const std::string& url) : process(holdfast::config{.url = url}) {}
+  explicit process(holdfast::config settings) : redis{io.get_executor(), std::move(settings)} {}
 
   template <class T>
   T run(boost::asio::awaitable<T> work) {

@@ -1,6 +1,7 @@
 # SPDX-License-Identifier: BSL-1.0
 """What stands in a folder of histories, one JSON object a line, as operations and holds. Times are nanoseconds of one clock."""
 import json
+from binascii import crc_hqx
 from bisect import bisect_left, bisect_right
 from collections import defaultdict
 from pathlib import Path
@@ -9,7 +10,13 @@ from typing import NamedTuple
 MS = 1_000_000
 DRIFT_PER_CENT, LEAST_DRIFT = 1, 2 * MS
 UNTOLD = 10 * MS  # a shorter standstill of a process is not in its history
+UNORDERED = "a failover that nobody ordered"
 UNANSWERED = 3000 * MS  # for so long a command without an answer may still be on its way
+
+
+def slot_of(lock):
+    """In a cluster. None of the names has braces."""
+    return crc_hqx(lock.encode(), 0) % 16384
 
 
 def drift(ttl):
@@ -22,6 +29,20 @@ class Fault(NamedTuple):
     end: int
     kind: str
     worker: int  # -1: all
+    server: int  # -1: all
+
+
+class Failover(NamedTuple):
+    """What a primary had answered from `since` on may not have reached the one that replaced it, at `until` it answered no more, and
+    at `told` every client that follows could know of the other one."""
+    since: int
+    until: int
+    told: int
+    slots: list  # (from, to), of the locks that it had; None: of all
+
+    def concerns(self, lock):
+        slot = slot_of(lock)
+        return self.slots is None or any(begin <= slot <= end for begin, end in self.slots)
 
 
 class Intervals:
@@ -42,6 +63,11 @@ class Intervals:
 
     def __iter__(self):
         return zip(self.begins, self.ends)
+
+    def overlap(self, begin, end):
+        """Those that have a part of that time."""
+        first, last = bisect_right(self.ends, begin), bisect_left(self.begins, end)
+        return list(zip(self.begins[first:last], self.ends[first:last]))
 
     def until(self, t):
         last = bisect_right(self.begins, t) - 1
@@ -69,7 +95,7 @@ class Process:
         self.status = None  # with which it ended; -1: it did not
         self.stalls = []  # (begin, end): it stood still by its own word, in the order of time
         self.stopped = Intervals()  # the same, or a processor was away
-        self.told = {}  # (client, lock) -> when the observer heard of a loss
+        self.told = {}  # (client, lock) -> when the observer heard of a loss, and of which hold
 
     def stalled(self, begin, end):
         """For how long it stood still between two instants."""
@@ -81,25 +107,61 @@ class Process:
 
 
 class Operation:
-    """A lock(), try_lock(), try_lock_for() or with_lock() of somebody who held nothing."""
+    """A lock(), try_lock(), try_lock_for() or with_lock() of somebody who held nothing: of a lock, of any of several, or, as one of
+    the operations of a whole, of a multi_lock."""
 
-    __slots__ = ("process", "line", "client", "lock", "fenced", "ttl", "renewed", "max_hold", "wait", "as_body", "begin",
-                 "end", "outcome", "error", "cancelled_at")
+    __slots__ = ("process", "line", "client", "lock", "locks", "kind", "whole", "ttl", "renewed", "max_hold", "wait", "as_body", "replicas",
+                 "begin", "end", "outcome", "error", "cancelled_at")
 
-    def __init__(self, process, line, event):
-        self.process, self.line = process, line
+    def __init__(self, process, line, event, whole=None):
+        self.process, self.line, self.whole = process, line, whole
         self.client, self.lock, self.begin = event["client"], event["lock"], event["t"]
-        self.fenced, self.ttl, self.renewed = event["fenced"], event["ttl"] * MS, event["renewed"]
+        self.locks = self.lock.split(" ")  # several: any of them
+        self.kind, self.ttl, self.renewed = event["kind"], event["ttl"] * MS, event["renewed"]
         self.max_hold = event["max_hold"] * MS if "max_hold" in event else None
         self.wait = None if event["wait"] < 0 else event["wait"] * MS
+        self.replicas = event.get("replicas", 0)  # so many must have the grant: all that can be elected, or 0
         self.as_body = "as_body" in event  # granted to a body, which does not begin if the lock is lost before
         self.end = self.outcome = self.error = self.cancelled_at = None
+
+    @property
+    def fenced(self):
+        return self.kind == "fenced"
+
+    @property
+    def key(self):
+        """Of its client."""
+        return self.process.name, self.client
 
     def finish(self, event):
         self.end, self.outcome, self.error = event["t"], event["ev"], event.get("error")
 
     def __str__(self):
         return f"{self.process.name}:{self.line}"
+
+
+class Whole:
+    """A call of a multi_lock: an operation for each of its locks, and a hold for each that was granted."""
+
+    __slots__ = ("operations", "holds", "looks", "lost_at", "lost_line", "by_slot")
+
+    def __init__(self):
+        self.operations, self.holds = [], []
+        self.by_slot = False  # those of several slots are not taken by one script
+        self.looks = []  # (since when each hold was looked at, seen, t, valid, held, for how long each was valid, line)
+        self.lost_at = self.lost_line = None
+
+    @property
+    def scripts(self):
+        """By so many they are taken: one for those of a kind, and of a slot."""
+        return len({(operation.kind, self.by_slot and slot_of(operation.lock)) for operation in self.operations})
+
+    def look(self, event, line):
+        each = [hold.valid[-1][0] for hold in self.holds]
+        self.looks.append((self.holds[0].looks[-1][0], event["seen"], event["t"], event["valid"] * MS, event["held"], each, line))
+
+    def __str__(self):
+        return str(self.operations[0])
 
 
 class Extension:
@@ -115,12 +177,13 @@ class Extension:
 class Hold:
     """What an operation that was granted led to."""
 
-    __slots__ = ("of", "line", "begin", "granted_until", "claims_until", "first_over", "token", "ttl", "renewed", "looks",
+    __slots__ = ("of", "lock", "id", "line", "begin", "granted_until", "claims_until", "first_over", "token", "ttl", "renewed", "claims", "looks",
                  "lost_at", "lost_line", "reentries", "counts", "renewals", "releases", "given_up", "free_at",
-                 "extensions", "again", "updates", "writes", "valid", "fed_at", "witnessed", "afterwards")
+                 "extensions", "perhaps", "again", "updates", "writes", "valid", "fed_at", "witnessed", "afterwards")
 
     def __init__(self, of, line, event):
         self.of, self.line, self.begin = of, line, event["t"]
+        self.lock, self.id = event["lock"], event["id"]
         self.granted_until = event["seen"] + event["valid"] * MS  # rounded down: not later than the library says
         self.valid = [(event["valid"] * MS, line)]  # each time that it was asked
         self.witnessed = []  # (claimed until, the key lives until, when, line)
@@ -129,8 +192,10 @@ class Hold:
         self.claims_until = self.granted_until
         self.first_over = event["t"] + (event["valid"] + 1) * MS  # not earlier; unless it is extended
         self.token, self.ttl, self.renewed = event.get("token"), of.ttl, of.renewed
+        self.claims = []  # (when it looked, until when it was sure)
         self.looks, self.reentries, self.counts, self.renewals, self.releases = [], [], [], [], []
         self.extensions = []  # every re-entry and renewal that was asked for
+        self.perhaps = []  # when a renewal failed that was one of several: this one may have been confirmed
         self.updates, self.writes = [], []
         self.lost_at = self.lost_line = None
         self.given_up = None  # when its owner began to let go of its last lease, or dropped all
@@ -142,13 +207,32 @@ class Hold:
         return self.of.process
 
     @property
-    def lock(self):
-        return self.of.lock
+    def whole(self):
+        """With what it is held and lost as one."""
+        return self.of.whole.holds if self.of.whole else [self]
+
+    def claimed_before(self, t):
+        """Until when it was granted by what had been answered before; 0: nothing had."""
+        if self.begin >= t:
+            return 0
+        return max([self.granted_until] + [until for seen, until in self.claims if seen < t])
+
+    @property
+    def told(self):
+        """When the observer heard that it was lost: it has no other hold's id, also where one was forced and the next is of the same client."""
+        return [t for t, which in self.process.told.get((self.of.client, self.lock), []) if which == self.id]
+
+    @property
+    def told_at(self):
+        """When the observer heard of its loss: at once, and whoever asks is told so from then on. The signal may be on its way for longer."""
+        if self.lost_at is None:
+            return None
+        return next((t for t in self.told if self.begin <= t <= self.lost_at), None)
 
     @property
     def end(self):
         """Until when it claimed to be exclusive."""
-        ends = (self.claims_until, self.given_up, self.lost_at, self.process.killed_at)
+        ends = (self.claims_until, self.given_up, self.lost_at, self.told_at, self.process.killed_at)
         return min(end for end in ends if end is not None)
 
     @property
@@ -162,7 +246,7 @@ class Hold:
         if self.renewed:
             return None if self.of.max_hold is None else self.fed_at + self.of.max_hold + self.ttl
         end = self.first_over
-        for answered in sorted([t for _, t, _ in self.renewals] + [t for _, t, _, _ in self.reentries]):
+        for answered in sorted([t for _, t, _ in self.renewals] + [t for _, t, _, _ in self.reentries] + self.perhaps):
             if answered > self.process.grace(end, UNTOLD):
                 break  # what was over before it was answered is not extended
             end = max(end, answered + self.ttl)
@@ -176,7 +260,8 @@ class Hold:
         self.looks.append((event["seen"], event["t"], event["held"], line))
         self.valid.append((event["valid"] * MS, line))
         if event["held"]:
-            self.claims_until = max(self.claims_until, event["seen"] + event["valid"] * MS)
+            self.claims.append((event["seen"], event["seen"] + event["valid"] * MS))
+            self.claims_until = max(self.claims_until, self.claims[-1][1])
 
     def witness(self, event, line):
         """PTTL counts whole milliseconds, and was answered before it was written down: the key lives no longer than this says."""
@@ -192,17 +277,31 @@ class History:
     def __init__(self):
         self.campaign, self.end = {}, None
         self.processes, self.operations, self.holds = [], [], []
+        self.wholes = []
         self.faults = []
         self.stolen = Intervals()  # a processor was taken away from the machine
         self.forced = []  # (begin, end, lock): force_unlock() may have struck in between
         self.foreign_releases = []  # (lock, refused, line)
         self.unreleased = []  # (key, ttl), when the last worker had ended
         self.residue = []  # (key, ttl), when each had time to end by itself
+        self.failovers = []  # those that may forget something
+        self.slots_moved = 0
+        self.votes_withheld = 0  # times that a client heard of a server that was restarted, emptied or new
         self.events = 0
 
     @property
-    def breaks_locks(self):
-        return self.campaign.get("name") == "outside"
+    def servers(self):
+        """So many vote on each lock."""
+        return self.campaign["servers"]
+
+    @property
+    def two_are_possible(self):
+        """A lock that was broken may be had by two, until the first one finds out."""
+        return self.campaign["name"] == "outside"
+
+    @property
+    def longest_ttl(self):
+        return self.campaign["longest_ttl"] * MS
 
 
 def lines_of(path):
@@ -217,14 +316,18 @@ def read_worker(history, path):
     process = Process(path.stem)
     history.processes.append(process)
     operations, holds, reentries, renewals, forced = {}, {}, {}, {}, {}
+    wholes = defaultdict(Whole)
     for line, event in lines_of(path):
         history.events += 1
         kind, t = event["ev"], event["t"]
         if kind == "started":
             process.worker = event["worker"]
         elif kind == "acquire":
-            operations[event["op"]] = operation = Operation(process, line, event)
+            whole = wholes[event["whole"]] if "whole" in event else None
+            operations[event["op"]] = operation = Operation(process, line, event, whole)
             history.operations.append(operation)
+            if whole:
+                whole.operations.append(operation)
         elif kind in ("busy", "failed", "cancelled"):
             operations.pop(event["op"]).finish(event)
         elif kind == "acquired":
@@ -232,10 +335,16 @@ def read_worker(history, path):
             operation.finish(event)
             holds[event["op"]] = hold = Hold(operation, line, event)
             history.holds.append(hold)
+            if operation.whole:
+                operation.whole.holds.append(hold)
         elif kind == "cancel":
             operations[event["op"]].cancelled_at = t
         elif kind == "look":
             holds[event["hold"]].look(event, line)
+        elif kind == "look_whole":
+            wholes[event["whole"]].look(event, line)
+        elif kind == "lost_whole":
+            wholes[event["whole"]].lost_at, wholes[event["whole"]].lost_line = t, line
         elif kind == "witness":
             holds[event["hold"]].witness(event, line)
         elif kind == "fed":
@@ -266,6 +375,8 @@ def read_worker(history, path):
         elif kind == "renew_failed":
             asked = renewals.pop(event["hold"])
             asked.until, asked.error = t, event["error"]
+            if holds[event["hold"]].of.whole:
+                holds[event["hold"]].perhaps.append(t)
         elif kind == "update":
             holds[event["hold"]].updates.append((event["wrote"], line))
         elif kind == "write":
@@ -294,10 +405,12 @@ def read_worker(history, path):
         elif kind == "stall":
             process.stalls.append((event["since"], t))
         elif kind == "told":
+            history.votes_withheld += event["what"] == "vote_withheld"
             if event["what"] == "lost":
-                process.told.setdefault((event["client"], event["lock"]), []).append(t)
+                process.told.setdefault((event["client"], event["lock"]), []).append((t, event["id"]))
         elif kind == "ended":
             process.ended = True
+    history.wholes += wholes.values()
     history.forced += [(since, since + UNANSWERED, lock) for since, lock in forced.values()]
 
 
@@ -308,10 +421,17 @@ def read_driver(history, path):
         if kind == "campaign":
             history.campaign = event
         elif kind == "fault":
-            begun[event["kind"], event["worker"]].append(t)
+            begun[event["kind"], event["worker"], event["server"]].append(t)
         elif kind == "healed":
-            since = begun[event["kind"], event["worker"]].pop()
-            history.faults.append(Fault(since, t, event["kind"], event["worker"]))
+            whom = event["kind"], event["worker"], event["server"]
+            history.faults.append(Fault(begun[whom].pop(), t, *whom))
+        elif kind == "may_forget":
+            slots = [tuple(map(int, part.split("-"))) for part in event["slots"].split()] if "slots" in event else None
+            history.failovers.append(Failover(event["since"], event["until"], event["told"], slots))
+        elif kind == "unordered":
+            history.faults.append(Fault(event["since"], t, UNORDERED, -1, 0))
+        elif kind == "moved":
+            history.slots_moved += 1
         elif kind == "killed":
             killed[name_of(event)] = t
         elif kind == "ended":
@@ -347,5 +467,9 @@ def read(folder):
         read_worker(history, path)
     read_driver(history, Path(folder) / "driver.jsonl")
     read_machine(history, Path(folder) / "machine.jsonl")
+    if history.servers > 1:  # a copy of it may be on its way to a minority of them
+        history.forced = [(begin, max(end, begin + UNANSWERED), lock) for begin, end, lock in history.forced]
+    for whole in history.wholes:
+        whole.by_slot = history.campaign["name"] == "cluster"
     history.holds.sort(key=lambda hold: hold.begin)
     return history

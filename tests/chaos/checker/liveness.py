@@ -1,17 +1,19 @@
 # SPDX-License-Identifier: BSL-1.0
 """R6: every call ends in time, and nobody waits for a lock that is free."""
-from bisect import bisect_left
 from collections import defaultdict, deque
 
-from .history import MS, drift
-from .quiet import HARMLESS, RECOVERY, Answers, Quiet, union
-from .rules import ANSWER, LOST, SIGNAL, UNCONFIRMED, by_lock, command_time, ms
+from .history import MS, Intervals, drift
+from .quiet import HARMLESS, RECOVERY, Answers, Quiet, outages, without_vote
+from .rules import ANSWER, LOST, SIGNAL, UNCONFIRMED, attempt_time, by_lock, command_time, ms
 
-WITHOUT_REDIS = ("no answer from Redis", "refused by Redis")
+TOO_FEW = "not replicated"
+WITHOUT_REDIS = ("no answer from Redis", "refused by Redis", "no quorum", TOO_FEW)
 ENOUGH = 60 * MS  # for an answer, where nothing is wrong
+VOTE = 10 * MS  # one of several servers is waited for at least so long, or a fiftieth of the TTL
 SLACK = 200 * MS
 ROUND_TRIP = 20 * MS
 HAND_OVER = 50 * MS  # of a hundred, ninety-nine take no longer: seven times what a busy machine needs, and less than half a poll
+DIVIDED = 2  # times as long where several servers vote: callers who divide them among themselves pause and ask again
 FOREVER = 1 << 63
 CHANCE = 2  # so few slow ones of a lock say nothing
 
@@ -19,10 +21,11 @@ CHANCE = 2  # so few slow ones of a lock say nothing
 def deadline(operation):
     """By when it must have ended, not counting the time in which its process stood still; None: it may wait."""
     ends = []
+    begun = operation.process.grace(operation.begin, 1)  # it was written down before: a process that is stopped has not called yet
     if operation.wait == 0:
-        ends.append(operation.begin + command_time(operation.ttl))
+        ends.append(begun + attempt_time(operation))
     elif operation.wait is not None:
-        ends.append(operation.begin + operation.wait)
+        ends.append(begun + operation.wait)
     if operation.cancelled_at is not None:
         ends.append(operation.cancelled_at)
     return min(ends, default=None)
@@ -48,7 +51,8 @@ def lost_before_begun(operation, breaks):
     since = operation.begin
     if not any(begin <= operation.end and end >= operation.begin for begin, end in breaks.of(operation.lock)):
         since += operation.ttl - drift(operation.ttl)
-    told = process.told.get((operation.client, operation.lock), [])
+    together = operation.whole.operations if operation.whole else [operation]
+    told = [t for one in together for t, _ in process.told.get((operation.client, one.lock), [])]
     return operation.as_body and any(since <= t <= process.grace(operation.end, SIGNAL) for t in told)
 
 
@@ -79,8 +83,10 @@ def calls_end(history, breaks):
             yield "R6", f"{process.name} did not end as it should: {process.status}"
 
 
-def time_given(operation):
-    return command_time(operation.ttl) if operation.wait == 0 else operation.wait
+def time_given(history, operation):
+    if operation.wait != 0:
+        return operation.wait
+    return command_time(operation.ttl) if history.servers == 1 else max(VOTE, operation.ttl // 50)
 
 
 def failed_calls(history, answers):
@@ -91,7 +97,9 @@ def failed_calls(history, answers):
         failed = f"{operation.lock}: the call {operation} failed: {operation.error}, after {ms(operation.end - operation.begin)}"
         if operation.wait is None or (operation.wait and operation.end < operation.begin + operation.wait):
             yield "R6", f"{failed}, and it had time left"
-        elif time_given(operation) >= ENOUGH and answers.due(operation.process, operation.begin, operation.end):
+        elif operation.error == TOO_FEW and operation.wait:
+            continue  # it may have been granted just before its deadline
+        elif time_given(history, operation) >= ENOUGH and answers.due(operation.process, operation.begin, operation.end):
             yield "R6", f"{failed}, and nothing was wrong"
 
 
@@ -102,11 +110,11 @@ def failed_changes(history, answers):
         calls = [("release", since, until, line) for since, until, _, error, line in hold.releases if error == UNCONFIRMED]
         calls += [(asked.what, asked.since, asked.until, asked.line) for asked in hold.extensions if asked.error in WITHOUT_REDIS]
         for what, since, until, line in calls:
-            if answers.due(hold.process, since, until):
+            if answers.due_of_each(hold.process, since, until):
                 yield "R6", f"{hold.lock}: the {what} {hold.process.name}:{line} found no answer, and nothing was wrong"
         for asked in hold.extensions:  # a re-entry tries again, but not for long
             since, until = asked.since, asked.until
-            if until is not None and until - since > command_time(hold.ttl) + ANSWER and answers.due(hold.process, since, until):
+            if until is not None and until - since > command_time(hold.ttl) + ANSWER and answers.due_of_each(hold.process, since, until):
                 yield "R6", f"{hold.lock}: the {asked.what} {hold.process.name}:{asked.line} took {ms(until - since)}, and nothing was wrong"
 
 
@@ -117,79 +125,162 @@ def failures(history):
     yield from failed_changes(history, answers)
 
 
-def disturbed(history, longest_ttl):
-    """When something was wrong, or had been so lately that its traces may be left."""
-    return [(fault.begin, fault.end + longest_ttl + RECOVERY) for fault in history.faults if fault.kind not in HARMLESS]
+def traces(history):
+    """When something was wrong, or had been so lately that its traces may be left, and at which server."""
+    return [(fault.begin, fault.end + history.longest_ttl + RECOVERY + without_vote(history, fault), fault.server)
+            for fault in history.faults if fault.kind not in HARMLESS]
 
 
-def taken(operation, hold, longest_ttl):
-    """When the lock may have been taken on the server because of an operation, in quiet times; None: never."""
-    if hold is not None:
-        begin = max(operation.begin, hold.begin - ROUND_TRIP)
-        return begin, hold.free_at if hold.free_at is not None else hold.end + longest_ttl
-    if operation.wait == 0 and operation.cancelled_at is None:
-        return None  # it was told that another has it
-    return operation.end - ROUND_TRIP, operation.end + ROUND_TRIP  # what was granted too late is given back
+def disturbed(history):
+    return list(outages(history, traces(history)))
 
 
-def free_stretches(busy):
-    joined = union(busy)
-    return [(a[1], b[0]) for a, b in zip(joined, joined[1:])]
+class Calls:
+    """Who asked for which lock, and what came of it."""
+
+    def __init__(self, history):
+        self.longest_ttl = history.longest_ttl
+        self.hold_of = {id(hold.of): hold for hold in history.holds}
+        self.of_lock = defaultdict(list)  # each operation at each of the locks that it asked for
+        self.forced = defaultdict(list)  # what was forced may be left to its TTL
+        for operation in history.operations:
+            for lock in operation.locks:
+                self.of_lock[lock].append(operation)
+        for begin, end, lock in history.forced:
+            self.forced[lock].append((begin, end + self.longest_ttl))
+
+    def held(self, operation, lock):
+        hold = self.hold_of.get(id(operation))
+        return hold if hold and hold.lock == lock else None
+
+    def was_refused(self, operation):
+        """It was told that another has it, so it took nothing; a multi_lock that takes several scripts may have taken the first."""
+        several_scripts = operation.whole and operation.whole.scripts > 1
+        return operation.wait == 0 and operation.cancelled_at is None and operation.outcome != "acquired" and not several_scripts
+
+    def taken(self, operation, lock):
+        """When the lock may have been taken on the server because of an operation, in quiet times; None: never."""
+        hold = self.held(operation, lock)
+        if hold is not None:
+            begin = max(operation.begin, hold.begin - ROUND_TRIP)
+            return begin, hold.free_at if hold.free_at is not None else hold.end + self.longest_ttl
+        if self.was_refused(operation):
+            return None
+        if operation.error == LOST:
+            return operation.begin, operation.end + ROUND_TRIP  # it had it, and its body did not begin
+        return operation.end - ROUND_TRIP, operation.end + ROUND_TRIP  # what was granted too late, or besides, is given back
+
+    def may_have(self, operation, lock):
+        """When the lock may have been taken because of an operation, however late its answers were; None: never."""
+        hold = self.held(operation, lock)
+        if hold is not None:
+            return operation.begin, hold.free_at if hold.free_at is not None else hold.end + self.longest_ttl
+        if operation.outcome == "busy" and self.was_refused(operation):
+            return None
+        return operation.begin, FOREVER if operation.end is None else operation.end + self.longest_ttl
 
 
-def may_have(operation, hold, longest_ttl):
-    """When the lock may have been taken because of an operation, however late its answers were; None: never."""
-    if hold is not None:
-        return operation.begin, hold.free_at if hold.free_at is not None else hold.end + longest_ttl
-    if operation.outcome == "busy" and operation.wait == 0 and operation.cancelled_at is None:
-        return None
-    return operation.begin, FOREVER if operation.end is None else operation.end + longest_ttl
+class Obstacles:
+    """When a multi_lock stood in the way of others at a lock: it keeps its turn in its client while it waits for the next lock; one
+    that takes several scripts keeps what it has got by the first."""
+
+    def __init__(self, history):
+        self.in_client, self.for_all = defaultdict(list), defaultdict(list)
+        for whole in history.wholes:
+            for operation in whole.operations:
+                pending = operation.begin, (FOREVER if operation.end is None else operation.end), whole
+                self.in_client[operation.lock, operation.key].append(pending)
+                if whole.scripts > 1:
+                    self.for_all[operation.lock].append(pending)
+
+    def anywhere(self, lock):
+        return [(begin, end) for begin, end, _ in self.for_all.get(lock, [])]
+
+    def of(self, operation, lock):
+        theirs = self.in_client.get((lock, operation.key), []) + self.for_all.get(lock, [])
+        return [(begin, end) for begin, end, whole in theirs if whole is not operation.whole]
 
 
 def waits_here(operation, operations):
     """Another call of the same client was there first: a try_lock() is refused at once, whatever becomes of that one."""
-    return any(other is not operation and other.process is operation.process and other.client == operation.client
+    return any(other is not operation and other.key == operation.key
                and other.begin <= operation.begin and (other.end is None or other.end >= operation.begin) for other in operations)
 
 
 def tries(history):
-    """A try_lock() finds a lock busy only if somebody may have it, or waits for it in the same client."""
-    longest_ttl = history.campaign.get("longest_ttl", 0) * MS
-    trouble = disturbed(history, longest_ttl)
-    hold_of = {id(hold.of): hold for hold in history.holds}
-    for lock, operations in by_lock(history.operations).items():
-        held = [interval for o in operations if (interval := may_have(o, hold_of.get(id(o)), longest_ttl))]
-        free = Quiet(held + trouble + [(begin, end + longest_ttl) for begin, end, name in history.forced if name == lock])
-        for operation in operations:
-            busy = operation.wait == 0 and operation.outcome == "busy"
-            if busy and free.during(operation.begin, operation.end) and not waits_here(operation, operations):
-                yield "R6", f"{lock}: the call {operation} found it busy, and nobody had it"
+    """A try_lock() finds a lock busy only if somebody may have it, or waits for it in the same client. One of any_of finds all so, one
+    of a multi_lock one of them."""
+    calls = Calls(history)
+    trouble = disturbed(history)
+    free = {}
+    for lock, operations in calls.of_lock.items():
+        held = [interval for o in operations if (interval := calls.may_have(o, lock))]
+        free[lock] = Quiet(held + trouble + calls.forced[lock])
+
+    def was_free(operation, lock):
+        return free[lock].during(operation.begin, operation.end) and not waits_here(operation, calls.of_lock[lock])
+
+    for operation in history.operations:
+        if operation.wait != 0 or operation.outcome != "busy":
+            continue
+        together = operation.whole.operations if operation.whole else [operation]
+        if operation is not together[0]:
+            continue
+        if operation.whole:
+            in_vain = all(was_free(one, one.lock) for one in together)
+        else:
+            in_vain = any(was_free(operation, lock) for lock in operation.locks)
+        if in_vain:
+            yield "R6", f"{operation.lock}: the call {operation} found it busy, and nobody had it"
+
+
+def gaps(begin, end, taken):
+    """What is left of that time."""
+    for since, until in Intervals(taken):
+        if since > begin:
+            yield begin, min(since, end)
+        begin = max(begin, until)
+        if begin >= end:
+            return
+    yield begin, end
 
 
 def waits(history):
-    """A stretch in which the lock was free, nothing was wrong, and somebody waited all the time."""
-    longest_ttl = history.campaign.get("longest_ttl", 0) * MS
-    poll_cap = history.campaign.get("poll_cap", 0) * MS
-    trouble = disturbed(history, longest_ttl)
-    hold_of = {id(hold.of): hold for hold in history.holds}
-    for lock, operations in by_lock(history.operations).items():
-        busy = [taken(o, hold_of.get(id(o)), longest_ttl) for o in operations if o.end is not None]
-        busy = [interval for interval in busy if interval]
-        busy += [(begin, end + longest_ttl) for begin, end, name in history.forced if name == lock]
-        free = free_stretches(busy + trouble)
-        if not free:
+    """A stretch in which the lock was free, nothing was wrong, and somebody waited all the time: for one, for any of several, or for all
+    of several."""
+    calls, obstacles = Calls(history), Obstacles(history)
+    patience = history.campaign["poll_cap"] * MS + SLACK
+    trouble = Intervals(disturbed(history))
+    busy = {}
+    for lock, operations in calls.of_lock.items():
+        taken = [calls.taken(o, lock) for o in operations if o.end is not None]
+        busy[lock] = Intervals([interval for interval in taken if interval] + calls.forced[lock])
+
+    def longest_vain(operation, operations_and_locks):
+        begin, end = operation.begin, operation.end
+        taken = trouble.overlap(begin, end) + [interval for _, lock in operations_and_locks for interval in busy[lock].overlap(begin, end)]
+        for obstructed in (False, True):  # most are out of the question without
+            if obstructed:
+                taken += [interval for one, lock in operations_and_locks for interval in obstacles.of(one, lock)]
+            vain = [(until - since - operation.process.stalled(since, until), since, until) for since, until in gaps(begin, end, taken)]
+            longest = max(vain, default=(0, begin, begin))
+            if longest[0] <= patience:
+                return None
+        return longest
+
+    for operation in history.operations:
+        if operation.wait == 0 or operation.end is None or operation.end - operation.begin <= patience:
             continue
-        ends = [end for _, end in free]
-        for operation in operations:
-            if operation.wait == 0 or operation.end is None:
-                continue
-            patience = poll_cap + SLACK
-            for begin, end in free[bisect_left(ends, operation.begin):]:
-                if begin >= operation.end:
-                    break
-                since, until = max(begin, operation.begin), min(end, operation.end)
-                if until - since > patience + operation.process.stalled(since, until):
-                    yield "R6", f"{lock}: {operation} waited for {ms(until - since)} while nobody had it, from {since} to {until}"
+        if operation.whole:
+            together = operation.whole.operations
+            wanted = [[(one, one.lock) for one in together]] if operation is together[0] else []
+        else:
+            wanted = [[(operation, lock)] for lock in operation.locks]
+        for each in wanted:
+            vain = longest_vain(operation, each)
+            if vain:
+                names = " and ".join(lock for _, lock in each)
+                yield "R6", f"{names}: {operation} waited for {ms(vain[2] - vain[1])} while nobody had it, from {vain[1]} to {vain[2]}"
 
 
 def to_whom(hold, waiting):
@@ -199,14 +290,15 @@ def to_whom(hold, waiting):
 
 
 def hand_overs(history):
-    """How long it took from a release to the next grant, in quiet times, while somebody waited all the time: (lock, to whom, how long)."""
-    longest_ttl = history.campaign.get("longest_ttl", 0) * MS
-    trouble = disturbed(history, longest_ttl)
-    operations = by_lock(history.operations)
+    """How long it took from a release to the next grant, in quiet times, while somebody waited all the time who could have had it:
+    (lock, to whom, how long)."""
+    calls, obstacles = Calls(history), Obstacles(history)
+    trouble = [(begin, end) for begin, end, _ in traces(history)]
     for lock, holds in by_lock(history.holds).items():
-        quiet = Quiet(trouble + [(begin, end + longest_ttl) for begin, end, name in history.forced if name == lock])
-        to_come = deque(sorted((o for o in operations[lock] if o.wait != 0 and o.end is not None), key=lambda o: o.begin))
-        waiting = []
+        quiet = Quiet(trouble + calls.forced[lock] + obstacles.anywhere(lock))
+        waited = (o for o in calls.of_lock[lock] if o.wait != 0 and o.end is not None and not o.whole)
+        to_come = deque(sorted(waited, key=lambda o: o.begin))
+        waiting, ways = [], {}
         for hold, after in zip(holds, holds[1:]):
             if hold.free_at is None or not quiet.during(hold.begin, after.begin):
                 continue
@@ -214,6 +306,10 @@ def hand_overs(history):
                 waiting.append(to_come.popleft())
             waiting = [o for o in waiting if o.end >= hold.given_up]
             patient = [o for o in waiting if o.end >= max(hold.free_at, after.begin)]
+            for o in patient:
+                if o.key not in ways:
+                    ways[o.key] = Quiet(obstacles.of(o, lock))
+            patient = [o for o in patient if ways[o.key].during(hold.given_up, after.begin)]
             if patient:
                 late = after.begin - hold.free_at - after.process.stalled(hold.free_at, after.begin)
                 yield lock, to_whom(hold, patient), max(0, late)
@@ -228,10 +324,11 @@ def passes_on(history):
     of_lock = defaultdict(list)
     for lock, _, late in hand_overs(history):
         of_lock[lock].append(late)
+    allowed = HAND_OVER if history.servers == 1 else DIVIDED * HAND_OVER
     for lock, took in of_lock.items():
-        slow = sum(late > HAND_OVER for late in took)
+        slow = sum(late > allowed for late in took)
         if slow > max(CHANCE, len(took) // 100):
-            yield "R6", f"{lock}: {slow} of {len(took)} hand-overs took more than {ms(HAND_OVER)}, while somebody waited and nothing was wrong"
+            yield "R6", f"{lock}: {slow} of {len(took)} hand-overs took more than {ms(allowed)}, while somebody waited and nothing was wrong"
 
 
 def liveness(history, breaks):

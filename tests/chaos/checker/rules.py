@@ -10,7 +10,11 @@ ANSWER = 100 * MS  # a call ends no later than this after its deadline
 COMMAND_TIMEOUT = 500 * MS
 LOST, UNCONFIRMED = "the lock was lost", "not confirmed by Redis"
 NO_KEY = -2  # PTTL's word for it
-BREAKING = ("flush all", "restart the server empty", "delete locks")
+LAG = 50 * MS  # by so much a replica of this machine may be behind
+# For so long after all sentinels, or all nodes, name another primary a client may ask the old one, and not know of a
+# loss: sentinels tell it, nodes are asked once a second.
+FOLLOWED = {"sentinel": 100 * MS, "cluster": 1100 * MS}
+BREAKING = ("flush all", "restart the server empty", "restart the server with old data", "delete locks")
 
 
 def ms(duration):
@@ -28,6 +32,9 @@ class Breaks:
     """When somebody other than its holder ended a lock, with the right to do so."""
 
     def __init__(self, history):
+        self.two_are_possible = history.two_are_possible
+        self.failovers = history.failovers
+        self.followed = FOLLOWED.get(history.campaign["name"])
         self.of_all = [(fault.begin, fault.end) for fault in history.faults if fault.kind in BREAKING]
         self.of_one = defaultdict(list)
         for begin, end, lock in history.forced:
@@ -39,10 +46,25 @@ class Breaks:
     def explain(self, hold, begin, end):
         """Whether `hold` may have been broken before `begin`, and had not to know before `end`: the next renewal finds out."""
         to_know = hold.ttl + hold.ttl // 3
-        return any(hold.sent <= until and since <= begin and end <= until + to_know for since, until in self.of(hold.lock))
+        known = self.of(hold.lock) if self.two_are_possible else self.of_one.get(hold.lock, [])
+        broken = any(hold.sent <= until and since <= begin and end <= until + to_know for since, until in known)
+        return broken or any(since <= begin and end <= known_by for since, known_by in self.forgotten(hold))
 
     def touch(self, hold, until):
-        return any(hold.sent <= end and begin <= until for begin, end in self.of(hold.lock))
+        broken = any(hold.sent <= end and begin <= until for begin, end in self.of(hold.lock))
+        return broken or any(since <= until <= known_by + SIGNAL for since, known_by in self.forgotten(hold))
+
+    def forgotten(self, hold):
+        """(since, until): a failover may have forgotten the hold, or how long it lasts, and it had not to know that before.
+
+        What all that can be elected had acknowledged is not forgotten. What is, was answered by the old primary: before it ended, or
+        before its clients had to leave it. What it had granted in time is there as long as that says."""
+        for failover in () if hold.of.replicas else self.failovers:
+            known_by = hold.process.grace(failover.told, self.followed)
+            last = min(failover.until, known_by)
+            if hold.sent <= last and failover.concerns(hold.lock):
+                in_time = failover.since - LAG
+                yield max(in_time, hold.claimed_before(in_time)), min(known_by, last + hold.ttl)
 
 
 def granted_first(last, hold):
@@ -50,22 +72,37 @@ def granted_first(last, hold):
     return (last, hold) if None in (last.token, hold.token) else (min(last, hold, key=lambda one: one.token),)
 
 
-def exclusion(history, breaks):
-    """R1: no two holds of one lock claim to be exclusive at the same time. What explains one pair explains no other."""
+def overlaps(history):
+    """Each two holds of a lock that claimed to be exclusive at the same time: (lock, the one, the other, until when both did)."""
     for lock, holds in by_lock(history.holds).items():
         claiming = []
         for hold in holds:
             claiming = [other for other in claiming if other.end > hold.begin]
             for other in claiming:
                 end = min(other.end, hold.end)
-                if end > hold.begin and not any(breaks.explain(one, hold.begin, end) for one in granted_first(other, hold)):
-                    both = f"{other} was sure of it until {other.end}, {hold} from {hold.begin}"
-                    yield "R1", f"{lock} had two holders for {ms(end - hold.begin)}: {both}"
+                if end > hold.begin:
+                    yield lock, other, hold, end
             claiming.append(hold)
+
+
+def exclusion(history, breaks):
+    """R1: no two holds of one lock claim to be exclusive at the same time. What explains one pair explains no other."""
+    for lock, other, hold, end in overlaps(history):
+        if not any(breaks.explain(one, hold.begin, end) for one in granted_first(other, hold)):
+            both = f"{other} was sure of it until {other.end}, {hold} from {hold.begin}"
+            yield "R1", f"{lock} had two holders for {ms(end - hold.begin)}: {both}"
 
 
 def command_time(ttl):
     return min(COMMAND_TIMEOUT, ttl // 5)
+
+
+def attempt_time(operation):
+    """For how long a try waits: a multi_lock sends one script after the other, and raises what it has at the end. Its
+    replicas have as long for each as the server."""
+    scripts = operation.whole.scripts if operation.whole else 1
+    commands = (scripts if scripts == 1 else scripts + 1) * (2 if operation.replicas else 1)
+    return command_time(operation.ttl) * commands
 
 
 def claims(history, breaks):
@@ -83,7 +120,7 @@ def claims(history, breaks):
         # than a command may take.
         if hold.of.wait != 0:
             continue
-        waited = command_time(hold.of.ttl) + hold.process.stalled(hold.of.begin, hold.begin)
+        waited = attempt_time(hold.of) + hold.process.stalled(hold.of.begin, hold.begin)
         end = hold.of.begin + waited + hold.of.ttl + UNTOLD
         if hold.granted_until > end:
             claimed = hold.granted_until - hold.of.begin
@@ -108,22 +145,33 @@ def releases(history, breaks):
                 other = holds[j]
                 if other.begin >= hold.given_up:
                     break
-                sent_once = answers.due(hold.process, hold.of.begin, hold.begin) and answers.due(hold.process, hold.given_up, hold.free_at)
+                calls = (hold.of.begin, hold.begin), (hold.given_up, hold.free_at)
+                sent_once = all(answers.due_of_each(hold.process, *call) for call in calls)
                 if sent_once and granted_before(hold, other):
                     yield "R2", f"{lock}: {hold} was released, though {other} had had it since"
                     break
+
+
+def untimely(hold, t, breaks):
+    """Whether it was not to be lost: it was valid by what it had heard, and nobody broke it."""
+    return t < hold.claims_until and not breaks.touch(hold, t)
+
+
+def counted(history, want, got):
+    """What a majority of several servers has at least may be less than what three have whose two have not answered."""
+    return 1 <= got <= want if history.servers > 1 else got == want
 
 
 def counts(history, breaks):
     """R2: the count in Redis is the number of leases; only the owner releases, and once."""
     for hold in history.holds:
         for since, until, want, got, line in hold.counts:
-            if got != want and until <= hold.end and not breaks.touch(hold, until):
+            if not counted(history, want, got) and until <= hold.end and not breaks.touch(hold, until):
                 yield "R2", f"{hold.lock} is counted {got} times in Redis, held {want} times ({hold.process.name}:{line})"
         for since, until, left, error, line in hold.releases:
             if until is None or error is None:
                 continue
-            if error == LOST and until < hold.claims_until and not breaks.touch(hold, until):
+            if error == LOST and all(untimely(one, until, breaks) for one in hold.whole):
                 early = f"{ms(hold.claims_until - until)} before the end of its validity, and nobody broke it"
                 yield "R2", f"{hold.lock} was said to be lost at its release, {early} ({hold.process.name}:{line})"
             if error not in (LOST, UNCONFIRMED):
@@ -156,8 +204,9 @@ def tokens(history, breaks):
             accepted += [(number, lock, token, hold, line) for number, token, ok, line in hold.writes if ok]
             if hold.end <= hold.begin:
                 continue  # its process stood still until it was over: it heard of it too late to be in order
-            # Of two that were granted at once because the first was broken, either may hear of it first.
-            if last and hold.token < last.token and not breaks.touch(hold, last.begin):
+            # Of two that were granted at once because one was broken, or is forgotten, either may hear of it first.
+            forgotten = last and hold.sent <= last.end and any(breaks.forgotten(last))
+            if last and hold.token < last.token and not forgotten and not breaks.touch(hold, last.begin):
                 yield "R3", f"{lock}: the token {hold.token} of {hold} is not above {last.token} of {last}"
             if last is None or hold.token > last.token:
                 last = hold
@@ -182,14 +231,13 @@ def signals(history, breaks):
         process = hold.process
         over = known_over(hold)
         if hold.lost_at is not None:
-            told = process.told.get((hold.of.client, hold.lock), [])
-            if not any(hold.begin <= t <= process.grace(hold.lost_at, SIGNAL) for t in told):
+            if not any(hold.begin <= t <= process.grace(hold.lost_at, SIGNAL) for t in hold.told):
                 yield "R4", f"{hold.lock}: the observer did not hear of the loss of {hold}"
-            if hold.lost_at < hold.claims_until and not breaks.touch(hold, hold.lost_at):
+            if untimely(hold, hold.lost_at, breaks):
                 early = f"{ms(hold.claims_until - hold.lost_at)} before the end of its validity, and nobody broke it"
                 yield "R4", f"{hold.lock}: {hold} was lost {early} ({process.name}:{hold.lost_line})"
         for asked in hold.extensions:
-            if asked.error == LOST and asked.until < hold.claims_until and not breaks.touch(hold, asked.until):
+            if asked.error == LOST and all(untimely(one, asked.until, breaks) for one in hold.whole):
                 early = f"{ms(hold.claims_until - asked.until)} before the end of its validity, and nobody broke it"
                 yield "R4", f"{hold.lock}: the {asked.what} {process.name}:{asked.line} was told that it was lost {early}"
         if over is None:
@@ -215,9 +263,10 @@ def finality(history, breaks):
         end = min(seen_over + [t for t in (hold.over,) if t is not None], default=None)
         if end is None:
             continue
+        known = min(end, hold.told_at or end)
         for seen, _, held, line in hold.looks:
-            if held and seen > end:
-                yield "R5", f"{hold.lock}: {hold} was held {ms(seen - end)} after its end ({hold.process.name}:{line})"
+            if held and seen > known:
+                yield "R5", f"{hold.lock}: {hold} was held {ms(seen - known)} after its end ({hold.process.name}:{line})"
         confirmed_by = min(seen_over + [hold.process.grace(t, UNTOLD) for t in (hold.over,) if t is not None])
         confirmed = [("renewed", t, line) for _, t, line in hold.renewals] + [("re-entered", t, line) for _, t, _, line in hold.reentries]
         for what, t, line in confirmed:
@@ -242,5 +291,5 @@ def residue(history, breaks):
         yield "R8", f"the key {key} is left, with a TTL of {ttl} ms"
     if history.end["channels"]:
         yield "R8", f"{history.end['channels']} channels still have subscribers"
-    if history.end["connections"] != 1:
-        yield "R8", f"{history.end['connections'] - 1} connections of clients are left"
+    if history.end["connections"]:
+        yield "R8", f"{history.end['connections']} connections of clients are left"

@@ -1,0 +1,231 @@
+// SPDX-License-Identifier: BSL-1.0
+#include <algorithm>
+#include <atomic>
+#include <string>
+#include <utility>
+
+#include <holdfast/multi_lock.hpp>
+
+#include "api/arguments.hpp"
+#include "api/operation.hpp"
+
+namespace holdfast {
+namespace {
+
+using detail::caller;
+using detail::core;
+using detail::engine;
+using detail::home_of;
+using record_ptr = std::shared_ptr<detail::lease_record>;
+using records = std::vector<record_ptr>;
+
+/// The smaller, the more its caller must hear of it.
+int rank_of(const error_code& e) {
+  if (!e) return 5;
+  if (e == errc::lost) return 0;
+  if (e == errc::closed) return 1;
+  if (e == errc::unconfirmed) return 3;
+  return e == errc::not_held ? 4 : 2;
+}
+
+/// A verb on each of several leases, at work on the strands of their clients; the last answer answers the caller.
+class joint_verb : public std::enable_shared_from_this<joint_verb> {
+ public:
+  joint_verb(records of, std::shared_ptr<caller<void>> to)
+      : of_(std::move(of)), to_(std::move(to)), said_(of_.size()), left_(of_.size()) {}
+
+  /// On the strand of the first one's client. `verb(engine&, record, done_handler)`.
+  template <class Verb>
+  void begin(engine& locks, Verb verb) {
+    const auto self = shared_from_this();
+    for (std::size_t i = 0; i < of_.size(); ++i) {
+      if (at_home(i)) {
+        verb(locks, of_[i], hears(i));
+        continue;
+      }
+      auto there = [self, i, verb](auto& otherwise) {
+        auto* const its = home_of(*self->of_[i])->locks();
+        if (!its) return otherwise();
+        verb(*its, self->of_[i], self->hears(i));
+      };
+      auto closed = [self, i] { self->hear(i, errc::closed, {}); };
+      home_of(*of_[i])->enter_later(detail::errand(std::move(there), std::move(closed)));
+    }
+  }
+
+ private:
+  struct outcome {
+    error_code error;
+    std::string detail;
+  };
+
+  bool at_home(std::size_t i) const { return of_[i]->home == of_.front()->home; }
+  detail::done_handler hears(std::size_t i) {
+    return [self = shared_from_this(), i](error_code e, std::string detail) { self->hear(i, e, std::move(detail)); };
+  }
+
+  // Any of the strands: each writes what is its own.
+  void hear(std::size_t i, error_code e, std::string detail) {
+    said_[i] = {e, std::move(detail)};
+    if (left_.fetch_sub(1, std::memory_order_acq_rel) > 1) return;
+    const bool alone = std::all_of(of_.begin(), of_.end(), [&](const auto& r) { return r->home == of_.front()->home; });
+    if (alone) return answer();
+    const auto self = shared_from_this();
+    auto home = [self](auto&) { self->answer(); };
+    auto gone = [self] { self->answer(); };
+    home_of(*of_.front())->enter_later(detail::errand(std::move(home), std::move(gone)));
+  }
+
+  void answer() {
+    const auto worst = std::min_element(said_.begin(), said_.end(), [](const outcome& a, const outcome& b) {
+      return rank_of(a.error) < rank_of(b.error);
+    });
+    const auto& name = of_[static_cast<std::size_t>(worst - said_.begin())]->of->keys()->name;
+    to_->answer(worst->error, detail::about(name, worst->detail));
+  }
+
+  const records of_;
+  const std::shared_ptr<caller<void>> to_;
+  std::vector<outcome> said_;
+  std::atomic<std::size_t> left_;
+};
+
+template <class Verb>
+asio::awaitable<void> each(records of, Verb verb) {
+  const auto home = home_of(*of.front());
+  auto begin = [of = std::move(of), verb](engine& locks, const std::shared_ptr<caller<void>>& to, const auto&) {
+    std::make_shared<joint_verb>(of, to)->begin(locks, verb);
+  };
+  return detail::on_strand<void>(home, std::move(begin));
+}
+
+/// One caller who wants to know when the first of several leases is lost. What is of a lease is touched on the strand
+/// of its client, the rest on that of the first one's.
+class loss_watch final : public detail::cancellable, public std::enable_shared_from_this<loss_watch> {
+ public:
+  loss_watch(records of, std::shared_ptr<caller<error_code>> to)
+      : of_(std::move(of)), to_(std::move(to)), watches_(of_.size()) {}
+
+  void begin() {
+    for (std::size_t i = 0; i < of_.size(); ++i) {
+      auto listen = [self = shared_from_this(), i](auto& otherwise) {
+        auto* const locks = home_of(*self->of_[i])->locks();
+        if (!locks) return otherwise();
+        if (self->watches_[i].over) return;
+        self->watches_[i].registered =
+            locks->when_ended(self->of_[i], [id = self->weak_from_this(), i](error_code why) {
+              if (const auto still = id.lock()) still->heard(i, why);
+            });
+      };
+      auto closed = [self = shared_from_this(), i] { self->heard(i, errc::closed); };
+      home_of(*of_[i])->enter_later(detail::errand(std::move(listen), std::move(closed)));
+    }
+  }
+  void cancel() override { end(boost::asio::error::operation_aborted, "", {}); }
+
+ private:
+  struct watch {
+    detail::cancellable_ptr registered;
+    bool over = false;
+  };
+
+  // On the strand of that one's client.
+  void heard(std::size_t which, error_code why) {
+    if (why == boost::asio::error::operation_aborted) return;
+    const bool released = why == errc::not_held;
+    const auto self = shared_from_this();
+    const auto tell = [self, which, why, released] {
+      if (released) return self->end(why, detail::about(self->of_[which]->of->keys()->name, "released, not lost"), {});
+      self->end({}, {}, why);
+    };
+    auto home = [tell](auto&) { tell(); };
+    home_of(*of_.front())->enter_later(detail::errand(std::move(home), tell));
+  }
+
+  void end(error_code failed, const std::string& detail, error_code why) {
+    if (std::exchange(ended_, true)) return;
+    for (std::size_t i = 0; i < of_.size(); ++i)
+      home_of(*of_[i])->enter_later([self = shared_from_this(), i] {
+        self->watches_[i].over = true;
+        if (const auto still = std::exchange(self->watches_[i].registered, nullptr)) still->cancel();
+      });
+    to_->answer(failed, detail, why);
+  }
+
+  const records of_;
+  const std::shared_ptr<caller<error_code>> to_;
+  std::vector<watch> watches_;
+  bool ended_ = false;
+};
+
+/// The answer of lost(), also when there is no client left to give it.
+asio::awaitable<error_code> or_closed(records of, asio::awaitable<error_code> answer) {
+  try {
+    co_return co_await std::move(answer);
+  } catch (const error& e) {
+    if (e.code() != errc::closed) throw;
+  }
+  for (const auto& r : of)
+    if (r->released.load(std::memory_order_acquire))
+      throw error(errc::not_held, detail::about(r->of->keys()->name, "released, not lost"));
+  co_return errc::closed;
+}
+
+}  // namespace
+
+asio::awaitable<void> multi_lease::unlock() {
+  if (leases_.empty()) return detail::not_held<void>();
+  return each(detail::access::records(*this),
+              [](engine& locks, const record_ptr& r, detail::done_handler done) { locks.unlock(r, std::move(done)); });
+}
+
+asio::awaitable<void> multi_lease::renew(milliseconds ttl) {
+  if (leases_.empty()) return detail::not_held<void>();
+  return each(detail::access::records(*this), [ttl](engine& locks, const record_ptr& r, detail::done_handler done) {
+    detail::check_renew_ttl(locks.settings(), ttl);
+    locks.renew(r, ttl, std::move(done));
+  });
+}
+
+asio::awaitable<error_code> multi_lease::lost() const {
+  if (leases_.empty()) return detail::not_held<error_code>();
+  const auto of = detail::access::records(*this);
+  auto watch = [of](engine&, const std::shared_ptr<caller<error_code>>& to, const auto&) {
+    const auto all = std::make_shared<loss_watch>(of, to);
+    to->cancels(all);
+    all->begin();
+  };
+  return or_closed(of, detail::on_strand<error_code>(home_of(*of.front()), std::move(watch)));
+}
+
+void multi_lease::feed() noexcept {
+  for (auto& l : leases_) l.feed();
+}
+
+bool multi_lease::held() const noexcept {
+  return !leases_.empty() && std::all_of(leases_.begin(), leases_.end(), [](const lease& l) { return l.held(); });
+}
+
+milliseconds multi_lease::valid_for() const noexcept {
+  if (leases_.empty()) return {};
+  auto least = milliseconds::max();
+  for (const auto& l : leases_) least = std::min(least, l.valid_for());
+  return least;
+}
+
+lease_state multi_lease::state() const noexcept {
+  if (leases_.empty()) return lease_state::empty;
+  bool suspended = false, released = false;
+  for (const auto& l : leases_) {
+    const auto s = l.state();
+    if (s == lease_state::lost) return s;
+    suspended |= s == lease_state::suspended;
+    released |= s == lease_state::released;
+  }
+  if (released) return lease_state::released;
+  return suspended ? lease_state::suspended : lease_state::held;
+}
+
+owner multi_lease::owner() const noexcept { return leases_.empty() ? holdfast::owner{} : leases_.front().owner(); }
+
+}  // namespace holdfast

@@ -1,0 +1,234 @@
+// SPDX-License-Identifier: BSL-1.0
+#include <holdfast/multi_lock.hpp>
+
+#include <algorithm>
+#include <cstddef>
+#include <cstdint>
+#include <functional>
+#include <iterator>
+#include <string>
+#include <string_view>
+#include <tuple>
+#include <utility>
+
+#include "api/lock_call.hpp"
+#include "api/lock_order.hpp"
+
+namespace holdfast {
+namespace detail {
+
+/// What a multi_lock was given, each lock once.
+struct lock_plan {
+  std::vector<wanted_lock> locks;
+  std::optional<owner> who;
+};
+
+}  // namespace detail
+
+namespace {
+
+using detail::access;
+using detail::caller;
+using detail::core;
+using detail::engine;
+using detail::lock_call;
+using detail::lock_plan;
+using detail::lock_request;
+using detail::shared_keys;
+using detail::time_point;
+using wanted = detail::wanted_lock;
+using group = detail::lock_group;
+using placed = detail::placed_lock;
+using detail::place_of;
+using detail::same_client;
+using detail::same_lock;
+using plan_ptr = std::shared_ptr<const lock_plan>;
+
+plan_ptr plan_of(const std::vector<mutex>& which) {
+  if (which.empty()) throw error(errc::invalid_name, "all of no locks");
+  if (which.size() > multi_lock::most)
+    throw error(errc::invalid_name,
+                "all of " + std::to_string(which.size()) + " locks, more than " + std::to_string(multi_lock::most));
+  lock_plan plan{{}, access::given_owner(which.front())};
+  std::vector<std::size_t> order;
+  for (const auto& m : which) {
+    if (access::keys(m)->of.voted) throw error(errc::invalid_config, "all of red_locks");
+    if (access::given_owner(m) != plan.who) throw error(errc::invalid_config, "all of locks of different owners");
+    order.push_back(order.size());
+  }
+  const auto at = [&](std::size_t n) { return wanted{access::home(which[n]), access::keys(which[n])}; };
+  std::sort(order.begin(), order.end(), [&](std::size_t m, std::size_t n) {
+    const auto a = at(m), b = at(n);
+    if (!same_client(a, b)) return a.home.owner_before(b.home);
+    return std::tuple(place_of(a.keys), m) < std::tuple(place_of(b.keys), n);
+  });
+  const auto again = std::unique(order.begin(), order.end(), [&](std::size_t m, std::size_t n) {
+    const auto a = at(m), b = at(n);
+    return same_client(a, b) && same_lock(a, b);
+  });
+  order.erase(again, order.end());
+  std::sort(order.begin(), order.end());
+  for (const auto n : order) plan.locks.push_back(at(n));
+  return std::make_shared<const lock_plan>(std::move(plan));
+}
+
+/// One call for all: what is the same for each of its groups.
+struct joint_call {
+  lock_call how;
+  owner own;  // where none was given or bound
+  std::optional<time_point> deadline{};
+  std::vector<detail::key_group> slots{};  // of each lock of the plan; empty: not known yet
+
+  lock_request request(const engine& locks, const std::optional<owner>& carried) {
+    auto r = how.request(locks, carried);
+    if (!r.bound) r.who = own;
+    if (!deadline) deadline = r.deadline;
+    r.deadline = *deadline;
+    return r;
+  }
+  bool forever() const noexcept { return how.wait == lock_request::patience::forever; }
+  bool once() const noexcept { return how.wait == lock_request::patience::once; }
+  bool renewed() const noexcept { return how.options.renew.value_or(!how.options.ttl); }
+};
+using joint_call_ptr = std::shared_ptr<joint_call>;
+
+/// Of those that are of the client of `like`, which is `locks`.
+void learn_slots(const engine& locks, const lock_plan& plan, const wanted& like, joint_call& call) {
+  call.slots.resize(plan.locks.size());
+  for (std::size_t n = 0; n < plan.locks.size(); ++n)
+    if (same_client(plan.locks[n], like)) call.slots[n] = locks.group_of(*plan.locks[n].keys);
+}
+
+/// The run of the server of this lock. A lock() waits through outages.
+asio::awaitable<std::string> run_of(plan_ptr plan, wanted what, joint_call_ptr call) {
+  for (;;) {
+    auto ask = [plan, what, keys = what.keys, call](engine& locks, const std::shared_ptr<caller<std::string>>& to,
+                                                    const std::optional<owner>& carried) {
+      detail::check_lock(locks, *keys);
+      learn_slots(locks, *plan, what, *call);
+      const auto r = call->request(locks, carried);
+      to->concerns(keys);
+      const auto budget = detail::command_budget(locks.settings(), r.asked.ttl);
+      const auto bounded = r.wait == lock_request::patience::until_deadline;
+      locks.learn_run(
+          keys, bounded ? r.deadline - locks.now() : budget,
+          [to](error_code e, const std::string& detail, std::string run) { to->answer(e, detail, std::move(run)); });
+    };
+    try {
+      co_return co_await detail::on_strand<std::string>(what.home, std::move(ask));
+    } catch (const error& e) {
+      if (e.code() != errc::unreachable || !call->forever()) throw;
+    }
+  }
+}
+
+asio::awaitable<std::vector<group>> in_order(plan_ptr plan, joint_call_ptr call) {
+  const auto& locks = plan->locks;
+  std::vector<placed> all;
+  for (const auto& w : locks) all.push_back({&w, all.size(), {}});
+  const bool one_client =
+      std::all_of(locks.begin(), locks.end(), [&](const wanted& w) { return same_client(w, locks.front()); });
+  if (!one_client) {
+    for (auto& p : all) {
+      const auto known =
+          std::find_if(all.begin(), all.end(), [&](const placed& q) { return same_client(*q.what, *p.what); });
+      if (known->what != p.what)
+        p.run = known->run;
+      else
+        p.run = co_await run_of(plan, *p.what, call);
+    }
+  }
+  if (!call->slots.empty())
+    for (auto& p : all) p.slot = call->slots[p.place];
+  co_return detail::groups_of(std::move(all));
+}
+
+struct group_answer {
+  /// moved: its server is another run than it was. apart: it was found to be of several slots.
+  enum class kind { busy, had, moved, apart } what = kind::busy;
+  std::vector<lease> leases{};
+};
+
+asio::awaitable<group_answer> taken(plan_ptr plan, group g, joint_call_ptr call) {
+  auto begin = [plan, g, call](engine& locks, const std::shared_ptr<caller<group_answer>>& to,
+                               const std::optional<owner>& carried) {
+    using kind = group_answer::kind;
+    for (const auto& keys : g.keys) detail::check_lock(locks, *keys);
+    if (call->slots.empty()) {  // there is one client
+      learn_slots(locks, *plan, plan->locks.front(), *call);
+      const auto& slots = call->slots;
+      if (std::adjacent_find(slots.begin(), slots.end(), std::not_equal_to<>()) != slots.end())
+        return to->answer({}, {}, {kind::apart, {}});
+    }
+    auto answered = [to](detail::multi_answer a) {
+      if (a.error) return to->answer(a.error, a.detail);
+      group_answer said{a.moved ? kind::moved : a.records.empty() ? kind::busy : kind::had};
+      for (auto& r : a.records) said.leases.push_back(access::make_lease(std::move(r)));
+      to->answer({}, {}, std::move(said));
+    };
+    auto place = locks.lock_all(g.keys, g.run, call->request(locks, carried), std::move(answered));
+    if (place) to->cancels(std::move(place));
+  };
+  return detail::on_strand<group_answer>(g.home, std::move(begin));
+}
+
+/// All groups in order, while the servers are what they were. Empty leases: contention.
+asio::awaitable<group_answer> taken_in_order(plan_ptr plan, joint_call_ptr call) {
+  const auto groups = co_await in_order(plan, call);
+  std::vector<std::pair<std::size_t, lease>> had;  // the place of each in the plan
+  for (const auto& g : groups) {
+    auto more = co_await taken(plan, g, call);
+    if (more.what != group_answer::kind::had) co_return more;
+    for (std::size_t n = 0; n < g.places.size(); ++n) had.emplace_back(g.places[n], std::move(more.leases[n]));
+  }
+  std::sort(had.begin(), had.end(), [](const auto& a, const auto& b) { return a.first < b.first; });
+  group_answer all{group_answer::kind::had};
+  for (auto& [place, l] : had) all.leases.push_back(std::move(l));
+  if (groups.size() == 1) co_return all;
+  // The earlier ones have waited for the later ones.
+  auto together = access::make_multi_lease(std::move(all.leases));
+  together.feed();
+  try {
+    if (!call->renewed()) co_await together.renew();
+  } catch (const error& e) {
+    // A call that waits through outages waits through this one as well.
+    if (e.code() == condition::retry_later && !call->once()) co_return group_answer{group_answer::kind::moved};
+    if (e.code() != errc::lost) throw;
+  }
+  if (!together.held()) co_return group_answer{group_answer::kind::moved};
+  all.leases = access::take_leases(std::move(together));
+  co_return all;
+}
+
+/// `T`: multi_lease or optional<multi_lease>.
+template <class T>
+asio::awaitable<T> acquire(plan_ptr plan, lock_call how) {
+  for (const auto& w : plan->locks) detail::check_name(w.keys->name);
+  const auto call = std::make_shared<joint_call>(joint_call{how, how.who.value_or(owner())});
+  for (;;) {
+    auto said = co_await taken_in_order(plan, call);
+    if (said.what == group_answer::kind::had) co_return access::make_multi_lease(std::move(said.leases));
+    if (said.what == group_answer::kind::apart) continue;
+    if (said.what == group_answer::kind::moved && !call->once()) continue;
+    if (said.what == group_answer::kind::moved) throw error(errc::unreachable, "a server has restarted meanwhile");
+    if constexpr (!std::is_same_v<T, multi_lease>) co_return std::nullopt;
+  }
+}
+
+}  // namespace
+
+multi_lock::multi_lock(const std::vector<mutex>& which) : plan_(plan_of(which)) {}
+
+asio::awaitable<multi_lease> multi_lock::lock(lock_options options) const {
+  return acquire<multi_lease>(plan_, lock_call::forever(plan_->who, options));
+}
+
+asio::awaitable<std::optional<multi_lease>> multi_lock::try_lock(lock_options options) const {
+  return acquire<std::optional<multi_lease>>(plan_, lock_call::once(plan_->who, options));
+}
+
+asio::awaitable<std::optional<multi_lease>> multi_lock::try_lock_for(milliseconds wait, lock_options options) const {
+  return acquire<std::optional<multi_lease>>(plan_, lock_call::within(wait, plan_->who, options));
+}
+
+}  // namespace holdfast

@@ -1,0 +1,86 @@
+// SPDX-License-Identifier: BSL-1.0
+#include "deployment.hpp"
+
+#include <initializer_list>
+
+#include <holdfast/error.hpp>
+
+#include "host.hpp"
+
+namespace holdfast::detail {
+namespace {
+
+constexpr std::size_t longest_node_map = 1024;  // a cluster is said to have 1000 nodes at most
+
+struct field {
+  const char* name;
+  bool is_set;
+};
+
+[[noreturn]] void refuse(const std::string& why) { throw error(errc::invalid_config, why); }
+
+void refuse_each(std::initializer_list<field> fields, const url_parts& url, const char* why) {
+  for (const auto& [name, is_set] : fields) {
+    const bool in_url = url.find(name) != nullptr;
+    if (in_url || is_set) refuse((in_url ? "url: " : "") + std::string(name) + why);
+  }
+}
+
+redis::address read_node(const std::string& text, const std::string& which) {
+  auto read = parse_host(text, 0, which);
+  if (read.port == 0) refuse(which + ": no port; both sides are written host:port");
+  return {std::move(read.host), read.port, ""};
+}
+
+}  // namespace
+
+deployment deployment_of(const url_parts& url) noexcept {
+  switch (url.kind) {
+    case url_parts::scheme::sentinel: return deployment::sentinel;
+    case url_parts::scheme::cluster: return deployment::cluster;
+    case url_parts::scheme::server:
+    case url_parts::scheme::unix_socket: break;
+  }
+  return deployment::one_server;
+}
+
+void check_meaning(const config& c, deployment kind, const url_parts& url) {
+  if (kind != deployment::sentinel)
+    refuse_each({{"sentinel_user", !c.sentinel_user.empty()},
+                 {"sentinel_password", !c.sentinel_password.empty()},
+                 {"sentinel_tls", c.sentinel_tls.has_value()},
+                 {"strict_sentinel", c.strict_sentinel}},
+                url, " is set, and the url names no sentinels: redis+sentinel:// or rediss+sentinel://");
+  if (kind != deployment::cluster)
+    refuse_each({{"pubsub", c.pubsub != pubsub_mode::automatic}}, url,
+                " is set, and the url names no cluster: redis+cluster:// or rediss+cluster://");
+  if (kind != deployment::sentinel && kind != deployment::cluster)
+    refuse_each({{"node_map", !c.node_map.empty()}}, url,
+                " is set, and the url names neither sentinels nor a cluster, which would tell of nodes");
+  if (kind == deployment::primaries)
+    refuse_each({{"min_replicas", c.min_replicas != 0}}, url,
+                " is set, and primaries are: their majority takes the place of replicas");
+}
+
+void check_is_one_server(const url_parts& url) {
+  if (deployment_of(url) == deployment::one_server) return;
+  refuse(
+      "url: sentinels or a cluster, whose failover may forget a vote; allowed: redis://, rediss:// or redis+unix://");
+}
+
+std::vector<node_mapping> read_node_map(const std::vector<std::pair<std::string, std::string>>& pairs) {
+  if (pairs.size() > longest_node_map)
+    refuse("node_map has " + std::to_string(pairs.size()) + " pairs; allowed: 0 to 1024");
+  std::vector<node_mapping> map;
+  for (const auto& [told, reach] : pairs) {
+    const auto which = "node_map[" + std::to_string(map.size()) + "]";
+    map.push_back({read_node(told, which), read_node(reach, which)});
+  }
+  for (std::size_t a = 0; a < map.size(); ++a)
+    for (std::size_t b = a + 1; b < map.size(); ++b)
+      if (map[a].told == map[b].told)
+        refuse("node_map[" + std::to_string(a) + "] and node_map[" + std::to_string(b) + "] map the same address");
+  return map;
+}
+
+}  // namespace holdfast::detail

@@ -1,0 +1,67 @@
+// SPDX-License-Identifier: BSL-1.0
+#include "topology/acknowledgements.hpp"
+
+#include <algorithm>
+#include <chrono>
+#include <utility>
+
+namespace holdfast::detail {
+namespace {
+
+/// Redis looks ten times a second whether the time of a WAIT is over.
+constexpr std::chrono::milliseconds wait_lateness{100};
+
+}  // namespace
+
+std::optional<acknowledgements::question> acknowledgements::begin(time_point now) {
+  if (under_way_ || next_.empty()) return std::nullopt;
+  under_way_ = true;
+  asked_ = std::exchange(next_, {});
+  question q{0, time_point::max()};
+  for (const auto& w : asked_) q = {std::max(q.replicas, w.what.wanted), std::min(q.until, w.what.deadline)};
+  q.until -= std::clamp<lease_clock::duration>((q.until - now) / 2, {}, wait_lateness);
+  until_ = q.until;
+  return q;
+}
+
+std::vector<acknowledgements::answer> acknowledgements::end(const error_code& error, unsigned had, std::uint64_t server,
+                                                            time_point now) {
+  under_way_ = false;
+  std::vector<answer> all;
+  for (auto& w : std::exchange(asked_, {})) {
+    if (error) {
+      all.push_back({std::move(w.done), error, 0});
+    } else if (server == 0 || w.what.server != server) {
+      all.push_back({std::move(w.done), server == 0 ? errc::no_permission : errc::unreachable, 0});
+    } else if (had >= w.what.wanted || now >= w.what.deadline || now < until_) {
+      all.push_back({std::move(w.done), {}, had});
+    } else {
+      next_.push_back(std::move(w));
+    }
+  }
+  return all;
+}
+
+std::optional<time_point> acknowledgements::next_deadline() const {
+  std::optional<time_point> first;
+  for (const auto* waiters : {&asked_, &next_})
+    for (const auto& w : *waiters) first = std::min(first.value_or(w.what.deadline), w.what.deadline);
+  return first;
+}
+
+std::vector<acknowledgements::answer> acknowledgements::expire(time_point now) {
+  std::vector<answer> all;
+  for (auto* waiters : {&asked_, &next_}) {
+    std::vector<waiter> left;
+    for (auto& w : *waiters) {
+      if (now >= w.what.deadline)
+        all.push_back({std::move(w.done), errc::unreachable, 0});
+      else
+        left.push_back(std::move(w));
+    }
+    *waiters = std::move(left);
+  }
+  return all;
+}
+
+}  // namespace holdfast::detail

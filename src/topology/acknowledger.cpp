@@ -1,0 +1,113 @@
+// SPDX-License-Identifier: BSL-1.0
+#include "topology/acknowledger.hpp"
+
+#include <algorithm>
+#include <array>
+#include <chrono>
+#include <cstdint>
+#include <string>
+#include <string_view>
+#include <utility>
+
+#include "redis/error_replies.hpp"
+#include "redis/resp.hpp"
+
+namespace holdfast::detail {
+namespace {
+
+/// For so long after it a WAIT may be answered before its connection is given up.
+constexpr std::chrono::milliseconds lateness{200};
+
+class ping final : public redis::command {
+  void append_to(std::string& out) const override { redis::append_command(out, std::array{std::string_view("PING")}); }
+  void answered(const redis::outcome&) override {}
+};
+
+}  // namespace
+
+class acknowledger::question final : public redis::command {
+ public:
+  question(acknowledger& whose, line& in, const acknowledgements::question& q) : of_(whose), in_(in), asked_(q) {}
+
+ private:
+  // 0 would be for ever.
+  void append_to(std::string& out) const override {
+    const auto left = std::chrono::ceil<std::chrono::milliseconds>(asked_.until - of_.given_.now()).count();
+    const auto replicas = std::to_string(asked_.replicas);
+    const auto timeout = std::to_string(std::max<std::int64_t>(left, 1));
+    redis::append_command(out, std::array<std::string_view, 3>{"WAIT", replicas, timeout});
+  }
+  void answered(const redis::outcome& o) override { of_.answered(in_, o); }
+
+  acknowledger& of_;
+  line& in_;
+  const acknowledgements::question asked_;
+};
+
+acknowledger::acknowledger(const redis::services& given, redis::endpoint server)
+    : given_(given), server_(std::move(server)) {}
+
+bool acknowledger::idle() const noexcept {
+  return std::all_of(lines_.begin(), lines_.end(), [](const auto& each) { return each.second.waiting.idle(); });
+}
+
+void acknowledger::ask(const topology::copies& what, handler done) {
+  auto& l = lines_.try_emplace(what.wanted, given_.alarms).first->second;
+  if (!l.connection) connect(l);
+  l.waiting.add(what, std::move(done));
+  watch_deadline(l);
+  ask_next(l);
+}
+
+// A replica may become the primary yet, and another server may be named.
+void acknowledger::connect(line& l) {
+  l.connection = std::make_shared<redis::connection>(given_, server_, [](const event&) {});
+  l.connection->tolerate([](const redis::failure& why) { return why.code == errc::not_primary; });
+}
+
+void acknowledger::ask_next(line& l) {
+  const auto next = l.waiting.begin(given_.now());
+  if (!next) return;
+  const auto left = std::max(next->until - given_.now(), lease_clock::duration::zero()) + lateness;
+  const redis::delivery how{.timeout = left, .rank = redis::urgency::obligation};
+  l.connection->execute({std::make_shared<ping>(), how});
+  l.connection->execute({std::make_shared<question>(*this, l, *next), how});
+}
+
+// A server that is silent, and a question of others before this one, cost nobody more than their time.
+void acknowledger::watch_deadline(line& l) {
+  const auto next = l.waiting.next_deadline();
+  if (!next) return l.alarm.stop();
+  if (l.alarm.due() == next) return;
+  l.alarm.start(*next, [this, &l] {
+    const auto told = l.waiting.expire(given_.now());
+    watch_deadline(l);
+    for (const auto& a : told) a.to(a.error, a.had);
+  });
+}
+
+void acknowledger::answered(line& l, const redis::outcome& o) {
+  auto error = o.error;
+  if (!error && o.reply.is_error()) error = redis::classify(o.reply.text, errc::server_refused).code;
+  const bool number = o.reply.type == redis::reply::kind::integer && o.reply.integer >= 0;
+  if (!error && !number) error = errc::protocol_error;
+  const auto had = error ? 0 : static_cast<unsigned>(o.reply.integer);
+  const auto told = l.waiting.end(error, had, o.server, given_.now());
+  watch_deadline(l);
+  ask_next(l);
+  for (const auto& a : told) a.to(a.error, a.had);
+}
+
+void acknowledger::retarget(const redis::address& to, const redis::failure& why) {
+  server_ = server_.with(to);
+  for (const auto& [wanted, l] : lines_) l.connection->retarget(to, why);
+}
+
+void acknowledger::close() {
+  for (auto& [wanted, l] : lines_) {
+    l.alarm.stop();
+    l.connection->close();
+  }
+}
+
+}  // namespace holdfast::detail

@@ -1,0 +1,54 @@
+// SPDX-License-Identifier: BSL-1.0
+#pragma once
+#include <map>
+#include <memory>
+
+#include "base/timers.hpp"
+#include "redis/connection.hpp"
+#include "redis/endpoint.hpp"
+#include "redis/services.hpp"
+#include "topology/acknowledgements.hpp"
+
+namespace holdfast::detail {
+
+/// Asks a server how many of its replicas have what it has executed until now: PING, whose place in the stream of
+/// changes is what WAIT waits for, and WAIT, which blocks its connection; so there is one for each number of replicas
+/// that is wanted, made when somebody wants so many: a caller that wants more than there are holds up nobody else. Used
+/// on the strand. Its owner calls close() before it goes.
+class acknowledger {
+ public:
+  using handler = acknowledgements::handler;
+
+  acknowledger(const redis::services& given, redis::endpoint server);
+  acknowledger(const acknowledger&) = delete;
+  acknowledger& operator=(const acknowledger&) = delete;
+
+  /// `done` hears how many have it before the deadline, or then that there was no answer; never inside the call.
+  void ask(const topology::copies& what, handler done);
+  /// Nobody waits for an answer.
+  bool idle() const noexcept;
+  /// As connection::retarget().
+  void retarget(const redis::address& to, const redis::failure& why);
+  void close();
+
+ private:
+  class question;
+  /// The callers that want the same number of replicas.
+  struct line {
+    explicit line(timers& alarms) : alarm(alarms) {}
+    std::shared_ptr<redis::connection> connection;  // null: nobody has asked yet
+    acknowledgements waiting;
+    timer alarm;  // the first of them has no more time
+  };
+
+  void connect(line& l);
+  void ask_next(line& l);
+  void answered(line& l, const redis::outcome& o);
+  void watch_deadline(line& l);
+
+  const redis::services given_;
+  redis::endpoint server_;
+  std::map<unsigned, line> lines_;
+};
+
+}  // namespace holdfast::detail

@@ -1,0 +1,428 @@
+// SPDX-License-Identifier: BSL-1.0
+#include "topology/cluster.hpp"
+
+#include <algorithm>
+#include <map>
+#include <utility>
+
+#include "base/assert.hpp"
+#include "redis/tls.hpp"
+#include "topology/failover_time.hpp"
+
+namespace holdfast::detail {
+namespace {
+
+constexpr auto map_is_old = std::chrono::seconds(60);
+constexpr auto between_tellings = std::chrono::seconds(1);
+// A map in which every slot stands alone is 1.4 MB.
+constexpr redis::reader_limits for_maps{.elements = 20'000, .depth = 8, .bytes = 8 * 1024 * 1024};
+
+cluster::plan checked(cluster::plan p) {
+  HOLDFAST_ASSERT(!p.seeds.empty() && !p.ways.empty());
+  if (p.discovered.use_tls) redis::check(p.discovered.tls);
+  p.discovered.expected = redis::server_mode::cluster;
+  p.discovered.limits = for_maps;
+  return p;
+}
+
+redis::endpoint for_questions(redis::endpoint e) {
+  e.any_role = true;
+  return e;
+}
+
+bool waits_for_an_owner(const routed_command& c) { return c.at == slot_map::nobody && c.resume == time_point::max(); }
+
+}  // namespace
+
+cluster::cluster(const redis::services& given, plan how, redis::connection::event_sink events)
+    : given_(given), plan_(checked(std::move(how))), events_(std::move(events)),
+      nodes_(given, plan_.discovered, plan_.answer_timeout, plan_.ways, events_),
+      channels_(std::make_shared<shard_channels>(
+          given,
+          shard_channels::surroundings{
+              .owner = [this](std::string_view channel) { return map_.owner(slot_of(channel)); },
+              .subscribe =
+                  [this](node_id n, const shard_channels::way& by, std::string_view channel, subscriber& who) {
+                    const auto which = std::find(plan_.ways.begin(), plan_.ways.end(), by) - plan_.ways.begin();
+                    const auto& hubs = nodes_.enter(n, map_.address_of(n)).channels;
+                    return hubs.at(static_cast<std::size_t>(which))->subscribe(channel, who);
+                  }},
+          plan_.ways)),
+      questions_(given, for_questions(plan_.discovered), plan_.reach, plan_.answer_timeout,
+                 [this](const redis::address& node, const event& e) { seed_lost(node, e); },
+                 {.candidates = [this](std::size_t round) { return whom_to_ask(round); },
+                  .take = [this](const slot_view& v, const redis::address& by) { return take(v, by); },
+                  .failed = [this](const redis::failure& why) { nobody_knows(why); },
+                  .over =
+                      [this] {
+                        drop_unused();
+                        return map_needed();
+                      }}),
+      tell_moves_(given.alarms) {
+  nodes_.on_outage([this](node_id where) { node_lost(where); });
+  nodes_.on_channel_moved(
+      [this](node_id from, std::string_view channel, std::string_view words) { channel_moved(from, channel, words); });
+}
+
+void cluster::close() {
+  if (std::exchange(closed_, true)) return;
+  questions_.close();
+  tell_moves_.stop();
+  nodes_.close();
+  channels_->close();
+  open_.clear();
+}
+
+// --- commands
+
+redis::ticket cluster::execute(std::string_view key, redis::request asked) {
+  if (closed_) return 0;
+  const auto now = given_.now();
+  if (questions_.quiet_since(now - map_is_old)) questions_.ask();
+  const auto c =
+      std::make_shared<routed_command>(static_cast<router&>(*this), given_.alarms, slot_of(key), std::move(asked), now);
+  open_.add(c);
+  const auto number = c->number;
+  try {
+    send(*c);
+  } catch (...) {
+    open_.remove(*c);
+    throw;
+  }
+  return number;
+}
+
+void cluster::send(routed_command& c) {
+  c.resume = time_point::max();
+  if (c.named) {
+    const auto number = map_.number_of(*c.named);
+    const auto* n = nodes_.find(number);
+    return n && n->commands->in_outage() ? named_lost(c) : send_to(number, *c.named, c);
+  }
+  const auto owner = map_.owner(c.slot);
+  if (owner != slot_map::nobody) return send_to(owner, map_.address_of(owner), c);
+  questions_.ask();
+  wait(c);
+}
+
+void cluster::send_to(node_id which, const redis::address& at, routed_command& c) {
+  auto& n = nodes_.enter(which, at);
+  if (!std::exchange(n.in_use, true) && watch_) n.commands->keep_watch(map_.owns_any(which));
+  c.sent_as = n.commands->execute({open_.find(c.number), c.delivery_at(given_.now())});
+  c.at = which;
+  ++n.under_way;
+  if (!std::exchange(asked_node_timeout_, true)) ask_node_timeout(n);
+}
+
+// Its slot may never come to the node that was named: whoever has the slot says again where it is going.
+void cluster::named_lost(routed_command& c) {
+  const auto node = plan_.discovered.with(*c.named);
+  c.refusal = redis::fail(node, errc::unreachable, "the slot was moving there, and it cannot be reached").detail;
+  c.resume = given_.now() + c.policy.on_named_lost().pause;
+  c.named.reset();
+  c.asking = false;
+  wait(c);
+}
+
+void cluster::node_lost(node_id which) {
+  questions_.ask();
+  const auto named = open_.all([which](const routed_command& c) { return c.named && c.at == which && c.sent_as != 0; });
+  for (const auto number : named) {
+    const auto c = open_.find(number);
+    if (c && !c->unwanted && leaves_node(*c)) named_lost(*c);
+  }
+}
+
+void cluster::wait(routed_command& c) {
+  c.pause.stop();
+  const auto& how = c.asked.how;
+  const bool has_deadline = !how.patient || (how.tell_late && !c.told_late);
+  const auto until = has_deadline ? std::min(c.resume, c.deadline) : c.resume;
+  if (until == time_point::max()) return;
+  c.pause.start(until, [this, number = c.number] {
+    if (const auto waiting = open_.find(number)) waited(*waiting);
+  });
+}
+
+void cluster::waited(routed_command& c) {
+  const auto now = given_.now();
+  if (now >= c.deadline && !c.asked.how.patient) return give_up(c);
+  if (now >= c.deadline && c.asked.how.tell_late && !c.told_late) {
+    c.late(refused(c));
+    if (c.number == 0 || c.at != slot_map::nobody) return;
+  }
+  if (now < c.resume) return wait(c);
+  c.pause.stop();
+  send(c);
+}
+
+void cluster::heard(routed_command& c, const redis::outcome& o) {
+  if (o.error || !o.reply.is_error()) return finish(c, o);
+  const auto by = plan_.discovered.with(nodes_.at(c.at).at);
+  const auto next = c.policy.on_reply(o.reply, by.at, plan_.reach, given_.now());
+  using kind = redirects::step::kind;
+  if (next.what == kind::deliver) return finish(c, o);
+  c.refusal = redis::fail(by, errc::unreachable, redis::quoted(by, o.reply.text)).detail;
+  if (next.what == kind::give_up || c.unwanted) return give_up(c);
+  left_node(c);
+  c.resume = given_.now() + next.pause;
+  if (next.what == kind::by_map) c.named.reset(), c.asking = false;
+  if (next.what == kind::to_named) {
+    c.named = next.to;
+    c.asking = true;
+    moving_to_[c.slot] = map_.number_of(next.to);
+  }
+  if (next.what == kind::same_node && c.asking) c.named = by.at;
+  if (next.refresh) questions_.ask();
+  if (next.moved && map_.moved(next.moved->slot, next.moved->to)) map_changed(1);
+  if (c.number == 0 || c.at != slot_map::nobody) return;  // it was withdrawn meanwhile
+  waited(c);
+}
+
+void cluster::left_node(routed_command& c) {
+  const auto where = std::exchange(c.at, slot_map::nobody);
+  if (where == slot_map::nobody) return;
+  auto& n = nodes_.at(where);
+  HOLDFAST_ASSERT(n.under_way > 0);
+  --n.under_way;
+}
+
+void cluster::finish(routed_command& c, const redis::outcome& o) {
+  const auto what = c.asked.what;
+  left_node(c);
+  c.pause.stop();
+  open_.remove(c);
+  what->answered(o);
+}
+
+redis::outcome cluster::refused(const routed_command& c) const {
+  if (!c.refusal.empty()) return {errc::unreachable, {}, c.refusal};
+  const auto why = no_owner(c.slot);
+  return {why.code, {}, why.detail};
+}
+
+void cluster::give_up(routed_command& c) { finish(c, refused(c)); }
+
+bool cluster::withdraw(redis::ticket t) {
+  if (closed_) return false;
+  const auto c = open_.find(t);
+  if (!c) return false;
+  if (!leaves_node(*c)) {
+    c->unwanted = true;
+    return false;
+  }
+  c->pause.stop();
+  open_.remove(*c);
+  return true;
+}
+
+// True: it is at no node any more, and has not been written.
+bool cluster::leaves_node(routed_command& c) {
+  if (c.at == slot_map::nobody) return true;
+  if (!nodes_.at(c.at).commands->withdraw(c.sent_as)) return false;
+  left_node(c);
+  return true;
+}
+
+// --- nodes
+
+// Not one that is being asked for the map.
+void cluster::drop_unused() {
+  if (questions_.under_way()) return;
+  nodes_.drop([this](node_id number, const node& n) {
+    return !map_.owns_any(number) && n.under_way == 0 && n.replicas->idle() && !channels_->any_at(number);
+  });
+}
+
+// Of the first node in use: they are configured alike.
+void cluster::ask_node_timeout(const node& n) {
+  const auto told = [this](std::chrono::milliseconds node_timeout) {
+    const auto text = shorter_than(cluster_failover, node_timeout, plan_.ttl);
+    if (!text || !events_) return;
+    event e{event::kind::ttl_shorter_than_failover, {}};
+    e.detail = *text;
+    events_(e);
+  };
+  n.commands->execute({std::make_shared<node_timeout_question>(told), {.timeout = plan_.answer_timeout}});
+}
+
+bool cluster::answering(std::string_view key) {
+  const auto* n = nodes_.find(node_of(key));
+  return n && n->commands->answering();
+}
+
+bool cluster::answered_since(std::string_view key, time_point when) {
+  const auto* n = nodes_.find(node_of(key));
+  return n && n->commands->answered_since(when);
+}
+
+redis::failure cluster::trouble(std::string_view key) const {
+  if (const auto* n = nodes_.find(node_of(key))) return n->commands->trouble();
+  return no_owner(slot_of(key));
+}
+
+redis::failure cluster::no_owner(slot_number slot) const {
+  if (why_no_map_) return *why_no_map_;
+  return {errc::unreachable, where_is(slot) + ": slot " + std::to_string(slot) + " has no primary that is known yet"};
+}
+
+bool cluster::in_outage(std::string_view key) const {
+  const auto* n = nodes_.find(node_of(key));
+  return n ? n->commands->in_outage() : why_no_map_.has_value();
+}
+
+std::string cluster::where(std::string_view key) const { return where_is(slot_of(key)); }
+
+std::string cluster::where_is(slot_number slot) const {
+  const auto owner = map_.owner(slot);
+  return plan_.discovered.with(owner == slot_map::nobody ? plan_.seeds.front() : map_.address_of(owner)).to_string();
+}
+
+std::vector<std::string> cluster::name_on_each_primary(std::string_view stem) const {
+  std::map<node_id, std::string> found;
+  const auto primaries = map_.primaries().size();
+  // Each is met soon; one with a single slot among 16384 takes as many tries, and is not worth more.
+  for (unsigned n = 0; found.size() < primaries && n < 2u * slot_count; ++n) {
+    auto name = std::string(stem) + ':' + std::to_string(n);
+    if (const auto owner = node_of(name); owner != slot_map::nobody) found.try_emplace(owner, std::move(name));
+  }
+  std::vector<std::string> names;
+  for (auto& [id, name] : found) names.push_back(std::move(name));
+  if (names.empty()) names.emplace_back(stem);
+  return names;
+}
+
+// The node that a slot is moving to grants locks already. Who had the slot before says nothing of it any more, though
+// replicas may have what it has granted.
+void cluster::replicated(std::string_view key, const copies& what, copies_handler done) {
+  const auto* n = nodes_.find(node_of(key));
+  if (const auto moving = moving_to_.find(slot_of(key)); moving != moving_to_.end()) {
+    const auto* there = nodes_.find(moving->second);
+    if (there && there->commands->server_number() == what.server) n = there;
+  }
+  if (!n) return done(errc::unreachable, 0);
+  n->replicas->ask(what, std::move(done));
+}
+
+subscription cluster::subscribe(std::string_view channel, subscriber& who) {
+  if (closed_) return nullptr;
+  if (map_.owner(slot_of(channel)) == slot_map::nobody) questions_.ask();
+  return channels_->subscribe(channel, who);
+}
+
+// A caller that takes one lock after the other switches it with each: a node that has none of them need not hear of it.
+void cluster::keep_watch(bool on) {
+  watch_ = on;
+  if (!on) nodes_.rest();
+  watch_nodes();
+}
+
+void cluster::watch_nodes() {
+  nodes_.keep_watch([this](node_id number, const node&) { return watch_ && map_.owns_any(number); });
+}
+
+// --- the map
+
+// Those that do not answer now take turns in front: one that has left the cluster, with an old map, is not to be the
+// first for ever.
+std::vector<slot_questions::candidate> cluster::whom_to_ask(std::size_t round) {
+  std::vector<slot_questions::candidate> all;
+  auto known = nodes_.answering();
+  if (!known.empty()) std::swap(known.front(), known[given_.random.next() % known.size()]);
+  for (const auto* n : known) all.push_back({n->commands, n->at});
+  std::vector<redis::address> others;
+  for (const auto id : map_.primaries()) others.push_back(map_.address_of(id));
+  others.insert(others.end(), plan_.seeds.begin(), plan_.seeds.end());
+  const auto first = static_cast<std::ptrdiff_t>(round % others.size());
+  std::rotate(others.begin(), others.begin() + first, others.end());
+  for (auto& at : others)
+    if (std::none_of(all.begin(), all.end(), [&](const auto& c) { return c.at == at; })) all.push_back({nullptr, at});
+  return all;
+}
+
+// A node that has left its cluster, or is not in it yet, knows of few slots or none.
+slot_questions::verdict cluster::take(const slot_view& view, const redis::address& said_by) {
+  using verdict = slot_questions::verdict;
+  const auto before = map_.covered();
+  const auto changed = map_.replace(view, said_by);
+  if (!changed) return verdict::refused;
+  why_no_map_.reset();
+  const auto had_none = map_.covered() - std::min(before, map_.covered());
+  if (*changed != 0) map_changed(*changed - had_none);
+  return map_.covered() < slot_count && owner_wanted() ? verdict::too_little : verdict::enough;
+}
+
+// Once, and not in each round.
+void cluster::seed_lost(const redis::address& node, const event& e) {
+  const bool told = nodes_.any([&](node_id, const auto& n) { return n.at == node && n.commands->in_outage(); });
+  if (events_ && !why_no_map_ && !told) events_(e);
+}
+
+// What was not written yet goes where it is to be now, in the order in which it came.
+void cluster::map_changed(std::size_t moved) {
+  moving_to_.clear();
+  if (watch_) nodes_.all_in_use();
+  watch_nodes();
+  channels_->map_changed();
+  const auto misplaced = open_.all([this](const routed_command& c) {
+    const auto owner = map_.owner(c.slot);
+    if (c.at == slot_map::nobody) return waits_for_an_owner(c) && owner != slot_map::nobody;
+    return !c.named && c.at != owner && c.sent_as != 0;  // 0: it was refused, and is about to be answered
+  });
+  for (const auto number : misplaced) {
+    const auto c = open_.find(number);
+    if (!c || c->unwanted || !leaves_node(*c)) continue;
+    c->resume = given_.now();
+    waited(*c);
+    if (closed_) return;
+  }
+  drop_unused();
+  if (moved != 0) tell_moved(moved);
+  if (!closed_ && keys_moved_) keys_moved_();
+}
+
+// A node says so when the slot has left, or is about to; where it is now the words may tell. The channel is told first,
+// because it counts how often it was sent away: two nodes that send it to each other must not be asked without a pause.
+void cluster::channel_moved(node_id from, std::string_view channel, std::string_view words) {
+  const auto to = read_redirect(words, nodes_.at(from).at, plan_.reach);
+  questions_.ask();
+  const bool news = to && to->what == redirect::kind::moved && map_.moved(to->slot, to->to);
+  channels_->moved(from, channel);
+  if (news) map_changed(1);
+}
+
+void cluster::nobody_knows(const redis::failure& why) {
+  why_no_map_ = why;
+  if (!why.is_answer()) return;
+  for (const auto number : open_.all(waits_for_an_owner)) {
+    const auto c = open_.find(number);
+    if (c) finish(*c, {why.code, {}, why.detail});
+    if (closed_) return;
+  }
+  if (!why.mends_itself()) channels_->tell_homeless(why);
+}
+
+// A command or a channel waits for the owner of its slot.
+bool cluster::owner_wanted() const { return !open_.all(waits_for_an_owner).empty() || channels_->any_homeless(); }
+
+bool cluster::map_needed() const {
+  if (closed_) return false;
+  if (owner_wanted()) return true;
+  return nodes_.any([this](node_id number, const node& n) {
+    return n.commands->in_outage() && (watch_ || n.under_way != 0 || channels_->any_at(number));
+  });
+}
+
+void cluster::tell_moved(std::size_t moved) {
+  untold_moves_ += moved;
+  if (untold_moves_ == 0 || tell_moves_.due()) return;
+  event e{event::kind::slots_moved, {}};
+  e.count = std::exchange(untold_moves_, 0);
+  const auto text =
+      std::to_string(e.count) + (e.count == 1 ? " slot has" : " slots have") + " another primary than before";
+  e.detail = text;
+  tell_moves_.start(given_.now() + between_tellings, [this] { tell_moved(0); });
+  if (events_) events_(e);
+}
+
+}  // namespace holdfast::detail

@@ -1,0 +1,120 @@
+// SPDX-License-Identifier: BSL-1.0
+#pragma once
+#include <chrono>
+#include <cstddef>
+#include <map>
+#include <memory>
+#include <optional>
+#include <string>
+#include <string_view>
+#include <vector>
+
+#include "redis/connection.hpp"
+#include "redis/endpoint.hpp"
+#include "redis/services.hpp"
+#include "topology/cluster_nodes.hpp"
+#include "topology/routed_command.hpp"
+#include "topology/shard_channels.hpp"
+#include "topology/slot_map.hpp"
+#include "topology/slot_questions.hpp"
+#include "topology/topology.hpp"
+
+namespace holdfast::detail {
+
+/// A Redis Cluster: one command connection and one pub/sub connection for each primary in use; two of these where
+/// messages may come by two kinds of channels.
+///
+/// Who has which slot is asked at first use, and again when an answer or the end of a connection says that it has
+/// changed, and once a minute while there is something to do; redirects and refusals of commands are followed as
+/// `redirects` has it. A command whose slot has no known owner waits, as for a connection.
+class cluster final : public topology, private routed_command::router {
+ public:
+  struct plan {
+    std::vector<redis::address> seeds;  // asked where no known node answers
+    redis::endpoint discovered;         // how to introduce ourselves to a node; its address does not count
+    reach_by reach;                     // may be empty
+    std::chrono::milliseconds answer_timeout;
+    std::vector<shard_channels::way> ways;  // by which kinds of channels messages may come
+    std::chrono::milliseconds ttl;          // against which the duration of a failover is held
+  };
+
+  /// Throws holdfast::error(invalid_config) when the nodes are to be reached by TLS and a file for it cannot be used.
+  /// `events`: outage, connected, fencing_degraded; slots_moved, ttl_shorter_than_failover.
+  cluster(const redis::services& given, plan how, redis::connection::event_sink events);
+  cluster(const cluster&) = delete;
+  cluster& operator=(const cluster&) = delete;
+  ~cluster() override { cluster::close(); }
+
+  node_id node_of(std::string_view key) const override { return map_.owner(slot_of(key)); }
+  key_group group_of(std::string_view key) const noexcept override { return slot_of(key); }
+  bool has_slots() const noexcept override { return true; }
+  std::vector<std::string> name_on_each_primary(std::string_view stem) const override;
+  std::string run_of(std::string_view) const override { return {}; }
+  redis::ticket execute(std::string_view key, redis::request asked) override;
+  bool withdraw(redis::ticket t) override;
+  bool answering(std::string_view key) override;
+  bool answered_since(std::string_view key, time_point when) override;
+  redis::failure trouble(std::string_view key) const override;
+  bool in_outage(std::string_view key) const override;
+  std::string where(std::string_view key) const override;
+  void replicated(std::string_view key, const copies& what, copies_handler done) override;
+  subscription subscribe(std::string_view channel, subscriber& who) override;
+  void keep_watch(bool on) override;
+  void on_link_change(link_listener listener) override { nodes_.on_link_change(std::move(listener)); }
+  void on_keys_moved(std::function<void()> listener) override { keys_moved_ = std::move(listener); }
+  void close() override;
+
+ private:
+  using node = cluster_nodes::node;
+
+  // Commands.
+  void heard(routed_command& c, const redis::outcome& o) override;
+  void send(routed_command& c);
+  void send_to(node_id which, const redis::address& at, routed_command& c);
+  void named_lost(routed_command& c);
+  void node_lost(node_id which);
+  void wait(routed_command& c);
+  void waited(routed_command& c);
+  bool leaves_node(routed_command& c);
+  void left_node(routed_command& c);
+  void finish(routed_command& c, const redis::outcome& o);
+  void give_up(routed_command& c);
+  redis::outcome refused(const routed_command& c) const;
+
+  // Nodes.
+  void watch_nodes();
+  void drop_unused();
+  void ask_node_timeout(const node& n);
+  redis::failure no_owner(slot_number slot) const;
+  std::string where_is(slot_number slot) const;
+
+  // The map.
+  std::vector<slot_questions::candidate> whom_to_ask(std::size_t round);
+  slot_questions::verdict take(const slot_view& view, const redis::address& said_by);
+  void map_changed(std::size_t moved);
+  void channel_moved(node_id from, std::string_view channel, std::string_view words);
+  void nobody_knows(const redis::failure& why);
+  void seed_lost(const redis::address& node, const event& e);
+  bool owner_wanted() const;
+  bool map_needed() const;
+  void tell_moved(std::size_t moved);
+
+  const redis::services given_;
+  const plan plan_;
+  const redis::connection::event_sink events_;
+  std::function<void()> keys_moved_;
+  slot_map map_;
+  std::map<slot_number, node_id> moving_to_;  // by ASK; no longer than the map is as it was then
+  cluster_nodes nodes_;
+  open_commands open_;
+  std::shared_ptr<shard_channels> channels_;
+  slot_questions questions_;
+  std::optional<redis::failure> why_no_map_;  // the last round found none
+  std::size_t untold_moves_ = 0;
+  timer tell_moves_;  // one second has passed since they were told
+  bool watch_ = false;
+  bool asked_node_timeout_ = false;
+  bool closed_ = false;
+};
+
+}  // namespace holdfast::detail

@@ -1,0 +1,80 @@
+// SPDX-License-Identifier: BSL-1.0
+#pragma once
+#include <chrono>
+#include <cstddef>
+#include <functional>
+#include <map>
+#include <memory>
+#include <string_view>
+#include <utility>
+#include <vector>
+
+#include "redis/connection.hpp"
+#include "redis/endpoint.hpp"
+#include "redis/pubsub.hpp"
+#include "redis/services.hpp"
+#include "topology/acknowledger.hpp"
+#include "topology/shard_channels.hpp"
+#include "topology/topology.hpp"
+
+namespace holdfast::detail {
+
+/// The nodes of a cluster that are in use, by their numbers: for each its connections, made when they are needed.
+class cluster_nodes final {
+ public:
+  struct node {
+    redis::address at;
+    std::shared_ptr<redis::connection> commands;
+    std::vector<std::shared_ptr<redis::pubsub>> channels;  // one for each way
+    std::shared_ptr<acknowledger> replicas;
+    std::size_t under_way = 0;  // commands
+    bool in_use = false;        // commands were sent there since nothing was held, or keys have come there
+
+    void close() const;
+  };
+  using which = std::function<bool(node_id, const node&)>;
+
+  /// `how`: to introduce ourselves. `ways`: by which kinds of channels messages may come. `events`: of the command
+  /// connections.
+  cluster_nodes(const redis::services& given, redis::endpoint how, std::chrono::milliseconds answer_timeout,
+                std::vector<shard_channels::way> ways, redis::connection::event_sink events)
+      : given_(given), how_(std::move(how)), answer_timeout_(answer_timeout), ways_(std::move(ways)),
+        events_(std::move(events)) {}
+
+  /// It is entered where it is new.
+  node& enter(node_id number, const redis::address& at);
+  node& at(node_id number) { return nodes_.at(number); }
+  const node* find(node_id number) const;
+  bool any(const which& of) const;
+  /// Those in use of which it holds are watched, the others not.
+  void keep_watch(const which& of);
+  /// Nothing is held any more: only those where commands are under way are in use.
+  void rest();
+  /// Keys may have come to any.
+  void all_in_use();
+  void on_link_change(topology::link_listener listener) { link_changed_ = std::move(listener); }
+  /// The command connection to a node has ended, or could not be made. One listener.
+  void on_outage(std::function<void(node_id)> listener) { outage_ = std::move(listener); }
+  /// As redis::pubsub::on_moved(). One listener.
+  void on_channel_moved(std::function<void(node_id, std::string_view channel, std::string_view words)> listener) {
+    channel_moved_ = std::move(listener);
+  }
+  /// Those that answer.
+  std::vector<const node*> answering() const;
+  /// Closes those that nobody needs any more; the listener hears that their links are not down.
+  void drop(const which& of);
+  void close();
+
+ private:
+  const redis::services given_;
+  const redis::endpoint how_;
+  const std::chrono::milliseconds answer_timeout_;
+  const std::vector<shard_channels::way> ways_;
+  const redis::connection::event_sink events_;
+  topology::link_listener link_changed_;
+  std::function<void(node_id)> outage_;
+  std::function<void(node_id, std::string_view, std::string_view)> channel_moved_;
+  std::map<node_id, node> nodes_;
+};
+
+}  // namespace holdfast::detail

@@ -1,0 +1,38 @@
+// SPDX-License-Identifier: BSL-1.0
+#pragma once
+#include <chrono>
+#include <functional>
+#include <optional>
+#include <string>
+#include <string_view>
+
+#include "redis/request.hpp"
+
+namespace holdfast::detail {
+
+/// What decides how long a failover takes: a setting of the servers, and what comes beside it at most.
+struct failover_time {
+  std::string_view setting;
+  std::chrono::milliseconds beside;
+};
+inline constexpr failover_time sentinel_failover{"down-after-milliseconds", std::chrono::milliseconds(2'300)};
+inline constexpr failover_time cluster_failover{"cluster-node-timeout", std::chrono::milliseconds(3'700)};
+
+/// A lease outlives a failover whose setting has this value by a TTL of 1.6 * (value + beside). A shorter TTL: the
+/// arithmetic, for a text.
+std::optional<std::string> shorter_than(const failover_time& takes, std::chrono::milliseconds value,
+                                        std::chrono::milliseconds ttl);
+
+/// Asks a node of a cluster for its cluster-node-timeout. Many servers let no client read that: then nobody is told.
+class node_timeout_question final : public redis::command {
+ public:
+  explicit node_timeout_question(std::function<void(std::chrono::milliseconds)> told) : told_(std::move(told)) {}
+
+  void append_to(std::string& out) const override;
+  void answered(const redis::outcome& o) override;
+
+ private:
+  const std::function<void(std::chrono::milliseconds)> told_;
+};
+
+}  // namespace holdfast::detail

@@ -1,0 +1,200 @@
+// SPDX-License-Identifier: BSL-1.0
+#include "topology/quorum.hpp"
+
+#include <algorithm>
+#include <chrono>
+#include <optional>
+#include <string>
+#include <utility>
+
+#include "base/assert.hpp"
+
+namespace holdfast::detail {
+namespace {
+
+/// Messages of a minority are most often of callers who give back what they were granted in part: from one of these to
+/// the next it is waited for longer.
+constexpr unsigned most_doublings = 10;
+constexpr lease_clock::duration longest_pause = std::chrono::seconds(1);
+
+}  // namespace
+
+/// One subscriber at each of the primaries.
+class quorum::audience final {
+ public:
+  audience(const quorum& of, std::string_view channel, subscriber& who)
+      : of_(of), who_(who), acknowledged_(of.alarms_), round_trip_(of.alarms_), seats_(of.each_.size()) {
+    for (std::size_t n = 0; n < seats_.size(); ++n) {
+      seats_[n].in = this;
+      seats_[n].number = n;
+      seats_[n].kept = of.each_[n]->subscribe(channel, seats_[n]);
+    }
+  }
+
+ private:
+  struct seat final : subscriber {
+    audience* in = nullptr;
+    std::size_t number = 0;
+    bool acknowledged = false, heard = false;
+    std::optional<std::string> refused;  // why
+    subscription kept;
+
+    void on_subscribed() override {
+      acknowledged = true;
+      refused.reset();
+      in->on_subscribed();
+    }
+    void on_message(std::string_view payload) override {
+      const bool again = std::exchange(heard, true);
+      in->on_message(again, payload);
+    }
+    void on_subscribe_failed(error_code error, const std::string& detail) override {
+      refused = detail;
+      acknowledged = false;
+      in->on_refused(error);
+    }
+  };
+
+  template <class Which>
+  std::size_t count(Which which) const {
+    return static_cast<std::size_t>(std::count_if(seats_.begin(), seats_.end(), which));
+  }
+
+  // Each that comes later, too: what was published there before is missed. Those that come together are told together,
+  // because whoever hears it asks all of them.
+  void on_subscribed() {
+    const auto there = count([](const seat& s) { return s.acknowledged; });
+    if (there < of_.needed()) return;
+    if (there == seats_.size()) return tell_subscribed();
+    if (!acknowledged_.due()) acknowledged_.start(of_.time_.now() + of_.round_, [this] { tell_subscribed(); });
+  }
+
+  void tell_subscribed() {
+    acknowledged_.stop();
+    who_.on_subscribed();
+  }
+
+  // Where it is free already others may take it and give it back: less than a majority's messages says nothing then.
+  void on_message(bool again, std::string_view payload) {
+    const auto free = who_.free_at();
+    if (told_) {
+      one_more_ |= again;
+    } else if (count([&](const seat& s) { return s.heard || (free >> s.number & 1U) != 0; }) >= of_.needed()) {
+      told_by_few_ = 0;
+      tell(payload);
+    } else if (free == 0 && !round_trip_.due()) {
+      wait_then(std::min(of_.round_ * (1U << told_by_few_), longest_pause), payload, [this](std::string_view text) {
+        told_by_few_ = std::min(told_by_few_ + 1, most_doublings);
+        tell(text);
+      });
+    }
+  }
+
+  void tell(std::string_view payload) {
+    told_ = true;
+    wait_then(of_.round_, payload, [this](std::string_view text) { hear_anew(text); });
+    who_.on_message(payload);
+  }
+
+  // What the slower ones have told meanwhile was the same release; what one has told twice was not.
+  void hear_anew(std::string_view payload) {
+    told_ = false;
+    for (auto& s : seats_) s.heard = false;
+    if (std::exchange(one_more_, false)) tell(payload);
+  }
+
+  template <class Then>
+  void wait_then(lease_clock::duration pause, std::string_view payload, Then then) {
+    round_trip_.start(of_.time_.now() + pause, [then, text = std::string(payload)] { then(text); });
+  }
+
+  void on_refused(error_code error) {
+    if (count([](const seat& s) { return s.refused.has_value(); }) != of_.needed()) return;
+    std::string all;
+    for (const auto& s : seats_)
+      if (s.refused) all += (all.empty() ? "" : "; ") + *s.refused;
+    who_.on_subscribe_failed(error, all);
+  }
+
+  const quorum& of_;
+  subscriber& who_;
+  timer acknowledged_;  // since a majority has, for the others
+  timer round_trip_;    // since the first message, or since one was told
+  bool told_ = false;
+  bool one_more_ = false;     // has come since
+  unsigned told_by_few_ = 0;  // times in a row that no majority had a message
+  std::vector<seat> seats_;
+};
+
+quorum::quorum(timers& alarms, const clock& time, std::vector<std::unique_ptr<topology>> each)
+    : alarms_(alarms), time_(time), each_(std::move(each)) {
+  HOLDFAST_ASSERT(each_.size() % 2 == 1);
+}
+
+quorum::~quorum() { quorum::close(); }
+
+redis::ticket quorum::execute(std::string_view, redis::request) {
+  HOLDFAST_ASSERT(false);
+  return 0;
+}
+
+bool quorum::withdraw(redis::ticket) {
+  HOLDFAST_ASSERT(false);
+  return false;
+}
+
+template <class Which>
+bool quorum::majority(Which which) const {
+  return static_cast<std::size_t>(std::count_if(each_.begin(), each_.end(), which)) >= needed();
+}
+
+bool quorum::answering(std::string_view key) {
+  return majority([key](const auto& one) { return one->answering(key); });
+}
+
+bool quorum::answered_since(std::string_view key, time_point when) {
+  return majority([key, when](const auto& one) { return one->answered_since(key, when); });
+}
+
+redis::failure quorum::trouble(std::string_view key) const {
+  redis::failure all{errc::quorum_failed, {}};
+  for (const auto& one : each_) {
+    if (one->answering(key)) continue;
+    if (!all.detail.empty()) all.detail += "; ";
+    all.detail += one->trouble(key).detail;
+  }
+  return all;
+}
+
+bool quorum::in_outage(std::string_view key) const {
+  return majority([key](const auto& one) { return one->in_outage(key); });
+}
+
+std::string quorum::where(std::string_view key) const {
+  std::string all;
+  for (const auto& one : each_) all += (all.empty() ? "" : ", ") + one->where(key);
+  return all;
+}
+
+subscription quorum::subscribe(std::string_view channel, subscriber& who) {
+  return std::make_shared<audience>(*this, channel, who);
+}
+
+// The answers that a stopped process has found in its sockets seem to have taken as long as it was stopped.
+void quorum::note_round(lease_clock::duration took) { round_ = std::min(took, longest_pause); }
+
+void quorum::keep_watch(bool on) {
+  for (const auto& one : each_) one->keep_watch(on);
+}
+
+void quorum::on_link_change(link_listener listener) {
+  const auto heard = std::make_shared<link_listener>(std::move(listener));
+  for (std::size_t n = 0; n < each_.size(); ++n)
+    each_[n]->on_link_change([heard, n](node_id, bool up) { (*heard)(static_cast<node_id>(n), up); });
+}
+
+void quorum::close() {
+  for (const auto& one : each_) one->close();
+}
+
+}  // namespace holdfast::detail

@@ -1,0 +1,87 @@
+// SPDX-License-Identifier: BSL-1.0
+#include "topology/redirects.hpp"
+
+#include <algorithm>
+#include <charconv>
+#include <initializer_list>
+#include <system_error>
+
+namespace holdfast::detail {
+namespace {
+
+using std::chrono::milliseconds;
+
+constexpr unsigned most_hops = 5;
+constexpr redirects::duration first_pause = milliseconds(2);
+constexpr redirects::duration longest_redirect_pause = milliseconds(100);
+
+std::optional<unsigned> number_in(std::string_view text) {
+  unsigned n = 0;
+  const auto [end, failed] = std::from_chars(text.data(), text.data() + text.size(), n);
+  return failed == std::errc() && end == text.data() + text.size() ? std::optional(n) : std::nullopt;
+}
+
+bool is_redirect(std::string_view error) { return error.starts_with("MOVED ") || error.starts_with("ASK "); }
+
+// Redis 6 puts what a call in a script was answered into a sentence.
+bool says_not_now(std::string_view error) {
+  for (const std::string_view begins : {"CLUSTERDOWN", "LOADING", "MASTERDOWN", "READONLY"})
+    if (error.starts_with(begins)) return true;
+  for (const std::string_view within : {"READONLY You can't write", "access a non local key"})
+    if (error.find(within) != error.npos) return true;
+  return false;
+}
+
+}  // namespace
+
+std::optional<redirect> read_redirect(std::string_view error, const redis::address& answered_by,
+                                      const reach_by& reach) {
+  if (!is_redirect(error)) return std::nullopt;
+  const auto begin = error.find(' ') + 1, end = error.find(' ', begin);
+  if (end == error.npos) return std::nullopt;
+  const auto where = error.substr(end + 1);
+  const auto colon = where.rfind(':');
+  if (colon == where.npos) return std::nullopt;
+  const auto slot = number_in(error.substr(begin, end - begin)), port = number_in(where.substr(colon + 1));
+  if (!slot || *slot >= slot_count || !port) return std::nullopt;
+  auto to = told_address(where.substr(0, colon), *port, answered_by, reach);
+  if (!to) return std::nullopt;
+  const auto what = error.front() == 'M' ? redirect::kind::moved : redirect::kind::ask;
+  return redirect{what, static_cast<slot_number>(*slot), *std::move(to)};
+}
+
+redirects::step redirects::on_reply(const redis::reply& r, const redis::address& answered_by, const reach_by& reach,
+                                    time_point now) {
+  if (!r.is_error()) return {};
+  if (r.text.starts_with("TRYAGAIN")) return divisible_ ? step{} : on_try_again(now);
+  try_again_since_.reset();
+  if (const auto to = read_redirect(r.text, answered_by, reach)) return on_redirect(*to, answered_by);
+  if (is_redirect(r.text) || says_not_now(r.text)) return elsewhere(step::kind::by_map);
+  return {};
+}
+
+redirects::step redirects::on_redirect(const redirect& r, const redis::address& answered_by) {
+  const bool ask = r.what == redirect::kind::ask;
+  // A node that sends us to itself, or two that send us to each other, know no better yet.
+  const bool doubtful = r.to == answered_by || followed_ >= (ask ? 2 : 1);
+  step next{ask ? step::kind::to_named : step::kind::by_map, r.to, ask, {}, !ask, {}};
+  if (!ask) next.moved = r;
+  if (++followed_ > most_hops) pause_ = longest_redirect_pause;
+  if (doubtful) next.pause = grow();
+  return next;
+}
+
+redirects::step redirects::on_try_again(time_point now) {
+  if (!try_again_since_) try_again_since_ = now;
+  if (now - *try_again_since_ >= longest_try_again) return {.what = step::kind::give_up};
+  return {.what = step::kind::same_node, .pause = grow()};
+}
+
+redirects::step redirects::elsewhere(step::kind what) { return {.what = what, .pause = grow(), .refresh = true}; }
+
+redirects::duration redirects::grow() {
+  pause_ = pause_ == duration{} ? first_pause : std::min(2 * pause_, longest_redirect_pause);
+  return pause_;
+}
+
+}  // namespace holdfast::detail

@@ -1,0 +1,74 @@
+// SPDX-License-Identifier: BSL-1.0
+#pragma once
+#include <chrono>
+#include <optional>
+#include <string_view>
+
+#include "base/lease_clock.hpp"
+#include "redis/endpoint.hpp"
+#include "redis/resp.hpp"
+#include "topology/slot_map.hpp"
+#include "topology/slots.hpp"
+
+namespace holdfast::detail {
+
+/// "MOVED 3999 127.0.0.1:6381", "ASK 3999 127.0.0.1:6381", also with an empty host, which is that of the node that
+/// answered, and with IPv6, whose colons end before the last one.
+struct redirect {
+  enum class kind { moved, ask } what;
+  slot_number slot;
+  redis::address to;
+};
+/// Nothing where it is none, or leads nowhere.
+std::optional<redirect> read_redirect(std::string_view error, const redis::address& answered_by, const reach_by& reach);
+
+/// Pure: what becomes of one command whose answer says "elsewhere" or "not now". It did not run, so it is sent again:
+///
+///   MOVED        to whom it names, at once; the second time, and where a node names itself, after a pause, by the map
+///   ASK          to whom it names, with ASKING before it; the map does not change
+///   TRYAGAIN     after a pause, to the same node, for no longer than longest_try_again; an answer to one that is
+///                divisible
+///   no answer, because the node that was named cannot be reached: after a pause, by the map
+///   CLUSTERDOWN, READONLY, LOADING, MASTERDOWN, a key of another node, a redirect that leads nowhere:
+///                after a pause, by the map, which is asked for anew
+///
+/// A pause is 2 ms, twice as long each time, and 100 ms at most. After five redirects every one is followed after the
+/// longest pause: nodes that name each other for ever cost ten commands in a second, until the command's deadline.
+class redirects {
+ public:
+  using duration = lease_clock::duration;
+  static constexpr duration longest_try_again = std::chrono::seconds(1);
+
+  explicit redirects(bool divisible = false) noexcept : divisible_(divisible) {}
+
+  struct step {
+    enum class kind {
+      deliver,    // it is an answer
+      by_map,     // again, to the owner of its slot
+      to_named,   // again, to `to`
+      same_node,  // again, to where it was sent, as it was sent
+      give_up,    // not any more: its sender is told that the server is unreachable
+    } what = kind::deliver;
+    redis::address to{};
+    bool asking = false;
+    duration pause{};
+    bool refresh = false;             // the map is older than what the answer says
+    std::optional<redirect> moved{};  // what it says of one slot
+  };
+  step on_reply(const redis::reply& r, const redis::address& answered_by, const reach_by& reach, time_point now);
+  /// The node that a redirect has named cannot be reached, and the command was not written.
+  step on_named_lost() { return elsewhere(step::kind::by_map); }
+
+ private:
+  step on_redirect(const redirect& r, const redis::address& answered_by);
+  step on_try_again(time_point now);
+  step elsewhere(step::kind what);
+  duration grow();
+
+  bool divisible_;
+  unsigned followed_ = 0;  // redirects until now
+  duration pause_{};       // the last one
+  std::optional<time_point> try_again_since_;
+};
+
+}  // namespace holdfast::detail

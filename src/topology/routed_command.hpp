@@ -1,0 +1,106 @@
+// SPDX-License-Identifier: BSL-1.0
+#pragma once
+#include <cstddef>
+#include <deque>
+#include <memory>
+#include <optional>
+#include <string>
+
+#include "base/lease_clock.hpp"
+#include "base/timers.hpp"
+#include "redis/endpoint.hpp"
+#include "redis/request.hpp"
+#include "topology/redirects.hpp"
+#include "topology/slots.hpp"
+#include "topology/topology.hpp"
+
+namespace holdfast::detail {
+
+/// A command on its way through a cluster. It is what the connections are given; what became of it there its router
+/// hears, who tells its sender or sends it on.
+///
+///   waiting ── send ──> at a node ── answer, or no answer ──> gone
+///      ^                    │
+///      └── pause, or no owner of its slot is known ──┘        withdrawn: gone from waiting, and from a node's queue
+class routed_command final : public redis::command {
+ public:
+  class router {
+   public:
+    virtual void heard(routed_command& c, const redis::outcome& o) = 0;
+
+   protected:
+    ~router() = default;
+  };
+
+  routed_command(router& by, timers& alarms, slot_number of, redis::request what, time_point now)
+      : slot(of), asked(std::move(what)), deadline(saturating_add(now, asked.how.timeout)), policy(asked.how.divisible),
+        pause(alarms), router_(by) {}
+
+  const slot_number slot;
+  const redis::request asked;
+  /// When its sender is answered, or hears that it is late. Redirects and pauses count.
+  const time_point deadline;
+  redirects policy;
+  redis::ticket number = 0;  // among the open commands; 0: it is over
+  node_id at = 0;            // where it is; 0: it waits
+  redis::ticket sent_as = 0;
+  std::optional<redis::address> named;  // where it is to go, other than to the owner of its slot
+  bool asking = false;
+  time_point resume = time_point::max();  // while it waits: until then; max: until its slot has an owner
+  bool unwanted = false;                  // its sender has given it up: it is not sent anew
+  bool told_late = false;
+  std::string refusal;  // the last one, safe to print
+  timer pause;          // while it waits: resume or deadline
+
+  /// How it is to be sent now.
+  redis::delivery delivery_at(time_point now) const;
+
+  void append_to(std::string& out) const override { asked.what->append_to(out); }
+  void answered(const redis::outcome& o) override {
+    if (number != 0) router_.heard(*this, o);
+  }
+  void late(const redis::outcome& o) override {
+    told_late = true;
+    if (number != 0) asked.what->late(o);
+  }
+
+ private:
+  router& router_;
+};
+using routed_ptr = std::shared_ptr<routed_command>;
+
+/// Those that are not over, in the order in which they came.
+class open_commands {
+ public:
+  bool empty() const noexcept { return alive_ == 0; }
+  std::size_t size() const noexcept { return alive_; }
+  /// Gives it its number.
+  void add(routed_ptr c);
+  /// Null: it is over.
+  routed_ptr find(redis::ticket number) const;
+  /// It is over. Whoever calls it keeps the command alive meanwhile.
+  void remove(routed_command& c);
+  void clear() noexcept;
+
+  /// The numbers of those of which this holds: they may be removed and added to meanwhile.
+  template <class Which>
+  std::vector<redis::ticket> all(Which which) const {
+    std::vector<redis::ticket> found;
+    for (const auto& e : entries_)
+      if (e.what && which(*e.what)) found.push_back(e.number);
+    return found;
+  }
+
+ private:
+  struct entry {
+    redis::ticket number;
+    routed_ptr what;  // null: a gap
+  };
+  std::deque<entry>::iterator place_of(redis::ticket number);
+
+  std::deque<entry> entries_;  // gaps are fewer than half, and none is at an end
+  std::size_t alive_ = 0;
+  redis::ticket last_ = 0;
+};
+
+}  // namespace holdfast::detail

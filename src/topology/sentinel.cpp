@@ -1,0 +1,274 @@
+// SPDX-License-Identifier: BSL-1.0
+#include "topology/sentinel.hpp"
+
+#include <algorithm>
+#include <utility>
+
+#include "redis/tls.hpp"
+#include "topology/failover_time.hpp"
+
+namespace holdfast::detail {
+namespace {
+
+// The pauses between a caller's unlock() and its next lock() are shorter: nothing is stopped and begun again for them.
+constexpr std::chrono::milliseconds lingering{5};
+constexpr std::chrono::milliseconds longest_reconnect_pause{1'000};
+constexpr std::chrono::milliseconds longest_question{1'000};
+
+// A sentinel that is away is looked for more often than a primary.
+redis::endpoint introduced_to_sentinels(const server_list& which) {
+  auto any = which.servers.front();
+  any.reconnect_cap = std::min(any.reconnect_cap, longest_reconnect_pause);
+  if (any.use_tls) redis::check(any.tls);
+  return any;
+}
+
+redis::endpoint not_found_yet(const server_list& which) {
+  if (which.discovered.use_tls) redis::check(which.discovered.tls);
+  return which.discovered.with({which.primary_name, 0, {}});
+}
+
+std::vector<redis::address> addresses(const std::vector<redis::endpoint>& servers) {
+  std::vector<redis::address> all;
+  for (const auto& s : servers) all.push_back(s.at);
+  return all;
+}
+
+redis::services through(redis::services given, redis::transport& network) {
+  return {std::move(given.strand), given.time, given.alarms, given.random, network};
+}
+
+}  // namespace
+
+sentinel::sentinel(const redis::services& given, const server_list& which, const config& behaviour,
+                   redis::connection::event_sink events)
+    : given_(given), any_sentinel_(introduced_to_sentinels(which)), primary_name_(which.primary_name),
+      strict_(behaviour.strict_sentinel), ttl_(behaviour.ttl),
+      answer_timeout_(std::min(behaviour.command_timeout, longest_question)), events_(std::move(events)),
+      resolver_(primary_name_, addresses(which.servers), strict_, reach_of(which.node_map)), gate_(given.network),
+      look_(given.alarms), linger_(given.alarms) {
+  const auto gated = through(given, gate_);
+  const auto primary = not_found_yet(which);
+  commands_ = std::make_shared<redis::connection>(gated, primary, [this](const event& e) { hear(e); });
+  channels_ = std::make_shared<redis::pubsub>(gated, primary, answer_timeout_);
+  replicas_.emplace(gated, primary);
+  channels_->on_fencing_refused([c = commands_](const std::string& words) { c->report_fencing(words); });
+  commands_->expect_failover();
+  commands_->on_link_change([this](bool up) { on_link(up); });
+  commands_->tolerate([this](const redis::failure& why) { return tolerate(why); });
+  channels_->tolerate([this](const redis::failure& why) { return tolerate(why); });
+  commands_->on_idle([this] { sleep_soon(); });
+  channels_->on_idle([this] { sleep_soon(); });
+}
+
+redis::ticket sentinel::execute(std::string_view, redis::request asked) {
+  wake();
+  const auto t = commands_->execute(std::move(asked));
+  if (commands_->idle()) sleep_soon();  // refused
+  return t;
+}
+
+subscription sentinel::subscribe(std::string_view channel, subscriber& who) {
+  wake();
+  return channels_->subscribe(channel, who);
+}
+
+void sentinel::replicated(std::string_view, const copies& what, copies_handler done) {
+  replicas_->ask(what, std::move(done));
+}
+
+void sentinel::keep_watch(bool on) {
+  if (on) wake();
+  commands_->keep_watch(on);
+}
+
+redis::failure sentinel::trouble(std::string_view) const {
+  return gate_.is_open() ? commands_->trouble()
+                         : redis::failure{errc::unreachable, resolver_.trouble(given_.now()).detail};
+}
+
+std::string sentinel::where(std::string_view) const {
+  return known_address_ ? commands_->address() : "the primary " + primary_name_ + " of its sentinels";
+}
+
+void sentinel::close() {
+  look_.stop();
+  linger_.stop();
+  watches_.clear();
+  commands_->close();
+  channels_->close();
+  replicas_->close();
+}
+
+void sentinel::wake() {
+  if (awake_ || commands_->closed()) return;
+  awake_ = true;
+  resolver_.start(given_.now());
+  for (const auto& w : watches_) w->listen(true);
+  pump();
+}
+
+void sentinel::sleep_soon() {
+  if (awake_ && !linger_.due()) linger_.start(given_.now() + lingering, [this] { sleep_if_idle(); });
+}
+
+void sentinel::sleep_if_idle() {
+  if (!commands_->idle() || !channels_->idle()) return;
+  awake_ = false;
+  resolver_.stop();
+  look_.stop();
+  for (const auto& w : watches_) w->listen(false);
+  commands_->rest();
+  channels_->rest();
+}
+
+// What is heard while it runs is taken into account by another turn.
+void sentinel::pump() {
+  if (std::exchange(pumping_, true)) {
+    pump_again_ = true;
+    return;
+  }
+  do {
+    pump_again_ = false;
+    attend_to_known();
+    ask();
+    follow();
+    report_trust(given_.now());
+  } while (pump_again_ && !commands_->closed());
+  pumping_ = false;
+  if (const auto next = resolver_.next_look(given_.now()); next && awake_ && !commands_->closed())
+    look_.start(*next, [this] {
+      resolver_.look(given_.now());
+      pump();
+    });
+}
+
+// For what is heard inside the calls of a connection that may have to be sent elsewhere.
+void sentinel::pump_soon() {
+  if (awake_) look_.start(given_.now(), [this] { pump(); });
+}
+
+void sentinel::attend_to_known() {
+  const auto known = resolver_.known();
+  std::erase_if(watches_, [&](const auto& w) {
+    return std::none_of(known.begin(), known.end(), [&](const auto& k) { return k.id == w->id(); });
+  });
+  sentinel_watch::listener& told = *this;
+  for (const auto& k : known) {
+    if (std::any_of(watches_.begin(), watches_.end(), [&](const auto& w) { return k.id == w->id(); })) continue;
+    const auto node = any_sentinel_.with(k.at);
+    watches_.push_back(std::make_unique<sentinel_watch>(given_, node, k.id, primary_name_, answer_timeout_, told));
+    watches_.back()->listen(awake_);
+  }
+}
+
+void sentinel::ask() {
+  for (const auto& q : resolver_.take_due(given_.now()))
+    for (const auto& w : watches_)
+      if (w->id() == q.whom) w->ask(q.for_others);
+}
+
+void sentinel::follow() {
+  const auto now = given_.now();
+  if (const auto& target = resolver_.target(); target && resolver_.ready())
+    if (!known_address_ || commands_->node().at != *target) move_to(redis::address(*target));
+  const bool open = resolver_.open(now);
+  const bool was_open = gate_.is_open();
+  using state = primary_gate::state;
+  if (open)
+    gate_.set(state::open);
+  else
+    gate_.set(resolver_.hopeless(now) ? state::hopeless : state::closed, resolver_.trouble(now));
+  commands_->hold(!resolver_.ready());
+  if (was_open && !open && strict_ && resolver_.ready() && !resolver_.trusted(now))
+    send_both(commands_->node().at, resolver_.trouble(now).detail);
+}
+
+void sentinel::move_to(const redis::address& to) {
+  const auto from = commands_->address();
+  const auto there = commands_->node().with(to).to_string();
+  if (std::exchange(known_address_, true))
+    report(event::kind::primary_changed, errc{}, "from " + from + " to " + there);
+  send_both(to, from + ": the primary is " + there + " now");
+}
+
+void sentinel::send_both(const redis::address& to, const std::string& cause) {
+  commands_->retarget(to, {errc::unreachable, cause});
+  channels_->retarget(to, {errc::unreachable, cause});
+  replicas_->retarget(to, {errc::unreachable, cause});
+}
+
+void sentinel::report_trust(time_point now) {
+  if (!resolver_.unreachable(now)) {
+    if (resolver_.trusted(now)) told_unreachable_ = false;
+  } else if (!std::exchange(told_unreachable_, true)) {
+    report(event::kind::sentinels_unreachable, errc::unreachable, resolver_.trouble(now).detail);
+  }
+}
+
+void sentinel::on_news(sentinel_watch::sentinel_id who) {
+  resolver_.ask_soon(who, given_.now());
+  pump();
+}
+
+void sentinel::on_answer(sentinel_watch::sentinel_id who, const sentinel_answer& what) {
+  resolver_.said(who, what, given_.now());
+  if (what.down_after && !told_short_ttl_)
+    if (const auto text = shorter_than(sentinel_failover, *what.down_after, ttl_)) {
+      told_short_ttl_ = true;
+      report(event::kind::ttl_shorter_than_failover, errc{}, *text);
+    }
+  pump();
+}
+
+void sentinel::on_failed(sentinel_watch::sentinel_id who, const redis::failure& why) {
+  resolver_.failed(who, why, given_.now());
+  pump();
+}
+
+void sentinel::on_down(sentinel_watch::sentinel_id who, const redis::failure& why) {
+  resolver_.down(who, why, given_.now());
+  pump();
+}
+
+void sentinel::on_identified(sentinel_watch::sentinel_id who, const std::string& run) {
+  resolver_.identified(who, run);
+  pump();
+}
+
+void sentinel::on_listed(const std::vector<listed_sentinel>& others) {
+  resolver_.listed(others, given_.now());
+  pump();
+}
+
+void sentinel::on_link(bool up) {
+  if (!up) {
+    resolver_.ask_all_soon(given_.now());
+    pump_soon();
+  }
+  if (listener_) listener_(the_only_node, up);
+}
+
+void sentinel::hear(const event& e) {
+  if (e.what == event::kind::outage && e.reason == errc::not_primary)
+    tolerate({errc::not_primary, {}});  // a connection that was there found out
+  if (events_) events_(e);
+}
+
+bool sentinel::tolerate(const redis::failure& why) {
+  if (why.code != errc::not_primary || !gate_.is_open()) return false;  // closed: said of a sentinel
+  resolver_.refused(commands_->node().at, given_.now());
+  resolver_.ask_all_soon(given_.now());
+  pump_soon();
+  return true;
+}
+
+void sentinel::report(event::kind what, errc reason, const std::string& detail) const {
+  if (!events_ || commands_->closed()) return;
+  event e{what, {}};
+  if (reason != errc{}) e.reason = reason;
+  e.detail = detail;
+  events_(e);
+}
+
+}  // namespace holdfast::detail

@@ -1,0 +1,104 @@
+// SPDX-License-Identifier: BSL-1.0
+#pragma once
+#include <chrono>
+#include <memory>
+#include <optional>
+#include <string>
+#include <string_view>
+#include <vector>
+
+#include <holdfast/config.hpp>
+
+#include "base/timers.hpp"
+#include "redis/connection.hpp"
+#include "redis/endpoint.hpp"
+#include "redis/pubsub.hpp"
+#include "redis/services.hpp"
+#include "topology/acknowledger.hpp"
+#include "topology/primary_gate.hpp"
+#include "topology/sentinel_resolver.hpp"
+#include "topology/sentinel_watch.hpp"
+#include "topology/server_list.hpp"
+#include "topology/topology.hpp"
+
+namespace holdfast::detail {
+
+/// The server that the sentinels call the primary: one command connection and one pub/sub connection, which are sent
+/// elsewhere as soon as one sentinel names another one with a newer epoch, although the old one still answers.
+///
+/// The sentinels are asked and listened to while somebody needs the primary. After a pause commands wait until the
+/// sentinels have been heard again, a quarter of a second at most where some are silent.
+class sentinel final : public topology, private sentinel_watch::listener {
+ public:
+  /// Throws holdfast::error(invalid_config) when TLS is to be used and a file for it cannot be used.
+  /// `events`: outage, connected, fencing_degraded; primary_changed, sentinels_unreachable, ttl_shorter_than_failover.
+  sentinel(const redis::services& given, const server_list& which, const config& behaviour,
+           redis::connection::event_sink events);
+  sentinel(const sentinel&) = delete;
+  sentinel& operator=(const sentinel&) = delete;
+  ~sentinel() override { sentinel::close(); }
+
+  node_id node_of(std::string_view) const override { return the_only_node; }
+  std::string run_of(std::string_view) const override { return commands_->run(); }
+  redis::ticket execute(std::string_view key, redis::request asked) override;
+  bool withdraw(redis::ticket t) override { return commands_->withdraw(t); }
+  bool answering(std::string_view) override { return commands_->answering(); }
+  bool answered_since(std::string_view, time_point when) override { return commands_->answered_since(when); }
+  redis::failure trouble(std::string_view key) const override;
+  bool in_outage(std::string_view) const override { return commands_->in_outage(); }
+  std::string where(std::string_view key) const override;
+  void replicated(std::string_view key, const copies& what, copies_handler done) override;
+  subscription subscribe(std::string_view channel, subscriber& who) override;
+  void keep_watch(bool on) override;
+  void on_link_change(link_listener listener) override { listener_ = std::move(listener); }
+  void close() override;
+
+ private:
+  static constexpr node_id the_only_node = 0;
+
+  void on_news(sentinel_watch::sentinel_id who) override;
+  void on_answer(sentinel_watch::sentinel_id who, const sentinel_answer& what) override;
+  void on_failed(sentinel_watch::sentinel_id who, const redis::failure& why) override;
+  void on_down(sentinel_watch::sentinel_id who, const redis::failure& why) override;
+  void on_identified(sentinel_watch::sentinel_id who, const std::string& run) override;
+  void on_listed(const std::vector<listed_sentinel>& others) override;
+
+  void wake();
+  void sleep_soon();
+  void sleep_if_idle();
+  void pump();
+  void pump_soon();
+  void ask();
+  void attend_to_known();
+  void follow();
+  void move_to(const redis::address& to);
+  void send_both(const redis::address& to, const std::string& cause);
+  void report_trust(time_point now);
+  void on_link(bool up);
+  void hear(const event& e);
+  bool tolerate(const redis::failure& why);
+  void report(event::kind what, errc reason, const std::string& detail) const;
+
+  redis::services given_;
+  const redis::endpoint any_sentinel_;  // how to introduce ourselves to each
+  const std::string primary_name_;
+  const bool strict_;
+  const std::chrono::milliseconds ttl_;             // against which the duration of a failover is held
+  const std::chrono::milliseconds answer_timeout_;  // of a question, and for acknowledgements of subscriptions
+  redis::connection::event_sink events_;
+  link_listener listener_;
+  sentinel_resolver resolver_;
+  primary_gate gate_;
+  std::shared_ptr<redis::connection> commands_;
+  std::shared_ptr<redis::pubsub> channels_;
+  std::optional<acknowledger> replicas_;
+  std::vector<std::unique_ptr<sentinel_watch>> watches_;
+  timer look_;    // at the resolver's next instant
+  timer linger_;  // until it is certain that nobody needs the primary
+  bool awake_ = false;
+  bool known_address_ = false;  // both connections lead to a primary
+  bool pumping_ = false, pump_again_ = false;
+  bool told_unreachable_ = false, told_short_ttl_ = false;
+};
+
+}  // namespace holdfast::detail

@@ -1,0 +1,306 @@
+// SPDX-License-Identifier: BSL-1.0
+#include "topology/sentinel_resolver.hpp"
+
+#include <algorithm>
+#include <map>
+
+#include "base/assert.hpp"
+#include "base/escape.hpp"
+
+namespace holdfast::detail {
+namespace {
+
+using namespace std::chrono_literals;
+
+constexpr lease_clock::duration question_interval = 1s;
+constexpr lease_clock::duration word_valid = 3s;  // three rounds of questions
+constexpr lease_clock::duration shunned_for = 200ms;
+constexpr lease_clock::duration round_patience = 250ms;
+constexpr lease_clock::duration agreement = 10s;
+constexpr unsigned questions_per_list = 10;
+constexpr lease_clock::duration forgotten_after = 30s;  // three lists
+constexpr std::size_t longest_name = 240;
+
+redis::failure fail_at(const redis::address& at, errc code, std::string_view cause) {
+  redis::endpoint there;
+  there.at = at;
+  return redis::fail(there, code, cause);
+}
+
+}  // namespace
+
+sentinel_resolver::sentinel_resolver(std::string_view primary_name, const std::vector<redis::address>& seeds,
+                                     bool strict, reach_by reach)
+    : name_(escaped(primary_name, longest_name)), strict_(strict), reach_(std::move(reach)) {
+  HOLDFAST_ASSERT(!seeds.empty());
+  for (const auto& at : seeds)
+    if (known_.size() < most_known) known_.push_back({.id = ids_++, .at = at, .seed = true});
+}
+
+void sentinel_resolver::start(time_point now) {
+  if (std::exchange(asking_, true)) return;
+  if (ready_ && last_word_ && now - *last_word_ <= question_interval) return;
+  ready_ = was_trusted_ = false;
+  started_ = now;
+  lower_.reset();
+  for (auto& e : known_) {
+    e.heard = false;
+    e.named = now;
+  }
+  decide(now);
+}
+
+std::vector<sentinel_resolver::sentinel> sentinel_resolver::known() const {
+  std::vector<sentinel> all;
+  for (const auto& e : known_) all.push_back({e.id, e.at});
+  return all;
+}
+
+template <class Which>
+sentinel_resolver::entry* sentinel_resolver::find_if(Which which) {
+  const auto found = std::find_if(known_.begin(), known_.end(), which);
+  return found == known_.end() ? nullptr : &*found;
+}
+
+sentinel_resolver::entry* sentinel_resolver::find(sentinel_id who) {
+  return find_if([who](const entry& e) { return e.id == who; });
+}
+
+std::vector<sentinel_resolver::question> sentinel_resolver::take_due(time_point now) {
+  std::vector<question> due;
+  if (!asking_) return due;
+  for (auto& e : known_) {
+    if (e.asked || e.next > now) continue;
+    e.asked = true;
+    e.next = now + question_interval;
+    due.push_back({e.id, e.questions % questions_per_list == 0});
+  }
+  return due;
+}
+
+void sentinel_resolver::ask_soon(sentinel_id who, time_point now) {
+  auto* e = find(who);
+  if (!e) return;
+  if (e->asked)
+    e->again = true;  // the answer that is on its way may be older than the news
+  else
+    e->next = now;
+}
+
+void sentinel_resolver::ask_all_soon(time_point now) {
+  for (const auto& e : known_) ask_soon(e.id, now);
+}
+
+void sentinel_resolver::answered(entry& e, time_point now) {
+  e.asked = false;
+  if (std::exchange(e.again, false)) e.next = now;
+}
+
+void sentinel_resolver::said(sentinel_id who, const sentinel_answer& what, time_point now) {
+  auto* e = find(who);
+  if (!e) return;
+  answered(*e, now);
+  ++e->questions;
+  e->heard = true;
+  e->named = now;
+  if (what.word) {
+    e->word = {reached(what.word->primary), what.word->epoch};
+    e->spoken = now;
+    e->why.reset();
+    e->moved = false;
+    last_word_ = now;
+  } else {
+    e->why = fail_at(e->at, what.why.code, what.why.detail);
+  }
+  decide(now);
+}
+
+void sentinel_resolver::failed(sentinel_id who, redis::failure why, time_point now) {
+  auto* e = find(who);
+  if (!e) return;
+  answered(*e, now);
+  e->questions = 0;
+  down(who, std::move(why), now);
+}
+
+void sentinel_resolver::down(sentinel_id who, redis::failure why, time_point now) {
+  auto* e = find(who);
+  if (!e) return;
+  e->heard = true;
+  e->why = std::move(why);
+  decide(now);
+}
+
+void sentinel_resolver::identified(sentinel_id who, const std::string& run) {
+  auto* e = find(who);
+  if (!e || run.empty()) return;
+  e->run = run;
+  e->moved = false;
+  // Given by one address and learnt by another.
+  std::erase_if(known_, [&](const entry& other) { return other.run == run && other.id != who && !other.seed; });
+}
+
+void sentinel_resolver::listed(const std::vector<listed_sentinel>& others, time_point now) {
+  for (const auto& other : others) name({other.run, reached(other.at)}, now);
+  std::erase_if(known_, [now](const entry& e) { return !e.seed && now - e.named > forgotten_after; });
+  // One whose new address is forgotten counts where it was given, or too few would be a majority.
+  for (auto& e : known_)
+    if (e.moved) e.moved = find_if([&](const entry& other) { return !other.seed && other.run == e.run; }) != nullptr;
+  decide(now);
+}
+
+void sentinel_resolver::name(const listed_sentinel& other, time_point now) {
+  auto* found = find_if([&](const entry& e) { return e.run == other.run && !e.moved; });
+  if (found && found->at != other.at) {
+    if (!found->seed) {
+      std::erase_if(known_, [&](const entry& e) { return e.run == other.run && !e.seed; });
+      found = nullptr;
+    } else if (found->why && !counts(*found, now)) {  // else it is known by another address
+      found->moved = true;
+      found = nullptr;
+    }
+  }
+  if (!found) found = find_if([&](const entry& e) { return e.at == other.at; });
+  if (found) {
+    found->run = other.run;
+    found->named = now;
+  } else if (known_.size() < most_known) {
+    known_.push_back({.id = ids_++, .at = other.at, .seed = false, .run = other.run, .named = now});
+  }
+}
+
+void sentinel_resolver::refused(const redis::address& at, time_point now) {
+  shunned_ = at;
+  shunned_until_ = now + shunned_for;
+}
+
+void sentinel_resolver::look(time_point now) { decide(now); }
+
+bool sentinel_resolver::counts(const entry& e, time_point now) { return e.word && now - e.spoken <= word_valid; }
+
+std::size_t sentinel_resolver::speakers(time_point now) const {
+  return static_cast<std::size_t>(
+      std::count_if(known_.begin(), known_.end(), [&](const entry& e) { return counts(e, now); }));
+}
+
+std::size_t sentinel_resolver::members() const {
+  return static_cast<std::size_t>(std::count_if(known_.begin(), known_.end(), [](const entry& e) { return !e.moved; }));
+}
+
+bool sentinel_resolver::trusted(time_point now) const { return 2 * speakers(now) > members(); }
+
+bool sentinel_resolver::unreachable(time_point now) const {
+  return asking_ && untrusted_since_ && now - *untrusted_since_ >= word_valid;
+}
+
+void sentinel_resolver::watch_trust(time_point now) {
+  if (trusted(now)) {
+    was_trusted_ = true;
+    untrusted_since_.reset();
+  } else if (asking_ && !untrusted_since_) {
+    untrusted_since_ = was_trusted_ ? now - word_valid : now;
+  }
+}
+
+void sentinel_resolver::decide(time_point now) {
+  watch_trust(now);
+  choose(now);
+  std::size_t heard = 0, spoken = 0;
+  for (const auto& e : known_) {
+    heard += e.heard;
+    spoken += counts(e, now) && e.spoken >= started_;
+  }
+  ready_ |= heard == known_.size() || 2 * spoken > members() || now - started_ >= round_patience;
+}
+
+void sentinel_resolver::choose(time_point now) {
+  std::optional<std::uint64_t> newest;
+  for (const auto& e : known_)
+    if (counts(e, now) && e.word->epoch) newest = std::max(newest.value_or(0), *e.word->epoch);
+  if (auto at = most_frequent(now, std::nullopt, members() / 2)) {
+    target_ = std::move(at);
+  } else if (newest && (!highest_ || *newest >= *highest_)) {
+    highest_ = newest;
+    target_ = most_frequent(now, newest, 0);
+  } else if (!newest && !target_) {
+    target_ = most_frequent(now, std::nullopt, speakers(now) / 2);
+  }
+  consider_lower(now);
+}
+
+// Of the words of this epoch. One that is used stays as long as any of them says so.
+std::optional<redis::address> sentinel_resolver::most_frequent(time_point now, std::optional<std::uint64_t> epoch,
+                                                               std::size_t more_than) const {
+  std::map<redis::address, std::size_t> times;
+  for (const auto& e : known_)
+    if (counts(e, now) && e.word->epoch == epoch) ++times[e.word->primary];
+  if (epoch && ready_ && target_ && times.count(*target_) != 0) return target_;
+  const auto most =
+      std::max_element(times.begin(), times.end(), [](const auto& a, const auto& b) { return a.second < b.second; });
+  return most != times.end() && most->second > more_than ? std::optional(most->first) : std::nullopt;
+}
+
+// As when all sentinels were set up anew: each that has ever spoken says the same, and they are a majority.
+void sentinel_resolver::consider_lower(time_point now) {
+  const auto* first = find_if([](const entry& e) { return e.word.has_value(); });
+  const bool agreed = first && trusted(now) && std::all_of(known_.begin(), known_.end(), [&](const entry& e) {
+                        return e.moved || !e.word ||
+                               (counts(e, now) && e.word->epoch && highest_ && *e.word->epoch < *highest_ &&
+                                e.word->epoch == first->word->epoch && e.word->primary == first->word->primary);
+                      });
+  if (!agreed) return lower_.reset();
+  if (!lower_ || lower_->epoch != *first->word->epoch || lower_->at != first->word->primary)
+    lower_ = {first->word->primary, *first->word->epoch, now};
+  if (now - lower_->since < agreement) return;
+  highest_ = lower_->epoch;
+  target_ = lower_->at;
+  lower_.reset();
+}
+
+bool sentinel_resolver::open(time_point now) const {
+  const bool shunned = target_ == shunned_ && now < shunned_until_;
+  return target_ && ready_ && !shunned && (!strict_ || trusted(now));
+}
+
+bool sentinel_resolver::hopeless(time_point now) const {
+  return (!target_ || strict_) &&
+         std::all_of(known_.begin(), known_.end(), [&](const entry& e) { return e.heard && !counts(e, now); });
+}
+
+redis::failure sentinel_resolver::trouble(time_point now) const {
+  if (target_ && target_ == shunned_ && now < shunned_until_ && trusted(now))
+    return fail_at(*target_, errc::unreachable, "no primary at present, though the sentinels of " + name_ + " name it");
+  std::optional<errc> common;
+  bool agreed = true;
+  std::string all;
+  for (const auto& e : known_) {
+    if (counts(e, now)) continue;
+    const auto why = e.why.value_or(fail_at(e.at, errc::unreachable, "no answer yet"));
+    all += (all.empty() ? ": " : "; ") + why.detail;
+    if (!why.is_answer()) continue;
+    agreed &= common.value_or(why.code) == why.code;
+    common = why.code;
+  }
+  if (common == errc::auth_failed) all += " (sentinel_user, sentinel_password)";
+  if (target_) return {errc::unreachable, "too few of the sentinels of " + name_ + " speak" + all};
+  return {common && agreed ? *common : errc::unreachable, "no sentinel names the primary " + name_ + all};
+}
+
+std::optional<time_point> sentinel_resolver::next_look(time_point now) const {
+  if (!asking_) return std::nullopt;
+  std::optional<time_point> next;
+  const auto also = [&](time_point when) {
+    if (when > now && (!next || when < *next)) next = when;
+  };
+  for (const auto& e : known_) {
+    if (!e.asked) also(e.next);
+    if (counts(e, now)) also(e.spoken + word_valid + 1ns);
+  }
+  if (!ready_) also(started_ + round_patience);
+  if (shunned_ && shunned_ == target_) also(shunned_until_);
+  if (lower_) also(lower_->since + agreement);
+  if (untrusted_since_) also(*untrusted_since_ + word_valid);
+  return next;
+}
+
+}  // namespace holdfast::detail

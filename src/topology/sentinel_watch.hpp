@@ -1,0 +1,70 @@
+// SPDX-License-Identifier: BSL-1.0
+#pragma once
+#include <chrono>
+#include <memory>
+#include <optional>
+#include <string>
+#include <string_view>
+#include <vector>
+
+#include "redis/connection.hpp"
+#include "redis/endpoint.hpp"
+#include "redis/pubsub.hpp"
+#include "redis/services.hpp"
+#include "topology/sentinel_resolver.hpp"
+
+namespace holdfast::detail {
+
+/// One sentinel: what is asked of it and heard from it, on a connection each: one that is subscribed cannot ask.
+class sentinel_watch final : private redis::subscriber {
+ public:
+  using sentinel_id = sentinel_resolver::sentinel_id;
+
+  /// May destroy the watch that calls.
+  class listener {
+   public:
+    /// It should be asked: a message about our primary came, or is not missed from now on, or never will come.
+    virtual void on_news(sentinel_id who) = 0;
+    virtual void on_answer(sentinel_id who, const sentinel_answer& what) = 0;
+    virtual void on_failed(sentinel_id who, const redis::failure& why) = 0;
+    virtual void on_down(sentinel_id who, const redis::failure& why) = 0;
+    virtual void on_identified(sentinel_id who, const std::string& run) = 0;
+    virtual void on_listed(const std::vector<listed_sentinel>& others) = 0;
+
+   protected:
+    ~listener() = default;
+  };
+
+  /// `answer_timeout`: of a question, and of the acknowledgement of the subscription.
+  sentinel_watch(const redis::services& given, const redis::endpoint& node, sentinel_id id, std::string primary_name,
+                 std::chrono::milliseconds answer_timeout, listener& told);
+  sentinel_watch(const sentinel_watch&) = delete;
+  sentinel_watch& operator=(const sentinel_watch&) = delete;
+  ~sentinel_watch();
+
+  sentinel_id id() const noexcept { return id_; }
+  /// Subscribed while true, and reads. While false nothing here holds the io_context but a question that is under way.
+  void listen(bool on);
+  /// One question at a time: on_answer() or on_failed() follows, never inside the call.
+  void ask(bool for_others);
+
+ private:
+  void on_subscribed() override { told_.on_news(id_); }
+  void on_message(std::string_view payload) override;
+  void on_subscribe_failed(error_code, const std::string&) override { told_.on_news(id_); }
+
+  void send(std::vector<std::string> argv, redis::handler done);
+  void on_address(const redis::outcome& o);
+
+  const sentinel_id id_;
+  const std::string name_;
+  const std::chrono::milliseconds answer_timeout_;
+  listener& told_;
+  std::shared_ptr<redis::connection> questions_;
+  std::shared_ptr<redis::pubsub> messages_;
+  redis::subscription switches_;
+  bool listening_ = false;
+  std::optional<redis::outcome> master_;  // the answer to the first half of the question
+};
+
+}  // namespace holdfast::detail

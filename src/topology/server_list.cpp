@@ -1,0 +1,15 @@
+// SPDX-License-Identifier: BSL-1.0
+#include "topology/server_list.hpp"
+
+namespace holdfast::detail {
+
+reach_by reach_of(const std::vector<node_mapping>& node_map) {
+  if (node_map.empty()) return {};
+  return [node_map](const redis::address& told) {
+    for (const auto& m : node_map)
+      if (m.told == told) return m.reach;
+    return told;
+  };
+}
+
+}  // namespace holdfast::detail

@@ -1,0 +1,112 @@
+// SPDX-License-Identifier: BSL-1.0
+// A grant that counts when replicas have it: one server with a replica.
+#include <string>
+#include <vector>
+
+#include "integration/world.hpp"
+
+using namespace holdfast;
+using namespace holdfast::test;
+using kind = event::kind;
+
+namespace {
+
+redis_options replica_of(const real_redis& primary) {
+  redis_options o;
+  o.arguments = {"--replicaof", "127.0.0.1", std::to_string(primary.port())};
+  return o;
+}
+redis_options without_delay() {
+  redis_options o;
+  o.tcp = true;
+  o.arguments = {"--repl-diskless-sync-delay", "0"};
+  return o;
+}
+
+struct replicated_world : client_side {
+  replicated_world() {
+    eye("SET", "warm", "up");
+    eye("WAIT", "1", "20000");
+    REQUIRE(eye("WAIT", "1", "20000").integer() == 1);
+  }
+
+  std::string url() const override { return primary.url(); }
+  client make(unsigned min_replicas) {
+    return client_side::make([=](config& c) { c.min_replicas = min_replicas; });
+  }
+
+  real_redis primary{without_delay()};
+  real_redis replica{replica_of(primary)};
+  raw_client eye{primary};
+  raw_client other{replica};
+};
+
+}  // namespace
+
+TEST_CASE("a grant with min_replicas is on the replica when it is told") {
+  replicated_world w;
+  auto redis = w.make(1);
+  w.run(redis.connect());
+  for (int i = 0; i < 20; ++i) {
+    const auto name = "m" + std::to_string(i);
+    auto lease = w.run(redis.mutex(name).lock());
+    CHECK(w.other("EXISTS", name).integer() == 1);
+    w.run(lease.renew());
+    w.run(lease.unlock());
+  }
+}
+
+TEST_CASE("without enough replicas nothing is granted, and nothing stays") {
+  replicated_world w;
+  auto redis = w.make(1);
+  auto early = w.run(redis.mutex("early").lock());
+  w.replica.stop();
+  CHECK(w.code_of(redis.mutex("m").try_lock()) == errc::not_replicated);
+  CHECK(w.code_of(redis.mutex("m").try_lock_for(700ms)) == errc::not_replicated);
+  CHECK(w.code_of(early.renew()) == errc::not_replicated);
+  CHECK(early.held());
+  CHECK(w.heard->count(kind::not_replicated) >= 2);
+  w.replica.cont();
+  auto lease = w.run(redis.mutex("m").lock());
+  CHECK(lease.held());
+  w.run(lease.unlock());
+  w.run(early.unlock());
+  w.run(redis.shutdown(1s));
+  CHECK(w.eye("EXISTS", "m").integer() == 0);
+}
+
+TEST_CASE("a server without replicas is found when the client connects") {
+  replicated_world w;
+  auto redis = w.make(2);
+  CHECK(w.code_of(redis.connect()) == errc::not_replicated);
+}
+
+TEST_CASE("a caller that wants more replicas than there are holds up nobody else") {
+  replicated_world w;
+  auto redis = w.client_side::make([](config& c) { c.command_timeout = 20s; });
+  started<std::optional<lease>> greedy(w, redis.mutex("g").try_lock({.ttl = 40s, .min_replicas = 5}));
+  w.until([&] { return w.eye("INFO", "clients").to_string().find("blocked_clients:1\r\n") != std::string::npos; });
+  auto held = w.run(redis.mutex("m").lock({.ttl = 40s, .min_replicas = 1}));
+  w.run(held.renew());
+  CHECK_FALSE(greedy.answer);
+  w.run(held.unlock());
+  w.run(redis.shutdown(0s));
+  w.until([&] { return greedy.answer.has_value(); });
+}
+
+TEST_CASE("many grants at once share their questions") {
+  replicated_world w;
+  auto redis = w.make(1);
+  w.run(redis.mutex("first").try_lock());
+  const auto calls = [&] {
+    const auto info = w.eye("INFO", "commandstats").to_string();
+    const auto at = info.find("cmdstat_wait:calls=");
+    return at == info.npos ? 0 : std::stoi(info.substr(at + 19));
+  };
+  const auto before = calls();
+  std::vector<mutex> all;
+  for (int i = 0; i < 100; ++i) all.push_back(redis.mutex("n" + std::to_string(i)));
+  auto held = w.run(multi_lock(all).lock());
+  CHECK(held.held());
+  CHECK(calls() - before <= 5);
+}

@@ -1,0 +1,97 @@
+// SPDX-License-Identifier: BSL-1.0
+#include <memory>
+#include <vector>
+
+#include "integration/world.hpp"
+
+using namespace holdfast;
+using namespace holdfast::test;
+
+namespace {
+
+const auto with_turns = [](config& c) { c.turns = true; };
+
+/// Who has had the lock, one after the other; never two at a time.
+struct section {
+  std::vector<int> had;
+  int inside = 0, left = 0;
+
+  asio::awaitable<void> enter(mutex m, int who, int rounds) {
+    ++left;
+    for (; rounds > 0; --rounds) {
+      lease held = co_await m.lock();
+      CHECK(++inside == 1);
+      CHECK(held.held());
+      had.push_back(who);
+      co_await asio::post(co_await asio::this_coro::executor, asio::use_awaitable);
+      --inside;
+      co_await held.unlock();
+    }
+    --left;
+  }
+};
+
+}  // namespace
+
+TEST_CASE("waiters of a client get a lock in their order, most of them by a pass, and the server sees one owner") {
+  world w;
+  auto redis = w.make(with_turns);
+  section s;
+  // A turn lasts for 20 ms at most: on a machine that stands still for so long nothing is passed on in a round.
+  w.until([&] {
+    auto held = w.run(redis.mutex("m").lock());
+    s.had.clear();
+    for (int who = 0; who < 5; ++who) asio::co_spawn(w.io, s.enter(redis.mutex("m"), who, 1), asio::detached);
+    w.pass(1ms);
+    const auto owner = w.eye("HKEYS", "m").strings();
+    w.run(held.unlock());
+    w.until([&] { return s.left == 0; });
+    CHECK(s.had == std::vector{0, 1, 2, 3, 4});
+    CHECK(owner == std::vector{held.id()});
+    return w.heard->count(event::kind::passed) > 0;
+  });
+  CHECK(w.keys().empty());
+  CHECK(w.heard->count(event::kind::acquired) ==
+        w.heard->count(event::kind::passed) + w.heard->count(event::kind::released));
+}
+
+TEST_CASE("clients that take turns exclude each other, and each comes to its end") {
+  world w;
+  std::vector<client> clients;
+  for (int n = 0; n < 3; ++n) clients.push_back(w.make(with_turns));
+  section s;
+  for (auto& redis : clients)
+    for (int who = 0; who < 4; ++who) asio::co_spawn(w.io, s.enter(redis.mutex("m"), who, 25), asio::detached);
+  w.pass(1ms);
+  w.until([&] { return s.left == 0; }, 60s);
+  CHECK(s.had.size() == 300);
+  CHECK(w.heard->count(event::kind::lost) == 0);
+  CHECK(w.keys().empty());
+}
+
+TEST_CASE("a hold that was passed on is lost like any other, and the next waiter gets the lock from Redis") {
+  world w;
+  auto redis = w.make(with_turns);
+  lease second, third;
+  const auto take = [](mutex m, lease& into) -> asio::awaitable<void> { into = co_await m.lock(); };
+  // Once in a round that the machine does not stand still in.
+  w.until([&] {
+    auto first = w.run(redis.mutex("m").lock());
+    asio::co_spawn(w.io, take(redis.mutex("m"), second), asio::detached);
+    w.pass(1ms);
+    w.run(first.unlock());
+    w.until([&] { return second.held(); });
+    const bool passed = second.id() == first.id() + "/1";
+    if (!passed) w.run(second.unlock());
+    return passed;
+  });
+  asio::co_spawn(w.io, take(redis.mutex("m"), third), asio::detached);
+  w.pass(1ms);
+  w.eye("DEL", "m");
+  CHECK(w.code_of(second.renew()) == errc::lost);
+  CHECK(second.state() == lease_state::lost);
+  w.until([&] { return third.held(); });
+  CHECK(third.id() != second.id());
+  w.run(third.unlock());
+  CHECK(w.keys().empty());
+}

@@ -1,0 +1,73 @@
+// SPDX-License-Identifier: BSL-1.0
+// A node's subscriptions and messages.
+#include <utility>
+
+#include "sim/node.hpp"
+
+namespace holdfast::sim {
+namespace {
+
+using kind = reply::kind;
+
+reply push_of(const std::string& what, const std::string& channel, reply last) {
+  return {kind::array, 0, {}, {string_reply(what), string_reply(channel), std::move(last)}};
+}
+
+reply count_of(const std::set<std::string, std::less<>>& channels) {
+  return integer_reply(static_cast<long long>(channels.size()));
+}
+
+}  // namespace
+
+std::vector<reply> node::subscribe(session& s, const std::string& name, const arguments& a) {
+  auto& channels = name == "ssubscribe" || name == "sunsubscribe" ? s.sharded : s.subscribed;
+  const bool on = name == "subscribe" || name == "ssubscribe";
+  arguments which(a.begin() + 1, a.end());
+  if (!on && which.empty()) which.assign(channels.begin(), channels.end());
+  std::vector<reply> answers;
+  for (const auto& channel : which) {
+    on ? void(channels.insert(channel)) : void(channels.erase(channel));
+    answers.push_back(push_of(name, channel, count_of(channels)));
+  }
+  if (answers.empty()) answers.push_back({kind::array, 0, {}, {string_reply(name), reply{}, integer_reply(0)}});
+  return answers;
+}
+
+void node::end_foreign_subscriptions() {
+  for (auto& [id, s] : sessions_)
+    for (auto channel = s.sharded.begin(); channel != s.sharded.end();) {
+      if (slots_->owner(slot_of(*channel)) == slots_->self()) {
+        ++channel;
+        continue;
+      }
+      const auto name = *channel;
+      channel = s.sharded.erase(channel);
+      send_(id, push_of("sunsubscribe", name, count_of(s.sharded)));
+    }
+}
+
+long long node::publish(std::string_view channel, std::string_view payload, bool sharded) {
+  on_publish(channel, payload);
+  if (!sharded) on_broadcast(channel, payload);
+  return hand_out(channel, payload, sharded);
+}
+
+void node::deliver(std::string_view channel, std::string_view payload) { hand_out(channel, payload, false); }
+
+long long node::hand_out(std::string_view channel, std::string_view payload, bool sharded) {
+  long long receivers = 0;
+  for (const auto& [id, s] : sessions_) {
+    if (!(sharded ? s.sharded : s.subscribed).contains(channel)) continue;
+    ++receivers;
+    send_(id, push_of(sharded ? "smessage" : "message", std::string(channel), string_reply(std::string(payload))));
+  }
+  return receivers;
+}
+
+std::size_t node::subscriptions() const {
+  std::size_t n = 0;
+  for (const auto& [id, s] : sessions_) n += s.subscribed.size() + s.sharded.size();
+  return n;
+}
+
+}  // namespace holdfast::sim

@@ -1,0 +1,27 @@
+// SPDX-License-Identifier: BSL-1.0
+#pragma once
+#include <deque>
+#include <functional>
+#include <string>
+
+#include "support/raw_client.hpp"
+#include "support/real_redis.hpp"
+
+namespace holdfast::test {
+
+/// Asks again and again until `condition` holds; an exception of it, such as that of a server which is away, means no.
+/// Throws std::runtime_error with `what` was awaited, its last exception and the end of each log when it does not.
+void wait_for_servers(const std::string& what, const std::deque<real_redis>& servers,
+                      const std::function<bool()>& condition);
+
+/// Whether it answers: neither dead nor stopped.
+inline bool lives(const real_redis& server) { return server.running() && !server.stopped(); }
+
+/// A connection for a question whose answer comes at once, or the server is away.
+inline raw_client briefly(const real_redis& server) {
+  raw_client connection(server);
+  connection.patience = std::chrono::seconds{1};
+  return connection;
+}
+
+}  // namespace holdfast::test

@@ -1,0 +1,159 @@
+// SPDX-License-Identifier: BSL-1.0
+#pragma once
+#include <boost/asio/error.hpp>
+#include <boost/asio/post.hpp>
+
+#include <algorithm>
+#include <functional>
+#include <map>
+#include <memory>
+#include <set>
+#include <string>
+#include <string_view>
+#include <utility>
+#include <vector>
+
+#include "redis/services.hpp"
+#include "redis/transport.hpp"
+#include "support/replies.hpp"
+
+/// Servers in memory, which a test plays: each answers commands by a function, at once.
+namespace holdfast::test {
+
+inline std::string encode(const redis::reply& r) {
+  using kind = redis::reply::kind;
+  const auto bulk = [&] { return '$' + std::to_string(r.text.size()) + "\r\n" + r.text + "\r\n"; };
+  std::string all;
+  switch (r.type) {
+    case kind::nil: return "$-1\r\n";
+    case kind::integer: return ':' + std::to_string(r.integer) + "\r\n";
+    case kind::status: return '+' + r.text + "\r\n";
+    case kind::error: return '-' + r.text + "\r\n";
+    case kind::string: return bulk();
+    case kind::array: break;
+  }
+  all = '*' + std::to_string(r.elements.size()) + "\r\n";
+  for (const auto& e : r.elements) all += encode(e);
+  return all;
+}
+
+inline redis::reply strings(const std::vector<std::string>& texts) {
+  std::vector<redis::reply> elements;
+  for (const auto& t : texts) elements.push_back(replies::string(t));
+  return replies::array(std::move(elements));
+}
+
+/// What listens at one address.
+struct scripted_host {
+  class connection;
+
+  virtual ~scripted_host() = default;
+  virtual redis::reply answer(connection& from, const std::vector<std::string>& argv) = 0;
+
+  bool refuses = false;  // connections
+  bool silent = false;   // takes connections and commands, and says nothing
+  std::set<connection*> connections;
+};
+
+/// The client's end, and the server's.
+class scripted_host::connection final : public redis::stream {
+ public:
+  connection(scripted_host& to, const redis::services& given) : to_(&to), given_(given) { to.connections.insert(this); }
+  ~connection() override { connection::close(); }
+
+  void async_read_some(boost::asio::mutable_buffer into, handler done) override {
+    into_ = into;
+    reading_ = std::make_shared<handler>(std::move(done));
+    wake();
+  }
+  void async_write(boost::asio::const_buffer bytes, handler done) override {
+    error_code failed;
+    write_now({static_cast<const char*>(bytes.data()), bytes.size()}, failed);
+    given_.post([done = std::move(done), failed, size = bytes.size()] { done(failed, size); });
+  }
+  std::size_t write_now(std::string_view bytes, error_code& failed) override {
+    if (ended_) return failed = boost::asio::error::broken_pipe, 0;
+    if (to_->silent) return bytes.size();
+    parser_.feed(bytes);
+    while (const auto command = parser_.next()) {
+      std::vector<std::string> argv;
+      for (const auto& e : command->elements) argv.push_back(e.text);
+      send(to_->answer(*this, argv));
+    }
+    return bytes.size();
+  }
+  input peek() override { return !inbox_.empty() ? input::some : ended_ ? input::ended : input::none; }
+  void cancel() override { finish(boost::asio::error::operation_aborted, 0); }
+  void close() override {
+    if (to_) to_->connections.erase(this);
+    to_ = nullptr;
+    ended_ = true;
+    cancel();
+  }
+
+  /// By the server.
+  void send(const redis::reply& r) {
+    inbox_ += encode(r);
+    wake();
+  }
+  void end() {
+    ended_ = true;
+    wake();
+  }
+
+ private:
+  void finish(error_code failed, std::size_t size) {
+    if (const auto done = std::exchange(reading_, nullptr))
+      given_.post([done, failed, size] { (*done)(failed, size); });
+  }
+  void wake() {
+    if (!reading_) return;
+    if (inbox_.empty()) {
+      if (ended_) finish(boost::asio::error::eof, 0);
+      return;
+    }
+    const auto size = std::min(inbox_.size(), into_.size());
+    std::copy_n(inbox_.data(), size, static_cast<char*>(into_.data()));
+    inbox_.erase(0, size);
+    finish({}, size);
+  }
+
+  scripted_host* to_;
+  const redis::services given_;
+  redis::reader parser_;
+  std::string inbox_;
+  boost::asio::mutable_buffer into_;
+  std::shared_ptr<handler> reading_;
+  bool ended_ = false;
+};
+
+class scripted_network final : public redis::transport {
+ public:
+  std::map<redis::address, scripted_host*> hosts;
+
+  std::shared_ptr<attempt> connect(const redis::services& given, const redis::endpoint& node, detail::time_point,
+                                   handler done) override {
+    const auto made = std::make_shared<dialling>(std::move(done));
+    given.post([this, made, given, &node] {
+      if (!made->done) return;
+      const auto found = hosts.find(node.at);
+      if (found == hosts.end()) return;  // a black hole
+      const auto tell = std::exchange(made->done, nullptr);
+      if (found->second->refuses)
+        tell(nullptr, redis::fail(node, errc::unreachable, "connection refused"));
+      else
+        tell(std::make_shared<scripted_host::connection>(*found->second, given), {});
+    });
+    return made;
+  }
+
+ private:
+  struct dialling final : attempt {
+    explicit dialling(handler d) : done(std::move(d)) {}
+    void cancel() override { done = nullptr; }
+    const char* phase() const noexcept override { return "connecting"; }
+    handler done;
+  };
+};
+
+}  // namespace holdfast::test

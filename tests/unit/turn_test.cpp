@@ -1,0 +1,457 @@
+// SPDX-License-Identifier: BSL-1.0
+#include "sync/turn.hpp"
+
+#include "unit/engine_fixture.hpp"
+
+using namespace holdfast;
+using namespace holdfast::test;
+using detail::turn;
+
+// ---- the arithmetic
+
+TEST_CASE("a turn lasts until all have had the lock that waited as it began") {
+  turn t;
+  const time_point begin{1h};
+  t.begin(begin, 2);
+  CHECK(t.may_pass(begin + 3ms));
+  t.passed();
+  CHECK(t.may_pass(begin + 3ms));
+  t.passed();
+  CHECK_FALSE(t.may_pass(begin + 3ms));
+  t.begin(begin + 5ms, 1);
+  CHECK(t.may_pass(begin + 8ms));
+}
+
+TEST_CASE("a turn is not shorter than 2 ms and not longer than 20 ms") {
+  turn t;
+  const time_point begin{1h};
+  t.begin(begin, 0);
+  CHECK(t.may_pass(begin + 2ms - 1ns));
+  CHECK_FALSE(t.may_pass(begin + 2ms));
+  t.begin(begin, 1'000);
+  CHECK(t.may_pass(begin + 20ms - 1ns));
+  CHECK_FALSE(t.may_pass(begin + 20ms));
+}
+
+TEST_CASE("after a turn a client rests while others may have theirs") {
+  turn t;
+  const time_point now{1h};
+  SECTION("for the least each, where nothing is known of their pace") {
+    t.release_ends(now, 3, false);
+    CHECK(t.rests_until() == now + 2ms + 900us);
+  }
+  SECTION("no longer than the longest turn") {
+    t.release_ends(now, 100'000, false);
+    CHECK(t.rests_until() == now + 20ms);
+  }
+  SECTION("not for itself") {
+    t.release_ends(now, 1, true);
+    CHECK(t.rests_until() == now);
+  }
+  SECTION("not where nobody has heard of the release") {
+    t.release_ends(now, 0, true);
+    CHECK(t.rests_until() == now);
+  }
+}
+
+TEST_CASE("each release of another client brings the own turn nearer") {
+  turn t;
+  const time_point now{1h};
+  t.release_ends(now, 3, false);
+  CHECK_FALSE(t.hear(now + 1ms));
+  CHECK(t.rests_until() == now + 1ms + 2 * 1ms);
+  CHECK_FALSE(t.hear(now + 3ms));
+  CHECK(t.rests_until() == now + 3ms + 2ms);
+  CHECK_FALSE(t.hear(now + 4ms));
+  CHECK(t.rests_until() == now + 4ms);
+}
+
+TEST_CASE("the pace of the others is that of the last two releases, within bounds") {
+  turn t;
+  const time_point now{1h};
+  t.release_ends(now, 3, false);
+  t.hear(now + 1us);
+  CHECK(t.rests_until() == now + 1us + 2 * 300us);
+  t.hear(now + 1s);
+  CHECK(t.rests_until() == now + 1s + 5ms);
+  t.hear(now + 2s);
+  t.release_ends(now + 3s, 2, false);
+  CHECK(t.rests_until() == now + 3s + 2ms + 2 * 5ms);
+}
+
+TEST_CASE("a client knows the message of its own release, whether it comes before or after the answer") {
+  turn t;
+  const time_point now{1h};
+  t.release_begins();
+  SECTION("before") {
+    CHECK(t.hear(now));
+    t.release_ends(now, 2, true);
+    CHECK_FALSE(t.hear(now + 1ms));
+  }
+  SECTION("after") {
+    t.release_ends(now, 2, true);
+    CHECK(t.hear(now + 1ms));
+    CHECK_FALSE(t.hear(now + 1ms));
+  }
+  SECTION("before, and another's as well") {
+    CHECK(t.hear(now));
+    CHECK_FALSE(t.hear(now));
+  }
+  SECTION("it is not waited for for ever") {
+    t.release_ends(now, 2, true);
+    CHECK_FALSE(t.hear(now + 20ms));
+  }
+  SECTION("not where the client did not listen") {
+    t.release_ends(now, 1, false);
+    CHECK_FALSE(t.hear(now));
+  }
+}
+
+// ---- what a client does with it
+
+namespace {
+
+struct turns : engine_fixture {
+  turns()
+      : engine_fixture([] {
+          config c;
+          c.turns = true;
+          return c;
+        }()) {}
+
+  /// Of `a`: so many heard of it.
+  void frees_and_tells(long long told) { answers(redis::reply(replies::integer(told))); }
+  lock_call waiter(asking a = {}) {
+    auto c = lock("a", a);
+    CHECK(c.waits());
+    return c;
+  }
+};
+
+}  // namespace
+
+TEST_CASE_METHOD(turns, "a lock goes to the next waiter of this client without a command") {
+  const auto first = hold("a");
+  const auto second = waiter(), third = waiter();
+  const auto before = server.count();
+  heard();
+  CHECK(unlock(first).succeeded());
+  CHECK(second.granted());
+  CHECK(third.waits());
+  CHECK(heard() == "passed acquired");
+  CHECK(unlock(second).succeeded());
+  CHECK(third.granted());
+  CHECK(server.count() == before);
+  unlock(third);
+  CHECK(last_sent() == "release(a; publish, redisson_lock__channel:{a}, #1, 0, 30000)");
+}
+
+TEST_CASE_METHOD(engine_fixture, "without turns each hold is released and the next is acquired") {
+  const auto first = hold("a");
+  const auto second = lock("a");
+  unlock(first);
+  CHECK(sent("release") == 1);
+  CHECK(second.waits());
+}
+
+TEST_CASE_METHOD(turns, "each pass makes a lease of its own, and one that was passed on is released") {
+  const auto first = hold("a");
+  const auto second = waiter();
+  const std::string id(first.value()->of->id());
+  unlock(first);
+  CHECK(first.value()->of->state() == lease_state::released);
+  CHECK(first.value()->of->left() == 0ns);
+  CHECK(second.value()->of->state() == lease_state::held);
+  CHECK(std::string_view(second.value()->of->id()) == id + "/1");
+  CHECK(last_event().id == id + "/1");
+  CHECK(unlock(first).failed_with(errc::not_held));
+}
+
+TEST_CASE_METHOD(turns, "a pass prolongs nothing: the lease is valid for as long as the one before was") {
+  const auto first = hold("a");
+  const auto until = first.value()->of->valid_until();
+  const auto second = waiter();
+  advance(1ms);
+  unlock(first);
+  CHECK(second.value()->of->valid_until() == until);
+  server.on_command = [](const auto&) { return replies::integers({1}); };
+  advance(10s);
+  CHECK(sent("renew") == 1);
+  CHECK(second.value()->of->valid_until() > until);
+}
+
+TEST_CASE_METHOD(turns, "a hold that was passed on is lost with its field, and who waits then asks Redis") {
+  const auto first = hold("a");
+  const auto second = waiter(), third = waiter();
+  unlock(first);
+  advance(10s);
+  confirms_nothing();
+  CHECK(second.value()->of->state() == lease_state::lost);
+  CHECK(last_sent() == "acquire(a; 30000, #2)");
+  CHECK(third.waits());
+}
+
+TEST_CASE_METHOD(turns, "a turn ends after 20 ms however many wait") {
+  const auto first = hold("a");
+  std::vector<lock_call> others;
+  for (int n = 0; n < 30; ++n) others.push_back(waiter());
+  unlock(first);
+  advance(20ms);
+  unlock(others[0]);
+  CHECK(others[1].waits());
+  CHECK(sent("release") == 1);
+}
+
+TEST_CASE_METHOD(turns, "who came after the turn began has the next one") {
+  const auto first = hold("a");
+  const auto second = waiter();
+  acknowledges("a");
+  advance(2ms);
+  unlock(first);
+  CHECK(second.waits());
+  CHECK(sent("release") == 1);
+  frees_and_tells(1);
+  CHECK(last_sent() == "acquire(a; 30000, #2)");
+  const auto third = waiter();
+  grants();
+  CHECK(second.granted());
+  advance(3ms);
+  unlock(second);
+  CHECK(third.granted());
+}
+
+TEST_CASE_METHOD(turns, "after its turn a client leaves the lock to the others that have heard of the release") {
+  const auto first = hold("a");
+  const auto second = waiter();
+  acknowledges("a");
+  advance(2ms);
+  unlock(first);
+  frees_and_tells(3);  // two of them are others
+  CHECK(sent("acquire") == 1);
+  SECTION("until each may have had it") {
+    advance(2ms + 600us - 1ns);
+    CHECK(sent("acquire") == 1);
+    advance(1ns);
+    CHECK(sent("acquire") == 2);
+  }
+  SECTION("until each has had it") {
+    publishes("a");  // our own
+    CHECK(sent("acquire") == 1);
+    advance(200us);
+    publishes("a");
+    advance(299us);
+    CHECK(sent("acquire") == 1);
+    publishes("a");
+    CHECK(sent("acquire") == 2);
+  }
+  SECTION("who asks once does not wait") {
+    second.cancel();
+    run();
+    try_lock("a");
+    CHECK(sent("acquire") == 2);
+  }
+}
+
+TEST_CASE_METHOD(turns, "a lock() right after the own unlock() waits if others have heard of that") {
+  const auto first = hold("a");
+  unlock(first);
+  frees_and_tells(2);
+  const auto again = waiter();
+  CHECK(sent("acquire") == 1);
+  CHECK(subscribers("a") == 1);  // it hears of each release meanwhile
+  acknowledges("a");
+  CHECK(sent("acquire") == 1);
+  advance(2ms + 600us);
+  CHECK(sent("acquire") == 2);
+  grants();
+  CHECK(again.granted());
+}
+
+TEST_CASE_METHOD(turns, "a call with a deadline asks at half of its time at the latest") {
+  const auto first = hold("a");
+  unlock(first);
+  frees_and_tells(50);
+  try_lock_for("a", 4ms);
+  advance(2ms - 1ns);
+  CHECK(sent("acquire") == 1);
+  advance(1ns);
+  CHECK(sent("acquire") == 2);
+}
+
+TEST_CASE_METHOD(turns, "nothing is left of a name when the rest is over") {
+  unlock(hold("a"));
+  frees_and_tells(9);
+  advance(20ms);
+  check_nothing_is_left();
+}
+
+TEST_CASE_METHOD(turns, "a waiter that was cancelled is passed by") {
+  const auto first = hold("a");
+  const auto second = waiter(), third = waiter();
+  second.cancel();
+  unlock(first);
+  CHECK_FALSE(second.granted());
+  CHECK(third.granted());
+}
+
+TEST_CASE_METHOD(turns, "who needs more than a pass can give asks Redis") {
+  config with_replicas;
+  const auto first = hold("a");
+  SECTION("a token") { waiter(fenced()); }
+  SECTION("a TTL of its own, which is not renewed") { waiter(with({.ttl = 1s})); }
+  SECTION("a TTL that is not covered") { waiter(with({.ttl = 60s, .renew = true})); }
+  SECTION("a TTL that is shorter by little, and would be valid for less") {
+    waiter(with({.ttl = 29'999ms, .renew = true}));
+  }
+  SECTION("a shorter TTL: so long others wait if it is killed") { waiter(with({.ttl = 10s, .renew = true})); }
+  SECTION("replicas") { waiter(with({.min_replicas = 1})); }
+  SECTION("several locks") { lock_all({"a", "b"}); }
+  unlock(first);
+  CHECK(sent("release") == 1);
+}
+
+TEST_CASE_METHOD(turns, "what is not sure is not passed on") {
+  const auto first = hold("a");
+  const auto second = waiter();
+  SECTION("a hold that cannot be confirmed") {
+    link_down();
+    unlock(first);
+    CHECK(second.waits());
+  }
+  SECTION("a hold that was broken by force") {
+    force_unlock("a");
+    answers(replies::integer(1));
+    unlock(first);
+    CHECK(second.waits());
+  }
+  SECTION("a hold whose validity is over") {
+    advance(30s);
+    run();
+    CHECK(second.waits());
+    CHECK(first.value()->of->state() == lease_state::lost);
+  }
+}
+
+TEST_CASE_METHOD(turns, "a re-entered hold is passed on at its last unlock, if the server's count is known") {
+  const owner me;
+  const auto first = hold("a", by(me));
+  const auto inner = lock("a", by(me));
+  reenters();
+  const auto second = waiter();
+  const auto partial = unlock(inner);
+  SECTION("known") {
+    still_held();
+    CHECK(partial.succeeded());
+    unlock(first);
+    CHECK(second.granted());
+  }
+  SECTION("not known") {
+    fails(errc::server_refused);
+    unlock(first);
+    CHECK(second.waits());
+    CHECK(sent("release") == 2);
+  }
+}
+
+TEST_CASE_METHOD(turns, "a hold is not passed on while a re-entry that was not answered may be counted") {
+  const owner me;
+  const auto first = hold("a", by(me));
+  const auto second = waiter();
+  const auto inner = lock("a", by(me));
+  fails(errc::unconfirmed);
+  CHECK(inner.waits());
+  unlock(first);
+  CHECK(second.waits());
+  CHECK(sent("release") == 1);
+}
+
+TEST_CASE_METHOD(turns, "a loss that the hold before has found out ends the hold that it was passed to") {
+  const auto first = hold("a");
+  const auto second = waiter();
+  const auto renewed = renew(first);
+  unlock(first);
+  CHECK(second.granted());
+  confirms_nothing();
+  CHECK(renewed.failed_with(errc::not_held));
+  CHECK(second.value()->of->state() == lease_state::lost);
+}
+
+TEST_CASE_METHOD(turns, "a release of another that comes where the own one was expected wakes all the same") {
+  const auto first = hold("a");
+  advance(2ms);
+  const auto second = waiter();
+  acknowledges("a");
+  unlock(first);
+  frees_and_tells(1);
+  busy(10s);
+  CHECK(sent("acquire") == 2);
+  publishes("a");
+  CHECK(sent("acquire") == 3);
+  CHECK(second.waits());
+}
+
+TEST_CASE_METHOD(turns, "who is not known to listen yet is not one of those that were told") {
+  const auto first = hold("a");
+  advance(2ms);
+  waiter();
+  unlock(first);
+  frees_and_tells(1);
+  CHECK(sent("acquire") == 1);
+  advance(2ms + 300us);
+  CHECK(sent("acquire") == 2);
+}
+
+TEST_CASE_METHOD(turns, "a rest says nothing of the lock: without an answer afterwards the server is unreachable") {
+  unlock(hold("a"));
+  frees_and_tells(2);
+  const auto bounded = try_lock_for("a", 100ms);
+  advance(50ms);
+  CHECK(sent("acquire") == 2);
+  link_down();
+  server.patience = 10ms;
+  advance(50ms);
+  CHECK(bounded.failed_with(errc::unreachable));
+}
+
+TEST_CASE_METHOD(turns, "releases that come in a rest cost nothing of the budget of wake-ups") {
+  unlock(hold("a"));
+  frees_and_tells(60);
+  const auto again = waiter();
+  acknowledges("a");
+  for (int n = 0; n < 60; ++n) publishes("a");
+  CHECK(sent("acquire") == 2);
+  busy(10s);
+  publishes("a");
+  CHECK(sent("acquire") == 3);
+}
+
+TEST_CASE_METHOD(turns, "who gets a lock by a pass re-enters it, and his other waiters do") {
+  const owner me;
+  const auto first = hold("a");
+  const auto mine = waiter(by(me)), mine_too = waiter(by(me));
+  unlock(first);
+  CHECK(mine.granted());
+  CHECK(last_sent() == "reenter(a; 30000, #1, 2)");
+  reenters();
+  CHECK(mine_too.granted());
+  CHECK(mine_too.value()->of == mine.value()->of);
+}
+
+TEST_CASE_METHOD(turns, "one of several locks is had by a pass as well") {
+  const auto first = hold("a");
+  const auto any = lock_any({"a"});
+  unlock(first);
+  CHECK(any.granted());
+}
+
+TEST_CASE_METHOD(turns, "a client that closes loses a hold that was passed on as any other") {
+  const auto first = hold("a");
+  const auto second = waiter(), third = waiter();
+  unlock(first);
+  const auto closed = close();
+  CHECK(second.value()->of->state() == lease_state::lost);
+  CHECK(third.failed_with(errc::closed));
+  frees_and_tells(2);
+  CHECK(closed.succeeded());
+  CHECK(timers.idle());
+}
