@@ -31,8 +31,12 @@ struct replicated_world : client_side {
   }
 
   std::string url() const override { return primary.url(); }
-  client make(unsigned min_replicas) {
-    return client_side::make([=](config& c) { c.min_replicas = min_replicas; });
+  /// Its commands have `time`: by default so much that a busy machine fails none.
+  client make(unsigned min_replicas, std::chrono::milliseconds time = 5s) {
+    return client_side::make([=](config& c) {
+      c.min_replicas = min_replicas;
+      c.command_timeout = time;
+    });
   }
 
   real_redis primary{without_delay()};
@@ -58,7 +62,7 @@ TEST_CASE("a grant with min_replicas is on the replica when it is told") {
 
 TEST_CASE("without enough replicas nothing is granted, and nothing stays") {
   replicated_world w;
-  auto redis = w.make(1);
+  auto redis = w.make(1, 500ms);
   auto early = w.run(redis.mutex("early").lock());
   w.replica.stop();
   CHECK(w.code_of(redis.mutex("m").try_lock()) == errc::not_replicated);
@@ -77,7 +81,7 @@ TEST_CASE("without enough replicas nothing is granted, and nothing stays") {
 
 TEST_CASE("a server without replicas is found when the client connects") {
   replicated_world w;
-  auto redis = w.make(2);
+  auto redis = w.make(2, 500ms);
   CHECK(w.code_of(redis.connect()) == errc::not_replicated);
 }
 

@@ -54,9 +54,9 @@ struct running_context {
   }
 };
 
-/// How often callers have called, and were answered.
+/// How often callers have called, and were answered; how many of them were told that the client is closed.
 struct tally {
-  std::atomic<int> called{0}, answered{0};
+  std::atomic<int> called{0}, answered{0}, closed{0};
 };
 
 asio::awaitable<void> keeps_calling(holdfast::mutex m, tally& count) {
@@ -65,6 +65,7 @@ asio::awaitable<void> keeps_calling(holdfast::mutex m, tally& count) {
     const auto got = co_await as_result(m.try_lock());
     ended = got ? error_code() : got.error();
   }
+  ++count.closed;
 }
 
 void remove_leases(world& w) { w.eye("FLUSHALL"); }
@@ -178,20 +179,21 @@ TEST_CASE("a lease that was told of its loss may die on another thread") {
 }
 
 TEST_CASE("whoever calls from another context is answered when the client's context is destroyed") {
+  constexpr int callers = 4;
   world w;
   tally count;
   running_context mine;
   for (int round = 0; round < rounds; ++round) {
     stage s(w, 0);
-    for (int i = 0; i < 4; ++i)
+    for (int i = 0; i < callers; ++i)
       asio::co_spawn(mine.io, keeps_calling(s.redis->mutex("m" + std::to_string(i)), count), asio::detached);
     s.io->run_for(1ms);
     s.io.reset();
     s.redis.reset();
   }
   const auto limit = std::chrono::steady_clock::now() + 20s;
-  while (count.answered != count.called && std::chrono::steady_clock::now() < limit) std::this_thread::yield();
-  CHECK(count.called > rounds);
+  while (count.closed != callers * rounds && std::chrono::steady_clock::now() < limit) std::this_thread::yield();
+  CHECK(count.closed == callers * rounds);
   CHECK(count.answered == count.called);
 }
 
