@@ -83,8 +83,9 @@ struct config {
   /// this client leaves the lock to the other clients that have heard of the release, until each may have had a turn of
   /// its own: for as long as they need by their pace, and 20 ms at most after the last release that it hears of. A
   /// lock() right after one's own unlock() waits so as well; a try_lock() does not.
-  /// Each pass makes a new lease. It is made while the lock is sure for two thirds of the waiter's TTL at least, not to
-  /// those who want a fencing token, no renewal, a shorter TTL, more replicas or all of several locks: these ask Redis.
+  /// Each pass makes a new lease, with a larger fencing token if it has one. It is made while the lock is sure for two
+  /// thirds of the waiter's TTL at least, not to those who want a token where the hold before has none, no renewal, a
+  /// shorter TTL, more replicas or all of several locks: these ask Redis.
   /// Leave it off beside clients of Redisson, who do not rest and would come first at each release; and in a cluster
   /// with pubsub classic, where nobody knows how many have heard.
   bool turns = false;

@@ -27,7 +27,8 @@ namespace holdfast {
 class HOLDFAST_EXPORT fenced_mutex : public mutex {
  public:
   /// The newest token, whoever got it; empty: there was no fenced hold yet, or none since the counter was lost. A
-  /// snapshot.
+  /// snapshot. Where clients take turns (config::turns), each grant has 1000 tokens in a row, for those that it is
+  /// passed on to, and this is the last of them.
   /// Throws unreachable, server_refused, corrupt_lock, protocol_error, overloaded, invalid_name, closed and
   /// configuration errors.
   /// Cancelled: operation_aborted.

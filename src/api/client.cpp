@@ -42,6 +42,10 @@ detail::server_list named(detail::server_list all, const std::string& uuid) {
   return all;
 }
 
+const detail::kind& fenced_of(const detail::core* c) noexcept {
+  return c && c->takes_turns() ? detail::fenced_lock_in_turns : detail::fenced_lock;
+}
+
 /// By which word the waiters hear of a release.
 detail::publish_word word_of(const detail::settings& s) {
   using detail::publish_word;
@@ -138,7 +142,7 @@ class client_core final : public core {
     auto& context = asio::query(executor, asio::execution::context);
     const auto life = context_life::of(executor);
     const context_life::visit here(*life);
-    const auto c = std::make_shared<client_core>(life, s.values.key_prefix, word_of(s));
+    const auto c = std::make_shared<client_core>(life, s.values.key_prefix, word_of(s), s.values.turns);
     auto mine = std::make_shared<premises>(executor);
     mine->inside.emplace(c, mine->strand.any(), std::move(s));
     c->lives_by(mine->strand, mine->inside->locks());
@@ -148,8 +152,8 @@ class client_core final : public core {
     return c;
   }
 
-  client_core(std::shared_ptr<context_life> life, std::string key_prefix, detail::publish_word word)
-      : core(std::move(life), std::move(key_prefix), word) {}
+  client_core(std::shared_ptr<context_life> life, std::string key_prefix, detail::publish_word word, bool turns)
+      : core(std::move(life), std::move(key_prefix), word, turns) {}
   ~client_core() override {
     if (!premises_) return;
     const context_life::visit here(*life());
@@ -232,11 +236,11 @@ mutex client::mutex(std::string_view name, holdfast::owner who) const {
 }
 
 fenced_mutex client::fenced_mutex(std::string_view name) const {
-  return detail::access::make_mutex<holdfast::fenced_mutex>(core_, detail::fenced_lock, name, std::nullopt);
+  return detail::access::make_mutex<holdfast::fenced_mutex>(core_, fenced_of(core_.get()), name, std::nullopt);
 }
 
 fenced_mutex client::fenced_mutex(std::string_view name, holdfast::owner who) const {
-  return detail::access::make_mutex<holdfast::fenced_mutex>(core_, detail::fenced_lock, name, who);
+  return detail::access::make_mutex<holdfast::fenced_mutex>(core_, fenced_of(core_.get()), name, who);
 }
 
 const std::string& client::id() const noexcept {

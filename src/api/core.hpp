@@ -70,6 +70,7 @@ class core : public lease_home, public std::enable_shared_from_this<core> {
   }
   const std::string& key_prefix() const noexcept { return key_prefix_; }
   publish_word word() const noexcept { return word_; }
+  bool takes_turns() const noexcept { return turns_; }
   const std::string& client_id() const noexcept { return client_id_; }
   bool closed() const noexcept { return closed_->load(std::memory_order_acquire); }
   const std::shared_ptr<context_life>& life() const noexcept { return life_; }
@@ -96,8 +97,8 @@ class core : public lease_home, public std::enable_shared_from_this<core> {
   void engine_has_ended() noexcept { dropped_.close(); }
 
  protected:
-  core(std::shared_ptr<context_life> life, std::string key_prefix, publish_word word)
-      : life_(std::move(life)), key_prefix_(std::move(key_prefix)), word_(word) {}
+  core(std::shared_ptr<context_life> life, std::string key_prefix, publish_word word, bool turns)
+      : life_(std::move(life)), key_prefix_(std::move(key_prefix)), word_(word), turns_(turns) {}
   /// Once, before anybody else knows this object. Both belong to the guest of life() in which the engine is.
   void lives_by(const direct_strand& strand, const engine& locks) {
     strand_ = &strand;
@@ -125,6 +126,7 @@ class core : public lease_home, public std::enable_shared_from_this<core> {
   const std::shared_ptr<context_life> life_;
   const std::string key_prefix_;
   const publish_word word_;
+  const bool turns_;
   std::string client_id_;
   const direct_strand* strand_ = nullptr;  // touched in a visit only
   std::shared_ptr<std::atomic<bool>> closed_;

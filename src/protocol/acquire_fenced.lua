@@ -1,11 +1,15 @@
--- acquire_fenced(lock, token; ttl, owner)
+-- acquire_fenced(lock, token; ttl, owner[, block])
 --   -> {token}: acquired | n >= 0: busy, the holder's TTL | -1: busy, and the holder has no TTL
 -- As acquire; a new hold gets a fencing token, larger than every one before it: by one, or the server's clock in
 -- microseconds, whichever is more, so that it grows on when the key is lost. The key has no TTL. Mine already (this
--- command was sent twice): the same token again.
+-- command was sent twice): the same token again. With a block it gets so many tokens in a row, and is told the first.
 local ttl = tonumber(ARGV[1])
 if not ttl or ttl < 1 or ttl > 86400000 or ttl ~= math.floor(ttl) then
   return redis.error_reply('HOLDFAST invalid ttl')
+end
+local block = tonumber(ARGV[3] or '1')
+if not block or block < 1 or block > 1000000 or block ~= math.floor(block) then
+  return redis.error_reply('HOLDFAST invalid block')
 end
 local free = redis.call('exists', KEYS[1]) == 0
 if not free then
@@ -16,14 +20,15 @@ if not free then
   redis.call('hdel', KEYS[1], '')
 end
 local last = redis.call('get', KEYS[2])
-local token = tonumber(last or '0')
-if not token or token < 0 or token > 9007199254740990 or token ~= math.floor(token) then
+local newest = tonumber(last or '0')
+if not newest or newest < 0 or newest > 9007199254740991 - block or newest ~= math.floor(newest) then
   return redis.error_reply('HOLDFAST invalid token')
 end
-if free or not last then
+local token = newest - block + 1
+if free or token < 1 then
   local time = redis.call('time')
-  token = math.max(token + 1, time[1] * 1000000 + time[2])
-  redis.call('set', KEYS[2], string.format('%.0f', token))
+  token = math.max(newest + 1, time[1] * 1000000 + time[2])
+  redis.call('set', KEYS[2], string.format('%.0f', token + block - 1))
 end
 if free then
   redis.call('hset', KEYS[1], ARGV[2], 1)

@@ -17,6 +17,8 @@ using operands::made_of;
 using operands::writer;
 using recipe = call::recipe;
 
+bool in_block(const lock_keys& k) { return k.of.tokens > 1; }
+
 call acquire(const lock_keys& k, milliseconds ttl, const owner_field& field) {
   static constexpr recipe how{lua::acquire.evalsha, lua::acquire.body, operands::acquire, ballots::acquire, true};
   return {how, {.at = &k, .field = &field, .ttl = {ttl}}};
@@ -24,11 +26,12 @@ call acquire(const lock_keys& k, milliseconds ttl, const owner_field& field) {
 
 call acquire_fenced(const lock_keys& k, milliseconds ttl, const owner_field& field) {
   static constexpr recipe how{lua::acquire_fenced.evalsha, lua::acquire_fenced.body, [](writer& to, const made_of& o) {
-                                to.begin(2, 2);
+                                to.begin(2, in_block(*o.at) ? 3 : 2);
                                 to.add(o.at->lock);
                                 to.add(token_parts(*o.at));
                                 to.add(o.ttl.ttl);
                                 to.add(*o.field);
+                                if (in_block(*o.at)) to.add(o.at->of.tokens);
                               }};
   return {how, {.at = &k, .field = &field, .ttl = {ttl}}};
 }
@@ -41,11 +44,13 @@ call acquire_any(const std::vector<shared_keys>& of, milliseconds ttl, const own
 call acquire_any_fenced(const std::vector<shared_keys>& of, milliseconds ttl, const owner_field& field) {
   static constexpr recipe how{lua::acquire_any_fenced.evalsha, lua::acquire_any_fenced.body,
                               [](writer& to, const made_of& o) {
-                                to.begin(2 * o.several->size(), 2);
+                                const auto& any = *o.several->front();
+                                to.begin(2 * o.several->size(), in_block(any) ? 3 : 2);
                                 for (const auto& k : *o.several) to.add(k->lock);
                                 for (const auto& k : *o.several) to.add(token_parts(*k));
                                 to.add(o.ttl.ttl);
                                 to.add(*o.field);
+                                if (in_block(any)) to.add(any.of.tokens);
                               }};
   return {how, {.field = &field, .ttl = {ttl}, .several = &of}};
 }
@@ -58,11 +63,13 @@ call acquire_all(const std::vector<shared_keys>& of, milliseconds ttl, std::span
 call acquire_all_fenced(const std::vector<shared_keys>& of, milliseconds ttl, std::span<const owner_field> fields) {
   static constexpr recipe how{lua::acquire_all_fenced.evalsha, lua::acquire_all_fenced.body,
                               [](writer& to, const made_of& o) {
-                                to.begin(2 * o.several->size(), 1 + o.fields.size());
+                                const auto& any = *o.several->front();
+                                to.begin(2 * o.several->size(), o.fields.size() + (in_block(any) ? 2 : 1));
                                 for (const auto& k : *o.several) to.add(k->lock);
                                 for (const auto& k : *o.several) to.add(token_parts(*k));
                                 to.add(o.ttl.ttl);
                                 for (const auto& f : o.fields) to.add(f);
+                                if (in_block(any)) to.add(any.of.tokens);
                               }};
   return {how, {.ttl = {ttl}, .several = &of, .fields = fields}};
 }
@@ -144,10 +151,11 @@ answer<unsigned> read_count_of(const redis::outcome& o, const owner_field&) { re
 
 constexpr key_layout layout{.channel = "redisson_lock__channel", .token = "redisson_lock_token"};
 
-constexpr kind hash_lock(bool fenced) {
+constexpr kind hash_lock(std::int64_t tokens) {
+  const bool fenced = tokens > 0;
   return {.layout = layout,
           .reentrant = true,
-          .fenced = fenced,
+          .tokens = tokens,
           .voted = false,
           .takes_turns = true,
           .polls = {},
@@ -171,8 +179,9 @@ constexpr kind hash_lock(bool fenced) {
 
 }  // namespace
 
-constinit const kind plain_lock = hash_lock(false);
-constinit const kind fenced_lock = hash_lock(true);
-constinit const kind red_plain_lock = voted(hash_lock(false), by_majority::hash_count);
+constinit const kind plain_lock = hash_lock(0);
+constinit const kind fenced_lock = hash_lock(1);
+constinit const kind fenced_lock_in_turns = hash_lock(1'000);
+constinit const kind red_plain_lock = voted(hash_lock(0), by_majority::hash_count);
 
 }  // namespace holdfast::detail

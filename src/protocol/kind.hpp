@@ -31,8 +31,9 @@ struct kind {
   // Its rules.
   /// True: an owner that holds the lock gets one more lease of its hold. False: it gets already_held.
   bool reentrant;
-  /// Its holds have a fencing token.
-  bool fenced;
+  /// Fencing tokens that come with a grant: one for each hold that it is passed on to. 0: its holds have none.
+  std::int64_t tokens;
+  constexpr bool fenced() const noexcept { return tokens > 0; }
   /// It is held at a majority of several independent primaries; every other kind is held at one server.
   bool voted;
   /// Its clients may pass it on among their own waiters, and rest afterwards: who wants it hears of each release.
@@ -85,8 +86,9 @@ struct kind {
 
 /// Redisson's RLock.
 extern const kind plain_lock;
-/// Redisson's RFencedLock: the same keys, and a counter.
+/// Redisson's RFencedLock: the same keys, and a counter. In turns: of a client that passes its locks on.
 extern const kind fenced_lock;
+extern const kind fenced_lock_in_turns;
 /// One string key, SET NX PX.
 extern const kind simple_lock;
 /// Redlock: a plain lock, or a simple one, at a majority of several primaries.

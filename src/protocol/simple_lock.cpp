@@ -92,7 +92,7 @@ constexpr key_layout layout{.channel = "holdfast_simple", .token = {}};
 
 constexpr kind row{.layout = layout,
                    .reentrant = false,
-                   .fenced = false,
+                   .tokens = 0,
                    .voted = false,
                    .takes_turns = false,
                    .polls = {.first = milliseconds(20), .longest = milliseconds(250)},

@@ -44,7 +44,7 @@ void questions::remaining_ttl(const shared_keys& keys, value_handler<std::option
 }
 
 void questions::last_token(const shared_keys& keys, value_handler<std::optional<std::uint64_t>> done) const {
-  if (!keys->of.fenced) return done({}, {}, std::nullopt);
+  if (!keys->of.fenced()) return done({}, {}, std::nullopt);
   ask(keys, keys->of.last_token.make, keys->of.last_token.read, std::move(done));
 }
 

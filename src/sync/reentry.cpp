@@ -36,7 +36,7 @@ void reentry::run() {
     if (who_) nothing_to_enter();  // it ended before
     return of_->end_change();
   }
-  if (who_->keys->of.fenced && !of_->token) {
+  if (who_->keys->of.fenced() && !of_->token) {
     finish({errc::already_held, "the hold that it would re-enter was taken without a fencing token", nullptr});
     return of_->end_change();
   }

@@ -23,6 +23,12 @@ auto failed_at(const std::string& name) {
   return [&name](const lock_answer& said) { return hold_event{{.what = end_of_call(said.error), .name = name}}; };
 }
 
+// Of those that came with its claim.
+std::optional<std::uint64_t> next_token(const hold& h) {
+  const bool left = h.token && h.passes + 1 < h.keys()->of.tokens;
+  return left ? std::optional(*h.token + 1) : std::nullopt;
+}
+
 }  // namespace
 
 registry::registry(const hold_services& with, owner_fields fields, function<void()> drained)
@@ -292,9 +298,9 @@ const acquisition* registry::entry::heir_of(const hold& h, const legacy& what) {
   // Nor longer than a grant would give: so long others wait for one that is killed.
   const bool short_enough =
       h.valid_until() <= valid_until(now, asked.ttl, drift) && h.on->may_live(now, drift) <= asked.ttl;
-  const bool fits = ample && short_enough;
-  // A token is made by Redis; and who wants no renewal wants a TTL that begins now.
-  return fits && asked.renew && asked.min_replicas <= what.replicas && !next->keys->of.fenced ? next : nullptr;
+  const bool fits = ample && short_enough && asked.min_replicas <= what.replicas;
+  // Who wants no renewal wants a TTL that begins now.
+  return fits && asked.renew && (!next->keys->of.fenced() || next_token(h)) ? next : nullptr;
 }
 
 bool registry::entry::pass_on(hold& h, const legacy& what) {
@@ -308,7 +314,8 @@ bool registry::entry::pass_on(hold& h, const legacy& what) {
   const auto now = of_.with_.around.now();
   std::shared_ptr<lease_record> lease;
   try {
-    const hold_ptr next(new hold(h.on, request.who, request.bound, std::nullopt, h.passes + 1, now, of_.with_, *this));
+    const auto token = heir->keys->of.fenced() ? next_token(h) : std::nullopt;
+    const hold_ptr next(new hold(h.on, request.who, request.bound, token, h.passes + 1, now, of_.with_, *this));
     lease = begin(next, [&] { return next->take_over(request.asked, now); });
   } catch (const std::bad_alloc&) {
     sharing_->mine.release_begins();

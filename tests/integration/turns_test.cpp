@@ -1,4 +1,6 @@
 // SPDX-License-Identifier: BSL-1.0
+#include <algorithm>
+#include <cstdint>
 #include <memory>
 #include <vector>
 
@@ -53,6 +55,37 @@ TEST_CASE("waiters of a client get a lock in their order, most of them by a pass
   CHECK(w.keys().empty());
   CHECK(w.heard->count(event::kind::acquired) ==
         w.heard->count(event::kind::passed) + w.heard->count(event::kind::released));
+}
+
+TEST_CASE("each hold of a fenced_mutex has a larger token, whether it was passed on or granted, whoever grants next") {
+  world w;
+  auto redis = w.make(with_turns), other = w.make();
+  std::vector<std::uint64_t> tokens;
+  const auto take = [&tokens](fenced_mutex m, lease& into) -> asio::awaitable<void> {
+    into = co_await m.lock();
+    tokens.push_back(into.token().value());
+  };
+  w.until([&] {
+    auto first = w.run(redis.fenced_mutex("m").lock());
+    tokens.push_back(first.token().value());
+    lease second;
+    asio::co_spawn(w.io, take(redis.fenced_mutex("m"), second), asio::detached);
+    w.pass(1ms);
+    w.run(first.unlock());
+    w.until([&] { return second.held(); });
+    const bool passed = second.id() == first.id() + "/1";
+    if (passed) CHECK(second.token() == *first.token() + 1);
+    CHECK(w.run(redis.fenced_mutex("m").last_token()) >= second.token());
+    w.run(second.unlock());
+    for (auto* c : {&other, &redis}) {
+      auto next = w.run(c->fenced_mutex("m").lock());
+      tokens.push_back(next.token().value());
+      w.run(next.unlock());
+    }
+    return passed;
+  });
+  CHECK(std::is_sorted(tokens.begin(), tokens.end()));
+  CHECK(std::adjacent_find(tokens.begin(), tokens.end()) == tokens.end());
 }
 
 TEST_CASE("clients that take turns exclude each other, and each comes to its end") {

@@ -118,8 +118,8 @@ void actor::lock(const detail::shared_keys& name, bool reenter) {
   const auto wait = request.wait;
   // A plain lock among fenced ones: it has no token, and no fenced lock re-enters it.
   const auto& meant = w_.kind_of(name->name);
-  const bool fenced = meant.fenced && !w_.chance(5);
-  const auto& of = meant.fenced && !fenced ? detail::plain_lock : meant;
+  const bool fenced = meant.fenced() && !w_.chance(5);
+  const auto& of = meant.fenced() && !fenced ? detail::plain_lock : meant;
   const auto keys = std::make_shared<const detail::lock_keys>(of, name->name, "", name->word);
   const std::string verb = verb_of(wait);
   begin(verb, name->name);
@@ -167,7 +167,7 @@ void actor::lock_any() {
   const auto answered = std::make_shared<bool>(false);
   auto place = client_.locks().lock_any(
       std::move(all), std::move(request),
-      [self = shared_from_this(), call, fenced = of.fenced, answered](const detail::lock_answer& a) {
+      [self = shared_from_this(), call, fenced = of.fenced(), answered](const detail::lock_answer& a) {
         *answered = true;
         self->on_any_answer(call, a, fenced);
       });
@@ -216,7 +216,7 @@ void actor::lock_all() {
   const auto answered = std::make_shared<bool>(false);
   auto place = client_.locks().lock_all(
       all, {}, std::move(request),
-      [self = shared_from_this(), call, all, bound, fenced = of.fenced, answered](const detail::multi_answer& a) {
+      [self = shared_from_this(), call, all, bound, fenced = of.fenced(), answered](const detail::multi_answer& a) {
         *answered = true;
         if (bound) {
           --self->me_->waiting;
@@ -334,8 +334,8 @@ void actor::ask(const detail::shared_keys& name) {
     case 0: return client_.locks().ask().is_locked(name, answered);
     case 1: return client_.locks().hold_count(name, me_->who, answered);
     case 2:
-      return name->of.fenced ? client_.locks().ask().last_token(name, answered)
-                             : client_.locks().ask().is_locked(name, answered);
+      return name->of.fenced() ? client_.locks().ask().last_token(name, answered)
+                               : client_.locks().ask().is_locked(name, answered);
     default: return client_.locks().ask().remaining_ttl(name, answered);
   }
 }

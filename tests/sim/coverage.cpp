@@ -94,6 +94,7 @@ constexpr std::string_view expected[] = {
     "lease ended: corrupt_lock",
     "lease ended: lost",
     "lease ended: not_held",
+    "lock: a token of a pass",
     "lock: already_held",
     "lock: beside another of its owner",
     "lock: busy",

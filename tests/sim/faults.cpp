@@ -455,7 +455,7 @@ bool faults::take_ttl_away() {
 
 bool faults::garble_token() {
   const auto& name = w_.some_name();
-  if (!name->of.fenced) return false;
+  if (!name->of.fenced()) return false;
   const auto key = detail::token_key(*name);
   const auto n = some_node_with(key);
   tamper(n, [&](keyspace& data) {

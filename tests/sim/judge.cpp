@@ -177,9 +177,12 @@ void judge::granted(sim_client& to, const record_ptr& lease, bool fenced) {
     if (h->valid_until() - now < detail::min_validity(lease->asked.ttl))
       accuse(to.name(), "was granted " + h->keys()->name + " too late to use it");
     if (h->token && !fenced) accuse(to.name(), "has a token of " + h->keys()->name + " that it did not ask for");
-    const auto given = token_of_.find(std::string(std::string_view(h->field().to_text())));
-    if (h->token && (given == token_of_.end() || given->second != *h->token))
-      accuse(to.name(), "has a token that the node did not give it");
+    if (h->token) {
+      const auto given = tokens_of_.find(std::string(std::string_view(h->field().to_text())));
+      if (given == tokens_of_.end() || *h->token != given->second.first + h->passes || h->passes >= given->second.count)
+        accuse(to.name(), "has a token that the node did not give it");
+      if (h->passes > 0) met_.hit("lock: a token of a pass");
+    }
   }
   if (fenced && !h->token) accuse(to.name(), "was granted " + h->keys()->name + " without a token");
   const auto watch = leases_.insert(leases_.end(), {&to, lease, {}, 0, {}, false, false});
@@ -208,18 +211,19 @@ void judge::refused_for_good(const std::string& name, const std::string& field) 
       std::erase(call.waits_for, name);
 }
 
-void judge::token_given(const std::string& name, const std::string& field, std::uint64_t token) {
+void judge::tokens_given(const std::string& name, const std::string& field, tokens all) {
   auto& last = tokens_[name];
-  const bool repeated = token == last.token && field == last.field;
-  const bool clock_is_behind = holder(0, name).clock().now_us() <= static_cast<std::int64_t>(last.token);
-  if (token <= last.token && !repeated && !(last.lost && clock_is_behind))
+  const bool repeated = all.first == last.all.first && field == last.field;
+  const auto newest = last.all.first + last.all.count - 1;
+  const bool clock_is_behind = holder(0, name).clock().now_us() <= static_cast<std::int64_t>(newest);
+  if (all.first <= newest && !repeated && !(last.lost && clock_is_behind))
     accuse("the node",
-           "gives the token " + std::to_string(token) + " of " + name + " after " + std::to_string(last.token));
-  last = {token, field, false};
-  token_of_[field] = token;
+           "gives the token " + std::to_string(all.first) + " of " + name + " after " + std::to_string(newest));
+  last = {all, field, false};
+  tokens_of_[field] = all;
 }
 
-void judge::token_given_by_another(const std::string& field, std::uint64_t token) { token_of_[field] = token; }
+void judge::tokens_given_by_another(const std::string& field, tokens all) { tokens_of_[field] = all; }
 
 void judge::token_lost(const std::string& name) {
   if (const auto found = tokens_.find(name); found != tokens_.end()) found->second.lost = true;

@@ -90,10 +90,14 @@ class judge {
   void refused_for_good(const std::string& name, const std::string& field);
   /// The node has answered to a script that wants `field` of each name: all or none of them must be there by it.
   void several_answered(const std::vector<std::pair<std::string, std::string>>& name_and_field, bool acquired);
+  /// Those of one grant, in a row.
+  struct tokens {
+    std::uint64_t first = 0, count = 1;
+  };
   /// The node's answer to a fenced acquire.
-  void token_given(const std::string& name, const std::string& field, std::uint64_t token);
+  void tokens_given(const std::string& name, const std::string& field, tokens all);
   /// That of a server which has been replaced.
-  void token_given_by_another(const std::string& field, std::uint64_t token);
+  void tokens_given_by_another(const std::string& field, tokens all);
 
   /// Somebody without the library holds `name` by `field` until then, as far as it knows.
   void peer_holds(const std::string& name, const std::string& field, time_point until);
@@ -263,15 +267,15 @@ class judge {
   std::map<std::pair<const sim_client*, std::string>, time_point> kept_at_;
   std::set<std::string> acquired_with_others_;                          // fields
   std::map<std::pair<std::size_t, std::string>, field_record> fields_;  // at each node
-  struct given_token {
-    std::uint64_t token = 0;
+  struct given_tokens {
+    tokens all;
     std::string field;
     bool lost = false;  // since then
   };
-  std::map<std::string, given_token> tokens_;      // the last of each lock
-  std::map<std::string, std::uint64_t> token_of_;  // of each owner field
-  time_point all_excused_{};                       // in silence
-  time_point forgotten_at_{};                      // something, by one of several nodes
+  std::map<std::string, given_tokens> tokens_;  // the last of each lock
+  std::map<std::string, tokens> tokens_of_;     // of each owner field
+  time_point all_excused_{};                    // in silence
+  time_point forgotten_at_{};                   // something, by one of several nodes
   struct claimant {
     std::string who;
     bool backed;

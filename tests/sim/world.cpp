@@ -163,7 +163,8 @@ class world {
 
   std::vector<detail::shared_keys> some_names() {
     std::vector<detail::shared_keys> all;
-    constexpr const detail::kind* of_one[] = {&detail::plain_lock, &detail::fenced_lock, &detail::simple_lock};
+    const auto& fenced = settings_.turns ? detail::fenced_lock_in_turns : detail::fenced_lock;
+    const detail::kind* const of_one[] = {&detail::plain_lock, &fenced, &detail::simple_lock};
     constexpr const detail::kind* of_several[] = {&detail::red_plain_lock, &detail::red_simple_lock};
     const std::span<const detail::kind* const> kinds =
         votes() ? std::span<const detail::kind* const>(of_several) : of_one;
@@ -218,22 +219,24 @@ class world {
     if (servers_.fails_over()) look_for_another(machine, name, a, r);
     log_.abbreviate(std::string(digest), std::string(name));
     met_.hit(std::string("script: ").append(name).append(" -> ").append(outcome_of(name, r)));
-    if (name == "acquire_fenced" && r.type == reply::kind::array)
-      token_given(machine, a[3], a[6], static_cast<std::uint64_t>(r.elements[0].integer));
+    if (name == "acquire_fenced" && r.type == reply::kind::array) token_given(machine, a[3], a[6], r.elements[0]);
     if (name == "acquire_any_fenced" && r.type == reply::kind::array)
-      token_given(machine, a.at(2 + static_cast<std::size_t>(r.elements[0].integer)), a.back(),
-                  static_cast<std::uint64_t>(r.elements[1].integer));
+      token_given(machine, a.at(2 + static_cast<std::size_t>(r.elements[0].integer)), a.at(3 + std::stoul(a.at(2)) + 1),
+                  r.elements[1]);
     if (name.find("acquire_all") != name.npos) return on_several(machine, name, a, r);
     if (outcome_of(name, r) == "busy without TTL" || (r.is_error() && !detail::classify(r.text).mends_itself()))
-      judge_.refused_for_good(a.at(3), a.back());  // of a node that votes nobody wants any one of several
+      judge_.refused_for_good(
+          a.at(3), a.at(3 + std::stoul(a.at(2)) + 1));  // of a node that votes nobody wants any one of several
     if (name.ends_with("force_release") && !r.is_error()) judge_.excuse(a[3], true);
   }
 
   /// It has this key no more, and answers for it.
   bool replaced(std::size_t machine, const std::string& key) const { return !servers_.serves(machine, key); }
 
-  void token_given(std::size_t machine, const std::string& name, const std::string& field, std::uint64_t token) {
-    replaced(machine, name) ? judge_.token_given_by_another(field, token) : judge_.token_given(name, field, token);
+  void token_given(std::size_t machine, const std::string& name, const std::string& field, const reply& first) {
+    const auto of = settings_.turns ? detail::fenced_lock_in_turns.tokens : detail::fenced_lock.tokens;
+    const judge::tokens all{static_cast<std::uint64_t>(first.integer), static_cast<std::uint64_t>(of)};
+    replaced(machine, name) ? judge_.tokens_given_by_another(field, all) : judge_.tokens_given(name, field, all);
   }
 
   // Who has been replaced and does not know it says what nobody else will know.
@@ -256,8 +259,7 @@ class world {
     std::vector<std::pair<std::string, std::string>> asked;
     for (std::size_t i = 0; i < locks; ++i) {
       asked.emplace_back(a.at(3 + i), a.at(3 + keys + 1 + i));
-      if (fenced && acquired)
-        token_given(machine, asked[i].first, asked[i].second, static_cast<std::uint64_t>(r.elements.at(1 + i).integer));
+      if (fenced && acquired) token_given(machine, asked[i].first, asked[i].second, r.elements.at(1 + i));
     }
     if (!replaced(machine, asked.front().first)) judge_.several_answered(asked, acquired);
   }

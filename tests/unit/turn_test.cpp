@@ -111,6 +111,8 @@ TEST_CASE("a client knows the message of its own release, whether it comes befor
 
 namespace {
 
+const asking in_block{{}, {}, &detail::fenced_lock_in_turns};
+
 struct turns : engine_fixture {
   turns()
       : engine_fixture([] {
@@ -295,9 +297,8 @@ TEST_CASE_METHOD(turns, "a waiter that was cancelled is passed by") {
 }
 
 TEST_CASE_METHOD(turns, "who needs more than a pass can give asks Redis") {
-  config with_replicas;
   const auto first = hold("a");
-  SECTION("a token") { waiter(fenced()); }
+  SECTION("a token, where the hold has none") { waiter(in_block); }
   SECTION("a TTL of its own, which is not renewed") { waiter(with({.ttl = 1s})); }
   SECTION("a TTL that is not covered") { waiter(with({.ttl = 60s, .renew = true})); }
   SECTION("a TTL that is shorter by little, and would be valid for less") {
@@ -308,6 +309,60 @@ TEST_CASE_METHOD(turns, "who needs more than a pass can give asks Redis") {
   SECTION("several locks") { lock_all({"a", "b"}); }
   unlock(first);
   CHECK(sent("release") == 1);
+}
+
+TEST_CASE_METHOD(turns, "a grant of a fenced lock comes with a block of tokens, of which each pass has the next") {
+  const auto first = lock("a", in_block);
+  CHECK(last_sent() == "acquire_fenced(a, redisson_lock_token:{a}; 30000, #1, 1000)");
+  grants_token(7'000);
+  const auto second = waiter(in_block), third = waiter(in_block);
+  unlock(first);
+  unlock(second);
+  CHECK(first.value()->of->token == 7'000);
+  CHECK(second.value()->of->token == 7'001);
+  CHECK(third.value()->of->token == 7'002);
+  CHECK(sent("release") == 0);
+}
+
+TEST_CASE_METHOD(turns, "a hold without a token may follow one with a token, and then none with a token") {
+  const auto first = lock("a", in_block);
+  grants_token(7'000);
+  const auto second = waiter(), third = waiter(in_block);
+  unlock(first);
+  CHECK(second.granted());
+  CHECK(second.value()->of->token == std::nullopt);
+  unlock(second);
+  CHECK(third.waits());
+  CHECK(sent("release") == 1);
+}
+
+TEST_CASE_METHOD(turns, "a block has an end, and then Redis gives the next token") {
+  auto held = lock("a", in_block);
+  grants_token(7'000);
+  for (std::uint64_t n = 7'001; n < 8'000; ++n) {
+    const auto next = waiter(in_block);
+    unlock(held);
+    REQUIRE(next.granted());
+    REQUIRE(next.value()->of->token == n);
+    held = next;
+  }
+  const auto next = waiter(in_block);
+  unlock(held);
+  CHECK(next.waits());
+  CHECK(sent("release") == 1);
+}
+
+TEST_CASE_METHOD(turns, "who re-enters a hold that was passed on has the token of that hold") {
+  const owner me;
+  const auto first = lock("a", in_block);
+  grants_token(7'000);
+  auto mine = in_block;
+  mine.who = me;
+  const auto second = waiter(mine), inner = waiter(mine);
+  unlock(first);
+  reenters();
+  CHECK(second.value()->of->token == 7'001);
+  CHECK(inner.value()->of->token == 7'001);
 }
 
 TEST_CASE_METHOD(turns, "what is not sure is not passed on") {
