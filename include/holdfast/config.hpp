@@ -86,9 +86,12 @@ struct config {
   /// Each pass makes a new lease, with a larger fencing token if it has one. It is made while the lock is sure for two
   /// thirds of the waiter's TTL at least, not to those who want a token where the hold before has none, no renewal, a
   /// shorter TTL, more replicas or all of several locks: these ask Redis.
-  /// Leave it off beside clients of Redisson, who do not rest and would come first at each release; and in a cluster
-  /// with pubsub classic, where nobody knows how many have heard.
-  bool turns = false;
+  /// Clients of Redisson, and ours with turns off, do not rest. Beside them it leaves each other client as much time as
+  /// its own turn has taken, 200 ms in all and 20 ms after the last release at most, and then asks every 300 us, 200
+  /// times at most. Of simple_mutex and red_lock no lock is passed on.
+  /// Whoever subscribes to all channels, to watch them, has heard of each release as well: a client that locks a name
+  /// again and again would rest for 2 ms after each unlock.
+  bool turns = true;
 
   // Of a primary with replicas.
   /// How many replicas must have a grant before it counts (WAIT); 0: none, 0 to 15. Too few in time, and the grant is

@@ -27,8 +27,9 @@ namespace holdfast {
 class HOLDFAST_EXPORT fenced_mutex : public mutex {
  public:
   /// The newest token, whoever got it; empty: there was no fenced hold yet, or none since the counter was lost. A
-  /// snapshot. Where clients take turns (config::turns), each grant has 1000 tokens in a row, for those that it is
-  /// passed on to, and this is the last of them.
+  /// snapshot. Where clients take turns (config::turns), a grant has up to 1000 tokens in a row, for the holds that it
+  /// is passed on to, and this is the last of them: up to 999 more than the token of the newest hold. Do not begin a
+  /// fence with it, which would refuse that hold.
   /// Throws unreachable, server_refused, corrupt_lock, protocol_error, overloaded, invalid_name, closed and
   /// configuration errors.
   /// Cancelled: operation_aborted.

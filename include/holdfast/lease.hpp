@@ -43,6 +43,8 @@ class [[nodiscard]] HOLDFAST_EXPORT lease {
   /// sent.
   /// An unlock that is not the last waits for no release. Several may be the last, each when it was called, if
   /// re-entries were granted in between: one release ends the hold, and they all get its answer.
+  /// Where the next waiter of this client gets the lock from this hold (config::turns), Redis is not asked: a loss that
+  /// this client has not heard of yet is not thrown here, and ends the hold of that waiter.
   /// Throws lost (the section was not exclusive to its end), not_held (empty, moved-from, already unlocked: nothing is
   /// sent), unconfirmed (no answer within the command timeout; it goes on in the background), closed, and what the
   /// server refuses with: no_permission, corrupt_lock, not_primary, auth_failed, tls_failed, protocol_error.

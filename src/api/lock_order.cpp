@@ -16,7 +16,7 @@ bool same_client(const wanted_lock& a, const wanted_lock& b) {
 
 bool same_lock(const wanted_lock& a, const wanted_lock& b) {
   if (place_of(a.keys) != place_of(b.keys)) return false;
-  if (&a.keys->of != &b.keys->of)
+  if (a.keys->of.fenced() != b.keys->of.fenced())
     throw error(errc::invalid_config, about(a.keys->name, "wanted with a fencing token and without"));
   return true;
 }

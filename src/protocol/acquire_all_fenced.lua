@@ -1,4 +1,4 @@
--- acquire_all_fenced(lock..., token...; ttl, owner...[, block])
+-- acquire_all_fenced(lock..., token...; ttl, owner...)
 --   -> {0, token...}: acquired, all | {i, n >= 0}: the i-th is busy, its holder's TTL | {i, -1}: busy, without a TTL
 --   | {i, -2}: the i-th is no lock | {i, -3}: the i-th has a counter that is no number
 -- As acquire_all; each has a fencing token as acquire_fenced gives it, and one that is mine already has its own again.
@@ -8,10 +8,6 @@ if not ttl or ttl < 1 or ttl > 86400000 or ttl ~= math.floor(ttl) then
 end
 local px = string.format('%.0f', ttl)
 local locks = #KEYS / 2
-local block = tonumber(ARGV[2 + locks] or '1')
-if not block or block < 1 or block > 1000000 or block ~= math.floor(block) then
-  return redis.error_reply('HOLDFAST invalid block')
-end
 local free, mine, said, new = {}, {}, {0}, {}
 for i = 1, locks do
   local is_free = redis.call('exists', KEYS[i]) == 0
@@ -30,14 +26,13 @@ for i = 1, locks do
   if type(last) == 'table' and not string.find(last.err, 'WRONGTYPE', 1, true) then
     return last
   end
-  local newest = type(last) ~= 'table' and tonumber(last or '0')
-  if not newest or newest < 0 or newest > 9007199254740991 - block or newest ~= math.floor(newest) then
+  local token = type(last) ~= 'table' and tonumber(last or '0')
+  if not token or token < 0 or token > 9007199254740990 or token ~= math.floor(token) then
     return {i, -3}
   end
-  local token = newest - block + 1
-  if is_free or token < 1 then
+  if is_free or not last then
     local time = redis.call('time')
-    token = math.max(newest + 1, time[1] * 1000000 + time[2])
+    token = math.max(token + 1, time[1] * 1000000 + time[2])
     new[#new + 1] = i
   end
   said[1 + i] = token
@@ -47,7 +42,7 @@ if #free == 0 then
   redis.call('hdel', KEYS[1], '')
 end
 for _, i in ipairs(new) do
-  redis.call('set', KEYS[locks + i], string.format('%.0f', said[1 + i] + block - 1))
+  redis.call('set', KEYS[locks + i], string.format('%.0f', said[1 + i]))
 end
 for n, i in ipairs(free) do
   local set = redis.pcall('hset', KEYS[i], ARGV[1 + i], '1')

@@ -1,24 +1,20 @@
--- acquire_any_fenced(lock..., token...; ttl, owner[, block]) -> {n, token}: acquired the n-th | 0: all are busy
+-- acquire_any_fenced(lock..., token...; ttl, owner) -> {n, token}: acquired the n-th | 0: all are busy
 -- As acquire_any; the new hold gets a fencing token as acquire_fenced gives it. One whose counter is no number counts
 -- as busy: acquire_fenced says what is wrong with it.
 local ttl = tonumber(ARGV[1])
 if not ttl or ttl < 1 or ttl > 86400000 or ttl ~= math.floor(ttl) then
   return redis.error_reply('HOLDFAST invalid ttl')
 end
-local block = tonumber(ARGV[3] or '1')
-if not block or block < 1 or block > 1000000 or block ~= math.floor(block) then
-  return redis.error_reply('HOLDFAST invalid block')
-end
 local locks = #KEYS / 2
 for i = 1, locks do
   if redis.call('exists', KEYS[i]) == 0 then
     local counter = KEYS[locks + i]
     local last = redis.pcall('get', counter)
-    local newest = type(last) ~= 'table' and tonumber(last or '0')
-    if newest and newest >= 0 and newest <= 9007199254740991 - block and newest == math.floor(newest) then
+    local token = type(last) ~= 'table' and tonumber(last or '0')
+    if token and token >= 0 and token <= 9007199254740990 and token == math.floor(token) then
       local time = redis.call('time')
-      local token = math.max(newest + 1, time[1] * 1000000 + time[2])
-      redis.call('set', counter, string.format('%.0f', token + block - 1))
+      token = math.max(token + 1, time[1] * 1000000 + time[2])
+      redis.call('set', counter, string.format('%.0f', token))
       redis.call('hset', KEYS[i], ARGV[2], '1')
       local set = redis.pcall('pexpire', KEYS[i], string.format('%.0f', ttl))
       if type(set) == 'table' then

@@ -1,8 +1,9 @@
 -- acquire_fenced(lock, token; ttl, owner[, block])
---   -> {token}: acquired | n >= 0: busy, the holder's TTL | -1: busy, and the holder has no TTL
+--   -> {token[, spare]}: acquired | n >= 0: busy, the holder's TTL | -1: busy, and the holder has no TTL
 -- As acquire; a new hold gets a fencing token, larger than every one before it: by one, or the server's clock in
 -- microseconds, whichever is more, so that it grows on when the key is lost. The key has no TTL. Mine already (this
--- command was sent twice): the same token again. With a block it gets so many tokens in a row, and is told the first.
+-- command was sent twice): the same token again. With a block it gets so many tokens in a row, and is told the first
+-- and how many are spare; but one where that would carry the counter further ahead of the clock, and one again.
 local ttl = tonumber(ARGV[1])
 if not ttl or ttl < 1 or ttl > 86400000 or ttl ~= math.floor(ttl) then
   return redis.error_reply('HOLDFAST invalid ttl')
@@ -21,14 +22,16 @@ if not free then
 end
 local last = redis.call('get', KEYS[2])
 local newest = tonumber(last or '0')
-if not newest or newest < 0 or newest > 9007199254740991 - block or newest ~= math.floor(newest) then
+if not newest or newest < 0 or newest > 9007199254740990 or newest ~= math.floor(newest) then
   return redis.error_reply('HOLDFAST invalid token')
 end
-local token = newest - block + 1
-if free or token < 1 then
+local token, spare = newest, 0
+if free or newest == 0 then
   local time = redis.call('time')
-  token = math.max(newest + 1, time[1] * 1000000 + time[2])
-  redis.call('set', KEYS[2], string.format('%.0f', token + block - 1))
+  local now = time[1] * 1000000 + time[2]
+  token = math.max(newest + 1, now)
+  spare = now == token and block - 1 or 0
+  redis.call('set', KEYS[2], string.format('%.0f', token + spare))
 end
 if free then
   redis.call('hset', KEYS[1], ARGV[2], 1)
@@ -40,4 +43,4 @@ if free then
 elseif redis.call('pttl', KEYS[1]) < ttl then
   redis.call('pexpire', KEYS[1], string.format('%.0f', ttl))
 end
-return {token}
+return ARGV[3] and {token, spare} or {token}

@@ -44,13 +44,11 @@ call acquire_any(const std::vector<shared_keys>& of, milliseconds ttl, const own
 call acquire_any_fenced(const std::vector<shared_keys>& of, milliseconds ttl, const owner_field& field) {
   static constexpr recipe how{lua::acquire_any_fenced.evalsha, lua::acquire_any_fenced.body,
                               [](writer& to, const made_of& o) {
-                                const auto& any = *o.several->front();
-                                to.begin(2 * o.several->size(), in_block(any) ? 3 : 2);
+                                to.begin(2 * o.several->size(), 2);
                                 for (const auto& k : *o.several) to.add(k->lock);
                                 for (const auto& k : *o.several) to.add(token_parts(*k));
                                 to.add(o.ttl.ttl);
                                 to.add(*o.field);
-                                if (in_block(any)) to.add(any.of.tokens);
                               }};
   return {how, {.field = &field, .ttl = {ttl}, .several = &of}};
 }
@@ -63,13 +61,11 @@ call acquire_all(const std::vector<shared_keys>& of, milliseconds ttl, std::span
 call acquire_all_fenced(const std::vector<shared_keys>& of, milliseconds ttl, std::span<const owner_field> fields) {
   static constexpr recipe how{lua::acquire_all_fenced.evalsha, lua::acquire_all_fenced.body,
                               [](writer& to, const made_of& o) {
-                                const auto& any = *o.several->front();
-                                to.begin(2 * o.several->size(), o.fields.size() + (in_block(any) ? 2 : 1));
+                                to.begin(2 * o.several->size(), 1 + o.fields.size());
                                 for (const auto& k : *o.several) to.add(k->lock);
                                 for (const auto& k : *o.several) to.add(token_parts(*k));
                                 to.add(o.ttl.ttl);
                                 for (const auto& f : o.fields) to.add(f);
-                                if (in_block(any)) to.add(any.of.tokens);
                               }};
   return {how, {.ttl = {ttl}, .several = &of, .fields = fields}};
 }

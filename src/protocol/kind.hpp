@@ -31,7 +31,8 @@ struct kind {
   // Its rules.
   /// True: an owner that holds the lock gets one more lease of its hold. False: it gets already_held.
   bool reentrant;
-  /// Fencing tokens that come with a grant: one for each hold that it is passed on to. 0: its holds have none.
+  /// So many fencing tokens come with a grant at most: for its hold, and for those that it is passed on to. 0: its
+  /// holds have none.
   std::int64_t tokens;
   constexpr bool fenced() const noexcept { return tokens > 0; }
   /// It is held at a majority of several independent primaries; every other kind is held at one server.

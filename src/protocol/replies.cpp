@@ -2,6 +2,7 @@
 #include "protocol/replies.hpp"
 
 #include <algorithm>
+#include <limits>
 #include <utility>
 
 #include "redis/error_replies.hpp"
@@ -61,6 +62,11 @@ std::optional<std::uint64_t> new_token(const reply& r) {
   return token <= largest_token ? std::optional(token) : std::nullopt;
 }
 
+std::optional<std::uint16_t> spare_tokens(const reply& r) {
+  const bool fits = is_integer(r) && r.integer >= 0 && r.integer <= std::numeric_limits<std::uint16_t>::max();
+  return fits ? std::optional(static_cast<std::uint16_t>(r.integer)) : std::nullopt;
+}
+
 }  // namespace
 
 answer<acquire_answer> read_acquire(const reply& r) {
@@ -69,9 +75,11 @@ answer<acquire_answer> read_acquire(const reply& r) {
 
 answer<acquire_answer> read_acquire_fenced(const reply& r) {
   if (r.type != reply::kind::array) return read_busy(r);
-  const auto token = r.elements.size() == 1 ? new_token(r.elements[0]) : std::nullopt;
-  if (!token) return unexpected<acquire_answer>(r);
-  return value(acquire_answer{acquire_answer::kind::acquired, {}, token});
+  const auto parts = r.elements.size();
+  const auto token = parts == 1 || parts == 2 ? new_token(r.elements[0]) : std::nullopt;
+  const auto spare = parts == 2 ? spare_tokens(r.elements[1]) : std::optional<std::uint16_t>(0);
+  if (!token || !spare) return unexpected<acquire_answer>(r);
+  return value(acquire_answer{.what = acquire_answer::kind::acquired, .token = token, .spare_tokens = *spare});
 }
 
 answer<acquire_any_answer> read_acquire_any(const reply& r, std::size_t sent) {

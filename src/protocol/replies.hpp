@@ -29,6 +29,7 @@ struct acquire_answer {
   enum class kind { acquired, busy, busy_without_ttl } what = kind::acquired;
   std::optional<milliseconds> holder_ttl{};  // busy: empty where it was not told
   std::optional<std::uint64_t> token{};      // of a fenced hold
+  std::uint16_t spare_tokens = 0;            // after that one, for those that the lock is passed on to
   /// Busy, and some of several primaries have granted it all the same: perhaps nobody has it. How long the slowest of
   /// them took to answer.
   std::optional<std::chrono::nanoseconds> split{};

@@ -90,6 +90,7 @@ struct granted_field {
   std::optional<std::uint64_t> token;
   time_point sent, now;
   primary_set at = only(0), may_be_at = only(0);  // those that have granted it, and those that may have, these included
+  std::uint16_t spare_tokens = 0;
 };
 
 /// The object that an acquisition waits in: the line of its name, or a re-entry at a hold of its owner.

@@ -19,9 +19,10 @@ constexpr auto* by_force = "Redis answered that its key is gone or another's, af
 
 }  // namespace
 
-hold::hold(claim_ptr c, owner_id w, bool b, std::optional<std::uint64_t> t, std::uint32_t p, time_point now,
-           const hold_services& with, hold_host& host)
-    : bound(b), passes(p), on(std::move(c)), who(w), token(t), granted_at(now), with_(with), host_(&host) {
+hold::hold(claim_ptr c, owner_id w, bool b, fencing t, std::uint32_t p, time_point now, const hold_services& with,
+           hold_host& host)
+    : bound(b), spare_tokens(t.spare), passes(p), on(std::move(c)), who(w), token(t.token), granted_at(now),
+      with_(with), host_(&host) {
   on->hand_to(this);
 }
 

@@ -80,15 +80,20 @@ class hold final : public boost::intrusive_ref_counter<hold> {
   bool count_unknown_ = false;  // the server may count more leases or fewer
 
  public:
+  struct fencing {
+    std::optional<std::uint64_t> token{};
+    std::uint16_t spare = 0;
+  };
   /// `with`: outlives every handler of the strand. `host`: hears of it until forget() or leave_host().
   /// `passes`: of the claim, before it.
-  hold(claim_ptr on, owner_id who, bool bound, std::optional<std::uint64_t> token, std::uint32_t passes, time_point now,
+  hold(claim_ptr on, owner_id who, bool bound, fencing token, std::uint32_t passes, time_point now,
        const hold_services& with, hold_host& host);
   hold(const hold&) = delete;
   hold& operator=(const hold&) = delete;
   ~hold();
 
-  const bool bound;  // the owner was given or bound, not made up for one lock()
+  const bool bound;                  // the owner was given or bound, not made up for one lock()
+  const std::uint16_t spare_tokens;  // after its own, for those that it is passed on to
   const std::uint32_t passes;
   const claim_ptr on;
   const owner_id who;
@@ -144,6 +149,10 @@ class hold final : public boost::intrusive_ref_counter<hold> {
   std::shared_ptr<lease_record> take_over(const terms& asked, time_point now);
   /// One that was made elsewhere.
   void add(lease_record& lease) { leases_.push_back(&lease); }
+  /// That of the hold that this one is passed on to; no token where none is left.
+  fencing next_token() const noexcept {
+    return token && spare_tokens > 0 ? fencing{*token + 1, static_cast<std::uint16_t>(spare_tokens - 1)} : fencing();
+  }
   /// Takes it back: `done` hears of it as lease::unlock() promises; empty: nobody waits for that.
   void give_up(lease_record& lease, done_handler done);
   void renew(std::shared_ptr<lease_record> lease, milliseconds ttl, done_handler done);

@@ -23,12 +23,6 @@ auto failed_at(const std::string& name) {
   return [&name](const lock_answer& said) { return hold_event{{.what = end_of_call(said.error), .name = name}}; };
 }
 
-// Of those that came with its claim.
-std::optional<std::uint64_t> next_token(const hold& h) {
-  const bool left = h.token && h.passes + 1 < h.keys()->of.tokens;
-  return left ? std::optional(*h.token + 1) : std::nullopt;
-}
-
 }  // namespace
 
 registry::registry(const hold_services& with, owner_fields fields, function<void()> drained)
@@ -286,6 +280,10 @@ void registry::entry::share() {
 
 bool registry::entry::hears_itself() { return sharing_ && sharing_->mine.hear(of_.with_.around.now()); }
 
+nanoseconds registry::entry::found_busy() {
+  return sharing_ ? sharing_->mine.found_busy(of_.with_.around.now()) : nanoseconds::max();
+}
+
 time_point registry::entry::rests_until() const { return sharing_ ? sharing_->mine.rests_until() : time_point(); }
 
 const acquisition* registry::entry::heir_of(const hold& h, const legacy& what) {
@@ -300,25 +298,25 @@ const acquisition* registry::entry::heir_of(const hold& h, const legacy& what) {
       h.valid_until() <= valid_until(now, asked.ttl, drift) && h.on->may_live(now, drift) <= asked.ttl;
   const bool fits = ample && short_enough && asked.min_replicas <= what.replicas;
   // Who wants no renewal wants a TTL that begins now.
-  return fits && asked.renew && (!next->keys->of.fenced() || next_token(h)) ? next : nullptr;
+  return fits && asked.renew && (!next->keys->of.fenced() || h.next_token().token) ? next : nullptr;
 }
 
 bool registry::entry::pass_on(hold& h, const legacy& what) {
   if (!sharing_) return false;
+  const auto now = of_.with_.around.now();
   const auto* const heir = heir_of(h, what);
   if (!heir) {
-    sharing_->mine.release_begins();
+    sharing_->mine.release_begins(now);
     return false;
   }
   const auto request = heir->request;
-  const auto now = of_.with_.around.now();
   std::shared_ptr<lease_record> lease;
   try {
-    const auto token = heir->keys->of.fenced() ? next_token(h) : std::nullopt;
+    const auto token = heir->keys->of.fenced() ? h.next_token() : hold::fencing();
     const hold_ptr next(new hold(h.on, request.who, request.bound, token, h.passes + 1, now, of_.with_, *this));
     lease = begin(next, [&] { return next->take_over(request.asked, now); });
   } catch (const std::bad_alloc&) {
-    sharing_->mine.release_begins();
+    sharing_->mine.release_begins(now);
     return false;
   }
   sharing_->mine.passed();
@@ -363,7 +361,8 @@ std::shared_ptr<lease_record> registry::entry::hold_for(const lock_request& requ
   while (nodes.size() < servers.primaries()) nodes.push_back(static_cast<node_id>(nodes.size()));
   claim_ptr c(new claim(with.client, keys, what.field, nodes, tally::majority(nodes.size())));
   c->begin_without(~what.may_be_at);
-  const hold_ptr h(new hold(std::move(c), request.who, request.bound, what.token, 0, what.now, with, *this));
+  const hold_ptr h(
+      new hold(std::move(c), request.who, request.bound, {what.token, what.spare_tokens}, 0, what.now, with, *this));
   auto lease = begin(h, [&] { return h->grant(request.asked, what.sent, what.now, what.at); });
   if (sharing_) sharing_->mine.begin(what.now, line_ && !line_->empty() ? line_->size() - 1 : 0);
   move_to_hold_of(request, *h);
@@ -411,6 +410,12 @@ void registry::entry::line_empty() {
   leave_if_unused();
 }
 
+bool registry::entry::may_linger() const { return sharing_ && held_here(); }
+
+void registry::entry::end_lingering() {
+  if (line_ && line_->lingers()) line_->stop_lingering();
+}
+
 void registry::entry::close() {
   line_.reset();
   sharing_.reset();
@@ -434,7 +439,9 @@ hold_ptr registry::entry::take_out_first() {
 
 void registry::entry::ended(hold& h) {
   of_.hold_is_over(h.who);
-  if (h.state() == lease_state::lost) wake();
+  if (h.state() != lease_state::lost) return;
+  wake();
+  end_lingering();
 }
 
 void registry::entry::forget(hold& h) {
@@ -457,6 +464,7 @@ void registry::entry::release_ends(const release_end& how) {
   HOLDFAST_ASSERT(releasing_ > 0);
   if (how.of_hold) end_turn(how);
   if (how.may_be_free) wake();
+  if (!held_here()) end_lingering();
   --releasing_;
   leave_if_unused();
 }

@@ -120,12 +120,14 @@ class registry final {
     bool held_here() const override;
     void doubt_hold_here() override;
     bool hears_itself() override;
+    nanoseconds found_busy() override;
     time_point rests_until() const override;
     bool held_by(owner_id who) override;
     void reenter(std::shared_ptr<acquisition> who) override;
     std::shared_ptr<lease_record> granted(const acquisition& first, const granted_field& what) override {
       return hold_for(first.request, first.keys, what);
     }
+    bool may_linger() const override;
     void line_empty() override;
     // Its holds.
     void ended(hold& h) override;
@@ -147,6 +149,7 @@ class registry final {
     template <class Begin>
     std::shared_ptr<lease_record> begin(const hold_ptr& h, Begin begin);
     void share();
+    void end_lingering();
     void end_turn(const release_end& how);
     const acquisition* heir_of(const hold& h, const legacy& what);
     void move_to_hold_of(const lock_request& request, hold& h);

@@ -2,11 +2,13 @@
 #include "sync/turn.hpp"
 
 #include <algorithm>
+#include <utility>
 
 namespace holdfast::detail {
 
 void turn::begin(time_point now, std::size_t waiting) noexcept {
   began_ = now;
+  in_moment_ = false;
   waited_ = waiting;
   passed_ = 0;
 }
@@ -15,8 +17,9 @@ bool turn::may_pass(time_point now) const noexcept {
   return now < began_ + longest && (passed_ < waited_ || now < began_ + least);
 }
 
-void turn::release_begins() noexcept {
+void turn::release_begins(time_point now) noexcept {
   releasing_ = true;
+  rests_until_ = now + longest;
   heard_early_ = false;
 }
 
@@ -27,7 +30,16 @@ void turn::release_ends(time_point now, std::uint64_t told, bool listening) noex
   echo_until_ = echoes && !heard_early_ ? now + longest : time_point();
   others_ = told - (echoes ? 1 : 0);
   last_release_ = now;
-  rests_until_ = others_ == 0 ? now : now + std::min<duration>(first_rest + others_ * pace_, longest);
+  in_moment_ = false;
+  rests_by_time_ = others_ > 0 && beside_rivals(now);
+  found_busy_ = 0;
+  if (others_ == 0)
+    rests_until_ = now;
+  else if (rests_by_time_)
+    rests_until_ =
+        now + std::min<duration>(others_ * std::clamp(now - began_, quickest, longest), longest_rest_beside_rivals);
+  else
+    rests_until_ = now + std::min<duration>(first_rest + others_ * pace_, longest);
 }
 
 bool turn::hear(time_point now) noexcept {
@@ -36,11 +48,28 @@ bool turn::hear(time_point now) noexcept {
     echo_until_ = {};
     return true;
   }
+  if (std::exchange(in_moment_, false)) rivals_until_ = now + rivals_stay;
+  const bool last_of_them = others_ == 1;
   if (others_ > 0) --others_;
   pace_ = std::clamp<duration>(now - last_release_, quickest, slowest);
   last_release_ = now;
+  if (rests_by_time_) {
+    rests_until_ = std::min<time_point>(rests_until_, now + longest);
+    return false;
+  }
   rests_until_ = now + std::min<duration>(others_ * pace_, longest);
+  if (last_of_them && now >= next_moment_) {
+    in_moment_ = true;
+    next_moment_ = now + moments_apart;
+    rests_until_ = now + std::min<duration>(pace_ / 2, longest_moment);
+  }
   return false;
+}
+
+turn::duration turn::found_busy(time_point now) noexcept {
+  if (std::exchange(in_moment_, false)) rivals_until_ = now + rivals_stay;
+  const bool again = rests_by_time_ && found_busy_++ < most_times_beside_rivals;
+  return again ? again_beside_rivals : duration::max();
 }
 
 }  // namespace holdfast::detail

@@ -15,34 +15,52 @@ namespace holdfast::detail {
 /// began, but not before `least`; and in any case after `longest`. Afterwards this client rests until each of the
 /// others that have heard of the release may have had a turn of its own: until each has released, or so long after the
 /// last release as those that have not would need, at the pace of the last two.
+///
+/// Clients of Redisson, and ours without turns, do not rest: after each release whoever of them is first has the lock.
+/// They are found out by leaving it to them for a moment longer than their turn: if somebody has it then, such rivals
+/// are about, and for a while each of the others is left as much time as the own turn has taken.
 class turn {
  public:
   using duration = lease_clock::duration;
   static constexpr duration least = std::chrono::milliseconds(2), longest = std::chrono::milliseconds(20);
   static constexpr duration first_rest = std::chrono::milliseconds(2);
   static constexpr duration quickest = std::chrono::microseconds(300), slowest = std::chrono::milliseconds(5);
+  static constexpr duration longest_moment = std::chrono::milliseconds(1);  // half of the pace, if that is less
+  static constexpr duration again_beside_rivals = std::chrono::microseconds(300);
+  static constexpr unsigned most_times_beside_rivals = 200;
+  static constexpr duration longest_rest_beside_rivals = std::chrono::milliseconds(200);
+  static constexpr duration rivals_stay = std::chrono::seconds(1), moments_apart = std::chrono::milliseconds(250);
 
   /// Redis has granted the lock, and so many wait for it here.
   void begin(time_point now, std::size_t waiting) noexcept;
   bool may_pass(time_point now) const noexcept;
   void passed() noexcept { ++passed_; }
-  /// The release is on its way.
-  void release_begins() noexcept;
+  /// The release is on its way; its answer says how many others there are.
+  void release_begins(time_point now) noexcept;
   /// Redis has confirmed the release and told so many of it; `listening`: this client was one of them.
   void release_ends(time_point now, std::uint64_t told, bool listening) noexcept;
   /// A release was told. True: by this client itself, so that it is no news.
   bool hear(time_point now) noexcept;
+  /// This client has asked for the lock, and somebody else has it. For how long it waits at most, though no message
+  /// comes: beside rivals it asks again and again, so that it is not always later than they.
+  duration found_busy(time_point now) noexcept;
 
   /// This client asks for the lock no earlier.
   time_point rests_until() const noexcept { return rests_until_; }
 
  private:
+  bool beside_rivals(time_point now) const noexcept { return now < rivals_until_; }
+
   time_point began_{}, rests_until_{}, echo_until_{};
+  time_point rivals_until_{}, next_moment_{};
   time_point last_release_{};            // ours, or told
   duration pace_ = quickest;             // between two of them
   std::size_t waited_ = 0, passed_ = 0;  // of this turn: who waited as it began, and passes since
   std::uint64_t others_ = 0;             // who have heard of our last release, and may not have had their turn yet
   bool releasing_ = false, heard_early_ = false;
+  bool rests_by_time_ = false;  // whatever it hears
+  unsigned found_busy_ = 0;     // since it rested by time
+  bool in_moment_ = false;      // the others have had their turn; who has the lock now is a rival
 };
 
 }  // namespace holdfast::detail

@@ -18,6 +18,7 @@ constexpr unsigned most_unanswered = 2;
 /// Where several primaries are divided among several callers, each tries again after a random pause, so that one is
 /// first. If that has not helped so often, somebody holds it, and not at all of them.
 constexpr unsigned quick_rounds = 10;
+constexpr nanoseconds longest_linger = std::chrono::seconds(1);
 constexpr nanoseconds least_penalty = milliseconds(20), longest_penalty = std::chrono::seconds(1);
 
 }  // namespace
@@ -32,6 +33,7 @@ waiting_line::~waiting_line() {
 
 void waiting_line::join(std::shared_ptr<acquisition> who) {
   HOLDFAST_ASSERT(!waiters_.empty() || step_ == step::idle || step_ == step::barred);
+  if (std::exchange(lingers_, false)) park_.stop();
   auto& w = *who;
   w.seat.ahead = static_cast<unsigned>(waiters_.size());
   w.seat.number = ++joined_;
@@ -66,6 +68,12 @@ void waiting_line::take_back(acquisition& w) {
   w.forget_caller();
   if (!was_first || step_ == step::barred) return;
   step_ = step::idle;
+  subscription_.reset();
+  advance();
+}
+
+void waiting_line::stop_lingering() {
+  lingers_ = false;
   subscription_.reset();
   advance();
 }
@@ -127,7 +135,8 @@ void waiting_line::advance() {
   if (waiters_.empty()) {
     step_ = step::idle;
     park_.stop();
-    return host_.line_empty();
+    if (!lingers_) return host_.line_empty();
+    return park_.start(around_.now() + longest_linger, [this] { stop_lingering(); });
   }
   if (may_reenter(first())) return leave_to_reenter(first());
   if (first().asks_once()) return try_now();
@@ -251,7 +260,8 @@ void waiting_line::on_acquired(acquisition& w, const attempt& what) {
   wake_ups_.granted();
   polled_ = {};
   w.seat.unanswered = 1;  // where there is no memory for its hold, it is given back
-  auto record = host_.granted(w, {w.seat.field, what.said.value.token, w.seat.sent, now, what.yes, what.may_have_run});
+  auto record = host_.granted(w, {w.seat.field, what.said.value.token, w.seat.sent, now, what.yes, what.may_have_run,
+                                  what.said.value.spare_tokens});
   if (w.keys->of.voted) w.got = record->of->on;
   w.seat.unanswered = 0;
   w.seat.field.clear();  // the hold's from now on
@@ -317,6 +327,7 @@ void waiting_line::on_busy(acquisition& w, const attempt& what, time_point now) 
   w.backoff.reset();
   if (!holder_ttl && subscription_) return try_now();  // no acknowledgement comes, after which it would
   if (holder_ttl) wake_ups_.found_busy(w.seat.sent, now, *holder_ttl);
+  const auto again_after = host_.found_busy();
   if (may_reenter(w)) return leave_to_reenter(w);
   if (w.asks_once()) return finish(w, {});
   granted_in_part_ = said.split ? what.yes : 0;
@@ -325,7 +336,8 @@ void waiting_line::on_busy(acquisition& w, const attempt& what, time_point now) 
   const bool again = subscription_ && woken_;
   // What was published before the acknowledgement is missed: on_subscribed() tries again.
   subscribe();
-  park_while_held(holder_ttl ? nanoseconds(*holder_ttl) : nanoseconds::max(), w.seat.sent, next_poll());
+  const auto ttl_left = holder_ttl ? nanoseconds(*holder_ttl) : nanoseconds::max();
+  park_while_held(ttl_left, w.seat.sent, std::min(next_poll(), again_after));
   if (again) wake();
 }
 
@@ -420,7 +432,7 @@ std::shared_ptr<acquisition> waiting_line::take_out(acquisition& w) {
   return std::move(w.seat.kept);
 }
 
-void waiting_line::remove(acquisition& w) {
+void waiting_line::remove(acquisition& w, bool served) {
   const bool was_first = &w == &first();
   const auto keep = take_out(w);
   auto sent_to = w.seat.unanswered > 0 ? everywhere : nowhere;
@@ -430,7 +442,12 @@ void waiting_line::remove(acquisition& w) {
   }
   if (sent_to != nowhere && !w.seat.field.empty()) abandon_field(w, sent_to);
   HOLDFAST_ASSERT(sent_to == nowhere || w.seat.field.empty());
-  if (waiters_.empty()) subscription_.reset();
+  if (waiters_.empty()) {
+    lingers_ = served && subscription_ && host_.may_linger();
+    if (!lingers_) subscription_.reset();
+  } else if (was_first && step_ == step::parked && resting_) {
+    park_for(rest());
+  }
   // A parked line stays parked for its new first: what it waits for holds for the next as well. So does a barred one.
   if (was_first && (step_ == step::idle || waiters_.empty())) advance();
 }
@@ -446,7 +463,7 @@ void waiting_line::finish(acquisition& w, lock_answer a) {
     return e;
   };
   try {
-    remove(w);
+    remove(w, a.record != nullptr);
   } catch (...) {
     w.answer(std::move(a), event_for);
     throw;

@@ -23,6 +23,8 @@ class line_host {
   virtual void doubt_hold_here() = 0;
   /// A message says that the lock was freed: true if this client itself has told so.
   virtual bool hears_itself() = 0;
+  /// The lock was asked for, and somebody else has it: it is asked for again after so long at most.
+  virtual nanoseconds found_busy() = 0;
   /// Waiters of this client ask no earlier: others have their turn.
   virtual time_point rests_until() const = 0;
   /// This owner has it: it was granted meanwhile, as one of several that another call of this owner wanted.
@@ -34,6 +36,8 @@ class line_host {
   /// Gives back what was or may still be granted to a field that nobody waits for; `tried` as in
   /// releases::release_in_background.
   virtual void give_back(const owner_field& field, milliseconds ttl, function<void()> tried, primary_set at) = 0;
+  /// A line that has served its last waiter may keep its subscription for those who come while this client holds.
+  virtual bool may_linger() const = 0;
   /// Nobody waits any more: destroys the line, and perhaps the host.
   virtual void line_empty() = 0;
 
@@ -48,7 +52,9 @@ class line_host {
 /// when two attempts in a row were not answered. Until Redis may have had that release, the line is barred: written
 /// together with the next acquire, it would free the lock for nobody. After two unanswered attempts a pause follows,
 /// which doubles until there is an answer, or nobody waits. Where replicas must have a grant, the line waits for them
-/// as for an answer; what too few have is given back.
+/// as for an answer; what too few have is given back. Where clients take turns, the subscription of a line whose last
+/// waiter was served lingers until this client has released, for a second at most: a waiter who comes meanwhile finds
+/// it, and the count of those who have heard of the release is known to have this client in it.
 ///
 /// A call that lets a waiter leave may destroy the line. Whoever goes on using the line afterwards keeps it alive.
 class waiting_line final : public std::enable_shared_from_this<waiting_line>,
@@ -68,6 +74,10 @@ class waiting_line final : public std::enable_shared_from_this<waiting_line>,
   /// Nobody waits: the release of what somebody wanted is on its way.
   bool empty() const noexcept { return waiters_.empty(); }
   std::size_t size() const noexcept { return waiters_.size(); }
+  /// Nobody waits, and the line is there for its subscription alone.
+  bool lingers() const noexcept { return lingers_; }
+  /// The line may be gone afterwards.
+  void stop_lingering();
   /// The server has confirmed the subscription.
   bool listens() const noexcept { return subscription_ && listens_; }
   /// The first, if it could be handed a hold now; null: it has an attempt under way, or wants several locks.
@@ -127,7 +137,7 @@ class waiting_line final : public std::enable_shared_from_this<waiting_line>,
   bool parked_while_held() const;
   acquisition& first() { return *waiters_.front().kept; }
   std::shared_ptr<acquisition> take_out(acquisition& w);
-  void remove(acquisition& w);
+  void remove(acquisition& w, bool served = false);
   void finish(acquisition& w, lock_answer a);
 
   surroundings& around_;
@@ -141,8 +151,9 @@ class waiting_line final : public std::enable_shared_from_this<waiting_line>,
   nanoseconds polled_{};     // where somebody may release without a message: the next pause; doubles with each
   nanoseconds penalty_{};    // the pause after a field was given back for want of an answer; doubles until there is one
   step step_ = step::idle;
-  bool woken_ = false;                    // while trying: something happened that asks for one more try
-  bool resting_ = false;                  // while parked: others have their turn
+  bool woken_ = false;    // while trying: something happened that asks for one more try
+  bool resting_ = false;  // while parked: others have their turn
+  bool lingers_ = false;
   bool listens_ = false;                  // the present subscription was confirmed
   std::optional<time_point> known_held_;  // when the lock last was, by an answer of Redis or a hold of this client
   primary_set granted_in_part_ = 0;       // where the last attempt had it, which was divided

@@ -2,18 +2,28 @@
 // Honest contention: processes whose tasks want one name, hold it for a moment and think before they want it again. The
 // ideal is one task that holds as often as it can without a lock. Where clients race for each hold, and where they take
 // turns.
+#include <sys/mman.h>
+
 #include <boost/asio/steady_timer.hpp>
 #include <boost/asio/use_awaitable.hpp>
 
 #include <algorithm>
 #include <array>
+#include <atomic>
+#include <cerrno>
+#include <exception>
 #include <memory>
+#include <new>
 #include <numeric>
 #include <optional>
+#include <stdexcept>
+#include <system_error>
 #include <thread>
+#include <utility>
 
 #include "bench/child_run.hpp"
 #include "bench/meter.hpp"
+#include "bench/redisson_process.hpp"
 #include "bench/scenario.hpp"
 #include "bench/work.hpp"
 
@@ -25,7 +35,8 @@ using test::real_redis;
 
 constexpr auto hold = 1ms, think = 3ms;
 constexpr auto get_ready = 500ms;  // to connect, before all start at once
-constexpr int all_tasks = 16;
+constexpr int most_tasks = 128;
+constexpr auto contended_name = "bench:contended";
 
 struct shift {
   clock::time_point begin, end;
@@ -33,12 +44,42 @@ struct shift {
 
 struct crew {
   int processes;
-  bool turns;  // config::turns
+  bool turns;          // config::turns
+  int redissons = 0;   // of the processes: so many have Redisson's protocol, and all their tasks
+  bool tight = false;  // they hold for no time, and do not think
+  int all_tasks = 16;
   int tasks() const { return all_tasks / processes; }
 };
 
 struct tasks_result {
-  std::array<long, all_tasks> acquired{};  // by each task of the process
+  std::array<long, most_tasks> acquired{};  // by each task of the process
+  double longest_wait = 0;                  // in seconds
+};
+
+/// Whether two ever hold at once: seen by all processes.
+class witness {
+ public:
+  witness() : seen_(::mmap(nullptr, sizeof(seen), PROT_READ | PROT_WRITE, MAP_SHARED | MAP_ANONYMOUS, -1, 0)) {
+    if (seen_ == MAP_FAILED) throw std::system_error(errno, std::generic_category(), "mmap");
+    new (seen_) seen;
+  }
+  witness(const witness&) = delete;
+  witness& operator=(const witness&) = delete;
+  ~witness() { ::munmap(seen_, sizeof(seen)); }
+
+  void enter() {
+    if (all().inside++ > 0) ++all().overlaps;
+  }
+  void leave() { --all().inside; }
+  long overlaps() { return all().overlaps; }
+
+ private:
+  struct seen {
+    std::atomic<long> inside{0}, overlaps{0};
+  };
+  seen& all() { return *static_cast<seen*>(seen_); }
+
+  void* const seen_;
 };
 
 asio::awaitable<void> pause(asio::steady_timer& timer, clock::duration how_long) {
@@ -46,27 +87,75 @@ asio::awaitable<void> pause(asio::steady_timer& timer, clock::duration how_long)
   co_await timer.async_wait(asio::use_awaitable);
 }
 
-asio::awaitable<void> contend(client& redis, shift when, long& acquired) {
+/// One that contends with a client of ours.
+class own_task {
+ public:
+  explicit own_task(client& redis) : mutex_(redis.mutex(contended_name)) {}
+  asio::awaitable<void> lock() { held_ = co_await mutex_.lock(); }
+  asio::awaitable<void> unlock() { co_await held_.unlock(); }
+
+ private:
+  mutex mutex_;
+  lease held_;
+};
+
+class redisson_task {
+ public:
+  redisson_task(redisson_process& redis, int thread) : redis_(redis), thread_(thread) {}
+  asio::awaitable<void> lock() { return redis_.lock(thread_); }
+  asio::awaitable<void> unlock() { return redis_.unlock(thread_); }
+
+ private:
+  redisson_process& redis_;
+  const int thread_;
+};
+
+template <class Task>
+asio::awaitable<void> contend(Task with, shift when, bool tight, witness& seen, long& acquired, double& longest_wait) {
   asio::steady_timer timer(co_await asio::this_coro::executor);
-  auto mutex = redis.mutex("bench:contended");
   co_await pause(timer, when.begin - clock::now());
   while (clock::now() < when.end) {
-    auto held = co_await mutex.lock();
-    co_await pause(timer, hold);
-    co_await held.unlock();
+    const auto asked = clock::now();
+    co_await with.lock();
+    longest_wait = std::max(longest_wait, seconds_since(asked));
+    seen.enter();
+    if (!tight) co_await pause(timer, hold);
+    seen.leave();
+    co_await with.unlock();
     ++acquired;
-    co_await pause(timer, think);
+    if (!tight) co_await pause(timer, think);
   }
 }
 
-void contending_process(const real_redis& server, shift when, crew who, const teller<tasks_result>& tell) {
+void contending_process(const real_redis& server, shift when, crew who, witness& seen,
+                        const teller<tasks_result>& tell) {
   asio::io_context io(1);
   auto settings = of_url(server.unix_url());
   settings.turns = who.turns;
   auto redis = make_client(io, std::move(settings));
   tasks_result r;
   for (int t = 0; t < who.tasks(); ++t)
-    asio::co_spawn(io, contend(redis, when, r.acquired[static_cast<std::size_t>(t)]), rethrow);
+    asio::co_spawn(
+        io, contend(own_task(redis), when, who.tight, seen, r.acquired[static_cast<std::size_t>(t)], r.longest_wait),
+        rethrow);
+  io.run();
+  tell(r);
+}
+
+void contending_redisson(const real_redis& server, shift when, crew who, witness& seen,
+                         const teller<tasks_result>& tell) {
+  asio::io_context io(1);
+  redisson_process redis(io, server.socket_path(), contended_name);
+  tasks_result r;
+  int open = who.tasks();
+  for (int t = 0; t < who.tasks(); ++t)
+    asio::co_spawn(io,
+                   contend(redisson_task(redis, t), when, who.tight, seen, r.acquired[static_cast<std::size_t>(t)],
+                           r.longest_wait),
+                   [&](std::exception_ptr failed) {
+                     rethrow(failed);
+                     if (--open == 0) redis.stop();
+                   });
   io.run();
   tell(r);
 }
@@ -86,7 +175,8 @@ double ideal_rate(clock::duration how_long) {
 }
 
 struct contended {
-  double rate = 0, scripts = 0, least_share = 0;
+  double rate = 0, commands = 0, least_share = 0;
+  double own_share = 0, longest_wait = 0;  // our processes' share of what is fair; of anybody, in seconds
 };
 
 contended run(crew who, clock::duration how_long) {
@@ -95,35 +185,43 @@ contended run(crew who, clock::duration how_long) {
   test::raw_client admin(server);
   const auto begin = clock::now() + get_ready;
   const shift when{begin, begin + how_long};
+  witness seen;
   std::vector<std::unique_ptr<child_run<tasks_result>>> all;
   for (int i = 0; i < who.processes; ++i)
-    all.push_back(std::make_unique<child_run<tasks_result>>(
-        [&](const teller<tasks_result>& tell) { contending_process(server, when, who, tell); }));
+    all.push_back(std::make_unique<child_run<tasks_result>>([&, i](const teller<tasks_result>& tell) {
+      i < who.redissons ? contending_redisson(server, when, who, seen, tell)
+                        : contending_process(server, when, who, seen, tell);
+    }));
   std::this_thread::sleep_until(begin - get_ready / 10);
   admin("CONFIG", "RESETSTAT");
   std::vector<long> acquired;
+  double longest_wait = 0;
   for (const auto& child : all) {
     const auto r = child->result_until(when.end + plan::patience);
     acquired.insert(acquired.end(), r.acquired.begin(), r.acquired.begin() + who.tasks());
+    longest_wait = std::max(longest_wait, r.longest_wait);
   }
+  if (seen.overlaps() > 0) throw std::runtime_error("two held the lock at once");
   const auto sum = static_cast<double>(std::reduce(acquired.begin(), acquired.end()));
-  return {sum / std::chrono::duration<double>(how_long).count(), static_cast<double>(scripts_run(admin)) / sum,
-          static_cast<double>(*std::ranges::min_element(acquired)) * all_tasks / sum};
+  const auto ours = static_cast<double>(std::reduce(acquired.begin() + who.redissons * who.tasks(), acquired.end()));
+  return {sum / std::chrono::duration<double>(how_long).count(), static_cast<double>(commands_run(admin)) / sum,
+          static_cast<double>(*std::ranges::min_element(acquired)) * who.all_tasks / sum,
+          ours * who.processes / (sum * (who.processes - who.redissons)), longest_wait};
 }
 
 std::vector<finding> contention(const plan& p, const std::string& name, crew who) {
   const std::chrono::milliseconds how_long(p.scaled(3'000) + 200);
-  std::vector<double> rate, ideal, scripts, share;
+  std::vector<double> rate, ideal, commands, share;
   p.rounds(name, [&] {
     const auto r = run(who, how_long);
     rate.push_back(r.rate);
-    scripts.push_back(r.scripts);
+    commands.push_back(r.commands);
     share.push_back(r.least_share);
     ideal.push_back(ideal_rate(how_long / 3));
   });
   return {
       {median(rate) / median(ideal), {{"holdfast", median(rate)}, {"ideal", median(ideal)}, {"rounds", rate.size()}}},
-      {median(scripts) - (who.turns ? 0 : 1)},  // where each hold has a release of its own, the acquires
+      {median(commands)},
       {median(share)}};
 }
 
@@ -133,21 +231,79 @@ struct kept {
 };
 
 scenario contention_of(const std::string& name, crew who, kept bounds = {}) {
-  const auto* const counted = who.turns ? "scripts / acquisition" : "acquire commands / acquisition";
   return {name,
           {{name + "/rate", "acquisitions/s / ideal", bounds.rate},
-           {name + "/commands", counted, bounds.commands},
+           {name + "/commands", "commands / acquisition", bounds.commands},
            {name + "/share", "least waiter's share / fair", bounds.share}},
           [=](const plan& p) { return contention(p, name, who); }};
+}
+
+/// Both sides have eight tasks. What is fair to one side is so to the other: within 0.75 and 1.25 both have at least
+/// three quarters of their share.
+std::vector<finding> beside(const plan& p, const std::string& name, crew who) {
+  const std::chrono::milliseconds how_long(p.scaled(3'000) + 200);
+  std::vector<double> rate, ideal, commands, own, others, wait;
+  p.rounds(name, [&] {
+    const auto r = run(who, how_long);
+    rate.push_back(r.rate);
+    commands.push_back(r.commands);
+    own.push_back(r.own_share);
+    others.push_back((who.processes - (who.processes - who.redissons) * r.own_share) / who.redissons);
+    wait.push_back(r.longest_wait * 1e3);
+    ideal.push_back(ideal_rate(how_long / 3));
+  });
+  return {{median(rate) / median(ideal)}, {median(commands)}, {median(own)}, {median(others)}, {median(wait)}};
+}
+
+scenario beside_redisson(const std::string& name, crew who, bool bound) {
+  const auto if_bound = [bound](limit l) { return bound ? std::optional(l) : std::nullopt; };
+  return {name,
+          {{name + "/rate", "acquisitions/s / ideal", if_bound(at_least(0.70))},
+           {name + "/commands", "commands / acquisition", if_bound(at_most(7))},
+           {name + "/own share", "share of our tasks / fair", if_bound(at_least(0.75))},
+           {name + "/redisson's share", "share of Redisson's tasks / fair", if_bound(at_least(0.75))},
+           {name + "/wait", "longest wait in ms", if_bound(at_most(500))}},
+          [=](const plan& p) { return beside(p, name, who); }};
+}
+
+/// Whose holds take no time, beside one process of Redisson's protocol that has the lock for itself.
+std::vector<finding> tight(const plan& p, const std::string& name, crew who) {
+  const std::chrono::milliseconds how_long(p.scaled(2'000) + 200);
+  std::vector<double> rate, baseline, share;
+  p.rounds(name, [&] {
+    const auto r = run(who, how_long);
+    rate.push_back(r.rate);
+    share.push_back(r.least_share);
+    baseline.push_back(run({.processes = 1, .turns = false, .redissons = 1, .tight = true}, how_long).rate);
+  });
+  return {{median(rate) / median(baseline),
+           {{"holdfast", median(rate)}, {"redisson", median(baseline)}, {"rounds", rate.size()}}},
+          {median(share)}};
+}
+
+scenario tight_of(const std::string& name, int processes, limit rate, limit share) {
+  const crew who{.processes = processes, .turns = true, .tight = true};
+  return {name,
+          {{name + "/rate", "acquisitions/s / Redisson's protocol in one process", rate},
+           {name + "/share", "least waiter's share / fair", share}},
+          [=](const plan& p) { return tight(p, name, who); }};
 }
 
 }  // namespace
 
 std::vector<scenario> contention_scenarios() {
-  return {contention_of("contention-2", {2, false}), contention_of("contention-8", {8, false}),
+  return {contention_of("contention-2", {2, false}),
+          contention_of("contention-8", {8, false}),
           contention_of("local-16", {1, true}, {at_least(0.98), at_most(0.25), at_least(0.95)}),
+          contention_of("local-128", {.processes = 1, .turns = true, .all_tasks = 128},
+                        {at_least(0.98), at_most(0.25), at_least(0.95)}),
+          tight_of("local-tight", 1, at_least(50), at_least(0.9)),
+          tight_of("procs-tight", 2, at_least(10), at_least(0.9)),
           contention_of("procs-2", {2, true}, {at_least(0.88), at_most(0.5), at_least(0.95)}),
-          contention_of("procs-8", {8, true}, {at_least(0.80), at_most(2), at_least(0.95)})};
+          contention_of("procs-8", {8, true}, {at_least(0.80), at_most(2), at_least(0.95)}),
+          beside_redisson("beside-redisson", {2, true, 1}, true),
+          beside_redisson("beside-redisson-4", {4, true, 2}, true),
+          beside_redisson("beside-redisson-race", {2, false, 1}, false)};
 }
 
 }  // namespace holdfast::bench

@@ -46,6 +46,14 @@ inline long long scripts_run(test::raw_client& server) {
   return calls_of(info, "evalsha") + calls_of(info, "eval");
 }
 
+/// The same with subscriptions: all that clients send who wait for locks.
+inline long long commands_run(test::raw_client& server) {
+  const auto info = server("INFO", "commandstats").to_string();
+  long long all = 0;
+  for (const auto* each : {"evalsha", "eval", "subscribe", "unsubscribe"}) all += calls_of(info, each);
+  return all;
+}
+
 /// What a piece of work cost.
 struct cost {
   double seconds = 0;     // wall time

@@ -12,10 +12,11 @@ from collections import Counter
 from checker import history as histories
 from checker.liveness import hand_overs, liveness, percentile
 from checker.machine import slowness, unexplained_stalls
+from checker.order import order
 from checker.rules import Breaks, by_lock, claims, counts, exclusion, finality, ms, overlaps, releases, residue, signals, tokens
 from checker.wholes import wholes
 
-RULES = (exclusion, claims, counts, releases, tokens, signals, finality, liveness, wholes, residue)
+RULES = (exclusion, claims, counts, releases, tokens, signals, finality, liveness, wholes, order, residue)
 SEVERAL = ("of any_of", "of multi_lock")
 OF_CAMPAIGN = {"within": ("lost updates", *SEVERAL), "outside": ("lost updates", *SEVERAL), "red": ("lost updates", "votes withheld"),
                "sentinel": (*SEVERAL, "failovers", "lost", "stale writes refused"),

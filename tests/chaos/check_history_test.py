@@ -216,6 +216,15 @@ class Counts(RuleTest):
 
     def test_what_another_has_had_since_cannot_be_released(self):
         self.breaks("R2", self.released_late(), "was released, though worker-1-1:3 had had it since")
+
+    def test_what_was_passed_on_was_not_asked_about(self):
+        story = Story("outside")
+        op = story.hold(100, None, asked=90, hold_id="a:1")
+        story.fault(110, 110, "delete locks")
+        story.hold(120, 200, worker=1, asked=90)
+        story.add("worker-0-1", 180, "told", what="passed", client=0, lock="lock-0", id="a:1")
+        story.release(op, 180)
+        self.assertNotIn("R2", dict(story.violations()))
         self.keeps(self.released_late(release=119))
 
     def test_who_had_it_first_is_told_by_the_tokens_or_by_the_times(self):
@@ -440,6 +449,35 @@ class Finality(RuleTest):
 
     def test_what_is_confirmed_after_the_end_does_not_move_it(self):
         self.breaks("R4", self.silent_end(460), "its loss was never signalled")
+
+
+class Order(RuleTest):
+    def queue(self, first, second, **of_first):
+        """Two who wait for the same lock in one client, and when they are served."""
+        story = Story()
+        story.hold(10, 50)
+        one = story.ask(20, **of_first)
+        other = story.ask(30)
+        for op, t in sorted([(one, first), (other, second)], key=lambda each: each[1]):
+            story.get(op, t)
+            story.release(op, t + 5)
+        return story
+
+    def test_who_asked_first_is_served_first(self):
+        self.keeps(self.queue(52, 60))
+        self.breaks("R9", self.queue(60, 52), "worker-0-1:4 was served before worker-0-1:3")
+
+    def test_who_asks_once_and_another_client_stand_in_no_line(self):
+        self.keeps(self.queue(60, 52, client=1))
+        story = Story()
+        story.hold(10, 50)
+        once = story.ask(20, wait=0)
+        other = story.ask(21)
+        story.get(other, 52)
+        story.release(other, 54)
+        story.get(once, 60)
+        story.release(once, 62)
+        self.assertNotIn("R9", dict(story.violations()))
 
 
 class Liveness(RuleTest):

@@ -47,7 +47,8 @@ class witness final : public observer {
   void on(const event& e) noexcept override {
     using kind = event::kind;
     if (e.what != kind::lost && e.what != kind::suspended && e.what != kind::restored && e.what != kind::closed &&
-        e.what != kind::release_failed && e.what != kind::release_given_up && e.what != kind::vote_withheld)
+        e.what != kind::release_failed && e.what != kind::release_given_up && e.what != kind::vote_withheld &&
+        e.what != kind::passed)
       return;
     auto line = place_.log.write("told");
     line.add("what", to_string(e.what))

@@ -412,7 +412,7 @@ TEST_CASE("kinds that do not store the same do each other no harm on one name") 
     for (const auto& other : every_kind()) {
       if (one.servers != other.servers) continue;
       INFO(one.name << " and " << other.name);
-      lock_world w(one.servers);
+      lock_world w(one.servers, one.turns);
       auto redis = w.make();
       auto held = w.run(one(redis).lock());
       const auto before = w.eye("DUMP", "m").to_string();

@@ -53,7 +53,7 @@ TEST_CASE("a server that has written the lock to its file keeps it, its token an
   CHECK(held.held());
   CHECK(w.eye("PTTL", "m").integer() <= ttl);
   CHECK_FALSE(w.run(redis.mutex("m").try_lock()).has_value());
-  CHECK(w.run(redis.fenced_mutex("m").last_token()) == held.token());
+  CHECK(w.run(redis.fenced_mutex("m").last_token()) >= held.token());
   w.run(held.unlock());
   CHECK(w.heard->count(kind::lost) == 0);
 }

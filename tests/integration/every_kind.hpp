@@ -49,7 +49,7 @@ class eyes {
 
 /// The servers of one kind of lock; those that vote have their markers.
 struct lock_world : red_world {
-  explicit lock_world(std::size_t servers) : red_world(servers), eye(eyes) {
+  explicit lock_world(std::size_t servers, bool with_turns = true) : red_world(servers), eye(eyes), turns(with_turns) {
     if (servers == 1) return;
     for (auto& one : eyes) {
       const auto info = one("INFO", "server").to_string();
@@ -59,6 +59,7 @@ struct lock_world : red_world {
 
   config settings() {
     auto c = red_world::settings();
+    c.turns = turns;
     if (size() == 1) c.url = std::exchange(c.primaries, {}).front();
     return c;
   }
@@ -86,11 +87,13 @@ struct lock_world : red_world {
   }
 
   test::eyes eye;
+  const bool turns;  // of its clients
 };
 
 struct lock_kind {
   const char* name;
   std::size_t servers;
+  bool turns;  // its clients take them
   mutex (*of)(const client&, std::string_view name, std::optional<owner>);
   const char* channel;  // of the lock "m"
   bool reentrant;
@@ -156,27 +159,33 @@ inline void spoil_string(eyes& redis) {
 inline const std::vector<lock_kind>& every_kind() {
   using maybe = std::optional<owner>;
   static constexpr auto *redisson = "redisson_lock__channel:{m}", *simple = "holdfast_simple:{m}";
+  static constexpr auto plain = [](const client& c, std::string_view n, maybe who) {
+    return who ? c.mutex(n, *who) : c.mutex(n);
+  };
+  static constexpr auto fenced = [](const client& c, std::string_view n, maybe who) -> mutex {
+    return who ? c.fenced_mutex(n, *who) : c.fenced_mutex(n);
+  };
   static const std::vector<lock_kind> all{
-      {"plain_lock", 1,
-       [](const client& c, std::string_view n, maybe who) { return who ? c.mutex(n, *who) : c.mutex(n); }, redisson,
-       true, "hash", by_hand::take_hash, by_hand::free_hash, by_hand::owner_in_hash, by_hand::spoil_hash},
-      {"fenced_lock", 1,
-       [](const client& c, std::string_view n, maybe who) -> mutex {
-         return who ? c.fenced_mutex(n, *who) : c.fenced_mutex(n);
-       },
-       redisson, true, "hash", by_hand::take_hash, by_hand::free_hash, by_hand::owner_in_hash, by_hand::spoil_hash},
-      {"simple_lock", 1,
+      {"plain_lock", 1, true, plain, redisson, true, "hash", by_hand::take_hash, by_hand::free_hash,
+       by_hand::owner_in_hash, by_hand::spoil_hash},
+      {"plain_lock without turns", 1, false, plain, redisson, true, "hash", by_hand::take_hash, by_hand::free_hash,
+       by_hand::owner_in_hash, by_hand::spoil_hash},
+      {"fenced_lock_in_turns", 1, true, fenced, redisson, true, "hash", by_hand::take_hash, by_hand::free_hash,
+       by_hand::owner_in_hash, by_hand::spoil_hash},
+      {"fenced_lock", 1, false, fenced, redisson, true, "hash", by_hand::take_hash, by_hand::free_hash,
+       by_hand::owner_in_hash, by_hand::spoil_hash},
+      {"simple_lock", 1, true,
        [](const client& c, std::string_view n, maybe who) -> mutex {
          return who ? c.simple_mutex(n, *who) : c.simple_mutex(n);
        },
        simple, false, "string", by_hand::take_string, by_hand::free_string, by_hand::owner_in_string,
        by_hand::spoil_string},
-      {"red_plain_lock", 5,
+      {"red_plain_lock", 5, true,
        [](const client& c, std::string_view n, maybe who) -> mutex {
          return who ? c.red_lock(n, *who) : c.red_lock(n);
        },
        redisson, true, "hash", by_hand::take_hash, by_hand::free_hash, by_hand::owner_in_hash, by_hand::spoil_hash},
-      {"red_simple_lock", 5,
+      {"red_simple_lock", 5, true,
        [](const client& c, std::string_view n, maybe who) -> mutex {
          constexpr auto nested = reentrancy::not_reentrant;
          return who ? c.red_lock(n, *who, nested) : c.red_lock(n, nested);
@@ -191,27 +200,29 @@ template <class Test>
 void of_every_kind(Test test) {
   for (const auto& k : every_kind()) {
     INFO(k.name);
-    lock_world w(k.servers);
+    lock_world w(k.servers, k.turns);
     test(k, w);
   }
 }
 
-/// Those that one server grants, wherever that is.
+/// Those that one server grants, wherever that is; of clients as they are by default.
 template <class Test>
 void each_kind_of_one_server(Test test) {
   for (const auto& k : every_kind()) {
-    if (k.servers > 1) continue;
+    if (k.servers > 1 || !k.turns) continue;
     INFO(k.name);
     test(k);
   }
 }
-/// The same, each in a world of its own.
+/// The same, each in a world of its own, and with and without turns.
 template <class Test>
 void of_every_kind_of_one_server(Test test) {
-  each_kind_of_one_server([&](const lock_kind& k) {
-    lock_world w(k.servers);
+  for (const auto& k : every_kind()) {
+    if (k.servers > 1) continue;
+    INFO(k.name);
+    lock_world w(k.servers, k.turns);
     test(k, w);
-  });
+  }
 }
 
 }  // namespace holdfast::test

@@ -179,8 +179,10 @@ void judge::granted(sim_client& to, const record_ptr& lease, bool fenced) {
     if (h->token && !fenced) accuse(to.name(), "has a token of " + h->keys()->name + " that it did not ask for");
     if (h->token) {
       const auto given = tokens_of_.find(std::string(std::string_view(h->field().to_text())));
-      if (given == tokens_of_.end() || *h->token != given->second.first + h->passes || h->passes >= given->second.count)
-        accuse(to.name(), "has a token that the node did not give it");
+      const auto all = given == tokens_of_.end() ? tokens{0, 0} : given->second;
+      const bool its_own = h->passes < all.count && *h->token == all.first + h->passes;
+      const bool repeated = h->passes == 0 && *h->token == all.newest();  // the answer to a command that was sent again
+      if (!its_own && !repeated) accuse(to.name(), "has a token that the node did not give it");
       if (h->passes > 0) met_.hit("lock: a token of a pass");
     }
   }
@@ -213,12 +215,14 @@ void judge::refused_for_good(const std::string& name, const std::string& field) 
 
 void judge::tokens_given(const std::string& name, const std::string& field, tokens all) {
   auto& last = tokens_[name];
-  const bool repeated = all.first == last.all.first && field == last.field;
-  const auto newest = last.all.first + last.all.count - 1;
-  const bool clock_is_behind = holder(0, name).clock().now_us() <= static_cast<std::int64_t>(newest);
-  if (all.first <= newest && !repeated && !(last.lost && clock_is_behind))
-    accuse("the node",
-           "gives the token " + std::to_string(all.first) + " of " + name + " after " + std::to_string(newest));
+  if (field == last.field && all.first >= last.all.first && all.newest() <= last.all.newest()) {
+    last.lost = false;  // a command that was sent again
+    return;
+  }
+  const bool clock_is_behind = holder(0, name).clock().now_us() <= static_cast<std::int64_t>(last.all.newest());
+  if (all.first <= last.all.newest() && !(last.lost && clock_is_behind))
+    accuse("the node", "gives the token " + std::to_string(all.first) + " of " + name + " after " +
+                           std::to_string(last.all.newest()));
   last = {all, field, false};
   tokens_of_[field] = all;
 }

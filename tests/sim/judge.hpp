@@ -93,6 +93,7 @@ class judge {
   /// Those of one grant, in a row.
   struct tokens {
     std::uint64_t first = 0, count = 1;
+    std::uint64_t newest() const noexcept { return first + count - 1; }
   };
   /// The node's answer to a fenced acquire.
   void tokens_given(const std::string& name, const std::string& field, tokens all);

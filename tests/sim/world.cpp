@@ -95,8 +95,8 @@ detail::deployment kind_of(std::uint64_t seed) {
   }
 }
 
-/// Of four seeds of a kind, in the order of all, one has turns.
-bool takes_turns(std::uint64_t seed) { return seed / 20 % 4 == 3; }
+/// Of two seeds of a kind, in the order of all, one has turns.
+bool takes_turns(std::uint64_t seed) { return seed / 20 % 2 == 1; }
 
 /// Everything of one seed.
 class world {
@@ -219,7 +219,8 @@ class world {
     if (servers_.fails_over()) look_for_another(machine, name, a, r);
     log_.abbreviate(std::string(digest), std::string(name));
     met_.hit(std::string("script: ").append(name).append(" -> ").append(outcome_of(name, r)));
-    if (name == "acquire_fenced" && r.type == reply::kind::array) token_given(machine, a[3], a[6], r.elements[0]);
+    if (name == "acquire_fenced" && r.type == reply::kind::array)
+      token_given(machine, a[3], a[6], r.elements[0], r.elements.size() > 1 ? r.elements[1].integer : 0);
     if (name == "acquire_any_fenced" && r.type == reply::kind::array)
       token_given(machine, a.at(2 + static_cast<std::size_t>(r.elements[0].integer)), a.at(3 + std::stoul(a.at(2)) + 1),
                   r.elements[1]);
@@ -233,9 +234,9 @@ class world {
   /// It has this key no more, and answers for it.
   bool replaced(std::size_t machine, const std::string& key) const { return !servers_.serves(machine, key); }
 
-  void token_given(std::size_t machine, const std::string& name, const std::string& field, const reply& first) {
-    const auto of = settings_.turns ? detail::fenced_lock_in_turns.tokens : detail::fenced_lock.tokens;
-    const judge::tokens all{static_cast<std::uint64_t>(first.integer), static_cast<std::uint64_t>(of)};
+  void token_given(std::size_t machine, const std::string& name, const std::string& field, const reply& first,
+                   long long spare = 0) {
+    const judge::tokens all{static_cast<std::uint64_t>(first.integer), static_cast<std::uint64_t>(spare) + 1};
     replaced(machine, name) ? judge_.tokens_given_by_another(field, all) : judge_.tokens_given(name, field, all);
   }
 

@@ -5,34 +5,12 @@
 #include <cstdint>
 #include <random>
 
+#include "support/redisson_scripts.hpp"
+
 namespace holdfast::test {
 namespace {
 
 using std::chrono::steady_clock;
-
-// KEYS: lock. ARGV: ttl, owner.
-constexpr auto acquire_script = R"(
-local free = redis.call('exists', KEYS[1]) == 0
-if not free and redis.call('hexists', KEYS[1], ARGV[2]) == 0 then return redis.call('pttl', KEYS[1]) end
-redis.call('hincrby', KEYS[1], ARGV[2], 1)
-redis.call('pexpire', KEYS[1], ARGV[1])
-return false)";
-
-// KEYS: lock, channel, latch. ARGV: ttl, owner, latch's ttl.
-constexpr auto unlock_script = R"(
-local answered = redis.call('get', KEYS[3])
-if answered then return tonumber(answered) end
-if redis.call('hexists', KEYS[1], ARGV[2]) == 0 then return false end
-local released = 0
-if redis.call('hincrby', KEYS[1], ARGV[2], -1) > 0 then
-  redis.call('pexpire', KEYS[1], ARGV[1])
-else
-  released = 1
-  redis.call('del', KEYS[1])
-  redis.call('publish', KEYS[2], '0')
-end
-redis.call('set', KEYS[3], released, 'px', ARGV[3])
-return released)";
 
 // KEYS: lock, channel.
 constexpr auto force_unlock_script = R"(
@@ -48,8 +26,6 @@ for i, key in ipairs(KEYS) do
   if renewed[i] == 1 then redis.call('pexpire', key, ARGV[1]) end
 end
 return renewed)";
-
-constexpr auto latch_ttl = 16'000;
 
 std::string derived(std::string_view prefix, std::string_view name) {
   const bool has_brace = name.find('{') != name.npos;
@@ -84,7 +60,7 @@ std::string redisson_peer::new_uuid() {
 }
 
 std::optional<long long> redisson_peer::acquire(std::string_view name, milliseconds ttl, long long thread) {
-  const auto reply = commands_("EVAL", acquire_script, 1, name, ttl.count(), owner(thread));
+  const auto reply = commands_("EVAL", redisson::acquire_script, 1, name, ttl.count(), owner(thread));
   if (reply.is_nil()) return std::nullopt;
   return reply.integer();
 }
@@ -115,8 +91,8 @@ std::optional<bool> redisson_peer::unlock(std::string_view name, long long threa
 }
 
 std::optional<bool> redisson_peer::send_unlock(std::string_view name, std::string_view request, long long thread) {
-  const auto reply = commands_("EVAL", unlock_script, 3, name, channel(name), latch_key(name, request),
-                               watchdog_timeout.count(), owner(thread), latch_ttl);
+  const auto reply = commands_("EVAL", redisson::unlock_script, 3, name, channel(name), latch_key(name, request),
+                               watchdog_timeout.count(), owner(thread), redisson::latch_ttl);
   if (reply.is_nil()) return std::nullopt;
   return reply.integer() == 1;
 }

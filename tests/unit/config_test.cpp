@@ -250,7 +250,7 @@ TEST_CASE("a printed config shows its fields and no secret") {
         "key_file=\"\" server_name=\"\" insecure_skip_verification=false} key_prefix=\"a\\x00\" ttl=30000ms "
         "command_timeout=500ms "
         "connect_timeout=2000ms drift=0.010000 poll_cap=5000ms reconnect_cap=5000ms pending_commands=65536 "
-        "turns=false min_replicas=0 sentinel_user=\"\" sentinel_password=\"\" sentinel_tls=unset strict_sentinel=false "
+        "turns=true min_replicas=0 sentinel_user=\"\" sentinel_password=\"\" sentinel_tls=unset strict_sentinel=false "
         "pubsub=auto node_map=[] "
         "primaries=[] longest_ttl=0ms delayed_restart=true observer=set");
 }

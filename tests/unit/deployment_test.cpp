@@ -192,8 +192,8 @@ TEST_CASE("a field that was set wins over the URL of sentinels and clusters") {
   CHECK(s.values.min_replicas == 2);
 
   CHECK_FALSE(resolve(with_url("redis+sentinel://s1/m?strict_sentinel=off")).values.strict_sentinel);
-  CHECK(resolve(with_url("redis://s1?turns=on")).values.turns);
-  CHECK_FALSE(resolve(with_url("redis://s1")).values.turns);
+  CHECK_FALSE(resolve(with_url("redis://s1?turns=off")).values.turns);
+  CHECK(resolve(with_url("redis://s1")).values.turns);
   c = with_url("redis+cluster://n1?pubsub=classic");
   CHECK(resolve(c).values.pubsub == pubsub_mode::classic);
   c.pubsub = pubsub_mode::both;

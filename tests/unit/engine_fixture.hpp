@@ -117,11 +117,18 @@ inline asking with(lock_options options) { return {std::nullopt, options}; }
 inline asking fenced(std::optional<owner> who = {}) { return {who, {}, &detail::fenced_lock}; }
 inline asking simple(std::optional<owner> who = {}) { return {who, {}, &detail::simple_lock}; }
 
+/// Of a client that asks Redis for each hold. What is different in turns is tested in turn_test.
+inline config without_turns() {
+  config c;
+  c.turns = false;
+  return c;
+}
+
 /// An engine whose clock, timers, server and randomness the test plays. Verbs return what becomes of the call; the
 /// server's answers go to the oldest command that has none. Time moves by advance() alone.
 class engine_fixture {
  public:
-  explicit engine_fixture(config c = {}) : settings(std::move(c)) {
+  explicit engine_fixture(config c = without_turns()) : settings(std::move(c)) {
     settings.observer = events;
     timers.on_step = [this] { server.run(); };
     locks.emplace(detail::surroundings{clock, timers, server, random, settings}, std::weak_ptr<detail::lease_home>(),

@@ -44,7 +44,7 @@ struct hold_fixture : detail::hold_host {
   ~hold_fixture() { h->leave_host(); }
 
   detail::hold_ptr make_hold(detail::claim_ptr c) {
-    return new detail::hold(std::move(c), owner(), false, std::nullopt, 0, clock.now(), services, *this);
+    return new detail::hold(std::move(c), owner(), false, {}, 0, clock.now(), services, *this);
   }
   bool extend(detail::time_point until) { return on->confirm(on->sole_share(), until); }
   detail::lease_record& lease(detail::terms t) { return lease(h, t); }

@@ -14,7 +14,7 @@ constexpr auto drift = 302ms;  // of 30 s
 struct replicated_fixture : engine_fixture {
   replicated_fixture()
       : engine_fixture([] {
-          config c;
+          auto c = without_turns();
           c.min_replicas = 1;
           return c;
         }()) {}

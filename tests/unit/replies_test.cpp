@@ -84,10 +84,16 @@ TEST_CASE("a fenced acquire is a token or a busy reply") {
   REQUIRE_FALSE(granted.failed);
   CHECK(granted.value.what == kind::acquired);
   CHECK(granted.value.token == 1795249141231037U);
+  const auto in_block = read_acquire_fenced(replies::integers({1795249141231037, 999}));
+  CHECK_FALSE(in_block.failed);
+  CHECK(in_block.value.token == 1795249141231037U);
+  CHECK(in_block.value.spare_tokens == 999);
+  for (const auto wrong : {-1LL, 65'536LL}) check_unexpected(read_acquire_fenced(replies::integers({1, wrong})));
+  check_unexpected(read_acquire_fenced(replies::integers({1, 2, 3})));
   CHECK(read_acquire_fenced(replies::integer(1500)).value.holder_ttl == 1500ms);
   CHECK(read_acquire_fenced(replies::integer(-1)).value.what == kind::busy_without_ttl);
   for (const auto& r : {replies::nil(), replies::integers({}), replies::integers({0}), replies::integers({-7}),
-                        replies::integers({1, 2}), replies::integers({9007199254740992})})
+                        replies::integers({0, 2}), replies::integers({9007199254740992})})
     check_unexpected(read_acquire_fenced(r));
   CHECK(read_acquire_fenced(replies::error("HOLDFAST invalid token")).failed->code == errc::corrupt_lock);
 }

@@ -63,7 +63,118 @@ TEST_CASE("each release of another client brings the own turn nearer") {
   CHECK_FALSE(t.hear(now + 3ms));
   CHECK(t.rests_until() == now + 3ms + 2ms);
   CHECK_FALSE(t.hear(now + 4ms));
-  CHECK(t.rests_until() == now + 4ms);
+  CHECK(t.rests_until() == now + 4ms + 500us);  // the moment for rivals
+}
+
+// ---- those who do not rest
+
+namespace {
+
+/// Has had a turn of 5 ms, and one other client that does not rest was found out after it.
+struct beside_a_rival {
+  beside_a_rival() {
+    t.begin(now - 5ms, 0);
+    t.release_ends(now, 1, false);
+    t.hear(now + 2ms);
+    t.found_busy(now + 3ms);
+  }
+  turn t;
+  const time_point now{1h};
+};
+
+}  // namespace
+
+TEST_CASE("now and then a client leaves the lock for a moment longer than the others need for a turn each") {
+  turn t;
+  const time_point now{1h};
+  t.release_ends(now, 1, false);
+  SECTION("for a half of their pace") {
+    t.hear(now + 600us);
+    CHECK(t.rests_until() == now + 600us + 300us);
+  }
+  SECTION("for 1 ms at most") {
+    t.hear(now + 4ms);
+    CHECK(t.rests_until() == now + 4ms + 1ms);
+  }
+  SECTION("not again before 250 ms are over") {
+    t.hear(now + 1ms);
+    t.release_ends(now + 3ms, 1, false);
+    t.hear(now + 251ms - 1ns);
+    CHECK(t.rests_until() == now + 251ms - 1ns);
+    t.release_ends(now + 251ms, 1, false);
+    t.hear(now + 252ms);
+    CHECK(t.rests_until() == now + 252ms + 500us);
+  }
+}
+
+TEST_CASE_METHOD(beside_a_rival, "beside clients that do not rest each other has as much time as the own turn took") {
+  t.begin(now + 10ms, 0);
+  t.release_ends(now + 14ms, 2, false);
+  CHECK(t.rests_until() == now + 14ms + 2 * 4ms);
+  t.hear(now + 15ms);
+  t.hear(now + 16ms);
+  CHECK(t.rests_until() == now + 14ms + 2 * 4ms);
+}
+
+TEST_CASE_METHOD(beside_a_rival, "a rest beside rivals ends 20 ms after the last release that was heard") {
+  t.begin(now + 10ms, 0);
+  t.release_ends(now + 30ms, 10, false);
+  CHECK(t.rests_until() == now + 230ms);
+  t.hear(now + 40ms);
+  CHECK(t.rests_until() == now + 60ms);
+  t.hear(now + 50ms);
+  CHECK(t.rests_until() == now + 60ms);
+}
+
+TEST_CASE_METHOD(beside_a_rival, "the time that rivals are left has bounds") {
+  SECTION("300 us each at least") {
+    t.begin(now + 10ms, 0);
+    t.release_ends(now + 10ms, 1, false);
+    CHECK(t.rests_until() == now + 10ms + 300us);
+  }
+  SECTION("20 ms each at most") {
+    t.release_ends(now + 1s, 2, false);
+    CHECK(t.rests_until() == now + 1s + 40ms);
+  }
+  SECTION("200 ms in all at most") {
+    t.release_ends(now + 1s, 1'000, false);
+    CHECK(t.rests_until() == now + 1s + 200ms);
+  }
+  SECTION("none where nobody has heard of the release") {
+    t.release_ends(now + 1s, 0, false);
+    CHECK(t.rests_until() == now + 1s);
+  }
+}
+
+TEST_CASE_METHOD(beside_a_rival, "rivals are looked for anew after a second") {
+  t.begin(now + 1s, 0);
+  t.release_ends(now + 1s + 3ms, 1, false);
+  t.hear(now + 1s + 4ms);
+  CHECK(t.rests_until() == now + 1s + 4ms + 500us);  // the moment for rivals
+  SECTION("there are none any more") {
+    t.begin(now + 1s + 5ms, 0);
+    t.release_ends(now + 1s + 15ms, 1, false);
+    t.hear(now + 1s + 16ms);
+    CHECK(t.rests_until() == now + 1s + 16ms);
+  }
+  SECTION("there are: one has released in the moment that was left to it") {
+    t.hear(now + 1s + 4ms + 100us);
+    t.begin(now + 1s + 5ms, 0);
+    t.release_ends(now + 1s + 15ms, 1, false);
+    t.hear(now + 1s + 16ms);
+    CHECK(t.rests_until() == now + 1s + 15ms + 10ms);
+  }
+}
+
+TEST_CASE("who finds a lock busy at another time has found no rival") {
+  turn t;
+  const time_point now{1h};
+  t.release_ends(now, 1, false);
+  t.found_busy(now + 1ms);
+  t.begin(now + 2ms, 0);
+  t.release_ends(now + 12ms, 1, false);
+  t.hear(now + 13ms);
+  CHECK(t.rests_until() == now + 13ms + 500us);
 }
 
 TEST_CASE("the pace of the others is that of the last two releases, within bounds") {
@@ -82,7 +193,7 @@ TEST_CASE("the pace of the others is that of the last two releases, within bound
 TEST_CASE("a client knows the message of its own release, whether it comes before or after the answer") {
   turn t;
   const time_point now{1h};
-  t.release_begins();
+  t.release_begins(now);
   SECTION("before") {
     CHECK(t.hear(now));
     t.release_ends(now, 2, true);
@@ -114,13 +225,9 @@ namespace {
 const asking in_block{{}, {}, &detail::fenced_lock_in_turns};
 
 struct turns : engine_fixture {
-  turns()
-      : engine_fixture([] {
-          config c;
-          c.turns = true;
-          return c;
-        }()) {}
+  turns() : engine_fixture(config()) {}
 
+  void grants_tokens(long long first, long long spare) { answers(replies::integers({first, spare})); }
   /// Of `a`: so many heard of it.
   void frees_and_tells(long long told) { answers(redis::reply(replies::integer(told))); }
   lock_call waiter(asking a = {}) {
@@ -244,6 +351,8 @@ TEST_CASE_METHOD(turns, "after its turn a client leaves the lock to the others t
     advance(299us);
     CHECK(sent("acquire") == 1);
     publishes("a");
+    CHECK(sent("acquire") == 1);
+    advance(150us);  // nobody who does not rest has had it
     CHECK(sent("acquire") == 2);
   }
   SECTION("who asks once does not wait") {
@@ -314,19 +423,31 @@ TEST_CASE_METHOD(turns, "who needs more than a pass can give asks Redis") {
 TEST_CASE_METHOD(turns, "a grant of a fenced lock comes with a block of tokens, of which each pass has the next") {
   const auto first = lock("a", in_block);
   CHECK(last_sent() == "acquire_fenced(a, redisson_lock_token:{a}; 30000, #1, 1000)");
-  grants_token(7'000);
-  const auto second = waiter(in_block), third = waiter(in_block);
+  grants_tokens(7'000, 2);
+  const auto second = waiter(in_block), third = waiter(in_block), fourth = waiter(in_block);
   unlock(first);
   unlock(second);
   CHECK(first.value()->of->token == 7'000);
   CHECK(second.value()->of->token == 7'001);
   CHECK(third.value()->of->token == 7'002);
   CHECK(sent("release") == 0);
+  unlock(third);
+  CHECK(fourth.waits());
+  CHECK(sent("release") == 1);
+}
+
+TEST_CASE_METHOD(turns, "a fenced grant without spare tokens is not passed on to who wants one") {
+  const auto first = lock("a", in_block);
+  grants_tokens(7'000, 0);
+  const auto second = waiter(in_block);
+  unlock(first);
+  CHECK(second.waits());
+  CHECK(sent("release") == 1);
 }
 
 TEST_CASE_METHOD(turns, "a hold without a token may follow one with a token, and then none with a token") {
   const auto first = lock("a", in_block);
-  grants_token(7'000);
+  grants_tokens(7'000, 999);
   const auto second = waiter(), third = waiter(in_block);
   unlock(first);
   CHECK(second.granted());
@@ -336,26 +457,10 @@ TEST_CASE_METHOD(turns, "a hold without a token may follow one with a token, and
   CHECK(sent("release") == 1);
 }
 
-TEST_CASE_METHOD(turns, "a block has an end, and then Redis gives the next token") {
-  auto held = lock("a", in_block);
-  grants_token(7'000);
-  for (std::uint64_t n = 7'001; n < 8'000; ++n) {
-    const auto next = waiter(in_block);
-    unlock(held);
-    REQUIRE(next.granted());
-    REQUIRE(next.value()->of->token == n);
-    held = next;
-  }
-  const auto next = waiter(in_block);
-  unlock(held);
-  CHECK(next.waits());
-  CHECK(sent("release") == 1);
-}
-
 TEST_CASE_METHOD(turns, "who re-enters a hold that was passed on has the token of that hold") {
   const owner me;
   const auto first = lock("a", in_block);
-  grants_token(7'000);
+  grants_tokens(7'000, 999);
   auto mine = in_block;
   mine.who = me;
   const auto second = waiter(mine), inner = waiter(mine);
@@ -363,6 +468,115 @@ TEST_CASE_METHOD(turns, "who re-enters a hold that was passed on has the token o
   reenters();
   CHECK(second.value()->of->token == 7'001);
   CHECK(inner.value()->of->token == 7'001);
+}
+
+TEST_CASE_METHOD(turns, "the subscription of a line that has served all lingers until the release") {
+  const auto first = hold("a");
+  const auto second = waiter();
+  acknowledges("a");
+  unlock(first);
+  REQUIRE(second.granted());
+  CHECK(subscribers("a") == 1);
+  SECTION("who comes meanwhile finds it") {
+    const auto third = waiter();
+    CHECK(subscribers("a") == 1);
+    unlock(second);
+    CHECK(third.granted());
+    unlock(third);
+    frees_and_tells(1);
+  }
+  SECTION("its client is one of those that were told") {
+    unlock(second);
+    frees_and_tells(1);
+    lock("a");
+    CHECK(sent("acquire") == 2);  // it has nobody to rest for
+    grants();
+  }
+  SECTION("for a second at most") {
+    advance(1s);
+    CHECK(subscribers("a") == 0);
+    unlock(second);
+    frees_and_tells(0);
+  }
+  SECTION("not beyond a loss") {
+    renew(second);
+    confirms_nothing();
+    CHECK(second.value()->of->state() == lease_state::lost);
+  }
+  CHECK(subscribers("a") == 0);
+}
+
+TEST_CASE_METHOD(turns, "a line whose last waiter gives up does not linger") {
+  const auto first = hold("a");
+  const auto second = waiter();
+  acknowledges("a");
+  second.cancel();
+  run();
+  CHECK(subscribers("a") == 0);
+}
+
+TEST_CASE_METHOD(turns, "who becomes the first of a line that rests asks by its own deadline") {
+  unlock(hold("a"));
+  frees_and_tells(50);
+  const auto first = waiter();
+  try_lock_for("a", 4ms);
+  first.cancel();
+  run();
+  advance(2ms - 1ns);
+  CHECK(sent("acquire") == 1);
+  advance(1ns);
+  CHECK(sent("acquire") == 2);
+}
+
+TEST_CASE_METHOD(turns, "the message of the own release does not end a rest whose length its answer has yet to tell") {
+  const auto first = hold("a");
+  const auto second = waiter();
+  acknowledges("a");
+  advance(2ms);
+  unlock(first);
+  publishes("a");
+  CHECK(sent("acquire") == 1);
+  frees_and_tells(3);
+  CHECK(sent("acquire") == 1);
+  advance(2ms + 600us);
+  CHECK(sent("acquire") == 2);
+  CHECK(second.waits());
+}
+
+TEST_CASE_METHOD(turns, "beside clients that do not rest a client asks again and again, but not for ever") {
+  const auto first = hold("a");
+  auto held = waiter();
+  acknowledges("a");
+  advance(2ms);
+  unlock(first);
+  frees_and_tells(2);
+  publishes("a");  // our own
+  advance(1ms);
+  publishes("a");  // the other has had it
+  CHECK(sent("acquire") == 1);
+  advance(500us);
+  CHECK(sent("acquire") == 2);
+  busy(10s);  // and has it again
+  publishes("a");
+  grants();
+  const auto next = waiter();
+  advance(5ms);
+  unlock(held);
+  frees_and_tells(2);
+  publishes("a");
+  const auto asked = sent("acquire");
+  advance(5ms);
+  CHECK(sent("acquire") == asked + 1);
+  for (std::size_t n = 1; n <= 200; ++n) {
+    busy(10s);
+    REQUIRE(sent("acquire") == asked + n);
+    advance(300us);
+  }
+  CHECK(sent("acquire") == asked + 201);
+  busy(10s);
+  advance(100ms);
+  CHECK(sent("acquire") == asked + 201);
+  CHECK(next.waits());
 }
 
 TEST_CASE_METHOD(turns, "what is not sure is not passed on") {
@@ -474,6 +688,7 @@ TEST_CASE_METHOD(turns, "releases that come in a rest cost nothing of the budget
   const auto again = waiter();
   acknowledges("a");
   for (int n = 0; n < 60; ++n) publishes("a");
+  advance(150us);
   CHECK(sent("acquire") == 2);
   busy(10s);
   publishes("a");

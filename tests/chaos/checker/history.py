@@ -96,6 +96,7 @@ class Process:
         self.stalls = []  # (begin, end): it stood still by its own word, in the order of time
         self.stopped = Intervals()  # the same, or a processor was away
         self.told = {}  # (client, lock) -> when the observer heard of a loss, and of which hold
+        self.passed = set()  # ids of holds that the next waiter of the client had without asking Redis
 
     def stalled(self, begin, end):
         """For how long it stood still between two instants."""
@@ -210,6 +211,10 @@ class Hold:
     def whole(self):
         """With what it is held and lost as one."""
         return self.of.whole.holds if self.of.whole else [self]
+
+    @property
+    def passed_on(self):
+        return self.id in self.process.passed
 
     def claimed_before(self, t):
         """Until when it was granted by what had been answered before; 0: nothing had."""
@@ -408,6 +413,8 @@ def read_worker(history, path):
             history.votes_withheld += event["what"] == "vote_withheld"
             if event["what"] == "lost":
                 process.told.setdefault((event["client"], event["lock"]), []).append((t, event["id"]))
+            elif event["what"] == "passed":
+                process.passed.add(event["id"])
         elif kind == "ended":
             process.ended = True
     history.wholes += wholes.values()

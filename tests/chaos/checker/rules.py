@@ -135,11 +135,12 @@ def granted_before(one, other):
 
 
 def releases(history, breaks):
-    """R2: nobody releases what another has had since. A second copy of a release finds what the first one left: it may say so."""
+    """R2: nobody releases what another has had since. A second copy of a release finds what the first one left: it may say so. Who
+    passes a hold on does not ask Redis; the next one is told of its loss."""
     answers = Answers(history)
     for lock, holds in by_lock(history.holds).items():
         for i, hold in enumerate(holds):
-            if hold.free_at is None:
+            if hold.free_at is None or hold.passed_on:
                 continue
             for j in range(i + 1, len(holds)):
                 other = holds[j]
