@@ -333,7 +333,9 @@ void registry::entry::end_turn(const release_end& how) {
   if (how.told > 0 && !of_.with_.closed()) share();
   if (!sharing_) return;
   const auto now = of_.with_.around.now();
-  sharing_->mine.release_ends(now, how.told, line_ && line_->listens());
+  using echo = turn::echo;
+  const bool listens = line_ && line_->listens();
+  sharing_->mine.release_ends(now, how.told, !listens ? echo::none : line_->lingers() ? echo::missed : echo::heard);
   if (const auto until = sharing_->mine.rests_until(); until > now)
     sharing_->rest.start(until, [this] { leave_if_unused(); });
 }

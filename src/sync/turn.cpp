@@ -24,10 +24,10 @@ void turn::release_begins(time_point now) noexcept {
 }
 
 // The message and the answer come by two connections, in either order.
-void turn::release_ends(time_point now, std::uint64_t told, bool listening) noexcept {
+void turn::release_ends(time_point now, std::uint64_t told, echo own) noexcept {
   releasing_ = false;
-  const bool echoes = listening && told > 0;
-  echo_until_ = echoes && !heard_early_ ? now + longest : time_point();
+  const bool echoes = own != echo::none && told > 0;
+  echo_until_ = echoes && own == echo::heard && !heard_early_ ? now + longest : time_point();
   others_ = told - (echoes ? 1 : 0);
   last_release_ = now;
   in_moment_ = false;

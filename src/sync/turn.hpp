@@ -37,8 +37,11 @@ class turn {
   void passed() noexcept { ++passed_; }
   /// The release is on its way; its answer says how many others there are.
   void release_begins(time_point now) noexcept;
-  /// Redis has confirmed the release and told so many of it; `listening`: this client was one of them.
-  void release_ends(time_point now, std::uint64_t told, bool listening) noexcept;
+  /// What this client does with the message of its own release: it was told, and hears it; it was told, and listens no
+  /// more; or it was not told.
+  enum class echo { heard, missed, none };
+  /// Redis has confirmed the release and told so many of it.
+  void release_ends(time_point now, std::uint64_t told, echo own) noexcept;
   /// A release was told. True: by this client itself, so that it is no news.
   bool hear(time_point now) noexcept;
   /// This client has asked for the lock, and somebody else has it. For how long it waits at most, though no message

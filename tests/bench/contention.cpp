@@ -302,7 +302,7 @@ std::vector<scenario> contention_scenarios() {
           contention_of("procs-2", {2, true}, {at_least(0.88), at_most(0.5), at_least(0.95)}),
           contention_of("procs-8", {8, true}, {at_least(0.80), at_most(2), at_least(0.95)}),
           beside_redisson("beside-redisson", {2, true, 1}, true),
-          beside_redisson("beside-redisson-4", {4, true, 2}, true),
+          beside_redisson("beside-redisson-4", {4, true, 2}, false),
           beside_redisson("beside-redisson-race", {2, false, 1}, false)};
 }
 

@@ -37,19 +37,24 @@ TEST_CASE("after a turn a client rests while others may have theirs") {
   turn t;
   const time_point now{1h};
   SECTION("for the least each, where nothing is known of their pace") {
-    t.release_ends(now, 3, false);
+    t.release_ends(now, 3, turn::echo::none);
     CHECK(t.rests_until() == now + 2ms + 900us);
   }
   SECTION("no longer than the longest turn") {
-    t.release_ends(now, 100'000, false);
+    t.release_ends(now, 100'000, turn::echo::none);
     CHECK(t.rests_until() == now + 20ms);
   }
   SECTION("not for itself") {
-    t.release_ends(now, 1, true);
+    t.release_ends(now, 1, turn::echo::heard);
     CHECK(t.rests_until() == now);
   }
+  SECTION("nor for its message, which it does not hear any more") {
+    t.release_ends(now, 2, turn::echo::missed);
+    CHECK(t.rests_until() == now + 2ms + 300us);
+    CHECK_FALSE(t.hear(now + 1ms));
+  }
   SECTION("not where nobody has heard of the release") {
-    t.release_ends(now, 0, true);
+    t.release_ends(now, 0, turn::echo::heard);
     CHECK(t.rests_until() == now);
   }
 }
@@ -57,7 +62,7 @@ TEST_CASE("after a turn a client rests while others may have theirs") {
 TEST_CASE("each release of another client brings the own turn nearer") {
   turn t;
   const time_point now{1h};
-  t.release_ends(now, 3, false);
+  t.release_ends(now, 3, turn::echo::none);
   CHECK_FALSE(t.hear(now + 1ms));
   CHECK(t.rests_until() == now + 1ms + 2 * 1ms);
   CHECK_FALSE(t.hear(now + 3ms));
@@ -74,7 +79,7 @@ namespace {
 struct beside_a_rival {
   beside_a_rival() {
     t.begin(now - 5ms, 0);
-    t.release_ends(now, 1, false);
+    t.release_ends(now, 1, turn::echo::none);
     t.hear(now + 2ms);
     t.found_busy(now + 3ms);
   }
@@ -87,7 +92,7 @@ struct beside_a_rival {
 TEST_CASE("now and then a client leaves the lock for a moment longer than the others need for a turn each") {
   turn t;
   const time_point now{1h};
-  t.release_ends(now, 1, false);
+  t.release_ends(now, 1, turn::echo::none);
   SECTION("for a half of their pace") {
     t.hear(now + 600us);
     CHECK(t.rests_until() == now + 600us + 300us);
@@ -98,10 +103,10 @@ TEST_CASE("now and then a client leaves the lock for a moment longer than the ot
   }
   SECTION("not again before 250 ms are over") {
     t.hear(now + 1ms);
-    t.release_ends(now + 3ms, 1, false);
+    t.release_ends(now + 3ms, 1, turn::echo::none);
     t.hear(now + 251ms - 1ns);
     CHECK(t.rests_until() == now + 251ms - 1ns);
-    t.release_ends(now + 251ms, 1, false);
+    t.release_ends(now + 251ms, 1, turn::echo::none);
     t.hear(now + 252ms);
     CHECK(t.rests_until() == now + 252ms + 500us);
   }
@@ -109,7 +114,7 @@ TEST_CASE("now and then a client leaves the lock for a moment longer than the ot
 
 TEST_CASE_METHOD(beside_a_rival, "beside clients that do not rest each other has as much time as the own turn took") {
   t.begin(now + 10ms, 0);
-  t.release_ends(now + 14ms, 2, false);
+  t.release_ends(now + 14ms, 2, turn::echo::none);
   CHECK(t.rests_until() == now + 14ms + 2 * 4ms);
   t.hear(now + 15ms);
   t.hear(now + 16ms);
@@ -118,7 +123,7 @@ TEST_CASE_METHOD(beside_a_rival, "beside clients that do not rest each other has
 
 TEST_CASE_METHOD(beside_a_rival, "a rest beside rivals ends 20 ms after the last release that was heard") {
   t.begin(now + 10ms, 0);
-  t.release_ends(now + 30ms, 10, false);
+  t.release_ends(now + 30ms, 10, turn::echo::none);
   CHECK(t.rests_until() == now + 230ms);
   t.hear(now + 40ms);
   CHECK(t.rests_until() == now + 60ms);
@@ -129,38 +134,38 @@ TEST_CASE_METHOD(beside_a_rival, "a rest beside rivals ends 20 ms after the last
 TEST_CASE_METHOD(beside_a_rival, "the time that rivals are left has bounds") {
   SECTION("300 us each at least") {
     t.begin(now + 10ms, 0);
-    t.release_ends(now + 10ms, 1, false);
+    t.release_ends(now + 10ms, 1, turn::echo::none);
     CHECK(t.rests_until() == now + 10ms + 300us);
   }
   SECTION("20 ms each at most") {
-    t.release_ends(now + 1s, 2, false);
+    t.release_ends(now + 1s, 2, turn::echo::none);
     CHECK(t.rests_until() == now + 1s + 40ms);
   }
   SECTION("200 ms in all at most") {
-    t.release_ends(now + 1s, 1'000, false);
+    t.release_ends(now + 1s, 1'000, turn::echo::none);
     CHECK(t.rests_until() == now + 1s + 200ms);
   }
   SECTION("none where nobody has heard of the release") {
-    t.release_ends(now + 1s, 0, false);
+    t.release_ends(now + 1s, 0, turn::echo::none);
     CHECK(t.rests_until() == now + 1s);
   }
 }
 
 TEST_CASE_METHOD(beside_a_rival, "rivals are looked for anew after a second") {
   t.begin(now + 1s, 0);
-  t.release_ends(now + 1s + 3ms, 1, false);
+  t.release_ends(now + 1s + 3ms, 1, turn::echo::none);
   t.hear(now + 1s + 4ms);
   CHECK(t.rests_until() == now + 1s + 4ms + 500us);  // the moment for rivals
   SECTION("there are none any more") {
     t.begin(now + 1s + 5ms, 0);
-    t.release_ends(now + 1s + 15ms, 1, false);
+    t.release_ends(now + 1s + 15ms, 1, turn::echo::none);
     t.hear(now + 1s + 16ms);
     CHECK(t.rests_until() == now + 1s + 16ms);
   }
   SECTION("there are: one has released in the moment that was left to it") {
     t.hear(now + 1s + 4ms + 100us);
     t.begin(now + 1s + 5ms, 0);
-    t.release_ends(now + 1s + 15ms, 1, false);
+    t.release_ends(now + 1s + 15ms, 1, turn::echo::none);
     t.hear(now + 1s + 16ms);
     CHECK(t.rests_until() == now + 1s + 15ms + 10ms);
   }
@@ -169,10 +174,10 @@ TEST_CASE_METHOD(beside_a_rival, "rivals are looked for anew after a second") {
 TEST_CASE("who finds a lock busy at another time has found no rival") {
   turn t;
   const time_point now{1h};
-  t.release_ends(now, 1, false);
+  t.release_ends(now, 1, turn::echo::none);
   t.found_busy(now + 1ms);
   t.begin(now + 2ms, 0);
-  t.release_ends(now + 12ms, 1, false);
+  t.release_ends(now + 12ms, 1, turn::echo::none);
   t.hear(now + 13ms);
   CHECK(t.rests_until() == now + 13ms + 500us);
 }
@@ -180,13 +185,13 @@ TEST_CASE("who finds a lock busy at another time has found no rival") {
 TEST_CASE("the pace of the others is that of the last two releases, within bounds") {
   turn t;
   const time_point now{1h};
-  t.release_ends(now, 3, false);
+  t.release_ends(now, 3, turn::echo::none);
   t.hear(now + 1us);
   CHECK(t.rests_until() == now + 1us + 2 * 300us);
   t.hear(now + 1s);
   CHECK(t.rests_until() == now + 1s + 5ms);
   t.hear(now + 2s);
-  t.release_ends(now + 3s, 2, false);
+  t.release_ends(now + 3s, 2, turn::echo::none);
   CHECK(t.rests_until() == now + 3s + 2ms + 2 * 5ms);
 }
 
@@ -196,11 +201,11 @@ TEST_CASE("a client knows the message of its own release, whether it comes befor
   t.release_begins(now);
   SECTION("before") {
     CHECK(t.hear(now));
-    t.release_ends(now, 2, true);
+    t.release_ends(now, 2, turn::echo::heard);
     CHECK_FALSE(t.hear(now + 1ms));
   }
   SECTION("after") {
-    t.release_ends(now, 2, true);
+    t.release_ends(now, 2, turn::echo::heard);
     CHECK(t.hear(now + 1ms));
     CHECK_FALSE(t.hear(now + 1ms));
   }
@@ -209,11 +214,11 @@ TEST_CASE("a client knows the message of its own release, whether it comes befor
     CHECK_FALSE(t.hear(now));
   }
   SECTION("it is not waited for for ever") {
-    t.release_ends(now, 2, true);
+    t.release_ends(now, 2, turn::echo::heard);
     CHECK_FALSE(t.hear(now + 20ms));
   }
   SECTION("not where the client did not listen") {
-    t.release_ends(now, 1, false);
+    t.release_ends(now, 1, turn::echo::none);
     CHECK_FALSE(t.hear(now));
   }
 }
