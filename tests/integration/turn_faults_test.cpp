@@ -67,7 +67,7 @@ struct contended_world : world {
     return c;
   }
   client make_one() {
-    return make([this](config& c) {
+    return make([](config& c) {
       c.ttl = ttl;
       c.poll_cap = 200ms;
     });
