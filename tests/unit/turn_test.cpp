@@ -414,6 +414,7 @@ TEST_CASE_METHOD(turns, "who needs more than a pass can give asks Redis") {
   const auto first = hold("a");
   SECTION("a token, where the hold has none") { waiter(in_block); }
   SECTION("a TTL of its own, which is not renewed") { waiter(with({.ttl = 1s})); }
+  SECTION("a TTL of its own as long as that of the hold: it begins when it is granted") { waiter(with({.ttl = 30s})); }
   SECTION("a TTL that is not covered") { waiter(with({.ttl = 60s, .renew = true})); }
   SECTION("a TTL that is shorter by little, and would be valid for less") {
     waiter(with({.ttl = 29'999ms, .renew = true}));
