@@ -18,7 +18,8 @@ namespace holdfast {
 /// It is the plain lock (same keys, same exclusion, `mutex` and `fenced_mutex` of one name exclude each other) and a
 /// counter at `redisson_lock_token:{name}`, without TTL. A token is one more than the last, or the server's clock in µs
 /// if that is more: so it grows on after a flush or a restart that lost the counter, unless the server's clock was set
-/// back by more. Below 2^53.
+/// back by more. Below 2^53. Where clients take turns (config::turns), a grant has the last 1000 of these numbers up to
+/// the clock, if none of them was given: one for each hold that it is passed on to.
 ///
 /// Protect one resource by fenced mutexes alone: a hold of a plain mutex gets no token. Its re-entry by a fenced one
 /// throws already_held.
@@ -27,9 +28,8 @@ namespace holdfast {
 class HOLDFAST_EXPORT fenced_mutex : public mutex {
  public:
   /// The newest token, whoever got it; empty: there was no fenced hold yet, or none since the counter was lost. A
-  /// snapshot. Where clients take turns (config::turns), a grant has up to 1000 tokens in a row, for the holds that it
-  /// is passed on to, and this is the last of them: up to 999 more than the token of the newest hold. Do not begin a
-  /// fence with it, which would refuse that hold.
+  /// snapshot. Where clients take turns, it is the last that the newest grant has: up to 999 more than the token of its
+  /// hold. Do not begin a fence with it, which would refuse that hold.
   /// Throws unreachable, server_refused, corrupt_lock, protocol_error, overloaded, invalid_name, closed and
   /// configuration errors.
   /// Cancelled: operation_aborted.

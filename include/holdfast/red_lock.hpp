@@ -24,7 +24,7 @@ enum class reentrancy {
 /// All primaries are asked at once, each for the TTL that is left of it and for little time: the command timeout, or a
 /// fiftieth of the TTL if that is less, 10 ms at least. The lock is had when a majority of those that are configured
 /// has granted it, and enough of the TTL is left: the lease is valid as long as a majority's grants are, counted from
-/// before the first was asked. What was granted without success is given back everywhere, also where nobody answers.
+/// before the first was asked. Grants that make no majority are given back everywhere, also where nobody answers.
 /// A lease is renewed at each primary by itself, and lost when a majority has not confirmed it in time, or has not got
 /// it any more. unlock() is done when a majority has released it.
 ///

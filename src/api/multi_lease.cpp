@@ -99,7 +99,7 @@ asio::awaitable<void> each(records of, Verb verb) {
   return detail::on_strand<void>(home, std::move(begin));
 }
 
-/// One caller who wants to know when the first of several leases is lost. What is of a lease is touched on the strand
+/// One caller who wants to know when the first of several leases is lost. A lease is touched on the strand
 /// of its client, the rest on that of the first one's.
 class loss_watch final : public detail::cancellable, public std::enable_shared_from_this<loss_watch> {
  public:

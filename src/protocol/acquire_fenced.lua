@@ -2,8 +2,9 @@
 --   -> {token[, spare]}: acquired | n >= 0: busy, the holder's TTL | -1: busy, and the holder has no TTL
 -- As acquire; a new hold gets a fencing token, larger than every one before it: by one, or the server's clock in
 -- microseconds, whichever is more, so that it grows on when the key is lost. The key has no TTL. Mine already (this
--- command was sent twice): the same token again. With a block it gets so many tokens in a row, and is told the first
--- and how many are spare; but one where that would carry the counter further ahead of the clock, and one again.
+-- command was sent twice): the same token again. With a block it gets so many tokens in a row, the last of which is the
+-- clock, and is told the first and how many are spare; but one alone where some of them may have been given, as after a
+-- grant within that time or without a counter, and one where it is told again.
 local ttl = tonumber(ARGV[1])
 if not ttl or ttl < 1 or ttl > 86400000 or ttl ~= math.floor(ttl) then
   return redis.error_reply('HOLDFAST invalid ttl')
@@ -30,7 +31,9 @@ if free or newest == 0 then
   local time = redis.call('time')
   local now = time[1] * 1000000 + time[2]
   token = math.max(newest + 1, now)
-  spare = now == token and block - 1 or 0
+  if newest > 0 and now - block + 1 > newest then
+    token, spare = now - block + 1, block - 1
+  end
   redis.call('set', KEYS[2], string.format('%.0f', token + spare))
 end
 if free then

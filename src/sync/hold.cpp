@@ -284,7 +284,7 @@ void hold::free(last_unlock u) {
   released();
 }
 
-// What was not confirmed, or may be changed by what is still on its way, is nothing for another.
+// A claim that was not confirmed, or that a command on its way may change, is nothing for another.
 bool hold::may_be_passed() const noexcept {
   return exclusive() && !on->suspended() && !forced_ && !count_unknown_ && !with_.closed();
 }

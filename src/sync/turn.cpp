@@ -32,7 +32,7 @@ void turn::release_ends(time_point now, std::uint64_t told, echo own) noexcept {
   last_release_ = now;
   in_moment_ = false;
   rests_by_time_ = others_ > 0 && beside_rivals(now);
-  found_busy_ = 0;
+  asked_in_vain_ = 0;
   if (others_ == 0)
     rests_until_ = now;
   else if (rests_by_time_)
@@ -68,7 +68,7 @@ bool turn::hear(time_point now) noexcept {
 
 turn::duration turn::found_busy(time_point now) noexcept {
   if (std::exchange(in_moment_, false)) rivals_until_ = now + rivals_stay;
-  const bool again = rests_by_time_ && found_busy_++ < most_times_beside_rivals;
+  const bool again = rests_by_time_ && asked_in_vain_++ < most_times_beside_rivals;
   return again ? again_beside_rivals : duration::max();
 }
 

@@ -60,9 +60,9 @@ class turn {
   duration pace_ = quickest;             // between two of them
   std::size_t waited_ = 0, passed_ = 0;  // of this turn: who waited as it began, and passes since
   std::uint64_t others_ = 0;             // who have heard of our last release, and may not have had their turn yet
+  unsigned asked_in_vain_ = 0;           // since it rested by time
   bool releasing_ = false, heard_early_ = false;
   bool rests_by_time_ = false;  // however many it hears
-  unsigned found_busy_ = 0;     // since it rested by time
   bool in_moment_ = false;      // the others have had their turn; who has the lock now is a rival
 };
 

@@ -10,6 +10,7 @@
 
 #include "integration/world.hpp"
 #include "support/fork.hpp"
+#include "support/redisson_peer.hpp"
 
 using namespace holdfast;
 using namespace holdfast::test;
@@ -143,6 +144,30 @@ TEST_CASE("who loses its messages while it rests asks all the same when the rest
   for (int n = 0; n < 20; ++n) {
     w.eye("CLIENT", "KILL", "TYPE", "pubsub");
     w.everybody_gets_on(redis, 2);
+  }
+}
+
+TEST_CASE("clients of Redisson, which do not rest, and ours get on beside each other") {
+  contended_world w;
+  auto redis = w.make_one();
+  const forked rival([&w] {
+    redisson_peer peer(w.server);
+    raw_client counter(w.server);
+    while (peer.lock("m", 30s, 60s)) {
+      peer.unlock("m");
+      counter("INCR", "had");
+    }
+    return false;
+  });
+  const auto had = [&w] {
+    const auto count = w.eye("GET", "had");
+    return count.is_nil() ? 0 : std::stoll(count.to_string());
+  };
+  w.until([&] { return had() > 0; });
+  for (int n = 0; n < 5; ++n) {
+    const auto before = had();
+    w.everybody_gets_on(redis);
+    w.until([&] { return had() > before; });
   }
 }
 

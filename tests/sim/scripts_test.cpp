@@ -625,6 +625,46 @@ TEST_CASE("a repeated fenced acquire whose counter was lost gets a token") {
   CHECK(s.all.primary({"GET", "token"}) == std::to_string(said.elements[0].number));
 }
 
+TEST_CASE("a block of fencing tokens ends at the clock, and has none that may have been given") {
+  simulated s;
+  make(s.all, named(hash_states, "free"));
+  const auto time = s.all.primary({"TIME"}).elements;
+  const auto now = std::stoll(time.at(0).to_string()) * 1'000'000 + std::stoll(time.at(1).to_string());
+  const auto counter_is = [&](long long n) { s.all.primary({"SET", "token", std::to_string(n)}); };
+  const auto acquired = [&] {
+    const auto said = s.all.primary(eval(lua::acquire_fenced, {"m", "token"}, {ms, "me:1", "1000"})).elements;
+    return std::pair(said.at(0).number, said.at(1).number);
+  };
+  const auto counter = [&] { return std::stoll(s.all.primary({"GET", "token"}).to_string()); };
+  // The clock goes on by a microsecond or so with each command.
+  const auto is_the_clock = [&](long long n) { return n >= now && n < now + 50; };
+  SECTION("all, where the last one was given long ago") {
+    counter_is(now - 1'000);
+    const auto first = acquired();
+    const auto newest = counter();
+    CHECK(first == std::pair(newest - 999, 999LL));
+    CHECK(is_the_clock(newest));
+    CHECK(acquired() == std::pair(newest, 0LL));  // sent again
+    CHECK(counter() == newest);
+  }
+  SECTION("one, where the first of them was given") {
+    counter_is(now - 900);
+    const auto only = acquired();
+    CHECK(only == std::pair(counter(), 0LL));
+    CHECK(is_the_clock(counter()));
+  }
+  SECTION("one, where the counter is ahead of the clock") {
+    counter_is(now + 500);
+    CHECK(acquired() == std::pair(now + 501, 0LL));
+    CHECK(counter() == now + 501);
+  }
+  SECTION("one, where the counter may have been lost") {
+    const auto only = acquired();
+    CHECK(only == std::pair(counter(), 0LL));
+    CHECK(is_the_clock(counter()));
+  }
+}
+
 TEST_CASE("of several fenced locks one whose counter is no number is passed by") {
   simulated s;
   make(s.all, named(hash_states, "free"));

@@ -103,6 +103,12 @@ TEST_CASE_METHOD(call_fixture, "one name of two servers that nobody can tell apa
   CHECK(refusal() == errc::invalid_config);
 }
 
+TEST_CASE_METHOD(call_fixture, "one fenced lock that is wanted of a client with turns and of one without is one") {
+  want(one, "a", "run1", 0, detail::fenced_lock_in_turns);
+  want(other, "a", "run1", 0, detail::fenced_lock);
+  CHECK(order() == "a");
+}
+
 TEST_CASE_METHOD(call_fixture, "one lock that is wanted with a fencing token and without is refused") {
   want(one, "a", "run1");
   want(other, "a", "run1", 0, detail::fenced_lock);
