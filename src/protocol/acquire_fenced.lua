@@ -4,7 +4,8 @@
 -- microseconds, whichever is more, so that it grows on when the key is lost. The key has no TTL. Mine already (this
 -- command was sent twice): the same token again. With a block it gets so many tokens in a row, the last of which is the
 -- clock, and is told the first and how many are spare; but one alone where some of them may have been given, as after a
--- grant within that time or without a counter, and one where it is told again.
+-- grant within that time, or where the counter was lost: then there is none, or it began again at 1. And one where it
+-- is told again.
 local ttl = tonumber(ARGV[1])
 if not ttl or ttl < 1 or ttl > 86400000 or ttl ~= math.floor(ttl) then
   return redis.error_reply('HOLDFAST invalid ttl')
@@ -31,7 +32,7 @@ if free or newest == 0 then
   local time = redis.call('time')
   local now = time[1] * 1000000 + time[2]
   token = math.max(newest + 1, now)
-  if newest > 0 and now - block + 1 > newest then
+  if newest > 1000000000000000 and now - block + 1 > newest then
     token, spare = now - block + 1, block - 1
   end
   redis.call('set', KEYS[2], string.format('%.0f', token + spare))

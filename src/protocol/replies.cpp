@@ -78,7 +78,7 @@ answer<acquire_answer> read_acquire_fenced(const reply& r) {
   const auto parts = r.elements.size();
   const auto token = parts == 1 || parts == 2 ? new_token(r.elements[0]) : std::nullopt;
   const auto spare = parts == 2 ? spare_tokens(r.elements[1]) : std::optional<std::uint16_t>(0);
-  if (!token || !spare) return unexpected<acquire_answer>(r);
+  if (!token || !spare || *token > largest_token - *spare) return unexpected<acquire_answer>(r);
   return value(acquire_answer{.what = acquire_answer::kind::acquired, .token = token, .spare_tokens = *spare});
 }
 

@@ -71,7 +71,7 @@ const row* row_of(std::string_view text) {
 failure classify(std::string_view text, errc otherwise) {
   const auto* known = row_of(text);
   const auto meaning = known && !known->meaning.empty() ? std::string(known->meaning) + ": " : std::string();
-  return {known ? known->code : otherwise, meaning + detail::escaped(text, longest_text)};
+  return {known ? known->code : otherwise, meaning + detail::escaped(text, longest_text - meaning.size())};
 }
 
 bool shows_work(const reply& r) { return !r.is_error() || !classify(r.text, errc::protocol_error).mends_itself(); }

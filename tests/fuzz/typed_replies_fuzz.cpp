@@ -38,7 +38,8 @@ void check(const redis::reply& r) {
   if (const auto a = detail::read_acquire_fenced(r); is_value(r, a)) {
     require(a.value.token.has_value() == (a.value.what == acquire::acquired),
             "a fenced hold has a token, and nothing else has");
-    require(!a.value.token || countable_token(*a.value.token), "a token is a number that Lua counts exactly");
+    require(!a.value.token || countable_token(*a.value.token + a.value.spare_tokens),
+            "a token is a number that Lua counts exactly");
   }
   if (const auto a = detail::read_acquire_any(r, 3); is_value(r, a))
     require(a.value.number.value_or(0) < 3 && !a.value.token, "one of those that were asked for");

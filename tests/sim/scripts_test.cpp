@@ -659,6 +659,8 @@ TEST_CASE("a block of fencing tokens ends at the clock, and has none that may ha
     CHECK(counter() == now + 501);
   }
   SECTION("one, where the counter may have been lost") {
+    SECTION("and there is none") {}
+    SECTION("and Redisson has counted from one since") { counter_is(7); }
     const auto only = acquired();
     CHECK(only == std::pair(counter(), 0LL));
     CHECK(is_the_clock(counter()));

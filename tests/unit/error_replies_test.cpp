@@ -24,6 +24,14 @@ TEST_CASE("words that nobody knows mean what the asker says") {
   }
 }
 
+TEST_CASE("words without end are cut, and no longer for what they mean") {
+  for (const auto* begins : {"MOVED", "WRONGTYPE", "whatever"}) {
+    const auto said = classify(begins + std::string(1'000, '\xff'), errc::server_refused);
+    CHECK(said.detail.size() <= 1'000);
+    CHECK(said.detail.ends_with("…"));
+  }
+}
+
 TEST_CASE("a server that cannot serve yet shows no work") {
   namespace replies = test::replies;
   CHECK(redis::shows_work(replies::ok()));

@@ -90,6 +90,7 @@ TEST_CASE("a fenced acquire is a token or a busy reply") {
   CHECK(in_block.value.spare_tokens == 999);
   for (const auto wrong : {-1LL, 65'536LL}) check_unexpected(read_acquire_fenced(replies::integers({1, wrong})));
   check_unexpected(read_acquire_fenced(replies::integers({1, 2, 3})));
+  check_unexpected(read_acquire_fenced(replies::integers({9007199254740990, 2})));
   CHECK(read_acquire_fenced(replies::integer(1500)).value.holder_ttl == 1500ms);
   CHECK(read_acquire_fenced(replies::integer(-1)).value.what == kind::busy_without_ttl);
   for (const auto& r : {replies::nil(), replies::integers({}), replies::integers({0}), replies::integers({-7}),
