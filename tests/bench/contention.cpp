@@ -12,6 +12,7 @@
 #include <atomic>
 #include <cerrno>
 #include <exception>
+#include <functional>
 #include <memory>
 #include <new>
 #include <numeric>
@@ -21,6 +22,7 @@
 #include <thread>
 #include <utility>
 
+#include "bench/bare_client.hpp"
 #include "bench/child_run.hpp"
 #include "bench/meter.hpp"
 #include "bench/redisson_process.hpp"
@@ -56,7 +58,8 @@ struct tasks_result {
   double longest_wait = 0;                  // in seconds
 };
 
-/// Whether two ever hold at once: seen by all processes.
+/// What all processes see of the lock: whether two ever hold at once, how long it takes from one process to another, and
+/// for how long one keeps it.
 class witness {
  public:
   witness() : seen_(::mmap(nullptr, sizeof(seen), PROT_READ | PROT_WRITE, MAP_SHARED | MAP_ANONYMOUS, -1, 0)) {
@@ -67,15 +70,42 @@ class witness {
   witness& operator=(const witness&) = delete;
   ~witness() { ::munmap(seen_, sizeof(seen)); }
 
-  void enter() {
-    if (all().inside++ > 0) ++all().overlaps;
+  void enter(int process) {
+    auto& s = all();
+    if (s.inside++ > 0) ++s.overlaps;
+    const auto now = clock::now();
+    if (process == s.process) return;
+    if (s.process != nobody && s.hand_overs < s.took.size()) s.took[s.hand_overs++] = now - s.left;
+    s.process = process;
+    s.since = now;
   }
-  void leave() { --all().inside; }
+  void leave() {
+    auto& s = all();
+    s.left = clock::now();
+    s.longest_burst = std::max(s.longest_burst, s.left - s.since);
+    --s.inside;
+  }
   long overlaps() { return all().overlaps; }
+  double longest_burst() { return std::chrono::duration<double>(all().longest_burst).count(); }
+  /// In microseconds.
+  double hand_over_p50() {
+    std::vector<double> took;
+    for (std::size_t n = 0; n < all().hand_overs; ++n)
+      took.push_back(std::chrono::duration<double, std::micro>(all().took[n]).count());
+    return took.empty() ? 0 : median(std::move(took));
+  }
 
  private:
+  static constexpr int nobody = -1;
+  static constexpr std::size_t most_hand_overs = 1U << 16U;
   struct seen {
     std::atomic<long> inside{0}, overlaps{0};
+    // Whoever holds the lock changes these.
+    int process = nobody;  // that had it last
+    clock::time_point since{}, left{};
+    clock::duration longest_burst{};
+    std::size_t hand_overs = 0;
+    std::array<clock::duration, most_hand_overs> took{};
   };
   seen& all() { return *static_cast<seen*>(seen_); }
 
@@ -110,15 +140,24 @@ class redisson_task {
   const int thread_;
 };
 
+/// What a task does, and what it tells of.
+struct contender {
+  shift when;
+  bool tight;
+  int process;
+  witness& seen;
+};
+
 template <class Task>
-asio::awaitable<void> contend(Task with, shift when, bool tight, witness& seen, long& acquired, double& longest_wait) {
+asio::awaitable<void> contend(Task with, contender who, long& acquired, double& longest_wait) {
+  const auto [when, tight, process, seen] = who;
   asio::steady_timer timer(co_await asio::this_coro::executor);
   co_await pause(timer, when.begin - clock::now());
   while (clock::now() < when.end) {
     const auto asked = clock::now();
     co_await with.lock();
     longest_wait = std::max(longest_wait, seconds_since(asked));
-    seen.enter();
+    seen.enter(process);
     if (!tight) co_await pause(timer, hold);
     seen.leave();
     co_await with.unlock();
@@ -127,22 +166,20 @@ asio::awaitable<void> contend(Task with, shift when, bool tight, witness& seen, 
   }
 }
 
-void contending_process(const real_redis& server, shift when, crew who, witness& seen,
-                        const teller<tasks_result>& tell) {
+void contending_process(const real_redis& server, crew who, const contender& each, const teller<tasks_result>& tell) {
   asio::io_context io(1);
   auto settings = of_url(server.unix_url());
   settings.turns = who.turns;
   auto redis = make_client(io, std::move(settings));
   tasks_result r;
   for (int t = 0; t < who.tasks(); ++t)
-    asio::co_spawn(
-        io, contend(own_task(redis), when, who.tight, seen, r.acquired[static_cast<std::size_t>(t)], r.longest_wait),
-        rethrow);
+    asio::co_spawn(io, contend(own_task(redis), each, r.acquired[static_cast<std::size_t>(t)], r.longest_wait),
+                   rethrow);
   io.run();
   tell(r);
 }
 
-void contending_redisson(const real_redis& server, shift when, crew who, witness& seen,
+void contending_redisson(const real_redis& server, crew who, const contender& each,
                          const teller<tasks_result>& tell) {
   asio::io_context io(1);
   redisson_process redis(io, server.socket_path(), contended_name);
@@ -150,14 +187,48 @@ void contending_redisson(const real_redis& server, shift when, crew who, witness
   int open = who.tasks();
   for (int t = 0; t < who.tasks(); ++t)
     asio::co_spawn(io,
-                   contend(redisson_task(redis, t), when, who.tight, seen, r.acquired[static_cast<std::size_t>(t)],
-                           r.longest_wait),
+                   contend(redisson_task(redis, t), each, r.acquired[static_cast<std::size_t>(t)], r.longest_wait),
                    [&](std::exception_ptr failed) {
                      rethrow(failed);
                      if (--open == 0) redis.stop();
                    });
   io.run();
   tell(r);
+}
+
+struct trips_result {
+  long pairs = 0;
+  double median_us = 0;
+};
+
+/// Makes two round trips now and then.
+void idle_process(const real_redis& server, shift when, const teller<trips_result>& tell) {
+  constexpr auto now_and_then = 10ms;
+  asio::io_context io(1);
+  bare_client bare(io, server.socket_path(), false);
+  asio::steady_timer next(io);
+  const std::array<std::string, 2> pair{acquire_command(0), release_command(0)};
+  std::vector<double> took;
+  std::size_t answered = 0;
+  auto begun = clock::now();
+  const std::function<void()> wait = [&] {
+    if (clock::now() >= when.end) return bare.stop();
+    next.expires_after(now_and_then);
+    next.async_wait([&](auto) {
+      begun = clock::now();
+      answered = 0;
+      bare.send(pair[0]);
+    });
+  };
+  bare.start([&] {
+    if (++answered < pair.size()) return bare.send(pair[answered]);
+    took.push_back(lap_us(begun));
+    wait();
+  });
+  next.expires_at(when.begin);
+  next.async_wait([&](auto) { wait(); });
+  io.run();
+  tell({std::ssize(took), median(took)});
 }
 
 asio::awaitable<void> hold_without_lock(shift when, long& held) {
@@ -177,6 +248,8 @@ double ideal_rate(clock::duration how_long) {
 struct contended {
   double rate = 0, commands = 0, least_share = 0;
   double own_share = 0, longest_wait = 0;  // our processes' share of what is fair; of anybody, in seconds
+  double longest_burst = 0;                // seconds for which one process kept it
+  double hand_over = 0, two_trips = 0;     // medians in microseconds: to another process; of a process that is idle
 };
 
 contended run(crew who, clock::duration how_long) {
@@ -189,9 +262,11 @@ contended run(crew who, clock::duration how_long) {
   std::vector<std::unique_ptr<child_run<tasks_result>>> all;
   for (int i = 0; i < who.processes; ++i)
     all.push_back(std::make_unique<child_run<tasks_result>>([&, i](const teller<tasks_result>& tell) {
-      i < who.redissons ? contending_redisson(server, when, who, seen, tell)
-                        : contending_process(server, when, who, seen, tell);
+      const contender each{when, who.tight, i, seen};
+      i < who.redissons ? contending_redisson(server, who, each, tell) : contending_process(server, who, each, tell);
     }));
+  std::optional<child_run<trips_result>> idle;
+  if (!who.tight) idle.emplace([&](const teller<trips_result>& tell) { idle_process(server, when, tell); });
   std::this_thread::sleep_until(begin - get_ready / 10);
   admin("CONFIG", "RESETSTAT");
   std::vector<long> acquired;
@@ -201,41 +276,56 @@ contended run(crew who, clock::duration how_long) {
     acquired.insert(acquired.end(), r.acquired.begin(), r.acquired.begin() + who.tasks());
     longest_wait = std::max(longest_wait, r.longest_wait);
   }
+  const auto trips = idle ? idle->result_until(when.end + plan::patience) : trips_result();
   if (seen.overlaps() > 0) throw std::runtime_error("two held the lock at once");
   const auto sum = static_cast<double>(std::reduce(acquired.begin(), acquired.end()));
   const auto ours = static_cast<double>(std::reduce(acquired.begin() + who.redissons * who.tasks(), acquired.end()));
-  return {sum / std::chrono::duration<double>(how_long).count(), static_cast<double>(commands_run(admin)) / sum,
+  return {sum / std::chrono::duration<double>(how_long).count(), static_cast<double>(commands_run(admin) - 2 * trips.pairs) / sum,
           static_cast<double>(*std::ranges::min_element(acquired)) * who.all_tasks / sum,
-          ours * who.processes / (sum * (who.processes - who.redissons)), longest_wait};
+          ours * who.processes / (sum * (who.processes - who.redissons)), longest_wait, seen.longest_burst(),
+          seen.hand_over_p50(), trips.median_us};
 }
+
+/// Acquisitions per second, commands for each, and the least waiter's share; how long the lock takes from one process to
+/// another, and for how long one of several keeps it.
+struct kept {
+  std::optional<limit> rate{}, commands{}, share{}, hand_over{}, burst{};
+};
 
 std::vector<finding> contention(const plan& p, const std::string& name, crew who) {
   const std::chrono::milliseconds how_long(p.scaled(3'000) + 200);
-  std::vector<double> rate, ideal, commands, share;
+  std::vector<double> rate, ideal, commands, share, hand_over, two_trips, burst;
   p.rounds(name, [&] {
     const auto r = run(who, how_long);
     rate.push_back(r.rate);
     commands.push_back(r.commands);
     share.push_back(r.least_share);
+    hand_over.push_back(r.hand_over);
+    two_trips.push_back(r.two_trips);
+    burst.push_back(r.longest_burst * 1e3);
     ideal.push_back(ideal_rate(how_long / 3));
   });
-  return {
+  std::vector<finding> all{
       {median(rate) / median(ideal), {{"holdfast", median(rate)}, {"ideal", median(ideal)}, {"rounds", rate.size()}}},
       {median(commands)},
       {median(share)}};
+  if (who.processes == 1) return all;
+  all.push_back({median(hand_over) / median(two_trips),
+                 {{"hand_over_us", median(hand_over)}, {"two_trips_us", median(two_trips)}}});
+  all.push_back({median(burst)});
+  return all;
 }
 
-/// Acquisitions per second, commands for each, and the least waiter's share.
-struct kept {
-  std::optional<limit> rate{}, commands{}, share{};
-};
-
 scenario contention_of(const std::string& name, crew who, kept bounds = {}) {
-  return {name,
-          {{name + "/rate", "acquisitions/s / ideal", bounds.rate},
-           {name + "/commands", "commands / acquisition", bounds.commands},
-           {name + "/share", "least waiter's share / fair", bounds.share}},
-          [=](const plan& p) { return contention(p, name, who); }};
+  scenario s{name,
+             {{name + "/rate", "acquisitions/s / ideal", bounds.rate},
+              {name + "/commands", "commands / acquisition", bounds.commands},
+              {name + "/share", "least waiter's share / fair", bounds.share}},
+             [=](const plan& p) { return contention(p, name, who); }};
+  if (who.processes == 1) return s;
+  s.bounds.push_back({name + "/hand-over", "to another process / two round trips of an idle one", bounds.hand_over});
+  s.bounds.push_back({name + "/burst", "ms for which a process keeps it at most", bounds.burst});
+  return s;
 }
 
 /// Both sides have eight tasks. What is fair to one side is so to the other: within 0.75 and 1.25 both have at least
@@ -299,8 +389,8 @@ std::vector<scenario> contention_scenarios() {
                         {at_least(0.98), at_most(0.25), at_least(0.95)}),
           tight_of("local-tight", 1, at_least(50), at_least(0.9)),
           tight_of("procs-tight", 2, at_least(10), at_least(0.9)),
-          contention_of("procs-2", {2, true}, {at_least(0.88), at_most(0.5), at_least(0.95)}),
-          contention_of("procs-8", {8, true}, {at_least(0.80), at_most(2), at_least(0.95)}),
+          contention_of("procs-2", {2, true}, {at_least(0.88), at_most(0.5), at_least(0.95), {}, at_most(21)}),
+          contention_of("procs-8", {8, true}, {at_least(0.80), at_most(2), at_least(0.95), at_most(1.3)}),
           beside_redisson("beside-redisson", {2, true, 1}, true),
           beside_redisson("beside-redisson-4", {4, true, 2}, false),
           beside_redisson("beside-redisson-race", {2, false, 1}, false)};
