@@ -78,17 +78,19 @@ struct config {
   /// Longest pause between attempts to connect, full jitter from 50 ms: 50 ms to 60 s.
   milliseconds reconnect_cap{5'000};
 
-  /// Whether the lock of a mutex goes from one waiter of this client to the next without a command (a pass), for as
+  /// Whether a lock, of any kind, goes from one waiter of this client to the next without a command (a pass), for as
   /// long as a turn lasts: until all have had it that waited when it began, 2 ms at least and 20 ms at most. Afterwards
   /// this client leaves the lock to the other clients that have heard of the release, until each may have had a turn of
-  /// its own: for as long as they need by their pace, and 20 ms at most after the last release that it hears of. A
-  /// lock() right after one's own unlock() waits so as well; a try_lock() does not.
+  /// its own: until each has released, for twice as long as they need by their pace and 20 ms after the last release
+  /// that it hears of at most. A lock() right after one's own unlock() waits so as well; a try_lock() does not.
   /// Each pass makes a new lease, with a larger fencing token if it has one. It is made while the lock is sure for two
   /// thirds of the waiter's TTL at least, not to those who want a token where the hold before has none, no renewal, a
   /// shorter TTL, more replicas or all of several locks: these ask Redis.
   /// Clients of Redisson, and ours with turns off, do not rest. Beside them it leaves each other client as much time as
   /// its own turn has taken, 200 ms in all and 20 ms after the last release at most, and then asks every 300 us, 200
-  /// times at most. Of simple_mutex and red_lock no lock is passed on.
+  /// times at most. Others may take a simple_mutex, or a red_lock that is not re-entrant, without listening: where no
+  /// client has heard of a release that ends a turn with passes, this one leaves the lock alone for 20 ms, four times a
+  /// second; and after each such turn for a second, if it finds it taken then.
   /// Whoever subscribes to all channels, to watch them, has heard of each release as well: a client that locks a name
   /// again and again would rest for 2 ms after each unlock.
   bool turns = true;

@@ -26,7 +26,8 @@ namespace holdfast {
 /// Waiting: a release by holdfast wakes the first waiter of each client at once, over the channel
 /// `holdfast_simple:{name}`. Others release without a message, so a waiting client also looks by itself: after 20 ms,
 /// then after pauses that double up to 250 ms (config::poll_cap, if that is less), and when the holder's TTL is over. A
-/// key without TTL throws corrupt_lock: it would never end.
+/// key without TTL throws corrupt_lock: it would never end. Waiters of one client pass it on (config::turns); for those
+/// who look now and then it is left free for 20 ms about four times a second, and after each turn once one was met.
 ///
 /// hold_count() is 0 or 1. force_unlock() deletes the key, whoever wrote it; a string of more than 256 bytes may be
 /// somebody's data, and throws corrupt_lock. lease::token() is empty. Everything else (lease, renewal,

@@ -153,7 +153,6 @@ constexpr kind hash_lock(std::int64_t tokens) {
           .reentrant = true,
           .tokens = tokens,
           .voted = false,
-          .takes_turns = true,
           .polls = {},
           .acquire = fenced ? decltype(kind::acquire){acquire_fenced, read_outcome<read_acquire_fenced>}
                             : decltype(kind::acquire){acquire, read_outcome<read_acquire>},

@@ -37,10 +37,9 @@ struct kind {
   constexpr bool fenced() const noexcept { return tokens > 0; }
   /// It is held at a majority of several independent primaries; every other kind is held at one server.
   bool voted;
-  /// Its clients may pass it on among their own waiters, and rest afterwards: who wants it hears of each release.
-  bool takes_turns;
-  /// Somebody may release it without a message: a waiter looks again after `first`, then later and later, at the latest
-  /// after `longest`. Zero: nobody does.
+  /// Somebody may take it who does not listen, and release it without a message: a waiter looks again after `first`,
+  /// then later and later, at the latest after `longest`; and clients that pass it on leave it for `first` now and
+  /// then. Zero: nobody does.
   struct {
     milliseconds first, longest;
   } polls;

@@ -37,7 +37,6 @@ answer<unsigned> simple_count(const redis::outcome& o, const owner_field& field)
 /// them counts has no order.
 constexpr kind voted(kind k, decltype(kind::count.read) count) {
   k.voted = true;
-  k.takes_turns = false;
   k.tokens = 0;
   k.acquire.read = by_majority::acquire;
   k.first_acquire = {};

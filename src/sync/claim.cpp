@@ -79,6 +79,15 @@ primary_set claim::may_be_at() const noexcept {
   return at;
 }
 
+primary_set claim::trusted_at() const noexcept {
+  primary_set at = 0;
+  for (std::size_t n = 0; n < shares_.size(); ++n) {
+    const auto& each = shares_[n];
+    if (each.confirmed() && !each.doubted_ && !each.denied_) at |= only(n);
+  }
+  return at;
+}
+
 time_point claim::end_of_needed() const noexcept {
   if (shares_.size() == 1) return shares_.front().valid_until();
   boost::container::small_vector<time_point, 9> ends;

@@ -108,6 +108,8 @@ class claim final : public boost::intrusive_ref_counter<claim> {
   void begin_without(primary_set at) noexcept;
   /// Where it may be: all but what was denied.
   primary_set may_be_at() const noexcept;
+  /// Where it is, by a word that nothing has put in doubt since.
+  primary_set trusted_at() const noexcept;
   /// share::ttl_to_send() of one command to all of them.
   key_ttl ttl_to_send(milliseconds wanted, time_point now, double rho) noexcept;
   /// The share cannot be confirmed at present, or can again. True: that has suspended the claim, or restored it.

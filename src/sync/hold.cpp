@@ -89,7 +89,7 @@ std::shared_ptr<lease_record> hold::take_over(const terms& asked, time_point now
   auto lease = std::make_shared<lease_record>(self(), asked, now, with_.leases_home.lock());
   add(*lease);
   try {
-    with_.renewals.guard(*on, now, now);
+    with_.renewals.guard(*on, now, now, on->trusted_at());
   } catch (...) {
     leases_.pop_back();
     throw;
@@ -248,17 +248,19 @@ void hold::free_or_lower() {
 // The caller's own count is what counts, so an answer that does not come is no error: the next change carries the
 // absolute count anyway.
 void hold::lower_count(function<void(error_code)> done) {
-  auto send = [this](nanoseconds left, topology::handler then) {
+  const auto sent = std::make_shared<unsigned>();
+  auto send = [this, sent](nanoseconds left, topology::handler then) {
     if (leases_.empty()) return then({errc::unconfirmed, {}});  // the last unlock is queued, which frees
-    with_.around.run(keys()->of.release.make(*keys(), ttl_to_send(ttl()), field(), static_cast<unsigned>(count())),
+    *sent = static_cast<unsigned>(count());
+    with_.around.run(keys()->of.release.make(*keys(), ttl_to_send(ttl()), field(), *sent),
                      {.timeout = left, .rank = urgency::obligation}, std::move(then));
   };
   const auto called = with_.around.now();
   const auto budget = command_budget(with_.around.settings, ttl());
-  auto answered = [this, self = self(), called, budget, done = std::move(done)](const outcome& o) {
+  auto answered = [this, self = self(), called, budget, sent, done = std::move(done)](const outcome& o) {
     if (o.error && with_.around.now() >= called + budget) with_.patience.ran_out(keys()->lock, called);
     const auto said = keys()->of.release.read(o);
-    count_unknown_ = said.failed.has_value();
+    note_count(said.failed ? std::nullopt : std::optional(*sent));
     if (said.failed && said.failed->code == errc::corrupt_lock) lose(errc::corrupt_lock);
     if (!said.failed && said.value.what == release_answer::kind::not_yours) lose(errc::lost);
     done(ended() ? end_reason() : error_code{});
@@ -284,9 +286,10 @@ void hold::free(last_unlock u) {
   released();
 }
 
-// A claim that was not confirmed, or that a command on its way may change, is nothing for another.
+// A claim that was not confirmed, or that a command on its way may change, is nothing for another. Nor is one that the
+// server counts twice: the next hold begins with one lease.
 bool hold::may_be_passed() const noexcept {
-  return exclusive() && !on->suspended() && !forced_ && !count_unknown_ && !with_.closed();
+  return exclusive() && !on->suspended() && !forced_ && counted_once_ && !with_.closed();
 }
 
 void hold::passed(const last_unlock& u) {

@@ -77,7 +77,7 @@ class hold final : public boost::intrusive_ref_counter<hold> {
   // Here, where they fill a gap: there are as many holds as held locks.
   std::atomic<bool> renewal_paused_{false};
   bool forced_ = false;
-  bool count_unknown_ = false;  // the server may count more leases or fewer
+  bool counted_once_ = true;  // the server counts one lease, as its grant or its last answer says
 
  public:
   struct fencing {
@@ -187,8 +187,8 @@ class hold final : public boost::intrusive_ref_counter<hold> {
   bool changing() const noexcept { return changes_.busy(); }
   /// The TTL to send where a command wants `wanted`, so that nothing is shortened; it is noted as sent.
   key_ttl ttl_to_send(milliseconds wanted);
-  /// Whether the server counts as many leases as there are.
-  void note_count(bool known) noexcept { count_unknown_ = !known; }
+  /// So many leases the server counts; empty: nobody knows.
+  void note_count(std::optional<unsigned> on_server) noexcept { counted_once_ = on_server == 1U; }
   /// Sets the server's count to the number of leases, within a change.
   void lower_count(function<void(error_code)> done);
   void add_reentry(hold_reentry& who) noexcept { reentries_.push_back(who); }

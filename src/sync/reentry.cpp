@@ -58,9 +58,9 @@ void reentry::send() {
   if (once) who_->stop_alarm();  // from here on the command's timeout counts
   const auto timeout = once ? who_->time_left() : command_budget(around_.settings, ttl);
   const auto& keys = *of_->keys();
-  const auto want = static_cast<unsigned>(of_->count()) + 1;
+  want_ = static_cast<unsigned>(of_->count()) + 1;
   script_command::send(
-      around_, keys.of.reenter.make(keys, of_->ttl_to_send(ttl), of_->field(), want),
+      around_, keys.of.reenter.make(keys, of_->ttl_to_send(ttl), of_->field(), want_),
       {.timeout = timeout, .rank = once ? urgency::refusable : urgency::patient, .patient = !once, .tell_late = !once});
 }
 
@@ -115,7 +115,7 @@ void reentry::entered(time_point sent, primary_set at) {
     finish(without_memory());
     return undo_or_end();
   }
-  of_->note_count(true);
+  of_->note_count(want_);
   finish({{}, {}, std::move(lease)});
   of_->end_change();
 }
@@ -127,7 +127,7 @@ void reentry::failed(const failure& why) {
     // It waits no longer than its hold lives. Others may change the count during the pause: an unlock must not wait for
     // it.
     pause_.start(around_.now() + who_->backoff.next(around_.random), [self = self()] { self->wait_for_turn(); });
-    if (may_have_run_) of_->note_count(false);
+    if (may_have_run_) of_->note_count(std::nullopt);
     return of_->end_change();
   }
   if (who_) finish({why.code, why.detail, nullptr});
@@ -136,7 +136,7 @@ void reentry::failed(const failure& why) {
 
 // The server may count one more than there are leases.
 void reentry::undo_or_end() {
-  if (may_have_run_) of_->note_count(false);
+  if (may_have_run_) of_->note_count(std::nullopt);
   if (!may_have_run_ || of_->ended() || of_->count() == 0) return of_->end_change();
   of_->lower_count([self = self()](error_code) { self->of_->end_change(); });
 }

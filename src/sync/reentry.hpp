@@ -49,6 +49,7 @@ class reentry final : public script_command, private acquisition_place, private 
   std::shared_ptr<acquisition> who_;  // null once it was answered, or waits elsewhere
   timer pause_;
   failure last_failure_;
+  unsigned want_ = 0;          // the count that was sent last
   bool may_have_run_ = false;  // an attempt was written and not answered
 };
 

@@ -273,8 +273,8 @@ void registry::entry::wake() {
 
 void registry::entry::share() {
   const auto& around = of_.with_.around;
-  if (sharing_ || !around.settings.turns || !keys_->of.takes_turns) return;
-  sharing_ = std::make_unique<sharing>(around.alarms);
+  if (sharing_ || !around.settings.turns) return;
+  sharing_ = std::make_unique<sharing>(around.alarms, turn(around.now(), keys_->of.polls.first));
   sharing_->mine.begin(around.now(), 0);
 }
 
@@ -335,9 +335,19 @@ void registry::entry::end_turn(const release_end& how) {
   const auto now = of_.with_.around.now();
   using echo = turn::echo;
   const bool listens = line_ && line_->listens();
-  sharing_->mine.release_ends(now, how.told, !listens ? echo::none : line_->lingers() ? echo::missed : echo::heard);
+  const bool alone = how.told == 1;  // then a subscription that lingers ends now
+  sharing_->mine.release_ends(now, how.told,
+                              !listens                    ? echo::none
+                              : alone && line_->lingers() ? echo::missed
+                                                          : echo::heard);
   if (const auto until = sharing_->mine.rests_until(); until > now)
-    sharing_->rest.start(until, [this] { leave_if_unused(); });
+    sharing_->rest.start(until, [this] { rest_ends(); });
+}
+
+// The entry may be gone afterwards.
+void registry::entry::rest_ends() {
+  if (line_ && line_->lingers()) return line_->stop_lingering();
+  leave_if_unused();
 }
 
 void registry::entry::doubt_hold_here() {
@@ -366,7 +376,10 @@ std::shared_ptr<lease_record> registry::entry::hold_for(const lock_request& requ
   const hold_ptr h(
       new hold(std::move(c), request.who, request.bound, {what.token, what.spare_tokens}, 0, what.now, with, *this));
   auto lease = begin(h, [&] { return h->grant(request.asked, what.sent, what.now, what.at); });
-  if (sharing_) sharing_->mine.begin(what.now, line_ && !line_->empty() ? line_->size() - 1 : 0);
+  if (sharing_) {
+    sharing_->mine.begin(what.now, line_ && !line_->empty() ? line_->size() - 1 : 0);
+    sharing_->rest.stop();
+  }
   move_to_hold_of(request, *h);
   if (request.bound) wake();  // the first may be of the same owner, and re-enter as well
   return lease;
@@ -464,16 +477,15 @@ void registry::entry::queue(std::shared_ptr<acquisition> who) {
 
 void registry::entry::release_ends(const release_end& how) {
   HOLDFAST_ASSERT(releasing_ > 0);
-  if (how.of_hold) end_turn(how);
+  if (how.of_hold && how.may_be_free) end_turn(how);
   if (how.may_be_free) wake();
-  if (!held_here()) end_lingering();
+  if (!held_here() && !rests()) end_lingering();
   --releasing_;
   leave_if_unused();
 }
 
 void registry::entry::leave_if_unused() {
-  const bool rests = sharing_ && sharing_->rest.due();
-  if (!line_ && holds_.empty() && releasing_ == 0 && !rests)
+  if (!line_ && holds_.empty() && releasing_ == 0 && !rests())
     of_.names_.erase_and_dispose(of_.names_.iterator_to(*this), std::default_delete<entry>());
 }
 

@@ -140,7 +140,7 @@ class registry final {
 
     /// What is shared with other clients: only of a name for which somebody has had to wait.
     struct sharing {
-      explicit sharing(timers& alarms) : rest(alarms) {}
+      sharing(timers& alarms, turn t) : mine(t), rest(alarms) {}
 
       turn mine;
       timer rest;  // keeps the entry until it is over
@@ -149,6 +149,8 @@ class registry final {
     template <class Begin>
     std::shared_ptr<lease_record> begin(const hold_ptr& h, Begin begin);
     void share();
+    bool rests() const { return sharing_ && sharing_->rest.due(); }
+    void rest_ends();
     void end_lingering();
     void end_turn(const release_end& how);
     const acquisition* heir_of(const hold& h, const legacy& what);

@@ -6,6 +6,14 @@
 
 namespace holdfast::detail {
 
+namespace {
+
+/// A rest ends by the releases that it hears. Its time is for those who have heard and do not want the lock: too short,
+/// it would ask in vain while others have their turn.
+constexpr auto slack = 2;
+
+}  // namespace
+
 void turn::begin(time_point now, std::size_t waiting) noexcept {
   began_ = now;
   in_moment_ = false;
@@ -34,12 +42,21 @@ void turn::release_ends(time_point now, std::uint64_t told, echo own) noexcept {
   rests_by_time_ = others_ > 0 && beside_rivals(now);
   asked_in_vain_ = 0;
   if (others_ == 0)
-    rests_until_ = now;
+    rests_until_ = now + left_to_those_who_look(now);
   else if (rests_by_time_)
     rests_until_ =
         now + std::min<duration>(others_ * std::clamp(now - began_, quickest, longest), longest_rest_beside_rivals);
   else
-    rests_until_ = now + std::min<duration>(first_rest + others_ * pace_, longest);
+    rests_until_ = now + std::min<duration>(first_rest + others_ * slack * pace_, longest);
+}
+
+// A moment costs those who wait here a part of their time, and a rival that was found is left each one.
+turn::duration turn::left_to_those_who_look(time_point now) noexcept {
+  const bool due = now >= next_moment_ || beside_rivals(now);
+  if (between_looks_ == duration::zero() || passed_ == 0 || !due) return duration::zero();
+  next_moment_ = now + moments_apart;
+  in_moment_ = true;
+  return between_looks_;
 }
 
 bool turn::hear(time_point now) noexcept {
@@ -57,7 +74,7 @@ bool turn::hear(time_point now) noexcept {
     rests_until_ = std::min<time_point>(rests_until_, now + longest);
     return false;
   }
-  rests_until_ = now + std::min<duration>(others_ * pace_, longest);
+  rests_until_ = now + std::min<duration>(others_ * slack * pace_, longest);
   if (last_of_them && now >= next_moment_) {
     in_moment_ = true;
     next_moment_ = now + moments_apart;

@@ -31,6 +31,11 @@ class turn {
   static constexpr duration longest_rest_beside_rivals = std::chrono::milliseconds(200);
   static constexpr duration rivals_stay = std::chrono::seconds(1), moments_apart = std::chrono::milliseconds(250);
 
+  /// `between_looks`: how long those wait who look and do not listen; zero: there are none.
+  turn(time_point now, duration between_looks) noexcept
+      : between_looks_(between_looks),
+        next_moment_(between_looks > duration::zero() ? now + moments_apart : time_point()) {}
+
   /// Redis has granted the lock, and so many wait for it here.
   void begin(time_point now, std::size_t waiting) noexcept;
   bool may_pass(time_point now) const noexcept;
@@ -53,7 +58,9 @@ class turn {
 
  private:
   bool beside_rivals(time_point now) const noexcept { return now < rivals_until_; }
+  duration left_to_those_who_look(time_point now) noexcept;
 
+  const duration between_looks_;
   time_point began_{}, rests_until_{}, echo_until_{};
   time_point rivals_until_{}, next_moment_{};
   time_point last_release_{};            // ours, or told

@@ -58,11 +58,13 @@ struct tasks_result {
   double longest_wait = 0;                  // in seconds
 };
 
-/// What all processes see of the lock: whether two ever hold at once, how long it takes from one process to another, and
-/// for how long one keeps it.
+/// What all processes see of the lock: whether two ever hold at once, how long it takes from one process to the next,
+/// for how long one keeps it, and how often one is overtaken.
 class witness {
  public:
-  witness() : seen_(::mmap(nullptr, sizeof(seen), PROT_READ | PROT_WRITE, MAP_SHARED | MAP_ANONYMOUS, -1, 0)) {
+  explicit witness(int processes)
+      : processes_(static_cast<std::size_t>(processes)),
+        seen_(::mmap(nullptr, sizeof(seen), PROT_READ | PROT_WRITE, MAP_SHARED | MAP_ANONYMOUS, -1, 0)) {
     if (seen_ == MAP_FAILED) throw std::system_error(errno, std::generic_category(), "mmap");
     new (seen_) seen;
   }
@@ -78,6 +80,10 @@ class witness {
     if (s.process != nobody && s.hand_overs < s.took.size()) s.took[s.hand_overs++] = now - s.left;
     s.process = process;
     s.since = now;
+    const auto mine = static_cast<std::size_t>(process);
+    for (std::size_t other = 0; other < processes_; ++other)
+      s.most_turns = std::max(s.most_turns, ++s.since_turn_of[other][mine]);
+    s.since_turn_of[mine] = {};
   }
   void leave() {
     auto& s = all();
@@ -86,6 +92,8 @@ class witness {
     --s.inside;
   }
   long overlaps() { return all().overlaps; }
+  /// That one process has had between two of another.
+  int most_turns() { return all().most_turns; }
   double longest_burst() { return std::chrono::duration<double>(all().longest_burst).count(); }
   /// In microseconds.
   double hand_over_p50() {
@@ -97,6 +105,7 @@ class witness {
 
  private:
   static constexpr int nobody = -1;
+  static constexpr std::size_t most_processes = 8;
   static constexpr std::size_t most_hand_overs = 1U << 16U;
   struct seen {
     std::atomic<long> inside{0}, overlaps{0};
@@ -104,11 +113,14 @@ class witness {
     int process = nobody;  // that had it last
     clock::time_point since{}, left{};
     clock::duration longest_burst{};
+    std::array<std::array<int, most_processes>, most_processes> since_turn_of{};  // of each: turns of each other
+    int most_turns = 0;
     std::size_t hand_overs = 0;
     std::array<clock::duration, most_hand_overs> took{};
   };
   seen& all() { return *static_cast<seen*>(seen_); }
 
+  const std::size_t processes_;
   void* const seen_;
 };
 
@@ -179,15 +191,13 @@ void contending_process(const real_redis& server, crew who, const contender& eac
   tell(r);
 }
 
-void contending_redisson(const real_redis& server, crew who, const contender& each,
-                         const teller<tasks_result>& tell) {
+void contending_redisson(const real_redis& server, crew who, const contender& each, const teller<tasks_result>& tell) {
   asio::io_context io(1);
   redisson_process redis(io, server.socket_path(), contended_name);
   tasks_result r;
   int open = who.tasks();
   for (int t = 0; t < who.tasks(); ++t)
-    asio::co_spawn(io,
-                   contend(redisson_task(redis, t), each, r.acquired[static_cast<std::size_t>(t)], r.longest_wait),
+    asio::co_spawn(io, contend(redisson_task(redis, t), each, r.acquired[static_cast<std::size_t>(t)], r.longest_wait),
                    [&](std::exception_ptr failed) {
                      rethrow(failed);
                      if (--open == 0) redis.stop();
@@ -249,6 +259,7 @@ struct contended {
   double rate = 0, commands = 0, least_share = 0;
   double own_share = 0, longest_wait = 0;  // our processes' share of what is fair; of anybody, in seconds
   double longest_burst = 0;                // seconds for which one process kept it
+  double most_turns = 0;                   // of one process between two of another
   double hand_over = 0, two_trips = 0;     // medians in microseconds: to another process; of a process that is idle
 };
 
@@ -258,7 +269,7 @@ contended run(crew who, clock::duration how_long) {
   test::raw_client admin(server);
   const auto begin = clock::now() + get_ready;
   const shift when{begin, begin + how_long};
-  witness seen;
+  witness seen(who.processes);
   std::vector<std::unique_ptr<child_run<tasks_result>>> all;
   for (int i = 0; i < who.processes; ++i)
     all.push_back(std::make_unique<child_run<tasks_result>>([&, i](const teller<tasks_result>& tell) {
@@ -280,21 +291,26 @@ contended run(crew who, clock::duration how_long) {
   if (seen.overlaps() > 0) throw std::runtime_error("two held the lock at once");
   const auto sum = static_cast<double>(std::reduce(acquired.begin(), acquired.end()));
   const auto ours = static_cast<double>(std::reduce(acquired.begin() + who.redissons * who.tasks(), acquired.end()));
-  return {sum / std::chrono::duration<double>(how_long).count(), static_cast<double>(commands_run(admin) - 2 * trips.pairs) / sum,
+  return {sum / std::chrono::duration<double>(how_long).count(),
+          static_cast<double>(commands_run(admin) - 2 * trips.pairs) / sum,
           static_cast<double>(*std::ranges::min_element(acquired)) * who.all_tasks / sum,
-          ours * who.processes / (sum * (who.processes - who.redissons)), longest_wait, seen.longest_burst(),
-          seen.hand_over_p50(), trips.median_us};
+          ours * who.processes / (sum * (who.processes - who.redissons)),
+          longest_wait,
+          seen.longest_burst(),
+          static_cast<double>(seen.most_turns()),
+          seen.hand_over_p50(),
+          trips.median_us};
 }
 
-/// Acquisitions per second, commands for each, and the least waiter's share; how long the lock takes from one process to
-/// another, and for how long one of several keeps it.
+/// Acquisitions per second, commands for each, the least waiter's share; how long the lock takes from one process to
+/// another, for how long one of several keeps it, and how often one is overtaken.
 struct kept {
-  std::optional<limit> rate{}, commands{}, share{}, hand_over{}, burst{};
+  std::optional<limit> rate{}, commands{}, share{}, hand_over{}, burst{}, overtaken{};
 };
 
 std::vector<finding> contention(const plan& p, const std::string& name, crew who) {
   const std::chrono::milliseconds how_long(p.scaled(3'000) + 200);
-  std::vector<double> rate, ideal, commands, share, hand_over, two_trips, burst;
+  std::vector<double> rate, ideal, commands, share, hand_over, two_trips, burst, turns;
   p.rounds(name, [&] {
     const auto r = run(who, how_long);
     rate.push_back(r.rate);
@@ -303,6 +319,7 @@ std::vector<finding> contention(const plan& p, const std::string& name, crew who
     hand_over.push_back(r.hand_over);
     two_trips.push_back(r.two_trips);
     burst.push_back(r.longest_burst * 1e3);
+    turns.push_back(r.most_turns);
     ideal.push_back(ideal_rate(how_long / 3));
   });
   std::vector<finding> all{
@@ -313,6 +330,7 @@ std::vector<finding> contention(const plan& p, const std::string& name, crew who
   all.push_back({median(hand_over) / median(two_trips),
                  {{"hand_over_us", median(hand_over)}, {"two_trips_us", median(two_trips)}}});
   all.push_back({median(burst)});
+  all.push_back({median(turns)});
   return all;
 }
 
@@ -325,6 +343,7 @@ scenario contention_of(const std::string& name, crew who, kept bounds = {}) {
   if (who.processes == 1) return s;
   s.bounds.push_back({name + "/hand-over", "to another process / two round trips of an idle one", bounds.hand_over});
   s.bounds.push_back({name + "/burst", "ms for which a process keeps it at most", bounds.burst});
+  s.bounds.push_back({name + "/overtaken", "turns of a process between two of another at most", bounds.overtaken});
   return s;
 }
 
@@ -382,18 +401,20 @@ scenario tight_of(const std::string& name, int processes, limit rate, limit shar
 }  // namespace
 
 std::vector<scenario> contention_scenarios() {
-  return {contention_of("contention-2", {2, false}),
-          contention_of("contention-8", {8, false}),
-          contention_of("local-16", {1, true}, {at_least(0.98), at_most(0.25), at_least(0.95)}),
-          contention_of("local-128", {.processes = 1, .turns = true, .all_tasks = 128},
-                        {at_least(0.98), at_most(0.25), at_least(0.95)}),
-          tight_of("local-tight", 1, at_least(50), at_least(0.9)),
-          tight_of("procs-tight", 2, at_least(10), at_least(0.9)),
-          contention_of("procs-2", {2, true}, {at_least(0.88), at_most(0.5), at_least(0.95), {}, at_most(21)}),
-          contention_of("procs-8", {8, true}, {at_least(0.80), at_most(2), at_least(0.95), at_most(1.3)}),
-          beside_redisson("beside-redisson", {2, true, 1}, true),
-          beside_redisson("beside-redisson-4", {4, true, 2}, false),
-          beside_redisson("beside-redisson-race", {2, false, 1}, false)};
+  return {
+      contention_of("contention-2", {2, false}),
+      contention_of("contention-8", {8, false}),
+      contention_of("local-16", {1, true}, {at_least(0.98), at_most(0.25), at_least(0.95)}),
+      contention_of("local-128", {.processes = 1, .turns = true, .all_tasks = 128},
+                    {at_least(0.98), at_most(0.25), at_least(0.95)}),
+      tight_of("local-tight", 1, at_least(50), at_least(0.9)),
+      tight_of("procs-tight", 2, at_least(10), at_least(0.9)),
+      contention_of("procs-2", {2, true}, {at_least(0.88), at_most(0.5), at_least(0.95), {}, at_most(21), at_most(2)}),
+      contention_of("procs-8", {8, true},
+                    {at_least(0.80), at_most(2), at_least(0.95), at_most(1.3), at_most(21), at_most(2)}),
+      beside_redisson("beside-redisson", {2, true, 1}, true),
+      beside_redisson("beside-redisson-4", {4, true, 2}, false),
+      beside_redisson("beside-redisson-race", {2, false, 1}, false)};
 }
 
 }  // namespace holdfast::bench

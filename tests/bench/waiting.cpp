@@ -31,8 +31,8 @@ std::size_t heap() { return ::mallinfo2().uordblks; }
 using parked = asio::async_result<asio::use_awaitable_t<>, void()>::handler_type;
 
 asio::awaitable<void> park(std::vector<parked>& all) {
-  return asio::async_initiate<const asio::use_awaitable_t<>&, void()>(
-      [&all](auto h) { all.push_back(std::move(h)); }, asio::use_awaitable);
+  return asio::async_initiate<const asio::use_awaitable_t<>&, void()>([&all](auto h) { all.push_back(std::move(h)); },
+                                                                      asio::use_awaitable);
 }
 
 /// Waits in the place where a waiter has called lock(), and is a waiter of the same size.

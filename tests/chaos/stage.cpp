@@ -112,6 +112,8 @@ void stage::start(std::size_t worker) {
                std::to_string(worker),
                "--life",
                std::to_string(who.life),
+               "--turns",  // of all clients of a process, or of one
+               seed_ % 2 == 0 ? "all" : "one",
                "--seed",
                std::to_string(seed_ * 1'000'003 + worker * 1'009 + static_cast<std::uint64_t>(who.life))};
   what.output_file = folder_ + "/" + name + ".log";

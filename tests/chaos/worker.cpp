@@ -81,7 +81,8 @@ class worker {
   worker(asio::io_context& io, const arguments& given)
       : io_(io),
         place_{history(given.text("history")), guarded_resource(given.text("resource")), given.list("servers")},
-        campaign_(campaign_of(given.text("campaign"))), workload_(campaign_), stop_(io, SIGTERM) {
+        campaign_(campaign_of(given.text("campaign"))), all_turns_(given.text("turns") == "all"), workload_(campaign_),
+        stop_(io, SIGTERM) {
     place_.log.write("started").add("worker", given.number("worker")).add("life", given.number("life"));
     dice seeds(static_cast<std::uint64_t>(given.number("seed")));
     const auto own_locks = "lock-of-" + given.text("worker") + "-" + given.text("life") + "-";
@@ -121,7 +122,7 @@ class worker {
     }
     c.ttl = client_ttl(campaign_);
     c.poll_cap = poll_cap;
-    c.turns = number == 1;  // one of two
+    c.turns = all_turns_ || number == 1;
     c.connect_timeout = 500ms;
     c.reconnect_cap = 300ms;
     c.observer = std::make_shared<witness>(place_, number);
@@ -139,6 +140,7 @@ class worker {
   asio::io_context& io_;
   workplace place_;
   const campaign campaign_;
+  const bool all_turns_;
   const workload workload_;
   asio::signal_set stop_;
   std::list<client> clients_;

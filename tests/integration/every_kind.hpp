@@ -165,6 +165,16 @@ inline const std::vector<lock_kind>& every_kind() {
   static constexpr auto fenced = [](const client& c, std::string_view n, maybe who) -> mutex {
     return who ? c.fenced_mutex(n, *who) : c.fenced_mutex(n);
   };
+  static constexpr auto simply = [](const client& c, std::string_view n, maybe who) -> mutex {
+    return who ? c.simple_mutex(n, *who) : c.simple_mutex(n);
+  };
+  static constexpr auto red = [](const client& c, std::string_view n, maybe who) -> mutex {
+    return who ? c.red_lock(n, *who) : c.red_lock(n);
+  };
+  static constexpr auto red_simply = [](const client& c, std::string_view n, maybe who) -> mutex {
+    constexpr auto nested = reentrancy::not_reentrant;
+    return who ? c.red_lock(n, *who, nested) : c.red_lock(n, nested);
+  };
   static const std::vector<lock_kind> all{
       {"plain_lock", 1, true, plain, redisson, true, "hash", by_hand::take_hash, by_hand::free_hash,
        by_hand::owner_in_hash, by_hand::spoil_hash},
@@ -174,24 +184,18 @@ inline const std::vector<lock_kind>& every_kind() {
        by_hand::owner_in_hash, by_hand::spoil_hash},
       {"fenced_lock", 1, false, fenced, redisson, true, "hash", by_hand::take_hash, by_hand::free_hash,
        by_hand::owner_in_hash, by_hand::spoil_hash},
-      {"simple_lock", 1, true,
-       [](const client& c, std::string_view n, maybe who) -> mutex {
-         return who ? c.simple_mutex(n, *who) : c.simple_mutex(n);
-       },
-       simple, false, "string", by_hand::take_string, by_hand::free_string, by_hand::owner_in_string,
-       by_hand::spoil_string},
-      {"red_plain_lock", 5, true,
-       [](const client& c, std::string_view n, maybe who) -> mutex {
-         return who ? c.red_lock(n, *who) : c.red_lock(n);
-       },
-       redisson, true, "hash", by_hand::take_hash, by_hand::free_hash, by_hand::owner_in_hash, by_hand::spoil_hash},
-      {"red_simple_lock", 5, true,
-       [](const client& c, std::string_view n, maybe who) -> mutex {
-         constexpr auto nested = reentrancy::not_reentrant;
-         return who ? c.red_lock(n, *who, nested) : c.red_lock(n, nested);
-       },
-       simple, false, "string", by_hand::take_string, by_hand::free_string, by_hand::owner_in_string,
-       by_hand::spoil_string}};
+      {"simple_lock", 1, true, simply, simple, false, "string", by_hand::take_string, by_hand::free_string,
+       by_hand::owner_in_string, by_hand::spoil_string},
+      {"simple_lock without turns", 1, false, simply, simple, false, "string", by_hand::take_string,
+       by_hand::free_string, by_hand::owner_in_string, by_hand::spoil_string},
+      {"red_plain_lock", 5, true, red, redisson, true, "hash", by_hand::take_hash, by_hand::free_hash,
+       by_hand::owner_in_hash, by_hand::spoil_hash},
+      {"red_plain_lock without turns", 5, false, red, redisson, true, "hash", by_hand::take_hash, by_hand::free_hash,
+       by_hand::owner_in_hash, by_hand::spoil_hash},
+      {"red_simple_lock", 5, true, red_simply, simple, false, "string", by_hand::take_string, by_hand::free_string,
+       by_hand::owner_in_string, by_hand::spoil_string},
+      {"red_simple_lock without turns", 5, false, red_simply, simple, false, "string", by_hand::take_string,
+       by_hand::free_string, by_hand::owner_in_string, by_hand::spoil_string}};
   return all;
 }
 

@@ -102,6 +102,15 @@ TEST_CASE_METHOD(majority_fixture, "a claim is suspended while fewer shares than
   CHECK_FALSE(c->suspended());
 }
 
+TEST_CASE_METHOD(majority_fixture, "a claim is trusted where it was confirmed, and neither doubted nor denied since") {
+  CHECK(c->trusted_at() == 0);
+  for (std::size_t n = 0; n < 3; ++n) c->confirm(at(n), clock.now() + 1s);
+  CHECK(c->trusted_at() == (detail::only(0) | detail::only(1) | detail::only(2)));
+  c->doubt(at(1));
+  c->deny(at(2));
+  CHECK(c->trusted_at() == detail::only(0));
+}
+
 TEST_CASE_METHOD(majority_fixture, "the keys of a claim may live as long as the longest of them") {
   at(0).ttl_to_send(1s, clock.now(), 0);
   at(2).ttl_to_send(30s, clock.now(), 0);

@@ -215,7 +215,7 @@ TEST_CASE_METHOD(simple_fixture, "a cancelled SET that may have run is given bac
 }
 
 TEST_CASE("pauses that were no polls do not make the polls rarer") {
-  config c;
+  config c = without_turns();
   c.poll_cap = 500ms;
   simple_fixture f(c);
   const auto held = f.hold_simple("a"), waits = f.lock_simple("a");

@@ -1,16 +1,22 @@
 // SPDX-License-Identifier: BSL-1.0
 #include "sync/turn.hpp"
 
-#include "unit/engine_fixture.hpp"
+#include "unit/quorum_fixture.hpp"
 
 using namespace holdfast;
 using namespace holdfast::test;
 using detail::turn;
 
+namespace {
+
+turn of_listeners() { return {time_point(), 0ns}; }
+
+}  // namespace
+
 // ---- the arithmetic
 
 TEST_CASE("a turn lasts until all have had the lock that waited as it began") {
-  turn t;
+  turn t = of_listeners();
   const time_point begin{1h};
   t.begin(begin, 2);
   CHECK(t.may_pass(begin + 3ms));
@@ -23,7 +29,7 @@ TEST_CASE("a turn lasts until all have had the lock that waited as it began") {
 }
 
 TEST_CASE("a turn is not shorter than 2 ms and not longer than 20 ms") {
-  turn t;
+  turn t = of_listeners();
   const time_point begin{1h};
   t.begin(begin, 0);
   CHECK(t.may_pass(begin + 2ms - 1ns));
@@ -34,11 +40,11 @@ TEST_CASE("a turn is not shorter than 2 ms and not longer than 20 ms") {
 }
 
 TEST_CASE("after a turn a client rests while others may have theirs") {
-  turn t;
+  turn t = of_listeners();
   const time_point now{1h};
-  SECTION("for the least each, where nothing is known of their pace") {
+  SECTION("twice the least each, where nothing is known of their pace") {
     t.release_ends(now, 3, turn::echo::none);
-    CHECK(t.rests_until() == now + 2ms + 900us);
+    CHECK(t.rests_until() == now + 2ms + 1'800us);
   }
   SECTION("no longer than the longest turn") {
     t.release_ends(now, 100'000, turn::echo::none);
@@ -50,7 +56,7 @@ TEST_CASE("after a turn a client rests while others may have theirs") {
   }
   SECTION("nor for its message, which it does not hear any more") {
     t.release_ends(now, 2, turn::echo::missed);
-    CHECK(t.rests_until() == now + 2ms + 300us);
+    CHECK(t.rests_until() == now + 2ms + 600us);
     CHECK_FALSE(t.hear(now + 1ms));
   }
   SECTION("not where nobody has heard of the release") {
@@ -60,13 +66,13 @@ TEST_CASE("after a turn a client rests while others may have theirs") {
 }
 
 TEST_CASE("each release of another client brings the own turn nearer") {
-  turn t;
+  turn t = of_listeners();
   const time_point now{1h};
   t.release_ends(now, 3, turn::echo::none);
   CHECK_FALSE(t.hear(now + 1ms));
-  CHECK(t.rests_until() == now + 1ms + 2 * 1ms);
+  CHECK(t.rests_until() == now + 1ms + 2 * 2ms);
   CHECK_FALSE(t.hear(now + 3ms));
-  CHECK(t.rests_until() == now + 3ms + 2ms);
+  CHECK(t.rests_until() == now + 3ms + 2 * 2ms);
   CHECK_FALSE(t.hear(now + 4ms));
   CHECK(t.rests_until() == now + 4ms + 500us);  // the moment for rivals
 }
@@ -83,14 +89,14 @@ struct beside_a_rival {
     t.hear(now + 2ms);
     t.found_busy(now + 3ms);
   }
-  turn t;
+  turn t = of_listeners();
   const time_point now{1h};
 };
 
 }  // namespace
 
 TEST_CASE("now and then a client leaves the lock for a moment longer than the others need for a turn each") {
-  turn t;
+  turn t = of_listeners();
   const time_point now{1h};
   t.release_ends(now, 1, turn::echo::none);
   SECTION("for a half of their pace") {
@@ -172,7 +178,7 @@ TEST_CASE_METHOD(beside_a_rival, "rivals are looked for anew after a second") {
 }
 
 TEST_CASE("who finds a lock busy at another time has found no rival") {
-  turn t;
+  turn t = of_listeners();
   const time_point now{1h};
   t.release_ends(now, 1, turn::echo::none);
   t.found_busy(now + 1ms);
@@ -183,20 +189,20 @@ TEST_CASE("who finds a lock busy at another time has found no rival") {
 }
 
 TEST_CASE("the pace of the others is that of the last two releases, within bounds") {
-  turn t;
+  turn t = of_listeners();
   const time_point now{1h};
   t.release_ends(now, 3, turn::echo::none);
   t.hear(now + 1us);
-  CHECK(t.rests_until() == now + 1us + 2 * 300us);
+  CHECK(t.rests_until() == now + 1us + 2 * 600us);
   t.hear(now + 1s);
-  CHECK(t.rests_until() == now + 1s + 5ms);
+  CHECK(t.rests_until() == now + 1s + 10ms);
   t.hear(now + 2s);
-  t.release_ends(now + 3s, 2, turn::echo::none);
+  t.release_ends(now + 3s, 1, turn::echo::none);
   CHECK(t.rests_until() == now + 3s + 2ms + 2 * 5ms);
 }
 
 TEST_CASE("a client knows the message of its own release, whether it comes before or after the answer") {
-  turn t;
+  turn t = of_listeners();
   const time_point now{1h};
   t.release_begins(now);
   SECTION("before") {
@@ -220,6 +226,37 @@ TEST_CASE("a client knows the message of its own release, whether it comes befor
   SECTION("not where the client did not listen") {
     t.release_ends(now, 1, turn::echo::none);
     CHECK_FALSE(t.hear(now));
+  }
+}
+
+TEST_CASE("beside clients that look now and then the lock is left for as long as they wait between two looks") {
+  const time_point now{1h};
+  turn t(now, 20ms);
+  const auto take_turn = [&t](time_point at, int passes) {
+    t.begin(at, 0);
+    for (int n = 0; n < passes; ++n) t.passed();
+    t.release_ends(at, 0, turn::echo::none);
+    return t.rests_until() - at;
+  };
+  CHECK(take_turn(now + 250ms - 1ns, 1) == 0ns);
+  CHECK(take_turn(now + 250ms, 0) == 0ns);  // what was released after one hold was there for all
+  CHECK(take_turn(now + 250ms, 1) == 20ms);
+  SECTION("not again before 250 ms are over") {
+    CHECK(take_turn(now + 500ms - 1ns, 1) == 0ns);
+    CHECK(take_turn(now + 500ms, 1) == 20ms);
+  }
+  SECTION("after each turn with passes for a second, if somebody has it then") {
+    t.found_busy(now + 270ms);
+    CHECK(take_turn(now + 280ms, 1) == 20ms);
+    CHECK(take_turn(now + 301ms, 0) == 0ns);
+    CHECK(take_turn(now + 1s + 269ms, 1) == 20ms);
+    CHECK(take_turn(now + 1s + 290ms, 1) == 0ns);
+  }
+  SECTION("who listens has its turn as ever") {
+    t.begin(now + 600ms, 0);
+    t.passed();
+    t.release_ends(now + 600ms, 1, turn::echo::none);
+    CHECK(t.rests_until() == now + 600ms + 2ms + 600us);
   }
 }
 
@@ -343,7 +380,7 @@ TEST_CASE_METHOD(turns, "after its turn a client leaves the lock to the others t
   frees_and_tells(3);  // two of them are others
   CHECK(sent("acquire") == 1);
   SECTION("until each may have had it") {
-    advance(2ms + 600us - 1ns);
+    advance(2ms + 1'200us - 1ns);
     CHECK(sent("acquire") == 1);
     advance(1ns);
     CHECK(sent("acquire") == 2);
@@ -377,7 +414,7 @@ TEST_CASE_METHOD(turns, "a lock() right after the own unlock() waits if others h
   CHECK(subscribers("a") == 1);  // it hears of each release meanwhile
   acknowledges("a");
   CHECK(sent("acquire") == 1);
-  advance(2ms + 600us);
+  advance(2ms + 1'200us);
   CHECK(sent("acquire") == 2);
   grants();
   CHECK(again.granted());
@@ -476,6 +513,24 @@ TEST_CASE_METHOD(turns, "who re-enters a hold that was passed on has the token o
   CHECK(inner.value()->of->token == 7'001);
 }
 
+TEST_CASE_METHOD(turns, "a hold that Redis counts twice is released, not passed on") {
+  const owner me;
+  asking mine;
+  mine.who = me;
+  const auto first = hold("a", mine), lost = hold("0", mine);
+  const auto both = lock_all({"0", "a"}, mine);
+  reenters();
+  REQUIRE(last_sent().starts_with("reenter(a; "));
+  const auto next = waiter();
+  unlock(first);
+  renew(lost);
+  server.reply(server.open().at(1), replies::integers({0}));
+  reenters();  // and what it gives is given up, because the other is lost
+  CHECK(both.failed_with(errc::lost));
+  CHECK(next.waits());
+  CHECK(last_sent().starts_with("release(a; "));
+}
+
 TEST_CASE_METHOD(turns, "the subscription of a line that has served all lingers until the release") {
   const auto first = hold("a");
   const auto second = waiter();
@@ -497,6 +552,25 @@ TEST_CASE_METHOD(turns, "the subscription of a line that has served all lingers 
     lock("a");
     CHECK(sent("acquire") == 2);  // it has nobody to rest for
     grants();
+  }
+  SECTION("and until others have had their turn") {
+    unlock(second);
+    frees_and_tells(3);
+    CHECK(subscribers("a") == 1);
+    publishes("a");  // our own
+    advance(2ms + 1'200us);
+  }
+  SECTION("who comes while others have their turn finds it as well") {
+    unlock(second);
+    frees_and_tells(2);
+    publishes("a");
+    const auto third = waiter();
+    advance(2ms + 600us);
+    CHECK(sent("acquire") == 2);
+    grants();
+    CHECK(third.granted());
+    unlock(third);
+    frees_and_tells(1);
   }
   SECTION("for a second at most") {
     advance(1s);
@@ -544,7 +618,7 @@ TEST_CASE_METHOD(turns, "the message of the own release does not end a rest whos
   CHECK(sent("acquire") == 1);
   frees_and_tells(3);
   CHECK(sent("acquire") == 1);
-  advance(2ms + 600us);
+  advance(2ms + 1'200us);
   CHECK(sent("acquire") == 2);
   CHECK(second.waits());
 }
@@ -672,7 +746,7 @@ TEST_CASE_METHOD(turns, "who is not known to listen yet is not one of those that
   unlock(first);
   frees_and_tells(1);
   CHECK(sent("acquire") == 1);
-  advance(2ms + 300us);
+  advance(2ms + 600us);
   CHECK(sent("acquire") == 2);
 }
 
@@ -730,4 +804,85 @@ TEST_CASE_METHOD(turns, "a client that closes loses a hold that was passed on as
   frees_and_tells(2);
   CHECK(closed.succeeded());
   CHECK(timers.idle());
+}
+
+// ---- the other kinds
+
+TEST_CASE_METHOD(turns, "a simple lock is passed on, and left now and then to those who look and do not listen") {
+  const auto channel = detail::channel_of(*keys("a", detail::simple_lock));
+  const auto first = lock("a", simple());
+  answers(replies::ok());
+  const auto second = waiter(simple());
+  server.acknowledge(channel);
+  unlock(first);
+  REQUIRE(second.granted());
+  const auto third = waiter(simple());
+  advance(250ms);
+  unlock(second);
+  CHECK(sent("simple_release") == 1);
+  frees_and_tells(1);
+  server.push(channel, "0");
+  run();
+  advance(20ms - 1ns);
+  CHECK(sent("set") == 1);
+  advance(1ns);
+  CHECK(sent("set") == 2);
+  CHECK(third.waits());
+}
+
+TEST_CASE_METHOD(quorum_fixture, "a red_lock is passed on where a majority has it, and renewed there") {
+  const auto first = granted("a");
+  const auto second = lock("a");
+  answer_all();
+  const auto commands = [this] {
+    std::size_t all = 0;
+    for (const auto* one : at) all += one->count();
+    return all;
+  };
+  const auto before = commands();
+  CHECK(unlock(first).succeeded());
+  REQUIRE(second.granted());
+  CHECK(commands() == before);
+  CHECK(second.value()->of->state() == lease_state::held);
+  CHECK(where("a") == "ABCDE");
+  const auto until = second.value()->of->valid_until();
+  advance(10s);
+  answer_all();
+  CHECK(second.value()->of->valid_until() > until);
+  unlock(second);
+  answer_all();
+  CHECK(where("a") == "");
+}
+
+TEST_CASE_METHOD(quorum_fixture, "a red_lock that a minority has not is renewed there after a pass as well") {
+  const auto first = lock("a");
+  answer({0, 1, 2});
+  REQUIRE(first.granted());
+  const auto second = lock("a");
+  unlock(first);
+  REQUIRE(second.granted());
+  answer({3, 4});
+  CHECK(where("a") == "ABCDE");
+  unlock(second);
+  answer_all();
+  CHECK(where("a") == "");
+}
+
+TEST_CASE_METHOD(quorum_fixture, "what is doubted at some primaries stays so when a red_lock is passed on") {
+  const auto first = granted("a");
+  const auto second = lock("a");
+  for (const std::size_t n : {3, 4}) at[n]->link_down();
+  run();
+  unlock(first);
+  REQUIRE(second.granted());
+  CHECK(second.value()->of->state() == lease_state::held);
+  at[2]->link_down();
+  run();
+  CHECK(second.value()->of->state() == lease_state::suspended);
+  for (const std::size_t n : {2, 3, 4}) at[n]->link_up();
+  answer_all();
+  CHECK(second.value()->of->state() == lease_state::held);
+  unlock(second);
+  answer_all();
+  CHECK(where("a") == "");
 }
