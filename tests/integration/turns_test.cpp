@@ -4,7 +4,7 @@
 #include <memory>
 #include <vector>
 
-#include "integration/world.hpp"
+#include "integration/every_kind.hpp"
 
 using namespace holdfast;
 using namespace holdfast::test;
@@ -133,4 +133,47 @@ TEST_CASE("a hold that was passed on is lost like any other, and the next waiter
   CHECK(third.id() != second.id());
   w.run(third.unlock());
   CHECK(w.keys().empty());
+}
+
+TEST_CASE("a lock of every kind is passed on by a client that takes turns, and by no other") {
+  of_every_kind([](const lock_kind& k, lock_world& w) {
+    auto redis = w.make();
+    bool passed = false;
+    const auto take = [](mutex m, lease& into) -> asio::awaitable<void> { into = co_await m.lock(); };
+    // Once in a round that the machine does not stand still in.
+    w.until([&] {
+      auto first = w.run(k(redis).lock());
+      lease second;
+      asio::co_spawn(w.io, take(k(redis), second), asio::detached);
+      w.pass(1ms);
+      w.run(first.unlock());
+      w.until([&] { return second.held(); });
+      passed = second.id() == std::string(first.id()) + "/1";
+      w.run(second.unlock());
+      return passed || !k.turns;
+    });
+    CHECK(passed == k.turns);
+    CHECK(w.locks().empty());
+  });
+}
+
+TEST_CASE("who looks at a simple_mutex now and then comes to it, though a client passes it on among many") {
+  world w;
+  auto redis = w.make(with_turns);
+  section s;
+  bool enough = false;
+  const auto again_and_again = [&]() -> asio::awaitable<void> {
+    while (!enough) co_await s.enter(redis.simple_mutex("m"), 0, 1);
+  };
+  for (int n = 0; n < 4; ++n) asio::co_spawn(w.io, again_and_again(), asio::detached);
+  const auto looks = [&] { return !w.eye("SET", "m", "stranger", "NX", "PX", 60'000).is_nil(); };
+  w.until([&] { return w.heard->count(event::kind::passed) > 0; });
+  w.until(looks, 60s);
+  const auto had = s.had.size();
+  w.pass(20ms);
+  CHECK(s.had.size() == had);
+  w.eye("DEL", "m");
+  w.until([&] { return s.had.size() > had; });
+  enough = true;
+  w.until([&] { return s.left == 0 && w.keys().empty(); });
 }
