@@ -467,6 +467,18 @@ class Order(RuleTest):
         self.keeps(self.queue(52, 60))
         self.breaks("R9", self.queue(60, 52), "worker-0-1:4 was served before worker-0-1:3")
 
+    def test_an_owner_whose_unlock_was_not_confirmed_waits_for_its_end_first(self):
+        for asked, kept in (60, True), (2100, False):
+            story = Story()
+            story.hold(10, 50, error="not confirmed by Redis")
+            one = story.ask(asked)
+            other = story.ask(asked + 5)
+            story.get(other, asked + 20)
+            story.release(other, asked + 22)
+            story.get(one, asked + 30)
+            story.release(one, asked + 32)
+            self.assertEqual("R9" not in dict(story.violations()), kept)
+
     def test_who_asks_once_and_another_client_stand_in_no_line(self):
         self.keeps(self.queue(60, 52, client=1))
         story = Story()
