@@ -260,7 +260,7 @@ bool registry::entry::held_here() const {
 }
 
 void registry::entry::join(std::shared_ptr<acquisition> who) {
-  share();
+  if (line_ || !holds_.empty()) share();
   if (!line_) line_ = std::make_shared<waiting_line>(of_.with_.around, of_.fields_, *this, keys_);
   line_->join(std::move(who));
 }
@@ -275,12 +275,14 @@ void registry::entry::share() {
   const auto& around = of_.with_.around;
   if (sharing_ || !around.settings.turns) return;
   sharing_ = std::make_unique<sharing>(around.alarms, turn(around.now(), keys_->of.polls.first));
-  sharing_->mine.begin(around.now(), 0);
+  const auto* const h = live_hold();
+  sharing_->mine.begin(h ? h->granted_at : around.now(), 0);
 }
 
 bool registry::entry::hears_itself() { return sharing_ && sharing_->mine.hear(of_.with_.around.now()); }
 
 nanoseconds registry::entry::found_busy() {
+  share();
   return sharing_ ? sharing_->mine.found_busy(of_.with_.around.now()) : nanoseconds::max();
 }
 

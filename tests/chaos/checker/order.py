@@ -2,7 +2,7 @@
 """R9: the order in which those are served who wait for one lock in one client. Between clients there is none that could be promised."""
 from collections import defaultdict
 
-from checker.history import MS
+from .history import MS
 
 GOES_ON = 2000 * MS  # for no longer than that an unlock does which Redis has not confirmed
 
