@@ -227,6 +227,19 @@ class Counts(RuleTest):
         self.assertNotIn("R2", dict(story.violations()))
         self.keeps(self.released_late(release=119))
 
+    def test_what_was_passed_on_may_have_been_broken_before_the_next_wanted_it(self):
+        for hold_id, kept in ("a:1/1", True), ("a:2", False):
+            story = Story()
+            first = story.hold(100, None, token=1, asked=90, hold_id="a:1")
+            story.force(98, 101, worker=2)
+            story.hold(102, 150, token=3, worker=1, asked=90)
+            story.add("worker-0-1", 110, "told", what="passed", client=0, lock="lock-0", id="a:1")
+            story.release(first, 110)
+            heir = story.ask(105, kind="fenced")
+            story.get(heir, 111, token=2, valid=379, hold_id=hold_id)
+            story.release(heir, 112)
+            self.assertEqual("R1" not in dict(story.violations()), kept)
+
     def test_who_had_it_first_is_told_by_the_tokens_or_by_the_times(self):
         at_once = {"broken": 99.5, "second": 103}
         self.keeps(self.released_late(**at_once))

@@ -242,8 +242,14 @@ class Hold:
 
     @property
     def sent(self):
-        """What happened to the lock before did not happen to this hold. Less than a millisecond before Redis was asked for it."""
-        return max(self.of.begin, self.granted_until - self.ttl + drift(self.ttl))
+        """What happened to the lock before did not happen to this hold. Less than a millisecond before Redis was asked for it; what was
+        passed on may have been broken before anybody wanted it, since it was confirmed last."""
+        asked = self.granted_until - self.ttl + drift(self.ttl)
+        return asked if self.of_pass else max(self.of.begin, asked)
+
+    @property
+    def of_pass(self):
+        return "/" in self.id
 
     @property
     def over(self):
