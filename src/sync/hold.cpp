@@ -89,7 +89,7 @@ std::shared_ptr<lease_record> hold::take_over(const terms& asked, time_point now
   auto lease = std::make_shared<lease_record>(self(), asked, now, with_.leases_home.lock());
   add(*lease);
   try {
-    with_.renewals.guard(*on, now, now, on->trusted_at());
+    with_.renewals.guard_on(*on, now);
   } catch (...) {
     leases_.pop_back();
     throw;

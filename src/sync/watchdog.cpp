@@ -22,6 +22,9 @@ constexpr std::size_t most_in_flight = 16 * batch_size;
 /// Others have their turn on the strand before more of what is due is looked at.
 constexpr std::size_t collected_at_once = 1000;
 
+/// Of so many shares the renewals are spread over their period. Fewer are cheaper together.
+constexpr std::size_t crowd = 1000;
+
 /// A lease that nobody renews is confirmed without raising its TTL: what it claims already is sent, which the key has.
 constexpr milliseconds ttl_that_never_raises{1};
 
@@ -59,6 +62,12 @@ watchdog::watchdog(surroundings& around, lose on_lost)
     : around_(around), on_lost_(std::move(on_lost)), renewal_alarm_(around.alarms), expiry_alarm_(around.alarms) {}
 
 void watchdog::guard(claim& c, time_point sent, time_point now, primary_set at) {
+  guard(c, sent, now, at, rhythm::begun);
+}
+
+void watchdog::guard_on(claim& c, time_point now) { guard(c, now, now, c.trusted_at(), rhythm::kept); }
+
+void watchdog::guard(claim& c, time_point sent, time_point now, primary_set at, rhythm how) {
   HOLDFAST_ASSERT(c.holder());
   const bool begins = !guarded(c);
   if (begins) {
@@ -73,7 +82,7 @@ void watchdog::guard(claim& c, time_point sent, time_point now, primary_set at) 
     if (in_flight(s) || s.denied()) continue;
     // One that nobody has heard of is asked in its turn; not before its server was there, nor put off.
     const bool first = !s.confirmed() && begins && queues_[s.node].known;
-    if (s.confirmed() || first) plan_next(s, sent, now);
+    if (s.confirmed() || first) plan_next(s, sent, now, begins ? how : rhythm::kept);
   }
   rearm();
 }
@@ -174,7 +183,7 @@ void watchdog::unschedule_renewal(share& s) {
   s.plan.now = stage::none;
 }
 
-void watchdog::plan_next(share& s, time_point sent, time_point now) {
+void watchdog::plan_next(share& s, time_point sent, time_point now, rhythm how) {
   auto& h = holder_of(s);
   if (h.pause_renewal_unless([&] { return h.wants_renewal(now); })) return unschedule_renewal(s);
   const auto ttl = h.ttl();
@@ -182,7 +191,8 @@ void watchdog::plan_next(share& s, time_point sent, time_point now) {
   const auto by_its_word = s.valid_until() - (ttl - drift_of(ttl, around_.settings.drift));
   const auto confirmed = s.confirmed() ? std::min(sent, by_its_word) : sent;
   const nanoseconds period = nanoseconds(ttl) / 3;
-  schedule_renewal(s, confirmed + period - around_.random.up_to(period / 20));
+  const bool spread = how == rhythm::begun && guarded_shares_ > crowd;
+  schedule_renewal(s, confirmed + period - around_.random.up_to(spread ? period : period / 20));
 }
 
 void watchdog::renew_due() {
@@ -365,8 +375,7 @@ void watchdog::on_confirmed(share& s, time_point sent, milliseconds ttl, bool do
   const auto from = std::min(sent, holder_of(s).renewed_until());
   // Loss is sticky: what is confirmed after the validity was over is lost all the same. expire_due() says so.
   if (now >= s.of.valid_until() || !s.of.confirm(s, valid_until(from, ttl, around_.settings.drift))) return;
-  restore(s);
-  plan_next(s, sent, now);
+  plan_next(s, sent, now, restore(s) ? rhythm::begun : rhythm::kept);
   if (doubted) confirm_soon(s, once_more);
 }
 
@@ -399,9 +408,10 @@ void watchdog::suspend(share& s, const error_code& why) {
   if (!over && s.of.doubt(s)) around_.report(event::kind::suspended, holder_of(s), why);
 }
 
-void watchdog::restore(share& s) {
-  if (!s.doubted() || s.of.left() == nanoseconds::zero()) return;
+bool watchdog::restore(share& s) {
+  if (!s.doubted() || s.of.left() == nanoseconds::zero()) return false;
   if (s.of.trust(s)) around_.report(event::kind::restored, holder_of(s));
+  return true;
 }
 
 void watchdog::expire_at(claim& c, time_point when) {

@@ -13,7 +13,9 @@
 namespace holdfast::detail {
 
 /// Keeps claims alive for their holders, and tells when one is over. Renews every TTL/3, many shares in one script and
-/// a few scripts at a time: of what is due, the share that ends soonest goes first. A failed renewal is repeated until
+/// a few scripts at a time: of what is due, the share that ends soonest goes first. Where there are many, the first
+/// renewal of each comes at any time of its period, so that what was taken together is not renewed together for ever;
+/// likewise the first after an outage. A failed renewal is repeated until
 /// the validity ends, which it notices by the clock alone; while the link to a server is down nothing is sent there.
 /// Servers do not wait for each other. Where keys move from one to another, a share is renewed at the server that owns
 /// its key when the renewal is due; one script renews shares of one group.
@@ -29,6 +31,8 @@ class watchdog {
   /// Guards the claim from now on: a command that was sent at `sent` has granted or extended it at these servers. It
   /// must have a holder until forget().
   void guard(claim& c, time_point sent, time_point now, primary_set at = only(0));
+  /// Guards one that was forgotten when its hold ended, for the next hold: nothing was sent for that.
+  void guard_on(claim& c, time_point now);
   void forget(claim& c);
   /// The share is not ours, by the answer to another command: it is renewed no more.
   void denied(share& s);
@@ -82,7 +86,9 @@ class watchdog {
   void schedule_renewal(share& s, time_point when);
   void unschedule_renewal(share& s);
   void confirm_soon(share& s, time_point by);
-  void plan_next(share& s, time_point sent, time_point now);
+  enum class rhythm { kept, begun };
+  void guard(claim& c, time_point sent, time_point now, primary_set at, rhythm how);
+  void plan_next(share& s, time_point sent, time_point now, rhythm how);
   void renew_due();
   void collect_due(time_point now);
   /// How long an answer to a renewal is waited for.
@@ -105,7 +111,8 @@ class watchdog {
   void expire_due();
   void tell_loss(claim& c);
   void suspend(share& s, const error_code&);
-  void restore(share& s);
+  /// True: it was doubted until now.
+  bool restore(share& s);
   void rearm();
   std::size_t due() const noexcept;
 

@@ -126,6 +126,48 @@ TEST_CASE_METHOD(engine_fixture, "ten thousand holds share a hundred commands") 
   CHECK(heard().find("lost") == std::string::npos);
 }
 
+namespace {
+
+/// Who holds so many that their renewals are spread.
+struct crowd : engine_fixture {
+  crowd() {
+    play();
+    for (int i = 0; i <= 1000; ++i) lock("n" + std::to_string(i));
+    advance(0ns);
+  }
+};
+
+}  // namespace
+
+TEST_CASE_METHOD(crowd, "where there are many, a hold is renewed for the first time at any time of its period") {
+  random.number = 7'500'000'000;
+  lock("a");
+  advance(2500ms - 1ns);
+  CHECK(sent("renew") == 0);
+  random.number = 0;
+  advance(1ns);
+  CHECK(last_sent() == "renew(a; 30000, #1002)");
+  SECTION("then in its rhythm") {
+    advance(7500ms);
+    const auto all = sent("renew");
+    advance(2500ms - 1ns);
+    CHECK(sent("renew") == all);
+    advance(1ns);
+    CHECK(sent("renew") == all + 1);
+  }
+  SECTION("after an outage anew") {
+    random.number = 7'500'000'000;
+    link_down();
+    link_up();
+    advance(0ns);
+    const auto all = sent("renew");
+    advance(2500ms - 1ns);
+    CHECK(sent("renew") == all);
+    advance(1ns);
+    CHECK(sent("renew") > all);
+  }
+}
+
 TEST_CASE_METHOD(engine_fixture, "holds that are due soon go along and others do not") {
   const auto a = hold("a");
   advance(500ms);
