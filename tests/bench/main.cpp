@@ -15,8 +15,8 @@ constexpr int exit_missed = 1, exit_usage = 64, exit_no_server = 69;
 
 std::vector<scenario> all_scenarios() {
   std::vector<scenario> all;
-  for (const auto family : {pair_scenarios, burst_scenarios, contention_scenarios, waiting_scenarios, distant_scenarios,
-                            cluster_scenarios, replica_scenarios})
+  for (const auto family : {pair_scenarios, burst_scenarios, contention_scenarios, waiting_scenarios, held_scenarios,
+                            distant_scenarios, cluster_scenarios, replica_scenarios})
     std::ranges::move(family(), std::back_inserter(all));
   return all;
 }

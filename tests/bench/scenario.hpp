@@ -70,6 +70,7 @@ std::vector<scenario> pair_scenarios();
 std::vector<scenario> burst_scenarios();
 std::vector<scenario> contention_scenarios();
 std::vector<scenario> waiting_scenarios();
+std::vector<scenario> held_scenarios();
 std::vector<scenario> distant_scenarios();
 std::vector<scenario> cluster_scenarios();
 std::vector<scenario> replica_scenarios();

@@ -1,0 +1,267 @@
+// SPDX-License-Identifier: BSL-1.0
+// What it costs to keep many locks: renewals, memory, bytes; and how a server that was overloaded for a while recovers.
+#include <malloc.h>
+
+#include <algorithm>
+#include <memory>
+#include <thread>
+#include <utility>
+
+#include "bench/bare_client.hpp"
+#include "bench/child_run.hpp"
+#include "bench/holder.hpp"
+#include "bench/meter.hpp"
+#include "bench/scenario.hpp"
+#include "bench/work.hpp"
+
+namespace holdfast::bench {
+namespace {
+
+using namespace std::chrono_literals;
+using test::real_redis;
+
+constexpr int abreast = 256;
+constexpr long in_a_script = 100;  // so many locks are renewed together
+
+/// Counts what happens to leases.
+struct tally final : observer {
+  long lost = 0, suspended = 0;  // suspended: now
+  void on(const event& e) noexcept override {
+    if (e.what == event::kind::lost) ++lost;
+    if (e.what == event::kind::suspended) ++suspended;
+    if (e.what == event::kind::restored) --suspended;
+  }
+};
+
+config settings_of(const real_redis& server, milliseconds ttl) {
+  auto c = of_url(server.unix_url());
+  c.ttl = ttl;
+  return c;
+}
+
+double number_of(test::raw_client& server, const char* section, std::string_view name) {
+  return number_in(server("INFO", section).to_string(), name);
+}
+
+/// Lets a client do what it has to for so long.
+void go_on(asio::io_context& io, clock::duration how_long) { io.run_for(how_long); }
+
+// ---- ten thousand, a million
+
+struct keeping {
+  long n = 0;
+  milliseconds ttl{};
+  clock::duration before{}, measured{};  // before: since the last was taken
+};
+
+struct kept_result {
+  long lost = 0;
+  double client_cpu = 0, server_cpu = 0, scripts = 0, bytes_in = 0;  // while it was measured
+  double heap = 0, longest_script_ms = 0;
+};
+
+void keep(const real_redis& server, const keeping& what, const teller<kept_result>& tell) {
+  asio::io_context io(1);
+  const auto seen = std::make_shared<tally>();
+  auto settings = settings_of(server, what.ttl);
+  settings.observer = seen;
+  auto redis = make_client(io, std::move(settings));
+  test::raw_client admin(server);
+  holder h(redis, what.n);
+  const auto empty = ::mallinfo2().uordblks;
+  take_all(io, h, abreast, clock::now() + plan::patience);
+  must_hold(h);
+  kept_result r;
+  r.heap = static_cast<double>(::mallinfo2().uordblks - empty);
+  go_on(io, what.before);
+  admin("CONFIG", "SET", "slowlog-log-slower-than", "0", "slowlog-max-len", "4096");
+  const auto bytes = number_of(admin, "stats", "total_net_input_bytes");
+  meter m(admin);
+  go_on(io, what.measured);
+  const auto used = m.stop();
+  r.bytes_in = number_of(admin, "stats", "total_net_input_bytes");
+  if (r.bytes_in > bytes) r.bytes_in -= bytes;  // else RESETSTAT has set it to zero
+  r.client_cpu = used.client_cpu;
+  r.server_cpu = used.server_cpu;
+  r.scripts = static_cast<double>(used.scripts);
+  for (const auto& entry : admin("SLOWLOG", "GET", "-1").array())
+    r.longest_script_ms = std::max(r.longest_script_ms, static_cast<double>(entry.array().at(2).integer()) / 1e3);
+  r.lost = seen->lost + (what.n - h.held());
+  tell(r);
+}
+
+kept_result keep_in_child(const keeping& what) {
+  const real_redis server;
+  load_scripts(server);
+  child_run<kept_result> run([&](const teller<kept_result>& tell) { keep(server, what, tell); });
+  return run.result_until(clock::now() + plan::patience + what.before + what.measured);
+}
+
+/// CPU of a bare client that formats and sends the same renewals as fast as it can, and parses the replies.
+double bare_renewals(long n, milliseconds ttl, double scripts) {
+  const real_redis server;
+  load_scripts(server);
+  asio::io_context io(1);
+  bare_client bare(io, server.socket_path(), true);
+  const auto all = static_cast<long>(scripts);
+  long sent = 0, answered = 0;
+  const auto send = [&] {
+    std::vector<std::string> names;
+    std::vector<detail::renewal> holds;
+    for (long i = 0; i < in_a_script; ++i) names.push_back(name_of((sent * in_a_script + i) % n));
+    for (long i = 0; i < in_a_script; ++i) holds.push_back({names[static_cast<std::size_t>(i)], field_of(i), {ttl}});
+    std::string bytes;
+    detail::plain_lock.renew.make(holds).append_to(bytes, false);
+    ++sent;
+    bare.send(bytes);
+  };
+  const auto begun = own_cpu();
+  bare.start([&] {
+    if (++answered == all) return bare.stop();
+    if (sent < all) send();
+  });
+  for (int i = 0; i < 16 && sent < all; ++i) send();
+  io.run();
+  return own_cpu() - begun;
+}
+
+std::vector<finding> ten_thousand(const plan& p) {
+  const milliseconds ttl(6000);
+  const keeping what{p.scaled(10'000), ttl, p.scaled(4'000) * 1ms, p.scaled(15'000) * 1ms + 200ms};
+  const auto periods = std::chrono::duration<double>(what.measured) / (ttl / 3);
+  const auto locks = static_cast<double>(what.n);
+  const auto name = static_cast<double>(name_of(what.n / 2).size());
+  std::vector<double> ours, bare, scripts, bytes, memory;
+  long lost = 0;
+  p.rounds("held-10k", [&] {
+    const auto r = keep_in_child(what);
+    lost += r.lost;
+    ours.push_back(r.client_cpu);
+    bare.push_back(bare_renewals(what.n, ttl, std::max(r.scripts, 1.0)));
+    scripts.push_back(r.scripts / periods);
+    bytes.push_back(r.bytes_in / (locks * periods) - name);
+    memory.push_back(r.heap / locks);
+  });
+  if (lost > 0) throw not_finished(std::to_string(lost) + " lost");
+  return {
+      {median(ours) / median(bare), {{"holdfast_s", median(ours)}, {"bare_s", median(bare)}, {"rounds", ours.size()}}},
+      {median(scripts)},
+      {median(bytes)},
+      {median(memory)}};
+}
+
+std::vector<finding> a_million(const plan& p) {
+  const keeping what{p.scaled(1'000'000), 30s, p.scaled(10'000) * 1ms, p.scaled(30'000) * 1ms + 100ms};
+  const auto seconds = std::chrono::duration<double>(what.measured).count();
+  std::vector<double> lost, client, server, script;
+  p.rounds("held-1m", [&] {
+    const auto r = keep_in_child(what);
+    lost.push_back(static_cast<double>(r.lost));
+    client.push_back(r.client_cpu / seconds);
+    server.push_back(r.server_cpu / seconds);
+    script.push_back(r.longest_script_ms);
+  });
+  return {{median(lost)}, {median(client)}, {median(server)}, {median(script)}};
+}
+
+// ---- an overloaded server
+
+/// Runs for a share of the time alone.
+class throttled {
+ public:
+  throttled(real_redis& server, double share)
+      : works_([&server, share] {
+          constexpr auto slice = 100ms;
+          const auto runs = std::chrono::duration_cast<clock::duration>(slice * share);
+          for (;;) {
+            ::kill(server.pid(), SIGSTOP);
+            std::this_thread::sleep_for(slice - runs);
+            ::kill(server.pid(), SIGCONT);
+            std::this_thread::sleep_for(runs);
+          }
+          return true;
+        }),
+        pid_(server.pid()) {}
+  throttled(const throttled&) = delete;
+  throttled& operator=(const throttled&) = delete;
+  ~throttled() {
+    works_.kill();
+    ::kill(pid_, SIGCONT);
+  }
+
+ private:
+  test::forked works_;
+  const pid_t pid_;
+};
+
+struct recovery_result {
+  double needs = 0;  // of a core, by the server
+  long lost_meanwhile = 0, lost_later = 0;
+  double seconds_to_restore = 0;  // until nothing is suspended; what is measured at most, if it never was so
+};
+
+recovery_result recover(const plan& p) {
+  real_redis server;
+  load_scripts(server);
+  asio::io_context io(1);
+  const auto seen = std::make_shared<tally>();
+  auto settings = settings_of(server, 30s);
+  settings.observer = seen;
+  auto redis = make_client(io, std::move(settings));
+  test::raw_client admin(server);
+  holder h(redis, p.scaled(300'000));
+  take_all(io, h, abreast, clock::now() + plan::patience);
+  must_hold(h);
+  const auto period = p.scaled(10'000) * 1ms;
+  go_on(io, period);
+  recovery_result r;
+  const auto used = cpu_of(admin);
+  go_on(io, period / 2);
+  r.needs = (cpu_of(admin) - used) / std::chrono::duration<double>(period / 2).count();
+  {
+    const throttled half(server, std::clamp(r.needs / 2, 0.01, 0.9));
+    go_on(io, 2 * period);
+  }
+  const auto begun = clock::now(), one_ttl = begun + 3 * period;
+  do go_on(io, 10ms);
+  while (seen->suspended > seen->lost && clock::now() < one_ttl);
+  r.seconds_to_restore = seconds_since(begun);
+  go_on(io, one_ttl - clock::now());
+  r.lost_meanwhile = seen->lost;
+  go_on(io, period);
+  r.lost_later = seen->lost - r.lost_meanwhile;
+  return r;
+}
+
+std::vector<finding> recovery(const plan& p) {
+  child_run<recovery_result> run([&](const teller<recovery_result>& tell) { tell(recover(p)); });
+  const auto r = run.result_until(clock::now() + 3 * plan::patience);
+  const auto one_ttl = static_cast<double>(p.scaled(10'000)) * 3 / 1e3;
+  return {{r.seconds_to_restore / one_ttl, {{"needs_of_a_core", r.needs}, {"seconds", r.seconds_to_restore}}},
+          {static_cast<double>(r.lost_meanwhile)},
+          {static_cast<double>(r.lost_later)}};
+}
+
+}  // namespace
+
+std::vector<scenario> held_scenarios() {
+  return {{"held-10k",
+           {{"held-10k/client", "client CPU of the renewals / bare client that sends the same", at_most(2.5)},
+            {"held-10k/commands", "commands in a period", at_most(110)},
+            {"held-10k/bytes", "bytes of a lock in a period beyond its name", at_most(100)},
+            {"held-10k/memory", "bytes of a lock on the heap", at_most(700)}},
+           ten_thousand},
+          {"held-1m",
+           {{"held-1m/lost", "lost of a million", at_most(0)},
+            {"held-1m/client", "client CPU, of a core", at_most(0.25)},
+            {"held-1m/server", "server CPU, of a core", at_most(0.60)},
+            {"held-1m/script", "ms that a script takes at most", at_most(1)}},
+           a_million},
+          {"recovery",
+           {{"recovery/time", "until all are confirmed again after half of the server was gone / TTL", at_most(1)},
+            {"recovery/lost meanwhile", "lost until one TTL afterwards", {}},
+            {"recovery/lost later", "lost from then on", at_most(0)}},
+           recovery}};
+}
+
+}  // namespace holdfast::bench
