@@ -3,6 +3,7 @@
 // ideal is one task that holds as often as it can without a lock. Where clients race for each hold, and where they take
 // turns.
 #include <sys/mman.h>
+#include <unistd.h>
 
 #include <boost/asio/steady_timer.hpp>
 #include <boost/asio/use_awaitable.hpp>
@@ -11,12 +12,15 @@
 #include <array>
 #include <atomic>
 #include <cerrno>
+#include <cstddef>
+#include <cstdint>
 #include <exception>
 #include <functional>
 #include <memory>
 #include <new>
 #include <numeric>
 #include <optional>
+#include <span>
 #include <stdexcept>
 #include <system_error>
 #include <thread>
@@ -25,9 +29,11 @@
 #include "bench/bare_client.hpp"
 #include "bench/child_run.hpp"
 #include "bench/meter.hpp"
+#include "bench/redisson_jvm.hpp"
 #include "bench/redisson_process.hpp"
 #include "bench/scenario.hpp"
 #include "bench/work.hpp"
+#include "support/fd.hpp"
 
 namespace holdfast::bench {
 namespace {
@@ -50,6 +56,7 @@ struct crew {
   int redissons = 0;   // of the processes: so many have Redisson's protocol, and all their tasks
   bool tight = false;  // they hold for no time, and do not think
   int all_tasks = 16;
+  bool jvm = false;  // the first of the redissons is Redisson itself
   int tasks() const { return all_tasks / processes; }
 };
 
@@ -63,14 +70,22 @@ struct tasks_result {
 class witness {
  public:
   explicit witness(int processes)
-      : processes_(static_cast<std::size_t>(processes)),
-        seen_(::mmap(nullptr, sizeof(seen), PROT_READ | PROT_WRITE, MAP_SHARED | MAP_ANONYMOUS, -1, 0)) {
-    if (seen_ == MAP_FAILED) throw std::system_error(errno, std::generic_category(), "mmap");
+      : processes_(static_cast<std::size_t>(processes)), memory_(::memfd_create("witness", MFD_CLOEXEC)) {
+    if (!memory_ || ::ftruncate(memory_.get(), sizeof(seen)) != 0) fail("a memfd");
+    seen_ = ::mmap(nullptr, sizeof(seen), PROT_READ | PROT_WRITE, MAP_SHARED, memory_.get(), 0);
+    if (seen_ == MAP_FAILED) fail("mmap");
     new (seen_) seen;
   }
   witness(const witness&) = delete;
   witness& operator=(const witness&) = delete;
   ~witness() { ::munmap(seen_, sizeof(seen)); }
+
+  /// For another program: it begins with how many are inside, and how often one came who was not alone.
+  std::string path() const {
+    static_assert(offsetof(seen, inside) == 0 && offsetof(seen, overlaps) == sizeof(std::int64_t));
+    static_assert(std::atomic<std::int64_t>::is_always_lock_free);
+    return "/proc/" + std::to_string(::getpid()) + "/fd/" + std::to_string(memory_.get());
+  }
 
   void enter(int process) {
     auto& s = all();
@@ -91,7 +106,7 @@ class witness {
     s.longest_burst = std::max(s.longest_burst, s.left - s.since);
     --s.inside;
   }
-  long overlaps() { return all().overlaps; }
+  bool overlaps() { return all().overlaps > 0; }
   /// That one process has had between two of another.
   int most_turns() { return all().most_turns; }
   double longest_burst() { return std::chrono::duration<double>(all().longest_burst).count(); }
@@ -108,8 +123,8 @@ class witness {
   static constexpr std::size_t most_processes = 8;
   static constexpr std::size_t most_hand_overs = 1U << 16U;
   struct seen {
-    std::atomic<long> inside{0}, overlaps{0};
-    // Whoever holds the lock changes these.
+    std::atomic<std::int64_t> inside{0}, overlaps{0};
+    // Whoever holds the lock changes these; a JVM does not.
     int process = nobody;  // that had it last
     clock::time_point since{}, left{};
     clock::duration longest_burst{};
@@ -119,9 +134,11 @@ class witness {
     std::array<clock::duration, most_hand_overs> took{};
   };
   seen& all() { return *static_cast<seen*>(seen_); }
+  [[noreturn]] static void fail(const char* what) { throw std::system_error(errno, std::generic_category(), what); }
 
   const std::size_t processes_;
-  void* const seen_;
+  const test::unique_fd memory_;
+  void* seen_ = nullptr;
 };
 
 asio::awaitable<void> pause(asio::steady_timer& timer, clock::duration how_long) {
@@ -180,7 +197,7 @@ asio::awaitable<void> contend(Task with, contender who, long& acquired, double& 
 
 void contending_process(const real_redis& server, crew who, const contender& each, const teller<tasks_result>& tell) {
   asio::io_context io(1);
-  auto settings = of_url(server.unix_url());
+  auto settings = of_url(server.url());
   settings.turns = who.turns;
   auto redis = make_client(io, std::move(settings));
   tasks_result r;
@@ -263,15 +280,21 @@ struct contended {
   double hand_over = 0, two_trips = 0;     // medians in microseconds: to another process; of a process that is idle
 };
 
-contended run(crew who, clock::duration how_long) {
-  const real_redis server;
+/// Redisson knows no unix socket.
+test::redis_options server_for(crew who) { return who.jvm ? with_tcp({}) : test::redis_options(); }
+
+contended run(crew who, std::chrono::milliseconds how_long) {
+  const real_redis server(server_for(who));
   load_scripts(server);
   test::raw_client admin(server);
+  witness seen(who.processes);
+  std::optional<redisson_jvm> jvm;
+  if (who.jvm) jvm.emplace(redisson_jvm::work{server.url(), contended_name, seen.path(), who.tasks(), hold, think});
   const auto begin = clock::now() + get_ready;
   const shift when{begin, begin + how_long};
-  witness seen(who.processes);
+  if (jvm) jvm->work_for(how_long, get_ready);
   std::vector<std::unique_ptr<child_run<tasks_result>>> all;
-  for (int i = 0; i < who.processes; ++i)
+  for (int i = who.jvm ? 1 : 0; i < who.processes; ++i)
     all.push_back(std::make_unique<child_run<tasks_result>>([&, i](const teller<tasks_result>& tell) {
       const contender each{when, who.tight, i, seen};
       i < who.redissons ? contending_redisson(server, who, each, tell) : contending_process(server, who, each, tell);
@@ -282,13 +305,15 @@ contended run(crew who, clock::duration how_long) {
   admin("CONFIG", "RESETSTAT");
   std::vector<long> acquired;
   double longest_wait = 0;
-  for (const auto& child : all) {
-    const auto r = child->result_until(when.end + plan::patience);
-    acquired.insert(acquired.end(), r.acquired.begin(), r.acquired.begin() + who.tasks());
+  const auto count = [&](const auto& r) {
+    const auto tasks = std::span(r.acquired).first(static_cast<std::size_t>(who.tasks()));
+    acquired.insert(acquired.end(), tasks.begin(), tasks.end());
     longest_wait = std::max(longest_wait, r.longest_wait);
-  }
+  };
+  if (jvm) count(jvm->result_until(when.end + plan::patience));
+  for (const auto& child : all) count(child->result_until(when.end + plan::patience));
   const auto trips = idle ? idle->result_until(when.end + plan::patience) : trips_result();
-  if (seen.overlaps() > 0) throw std::runtime_error("two held the lock at once");
+  if (seen.overlaps()) throw std::runtime_error("two held the lock at once");
   const auto sum = static_cast<double>(std::reduce(acquired.begin(), acquired.end()));
   const auto ours = static_cast<double>(std::reduce(acquired.begin() + who.redissons * who.tasks(), acquired.end()));
   return {sum / std::chrono::duration<double>(how_long).count(),
@@ -415,6 +440,12 @@ std::vector<scenario> contention_scenarios() {
       beside_redisson("beside-redisson", {2, true, 1}, true),
       beside_redisson("beside-redisson-4", {4, true, 2}, false),
       beside_redisson("beside-redisson-race", {2, false, 1}, false)};
+}
+
+scenario redisson_scenario() {
+  auto s = beside_redisson("beside-redisson-jar", {.processes = 2, .turns = true, .redissons = 1, .jvm = true}, true);
+  s.missing = redisson_jvm::missing;
+  return s;
 }
 
 }  // namespace holdfast::bench

@@ -57,6 +57,7 @@ struct scenario {
   std::string name;
   std::vector<bound> bounds;                                   // without values
   std::function<std::vector<finding>(const plan&)> measure{};  // one for each bound, in their order; may throw
+  std::function<std::string()> missing{};                      // why it cannot be measured here; empty if it can
 };
 
 /// Whether its name, or one of its targets, begins so.
@@ -74,5 +75,7 @@ std::vector<scenario> held_scenarios();
 std::vector<scenario> distant_scenarios();
 std::vector<scenario> cluster_scenarios();
 std::vector<scenario> replica_scenarios();
+/// With Redisson itself, which has to be fetched.
+scenario redisson_scenario();
 
 }  // namespace holdfast::bench
