@@ -60,6 +60,8 @@ class subscriber {
   /// in between is missed.
   virtual void on_subscribed() = 0;
   virtual void on_message(std::string_view payload) = 0;
+  /// Fewer than a majority of several primaries have said so.
+  virtual void on_rumour(std::string_view payload) { on_message(payload); }
   /// The server refused (ACL), or no connection can be had for a reason that will not mend itself. Not called for an
   /// outage.
   virtual void on_subscribe_failed(error_code error, const std::string& detail) = 0;

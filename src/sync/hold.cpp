@@ -289,7 +289,7 @@ void hold::free(last_unlock u) {
 // A claim that was not confirmed, or that a command on its way may change, is nothing for another. Nor is one that the
 // server counts twice: the next hold begins with one lease.
 bool hold::may_be_passed() const noexcept {
-  return exclusive() && !on->suspended() && !forced_ && counted_once_ && !with_.closed();
+  return exclusive() && !on->suspended() && !forced_ && !doubted_ && counted_once_ && !with_.closed();
 }
 
 void hold::passed(const last_unlock& u) {
@@ -354,6 +354,11 @@ void hold::close() {
   const auto keep = self();
   lose(errc::closed);
   tell_reentries();
+}
+
+void hold::doubt(nanoseconds patience) {
+  doubted_ = true;
+  with_.renewals.confirm_soon(*on, patience);
 }
 
 bool hold::client_closed() const noexcept { return with_.closed(); }

@@ -77,6 +77,7 @@ class hold final : public boost::intrusive_ref_counter<hold> {
   // Here, where they fill a gap: there are as many holds as held locks.
   std::atomic<bool> renewal_paused_{false};
   bool forced_ = false;
+  bool doubted_ = false;      // a message said that the lock was freed
   bool counted_once_ = true;  // the server counts one lease, as its grant or its last answer says
 
  public:
@@ -134,6 +135,8 @@ class hold final : public boost::intrusive_ref_counter<hold> {
   bool client_closed() const noexcept;
   /// force_unlock() of this client has broken a hold of the name.
   void forced() noexcept { forced_ = true; }
+  /// A message says that the lock was freed: it is confirmed within `patience`, and not passed on.
+  void doubt(nanoseconds patience);
   /// Its host ends, or could not make its first lease: the hold is renewed no more, and its host hears no more of it.
   void leave_host() noexcept;
   /// The engine ends: what waits for its turn never has it. Needs no memory.

@@ -274,7 +274,8 @@ void registry::entry::wake() {
 void registry::entry::share() {
   const auto& around = of_.with_.around;
   if (sharing_ || !around.settings.turns) return;
-  sharing_ = std::make_unique<sharing>(around.alarms, turn(around.now(), keys_->of.polls.first));
+  sharing_.reset(new (std::nothrow) sharing(around.alarms, turn(around.now(), keys_->of.polls.first)));
+  if (!sharing_) return;  // it goes without turns
   const auto* const h = live_hold();
   sharing_->mine.begin(h ? h->granted_at : around.now(), 0);
 }
@@ -337,24 +338,29 @@ void registry::entry::end_turn(const release_end& how) {
   const auto now = of_.with_.around.now();
   using echo = turn::echo;
   const bool listens = line_ && line_->listens();
-  const bool alone = how.told == 1;  // then a subscription that lingers ends now
-  sharing_->mine.release_ends(now, how.told,
-                              !listens                    ? echo::none
-                              : alone && line_->lingers() ? echo::missed
-                                                          : echo::heard);
-  if (const auto until = sharing_->mine.rests_until(); until > now)
-    sharing_->rest.start(until, [this] { rest_ends(); });
+  sharing_->mine.release_ends(now, how.told, !listens ? echo::none : line_->lingers() ? echo::fades : echo::heard);
+  if (sharing_->mine.rests_until() > now) rest();
+}
+
+// False: there was no memory for its end.
+bool registry::entry::rest() noexcept try {
+  sharing_->rest.start(sharing_->mine.rests_until(), [this] { rest_ends(); });
+  return true;
+} catch (const std::bad_alloc&) {
+  return false;
 }
 
 // The entry may be gone afterwards.
 void registry::entry::rest_ends() {
+  const bool prolonged = sharing_->mine.rests_until() > of_.with_.around.now();  // by a release that was heard
+  if (prolonged && rest()) return;
   if (line_ && line_->lingers()) return line_->stop_lingering();
   leave_if_unused();
 }
 
 void registry::entry::doubt_hold_here() {
   // After 20 ms most holds are over: the echo of their release has cost nothing.
-  if (auto* h = live_hold()) of_.with_.renewals.confirm_soon(*h->on, milliseconds(20));
+  if (auto* h = live_hold()) h->doubt(milliseconds(20));
 }
 
 bool registry::entry::held_by(owner_id who) {
@@ -427,7 +433,7 @@ void registry::entry::line_empty() {
   leave_if_unused();
 }
 
-bool registry::entry::may_linger() const { return sharing_ && held_here(); }
+bool registry::entry::may_linger() const { return sharing_ && (held_here() || rests()); }
 
 void registry::entry::end_lingering() {
   if (line_ && line_->lingers()) line_->stop_lingering();
@@ -479,7 +485,7 @@ void registry::entry::queue(std::shared_ptr<acquisition> who) {
 
 void registry::entry::release_ends(const release_end& how) {
   HOLDFAST_ASSERT(releasing_ > 0);
-  if (how.of_hold && how.may_be_free) end_turn(how);
+  if (how.ends_turn) end_turn(how);
   if (how.may_be_free) wake();
   if (!held_here() && !rests()) end_lingering();
   --releasing_;

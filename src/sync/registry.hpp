@@ -150,6 +150,7 @@ class registry final {
     std::shared_ptr<lease_record> begin(const hold_ptr& h, Begin begin);
     void share();
     bool rests() const { return sharing_ && sharing_->rest.due(); }
+    bool rest() noexcept;
     void rest_ends();
     void end_lingering();
     void end_turn(const release_end& how);

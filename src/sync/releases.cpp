@@ -53,6 +53,8 @@ class releases::joint {
     return over_ == tasks_ ? std::optional(event::kind::release_given_up) : std::nullopt;
   }
   bool waited_for() const noexcept { return static_cast<bool>(done_); }
+  /// It is the first that has freed, or the last of all.
+  bool ends_turn(bool freed) noexcept { return (freed || over_ == tasks_) && !std::exchange(turn_over_, true); }
   /// The lock may be free now, and this is the first to know.
   bool first_end() noexcept { return std::exchange(whole_, false); }
 
@@ -68,7 +70,7 @@ class releases::joint {
   function<void()> tried_;
   std::size_t told_ = 0, released_ = 0, refused_ = 0, had_it_ = 0, over_ = 0, freed_ = 0;
   std::size_t not_ours_;  // and those that are known not to have it
-  bool settled_ = false;
+  bool settled_ = false, turn_over_ = false;
   error_code failed_;
   std::string why_;
 };
@@ -105,11 +107,11 @@ class releases::task final : public script_command {
   bool may_have_run = false;             // a copy was written and not answered
   std::optional<std::uint64_t> went_to;  // the server that it was written to; 0: unknown, or several
   bool repeated = false;
-  bool of_hold = false;      // not of an attempt
-  std::uint64_t told = 0;    // by the release: so many subscribers
-  std::string last_failure;  // why
-  handler done;              // empty: nobody waits (any more)
-  function<void()> tried;    // empty: nobody asks (any more)
+  bool of_hold = false;               // not of an attempt
+  std::optional<std::uint64_t> told;  // by the release, where it has freed: so many subscribers
+  std::string last_failure;           // why
+  handler done;                       // empty: nobody waits (any more)
+  function<void()> tried;             // empty: nobody asks (any more)
   retry_backoff backoff;
   timer pause;  // before the next copy; or, with one late, until it is given up
   member membership;
@@ -173,7 +175,7 @@ void releases::begin(std::shared_ptr<task> which, time_point now) {
   } catch (...) {
     if (t.one_of) return end(t, errc::unconfirmed, "no memory");
     const auto keep = take_out(t);
-    t.of.release_ends({.of_hold = t.of_hold});
+    t.of.release_ends({.ends_turn = t.of_hold});
     throw;
   }
 }
@@ -249,7 +251,9 @@ void releases::end(task& t, error_code error, const std::string& detail) {
     report(t, error ? event::kind::release_given_up : event::kind::released_late, error, detail);
   }
   // Of several primaries: once, and not where an attempt gives back what did not make it the holder.
-  t.of.release_ends({.may_be_free = !t.one_of || t.one_of->first_end(), .of_hold = t.of_hold, .told = t.told});
+  t.of.release_ends({.may_be_free = !t.one_of || t.one_of->first_end(),
+                     .ends_turn = t.of_hold && (!t.one_of || t.one_of->ends_turn(t.told.has_value())),
+                     .told = t.told.value_or(0)});
   if (under_way_.empty() && when_idle_) std::exchange(when_idle_, {})();
 }
 

@@ -21,7 +21,7 @@ class release_host {
  public:
   struct release_end {
     bool may_be_free = true;  // the lock, and nobody else may say so; also where the release found the key gone
-    bool of_hold = false;     // not of an attempt
+    bool ends_turn = false;   // of a hold, and its word is the first
     std::uint64_t told = 0;   // so many subscribers heard of it
   };
   virtual void release_begins() = 0;

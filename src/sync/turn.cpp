@@ -14,6 +14,12 @@ constexpr auto slack = 2;
 
 }  // namespace
 
+// By the clock, not by when this turn was made: where nobody waits for an instant, the next is a new one.
+time_point turn::first_moment(time_point now, duration between_looks) noexcept {
+  if (between_looks == duration::zero()) return {};
+  return now - now.time_since_epoch() % moments_apart + moments_apart;
+}
+
 void turn::begin(time_point now, std::size_t waiting) noexcept {
   began_ = now;
   in_moment_ = false;
@@ -35,7 +41,6 @@ void turn::release_begins(time_point now) noexcept {
 void turn::release_ends(time_point now, std::uint64_t told, echo own) noexcept {
   releasing_ = false;
   const bool echoes = own != echo::none && told > 0;
-  echo_until_ = echoes && own == echo::heard && !heard_early_ ? now + longest : time_point();
   others_ = told - (echoes ? 1 : 0);
   last_release_ = now;
   in_moment_ = false;
@@ -48,6 +53,8 @@ void turn::release_ends(time_point now, std::uint64_t told, echo own) noexcept {
         now + std::min<duration>(others_ * std::clamp(now - began_, quickest, longest), longest_rest_beside_rivals);
   else
     rests_until_ = now + std::min<duration>(first_rest + others_ * slack * pace_, longest);
+  const bool hears = own == echo::heard || rests_until_ > now;
+  echo_until_ = echoes && hears && !heard_early_ ? now + longest : time_point();
 }
 
 // A moment costs those who wait here a part of their time, and a rival that was found is left each one.
@@ -84,7 +91,8 @@ bool turn::hear(time_point now) noexcept {
 }
 
 turn::duration turn::found_busy(time_point now) noexcept {
-  if (std::exchange(in_moment_, false)) rivals_until_ = now + rivals_stay;
+  // Whoever asks much later has not found one that used the moment.
+  if (std::exchange(in_moment_, false) && now < rests_until_ + longest) rivals_until_ = now + rivals_stay;
   const bool again = rests_by_time_ && asked_in_vain_++ < most_times_beside_rivals;
   return again ? again_beside_rivals : duration::max();
 }

@@ -33,8 +33,7 @@ class turn {
 
   /// `between_looks`: how long those wait who look and do not listen; zero: there are none.
   turn(time_point now, duration between_looks) noexcept
-      : between_looks_(between_looks),
-        next_moment_(between_looks > duration::zero() ? now + moments_apart : time_point()) {}
+      : between_looks_(between_looks), next_moment_(first_moment(now, between_looks)) {}
 
   /// Redis has granted the lock, and so many wait for it here.
   void begin(time_point now, std::size_t waiting) noexcept;
@@ -42,9 +41,9 @@ class turn {
   void passed() noexcept { ++passed_; }
   /// The release is on its way; its answer says how many others there are.
   void release_begins(time_point now) noexcept;
-  /// What this client does with the message of its own release: it was told, and hears it; it was told, and listens no
-  /// more; or it was not told.
-  enum class echo { heard, missed, none };
+  /// What this client does with the message of its own release: it was told, and hears it; it was told, and hears it
+  /// if it rests, because it listens no longer than that; or it was not told.
+  enum class echo { heard, fades, none };
   /// Redis has confirmed the release and told so many of it.
   void release_ends(time_point now, std::uint64_t told, echo own) noexcept;
   /// A release was told. True: by this client itself, so that it is no news.
@@ -58,6 +57,7 @@ class turn {
 
  private:
   bool beside_rivals(time_point now) const noexcept { return now < rivals_until_; }
+  static time_point first_moment(time_point now, duration between_looks) noexcept;
   duration left_to_those_who_look(time_point now) noexcept;
 
   const duration between_looks_;

@@ -119,6 +119,13 @@ void waiting_line::on_message(std::string_view) {
   if (!own) host_.doubt_hold_here();
 }
 
+// Most often of an attempt that was given back: nobody's turn has ended.
+void waiting_line::on_rumour(std::string_view) {
+  if (!waiters_.empty()) first().seat.splits = 0;
+  if (!host_.held_here()) return wake();
+  host_.doubt_hold_here();
+}
+
 void waiting_line::on_subscribe_failed(error_code error, const std::string& detail) {
   subscription_.reset();
   if (step_ == step::parked) step_ = step::idle;  // the next does not wait for messages that will not come
@@ -259,6 +266,7 @@ void waiting_line::on_acquired(acquisition& w, const attempt& what) {
   }
   wake_ups_.granted();
   polled_ = {};
+  granted_in_part_ = 0;
   w.seat.unanswered = 1;  // where there is no memory for its hold, it is given back
   auto record = host_.granted(w, {w.seat.field, what.said.value.token, w.seat.sent, now, what.yes, what.may_have_run,
                                   what.said.value.spare_tokens});
@@ -327,7 +335,7 @@ void waiting_line::on_busy(acquisition& w, const attempt& what, time_point now) 
   w.backoff.reset();
   if (!holder_ttl && subscription_) return try_now();  // no acknowledgement comes, after which it would
   if (holder_ttl) wake_ups_.found_busy(w.seat.sent, now, *holder_ttl);
-  const auto again_after = host_.found_busy();
+  const auto again_after = said.split ? nanoseconds::max() : host_.found_busy();
   if (may_reenter(w)) return leave_to_reenter(w);
   if (w.asks_once()) return finish(w, {});
   granted_in_part_ = said.split ? what.yes : 0;
@@ -443,7 +451,7 @@ void waiting_line::remove(acquisition& w, bool served) {
   if (sent_to != nowhere && !w.seat.field.empty()) abandon_field(w, sent_to);
   HOLDFAST_ASSERT(sent_to == nowhere || w.seat.field.empty());
   if (waiters_.empty()) {
-    lingers_ = served && subscription_ && host_.may_linger();
+    lingers_ = (served || w.asks_once()) && subscription_ && host_.may_linger();
     if (!lingers_) subscription_.reset();
   } else if (was_first && step_ == step::parked && resting_) {
     park_for(rest());

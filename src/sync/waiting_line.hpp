@@ -110,6 +110,7 @@ class waiting_line final : public std::enable_shared_from_this<waiting_line>,
   void told(acquisition& w, const attempt& what) override;
   void on_subscribed() override;
   void on_message(std::string_view payload) override;
+  void on_rumour(std::string_view payload) override;
   void on_subscribe_failed(error_code error, const std::string& detail) override;
   std::uint32_t free_at() const override { return granted_in_part_; }
 

@@ -82,7 +82,11 @@ void watchdog::guard(claim& c, time_point sent, time_point now, primary_set at, 
     if (in_flight(s) || s.denied()) continue;
     // One that nobody has heard of is asked in its turn; not before its server was there, nor put off.
     const bool first = !s.confirmed() && begins && queues_[s.node].known;
-    if (s.confirmed() || first) plan_next(s, sent, now, begins ? how : rhythm::kept);
+    if (begins && how == rhythm::kept && s.doubted()) {
+      schedule_renewal(s, now + renewal_retry_pause(holder_of(s).ttl()));
+    } else if (s.confirmed() || first) {
+      plan_next(s, sent, now, begins ? how : rhythm::kept);
+    }
   }
   rearm();
 }

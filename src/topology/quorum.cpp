@@ -85,15 +85,15 @@ class quorum::audience final {
     } else if (free == 0 && !round_trip_.due()) {
       wait_then(std::min(of_.round_ * (1U << told_by_few_), longest_pause), payload, [this](std::string_view text) {
         told_by_few_ = std::min(told_by_few_ + 1, most_doublings);
-        tell(text);
+        tell(text, &subscriber::on_rumour);
       });
     }
   }
 
-  void tell(std::string_view payload) {
+  void tell(std::string_view payload, void (subscriber::*how)(std::string_view) = &subscriber::on_message) {
     told_ = true;
     wait_then(of_.round_, payload, [this](std::string_view text) { hear_anew(text); });
-    who_.on_message(payload);
+    (who_.*how)(payload);
   }
 
   // What the slower ones have told meanwhile was the same release; what one has told twice was not.

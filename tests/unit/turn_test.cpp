@@ -1,6 +1,7 @@
 // SPDX-License-Identifier: BSL-1.0
 #include "sync/turn.hpp"
 
+#include "support/no_memory.hpp"
 #include "unit/quorum_fixture.hpp"
 
 using namespace holdfast;
@@ -54,10 +55,15 @@ TEST_CASE("after a turn a client rests while others may have theirs") {
     t.release_ends(now, 1, turn::echo::heard);
     CHECK(t.rests_until() == now);
   }
-  SECTION("nor for its message, which it does not hear any more") {
-    t.release_ends(now, 2, turn::echo::missed);
-    CHECK(t.rests_until() == now + 2ms + 600us);
+  SECTION("nor for its message, which it does not hear where it does not rest") {
+    t.release_ends(now, 1, turn::echo::fades);
+    CHECK(t.rests_until() == now);
     CHECK_FALSE(t.hear(now + 1ms));
+  }
+  SECTION("nor for its message, which it hears while it rests") {
+    t.release_ends(now, 2, turn::echo::fades);
+    CHECK(t.rests_until() == now + 2ms + 600us);
+    CHECK(t.hear(now + 1ms));
   }
   SECTION("not where nobody has heard of the release") {
     t.release_ends(now, 0, turn::echo::heard);
@@ -885,4 +891,277 @@ TEST_CASE_METHOD(quorum_fixture, "what is doubted at some primaries stays so whe
   unlock(second);
   answer_all();
   CHECK(where("a") == "");
+}
+
+TEST_CASE_METHOD(turns, "who has heard that its lock was freed by another does not pass it on") {
+  play();
+  const auto first = lock("a");
+  run();
+  const auto second = waiter();
+  run();
+  const std::string channel = "redisson_lock__channel:{a}";
+  // another client force-unlocks, and takes it
+  node.command({"DEL", "a"});
+  server.push(channel, "0");
+  node.command({"HSET", "a", "other", "1"});
+  node.command({"PEXPIRE", "a", "30000"});
+  run();
+  advance(1ms);
+  unlock(first);
+  run();
+  advance(5s);
+  CHECK(second.waits());
+  CHECK(first.value()->of->state() == lease_state::released);
+}
+
+TEST_CASE_METHOD(turns, "the message of the own release is no news to who leaves the lock to those who look") {
+  const auto channel = detail::channel_of(*keys("a", detail::simple_lock));
+  const auto first = lock("a", simple());
+  answers(replies::ok());
+  const auto second = waiter(simple());
+  server.acknowledge(channel);
+  unlock(first);
+  REQUIRE(second.granted());
+  advance(250ms);
+  unlock(second);  // nobody waits: the subscription lingers
+  frees_and_tells(1);
+  REQUIRE(server.subscribers(channel) == 1);
+  server.push(channel, "0");  // our own
+  run();
+  SECTION("the window stays") {
+    const auto third = waiter(simple());
+    advance(19ms);
+    CHECK(sent("set") == 1);
+  }
+  SECTION("and nobody was found") {
+    const auto third = waiter(simple());  // keeps the entry
+    advance(20ms);
+    REQUIRE(sent("set") == 2);
+    answers(replies::ok());
+    REQUIRE(third.granted());
+    const auto fourth = waiter(simple());
+    unlock(third);
+    REQUIRE(fourth.granted());
+    const auto fifth = waiter(simple());
+    advance(20ms);
+    unlock(fourth);  // 40 ms after the last window
+    frees_and_tells(1);
+    CHECK(sent("set") == 3);
+    CHECK(fifth.waits());
+  }
+}
+
+TEST_CASE_METHOD(turns, "a rest that a release of another prolongs keeps the subscription, and is kept") {
+  const auto first = hold("a");
+  const auto second = waiter();
+  acknowledges("a");
+  unlock(first);
+  REQUIRE(second.granted());
+  unlock(second);
+  frees_and_tells(3);  // two others: the rest is 2 ms + 1.2 ms, if nothing is heard
+  publishes("a");      // our own
+  advance(3ms);
+  publishes("a");  // the first other: now until 3 ms + 1 * 2 * 3 ms = 9 ms
+  std::optional<lock_call> third;
+  SECTION("who waits since before, rests until then") {
+    third = waiter();
+    advance(1ms);
+    CHECK(sent("acquire") == 1);
+    CHECK(subscribers("a") == 1);
+    advance(5ms - 1ns);
+    CHECK(sent("acquire") == 1);
+  }
+  SECTION("who comes a little later") {
+    advance(1ms);
+    CHECK(subscribers("a") == 1);
+    third = waiter();
+    CHECK(sent("acquire") == 1);
+  }
+}
+
+TEST_CASE_METHOD(turns, "who looks finds its window also where nobody waits for an instant between two turns") {
+  bool window = false;
+  for (int n = 0; n < 20 && !window; ++n) {
+    const auto first = lock("a", simple());
+    window = in_flight() == 0;  // it rests
+    if (window) break;
+    answers(replies::ok());
+    const auto second = waiter(simple());
+    unlock(first);
+    REQUIRE(second.granted());
+    advance(19'900us);
+    unlock(second);
+    frees_and_tells(0);
+    advance(100us);
+  }
+  CHECK(window);
+}
+
+TEST_CASE_METHOD(turns, "a try_lock() in vain leaves a client that rests its subscription") {
+  const auto first = hold("a");
+  const auto second = waiter();
+  acknowledges("a");
+  unlock(first);
+  REQUIRE(second.granted());
+  unlock(second);
+  frees_and_tells(3);
+  REQUIRE(subscribers("a") == 1);
+  const auto tried = try_lock("a");
+  busy(10s);
+  CHECK(tried.refused());
+  CHECK(subscribers("a") == 1);
+}
+
+TEST_CASE_METHOD(quorum_fixture, "the slower primaries' messages of one release are not another's") {
+  const auto first = granted("a");
+  const auto second = lock("a");
+  run();
+  advance(3ms);
+  unlock(first);
+  REQUIRE(second.waits());
+  // one other client waits: each release tells two
+  for (std::size_t n = 0; n < primaries; ++n)
+    for (const auto open : at[n]->open()) {
+      nodes[n]->run(at[n]->sent(open));
+      at[n]->reply(open, redis::reply(replies::integer(2)));
+    }
+  run();
+  const auto before = at[0]->count();
+  for (const std::size_t n : {0, 1, 2}) publish(n, "a");  // our own
+  advance(1500us);
+  const bool slow = GENERATE(false, true);
+  CAPTURE(slow);
+  if (slow)
+    for (const std::size_t n : {3, 4}) publish(n, "a");  // our own, of the slower two
+  advance(1000us);
+  CHECK(at[0]->count() == before);  // the rest is 2 ms + 600 us
+  advance(100us);
+  CHECK(at[0]->count() == before + 1);
+}
+
+TEST_CASE_METHOD(quorum_fixture, "what one gives back at one primary is nobody's turn") {
+  const auto first = granted("a");
+  const auto second = lock("a");
+  run();
+  advance(3ms);
+  unlock(first);
+  for (std::size_t n = 0; n < primaries; ++n)
+    for (const auto open : at[n]->open()) {
+      nodes[n]->run(at[n]->sent(open));
+      at[n]->reply(open, redis::reply(replies::integer(3)));
+    }
+  run();
+  REQUIRE(second.waits());
+  const auto before = at[0]->count();
+  for (const std::size_t n : {0, 1, 2, 3, 4}) publish(n, "a");  // our own
+  advance(500us);
+  const bool some = GENERATE(false, true);
+  CAPTURE(some);
+  if (some) publish(4, "a");  // one of the two others gives back what it had in part
+  advance(500us);
+  if (some) publish(3, "a");  // the other as well; neither has had it
+  advance(1000us);
+  CHECK(at[0]->count() == before);  // 2 ms + 1.2 ms
+}
+
+TEST_CASE_METHOD(quorum_fixture, "primaries that are divided among those who rest are no rival") {
+  lock_call current = granted("a");
+  lock_call next = lock("a");
+  run();
+  advance(3ms);
+  const auto release = [&](long long told) {
+    unlock(current);
+    for (std::size_t n = 0; n < primaries; ++n)
+      for (const auto open : at[n]->open()) {
+        nodes[n]->run(at[n]->sent(open));
+        at[n]->reply(open, redis::reply(replies::integer(told)));
+      }
+    run();
+  };
+  release(2);
+  REQUIRE(next.waits());
+  for (const std::size_t n : {0, 1, 2, 3, 4}) publish(n, "a");  // our own
+  advance(1ms);
+  // another takes A and B first as our rest ends; nobody has a majority yet
+  const bool divided = GENERATE(false, true);
+  CAPTURE(divided);
+  for (const std::size_t n : {0, 1, 2, 3, 4}) publish(n, "a");  // the other's turn is over: the moment for rivals
+  if (divided)
+    for (const std::size_t n : {0, 1}) {
+      nodes[n]->command({"HSET", "a", "other", "1"});
+      nodes[n]->command({"PEXPIRE", "a", "30000"});
+    }
+  const auto before = at[0]->count();
+  advance(600us);
+  REQUIRE(at[0]->count() > before);
+  if (divided) {
+    // a third has C and D, so that we have E alone
+    for (const std::size_t n : {2, 3}) {
+      nodes[n]->command({"HSET", "a", "third", "1"});
+      nodes[n]->command({"PEXPIRE", "a", "30000"});
+    }
+    answer_all();
+    for (const std::size_t n : {0, 1, 2, 3}) nodes[n]->command({"DEL", "a"});
+  }
+  for (int n = 0; n < 50 && next.waits(); ++n) {
+    answer_all();
+    advance(1ms);
+  }
+  REQUIRE(next.granted());
+  current = next;
+  next = lock("a");
+  run();
+  advance(15ms);
+  release(2);
+  for (const std::size_t n : {0, 1, 2, 3, 4}) publish(n, "a");  // our own
+  advance(1ms);
+  const auto asked = at[0]->count();
+  for (const std::size_t n : {0, 1, 2, 3, 4}) publish(n, "a");  // the other's turn is over
+  advance(600us);
+  CHECK(at[0]->count() > asked);
+}
+
+TEST_CASE_METHOD(quorum_fixture, "a primary that is doubted is asked again soon after a pass as well") {
+  const auto first = granted("a");
+  const auto second = lock("a");
+  run();
+  at[4]->link_down();
+  run();
+  at[4]->link_up();
+  run();
+  REQUIRE(at[4]->open().size() == 1);
+  at[4]->fail(at[4]->open().front(), errc::server_refused);
+  run();
+  const auto before = at[4]->count();
+  const bool passes = GENERATE(false, true);
+  CAPTURE(passes);
+  if (passes) {
+    unlock(first);
+    REQUIRE(second.granted());
+  }
+  advance(2s);
+  CHECK(at[4]->count() > before);
+}
+
+TEST_CASE("no memory as a turn ends leaves nothing of a name") {
+  for (std::size_t n = 0;; ++n) {
+    turns t;
+    t.settings.observer.reset();
+    t.unlock(t.hold("a"));
+    t.server.reply(t.server.open().front(), redis::reply(replies::integer(3)));
+    bool happened = false;
+    {
+      const failing_allocations here(n);
+      try {
+        t.run();
+      } catch (const std::bad_alloc&) {
+      }
+      happened = here.happened();
+    }
+    t.run();
+    t.advance(60s);
+    INFO(n);
+    CHECK(t.locks->idle());
+    if (!happened) break;
+  }
 }
