@@ -89,8 +89,8 @@ struct config {
   /// Clients of Redisson, and ours with turns off, do not rest. Beside them it leaves each other client as much time as
   /// its own turn has taken, 200 ms in all and 20 ms after the last release at most, and then asks every 300 us, 200
   /// times at most. Others may take a simple_mutex, or a red_lock that is not re-entrant, without listening: where no
-  /// client has heard of a release that ends a turn with passes, this one leaves the lock alone for 20 ms, four times a
-  /// second; and after each such turn for a second, if it finds it taken then.
+  /// client has heard of a release that ends a turn with passes, the waiters of this one leave the lock alone for
+  /// 20 ms, about four times a second; and after each such turn for a second, if it is taken then.
   /// Whoever subscribes to all channels, to watch them, has heard of each release as well: a client that locks a name
   /// again and again would rest for 2 ms after each unlock.
   bool turns = true;

@@ -13,6 +13,7 @@
 #include "bench/meter.hpp"
 #include "bench/scenario.hpp"
 #include "bench/work.hpp"
+#include "lua_scripts.hpp"
 
 namespace holdfast::bench {
 namespace {
@@ -84,7 +85,8 @@ void keep(const real_redis& server, const keeping& what, const teller<kept_resul
   r.client_cpu = used.client_cpu;
   r.server_cpu = used.server_cpu;
   r.scripts = static_cast<double>(used.scripts);
-  for (const auto& entry : admin("SLOWLOG", "GET", "-1").array())
+  const auto log = admin("SLOWLOG", "GET", "-1");
+  for (const auto& entry : log.array())
     r.longest_script_ms = std::max(r.longest_script_ms, static_cast<double>(entry.array().at(2).integer()) / 1e3);
   r.lost = seen->lost + (what.n - h.held());
   tell(r);
@@ -100,7 +102,7 @@ kept_result keep_in_child(const keeping& what) {
 /// CPU of a bare client that formats and sends the same renewals as fast as it can, and parses the replies.
 double bare_renewals(long n, milliseconds ttl, double scripts) {
   const real_redis server;
-  load_scripts(server);
+  test::raw_client(server)("SCRIPT", "LOAD", detail::lua::renew.body);
   asio::io_context io(1);
   bare_client bare(io, server.socket_path(), true);
   const auto all = static_cast<long>(scripts);

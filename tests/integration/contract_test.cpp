@@ -85,7 +85,7 @@ TEST_CASE("every kind: a lease is renewed while it lives") {
     CHECK(held.held());
     CHECK(k.owner_of(w.eye) == held.id());
     w.run(held.renew(60s));
-    CHECK(w.eye("PTTL", "m").integer() > 50'000);
+    w.until([&] { return w.eyes.front()("PTTL", "m").integer() > 50'000; });  // of a majority it may be the slow one
     w.run(held.unlock());
     CHECK(w.locks().empty());
     CHECK(w.heard->count(kind::lost) == 0);
@@ -416,11 +416,12 @@ TEST_CASE("every kind: a lock without a TTL is corrupt until it is broken") {
 TEST_CASE("kinds that do not store the same do each other no harm on one name") {
   for (const auto& one : every_kind())
     for (const auto& other : every_kind()) {
-      if (one.servers != other.servers) continue;
+      if (one.servers != other.servers || !one.turns || !other.turns) continue;
       INFO(one.name << " and " << other.name);
       lock_world w(one.servers, one.turns);
       auto redis = w.make();
       auto held = w.run(one(redis).lock());
+      for (auto& server : w.eyes) w.until([&] { return one.owner_in(server) == held.id(); });  // also the slow ones
       const auto before = w.eye("DUMP", "m").to_string();
       const bool same = std::string_view(one.stored_as) == other.stored_as;
       if (same) {

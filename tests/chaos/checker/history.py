@@ -96,6 +96,7 @@ class Process:
         self.stalls = []  # (begin, end): it stood still by its own word, in the order of time
         self.stopped = Intervals()  # the same, or a processor was away
         self.told = {}  # (client, lock) -> when the observer heard of a loss, and of which hold
+        self.turns = {}  # by the owner field: the first hold of each
         self.passed = set()  # ids of holds that the next waiter of the client had without asking Redis
 
     def stalled(self, begin, end):
@@ -180,7 +181,7 @@ class Hold:
 
     __slots__ = ("of", "lock", "id", "line", "begin", "granted_until", "claims_until", "first_over", "token", "ttl", "renewed", "claims", "looks",
                  "lost_at", "lost_line", "reentries", "counts", "renewals", "releases", "given_up", "free_at",
-                 "extensions", "perhaps", "again", "updates", "writes", "valid", "fed_at", "witnessed", "afterwards")
+                 "extensions", "perhaps", "again", "turn_of", "updates", "writes", "valid", "fed_at", "witnessed", "afterwards")
 
     def __init__(self, of, line, event):
         self.of, self.line, self.begin = of, line, event["t"]
@@ -202,6 +203,8 @@ class Hold:
         self.given_up = None  # when its owner began to let go of its last lease, or dropped all
         self.free_at = None  # when Redis confirmed that
         self.again = None
+        first = of.process.turns.setdefault(self.id.split("/")[0], self)
+        self.turn_of = None if first is self else first  # the hold that Redis granted, from which this one was passed on
 
     @property
     def process(self):
@@ -243,13 +246,11 @@ class Hold:
     @property
     def sent(self):
         """What happened to the lock before did not happen to this hold. Less than a millisecond before Redis was asked for it; what was
-        passed on may have been broken before anybody wanted it, since it was confirmed last."""
+        passed on may have been broken before anybody wanted it."""
+        if self.turn_of:
+            return self.turn_of.sent
         asked = self.granted_until - self.ttl + drift(self.ttl)
-        return asked if self.of_pass else max(self.of.begin, asked)
-
-    @property
-    def of_pass(self):
-        return "/" in self.id
+        return asked if "/" in self.id else max(self.of.begin, asked)
 
     @property
     def over(self):
