@@ -394,8 +394,8 @@ scenario beside_redisson(const std::string& name, crew who, bool bound) {
   return {name,
           {{name + "/rate", "acquisitions/s / ideal", if_bound(at_least(0.70))},
            {name + "/commands", "commands / acquisition", if_bound(at_most(7))},
-           {name + "/own share", "share of our tasks / fair", if_bound(at_least(0.75))},
-           {name + "/redisson's share", "share of Redisson's tasks / fair", if_bound(at_least(0.75))},
+           {name + "/own-share", "share of our tasks / fair", if_bound(at_least(0.75))},
+           {name + "/redissons-share", "share of Redisson's tasks / fair", if_bound(at_least(0.75))},
            {name + "/wait", "longest wait in ms", if_bound(at_most(500))}},
           [=](const plan& p) { return beside(p, name, who); }};
 }

@@ -261,8 +261,8 @@ std::vector<scenario> held_scenarios() {
            a_million},
           {"recovery",
            {{"recovery/time", "until all are confirmed again after half of the server was gone / TTL", at_most(1)},
-            {"recovery/lost meanwhile", "lost until one TTL afterwards", {}},
-            {"recovery/lost later", "lost from then on", at_most(0)}},
+            {"recovery/lost-meanwhile", "lost until one TTL afterwards", {}},
+            {"recovery/lost-later", "lost from then on", at_most(0)}},
            recovery}};
 }
 
