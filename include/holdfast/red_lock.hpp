@@ -32,7 +32,7 @@ enum class reentrancy {
 /// primary why. lock() waits on through that. Where callers divide the primaries among themselves, each gives back, and
 /// tries again after a random pause. A waiter wakes when a majority has told of a release, or one round trip after the
 /// first that has. Waiters of one client pass it on (config::turns); then it rests until the other clients that heard
-/// of the release, by the word of the first primary to answer, may have had their turn.
+/// of the release, by the word of the first primary that has freed it, may have had their turn.
 ///
 /// A primary that comes back without what it knew could vote for a second holder. So it has no vote before the longest
 /// TTL is over: the key `holdfast:redlock` of each primary names the run of the server that votes, and the longest TTL,

@@ -91,7 +91,7 @@ bool turn::hear(time_point now) noexcept {
 }
 
 turn::duration turn::found_busy(time_point now) noexcept {
-  // Whoever asks much later has not found one that used the moment.
+  // One who asks much later does not find a rival that used the moment.
   if (std::exchange(in_moment_, false) && now < rests_until_ + longest) rivals_until_ = now + rivals_stay;
   const bool again = rests_by_time_ && asked_in_vain_++ < most_times_beside_rivals;
   return again ? again_beside_rivals : duration::max();

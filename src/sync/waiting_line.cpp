@@ -111,19 +111,16 @@ void waiting_line::on_subscribed() {
   wake();
 }
 
-void waiting_line::on_message(std::string_view) {
-  if (!waiters_.empty()) first().seat.splits = 0;
-  const bool own = host_.hears_itself();
-  if (!host_.held_here()) return wake();
-  // Most often the echo of our own release; if not, somebody has force-unlocked what we hold.
-  if (!own) host_.doubt_hold_here();
-}
+void waiting_line::on_message(std::string_view) { heard_that_it_is_free(host_.hears_itself()); }
 
 // Most often of an attempt that was given back: nobody's turn has ended.
-void waiting_line::on_rumour(std::string_view) {
+void waiting_line::on_rumour(std::string_view) { heard_that_it_is_free(false); }
+
+void waiting_line::heard_that_it_is_free(bool by_ourselves) {
   if (!waiters_.empty()) first().seat.splits = 0;
   if (!host_.held_here()) return wake();
-  host_.doubt_hold_here();
+  // Most often the echo of our own release; if not, somebody has force-unlocked what we hold.
+  if (!by_ourselves) host_.doubt_hold_here();
 }
 
 void waiting_line::on_subscribe_failed(error_code error, const std::string& detail) {

@@ -36,7 +36,8 @@ class line_host {
   /// Gives back what was or may still be granted to a field that nobody waits for; `tried` as in
   /// releases::release_in_background.
   virtual void give_back(const owner_field& field, milliseconds ttl, function<void()> tried, primary_set at) = 0;
-  /// A line that has served its last waiter may keep its subscription for those who come while this client holds.
+  /// A line that has served its last waiter may keep its subscription for those who come while this client holds, or
+  /// while others have their turn.
   virtual bool may_linger() const = 0;
   /// Nobody waits any more: destroys the line, and perhaps the host.
   virtual void line_empty() = 0;
@@ -53,8 +54,9 @@ class line_host {
 /// together with the next acquire, it would free the lock for nobody. After two unanswered attempts a pause follows,
 /// which doubles until there is an answer, or nobody waits. Where replicas must have a grant, the line waits for them
 /// as for an answer; what too few have is given back. Where clients take turns, the subscription of a line whose last
-/// waiter was served lingers until this client has released, for a second at most: a waiter who comes meanwhile finds
-/// it, and the count of those who have heard of the release is known to have this client in it.
+/// waiter was served lingers until this client has released and rested, for a second at most: a waiter who comes
+/// meanwhile finds it, the count of those who have heard of the release is known to have this client in it, and the
+/// turns of the others are heard.
 ///
 /// A call that lets a waiter leave may destroy the line. Whoever goes on using the line afterwards keeps it alive.
 class waiting_line final : public std::enable_shared_from_this<waiting_line>,
@@ -111,6 +113,7 @@ class waiting_line final : public std::enable_shared_from_this<waiting_line>,
   void on_subscribed() override;
   void on_message(std::string_view payload) override;
   void on_rumour(std::string_view payload) override;
+  void heard_that_it_is_free(bool by_ourselves);
   void on_subscribe_failed(error_code error, const std::string& detail) override;
   std::uint32_t free_at() const override { return granted_in_part_; }
 

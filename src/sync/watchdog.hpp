@@ -15,10 +15,10 @@ namespace holdfast::detail {
 /// Keeps claims alive for their holders, and tells when one is over. Renews every TTL/3, many shares in one script and
 /// a few scripts at a time: of what is due, the share that ends soonest goes first. Where there are many, the first
 /// renewal of each comes at any time of its period, so that what was taken together is not renewed together for ever;
-/// likewise the first after an outage. A failed renewal is repeated until
-/// the validity ends, which it notices by the clock alone; while the link to a server is down nothing is sent there.
-/// Servers do not wait for each other. Where keys move from one to another, a share is renewed at the server that owns
-/// its key when the renewal is due; one script renews shares of one group.
+/// likewise the first after an outage. A failed renewal is repeated until the validity ends, which it notices by the
+/// clock alone; while the link to a server is down nothing is sent there. Servers do not wait for each other. Where
+/// keys move from one to another, a share is renewed at the server that owns its key when the renewal is due; one
+/// script renews shares of one group.
 ///
 /// The servers call it back and do not keep it alive: their owner ends them before it.
 class watchdog {
@@ -46,6 +46,8 @@ class watchdog {
   void keys_moved();
 
  private:
+  /// Whether a renewal keeps its distance to the last one, or is the first of its share.
+  enum class rhythm { kept, begun };
   /// Earliest first; of one instant the oldest claim, not the lowest address: a simulated run is the same each time.
   struct sooner {
     bool operator()(const share& a, const share& b) const noexcept {
@@ -86,7 +88,6 @@ class watchdog {
   void schedule_renewal(share& s, time_point when);
   void unschedule_renewal(share& s);
   void confirm_soon(share& s, time_point by);
-  enum class rhythm { kept, begun };
   void guard(claim& c, time_point sent, time_point now, primary_set at, rhythm how);
   void plan_next(share& s, time_point sent, time_point now, rhythm how);
   void renew_due();

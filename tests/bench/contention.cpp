@@ -124,7 +124,7 @@ class witness {
   static constexpr std::size_t most_hand_overs = 1U << 16U;
   struct seen {
     std::atomic<std::int64_t> inside{0}, overlaps{0};
-    // Whoever holds the lock changes these; a JVM does not.
+    // The holder changes these; a JVM does not.
     int process = nobody;  // that had it last
     clock::time_point since{}, left{};
     clock::duration longest_burst{};

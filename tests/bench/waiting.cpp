@@ -59,7 +59,7 @@ struct crowd_result {
   double seconds_for_all = 0;  // from the release to the last grant
 };
 
-/// Runs what is ready. What waits for the server for longer than that is not.
+/// Runs what is ready, and ends when nothing was for a while.
 void settle(asio::io_context& io) {
   while (io.run_one_for(50ms) > 0) {
   }

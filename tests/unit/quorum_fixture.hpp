@@ -93,6 +93,18 @@ class quorum_fixture {
     at[n]->push("redisson_lock__channel:{" + name + "}", "0");
     run();
   }
+  void publish_everywhere(const std::string& name) {
+    for (std::size_t n = 0; n < primaries; ++n) publish(n, name);
+  }
+  /// Each runs the release that it was sent, and says that so many heard of it.
+  void free_and_tell(long long told) {
+    for (std::size_t n = 0; n < primaries; ++n)
+      for (const auto open : at[n]->open()) {
+        nodes[n]->run(at[n]->sent(open));
+        at[n]->reply(open, redis::reply(replies::integer(told)));
+      }
+    run();
+  }
   std::string heard() {
     std::string text;
     for (; events->told < events->all.size(); ++events->told)

@@ -1020,12 +1020,7 @@ TEST_CASE_METHOD(quorum_fixture, "the slower primaries' messages of one release 
   unlock(first);
   REQUIRE(second.waits());
   // one other client waits: each release tells two
-  for (std::size_t n = 0; n < primaries; ++n)
-    for (const auto open : at[n]->open()) {
-      nodes[n]->run(at[n]->sent(open));
-      at[n]->reply(open, redis::reply(replies::integer(2)));
-    }
-  run();
+  free_and_tell(2);
   const auto before = at[0]->count();
   for (const std::size_t n : {0, 1, 2}) publish(n, "a");  // our own
   advance(1500us);
@@ -1045,15 +1040,10 @@ TEST_CASE_METHOD(quorum_fixture, "what one gives back at one primary is nobody's
   run();
   advance(3ms);
   unlock(first);
-  for (std::size_t n = 0; n < primaries; ++n)
-    for (const auto open : at[n]->open()) {
-      nodes[n]->run(at[n]->sent(open));
-      at[n]->reply(open, redis::reply(replies::integer(3)));
-    }
-  run();
+  free_and_tell(3);
   REQUIRE(second.waits());
   const auto before = at[0]->count();
-  for (const std::size_t n : {0, 1, 2, 3, 4}) publish(n, "a");  // our own
+  publish_everywhere("a");  // our own
   advance(500us);
   const bool some = GENERATE(false, true);
   CAPTURE(some);
@@ -1069,23 +1059,18 @@ TEST_CASE_METHOD(quorum_fixture, "primaries that are divided among those who res
   lock_call next = lock("a");
   run();
   advance(3ms);
-  const auto release = [&](long long told) {
+  const auto release = [&] {
     unlock(current);
-    for (std::size_t n = 0; n < primaries; ++n)
-      for (const auto open : at[n]->open()) {
-        nodes[n]->run(at[n]->sent(open));
-        at[n]->reply(open, redis::reply(replies::integer(told)));
-      }
-    run();
+    free_and_tell(2);
   };
-  release(2);
+  release();
   REQUIRE(next.waits());
-  for (const std::size_t n : {0, 1, 2, 3, 4}) publish(n, "a");  // our own
+  publish_everywhere("a");  // our own
   advance(1ms);
   // another takes A and B first as our rest ends; nobody has a majority yet
   const bool divided = GENERATE(false, true);
   CAPTURE(divided);
-  for (const std::size_t n : {0, 1, 2, 3, 4}) publish(n, "a");  // the other's turn is over: the moment for rivals
+  publish_everywhere("a");  // the other's turn is over: the moment for rivals
   if (divided)
     for (const std::size_t n : {0, 1}) {
       nodes[n]->command({"HSET", "a", "other", "1"});
@@ -1112,11 +1097,11 @@ TEST_CASE_METHOD(quorum_fixture, "primaries that are divided among those who res
   next = lock("a");
   run();
   advance(15ms);
-  release(2);
-  for (const std::size_t n : {0, 1, 2, 3, 4}) publish(n, "a");  // our own
+  release();
+  publish_everywhere("a");  // our own
   advance(1ms);
   const auto asked = at[0]->count();
-  for (const std::size_t n : {0, 1, 2, 3, 4}) publish(n, "a");  // the other's turn is over
+  publish_everywhere("a");  // the other's turn is over
   advance(600us);
   CHECK(at[0]->count() > asked);
 }

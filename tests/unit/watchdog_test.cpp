@@ -128,7 +128,7 @@ TEST_CASE_METHOD(engine_fixture, "ten thousand holds share a hundred commands") 
 
 namespace {
 
-/// Who holds so many that their renewals are spread.
+/// A client that holds so many locks that their renewals are spread.
 struct crowd : engine_fixture {
   crowd() {
     play();
