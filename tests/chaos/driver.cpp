@@ -32,6 +32,7 @@ void run(const arguments& given) {
       .add("name", to_string(kind))
       .add("servers", lock_servers(kind))
       .add("seed", seed)
+      .add("turns", who_takes_turns(seed))
       .add("longest_ttl", longest_ttl(kind).count())
       .add("poll_cap", poll_cap.count());
 

@@ -59,6 +59,8 @@ std::string copy_of(const test::real_redis& server) { return server.folder() + "
 
 }  // namespace
 
+std::string_view who_takes_turns(std::uint64_t seed) noexcept { return seed % 2 == 0 ? "all" : "one"; }
+
 stage::stage(campaign c, std::string worker_program, std::string folder, std::size_t workers, std::uint64_t seed,
              history& log)
     : campaign_(c), worker_program_(std::move(worker_program)), folder_(std::move(folder)), seed_(seed), log_(log) {
@@ -112,8 +114,8 @@ void stage::start(std::size_t worker) {
                std::to_string(worker),
                "--life",
                std::to_string(who.life),
-               "--turns",  // of all clients of a process, or of one
-               seed_ % 2 == 0 ? "all" : "one",
+               "--turns",
+               std::string(who_takes_turns(seed_)),
                "--seed",
                std::to_string(seed_ * 1'000'003 + worker * 1'009 + static_cast<std::uint64_t>(who.life))};
   what.output_file = folder_ + "/" + name + ".log";

@@ -6,6 +6,7 @@
 #include <memory>
 #include <optional>
 #include <string>
+#include <string_view>
 #include <vector>
 
 #include "chaos/campaign.hpp"
@@ -17,6 +18,9 @@
 #include "support/real_redis.hpp"
 
 namespace holdfast::chaos {
+
+/// Which clients of a process take turns: "all", or "one" of them.
+std::string_view who_takes_turns(std::uint64_t seed) noexcept;
 
 /// The servers with the locks, the server with what they guard, and the workers, each behind a proxy of its own to each
 /// server; where servers replace each other there are no proxies. One thread.

@@ -14,11 +14,11 @@ TTL = 400
 class Story:
     """A history in the making. Times are milliseconds."""
 
-    def __init__(self, campaign="within", servers=1):
+    def __init__(self, campaign="within", servers=1, turns="one"):
         self.files = {}
         self.operations = 0
         self.locks = {}
-        self.add("driver", 0, "campaign", name=campaign, servers=servers, seed=1, longest_ttl=600, poll_cap=133)
+        self.add("driver", 0, "campaign", name=campaign, servers=servers, seed=1, turns=turns, longest_ttl=600, poll_cap=133)
 
     def add(self, file, t, ev, **fields):
         self.files.setdefault(file, []).append({"t": int(t * MS), "ev": ev, **fields})
