@@ -41,15 +41,16 @@ class [[nodiscard]] HOLDFAST_EXPORT lease {
 
   /// Gives the hold back; a re-entered one is given back at the last unlock. Renewal is disarmed before anything is
   /// sent.
-  /// An unlock that is not the last waits for no release. Several may be the last, each when it was called, if
-  /// re-entries were granted in between: one release ends the hold, and they all get its answer.
+  /// An unlock that is not the last waits for nothing; Redis hears of it in the background. Several may be the last,
+  /// each when it was called, if re-entries were granted in between: one release ends the hold, and they all get its
+  /// answer.
   /// Where the next waiter of this client gets the lock from this hold (config::turns), Redis is not asked: a loss that
   /// this client has not heard of yet is not thrown here, and ends the hold of that waiter.
   /// Throws lost (the section was not exclusive to its end), not_held (empty, moved-from, already unlocked: nothing is
   /// sent), unconfirmed (no answer within the command timeout; it goes on in the background), closed, and what the
   /// server refuses with: no_permission, corrupt_lock, not_primary, auth_failed, tls_failed, protocol_error.
   /// In an outage the unlocks of nested locks wait for one command timeout together: when one has waited in vain, and
-  /// Redis has not answered anything since, the next give their answer at once; one that is not the last succeeds.
+  /// Redis has not answered anything since, the next give their answer at once.
   /// Cancelled: operation_aborted, the release goes on in the background. In a coroutine that is already cancelled Asio
   /// throws before the call begins: then the destructor releases. Source: Redisson RLock.unlock.
   asio::awaitable<void> unlock();

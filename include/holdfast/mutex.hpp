@@ -48,7 +48,10 @@ struct lock_keys;
 class HOLDFAST_EXPORT mutex {
  public:
   /// Waits its turn: first in, first out among the waiters of this client. Waits through outages of Redis (told to the
-  /// observer); a re-entry only until its hold is lost, and throws lost in that instant.
+  /// observer). A re-entry waits for nothing where its hold covers it: the hold is held and not suspended, and its
+  /// validity is no shorter than an explicit TTL, or than two thirds of a renewed one that is not longer than the
+  /// hold's. Redis is told in the background: a lock that was broken by force is lost a round trip later. Else it asks
+  /// Redis, until its hold is lost at most, and throws lost in that instant.
   /// Throws lost (re-entry into a lost hold), already_held (see fenced_mutex and simple_mutex), corrupt_lock,
   /// invalid_ttl, too_many_reentries, auth_failed, no_permission, not_primary, tls_failed, invalid_config (a database
   /// that the server does not have), protocol_error, closed.
@@ -73,7 +76,7 @@ class HOLDFAST_EXPORT mutex {
 
   // The queries throw as force_unlock(); of them only those that count, and holder(), throw corrupt_lock.
   asio::awaitable<bool> is_locked() const;  ///< by anyone, anywhere; a snapshot
-  /// What Redis has for this client's owner: 0 when it does not hold.
+  /// How often this client's owner holds it: 0 when Redis says that it does not.
   asio::awaitable<unsigned> hold_count(holdfast::owner) const;
   asio::awaitable<bool> held_by(holdfast::owner) const;  ///< hold_count() > 0
   /// Who holds it, by one read; empty: free. For people, logs and alarms: it may be over before the answer is here.

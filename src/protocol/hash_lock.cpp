@@ -70,8 +70,8 @@ call acquire_all_fenced(const std::vector<shared_keys>& of, milliseconds ttl, st
   return {how, {.ttl = {ttl}, .several = &of, .fields = fields}};
 }
 
-call reenter(const lock_keys& k, key_ttl wanted, const owner_field& field, unsigned want) {
-  static constexpr recipe how{lua::reenter.evalsha, lua::reenter.body,
+call recount(const lock_keys& k, key_ttl wanted, const owner_field& field, unsigned count) {
+  static constexpr recipe how{lua::recount.evalsha, lua::recount.body,
                               [](writer& to, const made_of& o) {
                                 to.begin(1, operands::differ(o.ttl) ? 4 : 3);
                                 to.add(o.at->lock);
@@ -81,7 +81,7 @@ call reenter(const lock_keys& k, key_ttl wanted, const owner_field& field, unsig
                                 if (operands::differ(o.ttl)) to.add(o.ttl.if_none);
                               },
                               ballots::flag};
-  return {how, {.at = &k, .field = &field, .ttl = wanted, .count = want}};
+  return {how, {.at = &k, .field = &field, .ttl = wanted, .count = count}};
 }
 
 call renew(std::span<const renewal> holds) {
@@ -94,20 +94,9 @@ call renew_one(const lock_keys& k, key_ttl wanted, const owner_field& field) {
   return {how, {.at = &k, .field = &field, .ttl = wanted}};
 }
 
-call release(const lock_keys& k, key_ttl wanted, const owner_field& field, unsigned count) {
-  static constexpr recipe how{lua::release.evalsha, lua::release.body,
-                              [](writer& to, const made_of& o) {
-                                to.begin(1, operands::differ(o.ttl) ? 6 : 5);
-                                to.add(o.at->lock);
-                                to.add(text_of(o.at->word));
-                                to.add(channel_parts(*o.at));
-                                to.add(*o.field);
-                                to.add(std::int64_t{o.count});
-                                to.add(o.ttl.ttl);
-                                if (operands::differ(o.ttl)) to.add(o.ttl.if_none);
-                              },
-                              ballots::release};
-  return {how, {.at = &k, .field = &field, .ttl = wanted, .count = count}};
+call release(const lock_keys& k, const owner_field& field) {
+  static constexpr recipe how{lua::release.evalsha, lua::release.body, operands::release, ballots::release};
+  return {how, {.at = &k, .field = &field}};
 }
 
 call force_release(const lock_keys& k) {
@@ -161,7 +150,7 @@ constexpr kind hash_lock(std::int64_t tokens) {
                                 : decltype(kind::acquire_any){acquire_any, read_outcome<read_acquire_any>},
           .acquire_all = fenced ? decltype(kind::acquire_all){acquire_all_fenced, read_outcome<read_acquire_all_fenced>}
                                 : decltype(kind::acquire_all){acquire_all, read_outcome<read_acquire_all>},
-          .reenter = {reenter, read_outcome<read_flag>},
+          .recount = {recount, read_outcome<read_flag>},
           .renew = {renew, renew_one, read_outcome<read_renew>},
           .release = {release, read_outcome<read_release>},
           .force_release = {force_release, read_outcome<read_flag>},

@@ -60,16 +60,15 @@ struct kind {
     call (*make)(const std::vector<shared_keys>&, milliseconds, std::span<const owner_field>);
     answer<acquire_all_answer> (*read)(const redis::outcome&, std::size_t sent);
   } acquire_all;
-  /// Of one that is reentrant. The count wanted is absolute. False: the field does not hold.
-  step<bool, key_ttl, const owner_field&, unsigned> reenter;
+  /// Of one that is reentrant: so many leases has the hold. False: the field does not hold.
+  step<bool, key_ttl, const owner_field&, unsigned> recount;
   /// Confirms holds, one or more, each with its TTL; all of one server and of one layout.
   struct {
     call (*make)(std::span<const renewal>);
     call (*make_one)(const lock_keys&, key_ttl, const owner_field&);
     answer<std::vector<bool>> (*read)(const redis::outcome&, std::size_t sent);
   } renew;
-  /// Leaves the field with this count; 0 frees the lock.
-  step<release_answer, key_ttl, const owner_field&, unsigned> release;
+  step<release_answer, const owner_field&> release;
   /// True: there was a hold.
   step<bool> force_release;
 

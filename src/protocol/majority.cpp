@@ -117,7 +117,7 @@ answer<acquire_answer> by_majority::acquire(const redis::outcome& o) {
   return {std::nullopt, busy};
 }
 
-answer<bool> by_majority::reenter(const redis::outcome& o) { return flag(o, ballots::flag); }
+answer<bool> by_majority::recount(const redis::outcome& o) { return flag(o, ballots::flag); }
 
 answer<std::vector<bool>> by_majority::renew(const redis::outcome& o, std::size_t sent) {
   if (!o.of_each) return read_outcome<read_renew>(o, sent);
@@ -128,13 +128,8 @@ answer<std::vector<bool>> by_majority::renew(const redis::outcome& o, std::size_
 
 answer<release_answer> by_majority::release(const redis::outcome& o) {
   if (!o.of_each) return read_outcome<read_release>(o);
-  const auto any_held = [&](const tally& t) {
-    using kind = release_answer::kind;
-    const auto said = values(*o.of_each, t, read_release);
-    const bool held = std::any_of(said.begin(), said.end(), [](const auto& r) { return r.what == kind::still_held; });
-    return release_answer{held ? kind::still_held : kind::freed};
-  };
-  return decided(o, ballots::release, any_held, release_answer{release_answer::kind::not_yours});
+  const auto nobody_told = [](const tally&) { return release_answer(0); };
+  return decided(o, ballots::release, nobody_told, release_answer());
 }
 
 answer<bool> by_majority::force_release(const redis::outcome& o) {

@@ -21,7 +21,7 @@ ballot something(const redis::reply& r);     // no: nil
 namespace by_majority {
 
 answer<acquire_answer> acquire(const redis::outcome& o);
-answer<bool> reenter(const redis::outcome& o);
+answer<bool> recount(const redis::outcome& o);
 answer<std::vector<bool>> renew(const redis::outcome& o, std::size_t sent);
 answer<release_answer> release(const redis::outcome& o);
 answer<bool> force_release(const redis::outcome& o);
@@ -42,7 +42,7 @@ constexpr kind voted(kind k, decltype(kind::count.read) count) {
   k.first_acquire = {};
   k.acquire_any = {};
   k.acquire_all = {};
-  if (k.reentrant) k.reenter.read = by_majority::reenter;
+  if (k.reentrant) k.recount.read = by_majority::recount;
   k.renew.read = by_majority::renew;
   k.release.read = by_majority::release;
   k.force_release.read = by_majority::force_release;

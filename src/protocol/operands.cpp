@@ -57,6 +57,14 @@ void renewal_of_one(writer& to, const made_of& o) {
   write(to, {&one, 1});
 }
 
+void release(writer& to, const made_of& o) {
+  to.begin(1, 3);
+  to.add(o.at->lock);
+  to.add(text_of(o.at->word));
+  to.add(channel_parts(*o.at));
+  to.add(*o.field);
+}
+
 void force_release(writer& to, const made_of& o) {
   to.begin(1, 2);
   to.add(o.at->lock);

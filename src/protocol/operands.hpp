@@ -22,6 +22,8 @@ void acquire_all(writer& to, const made_of& o);
 void renewals(writer& to, const made_of& o);
 /// The same with one hold.
 void renewal_of_one(writer& to, const made_of& o);
+/// (lock; word, channel, owner)
+void release(writer& to, const made_of& o);
 /// (lock; word, channel)
 void force_release(writer& to, const made_of& o);
 

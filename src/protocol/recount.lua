@@ -1,6 +1,6 @@
--- reenter(lock; ttl, owner, want[, if_none])
---   -> 1: the owner holds it `want` times or more | 0: the owner does not hold it
--- The count is absolute and is never lowered, so that a repeated send counts once. Never creates a hold.
+-- recount(lock; ttl, owner, count[, if_none])
+--   -> 1: the owner holds it, and is counted so many times | 0: the owner does not hold it
+-- The count is absolute, so that a repeated send counts once. Never creates a hold, and never ends one.
 -- The TTL is raised to ttl if it is shorter, and set to if_none (default: ttl) if there is none.
 local ttl = tonumber(ARGV[1])
 local if_none = tonumber(ARGV[4] or ARGV[1])
@@ -22,7 +22,7 @@ end
 if not string.find(count, '^-?%d+$') then
   return redis.error_reply('HOLDFAST corrupt count')
 end
-if tonumber(count) < want then
+if tonumber(count) ~= want then
   redis.call('hset', KEYS[1], ARGV[2], string.format('%.0f', want))
 end
 local left = redis.call('pttl', KEYS[1])

@@ -155,11 +155,9 @@ answer<std::vector<bool>> read_renew(const reply& r, std::size_t sent) {
 }
 
 answer<release_answer> read_release(const reply& r) {
-  using kind = release_answer::kind;
-  if (is_nil(r)) return value(release_answer{kind::not_yours});
-  if (!is_integer(r) || r.integer < -1) return unexpected<release_answer>(r);
-  if (r.integer == -1) return value(release_answer{kind::still_held});
-  return value(release_answer{kind::freed, static_cast<std::uint64_t>(r.integer)});
+  if (is_nil(r)) return value(release_answer());
+  if (!is_integer(r) || r.integer < 0) return unexpected<release_answer>(r);
+  return value(release_answer(r.integer));
 }
 
 answer<unsigned> read_count(const reply& r) {

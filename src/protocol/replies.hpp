@@ -49,10 +49,8 @@ struct acquire_all_answer {
   std::optional<hindrance> hindered{};
   std::vector<std::uint64_t> tokens{};  // of fenced holds, one each
 };
-struct release_answer {
-  enum class kind { freed, still_held, not_yours } what = kind::freed;
-  std::uint64_t told = 0;  // freed: so many subscribers, by the word of the server that was asked
-};
+/// Freed, and so many subscribers were told, by the word of the server that was asked; empty: not this owner's.
+using release_answer = std::optional<std::uint64_t>;
 struct holder_answer {
   std::string field;
   unsigned count;

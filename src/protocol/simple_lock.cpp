@@ -54,16 +54,8 @@ call renew_one(const lock_keys& k, key_ttl wanted, const owner_field& field) {
   return {how, {.at = &k, .field = &field, .ttl = wanted}};
 }
 
-// It is held once: there is no count to leave, and no TTL to give to what stays held.
-call release(const lock_keys& k, key_ttl, const owner_field& field, unsigned) {
-  static constexpr recipe how{lua::simple_release.evalsha, lua::simple_release.body,
-                              [](writer& to, const made_of& o) {
-                                to.begin(1, 3);
-                                to.add(o.at->lock);
-                                to.add(text_of(o.at->word));
-                                to.add(channel_parts(*o.at));
-                                to.add(*o.field);
-                              },
+call release(const lock_keys& k, const owner_field& field) {
+  static constexpr recipe how{lua::simple_release.evalsha, lua::simple_release.body, operands::release,
                               ballots::release};
   return {how, {.at = &k, .field = &field}};
 }
@@ -99,7 +91,7 @@ constexpr kind row{.layout = layout,
                    .first_acquire = {set, read_outcome<read_set>},
                    .acquire_any = {acquire_any, read_outcome<read_acquire_any>},
                    .acquire_all = {acquire_all, read_outcome<read_acquire_all>},
-                   .reenter = {},
+                   .recount = {},
                    .renew = {renew, renew_one, read_outcome<read_renew>},
                    .release = {release, read_outcome<read_release>},
                    .force_release = {force_release, read_outcome<read_flag>},

@@ -122,6 +122,13 @@ class claim final : public boost::intrusive_ref_counter<claim> {
   hold* holder() const noexcept { return holder_; }
   void hand_to(hold* next) noexcept { holder_ = next; }
 
+  // recount()'s alone, and who has asked the server for a count: what it counts, as it has said last.
+  struct count_at_server {
+    std::uint32_t leases = 1;  // 0: nobody knows
+    bool under_way = false;    // another one is
+    bool asked_again = false;  // and the claim was in question after that
+  } counted;
+
   // The watchdog's alone: its place in the order of expiries, which lags behind valid_until().
   time_point expires_at{};
   order_hook expiry;

@@ -131,9 +131,14 @@ void engine::force_unlock(const shared_keys& keys, value_handler<bool> done) {
 }
 
 void engine::hold_count(const shared_keys& keys, owner_id who, value_handler<unsigned> done) {
-  const auto* h = registry_.hold_of(*keys, who);
+  const hold_ptr h(registry_.hold_of(*keys, who));
   if (!h && !closed()) return done({}, {}, 0);
-  questions_.count(keys, h ? h->field() : owner_field(), std::move(done));
+  // Redis says whether it is held; how often, this client knows first.
+  auto answered = [h, done = std::move(done)](error_code error, std::string detail, unsigned at_server) {
+    const bool ours = at_server > 0 && h->exclusive() && h->count() > 0;
+    done(error, std::move(detail), ours ? static_cast<unsigned>(h->count()) : at_server);
+  };
+  questions_.count(keys, h ? h->field() : owner_field(), std::move(answered));
 }
 
 void engine::initialise_votes(done_handler done) {

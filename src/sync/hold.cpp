@@ -10,6 +10,7 @@
 #include "sync/ask_twice.hpp"
 #include "sync/hold_services.hpp"
 #include "sync/lease_record.hpp"
+#include "sync/recount.hpp"
 #include "sync/script_command.hpp"
 
 namespace holdfast::detail {
@@ -57,6 +58,11 @@ milliseconds hold::ttl() const noexcept {
   return longest;
 }
 
+milliseconds hold::ttl_to_keep() const noexcept {
+  const bool renewed = wants_renewal(with_.around.now()) && !renewal_paused();
+  return renewed && min_replicas() == 0 ? ttl() : ttl_that_never_raises;
+}
+
 unsigned hold::min_replicas() const noexcept {
   unsigned most = 0;
   for (const auto* l : leases_) most = std::max(most, l->asked.min_replicas);
@@ -90,6 +96,26 @@ std::shared_ptr<lease_record> hold::take_over(const terms& asked, time_point now
   add(*lease);
   try {
     with_.renewals.guard_on(*on, now);
+    recount(with_, *on, in_question::count);
+  } catch (...) {
+    leases_.pop_back();
+    throw;
+  }
+  return lease;
+}
+
+bool hold::covers(const terms& asked, time_point now) const noexcept {
+  if (leases_.empty() || !unquestioned() || asked.min_replicas > min_replicas()) return false;
+  if (!asked.renew) return asked.ttl <= left();
+  const bool renewed = wants_renewal(now) && !renewal_paused();
+  return renewed && asked.ttl <= ttl() && left() >= 2 * nanoseconds(asked.ttl) / 3;
+}
+
+std::shared_ptr<lease_record> hold::enter(const terms& asked, time_point now) {
+  auto lease = std::make_shared<lease_record>(self(), asked, now, with_.leases_home.lock());
+  add(*lease);
+  try {
+    recount(with_, *on, in_question::claim);
   } catch (...) {
     leases_.pop_back();
     throw;
@@ -113,6 +139,11 @@ bool hold::confirm(time_point sent, milliseconds ttl, primary_set at) {
 
 key_ttl hold::ttl_to_send(milliseconds wanted) {
   return on->ttl_to_send(wanted, with_.around.now(), with_.around.settings.drift);
+}
+
+void hold::confirmed(time_point sent, milliseconds ttl, primary_set at) {
+  confirm(sent, ttl, at);
+  with_.renewals.guard(*on, sent, with_.around.now(), at);
 }
 
 void hold::renew(std::shared_ptr<lease_record> lease, milliseconds ttl, done_handler done) {
@@ -157,7 +188,7 @@ void hold::give_up(lease_record& lease, done_handler done) {
   const auto keep = self();
   const auto before = ttl();
   const auto replicas = min_replicas();
-  const bool wanted = static_cast<bool>(done), behind = wanted && changing();
+  const bool wanted = static_cast<bool>(done);
   const auto nobody = [](error_code, const std::string&) {};
   if (!wanted) done = nobody;
   const bool found_over = !exclusive() && !ended() && !with_.closed();
@@ -180,98 +211,74 @@ void hold::give_up(lease_record& lease, done_handler done) {
     leave_if_forgotten();
     return done(end_reason(), end_detail());
   }
+  if (!leases_.empty()) {
+    tell_count();
+    return done({}, {});
+  }
   try {
-    unlock(before, replicas, wanted, behind, std::move(done));
+    unlock_last(before, replicas, wanted, std::move(done));
   } catch (...) {
-    if (leases_.empty()) lose(errc::lost);  // there is no memory to give it back: others must not wait for it
+    lose(errc::lost);  // there is no memory to give it back: others must not wait for it
     throw;
   }
 }
 
-void hold::unlock(milliseconds before, unsigned replicas, bool wanted, bool behind, done_handler done) {
+void hold::unlock_last(milliseconds before, unsigned replicas, bool wanted, done_handler done) {
   const auto nobody = [](error_code, const std::string&) {};
-  const bool last = leases_.empty();
-  const auto budget = command_budget(with_.around.settings, before);
-  const auto now = with_.around.now(), answer_by = with_.patience.answer_by(keys()->lock, budget);
-  // A command before it may take its own time; a count that is not confirmed is no error.
-  const auto late = last ? make_error_code(errc::unconfirmed) : error_code();
-  const bool bounded = behind || (wanted && !last && answer_by < now + budget);
-  if (bounded && answer_by <= now) {
-    send_unlock(last, {before, replicas, now, answer_by, nobody});
+  const auto now = with_.around.now();
+  const auto answer_by = with_.patience.answer_by(keys()->lock, command_budget(with_.around.settings, before));
+  if (!changing()) return send_unlock({before, replicas, now, answer_by, std::move(done)});
+  // A re-entry before it may take its own time.
+  const auto late = make_error_code(errc::unconfirmed);
+  if (wanted && answer_by <= now) {
+    send_unlock({before, replicas, now, answer_by, nobody});
     return done(late, unanswered_before);
   }
-  if (bounded) done = with_.patience.limit(keys(), answer_by, late, std::move(done));
-  if (!last || changing()) done = with_.calls.until_closed(std::move(done));
-  send_unlock(last, {before, replicas, now, answer_by, std::move(done)});
+  if (wanted) done = with_.patience.limit(keys(), answer_by, late, std::move(done));
+  send_unlock({before, replicas, now, answer_by, with_.calls.until_closed(std::move(done))});
 }
 
 // ---- the count
 
 void hold::end_change() {
-  if (changes_.empty()) return changes_.ended();
   const auto keep = self();
   changes_.ended();
+  tell_count();
 }
 
-void hold::send_unlock(bool last, last_unlock u) {
-  if (!last)
-    return changes_.add(
-        [this, self = self(), done = std::move(u.done)]() mutable { take_from_count(std::move(done)); });
+void hold::send_unlock(last_unlock u) {
   if (!changing()) return changes_.add([&] { free(std::move(u)); });
   auto before = last_unlocks_.before_begin();
   for (auto next = last_unlocks_.begin(); next != last_unlocks_.end(); ++next) before = next;
   last_unlocks_.insert_after(before, std::move(u));
-  changes_.add([this, self = self()] { free_or_lower(); });
+  changes_.add([this, self = self()] { free_if_last(); });
 }
 
-void hold::take_from_count(done_handler done) {
-  if (ended()) {
-    leave_if_forgotten();
-    // A release that came before it was queued as the last: all is well.
-    done(state() == lease_state::released ? error_code() : end_reason(), end_detail());
-    return end_change();
-  }
-  lower_count([this, done = std::move(done)](error_code error) {
-    done(error, end_detail());
-    end_change();
-  });
-}
-
-void hold::free_or_lower() {
+void hold::free_if_last() {
   if (last_unlocks_.empty()) return end_change();  // the release under way answers it
   auto u = std::move(last_unlocks_.front());
   last_unlocks_.pop_front();
-  if (ended() || !leases_.empty()) return take_from_count(std::move(u.done));
-  free(std::move(u));
+  if (!ended() && leases_.empty()) return free(std::move(u));
+  if (ended()) {
+    leave_if_forgotten();
+    u.done(end_reason(), end_detail());
+  } else {
+    u.done({}, {});
+  }
+  end_change();
 }
 
-// The caller's own count is what counts, so an answer that does not come is no error: the next change carries the
-// absolute count anyway.
-void hold::lower_count(function<void(error_code)> done) {
-  const auto sent = std::make_shared<unsigned>();
-  auto send = [this, sent](nanoseconds left, topology::handler then) {
-    if (leases_.empty()) return then({errc::unconfirmed, {}});  // the last unlock is queued, which frees
-    *sent = static_cast<unsigned>(count());
-    with_.around.run(keys()->of.release.make(*keys(), ttl_to_send(ttl()), field(), *sent),
-                     {.timeout = left, .rank = urgency::obligation}, std::move(then));
-  };
-  const auto called = with_.around.now();
-  const auto budget = command_budget(with_.around.settings, ttl());
-  auto answered = [this, self = self(), called, budget, sent, done = std::move(done)](const outcome& o) {
-    if (o.error && with_.around.now() >= called + budget) with_.patience.ran_out(keys()->lock, called);
-    const auto said = keys()->of.release.read(o);
-    note_count(said.failed ? std::nullopt : std::optional(*sent));
-    if (said.failed && said.failed->code == errc::corrupt_lock) lose(errc::corrupt_lock);
-    if (!said.failed && said.value.what == release_answer::kind::not_yours) lose(errc::lost);
-    done(ended() ? end_reason() : error_code{});
-  };
-  ask_twice(with_.around, budget, std::move(send), std::move(answered));
+// Who re-enters, or waits for its turn to do so, tells the count by that.
+void hold::tell_count() noexcept try {
+  if (!changing() && reentries_.empty()) recount(with_, *on, in_question::count);
+} catch (const std::bad_alloc&) {
+  note_count(0);
 }
 
 void hold::free(last_unlock u) {
   HOLDFAST_ASSERT(leases_.empty() && changing() && host_);
   const auto valid = valid_until();
-  const bool sound = may_be_passed();
+  const bool sound = unquestioned();
   end(lease_state::released, errc::not_held, {});
   try {
     if (host_->pass_on(*this, {sound, u.ttl, u.replicas})) {
@@ -286,10 +293,9 @@ void hold::free(last_unlock u) {
   released();
 }
 
-// A claim that was not confirmed, or that a command on its way may change, is nothing for another. Nor is one that the
-// server counts twice: the next hold begins with one lease.
-bool hold::may_be_passed() const noexcept {
-  return exclusive() && !on->suspended() && !forced_ && !doubted_ && counted_once_ && !with_.closed();
+// A claim that was not confirmed, or that somebody may have broken, is nothing for another lease.
+bool hold::unquestioned() const noexcept {
+  return exclusive() && !on->suspended() && !forced_ && !doubted_ && !with_.closed();
 }
 
 void hold::passed(const last_unlock& u) {

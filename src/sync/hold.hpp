@@ -77,8 +77,7 @@ class hold final : public boost::intrusive_ref_counter<hold> {
   // Here, where they fill a gap: there are as many holds as held locks.
   std::atomic<bool> renewal_paused_{false};
   bool forced_ = false;
-  bool doubted_ = false;      // a message said that the lock was freed
-  bool counted_once_ = true;  // the server counts one lease, as its grant or its last answer says
+  bool doubted_ = false;  // a message said that the lock was freed
 
  public:
   struct fencing {
@@ -144,6 +143,11 @@ class hold final : public boost::intrusive_ref_counter<hold> {
 
   // Its leases; their number is the count that the server should have.
   std::size_t count() const noexcept { return leases_.size(); }
+  /// Whether a nested lock() of these terms has a lease at once: nothing is in doubt, and they ask for no more than
+  /// the hold has.
+  bool covers(const terms& asked, time_point now) const noexcept;
+  /// One more lease, without asking the server: the hold covers it. The server hears of it.
+  std::shared_ptr<lease_record> enter(const terms& asked, time_point now);
   /// One more lease, by a command that was sent at `sent` and confirmed by these.
   std::shared_ptr<lease_record> grant(const terms& asked, time_point sent, time_point now, primary_set at);
   /// What a primary has said of the acquire that has made it, after the majority.
@@ -190,10 +194,12 @@ class hold final : public boost::intrusive_ref_counter<hold> {
   bool changing() const noexcept { return changes_.busy(); }
   /// The TTL to send where a command wants `wanted`, so that nothing is shortened; it is noted as sent.
   key_ttl ttl_to_send(milliseconds wanted);
-  /// So many leases the server counts; empty: nobody knows.
-  void note_count(std::optional<unsigned> on_server) noexcept { counted_once_ = on_server == 1U; }
-  /// Sets the server's count to the number of leases, within a change.
-  void lower_count(function<void(error_code)> done);
+  /// What keeps the key: the TTL that it gets where the hold is renewed anyway; else one that raises none.
+  milliseconds ttl_to_keep() const noexcept;
+  /// So many leases the server has said that it counts; 0: nobody knows.
+  void note_count(unsigned at_server) noexcept { on->counted.leases = at_server; }
+  /// The server has confirmed the hold by a command that was sent at `sent` with this TTL.
+  void confirmed(time_point sent, milliseconds ttl, primary_set at);
   void add_reentry(hold_reentry& who) noexcept { reentries_.push_back(who); }
   void remove_reentry(hold_reentry& who) noexcept { reentries_.erase(reentries_.iterator_to(who)); }
   /// See hold_host.
@@ -222,12 +228,12 @@ class hold final : public boost::intrusive_ref_counter<hold> {
   void leave_if_forgotten();
   void released();
   text text_of_loss(errc reason) const noexcept;
-  void unlock(milliseconds before, unsigned replicas, bool wanted, bool behind, done_handler done);
-  void send_unlock(bool last, last_unlock u);
-  void take_from_count(done_handler done);
-  void free_or_lower();
+  void unlock_last(milliseconds before, unsigned replicas, bool wanted, done_handler done);
+  void send_unlock(last_unlock u);
+  void free_if_last();
+  void tell_count() noexcept;
   void free(last_unlock u);
-  bool may_be_passed() const noexcept;
+  bool unquestioned() const noexcept;
   void passed(const last_unlock& u);
   void release(last_unlock u, time_point valid);
   void report_release(time_point called, milliseconds ttl, error_code error, std::string_view detail) const;

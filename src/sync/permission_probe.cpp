@@ -44,10 +44,9 @@ call permission_probe::next() const {
   const auto& steps = keys_.of;
   switch (answers_) {
     case 0: return steps.acquire.make(keys_, ttl, field_);
-    case 1: return steps.reenter.make(keys_, {ttl}, field_, 2);
+    case 1: return steps.recount.make(keys_, {ttl}, field_, 2);
     case 2: return steps.renew.make_one(keys_, {ttl}, field_);
-    case 3: return steps.release.make(keys_, {ttl}, field_, 1);
-    default: return steps.release.make(keys_, {ttl}, field_, 0);
+    default: return steps.release.make(keys_, field_);
   }
 }
 

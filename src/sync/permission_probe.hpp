@@ -26,7 +26,7 @@ class permission_probe final : private subscriber, public std::enable_shared_fro
   void forget_caller();
 
  private:
-  static constexpr int all_scripts = 5;
+  static constexpr int all_scripts = 4;
 
   void on_subscribed() override;
   void on_message(std::string_view) override {}

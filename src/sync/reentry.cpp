@@ -31,7 +31,7 @@ void reentry::wait_for_turn() {
 }
 
 void reentry::run() {
-  if (!who_) return undo_or_end();
+  if (!who_) return of_->end_change();
   if (!of_->live()) {
     if (who_) nothing_to_enter();  // it ended before
     return of_->end_change();
@@ -48,7 +48,7 @@ void reentry::run() {
     send();
   } catch (const std::bad_alloc&) {
     finish(without_memory());
-    undo_or_end();
+    of_->end_change();
   }
 }
 
@@ -60,7 +60,7 @@ void reentry::send() {
   const auto& keys = *of_->keys();
   want_ = static_cast<unsigned>(of_->count()) + 1;
   script_command::send(
-      around_, keys.of.reenter.make(keys, of_->ttl_to_send(ttl), of_->field(), want_),
+      around_, keys.of.recount.make(keys, of_->ttl_to_send(ttl), of_->field(), want_),
       {.timeout = timeout, .rank = once ? urgency::refusable : urgency::patient, .patient = !once, .tell_late = !once});
 }
 
@@ -71,7 +71,7 @@ void reentry::late(const outcome& o) {
 }
 
 void reentry::on_answer(const outcome& o) {
-  const auto said = of_->keys()->of.reenter.read(o);
+  const auto said = of_->keys()->of.recount.read(o);
   if (said.failed && said.failed->code == errc::corrupt_lock) {
     if (who_) finish({said.failed->code, said.failed->detail, nullptr});
     of_->lose(errc::corrupt_lock);
@@ -83,8 +83,8 @@ void reentry::on_answer(const outcome& o) {
     if (who_) nothing_to_enter();
     return of_->end_change();
   }
-  may_have_run_ = true;
-  if (!who_) return undo_or_end();
+  of_->note_count(want_);
+  if (!who_) return of_->end_change();
   const auto wanted = std::max(who_->request.asked.min_replicas, of_->min_replicas());
   if (wanted > 0) return wait_for_replicas(wanted, o);
   entered(o.sent, o.yes);
@@ -102,7 +102,7 @@ void reentry::on_replicas(const std::optional<failure>& too_few, time_point sent
     if (who_) nothing_to_enter();
     return of_->end_change();
   }
-  if (!who_) return undo_or_end();
+  if (!who_) return of_->end_change();
   if (too_few) return failed(*too_few);
   entered(sent, only(0));
 }
@@ -113,47 +113,38 @@ void reentry::entered(time_point sent, primary_set at) {
     lease = of_->grant(who_->request.asked, sent, around_.now(), at);
   } catch (const std::bad_alloc&) {
     finish(without_memory());
-    return undo_or_end();
+    return of_->end_change();
   }
-  of_->note_count(want_);
   finish({{}, {}, std::move(lease)});
   of_->end_change();
 }
 
 void reentry::failed(const failure& why) {
-  may_have_run_ |= why.may_have_run;
   last_failure_ = why;
+  if (why.may_have_run) of_->note_count(0);
   if (who_ && why.mends_itself() && !who_->asks_once()) {
     // It waits no longer than its hold lives. Others may change the count during the pause: an unlock must not wait for
     // it.
     pause_.start(around_.now() + who_->backoff.next(around_.random), [self = self()] { self->wait_for_turn(); });
-    if (may_have_run_) of_->note_count(std::nullopt);
     return of_->end_change();
   }
   if (who_) finish({why.code, why.detail, nullptr});
-  undo_or_end();
-}
-
-// The server may count one more than there are leases.
-void reentry::undo_or_end() {
-  if (may_have_run_) of_->note_count(std::nullopt);
-  if (!may_have_run_ || of_->ended() || of_->count() == 0) return of_->end_change();
-  of_->lower_count([self = self()](error_code) { self->of_->end_change(); });
+  of_->end_change();
 }
 
 // While it is queued, its turn finds that nobody waits; once its command is written, the answer does. A pause has
-// neither, and an earlier attempt may have to be undone.
+// neither, and the count of an earlier attempt may have to be undone: the end of the last change does that.
 void reentry::leave(acquisition&, lock_answer why) {
   const auto keep = self();
   const bool paused = pause_.due().has_value();
   pause_.stop();
   finish(std::move(why));
-  if (paused) of_->begin_change([keep] { keep->undo_or_end(); });
+  if (paused) of_->begin_change([keep] { keep->of_->end_change(); });
   const bool was_sent = under_way();
   const bool never_ran = withdraw();
   if (!was_sent || under_way()) return;
-  may_have_run_ |= !never_ran;
-  undo_or_end();
+  if (!never_ran) of_->note_count(0);
+  of_->end_change();
 }
 
 void reentry::time_out(acquisition& who) {

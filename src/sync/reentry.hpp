@@ -38,7 +38,6 @@ class reentry final : public script_command, private acquisition_place, private 
   void on_replicas(const std::optional<failure>& too_few, time_point sent);
   void entered(time_point sent, primary_set at);
   void failed(const failure& why);
-  void undo_or_end();
   void nothing_to_enter();
   std::shared_ptr<acquisition> leave_hold();
   void finish(lock_answer a);
@@ -49,8 +48,7 @@ class reentry final : public script_command, private acquisition_place, private 
   std::shared_ptr<acquisition> who_;  // null once it was answered, or waits elsewhere
   timer pause_;
   failure last_failure_;
-  unsigned want_ = 0;          // the count that was sent last
-  bool may_have_run_ = false;  // an attempt was written and not answered
+  unsigned want_ = 0;  // the count that was sent last
 };
 
 }  // namespace holdfast::detail

@@ -52,7 +52,7 @@ std::shared_ptr<acquisition> registry::lock(const shared_keys& keys, lock_reques
   }
   auto who = std::make_shared<acquisition>(with_.around, keys, std::move(request), std::move(done));
   if (mine) {
-    reenter(*mine, who);
+    if (!enter(*mine, *who)) reenter(*mine, who);
     return who;
   }
   if (draining_) draining_->waits(who->request.who, keys->name);
@@ -177,6 +177,17 @@ void registry::tell_if_waiting_for_ourselves(entry& e, const lock_request& reque
     with_.around.report({.what = event::kind::waiting_for_ourselves, .name = e.keys()->name});
 }
 
+bool registry::enter(hold& h, acquisition& who) {
+  const auto& of = who.keys->of;
+  const auto now = with_.around.now();
+  const bool may = of.reentrant && (!of.fenced() || h.token) && h.count() < most_reentries;
+  if (!may || !h.covers(who.request.asked, now)) return false;
+  who.answer({{}, {}, h.enter(who.request.asked, now)},
+             [&](const lock_answer&) { return event_of(event::kind::reentered, h, now); });
+  return true;
+}
+
+// Also for waiters whose owner was granted the lock: they come behind the one that was granted, who is answered first.
 void registry::reenter(hold& h, std::shared_ptr<acquisition> who) {
   if (!h.keys()->of.reentrant)
     return who->answer({errc::already_held, not_reentrant, nullptr}, failed_at(who->keys->name));

@@ -184,6 +184,8 @@ class registry final {
   void fail_askers(Which which, const char* detail);
   void tell_if_waiting_for_ourselves(entry& e, const lock_request& request) const;
   entry* find(const lock_keys& keys);
+  /// A nested call that has its lease at once. False: Redis has to be asked, or it is in error.
+  bool enter(hold& h, acquisition& who);
   void reenter(hold& h, std::shared_ptr<acquisition> who);
   void hold_is_over(owner_id who);
   bool drains_without(owner_id who) const { return draining_ && !draining_->contains(who); }

@@ -186,7 +186,7 @@ void releases::send(task& t, time_point now) {
     std::exchange(t.done, {})(errc::unconfirmed,
                               t.repeated ? t.last_failure : "Redis did not answer what came before it in time");
   const auto timeout = t.done ? t.answer_by - now : command_budget(around_.settings, t.ttl);
-  t.script_command::send(around_.servers.primary(t.at), t.keys->of.release.make(*t.keys, {t.ttl}, t.field, 0),
+  t.script_command::send(around_.servers.primary(t.at), t.keys->of.release.make(*t.keys, t.field),
                          {.timeout = timeout, .rank = urgency::obligation, .patient = true, .tell_late = true});
 }
 
@@ -207,8 +207,8 @@ void releases::answered(task& t, const outcome& o) {
     if (said.failed->mends_itself()) return again(t, {said.failed->code, {}, said.failed->detail});
     return end(t, said.failed->code, said.failed->detail);
   }
-  if (said.value.what == release_answer::kind::freed) t.told = said.value.told;
-  if (said.value.what == release_answer::kind::freed || !t.done) return end(t, {}, {});
+  t.told = said.value;
+  if (t.told || !t.done) return end(t, {}, {});
   if (!t.may_have_run) return end(t, errc::lost, not_ours);
   // The first copy may have released it; once the validity is over it may as well have expired. Another server knows
   // nothing of that.

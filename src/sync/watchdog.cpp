@@ -25,9 +25,6 @@ constexpr std::size_t collected_at_once = 1000;
 /// Of so many shares the renewals are spread over their period. Fewer are cheaper together.
 constexpr std::size_t crowd = 1000;
 
-/// A lease that nobody renews is confirmed without raising its TTL: what it claims already is sent, which the key has.
-constexpr milliseconds ttl_that_never_raises{1};
-
 }  // namespace
 
 bool watchdog::older(const claim& a, const claim& b) noexcept { return a.field < b.field; }

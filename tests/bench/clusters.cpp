@@ -39,7 +39,7 @@ class bare_pairs {
     const detail::lock_keys keys(detail::plain_lock, name_of(0), {}, word);
     const auto field = field_of(0);
     detail::plain_lock.acquire.make(keys, default_ttl, field).append_to(steps_[0], false);
-    detail::plain_lock.release.make(keys, {default_ttl}, field, 0).append_to(steps_[1], false);
+    detail::plain_lock.release.make(keys, field).append_to(steps_[1], false);
     client_.start([this] { ++replies_; });
   }
   void live(long pairs, laps& all) {

@@ -90,7 +90,7 @@ std::array<std::string, 2> red_pair(distant_servers& servers, std::size_t n) {
   const auto vote = detail::vote_text(servers.run(n), longest_ttl);
   std::array<std::string, 2> bytes;
   detail::red_plain_lock.acquire.make(keys, default_ttl, field).copy_for({}, &vote).append_to(bytes[0], false);
-  detail::red_plain_lock.release.make(keys, {default_ttl}, field, 0).append_to(bytes[1], false);
+  detail::red_plain_lock.release.make(keys, field).append_to(bytes[1], false);
   return bytes;
 }
 

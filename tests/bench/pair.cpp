@@ -238,7 +238,7 @@ sequence simple_pair(int slot, decltype(detail::kind::acquire) by) {
   const auto field = field_of(slot);
   std::string acquire, release;
   by.make(keys, default_ttl, field).append_to(acquire, false);
-  detail::simple_lock.release.make(keys, {default_ttl}, field, 0).append_to(release, false);
+  detail::simple_lock.release.make(keys, field).append_to(release, false);
   return {std::move(acquire), std::move(release)};
 }
 

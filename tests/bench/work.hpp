@@ -35,7 +35,7 @@ inline std::string release_command(long i) {
   const auto keys = keys_of(i);
   const auto field = field_of(i);
   std::string bytes;
-  detail::plain_lock.release.make(keys, {default_ttl}, field, 0).append_to(bytes, false);
+  detail::plain_lock.release.make(keys, field).append_to(bytes, false);
   return bytes;
 }
 

@@ -162,6 +162,7 @@ class Exclusion(RuleTest):
 class Counts(RuleTest):
     def count(self, got):
         story = Story()
+        story.chatter(1, 60)
         op = story.hold(10, 40, token=1)
         story.reenter(op, 11, 12, token=1)
         story.add("worker-0-1", 14, "count", hold=op, since=13 * MS, want=2, got=got)
@@ -172,6 +173,11 @@ class Counts(RuleTest):
 
     def test_a_count_too_many_is_told(self):
         self.breaks("R2", self.count(3), "counted 3 times in Redis, held 2 times")
+
+    def test_a_count_that_had_no_answer_is_told_with_the_next(self):
+        story = self.count(3)
+        story.fault(11, 12, "cut")
+        self.keeps(story)
 
     def test_a_second_unlock_finds_nothing(self):
         for answer, kept in (("the lease holds nothing", True), ("none", False)):
@@ -986,6 +992,7 @@ class SeveralServers(RuleTest):
     def test_a_majority_may_know_of_fewer_leases_but_of_one(self):
         for got, kept in ((2, True), (1, True), (0, False), (3, False)):
             story = Story("red", servers=5)
+            story.chatter(1, 60)
             op = story.hold(10, 40)
             story.reenter(op, 11, 12)
             story.add("worker-0-1", 14, "count", hold=op, since=13 * MS, want=2, got=got)

@@ -46,7 +46,7 @@ TEST_CASE("a re-entry cancelled anywhere leaves the outer hold and its count") {
   std::optional<lease> outer;
   auto make = [&](client& redis) -> step {
     outer.emplace(w.run(redis.mutex("m", me).lock()));
-    return [&]() -> asio::awaitable<void> { auto inner = co_await redis.mutex("m", me).lock(); };
+    return [&]() -> asio::awaitable<void> { auto inner = co_await redis.mutex("m", me).lock({.ttl = 1h}); };
   };
   auto settle = [&](client&) {
     w.until([&] { return w.eye("HVALS", "m").strings() == std::vector<std::string>{"1"}; });

@@ -87,6 +87,7 @@ TEST_CASE("holder says whose hold it is and how often and for how long") {
   CHECK_FALSE(w.run(b.mutex("m").holder()));
   auto outer = w.run(a.mutex("m", me).lock()), inner = w.run(a.mutex("m", me).lock());
   CHECK(outer.id() == w.eye("HKEYS", "m").strings().at(0));
+  w.until([&] { return w.eye("HVALS", "m").strings() == std::vector<std::string>{"2"}; });
   CHECK(outer.id() == inner.id());
   CHECK(outer.id() == a.id() + ":1");
   for (auto* redis : {&a, &b}) {

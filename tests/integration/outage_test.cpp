@@ -223,6 +223,7 @@ TEST_CASE("a re-entry in an outage ends with its hold, and the deadline of its r
   const auto m = redis.mutex("m", request);
   auto held = w.run(m.lock());
   w.cut_off();
+  w.until([&] { return held.state() == lease_state::suspended; });
   auto with_deadline = [](holdfast::mutex of) -> asio::awaitable<bool> {
     asio::steady_timer deadline(co_await asio::this_coro::executor, 50ms);
     co_return (co_await (of.lock() || deadline.async_wait(asio::use_awaitable))).index() == 1;

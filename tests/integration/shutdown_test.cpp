@@ -63,7 +63,7 @@ struct everything {
     start("lock", redis.mutex("free").lock());
     start("try_lock", redis.mutex("free2").try_lock());
     start("try_lock_for", redis.mutex("free3").try_lock_for(1h));
-    start("re-entry", redis.mutex("renewed", me).lock());
+    start("re-entry", redis.mutex("renewed", me).lock({.ttl = 1h}));
     start("is_locked", redis.mutex("m").is_locked());
     start("hold_count", redis.mutex("renewed").hold_count(me));
     start("held_by", redis.mutex("renewed").held_by(me));

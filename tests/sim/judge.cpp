@@ -496,10 +496,13 @@ void judge::look_at_count(hold_record& h) {
   h.most_leases = std::max(h.most_leases, leases + (hold.changing() ? 1 : 0));
   // Without fencing a late command of a dead connection may still change it.
   const bool fenced = !known_field(0, h.field).unfenced;
-  if (hold.changing() || h.ever_uncovered || leases == 0 || !fenced) return;
+  if (hold.changing() || hold.on->counted.under_way || h.ever_uncovered || leases == 0 || !fenced) return;
   const auto count = count_of(*entry_of(0, hold.keys()->lock), h.field);
+  const bool told = hold.on->counted.leases == leases;
   const bool undisturbed = watched(*h.by).links[0].clear_since < h.granted;
-  if (count < leases || count > (undisturbed ? leases : h.most_leases))
+  // What a hold that was passed on was counted before, it may be counted until that can be told.
+  const bool possible = count > 0 && (count <= h.most_leases || hold.passes > 0);
+  if (told ? count != leases : undisturbed || !possible)
     accuse(h.by->name(), "has " + std::to_string(leases) + " leases of " + hold.keys()->name + ", the node counts " +
                              std::to_string(count));
 }

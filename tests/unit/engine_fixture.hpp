@@ -226,7 +226,7 @@ class engine_fixture {
   void confirms() { answers(replies::integers(std::vector<long long>(unanswered().keys().size(), 1))); }
   void confirms_nothing() { answers(replies::integers(std::vector<long long>(unanswered().keys().size(), 0))); }
   void frees() { answers(replies::integer(1)); }
-  void still_held() { answers(replies::integer(-1)); }
+
   void not_yours() { answers(replies::nil()); }
   void errs(const std::string& text) { answers(replies::error(text)); }
   void fails(errc why) {
@@ -406,7 +406,7 @@ class engine_fixture {
     if (is(lua::acquire_all)) return "acquire_all";
     if (is(lua::acquire_all_fenced)) return "acquire_all_fenced";
     if (is(lua::simple_acquire_all)) return "simple_acquire_all";
-    if (is(lua::reenter)) return "reenter";
+    if (is(lua::recount)) return "recount";
     if (is(lua::renew)) return "renew";
     if (is(lua::release)) return "release";
     if (is(lua::simple_acquire)) return "simple_acquire";

@@ -28,15 +28,15 @@ TEST_CASE("names of any bytes stay as they are") {
   const lock_keys k(plain_lock, name);
   CHECK(k.lock == name);
   CHECK(channel_of(k) == "redisson_lock__channel:{" + name + "}");
-  const words expected{"1", name, "publish", channel_of(k), "u:1", "0", "30000"};
-  CHECK(operands(plain_lock.release.make(k, {30s}, u1, 0)) == expected);
+  const words expected{"1", name, "publish", channel_of(k), "u:1"};
+  CHECK(operands(plain_lock.release.make(k, u1)) == expected);
 }
 
 TEST_CASE("each call uses the script of its name") {
   const renewal one{"a", u1, {1s}};
   const std::vector<std::pair<call, lua::script_text>> all{
-      {plain_lock.acquire.make(a, 1s, u1), lua::acquire},     {plain_lock.reenter.make(a, {1s}, u1, 2), lua::reenter},
-      {plain_lock.renew.make({&one, 1}), lua::renew},         {plain_lock.release.make(a, {1s}, u1, 0), lua::release},
+      {plain_lock.acquire.make(a, 1s, u1), lua::acquire},     {plain_lock.recount.make(a, {1s}, u1, 2), lua::recount},
+      {plain_lock.renew.make({&one, 1}), lua::renew},         {plain_lock.release.make(a, u1), lua::release},
       {plain_lock.force_release.make(a), lua::force_release}, {plain_lock.holder.make(a), lua::holder},
   };
   for (const auto& [sent, script] : all) {
@@ -47,8 +47,8 @@ TEST_CASE("each call uses the script of its name") {
   }
 }
 
-TEST_CASE("reenter sends the TTL and the field and the absolute count") {
-  CHECK(operands(plain_lock.reenter.make(a, {1500ms}, u1, 2'147'483'647)) ==
+TEST_CASE("recount sends the TTL and the field and the absolute count") {
+  CHECK(operands(plain_lock.recount.make(a, {1500ms}, u1, 2'147'483'647)) ==
         words{"1", "a", "1500", "u:1", "2147483647"});
 }
 
@@ -74,16 +74,13 @@ TEST_CASE("a hundred renewals make one whole command") {
   CHECK(sent[300] == "u:100");
 }
 
-TEST_CASE("release sends the key, and as arguments the word and the channel and the field and the count and the TTL") {
-  CHECK(operands(plain_lock.release.make(a, {30s}, u1, 3)) ==
-        words{"1", "a", "publish", channel_of(a), "u:1", "3", "30000"});
+TEST_CASE("release sends the key, and as arguments the word and the channel and the field") {
+  CHECK(operands(plain_lock.release.make(a, u1)) == words{"1", "a", "publish", channel_of(a), "u:1"});
 }
 
 TEST_CASE("a TTL of its own for a key that has none is sent last, where it is more") {
-  CHECK(operands(plain_lock.reenter.make(a, {1s, 2s}, u1, 2)) == words{"1", "a", "1000", "u:1", "2", "2000"});
-  CHECK(operands(plain_lock.reenter.make(a, {1s, 1s}, u1, 2)) == words{"1", "a", "1000", "u:1", "2"});
-  CHECK(operands(plain_lock.release.make(a, {1s, 2s}, u1, 3)) ==
-        words{"1", "a", "publish", channel_of(a), "u:1", "3", "1000", "2000"});
+  CHECK(operands(plain_lock.recount.make(a, {1s, 2s}, u1, 2)) == words{"1", "a", "1000", "u:1", "2", "2000"});
+  CHECK(operands(plain_lock.recount.make(a, {1s, 1s}, u1, 2)) == words{"1", "a", "1000", "u:1", "2"});
   const std::vector<renewal> holds{{"a", u1, {1s}}, {"b", u2, {2s, 3s}}};
   CHECK(operands(plain_lock.renew.make(holds)) == words{"2", "a", "b", "1000", "2000", "u:1", "u:2", "1000", "3000"});
 }
@@ -99,9 +96,8 @@ TEST_CASE("a release is published by the word of its keys") {
       GENERATE(std::pair(publish_word::publish, "publish"), std::pair(publish_word::spublish, "spublish"),
                std::pair(publish_word::automatic, "auto"), std::pair(publish_word::both, "both"));
   const lock_keys k(plain_lock, "a", {}, word), s(simple_lock, "a", {}, word);
-  CHECK(operands(plain_lock.release.make(k, {30s}, u1, 0)) ==
-        words{"1", "a", text, channel_of(k), "u:1", "0", "30000"});
+  CHECK(operands(plain_lock.release.make(k, u1)) == words{"1", "a", text, channel_of(k), "u:1"});
   CHECK(operands(plain_lock.force_release.make(k)) == words{"1", "a", text, channel_of(k)});
-  CHECK(operands(simple_lock.release.make(s, {30s}, u1, 0)) == words{"1", "a", text, channel_of(s), "u:1"});
+  CHECK(operands(simple_lock.release.make(s, u1)) == words{"1", "a", text, channel_of(s), "u:1"});
   CHECK(operands(simple_lock.force_release.make(s)) == words{"1", "a", text, channel_of(s)});
 }

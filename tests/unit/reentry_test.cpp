@@ -13,6 +13,9 @@ namespace {
 
 constexpr auto aborted = asio::error::operation_aborted;
 
+/// More than a hold has left: a re-entry has to ask Redis for it.
+constexpr lock_options longer{.ttl = 30s};
+
 /// Alice holds "a" once.
 struct fixture : engine_fixture {
   const owner alice;
@@ -20,7 +23,7 @@ struct fixture : engine_fixture {
   const detail::hold& held = *outer.value()->of;
 
   fixture() { heard(); }
-  lock_call again(lock_options options = {}) { return lock("a", by(alice, options)); }
+  lock_call again(lock_options options = longer) { return lock("a", by(alice, options)); }
   /// All that Alice has is unlocked; nothing may be left then.
   void check_all_ends(std::initializer_list<lock_call> leases) {
     play();
@@ -34,24 +37,194 @@ struct fixture : engine_fixture {
 
 }  // namespace
 
+// ---- at once
+
+TEST_CASE_METHOD(fixture, "a nested lock has its lease at once, and Redis hears of it") {
+  const auto inner = lock("a", by(alice));
+  CHECK(inner.granted());
+  CHECK(inner.value()->of == outer.value()->of);
+  CHECK(heard() == "reentered");
+  CHECK(last_sent() == "recount(a; 30000, #1, 2)");
+  reenters();
+  CHECK(in_flight() == 0);
+  CHECK(unlock(inner).succeeded());
+  CHECK(last_sent() == "recount(a; 30000, #1, 1)");
+  reenters();
+  check_all_ends({outer});
+}
+
+TEST_CASE_METHOD(fixture, "every way to lock has its lease at once") {
+  CHECK(try_lock("a", by(alice)).granted());
+  CHECK(try_lock_for("a", 1s, by(alice)).granted());
+  CHECK(try_lock_for("a", 0s, by(alice)).granted());
+}
+
+TEST_CASE("a nested lock asks Redis where it wants more than its hold has") {
+  struct row {
+    lock_options outer;
+    nanoseconds later;
+    lock_options inner;
+    bool at_once;
+  };
+  const auto drift = 2ms;
+  const row all[] = {
+      {{}, 0s, {}, true},
+      {{}, 0s, {.ttl = 29s}, true},
+      {{}, 0s, {.ttl = 30s}, false},  // the hold is valid for less, by the drift
+      {{}, 0s, {.ttl = 20s, .renew = true}, true},
+      {{}, 0s, {.ttl = 31s, .renew = true}, false},
+      {{.ttl = 30s}, 0s, {}, false},  // nobody renews it
+      {{.ttl = 30s}, 0s, {.ttl = 10s}, true},
+      {{.ttl = 30s}, 20s, {.ttl = 10s}, false},
+      {{.ttl = 1s, .renew = true}, 333ms - drift, {.ttl = 1s, .renew = true}, false},
+      {{.ttl = 1s, .renew = true}, 320ms - drift, {.ttl = 1s, .renew = true}, true},
+      {{.max_hold = 5s}, 10s, {}, false},  // it is renewed no more
+      {{.max_hold = 5s}, 1s, {}, true},
+      {{.min_replicas = 0}, 0s, {.min_replicas = 1}, false},
+  };
+  for (const auto& r : all) {
+    CAPTURE(&r - all);
+    engine_fixture f;
+    const owner alice;
+    f.hold("a", by(alice, r.outer));
+    f.clock.skip(r.later);
+    CHECK(f.lock("a", by(alice, r.inner)).granted() == r.at_once);
+  }
+}
+
+TEST_CASE_METHOD(fixture, "a nested lock asks Redis while its hold is in question") {
+  SECTION("suspended") {
+    link_down();
+    REQUIRE(held.state() == lease_state::suspended);
+  }
+  SECTION("broken by force") {
+    force_unlock("a");
+    answers(replies::integer(1));
+  }
+  CHECK_FALSE(lock("a", by(alice)).granted());
+}
+
+TEST_CASE_METHOD(fixture, "behind its last unlock a nested lock waits like anybody") {
+  const auto u = unlock(outer);
+  CHECK(lock("a", by(alice)).waits());
+}
+
+TEST_CASE_METHOD(fixture, "counts are told one at a time, and the latest alone") {
+  std::vector<lock_call> inner;
+  for (int i = 0; i < 10; ++i) inner.push_back(lock("a", by(alice)));
+  unlock(inner.back());
+  CHECK(server.count() == 2);
+  reenters();
+  CHECK(last_sent() == "recount(a; 30000, #1, 10)");
+  CHECK(server.count() == 3);
+  reenters();
+  CHECK(in_flight() == 0);
+}
+
+TEST_CASE_METHOD(fixture, "each nested lock is told, also where it is over before that") {
+  for (int i = 0; i < 3; ++i) unlock(lock("a", by(alice)));
+  CHECK(last_sent() == "recount(a; 30000, #1, 2)");  // as it was when the first one was written
+  reenters();
+  CHECK(last_sent() == "recount(a; 30000, #1, 1)");
+  reenters();
+  CHECK(in_flight() == 0);
+  CHECK(server.count() == 3);
+}
+
+TEST_CASE_METHOD(fixture, "a loss that a count finds out is told a round trip after the nested lock") {
+  const auto inner = lock("a", by(alice));
+  CHECK(inner.granted());
+  SECTION("it is not ours") {
+    answers(replies::integer(0));
+    CHECK(unlock(inner).failed_with(errc::lost));
+  }
+  SECTION("it is no lock any more") {
+    errs("WRONGTYPE Operation against a key holding the wrong kind of value");
+    CHECK(unlock(inner).failed_with(errc::corrupt_lock));
+  }
+  CHECK(held.state() == lease_state::lost);
+  CHECK(heard() == "reentered lost");
+  unlock(outer);
+  check_nothing_is_left();
+}
+
+TEST_CASE_METHOD(fixture, "a count that is confirmed extends the validity, as a renewal does") {
+  advance(1s);
+  const auto asked = clock.now();
+  lock("a", by(alice));
+  advance(100ms);
+  reenters();
+  CHECK(held.valid_until() == asked + 30s - 302ms);
+  advance(9s);
+  CHECK(sent("renew") == 0);
+}
+
+TEST_CASE_METHOD(fixture, "a count that Redis refuses changes nothing, and is told with the next") {
+  const auto inner = lock("a", by(alice));
+  SECTION("refused") { errs("OOM command not allowed when used memory > 'maxmemory'."); }
+  SECTION("not answered, twice") {
+    fails(errc::unconfirmed);
+    CHECK(last_sent() == "recount(a; 30000, #1, 2)");
+    fails(errc::unconfirmed);
+  }
+  CHECK(in_flight() == 0);
+  CHECK(held.state() == lease_state::held);
+  CHECK(unlock(inner).succeeded());
+  CHECK(last_sent() == "recount(a; 30000, #1, 1)");  // it may be counted twice
+}
+
+TEST_CASE_METHOD(fixture, "once the last unlock is sent no count is told any more, and none that was means anything") {
+  const auto inner = lock("a", by(alice)), waiting = lock("a");
+  unlock(inner);
+  const auto u = unlock(outer);
+  CHECK(last_sent() == "release(a; publish, redisson_lock__channel:{a}, #1)");
+  SECTION("answered") { reenters(); }
+  SECTION("not ours: what comes behind it will say so") { answers(replies::integer(0)); }
+  SECTION("not answered") { fails(errc::unconfirmed); }
+  SECTION("refused") { errs("WRONGTYPE Operation against a key holding the wrong kind of value"); }
+  CHECK(in_flight() == 1);
+  frees();
+  CHECK(u.succeeded());
+  grants();
+  CHECK(waiting.granted());
+  CHECK(waiting.value()->state() == lease_state::held);
+}
+
+TEST_CASE_METHOD(fixture, "a count that is answered when the next hold has begun does not touch it") {
+  lock("a", by(alice));
+  const auto count = server.open().front();
+  unlock_all();
+  server.reply(server.open().at(1), replies::integer(0));
+  const auto next = lock("a", by(alice));
+  run();
+  server.reply(server.open().at(1), replies::nil());
+  run();
+  REQUIRE(next.granted());
+  server.reply(count, replies::integer(0));
+  run();
+  CHECK(next.value()->state() == lease_state::held);
+}
+
+// ---- by asking Redis
+
 TEST_CASE_METHOD(fixture, "an owner that holds the lock re-enters by the absolute count") {
   const auto inner = again();
-  CHECK(last_sent() == "reenter(a; 30000, #1, 2)");
+  CHECK(last_sent() == "recount(a; 30000, #1, 2)");
   CHECK(inner.waits());
   reenters();
   CHECK(inner.granted());
   CHECK(inner.value()->of == outer.value()->of);
   CHECK(heard() == "reentered");
   again();
-  CHECK(last_sent() == "reenter(a; 30000, #1, 3)");
+  CHECK(last_sent() == "recount(a; 30000, #1, 3)");
 }
 
 TEST_CASE_METHOD(fixture, "every way to lock re-enters") {
-  const auto tried = try_lock("a", by(alice));
+  const auto tried = try_lock("a", by(alice, longer));
   reenters();
   CHECK(tried.granted());
-  const auto tried_for = try_lock_for("a", 1s, by(alice));
-  CHECK(last_sent() == "reenter(a; 30000, #1, 3)");
+  const auto tried_for = try_lock_for("a", 1s, by(alice, longer));
+  CHECK(last_sent() == "recount(a; 30000, #1, 3)");
   reenters();
   CHECK(tried_for.granted());
   advance(1s);
@@ -68,27 +241,29 @@ TEST_CASE_METHOD(fixture, "another owner and nobody in particular wait") {
 TEST_CASE_METHOD(engine_fixture, "the owner of an unbound hold re-enters it when it is named") {
   const auto outer = hold("a");
   const auto inner = lock("a", by(outer.value()->of->who));
-  CHECK(last_sent() == "reenter(a; 30000, #1, 2)");
+  CHECK(last_sent() == "recount(a; 30000, #1, 2)");
 }
 
 TEST_CASE_METHOD(fixture, "a re-entry does not queue behind those who wait") {
   const auto waiting = lock("a");
   const auto inner = again();
-  CHECK(last_sent() == "reenter(a; 30000, #1, 2)");
+  CHECK(last_sent() == "recount(a; 30000, #1, 2)");
   reenters();
   CHECK(inner.granted());
   CHECK(waiting.waits());
 }
 
 TEST_CASE_METHOD(fixture, "a re-entry extends the validity from its own send and never shortens it") {
+  const auto outer = hold("b", by(alice, {.ttl = 30s}));
+  const auto& held = *outer.value()->of;
   const auto valid = held.valid_until();
   advance(1s);
-  const auto shorter = again({.ttl = 2s});
-  CHECK(last_sent() == "reenter(a; 28985, #1, 2)");
+  const auto shorter = lock("b", by(alice, {.ttl = 2s, .renew = true}));
+  CHECK(last_sent() == "recount(b; 28985, #2, 2)");
   reenters();
   CHECK(held.valid_until() == valid);
   const auto asked = clock.now();
-  const auto longer = again({.ttl = 60s});
+  const auto longer = lock("b", by(alice, {.ttl = 60s}));
   advance(100ms);
   reenters();
   CHECK(held.valid_until() == asked + 60s - 602ms);
@@ -100,27 +275,26 @@ TEST_CASE_METHOD(fixture, "concurrent re-entries of one hold run one after the o
   reenters();
   CHECK(second.granted());
   CHECK(third.waits());
-  CHECK(last_sent() == "reenter(a; 30000, #1, 3)");
+  CHECK(last_sent() == "recount(a; 30000, #1, 3)");
   reenters();
   CHECK(third.granted());
 }
 
-TEST_CASE_METHOD(fixture, "re-entries and unlocks of one hold run one after the other with the count of the moment") {
+TEST_CASE_METHOD(fixture, "re-entries that wait for Redis run one after the other with the count of the moment") {
   const auto second = again();
   reenters();
   const auto third = again();
-  const auto u = unlock(second);
+  CHECK(unlock(second).succeeded());
   const auto fourth = again();
   CHECK(in_flight() == 1);
-  CHECK(last_sent() == "reenter(a; 30000, #1, 3)");
+  CHECK(last_sent() == "recount(a; 30000, #1, 3)");
   reenters();
   CHECK(third.granted());
-  CHECK(last_sent() == "release(a; publish, redisson_lock__channel:{a}, #1, 2, 30000)");
-  still_held();
-  CHECK(u.succeeded());
-  CHECK(last_sent() == "reenter(a; 30000, #1, 3)");
+  CHECK(in_flight() == 1);
+  CHECK(last_sent() == "recount(a; 30000, #1, 3)");
   reenters();
   CHECK(fourth.granted());
+  CHECK(in_flight() == 0);
 }
 
 TEST_CASE_METHOD(fixture, "holds of different names do not wait for each other's changes") {
@@ -135,11 +309,11 @@ TEST_CASE_METHOD(fixture, "a re-entry without an answer is repeated with the sam
   fails(errc::unconfirmed);
   CHECK(inner.waits());
   advance(20ms);
-  CHECK(last_sent() == "reenter(a; 30000, #1, 2)");
+  CHECK(last_sent() == "recount(a; 30000, #1, 2)");
   reenters();
   CHECK(inner.granted());
   unlock(inner);
-  CHECK(last_sent() == "release(a; publish, redisson_lock__channel:{a}, #1, 1, 30000)");
+  CHECK(last_sent() == "recount(a; 30000, #1, 1)");
 }
 
 TEST_CASE("a re-entry waits through what may mend itself and fails at once with the rest") {
@@ -182,7 +356,7 @@ TEST_CASE("a re-entry waits through what may mend itself and fails at once with 
     }
     {
       fixture f;
-      const auto inner = f.try_lock("a", by(f.alice));
+      const auto inner = f.try_lock("a", by(f.alice, longer));
       give(f, r);
       CHECK(inner.failed_with(r.code));
       CHECK(f.heard().find("acquire_failed") != std::string::npos);
@@ -223,7 +397,7 @@ TEST_CASE_METHOD(fixture, "after a loss the owner hears lost until its leases ar
   advance(10s);
   confirms_nothing();
   CHECK(again().failed_with(errc::lost));
-  CHECK(try_lock("a", by(alice)).failed_with(errc::lost));
+  CHECK(try_lock("a", by(alice, longer)).failed_with(errc::lost));
   CHECK(unlock(outer).failed_with(errc::lost));
   CHECK(again().failed_with(errc::lost));
   drop(inner);
@@ -260,9 +434,9 @@ TEST_CASE_METHOD(fixture, "a re-entry that waits fails in the instant in which i
   }
   SECTION("without a connection") {
     link_down();
-    waiting = {again(), again(), try_lock_for("a", 1h, by(alice))};
+    waiting = {again(), again(), try_lock_for("a", 1h, by(alice, longer))};
   }
-  SECTION("unanswered") { waiting = {again(), again(), try_lock_for("a", 1h, by(alice))}; }
+  SECTION("unanswered") { waiting = {again(), again(), try_lock_for("a", 1h, by(alice, longer))}; }
   advance(ends - clock.now() - 1ns);
   for (const auto& w : waiting) CHECK(w.waits());
   advance(1ns);
@@ -304,7 +478,7 @@ TEST_CASE_METHOD(fixture, "a re-entry that waits goes to the line at once when i
 }
 
 TEST_CASE_METHOD(fixture, "a re-entry with a deadline ends at it, though its hold lives on in an outage") {
-  const auto inner = try_lock_for("a", 1s, by(alice));
+  const auto inner = try_lock_for("a", 1s, by(alice, longer));
   link_down();
   advance(1s - 1ns);
   CHECK(inner.waits());
@@ -316,17 +490,17 @@ TEST_CASE_METHOD(fixture, "a re-entry with a deadline ends at it, though its hol
 // ---- deadlines
 
 TEST_CASE_METHOD(fixture, "a re-entry that is not answered by its deadline is unreachable") {
-  const auto inner = try_lock_for("a", 100ms, by(alice));
+  const auto inner = try_lock_for("a", 100ms, by(alice, longer));
   advance(100ms);
   CHECK(inner.failed_with(errc::unreachable));
   reenters();  // too late: the count goes back
-  CHECK(last_sent() == "release(a; publish, redisson_lock__channel:{a}, #1, 1, 30000)");
-  still_held();
+  CHECK(last_sent() == "recount(a; 30000, #1, 1)");
+  reenters();
   check_all_ends({outer});
 }
 
 TEST_CASE_METHOD(fixture, "a re-entry that Redis refuses until its deadline says so") {
-  const auto inner = try_lock_for("a", 30ms, by(alice));
+  const auto inner = try_lock_for("a", 30ms, by(alice, longer));
   errs("OOM command not allowed");
   advance(20ms);
   errs("OOM command not allowed");
@@ -336,12 +510,12 @@ TEST_CASE_METHOD(fixture, "a re-entry that Redis refuses until its deadline says
 }
 
 TEST_CASE_METHOD(fixture, "a deadline while the re-entry backs off ends the pause") {
-  const auto inner = try_lock_for("a", 10ms, by(alice));
+  const auto inner = try_lock_for("a", 10ms, by(alice, longer));
   fails(errc::unconfirmed);
   advance(10ms);
   CHECK(inner.failed_with(errc::unreachable));
-  CHECK(last_sent() == "release(a; publish, redisson_lock__channel:{a}, #1, 1, 30000)");
-  still_held();
+  CHECK(last_sent() == "recount(a; 30000, #1, 1)");
+  reenters();
   check_all_ends({outer});
 }
 
@@ -362,8 +536,8 @@ TEST_CASE_METHOD(fixture, "a re-entry cancelled in flight is undone") {
   CHECK(inner.failed_with(aborted));
   CHECK(server.count() == 2);
   reenters();
-  CHECK(last_sent() == "release(a; publish, redisson_lock__channel:{a}, #1, 1, 30000)");
-  still_held();
+  CHECK(last_sent() == "recount(a; 30000, #1, 1)");
+  reenters();
   CHECK(outer.value()->state() == lease_state::held);
   check_all_ends({outer});
 }
@@ -372,7 +546,7 @@ TEST_CASE_METHOD(fixture, "a re-entry cancelled in flight and never answered is 
   const auto inner = again();
   inner.cancel();
   fails(errc::unconfirmed);
-  CHECK(last_sent() == "release(a; publish, redisson_lock__channel:{a}, #1, 1, 30000)");
+  CHECK(last_sent() == "recount(a; 30000, #1, 1)");
 }
 
 TEST_CASE_METHOD(fixture, "a re-entry cancelled in flight and never written needs no undoing") {
@@ -388,10 +562,10 @@ TEST_CASE_METHOD(fixture, "a re-entry cancelled while it backs off leaves no tim
   fails(errc::unconfirmed);
   inner.cancel();
   CHECK(inner.failed_with(aborted));
-  CHECK(last_sent() == "release(a; publish, redisson_lock__channel:{a}, #1, 1, 30000)");
-  still_held();
+  CHECK(last_sent() == "recount(a; 30000, #1, 1)");
+  reenters();
   const auto u = unlock(outer);
-  CHECK(last_sent() == "release(a; publish, redisson_lock__channel:{a}, #1, 0, 30000)");
+  CHECK(last_sent() == "release(a; publish, redisson_lock__channel:{a}, #1)");
   frees();
   CHECK(u.succeeded());
   check_nothing_is_left();
@@ -412,7 +586,7 @@ TEST_CASE_METHOD(fixture, "what is queued behind a re-entry that backs off goes 
   const auto third = again();
   CHECK(server.count() == 2);
   fails(errc::unreachable);
-  CHECK(last_sent() == "reenter(a; 30000, #1, 2)");
+  CHECK(last_sent() == "recount(a; 30000, #1, 2)");
   CHECK(server.count() == 3);
   reenters();
   CHECK(third.granted());
@@ -425,12 +599,10 @@ TEST_CASE_METHOD(fixture, "an unlock does not wait for a re-entry that the serve
   reenters();
   const auto third = again();
   errs("OOM command not allowed when used memory > 'maxmemory'.");
-  const auto u = unlock(second);
-  CHECK(last_sent() == "release(a; publish, redisson_lock__channel:{a}, #1, 1, 30000)");
-  still_held();
-  CHECK(u.succeeded());
+  CHECK(unlock(second).succeeded());
+  CHECK(in_flight() == 0);  // the re-entry will tell the count
   advance(1s);
-  CHECK(last_sent() == "reenter(a; 30000, #1, 2)");
+  CHECK(last_sent() == "recount(a; 30000, #1, 2)");
   reenters();
   CHECK(third.granted());
   check_all_ends({outer, third});
@@ -453,7 +625,7 @@ TEST_CASE_METHOD(fixture,
 TEST_CASE_METHOD(fixture, "a re-entry without patience fails though another one backs off") {
   const auto second = again();
   fails(errc::unreachable);
-  const auto third = try_lock("a", by(alice));
+  const auto third = try_lock("a", by(alice, longer));
   fails(errc::unreachable);
   CHECK(third.failed_with(errc::unreachable));
   second.cancel();
@@ -463,13 +635,13 @@ TEST_CASE_METHOD(fixture, "a re-entry without patience fails though another one 
 TEST_CASE_METHOD(fixture, "a re-entry that may have run and is cancelled in the queue for its repetition is undone") {
   const auto inner = again();
   fails(errc::unconfirmed);
-  const auto other = try_lock("a", by(alice));
+  const auto other = try_lock("a", by(alice, longer));
   advance(50ms);  // the repetition is due, behind the other
   inner.cancel();
   errs("OOM command not allowed when used memory > 'maxmemory'.");
   CHECK(other.failed_with(errc::server_refused));
-  CHECK(last_sent() == "release(a; publish, redisson_lock__channel:{a}, #1, 1, 30000)");
-  still_held();
+  CHECK(last_sent() == "recount(a; 30000, #1, 1)");
+  reenters();
   check_all_ends({outer});
 }
 
@@ -481,23 +653,23 @@ TEST_CASE_METHOD(fixture, "a re-entry whose undoing fails leaves the next change
   fails(errc::unconfirmed);
   CHECK(in_flight() == 0);
   const auto next = again();
-  CHECK(last_sent() == "reenter(a; 30000, #1, 2)");
+  CHECK(last_sent() == "recount(a; 30000, #1, 2)");
 }
 
 // ---- unlock while a re-entry is under way
 
 TEST_CASE_METHOD(fixture, "the last unlock behind a re-entry that is granted lowers the count") {
-  const auto inner = again();
+  const auto inner = again({.ttl = 60s, .renew = true});
   const auto u = unlock(outer);
   CHECK(server.count() == 2);
   reenters();
   CHECK(inner.granted());
-  CHECK(last_sent() == "release(a; publish, redisson_lock__channel:{a}, #1, 1, 30000)");
-  still_held();
+  CHECK(last_sent() == "recount(a; 60000, #1, 1)");
   CHECK(u.succeeded());
   CHECK(held.state() == lease_state::held);
-  advance(10s);
-  CHECK(last_sent() == "renew(a; 30000, #1)");
+  reenters();
+  advance(20s);
+  CHECK(last_sent() == "renew(a; 60000, #1)");
   confirms();
   check_all_ends({inner});
 }
@@ -507,7 +679,7 @@ TEST_CASE_METHOD(fixture, "the last unlock behind a re-entry that is cancelled f
   const auto u = unlock(outer);
   inner.cancel();
   reenters();
-  CHECK(last_sent() == "release(a; publish, redisson_lock__channel:{a}, #1, 0, 30000)");
+  CHECK(last_sent() == "release(a; publish, redisson_lock__channel:{a}, #1)");
   frees();
   CHECK(u.succeeded());
   check_nothing_is_left();
@@ -520,29 +692,29 @@ TEST_CASE_METHOD(fixture, "an unlock that waits for another is in time when the 
   const auto first = unlock(inner), last = unlock(outer);
   heard();
   advance(100ms);
-  still_held();
+  reenters();
   CHECK(first.succeeded());
   frees();
   CHECK(last.succeeded());
   CHECK(heard() == "released");
 }
 
-TEST_CASE_METHOD(fixture, "an unlock that was the last until a re-entry was granted waits for no release") {
+TEST_CASE_METHOD(fixture, "unlocks that were the last until a re-entry was granted wait for no release") {
   const auto second = again(), third = again();
   const auto u1 = unlock(outer);
   reenters();
   const auto u2 = unlock(second);
+  CHECK(u1.waits());
   reenters();
   CHECK(third.granted());
-  CHECK(last_sent() == "release(a; publish, redisson_lock__channel:{a}, #1, 1, 30000)");
-  const auto u3 = unlock(third);
-  still_held();
   CHECK(u1.succeeded());
-  CHECK(u2.waits());
-  CHECK(u3.waits());
-  CHECK(last_sent() == "release(a; publish, redisson_lock__channel:{a}, #1, 0, 30000)");
-  frees();
   CHECK(u2.succeeded());
+  CHECK(last_sent() == "recount(a; 29995, #1, 1, 30000)");
+  const auto u3 = unlock(third);
+  CHECK(last_sent() == "release(a; publish, redisson_lock__channel:{a}, #1)");
+  reenters();
+  CHECK(u3.waits());
+  frees();
   CHECK(u3.succeeded());
   check_nothing_is_left();
 }
@@ -569,7 +741,7 @@ struct two_last_unlocks : fixture {
 TEST_CASE_METHOD(two_last_unlocks, "every last unlock answers what its hold's release answers, and not before") {
   reenters();
   REQUIRE(in_flight() == 1);
-  CHECK(last_sent() == "release(a; publish, redisson_lock__channel:{a}, #1, 0, 30000)");
+  CHECK(last_sent() == "release(a; publish, redisson_lock__channel:{a}, #1)");
   CHECK(u1.waits());
   CHECK(u2.waits());
   SECTION("released") {
@@ -672,7 +844,7 @@ TEST_CASE_METHOD(fixture, "a dropped lease and an unlock that are both the last 
   third.cancel();
   reenters();
   CHECK(u.waits());
-  CHECK(last_sent() == "release(a; publish, redisson_lock__channel:{a}, #1, 0, 30000)");
+  CHECK(last_sent() == "release(a; publish, redisson_lock__channel:{a}, #1)");
   frees();
   CHECK(u.succeeded());
   check_nothing_is_left();
@@ -687,7 +859,7 @@ TEST_CASE_METHOD(fixture,
   const auto partial = unlock(second), last = unlock(third);
   fourth.cancel();
   reenters();
-  CHECK(last_sent() == "release(a; publish, redisson_lock__channel:{a}, #1, 0, 30000)");
+  CHECK(last_sent() == "release(a; publish, redisson_lock__channel:{a}, #1)");
   CHECK(partial.succeeded());
   CHECK(u1.waits());
   CHECK(last.waits());
@@ -699,8 +871,7 @@ TEST_CASE_METHOD(fixture,
 
 TEST_CASE_METHOD(fixture, "a try_lock that waits for its turn and in the line has the time of one command") {
   const auto inner = again();
-  reenters();
-  const auto u = unlock(inner), last = unlock(outer);
+  const auto last = unlock(outer);
   SECTION("and fails when its turn has not come") {
     const auto tried = try_lock("a", by(alice, {.ttl = 1s}));
     advance(199ms);
@@ -708,33 +879,37 @@ TEST_CASE_METHOD(fixture, "a try_lock that waits for its turn and in the line ha
     advance(1ms);
     CHECK(tried.failed_with(errc::unreachable));
     CHECK(tried.detail() == "Redis did not answer what came before it in time");
-    still_held();
+    inner.cancel();
+    reenters();
+    frees();
   }
   SECTION("its attempt in the line has what is left") {
-    const auto tried = try_lock("a", by(alice));
+    const auto tried = try_lock("a", by(alice, longer));
     advance(300ms);
-    still_held();
+    inner.cancel();
+    reenters();
     REQUIRE(last_sent() == "acquire(a; 30000, #2)");
     CHECK(server.last().timeout == 200ms);
+    frees();
     advance(200ms);
     CHECK(tried.failed_with(errc::unreachable));
   }
   play();
   while (in_flight() > 0) frees();
-  CHECK(u.succeeded());
+  CHECK(last.succeeded());
   check_all_ends({});
 }
 
 TEST_CASE_METHOD(fixture, "a try_lock that waited for its turn re-enters in what is left of the time of one command") {
   const auto inner = again();
-  const auto tried = try_lock("a", by(alice));
+  const auto tried = try_lock("a", by(alice, longer));
   advance(300ms);
   reenters();
-  REQUIRE(last_sent() == "reenter(a; 30000, #1, 3)");
+  REQUIRE(last_sent() == "recount(a; 30000, #1, 3)");
   CHECK(server.last().timeout == 200ms);
   advance(200ms);
   CHECK(tried.failed_with(errc::unreachable));
-  still_held();  // it may have been counted
+  reenters();  // it may have been counted
   check_all_ends({inner, outer});
 }
 
@@ -747,7 +922,7 @@ TEST_CASE_METHOD(fixture, "a re-entry between two last unlocks goes to the line 
   third.cancel();
   reenters();
   REQUIRE(in_flight() == 2);
-  CHECK(wire(3) == "release(a; publish, redisson_lock__channel:{a}, #1, 0, 30000)");
+  CHECK(wire(3) == "release(a; publish, redisson_lock__channel:{a}, #1)");
   CHECK(wire(4) == "acquire(a; 30000, #2)");
   frees();
   CHECK(u1.succeeded());
@@ -761,10 +936,10 @@ TEST_CASE_METHOD(
     fixture, "a re-entry goes to the line when the hold turns out to be lost and nobody has a lease of it any more") {
   SECTION("by the release before it") {
     const auto inner = again();
-    reenters();
-    drop(inner);
     drop(outer);
     const auto next = again();
+    inner.cancel();
+    reenters();
     not_yours();
     CHECK(last_sent() == "acquire(a; 30000, #2)");
     grants();
@@ -772,7 +947,7 @@ TEST_CASE_METHOD(
     check_all_ends({next});
   }
   SECTION("by the re-entry itself") {
-    const auto next = try_lock("a", by(alice));
+    const auto next = try_lock("a", by(alice, longer));
     drop(outer);
     answers(replies::integer(0));
     CHECK(last_sent() == "acquire(a; 30000, #2)");
@@ -785,7 +960,7 @@ TEST_CASE_METHOD(
     drop(outer);
     clock.skip(30s);
     reenters();
-    CHECK(wire(2) == "release(a; publish, redisson_lock__channel:{a}, #1, 0, 30000)");
+    CHECK(wire(2) == "release(a; publish, redisson_lock__channel:{a}, #1)");
     CHECK(wire(3) == "acquire(a; 30000, #2)");
     frees();
     grants();
@@ -801,12 +976,12 @@ TEST_CASE_METHOD(fixture, "a re-entry behind the last unlock goes to the line li
   inner.cancel();
   reenters();
   REQUIRE(in_flight() == 2);
-  CHECK(wire(2) == "release(a; publish, redisson_lock__channel:{a}, #1, 0, 30000)");
+  CHECK(wire(2) == "release(a; publish, redisson_lock__channel:{a}, #1)");
   CHECK(wire(3) == "acquire(a; 30000, #2)");
   frees();
   grants();
   CHECK(third.granted());  // in the order in which they came
-  CHECK(last_sent() == "reenter(a; 30000, #2, 2)");
+  CHECK(last_sent() == "recount(a; 30000, #2, 2)");
   reenters();
   CHECK(fourth.granted());
   check_all_ends({third, fourth});
@@ -815,7 +990,7 @@ TEST_CASE_METHOD(fixture, "a re-entry behind the last unlock goes to the line li
 TEST_CASE_METHOD(fixture, "a deadline goes with its caller from a hold to the line") {
   const auto inner = again();
   unlock(outer);
-  const auto limited = try_lock_for("a", 1s, by(alice));
+  const auto limited = try_lock_for("a", 1s, by(alice, longer));
   advance(400ms);
   inner.cancel();
   reenters();
@@ -831,19 +1006,19 @@ TEST_CASE_METHOD(fixture, "a deadline goes with its caller from a hold to the li
 
 TEST_CASE_METHOD(fixture, "a deadline goes with its caller from the line to a hold") {
   unlock(outer);
-  const auto first = lock("a", by(alice));
-  const auto limited = try_lock_for("a", 1s, by(alice));
+  const auto first = lock("a", by(alice, longer));
+  const auto limited = try_lock_for("a", 1s, by(alice, longer));
   frees();
   advance(400ms);
   grants();
   REQUIRE(first.granted());
-  CHECK(last_sent() == "reenter(a; 30000, #2, 2)");
+  CHECK(last_sent() == "recount(a; 30000, #2, 2)");
   advance(600ms - 1ns);
   CHECK(limited.waits());
   advance(1ns);
   CHECK(limited.failed_with(errc::unreachable));
   reenters();
-  still_held();
+  reenters();
   check_all_ends({first});
 }
 
@@ -940,18 +1115,18 @@ TEST_CASE_METHOD(fixture, "a re-entry that waits when its owner's last unlock fi
 
 TEST_CASE_METHOD(engine_fixture, "an owner that waits twice re-enters at its grant") {
   const owner alice;
-  const auto first = lock("a", by(alice)), between = lock("a"), second = lock("a", by(alice));
+  const auto first = lock("a", by(alice, longer)), between = lock("a"), second = lock("a", by(alice, longer));
   advance(50ms);
   grants();
   CHECK(first.granted());
   CHECK(second.waits());
-  CHECK(last_sent() == "reenter(a; 30000, #1, 2)");
+  CHECK(last_sent() == "recount(a; 30000, #1, 2)");
   reenters();
   CHECK(second.granted());
   CHECK(last_event().waited == 50ms);
   CHECK(between.waits());
   unlock(first);
-  still_held();
+  reenters();
   unlock(second);
   frees();
   grants();
@@ -960,14 +1135,14 @@ TEST_CASE_METHOD(engine_fixture, "an owner that waits twice re-enters at its gra
 
 TEST_CASE_METHOD(engine_fixture, "an owner that waits twice may cancel the second when it re-enters") {
   const owner alice;
-  const auto first = lock("a", by(alice)), second = lock("a", by(alice));
+  const auto first = lock("a", by(alice, longer)), second = lock("a", by(alice, longer));
   grants();
   CHECK(first.granted());
   second.cancel();
   CHECK(second.failed_with(aborted));
   reenters();
-  CHECK(last_sent() == "release(a; publish, redisson_lock__channel:{a}, #1, 1, 30000)");
-  still_held();
+  CHECK(last_sent() == "recount(a; 29995, #1, 1, 30000)");
+  reenters();
   unlock(first);
   frees();
   check_nothing_is_left();
@@ -978,7 +1153,7 @@ TEST_CASE_METHOD(engine_fixture, "waiters without an owner are never taken for o
   grants();
   CHECK(first.granted());
   CHECK(second.waits());
-  CHECK(sent("reenter") == 0);
+  CHECK(sent("recount") == 0);
 }
 
 // ---- close
@@ -1031,7 +1206,7 @@ TEST_CASE_METHOD(fixture, "a hundred thousand queued re-entries that were cancel
 }
 
 TEST_CASE_METHOD(fixture, "an engine destroyed while re-entries wait leaves no timer of theirs") {
-  const auto backing_off = again(), another = again(), with_deadline = try_lock_for("a", 1min, by(alice));
+  const auto backing_off = again(), another = again(), with_deadline = try_lock_for("a", 1min, by(alice, longer));
   for (int i = 0; i < 3; ++i) fails(errc::unreachable);
   locks.reset();
   CHECK(timers.idle());

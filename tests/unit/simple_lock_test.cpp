@@ -43,8 +43,7 @@ TEST_CASE("a simple lock's calls have the operands of their scripts") {
         words{"EVALSHA", std::string(detail::lua::simple_acquire.sha1), "1", "a", "30000", "u:1"});
   CHECK(operands(simple_lock.renew.make(holds)) == words{"2", "a", "b", "1000", "2000", "u:1", "u:2", "1000", "3000"});
   CHECK(operands(simple_lock.renew.make_one(a, {1s}, u1)) == words{"1", "a", "1000", "u:1"});
-  CHECK(operands(simple_lock.release.make(a, {30s}, u1, 0)) ==
-        words{"1", "a", "publish", "holdfast_simple:{a}", "u:1"});
+  CHECK(operands(simple_lock.release.make(a, u1)) == words{"1", "a", "publish", "holdfast_simple:{a}", "u:1"});
   CHECK(operands(simple_lock.force_release.make(a)) == words{"1", "a", "publish", "holdfast_simple:{a}"});
   CHECK(operands(simple_lock.holder.make(a)) == words{"1", "a"});
   CHECK(operands(simple_lock.count.make(a, u1)) == words{"1", "a"});

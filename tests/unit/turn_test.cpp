@@ -300,7 +300,7 @@ TEST_CASE_METHOD(turns, "a lock goes to the next waiter of this client without a
   CHECK(third.granted());
   CHECK(server.count() == before);
   unlock(third);
-  CHECK(last_sent() == "release(a; publish, redisson_lock__channel:{a}, #1, 0, 30000)");
+  CHECK(last_sent() == "release(a; publish, redisson_lock__channel:{a}, #1)");
 }
 
 TEST_CASE_METHOD(engine_fixture, "without turns each hold is released and the next is acquired") {
@@ -519,22 +519,17 @@ TEST_CASE_METHOD(turns, "who re-enters a hold that was passed on has the token o
   CHECK(inner.value()->of->token == 7'001);
 }
 
-TEST_CASE_METHOD(turns, "a hold that Redis counts twice is released, not passed on") {
+TEST_CASE_METHOD(turns, "a hold that Redis counts twice is passed on, and counted once again") {
   const owner me;
-  asking mine;
-  mine.who = me;
-  const auto first = hold("a", mine), lost = hold("0", mine);
-  const auto both = lock_all({"0", "a"}, mine);
-  reenters();
-  REQUIRE(last_sent().starts_with("reenter(a; "));
+  const auto first = hold("a", by(me));
+  const auto inner = lock("a", by(me, {.ttl = 30s}));
   const auto next = waiter();
   unlock(first);
-  renew(lost);
-  server.reply(server.open().at(1), replies::integers({0}));
-  reenters();  // and what it gives is given up, because the other is lost
-  CHECK(both.failed_with(errc::lost));
-  CHECK(next.waits());
-  CHECK(last_sent().starts_with("release(a; "));
+  inner.cancel();
+  reenters();
+  CHECK(next.granted());
+  CHECK(last_sent() == "recount(a; 30000, #1, 1)");
+  CHECK(sent("release") == 0);
 }
 
 TEST_CASE_METHOD(turns, "the subscription of a line that has served all lingers until the release") {
@@ -687,37 +682,34 @@ TEST_CASE_METHOD(turns, "what is not sure is not passed on") {
   }
 }
 
-TEST_CASE_METHOD(turns, "a re-entered hold is passed on at its last unlock, if the server's count is known") {
+TEST_CASE_METHOD(turns, "a re-entered hold is passed on at its last unlock, and does not wait for its count") {
   const owner me;
   const auto first = hold("a", by(me));
   const auto inner = lock("a", by(me));
   reenters();
   const auto second = waiter();
-  const auto partial = unlock(inner);
-  SECTION("known") {
-    still_held();
-    CHECK(partial.succeeded());
-    unlock(first);
-    CHECK(second.granted());
-  }
-  SECTION("not known") {
-    fails(errc::server_refused);
-    unlock(first);
-    CHECK(second.waits());
-    CHECK(sent("release") == 2);
-  }
+  CHECK(unlock(inner).succeeded());
+  SECTION("which is on its way") {}
+  SECTION("which is told once more where it was refused") { fails(errc::server_refused); }
+  unlock(first);
+  CHECK(second.granted());
+  CHECK(in_flight() == 1);
+  CHECK(last_sent() == "recount(a; 30000, #1, 1)");
+  answers(replies::integer(0));  // it is gone, which the hold hears of that has it now
+  CHECK(second.value()->state() == lease_state::lost);
 }
 
-TEST_CASE_METHOD(turns, "a hold is not passed on while a re-entry that was not answered may be counted") {
+TEST_CASE_METHOD(turns, "a hold is passed on past a re-entry that was not answered, which goes to the line") {
   const owner me;
   const auto first = hold("a", by(me));
   const auto second = waiter();
-  const auto inner = lock("a", by(me));
+  const auto inner = lock("a", by(me, {.ttl = 30s}));
   fails(errc::unconfirmed);
   CHECK(inner.waits());
   unlock(first);
-  CHECK(second.waits());
-  CHECK(sent("release") == 1);
+  CHECK(second.granted());
+  CHECK(last_sent() == "recount(a; 30000, #1, 1)");
+  CHECK(inner.waits());
 }
 
 TEST_CASE_METHOD(turns, "a loss that the hold before has found out ends the hold that it was passed to") {
@@ -787,7 +779,7 @@ TEST_CASE_METHOD(turns, "who gets a lock by a pass re-enters it, and his other w
   const auto mine = waiter(by(me)), mine_too = waiter(by(me));
   unlock(first);
   CHECK(mine.granted());
-  CHECK(last_sent() == "reenter(a; 30000, #1, 2)");
+  CHECK(last_sent() == "recount(a; 30000, #1, 2)");
   reenters();
   CHECK(mine_too.granted());
   CHECK(mine_too.value()->of == mine.value()->of);

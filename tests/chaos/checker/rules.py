@@ -164,10 +164,13 @@ def counted(history, want, got):
 
 
 def counts(history, breaks):
-    """R2: the count in Redis is the number of leases; only the owner releases, and once."""
+    """R2: the count in Redis is the number of leases, a round trip later; only the owner releases, and once. A count that found no answer
+    is told with the next."""
+    answers = Answers(history)
     for hold in history.holds:
         for since, until, want, got, line in hold.counts:
-            if not counted(history, want, got) and until <= hold.end and not breaks.touch(hold, until):
+            told = until <= hold.end and not breaks.touch(hold, until) and answers.due_of_each(hold.process, hold.begin, until)
+            if not counted(history, want, got) and told:
                 yield "R2", f"{hold.lock} is counted {got} times in Redis, held {want} times ({hold.process.name}:{line})"
         for since, until, left, error, line in hold.releases:
             if until is None or error is None:
