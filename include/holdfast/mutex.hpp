@@ -48,10 +48,11 @@ struct lock_keys;
 class HOLDFAST_EXPORT mutex {
  public:
   /// Waits its turn: first in, first out among the waiters of this client. Waits through outages of Redis (told to the
-  /// observer). A re-entry waits for nothing where its hold covers it: the hold is held and not suspended, and its
-  /// validity is no shorter than an explicit TTL, or than two thirds of a renewed one that is not longer than the
-  /// hold's. Redis is told in the background: a lock that was broken by force is lost a round trip later. Else it asks
-  /// Redis, until its hold is lost at most, and throws lost in that instant.
+  /// observer). A re-entry waits for nothing where its hold covers it: nothing is suspended or in doubt, an explicit TTL
+  /// is not longer than the validity, a renewed one is not longer than that of the hold, which is renewed and has two
+  /// thirds of it left, and no more replicas are wanted. Redis is told in the background: a lock that was broken by
+  /// force is lost a round trip later. Else it asks Redis, until its hold is lost at most, and throws lost in that
+  /// instant.
   /// Throws lost (re-entry into a lost hold), already_held (see fenced_mutex and simple_mutex), corrupt_lock,
   /// invalid_ttl, too_many_reentries, auth_failed, no_permission, not_primary, tls_failed, invalid_config (a database
   /// that the server does not have), protocol_error, closed.
@@ -70,8 +71,9 @@ class HOLDFAST_EXPORT mutex {
   asio::awaitable<std::optional<lease>> try_lock_for(milliseconds wait, lock_options = {}) const;
 
   /// Breaks any hold of the name, whoever has it, and wakes waiters. True: there was one. Its holder finds out at its
-  /// next renewal or unlock. Throws unconfirmed when the first answer was lost and a second command found no hold;
-  /// unreachable, server_refused, corrupt_lock, protocol_error, overloaded and configuration errors.
+  /// next renewal or last unlock, or a round trip after a re-entry. Throws unconfirmed when the first answer was lost
+  /// and a second command found no hold; unreachable, server_refused, corrupt_lock, protocol_error, overloaded and
+  /// configuration errors.
   asio::awaitable<bool> force_unlock() const;
 
   // The queries throw as force_unlock(); of them only those that count, and holder(), throw corrupt_lock.

@@ -14,8 +14,6 @@ class change_queue {
  public:
   /// A change is under way.
   bool busy() const noexcept { return busy_; }
-  /// None waits for its turn.
-  bool empty() const noexcept { return !waiting_; }
   /// Begins the change: at once where none is under way. Every change calls ended() once.
   template <class Change>
   void add(Change change) {

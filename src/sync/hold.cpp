@@ -141,8 +141,11 @@ key_ttl hold::ttl_to_send(milliseconds wanted) {
   return on->ttl_to_send(wanted, with_.around.now(), with_.around.settings.drift);
 }
 
-void hold::confirmed(time_point sent, milliseconds ttl, primary_set at) {
-  confirm(sent, ttl, at);
+// It may have waited to be written until nobody wanted the hold to be renewed any more.
+void hold::confirmed_by_count(time_point sent, milliseconds ttl, primary_set at) {
+  if (!unquestioned() || min_replicas() > 0) return;
+  const auto from = std::min(sent, renewed_until());
+  confirm(from, ttl, at);
   with_.renewals.guard(*on, sent, with_.around.now(), at);
 }
 

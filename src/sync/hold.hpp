@@ -198,8 +198,9 @@ class hold final : public boost::intrusive_ref_counter<hold> {
   milliseconds ttl_to_keep() const noexcept;
   /// So many leases the server has said that it counts; 0: nobody knows.
   void note_count(unsigned at_server) noexcept { on->counted.leases = at_server; }
-  /// The server has confirmed the hold by a command that was sent at `sent` with this TTL.
-  void confirmed(time_point sent, milliseconds ttl, primary_set at);
+  /// The server has confirmed the hold with a count that was sent at `sent` with this TTL: as good as a renewal, unless
+  /// the hold is in doubt, or wants replicas, which nobody has asked.
+  void confirmed_by_count(time_point sent, milliseconds ttl, primary_set at);
   void add_reentry(hold_reentry& who) noexcept { reentries_.push_back(who); }
   void remove_reentry(hold_reentry& who) noexcept { reentries_.erase(reentries_.iterator_to(who)); }
   /// See hold_host.

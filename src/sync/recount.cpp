@@ -1,10 +1,9 @@
 // SPDX-License-Identifier: BSL-1.0
 #include "sync/recount.hpp"
 
-#include <memory>
+#include <new>
 #include <utility>
 
-#include "sync/ask_twice.hpp"
 #include "sync/hold.hpp"
 
 namespace holdfast::detail {
@@ -17,27 +16,28 @@ hold* keeper_of(const claim& c) {
 }
 
 struct sent_count {
-  unsigned leases = 0;
-  milliseconds ttl{};
+  unsigned leases;
+  milliseconds ttl;
 };
 
 void on_answer(const hold_services& with, claim& c, const sent_count& sent, const outcome& o) {
   auto& its = c.counted;
-  const bool asked_again = std::exchange(its.asked_again, false);
+  const auto what = std::exchange(its.asked_again, false) ? in_question::claim : in_question::count;
   its.under_way = false;
+  const auto said = c.keys->of.recount.read(o);
+  const bool counted = !said.failed && said.value;
+  its.leases = counted ? sent.leases : 0;  // also where the last unlock waits for its turn: the claim may be passed on
   auto* const h = keeper_of(c);
   if (!h || with.closed()) return;
-  const auto said = c.keys->of.recount.read(o);
-  if (said.failed) {
+  if (said.failed && said.failed->code == errc::corrupt_lock) return h->lose(errc::corrupt_lock);
+  if (!said.failed && (!said.value || !h->exclusive())) return h->lose(errc::lost);
+  if (counted) h->confirmed_by_count(o.sent, sent.ttl, o.yes);
+  if (!counted && what == in_question::count) return;  // it is told with the next
+  try {
+    recount(with, c, what);
+  } catch (const std::bad_alloc&) {
     its.leases = 0;
-    if (said.failed->code == errc::corrupt_lock) return h->lose(errc::corrupt_lock);
-  } else {
-    if (!said.value || !h->exclusive()) return h->lose(errc::lost);
-    its.leases = sent.leases;
-    h->confirmed(o.sent, sent.ttl, o.yes);
   }
-  const bool differs = !said.failed && its.leases != h->count();
-  if (asked_again || differs) recount(with, c, asked_again ? in_question::claim : in_question::count);
 }
 
 }  // namespace
@@ -51,16 +51,11 @@ void recount(const hold_services& with, claim& c, in_question what) {
     return;
   }
   if (what == in_question::count && its.leases == h->count()) return;
-  const auto sent = std::make_shared<sent_count>();
-  auto send = [&with, keep = claim_ptr(&c), sent](nanoseconds left, topology::handler then) {
-    auto* const holds = keeper_of(*keep);
-    if (!holds) return then({errc::unconfirmed, {}});
-    *sent = {static_cast<unsigned>(holds->count()), holds->ttl_to_keep()};
-    with.around.run(keep->keys->of.recount.make(*keep->keys, holds->ttl_to_send(sent->ttl), keep->field, sent->leases),
-                    {.timeout = left, .rank = urgency::obligation}, std::move(then));
-  };
-  auto answered = [&with, keep = claim_ptr(&c), sent](const outcome& o) { on_answer(with, *keep, *sent, o); };
-  ask_twice(with.around, command_budget(with.around.settings, h->ttl()), std::move(send), std::move(answered));
+  const sent_count sent{static_cast<unsigned>(h->count()), h->ttl_to_keep()};
+  auto answered = [&with, keep = claim_ptr(&c), sent](const outcome& o) { on_answer(with, *keep, sent, o); };
+  with.around.run(c.keys->of.recount.make(*c.keys, h->ttl_to_send(sent.ttl), c.field, sent.leases),
+                  {.timeout = command_budget(with.around.settings, h->ttl()), .rank = urgency::obligation},
+                  std::move(answered));
   its.under_way = true;  // not where there was no memory to send it
 }
 

@@ -77,6 +77,7 @@ void watchdog::guard(claim& c, time_point sent, time_point now, primary_set at, 
     if (confirmed) restore(s);
     if (!confirmed && begins) c.doubt(s);  // nobody knows yet what it has
     if (in_flight(s) || s.denied()) continue;
+    if (!confirmed && !begins && s.doubted() && s.plan.now != stage::none) continue;  // it keeps its pause
     // One that nobody has heard of is asked in its turn; not before its server was there, nor put off.
     const bool first = !s.confirmed() && begins && queues_[s.node].known;
     if (begins && how == rhythm::kept && s.doubted()) {

@@ -244,6 +244,21 @@ TEST_CASE_METHOD(replicated_fixture, "a re-entry is told when enough replicas ha
   }
 }
 
+TEST_CASE_METHOD(replicated_fixture, "a count does not restore what too few replicas have") {
+  const owner alice;
+  const auto outer = hold_on_replica("a", by(alice));
+  const auto inner = lock("a", by(alice));
+  REQUIRE(inner.granted());
+  reenters();
+  advance(10s);
+  confirms();
+  replicas(0);
+  REQUIRE(outer.value()->state() == lease_state::suspended);
+  unlock(inner);
+  reenters();
+  CHECK(outer.value()->state() == lease_state::suspended);
+}
+
 TEST_CASE_METHOD(replicated_fixture, "any_of has the one that it is granted when enough replicas have it") {
   const auto c = lock_any({"a", "b"});
   answers(replies::integer(2));

@@ -699,6 +699,21 @@ TEST_CASE_METHOD(turns, "a re-entered hold is passed on at its last unlock, and 
   CHECK(second.value()->state() == lease_state::lost);
 }
 
+TEST_CASE_METHOD(turns,
+                 "a count that is answered while the last unlock waits is known to the hold that it is passed to") {
+  const owner me;
+  const auto first = hold("a", by(me));
+  const auto inner = lock("a", by(me));
+  const auto waiting = waiter();
+  const auto asks = try_lock("a", by(me, {.ttl = 30s}));
+  unlock(inner);
+  unlock(first);  // waits for the re-entry that asks
+  reenters();     // the count: two
+  errs("NOPERM this user has no permissions");
+  REQUIRE(waiting.granted());
+  CHECK(last_sent() == "recount(a; 30000, #1, 1)");
+}
+
 TEST_CASE_METHOD(turns, "a hold is passed on past a re-entry that was not answered, which goes to the line") {
   const owner me;
   const auto first = hold("a", by(me));
