@@ -48,9 +48,9 @@ struct lock_keys;
 class HOLDFAST_EXPORT mutex {
  public:
   /// Waits its turn: first in, first out among the waiters of this client. Waits through outages of Redis (told to the
-  /// observer). A re-entry waits for nothing where its hold covers it: nothing is suspended or in doubt, an explicit TTL
-  /// is not longer than the validity, a renewed one is not longer than that of the hold, which is renewed and has two
-  /// thirds of it left, and no more replicas are wanted. Redis is told in the background: a lock that was broken by
+  /// observer). A re-entry waits for nothing where its hold covers it: nothing is suspended or in doubt, an explicit
+  /// TTL is not longer than the validity, a renewed one is not longer than that of the hold, which is renewed and has
+  /// two thirds of it left, and no more replicas are wanted. Redis is told in the background: a lock that was broken by
   /// force is lost a round trip later. Else it asks Redis, until its hold is lost at most, and throws lost in that
   /// instant.
   /// Throws lost (re-entry into a lost hold), already_held (see fenced_mutex and simple_mutex), corrupt_lock,
