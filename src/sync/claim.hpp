@@ -122,10 +122,10 @@ class claim final : public boost::intrusive_ref_counter<claim> {
   hold* holder() const noexcept { return holder_; }
   void hand_to(hold* next) noexcept { holder_ = next; }
 
-  // recount()'s alone, and who has asked the server for a count: what it counts, as it has said last.
+  // The count at the server, which recount() and a re-entry that asks for itself keep.
   struct count_at_server {
-    std::uint32_t leases = 1;  // 0: nobody knows
-    bool under_way = false;    // another one is
+    std::uint32_t leases = 1;  // as it has said last; 0: nobody knows
+    bool under_way = false;    // recount() has sent one that is not answered
     bool asked_again = false;  // and the claim was in question after that
   } counted;
 

@@ -77,7 +77,7 @@ class hold final : public boost::intrusive_ref_counter<hold> {
   // Here, where they fill a gap: there are as many holds as held locks.
   std::atomic<bool> renewal_paused_{false};
   bool forced_ = false;
-  bool doubted_ = false;  // a message said that the lock was freed
+  bool doubted_ = false;  // a message said that the lock was freed, and nobody has confirmed it since
 
  public:
   struct fencing {
@@ -134,8 +134,12 @@ class hold final : public boost::intrusive_ref_counter<hold> {
   bool client_closed() const noexcept;
   /// force_unlock() of this client has broken a hold of the name.
   void forced() noexcept { forced_ = true; }
-  /// A message says that the lock was freed: it is confirmed within `patience`, and not passed on.
+  /// A message says that the lock was freed: it is confirmed within `patience`, and neither passed on nor entered
+  /// before that.
   void doubt(nanoseconds patience);
+  /// A renewal that was sent after that is confirmed.
+  void doubt_is_over() noexcept { doubted_ = false; }
+  bool in_doubt() const noexcept { return doubted_; }
   /// Its host ends, or could not make its first lease: the hold is renewed no more, and its host hears no more of it.
   void leave_host() noexcept;
   /// The engine ends: what waits for its turn never has it. Needs no memory.
@@ -194,7 +198,7 @@ class hold final : public boost::intrusive_ref_counter<hold> {
   bool changing() const noexcept { return changes_.busy(); }
   /// The TTL to send where a command wants `wanted`, so that nothing is shortened; it is noted as sent.
   key_ttl ttl_to_send(milliseconds wanted);
-  /// What keeps the key: the TTL that it gets where the hold is renewed anyway; else one that raises none.
+  /// The TTL that a count gives the key: that of a renewal where the hold is renewed, else one that raises none.
   milliseconds ttl_to_keep() const noexcept;
   /// So many leases the server has said that it counts; 0: nobody knows.
   void note_count(unsigned at_server) noexcept { on->counted.leases = at_server; }

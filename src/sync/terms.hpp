@@ -15,7 +15,7 @@ using std::chrono::milliseconds;
 using nanoseconds = lease_clock::duration;
 
 inline constexpr milliseconds shortest_ttl{10}, shortest_renewed_ttl{100}, longest_ttl = std::chrono::hours(24);
-/// What is sent to confirm a lease that nobody renews: what it claims already is more, and the key has that.
+/// The TTL that confirms a lease which nobody renews. The validity that is left is sent in its place: the key has that.
 inline constexpr milliseconds ttl_that_never_raises{1};
 inline constexpr unsigned most_reentries = 2'147'483'647;
 

@@ -77,7 +77,9 @@ void watchdog::guard(claim& c, time_point sent, time_point now, primary_set at, 
     if (confirmed) restore(s);
     if (!confirmed && begins) c.doubt(s);  // nobody knows yet what it has
     if (in_flight(s) || s.denied()) continue;
-    if (!confirmed && !begins && s.doubted() && s.plan.now != stage::none) continue;  // it keeps its pause
+    // A pause is kept, and so is the renewal that settles a doubt: what is confirmed now may have run before that.
+    const bool stands = !confirmed ? s.doubted() : holder_of(s).in_doubt();
+    if (!begins && stands && s.plan.now != stage::none) continue;
     // One that nobody has heard of is asked in its turn; not before its server was there, nor put off.
     const bool first = !s.confirmed() && begins && queues_[s.node].known;
     if (begins && how == rhythm::kept && s.doubted()) {
@@ -378,7 +380,8 @@ void watchdog::on_confirmed(share& s, time_point sent, milliseconds ttl, bool do
   // Loss is sticky: what is confirmed after the validity was over is lost all the same. expire_due() says so.
   if (now >= s.of.valid_until() || !s.of.confirm(s, valid_until(from, ttl, around_.settings.drift))) return;
   plan_next(s, sent, now, restore(s) ? rhythm::begun : rhythm::kept);
-  if (doubted) confirm_soon(s, once_more);
+  if (doubted) return confirm_soon(s, once_more);
+  if (s.of.shares().size() == 1) holder_of(s).doubt_is_over();  // of several, one alone does not know
 }
 
 // What a majority of several has is ours all the same.

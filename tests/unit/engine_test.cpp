@@ -848,6 +848,11 @@ TEST_CASE_METHOD(engine_fixture, "Redis says whether an owner holds, and its cli
   ask(alice);
   answers(replies::nil());
   CHECK(count == 0U);
+  ask(alice);
+  unlock(inner);
+  unlock(a);  // its leases are gone, and the answer is older
+  answers(replies::string("2"));
+  CHECK(count == 2U);
 }
 
 TEST_CASE_METHOD(engine_fixture, "holder asks once more if the first answer is lost") {

@@ -54,6 +54,11 @@ class quorum_fixture {
     REQUIRE(c.granted());
     return c;
   }
+  /// lock() by the owner of that lease.
+  lock_call nested(const lock_call& outer) {
+    const auto& of = *outer.value()->of;
+    return ask(of.keys()->name, detail::lock_request::patience::forever, of.who);
+  }
   verb_call unlock(const lock_call& c) {
     verb_call v;
     locks->unlock(c.value(), [v](error_code e, std::string detail) { v.answer(e, std::move(detail)); });
@@ -123,9 +128,10 @@ class quorum_fixture {
   std::optional<detail::engine> locks;
 
  private:
-  lock_call ask(const std::string& name, detail::lock_request::patience wait) {
+  lock_call ask(const std::string& name, detail::lock_request::patience wait,
+                std::optional<owner_id> who = std::nullopt) {
     const auto c = calls_.emplace_back();
-    const detail::lock_request r{owner(), false, detail::resolve_terms(settings, {}), wait};
+    const detail::lock_request r{who.value_or(owner()), who.has_value(), detail::resolve_terms(settings, {}), wait};
     c.place(locks->lock(std::make_shared<const detail::lock_keys>(detail::red_plain_lock, name), r,
                         [c](detail::lock_answer a) { c.answer(a.error, std::move(a.detail), std::move(a.record)); }));
     run();
