@@ -273,7 +273,7 @@ void hold::free_if_last() {
 
 // Who re-enters, or waits for its turn to do so, tells the count by that.
 void hold::tell_count() noexcept try {
-  if (!changing() && reentries_.empty()) recount(with_, *on, in_question::count);
+  if (!ended() && !changing() && reentries_.empty()) recount(with_, *on, in_question::count);
 } catch (const std::bad_alloc&) {
   note_count(0);
 }

@@ -259,6 +259,22 @@ TEST_CASE_METHOD(replicated_fixture, "a count does not restore what too few repl
   CHECK(outer.value()->state() == lease_state::suspended);
 }
 
+TEST_CASE_METHOD(replicated_fixture, "a count extends no validity that replicas must have") {
+  const owner alice;
+  const auto outer = lock("a", by(alice, {.min_replicas = 0}));
+  grants();
+  const auto valid = outer.value()->of->valid_until();
+  advance(5s);
+  lock("a", by(alice, {.min_replicas = 0}));  // its count is on its way
+  const auto inner = lock("a", by(alice, {.ttl = 5s, .min_replicas = 1}));
+  server.reply(server.open().at(1), replies::integer(1));
+  run();
+  replicas(1);
+  REQUIRE(inner.granted());
+  reenters();
+  CHECK(outer.value()->of->valid_until() == valid);
+}
+
 TEST_CASE_METHOD(replicated_fixture, "any_of has the one that it is granted when enough replicas have it") {
   const auto c = lock_any({"a", "b"});
   answers(replies::integer(2));
