@@ -161,9 +161,11 @@ asio::awaitable<void> task::reenter(hold& h, const section& s) {
   }
 }
 
-// Nobody waits for a count, and the latest is told when the one before it is answered: as the first question here is.
+// Nobody waits for a count, and the latest is told when the one before it is answered: by then the first question here
+// is answered, or, where the server has forgotten the script, the second.
 asio::awaitable<void> task::check_count(hold& h) {
-  if (!co_await as_result(h.m.holder())) co_return;
+  for (int unjudged = 0; unjudged < 2; ++unjudged)
+    if (!co_await as_result(h.m.holder())) co_return;
   const auto since = now();
   const auto asked = co_await as_result(h.m.holder());
   if (!asked) co_return;
