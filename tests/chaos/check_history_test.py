@@ -354,6 +354,17 @@ class Signals(RuleTest):
         story.files["worker-0-1"] = [event for event in story.files["worker-0-1"] if event["ev"] != "told"]
         self.breaks("R4", story, "the observer did not hear")
 
+    def test_the_observer_may_hear_of_a_loss_before_the_caller_hears_of_the_grant(self):
+        for told, kept in ((1100, True), (5, False)):
+            story = Story()
+            op = story.ask(10, renewed=False)
+            story.fault(20, 1100, "stop a worker", worker=0)
+            story.told_lost(told)
+            story.get(op, 1101, valid=0)
+            story.add("worker-0-1", 1102, "lost", hold=op, error=LOST)
+            story.release(op, 1103, error=LOST)
+            self.keeps(story) if kept else self.breaks("R4", story, "the observer did not hear")
+
     def test_what_is_valid_is_lost_only_if_somebody_broke_it(self):
         for campaign, kept in (("outside", True), ("within", False)):
             story = Story(campaign)

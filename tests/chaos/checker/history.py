@@ -227,15 +227,18 @@ class Hold:
 
     @property
     def told(self):
-        """When the observer heard that it was lost: it has no other hold's id, also where one was forced and the next is of the same client."""
-        return [t for t, which in self.process.told.get((self.of.client, self.lock), []) if which == self.id]
+        """When the observer heard that it was lost: it has no other hold's id, also where one was forced and the next is of the same client.
+
+        Where the process stood still for longer than it was granted, that is before its caller heard of the grant."""
+        heard = self.process.told.get((self.of.client, self.lock), [])
+        return [t for t, which in heard if which == self.id and self.of.begin <= t]
 
     @property
     def told_at(self):
         """When the observer heard of its loss: at once, and whoever asks is told so from then on. The signal may be on its way for longer."""
         if self.lost_at is None:
             return None
-        return next((t for t in self.told if self.begin <= t <= self.lost_at), None)
+        return next((t for t in self.told if t <= self.lost_at), None)
 
     @property
     def end(self):

@@ -235,7 +235,7 @@ def signals(history, breaks):
         process = hold.process
         over = known_over(hold)
         if hold.lost_at is not None:
-            if not any(hold.begin <= t <= process.grace(hold.lost_at, SIGNAL) for t in hold.told):
+            if not any(t <= process.grace(hold.lost_at, SIGNAL) for t in hold.told):
                 yield "R4", f"{hold.lock}: the observer did not hear of the loss of {hold}"
             if untimely(hold, hold.lost_at, breaks):
                 early = f"{ms(hold.claims_until - hold.lost_at)} before the end of its validity, and nobody broke it"
