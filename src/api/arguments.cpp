@@ -40,8 +40,10 @@ void check_replicas(const config& c, unsigned wanted) {
 }  // namespace
 
 terms resolve_terms(const config& c, const lock_options& asked) {
-  terms t{asked.ttl.value_or(c.ttl), asked.renew.value_or(!asked.ttl.has_value()), asked.max_hold,
-          asked.min_replicas.value_or(c.min_replicas)};
+  const terms t{.ttl = asked.ttl.value_or(c.ttl),
+                .renew = asked.renew.value_or(!asked.ttl.has_value()),
+                .min_replicas = asked.min_replicas.value_or(c.min_replicas),
+                .max_hold = asked.max_hold};
   check_replicas(c, t.min_replicas);
   const auto least = t.renew ? shortest_renewed_ttl : shortest_ttl;
   check_ttl(c, t.renew ? "a renewed ttl" : "a ttl", t.ttl, least);

@@ -64,7 +64,7 @@ class core : public lease_home, public std::enable_shared_from_this<core> {
   }
   /// Every hold has ended when it returns. The rest needs no memory, as above.
   void close_in_background() noexcept {
-    closed_->store(true, std::memory_order_release);
+    state_->closed.store(true, std::memory_order_release);
     abandoned_.store(true, std::memory_order_release);
     look_soon();
   }
@@ -72,7 +72,7 @@ class core : public lease_home, public std::enable_shared_from_this<core> {
   publish_word word() const noexcept { return word_; }
   bool takes_turns() const noexcept { return turns_; }
   const std::string& client_id() const noexcept { return client_id_; }
-  bool closed() const noexcept { return closed_->load(std::memory_order_acquire); }
+  bool closed() const noexcept { return state_->closed.load(std::memory_order_acquire); }
   const std::shared_ptr<context_life>& life() const noexcept { return life_; }
   /// Empty when the context has ended.
   asio::any_io_executor executor() const {
@@ -103,7 +103,7 @@ class core : public lease_home, public std::enable_shared_from_this<core> {
   void lives_by(const direct_strand& strand, const engine& locks) {
     strand_ = &strand;
     client_id_ = locks.client_id();
-    closed_ = locks.closed_flag();
+    state_ = locks.state();
   }
 
  private:
@@ -129,7 +129,7 @@ class core : public lease_home, public std::enable_shared_from_this<core> {
   const bool turns_;
   std::string client_id_;
   const direct_strand* strand_ = nullptr;  // touched in a visit only
-  std::shared_ptr<std::atomic<bool>> closed_;
+  client_state_ptr state_;
   dropped_leases dropped_;
   std::atomic<bool> abandoned_{false};  // its client is gone, and it was not closed for that yet
   std::atomic<bool> looking_{false};    // a handler is on its way to catch_up()

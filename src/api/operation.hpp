@@ -7,8 +7,10 @@
 #include <boost/asio/error.hpp>
 #include <boost/asio/post.hpp>
 #include <boost/asio/use_awaitable.hpp>
+#include <cstddef>
 #include <exception>
 #include <memory>
+#include <new>
 #include <optional>
 #include <string>
 #include <type_traits>
@@ -96,26 +98,48 @@ class handing_over {
 };
 
 /// The coroutine and its executor belong to its own context, which may end before the client's: a guest of that one's
-/// life.
-template <class T, class Handler>
+/// life. `Begin` begins the work: see on_strand().
+template <class T, class Handler, class Begin>
 class coroutine_caller final : public caller<T>, public context_life::guest {
  public:
   using slot_type = asio::associated_cancellation_slot_t<Handler>;
 
   /// `client`: whom it calls; null when that has ended.
-  static std::shared_ptr<coroutine_caller> make(Handler handler, const core* client) {
+  static std::shared_ptr<coroutine_caller> make(Handler handler, Begin begin, const core* client) {
     auto life = life_of(asio::get_associated_executor(handler), client);
-    auto made = std::make_shared<coroutine_caller>(std::move(handler), std::move(life));
+    const pool_allocator<coroutine_caller, &block_pool::take_in_turn> memory(life->blocks());
+    auto made = std::allocate_shared<coroutine_caller>(memory, std::move(handler), std::move(begin), std::move(life));
     if (const context_life::visit here(*made->life_); here) made->life_->add(made);
     return made;
   }
 
-  coroutine_caller(Handler handler, std::shared_ptr<context_life> life)
-      : life_(std::move(life)), coroutine_(std::in_place, std::move(handler)) {}
+  coroutine_caller(Handler handler, Begin begin, std::shared_ptr<context_life> life)
+      : life_(std::move(life)), coroutine_(std::in_place, std::move(handler)), bound_(owner::of(coroutine_->home)),
+        begin_(std::move(begin)) {}
 
   // Before anything is answered, in the call.
-  asio::any_io_executor home() const { return coroutine_->home; }
   slot_type& slot() { return coroutine_->slot; }
+
+  /// Its way to the strand: begins there; where the client ends before, or with its context, the caller gets closed.
+  class errand {
+   public:
+    errand(std::shared_ptr<core> to, std::shared_ptr<coroutine_caller> who) noexcept
+        : client_(std::move(to)), who_(std::move(who)) {}
+    errand(errand&&) noexcept = default;
+    errand& operator=(errand&&) = delete;
+    ~errand() {
+      try {
+        if (const auto who = std::move(who_)) who->end_unbegun();
+      } catch (...) {
+        // No memory for the answer: whoever waits for it ends with its context.
+      }
+    }
+    void operator()() { begin(*client_, std::move(who_)); }
+
+   private:
+    std::shared_ptr<core> client_;
+    std::shared_ptr<coroutine_caller> who_;
+  };
 
  private:
   struct coroutine {
@@ -135,29 +159,108 @@ class coroutine_caller final : public caller<T>, public context_life::guest {
     return context_life::of(home);
   }
 
+  // What `Begin` refers to may refer to the caller by then: it ends here.
+  static void begin(core& client, std::shared_ptr<coroutine_caller> who) {
+    const auto bound = who->bound_;
+    auto start = std::move(*who->begin_);
+    who->begin_.reset();
+    const std::shared_ptr<caller<T>> to = std::move(who);
+    client.catch_up();
+    auto* const locks = client.locks();
+    if (!locks) return to->answer(errc::closed, {});
+    try {
+      start(*locks, to, bound);
+    } catch (...) {
+      to->fail(std::current_exception());
+    }
+  }
+  void end_unbegun() {
+    begin_.reset();
+    this->answer(errc::closed, {});
+  }
+
+  struct outcome {
+    std::exception_ptr failure;
+    value_of<T> value;
+  };
+
+  /// Memory for the handler that takes the answer home: in the caller itself, once.
+  template <class U>
+  struct own_memory {
+    using value_type = U;
+
+    explicit own_memory(coroutine_caller& whose) noexcept : of(&whose) {}
+    template <class Other>
+    own_memory(const own_memory<Other>& other) noexcept : of(other.of) {}
+
+    U* allocate(std::size_t n) {
+      const bool fits = n * sizeof(U) <= sizeof of->memory_ && !std::exchange(of->memory_used_, true);
+      return static_cast<U*>(fits ? of->memory_ : ::operator new(n * sizeof(U)));
+    }
+    void deallocate(U* memory, std::size_t) noexcept {
+      if (static_cast<void*>(memory) != of->memory_) ::operator delete(memory);
+    }
+    friend bool operator==(const own_memory&, const own_memory&) = default;
+
+    coroutine_caller* of;
+  };
+
+  /// Takes the answer home. Where it is destroyed on the way, the coroutine's context has ended.
+  class way_home {
+   public:
+    using allocator_type = own_memory<std::byte>;
+
+    explicit way_home(std::shared_ptr<coroutine_caller> who) noexcept : who_(std::move(who)) {}
+    way_home(way_home&&) noexcept = default;
+    way_home& operator=(way_home&&) = delete;
+    ~way_home() {
+      if (who_) who_->end();
+    }
+    allocator_type get_allocator() const noexcept { return allocator_type(*who_); }
+    void operator()() {
+      const auto who = std::move(who_);
+      who->go_on();
+    }
+
+   private:
+    std::shared_ptr<coroutine_caller> who_;
+  };
+
   void resume(std::exception_ptr failure, value_of<T> value) override {
     const context_life::visit here(*life_);
     if (!here) return;
-    const auto keep = life_->remove(*this);
-    auto c = *std::exchange(coroutine_, std::nullopt);
-    auto on_return = [slot = c.slot, handler = std::move(c.handler), failure = std::move(failure),
-                      value = std::move(value)]() mutable {
-      if (slot.is_connected()) slot.clear();  // here, on the caller's own executor: never from the strand
-      const handing_over under_way(value);
-      if constexpr (std::is_void_v<T>) {
-        static_cast<void>(value);
-        std::move(handler)(std::move(failure));
-      } else {
-        std::move(handler)(std::move(failure), std::move(value));
-      }
-    };
-    post_to(c.home, std::move(on_return));
+    way_home home(std::static_pointer_cast<coroutine_caller>(life_->remove(*this)));
+    answer_.emplace(outcome{std::move(failure), std::move(value)});
+    post_to(coroutine_->home, std::move(home));
   }
 
-  void context_ended() override { const auto destroyed = std::exchange(coroutine_, std::nullopt); }
+  // On the coroutine's own executor.
+  void go_on() {
+    auto& slot = coroutine_->slot;
+    if (slot.is_connected()) slot.clear();  // here, and never from the strand
+    auto handler = std::move(coroutine_->handler);
+    auto [failure, value] = *std::exchange(answer_, std::nullopt);
+    coroutine_.reset();
+    const handing_over under_way(value);
+    if constexpr (std::is_void_v<T>)
+      std::move(handler)(std::move(failure));
+    else
+      std::move(handler)(std::move(failure), std::move(value));
+  }
+
+  void end() {
+    coroutine_.reset();
+    answer_.reset();
+  }
+  void context_ended() override { end(); }
 
   const std::shared_ptr<context_life> life_;
-  std::optional<coroutine> coroutine_;  // until it is answered
+  std::optional<coroutine> coroutine_;  // until it goes on
+  std::optional<outcome> answer_;       // on its way home
+  const std::optional<owner> bound_;    // to its executor
+  std::optional<Begin> begin_;          // until it has begun
+  alignas(std::max_align_t) std::byte memory_[96];
+  bool memory_used_ = false;
 };
 
 template <class T>
@@ -197,9 +300,10 @@ class errand {
 /// `where`. What it throws, the caller gets. If the client is gone the caller gets closed.
 template <class T, class Begin>
 asio::awaitable<T> on_strand(std::weak_ptr<core> where, Begin begin) {
-  auto initiate = [](auto handler, std::weak_ptr<core> to, Begin start) {
-    const auto c = to.lock();
-    const auto waiting = coroutine_caller<T, decltype(handler)>::make(std::move(handler), c.get());
+  auto initiate = [](auto handler, const std::weak_ptr<core>& to, Begin start) {
+    using calling = coroutine_caller<T, decltype(handler), Begin>;
+    auto c = to.lock();
+    auto waiting = calling::make(std::move(handler), std::move(start), c.get());
     if (!c) return waiting->answer(errc::closed, {});
     if (waiting->slot().is_connected())
       waiting->slot().assign([to, id = std::weak_ptr<caller<T>>(waiting)](asio::cancellation_type type) {
@@ -209,20 +313,8 @@ asio::awaitable<T> on_strand(std::weak_ptr<core> where, Begin begin) {
           if (const auto still = id.lock()) still->cancel();
         });
       });
-    // Captures that are not const: Asio moves a handler often, and would copy a const capture each time.
-    auto closed = [waiting = waiting] { waiting->answer(errc::closed, {}); };
-    auto run = [c = c, waiting = waiting, bound = owner::of(waiting->home()),
-                start = std::move(start)](auto& otherwise) mutable {
-      c->catch_up();
-      auto* const locks = c->locks();
-      if (!locks) return otherwise();
-      try {
-        start(*locks, waiting, bound);
-      } catch (...) {
-        waiting->fail(std::current_exception());
-      }
-    };
-    c->enter(errand(std::move(run), std::move(closed)));
+    auto& client = *c;
+    client.enter(typename calling::errand(std::move(c), std::move(waiting)));
   };
   asio::use_awaitable_t<> token;
   return asio::async_initiate<asio::use_awaitable_t<>, typename completion_signature<T>::type>(

@@ -8,6 +8,7 @@
 #include <mutex>
 
 #include "base/birthplace.hpp"
+#include "base/block_pool.hpp"
 
 namespace holdfast::detail {
 
@@ -65,6 +66,9 @@ class context_life {
   /// In a visit: another context may be at the same address later.
   bool is_of(const boost::asio::execution_context& context) const noexcept { return context_ == &context; }
 
+  /// Memory for its guests, which any thread may take in turn.
+  const block_pool_ptr& blocks() const noexcept { return blocks_; }
+
   /// In a child process, where all of this is a copy.
   bool elsewhere() const noexcept { return here_.elsewhere(); }
 
@@ -86,6 +90,7 @@ class context_life {
 
   const boost::asio::execution_context* const context_;
   const birthplace here_;
+  const block_pool_ptr blocks_{new block_pool};
   std::atomic<int> state_{0};  // visits under way, and whether it has ended
   std::mutex guard_;
   boost::intrusive::list<guest,

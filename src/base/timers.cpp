@@ -23,8 +23,8 @@ void timer_queue::run_due(time_point now) {
 
 void timer::start(time_point when, timer_queue::action act) {
   stop();
-  act_ = std::move(act);
   key_ = service_.schedule(when, [this] { fire(); });
+  act_ = std::move(act);
 }
 
 void timer::fire() {
@@ -33,9 +33,9 @@ void timer::fire() {
   act();  // may destroy *this: nothing after it
 }
 
-void timer::stop() {
-  if (key_) service_.cancel(*std::exchange(key_, std::nullopt));
-  act_ = {};
+void timer::cancel() {
+  service_.cancel(*std::exchange(key_, std::nullopt));
+  const auto dropped = std::exchange(act_, {});
 }
 
 std::optional<time_point> timer::due() const noexcept { return key_ ? std::optional(key_->when) : std::nullopt; }

@@ -52,12 +52,15 @@ class timer {
   ~timer() { stop(); }
 
   void start(time_point when, timer_queue::action act);
-  void stop();
+  void stop() {
+    if (key_) cancel();
+  }
   /// When it will fire; empty when it is not running.
   std::optional<time_point> due() const noexcept;
 
  private:
   void fire();
+  void cancel();
 
   timers& service_;
   timer_queue::action act_;  // here and not in the queue: what is queued is small enough not to be allocated

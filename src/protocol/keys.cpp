@@ -1,6 +1,8 @@
 // SPDX-License-Identifier: BSL-1.0
 #include "protocol/keys.hpp"
 
+#include <functional>
+
 #include "protocol/kind.hpp"
 
 namespace holdfast::detail {
@@ -30,8 +32,13 @@ std::string_view text_of(publish_word word) noexcept {
   return "publish";
 }
 
+std::uint32_t hash_of(std::string_view name) noexcept {
+  return static_cast<std::uint32_t>(std::hash<std::string_view>()(name));
+}
+
 lock_keys::lock_keys(const kind& k, std::string_view n, std::string_view prefix, publish_word w)
-    : of(k), name(n), lock(std::string(prefix).append(n)), word(w) {}
+    : of(k), name(n), prefixed_(prefix.empty() ? nullptr : new std::string(std::string(prefix).append(n))),
+      lock(prefixed_ ? *prefixed_ : name), hash(hash_of(n)), word(w) {}
 
 key_parts channel_parts(const lock_keys& k) { return beside(k.of.layout.channel, k.lock); }
 key_parts token_parts(const lock_keys& k) { return beside(k.of.layout.token, k.lock); }

@@ -30,16 +30,27 @@ enum class publish_word : std::uint8_t {
 /// As the scripts know it.
 std::string_view text_of(publish_word word) noexcept;
 
-/// Where a lock lives. Made once for a mutex and shared by all that works on it.
+/// Where a lock lives. Made once for a mutex and shared by all that works on it: as small as can be, because there may
+/// be a million.
 struct lock_keys {
   lock_keys(const kind& of, std::string_view name, std::string_view prefix = {},
             publish_word word = publish_word::publish);
+  lock_keys(const lock_keys&) = delete;
+  lock_keys& operator=(const lock_keys&) = delete;
 
   const kind& of;
   const std::string name;  // the user's, without prefix
-  const std::string lock;  // N: the key itself
+
+ private:
+  const std::unique_ptr<const std::string> prefixed_;  // null: there is no prefix
+
+ public:
+  const std::string& lock;   // N: the key itself
+  const std::uint32_t hash;  // hash_of(name)
   const publish_word word;
 };
+/// By which names are told apart quickly.
+std::uint32_t hash_of(std::string_view name) noexcept;
 using shared_keys = std::shared_ptr<const lock_keys>;
 
 // Redisson's scheme: what:{N}, or what:N where N has an opening brace, so that all are in the slot of N.

@@ -10,28 +10,35 @@ uuid::uuid(std::uint64_t high, std::uint64_t low) noexcept
     : high_((high & ~0xF000ULL) | 0x8000ULL),                 // version 8
       low_((low & 0x3FFF'FFFF'FFFF'FFFFULL) | 1ULL << 63) {}  // RFC 9562 variant
 
-uuid::text uuid::to_text() const noexcept {
+char* uuid::write_to(char* to) const noexcept {
   static constexpr auto pairs = [] {
     constexpr std::string_view digits = "0123456789abcdef";
     std::array<std::array<char, 2>, 256> all{};
     for (std::size_t byte = 0; byte < all.size(); ++byte) all[byte] = {digits[byte >> 4], digits[byte & 15]};
     return all;
   }();
-  text out;
-  auto* to = out.data();
-  for (int byte = 0; byte < 16; ++byte) {
-    if (byte == 4 || byte == 6 || byte == 8 || byte == 10) *to++ = '-';
-    const auto& pair = pairs[(byte < 8 ? high_ : low_) >> (56 - byte % 8 * 8) & 0xFF];
-    to = std::copy(pair.begin(), pair.end(), to);
-  }
-  return out;
+  const auto put = [&to](std::uint64_t half, int first, int last) {
+    for (int byte = first; byte <= last; ++byte) {
+      const auto& pair = pairs[half >> (56 - byte * 8) & 0xFF];
+      to = std::copy(pair.begin(), pair.end(), to);
+    }
+  };
+  put(high_, 0, 3);
+  *to++ = '-';
+  put(high_, 4, 5);
+  *to++ = '-';
+  put(high_, 6, 7);
+  *to++ = '-';
+  put(low_, 0, 1);
+  *to++ = '-';
+  put(low_, 2, 7);
+  return to;
 }
 
 owner_field::text owner_field::to_text() const noexcept {
   text out;
   if (empty()) return out;
-  const auto client = client_.to_text();
-  auto* to = std::copy(client.begin(), client.end(), out.bytes_.data());
+  auto* to = client_.write_to(out.bytes_.data());
   *to++ = ':';
   to = std::to_chars(to, out.bytes_.data() + out.bytes_.size(), number_).ptr;
   out.size_ = static_cast<std::size_t>(to - out.bytes_.data());
@@ -48,7 +55,8 @@ owner_field::text owner_field::hold_id(std::uint32_t passes) const noexcept {
   return out;
 }
 
-owner_fields::owner_fields(const uuid& client)
-    : client_(client), text_([text = client.to_text()] { return std::string(text.data(), text.size()); }()) {}
+owner_fields::owner_fields(const uuid& client) : client_(client), text_(uuid::text_size, '\0') {
+  client.write_to(text_.data());
+}
 
 }  // namespace holdfast::detail

@@ -6,18 +6,18 @@
 #include <cstdint>
 #include <string>
 #include <string_view>
-#include <tuple>
 
 namespace holdfast::detail {
 
 /// A UUID: 122 bits of somebody's choice, and version 8, which tells our fields from Redisson's (version 4).
 class uuid {
  public:
-  using text = std::array<char, 36>;
+  static constexpr std::size_t text_size = 36;
 
   uuid() = default;
   uuid(std::uint64_t high, std::uint64_t low) noexcept;
-  text to_text() const noexcept;
+  /// Writes text_size characters; returns their end.
+  char* write_to(char* to) const noexcept;
   friend auto operator<=>(const uuid&, const uuid&) = default;
 
  private:
@@ -35,7 +35,7 @@ class owner_field {
 
    private:
     friend class owner_field;
-    std::array<char, std::tuple_size_v<uuid::text> + 1 + 20 + 1 + 10> bytes_;
+    std::array<char, uuid::text_size + 1 + 20 + 1 + 10> bytes_;
     std::size_t size_ = 0;
   };
 
@@ -64,7 +64,7 @@ class owner_fields {
 
  private:
   const uuid client_;
-  const std::string text_;
+  std::string text_;
   std::uint64_t last_ = 0;
 };
 

@@ -42,15 +42,18 @@ ticket connection::execute(request asked) {
     });
     return 0;
   }
+  if (up() && !pending_.empty()) {  // where there is a connection its time begins with the write
+    const auto t = pending_.push(std::move(asked), {});
+    flush_soon();
+    return t;
+  }
   const auto now = given().now();
   const auto t = pending_.push(std::move(asked), now);
-  if (!up()) {  // where there is a connection its time begins with the write
-    demand_changed();
-    arm();
-  } else if (pending_.size() == 1) {
+  if (up()) {
     flush_alone(now);
   } else {
-    flush_soon();
+    demand_changed();
+    arm();
   }
   return t;
 }
@@ -106,7 +109,7 @@ void connection::on_up(const handshake& introduced) {
   if (!closed() && listener_) listener_(true);
 }
 
-void connection::on_reply(reply r) {
+void connection::on_reply(reply&& r) {
   if (is_push(r)) return drop(fail(node(), errc::protocol_error, "a message on a connection without subscriptions"));
   const auto now = last_input();
   const auto oldest = pending_.take_answered(now);

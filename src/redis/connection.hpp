@@ -72,7 +72,7 @@ class connection final : public link {
   handshake introduce() const override { return {node(), handshake::purpose::commands, predecessor_}; }
   void on_up(const handshake& introduced) override;
   void fill(std::string& out, std::size_t enough, detail::time_point now) override;
-  void on_reply(reply r) override;
+  void on_reply(reply&& r) override;
   void on_settled() override;
   void on_down(const failure& why) override;
   void on_attempt_failed(const failure& why) override;

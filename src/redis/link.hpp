@@ -60,7 +60,7 @@ class link : public std::enable_shared_from_this<link> {
   virtual void on_up(const handshake& introduced) = 0;
   /// Appends what is to be written next, now, until there are `enough` bytes; fewer: there is no more.
   virtual void fill(std::string& out, std::size_t enough, detail::time_point now) = 0;
-  virtual void on_reply(reply r) = 0;
+  virtual void on_reply(reply&& r) = 0;
   /// After the replies that arrived together.
   virtual void on_settled() = 0;
   virtual void on_down(const failure& why) = 0;

@@ -37,6 +37,13 @@ request pending_queue::line::take(std::deque<waiting>::iterator which) {
   return asked;
 }
 
+void pending_queue::line::drop_front() {
+  HOLDFAST_ASSERT(alive > 0);
+  --alive;
+  entries.pop_front();
+  if (entries.size() != alive) close_gaps();
+}
+
 void pending_queue::line::close_gaps() {
   while (!entries.empty() && !entries.front().asked.what) entries.pop_front();
   while (!entries.empty() && !entries.back().asked.what) entries.pop_back();
@@ -84,14 +91,15 @@ void pending_queue::write(std::string& out, std::size_t enough, time_point now) 
   HOLDFAST_ASSERT(connected_);
   while (can_write() && out.size() < enough) {
     auto& l = waiting_[waiting_[0].alive > 0 ? 0 : 1];
-    const auto& next = l.entries.front();  // it waits on where there is no memory to write it
-    const auto& asked = next.asked;
+    auto& next = l.entries.front();  // it waits on where there is no memory to write it
+    auto& asked = next.asked;
     if (asked.how.asking) append_command(out, std::array<std::string_view, 1>{"ASKING"});
     asked.what->append_to(out);
     if (watched(asked.how))
       written_alarms_.push({detail::saturating_add(now, time_on_wire(next)), answered_ + written_.size()});
-    written_.push_back({asked.what, asked.how, now, asked.how.asking});
-    l.take(l.entries.begin());
+    written_.push_back({nullptr, asked.how, now, asked.how.asking});
+    written_.back().what = std::move(asked.what);
+    l.drop_front();
   }
 }
 

@@ -46,6 +46,7 @@ class pending_queue {
   bool any_written() const noexcept { return !written_.empty(); }
   bool can_write() const noexcept;
 
+  /// `now` does not matter where there is a connection.
   ticket push(request r, time_point now);
   /// True: it was not written, and never will be; the queue keeps it no more.
   bool forget(ticket t);
@@ -99,6 +100,7 @@ class pending_queue {
 
     std::deque<waiting>::iterator find(ticket t);
     request take(std::deque<waiting>::iterator which);
+    void drop_front();
     void close_gaps();
   };
   struct written {

@@ -120,7 +120,7 @@ void pubsub::fill(std::string& out, std::size_t enough, detail::time_point now) 
   if (!out.empty()) look_at(now + answer_timeout_);
 }
 
-void pubsub::on_reply(reply r) {
+void pubsub::on_reply(reply&& r) {
   using kind = subscription_table::event::kind;
   auto e = table_.on_reply(std::move(r));
   switch (e.what) {

@@ -63,7 +63,7 @@ class pubsub final : public link {
   handshake introduce() const override { return {node(), handshake::purpose::subscriptions, predecessor_}; }
   void on_up(const handshake& introduced) override;
   void fill(std::string& out, std::size_t enough, detail::time_point now) override;
-  void on_reply(reply r) override;
+  void on_reply(reply&& r) override;
   void on_settled() override;
   void on_down(const failure&) override;
   void on_attempt_failed(const failure& why) override;

@@ -10,9 +10,6 @@ namespace holdfast::redis {
 
 namespace {
 
-// Type, length and line ends around one value: they do not count, so that a value as large as allowed may come in
-// pieces.
-constexpr std::size_t longest_frame = 32;
 constexpr std::size_t end_of_line = 2;
 
 constexpr const char* no_memory = "out of memory";
@@ -28,8 +25,7 @@ void command_writer::add(std::string_view argument) {
   need(longest_frame + argument.size());
   add_length('$', argument.size());
   add_encoded(argument);
-  buffer_[size_++] = '\r';
-  buffer_[size_++] = '\n';
+  end_line();
 }
 
 void command_writer::add(std::span<const std::string_view> parts) {
@@ -38,41 +34,43 @@ void command_writer::add(std::span<const std::string_view> parts) {
   need(longest_frame + size);
   add_length('$', size);
   for (const auto part : parts) add_encoded(part);
-  buffer_[size_++] = '\r';
-  buffer_[size_++] = '\n';
+  end_line();
 }
 
+// What does not fit goes straight to the output; the end of its line always finds room.
 void command_writer::add_encoded(std::string_view bytes) {
-  need(bytes.size() + end_of_line);
-  if (bytes.size() + end_of_line > buffer_.size())
-    out_ += bytes;
-  else
-    size_ += bytes.copy(buffer_.data() + size_, bytes.size());
+  if (bytes.size() + end_of_line <= room()) {
+    end_ += bytes.copy(end_, bytes.size());
+    return;
+  }
+  flush();
+  out_ += bytes;
 }
 
 void command_writer::add(std::int64_t number) {
+  if (number >= 0 && number <= 9) {  // how many keys there are, most often
+    need(longest_frame);
+    add_length('$', 1);
+    *end_++ = static_cast<char>('0' + number);
+    return end_line();
+  }
   std::array<char, 20> digits;
   const auto* const end = std::to_chars(digits.data(), digits.data() + digits.size(), number).ptr;
   add(std::string_view(digits.data(), end));
 }
 
 void command_writer::flush() {
-  out_.append(buffer_.data(), size_);
-  size_ = 0;
-}
-
-void command_writer::need(std::size_t room) {
-  if (room > buffer_.size() - size_) flush();
+  out_.append(buffer_.data(), end_);
+  end_ = buffer_.data();
 }
 
 void command_writer::add_length(char type, std::size_t length) noexcept {
-  auto* const begin = buffer_.data() + size_;
-  auto* end = begin;
-  *end++ = type;
-  end = std::to_chars(end, begin + longest_frame, length).ptr;
-  *end++ = '\r';
-  *end++ = '\n';
-  size_ += static_cast<std::size_t>(end - begin);
+  *end_++ = type;
+  if (length < 10)
+    *end_++ = static_cast<char>('0' + length);
+  else
+    end_ = std::to_chars(end_, end_ + longest_frame, length).ptr;
+  end_line();
 }
 
 void append_command(std::string& out, std::span<const std::string_view> argv) {
@@ -260,6 +258,7 @@ std::optional<reply> reader::next() {
     r.taken = 0;
     return std::move(r.root);
   }
+  // The frame does not count, so that a value as large as allowed may come in pieces.
   if (r.taken + (r.parser->len - r.parser->pos) > r.limits.bytes + longest_frame) r.fail("reply too large");
   return std::nullopt;
 }

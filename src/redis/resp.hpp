@@ -24,6 +24,9 @@ struct reply {
   bool is_error() const noexcept { return type == kind::error; }
 };
 
+/// Type, length and line ends around one value.
+inline constexpr std::size_t longest_frame = 32;
+
 /// Appends commands: a count, and as many arguments, each by length, so that any byte is allowed in any of them.
 class command_writer {
  public:
@@ -43,11 +46,18 @@ class command_writer {
 
  private:
   void add_length(char type, std::size_t length) noexcept;
-  void need(std::size_t room);
+  void end_line() noexcept {
+    *end_++ = '\r';
+    *end_++ = '\n';
+  }
+  std::size_t room() const noexcept { return static_cast<std::size_t>(buffer_.data() + buffer_.size() - end_); }
+  void need(std::size_t bytes) {
+    if (bytes > room()) flush();
+  }
 
   std::string& out_;
   std::array<char, 512> buffer_;  // one long append costs less than many short ones
-  std::size_t size_ = 0;
+  char* end_ = buffer_.data();
 };
 
 void append_command(std::string& out, std::span<const std::string_view> argv);

@@ -31,12 +31,18 @@ milliseconds share::may_live(time_point now, double rho) const noexcept {
 void intrusive_ptr_add_ref(const share* s) noexcept { intrusive_ptr_add_ref(&s->of); }
 void intrusive_ptr_release(const share* s) noexcept { intrusive_ptr_release(&s->of); }
 
-claim::claim(std::shared_ptr<const client_state> of, shared_keys k, const owner_field& f,
-             std::span<const node_id> nodes, std::size_t needed)
+claim::claim(client_state_ptr of, shared_keys k, const owner_field& f, std::span<const node_id> nodes,
+             std::size_t needed)
     : keys(std::move(k)), field(f), validity_(std::move(of)), needed_(static_cast<std::uint32_t>(needed)) {
   HOLDFAST_ASSERT(needed > 0 && needed <= nodes.size());
   shares_.reserve(nodes.size());
   for (const auto node : nodes) shares_.emplace_back(*this, node);
+}
+
+void claim::operator delete(claim* ended, std::destroying_delete_t) noexcept {
+  const auto pool = ended->client().blocks;
+  ended->~claim();
+  pool->give_back(ended, sizeof(claim));
 }
 
 share& claim::sole_share() noexcept {

@@ -9,6 +9,7 @@
 #include <cstddef>
 #include <cstdint>
 #include <memory>
+#include <new>
 #include <span>
 
 #include "protocol/call.hpp"
@@ -73,6 +74,7 @@ class share {
  public:
   renewal_plan plan;
   order_hook hook;  // scheduled, due: the watchdog's alone
+  time_point when() const noexcept { return plan.when; }
 };
 using share_ptr = boost::intrusive_ptr<share>;
 
@@ -80,8 +82,13 @@ using share_ptr = boost::intrusive_ptr<share>;
 /// It may be handed from one hold to the next. Plain memory.
 class claim final : public boost::intrusive_ref_counter<claim> {
  public:
-  claim(std::shared_ptr<const client_state> of, shared_keys keys, const owner_field& field,
-        std::span<const node_id> nodes, std::size_t needed);
+  claim(client_state_ptr of, shared_keys keys, const owner_field& field, std::span<const node_id> nodes,
+        std::size_t needed);
+
+  // In its client's pool.
+  static void* operator new(std::size_t size, block_pool& in) { return in.take(size); }
+  static void operator delete(void* memory, block_pool& in) noexcept { in.give_back(memory, sizeof(claim)); }
+  static void operator delete(claim* ended, std::destroying_delete_t) noexcept;
 
   const shared_keys keys;
   const owner_field field;
@@ -92,6 +99,7 @@ class claim final : public boost::intrusive_ref_counter<claim> {
   time_point valid_until() const noexcept { return validity_.until(); }
   /// It cannot be confirmed at present: too many shares are doubted.
   bool suspended() const noexcept { return suspended_.load(std::memory_order_acquire); }
+  const client_state& client() const noexcept { return validity_.client(); }
   const clock& time() const noexcept { return validity_.time(); }
 
   // The client's strand.
@@ -132,6 +140,7 @@ class claim final : public boost::intrusive_ref_counter<claim> {
   // The watchdog's alone: its place in the order of expiries, which lags behind valid_until().
   time_point expires_at{};
   order_hook expiry;
+  time_point when() const noexcept { return expires_at; }
 
  private:
   bool set_doubted(share& s, bool doubted) noexcept;

@@ -36,7 +36,7 @@ engine::engine(surroundings around, std::weak_ptr<lease_home> home, owner_fields
             patience_,
             calls_,
             std::move(home),
-            std::make_shared<client_state>(around_.time)},
+            new client_state(around_.time, around_.blocks)},
       registry_(with_, std::move(fields), [this] { drain_until(now()); }), questions_(with_), grace_(around.alarms) {
   if (around_.servers.primaries() > 1) {
     voting_ = std::make_unique<voting>(around_, client_id());
@@ -52,7 +52,10 @@ engine::engine(surroundings around, std::weak_ptr<lease_home> home, owner_fields
   });
 }
 
-engine::~engine() { with_.client->closed.store(true, std::memory_order_release); }
+engine::~engine() {
+  with_.client->closed.store(true, std::memory_order_release);
+  around_.blocks->close();
+}
 
 cancellable_ptr engine::lock(const shared_keys& keys, lock_request request, lock_handler done) {
   if (!closed()) return registry_.lock(keys, std::move(request), std::move(done));

@@ -72,8 +72,8 @@ class engine final {
   const std::string& client_id() const noexcept { return registry_.client_id(); }
   time_point now() const noexcept { return around_.now(); }
   bool closed() const noexcept { return with_.closed(); }
-  /// The flag that holds read: setting it ends all of them, from any thread.
-  std::shared_ptr<std::atomic<bool>> closed_flag() const noexcept { return {with_.client, &with_.client->closed}; }
+  /// What any thread may know of it, and whose end any thread may declare.
+  const client_state_ptr& state() const noexcept { return with_.client; }
   /// No waiter, no hold, no release under way.
   bool idle() const noexcept { return registry_.idle() && watchdog_.idle() && releases_.idle(); }
 

@@ -29,6 +29,12 @@ hold::hold(claim_ptr c, owner_id w, bool b, fencing t, std::uint32_t p, time_poi
 
 hold::~hold() { HOLDFAST_ASSERT(!host_); }
 
+void hold::operator delete(hold* ended, std::destroying_delete_t) noexcept {
+  const auto pool = ended->on->client().blocks;
+  ended->~hold();
+  pool->give_back(ended, sizeof(hold));
+}
+
 // ---- what it is
 
 nanoseconds hold::left() const noexcept { return ended() ? nanoseconds() : on->left(); }
@@ -77,9 +83,14 @@ time_point hold::renewed_until() const noexcept {
 
 // ---- leases
 
-std::shared_ptr<lease_record> hold::grant(const terms& asked, time_point sent, time_point now, primary_set at) {
-  auto lease = std::make_shared<lease_record>(self(), asked, now, with_.leases_home.lock());
+std::shared_ptr<lease_record> hold::make_lease(const terms& asked, time_point now) {
+  auto lease = make_pooled<lease_record>(with_.around.blocks, self(), asked, now, with_.leases_home.lock());
   add(*lease);
+  return lease;
+}
+
+std::shared_ptr<lease_record> hold::grant(const terms& asked, time_point sent, time_point now, primary_set at) {
+  auto lease = make_lease(asked, now);
   try {
     confirm(sent, asked.ttl, at);
     with_.renewals.guard(*on, sent, now, at);
@@ -92,8 +103,7 @@ std::shared_ptr<lease_record> hold::grant(const terms& asked, time_point sent, t
 }
 
 std::shared_ptr<lease_record> hold::take_over(const terms& asked, time_point now) {
-  auto lease = std::make_shared<lease_record>(self(), asked, now, with_.leases_home.lock());
-  add(*lease);
+  auto lease = make_lease(asked, now);
   try {
     with_.renewals.guard_on(*on, now);
     recount(with_, *on, in_question::count);
@@ -112,8 +122,7 @@ bool hold::covers(const terms& asked, time_point now) const noexcept {
 }
 
 std::shared_ptr<lease_record> hold::enter(const terms& asked, time_point now) {
-  auto lease = std::make_shared<lease_record>(self(), asked, now, with_.leases_home.lock());
-  add(*lease);
+  auto lease = make_lease(asked, now);
   try {
     recount(with_, *on, in_question::claim);
   } catch (...) {
@@ -200,7 +209,7 @@ void hold::give_up(lease_record& lease, done_handler done) {
   HOLDFAST_ASSERT(place != leases_.end());
   leases_.erase(place);
   if (leases_.empty()) {
-    if (host_) kept_ = keep;
+    if (host_) keep_itself();
     with_.renewals.forget(*on);  // disarmed before anything is sent
   }
   lease.tell_end(errc::not_held);
@@ -229,7 +238,7 @@ void hold::give_up(lease_record& lease, done_handler done) {
 void hold::unlock_last(milliseconds before, unsigned replicas, bool wanted, done_handler done) {
   const auto nobody = [](error_code, const std::string&) {};
   const auto now = with_.around.now();
-  const auto answer_by = with_.patience.answer_by(keys()->lock, command_budget(with_.around.settings, before));
+  const auto answer_by = with_.patience.answer_by(keys()->lock, now, command_budget(with_.around.settings, before));
   if (!changing()) return send_unlock({before, replicas, now, answer_by, std::move(done)});
   // A re-entry before it may take its own time.
   const auto late = make_error_code(errc::unconfirmed);
@@ -307,23 +316,31 @@ void hold::passed(const last_unlock& u) {
 }
 
 void hold::release(last_unlock u, time_point valid) {
-  auto others = std::exchange(last_unlocks_, {});
-  for (const auto& other : others) {
+  /// Those that one release answers.
+  struct answered_unlocks {
+    last_unlock first;
+    std::forward_list<last_unlock> others;
+    time_point released_at;
+  };
+  for (const auto& other : last_unlocks_) {
     u.ttl = std::max(u.ttl, other.ttl);
     u.answer_by = std::max(u.answer_by, other.answer_by);
   }
-  const auto answer_by = u.answer_by;
   const auto now = with_.around.now();
   const auto may_live = std::max(u.ttl, on->may_live(now, with_.around.settings.drift));
-  auto answered = [this, self = self(), now, u = std::move(u), others = std::move(others)](error_code error,
-                                                                                           std::string detail) {
-    if (error == errc::unconfirmed && with_.around.now() >= u.answer_by) with_.patience.ran_out(keys()->lock, u.called);
+  const auto all = make_pooled<answered_unlocks>(with_.around.blocks,
+                                                 answered_unlocks{std::move(u), std::exchange(last_unlocks_, {}), now});
+  auto answered = [this, self = self(), all = all](error_code error, std::string detail) {
+    const auto& asked = all->first;
+    if (error == errc::unconfirmed && with_.around.now() >= asked.answer_by)
+      with_.patience.ran_out(keys()->lock, asked.called);
     if (error == errc::lost && forced_) detail = by_force;
-    if (with_.around.settings.observer) report_release(now, u.ttl, error, detail);
-    u.done(error, detail);
-    for (const auto& other : others) other.done(error, detail);
+    if (with_.around.settings.observer) report_release(all->released_at, asked.ttl, error, detail);
+    asked.done(error, detail);
+    for (const auto& other : all->others) other.done(error, detail);
   };
-  with_.freeing.release(*host_, keys(), field(), may_live, now, valid, answer_by, on->may_be_at(), std::move(answered));
+  with_.freeing.release(*host_, keys(), field(), may_live, now, valid, all->first.answer_by, on->may_be_at(),
+                        std::move(answered));
 }
 
 void hold::released() {
@@ -409,12 +426,12 @@ void hold::leave_if_forgotten() {
   HOLDFAST_ASSERT(ended());
   if (!leases_.empty() || !host_) return;
   tell_reentries();
-  const auto last = std::move(kept_);
+  const auto last = no_more_kept();
   if (auto* const host = std::exchange(host_, nullptr)) host->forget(*this);  // one of them has ended a change
 }
 
 void hold::leave_host() noexcept {
-  const auto last = std::move(kept_);
+  const auto last = no_more_kept();
   if (on->holder() == this) {
     with_.renewals.forget(*on);
     on->hand_to(nullptr);

@@ -8,9 +8,11 @@
 #include <cstdint>
 #include <forward_list>
 #include <memory>
+#include <new>
 #include <optional>
 #include <string>
 #include <string_view>
+#include <utility>
 
 #include <holdfast/error.hpp>
 #include <holdfast/lease_state.hpp>
@@ -78,6 +80,7 @@ class hold final : public boost::intrusive_ref_counter<hold> {
   std::atomic<bool> renewal_paused_{false};
   bool forced_ = false;
   bool doubted_ = false;  // a message said that the lock was freed, and nobody has confirmed it since
+  bool kept_ = false;     // by itself, while it has a host and no lease
 
  public:
   struct fencing {
@@ -91,6 +94,11 @@ class hold final : public boost::intrusive_ref_counter<hold> {
   hold(const hold&) = delete;
   hold& operator=(const hold&) = delete;
   ~hold();
+
+  // In its client's pool.
+  static void* operator new(std::size_t size, block_pool& in) { return in.take(size); }
+  static void operator delete(void* memory, block_pool& in) noexcept { in.give_back(memory, sizeof(hold)); }
+  static void operator delete(hold* ended, std::destroying_delete_t) noexcept;
 
   const bool bound;                  // the owner was given or bound, not made up for one lock()
   const std::uint16_t spare_tokens;  // after its own, for those that it is passed on to
@@ -225,6 +233,12 @@ class hold final : public boost::intrusive_ref_counter<hold> {
   using reentries = boost::intrusive::list<hold_reentry, boost::intrusive::constant_time_size<false>>;
 
   hold_ptr self() noexcept { return hold_ptr(this); }
+  void keep_itself() noexcept {
+    if (!std::exchange(kept_, true)) intrusive_ptr_add_ref(this);
+  }
+  /// Null where it did not keep itself.
+  hold_ptr no_more_kept() noexcept { return hold_ptr(std::exchange(kept_, false) ? this : nullptr, false); }
+  std::shared_ptr<lease_record> make_lease(const terms& asked, time_point now);
   bool confirm(time_point sent, milliseconds ttl, primary_set at);
   topology::handler when_replicated(topology::handler then);
   void end(lease_state how, errc why, text detail) noexcept;
@@ -248,7 +262,6 @@ class hold final : public boost::intrusive_ref_counter<hold> {
   text end_detail_;
   const hold_services& with_;
   hold_host* host_;  // null once it is forgotten
-  hold_ptr kept_;    // while it has a host and no lease
   boost::container::small_vector<lease_record*, 1> leases_;
   change_queue changes_;
   std::forward_list<last_unlock> last_unlocks_;

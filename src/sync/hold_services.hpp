@@ -22,7 +22,7 @@ struct hold_services {
   unlock_patience& patience;
   open_calls& calls;
   const std::weak_ptr<lease_home> leases_home;
-  const std::shared_ptr<client_state> client;
+  const client_state_ptr client;
 
   bool closed() const noexcept { return client->over(); }
   void watch_links() const { around.servers.keep_watch(!renewals.idle()); }

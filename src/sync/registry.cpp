@@ -36,7 +36,7 @@ registry::~registry() {
     forget(*who);
   }
   for (auto& e : names_) e.take_apart();
-  names_.clear_and_dispose(std::default_delete<entry>());
+  names_.clear_and_dispose(unmake_entry());
   end_changes();
 }
 
@@ -50,16 +50,13 @@ std::shared_ptr<acquisition> registry::lock(const shared_keys& keys, lock_reques
     done({errc::closed, drained_without, nullptr});
     return nullptr;
   }
-  auto who = std::make_shared<acquisition>(with_.around, keys, std::move(request), std::move(done));
+  auto who = make_pooled<acquisition>(with_.around.blocks, with_.around, keys, std::move(request), std::move(done));
   if (mine) {
     if (!enter(*mine, *who)) reenter(*mine, who);
     return who;
   }
   if (draining_) draining_->waits(who->request.who, keys->name);
-  if (!e) {
-    e = std::make_unique<entry>(*this, keys).release();
-    names_.insert_before(place, *e);
-  }
+  if (!e) e = &make_entry(keys, place);
   tell_if_waiting_for_ourselves(*e, who->request);
   try {
     e->join(who);
@@ -145,8 +142,12 @@ registry::entry& registry::at(const shared_keys& keys) {
   const auto key = entry_key::of(*keys);
   const auto place = names_.lower_bound(key);
   if (place != names_.end() && entry_key::of(*place->keys()) == key) return *place;
-  auto e = std::make_unique<entry>(*this, keys);
-  return *names_.insert_before(place, *e.release());
+  return make_entry(keys, place);
+}
+
+registry::entry& registry::make_entry(const shared_keys& keys, names::iterator before) {
+  auto* const e = new (with_.around.blocks->take(sizeof(entry))) entry(*this, keys);
+  return *names_.insert_before(before, *e);
 }
 
 registry::entry* registry::find(const lock_keys& keys) {
@@ -218,7 +219,7 @@ void registry::hold_is_over(owner_id who) {
   if (!draining_) return;
   std::vector<std::shared_ptr<waiting_line>> lines;
   for (const auto& name : draining_->remove(who))
-    for (auto e = names_.lower_bound({name, nullptr}); e != names_.end() && e->keys()->name == name; ++e)
+    for (auto e = names_.lower_bound(entry_key::first_of(name)); e != names_.end() && e->keys()->name == name; ++e)
       if (auto* l = e->line()) lines.push_back(l->shared_from_this());
   fail_askers([&](owner_id asks) { return asks == who && !draining_->contains(who); }, holds_no_more);
   for (const auto& l : lines) l->fail_all_of(who, errc::closed, holds_no_more);
@@ -271,8 +272,9 @@ bool registry::entry::held_here() const {
 }
 
 void registry::entry::join(std::shared_ptr<acquisition> who) {
+  auto& around = of_.with_.around;
   if (line_ || !holds_.empty()) share();
-  if (!line_) line_ = std::make_shared<waiting_line>(of_.with_.around, of_.fields_, *this, keys_);
+  if (!line_) line_ = make_pooled<waiting_line>(around.blocks, around, of_.fields_, *this, keys_);
   line_->join(std::move(who));
 }
 
@@ -327,7 +329,8 @@ bool registry::entry::pass_on(hold& h, const legacy& what) {
   std::shared_ptr<lease_record> lease;
   try {
     const auto token = heir->keys->of.fenced() ? h.next_token() : hold::fencing();
-    const hold_ptr next(new hold(h.on, request.who, request.bound, token, h.passes + 1, now, of_.with_, *this));
+    const hold_ptr next(new (*of_.with_.client->blocks)
+                            hold(h.on, request.who, request.bound, token, h.passes + 1, now, of_.with_, *this));
     lease = begin(next, [&] { return next->take_over(request.asked, now); });
   } catch (const std::bad_alloc&) {
     sharing_->mine.release_begins(now);
@@ -390,10 +393,11 @@ std::shared_ptr<lease_record> registry::entry::hold_for(const lock_request& requ
   auto& servers = with.around.servers;
   boost::container::small_vector<node_id, 1> nodes{servers.node_of(keys_->lock)};
   while (nodes.size() < servers.primaries()) nodes.push_back(static_cast<node_id>(nodes.size()));
-  claim_ptr c(new claim(with.client, keys, what.field, nodes, tally::majority(nodes.size())));
+  auto& pool = *with.client->blocks;
+  claim_ptr c(new (pool) claim(with.client, keys, what.field, nodes, tally::majority(nodes.size())));
   c->begin_without(~what.may_be_at);
-  const hold_ptr h(
-      new hold(std::move(c), request.who, request.bound, {what.token, what.spare_tokens}, 0, what.now, with, *this));
+  const hold_ptr h(new (pool) hold(std::move(c), request.who, request.bound, {what.token, what.spare_tokens}, 0,
+                                   what.now, with, *this));
   auto lease = begin(h, [&] { return h->grant(request.asked, what.sent, what.now, what.at); });
   if (sharing_) {
     sharing_->mine.begin(what.now, line_ && !line_->empty() ? line_->size() - 1 : 0);
@@ -505,7 +509,7 @@ void registry::entry::release_ends(const release_end& how) {
 
 void registry::entry::leave_if_unused() {
   if (!line_ && holds_.empty() && releasing_ == 0 && !rests())
-    of_.names_.erase_and_dispose(of_.names_.iterator_to(*this), std::default_delete<entry>());
+    of_.names_.erase_and_dispose(of_.names_.iterator_to(*this), of_.unmake_entry());
 }
 
 }  // namespace holdfast::detail

@@ -4,6 +4,7 @@
 #include <boost/intrusive/set.hpp>
 #include <boost/intrusive/slist.hpp>
 #include <cstddef>
+#include <cstdint>
 #include <functional>
 #include <memory>
 #include <optional>
@@ -67,14 +68,17 @@ class registry final {
 
  private:
   using small = boost::intrusive::optimize_size<true>;
-  /// By what the entries are ordered.
+  /// By what the entries are ordered: most often the hash decides.
   struct entry_key {
+    std::uint32_t hash;
     std::string_view name;
     const key_layout* layout;
 
-    static entry_key of(const lock_keys& k) noexcept { return {k.name, &k.of.layout}; }
+    static entry_key of(const lock_keys& k) noexcept { return {k.hash, k.name, &k.of.layout}; }
+    static entry_key first_of(std::string_view name) noexcept { return {hash_of(name), name, nullptr}; }
     friend bool operator==(const entry_key&, const entry_key&) = default;
     friend bool operator<(const entry_key& a, const entry_key& b) noexcept {
+      if (a.hash != b.hash) return a.hash < b.hash;
       const auto names = a.name.compare(b.name);
       return names < 0 || (names == 0 && std::less<>()(a.layout, b.layout));
     }
@@ -177,6 +181,13 @@ class registry final {
 
   /// The entry of a name, made where there is none.
   entry& at(const shared_keys& keys);
+  entry& make_entry(const shared_keys& keys, names::iterator before);
+  auto unmake_entry() const {
+    return [&pool = *with_.around.blocks](entry* e) {
+      e->~entry();
+      pool.give_back(e, sizeof(entry));
+    };
+  }
   /// Lists it, if it waits.
   template <class Asker>
   std::shared_ptr<Asker> begin(std::shared_ptr<Asker> who);

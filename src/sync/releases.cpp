@@ -133,7 +133,7 @@ releases::~releases() {
 
 void releases::release(release_host& of, shared_keys keys, owner_field field, milliseconds ttl, time_point now,
                        time_point valid, time_point answer_by, primary_set at, handler done) {
-  auto t = std::make_shared<task>(*this, of, std::move(keys), field, ttl);
+  auto t = make_pooled<task>(around_.blocks, *this, of, std::move(keys), field, ttl);
   t->of_hold = true;
   t->valid = valid;
   t->answer_by = answer_by;
@@ -143,7 +143,7 @@ void releases::release(release_host& of, shared_keys keys, owner_field field, mi
 
 void releases::release_in_background(release_host& of, shared_keys keys, owner_field field, milliseconds ttl,
                                      function<void()> tried, primary_set at) {
-  auto t = std::make_shared<task>(*this, of, std::move(keys), field, ttl);
+  auto t = make_pooled<task>(around_.blocks, *this, of, std::move(keys), field, ttl);
   t->tried = std::move(tried);
   start(std::move(t), at, around_.now());
 }

@@ -26,11 +26,11 @@ class one_call final : public script_command {
 }  // namespace
 
 void surroundings::run(const call& what, const delivery& how, topology::handler done) const {
-  std::make_shared<one_call>(std::move(done))->send(*this, what, how);
+  make_pooled<one_call>(blocks, std::move(done))->send(*this, what, how);
 }
 
 void surroundings::run_at(std::size_t primary, const call& what, const delivery& how, topology::handler done) const {
-  std::make_shared<one_call>(std::move(done))->send(servers.primary(primary), what, how);
+  make_pooled<one_call>(blocks, std::move(done))->send(servers.primary(primary), what, how);
 }
 
 void surroundings::when_replicated(std::string_view key, unsigned wanted, std::uint64_t server, time_point valid,

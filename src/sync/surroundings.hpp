@@ -11,6 +11,7 @@
 #include <holdfast/config.hpp>
 #include <holdfast/observer.hpp>
 
+#include "base/block_pool.hpp"
 #include "base/function.hpp"
 #include "base/lease_clock.hpp"
 #include "base/random.hpp"
@@ -40,6 +41,7 @@ struct surroundings {
   const config& settings;
   publish_word word = publish_word::publish;
   electorate* voters = nullptr;  // where there are several primaries
+  const block_pool_ptr blocks{new block_pool};
 
   time_point now() const noexcept { return time.now(); }
 

@@ -23,8 +23,8 @@ inline constexpr unsigned most_reentries = 2'147'483'647;
 struct terms {
   milliseconds ttl;
   bool renew;
-  std::optional<milliseconds> max_hold;
   unsigned min_replicas = 0;
+  std::optional<milliseconds> max_hold;
 };
 
 /// How much earlier than the server we end a lease: ⌈ttl·ρ⌉ + 2 ms.

@@ -41,8 +41,7 @@ class unlock_patience::waiting_caller : public std::enable_shared_from_this<wait
   timer alarm_;
 };
 
-time_point unlock_patience::answer_by(std::string_view key, nanoseconds budget) {
-  const auto now = around_.now();
+time_point unlock_patience::answer_by(std::string_view key, time_point now, nanoseconds budget) {
   const auto silent = silence_of(key);
   return silent == silent_since_.end() ? now + budget : std::clamp(silent->second + budget, now, now + budget);
 }

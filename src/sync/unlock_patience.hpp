@@ -22,7 +22,7 @@ class unlock_patience {
 
   /// Until when an unlock of `key` that is called now and may take `budget` waits for its answer. Where that is not in
   /// the future, it waits for nothing.
-  time_point answer_by(std::string_view key, nanoseconds budget);
+  time_point answer_by(std::string_view key, time_point now, nanoseconds budget);
   /// The time of an unlock of `key` that was called at `since` is over, and there was no answer to it.
   void ran_out(std::string_view key, time_point since) noexcept;
   /// Keys have another node than before: nobody knows which one was silent until now.

@@ -6,7 +6,7 @@
 
 namespace holdfast::detail {
 
-validity::validity(std::shared_ptr<const client_state> of) noexcept : client_(std::move(of)) {}
+validity::validity(boost::intrusive_ptr<const client_state> of) noexcept : client_(std::move(of)) {}
 
 lease_clock::duration validity::left() const noexcept {
   if (client_->over()) return {};

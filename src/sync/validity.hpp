@@ -1,18 +1,22 @@
 // SPDX-License-Identifier: BSL-1.0
 #pragma once
 #include <atomic>
-#include <memory>
+#include <boost/smart_ptr/intrusive_ptr.hpp>
+#include <boost/smart_ptr/intrusive_ref_counter.hpp>
+#include <utility>
 
 #include "base/birthplace.hpp"
+#include "base/block_pool.hpp"
 #include "base/lease_clock.hpp"
 
 namespace holdfast::detail {
 
 /// What any thread has to know of a client, as long as there are leases of it.
-struct client_state {
-  explicit client_state(const clock& t) : time(t) {}
+struct client_state final : boost::intrusive_ref_counter<client_state> {
+  explicit client_state(const clock& t, block_pool_ptr memory = new block_pool) : time(t), blocks(std::move(memory)) {}
 
   const clock& time;
+  const block_pool_ptr blocks;
   std::atomic<bool> closed{false};  // setting it ends all that the client holds, from any thread
   const birthplace here{};
 
@@ -20,17 +24,20 @@ struct client_state {
   bool over() const noexcept { return closed.load(std::memory_order_acquire) || here.elsewhere(); }
 };
 
+using client_state_ptr = boost::intrusive_ptr<client_state>;
+
 /// Until when something in Redis is ours alone: one instant, which the client's strand moves and any thread may read.
 /// Loss is sticky: once anybody has seen it over, nothing extends it.
 class validity {
  public:
-  explicit validity(std::shared_ptr<const client_state> of) noexcept;
+  explicit validity(boost::intrusive_ptr<const client_state> of) noexcept;
 
   // Any thread.
   /// 0 once it is over, or its client is.
   lease_clock::duration left() const noexcept;
   time_point until() const noexcept;
   const clock& time() const noexcept { return client_->time; }
+  const client_state& client() const noexcept { return *client_; }
 
   // The client's strand.
   /// Never shortens. False: somebody has seen it over, and over it is.
@@ -39,7 +46,7 @@ class validity {
   void limit(time_point until) noexcept;
 
  private:
-  const std::shared_ptr<const client_state> client_;
+  const boost::intrusive_ptr<const client_state> client_;
   mutable std::atomic<time_point::rep> until_{0};  // negative once somebody has seen it over
 };
 

@@ -187,9 +187,10 @@ void waiting_line::try_now() {
 
 void waiting_line::attempt_answered(acquisition& w, const outcome& o) {
   HOLDFAST_ASSERT(step_ == step::trying && &w == &first());
-  const auto said = (w.seat.first_try ? w.keys->of.first_acquire : w.keys->of.acquire).read(o);
+  auto said = (w.seat.first_try ? w.keys->of.first_acquire : w.keys->of.acquire).read(o);
   const bool refused = !o.error && o.reply.is_error();
-  if (!w.seat.first_try || !refused) return told(w, {said, !o.error, o.sent, o.yes, o.may_have_run, o.server});
+  if (!w.seat.first_try || !refused)
+    return told(w, {std::move(said), !o.error, o.sent, o.yes, o.may_have_run, o.server});
   // It may be held, by somebody who was let write: acquire looks.
   step_ = step::idle;
   penalty_ = {};
@@ -216,7 +217,7 @@ void waiting_line::told(acquisition& w, const attempt& what) {
   last_failure_.reset();
   switch (said.value.what) {
     case acquire_answer::kind::acquired:
-      return w.request.asked.min_replicas > 0 ? wait_for_replicas(w, what) : on_acquired(w, what);
+      return w.request.asked.min_replicas > 0 ? wait_for_replicas(w, what) : on_acquired(w, what, now);
     case acquire_answer::kind::busy: return on_busy(w, what, now);
     case acquire_answer::kind::busy_without_ttl:
       return finish(w, {errc::corrupt_lock, "its key has no TTL, so it would never end", nullptr});
@@ -243,7 +244,7 @@ void waiting_line::on_replicas(acquisition& w, const attempt& what, const std::o
   HOLDFAST_ASSERT(step_ == step::trying && &w == &first());
   step_ = step::idle;
   w.seat.granted = false;
-  if (!too_few) return on_acquired(w, what);
+  if (!too_few) return on_acquired(w, what, around_.now());
   abandon_field(w);
   around_.report({.what = event::kind::not_replicated,
                   .name = keys_->name,
@@ -254,8 +255,7 @@ void waiting_line::on_replicas(acquisition& w, const attempt& what, const std::o
   on_failed(w, *too_few);
 }
 
-void waiting_line::on_acquired(acquisition& w, const attempt& what) {
-  const auto now = around_.now();
+void waiting_line::on_acquired(acquisition& w, const attempt& what, time_point now) {
   const auto ttl = w.request.asked.ttl;
   if (now >= valid_until(w.seat.sent, ttl, around_.settings.drift) - min_validity(ttl)) {
     abandon_field(w);
@@ -375,6 +375,7 @@ void waiting_line::on_failed(acquisition& w, const failure& why) {
 nanoseconds waiting_line::rest() const {
   auto until = host_.rests_until();
   const auto& w = *waiters_.front().kept;
+  if (until <= w.since()) return {};
   if (w.request.deadline != time_point::max())
     until = std::min(until, w.since() + (w.request.deadline - w.since()) / 2);
   return until - around_.now();

@@ -124,7 +124,7 @@ class waiting_line final : public std::enable_shared_from_this<waiting_line>,
   void subscribe();
   void wait_for_replicas(acquisition& w, const attempt& what);
   void on_replicas(acquisition& w, const attempt& what, const std::optional<failure>& too_few);
-  void on_acquired(acquisition& w, const attempt& what);
+  void on_acquired(acquisition& w, const attempt& what, time_point now);
   void on_busy(acquisition& w, const attempt& what, time_point now);
   bool may_reenter(const acquisition& w) const;
   void leave_to_reenter(acquisition& w);

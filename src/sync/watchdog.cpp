@@ -94,7 +94,7 @@ void watchdog::guard(claim& c, time_point sent, time_point now, primary_set at, 
 void watchdog::forget(claim& c) {
   if (!guarded(c)) return;
   for (auto& s : c.shares()) unschedule_renewal(s);
-  expiries_.erase(expiries_.iterator_to(c));
+  expiries_.erase(c);
   guarded_shares_ -= c.shares().size();
   rearm();
 }
@@ -126,7 +126,7 @@ void watchdog::link_changed(node_id node, bool up) {
   queues_[node].up = up;
   queues_[node].known |= up;
   const auto now = around_.now();
-  for (auto& c : expiries_)
+  for (auto& c : expiries_.sorted())
     for (auto& s : c.shares()) {
       if (s.denied() || home_of(s) != node) continue;
       if (!up) {
@@ -145,7 +145,7 @@ void watchdog::keys_moved() {
   if (!any_doubted_ && std::none_of(queues_.begin(), queues_.end(), down)) return;
   any_doubted_ = false;
   const auto now = around_.now();
-  for (auto& c : expiries_)
+  for (auto& c : expiries_.sorted())
     for (auto& s : c.shares()) {
       if (!in_flight(s) && !s.denied()) {
         const auto home = home_of(s);
@@ -177,13 +177,17 @@ void watchdog::schedule_renewal(share& s, time_point when) {
   unschedule_renewal(s);
   s.plan.now = stage::scheduled;
   s.plan.when = when;
-  renewals_.insert(renewals_.end(), s);
+  renewals_.insert(s, when);
 }
 
 void watchdog::unschedule_renewal(share& s) {
   if (!s.hook.is_linked()) return;
-  auto& where = s.plan.now == stage::due ? queues_.at(s.node).due : renewals_;
-  where.erase(where.iterator_to(s));
+  if (s.plan.now == stage::due) {
+    auto& waiting = queues_.at(s.node).due;
+    waiting.erase(waiting.iterator_to(s));
+  } else {
+    renewals_.erase(s);
+  }
   s.plan.now = stage::none;
 }
 
@@ -208,8 +212,10 @@ void watchdog::renew_due() {
 }
 
 void watchdog::collect_due(time_point now) {
-  for (std::size_t n = 0; n < collected_at_once && !renewals_.empty() && renewals_.begin()->plan.when <= now; ++n) {
-    share& s = *renewals_.begin();
+  if (renewals_.earliest() > now) return;
+  auto& scheduled = renewals_.sorted();
+  for (std::size_t n = 0; n < collected_at_once && !scheduled.empty() && scheduled.begin()->when() <= now; ++n) {
+    share& s = *scheduled.begin();
     unschedule_renewal(s);
     s.plan.now = stage::due;
     s.plan.when = s.valid_until();
@@ -241,7 +247,8 @@ watchdog::shares watchdog::take_due(node_id node, time_point now) {
     due.emplace_back(&s);
   };
   for (auto next = waiting.begin(); next != waiting.end() && due.size() < batch_size;) take(*next++);
-  for (auto next = renewals_.begin(); next != renewals_.end() && due.size() < batch_size;) {
+  auto& scheduled = renewals_.sorted();
+  for (auto next = scheduled.begin(); next != scheduled.end() && due.size() < batch_size;) {
     auto& s = *next++;
     if (s.plan.when > now + nanoseconds(holder_of(s).ttl()) / 60) break;
     if (s.node == node && home_of(s) == node) take(s);
@@ -275,7 +282,7 @@ void watchdog::send_by_group(node_id node, shares&& which) {
 void watchdog::send(node_id node, shares&& which) {
   const auto now = around_.now();
   auto patience = nanoseconds::max();
-  const auto b = std::make_shared<batch>(*this, node, std::move(which));
+  const auto b = make_pooled<batch>(around_.blocks, *this, node, std::move(which));
   for (const auto& s : b->shares) {
     const auto& h = holder_of(*s);
     const auto ttl = h.wants_renewal(now) ? h.ttl() : ttl_that_never_raises;
@@ -420,15 +427,19 @@ bool watchdog::restore(share& s) {
 }
 
 void watchdog::expire_at(claim& c, time_point when) {
-  if (guarded(c)) expiries_.erase(expiries_.iterator_to(c));
+  if (guarded(c)) expiries_.erase(c);
   c.expires_at = when;
-  expiries_.insert(expiries_.end(), c);  // most often the last
+  expiries_.insert(c, when);
 }
 
 void watchdog::expire_due() {
   const auto now = around_.now();
-  while (!expiries_.empty() && expiries_.begin()->expires_at <= now) {
-    claim& c = *expiries_.begin();
+  const auto due = [&] {
+    const auto& all = expiries_.sorted();
+    return !all.empty() && all.begin()->when() <= now;
+  };
+  while (due()) {
+    claim& c = *expiries_.sorted().begin();
     if (c.valid_until() > now) {
       expire_at(c, c.valid_until());  // renewed since
     } else {
@@ -458,16 +469,13 @@ std::size_t watchdog::due() const noexcept {
 // An alarm that is early does no harm and corrects itself; so it is not moved for every claim that comes and goes.
 void watchdog::rearm() {
   HOLDFAST_ASSERT(renewals_.size() + due() <= guarded_shares_);
-  const auto arm = [](timer& alarm, bool any, auto first, auto action) {
-    if (!any) return alarm.stop();
-    const auto when = first();
+  const auto arm = [](timer& alarm, time_point when, auto action) {
+    if (when == time_point::max()) return alarm.stop();
     if (!alarm.due() || *alarm.due() > when) alarm.start(when, action);
   };
   // What is due already goes on with the next answer, or with the link.
-  arm(
-      renewal_alarm_, !renewals_.empty(), [this] { return renewals_.begin()->plan.when; }, [this] { renew_due(); });
-  arm(
-      expiry_alarm_, !expiries_.empty(), [this] { return expiries_.begin()->expires_at; }, [this] { expire_due(); });
+  arm(renewal_alarm_, renewals_.earliest(), [this] { renew_due(); });
+  arm(expiry_alarm_, expiries_.earliest(), [this] { expire_due(); });
 }
 
 }  // namespace holdfast::detail

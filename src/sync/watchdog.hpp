@@ -7,6 +7,7 @@
 #include <memory>
 #include <vector>
 
+#include "sync/agenda.hpp"
 #include "sync/claim.hpp"
 #include "sync/surroundings.hpp"
 
@@ -59,8 +60,8 @@ class watchdog {
   };
   using order = boost::intrusive::set<share, boost::intrusive::member_hook<share, order_hook, &share::hook>,
                                       boost::intrusive::compare<sooner>>;
-  using expiries = boost::intrusive::set<claim, boost::intrusive::member_hook<claim, order_hook, &claim::expiry>,
-                                         boost::intrusive::compare<sooner>>;
+  using expiry_order = boost::intrusive::set<claim, boost::intrusive::member_hook<claim, order_hook, &claim::expiry>,
+                                             boost::intrusive::compare<sooner>>;
   using shares = boost::container::small_vector<share_ptr, 1>;
   class batch;
   using stage = renewal_plan::stage;
@@ -119,8 +120,8 @@ class watchdog {
 
   surroundings& around_;
   lose on_lost_;
-  order renewals_;  // those that are scheduled
-  expiries expiries_;
+  agenda<order> renewals_;  // those that are scheduled
+  agenda<expiry_order> expiries_;
   std::size_t guarded_shares_ = 0;
   bool any_doubted_ = false;  // perhaps; false: no share is
   bool by_slot_ = false;      // what looks like one server has a cluster behind it

@@ -22,11 +22,11 @@ struct claim_fixture : hold_fixture {
 /// At three servers, of which two must confirm it.
 struct majority_fixture {
   manual_clock clock;
-  const std::shared_ptr<detail::client_state> client = std::make_shared<detail::client_state>(clock);
+  const detail::client_state_ptr client{new detail::client_state(clock)};
   static constexpr std::array<detail::node_id, 3> nodes{4, 5, 6};
-  const detail::claim_ptr c{new detail::claim(client,
-                                              std::make_shared<const detail::lock_keys>(detail::plain_lock, "a"),
-                                              detail::owner_field(detail::uuid(), 1), std::span(nodes), 2)};
+  const detail::claim_ptr c{
+      new (*client->blocks) detail::claim(client, std::make_shared<const detail::lock_keys>(detail::plain_lock, "a"),
+                                          detail::owner_field(detail::uuid(), 1), std::span(nodes), 2)};
   detail::share& at(std::size_t n) { return c->shares()[n]; }
 };
 

@@ -594,7 +594,7 @@ TEST_CASE_METHOD(engine_fixture, "between the flag and the close nothing is rele
   const auto a = hold("a", by(alice)), b = hold("b"), d = hold("d");
   const auto renewed = renew(b);
   const auto inner = lock("a", by(alice, {.ttl = 30s}));
-  locks->closed_flag()->store(true);  // what ~client does on any thread
+  locks->state()->closed.store(true);  // what ~client does on any thread
   CHECK_FALSE(a.value()->of->exclusive());
   confirms();
   CHECK(renewed.failed_with(errc::closed));
@@ -612,7 +612,7 @@ TEST_CASE_METHOD(engine_fixture, "between the flag and the close nothing is rele
 
 TEST_CASE_METHOD(engine_fixture, "a lease that is given up between the flag and the close is renewed no more") {
   const auto a = hold("a");
-  locks->closed_flag()->store(true);
+  locks->state()->closed.store(true);
   drop(a);
   link_down();
   link_up();

@@ -16,10 +16,12 @@
 
 namespace holdfast::test {
 
-inline detail::claim_ptr make_claim(std::shared_ptr<const detail::client_state> client) {
+inline detail::claim_ptr make_claim(detail::client_state_ptr client) {
   const detail::node_id node = 0;
-  return new detail::claim(std::move(client), std::make_shared<const detail::lock_keys>(detail::plain_lock, "a", "p:"),
-                           detail::owner_field(detail::uuid(), 1), std::span(&node, 1), 1);
+  auto& pool = *client->blocks;
+  return new (pool)
+      detail::claim(std::move(client), std::make_shared<const detail::lock_keys>(detail::plain_lock, "a", "p:"),
+                    detail::owner_field(detail::uuid(), 1), std::span(&node, 1), 1);
 }
 
 /// A hold on a claim of one share, its leases, and nobody around it.
@@ -34,7 +36,7 @@ struct hold_fixture : detail::hold_host {
   detail::unlock_patience patience{around};
   detail::watchdog renewals{around, [](detail::claim& c) { c.holder()->lose(errc::lost); }};
   detail::open_calls calls;
-  const std::shared_ptr<detail::client_state> client = std::make_shared<detail::client_state>(clock);
+  const detail::client_state_ptr client{new detail::client_state(clock)};
   const detail::hold_services services{around, renewals, freeing, patience, calls, {}, client};
   const detail::claim_ptr on = make_claim(client);
   const detail::hold_ptr h = make_hold(on);
@@ -44,7 +46,7 @@ struct hold_fixture : detail::hold_host {
   ~hold_fixture() { h->leave_host(); }
 
   detail::hold_ptr make_hold(detail::claim_ptr c) {
-    return new detail::hold(std::move(c), owner(), false, {}, 0, clock.now(), services, *this);
+    return new (*client->blocks) detail::hold(std::move(c), owner(), false, {}, 0, clock.now(), services, *this);
   }
   bool extend(detail::time_point until) { return on->confirm(on->sole_share(), until); }
   detail::lease_record& lease(detail::terms t) { return lease(h, t); }

@@ -909,7 +909,7 @@ TEST_CASE_METHOD(fixture, "a hold that is given up between the flag and the clos
   reenters();
   const auto in_flight_one = again();
   unlock(inner);
-  locks->closed_flag()->store(true);  // what ~client does on any thread
+  locks->state()->closed.store(true);  // what ~client does on any thread
   drop(outer);
   locks->abandon();
   server.close();

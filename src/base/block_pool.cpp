@@ -1,0 +1,65 @@
+// SPDX-License-Identifier: BSL-1.0
+#include "base/block_pool.hpp"
+
+#include <algorithm>
+#include <new>
+
+namespace holdfast::detail {
+namespace {
+
+// What is used after its end must be found.
+#if defined(__SANITIZE_ADDRESS__)
+constexpr bool keeps = false;
+#elif defined(__has_feature)
+#if __has_feature(address_sanitizer)
+constexpr bool keeps = false;
+#else
+constexpr bool keeps = true;
+#endif
+#else
+constexpr bool keeps = true;
+#endif
+
+}  // namespace
+
+void* block_pool::take(std::size_t size) {
+  const auto n = (size - 1) / step;
+  if (n >= sizes) return ::operator new(size);
+  auto& s = shelves_[n];
+  if (!s.first && s.returned.load(std::memory_order_relaxed))
+    s.first = s.returned.exchange(nullptr, std::memory_order_acquire);
+  if (!s.first) {
+    s.kept.store(0, std::memory_order_relaxed);
+    return ::operator new((n + 1) * step);
+  }
+  const auto kept = s.kept.load(std::memory_order_relaxed);
+  s.kept.store(kept - std::min<std::size_t>(kept, 1), std::memory_order_relaxed);
+  return std::exchange(s.first, s.first->next);
+}
+
+void block_pool::give_back(void* block, std::size_t size) noexcept {
+  const auto n = (size - 1) / step;
+  if (!keeps || n >= sizes || closed_.load(std::memory_order_relaxed)) return ::operator delete(block);
+  auto& s = shelves_[n];
+  const auto kept = s.kept.load(std::memory_order_relaxed);
+  if (kept >= most_of_a_size) return ::operator delete(block);
+  s.kept.store(kept + 1, std::memory_order_relaxed);
+  auto* const mine = new (block) free_block{s.returned.load(std::memory_order_relaxed)};
+  while (!s.returned.compare_exchange_weak(mine->next, mine, std::memory_order_release, std::memory_order_relaxed)) {
+  }
+}
+
+// What is given back at the same time is freed by the destructor.
+void block_pool::close() noexcept {
+  closed_.store(true, std::memory_order_relaxed);
+  for (auto& s : shelves_) {
+    free_all(std::exchange(s.first, nullptr));
+    free_all(s.returned.exchange(nullptr, std::memory_order_acquire));
+  }
+}
+
+void block_pool::free_all(free_block* first) noexcept {
+  while (first) ::operator delete(std::exchange(first, first->next));
+}
+
+}  // namespace holdfast::detail

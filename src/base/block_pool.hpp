@@ -1,0 +1,82 @@
+// SPDX-License-Identifier: BSL-1.0
+#pragma once
+#include <array>
+#include <atomic>
+#include <boost/smart_ptr/intrusive_ptr.hpp>
+#include <boost/smart_ptr/intrusive_ref_counter.hpp>
+#include <cstddef>
+#include <memory>
+#include <mutex>
+#include <utility>
+
+namespace holdfast::detail {
+
+/// Memory for what comes and goes with each lock: it keeps what was given back for the next one of that size. Whoever
+/// has a block of it keeps it alive.
+class block_pool final : public boost::intrusive_ref_counter<block_pool> {
+ public:
+  block_pool() noexcept = default;
+  block_pool(const block_pool&) = delete;
+  block_pool& operator=(const block_pool&) = delete;
+  ~block_pool() { close(); }
+
+  /// One strand only.
+  void* take(std::size_t size);
+  /// Any thread, where nobody calls take().
+  void* take_in_turn(std::size_t size) {
+    const std::lock_guard alone(takers_);
+    return take(size);
+  }
+  /// Any thread; of the size that was taken.
+  void give_back(void* block, std::size_t size) noexcept;
+  /// One strand only: keeps nothing any more.
+  void close() noexcept;
+
+ private:
+  static constexpr std::size_t step = 16, sizes = 48;  // larger ones are the heap's
+  static constexpr std::size_t most_of_a_size = 512;
+
+  struct free_block {
+    free_block* next;
+  };
+  struct shelf {
+    free_block* first = nullptr;                 // the strand's
+    std::atomic<free_block*> returned{nullptr};  // newest first; taken all at once
+    std::atomic<std::size_t> kept{0};            // about so many; right again when there are none
+  };
+
+  static void free_all(free_block* first) noexcept;
+
+  std::array<shelf, sizes> shelves_;
+  std::atomic<bool> closed_{false};
+  std::mutex takers_;
+};
+using block_pool_ptr = boost::intrusive_ptr<block_pool>;
+
+template <class T, auto Take = &block_pool::take>
+struct pool_allocator {
+  using value_type = T;
+  template <class Other>
+  struct rebind {
+    using other = pool_allocator<Other, Take>;
+  };
+
+  explicit pool_allocator(block_pool_ptr from) noexcept : pool(std::move(from)) {}
+  template <class Other>
+  pool_allocator(const pool_allocator<Other, Take>& other) noexcept : pool(other.pool) {}
+
+  T* allocate(std::size_t n) { return static_cast<T*>((pool.get()->*Take)(n * sizeof(T))); }
+  void deallocate(T* block, std::size_t n) noexcept { pool->give_back(block, n * sizeof(T)); }
+  friend bool operator==(const pool_allocator&, const pool_allocator&) = default;
+
+  block_pool_ptr pool;
+};
+
+/// std::make_shared() in a pool.
+template <class T, class... Args>
+std::shared_ptr<T> make_pooled(const block_pool_ptr& pool, Args&&... args) {
+  static_assert(alignof(T) <= alignof(std::max_align_t));
+  return std::allocate_shared<T>(pool_allocator<T>(pool), std::forward<Args>(args)...);
+}
+
+}  // namespace holdfast::detail
