@@ -190,7 +190,7 @@ asio::awaitable<void> multi_lease::renew(milliseconds ttl) {
 asio::awaitable<error_code> multi_lease::lost() const {
   if (leases_.empty()) return detail::not_held<error_code>();
   const auto of = detail::access::records(*this);
-  auto watch = [of](engine&, const std::shared_ptr<caller<error_code>>& to, const auto&) {
+  auto watch = [of = of](engine&, const std::shared_ptr<caller<error_code>>& to, const auto&) {
     const auto all = std::make_shared<loss_watch>(of, to);
     to->cancels(all);
     all->begin();

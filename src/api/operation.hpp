@@ -54,7 +54,9 @@ class caller {
   void fail(std::exception_ptr failure) { fail_or_resume(std::move(failure), {}); }
 
   /// Who is to be told of a cancellation. Without one the caller is answered and the work goes on in the background.
-  void cancels(cancellable_ptr what) { target_ = std::move(what); }
+  void cancels(cancellable_ptr what) {
+    if (!answered_) target_ = std::move(what);
+  }
   void cancel() {
     if (answered_) return;
     if (const auto target = target_) return target->cancel();
@@ -101,6 +103,8 @@ class handing_over {
 /// life. `Begin` begins the work: see on_strand().
 template <class T, class Handler, class Begin>
 class coroutine_caller final : public caller<T>, public context_life::guest {
+  static_assert(std::is_nothrow_move_constructible_v<Begin>, "it goes to the strand, and must come to an answer");
+
  public:
   using slot_type = asio::associated_cancellation_slot_t<Handler>;
 
@@ -120,14 +124,14 @@ class coroutine_caller final : public caller<T>, public context_life::guest {
   // Before anything is answered, in the call.
   slot_type& slot() { return coroutine_->slot; }
 
-  /// Its way to the strand: begins there; where the client ends before, or with its context, the caller gets closed.
-  class errand {
+  /// Takes it to the strand, where it begins. Where the client ends before, or with its context, the caller gets closed.
+  class way_there {
    public:
-    errand(std::shared_ptr<core> to, std::shared_ptr<coroutine_caller> who) noexcept
+    way_there(std::shared_ptr<core> to, std::shared_ptr<coroutine_caller> who) noexcept
         : client_(std::move(to)), who_(std::move(who)) {}
-    errand(errand&&) noexcept = default;
-    errand& operator=(errand&&) = delete;
-    ~errand() {
+    way_there(way_there&&) noexcept = default;
+    way_there& operator=(way_there&&) = delete;
+    ~way_there() {
       try {
         if (const auto who = std::move(who_)) who->end_unbegun();
       } catch (...) {
@@ -205,7 +209,8 @@ class coroutine_caller final : public caller<T>, public context_life::guest {
     coroutine_caller* of;
   };
 
-  /// Takes the answer home. Where it is destroyed on the way, the coroutine's context has ended.
+  /// Takes the answer home. Where it is destroyed on the way, the coroutine ends: its context has ended, or there was no
+  /// memory to go there.
   class way_home {
    public:
     using allocator_type = own_memory<std::byte>;
@@ -302,7 +307,7 @@ template <class T, class Begin>
 asio::awaitable<T> on_strand(std::weak_ptr<core> where, Begin begin) {
   auto initiate = [](auto handler, const std::weak_ptr<core>& to, Begin start) {
     using calling = coroutine_caller<T, decltype(handler), Begin>;
-    auto c = to.lock();
+    const auto c = to.lock();
     auto waiting = calling::make(std::move(handler), std::move(start), c.get());
     if (!c) return waiting->answer(errc::closed, {});
     if (waiting->slot().is_connected())
@@ -313,8 +318,7 @@ asio::awaitable<T> on_strand(std::weak_ptr<core> where, Begin begin) {
           if (const auto still = id.lock()) still->cancel();
         });
       });
-    auto& client = *c;
-    client.enter(typename calling::errand(std::move(c), std::move(waiting)));
+    c->enter(typename calling::way_there(c, std::move(waiting)));
   };
   asio::use_awaitable_t<> token;
   return asio::async_initiate<asio::use_awaitable_t<>, typename completion_signature<T>::type>(

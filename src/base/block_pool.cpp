@@ -23,14 +23,14 @@ constexpr bool keeps = true;
 }  // namespace
 
 void* block_pool::take(std::size_t size) {
-  const auto n = (size - 1) / step;
+  const auto n = number_of(size);
   if (n >= sizes) return ::operator new(size);
   auto& s = shelves_[n];
   if (!s.first && s.returned.load(std::memory_order_relaxed))
     s.first = s.returned.exchange(nullptr, std::memory_order_acquire);
   if (!s.first) {
     s.kept.store(0, std::memory_order_relaxed);
-    return ::operator new((n + 1) * step);
+    return ::operator new(size_of(n));
   }
   const auto kept = s.kept.load(std::memory_order_relaxed);
   s.kept.store(kept - std::min<std::size_t>(kept, 1), std::memory_order_relaxed);
@@ -38,11 +38,11 @@ void* block_pool::take(std::size_t size) {
 }
 
 void block_pool::give_back(void* block, std::size_t size) noexcept {
-  const auto n = (size - 1) / step;
+  const auto n = number_of(size);
   if (!keeps || n >= sizes || closed_.load(std::memory_order_relaxed)) return ::operator delete(block);
   auto& s = shelves_[n];
   const auto kept = s.kept.load(std::memory_order_relaxed);
-  if (kept >= most_of_a_size) return ::operator delete(block);
+  if (kept * size_of(n) >= most_kept_of_a_size) return ::operator delete(block);
   s.kept.store(kept + 1, std::memory_order_relaxed);
   auto* const mine = new (block) free_block{s.returned.load(std::memory_order_relaxed)};
   while (!s.returned.compare_exchange_weak(mine->next, mine, std::memory_order_release, std::memory_order_relaxed)) {

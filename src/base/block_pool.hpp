@@ -33,8 +33,12 @@ class block_pool final : public boost::intrusive_ref_counter<block_pool> {
   void close() noexcept;
 
  private:
-  static constexpr std::size_t step = 16, sizes = 48;  // larger ones are the heap's
-  static constexpr std::size_t most_of_a_size = 512;
+  // What the heap's own blocks hold, so that none is rounded up twice; larger ones are the heap's.
+  static constexpr std::size_t least = 8, step = 16, sizes = 48;
+  static constexpr std::size_t most_kept_of_a_size = 256 * 1024;  // bytes
+
+  static constexpr std::size_t number_of(std::size_t size) noexcept { return (size + step - least - 1) / step; }
+  static constexpr std::size_t size_of(std::size_t number) noexcept { return least + number * step; }
 
   struct free_block {
     free_block* next;

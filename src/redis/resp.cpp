@@ -69,7 +69,7 @@ void command_writer::add_length(char type, std::size_t length) noexcept {
   if (length < 10)
     *end_++ = static_cast<char>('0' + length);
   else
-    end_ = std::to_chars(end_, end_ + longest_frame, length).ptr;
+    end_ = std::to_chars(end_, buffer_.data() + buffer_.size(), length).ptr;
   end_line();
 }
 

@@ -13,7 +13,7 @@ namespace holdfast::detail {
 
 /// What any thread has to know of a client, as long as there are leases of it.
 struct client_state final : boost::intrusive_ref_counter<client_state> {
-  explicit client_state(const clock& t, block_pool_ptr memory = new block_pool) : time(t), blocks(std::move(memory)) {}
+  explicit client_state(const clock& t, block_pool_ptr memory) : time(t), blocks(std::move(memory)) {}
 
   const clock& time;
   const block_pool_ptr blocks;

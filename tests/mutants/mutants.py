@@ -41,7 +41,7 @@ MUTANTS = [
            "if true then"),
     Mutant("lost is told a second late", "src/sync/watchdog.cpp",
            "arm(expiry_alarm_, expiries_.earliest(), [this] { expire_due(); });",
-           "arm(expiry_alarm_, expiries_.earliest() + std::chrono::seconds(1), [this] { expire_due(); });"),
+           "arm(expiry_alarm_, saturating_add(expiries_.earliest(), std::chrono::seconds(1)), [this] { expire_due(); });"),
     Mutant("a newcomer that is due first waits for the others", "src/sync/agenda.hpp",
            "first_of_newcomers_ = std::min(first_of_newcomers_, when);",
            "if (newcomers_ == 1) first_of_newcomers_ = when;"),

@@ -22,7 +22,7 @@ struct claim_fixture : hold_fixture {
 /// At three servers, of which two must confirm it.
 struct majority_fixture {
   manual_clock clock;
-  const detail::client_state_ptr client{new detail::client_state(clock)};
+  const detail::client_state_ptr client{new detail::client_state(clock, new detail::block_pool)};
   static constexpr std::array<detail::node_id, 3> nodes{4, 5, 6};
   const detail::claim_ptr c{
       new (*client->blocks) detail::claim(client, std::make_shared<const detail::lock_keys>(detail::plain_lock, "a"),

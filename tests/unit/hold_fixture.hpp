@@ -36,7 +36,7 @@ struct hold_fixture : detail::hold_host {
   detail::unlock_patience patience{around};
   detail::watchdog renewals{around, [](detail::claim& c) { c.holder()->lose(errc::lost); }};
   detail::open_calls calls;
-  const detail::client_state_ptr client{new detail::client_state(clock)};
+  const detail::client_state_ptr client{new detail::client_state(clock, new detail::block_pool)};
   const detail::hold_services services{around, renewals, freeing, patience, calls, {}, client};
   const detail::claim_ptr on = make_claim(client);
   const detail::hold_ptr h = make_hold(on);

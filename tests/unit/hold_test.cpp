@@ -47,7 +47,7 @@ TEST_CASE_METHOD(hold_fixture, "a hold that is released while it is looked at is
       return time.now();
     }
   } looked_at;
-  const auto claimed = make_claim(new detail::client_state(looked_at));
+  const auto claimed = make_claim(new detail::client_state(looked_at, new detail::block_pool));
   const auto looked_at_hold = make_hold(claimed);
   claimed->confirm(claimed->sole_share(), looked_at.now() + 1s);
   looked_at.meanwhile = [&] {

@@ -26,7 +26,7 @@ TEST_CASE_METHOD(hold_fixture, "a validity that somebody has seen over is over f
 
 TEST_CASE("a validity that is limited ends then at the latest, and is extended by it never") {
   manual_clock clock;
-  detail::validity v(new detail::client_state(clock));
+  detail::validity v(new detail::client_state(clock, new detail::block_pool));
   v.extend(clock.now() + 3s);
   v.limit(clock.now() + 5s);
   CHECK(v.left() == 3s);
