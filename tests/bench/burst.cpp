@@ -5,7 +5,7 @@
 
 #include <algorithm>
 
-#include "bench/bare_client.hpp"
+#include "bench/baselines.hpp"
 #include "bench/child_run.hpp"
 #include "bench/holder.hpp"
 #include "bench/meter.hpp"
@@ -32,10 +32,6 @@ struct shutdown_result {
   long held_before = 0, keys_left = 0;
   bool returned = false;
 };
-struct bare_result {
-  double acquires = 0, releases = 0;  // seconds
-};
-
 void lock_all(const real_redis& server, long n, const teller<burst_result>& tell) {
   asio::io_context io(1);
   auto redis = make_client(io, server);
@@ -77,22 +73,9 @@ void shut_down_with(const real_redis& server, long n, const teller<shutdown_resu
   tell(r);
 }
 
-/// The same commands by the bare client, which makes each when it sends it and parses each reply.
-void run_bare(const real_redis& server, long n, const teller<bare_result>& tell) {
-  asio::io_context io(1);
-  bare_client bare(io, server.socket_path(), true);
-  long replies = 0;
-  bare.start([&] { ++replies; });
-  const auto send_all = [&](auto make) {
-    const auto begun = clock::now();
-    replies = 0;
-    for (long i = 0; i < n; ++i) bare.send(make(i));
-    while (replies < n)
-      if (io.run_one() == 0) throw std::runtime_error("the server has gone");
-    return seconds_since(begun);
-  };
-  const auto acquires = send_all(acquire_command);
-  tell({acquires, send_all(release_command)});
+/// The same commands by the bare client.
+void all_bare(const real_redis& server, long n, const teller<burst_times>& tell) {
+  tell(bare_burst(server.socket_path(), n));
 }
 
 /// What `work` tells, with a fresh server in a fresh process.
@@ -135,7 +118,7 @@ std::vector<finding> burst(const plan& p, const std::string& name, long full, lo
     time.push_back(ours.used.seconds);
     commands.push_back(static_cast<double>(ours.used.scripts));
     handler.push_back(ours.longest_handler * 1e3);
-    bare.push_back(alone(run_bare, n).acquires);
+    bare.push_back(alone(all_bare, n).acquires);
   });
   const figures size{{"n", n}, {"rounds", time.size()}};
   std::vector<finding> found{{median(commands) / static_cast<double>(n), size},
@@ -157,7 +140,7 @@ std::vector<finding> shutdown(const plan& p, const std::string& name, long full)
     time.push_back(ours.used.seconds);
     commands.push_back(static_cast<double>(ours.used.scripts));
     handler.push_back(ours.longest_handler * 1e3);
-    bare.push_back(alone(run_bare, n).releases);
+    bare.push_back(alone(all_bare, n).releases);
   });
   return {{*std::ranges::max_element(keys), {{"n", n}, {"rounds", keys.size()}}},
           {median(time) / median(bare),

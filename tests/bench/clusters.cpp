@@ -3,10 +3,9 @@
 #include <boost/asio/executor_work_guard.hpp>
 
 #include <algorithm>
-#include <array>
 #include <deque>
 
-#include "bench/bare_client.hpp"
+#include "bench/baselines.hpp"
 #include "bench/holder.hpp"
 #include "bench/laps.hpp"
 #include "support/real_cluster.hpp"
@@ -32,33 +31,15 @@ struct three_primaries : real_cluster {
 
 // --- a pair
 
-/// A pair of the bare client, which sends the same commands to the same server.
-class bare_pairs {
- public:
-  bare_pairs(const real_redis& server, detail::publish_word word) : client_(io_, server.port(), false) {
-    const detail::lock_keys keys(detail::plain_lock, name_of(0), {}, word);
-    const auto field = field_of(0);
-    detail::plain_lock.acquire.make(keys, default_ttl, field).append_to(steps_[0], false);
-    detail::plain_lock.release.make(keys, field).append_to(steps_[1], false);
-    client_.start([this] { ++replies_; });
-  }
-  void live(long pairs, laps& all) {
-    auto begun = clock::now();
-    for (long i = 0; i < pairs; ++i) {
-      for (const auto& step : steps_) {
-        client_.send(step);
-        for (const auto before = replies_; replies_ == before;) io_.run_one();
-      }
-      all.push_back(lap_us(begun));
-    }
-  }
-
- private:
-  asio::io_context io_{1};
-  bare_client client_;
-  std::array<std::string, 2> steps_;
-  long replies_ = 0;
-};
+/// The same commands, but for the word that publishes.
+sequence pair_of_a_cluster() {
+  const detail::lock_keys keys(detail::plain_lock, name_of(0), {}, detail::publish_word::automatic);
+  const auto field = field_of(0);
+  sequence pair(2);
+  detail::plain_lock.acquire.make(keys, default_ttl, field).append_to(pair[0], false);
+  detail::plain_lock.release.make(keys, field).append_to(pair[1], false);
+  return pair;
+}
 
 std::vector<finding> pair_in_a_cluster(const plan& p) {
   constexpr int turns = 100;           // each way has so many in a round, so that all see the same machine
@@ -66,8 +47,8 @@ std::vector<finding> pair_in_a_cluster(const plan& p) {
   three_primaries three;
   asio::io_context io(1);
   auto beside = make_client(io, of_url(one.tcp_url())), redis = make_client(io, of_url(three.url()));
-  bare_pairs bare_beside(one, detail::publish_word::publish);
-  bare_pairs bare(three.node(three.owner_of(name_of(0))), detail::publish_word::automatic);
+  bare_trips bare_beside(one.port(), our_pair(0));
+  bare_trips bare(three.node(three.owner_of(name_of(0))).port(), pair_of_a_cluster());
   const auto pairs = p.scaled(100);
   const auto live = [&](client& c, laps& all) {
     asio::co_spawn(io, lock_and_unlock(c.mutex(name_of(0)), pairs, all), rethrow);

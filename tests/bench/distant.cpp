@@ -1,10 +1,9 @@
 // SPDX-License-Identifier: BSL-1.0
 // A pair, lock and unlock, behind a network of 250 us each way: what the majority of five servers costs beside one
 // server, and many names at once beside one name.
-#include <array>
 #include <deque>
 
-#include "bench/bare_client.hpp"
+#include "bench/baselines.hpp"
 #include "bench/laps.hpp"
 #include "bench/meter.hpp"
 #include "bench/scenario.hpp"
@@ -30,7 +29,7 @@ class distant_servers {
 
   std::size_t size() const { return servers_.size(); }
   test::real_redis& server(std::size_t n) { return servers_[n]; }
-  const std::string& path(std::size_t n) const { return paths_[n]; }
+  const std::vector<std::string>& paths() const { return paths_; }
   std::string run(std::size_t n) {
     const auto info = test::raw_client(servers_[n])("INFO", "server").to_string();
     return info.substr(info.find("\nrun_id:") + 8, 40);
@@ -84,45 +83,20 @@ laps run_multi(const distant_servers& servers, long pairs) {
 }
 
 /// What a red_lock sends to a server for a pair.
-std::array<std::string, 2> red_pair(distant_servers& servers, std::size_t n) {
+sequence red_pair(distant_servers& servers, std::size_t n) {
   const detail::lock_keys keys(detail::red_plain_lock, name_of(0));
   const auto field = field_of(0);
   const auto vote = detail::vote_text(servers.run(n), longest_ttl);
-  std::array<std::string, 2> bytes;
+  sequence bytes(2);
   detail::red_plain_lock.acquire.make(keys, default_ttl, field).copy_for({}, &vote).append_to(bytes[0], false);
   detail::red_plain_lock.release.make(keys, field).append_to(bytes[1], false);
   return bytes;
 }
 
-/// Writes the same bytes to all, and goes on when a majority has answered.
 laps run_bare(distant_servers& servers, long pairs) {
-  asio::io_context io(1);
-  std::vector<std::array<std::string, 2>> commands;
-  std::deque<bare_client> each;
-  for (std::size_t n = 0; n < servers.size(); ++n) {
-    commands.push_back(red_pair(servers, n));
-    each.emplace_back(io, servers.path(n), false);
-  }
-  laps all;
-  long step = 0;  // so many were answered by a majority
-  std::vector<long> replies(servers.size());
-  std::size_t answered = 0;
-  auto begun = clock::now();
-  const auto send = [&] {
-    answered = 0;
-    for (std::size_t n = 0; n < each.size(); ++n) each[n].send(commands[n][static_cast<std::size_t>(step % 2)]);
-  };
-  for (std::size_t n = 0; n < each.size(); ++n)
-    each[n].start([&, n] {
-      if (++replies[n] != step + 1 || ++answered < majority) return;
-      ++step;
-      if (step % 2 == 0) all.push_back(lap_us(begun));
-      if (step < 2 * pairs) return send();
-      for (auto& one : each) one.stop();
-    });
-  send();
-  io.run();
-  return all;
+  std::vector<sequence> each;
+  for (std::size_t n = 0; n < servers.size(); ++n) each.push_back(red_pair(servers, n));
+  return bare_majority(servers.paths(), each, majority, pairs);
 }
 
 constexpr long pairs_of_a_round = 2'000;

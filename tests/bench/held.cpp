@@ -3,17 +3,17 @@
 #include <malloc.h>
 
 #include <algorithm>
+#include <cmath>
 #include <memory>
 #include <thread>
 #include <utility>
 
-#include "bench/bare_client.hpp"
+#include "bench/baselines.hpp"
 #include "bench/child_run.hpp"
 #include "bench/holder.hpp"
 #include "bench/meter.hpp"
 #include "bench/scenario.hpp"
 #include "bench/work.hpp"
-#include "lua_scripts.hpp"
 
 namespace holdfast::bench {
 namespace {
@@ -22,7 +22,6 @@ using namespace std::chrono_literals;
 using test::real_redis;
 
 constexpr int abreast = 256;
-constexpr long in_a_script = 100;  // so many locks are renewed together
 
 /// Counts what happens to leases.
 struct tally final : observer {
@@ -95,35 +94,6 @@ kept_result keep_in_child(const keeping& what) {
   return run.result_until(clock::now() + plan::patience + what.before + what.measured);
 }
 
-/// CPU of a bare client that formats and sends the same renewals as fast as it can, and parses the replies.
-double bare_renewals(long n, milliseconds ttl, double scripts) {
-  const real_redis server;
-  test::raw_client admin(server);
-  admin("SCRIPT", "LOAD", detail::lua::renew.body);
-  asio::io_context io(1);
-  bare_client bare(io, server.socket_path(), true);
-  const auto all = static_cast<long>(scripts);
-  long sent = 0, answered = 0;
-  const auto send = [&] {
-    std::vector<std::string> names;
-    std::vector<detail::renewal> holds;
-    for (long i = 0; i < in_a_script; ++i) names.push_back(name_of((sent * in_a_script + i) % n));
-    for (long i = 0; i < in_a_script; ++i) holds.push_back({names[static_cast<std::size_t>(i)], field_of(i), {ttl}});
-    std::string bytes;
-    detail::plain_lock.renew.make(holds).append_to(bytes, false);
-    ++sent;
-    bare.send(bytes);
-  };
-  const auto begun = own_cpu();
-  bare.start([&] {
-    if (++answered == all) return bare.stop();
-    if (sent < all) send();
-  });
-  for (int i = 0; i < 16 && sent < all; ++i) send();
-  io.run();
-  return own_cpu() - begun;
-}
-
 std::vector<finding> ten_thousand(const plan& p) {
   const milliseconds ttl(6000);
   const keeping what{p.scaled(10'000), ttl, p.scaled(4'000) * 1ms, p.scaled(15'000) * 1ms + 200ms};
@@ -136,7 +106,8 @@ std::vector<finding> ten_thousand(const plan& p) {
     const auto r = keep_in_child(what);
     lost += r.lost;
     ours.push_back(r.client_cpu);
-    bare.push_back(bare_renewals(what.n, ttl, std::max(r.scripts, 1.0)));
+    const real_redis beside;
+    bare.push_back(bare_renewals(beside.socket_path(), what.n, ttl, std::max(std::lround(r.scripts), 1L)));
     scripts.push_back(r.scripts / periods);
     bytes.push_back(r.bytes_in / (locks * periods) - name);
     memory.push_back(r.heap / locks);
@@ -168,7 +139,7 @@ std::vector<finding> a_million(const plan& p) {
 /// Runs for a share of the time alone.
 class throttled {
  public:
-  throttled(real_redis& server, double share)
+  throttled(const real_redis& server, double share)
       : works_([&server, share] {
           constexpr auto slice = 100ms;
           const auto runs = std::chrono::duration_cast<clock::duration>(slice * share);
@@ -200,9 +171,7 @@ struct recovery_result {
   double seconds_behind = 0;  // until renewals keep up again; what is measured at most, if they never did
 };
 
-recovery_result recover(const plan& p) {
-  real_redis server;
-  load_scripts(server);
+recovery_result recover(const real_redis& server, const plan& p) {
   asio::io_context io(1);
   const auto seen = std::make_shared<tally>();
   auto settings = settings_of(server, 30s);
@@ -237,7 +206,9 @@ recovery_result recover(const plan& p) {
 }
 
 std::vector<finding> recovery(const plan& p) {
-  child_run<recovery_result> run([&](const teller<recovery_result>& tell) { tell(recover(p)); });
+  const real_redis server;
+  load_scripts(server);
+  child_run<recovery_result> run([&](const teller<recovery_result>& tell) { tell(recover(server, p)); });
   const auto r = run.result_until(clock::now() + 3 * plan::patience);
   const auto one_ttl = static_cast<double>(p.scaled(10'000)) * 3 / 1e3;
   return {{r.seconds_behind / one_ttl,

@@ -12,8 +12,6 @@
 
 namespace holdfast::bench {
 
-using laps = std::vector<double>;  // of each pair, in us
-
 template <class Lock>
 asio::awaitable<void> lock_and_unlock(Lock lock, long pairs, laps& all) {
   auto begun = clock::now();

@@ -6,6 +6,7 @@
 #include <chrono>
 #include <ctime>
 #include <utility>
+#include <vector>
 
 #include "bench/report.hpp"
 #include "support/raw_client.hpp"
@@ -23,6 +24,8 @@ inline double lap_us(clock::time_point& begun) {
   const auto now = clock::now();
   return std::chrono::duration<double, std::micro>(now - std::exchange(begun, now)).count();
 }
+
+using laps = std::vector<double>;  // of each pair, in us
 
 /// CPU time that this process has used, in seconds: it says more than wall time on a busy machine.
 inline double own_cpu() {
@@ -61,6 +64,19 @@ struct cost {
   double server_cpu = 0;
   long long scripts = 0;
 };
+
+/// What many pairs cost, all for one pair; CPU in us.
+struct pair_cost {
+  double p50_us = 0;  // wall time; 0 where pairs overlap
+  double rate = 0;    // pairs a second
+  double client_us = 0, server_us = 0;
+};
+
+inline pair_cost per_pair(const cost& all, long pairs, laps each = {}) {
+  const auto n = static_cast<double>(pairs);
+  return {each.empty() ? 0 : median(std::move(each)), n / all.seconds, all.client_cpu * 1e6 / n,
+          all.server_cpu * 1e6 / n};
+}
 
 /// Measures from its construction to stop().
 class meter {

@@ -4,7 +4,7 @@
 #include <deque>
 #include <memory>
 
-#include "bench/bare_client.hpp"
+#include "bench/baselines.hpp"
 #include "bench/holder.hpp"
 #include "bench/laps.hpp"
 #include "bench/slow_wires.hpp"
@@ -32,37 +32,6 @@ struct switch_observer final : observer {
   long restored = 0;
 };
 
-/// How long the bare client takes to have as many holds confirmed there, by the same scripts of a hundred; ms.
-double confirm_bare(const real_redis& server, long n) {
-  constexpr long batch = 100;
-  asio::io_context io(1);
-  bare_client bare(io, server.socket_path(), true);
-  long replies = 0;
-  bare.start([&] { ++replies; });
-  const auto await = [&](long wanted) {
-    while (replies < wanted)
-      if (io.run_one() == 0) throw std::runtime_error("the server has gone");
-    replies = 0;
-  };
-  const long first = n;  // others than those of the client
-  for (long i = 0; i < n; ++i) bare.send(acquire_command(first + i));
-  await(n);
-  const auto begun = clock::now();
-  for (long done = 0; done < n; done += batch) {
-    std::deque<detail::lock_keys> keys;
-    std::vector<detail::renewal> asked;
-    for (long i = done; i < std::min(done + batch, n); ++i) {
-      keys.push_back(keys_of(first + i));
-      asked.push_back({keys.back().lock, field_of(first + i), {default_ttl}});
-    }
-    std::string bytes;
-    detail::plain_lock.renew.make({asked.data(), asked.size()}).append_to(bytes, false);
-    bare.send(bytes);
-  }
-  await((n + batch - 1) / batch);
-  return seconds_since(begun) * 1e3;
-}
-
 std::vector<finding> another_primary(const plan& p) {
   real_sentinel rig;
   const auto n = p.scaled(10'000);
@@ -86,7 +55,7 @@ std::vector<finding> another_primary(const plan& p) {
     took.push_back(std::chrono::duration<double, std::milli>(seen->confirmed - seen->announced).count());
     rig.wait_for_failover();
     load_scripts(rig.primary());  // a replica has only what they did
-    bare.push_back(confirm_bare(rig.primary(), n));
+    bare.push_back(bare_confirmation(rig.primary().socket_path(), n) * 1e3);
     end(io, redis);
   });
   return {{median(took),

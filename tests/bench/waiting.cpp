@@ -10,7 +10,7 @@
 #include <thread>
 #include <utility>
 
-#include "bench/bare_client.hpp"
+#include "bench/baselines.hpp"
 #include "bench/child_run.hpp"
 #include "bench/meter.hpp"
 #include "bench/scenario.hpp"
@@ -96,22 +96,6 @@ void crowd(const real_redis& server, long n, const teller<crowd_result>& tell) {
   tell(r);
 }
 
-double round_trip(const real_redis& server, long trips) {
-  asio::io_context io(1);
-  bare_client bare(io, server.socket_path(), false);
-  const auto command = acquire_command(0);
-  std::vector<double> took;
-  auto begun = clock::now();
-  bare.start([&] {
-    took.push_back(lap_us(begun));
-    if (std::ssize(took) < trips) return bare.send(command);
-    bare.stop();
-  });
-  bare.send(command);
-  io.run();
-  return median(took);
-}
-
 std::vector<finding> waiters(const plan& p) {
   const auto n = p.scaled(100'000);
   std::vector<double> bytes, subscriptions, hand_over, trip;
@@ -123,7 +107,7 @@ std::vector<finding> waiters(const plan& p) {
     bytes.push_back(r.bytes);
     subscriptions.push_back(r.subscriptions);
     hand_over.push_back(r.seconds_for_all * 1e6 / static_cast<double>(n));
-    trip.push_back(round_trip(server, p.scaled(5'000)));
+    trip.push_back(bare_round_trip(server.socket_path(), p.scaled(5'000)));
   });
   return {{median(bytes)},
           {median(subscriptions)},

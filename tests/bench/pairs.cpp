@@ -1,0 +1,55 @@
+// SPDX-License-Identifier: BSL-1.0
+#include "bench/pairs.hpp"
+
+#include <utility>
+
+#include "bench/work.hpp"
+
+namespace holdfast::bench {
+namespace {
+
+/// What the tasks have in common.
+struct workload {
+  client& redis;
+  long left;
+  laps* each;  // null: nobody asks
+};
+
+asio::awaitable<void> lock_one_name(workload& all, int slot) {
+  auto mutex = all.redis.mutex(name_of(slot));
+  auto begun = clock::now();
+  while (all.left-- > 0) {
+    auto held = co_await mutex.lock();
+    co_await held.unlock();
+    if (all.each) all.each->push_back(lap_us(begun));
+  }
+}
+
+asio::awaitable<void> lock_new_names(workload& all) {
+  while (all.left > 0) {
+    auto mutex = all.redis.mutex(name_of(--all.left));
+    auto held = co_await mutex.lock();
+    co_await held.unlock();
+  }
+}
+
+}  // namespace
+
+pair_cost holdfast_pairs(const std::string& path, int width, long pairs, names which,
+                         std::shared_ptr<observer> seen_by) {
+  asio::io_context io(1);
+  auto settings = of_url("redis+unix://" + path);
+  settings.observer = std::move(seen_by);
+  auto redis = make_client(io, std::move(settings));
+  test::raw_client admin(path);
+  laps each;
+  if (width == 1) each.reserve(static_cast<std::size_t>(pairs));
+  workload all{redis, pairs, width == 1 ? &each : nullptr};
+  meter m(admin);
+  for (int s = 0; s < width; ++s)
+    asio::co_spawn(io, which == names::of_tasks ? lock_one_name(all, s) : lock_new_names(all), rethrow);
+  io.run();
+  return per_pair(m.stop(), pairs, std::move(each));
+}
+
+}  // namespace holdfast::bench
