@@ -27,15 +27,15 @@ def main(program):
     done = run(program)
     lines = done.stdout.splitlines()
     bounds = [json.loads(line) for line in lines if line.startswith("{")]
-    table = [line for line in lines if not line.startswith("{")]
+    table = [line for line in lines if not line.startswith(("{", "skipped: "))]
     targets = [bound["target"] for bound in bounds]
     for bound in bounds:
         check(list(bound)[:4] == ["target", "value", "limit", "ok"], f"wrong keys: {bound}")
         check(bound["value"] is not None, f"not measured: {bound}")
     check([row.split()[0] for row in table] == ["target", *targets], "the table has not the same rows as the lines")
     check(len(set(targets)) == len(targets), "a target has two lines")
-    families = {"pair", "simple", "burst", "shutdown", "contention", "local", "procs", "beside", "waiters", "takeover", "held", "recovery", "red",
-                "multi", "cluster", "sentinel", "min"}
+    families = {"baseline", "pair", "names", "simple", "observer", "burst", "shutdown", "contention", "local", "procs",
+                "beside", "waiters", "takeover", "held", "recovery", "red", "multi", "cluster", "sentinel", "min"}
     check({target.split("-")[0].split("/")[0] for target in targets} == families, "a family is missing")
     check(done.returncode == (0 if all(bound["ok"] for bound in bounds) else 1), "the exit status is not that of the bounds")
 

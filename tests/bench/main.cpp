@@ -3,8 +3,10 @@
 #include <cstdio>
 #include <exception>
 #include <functional>
+#include <span>
 #include <string_view>
 
+#include "bench/client_cost.hpp"
 #include "bench/scenario.hpp"
 #include "support/real_redis.hpp"
 
@@ -16,8 +18,9 @@ constexpr int exit_missed = 1, exit_usage = 64, exit_no_server = 69;
 
 std::vector<scenario> all_scenarios(bool redisson = false) {
   std::vector<scenario> all;
-  for (const auto family : {pair_scenarios, burst_scenarios, contention_scenarios, waiting_scenarios, held_scenarios,
-                            distant_scenarios, cluster_scenarios, replica_scenarios})
+  for (const auto family :
+       {pair_scenarios, client_cost_scenarios, observer_scenarios, burst_scenarios, contention_scenarios,
+        waiting_scenarios, held_scenarios, distant_scenarios, cluster_scenarios, replica_scenarios})
     std::ranges::move(family(), std::back_inserter(all));
   if (redisson) all.push_back(redisson_scenario());
   return all;
@@ -38,6 +41,7 @@ void print_usage() {
       "  --json       only the JSON lines, one for each bound\n"
       "  --quick      a hundredth of everything, once: shows that it works, measures nothing\n"
       "  --redisson   also beside-redisson-jar: Redisson itself, fetched with Maven, in a JVM (Java 17)\n"
+      "Skipped without the program that they need: baseline-c1 (redis-benchmark), pair-client/instructions (valgrind).\n"
       "Exit status 0: every bound is kept; %d: not every one.\nScenarios:",
       exit_missed);
   for (const auto& s : all_scenarios()) std::printf(" %s", s.name.c_str());
@@ -47,6 +51,8 @@ void print_usage() {
 }  // namespace
 
 int main(int argc, char** argv) {
+  const std::span arguments(argv, static_cast<std::size_t>(argc));
+  if (argc > 1 && arguments[1] == std::string_view("--pairs")) return make_pairs(arguments.subspan(2)) ? 0 : exit_usage;
   std::string_view only;
   bool json = false, quick = false, redisson = false;
   for (int i = 1; i < argc; ++i) {

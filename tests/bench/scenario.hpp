@@ -68,6 +68,8 @@ std::vector<bound> run(const scenario&, const plan&);
 
 // One file for each family.
 std::vector<scenario> pair_scenarios();
+std::vector<scenario> client_cost_scenarios();
+std::vector<scenario> observer_scenarios();
 std::vector<scenario> burst_scenarios();
 std::vector<scenario> contention_scenarios();
 std::vector<scenario> waiting_scenarios();
