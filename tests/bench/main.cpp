@@ -8,6 +8,7 @@
 
 #include "bench/client_cost.hpp"
 #include "bench/scenario.hpp"
+#include "bench/sweep.hpp"
 #include "support/real_redis.hpp"
 
 namespace {
@@ -40,8 +41,9 @@ void print_usage() {
       "  --only NAME  scenarios whose names, or one of their targets, begin so\n"
       "  --json       only the JSON lines, one for each bound\n"
       "  --quick      a hundredth of everything, once: shows that it works, measures nothing\n"
+      "  --sweep      in place of all that: what docs/benchmarks.md draws, as JSON lines\n"
       "  --redisson   also beside-redisson-jar: Redisson itself, fetched with Maven, in a JVM (Java 17)\n"
-      "Skipped without the program that they need: baseline-c1 (redis-benchmark), pair-client/instructions (valgrind).\n"
+      "Skipped where their program is missing: baseline-c1 (redis-benchmark), pair-client/instructions (valgrind).\n"
       "Exit status 0: every bound is kept; %d: not every one.\nScenarios:",
       exit_missed);
   for (const auto& s : all_scenarios()) std::printf(" %s", s.name.c_str());
@@ -54,7 +56,7 @@ int main(int argc, char** argv) {
   const std::span arguments(argv, static_cast<std::size_t>(argc));
   if (argc > 1 && arguments[1] == std::string_view("--pairs")) return make_pairs(arguments.subspan(2)) ? 0 : exit_usage;
   std::string_view only;
-  bool json = false, quick = false, redisson = false;
+  bool json = false, quick = false, redisson = false, plots = false;
   for (int i = 1; i < argc; ++i) {
     const std::string_view option = argv[i];
     if (option == "--json")
@@ -63,6 +65,8 @@ int main(int argc, char** argv) {
       quick = true;
     else if (option == "--redisson")
       redisson = true;
+    else if (option == "--sweep")
+      plots = true;
     else if (option == "--only" && i + 1 < argc)
       only = argv[++i];
     else
@@ -82,6 +86,7 @@ int main(int argc, char** argv) {
     std::fflush(stdout);  // a row is seen when it is measured, also through a pipe
   };
   const plan p(quick);
+  if (plots) return sweep(p, say), 0;
   std::vector<bound> rows;
   if (!json) say(table_head());
   for (const auto& s : chosen)

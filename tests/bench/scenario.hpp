@@ -16,7 +16,7 @@ namespace holdfast::bench {
 class plan {
  public:
   static constexpr int most_rounds = 7;
-  static constexpr std::chrono::seconds enough{30};    // no round begins after that
+  static constexpr std::chrono::seconds enough{12};  // no round begins after that: all of it takes a quarter of an hour
   static constexpr std::chrono::seconds patience{90};  // work that takes longer is ended: "not finished"
 
   /// `quick`: one round of a hundredth: shows that the bench works, measures nothing.
@@ -31,6 +31,14 @@ class plan {
     const int most = quick_ ? 1 : most_rounds;
     for (int i = 1; i <= most && (i == 1 || std::chrono::steady_clock::now() - begun < enough); ++i) {
       std::fprintf(stderr, "%s: round %d of at most %d\n", name.c_str(), i, most);
+      round();
+    }
+  }
+  /// The same with just so many, however long they take; one if it is quick.
+  template <class Round>
+  void rounds(const std::string& name, int times, Round round) const {
+    for (int i = 1; i <= (quick_ ? 1 : times); ++i) {
+      std::fprintf(stderr, "%s: round %d\n", name.c_str(), i);
       round();
     }
   }
