@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: BSL-1.0
-// Contention for one name, where clients race for each hold, and where they take turns. The ideal is one task that holds
-// as often as it can without a lock.
+// Contention for one name, where clients race for each hold, and where they take turns. The ideal is one task that
+// holds as often as it can without a lock.
 #include <algorithm>
 #include <optional>
 #include <string>

@@ -12,6 +12,7 @@
 #include "bench/child_run.hpp"
 #include "bench/holder.hpp"
 #include "bench/meter.hpp"
+#include "bench/redlock_node.hpp"
 #include "bench/scenario.hpp"
 #include "bench/work.hpp"
 
@@ -49,7 +50,7 @@ void go_on(asio::io_context& io, clock::duration how_long) { io.run_for(how_long
 struct keeping {
   long n = 0;
   milliseconds ttl{};
-  clock::duration before{}, measured{};  // before: since the last was taken
+  milliseconds before{}, measured{};  // before: since the last was taken
 };
 
 struct kept_result {
@@ -118,6 +119,20 @@ std::vector<finding> ten_thousand(const plan& p) {
       {median(scripts)},
       {median(bytes)},
       {median(memory)}};
+}
+
+std::vector<finding> ten_thousand_beside_redlock(const plan& p) {
+  const keeping what{p.scaled(10'000), 6s, p.scaled(2'000) * 1ms, p.scaled(6'000) * 1ms + 200ms};
+  std::vector<double> ours, theirs;
+  p.rounds("held-10k/redlock", [&] {
+    const auto r = keep_in_child(what);
+    if (r.lost > 0) throw not_finished(std::to_string(r.lost) + " lost");
+    ours.push_back(r.client_cpu);
+    const real_redis server;
+    theirs.push_back(redlock_node::renewals(server.socket_path(), what.n, what.ttl, what.before, what.measured));
+  });
+  const auto a = median(ours), b = median(theirs);
+  return {{a / b, {{"holdfast_s", a}, {"redlock_s", b}, {"rounds", ours.size()}}}};
 }
 
 std::vector<finding> a_million(const plan& p) {
@@ -226,6 +241,10 @@ std::vector<scenario> held_scenarios() {
             {"held-10k/bytes", "bytes of a lock in a period beyond its name", at_most(100)},
             {"held-10k/memory", "bytes of a lock on the heap", at_most(700)}},
            ten_thousand},
+          {"held-10k/redlock",
+           {{"held-10k/redlock", "client CPU of the renewals / redlock 5 in node", at_most(0.5)}},
+           ten_thousand_beside_redlock,
+           redlock_node::missing},
           {"held-1m",
            {{"held-1m/lost", "lost of a million", at_most(0)},
             {"held-1m/client", "client CPU, of a core", at_most(0.25)},

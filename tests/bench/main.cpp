@@ -43,7 +43,8 @@ void print_usage() {
       "  --quick      a hundredth of everything, once: shows that it works, measures nothing\n"
       "  --sweep      in place of all that: what docs/benchmarks.md draws, as JSON lines\n"
       "  --redisson   also beside-redisson-jar: Redisson itself, fetched with Maven, in a JVM (Java 17)\n"
-      "Skipped where their program is missing: baseline-c1 (redis-benchmark), pair-client/instructions (valgrind).\n"
+      "Skipped where what they need is missing: baseline-c1 (redis-benchmark), pair-client/instructions (valgrind),\n"
+      "held-10k/redlock (node, and npm to fetch it).\n"
       "Exit status 0: every bound is kept; %d: not every one.\nScenarios:",
       exit_missed);
   for (const auto& s : all_scenarios()) std::printf(" %s", s.name.c_str());
