@@ -114,8 +114,8 @@ pair_cost bare_pairs(const std::string& path, int width, long pairs, const make_
   const auto all = steps * static_cast<std::size_t>(pairs);
   laps each;
   if (width == 1) each.reserve(static_cast<std::size_t>(pairs));
-  std::vector<std::pair<int, std::size_t>>
-      order;  // who waits for which step: replies come in the order of the commands
+  // Who waits for which step: replies come in the order of the commands.
+  std::vector<std::pair<int, std::size_t>> order;
   order.reserve(all);
   std::size_t replies = 0;
   auto to_start = pairs;
@@ -282,7 +282,7 @@ laps bare_majority(const std::vector<std::string>& paths, const std::vector<sequ
 
 // ---- renewals
 
-double bare_renewals(const std::string& path, long n, milliseconds ttl, long scripts) {
+double bare_renewals(const std::string& path, long n, milliseconds ttl, long commands) {
   constexpr long under_way = 16;
   test::raw_client admin(path);
   loaded(admin, detail::lua::renew.body);
@@ -292,10 +292,10 @@ double bare_renewals(const std::string& path, long n, milliseconds ttl, long scr
   const auto send = [&] { client.send(renewal_command(0, sent++ * in_a_script, in_a_script, n, ttl)); };
   const auto begun = own_cpu();
   client.start([&] {
-    if (++answered == scripts) return client.stop();
-    if (sent < scripts) send();
+    if (++answered == commands) return client.stop();
+    if (sent < commands) send();
   });
-  while (sent < std::min(under_way, scripts)) send();
+  while (sent < std::min(under_way, commands)) send();
   io.run();
   return own_cpu() - begun;
 }

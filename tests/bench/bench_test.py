@@ -1,16 +1,21 @@
 # SPDX-License-Identifier: BSL-1.0
-"""bench_test.py PROGRAM: a quick run, whose figures mean nothing, prints a row and a JSON line for each bound.
+"""bench_test.py PROGRAM: a quick run, whose figures mean nothing, prints a row and a JSON line for each bound; and
+plots.py makes a page of it.
 Exit code 77: no Redis server to run."""
 import json
 import subprocess
 import sys
+import tempfile
+import xml.etree.ElementTree
+from pathlib import Path
 
 NO_SERVER = 69
+PLOTS = Path(__file__).with_name("plots.py")
 
 
 def run(program, *arguments):
     done = subprocess.run([program, "--quick", *arguments], stdout=subprocess.PIPE, stderr=subprocess.PIPE, text=True,
-                          timeout=90, check=False)
+                          timeout=180, check=False)
     if done.returncode == NO_SERVER:
         print(done.stdout, end="")
         sys.exit(77)
@@ -44,6 +49,25 @@ def main(program):
           "--only and --json")
     check("shutdown-60k: round 1" in done.stderr, "no progress on stderr")
     check(run(program, "--only", "nonsense").returncode == 64, "an unknown name is accepted")
+    check_page(bounds, [json.loads(line) for line in run(program, "--sweep").stdout.splitlines()])
+
+
+def check_page(bounds, points):
+    about = {"date": "2000-01-01", "cpu": "a CPU", "cores": 2, "system": "a system", "kernel": "6", "load": 0,
+             "commit": "none", "minutes": 1}
+    with tempfile.TemporaryDirectory() as name:
+        folder = Path(name)
+        figures = folder / "quick.jsonl"
+        figures.write_text("\n".join(json.dumps(line) for line in [{"run": about}, *bounds, *points]), encoding="utf-8")
+        subprocess.run([sys.executable, PLOTS, "--figures", figures, "--into", folder], check=True)
+        page = (folder / "benchmarks.md").read_text(encoding="utf-8")
+        for bound in bounds:
+            check(f"| `{bound['target']}` |" in page, f"not on the page: {bound['target']}")
+            check(bound["ok"] or f"- `{bound['target']}`: " in page, f"not told that it is missed: {bound['target']}")
+        for plot, series, xs in (("throughput", 3, 7), ("hand_over", 5, 7)):
+            drawn = xml.etree.ElementTree.parse(folder / "benchmarks" / f"{plot}.svg").getroot()
+            curves = drawn.findall("{http://www.w3.org/2000/svg}polyline")
+            check([len(curve.get("points").split()) for curve in curves] == [xs] * series, f"{plot}: not every point")
 
 
 if __name__ == "__main__":

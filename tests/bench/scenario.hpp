@@ -16,7 +16,7 @@ namespace holdfast::bench {
 class plan {
  public:
   static constexpr int most_rounds = 7;
-  static constexpr std::chrono::seconds enough{12};  // no round begins after that: all of it takes a quarter of an hour
+  static constexpr std::chrono::seconds enough{15};  // no round begins after that: all of it takes a quarter of an hour
   static constexpr std::chrono::seconds patience{90};  // work that takes longer is ended: "not finished"
 
   /// `quick`: one round of a hundredth: shows that the bench works, measures nothing.
