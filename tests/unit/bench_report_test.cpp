@@ -141,3 +141,11 @@ TEST_CASE("a quick run has one round of a hundredth, and at least of one") {
   CHECK(quick.scaled(5) == 1);
   CHECK(quick.scaled(0) == 0);
 }
+
+TEST_CASE("a sweep has as many rounds as it asks for, a quick one has one") {
+  int rounds = 0;
+  whole.rounds("a sweep", 3, [&] { ++rounds; });
+  CHECK(rounds == 3);
+  plan(true).rounds("a quick sweep", 3, [&] { ++rounds; });
+  CHECK(rounds == 4);
+}
