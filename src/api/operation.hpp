@@ -124,7 +124,8 @@ class coroutine_caller final : public caller<T>, public context_life::guest {
   // Before anything is answered, in the call.
   slot_type& slot() { return coroutine_->slot; }
 
-  /// Takes it to the strand, where it begins. Where the client ends before, or with its context, the caller gets closed.
+  /// Takes it to the strand, where it begins. Where the client ends before, or with its context, the caller gets
+  /// closed.
   class way_there {
    public:
     way_there(std::shared_ptr<core> to, std::shared_ptr<coroutine_caller> who) noexcept
@@ -209,8 +210,8 @@ class coroutine_caller final : public caller<T>, public context_life::guest {
     coroutine_caller* of;
   };
 
-  /// Takes the answer home. Where it is destroyed on the way, the coroutine ends: its context has ended, or there was no
-  /// memory to go there.
+  /// Takes the answer home. Where it is destroyed on the way, the coroutine ends: its context has ended, or there was
+  /// no memory to go there.
   class way_home {
    public:
     using allocator_type = own_memory<std::byte>;
