@@ -33,15 +33,15 @@ namespace scripts = test::redisson;
 constexpr auto ttl_text = "30000";  // ms
 constexpr long in_a_script = 100;   // so many locks are renewed together
 
-/// Redisson 3's, without a latch. KEYS: lock, channel. ARGV: ttl, owner.
+/// Redisson 3's, without a latch. KEYS: lock, channel. ARGV: message, ttl, owner.
 constexpr auto plain_unlock_script = R"(
-if redis.call('hexists', KEYS[1], ARGV[2]) == 0 then return false end
-if redis.call('hincrby', KEYS[1], ARGV[2], -1) > 0 then
-  redis.call('pexpire', KEYS[1], ARGV[1])
+if redis.call('hexists', KEYS[1], ARGV[3]) == 0 then return false end
+if redis.call('hincrby', KEYS[1], ARGV[3], -1) > 0 then
+  redis.call('pexpire', KEYS[1], ARGV[2])
   return 0
 end
 redis.call('del', KEYS[1])
-redis.call('publish', KEYS[2], '0')
+redis.call('publish', KEYS[2], ARGV[1])
 return 1)";
 
 std::string loaded(test::raw_client& to, std::string_view script) { return to("SCRIPT", "LOAD", script).to_string(); }
@@ -90,8 +90,9 @@ redisson_sequences::redisson_sequences(test::raw_client& to)
 sequence redisson_sequences::plain_pair(int slot) const {
   const auto keys = keys_of(slot);
   const auto owner = field_of(slot).to_text();
-  return {redis::make_command({"EVALSHA", acquire_, "1", keys.lock, ttl_text, owner}),
-          redis::make_command({"EVALSHA", plain_release_, "2", keys.lock, detail::channel_of(keys), ttl_text, owner})};
+  return {
+      redis::make_command({"EVALSHA", acquire_, "1", keys.lock, ttl_text, owner}),
+      redis::make_command({"EVALSHA", plain_release_, "2", keys.lock, detail::channel_of(keys), "0", ttl_text, owner})};
 }
 
 sequence redisson_sequences::pair(int slot) const {
@@ -99,8 +100,8 @@ sequence redisson_sequences::pair(int slot) const {
   const auto owner = field_of(slot).to_text();
   const auto latch = redisson_peer::latch_key(keys.lock, "00112233445566778899aabbccddeeff");
   return {redis::make_command({"EVALSHA", acquire_, "1", keys.lock, ttl_text, owner}),
-          redis::make_command({"EVALSHA", release_, "3", keys.lock, detail::channel_of(keys), latch, ttl_text, owner,
-                               std::to_string(scripts::latch_ttl)}),
+          redis::make_command({"EVALSHA", release_, "3", keys.lock, detail::channel_of(keys), latch, "0", ttl_text,
+                               owner, "publish", std::to_string(scripts::latch_ttl)}),
           redis::make_command({"DEL", latch})};
 }
 
@@ -408,8 +409,8 @@ asio::awaitable<void> redisson_process::unlock(int thread) {
   const auto latch = redisson_peer::latch_key(name_, redisson_peer::new_request());
   const auto latch_ttl = std::to_string(scripts::latch_ttl);
   const auto me = owner(thread);
-  auto command =
-      redis::make_command({"EVAL", scripts::unlock_script, "3", name_, channel_, latch, ttl_text, me, latch_ttl});
+  auto command = redis::make_command(
+      {"EVAL", scripts::unlock_script, "3", name_, channel_, latch, "0", ttl_text, me, "publish", latch_ttl});
   co_await ask(std::move(command));
   asked_.push_back(nullptr);  // nobody waits for it
   send(commands_, redis::make_command({"DEL", latch}));

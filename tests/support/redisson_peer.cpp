@@ -91,8 +91,8 @@ std::optional<bool> redisson_peer::unlock(std::string_view name, long long threa
 }
 
 std::optional<bool> redisson_peer::send_unlock(std::string_view name, std::string_view request, long long thread) {
-  const auto reply = commands_("EVAL", redisson::unlock_script, 3, name, channel(name), latch_key(name, request),
-                               watchdog_timeout.count(), owner(thread), redisson::latch_ttl);
+  const auto reply = commands_("EVAL", redisson::unlock_script, 3, name, channel(name), latch_key(name, request), "0",
+                               watchdog_timeout.count(), owner(thread), "publish", redisson::latch_ttl);
   if (reply.is_nil()) return std::nullopt;
   return reply.integer() == 1;
 }

@@ -12,20 +12,20 @@ redis.call('hincrby', KEYS[1], ARGV[2], 1)
 redis.call('pexpire', KEYS[1], ARGV[1])
 return false)";
 
-// KEYS: lock, channel, latch. ARGV: ttl, owner, latch's ttl.
+// KEYS: lock, channel, latch. ARGV: message, ttl, owner, how it is published, latch's ttl.
 inline constexpr auto unlock_script = R"(
 local answered = redis.call('get', KEYS[3])
 if answered then return tonumber(answered) end
-if redis.call('hexists', KEYS[1], ARGV[2]) == 0 then return false end
+if redis.call('hexists', KEYS[1], ARGV[3]) == 0 then return false end
 local released = 0
-if redis.call('hincrby', KEYS[1], ARGV[2], -1) > 0 then
-  redis.call('pexpire', KEYS[1], ARGV[1])
+if redis.call('hincrby', KEYS[1], ARGV[3], -1) > 0 then
+  redis.call('pexpire', KEYS[1], ARGV[2])
 else
   released = 1
   redis.call('del', KEYS[1])
-  redis.call('publish', KEYS[2], '0')
+  redis.call(ARGV[4], KEYS[2], ARGV[1])
 end
-redis.call('set', KEYS[3], released, 'px', ARGV[3])
+redis.call('set', KEYS[3], released, 'px', ARGV[5])
 return released)";
 
 inline constexpr auto latch_ttl = 16'000;
