@@ -100,58 +100,31 @@ class handing_over {
 };
 
 /// The coroutine and its executor belong to its own context, which may end before the client's: a guest of that one's
-/// life. `Begin` begins the work: see on_strand().
-template <class T, class Handler, class Begin>
+/// life.
+template <class T, class Handler>
 class coroutine_caller final : public caller<T>, public context_life::guest {
-  static_assert(std::is_nothrow_move_constructible_v<Begin>, "it goes to the strand, and must come to an answer");
-
  public:
   using slot_type = asio::associated_cancellation_slot_t<Handler>;
 
   /// `client`: whom it calls; null when that has ended.
-  static std::shared_ptr<coroutine_caller> make(Handler handler, Begin begin, const core* client) {
+  static std::shared_ptr<coroutine_caller> make(Handler handler, const core* client) {
     auto life = life_of(asio::get_associated_executor(handler), client);
     const pool_allocator<coroutine_caller, &block_pool::take_in_turn> memory(life->blocks());
-    auto made = std::allocate_shared<coroutine_caller>(memory, std::move(handler), std::move(begin), std::move(life));
+    auto made = std::allocate_shared<coroutine_caller>(memory, std::move(handler), std::move(life));
     if (const context_life::visit here(*made->life_); here) made->life_->add(made);
     return made;
   }
 
-  coroutine_caller(Handler handler, Begin begin, std::shared_ptr<context_life> life)
-      : life_(std::move(life)), coroutine_(std::in_place, std::move(handler)), bound_(owner::of(coroutine_->home)),
-        begin_(std::move(begin)) {}
+  coroutine_caller(Handler handler, std::shared_ptr<context_life> life)
+      : life_(std::move(life)), coroutine_(std::in_place, std::move(handler)) {}
 
   // Before anything is answered, in the call.
+  asio::any_io_executor home() const { return asio::get_associated_executor(coroutine_->handler); }
   slot_type& slot() { return coroutine_->slot; }
-
-  /// Takes it to the strand, where it begins. Where the client ends before, or with its context, the caller gets
-  /// closed.
-  class way_there {
-   public:
-    way_there(std::shared_ptr<core> to, std::shared_ptr<coroutine_caller> who) noexcept
-        : client_(std::move(to)), who_(std::move(who)) {}
-    way_there(way_there&&) noexcept = default;
-    way_there& operator=(way_there&&) = delete;
-    ~way_there() {
-      try {
-        if (const auto who = std::move(who_)) who->end_unbegun();
-      } catch (...) {
-        // No memory for the answer: whoever waits for it ends with its context.
-      }
-    }
-    void operator()() { begin(*client_, std::move(who_)); }
-
-   private:
-    std::shared_ptr<core> client_;
-    std::shared_ptr<coroutine_caller> who_;
-  };
 
  private:
   struct coroutine {
-    explicit coroutine(Handler h)
-        : home(asio::get_associated_executor(h)), slot(asio::get_associated_cancellation_slot(h)),
-          handler(std::move(h)) {}
-    asio::any_io_executor home;
+    explicit coroutine(Handler h) : slot(asio::get_associated_cancellation_slot(h)), handler(std::move(h)) {}
     slot_type slot;
     Handler handler;
   };
@@ -164,29 +137,9 @@ class coroutine_caller final : public caller<T>, public context_life::guest {
     return context_life::of(home);
   }
 
-  // What `Begin` refers to may refer to the caller by then: it ends here.
-  static void begin(core& client, std::shared_ptr<coroutine_caller> who) {
-    const auto bound = who->bound_;
-    auto start = std::move(*who->begin_);
-    who->begin_.reset();
-    const std::shared_ptr<caller<T>> to = std::move(who);
-    client.catch_up();
-    auto* const locks = client.locks();
-    if (!locks) return to->answer(errc::closed, {});
-    try {
-      start(*locks, to, bound);
-    } catch (...) {
-      to->fail(std::current_exception());
-    }
-  }
-  void end_unbegun() {
-    begin_.reset();
-    this->answer(errc::closed, {});
-  }
-
   struct outcome {
-    std::exception_ptr failure;
-    value_of<T> value;
+    std::exception_ptr failure{};
+    value_of<T> value{};
   };
 
   /// Memory for the handler that takes the answer home: in the caller itself, once.
@@ -199,7 +152,8 @@ class coroutine_caller final : public caller<T>, public context_life::guest {
     own_memory(const own_memory<Other>& other) noexcept : of(other.of) {}
 
     U* allocate(std::size_t n) {
-      const bool fits = n * sizeof(U) <= sizeof of->memory_ && !std::exchange(of->memory_used_, true);
+      constexpr bool aligned = alignof(U) <= alignof(void*);
+      const bool fits = aligned && n * sizeof(U) <= sizeof of->memory_ && !std::exchange(of->memory_used_, true);
       return static_cast<U*>(fits ? of->memory_ : ::operator new(n * sizeof(U)));
     }
     void deallocate(U* memory, std::size_t) noexcept {
@@ -235,9 +189,9 @@ class coroutine_caller final : public caller<T>, public context_life::guest {
   void resume(std::exception_ptr failure, value_of<T> value) override {
     const context_life::visit here(*life_);
     if (!here) return;
-    way_home home(std::static_pointer_cast<coroutine_caller>(life_->remove(*this)));
-    answer_.emplace(outcome{std::move(failure), std::move(value)});
-    post_to(coroutine_->home, std::move(home));
+    way_home way(std::static_pointer_cast<coroutine_caller>(life_->remove(*this)));
+    answer_ = {std::move(failure), std::move(value)};
+    post_to(home(), std::move(way));
   }
 
   // On the coroutine's own executor.
@@ -245,7 +199,7 @@ class coroutine_caller final : public caller<T>, public context_life::guest {
     auto& slot = coroutine_->slot;
     if (slot.is_connected()) slot.clear();  // here, and never from the strand
     auto handler = std::move(coroutine_->handler);
-    auto [failure, value] = *std::exchange(answer_, std::nullopt);
+    auto [failure, value] = std::move(answer_);
     coroutine_.reset();
     const handing_over under_way(value);
     if constexpr (std::is_void_v<T>)
@@ -256,16 +210,14 @@ class coroutine_caller final : public caller<T>, public context_life::guest {
 
   void end() {
     coroutine_.reset();
-    answer_.reset();
+    answer_ = {};
   }
   void context_ended() override { end(); }
 
   const std::shared_ptr<context_life> life_;
-  std::optional<coroutine> coroutine_;  // until it goes on
-  std::optional<outcome> answer_;       // on its way home
-  const std::optional<owner> bound_;    // to its executor
-  std::optional<Begin> begin_;          // until it has begun
-  alignas(std::max_align_t) std::byte memory_[96];
+  std::optional<coroutine> coroutine_;                  // until it goes on
+  outcome answer_;                                      // on its way home
+  alignas(void*) std::byte memory_[6 * sizeof(void*)];  // as small as can be: there may be many waiters
   bool memory_used_ = false;
 };
 
@@ -302,14 +254,50 @@ class errand {
   std::optional<std::pair<Run, Otherwise>> tasks_;
 };
 
+/// Takes a caller to the strand, where its work begins. Where the client ends before, or with its context, the caller
+/// gets closed.
+template <class T, class Begin>
+class way_there {
+  static_assert(std::is_nothrow_move_constructible_v<Begin>, "it goes to the strand, and must come to an answer");
+
+ public:
+  way_there(std::shared_ptr<core> to, std::shared_ptr<caller<T>> who, std::optional<owner> bound, Begin begin) noexcept
+      : client_(std::move(to)), who_(std::move(who)), bound_(bound), begin_(std::move(begin)) {}
+  way_there(way_there&&) noexcept = default;
+  way_there& operator=(way_there&&) = delete;
+  ~way_there() {
+    try {
+      if (who_) who_->answer(errc::closed, {});
+    } catch (...) {
+      // No memory for the answer: whoever waits for it ends with its context.
+    }
+  }
+  void operator()() {
+    const auto who = std::move(who_);
+    client_->catch_up();
+    auto* const locks = client_->locks();
+    if (!locks) return who->answer(errc::closed, {});
+    try {
+      begin_(*locks, who, bound_);
+    } catch (...) {
+      who->fail(std::current_exception());
+    }
+  }
+
+ private:
+  std::shared_ptr<core> client_;
+  std::shared_ptr<caller<T>> who_;
+  std::optional<owner> bound_;
+  Begin begin_;
+};
+
 /// `begin(engine&, std::shared_ptr<caller<T>>, owner that is bound to the coroutine's executor)` runs on the strand of
 /// `where`. What it throws, the caller gets. If the client is gone the caller gets closed.
 template <class T, class Begin>
 asio::awaitable<T> on_strand(std::weak_ptr<core> where, Begin begin) {
   auto initiate = [](auto handler, const std::weak_ptr<core>& to, Begin start) {
-    using calling = coroutine_caller<T, decltype(handler), Begin>;
     const auto c = to.lock();
-    auto waiting = calling::make(std::move(handler), std::move(start), c.get());
+    auto waiting = coroutine_caller<T, decltype(handler)>::make(std::move(handler), c.get());
     if (!c) return waiting->answer(errc::closed, {});
     if (waiting->slot().is_connected())
       waiting->slot().assign([to, id = std::weak_ptr<caller<T>>(waiting)](asio::cancellation_type type) {
@@ -319,7 +307,8 @@ asio::awaitable<T> on_strand(std::weak_ptr<core> where, Begin begin) {
           if (const auto still = id.lock()) still->cancel();
         });
       });
-    c->enter(typename calling::way_there(c, std::move(waiting)));
+    const auto bound = owner::of(waiting->home());
+    c->enter(way_there<T, Begin>(c, std::move(waiting), bound, std::move(start)));
   };
   asio::use_awaitable_t<> token;
   return asio::async_initiate<asio::use_awaitable_t<>, typename completion_signature<T>::type>(
