@@ -7,7 +7,7 @@
 namespace holdfast::detail {
 namespace {
 
-// What is used after its end must be found.
+// A block that is used after its end must be found.
 #if defined(__SANITIZE_ADDRESS__)
 constexpr bool keeps = false;
 #elif defined(__has_feature)
@@ -49,7 +49,7 @@ void block_pool::give_back(void* block, std::size_t size) noexcept {
   }
 }
 
-// What is given back at the same time is freed by the destructor.
+// Blocks that are given back at the same time are freed by the destructor.
 void block_pool::close() noexcept {
   closed_.store(true, std::memory_order_relaxed);
   for (auto& s : shelves_) {

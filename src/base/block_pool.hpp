@@ -33,7 +33,7 @@ class block_pool final : public boost::intrusive_ref_counter<block_pool> {
   void close() noexcept;
 
  private:
-  // What the heap's own blocks hold, so that none is rounded up twice; larger ones are the heap's.
+  // The sizes that the heap's own blocks have, so that none is rounded up twice; larger ones are the heap's.
   static constexpr std::size_t least = 8, step = 16, sizes = 48;
   static constexpr std::size_t most_kept_of_a_size = 256 * 1024;  // bytes
 

@@ -10,6 +10,9 @@ namespace holdfast::redis {
 
 namespace {
 
+// Type, length and line ends around one value: they do not count, so that a value as large as allowed may come in
+// pieces.
+constexpr std::size_t longest_frame = 32;
 constexpr std::size_t end_of_line = 2;
 
 constexpr const char* no_memory = "out of memory";
@@ -37,7 +40,7 @@ void command_writer::add(std::span<const std::string_view> parts) {
   end_line();
 }
 
-// What does not fit goes straight to the output; the end of its line always finds room.
+// An argument that does not fit goes straight to the output; the end of its line always finds room.
 void command_writer::add_encoded(std::string_view bytes) {
   if (bytes.size() + end_of_line <= room()) {
     end_ += bytes.copy(end_, bytes.size());
@@ -258,7 +261,6 @@ std::optional<reply> reader::next() {
     r.taken = 0;
     return std::move(r.root);
   }
-  // The frame does not count, so that a value as large as allowed may come in pieces.
   if (r.taken + (r.parser->len - r.parser->pos) > r.limits.bytes + longest_frame) r.fail("reply too large");
   return std::nullopt;
 }

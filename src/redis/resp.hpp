@@ -24,9 +24,6 @@ struct reply {
   bool is_error() const noexcept { return type == kind::error; }
 };
 
-/// Type, length and line ends around one value.
-inline constexpr std::size_t longest_frame = 32;
-
 /// Appends commands: a count, and as many arguments, each by length, so that any byte is allowed in any of them.
 class command_writer {
  public:

@@ -9,7 +9,7 @@
 
 namespace holdfast::detail {
 
-/// What has an instant each, the soonest first. What comes is put in its place when the first of the newcomers may be
+/// Objects that have an instant each, the soonest first. A newcomer is put in its place when the first of them may be
 /// due, and not before: most locks are released long before that, and coming and going costs next to nothing.
 ///
 /// `Set`: a boost::intrusive::set in the order of the instants. One hook is enough: of a newcomer it is a link of a

@@ -31,7 +31,7 @@ struct three_primaries : real_cluster {
 
 // --- a pair
 
-/// The same commands, but for the word that publishes.
+/// The same commands, except for the word that publishes.
 sequence pair_of_a_cluster() {
   const detail::lock_keys keys(detail::plain_lock, name_of(0), {}, detail::publish_word::automatic);
   const auto field = field_of(0);
