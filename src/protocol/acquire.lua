@@ -1,10 +1,11 @@
 -- acquire(lock[, marker]; ttl, owner[, vote])
 --   -> nil: acquired | n >= 0: busy, the holder's TTL | -1: busy, and the holder has no TTL
 -- Free: the owner holds it once, with a TTL. Mine already (this command was sent twice): as acquired. A stranger's:
--- nothing changes. Scripts do not roll back: the write that may be refused after the first one, to a user without
--- PEXPIRE, takes the first one back.
+-- nothing changes. Numbers are written as text: a conversion costs Redis more than the command. Scripts do not roll
+-- back: where PEXPIRE is refused, to a user without it or for a text that is a number in Lua alone, the first write is
+-- taken back.
 local ttl = tonumber(ARGV[1])
-if not ttl or ttl < 1 or ttl > 86400000 or ttl ~= math.floor(ttl) then
+if not ttl or ttl < 1 or ttl > 86400000 or ttl % 1 ~= 0 then
   return redis.error_reply('HOLDFAST invalid ttl')
 end
 -- One of several primaries, which votes only while its marker says so.
@@ -12,9 +13,9 @@ if KEYS[2] and redis.call('get', KEYS[2]) ~= ARGV[3] then
   return redis.error_reply('HOLDFAST no vote')
 end
 if redis.call('exists', KEYS[1]) == 0 then
-  redis.call('hset', KEYS[1], ARGV[2], 1)
-  local set = redis.pcall('pexpire', KEYS[1], string.format('%.0f', ttl))
-  if type(set) == 'table' then
+  redis.call('hset', KEYS[1], ARGV[2], '1')
+  local set = redis.pcall('pexpire', KEYS[1], ARGV[1])
+  if set ~= 1 then
     redis.call('hdel', KEYS[1], ARGV[2])
     return set
   end
@@ -26,6 +27,6 @@ end
 -- Changes nothing. Only a primary may say whose a lock is: a replica refuses the first write.
 redis.call('hdel', KEYS[1], '')
 if redis.call('pttl', KEYS[1]) < ttl then
-  redis.call('pexpire', KEYS[1], string.format('%.0f', ttl))
+  redis.call('pexpire', KEYS[1], ARGV[1])
 end
 return nil

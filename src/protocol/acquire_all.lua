@@ -4,7 +4,7 @@
 -- All or nothing: each as acquire, with an owner of its own; nothing is written before each was found free or mine.
 -- Scripts do not roll back: what is refused after the first write takes back what was written.
 local ttl = tonumber(ARGV[1])
-if not ttl or ttl < 1 or ttl > 86400000 or ttl ~= math.floor(ttl) then
+if not ttl or ttl < 1 or ttl > 86400000 or ttl % 1 ~= 0 then
   return redis.error_reply('HOLDFAST invalid ttl')
 end
 local px = string.format('%.0f', ttl)

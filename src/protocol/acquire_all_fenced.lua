@@ -3,7 +3,7 @@
 --   | {i, -2}: the i-th is no lock | {i, -3}: the i-th has a counter that is no number
 -- As acquire_all; each has a fencing token as acquire_fenced gives it, and one that is mine already has its own again.
 local ttl = tonumber(ARGV[1])
-if not ttl or ttl < 1 or ttl > 86400000 or ttl ~= math.floor(ttl) then
+if not ttl or ttl < 1 or ttl > 86400000 or ttl % 1 ~= 0 then
   return redis.error_reply('HOLDFAST invalid ttl')
 end
 local px = string.format('%.0f', ttl)
@@ -27,7 +27,7 @@ for i = 1, locks do
     return last
   end
   local token = type(last) ~= 'table' and tonumber(last or '0')
-  if not token or token < 0 or token > 9007199254740990 or token ~= math.floor(token) then
+  if not token or token < 0 or token > 9007199254740990 or token % 1 ~= 0 then
     return {i, -3}
   end
   if is_free or not last then

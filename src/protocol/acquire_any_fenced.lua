@@ -2,7 +2,7 @@
 -- As acquire_any; the new hold gets a fencing token as acquire_fenced gives it. One whose counter is no number counts
 -- as busy: acquire_fenced says what is wrong with it.
 local ttl = tonumber(ARGV[1])
-if not ttl or ttl < 1 or ttl > 86400000 or ttl ~= math.floor(ttl) then
+if not ttl or ttl < 1 or ttl > 86400000 or ttl % 1 ~= 0 then
   return redis.error_reply('HOLDFAST invalid ttl')
 end
 local locks = #KEYS / 2
@@ -11,7 +11,7 @@ for i = 1, locks do
     local counter = KEYS[locks + i]
     local last = redis.pcall('get', counter)
     local token = type(last) ~= 'table' and tonumber(last or '0')
-    if token and token >= 0 and token <= 9007199254740990 and token == math.floor(token) then
+    if token and token >= 0 and token <= 9007199254740990 and token % 1 == 0 then
       local time = redis.call('time')
       token = math.max(token + 1, time[1] * 1000000 + time[2])
       redis.call('set', counter, string.format('%.0f', token))

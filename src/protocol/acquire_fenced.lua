@@ -7,11 +7,11 @@
 -- grant within that time, or where the counter was lost: then there is none, or it began again at 1. And one where it
 -- is told again.
 local ttl = tonumber(ARGV[1])
-if not ttl or ttl < 1 or ttl > 86400000 or ttl ~= math.floor(ttl) then
+if not ttl or ttl < 1 or ttl > 86400000 or ttl % 1 ~= 0 then
   return redis.error_reply('HOLDFAST invalid ttl')
 end
 local block = tonumber(ARGV[3] or '1')
-if not block or block < 1 or block > 1000000 or block ~= math.floor(block) then
+if not block or block < 1 or block > 1000000 or block % 1 ~= 0 then
   return redis.error_reply('HOLDFAST invalid block')
 end
 local free = redis.call('exists', KEYS[1]) == 0
@@ -24,7 +24,7 @@ if not free then
 end
 local last = redis.call('get', KEYS[2])
 local newest = tonumber(last or '0')
-if not newest or newest < 0 or newest > 9007199254740990 or newest ~= math.floor(newest) then
+if not newest or newest < 0 or newest > 9007199254740990 or newest % 1 ~= 0 then
   return redis.error_reply('HOLDFAST invalid token')
 end
 local token, spare = newest, 0
@@ -38,13 +38,13 @@ if free or newest == 0 then
   redis.call('set', KEYS[2], string.format('%.0f', token + spare))
 end
 if free then
-  redis.call('hset', KEYS[1], ARGV[2], 1)
-  local set = redis.pcall('pexpire', KEYS[1], string.format('%.0f', ttl))
-  if type(set) == 'table' then
+  redis.call('hset', KEYS[1], ARGV[2], '1')
+  local set = redis.pcall('pexpire', KEYS[1], ARGV[1])
+  if set ~= 1 then
     redis.call('hdel', KEYS[1], ARGV[2])
     return set
   end
 elseif redis.call('pttl', KEYS[1]) < ttl then
-  redis.call('pexpire', KEYS[1], string.format('%.0f', ttl))
+  redis.call('pexpire', KEYS[1], ARGV[1])
 end
 return ARGV[3] and {token, spare} or {token}

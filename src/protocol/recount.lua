@@ -5,11 +5,11 @@
 local ttl = tonumber(ARGV[1])
 local if_none = tonumber(ARGV[4] or ARGV[1])
 local want = tonumber(ARGV[3])
-if not ttl or ttl < 1 or ttl > 86400000 or ttl ~= math.floor(ttl)
-  or not if_none or if_none < ttl or if_none > 86400000 or if_none ~= math.floor(if_none) then
+if not ttl or ttl < 1 or ttl > 86400000 or ttl % 1 ~= 0
+  or not if_none or if_none < ttl or if_none > 86400000 or if_none % 1 ~= 0 then
   return redis.error_reply('HOLDFAST invalid ttl')
 end
-if not want or want < 1 or want > 2147483647 or want ~= math.floor(want) then
+if not want or want < 1 or want > 2147483647 or want % 1 ~= 0 then
   return redis.error_reply('HOLDFAST invalid count')
 end
 -- Changes nothing. Only a primary may say whose a lock is: a replica refuses the first write, before it looks at the

@@ -5,8 +5,8 @@ local n = #KEYS
 for i = 1, n do
   local ttl = tonumber(ARGV[i])
   local if_none = tonumber(ARGV[2 * n + i] or ARGV[i])
-  if not ttl or ttl < 1 or ttl > 86400000 or ttl ~= math.floor(ttl)
-    or not if_none or if_none < ttl or if_none > 86400000 or if_none ~= math.floor(if_none) then
+  if not ttl or ttl < 1 or ttl > 86400000 or ttl % 1 ~= 0
+    or not if_none or if_none < ttl or if_none > 86400000 or if_none % 1 ~= 0 then
     return redis.error_reply('HOLDFAST invalid ttl')
   end
 end

@@ -1,7 +1,7 @@
 -- simple_acquire_any(lock...; ttl, owner) -> n > 0: acquired the n-th | 0: all are busy
 -- The first that is free is the owner's, with a TTL; nothing else changes. An owner is sent once: it is not looked for.
 local ttl = tonumber(ARGV[1])
-if not ttl or ttl < 1 or ttl > 86400000 or ttl ~= math.floor(ttl) then
+if not ttl or ttl < 1 or ttl > 86400000 or ttl % 1 ~= 0 then
   return redis.error_reply('HOLDFAST invalid ttl')
 end
 for i = 1, #KEYS do
