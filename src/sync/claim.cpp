@@ -7,6 +7,7 @@
 #include <utility>
 
 #include "base/assert.hpp"
+#include "base/prefetch.hpp"
 
 namespace holdfast::detail {
 namespace {
@@ -28,12 +29,14 @@ milliseconds share::may_live(time_point now, double rho) const noexcept {
   return std::max(left_until(valid_until_, now, rho), left_until(may_live_until_, now, 0));
 }
 
+void share::settle() const noexcept { prefetch(of); }
+
 void intrusive_ptr_add_ref(const share* s) noexcept { intrusive_ptr_add_ref(&s->of); }
 void intrusive_ptr_release(const share* s) noexcept { intrusive_ptr_release(&s->of); }
 
 claim::claim(client_state_ptr of, shared_keys k, const owner_field& f, std::span<const node_id> nodes,
              std::size_t needed)
-    : keys(std::move(k)), field(f), validity_(std::move(of)), needed_(static_cast<std::uint32_t>(needed)) {
+    : needed_(static_cast<std::uint8_t>(needed)), keys(std::move(k)), field(f), validity_(std::move(of)) {
   HOLDFAST_ASSERT(needed > 0 && needed <= nodes.size());
   shares_.reserve(nodes.size());
   for (const auto node : nodes) shares_.emplace_back(*this, node);

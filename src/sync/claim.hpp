@@ -2,10 +2,12 @@
 #pragma once
 #include <atomic>
 #include <boost/container/small_vector.hpp>
+#include <boost/intrusive/list_hook.hpp>
 #include <boost/intrusive/options.hpp>
 #include <boost/intrusive/set_hook.hpp>
 #include <boost/smart_ptr/intrusive_ptr.hpp>
 #include <boost/smart_ptr/intrusive_ref_counter.hpp>
+#include <chrono>
 #include <cstddef>
 #include <cstdint>
 #include <memory>
@@ -27,6 +29,7 @@ class hold;
 
 /// A place in one of the watchdog's orders. There are as many as there are held locks, so each word counts.
 using order_hook = boost::intrusive::set_member_hook<boost::intrusive::optimize_size<true>>;
+using agenda_hook = boost::intrusive::list_member_hook<>;
 
 /// When the watchdog renews a share: the watchdog's alone.
 struct renewal_plan {
@@ -75,13 +78,22 @@ class share {
   renewal_plan plan;
   order_hook hook;  // scheduled, due: the watchdog's alone
   time_point when() const noexcept { return plan.when; }
+  /// Its renewal comes soon: the rest of its claim is on its way from far memory meanwhile.
+  void settle() const noexcept;
 };
 using share_ptr = boost::intrusive_ptr<share>;
 
 /// A possession on the wire: one owner field of one name, at one or more servers, of which `needed` must confirm it.
 /// It may be handed from one hold to the next. Plain memory.
 class claim final : public boost::intrusive_ref_counter<claim> {
+  // Here, where they fill a gap: there are as many claims as held locks.
+  const std::uint8_t needed_;
+  std::atomic<bool> suspended_{false};
+
  public:
+  /// A message said that the lock was freed, and nobody has confirmed it since. The client's strand.
+  bool in_doubt = false;
+
   claim(client_state_ptr of, shared_keys keys, const owner_field& field, std::span<const node_id> nodes,
         std::size_t needed);
 
@@ -137,10 +149,19 @@ class claim final : public boost::intrusive_ref_counter<claim> {
     bool asked_again = false;  // and the claim was in question after that
   } counted;
 
+  /// What the leases of its holder ask of the watchdog. A renewal looks here, and touches neither the hold nor its
+  /// leases: what is touched once in a period is far away.
+  struct wishes {
+    std::chrono::duration<std::uint32_t, std::milli> ttl{};  // the longest
+    std::uint8_t min_replicas = 0;                           // the most
+    bool for_good = false;  // one of them asks for renewal as long as it is there; else the hold knows until when
+  } wanted;
+
   // The watchdog's alone: its place in the order of expiries, which lags behind valid_until().
   time_point expires_at{};
-  order_hook expiry;
+  agenda_hook expiry;
   time_point when() const noexcept { return expires_at; }
+  void settle() noexcept { expires_at = valid_until(); }
 
  private:
   bool set_doubted(share& s, bool doubted) noexcept;
@@ -151,8 +172,6 @@ class claim final : public boost::intrusive_ref_counter<claim> {
   validity validity_;
   boost::container::small_vector<share, 1> shares_;  // never moved: the watchdog points to them
   hold* holder_ = nullptr;
-  const std::uint32_t needed_;
-  std::atomic<bool> suspended_{false};
 };
 using claim_ptr = boost::intrusive_ptr<claim>;
 

@@ -89,6 +89,30 @@ std::shared_ptr<lease_record> hold::make_lease(const terms& asked, time_point no
   return lease;
 }
 
+void hold::add(lease_record& lease) {
+  leases_.push_back(&lease);
+  tell_wishes();
+}
+
+void hold::remove(const lease_record& lease) noexcept {
+  const auto place = std::find(leases_.begin(), leases_.end(), &lease);
+  HOLDFAST_ASSERT(place != leases_.end());
+  leases_.erase(place);
+  tell_wishes();
+}
+
+void hold::tell_wishes() noexcept {
+  if (on->holder() != this) return;
+  claim::wishes all;
+  for (const auto* l : leases_) {
+    all.ttl = std::max(all.ttl, std::chrono::duration_cast<decltype(all.ttl)>(l->asked.ttl));
+    all.min_replicas = std::max(all.min_replicas, static_cast<std::uint8_t>(l->asked.min_replicas));
+    all.for_good |= l->asked.renew && !l->asked.max_hold;
+  }
+  if (all.for_good) renewal_paused_.store(false, std::memory_order_release);
+  on->wanted = all;
+}
+
 std::shared_ptr<lease_record> hold::grant(const terms& asked, time_point sent, time_point now, primary_set at) {
   auto lease = make_lease(asked, now);
   try {
@@ -96,7 +120,7 @@ std::shared_ptr<lease_record> hold::grant(const terms& asked, time_point sent, t
     with_.renewals.guard(*on, sent, now, at);
     with_.watch_links();
   } catch (...) {
-    leases_.pop_back();
+    remove(*lease);
     throw;
   }
   return lease;
@@ -108,7 +132,7 @@ std::shared_ptr<lease_record> hold::take_over(const terms& asked, time_point now
     with_.renewals.guard_on(*on, now);
     recount(with_, *on, in_question::count);
   } catch (...) {
-    leases_.pop_back();
+    remove(*lease);
     throw;
   }
   return lease;
@@ -126,7 +150,7 @@ std::shared_ptr<lease_record> hold::enter(const terms& asked, time_point now) {
   try {
     recount(with_, *on, in_question::claim);
   } catch (...) {
-    leases_.pop_back();
+    remove(*lease);
     throw;
   }
   return lease;
@@ -205,9 +229,7 @@ void hold::give_up(lease_record& lease, done_handler done) {
   if (!wanted) done = nobody;
   const bool found_over = !exclusive() && !ended() && !with_.closed();
   if (found_over) end_by_loss(errc::lost);
-  const auto place = std::find(leases_.begin(), leases_.end(), &lease);
-  HOLDFAST_ASSERT(place != leases_.end());
-  leases_.erase(place);
+  remove(lease);
   if (leases_.empty()) {
     if (host_) keep_itself();
     with_.renewals.forget(*on);  // disarmed before anything is sent
@@ -307,7 +329,7 @@ void hold::free(last_unlock u) {
 
 // A claim that was not confirmed, or that somebody may have broken, is nothing for another lease.
 bool hold::unquestioned() const noexcept {
-  return exclusive() && !on->suspended() && !forced_ && !doubted_ && !with_.closed();
+  return exclusive() && !on->suspended() && !forced_ && !on->in_doubt && !with_.closed();
 }
 
 void hold::passed(const last_unlock& u) {
@@ -383,7 +405,7 @@ void hold::close() {
 }
 
 void hold::doubt(nanoseconds patience) {
-  doubted_ = true;
+  on->in_doubt = true;
   with_.renewals.confirm_soon(*on, patience);
 }
 

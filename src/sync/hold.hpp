@@ -79,8 +79,7 @@ class hold final : public boost::intrusive_ref_counter<hold> {
   // Here, where they fill a gap: there are as many holds as held locks.
   std::atomic<bool> renewal_paused_{false};
   bool forced_ = false;
-  bool doubted_ = false;  // a message said that the lock was freed, and nobody has confirmed it since
-  bool kept_ = false;     // by itself, while it has a host and no lease
+  bool kept_ = false;  // by itself, while it has a host and no lease
 
  public:
   struct fencing {
@@ -145,9 +144,6 @@ class hold final : public boost::intrusive_ref_counter<hold> {
   /// A message says that the lock was freed: it is confirmed within `patience`, and neither passed on nor entered
   /// before that.
   void doubt(nanoseconds patience);
-  /// A renewal that was sent after that is confirmed.
-  void doubt_is_over() noexcept { doubted_ = false; }
-  bool in_doubt() const noexcept { return doubted_; }
   /// Its host ends, or could not make its first lease: the hold is renewed no more, and its host hears no more of it.
   void leave_host() noexcept;
   /// The engine ends: what waits for its turn never has it. Needs no memory.
@@ -167,7 +163,7 @@ class hold final : public boost::intrusive_ref_counter<hold> {
   /// Its first lease, without a command: the claim was another hold's, and is valid.
   std::shared_ptr<lease_record> take_over(const terms& asked, time_point now);
   /// One that was made elsewhere.
-  void add(lease_record& lease) { leases_.push_back(&lease); }
+  void add(lease_record& lease);
   /// That of the hold that this one is passed on to; no token where none is left.
   fencing next_token() const noexcept {
     return token && spare_tokens > 0 ? fencing{*token + 1, static_cast<std::uint16_t>(spare_tokens - 1)} : fencing();
@@ -239,6 +235,8 @@ class hold final : public boost::intrusive_ref_counter<hold> {
   /// Null where it did not keep itself.
   hold_ptr no_more_kept() noexcept { return hold_ptr(std::exchange(kept_, false) ? this : nullptr, false); }
   std::shared_ptr<lease_record> make_lease(const terms& asked, time_point now);
+  void remove(const lease_record& lease) noexcept;
+  void tell_wishes() noexcept;
   bool confirm(time_point sent, milliseconds ttl, primary_set at);
   topology::handler when_replicated(topology::handler then);
   void end(lease_state how, errc why, text detail) noexcept;

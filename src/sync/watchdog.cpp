@@ -7,6 +7,7 @@
 #include <vector>
 
 #include "base/assert.hpp"
+#include "base/prefetch.hpp"
 #include "protocol/replies.hpp"
 #include "sync/hold.hpp"
 #include "sync/script_command.hpp"
@@ -78,12 +79,12 @@ void watchdog::guard(claim& c, time_point sent, time_point now, primary_set at, 
     if (!confirmed && begins) c.doubt(s);  // nobody knows yet what it has
     if (in_flight(s) || s.denied()) continue;
     // A pause is kept, and so is the renewal that settles a doubt: what is confirmed now may have run before that.
-    const bool stands = !confirmed ? s.doubted() : holder_of(s).in_doubt();
+    const bool stands = !confirmed ? s.doubted() : s.of.in_doubt;
     if (!begins && stands && s.plan.now != stage::none) continue;
     // One that nobody has heard of is asked in its turn; not before its server was there, nor put off.
     const bool first = !s.confirmed() && begins && queues_[s.node].known;
     if (begins && how == rhythm::kept && s.doubted()) {
-      schedule_renewal(s, now + renewal_retry_pause(holder_of(s).ttl()));
+      schedule_renewal(s, now + renewal_retry_pause(s.of.wanted.ttl));
     } else if (s.confirmed() || first) {
       plan_next(s, sent, now, begins ? how : rhythm::kept);
     }
@@ -126,7 +127,7 @@ void watchdog::link_changed(node_id node, bool up) {
   queues_[node].up = up;
   queues_[node].known |= up;
   const auto now = around_.now();
-  for (auto& c : expiries_.sorted())
+  expiries_.each([&](claim& c) {
     for (auto& s : c.shares()) {
       if (s.denied() || home_of(s) != node) continue;
       if (!up) {
@@ -135,6 +136,7 @@ void watchdog::link_changed(node_id node, bool up) {
         schedule_renewal(s, now);
       }
     }
+  });
   if (up) return renew_due();
   rearm();
 }
@@ -145,7 +147,7 @@ void watchdog::keys_moved() {
   if (!any_doubted_ && std::none_of(queues_.begin(), queues_.end(), down)) return;
   any_doubted_ = false;
   const auto now = around_.now();
-  for (auto& c : expiries_.sorted())
+  expiries_.each([&](claim& c) {
     for (auto& s : c.shares()) {
       if (!in_flight(s) && !s.denied()) {
         const auto home = home_of(s);
@@ -155,6 +157,7 @@ void watchdog::keys_moved() {
       }
       any_doubted_ |= s.doubted();
     }
+  });
   // A node that is gone for good is not looked for at each move.
   std::erase_if(queues_, [&](const auto& each) {
     const auto& q = each.second;
@@ -172,12 +175,16 @@ bool watchdog::is_up(node_id node) const {
   return found == queues_.end() || found->second.up;
 }
 
+bool watchdog::wanted(const share& s, time_point now) const {
+  return s.of.wanted.for_good || holder_of(s).wants_renewal(now);
+}
+
 void watchdog::schedule_renewal(share& s, time_point when) {
   HOLDFAST_ASSERT(holder_of(s).count() > 0 && !in_flight(s));
   unschedule_renewal(s);
   s.plan.now = stage::scheduled;
   s.plan.when = when;
-  renewals_.insert(s, when);
+  renewals_.insert(s);
 }
 
 void watchdog::unschedule_renewal(share& s) {
@@ -192,9 +199,9 @@ void watchdog::unschedule_renewal(share& s) {
 }
 
 void watchdog::plan_next(share& s, time_point sent, time_point now, rhythm how) {
-  auto& h = holder_of(s);
-  if (h.pause_renewal_unless([&] { return h.wants_renewal(now); })) return unschedule_renewal(s);
-  const auto ttl = h.ttl();
+  const auto still_wanted = [&] { return wanted(s, now); };
+  if (!s.of.wanted.for_good && holder_of(s).pause_renewal_unless(still_wanted)) return unschedule_renewal(s);
+  const milliseconds ttl = s.of.wanted.ttl;
   // What was sent for a shorter TTL may not have extended the validity.
   const auto by_its_word = s.valid_until() - (ttl - drift_of(ttl, around_.settings.drift));
   const auto confirmed = s.confirmed() ? std::min(sent, by_its_word) : sent;
@@ -212,22 +219,21 @@ void watchdog::renew_due() {
 }
 
 void watchdog::collect_due(time_point now) {
-  if (renewals_.earliest() > now) return;
-  auto& scheduled = renewals_.sorted();
-  for (std::size_t n = 0; n < collected_at_once && !scheduled.empty() && scheduled.begin()->when() <= now; ++n) {
-    share& s = *scheduled.begin();
-    unschedule_renewal(s);
-    s.plan.now = stage::due;
-    s.plan.when = s.valid_until();
-    s.node = home_of(s);
-    queues_[s.node].due.insert(s);
+  for (std::size_t n = 0; n < collected_at_once; ++n) {
+    auto* const s = renewals_.first_until(now);
+    if (!s) return;
+    unschedule_renewal(*s);
+    s->plan.now = stage::due;
+    s->plan.when = s->valid_until();
+    s->node = home_of(*s);
+    queues_[s->node].due.insert(*s);
   }
 }
 
 // Half of what is left at most: then its holder hears of the doubt in time.
 nanoseconds watchdog::patience_of(const share& s, time_point now) const {
   const auto half = (s.of.valid_until() - now) / 2;
-  return std::max<nanoseconds>(std::min(command_budget(around_.settings, holder_of(s).ttl()), half), milliseconds(1));
+  return std::max<nanoseconds>(std::min(command_budget(around_.settings, s.of.wanted.ttl), half), milliseconds(1));
 }
 
 // A renewal that is due soon goes along: ten thousand leases taken one after the other share a hundred commands. A
@@ -247,10 +253,10 @@ watchdog::shares watchdog::take_due(node_id node, time_point now) {
     due.emplace_back(&s);
   };
   for (auto next = waiting.begin(); next != waiting.end() && due.size() < batch_size;) take(*next++);
-  auto& scheduled = renewals_.sorted();
-  for (auto next = scheduled.begin(); next != scheduled.end() && due.size() < batch_size;) {
-    auto& s = *next++;
-    if (s.plan.when > now + nanoseconds(holder_of(s).ttl()) / 60) break;
+  const auto soon = now + nanoseconds(due.front()->of.wanted.ttl) / 60;
+  for (auto* next = renewals_.first_until(soon); next && due.size() < batch_size;) {
+    auto& s = *std::exchange(next, renewals_.next_until(*next, soon));
+    if (next) prefetch(*next->of.keys);
     if (s.node == node && home_of(s) == node) take(s);
   }
   HOLDFAST_ASSERT(!due.empty());
@@ -284,10 +290,10 @@ void watchdog::send(node_id node, shares&& which) {
   auto patience = nanoseconds::max();
   const auto b = make_pooled<batch>(around_.blocks, *this, node, std::move(which));
   for (const auto& s : b->shares) {
-    const auto& h = holder_of(*s);
-    const auto ttl = h.wants_renewal(now) ? h.ttl() : ttl_that_never_raises;
-    b->asked.push_back({h.keys()->lock, h.field(), s->ttl_to_send(ttl, now, around_.settings.drift)});
-    b->replicas = std::max(b->replicas, h.min_replicas());
+    const auto& c = s->of;
+    const milliseconds ttl = wanted(*s, now) ? milliseconds(c.wanted.ttl) : ttl_that_never_raises;
+    b->asked.push_back({c.keys->lock, c.field, s->ttl_to_send(ttl, now, around_.settings.drift)});
+    b->replicas = std::max<unsigned>(b->replicas, c.wanted.min_replicas);
     patience = std::min(patience, patience_of(*s, now));
   }
   queues_[node].in_flight += b->shares.size();
@@ -344,8 +350,8 @@ void watchdog::on_replicas(const batch& b, const std::vector<std::size_t>& which
     share& s = *b.shares[i];
     const bool doubted = std::exchange(s.plan.now, stage::none) == stage::doubted_in_flight;
     if (!guarded(s.of)) continue;
-    const auto wanted = holder_of(s).min_replicas();
-    const auto too_few = wanted == 0 ? std::nullopt : too_few_replicas(error, had, wanted);
+    const unsigned needed = s.of.wanted.min_replicas;
+    const auto too_few = needed == 0 ? std::nullopt : too_few_replicas(error, had, needed);
     if (too_few) {
       on_unanswered(s, too_few->code, too_few->detail);
     } else {
@@ -383,12 +389,12 @@ bool watchdog::send_apart(const batch& b, const outcome& o, const failure& why) 
 void watchdog::on_confirmed(share& s, time_point sent, milliseconds ttl, bool doubted) {
   const auto now = around_.now(), once_more = s.plan.when;
   // It may have waited to be written. A hold ends a TTL after its max_hold all the same.
-  const auto from = std::min(sent, holder_of(s).renewed_until());
+  const auto from = s.of.wanted.for_good ? sent : std::min(sent, holder_of(s).renewed_until());
   // Loss is sticky: what is confirmed after the validity was over is lost all the same. expire_due() says so.
   if (now >= s.of.valid_until() || !s.of.confirm(s, valid_until(from, ttl, around_.settings.drift))) return;
   plan_next(s, sent, now, restore(s) ? rhythm::begun : rhythm::kept);
   if (doubted) return confirm_soon(s, once_more);
-  if (s.of.shares().size() == 1) holder_of(s).doubt_is_over();  // of several, one alone does not know
+  if (s.of.shares().size() == 1) s.of.in_doubt = false;  // of several, one alone does not know
 }
 
 // What a majority of several has is ours all the same.
@@ -409,7 +415,7 @@ void watchdog::on_unanswered(share& s, const error_code& why, const std::string&
   doubt(s, why, detail);
   const auto now = around_.now();
   const auto left = std::max<nanoseconds>(s.of.valid_until() - now, milliseconds(2));
-  const auto pause = std::min<nanoseconds>(renewal_retry_pause(holder_of(s).ttl()), left / 2);
+  const auto pause = std::min<nanoseconds>(renewal_retry_pause(s.of.wanted.ttl), left / 2);
   // One that has moved meanwhile was asked for at a server that may not have it any more.
   schedule_renewal(s, home_of(s) != s.node ? now : now + pause - around_.random.up_to(pause / 5));
 }
@@ -429,21 +435,16 @@ bool watchdog::restore(share& s) {
 void watchdog::expire_at(claim& c, time_point when) {
   if (guarded(c)) expiries_.erase(c);
   c.expires_at = when;
-  expiries_.insert(c, when);
+  expiries_.insert(c);
 }
 
 void watchdog::expire_due() {
   const auto now = around_.now();
-  const auto due = [&] {
-    const auto& all = expiries_.sorted();
-    return !all.empty() && all.begin()->when() <= now;
-  };
-  while (due()) {
-    claim& c = *expiries_.sorted().begin();
-    if (c.valid_until() > now) {
-      expire_at(c, c.valid_until());  // renewed since
+  while (auto* const c = expiries_.first_until(now)) {
+    if (c->valid_until() > now) {
+      expire_at(*c, c->valid_until());  // renewed since
     } else {
-      tell_loss(c);
+      tell_loss(*c);
     }
   }
   rearm();

@@ -60,8 +60,8 @@ class watchdog {
   };
   using order = boost::intrusive::set<share, boost::intrusive::member_hook<share, order_hook, &share::hook>,
                                       boost::intrusive::compare<sooner>>;
-  using expiry_order = boost::intrusive::set<claim, boost::intrusive::member_hook<claim, order_hook, &claim::expiry>,
-                                             boost::intrusive::compare<sooner>>;
+  template <class T, class Hook, Hook T::*Place>
+  using agenda_of = agenda<boost::intrusive::mhtraits<T, Hook, Place>, sooner>;
   using shares = boost::container::small_vector<share_ptr, 1>;
   class batch;
   using stage = renewal_plan::stage;
@@ -85,6 +85,7 @@ class watchdog {
   /// Each of several primaries has its share for good; else the share goes with its key.
   node_id home_of(const share& s) const;
   bool is_up(node_id node) const;
+  bool wanted(const share& s, time_point now) const;
   static bool is_due_at(const share& s, node_id node) noexcept { return s.plan.now == stage::due && s.node == node; }
   void schedule_renewal(share& s, time_point when);
   void unschedule_renewal(share& s);
@@ -120,8 +121,8 @@ class watchdog {
 
   surroundings& around_;
   lose on_lost_;
-  agenda<order> renewals_;  // those that are scheduled
-  agenda<expiry_order> expiries_;
+  agenda_of<share, order_hook, &share::hook> renewals_;  // those that are scheduled
+  agenda_of<claim, agenda_hook, &claim::expiry> expiries_;
   std::size_t guarded_shares_ = 0;
   bool any_doubted_ = false;  // perhaps; false: no share is
   bool by_slot_ = false;      // what looks like one server has a cluster behind it

@@ -284,19 +284,24 @@ laps bare_majority(const std::vector<std::string>& paths, const std::vector<sequ
 // ---- renewals
 
 double bare_renewals(const std::string& path, long n, milliseconds ttl, long commands) {
-  constexpr long under_way = 16;
   test::raw_client admin(path);
   loaded(admin, detail::lua::renew.body);
   asio::io_context io(1);
   bare_client client(io, path, true);
+  const auto pause = clock::duration(ttl) / 3 * in_a_script / n;
+  asio::steady_timer due(io, clock::now());
   long sent = 0, answered = 0;
-  const auto send = [&] { client.send(renewal_command(0, sent++ * in_a_script, in_a_script, n, ttl)); };
+  std::function<void(error_code)> send = [&](error_code) {
+    client.send(renewal_command(0, sent * in_a_script, in_a_script, n, ttl));
+    if (++sent == commands) return;
+    due.expires_at(due.expiry() + pause);
+    due.async_wait(send);
+  };
   const auto begun = own_cpu();
   client.start([&] {
-    if (++answered == commands) return client.stop();
-    if (sent < commands) send();
+    if (++answered == commands) client.stop();
   });
-  while (sent < std::min(under_way, commands)) send();
+  due.async_wait(send);
   io.run();
   return own_cpu() - begun;
 }

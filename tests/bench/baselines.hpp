@@ -95,8 +95,8 @@ laps bare_majority(const std::vector<std::string>& paths, const std::vector<sequ
 
 // ---- renewals
 
-/// Formats and sends so many renewals of a hundred of `n` locks as fast as it can, 16 under way, and parses the
-/// replies; seconds of CPU.
+/// Formats and sends so many renewals of a hundred of `n` locks, each when it is due, and parses the replies;
+/// seconds of CPU.
 double bare_renewals(const std::string& path, long n, milliseconds ttl, long commands);
 
 /// Takes `n` locks other than those of a holder, and then confirms them by one script for a hundred; seconds of the
