@@ -49,17 +49,14 @@ std::string a_life() {
   const auto told = std::make_shared<journal>();
   auto one = server.make_client({.observer = told}), other = server.make_client({.observer = told});
   server.link_of(one).set_latency(3ms);
+  const auto works = [&server](client& c) -> asio::awaitable<void> {
+    for (int round = 0; round < 3; ++round) {
+      auto lease = co_await c.mutex("N").lock();
+      co_await server.sleep_for(7ms);
+    }
+  };
   for (int task = 0; task < 5; ++task)
-    for (auto* redis : {&one, &other})
-      asio::co_spawn(
-          io,
-          [&server](client& c) -> asio::awaitable<void> {
-            for (int round = 0; round < 3; ++round) {
-              auto lease = co_await c.mutex("N").lock();
-              co_await server.sleep_for(7ms);
-            }
-          }(*redis),
-          asio::detached);
+    for (auto* redis : {&one, &other}) asio::co_spawn(io, works(*redis), asio::detached);
   auto held = server.run(one.mutex("M").lock());
   server.advance(50ms);
   server.link_of(one).cut();
