@@ -12,7 +12,10 @@ void link::drop_next_reply() { way_->loses_next_reply = true; }
 void link::cut() {
   if (stage_->ended()) return;
   way_->unreachable = true;
-  for (const auto& w : way_->wires()) w->end();
+  for (const auto& w : way_->wires()) {
+    w->lose_up();
+    w->end();
+  }
 }
 
 void link::fall_silent() {

@@ -222,11 +222,14 @@ void server::give_back(std::string_view key) {
 void server::stop_answering() { stage_->machine().stop(); }
 void server::answer_again() { stage_->machine().resume(); }
 void server::shut_down() { stage_->machine().shut_down(); }
-void server::start() { stage_->machine().start(true); }
+
+void server::start() {
+  if (stage_->machine().down()) stage_->machine().start(true);
+}
 
 void server::restart() {
   shut_down();
-  stage_->machine().start(true);
+  start();
 }
 
 void server::restart_empty() {

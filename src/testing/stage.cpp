@@ -120,12 +120,15 @@ sim::route* stage::way_of(const client& c) {
 
 void stage::end() {
   ended_ = true;
+  pumping_ = true;  // nothing is posted while it is not known whether the io_context lives
   machine_.shut_down();
   for (const auto& m : members_) {
     auto core = m.core.lock();
     if (!core) continue;
     const auto whose = detail::access::make_client(std::move(core));  // its end is the client's
-    if (whose.get_executor()) hear_of(now());                         // the io_context lives
+    if (!whose.get_executor()) continue;
+    pumping_ = false;
+    hear_of(now());
   }
 }
 

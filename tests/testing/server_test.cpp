@@ -219,7 +219,7 @@ TEST_CASE("run() of what never ends says so and cancels it") {
   bool cancelled = false;
   const auto wait = [&]() -> asio::awaitable<void> {
     try {
-      co_await redis.mutex("N").lock();
+      auto lease = co_await redis.mutex("N").lock();
     } catch (const boost::system::system_error& e) {
       cancelled = e.code() == asio::error::operation_aborted;
       throw;
@@ -279,7 +279,7 @@ TEST_CASE("a server that is destroyed before its clients closes them") {
   io.restart();
   io.run();
   CHECK(waiter == errc::closed);
-  error_code later, end;
+  error_code later;
   asio::co_spawn(io, redis.mutex("M").lock(),
                  [&](std::exception_ptr e, lease) { later = code_of([&] { std::rethrow_exception(e); }); });
   bool shut = false;
@@ -356,6 +356,29 @@ TEST_CASE("a latency is virtual time for each way") {
   auto lease = server.run(redis.mutex("N").lock());
   CHECK(server.elapsed() - before == 40ms);
   CHECK_THROWS_AS(server.link_of(redis).set_latency(-1ms), std::invalid_argument);
+}
+
+TEST_CASE("what was on its way when its link was cut does nothing") {
+  asio::io_context io;
+  testing::server server(io);
+  auto redis = server.make_client();
+  server.run(redis.connect());
+  server.link_of(redis).set_latency(20ms);
+  asio::co_spawn(io, redis.mutex("N").lock(), asio::detached);
+  server.advance(10ms);
+  server.link_of(redis).cut();
+  server.advance(1s);
+  CHECK(server.locks().empty());
+}
+
+TEST_CASE("a server that is up is not started anew") {
+  asio::io_context io;
+  testing::server server(io);
+  auto redis = server.make_client();
+  auto lease = server.run(redis.mutex("N").lock());
+  server.start();
+  server.run(lease.unlock());
+  CHECK(server.elapsed() == 0s);
 }
 
 TEST_CASE("a lock() in a link that fell silent is had when the link is restored") {

@@ -163,15 +163,15 @@ class server {
   void stop_answering();
   void answer_again();
 
-  /// Connections end, and new ones are refused, until start(). Idempotent.
+  /// Connections end, and new ones are refused, until start(). What it was sent and has not done is lost. Idempotent.
   void shut_down();
-  /// With all the data that it had.
+  /// With all the data that it had. Nothing, where it is up.
   void start();
   /// A restart or a FLUSHALL: all connections end, and the data are kept or gone.
   void restart();
   void restart_empty();
 
-  /// Everything that it has from now on, until refuse(refusal::none).
+  /// It refuses what `why` says from now on, until refuse(refusal::none) or a restart.
   void refuse(refusal why);
   /// Sets its wall clock, by which it ends TTLs: forward, or back by a negative time; up to ten years.
   void step_clock(milliseconds by);
