@@ -1,7 +1,7 @@
 // SPDX-License-Identifier: BSL-1.0
 // The rows of "What happens when …" (docs/guide/safety.md) of one server, as a user's tests have them, for each kind of
-// lock. Not here: what needs several servers, fork(), and the client's wall clock, which is not used. A machine that
-// sleeps is a process that is paused.
+// lock. Not here: what needs several servers, and the client's wall clock, which is not used. A machine that sleeps is a
+// process that is paused.
 #include <holdfast/testing/server.hpp>
 
 #include <time.h>
@@ -13,6 +13,7 @@
 #include <optional>
 #include <vector>
 
+#include "support/fork.hpp"
 #include "support/sanitized.hpp"
 
 using namespace holdfast;
@@ -70,7 +71,7 @@ struct row {
   /// When the waiter has the lock, counted from now.
   nanoseconds until_waited(nanoseconds at_most = 1h) {
     const auto from = server.elapsed();
-    while (!waited && server.elapsed() - from < at_most) server.advance(10ms);
+    while (!waited && server.elapsed() - from < at_most) server.advance(50ms);
     REQUIRE(waited);
     return server.elapsed() - from;
   }
@@ -96,7 +97,7 @@ errc code_of(const auto& call) {
 
 using kind = event::kind;
 /// A waiter looks at a simple lock so often, and at any other when its TTL is over.
-constexpr auto late = 260ms;
+constexpr auto late = 300ms;
 
 }  // namespace
 
@@ -167,6 +168,13 @@ TEST_CASE_METHOD(row, "when the holder's process is paused past its validity, th
   CHECK(body == "cancelled");
   CHECK(failed == errc::lost);
   CHECK(server.locks().empty());
+}
+
+TEST_CASE_METHOD(row, "when the process forks, the child's copy of a lease is over and the parent's is not") {
+  auto held = take();
+  CHECK(test::in_child([&] { return !held.held(); }));
+  server.advance(1min);
+  CHECK(held.state() == lease_state::held);
 }
 
 TEST_CASE_METHOD(row, "when Redis restarts and keeps its data, the lease is suspended and held again in time") {
