@@ -71,8 +71,8 @@ void wire::execute(const std::vector<std::string>& command) {
 
 bool wire::reply_is_lost(const std::vector<std::string>& command, const reply& r) {
   const auto name = lower(command.front());
-  const bool ran = (name == "eval" || name == "evalsha") && !r.text.starts_with("NOSCRIPT");
-  if (!ran || !std::exchange(way_.loses_next_reply, false)) return false;
+  const bool about_a_lock = name == "eval" || name == "evalsha" || is_data_command(name);
+  if (!about_a_lock || r.text.starts_with("NOSCRIPT") || !std::exchange(way_.loses_next_reply, false)) return false;
   way_.note("reply lost", line_of(r));
   return true;
 }

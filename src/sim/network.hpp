@@ -127,7 +127,7 @@ class route {
   speed usual, now;
   bool blocked = false;           // no new connections
   bool unreachable = false;       // each is told so at once
-  bool loses_next_reply = false;  // of a script that ran: its connection ends instead
+  bool loses_next_reply = false;  // of a command about a lock: its connection ends instead
   bool loses_messages = false;    // of subscriptions; replies arrive
   nanoseconds message_delay{};    // of messages, and of what follows on their connection
   // What came of it, counted.

@@ -290,6 +290,20 @@ TEST_CASE("a server that is destroyed before its clients closes them") {
   CHECK(shut);
 }
 
+TEST_CASE("a client that has ended leaves no timer behind, and its lock is free") {
+  asio::io_context io;
+  testing::server server(io);
+  auto other = server.make_client();
+  std::optional<lease> held;
+  {
+    auto redis = server.make_client();
+    held = server.run(redis.mutex("N").lock());
+  }
+  CHECK_FALSE(held->held());
+  server.advance(1h);
+  CHECK(server.run(other.mutex("N").try_lock()));
+}
+
 TEST_CASE("server, client, lease and io_context end in any order") {
   auto io = std::make_unique<asio::io_context>();
   auto server = std::make_unique<testing::server>(*io);

@@ -34,8 +34,10 @@ struct diary : observer {
   void on(const event& e) noexcept override {
     if (e.what == event::kind::suspended || e.what == event::kind::restored || e.what == event::kind::lost)
       told.push_back(e.what);
+    if (e.what == event::kind::outage) ++outages;
   }
   std::vector<event::kind> told;
+  int outages = 0;
 };
 
 enum class kind_of_lock { plain, fenced, simple };
@@ -297,4 +299,5 @@ TEST_CASE_METHOD(row, "when the reply to a lock is lost, the command is repeated
   server.link_of(holders).drop_next_reply();
   server.run(held.unlock());
   CHECK(server.locks().empty());
+  CHECK(holders_diary->outages == 2);
 }

@@ -16,8 +16,8 @@ class stage;
 /// nothing then. Every function takes effect at once, blocks for nothing and throws nothing but bad_alloc.
 class link {
  public:
-  /// The next script of this client that the server runs (every command about a lock is one) does its work, and its
-  /// reply never comes: the connection ends in its place. Another may be made at once.
+  /// The next command of this client that takes, renews, releases or looks at a lock does its work, and its reply never
+  /// comes: the connection ends in its place. Another may be made at once.
   void drop_next_reply();
 
   /// Every connection ends now, and a new one fails at once, until restore(). What is on its way to the server never
