@@ -1,7 +1,7 @@
 // SPDX-License-Identifier: BSL-1.0
 // The rows of "What happens when …" (docs/guide/safety.md) of one server, as a user's tests have them, for each kind of
-// lock. Not here: what needs several servers, and the client's wall clock, which is not used. A machine that sleeps is a
-// process that is paused.
+// lock. Not here: what needs several servers, and the client's wall clock, which is not used. A machine that sleeps is
+// a process that is paused.
 #include <holdfast/testing/server.hpp>
 
 #include <time.h>
