@@ -12,6 +12,8 @@ set(rank_sync 4)
 set(rank_face 5)  # the public headers besides those below
 set(rank_api 6)
 set(rank_top 6)
+set(rank_sim 7)      # a Redis in memory, for tests
+set(rank_testing 8)  # and what users have of it
 set(leaf_headers error observer export version config owner_id lease_state lock_holder lock_options)  # of no layer
 set(top_headers client holdfast)
 
@@ -42,6 +44,8 @@ function(rank_of include result)
       set(rank ${rank_base})
     elseif(CMAKE_MATCH_1 IN_LIST top_headers)
       set(rank ${rank_top})
+    elseif(CMAKE_MATCH_1 MATCHES "^testing/")
+      set(rank ${rank_testing})
     else()
       set(rank ${rank_face})
     endif()
@@ -93,6 +97,8 @@ foreach(file IN LISTS files)
         violation("a public header may include only std, holdfast, asio/{awaitable,any_io_executor} and boost/system")
       elseif(include MATCHES "hiredis" AND NOT file MATCHES "^src/redis/resp\\.")
         violation("hiredis belongs to src/redis/resp only")
+      elseif(include MATCHES "^(lua|lualib|lauxlib)\\.h$" AND NOT file STREQUAL "src/sim/script_host.cpp")
+        violation("Lua belongs to src/sim/script_host.cpp only")
       elseif(include MATCHES "openssl|asio/ssl" AND NOT file STREQUAL "src/redis/tls.cpp")
         violation("OpenSSL belongs to src/redis/tls.cpp only")
       endif()

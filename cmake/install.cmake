@@ -4,13 +4,17 @@ set(package_dir ${CMAKE_INSTALL_LIBDIR}/cmake/holdfast)
 
 install(TARGETS holdfast EXPORT holdfastTargets FILE_SET HEADERS)
 install(EXPORT holdfastTargets NAMESPACE holdfast:: DESTINATION ${package_dir})
+if(TARGET holdfast_testing)
+  install(TARGETS holdfast_testing EXPORT holdfastTestingTargets FILE_SET HEADERS)
+  install(EXPORT holdfastTestingTargets NAMESPACE holdfast:: DESTINATION ${package_dir})
+endif()
 if(CMAKE_VERSION VERSION_GREATER_EQUAL 4.3)
   install(PACKAGE_INFO holdfast EXPORT holdfastTargets)
 endif()
 configure_package_config_file(cmake/holdfastConfig.cmake.in ${generated_dir}/holdfastConfig.cmake
                               INSTALL_DESTINATION ${package_dir})
 write_basic_package_version_file(${generated_dir}/holdfastConfigVersion.cmake COMPATIBILITY SameMinorVersion)
-install(FILES ${generated_dir}/holdfastConfig.cmake ${generated_dir}/holdfastConfigVersion.cmake cmake/Findhiredis.cmake
+install(FILES ${generated_dir}/holdfastConfig.cmake ${generated_dir}/holdfastConfigVersion.cmake cmake/Findhiredis.cmake cmake/lua_target.cmake
         DESTINATION ${package_dir})
 
 # pkg-config: the definitions that users must share, and what a static library leaves to be linked. That is not

@@ -1,6 +1,7 @@
 // SPDX-License-Identifier: BSL-1.0
 #pragma once
 #include <holdfast/config.hpp>
+#include <holdfast/export.hpp>
 
 #include "topology/server_list.hpp"
 
@@ -16,6 +17,6 @@ struct settings : server_list {
 };
 
 /// Throws holdfast::error: invalid_config or invalid_ttl, the text names field and cause, never a secret.
-settings resolve(config c);
+HOLDFAST_EXPORT settings resolve(config c);
 
 }  // namespace holdfast::detail

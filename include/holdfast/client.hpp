@@ -100,6 +100,8 @@ class HOLDFAST_EXPORT client {
 
  private:
   friend detail::access;
+  explicit client(std::shared_ptr<detail::core>) noexcept;
+
   std::shared_ptr<detail::core> core_;
 };
 

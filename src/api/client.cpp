@@ -10,6 +10,7 @@
 #include <unistd.h>
 
 #include "api/arguments.hpp"
+#include "api/make_client.hpp"
 #include "api/operation.hpp"
 #include "base/asio_timers.hpp"
 #include "base/random.hpp"
@@ -59,21 +60,47 @@ detail::publish_word word_of(const detail::settings& s) {
   return publish_word::automatic;
 }
 
-/// The engine with real timers, a real server and real randomness around it.
+/// Real timers, sockets and randomness.
+class real_outside final : public detail::outside {
+ public:
+  real_outside(const core::strand_type& strand, detail::timer_queue::action on_wake)
+      : timers_(std::make_shared<detail::asio_timers>(strand, std::move(on_wake))) {}
+
+  detail::timers& alarms() noexcept override { return *timers_; }
+  redis::transport& network() noexcept override { return network_; }
+  detail::random_source& random() noexcept override { return random_; }
+  void close() override { timers_->close(); }
+
+ private:
+  redis::sockets network_;
+  detail::system_random random_;
+  const std::shared_ptr<detail::asio_timers> timers_;
+};
+
+detail::world_outside real_world() {
+  return {std::shared_ptr<const detail::clock>(std::shared_ptr<void>(), &detail::system_clock()),
+          [](const core::strand_type& strand, detail::timer_queue::action on_wake) {
+            return std::make_unique<real_outside>(strand, std::move(on_wake));
+          }};
+}
+
+/// The engine with the world outside around it.
 class machine {
  public:
-  machine(std::shared_ptr<core> home, const core::strand_type& strand, detail::settings s)
+  machine(std::shared_ptr<core> home, const core::strand_type& strand, detail::settings s,
+          const detail::world_outside& world)
       : home_(std::move(home)), settings_(std::move(s)),
-        timers_(std::make_shared<detail::asio_timers>(strand, [c = home_.get()] { c->catch_up(); })),
-        servers_(detail::make_topology({strand, detail::system_clock(), *timers_, random_, network_},
-                                       named(settings_, fields_.client_uuid()), settings_.values,
-                                       [this](const event& e) {
-                                         if (settings_.values.observer) settings_.values.observer->on(e);
-                                       })) {
-    locks_.emplace(detail::surroundings{.time = detail::system_clock(),
-                                        .alarms = *timers_,
+        outside_(world.make(strand, [c = home_.get()] { c->catch_up(); })),
+        fields_(detail::uuid{outside_->random().next(), outside_->random().next()}),
+        servers_(
+            detail::make_topology({strand, *world.time, outside_->alarms(), outside_->random(), outside_->network()},
+                                  named(settings_, fields_.client_uuid()), settings_.values, [this](const event& e) {
+                                    if (settings_.values.observer) settings_.values.observer->on(e);
+                                  })) {
+    locks_.emplace(detail::surroundings{.time = *world.time,
+                                        .alarms = outside_->alarms(),
                                         .servers = *servers_,
-                                        .random = random_,
+                                        .random = outside_->random(),
                                         .settings = settings_.values,
                                         .word = home_->word()},
                    home_, fields_);
@@ -84,7 +111,7 @@ class machine {
     locks_.reset();
     home_->engine_has_ended();
     servers_->close();
-    timers_->close();
+    outside_->close();
   }
 
   engine& locks() noexcept { return *locks_; }
@@ -99,7 +126,7 @@ class machine {
   void abandon() {
     locks_->abandon();
     servers_->close();
-    timers_->close();
+    outside_->close();
   }
 
  private:
@@ -112,10 +139,8 @@ class machine {
 
   const std::shared_ptr<core> home_;
   const detail::settings settings_;
-  detail::system_random random_;
-  const detail::owner_fields fields_{detail::uuid{random_.next(), random_.next()}};
-  redis::sockets network_;
-  const std::shared_ptr<detail::asio_timers> timers_;
+  const std::unique_ptr<detail::outside> outside_;
+  const detail::owner_fields fields_;
   const std::unique_ptr<detail::topology> servers_;
   std::optional<engine> locks_;  // uses all of the above
 };
@@ -138,13 +163,14 @@ struct premises final : context_life::guest {
 
 class client_core final : public core {
  public:
-  static std::shared_ptr<client_core> make(const asio::any_io_executor& executor, detail::settings s) {
+  static std::shared_ptr<client_core> make(const asio::any_io_executor& executor, detail::settings s,
+                                           const detail::world_outside& world) {
     auto& context = asio::query(executor, asio::execution::context);
     const auto life = context_life::of(executor);
     const context_life::visit here(*life);
-    const auto c = std::make_shared<client_core>(life, s.values.key_prefix, word_of(s), s.values.turns);
+    const auto c = std::make_shared<client_core>(life, s.values.key_prefix, word_of(s), s.values.turns, world.time);
     auto mine = std::make_shared<premises>(executor);
-    mine->inside.emplace(c, mine->strand.any(), std::move(s));
+    mine->inside.emplace(c, mine->strand.any(), std::move(s), world);
     c->lives_by(mine->strand, mine->inside->locks());
     c->premises_ = mine.get();
     life->add(std::move(mine));
@@ -152,8 +178,9 @@ class client_core final : public core {
     return c;
   }
 
-  client_core(std::shared_ptr<context_life> life, std::string key_prefix, detail::publish_word word, bool turns)
-      : core(std::move(life), std::move(key_prefix), word, turns) {}
+  client_core(std::shared_ptr<context_life> life, std::string key_prefix, detail::publish_word word, bool turns,
+              std::shared_ptr<const detail::clock> time)
+      : core(std::move(life), std::move(key_prefix), word, turns), time_(std::move(time)) {}
   ~client_core() override {
     if (!premises_) return;
     const context_life::visit here(*life());
@@ -184,13 +211,20 @@ class client_core final : public core {
     }
   }
 
-  premises* premises_ = nullptr;  // null until it is a guest
+  const std::shared_ptr<const detail::clock> time_;  // leases, which keep this object, read it
+  premises* premises_ = nullptr;                     // null until it is a guest
 };
 
 }  // namespace
 
+client detail::make_client(const asio::any_io_executor& executor, settings s, const world_outside& world) {
+  return access::make_client(client_core::make(executor, std::move(s), world));
+}
+
+client::client(std::shared_ptr<detail::core> core) noexcept : core_(std::move(core)) {}
+
 client::client(asio::any_io_executor executor, config c)
-    : core_(client_core::make(executor, detail::resolve(std::move(c)))) {}
+    : client(client_core::make(executor, detail::resolve(std::move(c)), real_world())) {}
 
 client& client::operator=(client&& other) noexcept {
   if (this != &other) {

@@ -146,6 +146,7 @@ struct access {
     return l;
   }
   static const std::shared_ptr<lease_record>& record(const lease& l) { return l.record_; }
+  static client make_client(std::shared_ptr<core> c) { return client(std::move(c)); }
   static multi_lease make_multi_lease(std::vector<lease> leases) {
     multi_lease m;
     m.leases_ = std::move(leases);

@@ -4,12 +4,14 @@
 #include <cstddef>
 #include <cstdint>
 
+#include <holdfast/export.hpp>
+
 #include "base/lease_clock.hpp"
 
 namespace holdfast::detail {
 
 /// The randomness that is passed in. Used on the client's strand only.
-class random_source {
+class HOLDFAST_EXPORT random_source {
  public:
   virtual std::uint64_t next() = 0;
 

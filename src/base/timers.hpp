@@ -6,13 +6,15 @@
 #include <optional>
 #include <utility>
 
+#include <holdfast/export.hpp>
+
 #include "base/function.hpp"
 #include "base/lease_clock.hpp"
 
 namespace holdfast::detail {
 
 /// Pure: which action is due when. Actions of the same instant run in the order in which they were added.
-class timer_queue {
+class HOLDFAST_EXPORT timer_queue {
  public:
   using action = function<void()>;
   struct key {

@@ -6,6 +6,8 @@
 #include <string>
 #include <string_view>
 
+#include <holdfast/export.hpp>
+
 namespace holdfast::detail {
 
 struct kind;
@@ -32,7 +34,7 @@ std::string_view text_of(publish_word word) noexcept;
 
 /// Where a lock lives. Made once for a mutex and shared by all that works on it: as small as can be, because there may
 /// be a million.
-struct lock_keys {
+struct HOLDFAST_EXPORT lock_keys {
   lock_keys(const kind& of, std::string_view name, std::string_view prefix = {},
             publish_word word = publish_word::publish);
   lock_keys(const lock_keys&) = delete;
@@ -57,7 +59,7 @@ using shared_keys = std::shared_ptr<const lock_keys>;
 key_parts channel_parts(const lock_keys&);
 key_parts token_parts(const lock_keys&);
 /// Made where it is needed, and kept nowhere: there may be a million names.
-std::string channel_of(const lock_keys&);
+HOLDFAST_EXPORT std::string channel_of(const lock_keys&);
 std::string token_key(const lock_keys&);
 
 /// Whether all that is derived from a lock's key is in the key's slot of a cluster: it has no brace at all, or its

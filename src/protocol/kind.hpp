@@ -7,6 +7,8 @@
 #include <span>
 #include <vector>
 
+#include <holdfast/export.hpp>
+
 #include "protocol/call.hpp"
 #include "protocol/keys.hpp"
 #include "protocol/replies.hpp"
@@ -84,12 +86,12 @@ struct kind {
 };
 
 /// Redisson's RLock.
-extern const kind plain_lock;
+HOLDFAST_EXPORT extern const kind plain_lock;
 /// Redisson's RFencedLock: the same keys, and a counter. In turns: of a client that passes its locks on.
 extern const kind fenced_lock;
 extern const kind fenced_lock_in_turns;
 /// One string key, SET NX PX.
-extern const kind simple_lock;
+HOLDFAST_EXPORT extern const kind simple_lock;
 /// Redlock: a plain lock, or a simple one, at a majority of several primaries.
 extern const kind red_plain_lock;
 extern const kind red_simple_lock;

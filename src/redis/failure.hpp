@@ -4,6 +4,7 @@
 #include <string_view>
 
 #include <holdfast/error.hpp>
+#include <holdfast/export.hpp>
 
 #include "redis/endpoint.hpp"
 
@@ -25,7 +26,7 @@ struct failure {
 };
 
 /// "node: cause".
-failure fail(const endpoint& node, errc code, std::string_view cause);
+HOLDFAST_EXPORT failure fail(const endpoint& node, errc code, std::string_view cause);
 
 /// Words of a server for a text: escaped, cut, and without the node's password should the server quote it.
 std::string quoted(const endpoint& node, std::string_view words);

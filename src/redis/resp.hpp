@@ -11,6 +11,8 @@
 #include <string_view>
 #include <vector>
 
+#include <holdfast/export.hpp>
+
 namespace holdfast::redis {
 
 /// One reply, as RESP2 knows them.
@@ -68,7 +70,7 @@ struct reader_limits {
 };
 
 /// hiredis' parser: bytes in, replies out. Sans-I/O.
-class reader {
+class HOLDFAST_EXPORT reader {
  public:
   explicit reader(reader_limits limits = {});
   ~reader();

@@ -287,7 +287,7 @@ class Checker:
                 self.complain(path, 61, "more than 60 lines")
             if len(lines) < 2 or not lines[1].startswith("// "):
                 self.complain(path, 2, "says not what it shows")
-            if not path.stem.endswith("_server") and "// Output:" not in lines:
+            if not path.stem.endswith(("_server", "_test")) and "// Output:" not in lines:
                 self.complain(path, len(lines), "no output to compare")
 
 

@@ -5,31 +5,17 @@
 #include <boost/asio/strand.hpp>
 #include <optional>
 
-#include "base/lease_clock.hpp"
 #include "base/random.hpp"
 #include "base/timers.hpp"
+#include "sim/network.hpp"
+#include "sim/scheduler.hpp"
 
 namespace holdfast::sim {
-
-namespace asio = boost::asio;
-using detail::time_point;
-using nanoseconds = detail::lease_clock::duration;
-using strand = asio::strand<asio::any_io_executor>;
-
-/// The virtual time that all share.
-class virtual_clock final : public detail::clock {
- public:
-  time_point now() const noexcept override { return now_; }
-  void advance_to(time_point when) noexcept { now_ = std::max(now_, when); }
-
- private:
-  time_point now_{std::chrono::hours(1)};
-};
 
 /// One client's process: handlers and timers, run one after the other at one instant; when both are due, chance decides
 /// which go first, as it does in an event loop that comes late. While it is paused its clock goes on and nothing of it
 /// runs.
-class process final : public detail::timers {
+class process final : public detail::timers, public participant {
  public:
   process(const virtual_clock& time, detail::random_source& order)
       : time_(time), order_(order), strand_(asio::make_strand(asio::any_io_executor(io_.get_executor()))) {}
@@ -43,9 +29,9 @@ class process final : public detail::timers {
   void cancel(const detail::timer_queue::key& k) override { queue_.remove(k); }
 
   /// Runs what was posted and what is due, and what these cause, unless it is paused.
-  void run();
+  void run() override;
   /// When it wants to run next without being sent anything; nothing while it is paused.
-  std::optional<time_point> next() const { return paused_ ? std::nullopt : queue_.earliest(); }
+  std::optional<time_point> next() const override { return paused_ ? std::nullopt : queue_.earliest(); }
   bool has_timers() const noexcept { return !queue_.empty(); }
   void pause(bool on) noexcept { paused_ = on; }
   bool paused() const noexcept { return paused_; }

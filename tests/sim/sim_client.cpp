@@ -60,6 +60,7 @@ sim_client::~sim_client() {
   plan_.remove(process_);
   engine_.reset();
   servers_.reset();
+  home_->leave();
   process_.end();
 }
 

@@ -14,6 +14,7 @@
 #include "sim/coverage.hpp"
 #include "sim/deployment.hpp"
 #include "sim/network.hpp"
+#include "sim/process.hpp"
 #include "sim/transport.hpp"
 #include "support/seeded_random.hpp"
 #include "sync/engine.hpp"
@@ -66,7 +67,8 @@ class sim_client {
   std::string uuid_;
   sim::process process_;
   std::deque<sim::route> ways_;
-  sim::transport network_{ways_};
+  const home_ptr home_ = std::make_shared<home>(process_.strand());
+  sim::transport network_{ways_, home_};
   std::unique_ptr<detail::topology> servers_;
   std::optional<detail::engine> engine_;
   bool closing_ = false;

@@ -2,6 +2,7 @@
 #pragma once
 #include <deque>
 #include <memory>
+#include <utility>
 
 #include "redis/transport.hpp"
 #include "sim/network.hpp"
@@ -12,12 +13,13 @@ namespace holdfast::sim {
 class transport final : public redis::transport {
  public:
   /// The address of an endpoint says by which of them; to any other there is none.
-  explicit transport(std::deque<route>& ways) noexcept : ways_(ways) {}
+  transport(std::deque<route>& ways, home_ptr client) noexcept : ways_(ways), client_(std::move(client)) {}
   std::shared_ptr<attempt> connect(const redis::services& given, const redis::endpoint& node, time_point deadline,
                                    handler done) override;
 
  private:
   std::deque<route>& ways_;
+  const home_ptr client_;
 };
 
 }  // namespace holdfast::sim

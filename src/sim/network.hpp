@@ -1,12 +1,16 @@
 // SPDX-License-Identifier: BSL-1.0
 #pragma once
+#include <boost/asio/any_io_executor.hpp>
 #include <boost/asio/buffer.hpp>
+#include <boost/asio/post.hpp>
+#include <boost/asio/strand.hpp>
 #include <cstdint>
 #include <functional>
 #include <memory>
 #include <optional>
 #include <string>
 #include <string_view>
+#include <utility>
 #include <vector>
 
 #include <holdfast/error.hpp>
@@ -19,7 +23,27 @@
 
 namespace holdfast::sim {
 
+namespace asio = boost::asio;
+using strand = asio::strand<asio::any_io_executor>;
+
 class route;
+
+/// Where a client hears of its connections. What is on its way may outlive the client, which leaves then.
+class home {
+ public:
+  explicit home(strand on) : strand_(std::move(on)) {}
+
+  template <class Handler>
+  void post(Handler handler) const {
+    if (strand_) asio::post(*strand_, std::move(handler));
+  }
+  /// From now on nothing is posted, and nothing of its context is touched.
+  void leave() noexcept { strand_.reset(); }
+
+ private:
+  std::optional<strand> strand_;
+};
+using home_ptr = std::shared_ptr<home>;
 
 /// One connection: bytes arrive in order each way, if they arrive. The client's end of it is a stream of
 /// sim::transport.
@@ -27,7 +51,7 @@ class wire : public std::enable_shared_from_this<wire> {
  public:
   using read_handler = std::function<void(error_code, std::size_t)>;
 
-  wire(route& way, strand home);
+  wire(route& way, home_ptr at);
 
   // The client's end.
   void write(std::string_view bytes);
@@ -37,7 +61,7 @@ class wire : public std::enable_shared_from_this<wire> {
   void close();
   bool has_input() const noexcept { return !inbox_.empty(); }
   bool ended() const noexcept { return ended_ || closed_; }
-  const strand& home() const noexcept { return *home_; }
+  const sim::home& client() const noexcept { return *home_; }
   /// How much of so many bytes is taken at once.
   std::size_t take_at_once(std::size_t size);
 
@@ -54,6 +78,8 @@ class wire : public std::enable_shared_from_this<wire> {
   void lose_down() noexcept { loses_down_ = true; }
   /// What is on its way to the node arrives no earlier.
   void hold_up_until(time_point when) noexcept { held_until_ = when; }
+  /// Both ends break now.
+  void end();
   /// The client's end breaks now.
   void end_at_client();
   /// The node notices, after all that was sent before.
@@ -65,9 +91,10 @@ class wire : public std::enable_shared_from_this<wire> {
   void arrive(const std::shared_ptr<std::vector<std::string>>& command);
   void execute(const std::vector<std::string>& command);
   void wake_reader();
+  bool reply_is_lost(const std::vector<std::string>& command, const reply& r);
 
   route& way_;
-  std::optional<strand> home_;  // until it is closed: what is on its way may outlive the client
+  const home_ptr home_;
   node::session_id session_ = 0;
   redis::reader parser_;  // of what the client writes
   std::string inbox_;
@@ -85,8 +112,8 @@ class route {
   route(scheduler& plan, server& to, detail::random_source& random, trace& log, std::string name)
       : plan_(plan), server_(to), random_(random), log_(log), name_(std::move(name)) {}
 
-  /// `done` is called on the strand, once; never while the way is blocked.
-  void dial(const strand& home, dialled done);
+  /// `done` is called where the client hears, once; never while the way is blocked.
+  void dial(const home_ptr& from, dialled done);
   server& to() const noexcept { return server_; }
   /// Those that the client has not closed.
   std::vector<std::shared_ptr<wire>> wires();
@@ -98,9 +125,11 @@ class route {
     nanoseconds latency{}, jitter{};  // each way
   };
   speed usual, now;
-  bool blocked = false;         // no new connections
-  bool loses_messages = false;  // of subscriptions; replies arrive
-  nanoseconds message_delay{};  // of messages, and of what follows on their connection
+  bool blocked = false;           // no new connections
+  bool unreachable = false;       // each is told so at once
+  bool loses_next_reply = false;  // of a command about a lock: its connection ends instead
+  bool loses_messages = false;    // of subscriptions; replies arrive
+  nanoseconds message_delay{};    // of messages, and of what follows on their connection
   // What came of it, counted.
   struct harm {
     std::uint64_t lost = 0, slowed = 0, messages_lost = 0, messages_delayed = 0;

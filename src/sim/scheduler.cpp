@@ -1,13 +1,16 @@
 // SPDX-License-Identifier: BSL-1.0
 #include "sim/scheduler.hpp"
 
-#include <algorithm>
-
 namespace holdfast::sim {
+
+void scheduler::at(time_point when, detail::timer_queue::action act) {
+  events_.add(when, std::move(act));
+  announce(when);
+}
 
 std::optional<time_point> scheduler::next() const {
   auto first = events_.earliest();
-  for (const auto* p : processes_)
+  for (const auto* p : participants_)
     if (const auto own = p->next()) first = first ? std::min(*first, *own) : *own;
   return first;
 }
@@ -29,8 +32,14 @@ void scheduler::run_until(time_point end) {
   time_.advance_to(end);
 }
 
+void scheduler::run_due() {
+  settle();
+  while (next() && *next() <= now()) step();
+}
+
 void scheduler::settle() {
-  for (auto* p : processes_) p->run();
+  // Those that run may add and remove others.
+  for (std::size_t i = 0; i < participants_.size(); ++i) participants_[i]->run();
 }
 
 }  // namespace holdfast::sim

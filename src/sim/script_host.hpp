@@ -30,8 +30,6 @@ class script_host {
   /// Of a known script.
   reply run(std::string_view digest, std::span<const std::string> keys, std::span<const std::string> args);
 
-  static std::string digest_of(std::string_view body);
-
  private:
   static int on_call(lua_State*);
   static int on_pcall(lua_State*);

@@ -2,7 +2,6 @@
 #include "sim/transport.hpp"
 
 #include <boost/asio/error.hpp>
-#include <boost/asio/post.hpp>
 
 #include <algorithm>
 #include <string_view>
@@ -26,8 +25,7 @@ class wire_stream final : public redis::stream {
       failed = asio::error::broken_pipe;
     else
       wire_->write({static_cast<const char*>(bytes.data()), bytes.size()});
-    asio::post(wire_->home(),
-               [done = std::move(done), failed, size = bytes.size()] { done(failed, failed ? 0 : size); });
+    wire_->client().post([done = std::move(done), failed, size = bytes.size()] { done(failed, failed ? 0 : size); });
   }
   std::size_t write_now(std::string_view bytes, error_code& failed) override {
     if (wire_->ended()) return failed = asio::error::broken_pipe, 0;
@@ -47,8 +45,8 @@ class dialling final : public redis::transport::attempt, public std::enable_shar
  public:
   dialling(const redis::endpoint& node, redis::transport::handler done) : node_(node), done_(std::move(done)) {}
 
-  void begin(route& way, const strand& home) {
-    way.dial(home, [self = shared_from_this()](error_code failed, const std::shared_ptr<wire>& w) {
+  void begin(route& way, const home_ptr& from) {
+    way.dial(from, [self = shared_from_this()](error_code failed, const std::shared_ptr<wire>& w) {
       const auto made = w ? std::make_shared<wire_stream>(w) : nullptr;
       if (const auto done = std::exchange(self->done_, nullptr))
         done(made, failed ? redis::fail(self->node_, errc::unreachable, failed.message()) : redis::failure());
@@ -64,12 +62,12 @@ class dialling final : public redis::transport::attempt, public std::enable_shar
 
 }  // namespace
 
-std::shared_ptr<redis::transport::attempt> transport::connect(const redis::services& given, const redis::endpoint& node,
+std::shared_ptr<redis::transport::attempt> transport::connect(const redis::services&, const redis::endpoint& node,
                                                               time_point, handler done) {
   const auto made = std::make_shared<dialling>(node, std::move(done));
   const auto way =
       std::find_if(ways_.begin(), ways_.end(), [&](const route& each) { return each.to().is_at(node.at); });
-  if (way != ways_.end()) made->begin(*way, given.strand);
+  if (way != ways_.end()) made->begin(*way, client_);
   return made;
 }
 

@@ -2,7 +2,6 @@
 #include "sim/network.hpp"
 
 #include <boost/asio/error.hpp>
-#include <boost/asio/post.hpp>
 
 #include <algorithm>
 #include <utility>
@@ -30,7 +29,7 @@ std::string line_of(const reply& r) {
 
 }  // namespace
 
-wire::wire(route& way, strand home) : way_(way), home_(std::move(home)) {}
+wire::wire(route& way, home_ptr at) : way_(way), home_(std::move(at)) {}
 
 std::size_t wire::take_at_once(std::size_t size) {
   constexpr std::uint64_t one_in = 64;
@@ -64,7 +63,23 @@ void wire::execute(const std::vector<std::string>& command) {
   if (!way_.server_.program().connected(session_)) return way_.note("fenced", line_of(command));
   way_.note("runs", line_of(command));
   if (spared_) way_.on_unfenced(command);
-  for (const auto& r : way_.server_.program().execute(session_, command)) send_down(r, false);
+  for (const auto& r : way_.server_.program().execute(session_, command)) {
+    if (reply_is_lost(command, r)) return end();
+    send_down(r, false);
+  }
+}
+
+bool wire::reply_is_lost(const std::vector<std::string>& command, const reply& r) {
+  const auto name = lower(command.front());
+  const bool about_a_lock = name == "eval" || name == "evalsha" || is_data_command(name);
+  if (!about_a_lock || r.text.starts_with("NOSCRIPT") || !std::exchange(way_.loses_next_reply, false)) return false;
+  way_.note("reply lost", line_of(r));
+  return true;
+}
+
+void wire::end() {
+  end_at_client();
+  end_at_server({});
 }
 
 void wire::send_down(const reply& r, bool message) {
@@ -98,18 +113,17 @@ void wire::wake_reader() {
   const auto size = asio::buffer_copy(into_, asio::buffer(inbox_));
   inbox_.erase(0, size);
   const error_code why = size == 0 ? asio::error::eof : error_code{};
-  asio::post(*home_, [done = std::exchange(reading_, nullptr), why, size] { done(why, size); });
+  home_->post([done = std::exchange(reading_, nullptr), why, size] { done(why, size); });
 }
 
 void wire::cancel() {
   if (!reading_) return;
-  asio::post(*home_, [done = std::exchange(reading_, nullptr)] { done(asio::error::operation_aborted, 0); });
+  home_->post([done = std::exchange(reading_, nullptr)] { done(asio::error::operation_aborted, 0); });
 }
 
 void wire::close() {
   if (std::exchange(closed_, true)) return;
   cancel();
-  home_.reset();
   end_at_server(loses_up_ ? nanoseconds(keepalive) : nanoseconds());
 }
 
@@ -139,17 +153,18 @@ void wire::end_from_server() {
   session_ = 0;
 }
 
-void route::dial(const strand& home, dialled done) {
-  const auto answer = [this, home, done = std::move(done)](error_code why, std::shared_ptr<wire> w) {
-    plan_.after(delay(), [home, done, why, w] { asio::post(home, [done, why, w] { done(why, w); }); });
+void route::dial(const home_ptr& from, dialled done) {
+  const auto answer = [this, from, done = std::move(done)](error_code why, std::shared_ptr<wire> w) {
+    plan_.after(delay(), [from, done, why, w] { from->post([done, why, w] { done(why, w); }); });
   };
-  plan_.after(delay(), [this, home, answer] {
+  plan_.after(delay(), [this, from, answer] {
     if (blocked) {
       ++did.lost;
       return note("connect lost");
     }
+    if (unreachable) return answer(asio::error::network_unreachable, nullptr);
     if (server_.down()) return answer(asio::error::connection_refused, nullptr);
-    const auto w = std::make_shared<wire>(*this, home);
+    const auto w = std::make_shared<wire>(*this, from);
     wires_.push_back(w);
     server_.arrive([this, w] {
       w->session_ = server_.accept(w);

@@ -1,12 +1,12 @@
 // SPDX-License-Identifier: BSL-1.0
 #include "sim/script_host.hpp"
 
-#include <openssl/evp.h>
-
 #include <array>
 #include <cstdio>
 #include <stdexcept>
 #include <utility>
+
+#include "sim/sha1.hpp"
 
 extern "C" {
 #include <lauxlib.h>
@@ -118,7 +118,7 @@ int on_error_reply(lua_State* lua) { return single_field(lua, "err"); }
 int on_status_reply(lua_State* lua) { return single_field(lua, "ok"); }
 
 int on_sha1hex(lua_State* lua) {
-  push(lua, script_host::digest_of(as_argument(lua, 1)));
+  push(lua, sha1_of(as_argument(lua, 1)));
   return 1;
 }
 
@@ -164,21 +164,8 @@ script_host::script_host(caller call) : call_(std::move(call)), lua_(luaL_newsta
   lua_setglobal(lua, "redis");
 }
 
-std::string script_host::digest_of(std::string_view body) {
-  std::array<unsigned char, EVP_MAX_MD_SIZE> bytes;
-  unsigned size = 0;
-  if (!EVP_Digest(body.data(), body.size(), bytes.data(), &size, EVP_sha1(), nullptr))
-    throw std::runtime_error("SHA1 is not to be had");
-  std::string hex;
-  for (unsigned i = 0; i < size; ++i) {
-    hex += "0123456789abcdef"[bytes[i] >> 4];
-    hex += "0123456789abcdef"[bytes[i] & 15];
-  }
-  return hex;
-}
-
 std::string script_host::load(const std::string& body, std::string& failure) {
-  auto digest = digest_of(body);
+  auto digest = sha1_of(body);
   if (knows(digest)) return digest;
   if (luaL_loadbuffer(lua_.get(), body.data(), body.size(), "@user_script") != 0) {
     failure = "ERR Error compiling script (new function): " + text_at(lua_.get(), -1);

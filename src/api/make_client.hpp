@@ -1,0 +1,38 @@
+// SPDX-License-Identifier: BSL-1.0
+#pragma once
+#include <functional>
+#include <memory>
+
+#include <holdfast/client.hpp>
+#include <holdfast/export.hpp>
+
+#include "api/core.hpp"
+#include "base/lease_clock.hpp"
+#include "base/random.hpp"
+#include "base/timers.hpp"
+#include "redis/transport.hpp"
+#include "settings.hpp"
+
+namespace holdfast::detail {
+
+/// What is outside of one client. It belongs to the client's context and is used on the client's strand.
+class outside {
+ public:
+  virtual ~outside() = default;
+  virtual timers& alarms() noexcept = 0;
+  virtual redis::transport& network() noexcept = 0;
+  virtual random_source& random() noexcept = 0;
+  /// Its connections are closed: nothing of it runs any more, and nothing of its context is touched. May be repeated.
+  virtual void close() = 0;
+};
+
+/// What clients are made in: the real world, or that of a test.
+struct world_outside {
+  std::shared_ptr<const clock> time;  // outlives every lease
+  /// `on_wake`: called on the strand each time that a timer is due, before its action.
+  std::function<std::unique_ptr<outside>(const core::strand_type& strand, timer_queue::action on_wake)> make;
+};
+
+HOLDFAST_EXPORT client make_client(const asio::any_io_executor& executor, settings s, const world_outside& world);
+
+}  // namespace holdfast::detail

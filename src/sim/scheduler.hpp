@@ -1,0 +1,82 @@
+// SPDX-License-Identifier: BSL-1.0
+#pragma once
+#include <algorithm>
+#include <chrono>
+#include <cstddef>
+#include <functional>
+#include <optional>
+#include <utility>
+#include <vector>
+
+#include "base/lease_clock.hpp"
+#include "base/timers.hpp"
+
+namespace holdfast::sim {
+
+using detail::time_point;
+using nanoseconds = detail::lease_clock::duration;
+
+/// The virtual time that all share.
+class virtual_clock final : public detail::clock {
+ public:
+  time_point now() const noexcept override { return now_; }
+  void advance_to(time_point when) noexcept { now_ = std::max(now_, when); }
+
+ private:
+  time_point now_{std::chrono::hours(1)};
+};
+
+/// Who has handlers and timers of its own.
+class participant {
+ public:
+  /// Runs what is ready and what is due, and what these cause.
+  virtual void run() = 0;
+  /// When it wants to run next without being sent anything.
+  virtual std::optional<time_point> next() const = 0;
+
+ protected:
+  ~participant() = default;
+};
+
+/// What happens next: events of the world outside and the participants' own timers, in the order of virtual time; of
+/// one instant in the order in which they were made.
+class scheduler {
+ public:
+  time_point now() const noexcept { return time_.now(); }
+  const virtual_clock& time() const noexcept { return time_; }
+
+  void at(time_point when, detail::timer_queue::action act);
+  void after(nanoseconds delay, detail::timer_queue::action act) { at(now() + delay, std::move(act)); }
+  /// Participants run in the order in which they came.
+  void add(participant& p) { participants_.push_back(&p); }
+  void remove(participant& p) { std::erase(participants_, &p); }
+
+  /// Goes to the next instant at which something happens and runs all of it; false when nothing will ever happen again.
+  bool step();
+  /// Steps until `end`; time is `end` after it.
+  void run_until(time_point end);
+  /// What is due already, and nothing later; time stands still.
+  void run_due();
+  /// Time goes on, and nothing of it runs: it comes late.
+  void pause_until(time_point end) { time_.advance_to(end); }
+  /// When something happens next.
+  std::optional<time_point> next() const;
+  void clear() { events_ = {}; }
+  /// Called after each instant.
+  std::function<void()> on_step;
+  /// A participant has something more to do.
+  void announce(time_point when) const {
+    if (on_new) on_new(when);
+  }
+  /// Called with the time of all that comes.
+  std::function<void(time_point)> on_new;
+
+ private:
+  void settle();
+
+  virtual_clock time_;
+  detail::timer_queue events_;
+  std::vector<participant*> participants_;
+};
+
+}  // namespace holdfast::sim

@@ -1,0 +1,164 @@
+// SPDX-License-Identifier: BSL-1.0
+#include "testing/stage.hpp"
+
+#include <boost/asio/post.hpp>
+
+#include <stdexcept>
+#include <utility>
+
+#include "settings.hpp"
+#include "sim/transport.hpp"
+#include "testing/virtual_timers.hpp"
+
+namespace holdfast::testing {
+namespace {
+
+/// While it lives.
+class set_for {
+ public:
+  explicit set_for(bool& flag) : flag_(flag), before_(std::exchange(flag, true)) {}
+  set_for(const set_for&) = delete;
+  set_for& operator=(const set_for&) = delete;
+  ~set_for() { flag_ = before_; }
+
+ private:
+  bool& flag_;
+  const bool before_;
+};
+
+}  // namespace
+
+/// What is outside of one client.
+class stage::outside final : public detail::outside {
+ public:
+  outside(std::shared_ptr<stage> on, std::deque<sim::route>& ways, std::uint64_t seed, const sim::strand& at,
+          detail::timer_queue::action on_wake)
+      : stage_(std::move(on)), home_(std::make_shared<sim::home>(at)), network_(ways, home_), random_(seed),
+        timers_(std::make_shared<virtual_timers>(stage_->plan_, home_, std::move(on_wake))) {
+    stage_->plan_.add(*timers_);
+    stage_->plan_.remove(stage_->handlers_);
+    stage_->plan_.add(stage_->handlers_);
+  }
+  ~outside() override { close(); }
+
+  detail::timers& alarms() noexcept override { return *timers_; }
+  redis::transport& network() noexcept override { return network_; }
+  detail::random_source& random() noexcept override { return random_; }
+  void close() override {
+    stage_->plan_.remove(*timers_);
+    timers_->close();
+    home_->leave();
+  }
+
+ private:
+  const std::shared_ptr<stage> stage_;
+  const sim::home_ptr home_;
+  sim::transport network_;
+  sim::seeded_random random_;
+  const std::shared_ptr<virtual_timers> timers_;
+};
+
+/// Notes what a client holds, and tells the test's own observer.
+class stage::told final : public observer {
+ public:
+  told(std::weak_ptr<stage> on, std::shared_ptr<observer> next) : stage_(std::move(on)), next_(std::move(next)) {}
+  void on(const event& e) noexcept override {
+    if (const auto s = stage_.lock()) s->held_.hear(e, s->now());
+    if (next_) next_->on(e);
+  }
+
+ private:
+  const std::weak_ptr<stage> stage_;
+  const std::shared_ptr<observer> next_;
+};
+
+stage::stage(context where) : context_(std::move(where)) {
+  plan_.add(handlers_);
+  plan_.on_new = [this](time_point when) { hear_of(when); };
+}
+
+bool stage::is_of(const asio::any_io_executor& other) const {
+  return other && &asio::query(other, asio::execution::context) == &asio::query(executor(), asio::execution::context);
+}
+
+void stage::check_outside(const char* what) const {
+  if (context_.inside())
+    throw std::logic_error(std::string("holdfast::testing: ") + what +
+                           " inside of a handler of the io_context, which it would have to run");
+}
+
+client stage::make_client(const asio::any_io_executor& executor, config c) {
+  c.observer = std::make_shared<told>(weak_from_this(), std::move(c.observer));
+  auto s = detail::resolve(std::move(c));
+  if (s.kind != detail::deployment::one_server || s.values.min_replicas != 0)
+    throw error(make_error_code(errc::invalid_config),
+                "holdfast::testing has one server: no sentinels, no cluster, no other primaries and no replicas");
+  auto& node = s.servers.front();
+  node.at = machine_.at();
+  node.login = {};
+  node.use_tls = false;
+  node.db = 0;
+  auto& m = members_.emplace_back();
+  const auto number = members_.size();
+  m.ways.emplace_back(plan_, machine_, random_, log_, "client" + std::to_string(number));
+  const auto make = [self = shared_from_this(), ways = &m.ways, number](const sim::strand& at,
+                                                                        detail::timer_queue::action on_wake) {
+    return std::make_unique<outside>(self, *ways, number, at, std::move(on_wake));
+  };
+  auto made = detail::make_client(executor, std::move(s),
+                                  {std::shared_ptr<const detail::clock>(shared_from_this(), &plan_.time()), make});
+  m.id = made.id();
+  m.core = detail::access::home(made);
+  return made;
+}
+
+sim::route* stage::way_of(const client& c) {
+  for (auto& m : members_)
+    if (!m.id.empty() && m.id == c.id()) return &m.ways.front();
+  return nullptr;
+}
+
+void stage::end() {
+  ended_ = true;
+  pumping_ = true;  // nothing is posted while it is not known whether the io_context lives
+  machine_.shut_down();
+  for (const auto& m : members_) {
+    auto core = m.core.lock();
+    if (!core) continue;
+    const auto whose = detail::access::make_client(std::move(core));  // its end is the client's
+    if (!whose.get_executor()) continue;
+    pumping_ = false;
+    hear_of(now());
+  }
+}
+
+void stage::run_until(time_point when) {
+  const set_for driving(driving_);
+  plan_.run_until(when);
+}
+
+void stage::run_due() {
+  const set_for driving(driving_);
+  plan_.run_due();
+}
+
+void stage::step() {
+  const set_for driving(driving_);
+  plan_.step();
+}
+
+void stage::hear_of(time_point something_new) {
+  if (driving_ || (something_new > now() && !ended_) || std::exchange(pumping_, true)) return;
+  asio::post(context_.executor, [self = shared_from_this()] { self->pump(); });
+}
+
+// The io_context runs it, and so everything that can happen at this instant.
+void stage::pump() {
+  pumping_ = false;
+  if (driving_) return;  // and whoever does comes to all that is due
+  if (!ended_) return run_due();
+  step();
+  if (const auto next = plan_.next()) hear_of(*next);
+}
+
+}  // namespace holdfast::testing

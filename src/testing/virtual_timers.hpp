@@ -1,0 +1,40 @@
+// SPDX-License-Identifier: BSL-1.0
+#pragma once
+#include <memory>
+
+#include "sim/network.hpp"
+#include "sim/scheduler.hpp"
+
+namespace holdfast::testing {
+
+using detail::time_point;
+
+/// A client's timers on the virtual clock, whose actions run where the client hears.
+class virtual_timers final : public detail::timers,
+                             public sim::participant,
+                             public std::enable_shared_from_this<virtual_timers> {
+ public:
+  /// `on_wake`: called each time that something is due, before it.
+  virtual_timers(sim::scheduler& plan, sim::home_ptr at, detail::timer_queue::action on_wake)
+      : plan_(plan), home_(std::move(at)), on_wake_(std::move(on_wake)) {}
+
+  detail::timer_queue::key schedule(time_point when, detail::timer_queue::action act) override;
+  void cancel(const detail::timer_queue::key& k) override { queue_.remove(k); }
+  /// What is pending is dropped, and nothing runs any more.
+  void close();
+
+  void run() override;
+  std::optional<time_point> next() const override;
+
+ private:
+  void wake();
+
+  sim::scheduler& plan_;
+  const sim::home_ptr home_;
+  const detail::timer_queue::action on_wake_;
+  detail::timer_queue queue_;
+  bool waking_ = false;  // a handler is on its way
+  bool closed_ = false;
+};
+
+}  // namespace holdfast::testing

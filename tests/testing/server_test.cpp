@@ -1,0 +1,451 @@
+// SPDX-License-Identifier: BSL-1.0
+// The test kit, as a user sees it.
+#include <holdfast/testing/server.hpp>
+
+#include <boost/asio/co_spawn.hpp>
+#include <boost/asio/detached.hpp>
+#include <boost/asio/io_context.hpp>
+#include <boost/asio/steady_timer.hpp>
+#include <boost/asio/strand.hpp>
+#include <boost/asio/use_awaitable.hpp>
+#include <catch2/catch.hpp>
+#include <holdfast/holdfast.hpp>
+
+#include <memory>
+#include <optional>
+#include <sstream>
+#include <stdexcept>
+#include <string>
+
+using namespace holdfast;
+using namespace std::chrono_literals;
+using Catch::Matchers::Contains;
+
+namespace {
+
+template <class Call>
+error_code code_of(Call call) {
+  try {
+    call();
+  } catch (const boost::system::system_error& e) {
+    return e.code();
+  }
+  return {};
+}
+
+/// All that an observer is told.
+struct journal : observer {
+  void on(const event& e) noexcept override {
+    text << to_string(e.what) << ' ' << e.name << ' ' << e.id << ' ' << e.reason.value() << ' ' << e.held.count()
+         << '\n';
+  }
+  std::ostringstream text;
+};
+
+/// A service in trouble, from its first lock to its end.
+std::string a_life() {
+  asio::io_context io;
+  testing::server server(io);
+  const auto told = std::make_shared<journal>();
+  auto one = server.make_client({.observer = told}), other = server.make_client({.observer = told});
+  server.link_of(one).set_latency(3ms);
+  const auto works = [&server](client& c) -> asio::awaitable<void> {
+    for (int round = 0; round < 3; ++round) {
+      auto lease = co_await c.mutex("N").lock();
+      co_await server.sleep_for(7ms);
+    }
+  };
+  for (int task = 0; task < 5; ++task)
+    for (auto* redis : {&one, &other}) asio::co_spawn(io, works(*redis), asio::detached);
+  auto held = server.run(one.mutex("M").lock());
+  server.advance(50ms);
+  server.link_of(one).cut();
+  server.advance(15s);
+  server.link_of(one).restore();
+  server.advance(1min);
+  server.run(held.unlock());
+  server.check();
+  return told->text.str();
+}
+
+}  // namespace
+
+TEST_CASE("a client of the kit locks, is renewed and unlocks, and time goes on only by advance()") {
+  asio::io_context io;
+  testing::server server(io);
+  auto redis = server.make_client();
+  auto lease = server.run(redis.mutex("orders:42").lock());
+  CHECK(lease.held());
+  REQUIRE(server.holder("orders:42"));
+  CHECK(server.holder("orders:42")->id == lease.id());
+  CHECK(server.holder("orders:42")->ttl == 30s);
+  CHECK(server.elapsed() == 0s);
+
+  server.advance(1h);
+  CHECK(lease.held());
+  CHECK(server.elapsed() == 1h);
+  CHECK(server.holder("orders:42")->ttl > 19s);
+
+  server.run(lease.unlock());
+  CHECK(server.locks().empty());
+  server.check();
+}
+
+TEST_CASE("at one instant everything happens by io.poll() alone") {
+  asio::io_context io;
+  testing::server server(io);
+  auto redis = server.make_client();
+  std::optional<lease> got;
+  asio::co_spawn(io, redis.mutex("N").lock(), [&](std::exception_ptr, lease l) { got = std::move(l); });
+  CHECK_FALSE(got);
+  io.poll();
+  REQUIRE(got);
+  got.reset();
+  io.restart();
+  io.poll();
+  CHECK(server.locks().empty());
+}
+
+TEST_CASE("the same test does the same each time, to the ids of its leases") {
+  const auto life = a_life();
+  CHECK(life.find("suspended") != life.npos);
+  CHECK(life == a_life());
+}
+
+TEST_CASE("several clients of one server exclude each other and hand over") {
+  asio::io_context io;
+  testing::server server(io);
+  auto one = server.make_client(), other = server.make_client();
+  CHECK(one.id() != other.id());
+  auto first = server.run(one.mutex("N").lock());
+  CHECK_FALSE(server.run(other.mutex("N").try_lock()));
+  CHECK_FALSE(server.run(other.mutex("N").try_lock_for(2s)));
+  CHECK(server.elapsed() == 2s);
+  std::optional<lease> second;
+  asio::co_spawn(io, other.mutex("N").lock(), [&](std::exception_ptr, lease l) { second = std::move(l); });
+  server.run_until_idle();
+  server.run(first.unlock());
+  server.run_until_idle();
+  REQUIRE(second);  // told by a message: no time has passed
+  CHECK(server.elapsed() == 2s);
+}
+
+TEST_CASE("keys are as Redis has them, of every kind, with the prefix") {
+  asio::io_context io;
+  testing::server server(io);
+  auto redis = server.make_client({.key_prefix = "shop:"});
+  owner task;
+  auto plain = server.run(redis.mutex("a", task).lock());
+  auto again = server.run(redis.mutex("a", task).lock());
+  auto fenced = server.run(redis.fenced_mutex("b").lock());
+  auto simple = server.run(redis.simple_mutex("c").lock());
+  server.run_until_idle();
+  const auto all = server.locks();
+  REQUIRE(all.size() == 3);
+  CHECK(all[0].name == "shop:a");
+  CHECK(all[0].holder.count == 2);
+  CHECK(all[1].name == "shop:b");
+  CHECK(fenced.token());
+  CHECK(all[2].name == "shop:c");
+  CHECK(all[2].holder.id == simple.id());
+  CHECK_FALSE(server.holder("a"));
+}
+
+TEST_CASE("another client has a free lock, and gives it back to who waits") {
+  asio::io_context io;
+  testing::server server(io);
+  auto redis = server.make_client();
+  const auto as = GENERATE(testing::format::hash, testing::format::string);
+  auto mutex = as == testing::format::hash ? redis.mutex("N") : holdfast::mutex(redis.simple_mutex("N"));
+  server.take_over("N", 1h, as);
+  CHECK_FALSE(server.run(mutex.try_lock()));
+  std::optional<lease> got;
+  asio::co_spawn(io, mutex.lock(), [&](std::exception_ptr, lease l) { got = std::move(l); });
+  server.advance(1min);
+  CHECK_FALSE(got);
+  server.give_back("N");
+  server.run_until_idle();
+  CHECK(got);
+  CHECK_THROWS_AS(server.give_back("N"), std::logic_error);
+}
+
+TEST_CASE("a lock that another client takes over is lost at the next renewal, and ends with that one's TTL") {
+  asio::io_context io;
+  testing::server server(io);
+  auto redis = server.make_client();
+  auto held = server.run(redis.simple_mutex("N").lock());
+  server.take_over("N", 12s);
+  CHECK(held.held());
+  server.advance(10s);
+  CHECK_FALSE(held.held());
+  CHECK(code_of([&] { server.run(held.unlock()); }) == errc::lost);
+  CHECK_FALSE(server.run(redis.simple_mutex("N").try_lock()));
+  server.advance(2s + 1ms);
+  CHECK(server.run(redis.simple_mutex("N").try_lock()));
+}
+
+TEST_CASE("a function that takes a lease gets a held one and a lost one") {
+  asio::io_context io;
+  testing::server server(io);
+  auto held = server.held_lease("N");
+  CHECK(held.held());
+  CHECK(held.token());
+  auto lost = server.lost_lease("M");
+  CHECK(lost.state() == lease_state::lost);
+  CHECK(lost.name() == "M");
+  CHECK(code_of([&] { server.run(lost.unlock()); }) == errc::lost);
+  CHECK_THROWS_WITH(server.held_lease("N"), Contains("'N' is held by " + held.id()));
+}
+
+TEST_CASE("run() gives the value and throws the exception of its coroutine") {
+  asio::io_context io;
+  testing::server server(io);
+  const auto sum = [](int a, int b) -> asio::awaitable<int> { co_return a + b; };
+  CHECK(server.run(sum(2, 3)) == 5);
+  const auto fails = []() -> asio::awaitable<void> {
+    throw std::runtime_error("no");
+    co_return;
+  };
+  CHECK_THROWS_WITH(server.run(fails()), "no");
+  server.run(server.sleep_for(10s));
+  CHECK(server.elapsed() == 10s);
+}
+
+TEST_CASE("run() of what never ends says so and cancels it") {
+  asio::io_context io;
+  testing::server server(io);
+  auto redis = server.make_client();
+  auto held = server.run(redis.mutex("N").lock());
+  bool cancelled = false;
+  const auto wait = [&]() -> asio::awaitable<void> {
+    try {
+      auto lease = co_await redis.mutex("N").lock();
+    } catch (const boost::system::system_error& e) {
+      cancelled = e.code() == asio::error::operation_aborted;
+      throw;
+    }
+  };
+  CHECK_THROWS_WITH(server.run(wait(), 20s), Contains("its time is over"));
+  CHECK(cancelled);
+  CHECK(server.elapsed() == 20s);
+  server.run(held.unlock());
+  server.advance(1min);
+
+  const auto real_time = [&]() -> asio::awaitable<void> {
+    asio::steady_timer timer(io, 1h);
+    co_await timer.async_wait(asio::use_awaitable);
+  };
+  CHECK_THROWS_WITH(server.run(real_time()), Contains("does it wait for a timer or a socket of Asio?"));
+}
+
+TEST_CASE("a clock that is advanced backwards is refused, and stays as it was") {
+  asio::io_context io;
+  testing::server server(io);
+  server.advance(5s);
+  CHECK_THROWS_AS(server.advance(-1ms), std::invalid_argument);
+  CHECK_THROWS_WITH(server.advance(-1ms), Contains("never back"));
+  CHECK_THROWS_AS(server.pause_process(-1ms), std::invalid_argument);
+  CHECK_THROWS_AS(server.run(server.sleep_for(-1ms)), std::invalid_argument);
+  CHECK(server.elapsed() == 5s);
+  server.advance(0s);
+}
+
+TEST_CASE("a lease that a test forgets is named by check()") {
+  asio::io_context io;
+  testing::server server(io);
+  auto redis = server.make_client();
+  auto forgotten = std::make_unique<lease>(server.run(redis.mutex("orders:42").lock()));
+  server.advance(1min);
+  const auto id = forgotten->id();
+  CHECK_THROWS_WITH(server.check(), Contains("1 lock is still held: 'orders:42' by lease " + id + " for 60000 ms"));
+  forgotten.reset();
+  server.check();
+}
+
+TEST_CASE("a server that is destroyed before its clients closes them") {
+  asio::io_context io;
+  auto server = std::make_unique<testing::server>(io);
+  auto redis = server->make_client();
+  auto held = server->run(redis.mutex("N").lock());
+  error_code waiter;
+  asio::co_spawn(io, redis.mutex("N").lock(),
+                 [&](std::exception_ptr e, lease) { waiter = code_of([&] { std::rethrow_exception(e); }); });
+  server->run_until_idle();
+  auto way = server->link_of(redis);
+
+  server.reset();
+  CHECK_FALSE(held.held());
+  way.cut();  // nothing
+  io.restart();
+  io.run();
+  CHECK(waiter == errc::closed);
+  error_code later;
+  asio::co_spawn(io, redis.mutex("M").lock(),
+                 [&](std::exception_ptr e, lease) { later = code_of([&] { std::rethrow_exception(e); }); });
+  bool shut = false;
+  asio::co_spawn(io, redis.shutdown(10s), [&](std::exception_ptr) { shut = true; });
+  io.restart();
+  io.run();  // returns: nothing waits for a time that does not go on
+  CHECK(later == errc::closed);
+  CHECK(shut);
+}
+
+TEST_CASE("a client that has ended leaves no timer behind, and its lock is free") {
+  asio::io_context io;
+  testing::server server(io);
+  auto other = server.make_client();
+  std::optional<lease> held;
+  {
+    auto redis = server.make_client();
+    held = server.run(redis.mutex("N").lock());
+  }
+  CHECK_FALSE(held->held());
+  server.advance(1h);
+  CHECK(server.run(other.mutex("N").try_lock()));
+}
+
+TEST_CASE("server, client, lease and io_context end in any order") {
+  auto io = std::make_unique<asio::io_context>();
+  auto server = std::make_unique<testing::server>(*io);
+  auto redis = std::make_unique<client>(server->make_client());
+  auto held = std::make_unique<lease>(server->run(redis->mutex("N").lock()));
+  asio::co_spawn(*io, redis->mutex("N").lock(), asio::detached);
+  asio::co_spawn(*io, server->sleep_for(1h), asio::detached);
+  if (GENERATE(false, true)) server->run_until_idle();
+  if (GENERATE(false, true)) server->link_of(*redis).cut();
+  switch (GENERATE(range(0, 6))) {
+    case 0: io.reset(), server.reset(), redis.reset(), held.reset(); break;
+    case 1: server.reset(), io.reset(), held.reset(), redis.reset(); break;
+    case 2: redis.reset(), io.reset(), held.reset(), server.reset(); break;
+    case 3: held.reset(), server.reset(), redis.reset(), io.reset(); break;
+    case 4: io.reset(), held.reset(), redis.reset(), server.reset(); break;
+    case 5: redis.reset(), server.reset(), io.reset(), held.reset(); break;
+  }
+  if (held) CHECK_FALSE(held->held());
+}
+
+TEST_CASE("what runs the io_context is refused inside of its handlers, and the rest is not") {
+  asio::io_context io;
+  testing::server server(io);
+  std::optional<client> made;
+  const auto inside = [&]() -> asio::awaitable<void> {
+    CHECK_THROWS_AS(server.advance(1s), std::logic_error);
+    CHECK_THROWS_AS(server.run_until_idle(), std::logic_error);
+    CHECK_THROWS_AS(server.check(), std::logic_error);
+    CHECK_THROWS_AS(server.held_lease("N"), std::logic_error);
+    CHECK_THROWS_WITH(server.run(server.sleep_for(1s)), Contains("inside of a handler"));
+    made.emplace(server.make_client());
+    auto lease = co_await made->mutex("N").lock();
+    co_await server.sleep_for(25s);
+    CHECK(lease.held());
+    server.lose("N");
+    co_await server.sleep_for(10s);
+    CHECK_FALSE(lease.held());
+  };
+  server.run(inside());
+  CHECK(server.elapsed() == 35s);
+}
+
+TEST_CASE("a server that does not answer makes an operation unreachable, and does later what it was sent") {
+  asio::io_context io;
+  testing::server server(io);
+  auto redis = server.make_client();
+  server.run(redis.connect());
+  server.stop_answering();
+  CHECK(code_of([&] { server.run(redis.mutex("N").try_lock()); }) == errc::unreachable);
+  CHECK(server.elapsed() >= 500ms);
+  server.answer_again();
+  server.advance(6s);
+  CHECK(server.locks().empty());  // the late grant was undone
+  CHECK(server.run(redis.mutex("N").try_lock()));
+}
+
+TEST_CASE("a latency is virtual time for each way") {
+  asio::io_context io;
+  testing::server server(io);
+  auto redis = server.make_client();
+  server.run(redis.connect());
+  server.link_of(redis).set_latency(20ms);
+  const auto before = server.elapsed();
+  auto lease = server.run(redis.mutex("N").lock());
+  CHECK(server.elapsed() - before == 40ms);
+  CHECK_THROWS_AS(server.link_of(redis).set_latency(-1ms), std::invalid_argument);
+}
+
+TEST_CASE("what was on its way when its link was cut does nothing") {
+  asio::io_context io;
+  testing::server server(io);
+  auto redis = server.make_client();
+  server.run(redis.connect());
+  server.link_of(redis).set_latency(20ms);
+  asio::co_spawn(io, redis.mutex("N").lock(), asio::detached);
+  server.advance(10ms);
+  server.link_of(redis).cut();
+  server.advance(1s);
+  CHECK(server.locks().empty());
+}
+
+TEST_CASE("a server that is up is not started anew") {
+  asio::io_context io;
+  testing::server server(io);
+  auto redis = server.make_client();
+  auto lease = server.run(redis.mutex("N").lock());
+  server.start();
+  server.run(lease.unlock());
+  CHECK(server.elapsed() == 0s);
+}
+
+TEST_CASE("a lock() in a link that fell silent is had when the link is restored") {
+  asio::io_context io;
+  testing::server server(io);
+  auto redis = server.make_client();
+  server.run(redis.connect());
+  server.link_of(redis).fall_silent();
+  std::optional<lease> got;
+  asio::co_spawn(io, redis.mutex("N").lock(), [&](std::exception_ptr, lease l) { got = std::move(l); });
+  server.advance(1min);
+  CHECK_FALSE(got);
+  server.link_of(redis).restore();
+  server.advance(8s);
+  CHECK(got);
+}
+
+TEST_CASE("the test's own observer is told as ever") {
+  asio::io_context io;
+  testing::server server(io);
+  const auto told = std::make_shared<journal>();
+  auto redis = server.make_client({.observer = told});
+  auto lease = server.run(redis.mutex("N").lock());
+  CHECK(told->text.str().find("acquired N") != std::string::npos);
+}
+
+TEST_CASE("a config counts but for who is connected to, and what there is not is refused") {
+  asio::io_context io;
+  testing::server server(io);
+  auto redis = server.make_client({.url = "rediss://user:secret@redis.example:6380/3?ttl=2000"});
+  auto lease = server.run(redis.mutex("N").lock());
+  CHECK(server.holder("N")->ttl == 2s);
+  CHECK(code_of([&] { server.make_client({.url = "nonsense://"}); }) == errc::invalid_config);
+  CHECK(code_of([&] { server.make_client({.ttl = 1ms}); }) == errc::invalid_ttl);
+  CHECK(code_of([&] { server.make_client({.url = "redis+cluster://one,two"}); }) == errc::invalid_config);
+  CHECK(code_of([&] { server.make_client({.min_replicas = 1}); }) == errc::invalid_config);
+}
+
+TEST_CASE("clients of others and executors of others are refused") {
+  asio::io_context io, elsewhere;
+  testing::server server(io), another(io);
+  auto redis = another.make_client();
+  CHECK_THROWS_AS(server.link_of(redis), std::invalid_argument);
+  CHECK_THROWS_AS(server.make_client(elsewhere.get_executor(), {}), std::invalid_argument);
+  auto own = server.make_client(asio::make_strand(io), {});
+  CHECK(server.run(own.mutex("N").try_lock()));
+}
+
+TEST_CASE("what cannot be done to a lock is said") {
+  asio::io_context io;
+  testing::server server(io);
+  CHECK_THROWS_WITH(server.lose("N"), Contains("nobody holds 'N'"));
+  CHECK_THROWS_WITH(server.give_back("N"), Contains("has not got 'N'"));
+  CHECK_THROWS_AS(server.take_over("N", 0ms), std::invalid_argument);
+  CHECK_THROWS_AS(server.step_clock(std::chrono::hours(24 * 365 * 11)), std::invalid_argument);
+}
