@@ -419,7 +419,7 @@ TEST_CASE("the test's own observer is told as ever") {
   CHECK(told->text.str().find("acquired N") != std::string::npos);
 }
 
-TEST_CASE("a config counts but for who is connected to, and what there is not is refused") {
+TEST_CASE("a config counts, except what it connects to, and what there is not is refused") {
   asio::io_context io;
   testing::server server(io);
   auto redis = server.make_client({.url = "rediss://user:secret@redis.example:6380/3?ttl=2000"});

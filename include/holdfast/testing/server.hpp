@@ -82,7 +82,7 @@ class server {
   // Clients.
 
   /// A client of this server alone, as `client(io, config)` makes it. Everything in `config` counts and is checked as
-  /// in production, but for who is connected to: address, user, password, database and TLS go unused.
+  /// in production, except what it connects to: address, user, password, database and TLS go unused.
   /// Throws invalid_config and invalid_ttl as client(); invalid_config besides for sentinels, a cluster, `primaries`
   /// and `min_replicas`: there is one server.
   client make_client(config = {});
