@@ -65,11 +65,11 @@ class machine {
   machine(std::shared_ptr<core> home, const core::strand_type& strand, detail::settings s)
       : home_(std::move(home)), settings_(std::move(s)),
         timers_(std::make_shared<detail::asio_timers>(strand, [c = home_.get()] { c->catch_up(); })),
-        servers_(detail::make_topology({strand, detail::system_clock(), *timers_, random_, network_},
-                                       named(settings_, fields_.client_uuid()), settings_.values,
-                                       [this](const event& e) {
-                                         if (settings_.values.observer) settings_.values.observer->on(e);
-                                       })) {
+        servers_(detail::make_topology(
+            {strand, detail::system_clock(), *timers_, random_, network_, settings_.values.observer},
+            named(settings_, fields_.client_uuid()), settings_.values, [this](const event& e) {
+              if (settings_.values.observer) settings_.values.observer->on(e);
+            })) {
     locks_.emplace(detail::surroundings{.time = detail::system_clock(),
                                         .alarms = *timers_,
                                         .servers = *servers_,

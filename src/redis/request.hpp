@@ -3,6 +3,7 @@
 #include <cstdint>
 #include <memory>
 #include <string>
+#include <string_view>
 
 #include "base/lease_clock.hpp"
 #include "redis/outcome.hpp"
@@ -42,6 +43,9 @@ class command {
   /// Appends it in RESP.
   virtual void append_to(std::string& out) const = 0;
   virtual void answered(const outcome& o) = 0;
+  /// What an observer counts it as: the script, or the command. Empty: it is not counted.
+  virtual std::string_view name() const noexcept { return {}; }
+  virtual bool is_script() const noexcept { return false; }
   /// delivery::tell_late
   virtual void late(const outcome&) {}
 };

@@ -60,6 +60,7 @@ void acquisition::late_vote(std::size_t n, const late_ballot& what) {
 void acquisition::leave_place() {
   place_ = nullptr;
   alarm_.stop();
+  if (std::exchange(seat.counted, false)) around_.count(measurement::kind::wait_ended, *keys);
 }
 
 void acquisition::report(const lock_answer& a, hold_event e) const {

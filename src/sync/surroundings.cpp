@@ -47,9 +47,11 @@ std::optional<redis::failure> too_few_replicas(const error_code& error, unsigned
   return redis::failure{errc::not_replicated, cause};
 }
 
-void surroundings::report(event::kind what, const hold& h, error_code reason, std::string_view detail) const {
+void surroundings::report(event::kind what, const hold& h, error_code reason, std::string_view detail,
+                          loss_cause cause) const {
   if (!settings.observer) return;
   auto e = event_of(what, h, now());
+  e.what.cause = cause;
   e.what.reason = reason;
   e.what.detail = detail;
   report(e);

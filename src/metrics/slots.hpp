@@ -1,0 +1,64 @@
+// SPDX-License-Identifier: BSL-1.0
+#pragma once
+#include <array>
+#include <atomic>
+#include <cstddef>
+#include <mutex>
+#include <new>
+#include <string>
+#include <string_view>
+
+namespace holdfast::detail {
+
+/// One T for each of a few texts, found without a lock. It is made when its text is first asked for; all that find no
+/// room share the last one, "other". Any thread.
+template <class T, std::size_t Room>
+class slots {
+ public:
+  T& at(std::string_view text) noexcept { return at_index(index_of(text)); }
+  T& at_index(std::size_t n) noexcept { return entries_[n].value; }
+  std::size_t index_of(std::string_view text) noexcept {
+    const auto used = used_.load(std::memory_order_acquire);
+    for (std::size_t n = 0; n < used; ++n)
+      if (entries_[n].text == text) return n;
+    return add(text);
+  }
+
+  /// Calls it with the text, the T and its number, of each that was asked for.
+  template <class Visit>
+  void each(Visit visit) const {
+    const auto used = used_.load(std::memory_order_acquire);
+    for (std::size_t n = 0; n < used; ++n) visit(std::string_view(entries_[n].text), entries_[n].value, n);
+    if (crowded_.load(std::memory_order_acquire)) visit(std::string_view("other"), entries_[Room].value, Room);
+  }
+
+ private:
+  struct entry {
+    std::string text;
+    T value;
+  };
+
+  std::size_t add(std::string_view text) noexcept {
+    const std::lock_guard lock(adding_);
+    const auto used = used_.load(std::memory_order_relaxed);
+    for (std::size_t n = 0; n < used; ++n)
+      if (entries_[n].text == text) return n;
+    try {
+      if (used < Room && !crowded_.load(std::memory_order_relaxed)) {
+        entries_[used].text = text;
+        used_.store(used + 1, std::memory_order_release);
+        return used;
+      }
+    } catch (const std::bad_alloc&) {  // from now on all are "other": what has begun there must end there
+    }
+    crowded_.store(true, std::memory_order_release);
+    return Room;
+  }
+
+  std::array<entry, Room + 1> entries_;
+  std::atomic<std::size_t> used_{0};
+  std::atomic<bool> crowded_{false};
+  std::mutex adding_;
+};
+
+}  // namespace holdfast::detail
