@@ -3,11 +3,14 @@
 // two runs of this program, a short and a long one, so that its start and end do not count.
 #include "bench/client_cost.hpp"
 
+#include <holdfast/metrics.hpp>
+
 #include <cstdio>
 #include <filesystem>
 #include <fstream>
 #include <functional>
 #include <iterator>
+#include <memory>
 #include <string>
 #include <vector>
 
@@ -83,6 +86,16 @@ std::vector<finding> beside_bare(const plan& p, const std::function<double(const
   return found;
 }
 
+/// What the events of a pair cost, and what is counted of them.
+std::vector<finding> beside_nobody(const plan& p) {
+  const test::real_redis server;
+  load_scripts(server);
+  const auto of = [&](const char* who) { return each(instructions, {who, many, server.socket_path()}, p); };
+  const auto nobody = of("holdfast"), idle = of("idle"), counted = of("metrics");
+  return {{(counted - idle) / nobody, {{"metrics", counted}, {"idle", idle}, {"nobody", nobody}}},
+          {(counted - nobody) / nobody, {}}};
+}
+
 std::string no_valgrind() { return test::find_executable("valgrind").empty() ? "no valgrind in PATH" : ""; }
 
 }  // namespace
@@ -94,6 +107,10 @@ bool make_pairs(std::span<char* const> arguments) {
   const auto width = std::stoi(arguments[2]);
   if (who == "holdfast")
     holdfast_pairs(socket, width, pairs);
+  else if (who == "idle")
+    holdfast_pairs(socket, width, pairs, names::of_tasks, std::make_shared<observer>());
+  else if (who == "metrics")
+    holdfast_pairs(socket, width, pairs, names::of_tasks, std::make_shared<metrics>());
   else if (who == "bare")
     bare_pairs(socket, width, pairs, our_pair, bare::commands);
   else
@@ -107,6 +124,11 @@ std::vector<scenario> client_cost_scenarios() {
            {{"pair-client/instructions", "instructions of the client for a pair, 256 at a time", at_most(14'500)},
             {"pair-client/instructions-c1", "the same, one at a time", {}}},
            [](const plan& p) { return beside_bare(p, instructions); },
+           no_valgrind},
+          {"observer-metrics",
+           {{"observer-metrics", "instructions of metrics for a pair / of the pair without observer", at_most(0.03)},
+            {"observer-metrics/all", "the same with what it takes to make the events", {}}},
+           beside_nobody,
            no_valgrind},
           {"pair-client/mallocs",
            {{"pair-client/mallocs", "requests for memory of the client for a pair, 256 at a time", at_most(11)},
