@@ -28,7 +28,7 @@ class HOLDFAST_EXPORT metrics final : public observer {
   struct options {
     /// So many lock names, the first that are heard of, have series of their own, with the label `lock`; all others
     /// share the value "other". 0: there is no such label. Up to 100 000; more counts as that. A name costs about 2 kB
-    /// for each kind of lock that has it, and at most 200 lines of write().
+    /// for each kind of lock that has it, and at most 220 lines of write().
     std::size_t lock_names = 0;
   };
 
@@ -38,9 +38,10 @@ class HOLDFAST_EXPORT metrics final : public observer {
   ~metrics() override;
 
   /// Writes all of it in Prometheus' text format 0.0.4 (Content-Type: text/plain; version=0.0.4). Any thread, at any
-  /// time; it waits for no lock of Redis, and holds up no caller of one. What happens meanwhile may be in it or not;
-  /// a histogram agrees with itself, and nothing is counted as ended before it began. Neither the stream's locale nor
-  /// its flags matter. Throws what the stream throws, and std::bad_alloc.
+  /// time; it asks Redis nothing, and holds up no client, but where names have series: then the first event of a new
+  /// name waits until the text is made. What happens meanwhile may be in it or not; a histogram agrees with itself, and
+  /// nothing is counted as ended before it began. Neither the stream's locale nor its flags matter. Throws what the
+  /// stream throws, and std::bad_alloc.
   void write(std::ostream& to) const;
 
   /// The guarded resource has refused a task for its fencing token: only the program knows. Any thread.
@@ -50,6 +51,7 @@ class HOLDFAST_EXPORT metrics final : public observer {
   /// event of a kind of lock or of a command.
   void on(const event& e) noexcept override;
   void measured(const measurement& m) noexcept override;
+  bool wants_ids() const noexcept override { return false; }
 
  private:
   const std::unique_ptr<detail::metric_store> store_;

@@ -153,7 +153,7 @@ struct measurement {
   kind what{};
   bool script = false;              ///< it is one of holdfast's scripts
   std::string_view lock_kind{};     ///< as event::lock_kind
-  std::string_view name{};          ///< of the lock, the command or the server
+  std::string_view name{};          ///< of the lock or the server; of the command, a constant
   std::string_view role{};          ///< "command" or "pubsub"
   std::chrono::nanoseconds took{};  ///< from when the command was written until its answer was read
   std::chrono::nanoseconds left{};  ///< of the validity, when its confirmation came
@@ -171,6 +171,8 @@ class HOLDFAST_EXPORT observer {
  public:
   virtual ~observer();
   virtual void on(const event&) noexcept {}
+  /// False: the events may come without their `id`, which costs as much to make as all else in them. Asked for each.
+  virtual bool wants_ids() const noexcept { return true; }
   /// What is only counted: there may be several for each call of lock() and each renewal. Called as on() is.
   virtual void measured(const measurement&) noexcept {}
 };

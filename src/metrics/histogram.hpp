@@ -2,6 +2,7 @@
 #pragma once
 #include <array>
 #include <atomic>
+#include <bit>
 #include <chrono>
 #include <cstddef>
 #include <cstdint>
@@ -46,7 +47,7 @@ class histogram {
   static constexpr const auto& ends = Ends;
 
   void add(std::int64_t value) noexcept {
-    std::size_t n = 0;
+    std::size_t n = value > 0 ? first_of_width[std::bit_width(static_cast<std::uint64_t>(value))] : 0;
     while (n < Ends.size() && value > Ends[n].value) ++n;
     sum_.add(value);
     buckets_[n].add();
@@ -65,6 +66,14 @@ class histogram {
   std::int64_t sum() const noexcept { return sum_.get(); }
 
  private:
+  /// By how many bits a value has: the first bucket that it may be in.
+  static constexpr auto first_of_width = [] {
+    std::array<std::uint8_t, 64> first{};
+    for (std::size_t width = 1; width < first.size(); ++width)
+      while (first[width] < Ends.size() && Ends[first[width]].value < std::int64_t{1} << (width - 1)) ++first[width];
+    return first;
+  }();
+
   std::array<counter, Ends.size() + 1> buckets_;
   counter sum_;
 };

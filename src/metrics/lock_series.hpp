@@ -26,7 +26,7 @@ struct lock_series {
   void count(const event& e) noexcept {
     const auto n = static_cast<std::size_t>(e.what);
     if (n < call_ends.size()) return waits[n].add(e.waited.count());
-    if (!ends_hold(e.what)) return;
+    if (n - call_ends.size() >= hold_ends.size()) return;
     holds[n - call_ends.size()].add(e.held.count());
     if (e.what == event::kind::lost) losses[static_cast<std::size_t>(e.cause)].add();
   }

@@ -20,7 +20,7 @@ void metric_store::count(const event& e) noexcept {
   const auto n = static_cast<std::size_t>(e.what);
   if (n >= events_.size()) return;
   events_[n].add();
-  if (n < call_ends.size() || ends_hold(e.what)) series_of(e.lock_kind, e.name).count(e);
+  if (n < call_ends.size() + hold_ends.size()) series_of(e.lock_kind, e.name).count(e);
 }
 
 void metric_store::count(const measurement& m) noexcept {

@@ -12,6 +12,9 @@ namespace holdfast::detail {
 
 /// One T for each of a few texts, found without a lock. It is made when its text is first asked for; all that find no
 /// room share the last one, "other". Any thread.
+///
+/// The texts of the library are constants: one that stands where a known one stood, with the same size and the same
+/// ends, is taken for that. Every other one is compared.
 template <class T, std::size_t Room>
 class slots {
  public:
@@ -20,8 +23,8 @@ class slots {
   std::size_t index_of(std::string_view text) noexcept {
     const auto used = used_.load(std::memory_order_acquire);
     for (std::size_t n = 0; n < used; ++n)
-      if (entries_[n].text == text) return n;
-    return add(text);
+      if (places_[n].seems(text)) return n;
+    return find_or_add(text);
   }
 
   /// Calls it with the text, the T and its number, of each that was asked for.
@@ -33,12 +36,21 @@ class slots {
   }
 
  private:
+  struct place {
+    const char* data = nullptr;
+    std::size_t size = 0;
+    char first = 0, last = 0;
+
+    bool seems(std::string_view text) const noexcept {
+      return text.data() == data && text.size() == size && (size == 0 || (text[0] == first && text[size - 1] == last));
+    }
+  };
   struct entry {
     std::string text;
     T value;
   };
 
-  std::size_t add(std::string_view text) noexcept {
+  std::size_t find_or_add(std::string_view text) noexcept {
     const std::lock_guard lock(adding_);
     const auto used = used_.load(std::memory_order_relaxed);
     for (std::size_t n = 0; n < used; ++n)
@@ -46,6 +58,8 @@ class slots {
     try {
       if (used < Room && !crowded_.load(std::memory_order_relaxed)) {
         entries_[used].text = text;
+        places_[used] = {text.data(), text.size(), text.empty() ? '\0' : text.front(),
+                         text.empty() ? '\0' : text.back()};
         used_.store(used + 1, std::memory_order_release);
         return used;
       }
@@ -55,6 +69,7 @@ class slots {
     return Room;
   }
 
+  std::array<place, Room> places_;  // beside entries_, where they are looked through quickly
   std::array<entry, Room + 1> entries_;
   std::atomic<std::size_t> used_{0};
   std::atomic<bool> crowded_{false};

@@ -215,13 +215,12 @@ void connection::on_close() {
 }
 
 void connection::count(const command& what, detail::time_point sent, detail::time_point now, errc failed) const {
-  const auto name = what.name();
-  if (name.empty()) return;
-  given().counts->measured({.what = measurement::kind::command,
-                            .script = what.is_script(),
-                            .name = name,
-                            .took = now - sent,
-                            .failure = failed});
+  if (const auto* const as = what.counted_as())
+    given().counts->measured({.what = measurement::kind::command,
+                              .script = as->script,
+                              .name = as->name,
+                              .took = now - sent,
+                              .failure = failed});
 }
 
 void connection::report(event::kind what, errc reason, const std::string& detail) const {

@@ -36,6 +36,12 @@ struct delivery {
   bool divisible = false;
 };
 
+/// Of a script of ours, or of a command of Redis.
+struct command_name {
+  std::string_view name;
+  bool script;
+};
+
 /// One command: it makes its bytes when they are written, and hears what became of it.
 class command {
  public:
@@ -43,9 +49,8 @@ class command {
   /// Appends it in RESP.
   virtual void append_to(std::string& out) const = 0;
   virtual void answered(const outcome& o) = 0;
-  /// What an observer counts it as: the script, or the command. Empty: it is not counted.
-  virtual std::string_view name() const noexcept { return {}; }
-  virtual bool is_script() const noexcept { return false; }
+  /// What an observer counts it as; null: it is not counted.
+  virtual const command_name* counted_as() const noexcept { return nullptr; }
   /// delivery::tell_late
   virtual void late(const outcome&) {}
 };

@@ -177,7 +177,7 @@ class acquisition final : public cancellable, public script_command {
   void late_vote(std::size_t n, const late_ballot& what) override;
   void leave_place();
   bool reports(const lock_answer& a) const noexcept { return !request.one_of_several && (!request.whole || a.record); }
-  void report(const lock_answer& a, hold_event e) const;
+  void report(const lock_answer& a, hold_event&& e) const;
   std::shared_ptr<acquisition> self() { return std::static_pointer_cast<acquisition>(shared_from_this()); }
 
   surroundings& around_;

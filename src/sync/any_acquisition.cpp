@@ -264,7 +264,7 @@ void any_acquisition::report(const lock_answer& a) const {
   e.what.detail = a.detail.empty() ? all : a.detail;
   e.what.owner = request.who;
   e.what.ttl = request.asked.ttl;
-  around_.report(e);
+  around_.report(std::move(e));
 }
 
 }  // namespace holdfast::detail

@@ -359,7 +359,7 @@ void hold::report_release(time_point called, milliseconds ttl, error_code error,
   e.what.detail = detail;
   e.what.ttl = ttl;
   if (error == errc::lost) e.what.cause = called < valid_until() ? denied_or_forced() : loss_cause::unconfirmed;
-  with_.around.report(e);
+  with_.around.report(std::move(e));
 }
 
 // ---- the end
@@ -480,14 +480,15 @@ hold::text hold::text_of_loss(errc reason) const noexcept try {
 }
 
 hold_event event_of(event::kind what, const hold& h, time_point now) {
-  event e{.what = what, .name = h.keys()->name};
+  hold_event made{{.what = what, .name = h.keys()->name}, h.field(), h.passes};
+  auto& e = made.what;
   e.held = now - h.granted_at;
   e.owner = h.who;
   e.token = h.token;
   e.count = h.count();
   e.ttl = h.ttl();
   e.lock_kind = h.keys()->of.name;
-  return {e, h.field(), h.passes};
+  return made;
 }
 
 }  // namespace holdfast::detail

@@ -259,7 +259,7 @@ void multi_acquisition::report_failure(const multi_answer& a) const {
   e.what.detail = a.detail.empty() ? all : a.detail;
   e.what.owner = request.who;
   e.what.ttl = request.asked.ttl;
-  around_.report(e);
+  around_.report(std::move(e));
 }
 
 }  // namespace holdfast::detail

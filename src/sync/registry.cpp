@@ -340,7 +340,7 @@ bool registry::entry::pass_on(hold& h, const legacy& what) {
   sharing_->mine.passed();
   auto passed = event_of(event::kind::passed, h, now);
   passed.what.ttl = what.ttl;
-  of_.with_.around.report(passed);
+  of_.with_.around.report(std::move(passed));
   move_to_hold_of(request, *lease->of);
   line_->inherited(std::move(lease));
   if (request.bound) wake();

@@ -54,14 +54,16 @@ void surroundings::report(event::kind what, const hold& h, error_code reason, st
   e.what.cause = cause;
   e.what.reason = reason;
   e.what.detail = detail;
-  report(e);
+  report(std::move(e));
 }
 
-void surroundings::report(hold_event e) const {
+void surroundings::report(hold_event&& e) const {
   if (!settings.observer) return;
+  auto& hears = *settings.observer;
+  if (!hears.wants_ids()) return hears.on(e.what);
   const auto text = e.id.hold_id(e.passes);
   e.what.id = text;
-  report(e.what);
+  hears.on(e.what);
 }
 
 event::kind end_of_call(const error_code& failed) noexcept {

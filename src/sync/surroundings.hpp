@@ -48,7 +48,7 @@ struct surroundings {
   void report(const event& e) const {
     if (settings.observer) settings.observer->on(e);
   }
-  void report(hold_event e) const;
+  void report(hold_event&& e) const;
   void report(event::kind what, const hold& h, error_code reason = {}, std::string_view detail = {},
               loss_cause cause = loss_cause::none) const;
   void count(measurement::kind what, const lock_keys& keys) const {

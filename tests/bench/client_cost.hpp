@@ -6,7 +6,7 @@
 namespace holdfast::bench {
 
 /// The program as one that only makes pairs, so that tools can count what it does:
-/// holdfast|idle|metrics|bare COUNT WIDTH SOCKET. Prints how often it asked for memory. False: these are no such
+/// holdfast|quiet|metrics|bare COUNT WIDTH SOCKET. Prints how often it asked for memory. False: these are no such
 /// arguments.
 bool make_pairs(std::span<char* const> arguments);
 

@@ -1,15 +1,30 @@
 // SPDX-License-Identifier: BSL-1.0
 // A life of locks on a private server, and after each step what metrics writes: for readers that are not ours. Between
 // the texts there is a line "# step NAME", which the format takes for a comment.
+#include <holdfast/holdfast.hpp>
 #include <holdfast/metrics.hpp>
 
-#include <cstdio>
+#include <boost/asio/co_spawn.hpp>
+#include <boost/asio/detached.hpp>
+#include <boost/asio/io_context.hpp>
+#include <boost/asio/steady_timer.hpp>
+#include <boost/asio/this_coro.hpp>
+#include <boost/asio/use_awaitable.hpp>
+#include <chrono>
 #include <iostream>
+#include <memory>
+#include <optional>
+#include <sstream>
+#include <string>
 
-#include "integration/world.hpp"
+#include "support/real_redis.hpp"
+#include "support/run_coro.hpp"
 
-namespace holdfast::test {
 namespace {
+
+namespace asio = boost::asio;
+using namespace holdfast;
+using namespace std::chrono_literals;
 
 asio::awaitable<void> sleep(std::chrono::milliseconds time) {
   asio::steady_timer timer(co_await asio::this_coro::executor, time);
@@ -25,8 +40,6 @@ asio::awaitable<void> until(const metrics& m, std::string line) {
     co_await sleep(2ms);
   }
 }
-
-asio::awaitable<void> unlock(lease l) { co_await l.unlock(); }
 
 asio::awaitable<void> wait_and_keep(client& redis, std::string name, std::optional<lease>& kept) {
   kept = co_await redis.mutex(name).lock();
@@ -60,11 +73,11 @@ asio::awaitable<void> live(client& one, client& two, metrics& m) {
   co_await third->unlock();
   auto odd = co_await two.fenced_mutex(std::string("a\"b\\c\nd\xff\0e", 10)).lock();
   auto simple = co_await one.simple_mutex("ä€😀").lock();
-  auto beyond = co_await two.mutex("the fifth name").lock();
+  auto beyond = co_await two.mutex("the fourth name").lock();
   step("two clients", m);
-  co_await one.mutex("the fifth name").force_unlock();
+  co_await one.mutex("the fourth name").force_unlock();
   co_await until(m, R"(holdfast_lock_held{kind="mutex",lock="other"} 0)");
-  auto short_lived = co_await one.mutex("b").lock({.ttl = 20ms});
+  auto short_lived = co_await one.mutex("a").lock({.ttl = 20ms});
   co_await short_lived.lost();
   step("lost", m);
   m.fence_rejected();
@@ -74,24 +87,17 @@ asio::awaitable<void> live(client& one, client& two, metrics& m) {
   step("end", m);
 }
 
-int run() {
-  world w;
-  const auto numbers = std::make_shared<metrics>(metrics::options{.lock_names = 4});
-  w.heard.reset();
-  const auto told = [&](config& c) { c.observer = numbers; };
-  auto one = w.make(told), two = w.make(told);
-  w.run(live(one, two, *numbers));
-  return 0;
-}
-
 }  // namespace
-}  // namespace holdfast::test
 
 int main() {
-  try {
-    return holdfast::test::run();
-  } catch (const holdfast::test::skipped& why) {
-    std::printf("skipped: %s\n", why.what());
+  using test::real_redis;
+  if (!real_redis::available()) {
+    std::cout << "skipped: no Redis server\n";
     return 77;
   }
+  const real_redis server;
+  asio::io_context io;
+  const auto numbers = std::make_shared<metrics>(metrics::options{.lock_names = 3});
+  client one(io, {.url = server.url(), .observer = numbers}), two(io, {.url = server.url(), .observer = numbers});
+  test::run(io, live(one, two, *numbers));
 }

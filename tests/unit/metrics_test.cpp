@@ -330,19 +330,35 @@ TEST_CASE("names that look the same in a label share its series") {
 
 TEST_CASE("kinds, commands and servers beyond the room are other ones") {
   metrics m;
-  for (int n = 0; n < 1'000; ++n) {
-    const auto text = std::to_string(n);
+  std::vector<std::string> texts;
+  for (int n = 0; n < 1'000; ++n) texts.push_back(std::to_string(n));
+  for (const auto& text : texts) {
     m.on(acquired("a", text));
     m.measured({.what = measure::command, .name = text});
     m.measured({.what = measure::connection_up, .name = text, .role = "command"});
   }
-  for (int n = 0; n < 1'000; ++n) m.on(released("a", std::to_string(n)));
+  for (const auto& text : texts) m.on(released("a", text));
   const prometheus_text said(m);
   CHECK(said[R"(holdfast_lock_hold_duration_seconds_count{kind="other",end="released"})"] == 1'000 - 15);
   CHECK(said[R"(holdfast_lock_held{kind="other"})"] == 0);
   CHECK(said[R"(db_client_operation_duration_seconds_count{db_system_name="redis",db_operation_name="other"})"] ==
         1'000 - 47);
   CHECK(said[R"(holdfast_connections{role="command",node="other"})"] == 1'000 - 256);
+}
+
+TEST_CASE("a kind of lock is known by its text, wherever that stands") {
+  metrics m;
+  const std::string copy = "mutex";
+  m.on(acquired("a"));
+  m.on(acquired("a", copy));
+  std::string reused = "fenced_mutex";
+  m.on(acquired("a", reused));
+  reused = "simple_mutex";
+  m.on(acquired("a", reused));
+  const prometheus_text said(m);
+  CHECK(said[R"(holdfast_lock_held{kind="mutex"})"] == 2);
+  CHECK(said[R"(holdfast_lock_held{kind="fenced_mutex"})"] == 1);
+  CHECK(said[R"(holdfast_lock_held{kind="simple_mutex"})"] == 1);
 }
 
 // ---- the text

@@ -18,7 +18,7 @@ struct spdlog_events final : holdfast::observer {
     std::string name(e.name);  // raw bytes: a line feed would forge a line
     for (char& c : name)
       if (static_cast<unsigned char>(c) < 0x20) c = '?';
-    spdlog::log(level, "{} lock={} held={}ms {}", to_string(e.what), name, e.held.count() / 1'000'000, e.detail);
+    spdlog::log(level, "{} lock={} {}", to_string(e.what), name, e.detail);
   }
 };
 
@@ -43,4 +43,4 @@ int main(int argc, char** argv) {
 }
 
 // Output:
-//   error lost lock=orders:42?forged held=49ms its TTL was over, and nobody wanted it to be renewed
+//   error lost lock=orders:42?forged its TTL was over, and nobody wanted it to be renewed
