@@ -28,7 +28,8 @@ struct lock_series {
     if (n < call_ends.size()) return waits[n].add(e.waited.count());
     if (n - call_ends.size() >= hold_ends.size()) return;
     holds[n - call_ends.size()].add(e.held.count());
-    if (e.what == event::kind::lost) losses[static_cast<std::size_t>(e.cause)].add();
+    const auto why = static_cast<std::size_t>(e.cause);
+    if (e.what == event::kind::lost) losses[why < losses.size() ? why : 0].add();
   }
   /// The ends first: a hold that ends meanwhile must not be missing where it has begun.
   std::int64_t held() const noexcept {

@@ -139,9 +139,12 @@ void metric_store::write_locks(text_format& to) const {
   });
   to.family("holdfast_lock_lost_total", "counter", "Holds that ended without their holder's wish, by what is known.");
   each_series([&](std::string_view kind, std::string_view lock, const lock_series& of) {
-    for (std::size_t n = 1; n < of.losses.size(); ++n)
-      to.sample({{"kind", kind}, {"lock", lock}, {"reason", to_string(static_cast<loss_cause>(n))}},
-                of.losses[n].get());
+    for (std::size_t n = 0; n < of.losses.size(); ++n) {
+      const auto reason = static_cast<loss_cause>(n);
+      const auto lost = of.losses[n].get();
+      if (reason == loss_cause::none && lost == 0) continue;  // who is told of each has a cause
+      to.sample({{"kind", kind}, {"lock", lock}, {"reason", to_string(reason)}}, lost);
+    }
   });
 }
 

@@ -361,6 +361,17 @@ TEST_CASE("a kind of lock is known by its text, wherever that stands") {
   CHECK(said[R"(holdfast_lock_held{kind="simple_mutex"})"] == 1);
 }
 
+TEST_CASE("events that nobody should make are counted, and nothing else is touched") {
+  metrics m;
+  m.on({.what = static_cast<kind>(200), .lock_kind = "mutex"});
+  m.measured({.what = static_cast<measure>(200)});
+  m.on({.what = kind::lost, .lock_kind = "mutex", .cause = static_cast<loss_cause>(200)});
+  m.on({.what = kind::acquired});
+  const prometheus_text said(m);
+  CHECK(said[R"(holdfast_lock_lost_total{kind="mutex",reason="none"})"] == 1);
+  CHECK(said["holdfast_lock_held"] == 1);
+}
+
 // ---- the text
 
 TEST_CASE("numbers are printed in digits, to the nanosecond") {
