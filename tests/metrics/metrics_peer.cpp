@@ -98,6 +98,8 @@ int main() {
   const real_redis server;
   asio::io_context io;
   const auto numbers = std::make_shared<metrics>(metrics::options{.lock_names = 3});
-  client one(io, {.url = server.url(), .observer = numbers}), two(io, {.url = server.url(), .observer = numbers});
+  // A holder hears within a third of its TTL that somebody has broken its lock.
+  const config settings{.url = server.url(), .ttl = 3s, .observer = numbers};
+  client one(io, settings), two(io, settings);
   test::run(io, live(one, two, *numbers));
 }
