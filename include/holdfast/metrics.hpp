@@ -27,8 +27,9 @@ class HOLDFAST_EXPORT metrics final : public observer {
  public:
   struct options {
     /// So many lock names, the first that are heard of, have series of their own, with the label `lock`; all others
-    /// share the value "other". 0: there is no such label. Up to 100 000; more counts as that. A name costs about 2 kB
-    /// for each kind of lock that has it, and at most 220 lines of write().
+    /// share the value "other", and so do calls that got none of several. A name that locks of two kinds have counts
+    /// twice. 0: there is no such label. Up to 100 000; more counts as that. A name costs about 2 kB, and at most 220
+    /// lines of write().
     std::size_t lock_names = 0;
   };
 
