@@ -212,6 +212,17 @@ TEST_CASE_METHOD(counted, "a renewal tells what was left of the validity, and a 
   CHECK((*this)[R"(holdfast_lock_renewals_total{outcome="confirmed"})"] == 1);
 }
 
+TEST_CASE_METHOD(counted, "what is left when a renewal is confirmed is less by the time of its answer") {
+  const auto mine = get("a");
+  server.on_command = nullptr;
+  advance(10s);
+  REQUIRE(in_flight() == 1);
+  advance(2s);
+  confirms();  // 30 s less the drift, of which 12 s have passed: 0.59
+  CHECK((*this)[R"(holdfast_lock_renewal_slack_ratio_bucket{le="0.5"})"] == 0);
+  CHECK((*this)[R"(holdfast_lock_renewal_slack_ratio_bucket{le="0.6"})"] == 1);
+}
+
 TEST_CASE_METHOD(counted, "a wake-up is useful, spurious or a poll") {
   const auto result = [&](const char* what) {
     return (*this)["holdfast_lock_wakeups_total{result=\"" + std::string(what) + "\"}"];
