@@ -7,6 +7,8 @@
 namespace holdfast::detail {
 
 inline constexpr std::size_t longest_label = 128;
+/// Of all that have no series of their own.
+inline constexpr std::string_view other = "other";
 
 /// What a label says of any bytes: they are valid UTF-8 without control characters, or every byte that is not is \xNN.
 /// Of a long name it says the beginning and "…", longest_label bytes at most. Two names may have the same.

@@ -7,7 +7,6 @@
 namespace holdfast::detail {
 namespace {
 
-constexpr std::string_view other = "other";
 constexpr std::size_t most_names = 100'000;
 
 }  // namespace
@@ -80,8 +79,8 @@ lock_series& metric_store::named(std::size_t kind, std::string_view name) noexce
 
 void metric_store::count_connection(const measurement& m) noexcept try {
   const std::lock_guard lock(connecting_);
-  const connection_key all_others{m.role, other};
-  connection_key key{m.role, label_of(m.name)};
+  const connection_key all_others{label_of(m.role), other};
+  connection_key key{label_of(m.role), label_of(m.name)};
   const bool room = connections_.size() < most_connections || connections_.contains(key);
   auto& of = connections_[room ? std::move(key) : all_others];
   const bool up = m.what == measurement::kind::connection_up;

@@ -1,5 +1,6 @@
 // SPDX-License-Identifier: BSL-1.0
 #pragma once
+#include <algorithm>
 #include <array>
 #include <atomic>
 #include <cstddef>
@@ -7,6 +8,9 @@
 #include <new>
 #include <string>
 #include <string_view>
+#include <utility>
+
+#include "metrics/label.hpp"
 
 namespace holdfast::detail {
 
@@ -32,7 +36,7 @@ class slots {
   void each(Visit visit) const {
     const auto used = used_.load(std::memory_order_acquire);
     for (std::size_t n = 0; n < used; ++n) visit(std::string_view(entries_[n].text), entries_[n].value, n);
-    if (crowded_.load(std::memory_order_acquire)) visit(std::string_view("other"), entries_[Room].value, Room);
+    if (crowded_.load(std::memory_order_acquire)) visit(other, entries_[Room].value, Room);
   }
 
  private:
@@ -46,20 +50,26 @@ class slots {
     }
   };
   struct entry {
-    std::string text;
+    std::string text;  // as a label
     T value;
   };
 
   std::size_t find_or_add(std::string_view text) noexcept {
     const std::lock_guard lock(adding_);
     const auto used = used_.load(std::memory_order_relaxed);
-    for (std::size_t n = 0; n < used; ++n)
-      if (entries_[n].text == text) return n;
+    const auto has = [&](std::string_view what) {
+      const auto end = entries_.begin() + static_cast<std::ptrdiff_t>(used);
+      return static_cast<std::size_t>(
+          std::find_if(entries_.begin(), end, [&](const entry& e) { return e.text == what; }) - entries_.begin());
+    };
+    if (const auto n = has(text); n < used) return n;
     try {
-      if (used < Room && !crowded_.load(std::memory_order_relaxed)) {
-        entries_[used].text = text;
-        places_[used] = {text.data(), text.size(), text.empty() ? '\0' : text.front(),
-                         text.empty() ? '\0' : text.back()};
+      auto label = label_of(text);
+      if (const auto n = has(label); n < used) return n;
+      if (label != other && used < Room && !crowded_.load(std::memory_order_relaxed)) {
+        const bool empty = text.empty();
+        places_[used] = {text.data(), text.size(), empty ? '\0' : text.front(), empty ? '\0' : text.back()};
+        entries_[used].text = std::move(label);
         used_.store(used + 1, std::memory_order_release);
         return used;
       }

@@ -357,6 +357,20 @@ TEST_CASE("kinds, commands and servers beyond the room are other ones") {
   CHECK(said[R"(holdfast_connections{role="command",node="other"})"] == 1'000 - 256);
 }
 
+TEST_CASE("kinds, roles and servers are labels as valid as names, whoever made them up") {
+  metrics m({.lock_names = 1});
+  const std::string odd = "a\nb\xff", same = "a\\x0ab\\xff";
+  m.on(acquired("x", odd));
+  m.on(acquired("y", same));
+  m.on(acquired("y", "other"));
+  m.measured({.what = measure::connection_up, .name = odd, .role = odd});
+  const prometheus_text said(m);
+  CHECK(said[R"(holdfast_lock_held{kind="a\\x0ab\\xff",lock="x"})"] == 1);
+  CHECK(said[R"(holdfast_lock_held{kind="a\\x0ab\\xff",lock="other"})"] == 1);
+  CHECK(said[R"(holdfast_lock_held{kind="other",lock="other"})"] == 1);
+  CHECK(said[R"(holdfast_connections{role="a\\x0ab\\xff",node="a\\x0ab\\xff"})"] == 1);
+}
+
 TEST_CASE("a kind of lock is known by its text, wherever that stands") {
   metrics m;
   const std::string copy = "mutex";
