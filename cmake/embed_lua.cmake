@@ -29,6 +29,7 @@ struct script_text {
   std::string_view evalsha;  // and the digest, as the first two arguments of a command in RESP
 };
 ")
+set(names)
 foreach(script IN LISTS SCRIPTS)
   cmake_path(GET script STEM name)
   file(READ ${script} body)
@@ -41,5 +42,12 @@ foreach(script IN LISTS SCRIPTS)
   string(SHA1 sha1 "${body}")
   string(APPEND text "\ninline constexpr script_text ${name}{\"${sha1}\", R\"lua(${body})lua\",
     \"$7\\r\\nEVALSHA\\r\\n$40\\r\\n${sha1}\\r\\n\"};\n")
+  string(APPEND names "  if (evalsha == ${name}.evalsha) return \"${name}\";\n")
 endforeach()
+string(APPEND text "
+/// Of the script that is sent so; empty: of none.
+constexpr std::string_view name_of(std::string_view evalsha) noexcept {
+${names}  return {};
+}
+")
 file(WRITE ${HEADER} "${text}\n}  // namespace holdfast::detail::lua\n")

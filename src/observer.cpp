@@ -37,6 +37,18 @@ std::string_view to_string(event::kind kind) noexcept {
   return "unknown";
 }
 
+std::string_view to_string(loss_cause cause) noexcept {
+  switch (cause) {
+    case loss_cause::none: return "none";
+    case loss_cause::unconfirmed: return "unconfirmed";
+    case loss_cause::not_renewed: return "not_renewed";
+    case loss_cause::denied: return "denied";
+    case loss_cause::forced: return "forced";
+    case loss_cause::corrupt: return "corrupt";
+  }
+  return "unknown";
+}
+
 observer::~observer() = default;
 
 }  // namespace holdfast

@@ -12,6 +12,20 @@
 
 namespace holdfast {
 
+/// By what it is known that a hold is lost.
+enum class loss_cause : unsigned char {
+  none,         ///< it is not lost
+  unconfirmed,  ///< its validity was over, and Redis had not confirmed it again
+  not_renewed,  ///< its TTL was over, and nobody wanted it to be renewed
+  denied,       ///< Redis answered that its key is gone or another's: it was broken or deleted from elsewhere, evicted,
+                ///< or forgotten in a failover or a restart
+  forced,       ///< the same, after force_unlock() by this client
+  corrupt,      ///< its key has something else in it
+};
+inline constexpr std::size_t loss_causes = static_cast<std::size_t>(loss_cause::corrupt) + 1;
+/// "unconfirmed"
+HOLDFAST_EXPORT std::string_view to_string(loss_cause) noexcept;
+
 /// One thing that happened. The views live as long as the call. What a kind does not know is empty or 0.
 struct event {
   enum class kind {
@@ -93,6 +107,10 @@ struct event {
   std::optional<std::uint64_t> token{};  ///< fencing token
   std::size_t count = 0;                 ///< leases that it has now; of slots_moved: slots
   std::chrono::milliseconds ttl{};       ///< asked for; of a hold with several leases the longest
+  /// Which kind of lock, by the name of its class: "mutex", "fenced_mutex", "simple_mutex" or "red_lock". Lives as long
+  /// as the program. Empty for events of a connection, and for those in the background.
+  std::string_view lock_kind{};
+  loss_cause cause = loss_cause::none;  ///< of lost
 };
 
 /// How many kinds there are: their numbers are 0 to event_kinds - 1, so that counters can be an array.
@@ -108,6 +126,42 @@ constexpr bool ends_hold(event::kind k) noexcept {
 /// Short name of a kind: "acquired".
 HOLDFAST_EXPORT std::string_view to_string(event::kind) noexcept;
 
+/// Something that is not worth a line in a log, and is counted or timed. The views live as long as the call. What a
+/// kind does not know is empty or 0.
+struct measurement {
+  enum class kind : unsigned char {
+    // Each wait_began is followed by exactly one wait_ended. lock_kind, name
+    wait_began,  ///< a call stands in the line of this lock: others stand before it, somebody holds it, or Redis cannot
+                 ///< be asked. A call of any_of stands in the line of each of its locks, one of multi_lock in one
+                 ///< line after the other
+    wait_ended,  ///< it stands there no more, whatever became of the call
+
+    // The first of a line asks Redis again. lock_kind, name
+    woken,          ///< since it was told that the lock may be free: it got it
+    woken_in_vain,  ///< the same, and somebody else has it
+    polled,         ///< since it had waited for long enough without being told anything
+
+    renewed,  ///< a hold was confirmed in the background, at one server; lock_kind, name, left, ttl
+    command,  ///< a command about a lock was answered, or its connection ended before; name: its own, or the script's;
+              ///< script, took, failure: server_refused for an error reply, unconfirmed for none
+
+    // Each connection_up is followed by exactly one connection_down. name: the server's address; role
+    connection_up,    ///< it is there and introduced; count: for which time
+    connection_down,  ///< it has ended, also by the end of its client
+  };
+
+  kind what{};
+  bool script = false;              ///< it is one of holdfast's scripts
+  std::string_view lock_kind{};     ///< as event::lock_kind
+  std::string_view name{};          ///< of the lock or the server; of the command, a constant
+  std::string_view role{};          ///< "command" or "pubsub"
+  std::chrono::nanoseconds took{};  ///< from when the command was written until its answer was read
+  std::chrono::nanoseconds left{};  ///< of the validity, when its confirmation came
+  std::chrono::milliseconds ttl{};  ///< of the hold that was renewed
+  std::size_t count = 0;            ///< how often the connection was made, this time included
+  errc failure{};                   ///< of a command; errc{}: it was answered
+};
+
 /// Is told of everything, also of background events, which nobody else hears of: renewals, reconnects, late releases.
 /// Called on the client's strand, one call at a time: be quick, do not block. Set it in config::observer.
 /// To ring an alarm: lost and release_failed, each; release_given_up, renewal_failed and outage by their rate, since a
@@ -117,6 +171,10 @@ class HOLDFAST_EXPORT observer {
  public:
   virtual ~observer();
   virtual void on(const event&) noexcept {}
+  /// False: the events may come without their `id`, which costs as much to make as all else in them. Asked for each.
+  virtual bool wants_ids() const noexcept { return true; }
+  /// What is only counted: there may be several for each call of lock() and each renewal. Called as on() is.
+  virtual void measured(const measurement&) noexcept {}
 };
 
 }  // namespace holdfast

@@ -92,11 +92,12 @@ class machine {
       : home_(std::move(home)), settings_(std::move(s)),
         outside_(world.make(strand, [c = home_.get()] { c->catch_up(); })),
         fields_(detail::uuid{outside_->random().next(), outside_->random().next()}),
-        servers_(
-            detail::make_topology({strand, *world.time, outside_->alarms(), outside_->random(), outside_->network()},
-                                  named(settings_, fields_.client_uuid()), settings_.values, [this](const event& e) {
-                                    if (settings_.values.observer) settings_.values.observer->on(e);
-                                  })) {
+        servers_(detail::make_topology({strand, *world.time, outside_->alarms(), outside_->random(),
+                                        outside_->network(), settings_.values.observer},
+                                       named(settings_, fields_.client_uuid()), settings_.values,
+                                       [this](const event& e) {
+                                         if (settings_.values.observer) settings_.values.observer->on(e);
+                                       })) {
     locks_.emplace(detail::surroundings{.time = *world.time,
                                         .alarms = outside_->alarms(),
                                         .servers = *servers_,

@@ -8,8 +8,10 @@
 #include <string_view>
 #include <vector>
 
+#include "lua_scripts.hpp"
 #include "protocol/keys.hpp"
 #include "protocol/owner_field.hpp"
+#include "redis/request.hpp"
 #include "redis/resp.hpp"
 
 namespace holdfast::detail {
@@ -51,14 +53,20 @@ class call {
   /// How its bytes are made. `evalsha`: of a script, "EVALSHA" and the digest of `body` in RESP; empty: `body` is a
   /// command of Redis.
   struct recipe {
+    constexpr recipe(std::string_view evalsha_, std::string_view body_, void (*write_)(writer&, const operands&),
+                     ballot (*count_)(const redis::reply&) = nullptr, bool acquires_ = false, bool asks_all_ = false)
+        : evalsha(evalsha_), body(body_), name{evalsha_.empty() ? body_ : lua::name_of(evalsha_), !evalsha_.empty()},
+          write(write_), count(count_), acquires(acquires_), asks_all(asks_all_) {}
+
     std::string_view evalsha, body;
+    redis::command_name name;
     void (*write)(writer&, const operands&);
     /// What an answer says where several primaries vote; null: of a command that one server answers.
-    ballot (*count)(const redis::reply&) = nullptr;
+    ballot (*count)(const redis::reply&);
     /// It takes a lock: only who has a vote is asked, and the TTL counts from when the first primary was.
-    bool acquires = false;
+    bool acquires;
     /// A question, which more answers than a majority's answer better.
-    bool asks_all = false;
+    bool asks_all;
   };
 
   call() = default;
@@ -75,6 +83,8 @@ class call {
   owner_field field() const noexcept { return what_.field ? *what_.field : owner_field(); }
   /// The same with another owner field, which lives longer.
   call of_field(const owner_field& field) const noexcept;
+  /// Of the script, or of the command; null: there is none. Lives as long as the program.
+  const redis::command_name* name() const noexcept { return how_ ? &how_->name : nullptr; }
   /// The script or command, without its operands.
   const void* step() const noexcept { return how_; }
   bool acquires() const noexcept { return how_->acquires; }

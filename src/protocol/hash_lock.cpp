@@ -138,7 +138,8 @@ constexpr key_layout layout{.channel = "redisson_lock__channel", .token = "redis
 
 constexpr kind hash_lock(std::int64_t tokens) {
   const bool fenced = tokens > 0;
-  return {.layout = layout,
+  return {.name = fenced ? "fenced_mutex" : "mutex",
+          .layout = layout,
           .reentrant = true,
           .tokens = tokens,
           .voted = false,

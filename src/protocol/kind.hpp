@@ -5,6 +5,7 @@
 #include <cstdint>
 #include <optional>
 #include <span>
+#include <string_view>
 #include <vector>
 
 #include <holdfast/export.hpp>
@@ -28,6 +29,8 @@ struct kind {
     answer<T> (*read)(const redis::outcome&);
   };
 
+  /// Of the class that users know it by.
+  std::string_view name;
   const key_layout& layout;
 
   // Its rules.

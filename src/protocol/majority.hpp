@@ -36,6 +36,7 @@ answer<unsigned> simple_count(const redis::outcome& o, const owner_field& field)
 /// The kind whose lock is one of `k` at a majority of several primaries. It has no fencing token, because what each of
 /// them counts has no order.
 constexpr kind voted(kind k, decltype(kind::count.read) count) {
+  k.name = "red_lock";
   k.voted = true;
   k.tokens = 0;
   k.acquire.read = by_majority::acquire;

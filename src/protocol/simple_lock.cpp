@@ -82,7 +82,8 @@ answer<unsigned> read_count_of(const redis::outcome& o, const owner_field& field
 
 constexpr key_layout layout{.channel = "holdfast_simple", .token = {}};
 
-constexpr kind row{.layout = layout,
+constexpr kind row{.name = "simple_mutex",
+                   .layout = layout,
                    .reentrant = false,
                    .tokens = 0,
                    .voted = false,

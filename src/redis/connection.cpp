@@ -115,6 +115,8 @@ void connection::on_reply(reply&& r) {
   const auto oldest = pending_.take_answered(now);
   if (!oldest) return drop(fail(node(), errc::protocol_error, "a reply that nobody asked for"));
   if (shows_work(r)) answered_ = now;
+  if (given().counts && oldest->what)
+    count(*oldest->what, oldest->sent, now, r.is_error() ? errc::server_refused : errc{});
   const bool demoted = r.is_error() && r.text.find("READONLY") != std::string::npos;  // Redis 6 puts it into a sentence
   if (!demoted) {
     if (oldest->what) oldest->what->answered({{}, std::move(r), {}, oldest->sent, number_});
@@ -168,6 +170,7 @@ void connection::look() {
 bool connection::tell_overdue(detail::time_point now) {
   const auto why = trouble();
   while (auto late = pending_.take_overdue(now)) {
+    if (given().counts && late->written && !late->goes_on) count(*late->what, late->sent, now, errc::unconfirmed);
     late->tell({late->written ? errc::unconfirmed : why.code, {}, why.detail, late->sent, number_});
     if (closed()) return false;
   }
@@ -176,7 +179,8 @@ bool connection::tell_overdue(detail::time_point now) {
 
 void connection::on_down(const failure& why) {
   if (pending_.any_written() && id_) predecessor_ = id_;
-  const auto lost = pending_.lose_written(given().now());
+  const auto now = given().now();
+  const auto lost = pending_.lose_written(now);
   const auto there = number_;
   id_.reset();
   look_.stop();
@@ -185,6 +189,7 @@ void connection::on_down(const failure& why) {
   if (!closed() && listener_) listener_(false);
   for (const auto& l : lost) {
     if (closed()) return;
+    if (given().counts) count(*l.what, l.sent, now, errc::unconfirmed);
     l.what->answered({errc::unconfirmed, {}, why.detail, l.sent, there});
   }
   arm();
@@ -207,6 +212,15 @@ void connection::on_attempt_failed(const failure& why) {
 void connection::on_close() {
   look_.stop();
   pending_.clear();
+}
+
+void connection::count(const command& what, detail::time_point sent, detail::time_point now, errc failed) const {
+  if (const auto* const as = what.counted_as())
+    given().counts->measured({.what = measurement::kind::command,
+                              .script = as->script,
+                              .name = as->name,
+                              .took = now - sent,
+                              .failure = failed});
 }
 
 void connection::report(event::kind what, errc reason, const std::string& detail) const {

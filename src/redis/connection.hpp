@@ -82,6 +82,7 @@ class connection final : public link {
   void arm();
   void look();
   bool tell_overdue(detail::time_point now);
+  void count(const command& what, detail::time_point sent, detail::time_point now, errc failed) const;
   void report(event::kind what, errc reason, const std::string& detail) const;
 
   event_sink events_;

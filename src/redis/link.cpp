@@ -50,11 +50,28 @@ void link::close() {
 }
 
 void link::tear_down() {
+  count_down();
   timer_.stop();
   if (attempt_) std::exchange(attempt_, nullptr)->cancel();
   if (session_) std::exchange(session_, nullptr)->wire->close();
   handshake_.reset();
   reading_ = digesting_ = writing_ = false;
+}
+
+void link::count_up() noexcept try {
+  ++times_up_;
+  if (!services_.counts) return;
+  counted_as_ = node_.to_string();
+  services_.counts->measured(
+      {.what = measurement::kind::connection_up, .name = counted_as_, .role = role(), .count = times_up_});
+} catch (const std::bad_alloc&) {  // then its end is not counted either
+}
+
+void link::count_down() noexcept {
+  if (counted_as_.empty()) return;
+  services_.counts->measured(
+      {.what = measurement::kind::connection_down, .name = counted_as_, .role = role(), .count = times_up_});
+  counted_as_.clear();
 }
 
 void link::demand_changed() {
@@ -115,6 +132,7 @@ void link::greet(const reply& r) {
   timer_.stop();
   state_ = state::up;
   last_failure_.clear();
+  count_up();
   pacing_.on_ready(services_.now());
   const auto introduced = *std::exchange(handshake_, std::nullopt);
   on_up(introduced);

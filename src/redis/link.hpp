@@ -4,6 +4,7 @@
 #include <memory>
 #include <optional>
 #include <string>
+#include <string_view>
 
 #include "base/birthplace.hpp"
 #include "base/timers.hpp"
@@ -81,6 +82,8 @@ class link : public std::enable_shared_from_this<link> {
   void drop(failure why);
 
   bool up() const noexcept { return state_ == state::up; }
+  /// What observers call it.
+  virtual std::string_view role() const noexcept { return "command"; }
   /// Bytes have arrived that were not looked at yet: whoever thinks the server silent was not scheduled in time.
   bool input_waiting();
   /// When bytes were read, or replies of them handed on, for the last time.
@@ -119,6 +122,8 @@ class link : public std::enable_shared_from_this<link> {
   failure lost(const error_code& failed);
   failure garbled(const session& s) const;
   void tear_down();
+  void count_up() noexcept;
+  void count_down() noexcept;
   void end(const failure& why);
 
   const detail::birthplace here_;
@@ -134,6 +139,8 @@ class link : public std::enable_shared_from_this<link> {
   bool digesting_ = false;  // replies have been read that were not handed on yet
   bool writing_ = false;    // stays true after a failed write: the read tells why
   bool flush_posted_ = false;
+  std::size_t times_up_ = 0;
+  std::string counted_as_;  // by the observer, while it is up
   detail::time_point last_input_{};
   std::function<bool(const failure&)> tolerated_;
   std::function<void()> idle_;

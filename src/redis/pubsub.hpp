@@ -58,6 +58,7 @@ class pubsub final : public link {
   struct member;
   using crowd = audience<member>;  // of one channel
 
+  std::string_view role() const noexcept override { return "pubsub"; }
   bool wanted() const override { return listening_ && table_.any_wanted(); }
   bool expects_input() const override { return listening_ && (table_.any_wanted() || table_.busy()); }
   handshake introduce() const override { return {node(), handshake::purpose::subscriptions, predecessor_}; }

@@ -3,6 +3,7 @@
 #include <cstdint>
 #include <memory>
 #include <string>
+#include <string_view>
 
 #include "base/lease_clock.hpp"
 #include "redis/outcome.hpp"
@@ -35,6 +36,12 @@ struct delivery {
   bool divisible = false;
 };
 
+/// Of a script of ours, or of a command of Redis.
+struct command_name {
+  std::string_view name;
+  bool script;
+};
+
 /// One command: it makes its bytes when they are written, and hears what became of it.
 class command {
  public:
@@ -42,6 +49,8 @@ class command {
   /// Appends it in RESP.
   virtual void append_to(std::string& out) const = 0;
   virtual void answered(const outcome& o) = 0;
+  /// What an observer counts it as; null: it is not counted.
+  virtual const command_name* counted_as() const noexcept { return nullptr; }
   /// delivery::tell_late
   virtual void late(const outcome&) {}
 };

@@ -5,7 +5,10 @@
 #include <boost/asio/post.hpp>
 #include <boost/asio/strand.hpp>
 
+#include <memory>
 #include <utility>
+
+#include <holdfast/observer.hpp>
 
 #include "base/lease_clock.hpp"
 #include "base/random.hpp"
@@ -24,6 +27,7 @@ struct services {
   detail::timers& alarms;
   detail::random_source& random;
   transport& network;
+  std::shared_ptr<observer> counts{};  // is told of connections and of commands; null: nobody is
 
   detail::time_point now() const noexcept { return time.now(); }
 

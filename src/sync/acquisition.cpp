@@ -60,15 +60,16 @@ void acquisition::late_vote(std::size_t n, const late_ballot& what) {
 void acquisition::leave_place() {
   place_ = nullptr;
   alarm_.stop();
+  if (std::exchange(seat.counted, false)) around_.count(measurement::kind::wait_ended, *keys);
 }
 
-void acquisition::report(const lock_answer& a, hold_event e) const {
+void acquisition::report(const lock_answer& a, hold_event&& e) const {
   e.what.reason = a.error;
   e.what.waited = around_.now() - since_;
   e.what.detail = a.detail;
   e.what.owner = request.who;
   e.what.ttl = request.asked.ttl;
-  around_.report(e);
+  around_.report(std::move(e));
 }
 
 }  // namespace holdfast::detail

@@ -109,7 +109,7 @@ class acquisition_place {
   ~acquisition_place() = default;
 };
 
-/// The state of an acquisition in a line. Only the line changes it.
+/// The state of an acquisition in a line. Only the line changes it, but for `counted`.
 struct line_seat {
   boost::intrusive::list_member_hook<> hook;
   std::shared_ptr<acquisition> kept;  // while it waits there
@@ -120,6 +120,7 @@ struct line_seat {
   // Attempts that were written and not answered: the field may have been granted, or may still be.
   unsigned unanswered = 0;
   bool granted = false;  // it waits for replicas to have it
+  bool counted = false;  // the observer counts it among those who wait
   unsigned ahead = 0;    // others before it when it came
   unsigned splits = 0;   // attempts since the last message in which the primaries were divided
 };
@@ -139,6 +140,10 @@ class acquisition final : public cancellable, public script_command {
   /// From now on it waits at `where`, which hears of its cancellation, its deadline and its answers until it is
   /// answered or waits elsewhere. The first call starts the deadline.
   void wait_in(acquisition_place& where);
+  /// It stands in line from now on, or did so already.
+  void stand_in_line() {
+    if (!std::exchange(seat.counted, true)) around_.count(measurement::kind::wait_began, *keys);
+  }
   void cancel() override;
   /// At `when` its place's time_out() is called. Replaces an earlier alarm, the deadline too.
   void wake_at(time_point when);
@@ -172,7 +177,7 @@ class acquisition final : public cancellable, public script_command {
   void late_vote(std::size_t n, const late_ballot& what) override;
   void leave_place();
   bool reports(const lock_answer& a) const noexcept { return !request.one_of_several && (!request.whole || a.record); }
-  void report(const lock_answer& a, hold_event e) const;
+  void report(const lock_answer& a, hold_event&& e) const;
   std::shared_ptr<acquisition> self() { return std::static_pointer_cast<acquisition>(shared_from_this()); }
 
   surroundings& around_;

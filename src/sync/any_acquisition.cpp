@@ -257,14 +257,14 @@ void any_acquisition::forget_caller() {
 void any_acquisition::report(const lock_answer& a) const {
   if (!around_.settings.observer) return;
   auto e = a.record ? event_of(event::kind::acquired, *a.record->of, around_.now())
-                    : hold_event{{.what = end_of_call(a.error)}};
+                    : hold_event{{.what = end_of_call(a.error), .lock_kind = of_.front()->of.name}};
   e.what.reason = a.error;
   e.what.waited = around_.now() - since_;
   const auto all = about_any(of_.size());
   e.what.detail = a.detail.empty() ? all : a.detail;
   e.what.owner = request.who;
   e.what.ttl = request.asked.ttl;
-  around_.report(e);
+  around_.report(std::move(e));
 }
 
 }  // namespace holdfast::detail

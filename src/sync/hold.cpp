@@ -380,7 +380,8 @@ void hold::report_release(time_point called, milliseconds ttl, error_code error,
   e.what.reason = error;
   e.what.detail = detail;
   e.what.ttl = ttl;
-  with_.around.report(e);
+  if (error == errc::lost) e.what.cause = called < valid_until() ? denied_or_forced() : loss_cause::unconfirmed;
+  with_.around.report(std::move(e));
 }
 
 // ---- the end
@@ -417,11 +418,12 @@ void hold::end_by_loss(errc reason) {
   const auto& around = with_.around;
   const auto now = around.now();
   const bool expired = now >= valid_until();
+  const auto cause = cause_of(reason);
   const auto may_live =
       std::max(leases_.empty() ? around.settings.ttl : ttl(), on->may_live(now, around.settings.drift));
   end(lease_state::lost, reason, text_of_loss(reason));
   with_.watch_links();
-  around.report(reason == errc::closed ? event::kind::closed : event::kind::lost, *this, reason, end_detail());
+  around.report(reason == errc::closed ? event::kind::closed : event::kind::lost, *this, reason, end_detail(), cause);
   for (auto* l : leases_) l->tell_end(reason);
   // Redis keeps an expired key a little longer than we trust it, or for long if it was renewed without our hearing of
   // it.
@@ -473,6 +475,15 @@ void hold::queue(std::shared_ptr<acquisition> who) {
   host_->queue(std::move(who));
 }
 
+loss_cause hold::denied_or_forced() const noexcept { return forced_ ? loss_cause::forced : loss_cause::denied; }
+
+loss_cause hold::cause_of(errc reason) const noexcept {
+  if (reason == errc::closed) return loss_cause::none;
+  if (reason == errc::corrupt_lock) return loss_cause::corrupt;
+  if (with_.around.now() < valid_until()) return denied_or_forced();
+  return renewal_paused() ? loss_cause::not_renewed : loss_cause::unconfirmed;
+}
+
 // The end of the validity comes first: it may have passed long before Redis answered. The text is empty where there is
 // no memory for it: the loss itself must be told.
 hold::text hold::text_of_loss(errc reason) const noexcept try {
@@ -491,13 +502,15 @@ hold::text hold::text_of_loss(errc reason) const noexcept try {
 }
 
 hold_event event_of(event::kind what, const hold& h, time_point now) {
-  event e{.what = what, .name = h.keys()->name};
+  hold_event made{{.what = what, .name = h.keys()->name}, h.field(), h.passes};
+  auto& e = made.what;
   e.held = now - h.granted_at;
   e.owner = h.who;
   e.token = h.token;
   e.count = h.count();
   e.ttl = h.ttl();
-  return {e, h.field(), h.passes};
+  e.lock_kind = h.keys()->of.name;
+  return made;
 }
 
 }  // namespace holdfast::detail

@@ -245,6 +245,8 @@ class hold final : public boost::intrusive_ref_counter<hold> {
   void leave_if_forgotten();
   void released();
   text text_of_loss(errc reason) const noexcept;
+  loss_cause cause_of(errc reason) const noexcept;
+  loss_cause denied_or_forced() const noexcept;
   void unlock_last(milliseconds before, unsigned replicas, bool wanted, done_handler done);
   void send_unlock(last_unlock u);
   void free_if_last();

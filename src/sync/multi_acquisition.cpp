@@ -252,14 +252,14 @@ void multi_acquisition::forget_caller() { done_ = {}; }
 // Of what was granted each lock tells itself.
 void multi_acquisition::report_failure(const multi_answer& a) const {
   if (!around_.settings.observer) return;
-  hold_event e{{.what = end_of_call(a.error)}};
+  hold_event e{{.what = end_of_call(a.error), .lock_kind = parts_.front().keys->of.name}};
   e.what.reason = a.error;
   e.what.waited = around_.now() - since_;
   const auto all = about_all(parts_.size());
   e.what.detail = a.detail.empty() ? all : a.detail;
   e.what.owner = request.who;
   e.what.ttl = request.asked.ttl;
-  around_.report(e);
+  around_.report(std::move(e));
 }
 
 }  // namespace holdfast::detail

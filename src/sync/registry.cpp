@@ -19,8 +19,10 @@ constexpr auto* holds_no_more = "it is being drained, and its owner holds no mor
 constexpr auto* drained_without = "it is being drained, and only an owner that holds may still lock or wait";
 
 /// The event of an answer without a lease.
-auto failed_at(const std::string& name) {
-  return [&name](const lock_answer& said) { return hold_event{{.what = end_of_call(said.error), .name = name}}; };
+auto failed_at(const lock_keys& keys) {
+  return [&keys](const lock_answer& said) {
+    return hold_event{{.what = end_of_call(said.error), .name = keys.name, .lock_kind = keys.of.name}};
+  };
 }
 
 }  // namespace
@@ -190,8 +192,7 @@ bool registry::enter(hold& h, acquisition& who) {
 
 // Also for waiters whose owner was granted the lock: they come behind the one that was granted, who is answered first.
 void registry::reenter(hold& h, std::shared_ptr<acquisition> who) {
-  if (!h.keys()->of.reentrant)
-    return who->answer({errc::already_held, not_reentrant, nullptr}, failed_at(who->keys->name));
+  if (!h.keys()->of.reentrant) return who->answer({errc::already_held, not_reentrant, nullptr}, failed_at(*who->keys));
   std::make_shared<reentry>(with_.around, hold_ptr(&h), std::move(who))->begin();
 }
 
@@ -339,7 +340,7 @@ bool registry::entry::pass_on(hold& h, const legacy& what) {
   sharing_->mine.passed();
   auto passed = event_of(event::kind::passed, h, now);
   passed.what.ttl = what.ttl;
-  of_.with_.around.report(passed);
+  of_.with_.around.report(std::move(passed));
   move_to_hold_of(request, *lease->of);
   line_->inherited(std::move(lease));
   if (request.bound) wake();
@@ -434,7 +435,7 @@ void registry::entry::move_to(hold& h, std::shared_ptr<acquisition> who) noexcep
   } catch (const std::bad_alloc&) {
   }
   try {
-    if (who->open()) who->answer(without_memory(), failed_at(keys_->name));
+    if (who->open()) who->answer(without_memory(), failed_at(*keys_));
   } catch (const std::bad_alloc&) {
   }
 }
@@ -495,7 +496,7 @@ void registry::entry::queue(std::shared_ptr<acquisition> who) {
     if (of_.draining_) of_.draining_->waits(who->request.who, keys_->name);
     return join(std::move(who));
   }
-  who->answer({errc::closed, closed ? "" : drained_without, nullptr}, failed_at(keys_->name));
+  who->answer({errc::closed, closed ? "" : drained_without, nullptr}, failed_at(*keys_));
 }
 
 void registry::entry::release_ends(const release_end& how) {

@@ -46,6 +46,7 @@ class script_command : public redis::command, public std::enable_shared_from_thi
   /// It may be sent by its text now, after whatever was sent meanwhile.
   virtual bool may_repeat() const { return true; }
 
+  const redis::command_name* counted_as() const noexcept final { return call_.name(); }
   void append_to(std::string& out) const final { append(call_, out, by_text_); }
   void answered(const outcome& o) final;
   void execute();

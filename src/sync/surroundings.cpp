@@ -47,19 +47,23 @@ std::optional<redis::failure> too_few_replicas(const error_code& error, unsigned
   return redis::failure{errc::not_replicated, cause};
 }
 
-void surroundings::report(event::kind what, const hold& h, error_code reason, std::string_view detail) const {
+void surroundings::report(event::kind what, const hold& h, error_code reason, std::string_view detail,
+                          loss_cause cause) const {
   if (!settings.observer) return;
   auto e = event_of(what, h, now());
+  e.what.cause = cause;
   e.what.reason = reason;
   e.what.detail = detail;
-  report(e);
+  report(std::move(e));
 }
 
-void surroundings::report(hold_event e) const {
+void surroundings::report(hold_event&& e) const {
   if (!settings.observer) return;
+  auto& hears = *settings.observer;
+  if (!hears.wants_ids()) return hears.on(e.what);
   const auto text = e.id.hold_id(e.passes);
   e.what.id = text;
-  report(e.what);
+  hears.on(e.what);
 }
 
 event::kind end_of_call(const error_code& failed) noexcept {

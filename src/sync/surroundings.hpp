@@ -48,8 +48,12 @@ struct surroundings {
   void report(const event& e) const {
     if (settings.observer) settings.observer->on(e);
   }
-  void report(hold_event e) const;
-  void report(event::kind what, const hold& h, error_code reason = {}, std::string_view detail = {}) const;
+  void report(hold_event&& e) const;
+  void report(event::kind what, const hold& h, error_code reason = {}, std::string_view detail = {},
+              loss_cause cause = loss_cause::none) const;
+  void count(measurement::kind what, const lock_keys& keys) const {
+    if (settings.observer) settings.observer->measured({.what = what, .lock_kind = keys.of.name, .name = keys.name});
+  }
 
   /// Sends what nobody withdraws; what the call refers to lives until the answer.
   void run(const call& what, const delivery& how, topology::handler done) const;

@@ -52,6 +52,7 @@ void waiting_line::begin(acquisition& w) {
   w.wait_in(*this);
   const bool once = w.asks_once();
   if (once && w.seat.ahead > 0) return finish(w, {});
+  if (w.seat.ahead > 0) w.stand_in_line();
   if (once && step_ == step::barred) w.wake_at(around_.now() + w.time_left() / 2);
   if (w.seat.ahead > 0) return;
   if (!w.request.found_taken || step_ == step::barred) return advance();
@@ -80,15 +81,16 @@ void waiting_line::stop_lingering() {
 
 void waiting_line::leave(acquisition& w, lock_answer why) { finish(w, std::move(why)); }
 
-void waiting_line::wake() {
+void waiting_line::wake(incentive why) {
   if (step_ == step::trying) woken_ = true;
   if (step_ != step::parked) return;
   if (resting_ && rest() > nanoseconds::zero()) return park_for(rest());
   if (wake_ups_.next() <= around_.now()) {
     wake_ups_.spend(around_.now());
+    incentive_ = why;
     advance();
   } else if (park_.due() > wake_ups_.next()) {
-    park_.start(wake_ups_.next(), [this] { wake(); });
+    park_.start(wake_ups_.next(), [this, why] { wake(why); });
   }
 }
 
@@ -108,7 +110,7 @@ void waiting_line::fail_all_of(owner_id who, error_code error, const char* detai
 
 void waiting_line::on_subscribed() {
   listens_ = true;
-  wake();
+  wake(incentive::none);
 }
 
 void waiting_line::on_message(std::string_view) { heard_that_it_is_free(host_.hears_itself()); }
@@ -202,6 +204,7 @@ void waiting_line::told(acquisition& w, const attempt& what) {
   step_ = step::idle;
   w.seat.sent = what.sent;
   const auto& said = what.said;
+  count_incentive(what);
   if (what.answered) penalty_ = {};
   // Some of several primaries may have granted it.
   const bool in_part = w.keys->of.voted && (said.failed || said.value.what != acquire_answer::kind::acquired);
@@ -222,6 +225,14 @@ void waiting_line::told(acquisition& w, const attempt& what) {
     case acquire_answer::kind::busy_without_ttl:
       return finish(w, {errc::corrupt_lock, "its key has no TTL, so it would never end", nullptr});
   }
+}
+
+void waiting_line::count_incentive(const attempt& what) {
+  const auto why = std::exchange(incentive_, incentive::none);
+  if (why == incentive::none || what.said.failed) return;
+  using kind = measurement::kind;
+  const bool had = what.said.value.what == acquire_answer::kind::acquired;
+  around_.count(why == incentive::patience ? kind::polled : had ? kind::woken : kind::woken_in_vain, *keys_);
 }
 
 // Whoever leaves meanwhile gives its field back.
@@ -407,9 +418,12 @@ void waiting_line::park_while_held(nanoseconds holder_ttl, time_point asked, nan
 void waiting_line::park_for(nanoseconds pause, step how) {
   HOLDFAST_ASSERT(!waiters_.empty());
   step_ = how;
+  first().stand_in_line();
   park_.start(around_.now() + pause, [this] {
-    if (parked_while_held() && !host_.held_here())
+    if (parked_while_held() && !host_.held_here()) {
       polled_ = 2 * std::clamp<nanoseconds>(polled_, keys_->of.polls.first, keys_->of.polls.longest);
+      incentive_ = incentive::patience;
+    }
     if (step_ == step::barred) step_ = step::idle;
     advance();
   });
@@ -463,8 +477,9 @@ void waiting_line::remove(acquisition& w, bool served) {
 void waiting_line::finish(acquisition& w, lock_answer a) {
   const auto keep = w.seat.kept;
   const auto event_for = [&w, &around = around_](const lock_answer& said) {
-    auto e = said.record ? event_of(event::kind::acquired, *said.record->of, around.now())
-                         : hold_event{{.what = end_of_call(said.error), .name = w.keys->name}};
+    auto e = said.record
+                 ? event_of(event::kind::acquired, *said.record->of, around.now())
+                 : hold_event{{.what = end_of_call(said.error), .name = w.keys->name, .lock_kind = w.keys->of.name}};
     e.what.waiters = w.seat.ahead;
     return e;
   };

@@ -69,9 +69,11 @@ class waiting_line final : public std::enable_shared_from_this<waiting_line>,
   ~waiting_line();
 
   void join(std::shared_ptr<acquisition> who);
+  /// Why the first tries, as far as that is counted.
+  enum class incentive : std::uint8_t { none, news, patience };
   /// The lock may be free: the first tries now, or once more after the try in flight; later, if wake-ups have come in
   /// vain too often.
-  void wake();
+  void wake(incentive why = incentive::news);
   const std::string& name() const noexcept { return keys_->name; }
   /// Nobody waits: the release of what somebody wanted is on its way.
   bool empty() const noexcept { return waiters_.empty(); }
@@ -122,6 +124,7 @@ class waiting_line final : public std::enable_shared_from_this<waiting_line>,
   void advance();
   void try_now();
   void subscribe();
+  void count_incentive(const attempt& what);
   void wait_for_replicas(acquisition& w, const attempt& what);
   void on_replicas(acquisition& w, const attempt& what, const std::optional<failure>& too_few);
   void on_acquired(acquisition& w, const attempt& what, time_point now);
@@ -158,9 +161,10 @@ class waiting_line final : public std::enable_shared_from_this<waiting_line>,
   bool woken_ = false;    // while trying: something happened that asks for one more try
   bool resting_ = false;  // while parked: others have their turn
   bool lingers_ = false;
-  bool listens_ = false;                  // the present subscription was confirmed
-  std::optional<time_point> known_held_;  // when the lock last was, by an answer of Redis or a hold of this client
-  primary_set granted_in_part_ = 0;       // where the last attempt had it, which was divided
+  incentive incentive_ = incentive::none;  // of the attempt under way
+  bool listens_ = false;                   // the present subscription was confirmed
+  std::optional<time_point> known_held_;   // when the lock last was, by an answer of Redis or a hold of this client
+  primary_set granted_in_part_ = 0;        // where the last attempt had it, which was divided
   wake_budget wake_ups_;
   std::optional<failure> last_failure_;  // why the last attempt failed
   subscription subscription_;

@@ -390,11 +390,22 @@ void watchdog::on_confirmed(share& s, time_point sent, milliseconds ttl, bool do
   const auto now = around_.now(), once_more = s.plan.when;
   // It may have waited to be written. A hold ends a TTL after its max_hold all the same.
   const auto from = s.of.wanted.for_good ? sent : std::min(sent, holder_of(s).renewed_until());
+  const auto left = s.of.valid_until() - now;
   // Loss is sticky: what is confirmed after the validity was over is lost all the same. expire_due() says so.
   if (now >= s.of.valid_until() || !s.of.confirm(s, valid_until(from, ttl, around_.settings.drift))) return;
+  count_renewal(s, left);
   plan_next(s, sent, now, restore(s) ? rhythm::begun : rhythm::kept);
   if (doubted) return confirm_soon(s, once_more);
   if (s.of.shares().size() == 1) s.of.in_doubt = false;  // of several, one alone does not know
+}
+
+void watchdog::count_renewal(const share& s, nanoseconds left) const {
+  if (!around_.settings.observer) return;
+  around_.settings.observer->measured({.what = measurement::kind::renewed,
+                                       .lock_kind = s.of.keys->of.name,
+                                       .name = s.of.keys->name,
+                                       .left = left,
+                                       .ttl = s.of.wanted.ttl});
 }
 
 // What a majority of several has is ours all the same.

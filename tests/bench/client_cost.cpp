@@ -3,11 +3,14 @@
 // two runs of this program, a short and a long one, so that its start and end do not count.
 #include "bench/client_cost.hpp"
 
+#include <holdfast/metrics.hpp>
+
 #include <cstdio>
 #include <filesystem>
 #include <fstream>
 #include <functional>
 #include <iterator>
+#include <memory>
 #include <string>
 #include <vector>
 
@@ -25,6 +28,10 @@ namespace {
 using namespace std::chrono_literals;
 
 constexpr int alone = 1, many = 256;  // pairs under way
+
+struct quiet_observer final : observer {
+  bool wants_ids() const noexcept override { return false; }
+};
 
 std::string this_program() { return std::filesystem::read_symlink("/proc/self/exe"); }
 
@@ -83,6 +90,16 @@ std::vector<finding> beside_bare(const plan& p, const std::function<double(const
   return found;
 }
 
+/// What it costs to count the events of a pair, beside an observer that is told as much and does nothing.
+std::vector<finding> beside_nobody(const plan& p) {
+  const test::real_redis server;
+  load_scripts(server);
+  const auto of = [&](const char* who) { return each(instructions, {who, many, server.socket_path()}, p); };
+  const auto nobody = of("holdfast"), quiet = of("quiet"), counted = of("metrics");
+  return {{(counted - quiet) / nobody, {{"metrics", counted}, {"quiet", quiet}, {"nobody", nobody}}},
+          {(counted - nobody) / nobody, {}}};
+}
+
 std::string no_valgrind() { return test::find_executable("valgrind").empty() ? "no valgrind in PATH" : ""; }
 
 }  // namespace
@@ -94,6 +111,10 @@ bool make_pairs(std::span<char* const> arguments) {
   const auto width = std::stoi(arguments[2]);
   if (who == "holdfast")
     holdfast_pairs(socket, width, pairs);
+  else if (who == "quiet")
+    holdfast_pairs(socket, width, pairs, names::of_tasks, std::make_shared<quiet_observer>());
+  else if (who == "metrics")
+    holdfast_pairs(socket, width, pairs, names::of_tasks, std::make_shared<metrics>());
   else if (who == "bare")
     bare_pairs(socket, width, pairs, our_pair, bare::commands);
   else
@@ -107,6 +128,11 @@ std::vector<scenario> client_cost_scenarios() {
            {{"pair-client/instructions", "instructions of the client for a pair, 256 at a time", at_most(14'500)},
             {"pair-client/instructions-c1", "the same, one at a time", {}}},
            [](const plan& p) { return beside_bare(p, instructions); },
+           no_valgrind},
+          {"observer-metrics",
+           {{"observer-metrics", "instructions of metrics for a pair / of the pair without observer", at_most(0.03)},
+            {"observer-metrics/all", "the same with what it takes to make the events", {}}},
+           beside_nobody,
            no_valgrind},
           {"pair-client/mallocs",
            {{"pair-client/mallocs", "requests for memory of the client for a pair, 256 at a time", at_most(11)},

@@ -31,7 +31,7 @@ MUTANTS = [
            "} else if (said.value[i]) {",
            "} else if (said.value[i] || true) {"),
     Mutant("a new subscription does not look for what it missed", "src/sync/waiting_line.cpp",
-           "  listens_ = true;\n  wake();",
+           "  listens_ = true;\n  wake(incentive::none);",
            "  listens_ = true;"),
     Mutant("messages wake nobody", "src/sync/waiting_line.cpp",
            "if (!host_.held_here()) return wake();\n  // Most often the echo",

@@ -1,0 +1,52 @@
+// SPDX-License-Identifier: BSL-1.0
+#pragma once
+#include <array>
+#include <cstddef>
+#include <cstdint>
+
+#include <holdfast/observer.hpp>
+
+#include "metrics/histogram.hpp"
+
+namespace holdfast::detail {
+
+inline constexpr std::array call_ends{event::kind::acquired, event::kind::reentered, event::kind::not_acquired,
+                                      event::kind::acquire_failed, event::kind::acquire_cancelled};
+inline constexpr std::array hold_ends{event::kind::released, event::kind::passed, event::kind::release_failed,
+                                      event::kind::lost, event::kind::closed};
+
+/// What is counted of the locks that have one set of labels. Any thread.
+struct lock_series {
+  std::array<durations, call_ends.size()> waits;
+  std::array<durations, hold_ends.size()> holds;
+  std::array<counter, loss_causes> losses;
+  counter waiters;
+
+  /// An event that ends a call or a hold; every other one is nothing to it.
+  void count(const event& e) noexcept {
+    const auto n = static_cast<std::size_t>(e.what);
+    if (n < call_ends.size()) return waits[n].add(e.waited.count());
+    if (n - call_ends.size() >= hold_ends.size()) return;
+    holds[n - call_ends.size()].add(e.held.count());
+    const auto why = static_cast<std::size_t>(e.cause);
+    if (e.what == event::kind::lost) losses[why < losses.size() ? why : 0].add();
+  }
+  /// The ends first: a hold that ends meanwhile must not be missing where it has begun.
+  std::int64_t held() const noexcept {
+    std::int64_t ended = 0;
+    for (const auto& h : holds) ended += h.count();
+    return waits[0].count() - ended;
+  }
+};
+
+// count() finds a histogram by the number of its event.
+constexpr bool in_their_order() {
+  for (std::size_t n = 0; n < call_ends.size(); ++n)
+    if (static_cast<std::size_t>(call_ends[n]) != n) return false;
+  for (std::size_t n = 0; n < hold_ends.size(); ++n)
+    if (static_cast<std::size_t>(hold_ends[n]) != call_ends.size() + n || !ends_hold(hold_ends[n])) return false;
+  return true;
+}
+static_assert(in_their_order() && call_ends[0] == event::kind::acquired);
+
+}  // namespace holdfast::detail

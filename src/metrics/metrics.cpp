@@ -1,0 +1,26 @@
+// SPDX-License-Identifier: BSL-1.0
+#include <holdfast/metrics.hpp>
+
+#include <ostream>
+
+#include "metrics/metric_store.hpp"
+
+namespace holdfast {
+
+metrics::metrics(options o) : store_(std::make_unique<detail::metric_store>(o.lock_names)) {}
+
+metrics::~metrics() = default;
+
+// As bytes: a stream's width would pad them.
+void metrics::write(std::ostream& to) const {
+  const auto text = store_->text();
+  to.write(text.data(), static_cast<std::streamsize>(text.size()));
+}
+
+void metrics::fence_rejected() noexcept { store_->count_fence_rejection(); }
+
+void metrics::on(const event& e) noexcept { store_->count(e); }
+
+void metrics::measured(const measurement& m) noexcept { store_->count(m); }
+
+}  // namespace holdfast

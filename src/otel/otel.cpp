@@ -1,0 +1,124 @@
+// SPDX-License-Identifier: BSL-1.0
+#include <holdfast/otel.hpp>
+
+#include <chrono>
+#include <cstdint>
+#include <initializer_list>
+#include <string_view>
+#include <utility>
+
+#include <opentelemetry/metrics/meter.h>
+#include <opentelemetry/metrics/meter_provider.h>
+#include <opentelemetry/metrics/provider.h>
+#include <opentelemetry/metrics/sync_instruments.h>
+
+namespace holdfast {
+namespace {
+
+namespace api = opentelemetry::metrics;
+namespace nostd = opentelemetry::nostd;
+using attribute = std::pair<nostd::string_view, opentelemetry::common::AttributeValue>;
+using attributes = std::initializer_list<attribute>;
+
+nostd::string_view text(std::string_view of) { return {of.data(), of.size()}; }
+
+double seconds(std::chrono::nanoseconds time) { return std::chrono::duration<double>(time).count(); }
+
+class otel_observer final : public observer {
+ public:
+  otel_observer() : meter_(api::Provider::GetMeterProvider()->GetMeter("holdfast")) {}
+
+  void on(const event& e) noexcept override {
+    using kind = event::kind;
+    const attribute type{"lock.type", text(e.lock_kind)};
+    switch (e.what) {
+      case kind::acquired: held_->Add(1, {type}); [[fallthrough]];
+      case kind::reentered:
+      case kind::not_acquired:
+      case kind::acquire_failed:
+      case kind::acquire_cancelled:
+        return record(*waits_, seconds(e.waited), {type, {"outcome", text(to_string(e.what))}});
+      case kind::lost: lost_->Add(1, {type, {"reason", text(to_string(e.cause))}}); break;
+      case kind::renewal_failed: return renewals_->Add(1, {type, {"outcome", "failed"}});
+      default: break;
+    }
+    if (!ends_hold(e.what)) return;
+    held_->Add(-1, {type});
+    record(*holds_, seconds(e.held), {type, {"end", text(to_string(e.what))}});
+  }
+
+  void measured(const measurement& m) noexcept override {
+    using kind = measurement::kind;
+    const attribute type{"lock.type", text(m.lock_kind)}, role{"role", text(m.role)}, node{"node", text(m.name)};
+    switch (m.what) {
+      case kind::wait_began: return waiters_->Add(1, {type});
+      case kind::wait_ended: return waiters_->Add(-1, {type});
+      case kind::woken: return wakeups_->Add(1, {{"result", "useful"}});
+      case kind::woken_in_vain: return wakeups_->Add(1, {{"result", "spurious"}});
+      case kind::polled: return wakeups_->Add(1, {{"result", "poll"}});
+      case kind::renewed:
+        renewals_->Add(1, {type, {"outcome", "confirmed"}});
+        return record(*slack_, m.ttl.count() > 0 ? seconds(m.left) / seconds(m.ttl) : 0, {type});
+      case kind::command: return count_command(m);
+      case kind::connection_up:
+        connections_->Add(1, {role, node});
+        if (m.count > 1) reconnects_->Add(1, {role, node});
+        return;
+      case kind::connection_down: return connections_->Add(-1, {role, node});
+    }
+  }
+
+  bool wants_ids() const noexcept override { return false; }
+
+ private:
+  template <class Number>
+  using histogram = nostd::unique_ptr<api::Histogram<Number>>;
+  using counter = nostd::unique_ptr<api::Counter<std::uint64_t>>;
+  using up_down = nostd::unique_ptr<api::UpDownCounter<std::int64_t>>;
+
+  void record(api::Histogram<double>& into, double value, attributes with) const noexcept {
+    into.Record(value, with, nowhere_);
+  }
+
+  void count_command(const measurement& m) const noexcept {
+    const attribute system{"db.system.name", "redis"},
+        command{"db.operation.name", m.script ? "EVALSHA" : text(m.name)};
+    const attribute script{"db.stored_procedure.name", text(m.name)};
+    const attribute failed{"error.type", m.failure == errc::unconfirmed ? "unconfirmed" : "error_reply"};
+    const bool well = m.failure == errc{};
+    const auto took = seconds(m.took);
+    if (m.script)
+      return well ? record(*commands_, took, {system, command, script})
+                  : record(*commands_, took, {system, command, script, failed});
+    return well ? record(*commands_, took, {system, command}) : record(*commands_, took, {system, command, failed});
+  }
+
+  const opentelemetry::context::Context nowhere_;
+  const nostd::shared_ptr<api::Meter> meter_;
+  const histogram<double> waits_ =
+      meter_->CreateDoubleHistogram("holdfast.lock.wait.duration", "From the call of lock() to its outcome", "s");
+  const histogram<double> holds_ =
+      meter_->CreateDoubleHistogram("holdfast.lock.hold.duration", "From the grant of a hold to its end", "s");
+  const histogram<double> slack_ = meter_->CreateDoubleHistogram(
+      "holdfast.lock.renewal.slack", "Of the validity, what was left when a renewal was confirmed", "1");
+  const histogram<double> commands_ = meter_->CreateDoubleHistogram(
+      "db.client.operation.duration", "From when a command was written until its answer was read", "s");
+  const up_down held_ = meter_->CreateInt64UpDownCounter("holdfast.lock.held", "Holds at present", "{hold}");
+  const up_down waiters_ =
+      meter_->CreateInt64UpDownCounter("holdfast.lock.waiters", "Calls that stand in line at present", "{call}");
+  const up_down connections_ =
+      meter_->CreateInt64UpDownCounter("holdfast.connections", "Connections at present", "{connection}");
+  const counter renewals_ =
+      meter_->CreateUInt64Counter("holdfast.lock.renewals", "Renewals in the background", "{renewal}");
+  const counter lost_ = meter_->CreateUInt64Counter("holdfast.lock.lost", "Holds that were lost", "{hold}");
+  const counter wakeups_ =
+      meter_->CreateUInt64Counter("holdfast.lock.wakeups", "How often the first of a line asked again", "{attempt}");
+  const counter reconnects_ = meter_->CreateUInt64Counter("holdfast.connection.reconnects",
+                                                          "Connections that were made after a loss", "{connection}");
+};
+
+}  // namespace
+
+std::shared_ptr<observer> otel_metrics() { return std::make_shared<otel_observer>(); }
+
+}  // namespace holdfast
