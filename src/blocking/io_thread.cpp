@@ -3,6 +3,7 @@
 
 #include <boost/asio/co_spawn.hpp>
 #include <boost/asio/detached.hpp>
+#include <boost/asio/dispatch.hpp>
 #include <boost/asio/error.hpp>
 #include <boost/asio/executor_work_guard.hpp>
 #include <boost/asio/post.hpp>
@@ -61,7 +62,7 @@ void io_thread::run(const owner& who, asio::awaitable<void> operation, const cal
     const std::lock_guard lock(guard_);
     check_open();
     // Spawned there: where memory is short co_spawn may end the process, and a post does not.
-    asio::post(*context_, [this, who, op = std::move(operation), to = answer(as, *context_)]() mutable {
+    asio::post(*context_, [to = answer(as, *context_), this, who, op = std::move(operation)]() mutable {
       if (to.unwanted())
         return to(std::make_exception_ptr(boost::system::system_error(asio::error::operation_aborted)));
       asio::co_spawn(who.bind(context_->get_executor()), std::move(op), std::move(to));
@@ -99,11 +100,14 @@ void io_thread::end() noexcept {
   {
     const std::lock_guard lock(guard_);
     if (!std::exchange(open_, false)) return;
-    try {
+  }
+  // The context stays until it is stopped here. Not guarded: what an observer hears of the end may come back to us.
+  try {
+    asio::dispatch(*context_, [this] {
       asio::co_spawn(*context_, client_.shutdown(grace_), [this](std::exception_ptr) { context_->stop(); });
-    } catch (...) {
-      context_->stop();  // no memory: what is held ends with its TTL
-    }
+    });
+  } catch (...) {
+    context_->stop();  // no memory: what is held ends with its TTL
   }
   if (thread_.get_id() == std::this_thread::get_id())
     thread_.detach();

@@ -27,11 +27,13 @@ class held_by_thread {
     if (all_.size() == all_.capacity()) std::erase_if(all_, [](const auto& e) { return e.lock.expired(); });
     all_.push_back({through.get(), through});
   }
-  bool empty() const noexcept { return all_.empty(); }
+  bool empty() const noexcept {
+    return std::all_of(all_.begin(), all_.end(), [](const auto& e) { return e.lock.expired(); });
+  }
   void remove(const lock_core& through) noexcept {
-    const auto found =
-        std::find_if(all_.begin(), all_.end(), [&](const auto& e) { return e.which == &through && !e.lock.expired(); });
-    if (found == all_.end()) return;
+    const auto found = std::find_if(all_.rbegin(), all_.rend(),
+                                    [&](const auto& e) { return e.which == &through && !e.lock.expired(); });
+    if (found == all_.rend()) return;
     *found = std::move(all_.back());
     all_.pop_back();
   }

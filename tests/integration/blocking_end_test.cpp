@@ -156,6 +156,28 @@ TEST_CASE("a client may be destroyed on its own thread") {
   w.see([&] { return w.eye("CLIENT", "LIST", "TYPE", "pubsub").to_string().empty(); });
 }
 
+TEST_CASE("an observer that locks while a client ends is refused and nothing hangs") {
+  blocking_world w;
+  struct locking final : observer {
+    void on(const event& e) noexcept override {
+      if (e.what == kind::closed) refused += client_side::code_of_call(lock).failed();
+    }
+    std::function<void()> lock;
+    std::atomic<int> refused{0};
+  };
+  const auto watching = std::make_shared<locking>();
+  auto redis = std::make_optional<blocking::client>(w.settings_with([&](config& c) { c.observer = watching; }));
+  auto m = redis->mutex("m"), other = redis->mutex("other");
+  watching->lock = [&] { (void)other.try_lock(); };
+  m.lock();
+  SECTION("on its own thread") {
+    asio::post(redis->async().get_executor(), [&] { redis.reset(); });
+  }
+  SECTION("on another") { redis.reset(); }
+  w.see([&] { return watching->refused == 1; });
+  w.see([&] { return w.locks().empty(); });
+}
+
 TEST_CASE("what a thread holds when it ends is released") {
   blocking_world w;
   blocking::client redis(w.settings());
@@ -275,19 +297,23 @@ TEST_CASE("threads come and go by the thousand and leave nothing") {
   blocking_world w;
   blocking::client redis(w.settings());
   auto m = redis.mutex("m");
-  const auto rounds = [&](int n) {
-    for (int i = 0; i < n; ++i)
-      std::thread([&] {
-        const std::lock_guard lock(m);
-        (void)m.get_stop_token();
-        auto own = redis.mutex("own");
-        own.lock();  // its object ends first
-      }).join();
+  const auto come_and_go = [&](int hundreds) {
+    for (int i = 0; i < hundreds; ++i) {
+      crew threads;
+      for (int n = 0; n < 100; ++n)
+        threads.start([&, n] {
+          if (std::unique_lock lock(m); n % 10 == 0) (void)m.get_stop_token();
+          auto own = redis.mutex("own" + std::to_string(n));
+          own.lock();  // its object ends first
+        });
+      threads.join();
+    }
   };
-  rounds(300);
+  come_and_go(2);
   const auto before = resident();
-  rounds(1000);
-  if (!address_sanitized && !thread_sanitized) CHECK(resident() - before < 2'000'000);  // theirs keep what is freed
+  come_and_go(10);
+  // The sanitizers keep what is freed, and have their own ways to find a leak.
+  if (!address_sanitized && !thread_sanitized) CHECK(resident() - before < 2'000'000);
   w.see([&] { return w.locks().empty(); });
 }
 
