@@ -29,18 +29,22 @@ std::shared_ptr<io_thread> io_thread::start(config c) {
 void io_thread::work() {
   {
     const auto busy = asio::make_work_guard(*context_);
-    for (bool open = true; open;) {
+    while (!ended_) {
       try {
         context_->run();
+        if (!ended_) context_->restart();  // a user's handler has stopped it
       } catch (...) {
         // Out of a user's handler: the locks have to go on.
       }
-      const std::lock_guard lock(guard_);
-      open = open_;
-      if (open) context_->restart();
     }
   }
+  { const std::lock_guard nobody_posts_any_more(guard_); }
   context_.reset();  // what waits still is destroyed: its callers get closed
+}
+
+void io_thread::stop() noexcept {
+  ended_ = true;
+  context_->stop();
 }
 
 void io_thread::check_open() {
@@ -96,23 +100,31 @@ void io_thread::tell_foreign_unlock(const owner& who, std::string_view name) {
   });
 }
 
+void io_thread::begin_end() noexcept {
+  const auto shut_down = [this]() noexcept {
+    try {
+      asio::co_spawn(*context_, client_.shutdown(grace_), [this](std::exception_ptr) { stop(); });
+    } catch (...) {
+      stop();  // no memory: what is held ends with its TTL
+    }
+  };
+  try {
+    asio::dispatch(*context_, shut_down);
+  } catch (...) {
+    stop();
+  }
+}
+
 void io_thread::end() noexcept {
+  const bool on_it = thread_.get_id() == std::this_thread::get_id();
   {
     const std::lock_guard lock(guard_);
     if (!std::exchange(open_, false)) return;
+    if (!on_it) begin_end();
   }
-  // The context stays until it is stopped here. Not guarded: what an observer hears of the end may come back to us.
-  try {
-    asio::dispatch(*context_, [this] {
-      asio::co_spawn(*context_, client_.shutdown(grace_), [this](std::exception_ptr) { context_->stop(); });
-    });
-  } catch (...) {
-    context_->stop();  // no memory: what is held ends with its TTL
-  }
-  if (thread_.get_id() == std::this_thread::get_id())
-    thread_.detach();
-  else
-    thread_.join();
+  if (!on_it) return thread_.join();
+  begin_end();  // at once, and not guarded: what an observer hears of it may come back to us
+  thread_.detach();
 }
 
 }  // namespace holdfast::blocking::detail

@@ -71,6 +71,8 @@ class io_thread : public std::enable_shared_from_this<io_thread> {
     value.emplace(co_await std::move(operation));
   }
   void work();
+  void begin_end() noexcept;
+  void stop() noexcept;
   void check_open();  // guarded
 
   const holdfast::detail::birthplace here_;
@@ -78,6 +80,7 @@ class io_thread : public std::enable_shared_from_this<io_thread> {
   const std::shared_ptr<holdfast::observer> observer_;
   std::mutex guard_;
   bool open_ = true;                         // guarded
+  std::atomic<bool> ended_{false};           // the context is to run no more
   std::optional<asio::io_context> context_;  // until the thread has ended; while open_ anyone may post to it
   holdfast::client client_;
   std::thread thread_;

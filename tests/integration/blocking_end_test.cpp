@@ -319,7 +319,7 @@ TEST_CASE("threads come and go by the thousand and leave nothing") {
 
 TEST_CASE("64 threads lock eight names at once while locks are lost and count exactly") {
   constexpr int threads = 64, names = 8;
-  const int rounds = thread_sanitized ? 4 : 12;
+  const int rounds = thread_sanitized ? 3 : 6;
   blocking_world w;
   blocking::client redis(w.settings_with([&](config& c) { c.poll_cap = 50ms; }));
   std::deque<blocking::mutex> shared;

@@ -351,9 +351,24 @@ TEST_CASE("an exception out of a coroutine on the executor does not end the lock
   blocking_world w;
   blocking::client redis(w.settings());
   for (int i = 0; i < 3; ++i) asio::post(redis.async().get_executor(), [] { throw std::runtime_error("a user's"); });
+  asio::post(redis.async().get_executor(), [&] {
+    auto& context = asio::query(redis.async().get_executor(), asio::execution::context);
+    static_cast<asio::io_context&>(context).stop();  // nor does who stops the context
+  });
   auto m = redis.mutex("m");
   const std::lock_guard lock(m);
   CHECK(m.held());
+}
+
+TEST_CASE("a client ends in order also when coroutines on its executor throw meanwhile") {
+  blocking_world w;
+  for (int i = 0; i < 20; ++i) {
+    blocking::client redis(w.settings());
+    auto m = redis.mutex("m");
+    m.lock();
+    for (int n = 0; n < 50; ++n) asio::post(redis.async().get_executor(), [] { throw std::runtime_error("a user's"); });
+  }
+  CHECK(w.locks().empty());
 }
 
 TEST_CASE("a blocking client follows a server that is away") {
