@@ -158,6 +158,32 @@ TEST_CASE("a wait that is over already is one attempt and a wait for ever does n
   CHECK(w.heard->count(kind::not_acquired) == 4);
 }
 
+TEST_CASE("waits that end beyond what a clock can say go on until the lock is released") {
+  blocking_world w;
+  blocking::client redis(w.settings());
+  auto m = redis.mutex("m");
+  std::unique_lock held(m);
+  crew waiters;
+  waiting_thread threads[3];
+  std::atomic<int> had{0};
+  const auto wait = [&](int way) {
+    if (way == 0) return m.try_lock_for(std::chrono::hours::max());
+    if (way == 1) return m.try_lock_until(std::chrono::steady_clock::time_point::max());
+    return m.try_lock_until(std::chrono::time_point<std::chrono::system_clock, std::chrono::hours>::max());
+  };
+  for (int way = 0; way < 3; ++way)
+    waiters.start([&, way] {
+      threads[way].begins();
+      if (!wait(way)) return;
+      ++had;
+      m.unlock();
+    });
+  for (const auto& t : threads) w.see([&] { return t.asleep(); });
+  held.unlock();
+  waiters.join();
+  CHECK(had == 3);
+}
+
 TEST_CASE("try_lock_for waits as long as it says and takes what is released meanwhile") {
   blocking_world w;
   blocking::client redis(w.settings());

@@ -57,8 +57,8 @@ class HOLDFAST_EXPORT lockable {
   lockable(lockable&&) noexcept = default;
   lockable& operator=(lockable&&) noexcept;
 
-  /// Waits its turn, as long as it takes, also through outages of Redis. First it rests for 1 to 100 ms, if this thread's
-  /// last try_lock() has failed beside a lock that it held: threads in std::lock would hinder each other for ever.
+  /// Waits its turn, as long as it takes, also through outages of Redis. If this thread's last try_lock() has failed
+  /// beside a lock that it held, it first rests for 1 to 100 ms: threads in std::lock would hinder each other for ever.
   /// Throws as holdfast::mutex::lock(), and resource_deadlock_would_occur; closed if this object was moved from.
   void lock();
 
