@@ -68,7 +68,8 @@ void lock_core::check_here() const {
 }
 
 std::optional<lock_core::number> lock_core::acquire(const owner& who, std::optional<milliseconds> wait) {
-  for (const auto& other : homes_) other->check_may_wait();
+  for (const auto& each : homes_) each->check_may_wait();
+  if (!wait) rest_after_failed_tries();
   const auto as = std::make_shared<call>();
   {
     const std::lock_guard lock(guard_);
@@ -105,11 +106,7 @@ lock_core::number lock_core::keep(const owner& who, any_lease got) {
   return last_;
 }
 
-lock_core::number lock_core::lock(const owner& who) {
-  for (const auto& each : homes_) each->check_may_wait();
-  rest_after_failed_tries();
-  return *acquire(who, std::nullopt);
-}
+lock_core::number lock_core::lock(const owner& who) { return *acquire(who, std::nullopt); }
 
 std::optional<lock_core::number> lock_core::try_lock(const owner& who, milliseconds wait) {
   const auto got = acquire(who, wait);
