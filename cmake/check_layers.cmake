@@ -14,8 +14,9 @@ set(rank_metrics 5)  # of the public headers, and nothing else
 set(rank_otel 5)
 set(rank_api 6)
 set(rank_top 6)
-set(rank_sim 7)      # a Redis in memory, for tests
-set(rank_testing 8)  # and what users have of it
+set(rank_blocking 7)  # src/blocking and its headers, which stand on the public face alone
+set(rank_sim 7)       # a Redis in memory, for tests
+set(rank_testing 8)   # and what users have of it
 set(leaf_headers error observer export version config owner_id lease_state lock_holder lock_options)  # of no layer
 set(top_headers client holdfast)
 
@@ -42,12 +43,15 @@ endmacro()
 # The rank of what is included: "sync/acquire.hpp", "settings.hpp", <holdfast/mutex.hpp>.
 function(rank_of include result)
   if(include MATCHES "^holdfast/(.*)\\.hpp$")
-    if(CMAKE_MATCH_1 IN_LIST leaf_headers)
+    set(header ${CMAKE_MATCH_1})
+    if(header IN_LIST leaf_headers)
       set(rank ${rank_base})
-    elseif(CMAKE_MATCH_1 IN_LIST top_headers)
+    elseif(header IN_LIST top_headers)
       set(rank ${rank_top})
-    elseif(CMAKE_MATCH_1 MATCHES "^testing/")
+    elseif(header MATCHES "^testing/")
       set(rank ${rank_testing})
+    elseif(header MATCHES "^blocking(/|$)")
+      set(rank ${rank_blocking})
     else()
       set(rank ${rank_face})
     endif()
@@ -95,6 +99,8 @@ foreach(file IN LISTS files)
         violation("includes a higher layer")
       elseif(file MATCHES "^src/(metrics|otel)/" AND bracket STREQUAL "\"" AND NOT include MATCHES "^metrics/")
         violation("metrics are an observer like any other: of the public headers alone")
+      elseif(file MATCHES "^src/blocking/" AND bracket STREQUAL "\"" AND NOT include MATCHES "^(blocking|base)/")
+        violation("src/blocking stands on the public face, and on base")
       elseif(public AND bracket STREQUAL "\"")
         violation("a public header includes a private one")
       elseif(public AND NOT ours AND NOT include MATCHES "^([a-z_]+|${public_boost})$")

@@ -23,6 +23,7 @@ std::string_view to_string(event::kind kind) noexcept {
     case event::kind::release_given_up: return "release_given_up";
     case event::kind::waiting_for_ourselves: return "waiting_for_ourselves";
     case event::kind::lock_order_broken: return "lock_order_broken";
+    case event::kind::foreign_unlock: return "foreign_unlock";
     case event::kind::not_replicated: return "not_replicated";
     case event::kind::outage: return "outage";
     case event::kind::connected: return "connected";

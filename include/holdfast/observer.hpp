@@ -64,6 +64,8 @@ struct event {
                             ///< for itself
     lock_order_broken,      ///< a warning: a call of multi_lock waits for this name, and its owner holds one that comes
     ///< after it in the order of all; who holds this name may wait for that one, for ever; detail
+    foreign_unlock,  ///< a warning: unlock() of a blocking lock by a thread that does not hold it through this object:
+                     ///< nothing was done; reason (not_held), owner
     not_replicated,  ///< a grant that fewer replicas than min_replicas had in time is given back; its lock() tries
                      ///< again, its try_lock() fails; reason, detail
 

@@ -1,0 +1,89 @@
+// SPDX-License-Identifier: BSL-1.0
+#pragma once
+#include <holdfast/blocking/mutex.hpp>
+#include <holdfast/client.hpp>
+#include <holdfast/config.hpp>
+#include <holdfast/export.hpp>
+#include <holdfast/lock_options.hpp>
+#include <holdfast/owner.hpp>
+
+#include <boost/asio/awaitable.hpp>
+#include <chrono>
+#include <memory>
+#include <optional>
+#include <string_view>
+#include <type_traits>
+#include <utility>
+
+namespace holdfast::blocking {
+namespace asio = boost::asio;
+
+namespace detail {
+class io_thread;
+}  // namespace detail
+
+/// holdfast::client for threads: it has an io_context and a thread of its own, which works for all that call it.
+/// Make one and share it: all functions may be called from any thread, except moves and destruction of the same object.
+/// What is said of lockable is true of its functions that wait: on its own thread they throw
+/// resource_deadlock_would_occur, and in a child process closed. A child may make a client of its own.
+class HOLDFAST_EXPORT client {
+ public:
+  /// Checks the config, starts the thread and does no I/O: it connects at first use. The thread has the signal mask of
+  /// its maker. Throws invalid_config or invalid_ttl; std::system_error where no thread can be had.
+  explicit client(config = {});
+  client(client&&) noexcept = default;
+  client& operator=(client&&) noexcept;
+  /// Ends every hold at once, and threads that wait get closed. Releases all holds, waits for that at most one command
+  /// timeout, and for the thread; what could not be released ends with its TTL. A name lookup under way, which the
+  /// system does not let go, is waited for. Coroutines on the executor that still wait are destroyed.
+  /// On its own thread (in a callback) it does not wait: the thread ends by itself.
+  /// In a child process it does nothing: no byte is sent, and the parent's connections stay as they are; the child's
+  /// copies of the sockets are closed when it ends or executes another program.
+  ~client();
+
+  // As those of holdfast::client, waiting.
+  void connect();                     ///< optional: fails early instead of at the first lock
+  void shutdown(milliseconds grace);  ///< releases every hold; afterwards all calls throw closed
+  /// For SIGTERM: threads that hold may finish, all others get closed. A thread that holds and calls it waits for
+  /// itself, until the grace is over.
+  void drain(milliseconds grace);
+
+  /// A lock on `name`, whose holds have these terms.
+  blocking::mutex mutex(std::string_view name, lock_options = {}) const;
+  blocking::fenced_mutex fenced_mutex(std::string_view name, lock_options = {}) const;
+  blocking::simple_mutex simple_mutex(std::string_view name, lock_options = {}) const;
+  blocking::red_lock red_lock(std::string_view name, lock_options = {}, reentrancy = reentrancy::reentrant) const;
+
+  /// Runs any operation of the library on the client's thread, as a task of the calling one, and waits for its outcome:
+  /// `redis.wait(redis.async().mutex("m").holder())`. Throws what it throws; closed if the client ends before.
+  template <class T>
+  T wait(asio::awaitable<T> operation) const {
+    if constexpr (std::is_void_v<T>) {
+      run(std::move(operation));
+    } else {
+      std::optional<T> value;
+      run(into(value, std::move(operation)));
+      return std::move(*value);
+    }
+  }
+
+  /// The client for coroutines, on the executor of this one's thread. It lives as long as this object. An exception
+  /// that leaves io_context::run() there is dropped: the thread goes on. Throws closed if this object was moved from.
+  holdfast::client& async() const;
+
+  /// Who the calling thread is to the locks: the same for every client, never another thread's. A coroutine re-enters
+  /// what the thread holds by `redis.async().mutex(name, owner)`.
+  static holdfast::owner this_thread() noexcept;
+
+ private:
+  template <class T>
+  static asio::awaitable<void> into(std::optional<T>& value, asio::awaitable<T> operation) {
+    value.emplace(co_await std::move(operation));
+  }
+  void run(asio::awaitable<void> operation) const;
+  const std::shared_ptr<detail::io_thread>& io() const;
+
+  std::shared_ptr<detail::io_thread> io_;
+};
+
+}  // namespace holdfast::blocking

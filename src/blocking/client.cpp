@@ -1,0 +1,80 @@
+// SPDX-License-Identifier: BSL-1.0
+#include <holdfast/blocking/client.hpp>
+
+#include <string>
+#include <utility>
+#include <vector>
+
+#include "blocking/access.hpp"
+#include "blocking/io_thread.hpp"
+#include "blocking/lock_core.hpp"
+#include "blocking/this_thread.hpp"
+
+namespace holdfast::blocking {
+namespace {
+
+/// Of a client that ends. Who waits in it has read the pointer before its call got in: only then may that change.
+void end(std::shared_ptr<detail::io_thread>& io) noexcept {
+  if (!io) return;
+  if (io->elsewhere()) return detail::never_end(std::move(io));
+  io->end();
+}
+
+/// `Lock`: as the client gives it; `what`: as coroutines have it.
+template <class Lock, class Of>
+Lock lock_of(const std::shared_ptr<detail::io_thread>& io, Of what, lock_options terms) {
+  std::string name = what.name();
+  return detail::access::make<Lock>(
+      std::make_shared<detail::lock_core>(std::vector{io}, detail::any_lock(std::move(what)), terms, std::move(name)));
+}
+
+}  // namespace
+
+client::client(config c) : io_(detail::io_thread::start(std::move(c))) {}
+
+client& client::operator=(client&& other) noexcept {
+  if (this == &other) return *this;
+  end(io_);
+  io_ = std::move(other.io_);
+  return *this;
+}
+
+client::~client() { end(io_); }
+
+const std::shared_ptr<detail::io_thread>& client::io() const {
+  if (!io_) throw error(errc::closed, "the blocking client was moved from");
+  return io_;
+}
+
+void client::run(asio::awaitable<void> operation) const {
+  const auto io = this->io();  // this object may end while it waits
+  io->run(this_thread(), std::move(operation));
+}
+
+void client::connect() { run(async().connect()); }
+
+void client::shutdown(milliseconds grace) { run(async().shutdown(grace)); }
+
+void client::drain(milliseconds grace) { run(async().drain(grace)); }
+
+blocking::mutex client::mutex(std::string_view name, lock_options terms) const {
+  return lock_of<blocking::mutex>(io(), async().mutex(name), terms);
+}
+
+blocking::fenced_mutex client::fenced_mutex(std::string_view name, lock_options terms) const {
+  return lock_of<blocking::fenced_mutex>(io(), async().fenced_mutex(name), terms);
+}
+
+blocking::simple_mutex client::simple_mutex(std::string_view name, lock_options terms) const {
+  return lock_of<blocking::simple_mutex>(io(), holdfast::mutex(async().simple_mutex(name)), terms);
+}
+
+blocking::red_lock client::red_lock(std::string_view name, lock_options terms, reentrancy nested) const {
+  return lock_of<blocking::red_lock>(io(), holdfast::mutex(async().red_lock(name, nested)), terms);
+}
+
+holdfast::client& client::async() const { return io()->client(); }
+
+holdfast::owner client::this_thread() noexcept { return detail::this_thread(); }
+
+}  // namespace holdfast::blocking

@@ -1,0 +1,130 @@
+// SPDX-License-Identifier: BSL-1.0
+#include "blocking/io_thread.hpp"
+
+#include <boost/asio/co_spawn.hpp>
+#include <boost/asio/detached.hpp>
+#include <boost/asio/dispatch.hpp>
+#include <boost/asio/error.hpp>
+#include <boost/asio/executor_work_guard.hpp>
+#include <boost/asio/post.hpp>
+#include <string>
+
+namespace holdfast::blocking::detail {
+namespace {
+
+constexpr int one_thread = 1;  // a hint: who runs the context need not wake others
+
+}  // namespace
+
+io_thread::io_thread(config c)
+    : grace_(c.command_timeout), observer_(c.observer), context_(std::in_place, one_thread),
+      client_(context_->get_executor(), std::move(c)) {}
+
+std::shared_ptr<io_thread> io_thread::start(config c) {
+  const std::shared_ptr<io_thread> made(new io_thread(std::move(c)));
+  made->thread_ = std::thread([self = made] { self->work(); });
+  return made;
+}
+
+void io_thread::work() {
+  {
+    const auto busy = asio::make_work_guard(*context_);
+    while (!ended_) {
+      try {
+        context_->run();
+        if (!ended_) context_->restart();  // a user's handler has stopped it
+      } catch (...) {
+        // Out of a user's handler: the locks have to go on.
+      }
+    }
+  }
+  { const std::lock_guard nobody_posts_any_more(guard_); }
+  context_.reset();  // what waits still is destroyed: its callers get closed
+}
+
+void io_thread::stop() noexcept {
+  ended_ = true;
+  context_->stop();
+}
+
+void io_thread::check_open() {
+  if (!open_) throw error(errc::closed, "the blocking client has ended");
+  if (context_->get_executor().running_in_this_thread())
+    throw error(make_error_code(boost::system::errc::resource_deadlock_would_occur),
+                "a blocking call on the thread that has to work for it");
+}
+
+void io_thread::check_may_wait() {
+  if (elsewhere()) throw error(errc::closed, "the blocking client is the parent process's");
+  const std::lock_guard lock(guard_);
+  check_open();
+}
+
+void io_thread::run(const owner& who, asio::awaitable<void> operation, const call_ptr& as) {
+  if (elsewhere()) throw error(errc::closed, "the blocking client is the parent process's");
+  {
+    const std::lock_guard lock(guard_);
+    check_open();
+    // Spawned there: where memory is short co_spawn may end the process, and a post does not.
+    asio::post(*context_, [to = answer(as, *context_), this, who, op = std::move(operation)]() mutable {
+      if (to.unwanted())
+        return to(std::make_exception_ptr(boost::system::system_error(asio::error::operation_aborted)));
+      asio::co_spawn(who.bind(context_->get_executor()), std::move(op), std::move(to));
+    });
+  }
+  as->wait();
+}
+
+bool io_thread::start_operation(asio::awaitable<void> operation) {
+  const std::lock_guard lock(guard_);
+  if (!open_) return false;
+  // Never inside the call: it may end at once, and what it tells then may come back to us.
+  asio::post(*context_,
+             [this, op = std::move(operation)]() mutable { asio::co_spawn(*context_, std::move(op), asio::detached); });
+  return true;
+}
+
+void io_thread::cancel(const call_ptr& which) {
+  const std::lock_guard lock(guard_);
+  if (open_) asio::post(*context_, [which] { which->cancel(); });
+}
+
+void io_thread::tell_foreign_unlock(const owner& who, std::string_view name) {
+  if (!observer_) return;
+  const std::lock_guard lock(guard_);
+  if (!open_) return;
+  asio::post(*context_, [observer = observer_, who, name = std::string(name)] {
+    event e{.what = event::kind::foreign_unlock, .name = name, .reason = errc::not_held};
+    e.owner = who;
+    observer->on(e);
+  });
+}
+
+void io_thread::begin_end() noexcept {
+  const auto shut_down = [this]() noexcept {
+    try {
+      asio::co_spawn(*context_, client_.shutdown(grace_), [this](std::exception_ptr) { stop(); });
+    } catch (...) {
+      stop();  // no memory: what is held ends with its TTL
+    }
+  };
+  try {
+    asio::dispatch(*context_, shut_down);
+  } catch (...) {
+    stop();
+  }
+}
+
+void io_thread::end() noexcept {
+  const bool on_it = thread_.get_id() == std::this_thread::get_id();
+  {
+    const std::lock_guard lock(guard_);
+    if (!std::exchange(open_, false)) return;
+    if (!on_it) begin_end();
+  }
+  if (!on_it) return thread_.join();
+  begin_end();  // at once, and not guarded: what an observer hears of it may come back to us
+  thread_.detach();
+}
+
+}  // namespace holdfast::blocking::detail

@@ -1,0 +1,89 @@
+// SPDX-License-Identifier: BSL-1.0
+#pragma once
+#include <atomic>
+#include <boost/asio/awaitable.hpp>
+#include <boost/asio/io_context.hpp>
+#include <memory>
+#include <mutex>
+#include <optional>
+#include <string_view>
+#include <thread>
+#include <utility>
+
+#include <holdfast/client.hpp>
+#include <holdfast/config.hpp>
+#include <holdfast/observer.hpp>
+#include <holdfast/owner.hpp>
+
+#include "base/birthplace.hpp"
+#include "blocking/call.hpp"
+
+namespace holdfast::blocking::detail {
+
+/// Keeps what a child process has copied for ever: threads that it has not got may have been at work on it.
+template <class T>
+void never_end(std::shared_ptr<T> copied) noexcept {
+  union keeper {
+    explicit keeper(std::shared_ptr<T> what) noexcept : kept(std::move(what)) {}
+    ~keeper() {}
+    std::shared_ptr<T> kept;
+  };
+  const keeper forgotten(std::move(copied));
+}
+
+/// A client and its context, and the thread that runs it. The context ends with the thread; this object and the client
+/// in it stay as long as somebody refers to them, and are closed then.
+class io_thread : public std::enable_shared_from_this<io_thread> {
+ public:
+  /// Throws as the constructor of holdfast::client, and std::system_error.
+  static std::shared_ptr<io_thread> start(config);
+
+  // Any thread.
+  /// In a child process: nothing of this may be touched but this.
+  bool elsewhere() const noexcept { return here_.elsewhere(); }
+  holdfast::client& client() noexcept { return client_; }
+  /// Throws where a call would wait for ever, or for nothing: resource_deadlock_would_occur, closed.
+  void check_may_wait();
+
+  /// Runs the operation as a task of `who` and waits for its end; rethrows what it throws. Throws as check_may_wait(),
+  /// and operation_aborted after cancel().
+  void run(const owner& who, asio::awaitable<void> operation, const call_ptr& as = std::make_shared<call>());
+  template <class T>
+  T get(const owner& who, asio::awaitable<T> operation, const call_ptr& as = std::make_shared<call>()) {
+    std::optional<T> value;
+    run(who, into(value, std::move(operation)), as);
+    return std::move(*value);
+  }
+  /// Starts it and waits for nothing. False: the thread has ended, and nothing was started.
+  bool start_operation(asio::awaitable<void> operation);
+  void cancel(const call_ptr& which);
+  /// An unlock() of a lock that `who` does not hold.
+  void tell_foreign_unlock(const owner& who, std::string_view name);
+
+  /// No call gets in any more, and all that wait get closed. Waits for the thread, unless it is called by that.
+  void end() noexcept;
+
+ private:
+  explicit io_thread(config);
+
+  template <class T>
+  static asio::awaitable<void> into(std::optional<T>& value, asio::awaitable<T> operation) {
+    value.emplace(co_await std::move(operation));
+  }
+  void work();
+  void begin_end() noexcept;
+  void stop() noexcept;
+  void check_open();  // guarded
+
+  const holdfast::detail::birthplace here_;
+  const milliseconds grace_;
+  const std::shared_ptr<holdfast::observer> observer_;
+  std::mutex guard_;
+  bool open_ = true;                         // guarded
+  std::atomic<bool> ended_{false};           // the context is to run no more
+  std::optional<asio::io_context> context_;  // until the thread has ended; while open_ anyone may post to it
+  holdfast::client client_;
+  std::thread thread_;
+};
+
+}  // namespace holdfast::blocking::detail

@@ -1,0 +1,100 @@
+// SPDX-License-Identifier: BSL-1.0
+#include "blocking/this_thread.hpp"
+
+#include <algorithm>
+#include <chrono>
+#include <thread>
+#include <utility>
+#include <vector>
+
+#include "base/backoff.hpp"
+#include "base/random.hpp"
+#include "blocking/lock_core.hpp"
+
+namespace holdfast::blocking::detail {
+namespace {
+
+/// Through which locks this thread holds something.
+class held_by_thread {
+ public:
+  held_by_thread() = default;
+  held_by_thread(const held_by_thread&) = delete;
+  held_by_thread& operator=(const held_by_thread&) = delete;
+  ~held_by_thread();
+
+  void add(const std::shared_ptr<lock_core>& through) {
+    // Those whose objects have ended meanwhile need room as well: never more than as many as live.
+    if (all_.size() == all_.capacity()) std::erase_if(all_, [](const auto& e) { return e.lock.expired(); });
+    all_.push_back({through.get(), through});
+  }
+  bool empty() const noexcept {
+    return std::all_of(all_.begin(), all_.end(), [](const auto& e) { return e.lock.expired(); });
+  }
+  void remove(const lock_core& through) noexcept {
+    const auto found = std::find_if(all_.rbegin(), all_.rend(),
+                                    [&](const auto& e) { return e.which == &through && !e.lock.expired(); });
+    if (found == all_.rend()) return;
+    *found = std::move(all_.back());
+    all_.pop_back();
+  }
+
+ private:
+  struct entry {
+    const lock_core* which;
+    std::weak_ptr<lock_core> lock;
+  };
+  std::vector<entry> all_;
+};
+
+/// How long a thread rests whose tries fail.
+class rest {
+ public:
+  void note_failed_try() noexcept { failed_ = true; }
+  /// It has given back all that it had: all that it wanted, if no try has failed since.
+  void note_end() noexcept {
+    if (!failed_) pause_.reset();
+  }
+  void take() {
+    if (std::exchange(failed_, false)) std::this_thread::sleep_for(pause_.next(random_));
+  }
+
+ private:
+  bool failed_ = false;
+  holdfast::detail::retry_backoff pause_{std::chrono::milliseconds(1), std::chrono::milliseconds(100)};
+  holdfast::detail::system_random random_;
+};
+
+thread_local rest between_tries;
+thread_local bool ended = false;  // trivial: it may be asked when the other is gone
+thread_local held_by_thread of_this_thread;
+
+held_by_thread::~held_by_thread() {
+  ended = true;
+  for (const auto& e : all_)
+    if (const auto still = e.lock.lock()) still->thread_ends(this_thread());
+}
+
+}  // namespace
+
+owner this_thread() noexcept {
+  thread_local const owner me;
+  return me;
+}
+
+void note_hold(const std::shared_ptr<lock_core>& through) {
+  if (!ended) of_this_thread.add(through);
+}
+
+void forget_hold(const lock_core& through) noexcept {
+  if (ended) return;
+  of_this_thread.remove(through);
+  if (of_this_thread.empty()) between_tries.note_end();
+}
+
+void note_failed_try() {
+  if (!ended && !of_this_thread.empty()) between_tries.note_failed_try();
+}
+
+void rest_after_failed_tries() { between_tries.take(); }
+
+}  // namespace holdfast::blocking::detail

@@ -1,0 +1,77 @@
+// SPDX-License-Identifier: BSL-1.0
+#include <holdfast/blocking/with_lock.hpp>
+
+#include <exception>
+#include <utility>
+#include <variant>
+
+#include "blocking/access.hpp"
+#include "blocking/this_thread.hpp"
+
+namespace holdfast::blocking::detail {
+namespace {
+
+bool is_lost(const any_lease& what) {
+  return std::visit([](const auto& l) { return l.state() == lease_state::lost; }, what);
+}
+
+/// As an error, if it is one of the library's.
+std::optional<error> error_in(const std::exception_ptr& failed) {
+  if (!failed) return std::nullopt;
+  try {
+    std::rethrow_exception(failed);
+  } catch (const error& e) {
+    return e;
+  } catch (...) {
+    return std::nullopt;
+  }
+}
+
+[[noreturn]] void throw_loss(const error& loss, const std::exception_ptr& thrown) {
+  if (!thrown) throw loss;
+  try {
+    std::rethrow_exception(thrown);
+  } catch (...) {
+    std::throw_with_nested(loss);
+  }
+}
+
+}  // namespace
+
+section::section(lockable& on) : core_(access::core(on)), hold_(core_->lock(this_thread())) {
+  try {
+    stop_ = core_->stop_token(this_thread());
+    core_->check(this_thread());
+  } catch (...) {
+    give_back();
+    throw;
+  }
+}
+
+section::~section() {
+  if (open_) give_back();
+}
+
+void section::give_back() noexcept {
+  open_ = false;
+  if (auto held = core_->take_out(this_thread(), hold_)) core_->give_back(std::move(*held));
+}
+
+void section::end(const std::exception_ptr& thrown) {
+  open_ = false;
+  if (core_->elsewhere()) throw_loss(error(errc::closed, core_->about("the parent process holds it")), thrown);
+  auto held = core_->take_out(this_thread(), hold_);
+  if (!held) {  // the function has given it back itself
+    if (thrown) std::rethrow_exception(thrown);
+    return;
+  }
+  const bool lost = is_lost(held->what);
+  const auto failed = core_->give_back(std::move(*held));
+  const auto why = error_in(failed);
+  if (lost) throw_loss(why ? *why : error(errc::lost, core_->about("lost while its section ran")), thrown);
+  if (thrown) std::rethrow_exception(thrown);  // its own failure matters more; the observer has heard of the other
+  // Who unlocks what is not exclusive any more gets lost: unconfirmed, it was, to its end.
+  if (failed && !(why && why->code() == errc::unconfirmed)) std::rethrow_exception(failed);
+}
+
+}  // namespace holdfast::blocking::detail

@@ -1,0 +1,112 @@
+// SPDX-License-Identifier: BSL-1.0
+#pragma once
+#include <holdfast/blocking.hpp>
+
+#include <unistd.h>
+
+#include <atomic>
+#include <condition_variable>
+#include <fstream>
+#include <functional>
+#include <memory>
+#include <mutex>
+#include <thread>
+#include <vector>
+
+#include "integration/world.hpp"
+
+namespace holdfast::test {
+
+/// A private server for clients of plain threads. Nobody runs world::io.
+struct blocking_world : world {
+  using world::world;
+
+  template <class Change>
+  config settings_with(Change change) const {
+    auto c = settings();
+    change(c);
+    return c;
+  }
+  /// Waits until what another thread or the server does is to be seen. Fails the test after `limit`.
+  template <class Condition>
+  void see(Condition condition, std::chrono::milliseconds limit = 20s) {
+    const auto end = std::chrono::steady_clock::now() + limit;
+    while (!condition()) {
+      if (std::chrono::steady_clock::now() >= end) throw std::runtime_error("the condition was not met in time");
+      std::this_thread::sleep_for(1ms);
+    }
+  }
+  /// So many of our clients have waiters for this lock, at least.
+  void see_waiters(const std::string& name, long long clients = 1) {
+    see([&] {
+      return eye("PUBSUB", "NUMSUB", "redisson_lock__channel:{" + name + "}").array()[1].integer() >= clients;
+    });
+  }
+};
+
+/// What a function throws on a thread of its own; its code.
+inline error_code code_in_thread(const std::function<void()>& f) {
+  error_code code;
+  std::thread([&] { code = client_side::code_of_call(f); }).join();
+  return code;
+}
+
+/// What it says on a thread of its own.
+template <class F>
+auto in_thread(F f) {
+  decltype(f()) said{};
+  std::thread([&] { said = f(); }).join();
+  return said;
+}
+
+/// A thread that is about to wait: whether it does.
+class waiting_thread {
+ public:
+  /// In that thread, before its call.
+  void begins() { id_ = ::gettid(); }
+  /// It sleeps: in its call, since nothing else is between.
+  bool asleep() const {
+    if (id_ == 0) return false;
+    std::string number, name, state;
+    std::ifstream("/proc/self/task/" + std::to_string(id_) + "/stat") >> number >> name >> state;
+    return state == "S";
+  }
+
+ private:
+  std::atomic<pid_t> id_{0};
+};
+
+/// Threads that are joined whatever happens; the first exception of one is thrown by join().
+class crew {
+ public:
+  crew() = default;
+  crew(const crew&) = delete;
+  crew& operator=(const crew&) = delete;
+  ~crew() {
+    for (auto& t : threads_)
+      if (t.joinable()) t.join();
+  }
+  template <class F>
+  void start(F f) {
+    threads_.emplace_back([this, f]() mutable {
+      try {
+        f();
+      } catch (...) {
+        const std::lock_guard lock(guard_);
+        if (!failed_) failed_ = std::current_exception();
+      }
+    });
+  }
+  void join() {
+    for (auto& t : threads_) t.join();
+    threads_.clear();
+    if (failed_) std::rethrow_exception(std::exchange(failed_, nullptr));
+  }
+
+ private:
+  std::mutex guard_;
+  std::exception_ptr failed_;
+  std::vector<std::thread> threads_;
+};
+
+}  // namespace holdfast::test
