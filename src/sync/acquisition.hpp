@@ -109,7 +109,7 @@ class acquisition_place {
   ~acquisition_place() = default;
 };
 
-/// The state of an acquisition in a line. Only the line changes it, but for `counted`.
+/// The state of an acquisition in a line. Only the line changes it, except `counted`.
 struct line_seat {
   boost::intrusive::list_member_hook<> hook;
   std::shared_ptr<acquisition> kept;  // while it waits there

@@ -57,7 +57,7 @@ struct shard_channels::channel : std::enable_shared_from_this<channel> {
   std::optional<time_point> paused_until;
 };
 
-// The last one who listens may go while it is told, and takes the channel with it, but for these references.
+// The last one who listens may go while it is told, and would take the channel with it without these references.
 void shard_channels::leg::on_subscribed() {
   const auto home_alive = home.shared_from_this();
   const auto channel_alive = of.shared_from_this();

@@ -29,7 +29,7 @@ class replication {
   /// Nobody of the others reaches it, nor it them; clients may.
   void isolate(member m, bool on);
   bool isolated(member m) const { return links_[m].isolated; }
-  /// It has all that its primary has written, but for what is on its way.
+  /// It has all that its primary has written, except what is on its way.
   bool in_step(member m) const { return links_[m].in_step; }
   /// The machine of this primary is gone, and with it what it has not sent yet.
   void lose_what_is_on_its_way_from(member);
