@@ -48,6 +48,8 @@ class agenda {
     const auto node = Traits::to_node_ptr(what);
     list::unlink(node);
     links::leave(node);
+    const auto slot = slot_of(what.when());
+    if (is_empty(slots_[slot])) firsts_[slot] = time_point::max();
     if (--size_ == 0) first_of_slots_ = time_point::max();
   }
   /// Nothing is due before that; perhaps nothing at it either. time_point::max(): there is nothing.
@@ -129,7 +131,8 @@ class agenda {
   static value_type& at(node* n) noexcept { return *Traits::to_value_ptr(n); }
   static bool sooner(node* a, node* b) noexcept { return Sooner()(at(a), at(b)); }
 
-  bool nothing_sorted() const noexcept { return links::get_next(&sorted_) == &sorted_; }
+  static bool is_empty(const node& header) noexcept { return links::get_next(&header) == &header; }
+  bool nothing_sorted() const noexcept { return is_empty(sorted_); }
   const value_type& first_sorted() const noexcept { return *Traits::to_value_ptr(links::get_next(&sorted_)); }
   // Not more is put in order than is asked for: it would be out of the cache when its turn comes.
   value_type* next_until(node* after, time_point when) noexcept {

@@ -257,6 +257,7 @@ watchdog::shares watchdog::take_due(node_id node, time_point now) {
   for (auto* next = renewals_.first_until(soon); next && due.size() < batch_size;) {
     auto& s = *std::exchange(next, renewals_.next_until(*next, soon));
     if (next) prefetch(*next->of.keys);
+    if (s.plan.when > now + nanoseconds(s.of.wanted.ttl) / 60) break;
     if (s.node == node && home_of(s) == node) take(s);
   }
   HOLDFAST_ASSERT(!due.empty());

@@ -99,6 +99,16 @@ TEMPLATE_TEST_CASE("what leaves an agenda may leave its instant there, until ano
   CHECK(a.earliest() == for_ever);
 }
 
+TEMPLATE_TEST_CASE("whatever has left an agenda, it is not asked for that once it was asked for anything", "",
+                   of_tree_hooks, of_list_hooks) {
+  entry first(1s), second(2s), third(3s), kept(30s);
+  TestType a;
+  for (auto* e : {&first, &second, &third, &kept}) a.insert(*e);
+  for (auto* e : {&first, &second, &third}) a.erase(*e);
+  CHECK(a.first_until(first.at) == nullptr);
+  CHECK(a.earliest() == kept.at);
+}
+
 TEMPLATE_TEST_CASE("what comes to an agenda after the others were put in order has its place, too", "", of_tree_hooks,
                    of_list_hooks) {
   entry first(10ms), second(11ms), third(12ms), zeroth(9ms), last(13ms);

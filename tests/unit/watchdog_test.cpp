@@ -178,6 +178,17 @@ TEST_CASE_METHOD(engine_fixture, "holds that are due soon go along and others do
   CHECK(last_sent() == "renew(a, b; 30000, 30000, #1, #2)");
 }
 
+TEST_CASE_METHOD(engine_fixture, "the renewal of a long lease takes no short one along before its time") {
+  const auto a = hold("a", with({.ttl = 10min, .renew = true}));
+  advance(195s);
+  const auto b = hold("b");  // due in 10 s, and these are no more than a sixtieth of the other's TTL
+  advance(5s);
+  CHECK(last_sent() == "renew(a; 600000, #1)");
+  confirms();
+  advance(5s);
+  CHECK(last_sent() == "renew(b; 30000, #2)");
+}
+
 // ---- what does not work
 
 TEST_CASE_METHOD(engine_fixture, "a renewal takes the command timeout at most") {
