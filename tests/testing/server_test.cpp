@@ -10,6 +10,7 @@
 #include <boost/asio/use_awaitable.hpp>
 #include <catch2/catch.hpp>
 #include <holdfast/holdfast.hpp>
+#include <holdfast/metrics.hpp>
 
 #include <memory>
 #include <optional>
@@ -417,6 +418,27 @@ TEST_CASE("the test's own observer is told as ever") {
   auto redis = server.make_client({.observer = told});
   auto lease = server.run(redis.mutex("N").lock());
   CHECK(told->text.str().find("acquired N") != std::string::npos);
+}
+
+TEST_CASE("metrics count a holder and a waiter as in production") {
+  asio::io_context io;
+  testing::server server(io);
+  const auto numbers = std::make_shared<metrics>();
+  auto holder = server.make_client({.observer = numbers}), waiter = server.make_client({.observer = numbers});
+  auto held = server.run(holder.mutex("N").lock());
+  std::optional<lease> got;
+  asio::co_spawn(io, waiter.mutex("N").lock(), [&](std::exception_ptr, lease l) { got = std::move(l); });
+  server.run_until_idle();
+  const auto shown = [&] {
+    std::ostringstream text;
+    numbers->write(text);
+    return text.str();
+  };
+  CHECK_THAT(shown(), Contains("holdfast_lock_waiters{kind=\"mutex\"} 1\n"));
+  server.run(held.unlock());
+  server.run_until_idle();
+  REQUIRE(got);
+  CHECK_THAT(shown(), Contains("holdfast_lock_waiters{kind=\"mutex\"} 0\n"));
 }
 
 TEST_CASE("a config counts, except what it connects to, and what there is not is refused") {
