@@ -135,6 +135,11 @@ void stage::end() {
   }
 }
 
+void stage::pause_until(time_point when) {
+  plan_.pause_until(when);
+  hear_of(now());  // timers are late
+}
+
 void stage::run_until(time_point when) {
   const set_for driving(driving_);
   plan_.run_until(when);

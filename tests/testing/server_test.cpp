@@ -373,6 +373,48 @@ TEST_CASE("a latency is virtual time for each way") {
   CHECK_THROWS_AS(server.link_of(redis).set_latency(-1ms), std::invalid_argument);
 }
 
+TEST_CASE("what a paused process has sent is done by the server meanwhile, and heard of afterwards") {
+  asio::io_context io;
+  testing::server server(io);
+  auto redis = server.make_client();
+  server.run(redis.connect());
+  server.link_of(redis).set_latency(20ms);
+  std::optional<lease> got;
+  asio::co_spawn(io, redis.mutex("N").lock(), [&](std::exception_ptr, lease l) { got = std::move(l); });
+  bool slept = false;
+  asio::co_spawn(io, server.sleep_for(5s), [&](std::exception_ptr failed) { slept = !failed; });
+  server.run_until_idle();
+
+  server.pause_process(10s);
+  REQUIRE(server.holder("N"));
+  CHECK(server.holder("N")->ttl == 30s - (10s - 20ms));
+  server.pause_process(20s + 21ms);
+  CHECK(server.locks().empty());  // the grant has ended
+  CHECK_FALSE(got);
+  CHECK_FALSE(slept);
+
+  io.restart();
+  io.poll();
+  CHECK(slept);
+  CHECK_FALSE(got);  // it was dead when it arrived
+  server.advance(1s);
+  REQUIRE(got);
+  CHECK(got->held());
+}
+
+TEST_CASE("a timer that was due while the process was paused is late by the pause, without advance()") {
+  asio::io_context io;
+  testing::server server(io);
+  auto redis = server.make_client();
+  auto lease = server.run(redis.mutex("N").lock());
+  server.pause_process(12s);
+  CHECK(server.holder("N")->ttl == 18s);
+  io.restart();
+  io.poll();
+  CHECK(server.holder("N")->ttl == 30s);  // renewed
+  CHECK(server.elapsed() == 12s);
+}
+
 TEST_CASE("what was on its way when its link was cut does nothing") {
   asio::io_context io;
   testing::server server(io);
