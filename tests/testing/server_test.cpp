@@ -428,6 +428,19 @@ TEST_CASE("what was on its way when its link was cut does nothing") {
   CHECK(server.locks().empty());
 }
 
+TEST_CASE("a connection that is made while the server hangs ends with its restart") {
+  asio::io_context io;
+  testing::server server(io);
+  auto redis = server.make_client();
+  server.stop_answering();
+  std::optional<lease> got;
+  asio::co_spawn(io, redis.mutex("N").lock(), [&](std::exception_ptr, lease l) { got = std::move(l); });
+  server.run_until_idle();
+  server.restart();
+  server.advance(200ms);  // not only when the command has timed out
+  CHECK(got);
+}
+
 TEST_CASE("a server that is up is not started anew") {
   asio::io_context io;
   testing::server server(io);
