@@ -3,6 +3,10 @@
 if(NOT HOLDFAST_WITH_TESTING)
   return()
 endif()
+if(HOLDFAST_BUILD_TESTS)
+  add_test(NAME "lua: a user's other one stays apart" COMMAND ${CMAKE_COMMAND} -DSCRATCH=${PROJECT_BINARY_DIR}/lua_target
+    -DGENERATOR=${CMAKE_GENERATOR} -P ${PROJECT_SOURCE_DIR}/cmake/lua_target_test.cmake)
+endif()
 include(lua_target)
 if(NOT TARGET holdfast::lua)
   message(STATUS "holdfast::testing is not built: Lua 5.1 was not found (liblua5.1-0-dev)")

@@ -166,6 +166,7 @@ void route::dial(const home_ptr& from, dialled done) {
     if (server_.down()) return answer(asio::error::connection_refused, nullptr);
     const auto w = std::make_shared<wire>(*this, from);
     wires_.push_back(w);
+    server_.expect(w);
     server_.arrive([this, w] {
       w->session_ = server_.accept(w);
       note("connected");

@@ -37,6 +37,14 @@ void scheduler::run_due() {
   while (next() && *next() <= now()) step();
 }
 
+void scheduler::pause_until(time_point end) {
+  for (auto first = events_.earliest(); first && *first <= end; first = events_.earliest()) {
+    time_.advance_to(*first);
+    events_.run_due(now());
+  }
+  time_.advance_to(end);
+}
+
 void scheduler::settle() {
   // Those that run may add and remove others.
   for (std::size_t i = 0; i < participants_.size(); ++i) participants_[i]->run();

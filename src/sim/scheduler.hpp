@@ -57,8 +57,8 @@ class scheduler {
   void run_until(time_point end);
   /// What is due already, and nothing later; time stands still.
   void run_due();
-  /// Time goes on, and nothing of it runs: it comes late.
-  void pause_until(time_point end) { time_.advance_to(end); }
+  /// Events alone happen until `end`; what participants have to do comes late.
+  void pause_until(time_point end);
   /// When something happens next.
   std::optional<time_point> next() const;
   void clear() { events_ = {}; }

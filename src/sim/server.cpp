@@ -39,6 +39,7 @@ std::shared_ptr<wire> server::wire_of(node::session_id id) const {
 }
 
 node::session_id server::accept(const std::shared_ptr<wire>& from) {
+  std::erase_if(expected_, [&](const auto& each) { return each.lock() == from; });
   const auto id = node_.connect();
   wires_[id] = from;
   return id;
@@ -64,6 +65,8 @@ void server::shut_down() {
   arrived_.clear();
   for (const auto& [id, to] : std::exchange(wires_, {}))
     if (const auto w = to.lock()) w->end_from_server();
+  for (const auto& each : std::exchange(expected_, {}))
+    if (const auto w = each.lock()) w->end_from_server();
 }
 
 void server::cut_clients() {

@@ -6,6 +6,7 @@
 #include <map>
 #include <memory>
 #include <string>
+#include <vector>
 
 #include "redis/endpoint.hpp"
 #include "sim/node.hpp"
@@ -41,6 +42,8 @@ class server {
   void arrive(std::function<void()> what);
   bool down() const noexcept { return down_; }
   bool running() const noexcept { return !down_ && !stopped_; }
+  /// A connection is made, which the node has not accepted yet. It ends with the others if the server goes down before.
+  void expect(const std::shared_ptr<wire>& from) { expected_.push_back(from); }
   /// Binds a new session of the node to its connection.
   node::session_id accept(const std::shared_ptr<wire>& from);
 
@@ -69,6 +72,7 @@ class server {
   wall_clock clock_;
   node node_;
   std::map<node::session_id, std::weak_ptr<wire>> wires_;
+  std::vector<std::weak_ptr<wire>> expected_;
   std::deque<std::function<void()>> arrived_;  // while stopped
   std::uint64_t held_back_ = 0;
   bool stopped_ = false, down_ = false;

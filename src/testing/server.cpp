@@ -123,7 +123,7 @@ void server::advance(nanoseconds by) {
 
 void server::pause_process(nanoseconds by) {
   check_forward(by);
-  stage_->plan().pause_until(stage_->now() + by);
+  stage_->pause_until(stage_->now() + by);
 }
 
 nanoseconds server::elapsed() const noexcept { return stage_->now() - sim::virtual_clock().now(); }

@@ -66,6 +66,9 @@ class stage::told final : public observer {
     if (const auto s = stage_.lock()) s->held_.hear(e, s->now());
     if (next_) next_->on(e);
   }
+  void measured(const measurement& m) noexcept override {
+    if (next_) next_->measured(m);
+  }
 
  private:
   const std::weak_ptr<stage> stage_;
@@ -130,6 +133,11 @@ void stage::end() {
     pumping_ = false;
     hear_of(now());
   }
+}
+
+void stage::pause_until(time_point when) {
+  plan_.pause_until(when);
+  hear_of(now());  // timers are late
 }
 
 void stage::run_until(time_point when) {

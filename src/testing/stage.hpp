@@ -50,6 +50,9 @@ class stage final : public std::enable_shared_from_this<stage> {
   /// The server is gone, and clients are closed. From now on time goes on by itself as far as they need it to end.
   void end();
 
+  /// Until `when`, the server and what is on its way go on without the io_context.
+  void pause_until(time_point when);
+
   // Not inside of a handler of the io_context.
   void run_until(time_point when);
   void run_due();

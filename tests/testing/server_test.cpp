@@ -10,6 +10,7 @@
 #include <boost/asio/use_awaitable.hpp>
 #include <catch2/catch.hpp>
 #include <holdfast/holdfast.hpp>
+#include <holdfast/metrics.hpp>
 
 #include <memory>
 #include <optional>
@@ -372,6 +373,48 @@ TEST_CASE("a latency is virtual time for each way") {
   CHECK_THROWS_AS(server.link_of(redis).set_latency(-1ms), std::invalid_argument);
 }
 
+TEST_CASE("what a paused process has sent is done by the server meanwhile, and heard of afterwards") {
+  asio::io_context io;
+  testing::server server(io);
+  auto redis = server.make_client();
+  server.run(redis.connect());
+  server.link_of(redis).set_latency(20ms);
+  std::optional<lease> got;
+  asio::co_spawn(io, redis.mutex("N").lock(), [&](std::exception_ptr, lease l) { got = std::move(l); });
+  bool slept = false;
+  asio::co_spawn(io, server.sleep_for(5s), [&](std::exception_ptr failed) { slept = !failed; });
+  server.run_until_idle();
+
+  server.pause_process(10s);
+  REQUIRE(server.holder("N"));
+  CHECK(server.holder("N")->ttl == 30s - (10s - 20ms));
+  server.pause_process(20s + 21ms);
+  CHECK(server.locks().empty());  // the grant has ended
+  CHECK_FALSE(got);
+  CHECK_FALSE(slept);
+
+  io.restart();
+  io.poll();
+  CHECK(slept);
+  CHECK_FALSE(got);  // it was dead when it arrived
+  server.advance(1s);
+  REQUIRE(got);
+  CHECK(got->held());
+}
+
+TEST_CASE("a timer that was due while the process was paused is late by the pause, without advance()") {
+  asio::io_context io;
+  testing::server server(io);
+  auto redis = server.make_client();
+  auto lease = server.run(redis.mutex("N").lock());
+  server.pause_process(12s);
+  CHECK(server.holder("N")->ttl == 18s);
+  io.restart();
+  io.poll();
+  CHECK(server.holder("N")->ttl == 30s);  // renewed
+  CHECK(server.elapsed() == 12s);
+}
+
 TEST_CASE("what was on its way when its link was cut does nothing") {
   asio::io_context io;
   testing::server server(io);
@@ -383,6 +426,19 @@ TEST_CASE("what was on its way when its link was cut does nothing") {
   server.link_of(redis).cut();
   server.advance(1s);
   CHECK(server.locks().empty());
+}
+
+TEST_CASE("a connection that is made while the server hangs ends with its restart") {
+  asio::io_context io;
+  testing::server server(io);
+  auto redis = server.make_client();
+  server.stop_answering();
+  std::optional<lease> got;
+  asio::co_spawn(io, redis.mutex("N").lock(), [&](std::exception_ptr, lease l) { got = std::move(l); });
+  server.run_until_idle();
+  server.restart();
+  server.advance(200ms);  // not only when the command has timed out
+  CHECK(got);
 }
 
 TEST_CASE("a server that is up is not started anew") {
@@ -417,6 +473,27 @@ TEST_CASE("the test's own observer is told as ever") {
   auto redis = server.make_client({.observer = told});
   auto lease = server.run(redis.mutex("N").lock());
   CHECK(told->text.str().find("acquired N") != std::string::npos);
+}
+
+TEST_CASE("metrics count a holder and a waiter as in production") {
+  asio::io_context io;
+  testing::server server(io);
+  const auto numbers = std::make_shared<metrics>();
+  auto holder = server.make_client({.observer = numbers}), waiter = server.make_client({.observer = numbers});
+  auto held = server.run(holder.mutex("N").lock());
+  std::optional<lease> got;
+  asio::co_spawn(io, waiter.mutex("N").lock(), [&](std::exception_ptr, lease l) { got = std::move(l); });
+  server.run_until_idle();
+  const auto shown = [&] {
+    std::ostringstream text;
+    numbers->write(text);
+    return text.str();
+  };
+  CHECK_THAT(shown(), Contains("holdfast_lock_waiters{kind=\"mutex\"} 1\n"));
+  server.run(held.unlock());
+  server.run_until_idle();
+  REQUIRE(got);
+  CHECK_THAT(shown(), Contains("holdfast_lock_waiters{kind=\"mutex\"} 0\n"));
 }
 
 TEST_CASE("a config counts, except what it connects to, and what there is not is refused") {

@@ -131,8 +131,9 @@ class server {
   asio::awaitable<void> sleep_for(nanoseconds);
 
   /// This process stands still for so long, as by SIGSTOP, in a debugger or on a machine that sleeps: nothing of it
-  /// runs, while time goes on for the server. What was due meanwhile is late, and happens when the io_context runs
-  /// again. Throws as advance().
+  /// runs, while time goes on for the server, which does what it was sent before. What the process was to do meanwhile,
+  /// and what has arrived for it, comes late: when the io_context runs again. A negative time, or more than ten years:
+  /// std::invalid_argument. Also inside of a handler.
   void pause_process(nanoseconds);
 
   /// Virtual time since the server was made.
