@@ -153,15 +153,14 @@ std::optional<lock_core::hold> lock_core::take_out(const owner& who, std::option
   return taken;
 }
 
-hold_ending lock_core::give_back(hold what) noexcept {
+void lock_core::give_back(hold what) noexcept {
   hold_ending how{.known = true, .lost = lost(what.what)};
   try {
     home().run(what.who, std::visit([](auto& l) { return l.unlock(); }, what.what));
   } catch (...) {
     how.failed = std::current_exception();  // what could not be asked for is released in the background
   }
-  if (what.ended) *what.ended = how;
-  return how;
+  if (what.ended) *what.ended = std::move(how);
 }
 
 void lock_core::unlock(const owner& who) noexcept {

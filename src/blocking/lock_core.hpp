@@ -68,7 +68,7 @@ class lock_core : public std::enable_shared_from_this<lock_core> {
   void renew(const owner& who, milliseconds ttl);
   void check(const owner& who);
   void unlock(const owner& who) noexcept;
-  hold_ending give_back(hold what) noexcept;
+  void give_back(hold what) noexcept;
 
   /// The newest hold of this thread, or that one of its holds; empty: there is none.
   std::optional<hold> take_out(const owner& who, std::optional<number> which = {}) noexcept;
