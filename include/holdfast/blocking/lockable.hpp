@@ -52,8 +52,8 @@ inline milliseconds wait_of(wide_milliseconds wanted) {
 /// locks, since notify_one() and notify_all() wait for a waiter's unlock(). In a callback of a stop token all of this
 /// is allowed. Let no exception leave a callback or an observer: the standard library ends the program for it.
 ///
-/// std::condition_variable_any::wait() ends the program (std::terminate) where the lock cannot be taken again: end the
-/// threads that wait so before the client is shut down, drained or destroyed.
+/// std::condition_variable_any::wait() ends the program, by the standard, where the lock cannot be taken again (lock()
+/// throws): end the threads that wait so before the client is shut down, drained or destroyed.
 ///
 /// All functions may be called from any thread, except moves of the same object. Destroying it while other threads wait
 /// in it is defined, as above; a call that begins afterwards is not.
