@@ -165,10 +165,10 @@ struct measurement {
 };
 
 /// Is told of everything, also of background events, which nobody else hears of: renewals, reconnects, late releases.
-/// Called on the client's strand, one call at a time: be quick, do not block. Set it in config::observer.
-/// To ring an alarm: lost and release_failed, each; release_given_up, renewal_failed and outage by their rate, since a
-/// restart of Redis or an idle connection that the server closes tells some. An orderly shutdown() tells none of them
-/// while Redis answers.
+/// Called on the client's strand, one call at a time: be quick, do not block, and never notify a condition_variable_any
+/// that waits with a lock of holdfast::blocking: it waits for an unlock() then. Set it in config::observer.
+/// Ring an alarm for each lost and release_failed, and for the rate of release_given_up, renewal_failed and outage: a
+/// restart of Redis or an idle connection closed by the server tells some, an orderly shutdown() none while it answers.
 class HOLDFAST_EXPORT observer {
  public:
   virtual ~observer();

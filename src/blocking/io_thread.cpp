@@ -39,7 +39,8 @@ void io_thread::work() {
     }
   }
   { const std::lock_guard nobody_posts_any_more(guard_); }
-  context_.reset();  // what waits still is destroyed: its callers get closed
+  context_.reset();  // what waits still is destroyed: its callers get closed, and its stops are told
+  stops_.close();
 }
 
 void io_thread::stop() noexcept {
@@ -122,9 +123,13 @@ void io_thread::end() noexcept {
     if (!std::exchange(open_, false)) return;
     if (!on_it) begin_end();
   }
-  if (!on_it) return thread_.join();
+  if (!on_it) {
+    thread_.join();
+    return stops_.join();
+  }
   begin_end();  // at once, and not guarded: what an observer hears of it may come back to us
   thread_.detach();
+  stops_.detach();
 }
 
 }  // namespace holdfast::blocking::detail

@@ -17,6 +17,7 @@
 
 #include "base/birthplace.hpp"
 #include "blocking/call.hpp"
+#include "blocking/stop_thread.hpp"
 
 namespace holdfast::blocking::detail {
 
@@ -31,8 +32,8 @@ void never_end(std::shared_ptr<T> copied) noexcept {
   const keeper forgotten(std::move(copied));
 }
 
-/// A client and its context, and the thread that runs it. The context ends with the thread; this object and the client
-/// in it stay as long as somebody refers to them, and are closed then.
+/// A client and its context, the thread that runs it, and the one that requests stops. The context ends with its
+/// thread; this object and the client in it stay as long as somebody refers to them, and are closed then.
 class io_thread : public std::enable_shared_from_this<io_thread> {
  public:
   /// Throws as the constructor of holdfast::client, and std::system_error.
@@ -57,10 +58,13 @@ class io_thread : public std::enable_shared_from_this<io_thread> {
   /// Starts it and waits for nothing. False: the thread has ended, and nothing was started.
   bool start_operation(asio::awaitable<void> operation);
   void cancel(const call_ptr& which);
+  /// On a thread beside this one. Nothing of this class waits for a callback, except end().
+  void request(stop_to_request stop) noexcept { stops_.request(std::move(stop)); }
   /// An unlock() of a lock that `who` does not hold.
   void tell_foreign_unlock(const owner& who, std::string_view name);
 
-  /// No call gets in any more, and all that wait get closed. Waits for the thread, unless it is called by that.
+  /// No call gets in any more, and all that wait get closed. Waits for the thread and for the stops that it has told,
+  /// unless it is called by that; called in a callback of a stop, it waits for the thread alone.
   void end() noexcept;
 
  private:
@@ -83,6 +87,7 @@ class io_thread : public std::enable_shared_from_this<io_thread> {
   std::atomic<bool> ended_{false};           // the context is to run no more
   std::optional<asio::io_context> context_;  // until the thread has ended; while open_ anyone may post to it
   holdfast::client client_;
+  stop_thread stops_;
   std::thread thread_;
 };
 

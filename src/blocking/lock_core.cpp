@@ -27,17 +27,24 @@ bool held(const any_lease& what) noexcept {
   return std::visit([](const auto& l) { return l.held(); }, what);
 }
 
-/// Requests the stop when it ends: with its coroutine, or with the context in which that waits.
+bool lost(const any_lease& what) noexcept {
+  return std::visit([](const auto& l) { return l.state() == lease_state::lost; }, what);
+}
+
+/// Hands the stop over when it ends: with its coroutine, or with the context in which that waits.
 class loss_teller {
  public:
-  explicit loss_teller(std::stop_source to) noexcept : to_(std::move(to)) {}
+  loss_teller(io_thread& by, const std::stop_source& to) : by_(by), to_{to} {}
   loss_teller(loss_teller&&) noexcept = default;
   loss_teller& operator=(loss_teller&&) = delete;
-  ~loss_teller() { to_.request_stop(); }
-  void nothing_to_tell() noexcept { to_ = std::stop_source(std::nostopstate); }
+  ~loss_teller() {
+    if (!to_.empty()) by_.request(std::move(to_));
+  }
+  void nothing_to_tell() noexcept { to_.clear(); }
 
  private:
-  std::stop_source to_;  // without a state when moved from
+  io_thread& by_;       // its context has the coroutine
+  stop_to_request to_;  // empty when moved from
 };
 
 asio::awaitable<void> tell_loss(asio::awaitable<error_code> lost, loss_teller to) {
@@ -125,6 +132,7 @@ lock_core::hold* lock_core::find(const owner& who) noexcept {
 
 lock_core::hold& lock_core::must_find(const owner& who) {
   if (auto* const h = find(who)) return *h;
+  if (abandoned_) throw error(errc::closed, about("its object has ended"));
   throw error(errc::not_held, about("this thread does not hold it by this object"));
 }
 
@@ -145,13 +153,14 @@ std::optional<lock_core::hold> lock_core::take_out(const owner& who, std::option
   return taken;
 }
 
-std::exception_ptr lock_core::give_back(hold what) noexcept {
+void lock_core::give_back(hold what) noexcept {
+  hold_ending how{.known = true, .lost = lost(what.what)};
   try {
     home().run(what.who, std::visit([](auto& l) { return l.unlock(); }, what.what));
-    return nullptr;
   } catch (...) {
-    return std::current_exception();  // what could not be asked for is released in the background
+    how.failed = std::current_exception();  // what could not be asked for is released in the background
   }
+  if (what.ended) *what.ended = std::move(how);
 }
 
 void lock_core::unlock(const owner& who) noexcept {
@@ -204,18 +213,30 @@ std::stop_token lock_core::stop_token(const owner& who) {
   {
     const std::lock_guard lock(guard_);
     const auto& h = must_find(who);
-    if (h.loss) return h.loss->get_token();
+    if (!h.loss.empty()) return h.loss.front().get_token();
     if (!held(h.what)) source.request_stop();
     which = h.which;
     lost.emplace(std::visit([](const auto& l) { return l.lost(); }, h.what));
   }
-  home().start_operation(tell_loss(std::move(*lost), loss_teller(source)));
+  stop_to_request loss{source};
+  if (!home().start_operation(tell_loss(std::move(*lost), loss_teller(home(), source)))) source.request_stop();
   const std::lock_guard lock(guard_);
-  if (auto* const h = find(who); h && h->which == which) h->loss = source;
+  if (auto* const h = find(who); h && h->which == which)
+    h->loss.swap(loss);
+  else
+    source.request_stop();  // the object has ended meanwhile; nobody has the token yet
   return source.get_token();
 }
 
+std::shared_ptr<const hold_ending> lock_core::watch(const owner& who) {
+  auto ended = std::make_shared<hold_ending>();
+  const std::lock_guard lock(guard_);
+  must_find(who).ended = ended;
+  return ended;
+}
+
 void lock_core::abandon() noexcept {
+  stop_to_request stops;
   std::vector<hold> had;
   std::vector<call_ptr> waiters;
   {
@@ -224,6 +245,8 @@ void lock_core::abandon() noexcept {
     had.swap(holds_);
     waiters.swap(waiting_);
   }
+  for (auto& h : had) stops.splice(stops.end(), h.loss);
+  home().request(std::move(stops));
   for (const auto& w : waiters) {
     try {
       home().cancel(w);

@@ -20,6 +20,7 @@
 #include <holdfast/owner.hpp>
 
 #include "blocking/io_thread.hpp"
+#include "blocking/stop_thread.hpp"
 
 namespace holdfast::blocking::detail {
 
@@ -27,6 +28,13 @@ using any_lock = std::variant<holdfast::mutex, holdfast::fenced_mutex, holdfast:
 /// The lock on one name that it is.
 const holdfast::mutex& plain(const any_lock& what);
 using any_lease = std::variant<lease, multi_lease>;
+
+/// How a hold was given back.
+struct hold_ending {
+  bool known = false;           // it was
+  bool lost = false;            // before that
+  std::exception_ptr failed{};  // why it was not given back in order, or null
+};
 
 /// What a lock object refers to, and what threads hold through it. Any thread, besides what is said in a child process:
 /// see io_thread::elsewhere().
@@ -38,7 +46,8 @@ class lock_core : public std::enable_shared_from_this<lock_core> {
     owner_id who;
     number which;
     any_lease what;
-    std::optional<std::stop_source> loss{};  // once somebody has asked for it
+    stop_to_request loss{};                // once somebody has asked for it
+    std::shared_ptr<hold_ending> ended{};  // where to say it, if somebody wants to know
   };
 
   /// `homes`: of all clients concerned; the first runs its operations. `name`: empty where there are several.
@@ -59,8 +68,7 @@ class lock_core : public std::enable_shared_from_this<lock_core> {
   void renew(const owner& who, milliseconds ttl);
   void check(const owner& who);
   void unlock(const owner& who) noexcept;
-  /// Why it was not given back in order, or null.
-  std::exception_ptr give_back(hold what) noexcept;
+  void give_back(hold what) noexcept;
 
   /// The newest hold of this thread, or that one of its holds; empty: there is none.
   std::optional<hold> take_out(const owner& who, std::optional<number> which = {}) noexcept;
@@ -73,9 +81,12 @@ class lock_core : public std::enable_shared_from_this<lock_core> {
     return h ? ask(h->what) : otherwise;
   }
   std::stop_token stop_token(const owner& who);
+  /// Where it is said how the newest hold of this thread was given back; not known if its object ends before.
+  std::shared_ptr<const hold_ending> watch(const owner& who);
   void feed(const owner& who) noexcept;
 
-  /// Its object ends: what is held is released in the background, who waits gets closed, and so does who comes later.
+  /// Its object ends: what is held is released in the background, its stops are requested, who waits gets closed, and
+  /// so does who comes later.
   void abandon() noexcept;
   /// The thread ends: what it holds is released in the background.
   void thread_ends(const owner& who) noexcept;

@@ -3,17 +3,12 @@
 
 #include <exception>
 #include <utility>
-#include <variant>
 
 #include "blocking/access.hpp"
 #include "blocking/this_thread.hpp"
 
 namespace holdfast::blocking::detail {
 namespace {
-
-bool is_lost(const any_lease& what) {
-  return std::visit([](const auto& l) { return l.state() == lease_state::lost; }, what);
-}
 
 /// As an error, if it is one of the library's.
 std::optional<error> error_in(const std::exception_ptr& failed) {
@@ -40,6 +35,7 @@ std::optional<error> error_in(const std::exception_ptr& failed) {
 
 section::section(lockable& on) : core_(access::core(on)), hold_(core_->lock(this_thread())) {
   try {
+    ended_ = core_->watch(this_thread());
     stop_ = core_->stop_token(this_thread());
     core_->check(this_thread());
   } catch (...) {
@@ -60,15 +56,11 @@ void section::give_back() noexcept {
 void section::end(const std::exception_ptr& thrown) {
   open_ = false;
   if (core_->elsewhere()) throw_loss(error(errc::closed, core_->about("the parent process holds it")), thrown);
-  auto held = core_->take_out(this_thread(), hold_);
-  if (!held) {  // the function has given it back itself
-    if (thrown) std::rethrow_exception(thrown);
-    return;
-  }
-  const bool lost = is_lost(held->what);
-  const auto failed = core_->give_back(std::move(*held));
+  give_back();  // if the function has not done so itself
+  if (!ended_->known) throw_loss(error(errc::closed, core_->about("its object has ended")), thrown);
+  const auto failed = ended_->failed;
   const auto why = error_in(failed);
-  if (lost) throw_loss(why ? *why : error(errc::lost, core_->about("lost while its section ran")), thrown);
+  if (ended_->lost) throw_loss(why ? *why : error(errc::lost, core_->about("lost while its section ran")), thrown);
   if (thrown) std::rethrow_exception(thrown);  // its own failure matters more; the observer has heard of the other
   // Who unlocks what is not exclusive any more gets lost: unconfirmed, it was, to its end.
   if (failed && !(why && why->code() == errc::unconfirmed)) std::rethrow_exception(failed);

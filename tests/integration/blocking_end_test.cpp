@@ -1,6 +1,7 @@
 // SPDX-License-Identifier: BSL-1.0
 // How blocking locks end: with their object, client or thread, in a child process, and in a crowd.
 #include <unistd.h>
+#include <cstdio>
 #include <deque>
 #include <fstream>
 #include <future>
@@ -137,23 +138,70 @@ TEST_CASE("a client that is shut down answers closed") {
   m.unlock();
 }
 
-TEST_CASE("a client may be destroyed on its own thread") {
+TEST_CASE("a client may be destroyed on its own threads") {
   blocking_world w;
   auto redis = std::make_optional<blocking::client>(w.settings());
   auto m = redis->mutex("m"), other = redis->mutex("other");
   other.lock();
   m.lock();
   std::promise<void> ended;
-  const std::stop_callback lost(m.get_stop_token(), [&] {
+  const auto end = [&] {
     redis.reset();
     ended.set_value();
-  });
-  m.force_unlock();
+  };
+  std::optional<std::stop_callback<std::function<void()>>> lost;
+  SECTION("of its operations") { asio::post(redis->async().get_executor(), end); }
+  SECTION("of its stops") {
+    lost.emplace(m.get_stop_token(), end);
+    m.force_unlock();
+  }
   ended.get_future().wait();
   CHECK_FALSE(other.held());
   CHECK(closed([&] { m.lock(); }));
   w.see([&] { return w.locks().empty(); });
   w.see([&] { return w.eye("CLIENT", "LIST", "TYPE", "pubsub").to_string().empty(); });
+}
+
+TEST_CASE("the end of a client closes what a callback of a stop waits for and waits for the callback") {
+  blocking_world w;
+  std::optional<blocking::client> redis(w.settings());
+  auto m = redis->mutex("m"), other = redis->mutex("other");
+  other.lock();
+  m.lock();
+  waiting_thread its;
+  std::atomic<bool> got_closed{false}, over{false};
+  const std::stop_callback lost(m.get_stop_token(), [&] {
+    its.begins();
+    got_closed = closed([&] { other.lock(); });
+    over = true;
+  });
+  m.force_unlock();
+  w.see([&] { return its.asleep(); });
+  redis.reset();
+  CHECK(over);
+  CHECK(got_closed);
+  CHECK(w.locks().empty());
+}
+
+TEST_CASE("the child that a callback of a stop has forked ends with its callback") {
+  if (thread_sanitized) skip("ThreadSanitizer allows no end of a child's threads");
+  blocking_world w;
+  blocking::client redis(w.settings());
+  auto m = redis.mutex("m"), other = redis.mutex("other");
+  m.lock();
+  other.lock();
+  std::promise<pid_t> forked;
+  const std::stop_callback lost(m.get_stop_token(), [&] {
+    if (const auto child = ::fork(); child != 0) forked.set_value(child);
+  });
+  std::fflush(nullptr);  // the child ends by exit()
+  m.force_unlock();
+  const auto child = forked.get_future().get();
+  REQUIRE(child > 0);
+  pid_t reaped = 0;
+  w.see([&] { return (reaped = ::waitpid(child, nullptr, WNOHANG)) != 0; });
+  CHECK(reaped == child);
+  CHECK(other.held());
 }
 
 TEST_CASE("an observer that locks while a client ends is refused and nothing hangs") {
@@ -326,7 +374,7 @@ TEST_CASE("64 threads lock eight names at once while locks are lost and count ex
   for (int n = 0; n < names; ++n) shared.push_back(redis.mutex("name" + std::to_string(n)));
   long counted[names] = {};        // what each lock guards: ordinary variables on purpose
   std::atomic<unsigned> order{0};  // what another's work was before its lock was lost is seen by who takes that
-  std::atomic<int> losses{0}, told{0};
+  std::atomic<int> losses{0};
   std::mutex of_eye;
   raw_client eye(w.server);
 
@@ -346,7 +394,6 @@ TEST_CASE("64 threads lock eight names at once while locks are lost and count ex
           if (dice() % 4 != 0) return;
           const auto victim = dice() % names;
           const auto lost = m[victim].get_stop_token();
-          const std::stop_callback count(lost, [&] { ++told; });
           ++losses;
           order.fetch_add(1, std::memory_order_release);
           if (dice() % 2 == 0) {
@@ -358,6 +405,7 @@ TEST_CASE("64 threads lock eight names at once while locks are lost and count ex
             const auto said = client_side::code_of_call([&] { m[victim].renew(); });
             if (said != errc::lost) throw std::runtime_error("not lost: " + said.message());
           }
+          w.see([&] { return lost.stop_requested(); });
         };
         if (me % 4 < 2) {
           const std::scoped_lock lock(m[0], m[1], m[2], m[3], m[4], m[5], m[6], m[7]);
@@ -371,7 +419,6 @@ TEST_CASE("64 threads lock eight names at once while locks are lost and count ex
   all.join();
   for (const auto c : counted) CHECK(c == threads * rounds);
   CHECK(losses > 0);
-  CHECK(told > 0);
   CHECK(w.heard->count(kind::foreign_unlock) == 0);
   w.see([&] { return w.locks().empty(); });
 }

@@ -41,7 +41,7 @@ std::vector<std::string> nested_failures(F f) {
   return all;
 }
 
-/// Waits for a request. Not on the io thread.
+/// Waits for a request. Not on the io thread, nor in a callback of another stop of its client.
 void wait_for(const std::stop_token& token) {
   std::binary_semaphore requested(0);
   const std::stop_callback tell(token, [&] { requested.release(); });
@@ -187,7 +187,31 @@ TEST_CASE("blocking with_lock throws lost when the lock is lost and nests what i
   CHECK_THAT(text_of_failure([&] { blocking::with_lock(m, lose); }), contains_text("lock 'm'"));
   CHECK(w.locks().empty());
 
-  // Lost without anybody's knowledge: the unlock finds it out.
+  // The function gives back what it has lost.
+  CHECK(nested_failures([&] {
+          blocking::with_lock(m, [&](std::stop_token lost) {
+            lose(lost);
+            m.unlock();
+            return 1;
+          });
+        }) == texts{"lost"});
+  CHECK(nested_failures([&] {
+          blocking::with_lock(m, [&](std::stop_token lost) {
+            lose(lost);
+            m.unlock();
+            throw std::runtime_error("stopped");
+          });
+        }) == texts{"lost", "stopped"});
+  CHECK(w.locks().empty());
+
+  // Lost without anybody's knowledge: the unlock finds it out, whoever makes it.
+  CHECK(nested_failures([&] {
+          blocking::with_lock(m, [&](auto) {
+            take_by_hand(w.eye, "m");
+            m.unlock();
+          });
+        }) == texts{"lost"});
+  CHECK(w.eye("DEL", "m") == 1);
   CHECK(nested_failures([&] { blocking::with_lock(m, [&](auto) { take_by_hand(w.eye, "m"); }); }) == texts{"lost"});
   CHECK(w.eye("HGETALL", "m").strings() == texts{"stranger:1", "1"});
 }
@@ -208,6 +232,42 @@ TEST_CASE("blocking with_lock throws closed when the client ends and the value w
   CHECK(nested_failures([&] {
           blocking::with_lock(m, [&](auto) {
             redis.reset();
+            throw std::runtime_error("stopped");
+          });
+        }) == texts{"closed", "stopped"});
+}
+
+TEST_CASE("blocking with_lock throws closed when its lock object ends and requests the stop") {
+  blocking_world w;
+  blocking::client redis(w.settings());
+  auto same = redis.mutex("m");
+  std::optional<blocking::mutex> m(redis.mutex("m"));
+  std::function<void()> end;
+  SECTION("destroyed") {
+    end = [&] { m.reset(); };
+  }
+  SECTION("assigned to") {
+    end = [&] { *m = redis.mutex("other"); };
+  }
+  const auto section = [&](std::stop_token stop) {
+    CHECK_FALSE(stop.stop_requested());
+    std::thread(end).join();
+    wait_for(stop);
+    CHECK(in_thread([&] { return same.try_lock_for(20s); }));  // what the section had is another's
+  };
+  SECTION("and the value is dropped") {
+    end = [&] { m.reset(); };
+    CHECK(nested_failures([&] {
+            blocking::with_lock(*m, [&](std::stop_token stop) {
+              section(stop);
+              return 1;
+            });
+          }) == texts{"closed"});
+    return;
+  }
+  CHECK(nested_failures([&] {
+          blocking::with_lock(*m, [&](std::stop_token stop) {
+            section(stop);
             throw std::runtime_error("stopped");
           });
         }) == texts{"closed", "stopped"});
@@ -299,14 +359,6 @@ TEST_CASE("a blocking call on the thread that has to work for it is refused at o
     };
     CHECK(redis.wait(inside()));
   }
-  SECTION("in a callback of a loss") {
-    m.lock();
-    std::promise<bool> said;
-    const std::stop_callback lost(m.get_stop_token(), [&] { said.set_value(all_refused()); });
-    m.force_unlock();
-    CHECK(said.get_future().get());
-    m.unlock();
-  }
   SECTION("in an observer") {
     struct locking final : observer {
       void on(const event& e) noexcept override {
@@ -333,6 +385,75 @@ TEST_CASE("a blocking call on the thread that has to work for it is refused at o
   }
   const std::lock_guard lock(m);
   CHECK(m.held());
+}
+
+TEST_CASE("a callback of a stop may make blocking calls and sees a hold that is over") {
+  blocking_world w;
+  blocking::client redis(w.settings());
+  auto m = redis.mutex("m"), other = redis.mutex("other");
+  other.lock();
+  m.lock();
+  std::promise<void> begun;
+  std::promise<bool> said;
+  const std::stop_callback lost(m.get_stop_token(), [&] {
+    begun.set_value();
+    const auto code = world::code_of_call([&] {
+      const std::lock_guard lock(other);  // held by the thread that waits for us
+      blocking::with_lock(m, [&](auto) { other.check(); });
+    });
+    said.set_value(!code && !redis.mutex("other").is_locked());
+  });
+  redis.mutex("m").force_unlock();
+  begun.get_future().wait();
+  CHECK_FALSE(m.held());
+  {  // while the callback waits its turn, the locks go on
+    auto third = redis.mutex("third");
+    const std::lock_guard lock(third);
+    CHECK(third.is_locked());
+  }
+  other.unlock();
+  CHECK(said.get_future().get());
+  m.unlock();
+  CHECK(w.locks().empty());
+}
+
+TEST_CASE("a lock that is lost stops a wait that is about to begin with another lock of the client") {
+  blocking_world w;
+  proxy between(w.server);
+  blocking::client redis(w.settings_with([&](config& c) {
+    c.url = between.url();
+    c.command_timeout = 20s;
+  }));
+  auto leader = redis.simple_mutex("leader", {.ttl = 1s, .renew = false}), queue = redis.simple_mutex("queue");
+  std::condition_variable_any filled;
+  std::unique_lock lock(queue);
+  leader.lock();
+  const auto lost = leader.get_stop_token();
+  std::atomic<bool> stopped{false};
+  std::optional<std::stop_callback<std::function<void()>>> notifying;
+  std::function<void()> wait;
+  SECTION("by a callback that notifies") {
+    notifying.emplace(lost, [&] {
+      stopped = true;
+      filled.notify_all();
+    });
+    wait = [&] { filled.wait(lock, [&] { return stopped.load(); }); };
+  }
+  SECTION("by its token, which notifies as well") {
+    wait = [&] { filled.wait(lock, lost, [] { return false; }); };
+  }
+  // The wait unlocks, with its mutex locked, and is not answered. The callback wants that mutex meanwhile.
+  crew healer;
+  between.hold(proxy::direction::to_client);
+  healer.start([&] {
+    w.see([&] { return lost.stop_requested(); });
+    between.heal();
+  });
+  wait();
+  healer.join();
+  CHECK(queue.held());
+  CHECK(lost.stop_requested());
+  leader.unlock();
 }
 
 TEST_CASE("a coroutine acts for a thread by its owner") {

@@ -16,9 +16,10 @@ void two_transfers(blocking::client& redis) {
     std::scoped_lock both(alice, bob);  // no deadlock with who names them the other way round
     of_alice -= 100, of_bob += 100;
   };
-  std::thread other(transfer);
-  transfer();
-  other.join();
+  {
+    std::jthread other(transfer);
+    transfer();
+  }
   std::cout << "alice has " << of_alice << ", bob has " << of_bob << '\n';
 }
 
@@ -26,10 +27,9 @@ void queue(blocking::client& redis) {
   auto mutex = redis.mutex("queue");
   std::condition_variable_any filled;
   int jobs = 0;
-  std::jthread worker([&] {
+  std::jthread worker([&](std::stop_token stop) {
     std::unique_lock lock(mutex);
-    filled.wait(lock, [&] { return jobs > 0; });
-    std::cout << "a job\n";
+    if (filled.wait(lock, stop, [&] { return jobs > 0; })) std::cout << "a job\n";
   });
   if (std::unique_lock lock(mutex, 10s); lock) ++jobs;
   filled.notify_one();

@@ -22,21 +22,24 @@ namespace detail {
 class io_thread;
 }  // namespace detail
 
-/// holdfast::client for threads: it has an io_context and a thread of its own, which works for all that call it.
+/// holdfast::client for threads: it has an io_context and a thread of its own, which works for all that call it, and a
+/// second one, on which stops are requested: see lockable::get_stop_token().
 /// Make one and share it: all functions may be called from any thread, except moves and destruction of the same object.
 /// What is said of lockable is true of its functions that wait: on its own thread they throw
 /// resource_deadlock_would_occur, and in a child process closed. A child may make a client of its own.
 class HOLDFAST_EXPORT client {
  public:
-  /// Checks the config, starts the thread and does no I/O: it connects at first use. The thread has the signal mask of
-  /// its maker. Throws invalid_config or invalid_ttl; std::system_error where no thread can be had.
+  /// Checks the config, starts the threads and does no I/O: it connects at first use. They have the signal mask of
+  /// their maker. Throws invalid_config or invalid_ttl; std::system_error where no thread can be had.
   explicit client(config = {});
   client(client&&) noexcept = default;
   client& operator=(client&&) noexcept;
   /// Ends every hold at once, and threads that wait get closed. Releases all holds, waits for that at most one command
-  /// timeout, and for the thread; what could not be released ends with its TTL. A name lookup under way, which the
-  /// system does not let go, is waited for. Coroutines on the executor that still wait are destroyed.
-  /// On its own thread (in a callback) it does not wait: the thread ends by itself.
+  /// timeout, and for its threads, so for callbacks of its stops as well; what could not be released ends with its
+  /// TTL. A name lookup under way, which the system does not let go, is waited for. Coroutines on the executor that
+  /// still wait are destroyed.
+  /// A thread of the client's own does not wait for itself (in an observer or a coroutine, in a callback of a stop): it
+  /// ends by itself, and may still run while main() returns and static objects are destroyed.
   /// In a child process it does nothing: no byte is sent, and the parent's connections stay as they are; the child's
   /// copies of the sockets are closed when it ends or executes another program.
   ~client();
@@ -68,7 +71,8 @@ class HOLDFAST_EXPORT client {
   }
 
   /// The client for coroutines, on the executor of this one's thread. It lives as long as this object. An exception
-  /// that leaves io_context::run() there is dropped: the thread goes on. Throws closed if this object was moved from.
+  /// that leaves io_context::run() there is dropped: the thread goes on. Never notify a condition_variable_any there
+  /// that waits with a lock of this client: it waits for an unlock() then. Throws closed if this object was moved from.
   holdfast::client& async() const;
 
   /// Who the calling thread is to the locks: the same for every client, never another thread's. A coroutine re-enters

@@ -37,18 +37,23 @@ inline milliseconds wait_of(wide_milliseconds wanted) {
 /// get_stop_token() tell, let check() throw, or use with_lock().
 ///
 /// What ends early:
-/// - The object is destroyed or assigned to: its holds are released in the background, whoever has them. Threads that
-///   wait in it get closed.
+/// - The object is destroyed or assigned to: its holds are released in the background, whoever has them, and their
+///   stops are requested. Threads that wait in it get closed.
 /// - A thread ends that holds: its holds are released in the background, since nobody else could give them back.
 /// - The client ends: its holds are over at once (held() is false), threads that wait get closed, and so does every
 ///   later call. unlock() does nothing then. The object may outlive its client.
 /// - fork(): in the child every call that takes, asks or waits throws closed, held() is false, unlock() and destructors
 ///   do nothing. The parent holds on.
 ///
-/// A call that waits stops its thread, and the thread of the client works for it. Made by that thread itself (in a
-/// callback of a stop token, in an observer, in a coroutine on the client's executor) it would wait for ever: it throws
-/// boost::system::errc::resource_deadlock_would_occur instead, and has done nothing. Let no exception leave a callback
-/// or an observer: the standard library ends the program for it.
+/// A call that waits stops its thread, and the thread of the client works for it. Made by that thread itself (in an
+/// observer, in a coroutine on the client's executor) it would wait for ever: it throws
+/// boost::system::errc::resource_deadlock_would_occur instead, and has done nothing. Nor may that thread wait for
+/// another thread that is in such a call: never notify a condition_variable_any there that waits with one of these
+/// locks, since notify_one() and notify_all() wait for a waiter's unlock(). In a callback of a stop token all of this
+/// is allowed. Let no exception leave a callback or an observer: the standard library ends the program for it.
+///
+/// std::condition_variable_any::wait() ends the program, by the standard, where the lock cannot be taken again (lock()
+/// throws): end the threads that wait so before the client is shut down, drained or destroyed.
 ///
 /// All functions may be called from any thread, except moves of the same object. Destroying it while other threads wait
 /// in it is defined, as above; a call that begins afterwards is not.
@@ -57,8 +62,9 @@ class HOLDFAST_EXPORT lockable {
   lockable(lockable&&) noexcept = default;
   lockable& operator=(lockable&&) noexcept;
 
-  /// Waits its turn, as long as it takes, also through outages of Redis. If this thread's last try_lock() has failed
-  /// beside a lock that it held, it first rests for 1 to 100 ms: threads in std::lock would hinder each other for ever.
+  /// Waits its turn, as long as it takes, also through outages of Redis. If a try_lock() of this thread has failed
+  /// beside a lock that it held, since its last lock(), whatever it has got meanwhile, it first rests for 1 to 100 ms:
+  /// threads in std::lock would hinder each other for ever.
   /// Throws as holdfast::mutex::lock(), and resource_deadlock_would_occur; closed if this object was moved from.
   void lock();
 
@@ -99,8 +105,11 @@ class HOLDFAST_EXPORT lockable {
   /// Nothing while it is held(). Throws lost or closed when it is over, not_held without one. Asks nobody while it is
   /// held.
   void check() const;
-  /// Requested when this hold is lost, or its client ends; never when it is given back. A std::stop_callback on it runs
-  /// on the client's thread: be quick, do not block. Asks nobody. Throws not_held without a hold.
+  /// Requested when this hold is lost, or its client or its object ends; never when it is given back. held() is false
+  /// before. A std::stop_callback on it runs on a second thread of the client: it may block and call whatever it likes,
+  /// also notify a condition variable; the locks go on. But the callbacks of one client run one after the other, so all
+  /// later stops wait for it, and so does the end of the client. Asks nobody. Throws not_held without a hold, closed if
+  /// the object has ended.
   [[nodiscard]] std::stop_token get_stop_token() const;
   /// lease::renew(): raises the TTL now, to `ttl` (0: the TTL it was taken with; else 10 ms to 24 h). Throws as that.
   void renew(milliseconds ttl = milliseconds::zero());

@@ -16,6 +16,7 @@
 namespace holdfast::blocking {
 
 namespace detail {
+struct hold_ending;
 
 /// One hold, for one function. Given back at its end at the latest.
 class HOLDFAST_EXPORT section {
@@ -35,6 +36,7 @@ class HOLDFAST_EXPORT section {
 
   const std::shared_ptr<lock_core> core_;
   const std::uint64_t hold_;
+  std::shared_ptr<const hold_ending> ended_;
   std::stop_token stop_;
   bool open_ = true;
 };
@@ -50,7 +52,8 @@ class HOLDFAST_EXPORT section {
 /// | the hold is lost: the token is requested   | lost; what f threw is nested (std::rethrow_if_nested)              |
 /// | the hold is lost, f returns all the same   | lost: the value is dropped, its work may have overlapped           |
 /// | the client ends meanwhile                  | as a loss, with closed in place of lost                            |
-/// | f unlocks the lock itself                  | as if it had not                                                   |
+/// | the lock object ends: destroyed, assigned  | as a loss, with closed in place of lost                            |
+/// | f unlocks the lock itself, at any time     | as if it had not                                                   |
 /// The token stays requested after the call, and may be kept. Throws as lockable::lock() before f is called.
 template <class F>
   requires std::invocable<F&, std::stop_token>
