@@ -25,7 +25,7 @@ endfunction()
 file(REMOVE_RECURSE ${SCRATCH})
 check_flags(${SCRATCH}/user warnings -G ${GENERATOR})
 check_flags(${SCRATCH}/no_openssl warnings -G ${GENERATOR}
-            -DHOLDFAST_WITH_TLS=OFF -DCMAKE_DISABLE_FIND_PACKAGE_OpenSSL=ON -DCMAKE_DISABLE_FIND_PACKAGE_Lua=ON)
+            -DHOLDFAST_WITH_TLS=OFF -DCMAKE_DISABLE_FIND_PACKAGE_OpenSSL=ON -DHOLDFAST_LUA_LIBRARY=OFF)
 if(NOT said MATCHES "holdfast::testing is not built: Lua 5.1 was not found")
   message(FATAL_ERROR "nothing is said of the test kit: ${said}")
 endif()
