@@ -175,7 +175,7 @@ class HOLDFAST_EXPORT observer {
   virtual void on(const event&) noexcept {}
   /// False: the events may come without their `id`, which costs as much to make as all else in them. Asked for each.
   virtual bool wants_ids() const noexcept { return true; }
-  /// What is only counted: there may be several for each call of lock() and each renewal. Called as on() is.
+  /// Something that is only counted: there may be several for each call of lock() and each renewal. Called as on() is.
   virtual void measured(const measurement&) noexcept {}
 };
 

@@ -15,7 +15,7 @@
 
 namespace holdfast::detail {
 
-/// What is outside of one client. It belongs to the client's context and is used on the client's strand.
+/// The world outside of one client. It belongs to the client's context and is used on the client's strand.
 class outside {
  public:
   virtual ~outside() = default;

@@ -5,7 +5,7 @@
 namespace holdfast::detail {
 
 /// All of it is on its way into the cache when it is needed soon, and other things are done meanwhile. Of what is
-/// touched once in a period, each first touch would else be waited for: a renewal costs half as much with it.
+/// touched once in a period, each first touch would else be waited for.
 template <class T>
 void prefetch(const T& what) noexcept {
   constexpr std::size_t line = 64;

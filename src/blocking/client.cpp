@@ -13,7 +13,8 @@
 namespace holdfast::blocking {
 namespace {
 
-/// Of a client that ends. Who waits in it has read the pointer before its call got in: only then may that change.
+/// Of a client that ends. A thread that waits in it has read the pointer before its call got in: only then may that
+/// change.
 void end(std::shared_ptr<detail::io_thread>& io) noexcept {
   if (!io) return;
   if (io->elsewhere()) return detail::never_end(std::move(io));

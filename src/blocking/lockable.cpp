@@ -10,7 +10,8 @@
 namespace holdfast::blocking {
 namespace {
 
-/// Of an object that ends. What waits in it has read the pointer before it was in line: only then may that change.
+/// Of an object that ends. A thread that waits in it has read the pointer before it was in line: only then may that
+/// change.
 void end(std::shared_ptr<detail::lock_core>& core) noexcept {
   if (!core) return;
   if (core->elsewhere()) return detail::never_end(std::move(core));

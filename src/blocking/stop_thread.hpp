@@ -27,7 +27,7 @@ class stop_thread {
 
   // Any thread; none of these waits for a callback.
   void request(stop_to_request) noexcept;
-  /// What was handed over is requested still, what comes later is not; then the thread ends.
+  /// Stops that were handed over are still requested, later ones are not; then the thread ends.
   void close() noexcept;
 
   // Whoever ends it, once.

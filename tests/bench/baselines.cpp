@@ -283,25 +283,32 @@ laps bare_majority(const std::vector<std::string>& paths, const std::vector<sequ
 
 // ---- renewals
 
-double bare_renewals(const std::string& path, long n, milliseconds ttl, long commands) {
+double bare_renewals(const std::string& path, long n, milliseconds ttl, long commands, pace how) {
+  constexpr long under_way = 16;
   test::raw_client admin(path);
   loaded(admin, detail::lua::renew.body);
   asio::io_context io(1);
   bare_client client(io, path, true);
-  const auto pause = clock::duration(ttl) / 3 * in_a_script / n;
-  asio::steady_timer due(io, clock::now());
   long sent = 0, answered = 0;
-  std::function<void(error_code)> send = [&](error_code) {
-    client.send(renewal_command(0, sent * in_a_script, in_a_script, n, ttl));
-    if (++sent == commands) return;
-    due.expires_at(due.expiry() + pause);
-    due.async_wait(send);
+  const auto send = [&] { client.send(renewal_command(0, sent++ * in_a_script, in_a_script, n, ttl)); };
+  const auto period = clock::duration(ttl) / 3;
+  asio::steady_timer due(io, clock::now());
+  std::function<void(error_code)> send_when_due = [&](error_code) {
+    send();
+    if (sent == commands) return;
+    due.expires_at(due.expiry() + period * in_a_script / n);
+    due.async_wait(send_when_due);
   };
   const auto begun = own_cpu();
   client.start([&] {
-    if (++answered == commands) client.stop();
+    if (++answered == commands) return client.stop();
+    if (how == pace::as_answered && sent < commands) send();
   });
-  due.async_wait(send);
+  if (how == pace::when_due) {
+    due.async_wait(send_when_due);
+  } else {
+    while (sent < std::min(under_way, commands)) send();
+  }
   io.run();
   return own_cpu() - begun;
 }

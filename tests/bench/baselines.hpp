@@ -95,9 +95,13 @@ laps bare_majority(const std::vector<std::string>& paths, const std::vector<sequ
 
 // ---- renewals
 
-/// Formats and sends so many renewals of a hundred of `n` locks, each when it is due, and parses the replies;
-/// seconds of CPU.
-double bare_renewals(const std::string& path, long n, milliseconds ttl, long commands);
+/// When a bare client sends its renewals.
+enum class pace {
+  as_answered,  // as fast as it can, 16 under way
+  when_due,     // each at its time: so many that all are renewed every TTL/3
+};
+/// Formats and sends so many renewals of a hundred of `n` locks, and parses the replies; seconds of CPU.
+double bare_renewals(const std::string& path, long n, milliseconds ttl, long commands, pace how);
 
 /// Takes `n` locks other than those of a holder, and then confirms them by one script for a hundred; seconds of the
 /// latter.

@@ -131,7 +131,7 @@ std::vector<scenario> client_cost_scenarios() {
            no_valgrind},
           {"observer-metrics",
            {{"observer-metrics", "instructions of metrics for a pair / of the pair without observer", at_most(0.03)},
-            {"observer-metrics/all", "the same with what it takes to make the events", {}}},
+            {"observer-metrics/all", "the same with what it takes to make the events", at_most(0.03)}},
            beside_nobody,
            no_valgrind},
           {"pair-client/mallocs",

@@ -101,14 +101,16 @@ std::vector<finding> ten_thousand(const plan& p) {
   const auto periods = std::chrono::duration<double>(what.measured) / (ttl / 3);
   const auto locks = static_cast<double>(what.n);
   const auto name = static_cast<double>(name_of(what.n / 2).size());
-  std::vector<double> ours, bare, scripts, bytes, memory;
+  std::vector<double> ours, bare, paced, scripts, bytes, memory;
   long lost = 0;
   p.rounds("held-10k", [&] {
     const auto r = keep_in_child(what);
     lost += r.lost;
     ours.push_back(r.client_cpu);
     const real_redis beside;
-    bare.push_back(bare_renewals(beside.socket_path(), what.n, ttl, std::max(std::lround(r.scripts), 1L)));
+    const auto commands = std::max(std::lround(r.scripts), 1L);
+    bare.push_back(bare_renewals(beside.socket_path(), what.n, ttl, commands, pace::as_answered));
+    paced.push_back(bare_renewals(beside.socket_path(), what.n, ttl, commands, pace::when_due));
     scripts.push_back(r.scripts / periods);
     bytes.push_back(r.bytes_in / (locks * periods) - name);
     memory.push_back(r.heap / locks);
@@ -116,6 +118,8 @@ std::vector<finding> ten_thousand(const plan& p) {
   if (lost > 0) throw not_finished(std::to_string(lost) + " lost");
   return {
       {median(ours) / median(bare), {{"holdfast_s", median(ours)}, {"bare_s", median(bare)}, {"rounds", ours.size()}}},
+      {median(ours) / median(paced),
+       {{"holdfast_s", median(ours)}, {"bare_s", median(paced)}, {"rounds", ours.size()}}},
       {median(scripts)},
       {median(bytes)},
       {median(memory)}};
@@ -237,6 +241,7 @@ std::vector<finding> recovery(const plan& p) {
 std::vector<scenario> held_scenarios() {
   return {{"held-10k",
            {{"held-10k/client", "client CPU of the renewals / bare client that sends the same", at_most(2.5)},
+            {"held-10k/paced", "the same / bare client that sends each when it is due", {}},
             {"held-10k/commands", "commands in a period", at_most(110)},
             {"held-10k/bytes", "bytes of a lock in a period beyond its name", at_most(100)},
             {"held-10k/memory", "bytes of a lock on the heap", at_most(700)}},

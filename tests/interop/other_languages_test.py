@@ -8,25 +8,12 @@ import subprocess
 import sys
 from pathlib import Path
 
+sys.path.insert(0, str(Path(__file__).resolve().parents[1] / "support"))
+from optional_tools import fetch, skip  # noqa: E402
+
 HERE = Path(__file__).resolve().parent
 ROUNDS = 150
-FETCH = 120  # seconds
 LIMIT = 120
-SKIPPED = 77
-
-
-def skip(reason):
-    print(f"skipped: {reason}")
-    sys.exit(SKIPPED)
-
-
-def fetch(what, *command, cwd=None):
-    try:
-        done = subprocess.run(command, cwd=cwd, timeout=FETCH, capture_output=True, text=True, check=False)
-    except (OSError, subprocess.TimeoutExpired) as failure:
-        skip(f"{what} cannot be fetched: {failure}")
-    if done.returncode:
-        skip(f"{what} cannot be fetched: {(done.stderr or done.stdout).strip().splitlines()[-1:]}")
 
 
 def redis_py(folder):

@@ -11,29 +11,12 @@ import subprocess
 import sys
 from pathlib import Path
 
-FETCH = 120  # seconds
+sys.path.insert(0, str(Path(__file__).resolve().parents[1] / "support"))
+from optional_tools import SKIPPED, fetch, run, skip  # noqa: E402
+
 LIMIT = 60
-SKIPPED = 77
 SUFFIXES = {"histogram": ("_bucket", "_sum", "_count"), "counter": ("",), "gauge": ("",)}
 PASSED_BY_GRAFANA = {"$__rate_interval": "5m", "$job": ".*", "$instance": ".*"}
-
-
-def skip(reason):
-    print(f"skipped: {reason}")
-    sys.exit(SKIPPED)
-
-
-def run(*command, **how):
-    return subprocess.run(command, timeout=FETCH, capture_output=True, text=True, check=False, **how)
-
-
-def fetch(what, *command, **how):
-    try:
-        done = run(*command, **how)
-    except (OSError, subprocess.TimeoutExpired) as failure:
-        skip(f"{what} cannot be fetched: {failure}")
-    if done.returncode:
-        skip(f"{what} cannot be fetched: {(done.stderr or done.stdout).strip().splitlines()[-1:]}")
 
 
 def python_with_prometheus_client(folder):

@@ -25,7 +25,7 @@ class io_thread;
 /// holdfast::client for threads: it has an io_context and a thread of its own, which works for all that call it, and a
 /// second one, on which stops are requested: see lockable::get_stop_token().
 /// Make one and share it: all functions may be called from any thread, except moves and destruction of the same object.
-/// What is said of lockable is true of its functions that wait: on its own thread they throw
+/// Its functions that wait keep the rules of lockable: on its own thread they throw
 /// resource_deadlock_would_occur, and in a child process closed. A child may make a client of its own.
 class HOLDFAST_EXPORT client {
  public:

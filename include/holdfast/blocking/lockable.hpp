@@ -17,7 +17,7 @@ struct access;
 /// Exact enough for any clock, and too wide to overflow.
 using wide_milliseconds = std::chrono::duration<long double, std::milli>;
 
-/// Rounded up. What is too long is the longest there is; what is negative, or no number, is 0.
+/// Rounded up. A wait that is too long is the longest there is; one that is negative, or no number, is 0.
 inline milliseconds wait_of(wide_milliseconds wanted) {
   if (!(wanted > wide_milliseconds::zero())) return milliseconds::zero();
   if (wanted >= wide_milliseconds(milliseconds::max())) return milliseconds::max();

@@ -20,8 +20,8 @@ class link {
   /// comes: the connection ends in its place. Another may be made at once.
   void drop_next_reply();
 
-  /// Every connection ends now, and a new one fails at once, until restore(). What is on its way to the server never
-  /// arrives.
+  /// Every connection ends now, and a new one fails at once, until restore(). A command that is on its way to the
+  /// server never arrives.
   void cut();
 
   /// Nothing arrives any more, in neither direction, and nobody is told: connections stay open, as with a cable that

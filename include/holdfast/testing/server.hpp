@@ -143,7 +143,7 @@ class server {
 
   /// Every lock that is held, by whom ever; sorted by name.
   std::vector<stored_lock> locks() const;
-  /// Who holds it; empty: it is free.
+  /// Its holder; empty: it is free.
   std::optional<lock_holder> holder(std::string_view key) const;
 
   /// The key is gone, as after DEL, an eviction or a lost write, and nobody is told: whoever holds it finds out by its
@@ -151,8 +151,8 @@ class server {
   void lose(std::string_view key);
 
   /// Another client has it from now on, for `ttl` unless it is given back: 1 ms to ten years, else
-  /// std::invalid_argument. Whoever had it is not told, and finds out as by lose(). Where the lock is held, the format
-  /// is what it is; else it is `as`.
+  /// std::invalid_argument. The client that had it is not told, and finds out as by lose(). A lock that is held keeps
+  /// its format; another gets `as`.
   void take_over(std::string_view key, milliseconds ttl = std::chrono::seconds(30), format as = format::hash);
   /// That other client releases it, and waiters are told. Throws std::logic_error where it has not got the lock.
   void give_back(std::string_view key);
