@@ -29,7 +29,7 @@ TEST_CASE("every kind: one owner at a time, in a client and among clients") {
     CHECK(k.owner_of(w.eye) == held.id());
     CHECK_FALSE(w.run(k(a).try_lock()));
     CHECK_FALSE(w.run(k(b).try_lock()));
-    CHECK_FALSE(w.run(k(b).try_lock_for(20ms)));
+    CHECK_FALSE(w.run(k(b).try_lock_for(200ms)));  // on a busy machine five servers need some of it to answer
     w.run(held.unlock());
     CHECK(held.state() == lease_state::released);
     CHECK(w.locks().empty());
