@@ -27,17 +27,17 @@ using detail::core;
 using detail::engine;
 
 /// What CLIENT LIST shows of a connection: whose holds go over it, and where that process runs.
-std::string connection_name(const std::string& chosen, const std::string& uuid) {
+std::string connection_name(const std::string& chosen, std::string_view uuid) {
   if (chosen.empty()) return {};
   std::array<char, 256> host{};
   ::gethostname(host.data(), host.size() - 1);
-  auto name = chosen + ':' + uuid + ':' + std::to_string(::getpid()) + '@' + host.data();
+  auto name = chosen + ':' + std::string(uuid) + ':' + std::to_string(::getpid()) + '@' + host.data();
   std::replace_if(
       name.begin(), name.end(), [](char byte) { return byte <= 0x20 || byte >= 0x7f; }, '?');
   return name;
 }
 
-detail::server_list named(detail::server_list all, const std::string& uuid) {
+detail::server_list named(detail::server_list all, std::string_view uuid) {
   for (auto& server : all.servers) server.client_name = connection_name(server.client_name, uuid);
   all.discovered.client_name = connection_name(all.discovered.client_name, uuid);
   return all;

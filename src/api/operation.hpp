@@ -101,26 +101,48 @@ class handing_over {
 
 /// The coroutine and its executor belong to its own context, which may end before the client's: a guest of that one's
 /// life.
-template <class T, class Handler>
+template <class T, class Handler, class Begin>
 class coroutine_caller final : public caller<T>, public context_life::guest {
+  static_assert(std::is_nothrow_move_constructible_v<Begin>, "it goes to the strand, and must come to an answer");
+
  public:
   using slot_type = asio::associated_cancellation_slot_t<Handler>;
 
   /// `client`: whom it calls; null when that has ended.
-  static std::shared_ptr<coroutine_caller> make(Handler handler, const core* client) {
-    auto life = life_of(asio::get_associated_executor(handler), client);
-    const pool_allocator<coroutine_caller, &block_pool::take_in_turn> memory(life->blocks());
-    auto made = std::allocate_shared<coroutine_caller>(memory, std::move(handler), std::move(life));
-    if (const context_life::visit here(*made->life_); here) made->life_->add(made);
-    return made;
+  static std::shared_ptr<coroutine_caller> make(Handler handler, std::shared_ptr<core> client, Begin begin) {
+    const asio::any_io_executor home = asio::get_associated_executor(handler);
+    const auto life = life_of(home, client.get());
+    const auto bound = owner::of(home);
+    const context_life::visit here(*life);
+    return here ? life->admit<coroutine_caller>(std::move(handler), life, std::move(client), bound, std::move(begin))
+                : std::make_shared<coroutine_caller>(std::move(handler), life, std::move(client), bound,
+                                                     std::move(begin));
   }
 
-  coroutine_caller(Handler handler, std::shared_ptr<context_life> life)
-      : life_(std::move(life)), coroutine_(std::in_place, std::move(handler)) {}
+  coroutine_caller(Handler handler, std::shared_ptr<context_life> life, std::shared_ptr<core> client,
+                   std::optional<owner> bound, Begin begin)
+      : life_(std::move(life)), coroutine_(std::in_place, std::move(handler)),
+        state_(std::in_place_type<task>, std::move(client), bound, std::move(begin)) {}
 
   // Before anything is answered, in the call.
-  asio::any_io_executor home() const { return asio::get_associated_executor(coroutine_->handler); }
   slot_type& slot() { return coroutine_->slot; }
+
+  /// On the strand, once.
+  static void begin(const std::shared_ptr<caller<T>>& who) {
+    auto& self = static_cast<coroutine_caller&>(*who);
+    auto* const waiting = std::get_if<task>(&self.state_);
+    if (!waiting) return;  // answered meanwhile
+    const auto [client, bound, begin] = std::move(*waiting);
+    self.state_.template emplace<std::monostate>();
+    client->catch_up();
+    auto* const locks = client->locks();
+    if (!locks) return self.answer(errc::closed, {});
+    try {
+      begin(*locks, who, bound);
+    } catch (...) {
+      self.fail(std::current_exception());
+    }
+  }
 
  private:
   struct coroutine {
@@ -137,9 +159,15 @@ class coroutine_caller final : public caller<T>, public context_life::guest {
     return context_life::of(home);
   }
 
+  /// What it wants done on the strand. `bound`: the owner that is bound to the coroutine's executor.
+  struct task {
+    std::shared_ptr<core> client;
+    std::optional<owner> bound;
+    Begin begin;
+  };
   struct outcome {
-    std::exception_ptr failure{};
-    value_of<T> value{};
+    std::exception_ptr failure;
+    value_of<T> value;
   };
 
   /// Memory for the handler that takes the answer home: in the caller itself, once.
@@ -190,8 +218,8 @@ class coroutine_caller final : public caller<T>, public context_life::guest {
     const context_life::visit here(*life_);
     if (!here) return;
     way_home way(std::static_pointer_cast<coroutine_caller>(life_->remove(*this)));
-    answer_ = {std::move(failure), std::move(value)};
-    post_to(home(), std::move(way));
+    state_.template emplace<outcome>(std::move(failure), std::move(value));
+    post_to(asio::get_associated_executor(coroutine_->handler), std::move(way));
   }
 
   // On the coroutine's own executor.
@@ -199,7 +227,7 @@ class coroutine_caller final : public caller<T>, public context_life::guest {
     auto& slot = coroutine_->slot;
     if (slot.is_connected()) slot.clear();  // here, and never from the strand
     auto handler = std::move(coroutine_->handler);
-    auto [failure, value] = std::move(answer_);
+    auto [failure, value] = std::move(std::get<outcome>(state_));
     coroutine_.reset();
     const handing_over under_way(value);
     if constexpr (std::is_void_v<T>)
@@ -210,13 +238,13 @@ class coroutine_caller final : public caller<T>, public context_life::guest {
 
   void end() {
     coroutine_.reset();
-    answer_ = {};
+    state_.template emplace<std::monostate>();
   }
   void context_ended() override { end(); }
 
   const std::shared_ptr<context_life> life_;
   std::optional<coroutine> coroutine_;                  // until it goes on
-  outcome answer_;                                      // on its way home
+  std::variant<task, std::monostate, outcome> state_;   // on its way to the strand, there, and on its way home
   alignas(void*) std::byte memory_[6 * sizeof(void*)];  // as small as can be: there may be many waiters
   bool memory_used_ = false;
 };
@@ -254,15 +282,14 @@ class errand {
   std::optional<std::pair<Run, Otherwise>> tasks_;
 };
 
-/// Takes a caller to the strand, where its work begins. Where the client ends before, or with its context, the caller
+/// Takes a caller to the strand, where its task begins. Where the client ends before, or with its context, the caller
 /// gets closed.
-template <class T, class Begin>
+template <class T>
 class way_there {
-  static_assert(std::is_nothrow_move_constructible_v<Begin>, "it goes to the strand, and must come to an answer");
-
  public:
-  way_there(std::shared_ptr<core> to, std::shared_ptr<caller<T>> who, std::optional<owner> bound, Begin begin) noexcept
-      : client_(std::move(to)), who_(std::move(who)), bound_(bound), begin_(std::move(begin)) {}
+  using beginning = void (*)(const std::shared_ptr<caller<T>>&);
+
+  way_there(std::shared_ptr<caller<T>> who, beginning begin) noexcept : who_(std::move(who)), begin_(begin) {}
   way_there(way_there&&) noexcept = default;
   way_there& operator=(way_there&&) = delete;
   ~way_there() {
@@ -274,41 +301,33 @@ class way_there {
   }
   void operator()() {
     const auto who = std::move(who_);
-    client_->catch_up();
-    auto* const locks = client_->locks();
-    if (!locks) return who->answer(errc::closed, {});
-    try {
-      begin_(*locks, who, bound_);
-    } catch (...) {
-      who->fail(std::current_exception());
-    }
+    begin_(who);
   }
 
  private:
-  std::shared_ptr<core> client_;
   std::shared_ptr<caller<T>> who_;
-  std::optional<owner> bound_;
-  Begin begin_;
+  beginning begin_;
 };
 
 /// `begin(engine&, std::shared_ptr<caller<T>>, owner that is bound to the coroutine's executor)` runs on the strand of
 /// `where`. What it throws, the caller gets. If the client is gone the caller gets closed.
 template <class T, class Begin>
 asio::awaitable<T> on_strand(std::weak_ptr<core> where, Begin begin) {
-  auto initiate = [](auto handler, const std::weak_ptr<core>& to, Begin start) {
+  auto initiate = [](auto handler, std::weak_ptr<core>&& to, Begin&& start) {
+    using waiting_caller = coroutine_caller<T, decltype(handler), Begin>;
     const auto c = to.lock();
-    auto waiting = coroutine_caller<T, decltype(handler)>::make(std::move(handler), c.get());
+    auto waiting = waiting_caller::make(std::move(handler), c, std::move(start));
     if (!c) return waiting->answer(errc::closed, {});
     if (waiting->slot().is_connected())
-      waiting->slot().assign([to, id = std::weak_ptr<caller<T>>(waiting)](asio::cancellation_type type) {
-        const auto client = to.lock();  // the slot may outlive the client, and its context
-        if (!client || type == asio::cancellation_type::none) return;
-        client->enter_later([id] {
-          if (const auto still = id.lock()) still->cancel();
-        });
-      });
-    const auto bound = owner::of(waiting->home());
-    c->enter(way_there<T, Begin>(c, std::move(waiting), bound, std::move(start)));
+      waiting->slot().assign(
+          [to = std::move(to), id = std::weak_ptr<caller<T>>(waiting)](asio::cancellation_type type) {
+            const auto client = to.lock();  // the slot may outlive the client, and its context
+            if (!client || type == asio::cancellation_type::none) return;
+            client->enter_later([id] {
+              if (const auto still = id.lock()) still->cancel();
+            });
+          });
+    c->enter(way_there<T>(std::move(waiting), &waiting_caller::begin));
   };
   asio::use_awaitable_t<> token;
   return asio::async_initiate<asio::use_awaitable_t<>, typename completion_signature<T>::type>(

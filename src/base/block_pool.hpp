@@ -6,7 +6,6 @@
 #include <boost/smart_ptr/intrusive_ref_counter.hpp>
 #include <cstddef>
 #include <memory>
-#include <mutex>
 #include <utility>
 
 namespace holdfast::detail {
@@ -20,13 +19,8 @@ class block_pool final : public boost::intrusive_ref_counter<block_pool> {
   block_pool& operator=(const block_pool&) = delete;
   ~block_pool() { close(); }
 
-  /// One strand only.
+  /// One at a time.
   void* take(std::size_t size);
-  /// Any thread, where nobody calls take().
-  void* take_in_turn(std::size_t size) {
-    const std::lock_guard alone(takers_);
-    return take(size);
-  }
   /// Any thread; of the size that was taken.
   void give_back(void* block, std::size_t size) noexcept;
   /// One strand only: keeps nothing any more.
@@ -53,23 +47,18 @@ class block_pool final : public boost::intrusive_ref_counter<block_pool> {
 
   std::array<shelf, sizes> shelves_;
   std::atomic<bool> closed_{false};
-  std::mutex takers_;
 };
 using block_pool_ptr = boost::intrusive_ptr<block_pool>;
 
-template <class T, auto Take = &block_pool::take>
+template <class T>
 struct pool_allocator {
   using value_type = T;
-  template <class Other>
-  struct rebind {
-    using other = pool_allocator<Other, Take>;
-  };
 
   explicit pool_allocator(block_pool_ptr from) noexcept : pool(std::move(from)) {}
   template <class Other>
-  pool_allocator(const pool_allocator<Other, Take>& other) noexcept : pool(other.pool) {}
+  pool_allocator(const pool_allocator<Other>& other) noexcept : pool(other.pool) {}
 
-  T* allocate(std::size_t n) { return static_cast<T*>((pool.get()->*Take)(n * sizeof(T))); }
+  T* allocate(std::size_t n) { return static_cast<T*>(pool->take(n * sizeof(T))); }
   void deallocate(T* block, std::size_t n) noexcept { pool->give_back(block, n * sizeof(T)); }
   friend bool operator==(const pool_allocator&, const pool_allocator&) = default;
 

@@ -71,14 +71,18 @@ void context_life::leave() noexcept {
 
 void context_life::add(std::shared_ptr<guest> who) noexcept {
   const std::lock_guard lock(guard_);
-  auto& g = *who;
-  g.kept_ = std::move(who);
-  guests_.push_back(g);
+  take_in(std::move(who));
 }
 
 std::shared_ptr<context_life::guest> context_life::remove(guest& who) noexcept {
   const std::lock_guard lock(guard_);
   return take_out(who);
+}
+
+void context_life::take_in(std::shared_ptr<guest> who) noexcept {
+  auto& g = *who;
+  g.kept_ = std::move(who);
+  guests_.push_back(g);
 }
 
 std::shared_ptr<context_life::guest> context_life::take_out(guest& who) noexcept {

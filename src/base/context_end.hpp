@@ -6,6 +6,7 @@
 #include <boost/intrusive/list.hpp>
 #include <memory>
 #include <mutex>
+#include <utility>
 
 #include "base/birthplace.hpp"
 #include "base/block_pool.hpp"
@@ -66,14 +67,19 @@ class context_life {
   /// In a visit: another context may be at the same address later.
   bool is_of(const boost::asio::execution_context& context) const noexcept { return context_ == &context; }
 
-  /// Memory for its guests, which any thread may take in turn.
-  const block_pool_ptr& blocks() const noexcept { return blocks_; }
-
   /// In a child process, where all of this is a copy.
   bool elsewhere() const noexcept { return here_.elsewhere(); }
 
   // In a visit.
   void add(std::shared_ptr<guest> who) noexcept;
+  /// Makes one, in memory that was another's before, and adds it.
+  template <class Guest, class... Args>
+  std::shared_ptr<Guest> admit(Args&&... args) {
+    const std::lock_guard lock(guard_);
+    auto made = make_pooled<Guest>(blocks_, std::forward<Args>(args)...);
+    take_in(made);
+    return made;
+  }
   /// One that was added; at most once.
   std::shared_ptr<guest> remove(guest& who) noexcept;
 
@@ -84,6 +90,7 @@ class context_life {
  private:
   bool enter() noexcept;
   void leave() noexcept;
+  void take_in(std::shared_ptr<guest> who) noexcept;
   std::shared_ptr<guest> take_out(guest& who) noexcept;
 
   static constexpr int one_visit = 2, ended = 1;

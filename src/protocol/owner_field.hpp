@@ -4,28 +4,26 @@
 #include <compare>
 #include <cstddef>
 #include <cstdint>
-#include <string>
+#include <memory>
 #include <string_view>
 
 namespace holdfast::detail {
 
-/// A UUID: 122 bits of somebody's choice, and version 8, which tells our fields from Redisson's (version 4).
+/// A UUID: 122 bits of somebody's choice, and version 8, which tells our fields from Redisson's (version 4). As text,
+/// because each command has it in it.
 class uuid {
  public:
   static constexpr std::size_t text_size = 36;
 
-  uuid() = default;
   uuid(std::uint64_t high, std::uint64_t low) noexcept;
-  /// Writes text_size characters; returns their end.
-  char* write_to(char* to) const noexcept;
-  friend auto operator<=>(const uuid&, const uuid&) = default;
+  std::string_view text() const noexcept { return {text_.data(), text_.size()}; }
 
  private:
-  std::uint64_t high_ = 0, low_ = 0;
+  std::array<char, text_size> text_;
 };
 
 /// Whose hold it is, as Redis knows it: a client, and the number of the hold there. Numbers grow, so the fields of a
-/// client are in the order of their age.
+/// client are in the order of their age. It refers to its client's uuid, which lives in the client_state.
 class owner_field {
  public:
   /// "<client uuid>:<decimal>"
@@ -40,7 +38,8 @@ class owner_field {
   };
 
   owner_field() = default;
-  owner_field(const uuid& client, std::uint64_t number) noexcept : client_(client), number_(number) {}
+  owner_field(const uuid& client, std::uint64_t number) noexcept : client_(&client), number_(number) {}
+  owner_field(uuid&& client, std::uint64_t number) = delete;
 
   /// Of an empty one: an empty text.
   text to_text() const noexcept;
@@ -51,20 +50,21 @@ class owner_field {
   friend auto operator<=>(const owner_field&, const owner_field&) = default;
 
  private:
-  uuid client_;
+  const uuid* client_ = nullptr;
   std::uint64_t number_ = 0;
 };
 
 /// Makes owner fields. None is used for a second hold.
 class owner_fields {
  public:
-  explicit owner_fields(const uuid& client);
-  owner_field next() noexcept { return {client_, ++last_}; }
-  const std::string& client_uuid() const noexcept { return text_; }
+  explicit owner_fields(const uuid& client) : client_(std::make_shared<const uuid>(client)) {}
+  owner_field next() noexcept { return {*client_, ++last_}; }
+  /// Whoever has a field keeps it alive.
+  const std::shared_ptr<const uuid>& client() const noexcept { return client_; }
+  std::string_view client_uuid() const noexcept { return client_->text(); }
 
  private:
-  const uuid client_;
-  std::string text_;
+  std::shared_ptr<const uuid> client_;
   std::uint64_t last_ = 0;
 };
 

@@ -234,7 +234,7 @@ void link::on_read(session& s, const error_code& failed, std::size_t size) {
 void link::take_replies(const session_ptr& s) {
   digesting_ = false;
   last_input_ = services_.now();
-  for (int taken = 0; auto r = s->parser.next(); ++taken) {
+  for (int taken = 0; auto* const r = s->parser.next(); ++taken) {
     if (state_ == state::greeting)
       greet(*r);
     else

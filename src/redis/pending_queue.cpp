@@ -15,6 +15,7 @@ namespace {
 
 // Bytes that never become an answer are a sign of life for so many timeouts and no longer.
 constexpr int longest_dribble = 4;
+constexpr std::size_t most_stale_alarms = 64;
 
 pending_queue::duration dribble_of(pending_queue::duration patience) {
   constexpr auto most = pending_queue::duration::max();
@@ -110,7 +111,8 @@ std::optional<pending_queue::answered> pending_queue::take_answered(time_point n
   answered a{std::move(written_.front().what), written_.front().sent};
   written_.pop_front();
   ++answered_;
-  drop_stale_alarms();
+  // As many are dropped as were pushed since, so that each costs its share of one walk.
+  if (written_alarms_.size() > 2 * written_.size() + most_stale_alarms) written_alarms_.drop_before(answered_);
   return a;
 }
 

@@ -5,8 +5,8 @@
 #include <cstddef>
 #include <cstdint>
 #include <deque>
+#include <functional>
 #include <optional>
-#include <queue>
 #include <string>
 #include <utility>
 #include <vector>
@@ -114,7 +114,29 @@ class pending_queue {
     std::uint64_t what;  // number of a written command, or ticket of a waiting one
     bool operator>(const alarm& other) const noexcept { return when > other.when; }
   };
-  using alarms = std::priority_queue<alarm, std::vector<alarm>, std::greater<>>;
+  /// Those of commands that were answered meanwhile stay for a while: most alarms are never looked at.
+  class alarms {
+   public:
+    bool empty() const noexcept { return heap_.empty(); }
+    std::size_t size() const noexcept { return heap_.size(); }
+    const alarm& top() const noexcept { return heap_.front(); }
+    void push(alarm a) {
+      heap_.push_back(a);
+      std::push_heap(heap_.begin(), heap_.end(), std::greater<>());
+    }
+    void pop() noexcept {
+      std::pop_heap(heap_.begin(), heap_.end(), std::greater<>());
+      heap_.pop_back();
+    }
+    /// Those of all that came before this number.
+    void drop_before(std::uint64_t what) noexcept {
+      std::erase_if(heap_, [what](const alarm& a) { return a.what < what; });
+      std::make_heap(heap_.begin(), heap_.end(), std::greater<>());
+    }
+
+   private:
+    std::vector<alarm> heap_;
+  };
 
   static bool watched(const delivery& how) noexcept { return !how.patient || how.tell_late; }
   /// What it has from the write on; no answer comes in no time.

@@ -3,7 +3,9 @@
 
 #include <hiredis/hiredis.h>
 
+#include <algorithm>
 #include <charconv>
+#include <cstring>
 #include <new>
 
 namespace holdfast::redis {
@@ -14,10 +16,30 @@ namespace {
 // pieces.
 constexpr std::size_t longest_frame = 32;
 constexpr std::size_t end_of_line = 2;
+constexpr std::size_t length_of_one_digit = std::string_view("$1\r\n").size();
 
 constexpr const char* no_memory = "out of memory";
 
 }  // namespace
+
+inline void command_writer::add_length(char type, std::size_t length) noexcept {
+  *end_++ = type;
+  if (length < 10)
+    *end_++ = static_cast<char>('0' + length);
+  else
+    end_ = std::to_chars(end_, buffer_.data() + buffer_.size(), length).ptr;
+  end_line();
+}
+
+// An argument that does not fit goes straight to the output; the end of its line always finds room.
+inline void command_writer::put(std::string_view bytes) {
+  if (bytes.size() + end_of_line <= room()) {
+    end_ = std::copy(bytes.begin(), bytes.end(), end_);
+    return;
+  }
+  flush();
+  out_ += bytes;
+}
 
 void command_writer::begin(std::size_t arguments) {
   need(longest_frame);
@@ -27,7 +49,7 @@ void command_writer::begin(std::size_t arguments) {
 void command_writer::add(std::string_view argument) {
   need(longest_frame + argument.size());
   add_length('$', argument.size());
-  add_encoded(argument);
+  put(argument);
   end_line();
 }
 
@@ -36,44 +58,34 @@ void command_writer::add(std::span<const std::string_view> parts) {
   for (const auto part : parts) size += part.size();
   need(longest_frame + size);
   add_length('$', size);
-  for (const auto part : parts) add_encoded(part);
+  for (const auto part : parts) put(part);
   end_line();
 }
 
-// An argument that does not fit goes straight to the output; the end of its line always finds room.
-void command_writer::add_encoded(std::string_view bytes) {
-  if (bytes.size() + end_of_line <= room()) {
-    end_ += bytes.copy(end_, bytes.size());
-    return;
-  }
-  flush();
-  out_ += bytes;
-}
+void command_writer::add_encoded(std::string_view bytes) { put(bytes); }
 
 void command_writer::add(std::int64_t number) {
-  if (number >= 0 && number <= 9) {  // how many keys there are, most often
-    need(longest_frame);
+  constexpr std::size_t most_digits = 20;
+  need(longest_frame + most_digits);
+  auto* const length = end_;
+  if (number >= 0 && number < 10) {  // how many keys there are, most often
     add_length('$', 1);
     *end_++ = static_cast<char>('0' + number);
     return end_line();
   }
-  std::array<char, 20> digits;
-  const auto* const end = std::to_chars(digits.data(), digits.data() + digits.size(), number).ptr;
-  add(std::string_view(digits.data(), end));
+  // Behind a length of one digit, which is most often right.
+  auto* const digits = length + length_of_one_digit;
+  const auto* const end = std::to_chars(digits, digits + most_digits, number).ptr;
+  const auto size = static_cast<std::size_t>(end - digits);
+  if (size > 9) std::memmove(digits + 1, digits, size);
+  add_length('$', size);
+  end_ += size;
+  end_line();
 }
 
 void command_writer::flush() {
   out_.append(buffer_.data(), end_);
   end_ = buffer_.data();
-}
-
-void command_writer::add_length(char type, std::size_t length) noexcept {
-  *end_++ = type;
-  if (length < 10)
-    *end_++ = static_cast<char>('0' + length);
-  else
-    end_ = std::to_chars(end_, buffer_.data() + buffer_.size(), length).ptr;
-  end_line();
 }
 
 void append_command(std::string& out, std::span<const std::string_view> argv) {
@@ -191,7 +203,11 @@ struct reader::impl {
   /// Where the value of `task` belongs.
   reply* slot(const redisReadTask* task) noexcept {
     if (!task->parent) {
-      root = reply{};
+      const bool plain = root.type == reply::kind::nil || root.type == reply::kind::integer;
+      if (plain)
+        root.type = reply::kind::nil;
+      else
+        root = reply{};
       return &root;
     }
     auto& siblings = static_cast<reply*>(task->parent->obj)->elements;
@@ -249,20 +265,20 @@ void reader::feed(std::string_view bytes) {
   if (redisReaderFeed(impl_->parser, bytes.data(), bytes.size()) != REDIS_OK) impl_->fail();
 }
 
-std::optional<reply> reader::next() {
+reply* reader::next() {
   auto& r = *impl_;
-  if (r.failed) return std::nullopt;
+  if (r.failed) return nullptr;
   void* whole = nullptr;
   if (redisReaderGetReply(r.parser, &whole) != REDIS_OK) {
     r.fail();
-    return std::nullopt;
+    return nullptr;
   }
   if (whole) {
     r.taken = 0;
-    return std::move(r.root);
+    return &r.root;
   }
   if (r.taken + (r.parser->len - r.parser->pos) > r.limits.bytes + longest_frame) r.fail("reply too large");
-  return std::nullopt;
+  return nullptr;
 }
 
 bool reader::failed() const noexcept { return impl_->failed; }

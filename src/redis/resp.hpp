@@ -45,6 +45,7 @@ class command_writer {
 
  private:
   void add_length(char type, std::size_t length) noexcept;
+  void put(std::string_view bytes);
   void end_line() noexcept {
     *end_++ = '\r';
     *end_++ = '\n';
@@ -78,8 +79,8 @@ class HOLDFAST_EXPORT reader {
   reader& operator=(reader&&) noexcept;
 
   void feed(std::string_view bytes);
-  /// The next whole reply, or nothing yet. After failed() it gives nothing any more.
-  std::optional<reply> next();
+  /// The next whole reply, until the next call, or null: nothing yet. After failed() it gives nothing any more.
+  reply* next();
   bool failed() const noexcept;
   /// Why, once failed(); never quotes more than a few bytes of the input, escaped.
   const std::string& failure() const noexcept;

@@ -38,7 +38,7 @@ std::size_t wire::take_at_once(std::size_t size) {
 
 void wire::write(std::string_view bytes) {
   parser_.feed(bytes);
-  while (auto r = parser_.next()) {
+  while (auto* const r = parser_.next()) {
     auto command = std::make_shared<std::vector<std::string>>();
     for (auto& word : r->elements) command->push_back(std::move(word.text));
     up_free_ = std::max(up_free_, way_.plan_.now() + way_.delay());

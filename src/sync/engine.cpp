@@ -36,10 +36,10 @@ engine::engine(surroundings around, std::weak_ptr<lease_home> home, owner_fields
             patience_,
             calls_,
             std::move(home),
-            new client_state(around_.time, around_.blocks)},
+            new client_state(around_.time, around_.blocks, fields.client())},
       registry_(with_, std::move(fields), [this] { drain_until(now()); }), questions_(with_), grace_(around.alarms) {
   if (around_.servers.primaries() > 1) {
-    voting_ = std::make_unique<voting>(around_, client_id());
+    voting_ = std::make_unique<voting>(around_, std::string(client_id()));
     around_.voters = voting_.get();
   }
   around_.servers.on_link_change([this](node_id node, bool up) {
@@ -165,7 +165,7 @@ void engine::learn_run(const shared_keys& keys, nanoseconds wait, value_handler<
 void engine::probe(const kind& what, done_handler done) {
   if (closed()) return done(errc::closed, {});
   probes_.remove_if([](const auto& p) { return p.over(); });
-  probes_.emplace_back(around_, what, around_.settings.key_prefix + "__probe:" + client_id(), registry_.new_field(),
+  probes_.emplace_back(around_, what, around_.settings.key_prefix + "__probe:" + std::string(client_id()), registry_.new_field(),
                        std::move(done));
   probes_.back().begin();
 }

@@ -69,7 +69,7 @@ class engine final {
   bool has_slots() const noexcept { return around_.servers.has_slots(); }
   bool several_primaries() const noexcept { return voting_ != nullptr; }
   const config& settings() const noexcept { return around_.settings; }
-  const std::string& client_id() const noexcept { return registry_.client_id(); }
+  std::string_view client_id() const noexcept { return registry_.client_id(); }
   time_point now() const noexcept { return around_.now(); }
   bool closed() const noexcept { return with_.closed(); }
   /// What any thread may know of it, and whose end any thread may declare.

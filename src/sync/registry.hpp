@@ -54,7 +54,7 @@ class registry final {
   /// force_unlock() of this client was answered.
   void forced(const lock_keys& keys, bool was_held);
   owner_field new_field() { return fields_.next(); }
-  const std::string& client_id() const noexcept { return fields_.client_uuid(); }
+  std::string_view client_id() const noexcept { return fields_.client_uuid(); }
   bool idle() const noexcept { return names_.empty() && asking_.empty(); }
 
   /// From now on only owners that hold may lock or wait; the others get closed.

@@ -3,20 +3,24 @@
 #include <atomic>
 #include <boost/smart_ptr/intrusive_ptr.hpp>
 #include <boost/smart_ptr/intrusive_ref_counter.hpp>
+#include <memory>
 #include <utility>
 
 #include "base/birthplace.hpp"
 #include "base/block_pool.hpp"
 #include "base/lease_clock.hpp"
+#include "protocol/owner_field.hpp"
 
 namespace holdfast::detail {
 
 /// What any thread has to know of a client, as long as there are leases of it.
 struct client_state final : boost::intrusive_ref_counter<client_state> {
-  explicit client_state(const clock& t, block_pool_ptr memory) : time(t), blocks(std::move(memory)) {}
+  client_state(const clock& t, block_pool_ptr memory, std::shared_ptr<const uuid> client = nullptr)
+      : time(t), blocks(std::move(memory)), id(std::move(client)) {}
 
   const clock& time;
   const block_pool_ptr blocks;
+  const std::shared_ptr<const uuid> id;  // which its owner fields refer to
   std::atomic<bool> closed{false};  // setting it ends all that the client holds, from any thread
   const birthplace here{};
 

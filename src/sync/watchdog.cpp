@@ -97,7 +97,7 @@ void watchdog::forget(claim& c) {
   for (auto& s : c.shares()) unschedule_renewal(s);
   expiries_.erase(c);
   guarded_shares_ -= c.shares().size();
-  rearm();
+  if (idle()) rearm();  // else it comes in vain, perhaps
 }
 
 void watchdog::denied(share& s) {

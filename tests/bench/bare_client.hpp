@@ -69,7 +69,7 @@ class bare_client {
   }
   void parse(std::size_t size) {
     parser_.feed({in_.data(), size});
-    while (const auto r = parser_.next()) {
+    while (const auto* const r = parser_.next()) {
       if (r->is_error()) throw std::runtime_error(r->text);
       on_reply_();
     }

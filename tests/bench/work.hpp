@@ -21,7 +21,8 @@ constexpr milliseconds default_ttl{30'000};
 inline std::string name_of(long i) { return "bench:" + std::to_string(i); }
 inline detail::lock_keys keys_of(long i) { return detail::lock_keys(detail::plain_lock, name_of(i)); }
 inline detail::owner_field field_of(long i) {
-  return {detail::uuid(0x0b6ab61e3a4f8d5c, 0x9d3c6a2f4e1c7b90), static_cast<std::uint64_t>(i) + 1};
+  static const detail::uuid client(0x0b6ab61e3a4f8d5c, 0x9d3c6a2f4e1c7b90);
+  return {client, static_cast<std::uint64_t>(i) + 1};
 }
 
 inline std::string acquire_command(long i) {

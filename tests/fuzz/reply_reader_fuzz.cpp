@@ -45,7 +45,7 @@ result read(std::string_view bytes, const reader_limits& limits, Length length) 
     const auto piece = bytes.substr(at, length(at));
     at += piece.size();
     r.feed(piece);
-    while (auto whole = r.next()) got.replies.push_back(std::move(*whole));
+    while (auto* const whole = r.next()) got.replies.push_back(std::move(*whole));
   }
   got.failed = r.failed();
   require(got.failed != r.failure().empty(), "a failure has a text, and nothing else has");

@@ -49,7 +49,7 @@ sim_client::sim_client(scheduler& plan, deployment& to, trace& log, coverage& me
       detail::make_topology({process_.strand(), plan.time(), process_, random_, network_}, to.servers_for(settings_),
                             settings_, [this](const event& e) { settings_.observer->on(e); });
   const detail::owner_fields fields{detail::uuid{random_.next(), random_.next()}};
-  uuid_ = fields.client_uuid();
+  uuid_ = std::string(fields.client_uuid());
   log.abbreviate(uuid_, name_);
   engine_.emplace(detail::surroundings{plan.time(), process_, *servers_, random_, settings_},
                   std::weak_ptr<detail::lease_home>(), fields);

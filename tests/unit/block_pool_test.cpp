@@ -3,6 +3,7 @@
 
 #include <atomic>
 #include <memory>
+#include <mutex>
 #include <thread>
 #include <vector>
 
@@ -62,11 +63,15 @@ TEST_CASE("whoever has a block keeps its pool alive") {
 TEST_CASE("many threads take blocks in turn and give them back at once") {
   const block_pool_ptr pool(new block_pool);
   std::atomic<int> shared = 0;
+  std::mutex turn;
   std::vector<std::thread> threads;
   for (int t = 0; t < 4; ++t)
-    threads.emplace_back([&pool, &shared, t] {
+    threads.emplace_back([&pool, &shared, &turn, t] {
       for (int i = 0; i < 5'000; ++i) {
-        auto* const block = static_cast<int*>(pool->take_in_turn(size));
+        auto* const block = [&] {
+          const std::lock_guard alone(turn);
+          return static_cast<int*>(pool->take(size));
+        }();
         *block = t;
         shared += *block != t;
         pool->give_back(block, size);

@@ -22,8 +22,7 @@ inline words decoded(const detail::call& c, bool by_text) {
   c.append_to(bytes, by_text);
   auto all = decode_commands(bytes);
   REQUIRE(all.size() == 1);
-  std::string text(detail::uuid::text_size, '\0');
-  some_client.write_to(text.data());
+  const auto text = some_client.text();
   for (auto& word : all[0])
     if (word.starts_with(text)) word.replace(0, text.size(), "u");
   return all[0];

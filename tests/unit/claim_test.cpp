@@ -26,7 +26,7 @@ struct majority_fixture {
   static constexpr std::array<detail::node_id, 3> nodes{4, 5, 6};
   const detail::claim_ptr c{
       new (*client->blocks) detail::claim(client, std::make_shared<const detail::lock_keys>(detail::plain_lock, "a"),
-                                          detail::owner_field(detail::uuid(), 1), std::span(nodes), 2)};
+                                          detail::owner_field(client_of_claims, 1), std::span(nodes), 2)};
   detail::share& at(std::size_t n) { return c->shares()[n]; }
 };
 

@@ -48,7 +48,7 @@ struct fixture : redis_rig {
             auto& parser = parsers[connection];
             parser.feed(bytes);
             std::string out;
-            while (const auto c = parser.next()) {
+            while (const auto* const c = parser.next()) {
               const auto said = in.answer(*this, *c);
               if (said == "close") return said;
               out += said;

@@ -3,6 +3,7 @@
 
 #include "support/catch.hpp"
 #include "support/replies.hpp"
+#include "unit/calls.hpp"
 
 using namespace holdfast;
 using namespace holdfast::test;
@@ -96,7 +97,7 @@ TEST_CASE("the holder of a lock is who has a majority of it") {
 }
 
 TEST_CASE("who holds a lock is not known where those that have not answered might make a majority for somebody") {
-  const detail::owner_field ours(detail::uuid(), 1);
+  const detail::owner_field ours(some_client, 1);
   const auto its = held_by(ours.to_text(), 500), other = held_by("b:1", 300);
   const round_of open({its, its, other, std::nullopt, std::nullopt});
   REQUIRE(by_majority::holder(open.said).failed);
@@ -116,7 +117,7 @@ TEST_CASE("the TTL and the count of a lock are what a majority has at least") {
   CHECK(
       by_majority::ttl(round_of({late, replies::integer(500), replies::integer(400), late, replies::integer(600)}).said)
           .value == 400ms);
-  const detail::owner_field any(detail::uuid(), 1);
+  const detail::owner_field any(some_client, 1);
   const auto once = replies::string("1"), twice = replies::string("2");
   CHECK(by_majority::hash_count(round_of({once, twice, twice, once, twice}).said, any).value == 2);
   CHECK(by_majority::hash_count(round_of({once, twice, once, once, twice}).said, any).value == 1);
@@ -136,7 +137,7 @@ TEST_CASE("a TTL and a count that one primary alone has lower are not what the m
   const auto ms = [](long long n) { return replies::integer(n); };
   CHECK(by_majority::ttl(round_of({ms(20), ms(500), ms(-2), ms(400), ms(300)}).said).value == 300ms);
   const auto text = [](const char* n) { return replies::string(n); };
-  const detail::owner_field any(detail::uuid(), 1);
+  const detail::owner_field any(some_client, 1);
   CHECK(
       by_majority::hash_count(round_of({text("1"), text("2"), text("2"), text("2"), replies::nil()}).said, any).value ==
       2);

@@ -14,13 +14,14 @@ TEST_CASE("owner fields are a uuid of version 8 and a number that grows") {
   owner_fields fields(uuid(0x0123456789abcdef, 0xffffffffffffffff));
   CHECK(fields.client_uuid() == "01234567-89ab-8def-bfff-ffffffffffff");
   const auto first = fields.next(), second = fields.next();
-  CHECK(std::string_view(first.to_text()) == fields.client_uuid() + ":1");
-  CHECK(std::string_view(second.to_text()) == fields.client_uuid() + ":2");
+  CHECK(std::string_view(first.to_text()) == std::string(fields.client_uuid()) + ":1");
+  CHECK(std::string_view(second.to_text()) == std::string(fields.client_uuid()) + ":2");
   CHECK(first < second);
 }
 
 TEST_CASE("an owner field of any number has its whole text, and an empty one has none") {
-  const owner_field largest(uuid(0, 0), std::numeric_limits<std::uint64_t>::max());
+  const uuid client(0, 0);
+  const owner_field largest(client, std::numeric_limits<std::uint64_t>::max());
   CHECK(std::string_view(largest.to_text()).ends_with(":18446744073709551615"));
   CHECK(std::string_view(owner_field().to_text()).empty());
   CHECK(owner_field().empty());
@@ -30,8 +31,7 @@ TEST_CASE("version and variant of the uuid do not depend on the random bits") {
   const std::regex v8("[0-9a-f]{8}-[0-9a-f]{4}-8[0-9a-f]{3}-[89ab][0-9a-f]{3}-[0-9a-f]{12}");
   std::set<std::string> all;
   for (std::uint64_t i = 0; i < 64; ++i) {
-    const auto high = owner_fields(uuid(1ULL << i, 0)).client_uuid(),
-               low = owner_fields(uuid(0, 1ULL << i)).client_uuid();
+    const std::string high(uuid(1ULL << i, 0).text()), low(uuid(0, 1ULL << i).text());
     CHECK(std::regex_match(high, v8));
     CHECK(std::regex_match(low, v8));
     all.insert({high, low});

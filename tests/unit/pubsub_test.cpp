@@ -27,7 +27,7 @@ struct fixture : redis_rig {
           auto& parser = parsers[connection];
           parser.feed(bytes);
           std::string out;
-          while (const auto command = parser.next()) out += answer(connection, *command);
+          while (const auto* const command = parser.next()) out += answer(connection, *command);
           return out;
         }) {}
 

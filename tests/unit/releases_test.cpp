@@ -11,7 +11,8 @@ namespace {
 /// Releases alone; the answers are those of the engine's fixture, whose engine is not used.
 struct fixture : engine_fixture, detail::release_host {
   detail::surroundings around{clock, timers, server, random, settings};
-  const detail::owner_field field{detail::uuid(0, 0), 1};
+  const detail::uuid client{0, 0};
+  const detail::owner_field field{client, 1};
   int begun = 0, ended = 0;
   std::optional<detail::releases> under_test{std::in_place, around};
 

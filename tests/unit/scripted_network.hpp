@@ -75,7 +75,7 @@ class scripted_host::connection final : public redis::stream {
     if (ended_) return failed = boost::asio::error::broken_pipe, 0;
     if (to_->silent) return bytes.size();
     parser_.feed(bytes);
-    while (const auto command = parser_.next()) {
+    while (const auto* const command = parser_.next()) {
       std::vector<std::string> argv;
       for (const auto& e : command->elements) argv.push_back(e.text);
       send(to_->answer(*this, argv));
