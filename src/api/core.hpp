@@ -40,7 +40,8 @@ class core : public lease_home, public std::enable_shared_from_this<core> {
   // Any thread, also when the context has ended: then nothing is done, and `run` is destroyed.
   /// Runs it on the strand: at once where that is idle and ours to run, but never inside what the engine is doing.
   template <class Run>
-  void enter(Run run) {
+  void enter(Run&& run) {
+    static_assert(!std::is_reference_v<Run>, "it is moved to where it runs");
     const context_life::visit here(*life_);
     if (!here) return;
     // A child process ends its copies outside of the strand.

@@ -293,11 +293,7 @@ class way_there {
   way_there(way_there&&) noexcept = default;
   way_there& operator=(way_there&&) = delete;
   ~way_there() {
-    try {
-      if (who_) who_->answer(errc::closed, {});
-    } catch (...) {
-      // No memory for the answer: whoever waits for it ends with its context.
-    }
+    if (who_) lost();
   }
   void operator()() {
     const auto who = std::move(who_);
@@ -305,6 +301,12 @@ class way_there {
   }
 
  private:
+  void lost() noexcept try {
+    who_->answer(errc::closed, {});
+  } catch (...) {
+    // No memory for the answer: whoever waits for it ends with its context.
+  }
+
   std::shared_ptr<caller<T>> who_;
   beginning begin_;
 };

@@ -23,7 +23,12 @@ constexpr bool keeps = true;
 }  // namespace
 
 void* block_pool::take(std::size_t size) {
-  const auto n = number_of(size);
+  void* const block = find(number_of(size), size);
+  intrusive_ptr_add_ref(this);
+  return block;
+}
+
+void* block_pool::find(std::size_t n, std::size_t size) {
   if (n >= sizes) return ::operator new(size);
   auto& s = shelves_[n];
   if (!s.first && s.returned.load(std::memory_order_relaxed))
@@ -38,7 +43,11 @@ void* block_pool::take(std::size_t size) {
 }
 
 void block_pool::give_back(void* block, std::size_t size) noexcept {
-  const auto n = number_of(size);
+  keep(block, number_of(size));
+  intrusive_ptr_release(this);
+}
+
+void block_pool::keep(void* block, std::size_t n) noexcept {
   if (!keeps || n >= sizes || closed_.load(std::memory_order_relaxed)) return ::operator delete(block);
   auto& s = shelves_[n];
   const auto kept = s.kept.load(std::memory_order_relaxed);

@@ -10,8 +10,8 @@
 
 namespace holdfast::detail {
 
-/// Memory for what comes and goes with each lock: it keeps what was given back for the next one of that size. Whoever
-/// has a block of it keeps it alive.
+/// Memory for what comes and goes with each lock: it keeps what was given back for the next one of that size. Each
+/// block that was taken keeps it alive.
 class block_pool final : public boost::intrusive_ref_counter<block_pool> {
  public:
   block_pool() noexcept = default;
@@ -43,6 +43,8 @@ class block_pool final : public boost::intrusive_ref_counter<block_pool> {
     std::atomic<std::size_t> kept{0};            // about so many; right again when there are none
   };
 
+  void* find(std::size_t number, std::size_t size);
+  void keep(void* block, std::size_t number) noexcept;
   static void free_all(free_block* first) noexcept;
 
   std::array<shelf, sizes> shelves_;
@@ -54,7 +56,7 @@ template <class T>
 struct pool_allocator {
   using value_type = T;
 
-  explicit pool_allocator(block_pool_ptr from) noexcept : pool(std::move(from)) {}
+  explicit pool_allocator(block_pool& from) noexcept : pool(&from) {}
   template <class Other>
   pool_allocator(const pool_allocator<Other>& other) noexcept : pool(other.pool) {}
 
@@ -62,14 +64,14 @@ struct pool_allocator {
   void deallocate(T* block, std::size_t n) noexcept { pool->give_back(block, n * sizeof(T)); }
   friend bool operator==(const pool_allocator&, const pool_allocator&) = default;
 
-  block_pool_ptr pool;
+  block_pool* pool;
 };
 
 /// std::make_shared() in a pool.
 template <class T, class... Args>
 std::shared_ptr<T> make_pooled(const block_pool_ptr& pool, Args&&... args) {
   static_assert(alignof(T) <= alignof(std::max_align_t));
-  return std::allocate_shared<T>(pool_allocator<T>(pool), std::forward<Args>(args)...);
+  return std::allocate_shared<T>(pool_allocator<T>(*pool), std::forward<Args>(args)...);
 }
 
 }  // namespace holdfast::detail

@@ -31,7 +31,7 @@ class direct_strand {
   const any_strand& any() const noexcept { return any_; }
   /// asio::dispatch()
   template <class Run>
-  void dispatch(Run run) const {
+  void dispatch(Run&& run) const {
     if (direct_)
       boost::asio::dispatch(*direct_, std::move(run));
     else

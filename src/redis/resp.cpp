@@ -24,10 +24,14 @@ constexpr const char* no_memory = "out of memory";
 
 inline void command_writer::add_length(char type, std::size_t length) noexcept {
   *end_++ = type;
-  if (length < 10)
+  if (length < 10) {
     *end_++ = static_cast<char>('0' + length);
-  else
+  } else if (length < 100) {
+    *end_++ = static_cast<char>('0' + length / 10);
+    *end_++ = static_cast<char>('0' + length % 10);
+  } else {
     end_ = std::to_chars(end_, buffer_.data() + buffer_.size(), length).ptr;
+  }
   end_line();
 }
 

@@ -9,8 +9,8 @@ namespace holdfast::detail {
 
 lock_answer without_memory() { return {errc::unreachable, "no memory", nullptr}; }
 
-acquisition::acquisition(surroundings& around, shared_keys k, lock_request r, lock_handler done)
-    : keys(std::move(k)), request(std::move(r)), backoff(milliseconds(20), std::chrono::seconds(1)), around_(around),
+acquisition::acquisition(surroundings& around, shared_keys k, const lock_request& r, lock_handler&& done)
+    : keys(std::move(k)), request(r), backoff(milliseconds(20), std::chrono::seconds(1)), around_(around),
       since_(request.whole ? request.whole->since() : around.now()), done_(std::move(done)), alarm_(around.alarms) {}
 
 nanoseconds acquisition::time_left() const noexcept {

@@ -128,7 +128,7 @@ struct line_seat {
 /// One caller who wants a lock, from the call to the answer, wherever it waits meanwhile.
 class acquisition final : public cancellable, public script_command {
  public:
-  acquisition(surroundings& around, shared_keys keys, lock_request request, lock_handler done);
+  acquisition(surroundings& around, shared_keys keys, const lock_request& request, lock_handler&& done);
 
   /// It was not answered yet.
   bool open() const noexcept { return static_cast<bool>(done_); }

@@ -43,9 +43,9 @@ claim::claim(client_state_ptr of, shared_keys k, const owner_field& f, std::span
 }
 
 void claim::operator delete(claim* ended, std::destroying_delete_t) noexcept {
-  const auto pool = ended->client().blocks;
+  auto& pool = *ended->client().blocks;  // its block keeps it alive
   ended->~claim();
-  pool->give_back(ended, sizeof(claim));
+  pool.give_back(ended, sizeof(claim));
 }
 
 share& claim::sole_share() noexcept {

@@ -57,8 +57,8 @@ engine::~engine() {
   around_.blocks->close();
 }
 
-cancellable_ptr engine::lock(const shared_keys& keys, lock_request request, lock_handler done) {
-  if (!closed()) return registry_.lock(keys, std::move(request), std::move(done));
+cancellable_ptr engine::lock(const shared_keys& keys, const lock_request& request, lock_handler&& done) {
+  if (!closed()) return registry_.lock(keys, request, std::move(done));
   done({errc::closed, {}, nullptr});
   return nullptr;
 }

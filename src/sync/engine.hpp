@@ -26,7 +26,7 @@ class engine final {
   engine& operator=(const engine&) = delete;
   ~engine();
 
-  cancellable_ptr lock(const shared_keys& keys, lock_request request, lock_handler done);
+  cancellable_ptr lock(const shared_keys& keys, const lock_request& request, lock_handler&& done);
   /// Any one of several, all of one kind, none twice.
   cancellable_ptr lock_any(std::vector<shared_keys> of, lock_request request, lock_handler done);
   /// Several, all or none: of one kind and group, none twice, in the order in which all processes wait for them. `run`:

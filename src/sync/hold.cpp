@@ -30,9 +30,9 @@ hold::hold(claim_ptr c, owner_id w, bool b, fencing t, std::uint32_t p, time_poi
 hold::~hold() { HOLDFAST_ASSERT(!host_); }
 
 void hold::operator delete(hold* ended, std::destroying_delete_t) noexcept {
-  const auto pool = ended->on->client().blocks;
+  auto& pool = *ended->on->client().blocks;  // its block keeps it alive
   ended->~hold();
-  pool->give_back(ended, sizeof(hold));
+  pool.give_back(ended, sizeof(hold));
 }
 
 // ---- what it is

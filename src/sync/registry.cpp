@@ -42,7 +42,7 @@ registry::~registry() {
   end_changes();
 }
 
-std::shared_ptr<acquisition> registry::lock(const shared_keys& keys, lock_request request, lock_handler done) {
+std::shared_ptr<acquisition> registry::lock(const shared_keys& keys, const lock_request& request, lock_handler&& done) {
   const auto key = entry_key::of(*keys);
   const auto place = names_.lower_bound(key);
   entry* e = place != names_.end() && entry_key::of(*place->keys()) == key ? &*place : nullptr;
@@ -52,7 +52,7 @@ std::shared_ptr<acquisition> registry::lock(const shared_keys& keys, lock_reques
     done({errc::closed, drained_without, nullptr});
     return nullptr;
   }
-  auto who = make_pooled<acquisition>(with_.around.blocks, with_.around, keys, std::move(request), std::move(done));
+  auto who = make_pooled<acquisition>(with_.around.blocks, with_.around, keys, request, std::move(done));
   if (mine) {
     if (!enter(*mine, *who)) reenter(*mine, who);
     return who;

@@ -32,7 +32,7 @@ class registry final {
   registry& operator=(const registry&) = delete;
   ~registry();
 
-  std::shared_ptr<acquisition> lock(const shared_keys& keys, lock_request request, lock_handler done);
+  std::shared_ptr<acquisition> lock(const shared_keys& keys, const lock_request& request, lock_handler&& done);
   /// `of`: as any_acquisition wants it.
   std::shared_ptr<any_acquisition> lock_any(std::vector<shared_keys> of, lock_request request, lock_handler done);
   /// `of`: as multi_acquisition wants it.
