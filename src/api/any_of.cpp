@@ -54,8 +54,8 @@ locks_list locks_of(const std::vector<mutex>& which) {
 
 /// `T`: lease or optional<lease>.
 template <class T>
-asio::awaitable<T> acquire(std::weak_ptr<core> where, locks_list which, lock_call how) {
-  return detail::on_strand<T>(std::move(where),
+asio::awaitable<T> acquire(const std::weak_ptr<core>& where, locks_list which, lock_call how) {
+  return detail::on_strand<T>(where.lock(),
                               [which = std::move(which), how](engine& locks, const std::shared_ptr<caller<T>>& to,
                                                               const std::optional<owner>& carried) {
                                 for (const auto& keys : *which) detail::check_lock(locks, *keys);

@@ -56,7 +56,7 @@ asio::awaitable<void> lease::unlock() {
   return detail::on_strand<void>(
       home_of(*record_), [r = record_](engine& locks, const std::shared_ptr<caller<void>>& to, const auto&) {
         to->concerns(r->of->keys());
-        locks.unlock(r, [to](error_code e, const std::string& detail) { to->answer(e, detail); });
+        locks.unlock(r, [to = to](error_code e, const std::string& detail) { to->answer(e, detail); });
       });
 }
 
@@ -66,7 +66,7 @@ asio::awaitable<void> lease::renew(milliseconds ttl) {
       home_of(*record_), [r = record_, ttl](engine& locks, const std::shared_ptr<caller<void>>& to, const auto&) {
         detail::check_renew_ttl(locks.settings(), ttl);
         to->concerns(r->of->keys());
-        locks.renew(r, ttl, [to](error_code e, const std::string& detail) { to->answer(e, detail); });
+        locks.renew(r, ttl, [to = to](error_code e, const std::string& detail) { to->answer(e, detail); });
       });
 }
 

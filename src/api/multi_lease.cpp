@@ -61,11 +61,11 @@ class joint_verb : public std::enable_shared_from_this<joint_verb> {
 
   bool at_home(std::size_t i) const { return of_[i]->home == of_.front()->home; }
   detail::done_handler hears(std::size_t i) {
-    return [self = shared_from_this(), i](error_code e, std::string detail) { self->hear(i, e, std::move(detail)); };
+    return [self = shared_from_this(), i](error_code e, const std::string& detail) { self->hear(i, e, detail); };
   }
 
   // Any of the strands: each writes what is its own.
-  void hear(std::size_t i, error_code e, std::string detail) {
+  void hear(std::size_t i, error_code e, const std::string& detail) {
     said_[i] = {e, std::move(detail)};
     if (left_.fetch_sub(1, std::memory_order_acq_rel) > 1) return;
     const bool alone = std::all_of(of_.begin(), of_.end(), [&](const auto& r) { return r->home == of_.front()->home; });

@@ -115,7 +115,7 @@ asio::awaitable<std::string> run_of(plan_ptr plan, wanted what, joint_call_ptr c
           [to](error_code e, const std::string& detail, std::string run) { to->answer(e, detail, std::move(run)); });
     };
     try {
-      co_return co_await detail::on_strand<std::string>(what.home, std::move(ask));
+      co_return co_await detail::on_strand<std::string>(what.home.lock(), std::move(ask));
     } catch (const error& e) {
       if (e.code() != errc::unreachable || !call->forever()) throw;
     }
@@ -169,7 +169,7 @@ asio::awaitable<group_answer> taken(plan_ptr plan, group g, joint_call_ptr call)
     auto place = locks.lock_all(g.keys, g.run, call->request(locks, carried), std::move(answered));
     if (place) to->cancels(std::move(place));
   };
-  return detail::on_strand<group_answer>(g.home, std::move(begin));
+  return detail::on_strand<group_answer>(g.home.lock(), std::move(begin));
 }
 
 /// All groups in order, while the servers are what they were. Empty leases: contention.

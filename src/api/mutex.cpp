@@ -16,8 +16,8 @@ using detail::shared_keys;
 
 /// `T`: lease or optional<lease>.
 template <class T>
-asio::awaitable<T> acquire(std::weak_ptr<core> where, shared_keys keys, lock_call how) {
-  return detail::on_strand<T>(std::move(where),
+asio::awaitable<T> acquire(const std::weak_ptr<core>& where, shared_keys keys, lock_call how) {
+  return detail::on_strand<T>(where.lock(),
                               [keys = std::move(keys), how](engine& locks, const std::shared_ptr<caller<T>>& to,
                                                             const std::optional<owner>& carried) {
                                 detail::check_lock(locks, *keys);
@@ -29,12 +29,12 @@ asio::awaitable<T> acquire(std::weak_ptr<core> where, shared_keys keys, lock_cal
 
 /// A question to the engine: `verb(engine&, keys, handler)`.
 template <class T, class Verb>
-asio::awaitable<T> ask(std::weak_ptr<core> where, shared_keys keys, Verb verb) {
+asio::awaitable<T> ask(const std::weak_ptr<core>& where, shared_keys keys, Verb verb) {
   return detail::on_strand<T>(
-      std::move(where), [keys = std::move(keys), verb](engine& e, const std::shared_ptr<caller<T>>& to, const auto&) {
+      where.lock(), [keys = std::move(keys), verb](engine& e, const std::shared_ptr<caller<T>>& to, const auto&) {
         detail::check_lock(e, *keys);
         to->concerns(keys);
-        verb(e, keys, [to](error_code failed, const std::string& detail, T value) {
+        verb(e, keys, [to = to](error_code failed, const std::string& detail, T value) {
           to->answer(failed, detail, std::move(value));
         });
       });

@@ -109,20 +109,20 @@ class coroutine_caller final : public caller<T>, public context_life::guest {
   using slot_type = asio::associated_cancellation_slot_t<Handler>;
 
   /// `client`: whom it calls; null when that has ended.
-  static std::shared_ptr<coroutine_caller> make(Handler handler, std::shared_ptr<core> client, Begin begin) {
+  static std::shared_ptr<coroutine_caller> make(Handler&& handler, const std::shared_ptr<core>& client,
+                                                Begin&& begin) {
     const asio::any_io_executor home = asio::get_associated_executor(handler);
-    const auto life = life_of(home, client.get());
+    const auto& life = life_of(home, client.get());
     const auto bound = owner::of(home);
     const context_life::visit here(*life);
-    return here ? life->admit<coroutine_caller>(std::move(handler), life, std::move(client), bound, std::move(begin))
-                : std::make_shared<coroutine_caller>(std::move(handler), life, std::move(client), bound,
-                                                     std::move(begin));
+    return here ? life->admit<coroutine_caller>(std::move(handler), life, client, bound, std::move(begin))
+                : std::make_shared<coroutine_caller>(std::move(handler), life, client, bound, std::move(begin));
   }
 
-  coroutine_caller(Handler handler, std::shared_ptr<context_life> life, std::shared_ptr<core> client,
-                   std::optional<owner> bound, Begin begin)
-      : life_(std::move(life)), coroutine_(std::in_place, std::move(handler)),
-        state_(std::in_place_type<task>, std::move(client), bound, std::move(begin)) {}
+  coroutine_caller(Handler&& handler, const std::shared_ptr<context_life>& life, const std::shared_ptr<core>& client,
+                   const std::optional<owner>& bound, Begin&& begin)
+      : life_(life), coroutine_(std::in_place, std::move(handler)),
+        state_(std::in_place_type<task>, client, bound, std::move(begin)) {}
 
   // Before anything is answered, in the call.
   slot_type& slot() { return coroutine_->slot; }
@@ -146,12 +146,12 @@ class coroutine_caller final : public caller<T>, public context_life::guest {
 
  private:
   struct coroutine {
-    explicit coroutine(Handler h) : slot(asio::get_associated_cancellation_slot(h)), handler(std::move(h)) {}
+    explicit coroutine(Handler&& h) : slot(asio::get_associated_cancellation_slot(h)), handler(std::move(h)) {}
     slot_type slot;
     Handler handler;
   };
 
-  static std::shared_ptr<context_life> life_of(const asio::any_io_executor& home, const core* client) {
+  static const std::shared_ptr<context_life>& life_of(const asio::any_io_executor& home, const core* client) {
     auto& context = asio::query(home, asio::execution::context);
     if (client)
       if (const context_life::visit here(*client->life()); here && client->life()->is_of(context))
@@ -314,15 +314,14 @@ class way_there {
 /// `begin(engine&, std::shared_ptr<caller<T>>, owner that is bound to the coroutine's executor)` runs on the strand of
 /// `where`. What it throws, the caller gets. If the client is gone the caller gets closed.
 template <class T, class Begin>
-asio::awaitable<T> on_strand(std::weak_ptr<core> where, Begin begin) {
-  auto initiate = [](auto handler, std::weak_ptr<core>&& to, Begin&& start) {
+asio::awaitable<T> on_strand(std::shared_ptr<core> where, Begin begin) {
+  auto initiate = [](auto handler, std::shared_ptr<core>&& c, Begin&& start) {
     using waiting_caller = coroutine_caller<T, decltype(handler), Begin>;
-    const auto c = to.lock();
     auto waiting = waiting_caller::make(std::move(handler), c, std::move(start));
     if (!c) return waiting->answer(errc::closed, {});
     if (waiting->slot().is_connected())
       waiting->slot().assign(
-          [to = std::move(to), id = std::weak_ptr<caller<T>>(waiting)](asio::cancellation_type type) {
+          [to = std::weak_ptr(c), id = std::weak_ptr<caller<T>>(waiting)](asio::cancellation_type type) {
             const auto client = to.lock();  // the slot may outlive the client, and its context
             if (!client || type == asio::cancellation_type::none) return;
             client->enter_later([id] {

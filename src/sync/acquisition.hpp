@@ -54,7 +54,7 @@ struct lock_answer {
   std::string detail;
   std::shared_ptr<lease_record> record;
 };
-using lock_handler = function<void(lock_answer)>;
+using lock_handler = function<void(lock_answer&&)>;
 /// There was no memory to go on. It takes none itself.
 lock_answer without_memory();
 
@@ -158,7 +158,7 @@ class acquisition final : public cancellable, public script_command {
   /// Answers the caller, whose handler must not call the engine. `event_for(a)` makes the event of this answer, without
   /// the fields that report() fills in.
   template <class EventFor>
-  void answer(lock_answer a, EventFor event_for) {
+  void answer(lock_answer&& a, EventFor event_for) {
     leave_place();
     if (around_.settings.observer && reports(a)) report(a, event_for(a));
     std::exchange(done_, {})(std::move(a));

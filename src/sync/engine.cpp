@@ -76,7 +76,7 @@ cancellable_ptr engine::lock_all(std::vector<shared_keys> of, std::string run, l
   return nullptr;
 }
 
-void engine::unlock(const std::shared_ptr<lease_record>& record, done_handler done) {
+void engine::unlock(const std::shared_ptr<lease_record>& record, done_handler&& done) {
   if (!record->try_release()) return done(errc::not_held, {});
   record->of->give_up(*record, std::move(done));
 }
@@ -137,7 +137,7 @@ void engine::hold_count(const shared_keys& keys, owner_id who, value_handler<uns
   const hold_ptr h(registry_.hold_of(*keys, who));
   if (!h && !closed()) return done({}, {}, 0);
   // Redis says whether it is held; how often, this client knows first.
-  auto answered = [h, done = std::move(done)](error_code error, std::string detail, unsigned at_server) {
+  auto answered = [h, done = std::move(done)](error_code error, const std::string& detail, unsigned at_server) {
     const bool ours = at_server > 0 && h->exclusive() && h->count() > 0;
     done(error, std::move(detail), ours ? static_cast<unsigned>(h->count()) : at_server);
   };

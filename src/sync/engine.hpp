@@ -32,7 +32,7 @@ class engine final {
   /// Several, all or none: of one kind and group, none twice, in the order in which all processes wait for them. `run`:
   /// of their server, where the order depends on it.
   cancellable_ptr lock_all(std::vector<shared_keys> of, std::string run, lock_request request, multi_handler done);
-  void unlock(const std::shared_ptr<lease_record>& record, done_handler done);
+  void unlock(const std::shared_ptr<lease_record>& record, done_handler&& done);
   /// unlock() with nobody waiting, for a record whose try_release() succeeded; errors go to the observer.
   void drop(const std::shared_ptr<lease_record>& record);
   void renew(const std::shared_ptr<lease_record>& record, milliseconds ttl, done_handler done);

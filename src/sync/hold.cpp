@@ -16,7 +16,10 @@
 namespace holdfast::detail {
 namespace {
 
-constexpr auto* by_force = "Redis answered that its key is gone or another's, after force_unlock() by this client";
+const std::string& by_force() {
+  static const std::string text = "Redis answered that its key is gone or another's, after force_unlock() by this client";
+  return text;
+}
 
 }  // namespace
 
@@ -220,7 +223,7 @@ topology::handler hold::when_replicated(topology::handler then) {
   };
 }
 
-void hold::give_up(lease_record& lease, done_handler done) {
+void hold::give_up(lease_record& lease, done_handler&& done) {
   const auto keep = self();
   const auto before = ttl();
   const auto replicas = min_replicas();
@@ -257,7 +260,7 @@ void hold::give_up(lease_record& lease, done_handler done) {
   }
 }
 
-void hold::unlock_last(milliseconds before, unsigned replicas, bool wanted, done_handler done) {
+void hold::unlock_last(milliseconds before, unsigned replicas, bool wanted, done_handler&& done) {
   const auto nobody = [](error_code, const std::string&) {};
   const auto now = with_.around.now();
   const auto answer_by = with_.patience.answer_by(keys()->lock, now, command_budget(with_.around.settings, before));
@@ -280,7 +283,7 @@ void hold::end_change() {
   tell_count();
 }
 
-void hold::send_unlock(last_unlock u) {
+void hold::send_unlock(last_unlock&& u) {
   if (!changing()) return changes_.add([&] { free(std::move(u)); });
   auto before = last_unlocks_.before_begin();
   for (auto next = last_unlocks_.begin(); next != last_unlocks_.end(); ++next) before = next;
@@ -309,7 +312,7 @@ void hold::tell_count() noexcept try {
   note_count(0);
 }
 
-void hold::free(last_unlock u) {
+void hold::free(last_unlock&& u) {
   HOLDFAST_ASSERT(leases_.empty() && changing() && host_);
   const auto valid = valid_until();
   const bool sound = unquestioned();
@@ -337,7 +340,7 @@ void hold::passed(const last_unlock& u) {
   for (const auto& other : std::exchange(last_unlocks_, {})) other.done({}, {});
 }
 
-void hold::release(last_unlock u, time_point valid) {
+void hold::release(last_unlock&& u, time_point valid) {
   /// Those that one release answers.
   struct answered_unlocks {
     last_unlock first;
@@ -352,11 +355,11 @@ void hold::release(last_unlock u, time_point valid) {
   const auto may_live = std::max(u.ttl, on->may_live(now, with_.around.settings.drift));
   const auto all = make_pooled<answered_unlocks>(with_.around.blocks,
                                                  answered_unlocks{std::move(u), std::exchange(last_unlocks_, {}), now});
-  auto answered = [this, self = self(), all = all](error_code error, std::string detail) {
+  auto answered = [this, self = self(), all = all](error_code error, const std::string& why) {
     const auto& asked = all->first;
     if (error == errc::unconfirmed && with_.around.now() >= asked.answer_by)
       with_.patience.ran_out(keys()->lock, asked.called);
-    if (error == errc::lost && forced_) detail = by_force;
+    const auto& detail = error == errc::lost && forced_ ? by_force() : why;
     if (with_.around.settings.observer) report_release(all->released_at, asked.ttl, error, detail);
     asked.done(error, detail);
     for (const auto& other : all->others) other.done(error, detail);
@@ -491,7 +494,7 @@ hold::text hold::text_of_loss(errc reason) const noexcept try {
   const auto& around = with_.around;
   if (reason == errc::closed) return is("the client was closed");
   if (reason == errc::corrupt_lock) return is("found while it was held");
-  if (around.now() < valid_until()) return is(forced_ ? by_force : not_ours);
+  if (around.now() < valid_until()) return is(forced_ ? by_force() : not_ours);
   std::string cause = cause_of_loss();
   const bool wanted = !renewal_paused();
   if (wanted && !around.servers.answering(keys()->lock))

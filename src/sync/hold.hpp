@@ -36,7 +36,7 @@ struct lease_record;
 struct hold_services;
 using hold_ptr = boost::intrusive_ptr<hold>;
 
-using done_handler = function<void(error_code, std::string detail)>;
+using done_handler = function<void(error_code, const std::string& detail)>;
 
 /// The registry's entry of a hold's name: it knows the hold until that has ended and nobody has a lease of it.
 class hold_host : public release_host {
@@ -169,7 +169,7 @@ class hold final : public boost::intrusive_ref_counter<hold> {
     return token && spare_tokens > 0 ? fencing{*token + 1, static_cast<std::uint16_t>(spare_tokens - 1)} : fencing();
   }
   /// Takes it back: `done` hears of it as lease::unlock() promises; empty: nobody waits for that.
-  void give_up(lease_record& lease, done_handler done);
+  void give_up(lease_record& lease, done_handler&& done);
   void renew(std::shared_ptr<lease_record> lease, milliseconds ttl, done_handler done);
 
   // What its leases want.
@@ -247,14 +247,14 @@ class hold final : public boost::intrusive_ref_counter<hold> {
   text text_of_loss(errc reason) const noexcept;
   loss_cause cause_of(errc reason) const noexcept;
   loss_cause denied_or_forced() const noexcept;
-  void unlock_last(milliseconds before, unsigned replicas, bool wanted, done_handler done);
-  void send_unlock(last_unlock u);
+  void unlock_last(milliseconds before, unsigned replicas, bool wanted, done_handler&& done);
+  void send_unlock(last_unlock&& u);
   void free_if_last();
   void tell_count() noexcept;
-  void free(last_unlock u);
+  void free(last_unlock&& u);
   bool unquestioned() const noexcept;
   void passed(const last_unlock& u);
-  void release(last_unlock u, time_point valid);
+  void release(last_unlock&& u, time_point valid);
   void report_release(time_point called, milliseconds ttl, error_code error, std::string_view detail) const;
 
   std::atomic<lease_state> end_{lease_state::held};  // or lost, or released; its claim knows whether it is suspended

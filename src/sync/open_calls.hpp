@@ -16,13 +16,14 @@ class open_calls {
  public:
   /// Returns a handler that answers `done` once; where nothing has called it before, close() answers with closed.
   template <class... T>
-  function<void(error_code, std::string, T...)> until_closed(function<void(error_code, std::string, T...)> done) {
+  function<void(error_code, const std::string&, T...)> until_closed(
+      function<void(error_code, const std::string&, T...)> done) {
     const auto kept = std::make_shared<decltype(done)>(std::move(done));
     const auto place = ends_.insert(ends_.end(), [kept] { std::exchange(*kept, {})(errc::closed, {}, T{}...); });
-    return [this, kept, place](error_code error, std::string detail, T... value) {
+    return [this, kept, place](error_code error, const std::string& detail, T... value) {
       if (!*kept) return;  // close() came first
       ends_.erase(place);
-      std::exchange(*kept, {})(error, std::move(detail), std::move(value)...);
+      std::exchange(*kept, {})(error, detail, std::move(value)...);
     };
   }
   void close() {

@@ -13,7 +13,7 @@
 namespace holdfast::detail {
 
 template <class T>
-using value_handler = function<void(error_code, std::string detail, T)>;
+using value_handler = function<void(error_code, const std::string& detail, T)>;
 
 /// The questions about a lock that Redis answers. Nothing here changes what is held.
 class questions {

@@ -44,7 +44,7 @@ class releases {
  public:
   /// none: released; lost: it was not this owner's any more; unconfirmed: no answer in time, it goes on; else the
   /// server's refusal.
-  using handler = function<void(error_code, std::string detail)>;
+  using handler = function<void(error_code, const std::string& detail)>;
 
   explicit releases(surroundings& around) : around_(around) {}
   releases(const releases&) = delete;

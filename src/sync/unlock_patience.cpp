@@ -19,7 +19,7 @@ class unlock_patience::waiting_caller : public std::enable_shared_from_this<wait
       if (const auto still = id.lock()) still->give_up();
     });
   }
-  void answer(error_code error, std::string detail) {
+  void answer(error_code error, const std::string& detail) {
     alarm_.stop();
     if (done_) std::exchange(done_, {})(error, std::move(detail));
   }
@@ -58,7 +58,7 @@ unlock_patience::handler unlock_patience::limit(const shared_keys& keys, time_po
                                                 handler done) {
   const auto caller = std::make_shared<waiting_caller>(*this, keys, late, std::move(done));
   caller->wait(deadline);
-  return [caller](error_code error, std::string detail) { caller->answer(error, std::move(detail)); };
+  return [caller](error_code error, const std::string& detail) { caller->answer(error, detail); };
 }
 
 unlock_patience::silences::iterator unlock_patience::silence_of(std::string_view key) {

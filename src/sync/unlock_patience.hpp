@@ -16,7 +16,7 @@ inline constexpr const char* unanswered_before = "Redis did not answer what came
 /// for longer than that. A request with nested locks has as many unlocks; they wait once for each server.
 class unlock_patience {
  public:
-  using handler = function<void(error_code, std::string detail)>;
+  using handler = function<void(error_code, const std::string& detail)>;
 
   explicit unlock_patience(const surroundings& around) noexcept : around_(around) {}
 

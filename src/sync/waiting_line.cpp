@@ -474,7 +474,7 @@ void waiting_line::remove(acquisition& w, bool served) {
 
 // The caller last: where there is no memory for its answer, the line still goes on. The line may be gone by then. And
 // where the line finds none to go on, the caller is answered all the same: its lease is of a hold that stands.
-void waiting_line::finish(acquisition& w, lock_answer a) {
+void waiting_line::finish(acquisition& w, lock_answer&& a) {
   const auto keep = w.seat.kept;
   const auto event_for = [&w, &around = around_](const lock_answer& said) {
     auto e = said.record

@@ -145,7 +145,7 @@ class waiting_line final : public std::enable_shared_from_this<waiting_line>,
   acquisition& first() { return *waiters_.front().kept; }
   std::shared_ptr<acquisition> take_out(acquisition& w);
   void remove(acquisition& w, bool served = false);
-  void finish(acquisition& w, lock_answer a);
+  void finish(acquisition& w, lock_answer&& a);
 
   surroundings& around_;
   owner_fields& fields_;
