@@ -66,7 +66,7 @@ class joint_verb : public std::enable_shared_from_this<joint_verb> {
 
   // Any of the strands: each writes what is its own.
   void hear(std::size_t i, error_code e, const std::string& detail) {
-    said_[i] = {e, std::move(detail)};
+    said_[i] = {e, detail};
     if (left_.fetch_sub(1, std::memory_order_acq_rel) > 1) return;
     const bool alone = std::all_of(of_.begin(), of_.end(), [&](const auto& r) { return r->home == of_.front()->home; });
     if (alone) return answer();

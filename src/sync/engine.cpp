@@ -139,7 +139,7 @@ void engine::hold_count(const shared_keys& keys, owner_id who, value_handler<uns
   // Redis says whether it is held; how often, this client knows first.
   auto answered = [h, done = std::move(done)](error_code error, const std::string& detail, unsigned at_server) {
     const bool ours = at_server > 0 && h->exclusive() && h->count() > 0;
-    done(error, std::move(detail), ours ? static_cast<unsigned>(h->count()) : at_server);
+    done(error, detail, ours ? static_cast<unsigned>(h->count()) : at_server);
   };
   questions_.count(keys, h ? h->field() : owner_field(), std::move(answered));
 }

@@ -21,7 +21,7 @@ class unlock_patience::waiting_caller : public std::enable_shared_from_this<wait
   }
   void answer(error_code error, const std::string& detail) {
     alarm_.stop();
-    if (done_) std::exchange(done_, {})(error, std::move(detail));
+    if (done_) std::exchange(done_, {})(error, detail);
   }
 
  private:
