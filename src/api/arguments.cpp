@@ -40,19 +40,19 @@ void check_replicas(const config& c, unsigned wanted) {
 }  // namespace
 
 terms resolve_terms(const config& c, const lock_options& asked) {
-  const terms t{.ttl = asked.ttl.value_or(c.ttl),
-                .renew = asked.renew.value_or(!asked.ttl.has_value()),
-                .min_replicas = asked.min_replicas.value_or(c.min_replicas),
-                .max_hold = asked.max_hold};
-  check_replicas(c, t.min_replicas);
-  const auto least = t.renew ? shortest_renewed_ttl : shortest_ttl;
-  check_ttl(c, t.renew ? "a renewed ttl" : "a ttl", t.ttl, least);
-  if (t.max_hold) {
-    if (!t.renew)
-      throw error(errc::invalid_ttl, "max_hold is for renewed leases: without renewal the ttl is the limit");
-    if (*t.max_hold < milliseconds(1) || *t.max_hold > longest_ttl)
-      refuse_ttl("a max_hold", *t.max_hold, milliseconds(1), longest_ttl);
+  const auto ttl = asked.ttl.value_or(c.ttl);
+  const bool renew = asked.renew.value_or(!asked.ttl.has_value());
+  const auto min_replicas = asked.min_replicas.value_or(c.min_replicas);
+  check_replicas(c, min_replicas);
+  const auto least = renew ? shortest_renewed_ttl : shortest_ttl;
+  check_ttl(c, renew ? "a renewed ttl" : "a ttl", ttl, least);
+  if (asked.max_hold) {
+    if (!renew) throw error(errc::invalid_ttl, "max_hold is for renewed leases: without renewal the ttl is the limit");
+    if (*asked.max_hold < milliseconds(1) || *asked.max_hold > longest_ttl)
+      refuse_ttl("a max_hold", *asked.max_hold, milliseconds(1), longest_ttl);
   }
+  terms t{std::chrono::duration_cast<terms::duration>(ttl), renew, static_cast<std::uint8_t>(min_replicas), {}};
+  if (asked.max_hold) t.max_hold = std::chrono::duration_cast<terms::duration>(*asked.max_hold);
   return t;
 }
 

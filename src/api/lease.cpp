@@ -113,7 +113,7 @@ lease_state lease::state() const noexcept {
 
 std::optional<std::uint64_t> lease::token() const noexcept {
   note_use(record_);
-  return record_ ? record_->of->token : std::nullopt;
+  return record_ ? record_->of->token() : std::nullopt;
 }
 
 const std::string& lease::name() const noexcept {

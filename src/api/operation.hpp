@@ -109,8 +109,7 @@ class coroutine_caller final : public caller<T>, public context_life::guest {
   using slot_type = asio::associated_cancellation_slot_t<Handler>;
 
   /// `client`: whom it calls; null when that has ended.
-  static std::shared_ptr<coroutine_caller> make(Handler&& handler, const std::shared_ptr<core>& client,
-                                                Begin&& begin) {
+  static std::shared_ptr<coroutine_caller> make(Handler&& handler, const std::shared_ptr<core>& client, Begin&& begin) {
     const asio::any_io_executor home = asio::get_associated_executor(handler);
     const auto& life = life_of(home, client.get());
     const auto bound = owner::of(home);
@@ -301,9 +300,7 @@ class way_there {
   }
 
  private:
-  void lost() noexcept try {
-    who_->answer(errc::closed, {});
-  } catch (...) {
+  void lost() noexcept try { who_->answer(errc::closed, {}); } catch (...) {
     // No memory for the answer: whoever waits for it ends with its context.
   }
 

@@ -37,8 +37,8 @@ std::uint32_t hash_of(std::string_view name) noexcept {
 }
 
 lock_keys::lock_keys(const kind& k, std::string_view n, std::string_view prefix, publish_word w)
-    : of(k), name(n), prefixed_(prefix.empty() ? nullptr : new std::string(std::string(prefix).append(n))),
-      lock(prefixed_ ? *prefixed_ : name), hash(hash_of(n)), word(w) {}
+    : of(k), name(n), lock(prefix.empty() ? name : *new std::string(std::string(prefix).append(n))), hash(hash_of(n)),
+      word(w) {}
 
 key_parts channel_parts(const lock_keys& k) { return beside(k.of.layout.channel, k.lock); }
 key_parts token_parts(const lock_keys& k) { return beside(k.of.layout.token, k.lock); }

@@ -39,15 +39,13 @@ struct HOLDFAST_EXPORT lock_keys {
             publish_word word = publish_word::publish);
   lock_keys(const lock_keys&) = delete;
   lock_keys& operator=(const lock_keys&) = delete;
+  ~lock_keys() {
+    if (&lock != &name) delete &lock;
+  }
 
   const kind& of;
-  const std::string name;  // the user's, without prefix
-
- private:
-  const std::unique_ptr<const std::string> prefixed_;  // null: there is no prefix
-
- public:
-  const std::string& lock;   // N: the key itself
+  const std::string name;    // the user's, without prefix
+  const std::string& lock;   // N: the key itself; where there is no prefix, the name
   const std::uint32_t hash;  // hash_of(name)
   const publish_word word;
 };

@@ -7,7 +7,7 @@
 namespace holdfast::detail {
 
 uuid::uuid(std::uint64_t high, std::uint64_t low) noexcept {
-  high = (high & ~0xF000ULL) | 0x8000ULL;                 // version 8
+  high = (high & ~0xF000ULL) | 0x8000ULL;               // version 8
   low = (low & 0x3FFF'FFFF'FFFF'FFFFULL) | 1ULL << 63;  // RFC 9562 variant
   auto* to = text_.data();
   const auto put = [&to](std::uint64_t half, int first, int last) {

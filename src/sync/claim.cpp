@@ -2,8 +2,10 @@
 #include "sync/claim.hpp"
 
 #include <algorithm>
+#include <boost/container/small_vector.hpp>
 #include <chrono>
 #include <functional>
+#include <new>
 #include <utility>
 
 #include "base/assert.hpp"
@@ -34,23 +36,32 @@ void share::settle() const noexcept { prefetch(of); }
 void intrusive_ptr_add_ref(const share* s) noexcept { intrusive_ptr_add_ref(&s->of); }
 void intrusive_ptr_release(const share* s) noexcept { intrusive_ptr_release(&s->of); }
 
-claim::claim(client_state_ptr of, shared_keys k, const owner_field& f, std::span<const node_id> nodes,
-             std::size_t needed)
-    : needed_(static_cast<std::uint8_t>(needed)), keys(std::move(k)), field(f), validity_(std::move(of)) {
+claim::claim(client_state_ptr of, shared_keys k, const owner_field& f, std::size_t shares, std::size_t needed)
+    : share_count_(static_cast<std::uint8_t>(shares)), needed_(static_cast<std::uint8_t>(needed)), keys(std::move(k)),
+      field(f), validity_(std::move(of)) {}
+
+claim_ptr claim::make(client_state_ptr of, shared_keys keys, const owner_field& field, std::span<const node_id> nodes,
+                      std::size_t needed) {
+  static_assert(alignof(share) <= alignof(claim));
   HOLDFAST_ASSERT(needed > 0 && needed <= nodes.size());
-  shares_.reserve(nodes.size());
-  for (const auto node : nodes) shares_.emplace_back(*this, node);
+  void* const block = of->blocks->take(size_with(nodes.size()));
+  auto* const made = new (block) claim(std::move(of), std::move(keys), field, nodes.size(), needed);
+  auto* place = reinterpret_cast<std::byte*>(made + 1);
+  for (const auto node : nodes) place = reinterpret_cast<std::byte*>(new (place) share(*made, node) + 1);
+  return claim_ptr(made);
 }
 
 void claim::operator delete(claim* ended, std::destroying_delete_t) noexcept {
   auto& pool = *ended->client().blocks;  // its block keeps it alive
+  const auto size = size_with(ended->share_count_);
+  for (auto& each : ended->shares()) each.~share();
   ended->~claim();
-  pool.give_back(ended, sizeof(claim));
+  pool.give_back(ended, size);
 }
 
 share& claim::sole_share() noexcept {
-  HOLDFAST_ASSERT(shares_.size() == 1);
-  return shares_.front();
+  HOLDFAST_ASSERT(shares().size() == 1);
+  return shares().front();
 }
 
 bool claim::confirm(share& s, time_point until) noexcept {
@@ -62,15 +73,15 @@ bool claim::confirm(share& s, time_point until) noexcept {
 
 bool claim::confirm(primary_set at, time_point until) noexcept {
   bool valid = true;
-  for (std::size_t n = 0; n < shares_.size(); ++n)
-    if ((at & only(n)) != 0) valid = confirm(shares_[n], until);
+  for (std::size_t n = 0; n < shares().size(); ++n)
+    if ((at & only(n)) != 0) valid = confirm(shares()[n], until);
   return valid;
 }
 
 bool claim::deny(share& s) noexcept {
   HOLDFAST_ASSERT(&s.of == this);
   s.denied_ = true;
-  if (shares_.size() == 1) return false;
+  if (shares().size() == 1) return false;
   s.valid_until_ = {};
   if (!enough([](const share& each) { return each.confirmed(); })) return false;
   validity_.limit(end_of_needed());
@@ -78,29 +89,29 @@ bool claim::deny(share& s) noexcept {
 }
 
 void claim::begin_without(primary_set at) noexcept {
-  for (std::size_t n = 0; n < shares_.size(); ++n) shares_[n].denied_ = (at & only(n)) != 0;
+  for (std::size_t n = 0; n < shares().size(); ++n) shares()[n].denied_ = (at & only(n)) != 0;
 }
 
 primary_set claim::may_be_at() const noexcept {
   primary_set at = 0;
-  for (std::size_t n = 0; n < shares_.size(); ++n)
-    if (!shares_[n].denied_) at |= only(n);
+  for (std::size_t n = 0; n < shares().size(); ++n)
+    if (!shares()[n].denied_) at |= only(n);
   return at;
 }
 
 primary_set claim::trusted_at() const noexcept {
   primary_set at = 0;
-  for (std::size_t n = 0; n < shares_.size(); ++n) {
-    const auto& each = shares_[n];
+  for (std::size_t n = 0; n < shares().size(); ++n) {
+    const auto& each = shares()[n];
     if (each.confirmed() && !each.doubted_ && !each.denied_) at |= only(n);
   }
   return at;
 }
 
 time_point claim::end_of_needed() const noexcept {
-  if (shares_.size() == 1) return shares_.front().valid_until();
+  if (shares().size() == 1) return shares().front().valid_until();
   boost::container::small_vector<time_point, 9> ends;
-  for (const auto& each : shares_) ends.push_back(each.valid_until());
+  for (const auto& each : shares()) ends.push_back(each.valid_until());
   const auto nth = ends.begin() + static_cast<std::ptrdiff_t>(needed_ - 1);
   std::nth_element(ends.begin(), nth, ends.end(), std::greater<>());
   return *nth;
@@ -108,7 +119,7 @@ time_point claim::end_of_needed() const noexcept {
 
 key_ttl claim::ttl_to_send(milliseconds wanted, time_point now, double rho) noexcept {
   key_ttl all{wanted};
-  for (auto& each : shares_) {
+  for (auto& each : shares()) {
     const auto its = each.ttl_to_send(wanted, now, rho);
     all = {std::max(all.ttl, its.ttl), std::max(all.if_none, its.if_none)};
   }
@@ -124,12 +135,12 @@ bool claim::set_doubted(share& s, bool doubted) noexcept {
 
 template <class Which>
 bool claim::enough(Which which) const noexcept {
-  return static_cast<std::size_t>(std::count_if(shares_.begin(), shares_.end(), which)) >= needed_;
+  return static_cast<std::size_t>(std::ranges::count_if(shares(), which)) >= needed_;
 }
 
 milliseconds claim::may_live(time_point now, double rho) const noexcept {
   milliseconds longest{};
-  for (const auto& each : shares_) longest = std::max(longest, each.may_live(now, rho));
+  for (const auto& each : shares()) longest = std::max(longest, each.may_live(now, rho));
   return longest;
 }
 

@@ -1,7 +1,6 @@
 // SPDX-License-Identifier: BSL-1.0
 #pragma once
 #include <atomic>
-#include <boost/container/small_vector.hpp>
 #include <boost/intrusive/list_hook.hpp>
 #include <boost/intrusive/options.hpp>
 #include <boost/intrusive/set_hook.hpp>
@@ -31,14 +30,9 @@ class hold;
 using order_hook = boost::intrusive::set_member_hook<boost::intrusive::optimize_size<true>>;
 using agenda_hook = boost::intrusive::list_member_hook<>;
 
-/// When the watchdog renews a share: the watchdog's alone.
-struct renewal_plan {
-  /// Not planned; or in the order of renewals; or among those whose renewal is due; or sent; or sent, and a doubt came
-  /// meanwhile.
-  enum class stage : std::uint8_t { none, scheduled, due, in_flight, doubted_in_flight };
-  time_point when{};  // scheduled: its renewal; due: its end, by which these are ordered; doubted: when once more
-  stage now = stage::none;
-};
+/// The next renewal of a share: not planned; or in the order of renewals; or among those that are due; or sent; or sent,
+/// and a doubt came meanwhile.
+enum class renewal_stage : std::uint8_t { none, scheduled, due, in_flight, doubted_in_flight };
 
 /// What a claim has at one server.
 class share {
@@ -67,6 +61,7 @@ class share {
 
   claim& of;
   node_id node;  // where it was when its renewal was due last; the watchdog asks again then
+  renewal_stage stage = renewal_stage::none;  // the watchdog's alone, as all that is public below
 
  private:
   friend class claim;
@@ -75,9 +70,9 @@ class share {
   time_point valid_until_{}, may_live_until_{};
 
  public:
-  renewal_plan plan;
-  order_hook hook;  // scheduled, due: the watchdog's alone
-  time_point when() const noexcept { return plan.when; }
+  time_point renewal{};  // scheduled: when; due: its end, by which these are ordered; doubted: when once more
+  order_hook hook;       // scheduled, due
+  time_point when() const noexcept { return renewal; }
   /// Its renewal comes soon: the rest of its claim is on its way from far memory meanwhile.
   void settle() const noexcept;
 };
@@ -87,19 +82,18 @@ using share_ptr = boost::intrusive_ptr<share>;
 /// It may be handed from one hold to the next. Plain memory.
 class claim final : public boost::intrusive_ref_counter<claim> {
   // Here, where they fill a gap: there are as many claims as held locks.
-  const std::uint8_t needed_;
+  const std::uint8_t share_count_, needed_;
   std::atomic<bool> suspended_{false};
 
  public:
   /// A message said that the lock was freed, and nobody has confirmed it since. The client's strand.
   bool in_doubt = false;
 
-  claim(client_state_ptr of, shared_keys keys, const owner_field& field, std::span<const node_id> nodes,
-        std::size_t needed);
-
-  // In its client's pool.
-  static void* operator new(std::size_t size, block_pool& in) { return in.take(size); }
-  static void operator delete(void* memory, block_pool& in) noexcept { in.give_back(memory, sizeof(claim)); }
+  /// In the pool of its client.
+  static boost::intrusive_ptr<claim> make(client_state_ptr of, shared_keys keys, const owner_field& field,
+                                          std::span<const node_id> nodes, std::size_t needed);
+  claim(const claim&) = delete;
+  claim& operator=(const claim&) = delete;
   static void operator delete(claim* ended, std::destroying_delete_t) noexcept;
 
   const shared_keys keys;
@@ -115,7 +109,8 @@ class claim final : public boost::intrusive_ref_counter<claim> {
   const clock& time() const noexcept { return validity_.time(); }
 
   // The client's strand.
-  std::span<share> shares() noexcept { return {shares_.data(), shares_.size()}; }
+  std::span<share> shares() noexcept { return {first_share(), share_count_}; }
+  std::span<const share> shares() const noexcept { return {const_cast<claim*>(this)->first_share(), share_count_}; }
   /// The share of a claim that has one.
   share& sole_share() noexcept;
   /// The server has confirmed the share until then. False: the validity was over before.
@@ -152,8 +147,8 @@ class claim final : public boost::intrusive_ref_counter<claim> {
   /// What the leases of its holder ask of the watchdog. A renewal looks here, and touches neither the hold nor its
   /// leases: what is touched once in a period is far away.
   struct wishes {
-    std::chrono::duration<std::uint32_t, std::milli> ttl{};  // the longest
-    std::uint8_t min_replicas = 0;                           // the most
+    terms::duration ttl{};          // the longest
+    std::uint8_t min_replicas = 0;  // the most
     bool for_good = false;  // one of them asks for renewal as long as it is there; else the hold knows until when
   } wanted;
 
@@ -164,13 +159,18 @@ class claim final : public boost::intrusive_ref_counter<claim> {
   void settle() noexcept { expires_at = valid_until(); }
 
  private:
+  claim(client_state_ptr of, shared_keys keys, const owner_field& field, std::size_t shares, std::size_t needed);
+  ~claim() = default;
+
+  // They follow in the same block, and are never moved: the watchdog points to them.
+  static constexpr std::size_t size_with(std::size_t shares) noexcept { return sizeof(claim) + shares * sizeof(share); }
+  share* first_share() noexcept { return std::launder(reinterpret_cast<share*>(this + 1)); }
   bool set_doubted(share& s, bool doubted) noexcept;
   template <class Which>
   bool enough(Which which) const noexcept;
   time_point end_of_needed() const noexcept;
 
   validity validity_;
-  boost::container::small_vector<share, 1> shares_;  // never moved: the watchdog points to them
   hold* holder_ = nullptr;
 };
 using claim_ptr = boost::intrusive_ptr<claim>;

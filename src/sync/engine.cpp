@@ -165,8 +165,8 @@ void engine::learn_run(const shared_keys& keys, nanoseconds wait, value_handler<
 void engine::probe(const kind& what, done_handler done) {
   if (closed()) return done(errc::closed, {});
   probes_.remove_if([](const auto& p) { return p.over(); });
-  probes_.emplace_back(around_, what, around_.settings.key_prefix + "__probe:" + std::string(client_id()), registry_.new_field(),
-                       std::move(done));
+  probes_.emplace_back(around_, what, around_.settings.key_prefix + "__probe:" + std::string(client_id()),
+                       registry_.new_field(), std::move(done));
   probes_.back().begin();
 }
 

@@ -17,7 +17,8 @@ namespace holdfast::detail {
 namespace {
 
 const std::string& by_force() {
-  static const std::string text = "Redis answered that its key is gone or another's, after force_unlock() by this client";
+  static const std::string text =
+      "Redis answered that its key is gone or another's, after force_unlock() by this client";
   return text;
 }
 
@@ -25,8 +26,8 @@ const std::string& by_force() {
 
 hold::hold(claim_ptr c, owner_id w, bool b, fencing t, std::uint32_t p, time_point now, const hold_services& with,
            hold_host& host)
-    : bound(b), spare_tokens(t.spare), passes(p), on(std::move(c)), who(w), token(t.token), granted_at(now),
-      with_(with), host_(&host) {
+    : bound(b), fenced_(t.token.has_value()), spare_tokens(t.spare), passes(p), on(std::move(c)), who(w),
+      granted_at(now), token_(t.token.value_or(0)), with_(with), host_(&host) {
   on->hand_to(this);
 }
 
@@ -63,7 +64,7 @@ bool hold::ended() const noexcept { return end_.load(std::memory_order_acquire) 
 
 milliseconds hold::ttl() const noexcept {
   milliseconds longest{};
-  for (const auto* l : leases_) longest = std::max(longest, l->asked.ttl);
+  for (const auto* l : leases_.all()) longest = std::max<milliseconds>(longest, l->asked.ttl);
   return longest;
 }
 
@@ -74,13 +75,13 @@ milliseconds hold::ttl_to_keep() const noexcept {
 
 unsigned hold::min_replicas() const noexcept {
   unsigned most = 0;
-  for (const auto* l : leases_) most = std::max(most, l->asked.min_replicas);
+  for (const auto* l : leases_.all()) most = std::max<unsigned>(most, l->asked.min_replicas);
   return most;
 }
 
 time_point hold::renewed_until() const noexcept {
   time_point last{};
-  for (const auto* l : leases_) last = std::max(last, l->renewed_until());
+  for (const auto* l : leases_.all()) last = std::max(last, l->renewed_until());
   return last;
 }
 
@@ -93,23 +94,21 @@ std::shared_ptr<lease_record> hold::make_lease(const terms& asked, time_point no
 }
 
 void hold::add(lease_record& lease) {
-  leases_.push_back(&lease);
+  leases_.add(lease);
   tell_wishes();
 }
 
 void hold::remove(const lease_record& lease) noexcept {
-  const auto place = std::find(leases_.begin(), leases_.end(), &lease);
-  HOLDFAST_ASSERT(place != leases_.end());
-  leases_.erase(place);
+  leases_.remove(lease);
   tell_wishes();
 }
 
 void hold::tell_wishes() noexcept {
   if (on->holder() != this) return;
   claim::wishes all;
-  for (const auto* l : leases_) {
-    all.ttl = std::max(all.ttl, std::chrono::duration_cast<decltype(all.ttl)>(l->asked.ttl));
-    all.min_replicas = std::max(all.min_replicas, static_cast<std::uint8_t>(l->asked.min_replicas));
+  for (const auto* l : leases_.all()) {
+    all.ttl = std::max(all.ttl, l->asked.ttl);
+    all.min_replicas = std::max(all.min_replicas, l->asked.min_replicas);
     all.for_good |= l->asked.renew && !l->asked.max_hold;
   }
   if (all.for_good) renewal_paused_.store(false, std::memory_order_release);
@@ -427,7 +426,7 @@ void hold::end_by_loss(errc reason) {
   end(lease_state::lost, reason, text_of_loss(reason));
   with_.watch_links();
   around.report(reason == errc::closed ? event::kind::closed : event::kind::lost, *this, reason, end_detail(), cause);
-  for (auto* l : leases_) l->tell_end(reason);
+  for (auto* l : leases_.all()) l->tell_end(reason);
   // Redis keeps an expired key a little longer than we trust it, or for long if it was renewed without our hearing of
   // it.
   // A minority of several primaries may have what a majority has not.
@@ -509,7 +508,7 @@ hold_event event_of(event::kind what, const hold& h, time_point now) {
   auto& e = made.what;
   e.held = now - h.granted_at;
   e.owner = h.who;
-  e.token = h.token;
+  e.token = h.token();
   e.count = h.count();
   e.ttl = h.ttl();
   e.lock_kind = h.keys()->of.name;

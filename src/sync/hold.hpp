@@ -1,7 +1,7 @@
 // SPDX-License-Identifier: BSL-1.0
 #pragma once
+#include <algorithm>
 #include <atomic>
-#include <boost/container/small_vector.hpp>
 #include <boost/intrusive/list.hpp>
 #include <boost/intrusive/slist_hook.hpp>
 #include <cstddef>
@@ -10,15 +10,18 @@
 #include <memory>
 #include <new>
 #include <optional>
+#include <span>
 #include <string>
 #include <string_view>
 #include <utility>
+#include <vector>
 
 #include <holdfast/error.hpp>
 #include <holdfast/lease_state.hpp>
 #include <holdfast/observer.hpp>
 #include <holdfast/owner_id.hpp>
 
+#include "base/assert.hpp"
 #include "base/function.hpp"
 #include "base/lease_clock.hpp"
 #include "sync/change_queue.hpp"
@@ -72,6 +75,37 @@ class hold_reentry : public boost::intrusive::list_base_hook<> {
   ~hold_reentry() = default;
 };
 
+/// The leases of a hold, in the order in which they came: most often one.
+class few_leases {
+ public:
+  std::span<lease_record* const> all() const noexcept {
+    return more_ ? std::span<lease_record* const>(*more_) : std::span(&sole_, sole_ ? 1 : 0);
+  }
+  bool empty() const noexcept { return all().empty(); }
+  void add(lease_record& lease) {
+    if (!more_) {
+      if (!sole_) return static_cast<void>(sole_ = &lease);
+      more_ = std::make_unique<std::vector<lease_record*>>(1, sole_);
+    }
+    more_->push_back(&lease);
+  }
+  /// One that is there.
+  void remove(const lease_record& lease) noexcept {
+    if (!more_) {
+      HOLDFAST_ASSERT(sole_ == &lease);
+      sole_ = nullptr;
+      return;
+    }
+    const auto place = std::find(more_->begin(), more_->end(), &lease);
+    HOLDFAST_ASSERT(place != more_->end());
+    more_->erase(place);
+  }
+
+ private:
+  lease_record* sole_ = nullptr;
+  std::unique_ptr<std::vector<lease_record*>> more_;  // all, as soon as there have been two
+};
+
 /// One owner's possession of one name, counted: it stands on a claim. Its leases keep it alive, and they may outlive
 /// everything else; its host knows it by its address. With no lease left it keeps itself until its host has forgotten
 /// it.
@@ -99,16 +133,21 @@ class hold final : public boost::intrusive_ref_counter<hold> {
   static void operator delete(void* memory, block_pool& in) noexcept { in.give_back(memory, sizeof(hold)); }
   static void operator delete(hold* ended, std::destroying_delete_t) noexcept;
 
-  const bool bound;                  // the owner was given or bound, not made up for one lock()
+  const bool bound;  // the owner was given or bound, not made up for one lock()
+
+ private:
+  const bool fenced_;  // it has a token
+
+ public:
   const std::uint16_t spare_tokens;  // after its own, for those that it is passed on to
   const std::uint32_t passes;
   const claim_ptr on;
   const owner_id who;
-  const std::optional<std::uint64_t> token;
   const time_point granted_at;
   boost::intrusive::slist_member_hook<> of_host;  // its host's alone
 
   // Any thread.
+  std::optional<std::uint64_t> token() const noexcept { return fenced_ ? std::optional(token_) : std::nullopt; }
   bool exclusive() const noexcept { return left() > nanoseconds::zero(); }
   nanoseconds left() const noexcept;  // of the validity; 0 once lost, released or the client closed
   /// held, suspended, lost or released. Lost and released are final.
@@ -150,7 +189,7 @@ class hold final : public boost::intrusive_ref_counter<hold> {
   void forget_changes() noexcept;
 
   // Its leases; their number is the count that the server should have.
-  std::size_t count() const noexcept { return leases_.size(); }
+  std::size_t count() const noexcept { return leases_.all().size(); }
   /// Whether a nested lock() of these terms has a lease at once: nothing is in doubt, and they ask for no more than
   /// the hold has.
   bool covers(const terms& asked, time_point now) const noexcept;
@@ -166,7 +205,7 @@ class hold final : public boost::intrusive_ref_counter<hold> {
   void add(lease_record& lease);
   /// That of the hold that this one is passed on to; no token where none is left.
   fencing next_token() const noexcept {
-    return token && spare_tokens > 0 ? fencing{*token + 1, static_cast<std::uint16_t>(spare_tokens - 1)} : fencing();
+    return fenced_ && spare_tokens > 0 ? fencing{token_ + 1, static_cast<std::uint16_t>(spare_tokens - 1)} : fencing();
   }
   /// Takes it back: `done` hears of it as lease::unlock() promises; empty: nobody waits for that.
   void give_up(lease_record& lease, done_handler&& done);
@@ -257,12 +296,13 @@ class hold final : public boost::intrusive_ref_counter<hold> {
   void release(last_unlock&& u, time_point valid);
   void report_release(time_point called, milliseconds ttl, error_code error, std::string_view detail) const;
 
+  const std::uint64_t token_;                        // where there is one
   std::atomic<lease_state> end_{lease_state::held};  // or lost, or released; its claim knows whether it is suspended
   errc end_reason_{};
   text end_detail_;
   const hold_services& with_;
   hold_host* host_;  // null once it is forgotten
-  boost::container::small_vector<lease_record*, 1> leases_;
+  few_leases leases_;
   change_queue changes_;
   std::forward_list<last_unlock> last_unlocks_;
   reentries reentries_;

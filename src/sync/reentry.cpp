@@ -36,7 +36,7 @@ void reentry::run() {
     if (who_) nothing_to_enter();  // it ended before
     return of_->end_change();
   }
-  if (who_->keys->of.fenced() && !of_->token) {
+  if (who_->keys->of.fenced() && !of_->token()) {
     finish({errc::already_held, "the hold that it would re-enter was taken without a fencing token", nullptr});
     return of_->end_change();
   }
@@ -85,7 +85,7 @@ void reentry::on_answer(const outcome& o) {
   }
   of_->note_count(want_);
   if (!who_) return of_->end_change();
-  const auto wanted = std::max(who_->request.asked.min_replicas, of_->min_replicas());
+  const auto wanted = std::max<unsigned>(who_->request.asked.min_replicas, of_->min_replicas());
   if (wanted > 0) return wait_for_replicas(wanted, o);
   entered(o.sent, o.yes);
 }

@@ -183,7 +183,7 @@ void registry::tell_if_waiting_for_ourselves(entry& e, const lock_request& reque
 bool registry::enter(hold& h, acquisition& who) {
   const auto& of = who.keys->of;
   const auto now = with_.around.now();
-  const bool may = of.reentrant && (!of.fenced() || h.token) && h.count() < most_reentries;
+  const bool may = of.reentrant && (!of.fenced() || h.token()) && h.count() < most_reentries;
   if (!may || !h.covers(who.request.asked, now)) return false;
   who.answer({{}, {}, h.enter(who.request.asked, now)},
              [&](const lock_answer&) { return event_of(event::kind::reentered, h, now); });
@@ -395,7 +395,7 @@ std::shared_ptr<lease_record> registry::entry::hold_for(const lock_request& requ
   boost::container::small_vector<node_id, 1> nodes{servers.node_of(keys_->lock)};
   while (nodes.size() < servers.primaries()) nodes.push_back(static_cast<node_id>(nodes.size()));
   auto& pool = *with.client->blocks;
-  claim_ptr c(new (pool) claim(with.client, keys, what.field, nodes, tally::majority(nodes.size())));
+  auto c = claim::make(with.client, keys, what.field, nodes, tally::majority(nodes.size()));
   c->begin_without(~what.may_be_at);
   const hold_ptr h(new (pool) hold(std::move(c), request.who, request.bound, {what.token, what.spare_tokens}, 0,
                                    what.now, with, *this));

@@ -2,6 +2,7 @@
 #pragma once
 #include <algorithm>
 #include <chrono>
+#include <cstdint>
 #include <optional>
 
 #include <holdfast/config.hpp>
@@ -19,12 +20,15 @@ inline constexpr milliseconds shortest_ttl{10}, shortest_renewed_ttl{100}, longe
 inline constexpr milliseconds ttl_that_never_raises{1};
 inline constexpr unsigned most_reentries = 2'147'483'647;
 
-/// What one lease asks for, checked.
+/// What one lease asks for, checked. As small as can be: there is one of each held lock.
 struct terms {
-  milliseconds ttl;
+  using duration = std::chrono::duration<std::uint32_t, std::milli>;
+  static_assert(longest_ttl <= duration::max());
+
+  duration ttl;
   bool renew;
-  unsigned min_replicas = 0;
-  std::optional<milliseconds> max_hold;
+  std::uint8_t min_replicas = 0;
+  std::optional<duration> max_hold;
 };
 
 /// How much earlier than the server we end a lease: ⌈ttl·ρ⌉ + 2 ms.

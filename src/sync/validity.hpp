@@ -21,7 +21,7 @@ struct client_state final : boost::intrusive_ref_counter<client_state> {
   const clock& time;
   const block_pool_ptr blocks;
   const std::shared_ptr<const uuid> id;  // which its owner fields refer to
-  std::atomic<bool> closed{false};  // setting it ends all that the client holds, from any thread
+  std::atomic<bool> closed{false};       // setting it ends all that the client holds, from any thread
   const birthplace here{};
 
   /// Also in a child process: what was copied by fork() is the parent's.

@@ -80,7 +80,7 @@ void watchdog::guard(claim& c, time_point sent, time_point now, primary_set at, 
     if (in_flight(s) || s.denied()) continue;
     // A pause is kept, and so is the renewal that settles a doubt: what is confirmed now may have run before that.
     const bool stands = !confirmed ? s.doubted() : s.of.in_doubt;
-    if (!begins && stands && s.plan.now != stage::none) continue;
+    if (!begins && stands && s.stage != stage::none) continue;
     // One that nobody has heard of is asked in its turn; not before its server was there, nor put off.
     const bool first = !s.confirmed() && begins && queues_[s.node].known;
     if (begins && how == rhythm::kept && s.doubted()) {
@@ -117,8 +117,9 @@ void watchdog::confirm_soon(claim& c, nanoseconds patience) {
 
 void watchdog::confirm_soon(share& s, time_point by) {
   if (in_flight(s)) {
-    s.plan = {by, stage::doubted_in_flight};  // it may have been answered before there was a doubt
-  } else if (s.plan.now == stage::none || (s.plan.now == stage::scheduled && s.plan.when > by)) {
+    s.renewal = by;
+    s.stage = stage::doubted_in_flight;  // it may have been answered before there was a doubt
+  } else if (s.stage == stage::none || (s.stage == stage::scheduled && s.renewal > by)) {
     schedule_renewal(s, by);
   }
 }
@@ -151,7 +152,7 @@ void watchdog::keys_moved() {
     for (auto& s : c.shares()) {
       if (!in_flight(s) && !s.denied()) {
         const auto home = home_of(s);
-        const bool up = is_up(home), due = s.plan.now == stage::due;
+        const bool up = is_up(home), due = s.stage == stage::due;
         if (!up) suspend(s, errc::unreachable);
         if (due ? s.node != home : up && s.doubted()) schedule_renewal(s, now);
       }
@@ -182,20 +183,20 @@ bool watchdog::wanted(const share& s, time_point now) const {
 void watchdog::schedule_renewal(share& s, time_point when) {
   HOLDFAST_ASSERT(holder_of(s).count() > 0 && !in_flight(s));
   unschedule_renewal(s);
-  s.plan.now = stage::scheduled;
-  s.plan.when = when;
+  s.stage = stage::scheduled;
+  s.renewal = when;
   renewals_.insert(s);
 }
 
 void watchdog::unschedule_renewal(share& s) {
   if (!s.hook.is_linked()) return;
-  if (s.plan.now == stage::due) {
+  if (s.stage == stage::due) {
     auto& waiting = queues_.at(s.node).due;
     waiting.erase(waiting.iterator_to(s));
   } else {
     renewals_.erase(s);
   }
-  s.plan.now = stage::none;
+  s.stage = stage::none;
 }
 
 void watchdog::plan_next(share& s, time_point sent, time_point now, rhythm how) {
@@ -223,8 +224,8 @@ void watchdog::collect_due(time_point now) {
     auto* const s = renewals_.first_until(now);
     if (!s) return;
     unschedule_renewal(*s);
-    s->plan.now = stage::due;
-    s->plan.when = s->valid_until();
+    s->stage = stage::due;
+    s->renewal = s->valid_until();
     s->node = home_of(*s);
     queues_[s->node].due.insert(*s);
   }
@@ -249,7 +250,7 @@ watchdog::shares watchdog::take_due(node_id node, time_point now) {
     if (!due.empty() && &s.of.keys->of.layout != &due.front()->of.keys->of.layout) return;
     HOLDFAST_ASSERT(!in_flight(s) && guarded(s.of));
     unschedule_renewal(s);
-    s.plan.now = stage::in_flight;
+    s.stage = stage::in_flight;
     due.emplace_back(&s);
   };
   for (auto next = waiting.begin(); next != waiting.end() && due.size() < batch_size;) take(*next++);
@@ -257,7 +258,7 @@ watchdog::shares watchdog::take_due(node_id node, time_point now) {
   for (auto* next = renewals_.first_until(soon); next && due.size() < batch_size;) {
     auto& s = *std::exchange(next, renewals_.next_until(*next, soon));
     if (next) prefetch(*next->of.keys);
-    if (s.plan.when > now + nanoseconds(s.of.wanted.ttl) / 60) break;
+    if (s.renewal > now + nanoseconds(s.of.wanted.ttl) / 60) break;
     if (s.node == node && home_of(s) == node) take(s);
   }
   HOLDFAST_ASSERT(!due.empty());
@@ -320,7 +321,7 @@ void watchdog::answered(const batch& b, const outcome& o) {
       granted.push_back(i);  // it stays in flight
       continue;
     }
-    const bool doubted = std::exchange(s.plan.now, stage::none) == stage::doubted_in_flight;
+    const bool doubted = std::exchange(s.stage, stage::none) == stage::doubted_in_flight;
     if (!guarded(s.of)) continue;
     if (o.error) {
       on_unanswered(s, o.error, o.detail);
@@ -349,7 +350,7 @@ void watchdog::on_replicas(const batch& b, const std::vector<std::size_t>& which
                            const error_code& error, unsigned had) {
   for (const auto i : which) {
     share& s = *b.shares[i];
-    const bool doubted = std::exchange(s.plan.now, stage::none) == stage::doubted_in_flight;
+    const bool doubted = std::exchange(s.stage, stage::none) == stage::doubted_in_flight;
     if (!guarded(s.of)) continue;
     const unsigned needed = s.of.wanted.min_replicas;
     const auto too_few = needed == 0 ? std::nullopt : too_few_replicas(error, had, needed);
@@ -375,7 +376,7 @@ bool watchdog::send_apart(const batch& b, const outcome& o, const failure& why) 
   if (b.shares.size() == 1 || (!refused && !wants_one_key(o))) return false;
   shares again;
   for (const auto& s : b.shares) {
-    if (!guarded(s->of)) s->plan.now = stage::none;
+    if (!guarded(s->of)) s->stage = stage::none;
     if (in_flight(*s)) again.push_back(s);
   }
   const bool learns = wants_one_slot(o) && !std::exchange(by_slot_, true);
@@ -388,7 +389,7 @@ bool watchdog::send_apart(const batch& b, const outcome& o, const failure& why) 
 }
 
 void watchdog::on_confirmed(share& s, time_point sent, milliseconds ttl, bool doubted) {
-  const auto now = around_.now(), once_more = s.plan.when;
+  const auto now = around_.now(), once_more = s.renewal;
   // It may have waited to be written. A hold ends a TTL after its max_hold all the same.
   const auto from = s.of.wanted.for_good ? sent : std::min(sent, holder_of(s).renewed_until());
   const auto left = s.of.valid_until() - now;

@@ -52,7 +52,7 @@ class watchdog {
   /// Earliest first; of one instant the oldest claim, not the lowest address: a simulated run is the same each time.
   struct sooner {
     bool operator()(const share& a, const share& b) const noexcept {
-      return a.plan.when != b.plan.when ? a.plan.when < b.plan.when : older(a, b);
+      return a.renewal != b.renewal ? a.renewal < b.renewal : older(a, b);
     }
     bool operator()(const claim& a, const claim& b) const noexcept {
       return a.expires_at != b.expires_at ? a.expires_at < b.expires_at : older(a, b);
@@ -64,7 +64,7 @@ class watchdog {
   using agenda_of = agenda<boost::intrusive::mhtraits<T, Hook, Place>, sooner>;
   using shares = boost::container::small_vector<share_ptr, 1>;
   class batch;
-  using stage = renewal_plan::stage;
+  using stage = renewal_stage;
   /// The renewals of one server.
   struct queue {
     order due;
@@ -80,13 +80,13 @@ class watchdog {
   hold& holder_of(const share& s) const;
   static bool guarded(const claim& c) noexcept { return c.expiry.is_linked(); }
   static bool in_flight(const share& s) noexcept {
-    return s.plan.now == stage::in_flight || s.plan.now == stage::doubted_in_flight;
+    return s.stage == stage::in_flight || s.stage == stage::doubted_in_flight;
   }
   /// Each of several primaries has its share for good; else the share goes with its key.
   node_id home_of(const share& s) const;
   bool is_up(node_id node) const;
   bool wanted(const share& s, time_point now) const;
-  static bool is_due_at(const share& s, node_id node) noexcept { return s.plan.now == stage::due && s.node == node; }
+  static bool is_due_at(const share& s, node_id node) noexcept { return s.stage == stage::due && s.node == node; }
   void schedule_renewal(share& s, time_point when);
   void unschedule_renewal(share& s);
   void confirm_soon(share& s, time_point by);

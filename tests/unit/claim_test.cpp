@@ -24,9 +24,9 @@ struct majority_fixture {
   manual_clock clock;
   const detail::client_state_ptr client{new detail::client_state(clock, new detail::block_pool)};
   static constexpr std::array<detail::node_id, 3> nodes{4, 5, 6};
-  const detail::claim_ptr c{
-      new (*client->blocks) detail::claim(client, std::make_shared<const detail::lock_keys>(detail::plain_lock, "a"),
-                                          detail::owner_field(client_of_claims, 1), std::span(nodes), 2)};
+  const detail::claim_ptr c =
+      detail::claim::make(client, std::make_shared<const detail::lock_keys>(detail::plain_lock, "a"),
+                          detail::owner_field(client_of_claims, 1), std::span(nodes), 2);
   detail::share& at(std::size_t n) { return c->shares()[n]; }
 };
 

@@ -20,10 +20,9 @@ inline const detail::uuid client_of_claims(0, 0);
 
 inline detail::claim_ptr make_claim(detail::client_state_ptr client) {
   const detail::node_id node = 0;
-  auto& pool = *client->blocks;
-  return new (pool)
-      detail::claim(std::move(client), std::make_shared<const detail::lock_keys>(detail::plain_lock, "a", "p:"),
-                    detail::owner_field(client_of_claims, 1), std::span(&node, 1), 1);
+  return detail::claim::make(std::move(client),
+                             std::make_shared<const detail::lock_keys>(detail::plain_lock, "a", "p:"),
+                             detail::owner_field(client_of_claims, 1), std::span(&node, 1), 1);
 }
 
 /// A hold on a claim of one share, its leases, and nobody around it.
