@@ -9,13 +9,13 @@
 
 namespace holdfast::detail {
 
-template <class Signature>
+template <class Signature, std::size_t Words = 4>
 class function;
 
-/// A callback that is moved and never copied (std::move_only_function is C++23's). Up to four words, a shared_ptr among
-/// them, need no memory: every step of a lock passes one.
-template <class R, class... Args>
-class function<R(Args...)> {
+/// A callback that is moved and never copied (std::move_only_function is C++23's). Up to `Words` words, a shared_ptr
+/// among them, need no memory: every step of a lock passes one.
+template <class R, class... Args, std::size_t Words>
+class function<R(Args...), Words> {
  public:
   function() noexcept = default;
   template <class F>
@@ -53,7 +53,7 @@ class function<R(Args...)> {
   };
   template <class F>
   static constexpr bool fits =
-      sizeof(F) <= 4 * sizeof(void*) && alignof(F) <= alignof(void*) && std::is_nothrow_move_constructible_v<F>;
+      sizeof(F) <= Words * sizeof(void*) && alignof(F) <= alignof(void*) && std::is_nothrow_move_constructible_v<F>;
   template <class F>
   struct of {
     static F& here(void* p) noexcept { return *std::launder(static_cast<F*>(p)); }
@@ -77,7 +77,7 @@ class function<R(Args...)> {
     if (does_) does_->move(&other.place_, &place_);
   }
 
-  alignas(void*) mutable std::byte place_[4 * sizeof(void*)];
+  alignas(void*) mutable std::byte place_[Words * sizeof(void*)];
   const actions* does_ = nullptr;
 };
 

@@ -20,50 +20,46 @@ constexpr std::size_t length_of_one_digit = std::string_view("$1\r\n").size();
 
 constexpr const char* no_memory = "out of memory";
 
-}  // namespace
-
-inline void command_writer::add_length(char type, std::size_t length) noexcept {
-  *end_++ = type;
+// By value and not in the writer: a byte that is written through it might be a part of it.
+char* write_end_of_line(char* to) noexcept {
+  *to++ = '\r';
+  *to++ = '\n';
+  return to;
+}
+char* write_length(char* to, char type, std::size_t length) noexcept {
+  *to++ = type;
   if (length < 10) {
-    *end_++ = static_cast<char>('0' + length);
+    *to++ = static_cast<char>('0' + length);
   } else if (length < 100) {
-    *end_++ = static_cast<char>('0' + length / 10);
-    *end_++ = static_cast<char>('0' + length % 10);
+    *to++ = static_cast<char>('0' + length / 10);
+    *to++ = static_cast<char>('0' + length % 10);
   } else {
-    end_ = std::to_chars(end_, buffer_.data() + buffer_.size(), length).ptr;
+    to = std::to_chars(to, to + longest_frame, length).ptr;
   }
-  end_line();
+  return write_end_of_line(to);
 }
 
-// An argument that does not fit goes straight to the output; the end of its line always finds room.
-inline void command_writer::put(std::string_view bytes) {
-  if (bytes.size() + end_of_line <= room()) {
-    end_ = std::copy(bytes.begin(), bytes.end(), end_);
-    return;
-  }
-  flush();
-  out_ += bytes;
-}
+}  // namespace
 
 void command_writer::begin(std::size_t arguments) {
   need(longest_frame);
-  add_length('*', arguments);
+  end_ = write_length(end_, '*', arguments);
 }
 
 void command_writer::add(std::string_view argument) {
   need(longest_frame + argument.size());
-  add_length('$', argument.size());
+  end_ = write_length(end_, '$', argument.size());
   put(argument);
-  end_line();
+  end_ = write_end_of_line(end_);
 }
 
 void command_writer::add(std::span<const std::string_view> parts) {
   std::size_t size = 0;
   for (const auto part : parts) size += part.size();
   need(longest_frame + size);
-  add_length('$', size);
+  end_ = write_length(end_, '$', size);
   for (const auto part : parts) put(part);
-  end_line();
+  end_ = write_end_of_line(end_);
 }
 
 void command_writer::add_encoded(std::string_view bytes) { put(bytes); }
@@ -71,20 +67,27 @@ void command_writer::add_encoded(std::string_view bytes) { put(bytes); }
 void command_writer::add(std::int64_t number) {
   constexpr std::size_t most_digits = 20;
   need(longest_frame + most_digits);
-  auto* const length = end_;
   if (number >= 0 && number < 10) {  // how many keys there are, most often
-    add_length('$', 1);
-    *end_++ = static_cast<char>('0' + number);
-    return end_line();
+    auto* const to = write_length(end_, '$', 1);
+    *to = static_cast<char>('0' + number);
+    end_ = write_end_of_line(to + 1);
+    return;
   }
   // Behind a length of one digit, which is most often right.
-  auto* const digits = length + length_of_one_digit;
-  const auto* const end = std::to_chars(digits, digits + most_digits, number).ptr;
-  const auto size = static_cast<std::size_t>(end - digits);
+  auto* const digits = end_ + length_of_one_digit;
+  const auto size = static_cast<std::size_t>(std::to_chars(digits, digits + most_digits, number).ptr - digits);
   if (size > 9) std::memmove(digits + 1, digits, size);
-  add_length('$', size);
-  end_ += size;
-  end_line();
+  end_ = write_end_of_line(write_length(end_, '$', size) + size);
+}
+
+// An argument that does not fit goes straight to the output; the end of its line always finds room.
+void command_writer::put(std::string_view bytes) {
+  if (bytes.size() + end_of_line <= room()) {
+    end_ = std::copy(bytes.begin(), bytes.end(), end_);
+    return;
+  }
+  flush();
+  out_ += bytes;
 }
 
 void command_writer::flush() {

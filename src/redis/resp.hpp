@@ -44,12 +44,7 @@ class command_writer {
   void flush();
 
  private:
-  void add_length(char type, std::size_t length) noexcept;
   void put(std::string_view bytes);
-  void end_line() noexcept {
-    *end_++ = '\r';
-    *end_++ = '\n';
-  }
   std::size_t room() const noexcept { return static_cast<std::size_t>(buffer_.data() + buffer_.size() - end_); }
   void need(std::size_t bytes) {
     if (bytes > room()) flush();

@@ -340,31 +340,23 @@ void hold::passed(const last_unlock& u) {
 }
 
 void hold::release(last_unlock&& u, time_point valid) {
-  /// Those that one release answers.
-  struct answered_unlocks {
-    last_unlock first;
-    std::forward_list<last_unlock> others;
-    time_point released_at;
-  };
   for (const auto& other : last_unlocks_) {
     u.ttl = std::max(u.ttl, other.ttl);
     u.answer_by = std::max(u.answer_by, other.answer_by);
   }
   const auto now = with_.around.now();
   const auto may_live = std::max(u.ttl, on->may_live(now, with_.around.settings.drift));
-  const auto all = make_pooled<answered_unlocks>(with_.around.blocks,
-                                                 answered_unlocks{std::move(u), std::exchange(last_unlocks_, {}), now});
-  auto answered = [this, self = self(), all = all](error_code error, const std::string& why) {
-    const auto& asked = all->first;
+  const auto answer_by = u.answer_by;
+  auto answered = [this, self = self(), asked = std::move(u), others = std::exchange(last_unlocks_, {}), now](
+                      error_code error, const std::string& why) {
     if (error == errc::unconfirmed && with_.around.now() >= asked.answer_by)
       with_.patience.ran_out(keys()->lock, asked.called);
     const auto& detail = error == errc::lost && forced_ ? by_force() : why;
-    if (with_.around.settings.observer) report_release(all->released_at, asked.ttl, error, detail);
+    if (with_.around.settings.observer) report_release(now, asked.ttl, error, detail);
     asked.done(error, detail);
-    for (const auto& other : all->others) other.done(error, detail);
+    for (const auto& other : others) other.done(error, detail);
   };
-  with_.freeing.release(*host_, keys(), field(), may_live, now, valid, all->first.answer_by, on->may_be_at(),
-                        std::move(answered));
+  with_.freeing.release(*host_, keys(), field(), may_live, now, valid, answer_by, on->may_be_at(), std::move(answered));
 }
 
 void hold::released() {

@@ -132,7 +132,7 @@ releases::~releases() {
 }
 
 void releases::release(release_host& of, shared_keys keys, owner_field field, milliseconds ttl, time_point now,
-                       time_point valid, time_point answer_by, primary_set at, handler done) {
+                       time_point valid, time_point answer_by, primary_set at, handler&& done) {
   auto t = make_pooled<task>(around_.blocks, *this, of, std::move(keys), field, ttl);
   t->of_hold = true;
   t->valid = valid;

@@ -44,7 +44,7 @@ class releases {
  public:
   /// none: released; lost: it was not this owner's any more; unconfirmed: no answer in time, it goes on; else the
   /// server's refusal.
-  using handler = function<void(error_code, const std::string& detail)>;
+  using handler = function<void(error_code, const std::string& detail), 13>;  // a hold's, which has its callers in it
 
   explicit releases(surroundings& around) : around_(around) {}
   releases(const releases&) = delete;
@@ -54,7 +54,7 @@ class releases {
   /// Releases `field`, whose key may live for `ttl`, and tells `done` at `answer_by` at the latest. `valid`: until when
   /// the hold is exclusive. `at`: where it may be, of several primaries.
   void release(release_host& of, shared_keys keys, owner_field field, milliseconds ttl, time_point now,
-               time_point valid, time_point answer_by, primary_set at, handler done);
+               time_point valid, time_point answer_by, primary_set at, handler&& done);
   /// The same with nobody waiting: the observer hears released_late or release_given_up. Also for a grant that may
   /// still come. `tried` is called once, when Redis has answered the first copy or the connection that the copy was
   /// written to has ended; at the latest when the release ends. Not after abandon().

@@ -140,8 +140,8 @@ void judge::granted_all(sim_client& to, const std::vector<record_ptr>& leases, s
   std::set<std::string> fields;
   for (const auto& l : leases) {
     fields.emplace(std::string_view(l->of->field().to_text()));
-    granted(to, l, fenced && l->of->token);
-    if (fenced && !l->of->token) accuse(to.name(), "was granted " + l->of->keys()->name + " without a token");
+    granted(to, l, fenced && l->of->token());
+    if (fenced && !l->of->token()) accuse(to.name(), "was granted " + l->of->keys()->name + " without a token");
   }
   if (fields.size() != asked) accuse(to.name(), "has one field of several locks");
 }
@@ -178,18 +178,18 @@ void judge::granted(sim_client& to, const record_ptr& lease, bool fenced) {
       accuse(to.name(), "was granted " + h->keys()->name + " too late to use it");
     // Its owner may have re-entered what another call of it has got together with others, and is not answered yet.
     const bool others = acquired_with_others_.contains(holds_.back().field);
-    if (h->token && !fenced && !others)
+    if (h->token() && !fenced && !others)
       accuse(to.name(), "has a token of " + h->keys()->name + " that it did not ask for");
-    if (h->token) {
+    if (h->token()) {
       const auto given = tokens_of_.find(std::string(std::string_view(h->field().to_text())));
       const auto all = given == tokens_of_.end() ? tokens{0, 0} : given->second;
-      const bool its_own = h->passes < all.count && *h->token == all.first + h->passes;
-      const bool repeated = h->passes == 0 && *h->token == all.newest();  // the answer to a command that was sent again
+      const bool its_own = h->passes < all.count && *h->token() == all.first + h->passes;
+      const bool repeated = h->passes == 0 && *h->token() == all.newest();  // the answer to a command that was sent again
       if (!its_own && !repeated) accuse(to.name(), "has a token that the node did not give it");
       if (h->passes > 0) met_.hit("lock: a token of a pass");
     }
   }
-  if (fenced && !h->token) accuse(to.name(), "was granted " + h->keys()->name + " without a token");
+  if (fenced && !h->token()) accuse(to.name(), "was granted " + h->keys()->name + " without a token");
   const auto watch = leases_.insert(leases_.end(), {&to, lease, {}, 0, {}, false, false});
   to.locks().when_ended(lease, [this, watch](error_code why) {
     watch->told = why;

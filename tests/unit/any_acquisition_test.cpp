@@ -71,7 +71,7 @@ TEST_CASE_METHOD(any_fixture, "any_of fenced locks has the token of the one that
   CHECK(last_sent() == "acquire_any_fenced(a, b, redisson_lock_token:{a}, redisson_lock_token:{b}; 30000, #1)");
   answers(replies::integers({2, 7}));
   CHECK(name_of(c) == "b");
-  CHECK(c.value()->of->token == 7);
+  CHECK(c.value()->of->token() == 7);
 }
 
 TEST_CASE_METHOD(any_fixture, "any_of simple locks asks by their script") {

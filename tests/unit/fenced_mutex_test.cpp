@@ -20,7 +20,7 @@ struct fixture : engine_fixture {
   }
 };
 
-std::optional<std::uint64_t> token_of(const lock_call& c) { return c.value()->of->token; }
+std::optional<std::uint64_t> token_of(const lock_call& c) { return c.value()->of->token(); }
 
 }  // namespace
 

@@ -60,8 +60,8 @@ TEST_CASE_METHOD(multi_fixture, "several fenced locks have a token each") {
   CHECK(last_sent() == "acquire_all_fenced(a, b, redisson_lock_token:{a}, redisson_lock_token:{b}; 30000, #1, #2)");
   answers(replies::integers({0, 7, 9}));
   check_all_held(c);
-  CHECK(c.value()[0]->of->token == 7);
-  CHECK(c.value()[1]->of->token == 9);
+  CHECK(c.value()[0]->of->token() == 7);
+  CHECK(c.value()[1]->of->token() == 9);
 }
 
 TEST_CASE_METHOD(multi_fixture, "several simple locks are taken by their script, also at first") {

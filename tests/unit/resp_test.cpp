@@ -214,7 +214,7 @@ TEST_CASE("a reader can be moved") {
   CHECK_FALSE(a.next());
   reader b = std::move(a);
   b.feed(":2\r\n");
-  CHECK(show(b.next().value()) == "[1 2 ]");
+  CHECK(show(*b.next()) == "[1 2 ]");
 }
 
 TEST_CASE(

@@ -476,9 +476,9 @@ TEST_CASE_METHOD(turns, "a grant of a fenced lock comes with a block of tokens, 
   const auto second = waiter(in_block), third = waiter(in_block), fourth = waiter(in_block);
   unlock(first);
   unlock(second);
-  CHECK(first.value()->of->token == 7'000);
-  CHECK(second.value()->of->token == 7'001);
-  CHECK(third.value()->of->token == 7'002);
+  CHECK(first.value()->of->token() == 7'000);
+  CHECK(second.value()->of->token() == 7'001);
+  CHECK(third.value()->of->token() == 7'002);
   CHECK(sent("release") == 0);
   unlock(third);
   CHECK(fourth.waits());
@@ -500,7 +500,7 @@ TEST_CASE_METHOD(turns, "a hold without a token may follow one with a token, and
   const auto second = waiter(), third = waiter(in_block);
   unlock(first);
   CHECK(second.granted());
-  CHECK(second.value()->of->token == std::nullopt);
+  CHECK(second.value()->of->token() == std::nullopt);
   unlock(second);
   CHECK(third.waits());
   CHECK(sent("release") == 1);
@@ -515,8 +515,8 @@ TEST_CASE_METHOD(turns, "who re-enters a hold that was passed on has the token o
   const auto second = waiter(mine), inner = waiter(mine);
   unlock(first);
   reenters();
-  CHECK(second.value()->of->token == 7'001);
-  CHECK(inner.value()->of->token == 7'001);
+  CHECK(second.value()->of->token() == 7'001);
+  CHECK(inner.value()->of->token() == 7'001);
 }
 
 TEST_CASE_METHOD(turns, "a hold that Redis counts twice is passed on, and counted once again") {
