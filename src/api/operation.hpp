@@ -235,10 +235,8 @@ class coroutine_caller final : public caller<T>, public context_life::guest {
       std::move(handler)(std::move(failure), std::move(value));
   }
 
-  void end() {
-    coroutine_.reset();
-    state_.template emplace<std::monostate>();
-  }
+  // Nothing else is touched: its task may be beginning on the client's strand.
+  void end() { coroutine_.reset(); }
   void context_ended() override { end(); }
 
   const std::shared_ptr<context_life> life_;

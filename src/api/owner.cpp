@@ -3,10 +3,10 @@
 
 #include <atomic>
 
-#include <boost/asio/io_context.hpp>
 #include <boost/asio/strand.hpp>
 
 #include "api/owner_executor.hpp"
+#include "base/direct_executor.hpp"
 
 namespace holdfast {
 namespace {
@@ -25,7 +25,7 @@ asio::any_io_executor owner::bind(asio::any_io_executor inner) const {
 }
 
 std::optional<owner> owner::of(const asio::any_io_executor& executor) noexcept {
-  if (executor.target<asio::io_context::executor_type>()) return std::nullopt;  // found by one comparison, most often
+  if (detail::is_direct(executor)) return std::nullopt;  // most often, and found by one comparison
   if (const auto* carrier = executor.target<detail::owner_executor>()) return carrier->who();
   if (const auto* strand = executor.target<asio::strand<asio::any_io_executor>>())
     return of(strand->get_inner_executor());

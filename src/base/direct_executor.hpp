@@ -12,6 +12,11 @@
 // it. Most often that one is an io_context's own: post_to() and direct_strand find it.
 namespace holdfast::detail {
 
+/// It is an io_context's own: nothing else is bound to it.
+inline bool is_direct(const boost::asio::any_io_executor& executor) noexcept {
+  return executor.target<boost::asio::io_context::executor_type>() != nullptr;
+}
+
 template <class Run>
 void post_to(const boost::asio::any_io_executor& to, Run run) {
   if (const auto* direct = to.target<boost::asio::io_context::executor_type>())

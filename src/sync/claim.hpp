@@ -30,8 +30,8 @@ class hold;
 using order_hook = boost::intrusive::set_member_hook<boost::intrusive::optimize_size<true>>;
 using agenda_hook = boost::intrusive::list_member_hook<>;
 
-/// The next renewal of a share: not planned; or in the order of renewals; or among those that are due; or sent; or sent,
-/// and a doubt came meanwhile.
+/// The next renewal of a share: not planned; or in the order of renewals; or among those that are due; or sent; or
+/// sent, and a doubt came meanwhile.
 enum class renewal_stage : std::uint8_t { none, scheduled, due, in_flight, doubted_in_flight };
 
 /// What a claim has at one server.

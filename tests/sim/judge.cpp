@@ -184,7 +184,8 @@ void judge::granted(sim_client& to, const record_ptr& lease, bool fenced) {
       const auto given = tokens_of_.find(std::string(std::string_view(h->field().to_text())));
       const auto all = given == tokens_of_.end() ? tokens{0, 0} : given->second;
       const bool its_own = h->passes < all.count && *h->token() == all.first + h->passes;
-      const bool repeated = h->passes == 0 && *h->token() == all.newest();  // the answer to a command that was sent again
+      // The answer to a command that was sent again.
+      const bool repeated = h->passes == 0 && *h->token() == all.newest();
       if (!its_own && !repeated) accuse(to.name(), "has a token that the node did not give it");
       if (h->passes > 0) met_.hit("lock: a token of a pass");
     }
