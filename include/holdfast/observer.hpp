@@ -173,7 +173,8 @@ class HOLDFAST_EXPORT observer {
  public:
   virtual ~observer();
   virtual void on(const event&) noexcept {}
-  /// False: the events may come without their `id`, which costs as much to make as all else in them. Asked for each.
+  /// False: the events may come without their `id`, which costs more to make than all else in them. Asked once, when a
+  /// client is made.
   virtual bool wants_ids() const noexcept { return true; }
   /// Something that is only counted: there may be several for each call of lock() and each renewal. Called as on() is.
   virtual void measured(const measurement&) noexcept {}
