@@ -40,10 +40,11 @@ class metric_store {
     kinds_.at_index(kind).count(e);
   }
   void count(const measurement& m) noexcept {
-    if (m.what != measurement::kind::command || !m.connection) return count_slowly(m);
-    const auto* const there = seen(*m.connection);
+    auto* const there = m.connection ? seen(*m.connection) : nullptr;
+    if (there && m.what == measurement::kind::in_flight) return there->in_flight.add(m.change);
+    if (!there || m.what != measurement::kind::command) return count_slowly(m);
     const auto of = commands_.seen(m.name);
-    auto* const took = there && of != commands_.unseen ? commands_.at_index(of).took(there->server) : nullptr;
+    auto* const took = of != commands_.unseen ? commands_.at_index(of).took(there->server) : nullptr;
     if (!took) return count_slowly(m);
     (*took)[failure_of(m)].add(m.took.count());
   }
