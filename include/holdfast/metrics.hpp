@@ -49,7 +49,7 @@ class HOLDFAST_EXPORT metrics final : public observer {
   void fence_rejected() noexcept;
 
   /// Called by clients. Any thread. Where no lock has its own series, they neither allocate nor block, but at the first
-  /// event of a kind of lock or of a command.
+  /// event of a kind of lock, of a command at a server, or of a connection.
   void on(const event& e) noexcept override;
   void measured(const measurement& m) noexcept override;
   bool wants_ids() const noexcept override { return false; }

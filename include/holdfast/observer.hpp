@@ -128,6 +128,15 @@ constexpr bool ends_hold(event::kind k) noexcept {
 /// Short name of a kind: "acquired".
 HOLDFAST_EXPORT std::string_view to_string(event::kind) noexcept;
 
+/// A connection to a server. The views live as long as the call.
+struct connection_facts {
+  std::uint64_t number = 0;    ///< no other connection of this process has it; from 1 on
+  std::string_view role{};     ///< "command" or "pubsub"
+  std::string_view node{};     ///< the server: "redis://host:port", "rediss://host:port" or "redis+unix:///path"
+  std::string_view address{};  ///< its host or the path of its socket
+  std::uint16_t port = 0;      ///< 0: of a socket
+};
+
 /// Something that is not worth a line in a log, and is counted or timed. The views live as long as the call. What a
 /// kind does not know is empty or 0.
 struct measurement {
@@ -145,22 +154,24 @@ struct measurement {
 
     renewed,  ///< a hold was confirmed in the background, at one server; lock_kind, name, left, ttl
     command,  ///< a command about a lock was answered, or its connection ended before; name: its own, or the script's;
-              ///< script, took, failure: server_refused for an error reply, unconfirmed for none
+              ///< script, took, connection, failure: server_refused for an error reply, unconfirmed for none
 
-    // Each connection_up is followed by exactly one connection_down. name: the server's address; role
+    // Each connection_up is followed by exactly one connection_down. connection
     connection_up,    ///< it is there and introduced; count: for which time
-    connection_down,  ///< it has ended, also by the end of its client
+    in_flight,        ///< so many more commands than before, or fewer, were written to it and have no answer; change
+    connection_down,  ///< it has ended, also by the end of its client, and has no command in flight any more
   };
 
   kind what{};
-  bool script = false;              ///< it is one of holdfast's scripts
-  std::string_view lock_kind{};     ///< as event::lock_kind
-  std::string_view name{};          ///< of the lock or the server; of the command, a constant
-  std::string_view role{};          ///< "command" or "pubsub"
+  bool script = false;           ///< it is one of holdfast's scripts
+  std::string_view lock_kind{};  ///< as event::lock_kind
+  std::string_view name{};       ///< of the lock; of the command, a constant
+  const connection_facts* connection = nullptr;
   std::chrono::nanoseconds took{};  ///< from when the command was written until its answer was read
   std::chrono::nanoseconds left{};  ///< of the validity, when its confirmation came
   std::chrono::milliseconds ttl{};  ///< of the hold that was renewed
   std::size_t count = 0;            ///< how often the connection was made, this time included
+  std::int64_t change = 0;          ///< since it was told last
   errc failure{};                   ///< of a command; errc{}: it was answered
 };
 
@@ -173,7 +184,8 @@ class HOLDFAST_EXPORT observer {
  public:
   virtual ~observer();
   virtual void on(const event&) noexcept {}
-  /// False: the events may come without their `id`, which costs as much to make as all else in them. Asked for each.
+  /// False: the events may come without their `id`, which costs more to make than all else in them. Asked once, when a
+  /// client is made.
   virtual bool wants_ids() const noexcept { return true; }
   /// Something that is only counted: there may be several for each call of lock() and each renewal. Called as on() is.
   virtual void measured(const measurement&) noexcept {}

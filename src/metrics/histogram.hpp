@@ -6,6 +6,7 @@
 #include <chrono>
 #include <cstddef>
 #include <cstdint>
+#include <limits>
 #include <string_view>
 
 namespace holdfast::detail {
@@ -47,8 +48,8 @@ class histogram {
   static constexpr const auto& ends = Ends;
 
   void add(std::int64_t value) noexcept {
-    std::size_t n = value > 0 ? first_of_width[std::bit_width(static_cast<std::uint64_t>(value))] : 0;
-    while (n < Ends.size() && value > Ends[n].value) ++n;
+    std::size_t n = first_of[std::countl_zero(static_cast<std::uint64_t>(value) | 1)];
+    while (value > reaches_to[n]) ++n;
     sum_.add(value);
     buckets_[n].add();
   }
@@ -66,12 +67,18 @@ class histogram {
   std::int64_t sum() const noexcept { return sum_.get(); }
 
  private:
-  /// By how many bits a value has: the first bucket that it may be in.
-  static constexpr auto first_of_width = [] {
+  /// By the zeros before a value's first bit: the first bucket that it may be in. One below 0 has none.
+  static constexpr auto first_of = [] {
     std::array<std::uint8_t, 64> first{};
-    for (std::size_t width = 1; width < first.size(); ++width)
-      while (first[width] < Ends.size() && Ends[first[width]].value < std::int64_t{1} << (width - 1)) ++first[width];
+    for (std::size_t zeros = 1; zeros < first.size(); ++zeros)
+      while (first[zeros] < Ends.size() && Ends[first[zeros]].value < std::int64_t{1} << (63 - zeros)) ++first[zeros];
     return first;
+  }();
+  static constexpr auto reaches_to = [] {
+    std::array<std::int64_t, Ends.size() + 1> to{};
+    for (std::size_t n = 0; n < Ends.size(); ++n) to[n] = Ends[n].value;
+    to.back() = std::numeric_limits<std::int64_t>::max();
+    return to;
   }();
 
   std::array<counter, Ends.size() + 1> buckets_;

@@ -17,25 +17,26 @@ inline constexpr std::array hold_ends{event::kind::released, event::kind::passed
 
 /// What is counted of the locks that have one set of labels. Any thread.
 struct lock_series {
-  std::array<durations, call_ends.size()> waits;
-  std::array<durations, hold_ends.size()> holds;
+  std::array<durations, call_ends.size() + hold_ends.size()> times;  // waited or held, by the number of the event
   std::array<counter, loss_causes> losses;
   counter waiters;
 
-  /// An event that ends a call or a hold; every other one is nothing to it.
+  const durations& waits(std::size_t n) const noexcept { return times[n]; }
+  const durations& holds(std::size_t n) const noexcept { return times[call_ends.size() + n]; }
+
+  /// An event that ends a call or a hold: one with a number of `times`.
   void count(const event& e) noexcept {
     const auto n = static_cast<std::size_t>(e.what);
-    if (n < call_ends.size()) return waits[n].add(e.waited.count());
-    if (n - call_ends.size() >= hold_ends.size()) return;
-    holds[n - call_ends.size()].add(e.held.count());
+    times[n].add((n < call_ends.size() ? e.waited : e.held).count());
+    if (e.what != event::kind::lost) return;
     const auto why = static_cast<std::size_t>(e.cause);
-    if (e.what == event::kind::lost) losses[why < losses.size() ? why : 0].add();
+    losses[why < losses.size() ? why : 0].add();
   }
   /// The ends first: a hold that ends meanwhile must not be missing where it has begun.
   std::int64_t held() const noexcept {
     std::int64_t ended = 0;
-    for (const auto& h : holds) ended += h.count();
-    return waits[0].count() - ended;
+    for (std::size_t n = 0; n < hold_ends.size(); ++n) ended += holds(n).count();
+    return waits(0).count() - ended;
   }
 };
 

@@ -11,18 +11,15 @@ constexpr std::size_t most_names = 100'000;
 
 }  // namespace
 
-metric_store::metric_store(std::size_t lock_names) : room_(std::min(lock_names, most_names)) {}
+metric_store::metric_store(std::size_t lock_names) : room_(std::min(lock_names, most_names)) {
+  connections_[others] = std::make_unique<connections>(std::string(other), std::string(other), others);
+}
 
 // ---- counting
 
-void metric_store::count(const event& e) noexcept {
-  const auto n = static_cast<std::size_t>(e.what);
-  if (n >= events_.size()) return;
-  events_[n].add();
-  if (n < call_ends.size() + hold_ends.size()) series_of(e.lock_kind, e.name).count(e);
-}
+void metric_store::count_slowly(const event& e) noexcept { series_of(e.lock_kind, e.name).count(e); }
 
-void metric_store::count(const measurement& m) noexcept {
+void metric_store::count_slowly(const measurement& m) noexcept {
   using kind = measurement::kind;
   switch (m.what) {
     case kind::wait_began: return series_of(m.lock_kind, m.name).waiters.add();
@@ -35,14 +32,20 @@ void metric_store::count(const measurement& m) noexcept {
       if (ttl > 0) slack_.add(static_cast<std::int64_t>(static_cast<double>(m.left.count()) / ttl * 1e9));
       return confirmed_renewals_.add();
     }
-    case kind::command: {
-      auto& of = commands_.at(m.name);
-      if (m.script) of.script.store(true, std::memory_order_relaxed);
-      const auto failed = m.failure == errc{} ? none : m.failure == errc::unconfirmed ? unanswered : error_reply;
-      return of.took[failed].add(m.took.count());
+    case kind::command: return took_by(m)[failure_of(m)].add(m.took.count());
+    case kind::connection_up: {
+      if (!m.connection) return;
+      auto& of = connections_of(*m.connection);
+      of.up.add();
+      if (m.count > 1) of.again.add();
+      return;
     }
-    case kind::connection_up:
-    case kind::connection_down: return count_connection(m);
+    case kind::in_flight:
+      if (m.connection) connections_of(*m.connection).in_flight.add(m.change);
+      return;
+    case kind::connection_down:
+      if (m.connection) connections_of(*m.connection).up.add(-1);
+      return;
   }
 }
 
@@ -77,16 +80,57 @@ lock_series& metric_store::named(std::size_t kind, std::string_view name) noexce
   }
 }
 
-void metric_store::count_connection(const measurement& m) noexcept try {
+metric_store::durations_of_command& metric_store::took_by(const measurement& m) noexcept {
+  const auto server = m.connection ? connections_of(*m.connection).server : others;
+  auto& of = commands_.at(m.name);
+  auto* const known = of.took(server);
+  return known ? *known : of.first_took(server, m.script);
+}
+
+metric_store::command::~command() {
+  for (std::size_t n = others + 1; n < took_.size(); ++n) delete took_[n].load(std::memory_order_relaxed);
+}
+
+// Where two threads make them at once, one is too much.
+metric_store::durations_of_command& metric_store::command::first_took(std::size_t server, bool script) noexcept {
+  if (script) script_.store(true, std::memory_order_relaxed);
+  auto made =
+      std::unique_ptr<durations_of_command>(server != others ? new (std::nothrow) durations_of_command() : nullptr);
+  if (!made) {
+    took_[others].store(&others_, std::memory_order_release);
+    return others_;
+  }
+  durations_of_command* known = nullptr;
+  if (!took_[server].compare_exchange_strong(known, made.get(), std::memory_order_acq_rel)) return *known;
+  return *made.release();
+}
+
+metric_store::connections& metric_store::connections_of(const connection_facts& c) noexcept {
+  if (c.number == 0) return *connections_[others];
+  if (auto* const known = seen(c)) return *known;
   const std::lock_guard lock(connecting_);
-  const connection_key all_others{label_of(m.role), other};
-  connection_key key{label_of(m.role), label_of(m.name)};
-  const bool room = connections_.size() < most_connections || connections_.contains(key);
-  auto& of = connections_[room ? std::move(key) : all_others];
-  const bool up = m.what == measurement::kind::connection_up;
-  of.up += up ? 1 : -1;
-  if (up && m.count > 1) ++of.again;
-} catch (const std::bad_alloc&) {  // it is not counted
+  std::size_t index = others;
+  try {
+    index = find_or_add(c);
+  } catch (const std::bad_alloc&) {  // what has begun among the others must end there
+    connections_full_ = true;
+  }
+  connections_crowded_ = connections_crowded_ || index == others;
+  found_[c.number % found_.size()].store(c.number << bits_of_index | index, std::memory_order_release);
+  return *connections_[index];
+}
+
+std::size_t metric_store::find_or_add(const connection_facts& c) {
+  auto role = label_of(c.role), node = label_of(c.node);
+  for (std::size_t n = others + 1; n < connections_used_; ++n)
+    if (connections_[n]->role == role && connections_[n]->node == node) return n;
+  if (connections_full_ || connections_used_ == connections_.size() || node == other) return others;
+  const server at{label_of(c.address), c.port != 0 ? std::to_string(c.port) : std::string()};
+  auto server = static_cast<std::size_t>(std::find(servers_.begin(), servers_.end(), at) - servers_.begin());
+  if (server > most_servers || at.address == other) server = others;
+  if (server == servers_.size()) servers_.push_back(at);
+  connections_[connections_used_] = std::make_unique<connections>(std::move(role), std::move(node), server);
+  return connections_used_++;
 }
 
 // ---- the text
@@ -121,12 +165,12 @@ void metric_store::write_locks(text_format& to) const {
   to.family("holdfast_lock_wait_duration_seconds", "histogram", "From the call of lock() to its outcome.");
   each_series([&](std::string_view kind, std::string_view lock, const lock_series& of) {
     for (std::size_t n = 0; n < call_ends.size(); ++n)
-      histogram(to, {{"kind", kind}, {"lock", lock}, {"outcome", to_string(call_ends[n])}}, of.waits[n]);
+      histogram(to, {{"kind", kind}, {"lock", lock}, {"outcome", to_string(call_ends[n])}}, of.waits(n));
   });
   to.family("holdfast_lock_hold_duration_seconds", "histogram", "From the grant of a hold to its end.");
   each_series([&](std::string_view kind, std::string_view lock, const lock_series& of) {
     for (std::size_t n = 0; n < hold_ends.size(); ++n)
-      histogram(to, {{"kind", kind}, {"lock", lock}, {"end", to_string(hold_ends[n])}}, of.holds[n]);
+      histogram(to, {{"kind", kind}, {"lock", lock}, {"end", to_string(hold_ends[n])}}, of.holds(n));
   });
   to.family("holdfast_lock_held", "gauge", "Holds at present; several leases of one owner are one hold.");
   each_series([&](std::string_view kind, std::string_view lock, const lock_series& of) {
@@ -164,26 +208,45 @@ void metric_store::write_renewals(text_format& to) const {
 }
 
 void metric_store::write_commands(text_format& to) const {
+  const auto servers = [this] {
+    const std::lock_guard lock(connecting_);
+    return servers_;
+  }();
   to.family("db_client_operation_duration_seconds", "histogram",
             "From when a command about a lock was written until its answer was read.");
   commands_.each([&](std::string_view name, const command& of, std::size_t) {
-    const bool script = of.script.load(std::memory_order_relaxed);
-    for (std::size_t n = 0; n < failures.size(); ++n)
-      if (of.took[n].count() > 0)
-        to.sample({{"db_system_name", "redis"},
-                   {"db_operation_name", script ? "EVALSHA" : name},
-                   {"db_stored_procedure_name", script ? name : ""},
-                   {"error_type", failures[n]}},
-                  of.took[n]);
+    const bool script = of.script();
+    const auto write = [&](const server& at, const durations_of_command& took) {
+      for (std::size_t n = 0; n < failures.size(); ++n)
+        if (took[n].count() > 0)
+          to.sample({{"db_system_name", "redis"},
+                     {"db_operation_name", script ? "EVALSHA" : name},
+                     {"db_stored_procedure_name", script ? name : ""},
+                     {"server_address", at.address},
+                     {"server_port", at.port},
+                     {"error_type", failures[n]}},
+                    took[n]);
+    };
+    for (std::size_t n = 0; n < servers.size(); ++n)
+      if (const auto* took = of.took(n)) write(servers[n], *took);
   });
 }
 
 void metric_store::write_connections(text_format& to) const {
   const std::lock_guard lock(connecting_);
   to.family("holdfast_connections", "gauge", "Connections that are there at present.");
-  for (const auto& [key, of] : connections_) to.sample({{"role", key.first}, {"node", key.second}}, of.up);
+  const auto each = [&](counter connections::*number) {
+    const auto sample = [&](const connections& of) {
+      to.sample({{"role", of.role}, {"node", of.node}}, (of.*number).get());
+    };
+    for (std::size_t n = connections_crowded_ ? others : others + 1; n < connections_used_; ++n)
+      sample(*connections_[n]);
+  };
+  each(&connections::up);
+  to.family("holdfast_connection_in_flight", "gauge", "Commands that were written and have no answer at present.");
+  each(&connections::in_flight);
   to.family("holdfast_connection_reconnects_total", "counter", "How often a connection was made that was lost before.");
-  for (const auto& [key, of] : connections_) to.sample({{"role", key.first}, {"node", key.second}}, of.again);
+  each(&connections::again);
 }
 
 void metric_store::write_events(text_format& to) const {

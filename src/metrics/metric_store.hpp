@@ -13,6 +13,7 @@
 #include <string_view>
 #include <unordered_map>
 #include <utility>
+#include <vector>
 
 #include <holdfast/observer.hpp>
 
@@ -28,14 +29,32 @@ class metric_store {
  public:
   explicit metric_store(std::size_t lock_names);
 
-  void count(const event& e) noexcept;
-  void count(const measurement& m) noexcept;
+  void count(const event& e) noexcept {
+    const auto n = static_cast<std::size_t>(e.what);
+    if (n >= events_.size()) return;
+    events_[n].add();
+    if (n >= call_ends.size() + hold_ends.size()) return;
+    if (room_ > 0) return count_slowly(e);
+    const auto kind = kinds_.seen(e.lock_kind);
+    if (kind == kinds_.unseen) return count_slowly(e);
+    kinds_.at_index(kind).count(e);
+  }
+  void count(const measurement& m) noexcept {
+    auto* const there = m.connection ? seen(*m.connection) : nullptr;
+    if (there && m.what == measurement::kind::in_flight) return there->in_flight.add(m.change);
+    if (!there || m.what != measurement::kind::command) return count_slowly(m);
+    const auto of = commands_.seen(m.name);
+    auto* const took = of != commands_.unseen ? commands_.at_index(of).took(there->server) : nullptr;
+    if (!took) return count_slowly(m);
+    (*took)[failure_of(m)].add(m.took.count());
+  }
   void count_fence_rejection() noexcept { fence_rejections_.add(); }
   /// In Prometheus' text format.
   std::string text() const;
 
  private:
-  static constexpr std::size_t most_kinds = 15, most_commands = 47, most_connections = 256;
+  static constexpr std::size_t most_kinds = 15, most_commands = 47, most_connections = 256, most_servers = 32;
+  static constexpr std::size_t others = 0;  // index of the connections and of the servers beyond
 
   /// Of one name, as it is in the label.
   using named_series = std::map<std::string, lock_series, std::less<>>;
@@ -48,18 +67,53 @@ class metric_store {
 
   enum failure : std::size_t { none, error_reply, unanswered };
   static constexpr std::array<std::string_view, 3> failures{"", "error_reply", "unconfirmed"};
-  struct command {
-    std::array<durations, failures.size()> took;
-    std::atomic<bool> script{false};
-  };
-  struct connection {
-    std::int64_t up = 0, again = 0;
-  };
-  using connection_key = std::pair<std::string, std::string>;  // role, node
+  using durations_of_command = std::array<durations, failures.size()>;
+  /// By the number of the server.
+  class command {
+   public:
+    ~command();
+    /// Null: it was not sent there yet.
+    durations_of_command* took(std::size_t server) noexcept { return took_[server].load(std::memory_order_acquire); }
+    const durations_of_command* took(std::size_t server) const noexcept {
+      return took_[server].load(std::memory_order_acquire);
+    }
+    durations_of_command& first_took(std::size_t server, bool script) noexcept;
+    bool script() const noexcept { return script_.load(std::memory_order_relaxed); }
 
+   private:
+    std::array<std::atomic<durations_of_command*>, most_servers + 1> took_{};
+    durations_of_command others_;
+    std::atomic<bool> script_{false};
+  };
+  /// All that have one role and one server.
+  struct connections {
+    connections(std::string as_role, std::string at_node, std::size_t of_server)
+        : role(std::move(as_role)), node(std::move(at_node)), server(of_server) {}
+
+    const std::string role, node;  // as labels
+    const std::size_t server;
+    counter up, again, in_flight;
+  };
+  struct server {
+    std::string address, port;  // as labels
+    bool operator==(const server&) const = default;
+  };
+
+  void count_slowly(const event& e) noexcept;
+  void count_slowly(const measurement& m) noexcept;
+  static failure failure_of(const measurement& m) noexcept {
+    return m.failure == errc{} ? none : m.failure == errc::unconfirmed ? unanswered : error_reply;
+  }
   lock_series& series_of(std::string_view lock_kind, std::string_view name) noexcept;
   lock_series& named(std::size_t kind, std::string_view name) noexcept;
-  void count_connection(const measurement& m) noexcept;
+  durations_of_command& took_by(const measurement& m) noexcept;
+  /// Null: they are to be found by the texts.
+  connections* seen(const connection_facts& c) const noexcept {
+    const auto found = found_[c.number % found_.size()].load(std::memory_order_acquire);
+    return found >> bits_of_index == c.number ? connections_[found % (1 << bits_of_index)].get() : nullptr;
+  }
+  connections& connections_of(const connection_facts& c) noexcept;
+  std::size_t find_or_add(const connection_facts& c);
   template <class Visit>
   void each_series(Visit visit) const;
 
@@ -82,8 +136,14 @@ class metric_store {
   std::array<names, most_kinds + 1> by_name_;
   std::array<named_series, most_kinds + 1> by_label_;
 
+  // Those of a connection are found by its number, without a lock, and by its texts where another has that place.
+  static constexpr int bits_of_index = 16;
+  std::array<std::atomic<std::uint64_t>, 1024> found_{};  // the connection's number, and the index of the connections
   mutable std::mutex connecting_;
-  std::map<connection_key, connection> connections_;
+  std::array<std::unique_ptr<connections>, most_connections + 1> connections_;  // the first are the others
+  std::size_t connections_used_ = 1;
+  bool connections_full_ = false, connections_crowded_ = false;
+  std::vector<server> servers_{{std::string(other), ""}};  // the first are the others
 };
 
 }  // namespace holdfast::detail

@@ -17,18 +17,24 @@ namespace holdfast::detail {
 /// One T for each of a few texts, found without a lock. It is made when its text is first asked for; all that find no
 /// room share the last one, "other". Any thread.
 ///
-/// The texts of the library are constants: one that stands where a known one stood, with the same size and the same
-/// ends, is taken for that. Every other one is compared.
+/// The texts are constants: one that stands where a known one stands, with the same size, is taken for that. Every
+/// other one is compared.
 template <class T, std::size_t Room>
 class slots {
  public:
   T& at(std::string_view text) noexcept { return at_index(index_of(text)); }
   T& at_index(std::size_t n) noexcept { return entries_[n].value; }
   std::size_t index_of(std::string_view text) noexcept {
+    const auto n = seen(text);
+    return n != unseen ? n : find_or_add(text);
+  }
+  static constexpr std::size_t unseen = Room + 1;
+  /// Quickly, or not at all: unseen.
+  std::size_t seen(std::string_view text) const noexcept {
     const auto used = used_.load(std::memory_order_acquire);
     for (std::size_t n = 0; n < used; ++n)
-      if (places_[n].seems(text)) return n;
-    return find_or_add(text);
+      if (places_[n].data == text.data() && places_[n].size == text.size()) return n;
+    return unseen;
   }
 
   /// Calls it with the text, the T and its number, of each that was asked for.
@@ -43,11 +49,6 @@ class slots {
   struct place {
     const char* data = nullptr;
     std::size_t size = 0;
-    char first = 0, last = 0;
-
-    bool seems(std::string_view text) const noexcept {
-      return text.data() == data && text.size() == size && (size == 0 || (text[0] == first && text[size - 1] == last));
-    }
   };
   struct entry {
     std::string text;  // as a label
@@ -67,8 +68,7 @@ class slots {
       auto label = label_of(text);
       if (const auto n = has(label); n < used) return n;
       if (label != other && used < Room && !crowded_.load(std::memory_order_relaxed)) {
-        const bool empty = text.empty();
-        places_[used] = {text.data(), text.size(), empty ? '\0' : text.front(), empty ? '\0' : text.back()};
+        places_[used] = {text.data(), text.size()};
         entries_[used].text = std::move(label);
         used_.store(used + 1, std::memory_order_release);
         return used;

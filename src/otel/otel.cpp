@@ -1,12 +1,15 @@
 // SPDX-License-Identifier: BSL-1.0
 #include <holdfast/otel.hpp>
 
+#include <array>
 #include <chrono>
+#include <cstddef>
 #include <cstdint>
 #include <initializer_list>
 #include <string_view>
 #include <utility>
 
+#include <opentelemetry/common/key_value_iterable_view.h>
 #include <opentelemetry/metrics/meter.h>
 #include <opentelemetry/metrics/meter_provider.h>
 #include <opentelemetry/metrics/provider.h>
@@ -49,7 +52,7 @@ class otel_observer final : public observer {
 
   void measured(const measurement& m) noexcept override {
     using kind = measurement::kind;
-    const attribute type{"lock.type", text(m.lock_kind)}, role{"role", text(m.role)}, node{"node", text(m.name)};
+    const attribute type{"lock.type", text(m.lock_kind)};
     switch (m.what) {
       case kind::wait_began: return waiters_->Add(1, {type});
       case kind::wait_ended: return waiters_->Add(-1, {type});
@@ -61,10 +64,10 @@ class otel_observer final : public observer {
         return record(*slack_, m.ttl.count() > 0 ? seconds(m.left) / seconds(m.ttl) : 0, {type});
       case kind::command: return count_command(m);
       case kind::connection_up:
-        connections_->Add(1, {role, node});
-        if (m.count > 1) reconnects_->Add(1, {role, node});
+      case kind::in_flight:
+      case kind::connection_down:
+        if (m.connection) count_connection(m, *m.connection);
         return;
-      case kind::connection_down: return connections_->Add(-1, {role, node});
     }
   }
 
@@ -80,17 +83,26 @@ class otel_observer final : public observer {
     into.Record(value, with, nowhere_);
   }
 
+  void count_connection(const measurement& m, const connection_facts& of) const noexcept {
+    const attribute role{"role", text(of.role)}, node{"node", text(of.node)};
+    if (m.what == measurement::kind::in_flight) return in_flight_->Add(m.change, {role, node});
+    const bool up = m.what == measurement::kind::connection_up;
+    connections_->Add(up ? 1 : -1, {role, node});
+    if (up && m.count > 1) reconnects_->Add(1, {role, node});
+  }
+
   void count_command(const measurement& m) const noexcept {
-    const attribute system{"db.system.name", "redis"},
-        command{"db.operation.name", m.script ? "EVALSHA" : text(m.name)};
-    const attribute script{"db.stored_procedure.name", text(m.name)};
-    const attribute failed{"error.type", m.failure == errc::unconfirmed ? "unconfirmed" : "error_reply"};
-    const bool well = m.failure == errc{};
-    const auto took = seconds(m.took);
-    if (m.script)
-      return well ? record(*commands_, took, {system, command, script})
-                  : record(*commands_, took, {system, command, script, failed});
-    return well ? record(*commands_, took, {system, command}) : record(*commands_, took, {system, command, failed});
+    std::array<attribute, 6> all{attribute{"db.system.name", "redis"},
+                                 attribute{"db.operation.name", m.script ? "EVALSHA" : text(m.name)}};
+    std::size_t used = 2;
+    if (m.script) all[used++] = {"db.stored_procedure.name", text(m.name)};
+    if (m.failure != errc{})
+      all[used++] = {"error.type", m.failure == errc::unconfirmed ? "unconfirmed" : "error_reply"};
+    if (m.connection) all[used++] = {"server.address", text(m.connection->address)};
+    if (m.connection && m.connection->port != 0)
+      all[used++] = {"server.port", static_cast<std::int64_t>(m.connection->port)};
+    const nostd::span<const attribute> with(all.data(), used);
+    commands_->Record(seconds(m.took), opentelemetry::common::KeyValueIterableView(with), nowhere_);
   }
 
   const opentelemetry::context::Context nowhere_;
@@ -108,6 +120,8 @@ class otel_observer final : public observer {
       meter_->CreateInt64UpDownCounter("holdfast.lock.waiters", "Calls that stand in line at present", "{call}");
   const up_down connections_ =
       meter_->CreateInt64UpDownCounter("holdfast.connections", "Connections at present", "{connection}");
+  const up_down in_flight_ = meter_->CreateInt64UpDownCounter(
+      "holdfast.connection.in_flight", "Commands that were written and have no answer at present", "{command}");
   const counter renewals_ =
       meter_->CreateUInt64Counter("holdfast.lock.renewals", "Renewals in the background", "{renewal}");
   const counter lost_ = meter_->CreateUInt64Counter("holdfast.lock.lost", "Holds that were lost", "{hold}");

@@ -134,10 +134,12 @@ void connection::on_reply(reply&& r) {
 void connection::fill(std::string& out, std::size_t enough, detail::time_point now) {
   if (held_) return;
   pending_.write(out, enough, now);
+  count_in_flight(pending_.on_wire());
   arm();
 }
 
 void connection::on_settled() {
+  count_in_flight(pending_.on_wire());
   if (!pending_.empty()) {
     if (pending_.can_write()) flush_soon();
     return;
@@ -219,6 +221,7 @@ void connection::count(const command& what, detail::time_point sent, detail::tim
     given().counts->measured({.what = measurement::kind::command,
                               .script = as->script,
                               .name = as->name,
+                              .connection = &facts(),
                               .took = now - sent,
                               .failure = failed});
 }

@@ -2,6 +2,7 @@
 #include "redis/link.hpp"
 
 #include <array>
+#include <atomic>
 #include <chrono>
 #include <new>
 #include <utility>
@@ -20,6 +21,8 @@ constexpr std::size_t write_at_once = 256 * 1024;
 constexpr int replies_at_once = 256;
 // A connection that was quiet for longer is looked at before it is written to: servers close idle connections.
 constexpr auto trusted_without_look = std::chrono::milliseconds{5};
+// Of the whole process: observers may hear of several clients.
+std::atomic<std::uint64_t> connections_made{0};
 
 }  // namespace
 
@@ -61,17 +64,31 @@ void link::tear_down() {
 void link::count_up() noexcept try {
   ++times_up_;
   if (!services_.counts) return;
+  facts_ = {};
   counted_as_ = node_.to_string();
-  services_.counts->measured(
-      {.what = measurement::kind::connection_up, .name = counted_as_, .role = role(), .count = times_up_});
-} catch (const std::bad_alloc&) {  // then its end is not counted either
+  const auto& at = node_.at;
+  facts_ = {.number = ++connections_made,
+            .role = role(),
+            .node = counted_as_,
+            .address = at.unix_path.empty() ? at.host : at.unix_path,
+            .port = at.unix_path.empty() ? at.port : std::uint16_t{}};
+  counted_ = true;
+  services_.counts->measured({.what = measurement::kind::connection_up, .connection = &facts_, .count = times_up_});
+} catch (const std::bad_alloc&) {  // then neither its commands nor its end are counted
+}
+
+void link::tell_in_flight(std::size_t now) const {
+  const auto before = std::exchange(counted_in_flight_, now);
+  services_.counts->measured({.what = measurement::kind::in_flight,
+                              .connection = &facts_,
+                              .change = static_cast<std::int64_t>(now) - static_cast<std::int64_t>(before)});
 }
 
 void link::count_down() noexcept {
-  if (counted_as_.empty()) return;
-  services_.counts->measured(
-      {.what = measurement::kind::connection_down, .name = counted_as_, .role = role(), .count = times_up_});
-  counted_as_.clear();
+  if (!counted_) return;
+  count_in_flight(0);
+  counted_ = false;
+  services_.counts->measured({.what = measurement::kind::connection_down, .connection = &facts_, .count = times_up_});
 }
 
 void link::demand_changed() {

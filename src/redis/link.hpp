@@ -1,10 +1,13 @@
 // SPDX-License-Identifier: BSL-1.0
 #pragma once
+#include <cstddef>
 #include <functional>
 #include <memory>
 #include <optional>
 #include <string>
 #include <string_view>
+
+#include <holdfast/observer.hpp>
 
 #include "base/birthplace.hpp"
 #include "base/timers.hpp"
@@ -84,6 +87,12 @@ class link : public std::enable_shared_from_this<link> {
   bool up() const noexcept { return state_ == state::up; }
   /// What observers call it.
   virtual std::string_view role() const noexcept { return "command"; }
+  /// What observers know of the connection that is there, or was there last.
+  const connection_facts& facts() const noexcept { return facts_; }
+  /// So many commands were written to it and have no answer.
+  void count_in_flight(std::size_t now) const {
+    if (counted_ && now != counted_in_flight_) tell_in_flight(now);
+  }
   /// Bytes have arrived that were not looked at yet: whoever thinks the server silent was not scheduled in time.
   bool input_waiting();
   /// When bytes were read, or replies of them handed on, for the last time.
@@ -123,6 +132,7 @@ class link : public std::enable_shared_from_this<link> {
   failure garbled(const session& s) const;
   void tear_down();
   void count_up() noexcept;
+  void tell_in_flight(std::size_t now) const;
   void count_down() noexcept;
   void end(const failure& why);
 
@@ -140,7 +150,10 @@ class link : public std::enable_shared_from_this<link> {
   bool writing_ = false;    // stays true after a failed write: the read tells why
   bool flush_posted_ = false;
   std::size_t times_up_ = 0;
-  std::string counted_as_;  // by the observer, while it is up
+  std::string counted_as_;
+  connection_facts facts_;
+  bool counted_ = false;  // by the observer, while it is up
+  mutable std::size_t counted_in_flight_ = 0;
   detail::time_point last_input_{};
   std::function<bool(const failure&)> tolerated_;
   std::function<void()> idle_;

@@ -44,6 +44,8 @@ class pending_queue {
   std::size_t size() const noexcept { return waiting_[0].alive + waiting_[1].alive + written_.size(); }
   bool refuses(const delivery& how) const noexcept;
   bool any_written() const noexcept { return !written_.empty(); }
+  /// Written, and their answers are still to come: abandoned ones, too.
+  std::size_t on_wire() const noexcept { return written_.size(); }
   bool can_write() const noexcept;
 
   /// `now` does not matter where there is a connection.

@@ -64,11 +64,15 @@ void acquisition::leave_place() {
 }
 
 void acquisition::report(const lock_answer& a, hold_event&& e) const {
-  e.what.reason = a.error;
-  e.what.waited = around_.now() - since_;
-  e.what.detail = a.detail;
-  e.what.owner = request.who;
   e.what.ttl = request.asked.ttl;
+  if (a.record) {
+    e.what.waited = e.at - since_;
+  } else {
+    e.what.reason = a.error;
+    e.what.waited = around_.now() - since_;
+    e.what.detail = a.detail;
+    e.what.owner = request.who;
+  }
   around_.report(std::move(e));
 }
 

@@ -366,15 +366,16 @@ void hold::released() {
   end_change();
 }
 
-void hold::report_release(time_point called, milliseconds ttl, error_code error, std::string_view detail) const {
-  auto e = event_of(!error                ? event::kind::released
-                    : error == errc::lost ? event::kind::lost
-                                          : event::kind::release_failed,
-                    *this, called);
-  e.what.reason = error;
+void hold::report_release(time_point called, milliseconds ttl, const error_code& error, std::string_view detail) const {
+  auto e = event_of(event::kind::released, *this, called);
   e.what.detail = detail;
   e.what.ttl = ttl;
-  if (error == errc::lost) e.what.cause = called < valid_until() ? denied_or_forced() : loss_cause::unconfirmed;
+  if (error) {
+    const bool lost = error == errc::lost;
+    e.what.what = lost ? event::kind::lost : event::kind::release_failed;
+    e.what.reason = error;
+    if (lost) e.what.cause = called < valid_until() ? denied_or_forced() : loss_cause::unconfirmed;
+  }
   with_.around.report(std::move(e));
 }
 
@@ -495,16 +496,18 @@ hold::text hold::text_of_loss(errc reason) const noexcept try {
   return nullptr;
 }
 
-hold_event event_of(event::kind what, const hold& h, time_point now) {
-  hold_event made{{.what = what, .name = h.keys()->name}, h.field(), h.passes};
-  auto& e = made.what;
-  e.held = now - h.granted_at;
-  e.owner = h.who;
-  e.token = h.token();
-  e.count = h.count();
-  e.ttl = h.ttl();
-  e.lock_kind = h.keys()->of.name;
-  return made;
+hold_event event_of(event::kind what, const hold& h, time_point at) {
+  const auto& keys = *h.keys();
+  return {{.what = what,
+           .name = keys.name,
+           .held = at - h.granted_at,
+           .owner = h.who,
+           .token = h.token(),
+           .count = h.count(),
+           .lock_kind = keys.of.name},
+          &h.field(),
+          h.passes,
+          at};
 }
 
 }  // namespace holdfast::detail

@@ -294,7 +294,7 @@ class hold final : public boost::intrusive_ref_counter<hold> {
   bool unquestioned() const noexcept;
   void passed(const last_unlock& u);
   void release(last_unlock&& u, time_point valid);
-  void report_release(time_point called, milliseconds ttl, error_code error, std::string_view detail) const;
+  void report_release(time_point called, milliseconds ttl, const error_code& error, std::string_view detail) const;
 
   const std::uint64_t token_;                        // where there is one
   std::atomic<lease_state> end_{lease_state::held};  // or lost, or released; its claim knows whether it is suspended
@@ -308,7 +308,7 @@ class hold final : public boost::intrusive_ref_counter<hold> {
   reentries reentries_;
 };
 
-/// What an event says of its hold.
-hold_event event_of(event::kind what, const hold& h, time_point now);
+/// What an event says of its hold, except the TTL.
+hold_event event_of(event::kind what, const hold& h, time_point at);
 
 }  // namespace holdfast::detail

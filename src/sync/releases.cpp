@@ -265,7 +265,7 @@ std::shared_ptr<releases::task> releases::take_out(task& t) {
 }
 
 void releases::report(const task& t, event::kind what, error_code reason, const std::string& detail) const {
-  around_.report(hold_event{{.what = what, .name = t.keys->name, .reason = reason, .detail = detail}, t.field});
+  around_.report(hold_event{{.what = what, .name = t.keys->name, .reason = reason, .detail = detail}, &t.field});
 }
 
 void releases::when_idle(function<void()> then) {

@@ -51,19 +51,17 @@ void surroundings::report(event::kind what, const hold& h, error_code reason, st
                           loss_cause cause) const {
   if (!settings.observer) return;
   auto e = event_of(what, h, now());
+  e.what.ttl = h.ttl();
   e.what.cause = cause;
   e.what.reason = reason;
   e.what.detail = detail;
   report(std::move(e));
 }
 
-void surroundings::report(hold_event&& e) const {
-  if (!settings.observer) return;
-  auto& hears = *settings.observer;
-  if (!hears.wants_ids()) return hears.on(e.what);
-  const auto text = e.id.hold_id(e.passes);
-  e.what.id = text;
-  hears.on(e.what);
+void surroundings::report_with_id(hold_event& e) const {
+  const auto id = e.id->hold_id(e.passes);
+  e.what.id = id;
+  settings.observer->on(e.what);
 }
 
 event::kind end_of_call(const error_code& failed) noexcept {

@@ -27,8 +27,9 @@ class hold;
 /// An event about a hold, whose id is made where it is told.
 struct hold_event {
   event what;
-  owner_field id{};
+  const owner_field* id = nullptr;  // null: it has none
   std::uint32_t passes = 0;
+  time_point at{};  // of a hold
 };
 
 /// Clock, timers, servers and randomness, which are passed in and never fetched; and the settings and the observer that
@@ -41,6 +42,7 @@ struct surroundings {
   const config& settings;
   publish_word word = publish_word::publish;
   electorate* voters = nullptr;  // where there are several primaries
+  const bool ids = !settings.observer || settings.observer->wants_ids();
   const block_pool_ptr blocks{new block_pool};
 
   time_point now() const noexcept { return time.now(); }
@@ -48,7 +50,11 @@ struct surroundings {
   void report(const event& e) const {
     if (settings.observer) settings.observer->on(e);
   }
-  void report(hold_event&& e) const;
+  void report(hold_event&& e) const {
+    if (!settings.observer) return;
+    if (ids && e.id) return report_with_id(e);
+    settings.observer->on(e.what);
+  }
   void report(event::kind what, const hold& h, error_code reason = {}, std::string_view detail = {},
               loss_cause cause = loss_cause::none) const;
   void count(measurement::kind what, const lock_keys& keys) const {
@@ -64,6 +70,9 @@ struct surroundings {
   /// `valid`. `then` hears why it does not count; nothing where enough have it in time.
   void when_replicated(std::string_view key, unsigned wanted, std::uint64_t server, time_point valid,
                        function<void(std::optional<redis::failure>)> then) const;
+
+ private:
+  void report_with_id(hold_event& e) const;
 };
 
 /// Why what so many replicas have does not count; nothing where they are enough. `error`: why that is not known.

@@ -476,9 +476,9 @@ void waiting_line::remove(acquisition& w, bool served) {
 // where the line finds none to go on, the caller is answered all the same: its lease is of a hold that stands.
 void waiting_line::finish(acquisition& w, lock_answer&& a) {
   const auto keep = w.seat.kept;
-  const auto event_for = [&w, &around = around_](const lock_answer& said) {
+  const auto event_for = [&w](const lock_answer& said) {
     auto e = said.record
-                 ? event_of(event::kind::acquired, *said.record->of, around.now())
+                 ? event_of(event::kind::acquired, *said.record->of, said.record->of->granted_at)
                  : hold_event{{.what = end_of_call(said.error), .name = w.keys->name, .lock_kind = w.keys->of.name}};
     e.what.waiters = w.seat.ahead;
     return e;

@@ -113,8 +113,13 @@ bool make_pairs(std::span<char* const> arguments) {
     holdfast_pairs(socket, width, pairs);
   else if (who == "quiet")
     holdfast_pairs(socket, width, pairs, names::of_tasks, std::make_shared<quiet_observer>());
+  else if (who == "idle")
+    holdfast_pairs(socket, width, pairs, names::of_tasks, std::make_shared<observer>());
   else if (who == "metrics")
     holdfast_pairs(socket, width, pairs, names::of_tasks, std::make_shared<metrics>());
+  else if (who == "named")
+    holdfast_pairs(socket, width, pairs, names::of_tasks,
+                   std::make_shared<metrics>(metrics::options{.lock_names = 512}));
   else if (who == "bare")
     bare_pairs(socket, width, pairs, our_pair, bare::commands);
   else

@@ -76,6 +76,7 @@ TEST_CASE("clients on threads of their own share metrics, which are scraped mean
   CHECK(sum(said, "holdfast_lock_held") == 0);
   CHECK(sum(said, "holdfast_lock_waiters") == 0);
   CHECK(sum(said, "holdfast_connections") == 0);
+  CHECK(sum(said, "holdfast_connection_in_flight") == 0);
   CHECK(said[R"(holdfast_events_total{event="acquired"})"] > clients * times);
   CHECK(said[R"(holdfast_events_total{event="acquired"})"] == sum(said, "holdfast_lock_hold_duration_seconds_count"));
   CHECK(said[R"(holdfast_events_total{event="lost"})"] == sum(said, "holdfast_lock_lost_total"));

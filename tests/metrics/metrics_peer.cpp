@@ -45,13 +45,20 @@ asio::awaitable<void> wait_and_keep(client& redis, std::string name, std::option
   kept = co_await redis.mutex(name).lock();
 }
 
+asio::awaitable<void> ask_once(client& redis, std::string name) { (void)co_await redis.mutex(name).try_lock(); }
+
 void step(const char* name, const metrics& m) {
   std::cout << "# step " << name << '\n';
   m.write(std::cout);
 }
 
-asio::awaitable<void> live(client& one, client& two, metrics& m) {
+asio::awaitable<void> live(client& one, client& two, metrics& m, test::real_redis& server) {
   const auto io = co_await asio::this_coro::executor;
+  const auto in_flight = "holdfast_connection_in_flight{role=\"command\",node=\"" + server.unix_url() + "\"} ";
+  const auto settled = [&](const char* name) -> asio::awaitable<void> {
+    co_await until(m, in_flight + "0");  // what nobody waits for, as the count of a re-entry, takes its time
+    step(name, m);
+  };
   step("begin", m);
   owner task;
   auto outer = co_await one.mutex("a", task).lock();
@@ -68,21 +75,27 @@ asio::awaitable<void> live(client& one, client& two, metrics& m) {
   step("passed on", m);
   co_await second->unlock();
   co_await until(m, R"(holdfast_lock_waiters{kind="mutex",lock="a"} 0)");
-  step("passed on again", m);
-  (void)co_await two.mutex("a").try_lock();
+  co_await settled("passed on again");
+  co_await ask_once(two, "a");
+  server.stop();
+  asio::co_spawn(io, ask_once(two, "a"), asio::detached);
+  co_await until(m, in_flight + "1");
+  step("in flight", m);
+  server.cont();
+  co_await until(m, in_flight + "0");
   co_await third->unlock();
   auto odd = co_await two.fenced_mutex(std::string("a\"b\\c\nd\xff\0e", 10)).lock();
   auto simple = co_await one.simple_mutex("ä€😀").lock();
   auto beyond = co_await two.mutex("the fourth name").lock();
-  step("two clients", m);
+  co_await settled("two clients");
   co_await one.mutex("the fourth name").force_unlock();
   co_await until(m, R"(holdfast_lock_held{kind="mutex",lock="other"} 0)");
   auto short_lived = co_await one.mutex("a").lock({.ttl = 20ms});
   co_await short_lived.lost();
-  step("lost", m);
+  co_await settled("lost");
   m.fence_rejected();
   co_await one.shutdown(1s);
-  step("one shut down", m);
+  co_await settled("one shut down");
   co_await two.shutdown(1s);
   step("end", m);
 }
@@ -95,11 +108,11 @@ int main() {
     std::cout << "skipped: no Redis server\n";
     return 77;
   }
-  const real_redis server;
+  real_redis server;
   asio::io_context io;
   const auto numbers = std::make_shared<metrics>(metrics::options{.lock_names = 3});
   // A holder hears within a third of its TTL that somebody has broken its lock.
   const config settings{.url = server.url(), .ttl = 3s, .observer = numbers};
   client one(io, settings), two(io, settings);
-  test::run(io, live(one, two, *numbers));
+  test::run(io, live(one, two, *numbers, server));
 }

@@ -34,6 +34,12 @@ class reader final : public sdk::MetricReader {
   bool OnShutDown(std::chrono::microseconds) noexcept override { return true; }
 };
 
+template <class Value>
+std::string written(const Value& value) {
+  if (const auto* number = nostd::get_if<std::int64_t>(&value)) return std::to_string(*number);
+  return nostd::get<std::string>(value);
+}
+
 /// "holdfast.lock.held lock.type=mutex": of a histogram how many samples there were.
 std::map<std::string, double> collected(reader& from) {
   std::map<std::string, double> all;
@@ -42,8 +48,7 @@ std::map<std::string, double> collected(reader& from) {
       for (const auto& metric : scope.metric_data_)
         for (const auto& point : metric.point_data_attr_) {
           auto series = metric.instrument_descriptor.name_;
-          for (const auto& [name, value] : point.attributes)
-            series += ' ' + name + '=' + nostd::get<std::string>(value);
+          for (const auto& [name, value] : point.attributes) series += ' ' + name + '=' + written(value);
           if (const auto* sum = nostd::get_if<sdk::SumPointData>(&point.point_data))
             all[series] = static_cast<double>(nostd::get<std::int64_t>(sum->value_));
           else
@@ -73,10 +78,12 @@ TEST_CASE("what the metrics count is told to OpenTelemetry by its own names") {
   told->measured({.what = measure::wait_ended, .lock_kind = "mutex"});
   told->measured({.what = measure::woken_in_vain});
   told->measured({.what = measure::renewed, .lock_kind = "mutex", .left = 2s, .ttl = 3s});
-  told->measured({.what = measure::command, .script = true, .name = "acquire", .took = 1ms});
-  told->measured({.what = measure::command, .name = "HGET", .failure = errc::unconfirmed});
+  const connection_facts there{.number = 1, .role = "command", .node = "redis://r:6379", .address = "r", .port = 6379};
   for (const auto what : {measure::connection_up, measure::connection_down, measure::connection_up})
-    told->measured({.what = what, .name = "redis:6379", .role = "command", .count = 2});
+    told->measured({.what = what, .connection = &there, .count = 2});
+  for (const int change : {3, -1}) told->measured({.what = measure::in_flight, .connection = &there, .change = change});
+  told->measured({.what = measure::command, .script = true, .name = "acquire", .connection = &there, .took = 1ms});
+  told->measured({.what = measure::command, .name = "HGET", .failure = errc::unconfirmed});
 
   const std::map<std::string, double> expected{
       {"holdfast.lock.wait.duration lock.type=mutex outcome=acquired", 2},
@@ -92,10 +99,12 @@ TEST_CASE("what the metrics count is told to OpenTelemetry by its own names") {
       {"holdfast.lock.renewals lock.type=mutex outcome=confirmed", 1},
       {"holdfast.lock.renewal.slack lock.type=mutex", 1},
       {"holdfast.lock.wakeups result=spurious", 1},
-      {"db.client.operation.duration db.operation.name=EVALSHA db.stored_procedure.name=acquire db.system.name=redis",
+      {"db.client.operation.duration db.operation.name=EVALSHA db.stored_procedure.name=acquire db.system.name=redis"
+       " server.address=r server.port=6379",
        1},
       {"db.client.operation.duration db.operation.name=HGET db.system.name=redis error.type=unconfirmed", 1},
-      {"holdfast.connections node=redis:6379 role=command", 1},
-      {"holdfast.connection.reconnects node=redis:6379 role=command", 2}};
+      {"holdfast.connections node=redis://r:6379 role=command", 1},
+      {"holdfast.connection.in_flight node=redis://r:6379 role=command", 2},
+      {"holdfast.connection.reconnects node=redis://r:6379 role=command", 2}};
   CHECK(collected(*reads) == expected);
 }

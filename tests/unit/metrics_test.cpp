@@ -1,6 +1,7 @@
 // SPDX-License-Identifier: BSL-1.0
 #include <holdfast/metrics.hpp>
 
+#include <array>
 #include <iomanip>
 #include <locale>
 #include <set>
@@ -71,6 +72,11 @@ event acquired(std::string_view name, std::string_view of = "mutex") {
 }
 event released(std::string_view name, std::string_view of = "mutex") {
   return {.what = kind::released, .name = name, .lock_kind = of};
+}
+
+/// Of the server that is written so.
+connection_facts at(std::string_view node, std::uint64_t number, std::string_view role = "command") {
+  return {.number = number, .role = role, .node = node, .address = node, .port = 6379};
 }
 
 }  // namespace
@@ -245,33 +251,42 @@ TEST_CASE_METHOD(counted, "a wake-up is useful, spurious or a poll") {
 
 TEST_CASE("commands and connections have their series") {
   metrics m;
-  m.measured({.what = measure::command, .script = true, .name = "acquire", .took = 1ms});
-  m.measured({.what = measure::command, .script = true, .name = "acquire", .took = 1ms + 1ns});
-  m.measured({.what = measure::command, .name = "HGET", .took = 2h, .failure = errc::unconfirmed});
-  m.measured({.what = measure::connection_up, .name = "redis:6379", .role = "command", .count = 1});
-  m.measured({.what = measure::connection_down, .name = "redis:6379", .role = "command", .count = 1});
-  m.measured({.what = measure::connection_up, .name = "redis:6379", .role = "command", .count = 2});
-  m.measured({.what = measure::connection_up, .name = "redis:6379", .role = "pubsub", .count = 1});
+  const auto first = at("redis", 1), second = at("redis", 2), messages = at("redis", 3, "pubsub");
+  m.measured({.what = measure::connection_up, .connection = &first, .count = 1});
+  m.measured({.what = measure::in_flight, .connection = &first, .change = 3});
+  m.measured({.what = measure::command, .script = true, .name = "acquire", .connection = &first, .took = 1ms});
+  m.measured({.what = measure::command, .script = true, .name = "acquire", .connection = &first, .took = 1ms + 1ns});
+  m.measured({.what = measure::in_flight, .connection = &first, .change = -3});
+  m.measured({.what = measure::connection_down, .connection = &first, .count = 1});
+  m.measured(
+      {.what = measure::command, .name = "HGET", .connection = &first, .took = 2h, .failure = errc::unconfirmed});
+  m.measured({.what = measure::connection_up, .connection = &second, .count = 2});
+  m.measured({.what = measure::in_flight, .connection = &second, .change = 2});
+  m.measured({.what = measure::connection_up, .connection = &messages, .count = 1});
   m.fence_rejected();
   const prometheus_text said(m);
+  const std::string server = R"(,server_address="redis",server_port="6379")";
   const std::string acquire =
-      R"(db_system_name="redis",db_operation_name="EVALSHA",db_stored_procedure_name="acquire")";
+      R"(db_system_name="redis",db_operation_name="EVALSHA",db_stored_procedure_name="acquire")" + server;
   CHECK(said["db_client_operation_duration_seconds_bucket{" + acquire + ",le=\"0.001\"}"] == 1);
   CHECK(said["db_client_operation_duration_seconds_bucket{" + acquire + ",le=\"0.0025\"}"] == 2);
   CHECK(said["db_client_operation_duration_seconds_sum{" + acquire + "}"] == Approx(0.002000001).epsilon(1e-12));
-  const std::string hget = R"(db_system_name="redis",db_operation_name="HGET",error_type="unconfirmed")";
+  const std::string hget =
+      R"(db_system_name="redis",db_operation_name="HGET")" + server + R"(,error_type="unconfirmed")";
   CHECK(said["db_client_operation_duration_seconds_bucket{" + hget + ",le=\"3600\"}"] == 0);
   CHECK(said["db_client_operation_duration_seconds_bucket{" + hget + ",le=\"+Inf\"}"] == 1);
-  CHECK(said[R"(holdfast_connections{role="command",node="redis:6379"})"] == 1);
-  CHECK(said[R"(holdfast_connections{role="pubsub",node="redis:6379"})"] == 1);
-  CHECK(said[R"(holdfast_connection_reconnects_total{role="command",node="redis:6379"})"] == 1);
-  CHECK(said[R"(holdfast_connection_reconnects_total{role="pubsub",node="redis:6379"})"] == 0);
+  CHECK(said[R"(holdfast_connections{role="command",node="redis"})"] == 1);
+  CHECK(said[R"(holdfast_connections{role="pubsub",node="redis"})"] == 1);
+  CHECK(said[R"(holdfast_connection_in_flight{role="command",node="redis"})"] == 2);
+  CHECK(said[R"(holdfast_connection_in_flight{role="pubsub",node="redis"})"] == 0);
+  CHECK(said[R"(holdfast_connection_reconnects_total{role="command",node="redis"})"] == 1);
+  CHECK(said[R"(holdfast_connection_reconnects_total{role="pubsub",node="redis"})"] == 0);
   CHECK(said["holdfast_lock_fence_rejections_total"] == 1);
 }
 
 TEST_CASE("before anything has happened there are all families, and zeros for what an alarm looks at") {
   const prometheus_text said{metrics()};
-  CHECK(said.families().size() == 13);
+  CHECK(said.families().size() == 14);
   CHECK(said.has(R"(holdfast_lock_renewals_total{outcome="failed"})"));
   CHECK(said.has(R"(holdfast_events_total{event="lost"})"));
   metrics m;
@@ -343,18 +358,29 @@ TEST_CASE("kinds, commands and servers beyond the room are other ones") {
   metrics m;
   std::vector<std::string> texts;
   for (int n = 0; n < 1'000; ++n) texts.push_back(std::to_string(n));
-  for (const auto& text : texts) {
+  for (std::uint64_t n = 0; n < texts.size(); ++n) {
+    const auto& text = texts[n];
+    const auto there = at(text, n + 1);
     m.on(acquired("a", text));
     m.measured({.what = measure::command, .name = text});
-    m.measured({.what = measure::connection_up, .name = text, .role = "command"});
+    m.measured({.what = measure::command, .name = "0", .connection = &there});
+    m.measured({.what = measure::connection_up, .connection = &there});
+    m.measured({.what = measure::in_flight, .connection = &there, .change = 1});
   }
   for (const auto& text : texts) m.on(released("a", text));
   const prometheus_text said(m);
   CHECK(said[R"(holdfast_lock_hold_duration_seconds_count{kind="other",end="released"})"] == 1'000 - 15);
   CHECK(said[R"(holdfast_lock_held{kind="other"})"] == 0);
-  CHECK(said[R"(db_client_operation_duration_seconds_count{db_system_name="redis",db_operation_name="other"})"] ==
-        1'000 - 47);
-  CHECK(said[R"(holdfast_connections{role="command",node="other"})"] == 1'000 - 256);
+  const auto commands = [&](const std::string& name, const std::string& server) {
+    return said[R"(db_client_operation_duration_seconds_count{db_system_name="redis",db_operation_name=")" + name +
+                "\",server_address=\"" + server + "}"];
+  };
+  CHECK(commands("other", "other\"") == 1'000 - 47);
+  CHECK(commands("0", R"(31",server_port="6379")") == 1);
+  CHECK(commands("0", "other\"") == 1 + 1'000 - 32);
+  CHECK(said[R"(holdfast_connections{role="other",node="other"})"] == 1'000 - 256);
+  CHECK(said[R"(holdfast_connection_in_flight{role="other",node="other"})"] == 1'000 - 256);
+  CHECK(said[R"(holdfast_connection_in_flight{role="command",node="255"})"] == 1);
 }
 
 TEST_CASE("kinds, roles and servers are labels as valid as names, whoever made them up") {
@@ -363,12 +389,16 @@ TEST_CASE("kinds, roles and servers are labels as valid as names, whoever made t
   m.on(acquired("x", odd));
   m.on(acquired("y", same));
   m.on(acquired("y", "other"));
-  m.measured({.what = measure::connection_up, .name = odd, .role = odd});
+  const auto there = at(odd, 1, odd);
+  m.measured({.what = measure::connection_up, .connection = &there});
+  m.measured({.what = measure::command, .name = "HGET", .connection = &there});
   const prometheus_text said(m);
   CHECK(said[R"(holdfast_lock_held{kind="a\\x0ab\\xff",lock="x"})"] == 1);
   CHECK(said[R"(holdfast_lock_held{kind="a\\x0ab\\xff",lock="other"})"] == 1);
   CHECK(said[R"(holdfast_lock_held{kind="other",lock="other"})"] == 1);
   CHECK(said[R"(holdfast_connections{role="a\\x0ab\\xff",node="a\\x0ab\\xff"})"] == 1);
+  CHECK(said[R"(db_client_operation_duration_seconds_count{db_system_name="redis",db_operation_name="HGET",)"
+             R"(server_address="a\\x0ab\\xff",server_port="6379"})"] == 1);
 }
 
 TEST_CASE("a kind of lock is known by its text, wherever that stands") {
@@ -376,18 +406,29 @@ TEST_CASE("a kind of lock is known by its text, wherever that stands") {
   const std::string copy = "mutex";
   m.on(acquired("a"));
   m.on(acquired("a", copy));
-  std::string reused = "fenced_mutex";
-  m.on(acquired("a", reused));
-  reused = "simple_mutex";
-  m.on(acquired("a", reused));
   const prometheus_text said(m);
   CHECK(said[R"(holdfast_lock_held{kind="mutex"})"] == 2);
-  CHECK(said[R"(holdfast_lock_held{kind="fenced_mutex"})"] == 1);
-  CHECK(said[R"(holdfast_lock_held{kind="simple_mutex"})"] == 1);
+}
+
+TEST_CASE("a connection is known by its number, and another in its place by its server") {
+  metrics m;
+  const std::array servers{"a", "b", "c"};
+  for (std::uint64_t n = 1; n <= 6'000; ++n) {
+    const auto there = at(servers[n % 3], n);
+    m.measured({.what = measure::connection_up, .connection = &there});
+  }
+  const auto first = at("b", 1);
+  m.measured({.what = measure::connection_down, .connection = &first});
+  const prometheus_text said(m);
+  CHECK(said[R"(holdfast_connections{role="command",node="a"})"] == 2'000);
+  CHECK(said[R"(holdfast_connections{role="command",node="b"})"] == 1'999);
+  CHECK(said[R"(holdfast_connections{role="command",node="c"})"] == 2'000);
 }
 
 TEST_CASE("events that nobody should make are counted, and nothing else is touched") {
   metrics m;
+  for (const auto what : {measure::connection_up, measure::in_flight, measure::connection_down})
+    m.measured({.what = what, .change = 1});
   m.on({.what = static_cast<kind>(200), .lock_kind = "mutex"});
   m.measured({.what = static_cast<measure>(200)});
   m.on({.what = kind::lost, .lock_kind = "mutex", .cause = static_cast<loss_cause>(200)});
@@ -452,11 +493,11 @@ TEST_CASE("clients on several threads count exactly while others write") {
   for (int t = 0; t < 4; ++t)
     threads.emplace_back([&, t] {
       const auto name = std::to_string(t);
+      const auto there = at("n", static_cast<std::uint64_t>(t) + 1);
       for (int n = 0; n < times; ++n) {
         m.on(acquired(name, n % 2 == 0 ? "mutex" : "simple_mutex"));
-        m.measured({.what = measure::command, .script = true, .name = name, .took = 1us});
-        m.measured(
-            {.what = n % 2 == 0 ? measure::connection_up : measure::connection_down, .name = "n", .role = "command"});
+        m.measured({.what = measure::command, .script = true, .name = name, .connection = &there, .took = 1us});
+        m.measured({.what = n % 2 == 0 ? measure::connection_up : measure::connection_down, .connection = &there});
         m.on(released(name, n % 2 == 0 ? "mutex" : "simple_mutex"));
       }
     });
@@ -484,9 +525,11 @@ TEST_CASE("clients on several threads count exactly while others write") {
 TEST_CASE("what is known already is counted without memory") {
   if (!failing_allocations::available()) skip("the sanitizer has the allocator");
   metrics m;
+  const auto there = at("redis", 1);
   const auto tell = [&] {
     m.on(acquired("a"));
-    m.measured({.what = measure::command, .name = "acquire"});
+    m.measured({.what = measure::command, .name = "acquire", .connection = &there});
+    m.measured({.what = measure::in_flight, .connection = &there, .change = 1});
     m.measured({.what = measure::wait_began, .lock_kind = "mutex"});
     m.measured({.what = measure::renewed, .left = 1s, .ttl = 3s});
     m.on(released("a"));
@@ -495,6 +538,29 @@ TEST_CASE("what is known already is counted without memory") {
   const failing_allocations none(0, 1'000);
   tell();
   CHECK_FALSE(none.happened());
+}
+
+TEST_CASE("where there is no memory for a connection, what begins and what ends are counted in the same place") {
+  if (!failing_allocations::available()) skip("the sanitizer has the allocator");
+  const std::string server(60, 's');
+  const auto there = at(server, 1);
+  for (std::size_t n = 0;; ++n) {
+    metrics m;
+    bool happened = false;
+    {
+      const failing_allocations some(n, 1);
+      m.measured({.what = measure::connection_up, .connection = &there});
+      m.measured({.what = measure::in_flight, .connection = &there, .change = 1});
+      m.measured({.what = measure::command, .name = "acquire", .connection = &there});
+      happened = some.happened();
+    }
+    m.measured({.what = measure::in_flight, .connection = &there, .change = -1});
+    m.measured({.what = measure::connection_down, .connection = &there});
+    const prometheus_text said(m);
+    for (const auto& [series, value] : said.samples())
+      if (series.starts_with("holdfast_connection")) CHECK(value == 0);
+    if (!happened) break;
+  }
 }
 
 TEST_CASE("where there is no memory for a name, what begins and what ends are counted in the same place") {
