@@ -38,7 +38,7 @@ TEST_CASE("a lock object that is destroyed while it is held releases what it hol
     m.lock();
     m.lock();
   }
-  w.see([&] { return w.locks().empty(); });
+  see([&] { return w.locks().empty(); });
   auto m = redis.mutex("m");
   m.lock();
   SECTION("by another thread") {
@@ -55,7 +55,7 @@ TEST_CASE("a lock object that is destroyed while it is held releases what it hol
     own->force_unlock();
     ended.get_future().wait();
   }
-  w.see([&] { return w.locks().empty(); });
+  see([&] { return w.locks().empty(); });
   CHECK(w.heard->count(kind::foreign_unlock) == 0);
 }
 
@@ -73,13 +73,13 @@ TEST_CASE("threads that wait in a lock object get closed when it is destroyed") 
       me.begins();
       got_closed += closed([&] { &me == threads ? (void)m->try_lock_for(1h) : m->lock(); });
     });
-  for (const auto& t : threads) w.see([&] { return t.asleep(); });
+  for (const auto& t : threads) see([&] { return t.asleep(); });
   m.reset();
   waiters.join();
   CHECK(got_closed == 4);
   same.unlock();
   CHECK(w.locks().empty());
-  w.see([&] { return w.eye("PUBSUB", "CHANNELS").array().empty(); });
+  see([&] { return w.eye("PUBSUB", "CHANNELS").array().empty(); });
 }
 
 TEST_CASE("threads that wait get closed when the client is destroyed and its holds are released") {
@@ -100,7 +100,7 @@ TEST_CASE("threads that wait get closed when the client is destroyed and its hol
       me.begins();
       got_closed += closed([&] { &me == threads ? redis->wait(never()) : m.lock(); });
     });
-  for (const auto& t : threads) w.see([&] { return t.asleep(); });
+  for (const auto& t : threads) see([&] { return t.asleep(); });
   redis.reset();
   waiters.join();
   CHECK(got_closed == 9);
@@ -133,7 +133,7 @@ TEST_CASE("a client that is shut down answers closed") {
   }
   waiter.join();
   CHECK(waiter_closed);
-  w.see([&] { return closed([&] { m.lock(); }); });
+  see([&] { return closed([&] { m.lock(); }); });
   CHECK(w.locks().empty());
   m.unlock();
 }
@@ -158,8 +158,8 @@ TEST_CASE("a client may be destroyed on its own threads") {
   ended.get_future().wait();
   CHECK_FALSE(other.held());
   CHECK(closed([&] { m.lock(); }));
-  w.see([&] { return w.locks().empty(); });
-  w.see([&] { return w.eye("CLIENT", "LIST", "TYPE", "pubsub").to_string().empty(); });
+  see([&] { return w.locks().empty(); });
+  see([&] { return w.eye("CLIENT", "LIST", "TYPE", "pubsub").to_string().empty(); });
 }
 
 TEST_CASE("the end of a client closes what a callback of a stop waits for and waits for the callback") {
@@ -176,7 +176,7 @@ TEST_CASE("the end of a client closes what a callback of a stop waits for and wa
     over = true;
   });
   m.force_unlock();
-  w.see([&] { return its.asleep(); });
+  see([&] { return its.asleep(); });
   redis.reset();
   CHECK(over);
   CHECK(got_closed);
@@ -199,7 +199,7 @@ TEST_CASE("the child that a callback of a stop has forked ends with its callback
   const auto child = forked.get_future().get();
   REQUIRE(child > 0);
   pid_t reaped = 0;
-  w.see([&] { return (reaped = ::waitpid(child, nullptr, WNOHANG)) != 0; });
+  see([&] { return (reaped = ::waitpid(child, nullptr, WNOHANG)) != 0; });
   CHECK(reaped == child);
   CHECK(other.held());
 }
@@ -222,8 +222,8 @@ TEST_CASE("an observer that locks while a client ends is refused and nothing han
     asio::post(redis->async().get_executor(), [&] { redis.reset(); });
   }
   SECTION("on another") { redis.reset(); }
-  w.see([&] { return watching->refused == 1; });
-  w.see([&] { return w.locks().empty(); });
+  see([&] { return watching->refused == 1; });
+  see([&] { return w.locks().empty(); });
 }
 
 TEST_CASE("what a thread holds when it ends is released") {
@@ -256,7 +256,7 @@ TEST_CASE("locks of thread_local objects are given back and taken when their thr
     thread_local late before;  // destroyed after what notes the thread's holds
     before.m.lock();
   }).join();
-  w.see([&] { return w.locks().empty(); });
+  see([&] { return w.locks().empty(); });
   redis.reset();
 }
 
@@ -300,8 +300,8 @@ TEST_CASE("the child of a process with a blocking client holds nothing and sends
   CHECK(in_section);
   enough = true;
   busy.join();
-  w.see([&] { return m->valid_for() < 650ms; });
-  w.see([&] { return m->valid_for() > 800ms; });  // renewed, by the parent
+  see([&] { return m->valid_for() < 650ms; });
+  see([&] { return m->valid_for() > 800ms; });  // renewed, by the parent
   lock.unlock();
   CHECK(w.locks().empty());
   CHECK(w.heard->count(kind::lost) == 0);
@@ -362,7 +362,7 @@ TEST_CASE("threads come and go by the thousand and leave nothing") {
   come_and_go(10);
   // The sanitizers keep what is freed, and have their own ways to find a leak.
   if (!address_sanitized && !thread_sanitized) CHECK(resident() - before < 2'000'000);
-  w.see([&] { return w.locks().empty(); });
+  see([&] { return w.locks().empty(); });
 }
 
 TEST_CASE("64 threads lock eight names at once while locks are lost and count exactly") {
@@ -405,7 +405,7 @@ TEST_CASE("64 threads lock eight names at once while locks are lost and count ex
             const auto said = client_side::code_of_call([&] { m[victim].renew(); });
             if (said != errc::lost) throw std::runtime_error("not lost: " + said.message());
           }
-          w.see([&] { return lost.stop_requested(); });
+          see([&] { return lost.stop_requested(); });
         };
         if (me % 4 < 2) {
           const std::scoped_lock lock(m[0], m[1], m[2], m[3], m[4], m[5], m[6], m[7]);
@@ -420,7 +420,7 @@ TEST_CASE("64 threads lock eight names at once while locks are lost and count ex
   for (const auto c : counted) CHECK(c == threads * rounds);
   CHECK(losses > 0);
   CHECK(w.heard->count(kind::foreign_unlock) == 0);
-  w.see([&] { return w.locks().empty(); });
+  see([&] { return w.locks().empty(); });
 }
 
 TEST_CASE("threads of several clients lock names together while anybody breaks the locks at any time") {
@@ -471,5 +471,5 @@ TEST_CASE("threads of several clients lock names together while anybody breaks t
   breaker.join();
   CHECK(sections == 8 * rounds);
   CHECK(w.heard->count(kind::foreign_unlock) == 0);
-  w.see([&] { return w.locks().empty(); });
+  see([&] { return w.locks().empty(); });
 }

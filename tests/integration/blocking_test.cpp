@@ -178,7 +178,7 @@ TEST_CASE("waits that end beyond what a clock can say go on until the lock is re
       ++had;
       m.unlock();
     });
-  for (const auto& t : threads) w.see([&] { return t.asleep(); });
+  for (const auto& t : threads) see([&] { return t.asleep(); });
   held.unlock();
   waiters.join();
   CHECK(had == 3);
@@ -282,7 +282,7 @@ TEST_CASE("multi_lock takes all or none and of several clients") {
   other.eye("HSET", "b", "stranger:1", 1);
   other.eye("PEXPIRE", "b", 60'000);
   CHECK_FALSE(both.try_lock());
-  w.see([&] { return w.locks().empty(); });  // given back in the background
+  see([&] { return w.locks().empty(); });  // given back in the background
   CHECK(w.code_of_call([] { blocking::multi_lock none({}); }) == errc::invalid_name);
   CHECK(w.code_of_call([&] { blocking::any_of mixed({a, b}); }) == errc::invalid_config);
 }

@@ -17,6 +17,16 @@
 
 namespace holdfast::test {
 
+/// Waits until what another thread or a server does is to be seen. Fails the test after `limit`.
+template <class Condition>
+void see(Condition condition, std::chrono::milliseconds limit = 20s) {
+  const auto end = std::chrono::steady_clock::now() + limit;
+  while (!condition()) {
+    if (std::chrono::steady_clock::now() >= end) throw std::runtime_error("the condition was not met in time");
+    std::this_thread::sleep_for(1ms);
+  }
+}
+
 /// A private server for clients of plain threads. Nobody runs world::io.
 struct blocking_world : world {
   using world::world;
@@ -26,15 +36,6 @@ struct blocking_world : world {
     auto c = settings();
     change(c);
     return c;
-  }
-  /// Waits until what another thread or the server does is to be seen. Fails the test after `limit`.
-  template <class Condition>
-  void see(Condition condition, std::chrono::milliseconds limit = 20s) {
-    const auto end = std::chrono::steady_clock::now() + limit;
-    while (!condition()) {
-      if (std::chrono::steady_clock::now() >= end) throw std::runtime_error("the condition was not met in time");
-      std::this_thread::sleep_for(1ms);
-    }
   }
   /// So many of our clients have waiters for this lock, at least.
   void see_waiters(const std::string& name, long long clients = 1) {
