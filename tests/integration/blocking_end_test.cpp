@@ -47,13 +47,13 @@ TEST_CASE("a lock object that is destroyed while it is held releases what it hol
   SECTION("by assignment") { m = redis.mutex("n"); }
   SECTION("in a callback of its own loss") {
     std::optional<blocking::mutex> own(std::move(m));
-    std::promise<void> ended;
+    std::atomic<bool> ended{false};
     const std::stop_callback lost(own->get_stop_token(), [&] {
       own.reset();
-      ended.set_value();
+      ended = true;
     });
     own->force_unlock();
-    ended.get_future().wait();
+    see([&] { return ended.load(); });
   }
   see([&] { return w.locks().empty(); });
   CHECK(w.heard->count(kind::foreign_unlock) == 0);
