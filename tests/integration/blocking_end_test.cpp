@@ -1,8 +1,10 @@
 // SPDX-License-Identifier: BSL-1.0
 // How blocking locks end: with their object, client or thread, in a child process, and in a crowd.
 #include <unistd.h>
+#include <csignal>
 #include <cstdio>
 #include <deque>
+#include <filesystem>
 #include <fstream>
 #include <future>
 #include <random>
@@ -160,6 +162,64 @@ TEST_CASE("a client may be destroyed on its own threads") {
   CHECK(closed([&] { m.lock(); }));
   see([&] { return w.locks().empty(); });
   see([&] { return w.eye("CLIENT", "LIST", "TYPE", "pubsub").to_string().empty(); });
+}
+
+TEST_CASE("a client that is assigned to ends, and its locks with it") {
+  blocking_world w;
+  blocking::client redis(w.settings());
+  auto m = redis.mutex("m");
+  m.lock();
+  redis = blocking::client(w.settings());
+  CHECK_FALSE(m.held());
+  CHECK(closed([&] { m.lock(); }));
+  auto same = redis.mutex("m");
+  CHECK(same.try_lock());  // was released, and is another client's
+  m.unlock();
+  CHECK(same.held());
+}
+
+TEST_CASE("a lock object may be destroyed on the thread of its client") {
+  blocking_world w;
+  blocking::client redis(w.settings());
+  auto same = redis.mutex("m");
+  std::optional<blocking::mutex> m(redis.mutex("m"));
+  m->lock();
+  crew waiter;
+  waiting_thread thread;
+  std::atomic<bool> got_closed{false};
+  waiter.start([&] {
+    thread.begins();
+    got_closed = closed([&] { m->lock(); });
+  });
+  see([&] { return thread.asleep(); });
+  const auto end = [&]() -> asio::awaitable<void> { co_return m.reset(); };
+  redis.wait(end());
+  waiter.join();
+  CHECK(got_closed);
+  CHECK(in_thread([&] { return same.try_lock_for(20s); }));
+}
+
+TEST_CASE("the threads of a client have the signal mask of their maker") {
+  blocking_world w;
+  const auto that_block = [](int signal) {
+    int threads = 0;
+    for (const auto& task : std::filesystem::directory_iterator("/proc/self/task")) {
+      std::ifstream status(task.path() / "status");
+      std::string word, mask;
+      while (status >> word)
+        if (word == "SigBlk:") status >> mask;
+      threads += static_cast<int>(std::stoull("0" + mask, nullptr, 16) >> (signal - 1) & 1);
+    }
+    return threads;
+  };
+  const auto others = that_block(SIGUSR2);  // a sanitizer's
+  sigset_t blocked, before;
+  ::sigemptyset(&blocked);
+  ::sigaddset(&blocked, SIGUSR2);
+  ::pthread_sigmask(SIG_BLOCK, &blocked, &before);
+  std::optional<blocking::client> redis(w.settings());
+  ::pthread_sigmask(SIG_SETMASK, &before, nullptr);
+  CHECK(that_block(SIGUSR2) == others + 2);
 }
 
 TEST_CASE("the end of a client closes what a callback of a stop waits for and waits for the callback") {

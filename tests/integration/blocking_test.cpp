@@ -184,6 +184,41 @@ TEST_CASE("waits that end beyond what a clock can say go on until the lock is re
   CHECK(had == 3);
 }
 
+namespace {
+
+/// A clock that the test sets: each look at it shows the next of these times.
+struct shown_clock {
+  using duration = milliseconds;
+  using rep = duration::rep;
+  using period = duration::period;
+  using time_point = std::chrono::time_point<shown_clock>;
+  static constexpr bool is_steady = false;
+  static inline std::vector<milliseconds> shows;
+
+  static time_point now() {
+    const auto next = shows.front();
+    if (shows.size() > 1) shows.erase(shows.begin());
+    return time_point(next);
+  }
+};
+
+}  // namespace
+
+TEST_CASE("try_lock_until goes by its clock, also where that is set meanwhile") {
+  blocking_world w;
+  blocking::client redis(w.settings());
+  auto m = redis.mutex("m");
+  const std::lock_guard held(m);
+  const auto attempts = [&](std::vector<milliseconds> shown) {
+    shown_clock::shows = std::move(shown);
+    const auto before = w.heard->count(kind::not_acquired);
+    CHECK_FALSE(in_thread([&] { return m.try_lock_until(shown_clock::time_point(100ms)); }));
+    return w.heard->count(kind::not_acquired) - before;
+  };
+  CHECK(attempts({95ms, 100ms}) == 1);
+  CHECK(attempts({95ms, 90ms, 95ms, 101ms}) == 3);  // set back, twice
+}
+
 TEST_CASE("try_lock_for waits as long as it says and takes what is released meanwhile") {
   blocking_world w;
   blocking::client redis(w.settings());
