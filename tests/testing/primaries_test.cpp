@@ -202,6 +202,37 @@ TEST_CASE_METHOD(five_servers, "a red_lock that a test forgets is named by check
   CHECK_THROWS_WITH(five.check(), Contains("1 lock is still held: 'N' by lease " + held.id()));
 }
 
+TEST_CASE("of 3, 5, 7 and 9 primaries 1, 2, 3 and 4 may be lost, and no more") {
+  const std::size_t n = GENERATE(3, 5, 7, 9);
+  asio::io_context io;
+  testing::primaries all(io, n);
+  auto redis = all.make_client();
+  all.run(red_lock::initialise(redis));
+  auto held = all.run(redis.red_lock("N").lock());
+  for (std::size_t i = 0; i < n / 2; ++i) all[i].shut_down();
+  all.advance(1min);
+  CHECK(held.held());
+  CHECK(all.run(redis.red_lock("another").try_lock()));
+  all[n / 2].shut_down();
+  all.advance(1min);
+  CHECK(held.state() == lease_state::lost);
+  CHECK(code_of([&] { all.run(redis.red_lock("another").try_lock()); }) == errc::quorum_failed);
+}
+
+TEST_CASE("without delayed_restart a primary that restarts empty votes at once, and may vote for a second holder") {
+  asio::io_context io;
+  testing::primaries three(io, 3);
+  auto one = three.make_client({.delayed_restart = false}), other = three.make_client({.delayed_restart = false});
+  auto held = three.run(one.red_lock("N").lock());  // no initialise() is needed, either
+  three[0].shut_down();
+  three[1].restart_empty();
+  three[0].restart_empty();
+  CHECK(held.held());  // until its next renewal
+  CHECK(three.run(other.red_lock("N").try_lock()));
+  three.advance(10s);
+  CHECK(held.state() == lease_state::lost);
+}
+
 TEST_CASE("primaries of a new installation vote when the longest TTL is over, or at once by initialise()") {
   asio::io_context io;
   testing::primaries three(io, 3);
