@@ -8,6 +8,7 @@
 #include <condition_variable>
 #include <fstream>
 #include <functional>
+#include <future>
 #include <memory>
 #include <mutex>
 #include <thread>
@@ -52,12 +53,25 @@ inline error_code code_in_thread(const std::function<void()>& f) {
   return code;
 }
 
-/// What it says on a thread of its own.
+/// What it says on a thread of its own, or throws there.
 template <class F>
 auto in_thread(F f) {
-  decltype(f()) said{};
-  std::thread([&] { said = f(); }).join();
-  return said;
+  std::packaged_task<decltype(f())()> task(std::move(f));
+  auto said = task.get_future();
+  std::thread(std::move(task)).join();
+  return said.get();
+}
+
+/// Another thread does not get the lock by `attempt`. Of a red_lock on a busy machine too few may have said so.
+template <class F>
+bool in_vain(F attempt) {
+  return in_thread([&] {
+    try {
+      return !attempt();
+    } catch (const error& e) {
+      return e.code() == errc::quorum_failed;
+    }
+  });
 }
 
 /// A thread that is about to wait: whether it does.
