@@ -33,7 +33,10 @@ std::optional<error> error_in(const std::exception_ptr& failed) {
 
 }  // namespace
 
-section::section(lockable& on) : core_(access::core(on)), hold_(core_->lock(this_thread())) {
+section::section(lockable& on, std::optional<milliseconds> wait)
+    : core_(access::core(on)), hold_(wait ? core_->try_lock(this_thread(), *wait) : core_->lock(this_thread())),
+      open_(had()) {
+  if (!had()) return;
   try {
     ended_ = core_->watch(this_thread());
     stop_ = core_->stop_token(this_thread());

@@ -34,7 +34,7 @@ void link::restore() {
 
 void link::set_latency(std::chrono::nanoseconds latency) {
   if (latency < latency.zero() || latency > std::chrono::hours(1))
-    throw std::invalid_argument("holdfast::testing: a latency is 0 to 1 h");
+    throw std::invalid_argument(said("a latency is 0 to 1 h"));
   way_->usual.latency = way_->now.latency = latency;
 }
 

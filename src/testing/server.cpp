@@ -1,20 +1,12 @@
 // SPDX-License-Identifier: BSL-1.0
 #include <holdfast/testing/server.hpp>
 
-#include <boost/asio/bind_cancellation_slot.hpp>
-#include <boost/asio/cancellation_signal.hpp>
-#include <boost/asio/co_spawn.hpp>
-#include <boost/asio/redirect_error.hpp>
-#include <boost/asio/steady_timer.hpp>
-#include <boost/asio/this_coro.hpp>
-#include <boost/asio/use_awaitable.hpp>
-
-#include <exception>
 #include <stdexcept>
 #include <utility>
 
 #include "base/escape.hpp"
 #include "protocol/kind.hpp"
+#include "protocol/vote.hpp"
 #include "testing/stage.hpp"
 
 namespace holdfast::testing {
@@ -23,25 +15,15 @@ namespace {
 /// The owner field of the client that takes locks over.
 const std::string rival = "another-client:1";
 
-constexpr auto longest = std::chrono::hours(24 * 365 * 10);
-
-std::string said(const std::string& text) { return "holdfast::testing: " + text; }
-
 std::string quoted(std::string_view key) {
   constexpr std::size_t longest_name = 80;
   return '\'' + detail::escaped(key, longest_name) + '\'';
 }
 
-void check_forward(nanoseconds by) {
-  if (by < nanoseconds::zero() || by > longest)
-    throw std::invalid_argument(
-        said("time goes on by 0 to ten years, and never back: not by " + std::to_string(by.count()) + " ns"));
-}
-
-/// Another string or hash is no lock: a fencing counter, or the test's own data.
+/// Another string or hash is no lock: a fencing counter, the mark of a primary that votes, or the test's own data.
 std::optional<lock_holder> holder_in(const sim::keyspace& keys, std::string_view key) {
   const auto* e = keys.find(key);
-  if (!e || key.starts_with("redisson_lock_token:")) return std::nullopt;
+  if (!e || key.starts_with("redisson_lock_token:") || key == detail::vote_marker) return std::nullopt;
   lock_holder found;
   found.ttl = e->expires ? milliseconds(*e->expires - keys.now()) : milliseconds::max();
   if (const auto* text = e->text()) {
@@ -71,22 +53,20 @@ sim::refusal refusal_of(refusal why) {
 
 }  // namespace
 
-server::server(context where)
-    : stage_(std::make_shared<stage>(
-          stage::context{std::move(where.executor), std::move(where.poll), std::move(where.inside)})) {}
+server::server(context where) : world(std::move(where), 1), machine_(&stage_->machines().front()) {}
+
+server::server(std::shared_ptr<stage> on, sim::server& machine) : world(std::move(on)), machine_(&machine) {}
 
 server::~server() { stage_->end(); }
 
 client server::make_client(config c) { return make_client(stage_->executor(), std::move(c)); }
 
 client server::make_client(asio::any_io_executor executor, config c) {
-  if (!stage_->is_of(executor))
-    throw std::invalid_argument(said("a client runs on the io_context of its server, and this executor is another's"));
-  return stage_->make_client(executor, std::move(c));
+  return stage_->make_client(executor, std::move(c), *machine_);
 }
 
 link server::link_of(const client& of) const {
-  auto* way = stage_->way_of(of);
+  auto* way = stage_->way_of(of, *machine_);
   if (!way) throw std::invalid_argument(said("this is no client of this server"));
   return {stage_, *way};
 }
@@ -110,78 +90,8 @@ lease server::lost_lease(std::string_view name) {
   return l;
 }
 
-void server::run_until_idle() {
-  stage_->check_outside("run_until_idle()");
-  stage_->run_due();
-}
-
-void server::advance(nanoseconds by) {
-  stage_->check_outside("advance()");
-  check_forward(by);
-  stage_->run_until(stage_->now() + by);
-}
-
-void server::pause_process(nanoseconds by) {
-  check_forward(by);
-  stage_->pause_until(stage_->now() + by);
-}
-
-nanoseconds server::elapsed() const noexcept { return stage_->now() - sim::virtual_clock().now(); }
-
-void server::run_to_its_end(asio::awaitable<void> what, nanoseconds at_most) {
-  stage_->check_outside("run()");
-  check_forward(at_most);
-  struct outcome {
-    bool done = false;
-    std::exception_ptr failed{};
-    asio::cancellation_signal stop{};
-  };
-  const auto end = stage_->now() + at_most;
-  const auto result = std::make_shared<outcome>();
-  asio::co_spawn(stage_->executor(), std::move(what),
-                 asio::bind_cancellation_slot(result->stop.slot(), [result](std::exception_ptr failed) {
-                   result->done = true;
-                   result->failed = failed;
-                 }));
-  const auto give_up = [&](const std::string& why) {
-    result->stop.emit(asio::cancellation_type::terminal);
-    stage_->run_due();
-    throw std::logic_error(said("the coroutine has not ended: " + why));
-  };
-  stage_->run_due();
-  while (!result->done) {
-    const auto next = stage_->plan().next();
-    if (!next) give_up("nothing will happen any more in virtual time; does it wait for a timer or a socket of Asio?");
-    if (*next > end) {
-      stage_->run_until(end);
-      give_up("its time is over");
-    }
-    stage_->step();
-  }
-  if (result->failed) std::rethrow_exception(result->failed);
-}
-
-asio::awaitable<void> server::sleep_for(nanoseconds how_long) {
-  check_forward(how_long);
-  return [](std::shared_ptr<stage> on, time_point until) -> asio::awaitable<void> {
-    // It never fires: what is due in virtual time ends its wait.
-    const auto alarm =
-        std::make_shared<asio::steady_timer>(co_await asio::this_coro::executor, asio::steady_timer::time_point::max());
-    bool due = false;
-    on->plan().at(until, [&due, waiting = std::weak_ptr(alarm)] {
-      const auto a = waiting.lock();
-      if (!a) return;
-      due = true;
-      a->cancel();
-    });
-    error_code failed;
-    co_await alarm->async_wait(asio::redirect_error(asio::use_awaitable, failed));
-    if (!due) throw boost::system::system_error(asio::error::operation_aborted);
-  }(stage_, stage_->now() + how_long);
-}
-
 std::vector<stored_lock> server::locks() const {
-  const auto& keys = stage_->machine().program().keys();
+  const auto& keys = machine_->program().keys();
   std::vector<stored_lock> all;
   for (const auto& [key, entry] : keys.all())
     if (auto who = holder_in(keys, key)) all.push_back({key, std::move(*who)});
@@ -189,17 +99,17 @@ std::vector<stored_lock> server::locks() const {
 }
 
 std::optional<lock_holder> server::holder(std::string_view key) const {
-  return holder_in(stage_->machine().program().keys(), key);
+  return holder_in(machine_->program().keys(), key);
 }
 
 void server::lose(std::string_view key) {
   if (!holder(key)) throw std::logic_error(said("nobody holds " + quoted(key)));
-  stage_->machine().program().tamper().erase(key);
+  machine_->program().tamper().erase(key);
 }
 
 void server::take_over(std::string_view key, milliseconds ttl, format as) {
   if (ttl < milliseconds(1) || ttl > longest) throw std::invalid_argument(said("a TTL is 1 ms to ten years"));
-  auto& keys = stage_->machine().program().tamper();
+  auto& keys = machine_->program().tamper();
   if (const auto* e = keys.find(key)) as = e->text() ? format::string : format::hash;
   sim::keyspace::entry taken{rival, keys.now() + ttl.count()};
   if (as == format::hash) {
@@ -213,18 +123,18 @@ void server::take_over(std::string_view key, milliseconds ttl, format as) {
 void server::give_back(std::string_view key) {
   const auto who = holder(key);
   if (!who || who->id != rival) throw std::logic_error(said("take_over() has not got " + quoted(key)));
-  auto& program = stage_->machine().program();
+  auto& program = machine_->program();
   const detail::lock_keys at(program.keys().find(key)->text() ? detail::simple_lock : detail::plain_lock, key);
   program.tamper().erase(key);
   program.execute({"PUBLISH", detail::channel_of(at), "0"});
 }
 
-void server::stop_answering() { stage_->machine().stop(); }
-void server::answer_again() { stage_->machine().resume(); }
-void server::shut_down() { stage_->machine().shut_down(); }
+void server::stop_answering() { machine_->stop(); }
+void server::answer_again() { machine_->resume(); }
+void server::shut_down() { machine_->shut_down(); }
 
 void server::start() {
-  if (stage_->machine().down()) stage_->machine().start(true);
+  if (machine_->down()) machine_->start(true);
 }
 
 void server::restart() {
@@ -234,19 +144,14 @@ void server::restart() {
 
 void server::restart_empty() {
   shut_down();
-  stage_->machine().start(false);
+  machine_->start(false);
 }
 
-void server::refuse(refusal why) { stage_->machine().program().refuse(refusal_of(why)); }
+void server::refuse(refusal why) { machine_->program().refuse(refusal_of(why)); }
 
 void server::step_clock(milliseconds by) {
   if (by < -longest || by > longest) throw std::invalid_argument(said("a clock is stepped by ten years at most"));
-  stage_->machine().clock().step(by);
-}
-
-void server::check() {
-  run_until_idle();
-  if (const auto text = stage_->held().text(stage_->now()); !text.empty()) throw std::logic_error(said(text));
+  machine_->clock().step(by);
 }
 
 }  // namespace holdfast::testing

@@ -6,7 +6,6 @@
 #include <stdexcept>
 #include <utility>
 
-#include "settings.hpp"
 #include "sim/transport.hpp"
 #include "testing/virtual_timers.hpp"
 
@@ -75,35 +74,61 @@ class stage::told final : public observer {
   const std::shared_ptr<observer> next_;
 };
 
-stage::stage(context where) : context_(std::move(where)) {
+stage::stage(context where, std::size_t machines) : context_(std::move(where)) {
   plan_.add(handlers_);
   plan_.on_new = [this](time_point when) { hear_of(when); };
+  for (unsigned n = 0; n < machines; ++n)
+    machines_.emplace_back(plan_, 1.0, std::string(1, static_cast<char>('A' + n)), n);
 }
 
-bool stage::is_of(const asio::any_io_executor& other) const {
-  return other && &asio::query(other, asio::execution::context) == &asio::query(executor(), asio::execution::context);
+void stage::check_is_here(const asio::any_io_executor& other) const {
+  if (!other || &asio::query(other, asio::execution::context) != &asio::query(executor(), asio::execution::context))
+    throw std::invalid_argument(said("a client runs on the io_context of its server, and this executor is another's"));
 }
 
 void stage::check_outside(const char* what) const {
   if (context_.inside())
-    throw std::logic_error(std::string("holdfast::testing: ") + what +
-                           " inside of a handler of the io_context, which it would have to run");
+    throw std::logic_error(
+        said(std::string(what) + " inside of a handler of the io_context, which it would have to run"));
 }
 
-client stage::make_client(const asio::any_io_executor& executor, config c) {
+client stage::make_client(const asio::any_io_executor& executor, config c, sim::server& machine) {
+  check_is_here(executor);
   c.observer = std::make_shared<told>(weak_from_this(), std::move(c.observer));
   auto s = detail::resolve(std::move(c));
   if (s.kind != detail::deployment::one_server || s.values.min_replicas != 0)
     throw error(make_error_code(errc::invalid_config),
-                "holdfast::testing has one server: no sentinels, no cluster, no other primaries and no replicas");
-  auto& node = s.servers.front();
-  node.at = machine_.at();
-  node.login = {};
-  node.use_tls = false;
-  node.db = 0;
+                said("there are no sentinels, no cluster and no replicas (docs/guide/testing.md says why), and the "
+                     "primaries of a red_lock are testing::primaries"));
+  return connect(executor, std::move(s), {&machine});
+}
+
+client stage::make_client(const asio::any_io_executor& executor, config c) {
+  check_is_here(executor);
+  c.observer = std::make_shared<told>(weak_from_this(), std::move(c.observer));
+  if (c.primaries.empty())
+    for (const auto& m : machines_) c.primaries.push_back("redis://" + m.at().host);
+  auto s = detail::resolve(std::move(c));
+  if (s.servers.size() != machines_.size())
+    throw error(make_error_code(errc::invalid_config),
+                said("the config has " + std::to_string(s.servers.size()) + " primaries, and the test " +
+                     std::to_string(machines_.size())));
+  std::vector<sim::server*> to;
+  for (auto& m : machines_) to.push_back(&m);
+  return connect(executor, std::move(s), to);
+}
+
+client stage::connect(const asio::any_io_executor& executor, detail::settings s, const std::vector<sim::server*>& to) {
   auto& m = members_.emplace_back();
   const auto number = members_.size();
-  m.ways.emplace_back(plan_, machine_, random_, log_, "client" + std::to_string(number));
+  for (std::size_t n = 0; n < to.size(); ++n) {
+    auto& node = s.servers[n];
+    node.at = to[n]->at();
+    node.login = {};
+    node.use_tls = false;
+    node.db = 0;
+    m.ways.emplace_back(plan_, *to[n], random_, log_, "client" + std::to_string(number));
+  }
   const auto make = [self = shared_from_this(), ways = &m.ways, number](const sim::strand& at,
                                                                         detail::timer_queue::action on_wake) {
     return std::make_unique<outside>(self, *ways, number, at, std::move(on_wake));
@@ -115,16 +140,18 @@ client stage::make_client(const asio::any_io_executor& executor, config c) {
   return made;
 }
 
-sim::route* stage::way_of(const client& c) {
+sim::route* stage::way_of(const client& c, const sim::server& machine) {
   for (auto& m : members_)
-    if (!m.id.empty() && m.id == c.id()) return &m.ways.front();
+    if (!m.id.empty() && m.id == c.id())
+      for (auto& way : m.ways)
+        if (&way.to() == &machine) return &way;
   return nullptr;
 }
 
 void stage::end() {
-  ended_ = true;
+  if (std::exchange(ended_, true)) return;
   pumping_ = true;  // nothing is posted while it is not known whether the io_context lives
-  machine_.shut_down();
+  for (auto& m : machines_) m.shut_down();
   for (const auto& m : members_) {
     auto core = m.core.lock();
     if (!core) continue;

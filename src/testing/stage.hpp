@@ -1,16 +1,20 @@
 // SPDX-License-Identifier: BSL-1.0
 #pragma once
 #include <boost/asio/any_io_executor.hpp>
+#include <chrono>
+#include <cstddef>
 #include <cstdint>
 #include <deque>
 #include <functional>
 #include <memory>
 #include <optional>
 #include <string>
+#include <vector>
 
 #include <holdfast/client.hpp>
 
 #include "api/make_client.hpp"
+#include "settings.hpp"
 #include "sim/network.hpp"
 #include "sim/scheduler.hpp"
 #include "sim/seeded_random.hpp"
@@ -20,8 +24,13 @@
 
 namespace holdfast::testing {
 
-/// All that the clients of a server share: time, the one machine, the ways to it, and the io_context of the test, on
-/// which everything runs. Plain memory, which may outlive the io_context: clients and leases keep it.
+/// The longest that anything in a test may last.
+inline constexpr auto longest = std::chrono::hours(24 * 365 * 10);
+
+inline std::string said(const std::string& text) { return "holdfast::testing: " + text; }
+
+/// All that the clients of a test share: time, the machines, the ways to them, and the io_context of the test, on which
+/// everything runs. Plain memory, which may outlive the io_context: clients and leases keep it.
 class stage final : public std::enable_shared_from_this<stage> {
  public:
   /// The test's io_context.
@@ -30,24 +39,27 @@ class stage final : public std::enable_shared_from_this<stage> {
     std::function<void()> poll;    // runs all that is ready
     std::function<bool()> inside;  // whether this thread runs it now
   };
-  explicit stage(context where);
+  stage(context where, std::size_t machines);
   stage(const stage&) = delete;
   stage& operator=(const stage&) = delete;
 
   time_point now() const noexcept { return plan_.now(); }
   sim::scheduler& plan() noexcept { return plan_; }
-  sim::server& machine() noexcept { return machine_; }
+  std::deque<sim::server>& machines() noexcept { return machines_; }
   const held_leases& held() const noexcept { return held_; }
   const asio::any_io_executor& executor() const noexcept { return context_.executor; }
-  bool is_of(const asio::any_io_executor& other) const;
   bool ended() const noexcept { return ended_; }
   /// Throws std::logic_error inside of a handler of the io_context, where `what` cannot be done.
   void check_outside(const char* what) const;
 
+  // Throw std::invalid_argument for an executor of another context.
+  client make_client(const asio::any_io_executor& executor, config c, sim::server& machine);
+  /// Of all machines.
   client make_client(const asio::any_io_executor& executor, config c);
-  /// Null: it is no client of this stage.
-  sim::route* way_of(const client& c);
-  /// The server is gone, and clients are closed. From now on time goes on by itself as far as they need it to end.
+  /// Null: it is no client of this machine.
+  sim::route* way_of(const client& c, const sim::server& machine);
+  /// The servers are gone, and clients are closed. From now on time goes on by itself as far as they need it to end.
+  /// Idempotent.
   void end();
 
   /// Until `when`, the server and what is on its way go on without the io_context.
@@ -75,11 +87,13 @@ class stage final : public std::enable_shared_from_this<stage> {
   struct member {
     std::string id;  // of the client
     std::weak_ptr<detail::core> core;
-    std::deque<sim::route> ways;  // one
+    std::deque<sim::route> ways;  // to each machine that it knows
   };
   class outside;
   class told;
 
+  void check_is_here(const asio::any_io_executor& other) const;
+  client connect(const asio::any_io_executor& executor, detail::settings s, const std::vector<sim::server*>& to);
   void hear_of(time_point something_new);
   void pump();
 
@@ -88,7 +102,7 @@ class stage final : public std::enable_shared_from_this<stage> {
   sim::scheduler plan_;
   sim::trace log_{nullptr};
   sim::seeded_random random_;
-  sim::server machine_{plan_, 1.0};
+  std::deque<sim::server> machines_;
   held_leases held_;
   std::deque<member> members_;
   bool driving_ = false;  // somebody runs the plan

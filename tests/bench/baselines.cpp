@@ -5,6 +5,7 @@
 #include <sys/socket.h>
 #include <unistd.h>
 
+#include <hiredis/hiredis.h>
 #include <algorithm>
 #include <boost/asio/buffer.hpp>
 #include <boost/asio/redirect_error.hpp>
@@ -12,6 +13,7 @@
 #include <boost/asio/write.hpp>
 #include <chrono>
 #include <iterator>
+#include <memory>
 #include <stdexcept>
 #include <utility>
 
@@ -186,6 +188,28 @@ burst_times bare_burst(const std::string& path, long n) {
   };
   const auto acquires = send_all(acquire_command);
   return {acquires, send_all(release_command)};
+}
+
+pair_cost hiredis_pairs(const std::string& path, long pairs) {
+  const std::unique_ptr<redisContext, void (*)(redisContext*)> to(::redisConnectUnix(path.c_str()), ::redisFree);
+  const auto ask = [&](const std::string& command) {
+    void* said = nullptr;
+    if (::redisAppendFormattedCommand(to.get(), command.data(), command.size()) != REDIS_OK ||
+        ::redisGetReply(to.get(), &said) != REDIS_OK)
+      throw std::runtime_error("the server has gone");
+    ::freeReplyObject(said);
+  };
+  const auto pair = our_pair(0);
+  test::raw_client admin(path);
+  laps each;
+  each.reserve(static_cast<std::size_t>(pairs));
+  meter m(admin);
+  auto begun = clock::now();
+  for (long i = 0; i < pairs; ++i) {
+    for (const auto& command : pair) ask(command);
+    each.push_back(lap_us(begun));
+  }
+  return per_pair(m.stop(), pairs, std::move(each));
 }
 
 // ---- round trips

@@ -61,6 +61,9 @@ struct burst_times {
 };
 burst_times bare_burst(const std::string& path, long n);
 
+/// The least that a plain thread does: one prepared command after the other, by blocking hiredis.
+pair_cost hiredis_pairs(const std::string& path, long pairs);
+
 // ---- round trips
 
 /// Runs `command` by redis-benchmark, one at a time; so many a second. Throws not_finished.

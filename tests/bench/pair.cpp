@@ -41,6 +41,17 @@ std::vector<finding> c1(const plan& p, const real_redis& server) {
   return {w.compare("holdfast", "bare", &pair_cost::p50_us)};
 }
 
+/// A plain thread asks the client's thread, and is woken by it: two switches of threads for each command.
+std::vector<finding> plain_thread(const plan& p, const real_redis& server) {
+  const auto pairs = p.scaled(5'000);
+  ways w;
+  p.rounds("pair-thread", 3, [&] {
+    w["hiredis"].push_back(hiredis_pairs(server.socket_path(), pairs));
+    w["holdfast"].push_back(blocking_mutex_pairs(server.socket_path(), pairs));
+  });
+  return {w.compare("holdfast", "hiredis", &pair_cost::p50_us)};
+}
+
 /// The bare client is no worse than redis-benchmark, which sends one command all the time: each of the two scripts.
 std::vector<finding> bare_beside_redis_benchmark(const plan& p, const real_redis& server) {
   const auto times = p.scaled(20'000);
@@ -158,20 +169,22 @@ scenario rate_of(const std::string& name, int width) {
 }  // namespace
 
 std::vector<scenario> pair_scenarios() {
-  return {baseline_c1(),
-          pair_of({{"pair-c1", "p50 of a pair, us / bare client", at_most(1.05)}}, c1),
-          rate_of("pair-c256", many),
-          rate_of("pair-c4096", most),
-          pair_of({{"names-100k", "names locked once, a second, 4096 at a time / names locked again", at_least(0.95)}},
-                  new_names),
-          pair_of({{"pair-server", "server CPU of a pair, us / Redisson's commands", at_most(0.65)},
-                   {"pair-server/plain", "server CPU of a pair, us / plain 3 + 4 calls", at_most(0.85)}},
-                  server_cpu),
-          pair_of({{"simple-server", "server CPU of a simple lock's pair, us / the plain lock's", at_most(0.7)},
-                   {"simple-server/script", "the same where the script acquires", at_most(0.9)}},
-                  simple_server_cpu),
-          pair_of({{"pair-client", "client CPU of a pair, us / bare client that formats and parses", at_most(3.5)}},
-                  client_cpu)};
+  return {
+      baseline_c1(),
+      pair_of({{"pair-c1", "p50 of a pair, us / bare client", at_most(1.05)}}, c1),
+      pair_of({{"pair-thread", "p50 of a blocking::mutex's pair, us / blocking loop of hiredis", {}}}, plain_thread),
+      rate_of("pair-c256", many),
+      rate_of("pair-c4096", most),
+      pair_of({{"names-100k", "names locked once, a second, 4096 at a time / names locked again", at_least(0.95)}},
+              new_names),
+      pair_of({{"pair-server", "server CPU of a pair, us / Redisson's commands", at_most(0.65)},
+               {"pair-server/plain", "server CPU of a pair, us / plain 3 + 4 calls", at_most(0.85)}},
+              server_cpu),
+      pair_of({{"simple-server", "server CPU of a simple lock's pair, us / the plain lock's", at_most(0.7)},
+               {"simple-server/script", "the same where the script acquires", at_most(0.9)}},
+              simple_server_cpu),
+      pair_of({{"pair-client", "client CPU of a pair, us / bare client that formats and parses", at_most(3.5)}},
+              client_cpu)};
 }
 
 }  // namespace holdfast::bench

@@ -1,6 +1,8 @@
 // SPDX-License-Identifier: BSL-1.0
 #include "bench/pairs.hpp"
 
+#include <holdfast/blocking.hpp>
+#include <mutex>
 #include <utility>
 
 #include "bench/work.hpp"
@@ -49,6 +51,24 @@ pair_cost holdfast_pairs(const std::string& path, int width, long pairs, names w
   for (int s = 0; s < width; ++s)
     asio::co_spawn(io, which == names::of_tasks ? lock_one_name(all, s) : lock_new_names(all), rethrow);
   io.run();
+  return per_pair(m.stop(), pairs, std::move(each));
+}
+
+pair_cost blocking_mutex_pairs(const std::string& path, long pairs) {
+  blocking::client redis(of_url("redis+unix://" + path));
+  auto mutex = redis.mutex(name_of(0));
+  { const std::lock_guard warm(mutex); }
+  test::raw_client admin(path);
+  laps each;
+  each.reserve(static_cast<std::size_t>(pairs));
+  meter m(admin);
+  auto begun = clock::now();
+  for (long i = 0; i < pairs; ++i) {
+    {
+      const std::lock_guard lock(mutex);
+    }
+    each.push_back(lap_us(begun));
+  }
   return per_pair(m.stop(), pairs, std::move(each));
 }
 

@@ -15,4 +15,7 @@ enum class names { of_tasks, once_each };
 pair_cost holdfast_pairs(const std::string& path, int width, long pairs, names which = names::of_tasks,
                          std::shared_ptr<observer> seen_by = {});
 
+/// The same by one plain thread, which locks and unlocks a blocking::mutex.
+pair_cost blocking_mutex_pairs(const std::string& path, long pairs);
+
 }  // namespace holdfast::bench

@@ -1,6 +1,7 @@
 # SPDX-License-Identifier: BSL-1.0
-# What a compiler says of what is thrown away. All warn of an awaitable that is not awaited; of `co_await m.lock();`,
-# which locks nothing, clang does. Correct code has no warning. COMPILER, INCLUDES, SCRATCH: see CMakeLists.txt.
+# What a compiler says of what is thrown away. All warn of an awaitable that is not awaited, and of a blocking try whose
+# answer nobody reads; of `co_await m.lock();`, which locks nothing, clang does. Correct code has no warning.
+# COMPILER, INCLUDES, SCRATCH: see CMakeLists.txt.
 cmake_minimum_required(VERSION 3.25)
 
 if(NOT COMPILER)
@@ -12,10 +13,18 @@ list(TRANSFORM INCLUDES PREPEND -I)
 
 function(warnings_of text into)
   set(source ${SCRATCH}/thrown_away.cpp)
-  file(WRITE ${source} "#include <holdfast/holdfast.hpp>\n${text}")
+  file(WRITE ${source} "#include <holdfast/blocking.hpp>\n#include <holdfast/holdfast.hpp>\n${text}")
   execute_process(COMMAND ${COMPILER} -std=c++20 -Wall -Wextra -fsyntax-only ${INCLUDES} ${source}
     ERROR_VARIABLE said COMMAND_ERROR_IS_FATAL ANY)
   set(${into} "${said}" PARENT_SCOPE)
+endfunction()
+
+function(expect_warnings said)
+  foreach(line IN LISTS ARGN)
+    if(NOT said MATCHES "thrown_away.cpp:${line}:[0-9]+: warning:")
+      message(FATAL_ERROR "no warning in line ${line}\n${said}")
+    endif()
+  endforeach()
 endfunction()
 
 warnings_of("holdfast::asio::awaitable<void> work(holdfast::client& redis, holdfast::mutex m) {
@@ -27,16 +36,21 @@ warnings_of("holdfast::asio::awaitable<void> work(holdfast::client& redis, holdf
   co_await m.lock();
 }
 " said)
-set(expected 3 5 6 7)
+set(expected 4 6 7 8)
 execute_process(COMMAND ${COMPILER} --version OUTPUT_VARIABLE version COMMAND_ERROR_IS_FATAL ANY)
 if(version MATCHES clang)
-  list(APPEND expected 8)
+  list(APPEND expected 9)
 endif()
-foreach(line IN LISTS expected)
-  if(NOT said MATCHES "thrown_away.cpp:${line}:[0-9]+: warning:")
-    message(FATAL_ERROR "no warning in line ${line}\n${said}")
-  endif()
-endforeach()
+expect_warnings("${said}" ${expected})
+
+warnings_of("void work(holdfast::blocking::mutex& m) {
+  m.try_lock();
+  m.try_lock_for(std::chrono::seconds(1));
+  m.try_lock_until(std::chrono::steady_clock::now());
+  m.held();
+}
+" said)
+expect_warnings("${said}" 4 5 6 7)
 
 warnings_of("holdfast::asio::awaitable<void> work(holdfast::client& redis, holdfast::mutex m) {
   auto held = co_await m.lock();
@@ -49,6 +63,11 @@ warnings_of("holdfast::asio::awaitable<void> work(holdfast::client& redis, holdf
   held = co_await m.lock();
   static_cast<void>(co_await m.lock());
   co_await redis.shutdown(std::chrono::seconds(1));
+}
+void work(holdfast::blocking::mutex& m) {
+  if (m.try_lock()) m.unlock();
+  holdfast::blocking::with_lock(m, [](std::stop_token) {});
+  holdfast::blocking::try_with_lock_for(m, std::chrono::seconds(1), [](std::stop_token) {});
 }
 " said)
 if(said)

@@ -1,8 +1,10 @@
 // SPDX-License-Identifier: BSL-1.0
 // How blocking locks end: with their object, client or thread, in a child process, and in a crowd.
 #include <unistd.h>
+#include <csignal>
 #include <cstdio>
 #include <deque>
+#include <filesystem>
 #include <fstream>
 #include <future>
 #include <random>
@@ -38,7 +40,7 @@ TEST_CASE("a lock object that is destroyed while it is held releases what it hol
     m.lock();
     m.lock();
   }
-  w.see([&] { return w.locks().empty(); });
+  see([&] { return w.locks().empty(); });
   auto m = redis.mutex("m");
   m.lock();
   SECTION("by another thread") {
@@ -47,15 +49,15 @@ TEST_CASE("a lock object that is destroyed while it is held releases what it hol
   SECTION("by assignment") { m = redis.mutex("n"); }
   SECTION("in a callback of its own loss") {
     std::optional<blocking::mutex> own(std::move(m));
-    std::promise<void> ended;
+    std::atomic<bool> ended{false};
     const std::stop_callback lost(own->get_stop_token(), [&] {
       own.reset();
-      ended.set_value();
+      ended = true;
     });
     own->force_unlock();
-    ended.get_future().wait();
+    see([&] { return ended.load(); });
   }
-  w.see([&] { return w.locks().empty(); });
+  see([&] { return w.locks().empty(); });
   CHECK(w.heard->count(kind::foreign_unlock) == 0);
 }
 
@@ -73,13 +75,13 @@ TEST_CASE("threads that wait in a lock object get closed when it is destroyed") 
       me.begins();
       got_closed += closed([&] { &me == threads ? (void)m->try_lock_for(1h) : m->lock(); });
     });
-  for (const auto& t : threads) w.see([&] { return t.asleep(); });
+  for (const auto& t : threads) see([&] { return t.asleep(); });
   m.reset();
   waiters.join();
   CHECK(got_closed == 4);
   same.unlock();
   CHECK(w.locks().empty());
-  w.see([&] { return w.eye("PUBSUB", "CHANNELS").array().empty(); });
+  see([&] { return w.eye("PUBSUB", "CHANNELS").array().empty(); });
 }
 
 TEST_CASE("threads that wait get closed when the client is destroyed and its holds are released") {
@@ -100,7 +102,7 @@ TEST_CASE("threads that wait get closed when the client is destroyed and its hol
       me.begins();
       got_closed += closed([&] { &me == threads ? redis->wait(never()) : m.lock(); });
     });
-  for (const auto& t : threads) w.see([&] { return t.asleep(); });
+  for (const auto& t : threads) see([&] { return t.asleep(); });
   redis.reset();
   waiters.join();
   CHECK(got_closed == 9);
@@ -133,7 +135,7 @@ TEST_CASE("a client that is shut down answers closed") {
   }
   waiter.join();
   CHECK(waiter_closed);
-  w.see([&] { return closed([&] { m.lock(); }); });
+  see([&] { return closed([&] { m.lock(); }); });
   CHECK(w.locks().empty());
   m.unlock();
 }
@@ -158,8 +160,66 @@ TEST_CASE("a client may be destroyed on its own threads") {
   ended.get_future().wait();
   CHECK_FALSE(other.held());
   CHECK(closed([&] { m.lock(); }));
-  w.see([&] { return w.locks().empty(); });
-  w.see([&] { return w.eye("CLIENT", "LIST", "TYPE", "pubsub").to_string().empty(); });
+  see([&] { return w.locks().empty(); });
+  see([&] { return w.eye("CLIENT", "LIST", "TYPE", "pubsub").to_string().empty(); });
+}
+
+TEST_CASE("a client that is assigned to ends, and its locks with it") {
+  blocking_world w;
+  blocking::client redis(w.settings());
+  auto m = redis.mutex("m");
+  m.lock();
+  redis = blocking::client(w.settings());
+  CHECK_FALSE(m.held());
+  CHECK(closed([&] { m.lock(); }));
+  auto same = redis.mutex("m");
+  CHECK(same.try_lock());  // was released, and is another client's
+  m.unlock();
+  CHECK(same.held());
+}
+
+TEST_CASE("a lock object may be destroyed on the thread of its client") {
+  blocking_world w;
+  blocking::client redis(w.settings());
+  auto same = redis.mutex("m");
+  std::optional<blocking::mutex> m(redis.mutex("m"));
+  m->lock();
+  crew waiter;
+  waiting_thread thread;
+  std::atomic<bool> got_closed{false};
+  waiter.start([&] {
+    thread.begins();
+    got_closed = closed([&] { m->lock(); });
+  });
+  see([&] { return thread.asleep(); });
+  const auto end = [&]() -> asio::awaitable<void> { co_return m.reset(); };
+  redis.wait(end());
+  waiter.join();
+  CHECK(got_closed);
+  CHECK(in_thread([&] { return same.try_lock_for(20s); }));
+}
+
+TEST_CASE("the threads of a client have the signal mask of their maker") {
+  blocking_world w;
+  const auto that_block = [](int signal) {
+    int threads = 0;
+    for (const auto& task : std::filesystem::directory_iterator("/proc/self/task")) {
+      std::ifstream status(task.path() / "status");
+      std::string word, mask;
+      while (status >> word)
+        if (word == "SigBlk:") status >> mask;
+      threads += static_cast<int>(std::stoull("0" + mask, nullptr, 16) >> (signal - 1) & 1);
+    }
+    return threads;
+  };
+  const auto others = that_block(SIGUSR2);  // a sanitizer's
+  sigset_t blocked, before;
+  ::sigemptyset(&blocked);
+  ::sigaddset(&blocked, SIGUSR2);
+  ::pthread_sigmask(SIG_BLOCK, &blocked, &before);
+  std::optional<blocking::client> redis(w.settings());
+  ::pthread_sigmask(SIG_SETMASK, &before, nullptr);
+  CHECK(that_block(SIGUSR2) == others + 2);
 }
 
 TEST_CASE("the end of a client closes what a callback of a stop waits for and waits for the callback") {
@@ -176,7 +236,7 @@ TEST_CASE("the end of a client closes what a callback of a stop waits for and wa
     over = true;
   });
   m.force_unlock();
-  w.see([&] { return its.asleep(); });
+  see([&] { return its.asleep(); });
   redis.reset();
   CHECK(over);
   CHECK(got_closed);
@@ -199,7 +259,7 @@ TEST_CASE("the child that a callback of a stop has forked ends with its callback
   const auto child = forked.get_future().get();
   REQUIRE(child > 0);
   pid_t reaped = 0;
-  w.see([&] { return (reaped = ::waitpid(child, nullptr, WNOHANG)) != 0; });
+  see([&] { return (reaped = ::waitpid(child, nullptr, WNOHANG)) != 0; });
   CHECK(reaped == child);
   CHECK(other.held());
 }
@@ -222,8 +282,8 @@ TEST_CASE("an observer that locks while a client ends is refused and nothing han
     asio::post(redis->async().get_executor(), [&] { redis.reset(); });
   }
   SECTION("on another") { redis.reset(); }
-  w.see([&] { return watching->refused == 1; });
-  w.see([&] { return w.locks().empty(); });
+  see([&] { return watching->refused == 1; });
+  see([&] { return w.locks().empty(); });
 }
 
 TEST_CASE("what a thread holds when it ends is released") {
@@ -256,7 +316,7 @@ TEST_CASE("locks of thread_local objects are given back and taken when their thr
     thread_local late before;  // destroyed after what notes the thread's holds
     before.m.lock();
   }).join();
-  w.see([&] { return w.locks().empty(); });
+  see([&] { return w.locks().empty(); });
   redis.reset();
 }
 
@@ -300,8 +360,8 @@ TEST_CASE("the child of a process with a blocking client holds nothing and sends
   CHECK(in_section);
   enough = true;
   busy.join();
-  w.see([&] { return m->valid_for() < 650ms; });
-  w.see([&] { return m->valid_for() > 800ms; });  // renewed, by the parent
+  see([&] { return m->valid_for() < 650ms; });
+  see([&] { return m->valid_for() > 800ms; });  // renewed, by the parent
   lock.unlock();
   CHECK(w.locks().empty());
   CHECK(w.heard->count(kind::lost) == 0);
@@ -362,7 +422,7 @@ TEST_CASE("threads come and go by the thousand and leave nothing") {
   come_and_go(10);
   // The sanitizers keep what is freed, and have their own ways to find a leak.
   if (!address_sanitized && !thread_sanitized) CHECK(resident() - before < 2'000'000);
-  w.see([&] { return w.locks().empty(); });
+  see([&] { return w.locks().empty(); });
 }
 
 TEST_CASE("64 threads lock eight names at once while locks are lost and count exactly") {
@@ -405,7 +465,7 @@ TEST_CASE("64 threads lock eight names at once while locks are lost and count ex
             const auto said = client_side::code_of_call([&] { m[victim].renew(); });
             if (said != errc::lost) throw std::runtime_error("not lost: " + said.message());
           }
-          w.see([&] { return lost.stop_requested(); });
+          see([&] { return lost.stop_requested(); });
         };
         if (me % 4 < 2) {
           const std::scoped_lock lock(m[0], m[1], m[2], m[3], m[4], m[5], m[6], m[7]);
@@ -420,7 +480,7 @@ TEST_CASE("64 threads lock eight names at once while locks are lost and count ex
   for (const auto c : counted) CHECK(c == threads * rounds);
   CHECK(losses > 0);
   CHECK(w.heard->count(kind::foreign_unlock) == 0);
-  w.see([&] { return w.locks().empty(); });
+  see([&] { return w.locks().empty(); });
 }
 
 TEST_CASE("threads of several clients lock names together while anybody breaks the locks at any time") {
@@ -471,5 +531,5 @@ TEST_CASE("threads of several clients lock names together while anybody breaks t
   breaker.join();
   CHECK(sections == 8 * rounds);
   CHECK(w.heard->count(kind::foreign_unlock) == 0);
-  w.see([&] { return w.locks().empty(); });
+  see([&] { return w.locks().empty(); });
 }

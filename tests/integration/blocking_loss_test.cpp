@@ -164,6 +164,81 @@ TEST_CASE("blocking with_lock gives the value back or throws what its function t
   CHECK(w.heard->count(kind::foreign_unlock) == 0);
 }
 
+TEST_CASE("blocking with_lock takes a lock that is made in the call") {
+  blocking_world w;
+  blocking::client redis(w.settings());
+  const auto holds = [&](const std::stop_token&) { return redis.mutex("m").hold_count(); };
+  CHECK(blocking::with_lock(redis.mutex("m"), holds) == 1);
+  CHECK(blocking::try_with_lock_for(redis.fenced_mutex("m"), 1s, holds) == 1u);
+  static_assert(!blocking::lockable_object<const blocking::mutex> && !blocking::lockable_object<std::mutex>);
+  CHECK(w.locks().empty());
+}
+
+TEST_CASE("blocking try_with_lock_for calls its function only with the lock, had in time") {
+  blocking_world w;
+  blocking::client redis(w.settings());
+  auto m = redis.mutex("m");
+  int runs = 0;
+  const auto run = [&](std::stop_token lost) {
+    CHECK_FALSE(lost.stop_requested());
+    CHECK(m.held());
+    ++runs;
+  };
+  const auto seven = [](auto) { return std::make_unique<int>(7); };
+  CHECK(blocking::try_with_lock_for(m, 1s, run));
+  CHECK(blocking::try_with_lock_for(m, 0s, run));
+  CHECK(blocking::try_with_lock_for(m, -1h, run));
+  CHECK(**blocking::try_with_lock_for(m, std::chrono::duration<double>(0.5), seven) == 7);
+  CHECK(runs == 3);
+  CHECK_FALSE(m.held());
+  CHECK(w.locks().empty());
+
+  // Another thread has it, or waits for it in vain.
+  std::unique_lock held(m);
+  const auto begin = std::chrono::steady_clock::now();
+  CHECK_FALSE(in_thread([&] { return blocking::try_with_lock_for(m, 30ms, run); }));
+  CHECK(std::chrono::steady_clock::now() - begin >= 30ms);
+  CHECK_FALSE(in_thread([&] { return blocking::try_with_lock_for(m, 0ms, seven).has_value(); }));
+  CHECK(runs == 3);
+  CHECK(blocking::try_with_lock_for(m, 0ms, run));  // re-entry
+  crew waiter;
+  waiter.start([&] {
+    if (!blocking::try_with_lock_for(m, 20s, run)) throw std::runtime_error("not had");
+  });
+  w.see_waiters("m");
+  held.unlock();
+  waiter.join();
+  CHECK(runs == 5);
+  CHECK(w.heard->count(kind::foreign_unlock) == 0);
+}
+
+TEST_CASE("blocking try_with_lock_for throws as with_lock does, and what prevents the lock") {
+  blocking_world w;
+  proxy between(w.server);
+  blocking::client redis(w.settings_with([&](config& c) {
+    c.url = between.url();
+    c.command_timeout = 50ms;
+  }));
+  auto m = redis.mutex("m");
+  CHECK(nested_failures([&] {
+          blocking::try_with_lock_for(m, 1s, [&](std::stop_token lost) {
+            m.force_unlock();
+            wait_for(lost);
+            throw std::runtime_error("stopped");
+          });
+        }) == texts{"lost", "stopped"});
+  CHECK(nested_failures([&] {
+          blocking::try_with_lock_for(m, 1s, [](auto) -> int { throw std::runtime_error("mine"); });
+        }) == texts{"mine"});
+  CHECK(w.locks().empty());
+  between.hold(proxy::direction::to_client);
+  int runs = 0;
+  CHECK(w.code_of_call([&] { (void)blocking::try_with_lock_for(m, 0ms, [&](auto) { ++runs; }); }) == errc::unreachable);
+  redis.shutdown(0ms);
+  CHECK(w.code_of_call([&] { (void)blocking::try_with_lock_for(m, 1s, [&](auto) { ++runs; }); }) == errc::closed);
+  CHECK(runs == 0);
+}
+
 TEST_CASE("blocking with_lock throws lost when the lock is lost and nests what its function throws") {
   blocking_world w;
   blocking::client redis(w.settings());
@@ -278,17 +353,17 @@ TEST_CASE("unlock by a thread that does not hold does nothing and is told") {
   blocking::client redis(w.settings());
   auto m = redis.mutex("m"), same = redis.mutex("m");
   m.unlock();
-  w.see([&] { return w.heard->count(kind::foreign_unlock) == 1; });
+  see([&] { return w.heard->count(kind::foreign_unlock) == 1; });
   m.lock();
   std::thread([&] { m.unlock(); }).join();
-  w.see([&] { return w.heard->count(kind::foreign_unlock) == 2; });
+  see([&] { return w.heard->count(kind::foreign_unlock) == 2; });
   same.unlock();  // the same thread and name, but taken through the other object
-  w.see([&] { return w.heard->count(kind::foreign_unlock) == 3; });
+  see([&] { return w.heard->count(kind::foreign_unlock) == 3; });
   CHECK(m.held());
   CHECK(w.eye("EXISTS", "m") == 1);
   m.unlock();
   m.unlock();
-  w.see([&] { return w.heard->count(kind::foreign_unlock) == 4; });
+  see([&] { return w.heard->count(kind::foreign_unlock) == 4; });
   CHECK(w.heard->all().back().name == "m");
   CHECK(w.heard->all().back().reason == errc::not_held);
   CHECK(w.locks().empty());
@@ -387,6 +462,18 @@ TEST_CASE("a blocking call on the thread that has to work for it is refused at o
   CHECK(m.held());
 }
 
+TEST_CASE("a blocking call in a coroutine of another context is answered while that context waits") {
+  blocking_world w;
+  blocking::client redis(w.settings());
+  auto m = redis.mutex("m");
+  const auto coroutine = [&]() -> asio::awaitable<bool> {
+    const std::lock_guard lock(m);
+    co_return m.held() && redis.mutex("m").is_locked();
+  };
+  CHECK(w.run(coroutine()));
+  CHECK(w.locks().empty());
+}
+
 TEST_CASE("a callback of a stop may make blocking calls and sees a hold that is over") {
   blocking_world w;
   blocking::client redis(w.settings());
@@ -446,7 +533,7 @@ TEST_CASE("a lock that is lost stops a wait that is about to begin with another 
   crew healer;
   between.hold(proxy::direction::to_client);
   healer.start([&] {
-    w.see([&] { return lost.stop_requested(); });
+    see([&] { return lost.stop_requested(); });
     between.heal();
   });
   wait();
@@ -514,10 +601,10 @@ TEST_CASE("a blocking client follows a server that is away") {
     const std::lock_guard lock(n);
     n.check();
   });
-  w.see([&] { return w.heard->count(kind::outage) > 0; });
+  see([&] { return w.heard->count(kind::outage) > 0; });
   between.heal();
   waiter.join();
-  w.see([&] { return w.locks().empty(); });
+  see([&] { return w.locks().empty(); });
 }
 
 TEST_CASE("lock and unlock without memory hold nothing and forget nothing") {
@@ -545,7 +632,7 @@ TEST_CASE("lock and unlock without memory hold nothing and forget nothing") {
     }
     CHECK(m.held() == locked);
     if (locked) m.unlock();
-    w.see(released);
+    see(released);
   }
   failed = true;
   for (std::size_t n = 0; failed; ++n) {
@@ -558,6 +645,6 @@ TEST_CASE("lock and unlock without memory hold nothing and forget nothing") {
       failed = none.happened();
     }
     CHECK_FALSE(m.held());
-    w.see(released);
+    see(released);
   }
 }

@@ -8,6 +8,7 @@
 #include <condition_variable>
 #include <fstream>
 #include <functional>
+#include <future>
 #include <memory>
 #include <mutex>
 #include <thread>
@@ -16,6 +17,16 @@
 #include "integration/world.hpp"
 
 namespace holdfast::test {
+
+/// Waits until what another thread or a server does is to be seen. Fails the test after `limit`.
+template <class Condition>
+void see(Condition condition, std::chrono::milliseconds limit = 20s) {
+  const auto end = std::chrono::steady_clock::now() + limit;
+  while (!condition()) {
+    if (std::chrono::steady_clock::now() >= end) throw std::runtime_error("the condition was not met in time");
+    std::this_thread::sleep_for(1ms);
+  }
+}
 
 /// A private server for clients of plain threads. Nobody runs world::io.
 struct blocking_world : world {
@@ -26,15 +37,6 @@ struct blocking_world : world {
     auto c = settings();
     change(c);
     return c;
-  }
-  /// Waits until what another thread or the server does is to be seen. Fails the test after `limit`.
-  template <class Condition>
-  void see(Condition condition, std::chrono::milliseconds limit = 20s) {
-    const auto end = std::chrono::steady_clock::now() + limit;
-    while (!condition()) {
-      if (std::chrono::steady_clock::now() >= end) throw std::runtime_error("the condition was not met in time");
-      std::this_thread::sleep_for(1ms);
-    }
   }
   /// So many of our clients have waiters for this lock, at least.
   void see_waiters(const std::string& name, long long clients = 1) {
@@ -51,12 +53,25 @@ inline error_code code_in_thread(const std::function<void()>& f) {
   return code;
 }
 
-/// What it says on a thread of its own.
+/// What it says on a thread of its own, or throws there.
 template <class F>
 auto in_thread(F f) {
-  decltype(f()) said{};
-  std::thread([&] { said = f(); }).join();
-  return said;
+  std::packaged_task<decltype(f())()> task(std::move(f));
+  auto said = task.get_future();
+  std::thread(std::move(task)).join();
+  return said.get();
+}
+
+/// Another thread does not get the lock by `attempt`. Of a red_lock on a busy machine too few may have said so.
+template <class F>
+bool in_vain(F attempt) {
+  return in_thread([&] {
+    try {
+      return !attempt();
+    } catch (const error& e) {
+      return e.code() == errc::quorum_failed;
+    }
+  });
 }
 
 /// A thread that is about to wait: whether it does.

@@ -1,9 +1,9 @@
 #!/usr/bin/env python3
 # SPDX-License-Identifier: BSL-1.0
-"""run.py [--check] [--only TEXT] [--tools unit,scripts,sim,integration,history] [--without-assertions]: plants one bug after the
-other into a copy of the tree, builds, and shows the tools that catch it: a row of a Markdown table for each bug, with
-the words of each tool. What they printed stays in build/mutants/output, or in output_without_assertions beside it. Exit
-status 1 if a bug survives all tools, or if a tool fails without any bug.
+"""run.py [--check] [--only TEXT] [--tools unit,scripts,sim,integration,blocking,kit,history] [--without-assertions]:
+plants one bug after the other into a copy of the tree, builds, and shows the tools that catch it: a row of a Markdown
+table for each bug, with the words of each tool. What they printed stays in build/mutants/output, or in
+output_without_assertions beside it. Exit status 1 if a bug survives all tools, or if a tool fails without any bug.
 
   --check  only: every bug can still be planted, in exactly one place
   --only   bugs whose name contains the text
@@ -48,6 +48,11 @@ TOOLS = {
     "integration": Tool(("holdfast_integration_tests",),
                         ("tests/holdfast_integration_tests", "--abort", "multi_lock*", "~*anywhere*"),
                         120, HEAD_OF_A_TEST),
+    "blocking": Tool(("holdfast_integration_tests",),
+                     ("tests/holdfast_integration_tests", "--abort", "-#",
+                      "[#blocking_test],[#blocking_kinds_test],[#blocking_loss_test],[#blocking_end_test]"),
+                     120, HEAD_OF_A_TEST),
+    "kit": Tool(("holdfast_testing_tests",), ("tests/holdfast_testing_tests", "--abort"), 60, HEAD_OF_A_TEST),
     # One campaign within the guarantee, one outside.
     "history": Tool(("holdfast_chaos_worker", "holdfast_chaos_driver"),
                     ("python3", "{tree}/tests/chaos/history_test.py", "--build", "tests/chaos", "--seconds", "220"),

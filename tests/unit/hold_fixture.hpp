@@ -47,7 +47,8 @@ struct hold_fixture : detail::hold_host {
   ~hold_fixture() { h->leave_host(); }
 
   detail::hold_ptr make_hold(detail::claim_ptr c) {
-    return new (*client->blocks) detail::hold(std::move(c), owner(), false, {}, 0, clock.now(), services, *this);
+    auto& pool = *c->client().blocks;
+    return new (pool) detail::hold(std::move(c), owner(), false, {}, 0, clock.now(), services, *this);
   }
   bool extend(detail::time_point until) { return on->confirm(on->sole_share(), until); }
   detail::lease_record& lease(detail::terms t) { return lease(h, t); }

@@ -70,18 +70,18 @@ class HOLDFAST_EXPORT lockable {
 
   /// False: someone else holds it, or waits for it in this client. Takes no longer than a command. Throws as
   /// holdfast::mutex::try_lock(), and as lock().
-  bool try_lock();
+  [[nodiscard]] bool try_lock();
 
   /// Waits at most `wait`, rounded up to milliseconds; 0 or less: one attempt, as try_lock(). False: not had in time.
   /// Throws as holdfast::mutex::try_lock_for(), and as lock().
   template <class Rep, class Period>
-  bool try_lock_for(const std::chrono::duration<Rep, Period>& wait) {
+  [[nodiscard]] bool try_lock_for(const std::chrono::duration<Rep, Period>& wait) {
     return try_lock_within(detail::wait_of(wait));
   }
 
   /// The same until `when`, by its clock, also where that is set meanwhile. In the past: one attempt, as try_lock().
   template <class Clock, class Duration>
-  bool try_lock_until(const std::chrono::time_point<Clock, Duration>& when) {
+  [[nodiscard]] bool try_lock_until(const std::chrono::time_point<Clock, Duration>& when) {
     const detail::wide_milliseconds end = when.time_since_epoch();
     auto left = end - Clock::now().time_since_epoch();
     do {

@@ -3,6 +3,7 @@
 #include <holdfast/blocking/lockable.hpp>
 #include <holdfast/export.hpp>
 
+#include <chrono>
 #include <concepts>
 #include <cstdint>
 #include <exception>
@@ -21,12 +22,15 @@ struct hold_ending;
 /// One hold, for one function. Given back at its end at the latest.
 class HOLDFAST_EXPORT section {
  public:
-  /// Waits for the lock. Throws as lockable::lock(), and lost or closed where the hold is over before it begins.
-  explicit section(lockable& on);
+  /// Waits for the lock, without `wait` for ever. Throws as lockable::lock() or try_lock_for(), and lost or closed
+  /// where the hold is over before it begins.
+  explicit section(lockable& on, std::optional<milliseconds> wait = {});
   section(const section&) = delete;
   section& operator=(const section&) = delete;
   ~section();
 
+  /// False: it was not had in time, and there is nothing to end.
+  bool had() const noexcept { return hold_.has_value(); }
   const std::stop_token& stop() const noexcept { return stop_; }
   /// Gives the hold back. Throws what its function's caller is to get; `thrown`: by the function, or null.
   void end(const std::exception_ptr& thrown);
@@ -35,13 +39,45 @@ class HOLDFAST_EXPORT section {
   void give_back() noexcept;
 
   const std::shared_ptr<lock_core> core_;
-  const std::uint64_t hold_;
+  const std::optional<std::uint64_t> hold_;
   std::shared_ptr<const hold_ending> ended_;
   std::stop_token stop_;
-  bool open_ = true;
+  bool open_;
 };
 
+template <class F>
+using section_value_t = std::invoke_result_t<F&, std::stop_token>;
+
+/// Calls f in it, and ends it.
+template <class F>
+section_value_t<F> run_in(section& in, F& f) {
+  using value = section_value_t<F>;
+  static_assert(!std::is_reference_v<value>, "what it refers to would be used without the lock: return a value");
+  std::exception_ptr thrown;
+  if constexpr (std::is_void_v<value>) {
+    try {
+      std::invoke(f, in.stop());
+    } catch (...) {
+      thrown = std::current_exception();
+    }
+    in.end(thrown);
+  } else {
+    std::optional<value> v;
+    try {
+      v.emplace(std::invoke(f, in.stop()));
+    } catch (...) {
+      thrown = std::current_exception();
+    }
+    in.end(thrown);
+    return std::move(*v);
+  }
+}
+
 }  // namespace detail
+
+/// A blocking lock of any kind, also one that is made in the call: `with_lock(redis.mutex("m"), f)`.
+template <class Lock>
+concept lockable_object = std::convertible_to<Lock&, lockable&>;
 
 /// Locks, calls `f(std::stop_token)` on this thread, unlocks.
 /// | what happens                               | what the caller gets                                               |
@@ -55,29 +91,26 @@ class HOLDFAST_EXPORT section {
 /// | the lock object ends: destroyed, assigned  | as a loss, with closed in place of lost                            |
 /// | f unlocks the lock itself, at any time     | as if it had not                                                   |
 /// The token stays requested after the call, and may be kept. Throws as lockable::lock() before f is called.
-template <class F>
+template <lockable_object Lock, class F>
   requires std::invocable<F&, std::stop_token>
-auto with_lock(lockable& on, F&& f) -> std::invoke_result_t<F&, std::stop_token> {
-  using value = std::invoke_result_t<F&, std::stop_token>;
-  static_assert(!std::is_reference_v<value>, "what it refers to would be used without the lock: return a value");
+auto with_lock(Lock&& on, F&& f) -> detail::section_value_t<F> {
   detail::section section(on);
-  std::exception_ptr thrown;
+  return detail::run_in(section, f);
+}
+
+/// The same with a bounded wait, as lockable::try_lock_for(): 0 or less is one attempt. An optional with f's value, or
+/// true for an f without one; empty, or false: the lock was not had in time, and f was not called. Throws as
+/// try_lock_for() before f is called. `wait` bounds neither f nor the unlock.
+template <lockable_object Lock, class Rep, class Period, class F>
+  requires std::invocable<F&, std::stop_token>
+auto try_with_lock_for(Lock&& on, const std::chrono::duration<Rep, Period>& wait, F&& f) {
+  using value = detail::section_value_t<F>;
+  detail::section section(on, detail::wait_of(wait));
   if constexpr (std::is_void_v<value>) {
-    try {
-      std::invoke(f, section.stop());
-    } catch (...) {
-      thrown = std::current_exception();
-    }
-    section.end(thrown);
+    if (section.had()) detail::run_in(section, f);
+    return section.had();
   } else {
-    std::optional<value> v;
-    try {
-      v.emplace(std::invoke(f, section.stop()));
-    } catch (...) {
-      thrown = std::current_exception();
-    }
-    section.end(thrown);
-    return std::move(*v);
+    return section.had() ? std::optional<value>(detail::run_in(section, f)) : std::nullopt;
   }
 }
 

@@ -5,12 +5,10 @@
 #include <holdfast/lease.hpp>
 #include <holdfast/lock_holder.hpp>
 #include <holdfast/testing/link.hpp>
+#include <holdfast/testing/world.hpp>
 
 #include <boost/asio/any_io_executor.hpp>
-#include <boost/asio/awaitable.hpp>
 #include <chrono>
-#include <cstddef>
-#include <functional>
 #include <memory>
 #include <optional>
 #include <string>
@@ -18,9 +16,11 @@
 #include <utility>
 #include <vector>
 
-namespace holdfast::testing {
+namespace holdfast::sim {
+class server;
+}  // namespace holdfast::sim
 
-using std::chrono::nanoseconds;
+namespace holdfast::testing {
 
 /// Why a server refuses commands: server::refuse().
 enum class refusal {
@@ -47,34 +47,14 @@ struct stored_lock {
 /// A Redis server in the memory of a test, which runs the scripts of the library themselves, on a clock that the test
 /// moves. Real clients work with it, and the test makes go wrong what goes wrong in production.
 ///
-/// Clients, coroutines and the service that is tested run on the test's own io_context. When that runs, by io.poll() or
-/// run_until_idle(), everything happens that can happen at this instant; a command and its reply take no time, unless
-/// a link is given a latency. Time goes on only in advance(), run() and pause_process(). Nothing sleeps, and the same
-/// test does the same each time, to the uuids of its clients.
-///
-/// Timers of the library are in this virtual time. Timers of Asio, and sockets, are in real time: one that the service
-/// waits for is not reached by advance(), but it is cancelled with the coroutine that waits. What shall wait in virtual
-/// time waits for sleep_for(). io.run() does not return while a coroutine waits for virtual time; io.poll() does.
-///
-/// One thread: all of it, clients and leases included, on the thread that runs the io_context. The io_context is not
-/// run by several threads, and not stopped by the test meanwhile: this restarts it.
-///
-/// Server, clients, leases and the io_context may be destroyed in any order. Only the destructor may be called when the
-/// io_context is gone.
-class server {
+/// Clients, coroutines and the service that is tested run on the test's own io_context, in the virtual time of
+/// testing::world. Server, clients, leases and the io_context may be destroyed in any order. Only the destructor may be
+/// called when the io_context is gone.
+class server : public world {
  public:
   /// `io`: an io_context, where everything runs. Empty, up and ready to be connected to.
-  template <class Context>
-    requires requires(Context& io) { io.poll(), io.restart(), io.get_executor().running_in_this_thread(); }
-  explicit server(Context& io)
-      : server({io.get_executor(),
-                [&io] {
-                  io.restart();
-                  io.poll();
-                },
-                [&io] { return io.get_executor().running_in_this_thread(); }}) {}
-  server(const server&) = delete;
-  server& operator=(const server&) = delete;
+  template <runnable_context Context>
+  explicit server(Context& io) : server(context_of(io)) {}
   /// Clients that are left are closed: held() of their leases is false when it returns, and all that they are asked
   /// throws closed. It runs nothing of the io_context, and says nothing of leases that were forgotten: check() does.
   ~server();
@@ -84,7 +64,7 @@ class server {
   /// A client of this server alone, as `client(io, config)` makes it. Everything in `config` counts and is checked as
   /// in production, except what it connects to: address, user, password, database and TLS go unused.
   /// Throws invalid_config and invalid_ttl as client(); invalid_config besides for sentinels, a cluster, `primaries`
-  /// and `min_replicas`: there is one server.
+  /// and `min_replicas`: there is one server. A client of red_locks is made by testing::primaries.
   client make_client(config = {});
   /// The same, for an executor of the io_context: a strand, or one with an owner. Throws std::invalid_argument for one
   /// of another context.
@@ -100,44 +80,6 @@ class server {
   lease held_lease(std::string_view name);
   /// The same, lost in the meantime: held() is false, and unlock() throws lost.
   lease lost_lease(std::string_view name);
-
-  // Time.
-
-  /// Everything that can happen at this instant has happened when it returns. Not inside of a handler of the
-  /// io_context: throws std::logic_error.
-  void run_until_idle();
-
-  /// Time goes on by so much: what is due in it happens at its time and in order, handlers of the io_context included.
-  /// Not inside of a handler: std::logic_error. Time does not go backwards: a negative time is refused with
-  /// std::invalid_argument, and so is more than ten years.
-  void advance(nanoseconds by);
-
-  /// Runs a coroutine on the io_context to its end, and gives what it gives, or throws what it throws. Time goes on
-  /// meanwhile as far as it must, from one event to the next. Throws std::logic_error inside of a handler; where the
-  /// coroutine waits for something that cannot happen any more, for example a timer of Asio; and where it has not ended
-  /// after `at_most` of virtual time. Then it is cancelled.
-  template <class T>
-  T run(asio::awaitable<T> what, nanoseconds at_most = std::chrono::hours(1)) {
-    const auto result = std::make_shared<std::optional<T>>();
-    run_to_its_end(kept(std::move(what), result), at_most);
-    return std::move(**result);
-  }
-  void run(asio::awaitable<void> what, nanoseconds at_most = std::chrono::hours(1)) {
-    run_to_its_end(std::move(what), at_most);
-  }
-
-  /// Waits in virtual time, for coroutines of the io_context; resumes on the awaiting coroutine's executor. Throws
-  /// std::invalid_argument as advance(). Cancelled: operation_aborted.
-  asio::awaitable<void> sleep_for(nanoseconds);
-
-  /// This process stands still for so long, as by SIGSTOP, in a debugger or on a machine that sleeps: nothing of it
-  /// runs, while time goes on for the server, which does what it was sent before. What the process was to do meanwhile,
-  /// and what has arrived for it, comes late: when the io_context runs again. A negative time, or more than ten years:
-  /// std::invalid_argument. Also inside of a handler.
-  void pause_process(nanoseconds);
-
-  /// Virtual time since the server was made.
-  nanoseconds elapsed() const noexcept;
 
   // Locks, by the key as Redis has it: with key_prefix. Any time, also inside of a handler.
 
@@ -177,26 +119,13 @@ class server {
   /// Sets its wall clock, by which it ends TTLs: forward, or back by a negative time; up to ten years.
   void step_clock(milliseconds by);
 
-  /// For the end of a test: runs what can happen, and throws std::logic_error when a client of this server still holds
-  /// something. The text says which lock, by which lease::id(), and since when. Not inside of a handler.
-  void check();
-
  private:
-  struct context {
-    asio::any_io_executor executor;
-    std::function<void()> poll;    // runs all that is ready
-    std::function<bool()> inside;  // whether this thread runs it now
-  };
+  friend class primaries;
   explicit server(context);
+  server(std::shared_ptr<stage>, sim::server& machine);
 
-  template <class T>
-  static asio::awaitable<void> kept(asio::awaitable<T> what, std::shared_ptr<std::optional<T>> into) {
-    into->emplace(co_await std::move(what));
-  }
-  void run_to_its_end(asio::awaitable<void>, nanoseconds at_most);
-
-  std::shared_ptr<stage> stage_;  // clients and leases keep it, too
-  std::optional<client> own_;     // of held_lease() and lost_lease()
+  sim::server* machine_;       // of the stage
+  std::optional<client> own_;  // of held_lease() and lost_lease()
 };
 
 }  // namespace holdfast::testing
