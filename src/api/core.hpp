@@ -37,7 +37,7 @@ class core : public lease_home, public std::enable_shared_from_this<core> {
  public:
   using strand_type = asio::strand<asio::any_io_executor>;
 
-  // Any thread, also when the context has ended: then nothing is done, and `run` is destroyed.
+  // Any thread, also when the context has ended: then nothing is done, and `run` ends undone.
   /// Runs it on the strand: at once where that is idle and ours to run, but never inside what the engine is doing.
   template <class Run>
   void enter(Run&& run) {

@@ -5,7 +5,6 @@
 #include <boost/asio/async_result.hpp>
 #include <boost/asio/awaitable.hpp>
 #include <boost/asio/error.hpp>
-#include <boost/asio/post.hpp>
 #include <boost/asio/use_awaitable.hpp>
 #include <cstddef>
 #include <exception>
@@ -133,10 +132,10 @@ class coroutine_caller final : public caller<T>, public context_life::guest {
     if (!waiting) return;  // answered meanwhile
     const auto [client, bound, begin] = std::move(*waiting);
     self.state_.template emplace<std::monostate>();
-    client->catch_up();
-    auto* const locks = client->locks();
-    if (!locks) return self.answer(errc::closed, {});
     try {
+      client->catch_up();
+      auto* const locks = client->locks();
+      if (!locks) return self.answer(errc::closed, {});
       begin(*locks, who, bound);
     } catch (...) {
       self.fail(std::current_exception());
@@ -310,7 +309,7 @@ class way_there {
 /// `where`. What it throws, the caller gets. If the client is gone the caller gets closed.
 template <class T, class Begin>
 asio::awaitable<T> on_strand(std::shared_ptr<core> where, Begin begin) {
-  auto initiate = [](auto handler, std::shared_ptr<core>&& c, Begin&& start) {
+  auto initiate = [](auto handler, const std::shared_ptr<core> c, Begin&& start) {
     using waiting_caller = coroutine_caller<T, decltype(handler), Begin>;
     auto waiting = waiting_caller::make(std::move(handler), c, std::move(start));
     if (!c) return waiting->answer(errc::closed, {});

@@ -19,11 +19,11 @@ class block_pool final : public boost::intrusive_ref_counter<block_pool> {
   block_pool& operator=(const block_pool&) = delete;
   ~block_pool() { close(); }
 
-  /// One at a time.
+  // One call of take() or close() at a time, on whichever thread.
   void* take(std::size_t size);
   /// Any thread; of the size that was taken.
   void give_back(void* block, std::size_t size) noexcept;
-  /// One strand only: keeps nothing any more.
+  /// Keeps nothing any more.
   void close() noexcept;
 
  private:

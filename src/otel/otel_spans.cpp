@@ -2,9 +2,9 @@
 #include <holdfast/otel_spans.hpp>
 
 #include <chrono>
-#include <exception>
 #include <map>
 #include <mutex>
+#include <optional>
 #include <string>
 #include <string_view>
 #include <utility>
@@ -43,12 +43,12 @@ class spans final : public observer {
     if (ends_hold(e.what)) return end_hold(e);
     if (e.what == kind::renewal_failed || e.what == kind::suspended || e.what == kind::restored)
       note(e.lock_kind, e.name, text(to_string(e.what)));
-  } catch (const std::exception&) {  // a span less
+  } catch (...) {  // a span less
   }
 
   void measured(const measurement& m) noexcept override try {
     if (how_.holds && m.what == measurement::kind::renewed) note(m.lock_kind, m.name, "renewed");
-  } catch (const std::exception&) {  // an event less
+  } catch (...) {  // an event less
   }
 
   bool wants_ids() const noexcept override { return false; }
@@ -56,6 +56,10 @@ class spans final : public observer {
  private:
   /// A client has one hold of a name of a kind at a time; of several clients the last one's is meant.
   using hold_key = std::pair<std::string, std::string>;
+  struct hold_span {
+    std::optional<owner_id> whose;
+    span at;
+  };
 
   span begin(const event& e, nostd::string_view what, std::chrono::nanoseconds ago) const {
     api::StartSpanOptions options;
@@ -85,9 +89,9 @@ class spans final : public observer {
   }
 
   void begin_hold(const event& e) {
-    auto begun = begin(e, "lock.hold", std::chrono::nanoseconds());
+    hold_span begun{e.owner, begin(e, "lock.hold", std::chrono::nanoseconds())};
     const std::lock_guard lock(holding_);
-    holds_[hold_key(e.lock_kind, e.name)] = std::move(begun);
+    std::swap(holds_[hold_key(e.lock_kind, e.name)], begun);  // one that nobody has ended does so without the lock
   }
 
   void end_hold(const event& e) {
@@ -95,8 +99,9 @@ class spans final : public observer {
     {
       const std::lock_guard lock(holding_);
       const auto found = holds_.find(hold_key(e.lock_kind, e.name));
-      if (found == holds_.end()) return;
-      ended = std::move(found->second);
+      // The end of another's may be told late, when this one has begun already.
+      if (found == holds_.end() || found->second.whose != e.owner) return;
+      ended = std::move(found->second.at);
       holds_.erase(found);
     }
     ended->SetAttribute("lock.end", text(to_string(e.what)));
@@ -108,13 +113,13 @@ class spans final : public observer {
   void note(std::string_view lock_kind, std::string_view name, nostd::string_view what) {
     const std::lock_guard lock(holding_);
     const auto found = holds_.find(hold_key(lock_kind, name));
-    if (found != holds_.end()) found->second->AddEvent(what);
+    if (found != holds_.end()) found->second.at->AddEvent(what);
   }
 
   const otel_span_options how_;
   const nostd::shared_ptr<api::Tracer> tracer_;
   std::mutex holding_;
-  std::map<hold_key, span> holds_;
+  std::map<hold_key, hold_span> holds_;
 };
 
 }  // namespace

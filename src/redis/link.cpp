@@ -74,7 +74,7 @@ void link::count_up() noexcept try {
             .port = at.unix_path.empty() ? at.port : std::uint16_t{}};
   counted_ = true;
   services_.counts->measured({.what = measurement::kind::connection_up, .connection = &facts_, .count = times_up_});
-} catch (const std::bad_alloc&) {  // then neither its commands nor its end are counted
+} catch (const std::bad_alloc&) {  // then its commands are counted without it, and its end is not
 }
 
 void link::tell_in_flight(std::size_t now) const {
@@ -296,6 +296,7 @@ void link::retarget(address to, failure why) {
   tear_down();
   last_failure_ = why.detail;
   state_ = state::down;
+  facts_ = {};
   node_.at = std::move(to);
   standing_failure_.reset();
   pacing_.forget(services_.now());

@@ -87,7 +87,7 @@ class link : public std::enable_shared_from_this<link> {
   bool up() const noexcept { return state_ == state::up; }
   /// What observers call it.
   virtual std::string_view role() const noexcept { return "command"; }
-  /// What observers know of the connection that is there, or was there last.
+  /// What observers know of the connection that is there, or was there last, until retarget().
   const connection_facts& facts() const noexcept { return facts_; }
   /// So many commands were written to it and have no answer.
   void count_in_flight(std::size_t now) const {

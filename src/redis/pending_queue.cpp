@@ -111,7 +111,7 @@ std::optional<pending_queue::answered> pending_queue::take_answered(time_point n
   answered a{std::move(written_.front().what), written_.front().sent};
   written_.pop_front();
   ++answered_;
-  // As many are dropped as were pushed since, so that each costs its share of one walk.
+  // Half of them or more are dropped, so that each pays for two steps of such a walk at most.
   if (written_alarms_.size() > 2 * written_.size() + most_stale_alarms) written_alarms_.drop_before(answered_);
   return a;
 }

@@ -7,6 +7,7 @@
 #include <charconv>
 #include <cstring>
 #include <new>
+#include <optional>
 
 namespace holdfast::redis {
 
@@ -20,7 +21,7 @@ constexpr std::size_t length_of_one_digit = std::string_view("$1\r\n").size();
 
 constexpr const char* no_memory = "out of memory";
 
-// By value and not in the writer: a byte that is written through it might be a part of it.
+// The end is passed by value: a char* might point into the writer, which would be read anew after each byte.
 char* write_end_of_line(char* to) noexcept {
   *to++ = '\r';
   *to++ = '\n';

@@ -64,9 +64,9 @@ class engine final {
   /// latest after `grace`: close(), for one command timeout; `done` with that. A second call waits with the first; the
   /// grace that ends first counts, and so does a close() meanwhile.
   void drain(nanoseconds grace, function<void()> done);
-  /// Then they vote, and every lock is one of a majority.
   /// All that belongs to a lock must be in one slot.
   bool has_slots() const noexcept { return around_.servers.has_slots(); }
+  /// Then they vote, and every lock is one of a majority.
   bool several_primaries() const noexcept { return voting_ != nullptr; }
   const config& settings() const noexcept { return around_.settings; }
   std::string_view client_id() const noexcept { return registry_.client_id(); }

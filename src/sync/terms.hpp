@@ -20,7 +20,7 @@ inline constexpr milliseconds shortest_ttl{10}, shortest_renewed_ttl{100}, longe
 inline constexpr milliseconds ttl_that_never_raises{1};
 inline constexpr unsigned most_reentries = 2'147'483'647;
 
-/// What one lease asks for, checked. As small as can be: there is one of each held lock.
+/// What one lease asks for, checked. As small as can be: there is one for each held lock.
 struct terms {
   using duration = std::chrono::duration<std::uint32_t, std::milli>;
   static_assert(longest_ttl <= duration::max());

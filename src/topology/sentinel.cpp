@@ -35,7 +35,7 @@ std::vector<redis::address> addresses(const std::vector<redis::endpoint>& server
 }
 
 redis::services through(redis::services given, redis::transport& network) {
-  return {std::move(given.strand), given.time, given.alarms, given.random, network};
+  return {std::move(given.strand), given.time, given.alarms, given.random, network, std::move(given.counts)};
 }
 
 }  // namespace

@@ -241,7 +241,7 @@ std::vector<finding> recovery(const plan& p) {
 std::vector<scenario> held_scenarios() {
   return {{"held-10k",
            {{"held-10k/client", "client CPU of the renewals / bare client that sends the same", at_most(2.5)},
-            {"held-10k/paced", "the same / bare client that sends each when it is due", {}},
+            {"held-10k/paced", "the same / bare client that sends each when it is due", at_most(2.5)},
             {"held-10k/commands", "commands in a period", at_most(110)},
             {"held-10k/bytes", "bytes of a lock in a period beyond its name", at_most(100)},
             {"held-10k/memory", "bytes of a lock on the heap", at_most(700)}},

@@ -31,7 +31,7 @@ struct adding final : observer {
   }
 };
 
-/// A server that lets clients in and then is silent but for what the test sends.
+/// A server that lets clients in and then is silent, except for what the test sends.
 struct fixture : redis_rig {
   fixture() {
     auto given = services();
@@ -91,6 +91,8 @@ TEST_CASE_METHOD(fixture, "commands in flight are counted number by number, and 
     CHECK((in_flight(0) && connections(0)));
   }
   SECTION("it is given up for its silence") {
+    server.send("+PONG\r\n");
+    REQUIRE(until([&] { return four->times == 1; }));
     const auto five = ping(20ms);
     REQUIRE(until([&] { return five->times == 1 && connections(0); }));
     CHECK(in_flight(0));

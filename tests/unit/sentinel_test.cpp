@@ -5,6 +5,7 @@
 #include <boost/asio/io_context.hpp>
 
 #include <algorithm>
+#include <map>
 #include <memory>
 #include <optional>
 #include <string>
@@ -100,11 +101,31 @@ struct answer {
   bool has(errc code) const { return times == 1 && got.error == code; }
 };
 
+/// One that observers hear of.
+struct named_command final : redis::command {
+  void append_to(std::string& out) const override { out += redis::make_command({"SET", "k", "v"}); }
+  void answered(const redis::outcome&) override {}
+  const redis::command_name* counted_as() const noexcept override { return &name; }
+  static constexpr redis::command_name name{"SET", false};
+};
+
 struct listener final : redis::subscriber {
   void on_subscribed() override { ++subscribed; }
   void on_message(std::string_view) override {}
   void on_subscribe_failed(error_code, const std::string&) override { ++failed; }
   int subscribed = 0, failed = 0;
+};
+
+/// To whom commands went, and which connections there are.
+struct counting final : observer {
+  void measured(const measurement& m) noexcept override {
+    using kind = measurement::kind;
+    const std::string node(m.connection->node);
+    if (m.what == kind::command) ++commands[node];
+    if (m.what == kind::connection_up) ++up[node];
+    if (m.what == kind::connection_down) --up[node];
+  }
+  std::map<std::string, int> commands, up;
 };
 
 /// Servers A, B and C, and three sentinels who think that A is the primary.
@@ -128,7 +149,7 @@ struct fixture {
   }
 
   detail::sentinel& make() {
-    servers = std::make_unique<detail::sentinel>(redis::services{strand, clock, alarms, random, network}, which,
+    servers = std::make_unique<detail::sentinel>(redis::services{strand, clock, alarms, random, network, counts}, which,
                                                  behaviour, [this](const event& e) {
                                                    events.push_back(std::string(to_string(e.what)));
                                                    details.push_back(std::string(e.detail));
@@ -177,6 +198,7 @@ struct fixture {
   config behaviour;
   std::vector<std::string> events, details;
   std::string links;
+  std::shared_ptr<observer> counts;
   std::unique_ptr<detail::sentinel> servers;
 };
 
@@ -193,6 +215,25 @@ TEST_CASE_METHOD(
   CHECK(events == std::vector<std::string>{"connected"});
   CHECK(servers->where("key") == "redis://A:6379");
   CHECK(servers->run_of("key") == "A");
+}
+
+TEST_CASE_METHOD(fixture, "commands and connections are counted at the primary that they went to") {
+  const auto counted = std::make_shared<counting>();
+  counts = counted;
+  make().keep_watch(true);
+  auto first = std::make_shared<named_command>(), second = std::make_shared<named_command>();
+  servers->execute("key", {first, {.timeout = 500ms}});
+  pass(1ms);
+  CHECK(counted->commands == std::map<std::string, int>{{"redis://A:6379", 1}});
+  CHECK(counted->up["redis://A:6379"] == 1);
+  sentinels[1].promote("B", 1);
+  sentinels[1].publish("orders A 6379 B 6379");
+  pass(1ms);
+  servers->execute("key", {second, {.timeout = 500ms}});
+  pass(1ms);
+  CHECK(counted->commands == std::map<std::string, int>{{"redis://A:6379", 1}, {"redis://B:6379", 1}});
+  CHECK(counted->up["redis://A:6379"] == 0);
+  CHECK(counted->up["redis://B:6379"] == 1);
 }
 
 TEST_CASE_METHOD(fixture, "a message of one sentinel about our primary sends both connections elsewhere at once") {

@@ -22,7 +22,7 @@ struct hold_ending;
 /// One hold, for one function. Given back at its end at the latest.
 class HOLDFAST_EXPORT section {
  public:
-  /// Waits for the lock, without `wait` for ever. Throws as lockable::lock() or try_lock_for(), and lost or closed
+  /// Waits for the lock: at most `wait`, or for ever where that is empty. Throws as lockable::lock() or try_lock_for(), and lost or closed
   /// where the hold is over before it begins.
   explicit section(lockable& on, std::optional<milliseconds> wait = {});
   section(const section&) = delete;
@@ -98,12 +98,12 @@ auto with_lock(Lock&& on, F&& f) -> detail::section_value_t<F> {
   return detail::run_in(section, f);
 }
 
-/// The same with a bounded wait, as lockable::try_lock_for(): 0 or less is one attempt. An optional with f's value, or
-/// true for an f without one; empty, or false: the lock was not had in time, and f was not called. Throws as
-/// try_lock_for() before f is called. `wait` bounds neither f nor the unlock.
+/// The same with a bounded wait, as lockable::try_lock_for(): 0 or less is one attempt. Gives an optional with f's
+/// value; for an f without a value, true. Where the lock was not had in time f is not called, and it gives an empty
+/// optional, or false. Throws as try_lock_for() before f is called. `wait` bounds neither f nor the unlock.
 template <lockable_object Lock, class Rep, class Period, class F>
   requires std::invocable<F&, std::stop_token>
-auto try_with_lock_for(Lock&& on, const std::chrono::duration<Rep, Period>& wait, F&& f) {
+[[nodiscard]] auto try_with_lock_for(Lock&& on, const std::chrono::duration<Rep, Period>& wait, F&& f) {
   using value = detail::section_value_t<F>;
   detail::section section(on, detail::wait_of(wait));
   if constexpr (std::is_void_v<value>) {

@@ -25,8 +25,8 @@ struct otel_span_options {
 ///   lock.hold     from a grant to its end, which is `lock.end`; an error where that is lost or release_failed.
 ///                 What happens meanwhile is an event: renewed, renewal_failed, suspended, restored
 ///
-/// A hold has its span until it ends: of one whose client another observer follows from then on it is never told.
-/// Of the CMake target holdfast::otel.
+/// The span of a hold ends when its client tells of the end; at the latest with the observer, or when somebody else is
+/// granted the lock. Of the CMake target holdfast::otel.
 std::shared_ptr<observer> otel_spans(otel_span_options how = {});
 
 }  // namespace holdfast
