@@ -48,8 +48,8 @@ class HOLDFAST_EXPORT metrics final : public observer {
   /// The guarded resource has refused a task for its fencing token: only the program knows. Any thread.
   void fence_rejected() noexcept;
 
-  /// Called by clients. Any thread. Where no lock has its own series, they allocate or block at the first event of a kind of
-  /// lock, of a command at a server, or of a connection, and at no other.
+  /// Called by clients. Any thread. Where no lock has its own series, they allocate or block at the first event of a
+  /// kind of lock, of a command at a server, or of a connection, and at no other.
   void on(const event& e) noexcept override;
   void measured(const measurement& m) noexcept override;
   bool wants_ids() const noexcept override { return false; }
