@@ -85,6 +85,38 @@ void forget(std::deque<asio::steady_timer*>& all, asio::steady_timer& which) {
 
 sequence our_pair(int slot) { return {acquire_command(slot), release_command(slot)}; }
 
+hiredis_sequences::hiredis_sequences(int slots) {
+  for (int s = 0; s < slots; ++s) {
+    auto& its = words_.emplace_back();
+    const auto pair = our_pair(s);
+    for (std::size_t step = 0; step < its.size(); ++step) {
+      test::value words;
+      test::parse_value(pair[step], words);
+      std::ranges::move(words.strings(), std::back_inserter(its[step]));
+    }
+  }
+}
+
+sequence hiredis_sequences::pair(int slot) const {
+  const auto field = field_of(slot).to_text();  // the last word of both
+  sequence made;
+  for (const auto& words : words_[static_cast<std::size_t>(slot)]) {
+    std::array<const char*, 16> argv;
+    std::array<std::size_t, 16> sizes;
+    for (std::size_t n = 0; n < words.size(); ++n) {
+      const std::string_view word = n + 1 < words.size() ? std::string_view(words[n]) : std::string_view(field);
+      argv[n] = word.data();
+      sizes[n] = word.size();
+    }
+    char* bytes = nullptr;
+    const auto size = ::redisFormatCommandArgv(&bytes, static_cast<int>(words.size()), argv.data(), sizes.data());
+    if (size < 0) throw std::bad_alloc();
+    made.emplace_back(bytes, static_cast<std::size_t>(size));
+    ::redisFreeCommand(bytes);
+  }
+  return made;
+}
+
 redisson_sequences::redisson_sequences(test::raw_client& to)
     : acquire_(loaded(to, scripts::acquire_script)), plain_release_(loaded(to, plain_unlock_script)),
       release_(loaded(to, scripts::unlock_script)) {}

@@ -31,6 +31,17 @@ using make_sequence = std::function<sequence(int slot)>;
 
 sequence our_pair(int slot);
 
+/// The same commands, formatted by hiredis of words that it is given.
+class hiredis_sequences {
+ public:
+  explicit hiredis_sequences(int slots);
+
+  sequence pair(int slot) const;
+
+ private:
+  std::vector<std::array<std::vector<std::string>, 2>> words_;  // of each slot
+};
+
 /// Redisson's hash of counts, from what its wire contract says.
 class redisson_sequences {
  public:

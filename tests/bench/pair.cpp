@@ -137,12 +137,16 @@ std::vector<finding> simple_server_cpu(const plan& p, const real_redis& server) 
 
 std::vector<finding> client_cpu(const plan& p, const real_redis& server) {
   const auto pairs = p.scaled(100'000);
+  const hiredis_sequences hiredis(many);
+  const auto by_hiredis = [&hiredis](int slot) { return hiredis.pair(slot); };
   ways w;
   p.rounds("pair-client", [&] {
     w["holdfast"].push_back(holdfast_pairs(server.socket_path(), many, pairs));
     w["bare"].push_back(bare_pairs(server.socket_path(), many, pairs, our_pair, bare::commands));
+    w["hiredis"].push_back(bare_pairs(server.socket_path(), many, pairs, by_hiredis, bare::commands));
   });
-  return {w.compare("holdfast", "bare", &pair_cost::client_us)};
+  return {w.compare("holdfast", "bare", &pair_cost::client_us),
+          w.compare("holdfast", "hiredis", &pair_cost::client_us)};
 }
 
 template <class Measure>
@@ -183,7 +187,8 @@ std::vector<scenario> pair_scenarios() {
       pair_of({{"simple-server", "server CPU of a simple lock's pair, us / the plain lock's", at_most(0.7)},
                {"simple-server/script", "the same where the script acquires", at_most(0.9)}},
               simple_server_cpu),
-      pair_of({{"pair-client", "client CPU of a pair, us / bare client that formats and parses", at_most(3.5)}},
+      pair_of({{"pair-client", "client CPU of a pair, us / bare client that formats with our writer", at_most(3.5)},
+               {"pair-client/hiredis", "the same / bare client that formats with hiredis", at_most(3.5)}},
               client_cpu)};
 }
 
