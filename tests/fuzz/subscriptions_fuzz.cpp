@@ -21,7 +21,7 @@ std::optional<redis::reply> take_reply(fuzz::input& bytes) {
   redis::reader server;
   while (!bytes.empty() && !server.failed()) {
     server.feed(bytes.take(1));
-    if (auto r = server.next()) return r;
+    if (auto* const r = server.next()) return std::move(*r);
   }
   return std::nullopt;
 }
