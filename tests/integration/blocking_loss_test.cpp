@@ -221,14 +221,14 @@ TEST_CASE("blocking try_with_lock_for throws as with_lock does, and what prevent
   }));
   auto m = redis.mutex("m");
   CHECK(nested_failures([&] {
-          (void)blocking::try_with_lock_for(m, 1s, [&](std::stop_token lost) {
+          blocking::try_with_lock_for(m, 1s, [&](std::stop_token lost) {
             m.force_unlock();
             wait_for(lost);
             throw std::runtime_error("stopped");
           });
         }) == texts{"lost", "stopped"});
   CHECK(nested_failures([&] {
-          (void)blocking::try_with_lock_for(m, 1s, [](auto) -> int { throw std::runtime_error("mine"); });
+          blocking::try_with_lock_for(m, 1s, [](auto) -> int { throw std::runtime_error("mine"); });
         }) == texts{"mine"});
   CHECK(w.locks().empty());
   between.hold(proxy::direction::to_client);

@@ -103,7 +103,7 @@ auto with_lock(Lock&& on, F&& f) -> detail::section_value_t<F> {
 /// optional, or false. Throws as try_lock_for() before f is called. `wait` bounds neither f nor the unlock.
 template <lockable_object Lock, class Rep, class Period, class F>
   requires std::invocable<F&, std::stop_token>
-[[nodiscard]] auto try_with_lock_for(Lock&& on, const std::chrono::duration<Rep, Period>& wait, F&& f) {
+auto try_with_lock_for(Lock&& on, const std::chrono::duration<Rep, Period>& wait, F&& f) {
   using value = detail::section_value_t<F>;
   detail::section section(on, detail::wait_of(wait));
   if constexpr (std::is_void_v<value>) {
