@@ -160,7 +160,6 @@ class claim final : public boost::intrusive_ref_counter<claim> {
 
  private:
   claim(client_state_ptr of, shared_keys keys, const owner_field& field, std::size_t shares, std::size_t needed);
-  ~claim() = default;
 
   // They follow in the same block, and are never moved: the watchdog points to them.
   static constexpr std::size_t size_with(std::size_t shares) noexcept { return sizeof(claim) + shares * sizeof(share); }
