@@ -46,7 +46,8 @@ class held_by_thread {
   std::vector<entry> all_;
 };
 
-/// How long a thread rests whose tries fail.
+/// How long a thread rests whose tries fail. In the end many times what a try takes, on a slow machine as well: threads
+/// that rest for less than the others need for their tries would try for ever.
 class rest {
  public:
   void note_failed_try() noexcept { failed_ = true; }
@@ -60,7 +61,7 @@ class rest {
 
  private:
   bool failed_ = false;
-  holdfast::detail::retry_backoff pause_{std::chrono::milliseconds(1), std::chrono::milliseconds(100)};
+  holdfast::detail::retry_backoff pause_{std::chrono::milliseconds(1), std::chrono::seconds(1)};
   holdfast::detail::system_random random_;
 };
 

@@ -59,7 +59,7 @@ class owner_fields {
  public:
   explicit owner_fields(const uuid& client) : client_(std::make_shared<const uuid>(client)) {}
   owner_field next() noexcept { return {*client_, ++last_}; }
-  /// Whoever has a field keeps it alive.
+  /// The fields refer to it: the client_state, which every claim has, keeps it alive.
   const std::shared_ptr<const uuid>& client() const noexcept { return client_; }
   std::string_view client_uuid() const noexcept { return client_->text(); }
 

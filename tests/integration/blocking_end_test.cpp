@@ -21,8 +21,6 @@ namespace {
 
 using texts = std::vector<std::string>;
 
-bool closed(const std::function<void()>& f) { return client_side::code_of_call(f) == errc::closed; }
-
 /// What this process has of memory, in bytes.
 long long resident() {
   long long all = 0, here = 0;
@@ -67,18 +65,9 @@ TEST_CASE("threads that wait in a lock object get closed when it is destroyed") 
   std::optional<blocking::mutex> m(redis.mutex("m"));
   auto same = redis.mutex("m");
   same.lock();
-  crew waiters;
-  waiting_thread threads[4];
-  std::atomic<int> got_closed{0};
-  for (auto& me : threads)
-    waiters.start([&] {
-      me.begins();
-      got_closed += closed([&] { &me == threads ? (void)m->try_lock_for(1h) : m->lock(); });
-    });
-  for (const auto& t : threads) see([&] { return t.asleep(); });
+  waiting_threads waiters(*m, 4);
   m.reset();
-  waiters.join();
-  CHECK(got_closed == 4);
+  CHECK(waiters.closed_of_all() == 4);
   same.unlock();
   CHECK(w.locks().empty());
   see([&] { return w.eye("PUBSUB", "CHANNELS").array().empty(); });

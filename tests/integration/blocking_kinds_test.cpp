@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: BSL-1.0
-// What is promised of every blocking lock, of every kind there is.
+// The promises of a blocking lock, each for every kind.
 #include <atomic>
 
 #include "integration/blocking_world.hpp"
@@ -13,8 +13,6 @@ using kind = event::kind;
 namespace {
 
 using boost::system::errc::resource_deadlock_would_occur;
-
-bool closed(const std::function<void()>& f) { return client_side::code_of_call(f) == errc::closed; }
 
 /// Another thread can take it: soon, where a red_lock is given back to the last of its servers.
 template <class Lock>
@@ -112,18 +110,9 @@ TEST_CASE("a lock of any kind that is destroyed is released, and who waits in it
     auto same = make();
     m->lock();
     const auto stop = m->get_stop_token();
-    crew waiters;
-    waiting_thread threads[2];
-    std::atomic<int> got_closed{0};
-    for (auto& me : threads)
-      waiters.start([&] {
-        me.begins();
-        got_closed += closed([&] { &me == threads ? (void)m->try_lock_for(1h) : m->lock(); });
-      });
-    for (const auto& t : threads) see([&] { return t.asleep(); });
+    waiting_threads waiters(*m, 2);
     m.reset();
-    waiters.join();
-    CHECK(got_closed == 2);
+    CHECK(waiters.closed_of_all() == 2);
     see([&] { return stop.stop_requested(); });
     CHECK(free_for_others(same));
   });

@@ -124,4 +124,30 @@ class crew {
   std::vector<std::thread> threads_;
 };
 
+inline bool closed(const std::function<void()>& f) { return client_side::code_of_call(f) == errc::closed; }
+
+/// Threads that wait in one lock object, the first of them for an hour at most: all do when it is made.
+class waiting_threads {
+ public:
+  template <class Lock>
+  waiting_threads(Lock& m, std::size_t n) : each_(n) {
+    for (auto& me : each_)
+      crew_.start([this, &me, &m] {
+        me.begins();
+        got_closed_ += closed([&] { &me == each_.data() ? (void)m.try_lock_for(std::chrono::hours(1)) : m.lock(); });
+      });
+    for (const auto& t : each_) see([&] { return t.asleep(); });
+  }
+  /// When all have been answered: so many got closed.
+  std::size_t closed_of_all() {
+    crew_.join();
+    return got_closed_;
+  }
+
+ private:
+  std::vector<waiting_thread> each_;
+  std::atomic<std::size_t> got_closed_{0};
+  crew crew_;
+};
+
 }  // namespace holdfast::test

@@ -11,21 +11,14 @@
 #include <stdexcept>
 #include <string>
 
+#include "testing/code_of.hpp"
+
 using namespace holdfast;
 using namespace std::chrono_literals;
+using test::code_of;
 using Catch::Matchers::Contains;
 
 namespace {
-
-errc code_of(const auto& call) {
-  try {
-    call();
-  } catch (const error& e) {
-    return static_cast<errc>(e.code().value());
-  }
-  FAIL("nothing was thrown");
-  return {};
-}
 
 /// Five servers that vote, and two clients of red_locks.
 struct five_servers {

@@ -15,9 +15,11 @@
 
 #include "support/fork.hpp"
 #include "support/sanitized.hpp"
+#include "testing/code_of.hpp"
 
 using namespace holdfast;
 using namespace std::chrono_literals;
+using test::code_of;
 using std::chrono::nanoseconds;
 
 namespace {
@@ -86,16 +88,6 @@ struct row {
   client holders, waiters;
   std::optional<lease> waited;
 };
-
-errc code_of(const auto& call) {
-  try {
-    call();
-  } catch (const error& e) {
-    return static_cast<errc>(e.code().value());
-  }
-  FAIL("nothing was thrown");
-  return {};
-}
 
 using kind = event::kind;
 /// A waiter looks at a simple lock so often, and at any other when its TTL is over.

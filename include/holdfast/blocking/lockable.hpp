@@ -63,7 +63,7 @@ class HOLDFAST_EXPORT lockable {
   lockable& operator=(lockable&&) noexcept;
 
   /// Waits its turn, as long as it takes, also through outages of Redis. If a try_lock() of this thread has failed
-  /// beside a lock that it held, since its last lock(), whatever it has got meanwhile, it first rests for 1 to 100 ms:
+  /// beside a lock that it held, since its last lock(), whatever it has got meanwhile, it first rests for 1 ms to 1 s:
   /// threads in std::lock would hinder each other for ever.
   /// Throws as holdfast::mutex::lock(), and resource_deadlock_would_occur; closed if this object was moved from.
   void lock();
