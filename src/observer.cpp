@@ -52,4 +52,8 @@ std::string_view to_string(loss_cause cause) noexcept {
 
 observer::~observer() = default;
 
+// Not inline: the compiler would guess at each call that nobody has overridden them.
+void observer::on(const event&) noexcept {}
+void observer::measured(const measurement&) noexcept {}
+
 }  // namespace holdfast

@@ -158,7 +158,7 @@ struct measurement {
 
     // Each connection_up is followed by exactly one connection_down. connection
     connection_up,    ///< it is there and introduced; count: for which time
-    in_flight,        ///< so many more commands than before, or fewer, were written to it and have no answer; change
+    in_flight,        ///< so many more commands than before, or fewer, were written to it and have no answer; count
     connection_down,  ///< it has ended, also by the end of its client, and has no command in flight any more
   };
 
@@ -170,8 +170,7 @@ struct measurement {
   std::chrono::nanoseconds took{};  ///< from when the command was written until its answer was read
   std::chrono::nanoseconds left{};  ///< of the validity, when its confirmation came
   std::chrono::milliseconds ttl{};  ///< of the hold that was renewed
-  std::size_t count = 0;            ///< how often the connection was made, this time included
-  std::int64_t change = 0;          ///< since it was told last
+  std::int64_t count = 0;           ///< how often the connection was made; so many commands in flight more, or fewer
   errc failure{};                   ///< of a command; errc{}: it was answered
 };
 
@@ -183,12 +182,12 @@ struct measurement {
 class HOLDFAST_EXPORT observer {
  public:
   virtual ~observer();
-  virtual void on(const event&) noexcept {}
+  virtual void on(const event&) noexcept;
   /// False: the events may come without their `id`, which costs more to make than all else in them. Asked once, when a
   /// client is made.
   virtual bool wants_ids() const noexcept { return true; }
   /// Something that is only counted: there may be several for each call of lock() and each renewal. Called as on() is.
-  virtual void measured(const measurement&) noexcept {}
+  virtual void measured(const measurement&) noexcept;
 };
 
 }  // namespace holdfast

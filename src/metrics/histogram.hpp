@@ -48,7 +48,7 @@ class histogram {
   static constexpr const auto& ends = Ends;
 
   void add(std::int64_t value) noexcept {
-    std::size_t n = first_of[std::countl_zero(static_cast<std::uint64_t>(value) | 1)];
+    std::size_t n = first_of[63U - static_cast<unsigned>(std::countl_zero(static_cast<std::uint64_t>(value) | 1))];
     while (value > reaches_to[n]) ++n;
     sum_.add(value);
     buckets_[n].add();
@@ -67,11 +67,11 @@ class histogram {
   std::int64_t sum() const noexcept { return sum_.get(); }
 
  private:
-  /// By the zeros before a value's first bit: the first bucket that it may be in. One below 0 has none.
+  /// By the place of a value's first bit: the first bucket that it may be in. One below 0 has the sign in the last.
   static constexpr auto first_of = [] {
     std::array<std::uint8_t, 64> first{};
-    for (std::size_t zeros = 1; zeros < first.size(); ++zeros)
-      while (first[zeros] < Ends.size() && Ends[first[zeros]].value < std::int64_t{1} << (63 - zeros)) ++first[zeros];
+    for (std::size_t bit = 0; bit < 63; ++bit)
+      while (first[bit] < Ends.size() && Ends[first[bit]].value < std::int64_t{1} << bit) ++first[bit];
     return first;
   }();
   static constexpr auto reaches_to = [] {

@@ -14,21 +14,22 @@ inline constexpr std::array call_ends{event::kind::acquired, event::kind::reente
                                       event::kind::acquire_failed, event::kind::acquire_cancelled};
 inline constexpr std::array hold_ends{event::kind::released, event::kind::passed, event::kind::release_failed,
                                       event::kind::lost, event::kind::closed};
+/// The events with a smaller number end a call or a hold.
+inline constexpr std::size_t ends = call_ends.size() + hold_ends.size();
 
 /// What is counted of the locks that have one set of labels. Any thread.
 struct lock_series {
-  std::array<durations, call_ends.size() + hold_ends.size()> times;  // waited or held, by the number of the event
+  std::array<durations, ends> times;  // waited or held, by the number of the event
   std::array<counter, loss_causes> losses;
   counter waiters;
 
   const durations& waits(std::size_t n) const noexcept { return times[n]; }
   const durations& holds(std::size_t n) const noexcept { return times[call_ends.size() + n]; }
 
-  /// An event that ends a call or a hold: one with a number of `times`.
-  void count(const event& e) noexcept {
-    const auto n = static_cast<std::size_t>(e.what);
+  /// An event that ends a call or a hold: one with a number of `times`, which is n.
+  void count(std::size_t n, const event& e) noexcept {
     times[n].add((n < call_ends.size() ? e.waited : e.held).count());
-    if (e.what != event::kind::lost) return;
+    if (n != static_cast<std::size_t>(event::kind::lost)) return;
     const auto why = static_cast<std::size_t>(e.cause);
     losses[why < losses.size() ? why : 0].add();
   }

@@ -17,7 +17,9 @@ metric_store::metric_store(std::size_t lock_names) : room_(std::min(lock_names, 
 
 // ---- counting
 
-void metric_store::count_slowly(const event& e) noexcept { series_of(e.lock_kind, e.name).count(e); }
+void metric_store::count_slowly(const event& e) noexcept {
+  series_of(e.lock_kind, e.name).count(static_cast<std::size_t>(e.what), e);
+}
 
 void metric_store::count_slowly(const measurement& m) noexcept {
   using kind = measurement::kind;
@@ -41,7 +43,7 @@ void metric_store::count_slowly(const measurement& m) noexcept {
       return;
     }
     case kind::in_flight:
-      if (m.connection) connections_of(*m.connection).in_flight.add(m.change);
+      if (m.connection) connections_of(*m.connection).in_flight.add(m.count);
       return;
     case kind::connection_down:
       if (m.connection) connections_of(*m.connection).up.add(-1);
@@ -52,7 +54,9 @@ void metric_store::count_slowly(const measurement& m) noexcept {
 lock_series& metric_store::series_of(std::string_view lock_kind, std::string_view name) noexcept {
   const auto kind = kinds_.index_of(lock_kind);
   if (room_ > 0 && !name.empty()) return named(kind, name);
-  return kinds_.at_index(kind);
+  auto& all = kinds_.at_index(kind);
+  if (room_ == 0) nameless_.add(lock_kind, all);
+  return all;
 }
 
 // Names are never forgotten, or a hold could end in other series than it has begun in.
@@ -81,10 +85,12 @@ lock_series& metric_store::named(std::size_t kind, std::string_view name) noexce
 }
 
 metric_store::durations_of_command& metric_store::took_by(const measurement& m) noexcept {
-  const auto server = m.connection ? connections_of(*m.connection).server : others;
+  auto& by = m.connection ? connections_of(*m.connection) : *connections_[others];
   auto& of = commands_.at(m.name);
-  auto* const known = of.took(server);
-  return known ? *known : of.first_took(server, m.script);
+  auto* const known = of.took(by.server);
+  auto& took = known ? *known : of.first_took(by.server, m.script);
+  by.took.add(m.name, took);
+  return took;
 }
 
 metric_store::command::~command() {
@@ -107,7 +113,7 @@ metric_store::durations_of_command& metric_store::command::first_took(std::size_
 
 metric_store::connections& metric_store::connections_of(const connection_facts& c) noexcept {
   if (c.number == 0) return *connections_[others];
-  if (auto* const known = seen(c)) return *known;
+  if (const auto known = seen(c)) return *connections_[*known];
   const std::lock_guard lock(connecting_);
   std::size_t index = others;
   try {

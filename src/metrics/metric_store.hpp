@@ -8,6 +8,7 @@
 #include <map>
 #include <memory>
 #include <mutex>
+#include <optional>
 #include <shared_mutex>
 #include <string>
 #include <string_view>
@@ -19,6 +20,7 @@
 
 #include "metrics/histogram.hpp"
 #include "metrics/lock_series.hpp"
+#include "metrics/places.hpp"
 #include "metrics/slots.hpp"
 #include "metrics/text_format.hpp"
 
@@ -31,22 +33,23 @@ class metric_store {
 
   void count(const event& e) noexcept {
     const auto n = static_cast<std::size_t>(e.what);
-    if (n >= events_.size()) return;
+    if (n >= ends) return count_moment(n);
     events_[n].add();
-    if (n >= call_ends.size() + hold_ends.size()) return;
-    if (room_ > 0) return count_slowly(e);
-    const auto kind = kinds_.seen(e.lock_kind);
-    if (kind == kinds_.unseen) return count_slowly(e);
-    kinds_.at_index(kind).count(e);
+    auto* const series = nameless_.find(e.lock_kind);
+    if (!series) return count_slowly(e);
+    series->count(n, e);
   }
   void count(const measurement& m) noexcept {
-    auto* const there = m.connection ? seen(*m.connection) : nullptr;
-    if (there && m.what == measurement::kind::in_flight) return there->in_flight.add(m.change);
-    if (!there || m.what != measurement::kind::command) return count_slowly(m);
-    const auto of = commands_.seen(m.name);
-    auto* const took = of != commands_.unseen ? commands_.at_index(of).took(there->server) : nullptr;
-    if (!took) return count_slowly(m);
-    (*took)[failure_of(m)].add(m.took.count());
+    const auto known = m.connection ? seen(*m.connection) : std::nullopt;
+    if (!known) return count_slowly(m);
+    auto& there = *connections_[*known];
+    if (m.what == measurement::kind::command) {
+      auto* const took = there.took.find(m.name);
+      if (!took) return count_slowly(m);
+      return (*took)[failure_of(m)].add(m.took.count());
+    }
+    if (m.what == measurement::kind::in_flight) return there.in_flight.add(m.count);
+    count_slowly(m);
   }
   void count_fence_rejection() noexcept { fence_rejections_.add(); }
   /// In Prometheus' text format.
@@ -93,12 +96,16 @@ class metric_store {
     const std::string role, node;  // as labels
     const std::size_t server;
     counter up, again, in_flight;
+    places<durations_of_command, most_commands + 1> took;  // those of its server
   };
   struct server {
     std::string address, port;  // as labels
     bool operator==(const server&) const = default;
   };
 
+  void count_moment(std::size_t n) noexcept {
+    if (n < events_.size()) events_[n].add();
+  }
   void count_slowly(const event& e) noexcept;
   void count_slowly(const measurement& m) noexcept;
   static failure failure_of(const measurement& m) noexcept {
@@ -107,10 +114,11 @@ class metric_store {
   lock_series& series_of(std::string_view lock_kind, std::string_view name) noexcept;
   lock_series& named(std::size_t kind, std::string_view name) noexcept;
   durations_of_command& took_by(const measurement& m) noexcept;
-  /// Null: they are to be found by the texts.
-  connections* seen(const connection_facts& c) const noexcept {
+  /// Nothing: they are to be found by the texts.
+  std::optional<std::size_t> seen(const connection_facts& c) const noexcept {
     const auto found = found_[c.number % found_.size()].load(std::memory_order_acquire);
-    return found >> bits_of_index == c.number ? connections_[found % (1 << bits_of_index)].get() : nullptr;
+    if (found >> bits_of_index != c.number) return std::nullopt;
+    return found % (1 << bits_of_index);
   }
   connections& connections_of(const connection_facts& c) noexcept;
   std::size_t find_or_add(const connection_facts& c);
@@ -123,7 +131,8 @@ class metric_store {
   void write_connections(text_format& to) const;
   void write_events(text_format& to) const;
 
-  slots<lock_series, most_kinds> kinds_;  // of the names that have no series of their own
+  slots<lock_series, most_kinds> kinds_;          // of the names that have no series of their own
+  places<lock_series, most_kinds + 1> nameless_;  // where no name has series of its own
   std::array<counter, event_kinds> events_;
   counter confirmed_renewals_, woken_, woken_in_vain_, polled_, fence_rejections_;
   ratios slack_;

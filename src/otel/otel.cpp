@@ -85,7 +85,7 @@ class otel_observer final : public observer {
 
   void count_connection(const measurement& m, const connection_facts& of) const noexcept {
     const attribute role{"role", text(of.role)}, node{"node", text(of.node)};
-    if (m.what == measurement::kind::in_flight) return in_flight_->Add(m.change, {role, node});
+    if (m.what == measurement::kind::in_flight) return in_flight_->Add(m.count, {role, node});
     const bool up = m.what == measurement::kind::connection_up;
     connections_->Add(up ? 1 : -1, {role, node});
     if (up && m.count > 1) reconnects_->Add(1, {role, node});

@@ -55,11 +55,11 @@ class call {
   struct recipe {
     constexpr recipe(std::string_view evalsha_, std::string_view body_, void (*write_)(writer&, const operands&),
                      ballot (*count_)(const redis::reply&) = nullptr, bool acquires_ = false, bool asks_all_ = false)
-        : evalsha(evalsha_), body(body_), name{evalsha_.empty() ? body_ : lua::name_of(evalsha_), !evalsha_.empty()},
+        : name{evalsha_.empty() ? body_ : lua::name_of(evalsha_), !evalsha_.empty()}, evalsha(evalsha_), body(body_),
           write(write_), count(count_), acquires(acquires_), asks_all(asks_all_) {}
 
-    std::string_view evalsha, body;
     redis::command_name name;
+    std::string_view evalsha, body;
     void (*write)(writer&, const operands&);
     /// What an answer says where several primaries vote; null: of a command that one server answers.
     ballot (*count)(const redis::reply&);

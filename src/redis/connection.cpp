@@ -221,7 +221,7 @@ void connection::count(const command& what, detail::time_point sent, detail::tim
     given().counts->measured({.what = measurement::kind::command,
                               .script = as->script,
                               .name = as->name,
-                              .connection = facts().number > 0 ? &facts() : nullptr,
+                              .connection = facts(),
                               .took = now - sent,
                               .failure = failed});
 }

@@ -64,7 +64,7 @@ void link::tear_down() {
 void link::count_up() noexcept try {
   ++times_up_;
   if (!services_.counts) return;
-  facts_ = {};
+  known_ = nullptr;
   counted_as_ = node_.to_string();
   const auto& at = node_.at;
   facts_ = {.number = ++connections_made,
@@ -72,6 +72,7 @@ void link::count_up() noexcept try {
             .node = counted_as_,
             .address = at.unix_path.empty() ? at.host : at.unix_path,
             .port = at.unix_path.empty() ? at.port : std::uint16_t{}};
+  known_ = &facts_;
   counted_ = true;
   services_.counts->measured({.what = measurement::kind::connection_up, .connection = &facts_, .count = times_up_});
 } catch (const std::bad_alloc&) {  // then its commands are counted without it, and its end is not
@@ -81,7 +82,7 @@ void link::tell_in_flight(std::size_t now) const {
   const auto before = std::exchange(counted_in_flight_, now);
   services_.counts->measured({.what = measurement::kind::in_flight,
                               .connection = &facts_,
-                              .change = static_cast<std::int64_t>(now) - static_cast<std::int64_t>(before)});
+                              .count = static_cast<std::int64_t>(now) - static_cast<std::int64_t>(before)});
 }
 
 void link::count_down() noexcept {
@@ -296,7 +297,7 @@ void link::retarget(address to, failure why) {
   tear_down();
   last_failure_ = why.detail;
   state_ = state::down;
-  facts_ = {};
+  known_ = nullptr;
   node_.at = std::move(to);
   standing_failure_.reset();
   pacing_.forget(services_.now());

@@ -87,8 +87,8 @@ class link : public std::enable_shared_from_this<link> {
   bool up() const noexcept { return state_ == state::up; }
   /// What observers call it.
   virtual std::string_view role() const noexcept { return "command"; }
-  /// What observers know of the connection that is there, or was there last, until retarget().
-  const connection_facts& facts() const noexcept { return facts_; }
+  /// What observers know of the connection that is there, or was there last, until retarget(); null: of none.
+  const connection_facts* facts() const noexcept { return known_; }
   /// So many commands were written to it and have no answer.
   void count_in_flight(std::size_t now) const {
     if (counted_ && now != counted_in_flight_) tell_in_flight(now);
@@ -149,10 +149,11 @@ class link : public std::enable_shared_from_this<link> {
   bool digesting_ = false;  // replies have been read that were not handed on yet
   bool writing_ = false;    // stays true after a failed write: the read tells why
   bool flush_posted_ = false;
-  std::size_t times_up_ = 0;
+  std::int64_t times_up_ = 0;
   std::string counted_as_;
   connection_facts facts_;
-  bool counted_ = false;  // by the observer, while it is up
+  const connection_facts* known_ = nullptr;  // facts_, or null
+  bool counted_ = false;                     // by the observer, while it is up
   mutable std::size_t counted_in_flight_ = 0;
   detail::time_point last_input_{};
   std::function<bool(const failure&)> tolerated_;

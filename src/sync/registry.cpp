@@ -338,9 +338,11 @@ bool registry::entry::pass_on(hold& h, const legacy& what) {
     return false;
   }
   sharing_->mine.passed();
-  auto passed = event_of(event::kind::passed, h, now);
-  passed.what.ttl = what.ttl;
-  of_.with_.around.report(std::move(passed));
+  if (const auto& around = of_.with_.around; around.settings.observer) {
+    auto passed = event_of(event::kind::passed, h, now);
+    passed.what.ttl = what.ttl;
+    around.report(std::move(passed));
+  }
   move_to_hold_of(request, *lease->of);
   line_->inherited(std::move(lease));
   if (request.bound) wake();

@@ -265,6 +265,7 @@ std::shared_ptr<releases::task> releases::take_out(task& t) {
 }
 
 void releases::report(const task& t, event::kind what, error_code reason, const std::string& detail) const {
+  if (!around_.settings.observer) return;
   around_.report(hold_event{{.what = what, .name = t.keys->name, .reason = reason, .detail = detail}, &t.field});
 }
 

@@ -50,8 +50,8 @@ struct surroundings {
   void report(const event& e) const {
     if (settings.observer) settings.observer->on(e);
   }
+  /// There is an observer, or the event would not have been made.
   void report(hold_event&& e) const {
-    if (!settings.observer) return;
     if (ids && e.id) return report_with_id(e);
     settings.observer->on(e.what);
   }

@@ -81,7 +81,7 @@ TEST_CASE("what the metrics count is told to OpenTelemetry by its own names") {
   const connection_facts there{.number = 1, .role = "command", .node = "redis://r:6379", .address = "r", .port = 6379};
   for (const auto what : {measure::connection_up, measure::connection_down, measure::connection_up})
     told->measured({.what = what, .connection = &there, .count = 2});
-  for (const int change : {3, -1}) told->measured({.what = measure::in_flight, .connection = &there, .change = change});
+  for (const int change : {3, -1}) told->measured({.what = measure::in_flight, .connection = &there, .count = change});
   told->measured({.what = measure::command, .script = true, .name = "acquire", .connection = &there, .took = 1ms});
   told->measured({.what = measure::command, .name = "HGET", .failure = errc::unconfirmed});
 

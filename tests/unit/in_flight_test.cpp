@@ -25,7 +25,7 @@ struct adding final : observer {
 
   void measured(const measurement& m) noexcept override {
     if (m.what == measure::connection_up) number = m.connection->number;
-    if (m.what == measure::in_flight) in_flight += m.change;
+    if (m.what == measure::in_flight) in_flight += m.count;
     if (m.what == measure::connection_down) left_over += in_flight;
     numbers.measured(m);
   }

@@ -253,15 +253,15 @@ TEST_CASE("commands and connections have their series") {
   metrics m;
   const auto first = at("redis", 1), second = at("redis", 2), messages = at("redis", 3, "pubsub");
   m.measured({.what = measure::connection_up, .connection = &first, .count = 1});
-  m.measured({.what = measure::in_flight, .connection = &first, .change = 3});
+  m.measured({.what = measure::in_flight, .connection = &first, .count = 3});
   m.measured({.what = measure::command, .script = true, .name = "acquire", .connection = &first, .took = 1ms});
   m.measured({.what = measure::command, .script = true, .name = "acquire", .connection = &first, .took = 1ms + 1ns});
-  m.measured({.what = measure::in_flight, .connection = &first, .change = -3});
+  m.measured({.what = measure::in_flight, .connection = &first, .count = -3});
   m.measured({.what = measure::connection_down, .connection = &first, .count = 1});
   m.measured(
       {.what = measure::command, .name = "HGET", .connection = &first, .took = 2h, .failure = errc::unconfirmed});
   m.measured({.what = measure::connection_up, .connection = &second, .count = 2});
-  m.measured({.what = measure::in_flight, .connection = &second, .change = 2});
+  m.measured({.what = measure::in_flight, .connection = &second, .count = 2});
   m.measured({.what = measure::connection_up, .connection = &messages, .count = 1});
   m.fence_rejected();
   const prometheus_text said(m);
@@ -282,6 +282,23 @@ TEST_CASE("commands and connections have their series") {
   CHECK(said[R"(holdfast_connection_reconnects_total{role="command",node="redis"})"] == 1);
   CHECK(said[R"(holdfast_connection_reconnects_total{role="pubsub",node="redis"})"] == 0);
   CHECK(said["holdfast_lock_fence_rejections_total"] == 1);
+}
+
+TEST_CASE("a command is counted at the server of its connection, by its text, wherever that stands") {
+  metrics m;
+  const auto one = at("a", 1), again = at("a", 2), elsewhere = at("b", 3);
+  const std::string copy = "HGET";
+  for (int round = 0; round < 3; ++round)
+    for (const auto* where : {&one, &again, &elsewhere})
+      for (const std::string_view name : {std::string_view("HGET"), std::string_view("PTTL"), std::string_view(copy)})
+        m.measured({.what = measure::command, .name = name, .connection = where, .took = 1ms});
+  const prometheus_text said(m);
+  const auto counted = [&](const std::string& name, const std::string& server) {
+    return said["db_client_operation_duration_seconds_count{db_system_name=\"redis\",db_operation_name=\"" + name +
+                "\",server_address=\"" + server + "\",server_port=\"6379\"}"];
+  };
+  CHECK((counted("HGET", "a") == 12 && counted("PTTL", "a") == 6));
+  CHECK((counted("HGET", "b") == 6 && counted("PTTL", "b") == 3));
 }
 
 TEST_CASE("before anything has happened there are all families, and zeros for what an alarm looks at") {
@@ -365,7 +382,7 @@ TEST_CASE("kinds, commands and servers beyond the room are other ones") {
     m.measured({.what = measure::command, .name = text});
     m.measured({.what = measure::command, .name = "0", .connection = &there});
     m.measured({.what = measure::connection_up, .connection = &there});
-    m.measured({.what = measure::in_flight, .connection = &there, .change = 1});
+    m.measured({.what = measure::in_flight, .connection = &there, .count = 1});
   }
   for (const auto& text : texts) m.on(released("a", text));
   const prometheus_text said(m);
@@ -428,7 +445,7 @@ TEST_CASE("a connection is known by its number, and another in its place by its 
 TEST_CASE("events that nobody should make are counted, and nothing else is touched") {
   metrics m;
   for (const auto what : {measure::connection_up, measure::in_flight, measure::connection_down})
-    m.measured({.what = what, .change = 1});
+    m.measured({.what = what, .count = 1});
   m.on({.what = static_cast<kind>(200), .lock_kind = "mutex"});
   m.measured({.what = static_cast<measure>(200)});
   m.on({.what = kind::lost, .lock_kind = "mutex", .cause = static_cast<loss_cause>(200)});
@@ -529,7 +546,7 @@ TEST_CASE("what is known already is counted without memory") {
   const auto tell = [&] {
     m.on(acquired("a"));
     m.measured({.what = measure::command, .name = "acquire", .connection = &there});
-    m.measured({.what = measure::in_flight, .connection = &there, .change = 1});
+    m.measured({.what = measure::in_flight, .connection = &there, .count = 1});
     m.measured({.what = measure::wait_began, .lock_kind = "mutex"});
     m.measured({.what = measure::renewed, .left = 1s, .ttl = 3s});
     m.on(released("a"));
@@ -550,11 +567,11 @@ TEST_CASE("where there is no memory for a connection, what begins and what ends 
     {
       const failing_allocations some(n, 1);
       m.measured({.what = measure::connection_up, .connection = &there});
-      m.measured({.what = measure::in_flight, .connection = &there, .change = 1});
+      m.measured({.what = measure::in_flight, .connection = &there, .count = 1});
       m.measured({.what = measure::command, .name = "acquire", .connection = &there});
       happened = some.happened();
     }
-    m.measured({.what = measure::in_flight, .connection = &there, .change = -1});
+    m.measured({.what = measure::in_flight, .connection = &there, .count = -1});
     m.measured({.what = measure::connection_down, .connection = &there});
     const prometheus_text said(m);
     for (const auto& [series, value] : said.samples())
