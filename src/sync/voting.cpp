@@ -24,6 +24,8 @@ struct change {
   std::string was, becomes;
 };
 
+constexpr auto emptied_or_new = "it was restarted or emptied, or is new (red_lock::initialise)";
+
 std::string seconds(nanoseconds d) { return std::to_string(std::chrono::ceil<std::chrono::seconds>(d).count()) + " s"; }
 
 }  // namespace
@@ -47,7 +49,9 @@ redis::failure voting::why_no_vote(std::size_t n) const {
   const auto because = [&](errc code, const std::string& why) { return redis::failure{code, where(n) + ": " + why}; };
   switch (p.now) {
     case stage::votes: return because(errc::unreachable, "it had no vote when it was asked");
-    case stage::asking: return because(errc::unreachable, "it is being asked for its marker");
+    case stage::asking:
+      return because(errc::unreachable,
+                     std::string("it has no vote, and is being asked why: perhaps ") + emptied_or_new);
     case stage::to_wait:
       return because(errc::unreachable, "it has no vote, and too few others agree about the longest TTL so far");
     case stage::disagreeing:
@@ -57,8 +61,8 @@ redis::failure voting::why_no_vote(std::size_t n) const {
     case stage::refusing: return because(p.refused.code, "it was to be given a vote: " + p.refused.detail);
     case stage::waiting: break;
   }
-  return because(errc::unreachable, "it has no vote for another " + seconds(p.until - around_.now()) +
-                                        ", because it was restarted or emptied, or is new (red_lock::initialise)");
+  return because(errc::unreachable,
+                 "it has no vote for another " + seconds(p.until - around_.now()) + ", because " + emptied_or_new);
 }
 
 std::string voting::marker(std::size_t n) const {

@@ -307,3 +307,12 @@ TEST_CASE("primaries, client, lease and io_context end in any order") {
   }
   if (io && three) three->check();
 }
+
+TEST_CASE("connecting to new servers of red_locks says what to do") {
+  asio::io_context io;
+  testing::primaries three(io, 3);
+  auto redis = three.make_client();
+  CHECK_THROWS_WITH(three.run(redis.connect()), Contains("red_lock::initialise"));
+  three.run(red_lock::initialise(redis));
+  CHECK_NOTHROW(three.run(redis.connect()));
+}
