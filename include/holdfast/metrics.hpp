@@ -49,7 +49,9 @@ class HOLDFAST_EXPORT metrics final : public observer {
   void fence_rejected() noexcept;
 
   /// Called by clients. Any thread. Where no lock has its own series, they allocate or block at the first event of a
-  /// kind of lock, of a command at a server, or of a connection, and at no other.
+  /// kind of lock, of a command at a node, or of a connection, and hardly at any other: two connections that live at
+  /// the same time, with a multiple of 1024 between their numbers, block each time. event::lock_kind and the name of a
+  /// command must be constants: they are known by their addresses.
   void on(const event& e) noexcept override;
   void measured(const measurement& m) noexcept override;
   bool wants_ids() const noexcept override { return false; }

@@ -158,7 +158,8 @@ struct measurement {
 
     // Each connection_up is followed by exactly one connection_down. connection
     connection_up,    ///< it is there and introduced; count: for which time
-    in_flight,        ///< so many more commands than before, or fewer, were written to it and have no answer; count
+    in_flight,        ///< the number of commands that were written to it and have no answer has changed; count: by how
+                      ///< much
     connection_down,  ///< it has ended, also by the end of its client, and has no command in flight any more
   };
 
@@ -170,7 +171,7 @@ struct measurement {
   std::chrono::nanoseconds took{};  ///< from when the command was written until its answer was read
   std::chrono::nanoseconds left{};  ///< of the validity, when its confirmation came
   std::chrono::milliseconds ttl{};  ///< of the hold that was renewed
-  std::int64_t count = 0;           ///< how often the connection was made; so many commands in flight more, or fewer
+  std::int64_t count = 0;           ///< how often the connection was made; of in_flight: how many more, or fewer
   errc failure{};                   ///< of a command; errc{}: it was answered
 };
 

@@ -67,7 +67,7 @@ class histogram {
   std::int64_t sum() const noexcept { return sum_.get(); }
 
  private:
-  /// By the place of a value's first bit: the first bucket that it may be in. One below 0 has the sign in the last.
+  /// By the place of a value's first bit: the first bucket that it may be in. Place 63 is that of a sign.
   static constexpr auto first_of = [] {
     std::array<std::uint8_t, 64> first{};
     for (std::size_t bit = 0; bit < 63; ++bit)

@@ -89,7 +89,7 @@ metric_store::durations_of_command& metric_store::took_by(const measurement& m) 
   auto& of = commands_.at(m.name);
   auto* const known = of.took(by.server);
   auto& took = known ? *known : of.first_took(by.server, m.script);
-  by.took.add(m.name, took);
+  if (of.took(by.server) == &took) by.took.add(m.name, took);  // without memory the next one tries again
   return took;
 }
 
@@ -127,9 +127,17 @@ metric_store::connections& metric_store::connections_of(const connection_facts& 
 }
 
 std::size_t metric_store::find_or_add(const connection_facts& c) {
+  const auto known = [this](std::string_view role, std::string_view node) {
+    const auto begin = connections_.begin() + others + 1;
+    const auto end = connections_.begin() + static_cast<std::ptrdiff_t>(connections_used_);
+    const auto found =
+        std::find_if(begin, end, [&](const auto& each) { return each->role == role && each->node == node; });
+    return found != end ? static_cast<std::size_t>(found - connections_.begin()) : others;
+  };
+  // As they are first, which takes no memory: what has begun there must end there.
+  if (const auto n = known(c.role, c.node); n != others) return n;
   auto role = label_of(c.role), node = label_of(c.node);
-  for (std::size_t n = others + 1; n < connections_used_; ++n)
-    if (connections_[n]->role == role && connections_[n]->node == node) return n;
+  if (const auto n = known(role, node); n != others) return n;
   if (connections_full_ || connections_used_ == connections_.size() || node == other) return others;
   const server at{label_of(c.address), c.port != 0 ? std::to_string(c.port) : std::string()};
   auto server = static_cast<std::size_t>(std::find(servers_.begin(), servers_.end(), at) - servers_.begin());

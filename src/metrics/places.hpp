@@ -22,7 +22,7 @@ class places {
       if (!value || p->begin == text.data()) return value;
     }
   }
-  /// One text for each T: others are found by what they say. So are those for which there is no room.
+  /// The first text of a T has a place, as long as there is room: find() returns null for all others.
   void add(std::string_view text, T& value) noexcept {
     if (has(value)) return;
     const std::lock_guard lock(adding_);

@@ -11,6 +11,7 @@
 #include <holdfast/config.hpp>
 #include <holdfast/observer.hpp>
 
+#include "base/assert.hpp"
 #include "base/block_pool.hpp"
 #include "base/function.hpp"
 #include "base/lease_clock.hpp"
@@ -50,8 +51,9 @@ struct surroundings {
   void report(const event& e) const {
     if (settings.observer) settings.observer->on(e);
   }
-  /// There is an observer, or the event would not have been made.
+  /// Whoever makes such an event asks first whether there is an observer.
   void report(hold_event&& e) const {
+    HOLDFAST_ASSERT(settings.observer);
     if (ids && e.id) return report_with_id(e);
     settings.observer->on(e.what);
   }

@@ -51,7 +51,7 @@ redis::failure voting::why_no_vote(std::size_t n) const {
     case stage::votes: return because(errc::unreachable, "it had no vote when it was asked");
     case stage::asking:
       return because(errc::unreachable,
-                     std::string("it has no vote, and is being asked why: perhaps ") + emptied_or_new);
+                     std::string("it has no vote yet, and is being asked about it: perhaps ") + emptied_or_new);
     case stage::to_wait:
       return because(errc::unreachable, "it has no vote, and too few others agree about the longest TTL so far");
     case stage::disagreeing:
@@ -236,8 +236,13 @@ class voting::founding final : public std::enable_shared_from_this<founding> {
     each([](std::size_t) { return look_at_marker(); },
          [](founding& self, std::size_t n, const outcome& o) {
            const auto there = self.read(n, o, read_look_at_marker);
-           if (there && !there->empty())
-             self.fail(errc::invalid_config, self.of_.where(n) + ": it has a marker already");
+           if (!there || there->empty()) return;
+           const auto its = marker_text::parse(*there);
+           const bool waits = its && !its->nonce.empty();
+           self.fail(
+               errc::invalid_config,
+               self.of_.where(n) + ": it has a marker already" +
+                   (waits ? ", because a client has asked for its vote: it votes when the longest TTL is over" : ""));
          },
          [](founding& self) { self.make(); });
   }

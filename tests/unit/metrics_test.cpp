@@ -288,6 +288,8 @@ TEST_CASE("a command is counted at the server of its connection, by its text, wh
   metrics m;
   const auto one = at("a", 1), again = at("a", 2), elsewhere = at("b", 3);
   const std::string copy = "HGET";
+  for (const auto* where : {&one, &again, &elsewhere})
+    m.measured({.what = measure::connection_up, .connection = where});
   for (int round = 0; round < 3; ++round)
     for (const auto* where : {&one, &again, &elsewhere})
       for (const std::string_view name : {std::string_view("HGET"), std::string_view("PTTL"), std::string_view(copy)})
@@ -333,6 +335,15 @@ TEST_CASE("so many names have series of their own, and all others share one") {
   for (int n = 0; n < 1'000; ++n) m.on(acquired("more:" + std::to_string(n)));
   CHECK(prometheus_text(m).size() == before);
   CHECK(prometheus_text(m)[R"(holdfast_lock_held{kind="mutex",lock="other"})"] == 1'001);
+}
+
+TEST_CASE("a call without a name, as of any_of, takes no lock's series from it") {
+  metrics m({.lock_names = 5});
+  m.on({.what = kind::not_acquired, .lock_kind = "mutex"});
+  m.on(acquired("a"));
+  const prometheus_text said(m);
+  CHECK(said[R"(holdfast_lock_held{kind="mutex",lock="a"})"] == 1);
+  CHECK(said[R"(holdfast_lock_held{kind="mutex",lock="other"})"] == 0);
 }
 
 TEST_CASE("a lock that is called other is one of the others") {
@@ -502,7 +513,7 @@ TEST_CASE("a stream that fails throws what it throws, and the numbers stay") {
 // ---- threads and memory
 
 TEST_CASE("clients on several threads count exactly while others write") {
-  metrics m({.lock_names = 3});
+  metrics m({.lock_names = GENERATE(0U, 3U)});
   constexpr int times = 20'000;
   std::atomic<bool> over{false};
   std::atomic<bool> sound{true};
@@ -513,7 +524,7 @@ TEST_CASE("clients on several threads count exactly while others write") {
       const auto there = at("n", static_cast<std::uint64_t>(t) + 1);
       for (int n = 0; n < times; ++n) {
         m.on(acquired(name, n % 2 == 0 ? "mutex" : "simple_mutex"));
-        m.measured({.what = measure::command, .script = true, .name = name, .connection = &there, .took = 1us});
+        m.measured({.what = measure::command, .script = true, .name = "acquire", .connection = &there, .took = 1us});
         m.measured({.what = n % 2 == 0 ? measure::connection_up : measure::connection_down, .connection = &there});
         m.on(released(name, n % 2 == 0 ? "mutex" : "simple_mutex"));
       }
@@ -530,12 +541,13 @@ TEST_CASE("clients on several threads count exactly while others write") {
   threads.back().join();
   CHECK(sound);
   const prometheus_text said(m);
-  double ended = 0;
+  double ended = 0, commands = 0;
   for (const auto& [series, value] : said.samples()) {
     if (series.starts_with("holdfast_lock_held")) CHECK(value == 0);
     if (series.starts_with("holdfast_lock_hold_duration_seconds_count")) ended += value;
+    if (series.starts_with("db_client_operation_duration_seconds_count")) commands += value;
   }
-  CHECK(ended == 4 * times);
+  CHECK((ended == 4 * times && commands == 4 * times));
   CHECK(said[R"(holdfast_connections{role="command",node="n"})"] == 0);
 }
 
@@ -578,6 +590,24 @@ TEST_CASE("where there is no memory for a connection, what begins and what ends 
       if (series.starts_with("holdfast_connection")) CHECK(value == 0);
     if (!happened) break;
   }
+}
+
+TEST_CASE("connections that have one place are counted each at its own node, without memory too") {
+  if (!failing_allocations::available()) skip("the sanitizer has the allocator");
+  const std::string here(60, 'a'), elsewhere(60, 'b');
+  const auto first = at(here, 1), second = at(elsewhere, 1 + 1024);
+  metrics m;
+  m.measured({.what = measure::connection_up, .connection = &first});
+  m.measured({.what = measure::connection_up, .connection = &second});
+  {
+    const failing_allocations none(0, 1'000);
+    m.measured({.what = measure::connection_down, .connection = &first});
+    m.measured({.what = measure::connection_down, .connection = &second});
+    CHECK_FALSE(none.happened());
+  }
+  const prometheus_text said(m);
+  for (const auto& node : {here, elsewhere})
+    CHECK(said["holdfast_connections{role=\"command\",node=\"" + node + "\"}"] == 0);
 }
 
 TEST_CASE("where there is no memory for a name, what begins and what ends are counted in the same place") {
