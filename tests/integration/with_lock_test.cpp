@@ -363,13 +363,12 @@ TEST_CASE("a loss that nobody has told yet says how it is known") {
     co_return;
   };
   const auto over = text_of(with_lock(redis.mutex("m"), outlives_its_ttl, {.ttl = 50ms}));
-  CHECK_THAT(over, Catch::Contains("its TTL was over, and nobody wanted it to be renewed"));
+  CHECK_THAT(over, contains_text("its TTL was over, and nobody wanted it to be renewed"));
   auto held = w.run(redis.mutex("n").lock());
   w.eye("DEL", "n");
   w.until([&] { return held.state() == lease_state::lost; });
   auto never_begun = [](lease&) -> asio::awaitable<void> { co_return; };
-  CHECK_THAT(text_of(with_lock(held, never_begun)),
-             Catch::Contains("Redis answered that its key is gone or another's"));
+  CHECK_THAT(text_of(with_lock(held, never_begun)), contains_text("Redis answered that its key is gone or another's"));
 }
 
 TEST_CASE("a value is dropped when the client was closed at the end of the body") {

@@ -1,7 +1,8 @@
 // SPDX-License-Identifier: BSL-1.0
 #pragma once
-#include <catch2/catch.hpp>
 #include <holdfast/error.hpp>
+
+#include "support/catch.hpp"
 
 namespace holdfast::test {
 

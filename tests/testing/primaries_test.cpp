@@ -4,19 +4,19 @@
 
 #include <boost/asio/co_spawn.hpp>
 #include <boost/asio/io_context.hpp>
-#include <catch2/catch.hpp>
 #include <holdfast/holdfast.hpp>
 
 #include <optional>
 #include <stdexcept>
 #include <string>
 
+#include "support/catch.hpp"
 #include "testing/code_of.hpp"
 
 using namespace holdfast;
 using namespace std::chrono_literals;
 using test::code_of;
-using Catch::Matchers::Contains;
+using test::contains_text;
 
 namespace {
 
@@ -192,7 +192,7 @@ TEST_CASE_METHOD(five_servers, "the links of one client fail one by one, and onl
 
 TEST_CASE_METHOD(five_servers, "a red_lock that a test forgets is named by check(), once") {
   auto held = take();
-  CHECK_THROWS_WITH(five.check(), Contains("1 lock is still held: 'N' by lease " + held.id()));
+  CHECK_THROWS_WITH(five.check(), contains_text("1 lock is still held: 'N' by lease " + held.id()));
 }
 
 TEST_CASE("of 3, 5, 7 and 9 primaries 1, 2, 3 and 4 may be lost, and no more") {
@@ -272,7 +272,7 @@ TEST_CASE("a client of primaries has red_locks alone, and a client of one of the
 TEST_CASE("the config of a client of primaries counts, and what does not fit is refused") {
   asio::io_context io, elsewhere;
   for (const std::size_t n : {0, 1, 2, 4, 8, 11})
-    CHECK_THROWS_WITH((testing::primaries{io, n}), Contains("not " + std::to_string(n)));
+    CHECK_THROWS_WITH((testing::primaries{io, n}), contains_text("not " + std::to_string(n)));
   testing::primaries three(io, 3);
   const std::vector<std::string> of_production = {"rediss://user:secret@a", "rediss://b:6380", "rediss://c"};
   auto redis = three.make_client({.primaries = of_production, .key_prefix = "shop:", .ttl = 2s});
@@ -312,8 +312,8 @@ TEST_CASE("connecting to new servers of red_locks says what to do") {
   asio::io_context io;
   testing::primaries three(io, 3);
   auto redis = three.make_client();
-  CHECK_THROWS_WITH(three.run(redis.connect()), Contains("red_lock::initialise"));
-  CHECK_THROWS_WITH(three.run(red_lock::initialise(redis)), Contains("votes when the longest TTL is over"));
+  CHECK_THROWS_WITH(three.run(redis.connect()), contains_text("red_lock::initialise"));
+  CHECK_THROWS_WITH(three.run(red_lock::initialise(redis)), contains_text("votes when the longest TTL is over"));
   three.advance(2 * config().ttl + 1s);
   CHECK_NOTHROW(three.run(redis.connect()));
 }

@@ -8,7 +8,6 @@
 #include <boost/asio/steady_timer.hpp>
 #include <boost/asio/strand.hpp>
 #include <boost/asio/use_awaitable.hpp>
-#include <catch2/catch.hpp>
 #include <holdfast/holdfast.hpp>
 #include <holdfast/metrics.hpp>
 
@@ -18,9 +17,11 @@
 #include <stdexcept>
 #include <string>
 
+#include "support/catch.hpp"
+
 using namespace holdfast;
 using namespace std::chrono_literals;
-using Catch::Matchers::Contains;
+using test::contains_text;
 
 namespace {
 
@@ -195,7 +196,7 @@ TEST_CASE("a function that takes a lease gets a held one and a lost one") {
   CHECK(lost.state() == lease_state::lost);
   CHECK(lost.name() == "M");
   CHECK(code_of([&] { server.run(lost.unlock()); }) == errc::lost);
-  CHECK_THROWS_WITH(server.held_lease("N"), Contains("'N' is held by " + held.id()));
+  CHECK_THROWS_WITH(server.held_lease("N"), contains_text("'N' is held by " + held.id()));
 }
 
 TEST_CASE("run() gives the value and throws the exception of its coroutine") {
@@ -226,7 +227,7 @@ TEST_CASE("run() of what never ends says so and cancels it") {
       throw;
     }
   };
-  CHECK_THROWS_WITH(server.run(wait(), 20s), Contains("its time is over"));
+  CHECK_THROWS_WITH(server.run(wait(), 20s), contains_text("its time is over"));
   CHECK(cancelled);
   CHECK(server.elapsed() == 20s);
   server.run(held.unlock());
@@ -236,7 +237,7 @@ TEST_CASE("run() of what never ends says so and cancels it") {
     asio::steady_timer timer(io, 1h);
     co_await timer.async_wait(asio::use_awaitable);
   };
-  CHECK_THROWS_WITH(server.run(real_time()), Contains("does it wait for a timer or a socket of Asio?"));
+  CHECK_THROWS_WITH(server.run(real_time()), contains_text("does it wait for a timer or a socket of Asio?"));
 }
 
 TEST_CASE("a clock that is advanced backwards is refused, and stays as it was") {
@@ -244,7 +245,7 @@ TEST_CASE("a clock that is advanced backwards is refused, and stays as it was") 
   testing::server server(io);
   server.advance(5s);
   CHECK_THROWS_AS(server.advance(-1ms), std::invalid_argument);
-  CHECK_THROWS_WITH(server.advance(-1ms), Contains("never back"));
+  CHECK_THROWS_WITH(server.advance(-1ms), contains_text("never back"));
   CHECK_THROWS_AS(server.pause_process(-1ms), std::invalid_argument);
   CHECK_THROWS_AS(server.run(server.sleep_for(-1ms)), std::invalid_argument);
   CHECK(server.elapsed() == 5s);
@@ -258,7 +259,8 @@ TEST_CASE("a lease that a test forgets is named by check()") {
   auto forgotten = std::make_unique<lease>(server.run(redis.mutex("orders:42").lock()));
   server.advance(1min);
   const auto id = forgotten->id();
-  CHECK_THROWS_WITH(server.check(), Contains("1 lock is still held: 'orders:42' by lease " + id + " for 60000 ms"));
+  CHECK_THROWS_WITH(server.check(),
+                    contains_text("1 lock is still held: 'orders:42' by lease " + id + " for 60000 ms"));
   forgotten.reset();
   server.check();
 }
@@ -334,7 +336,7 @@ TEST_CASE("what runs the io_context is refused inside of its handlers, and the r
     CHECK_THROWS_AS(server.run_until_idle(), std::logic_error);
     CHECK_THROWS_AS(server.check(), std::logic_error);
     CHECK_THROWS_AS(server.held_lease("N"), std::logic_error);
-    CHECK_THROWS_WITH(server.run(server.sleep_for(1s)), Contains("inside of a handler"));
+    CHECK_THROWS_WITH(server.run(server.sleep_for(1s)), contains_text("inside of a handler"));
     made.emplace(server.make_client());
     auto lease = co_await made->mutex("N").lock();
     co_await server.sleep_for(25s);
@@ -489,11 +491,11 @@ TEST_CASE("metrics count a holder and a waiter as in production") {
     numbers->write(text);
     return text.str();
   };
-  CHECK_THAT(shown(), Contains("holdfast_lock_waiters{kind=\"mutex\"} 1\n"));
+  CHECK_THAT(shown(), contains_text("holdfast_lock_waiters{kind=\"mutex\"} 1\n"));
   server.run(held.unlock());
   server.run_until_idle();
   REQUIRE(got);
-  CHECK_THAT(shown(), Contains("holdfast_lock_waiters{kind=\"mutex\"} 0\n"));
+  CHECK_THAT(shown(), contains_text("holdfast_lock_waiters{kind=\"mutex\"} 0\n"));
 }
 
 TEST_CASE("a config counts, except what it connects to, and what there is not is refused") {
@@ -521,8 +523,8 @@ TEST_CASE("clients of others and executors of others are refused") {
 TEST_CASE("what cannot be done to a lock is said") {
   asio::io_context io;
   testing::server server(io);
-  CHECK_THROWS_WITH(server.lose("N"), Contains("nobody holds 'N'"));
-  CHECK_THROWS_WITH(server.give_back("N"), Contains("has not got 'N'"));
+  CHECK_THROWS_WITH(server.lose("N"), contains_text("nobody holds 'N'"));
+  CHECK_THROWS_WITH(server.give_back("N"), contains_text("has not got 'N'"));
   CHECK_THROWS_AS(server.take_over("N", 0ms), std::invalid_argument);
   CHECK_THROWS_AS(server.step_clock(std::chrono::hours(24 * 365 * 11)), std::invalid_argument);
 }

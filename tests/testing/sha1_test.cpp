@@ -1,11 +1,10 @@
 // SPDX-License-Identifier: BSL-1.0
 #include "sim/sha1.hpp"
 
-#include <catch2/catch.hpp>
-
 #include <string>
 
 #include "lua_scripts.hpp"
+#include "support/catch.hpp"
 
 using holdfast::sim::sha1_of;
 

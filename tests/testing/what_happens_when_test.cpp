@@ -7,12 +7,12 @@
 #include <time.h>
 #include <boost/asio/co_spawn.hpp>
 #include <boost/asio/io_context.hpp>
-#include <catch2/catch.hpp>
 #include <holdfast/holdfast.hpp>
 
 #include <optional>
 #include <vector>
 
+#include "support/catch.hpp"
 #include "support/fork.hpp"
 #include "support/sanitized.hpp"
 #include "testing/code_of.hpp"
