@@ -343,7 +343,8 @@ void watchdog::wait_for_replicas(const batch& b, std::vector<std::size_t> which,
   auto done = [this, keep = std::static_pointer_cast<const batch>(b.shared_from_this()), which = std::move(which),
                sent = o.sent](const error_code& error, unsigned had) { on_replicas(*keep, which, sent, error, had); };
   const auto deadline = now + replication_budget(around_.settings, valid, now);
-  around_.servers.replicated(b.asked.front().lock, {b.replicas, o.server, deadline}, std::move(done));
+  const auto& keys = *b.shares.front()->of.keys;
+  around_.servers.replicated(keys.lock, {b.replicas, o.server, deadline, marks_of(keys)}, std::move(done));
 }
 
 void watchdog::on_replicas(const batch& b, const std::vector<std::size_t>& which, time_point sent,

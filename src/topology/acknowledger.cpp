@@ -3,10 +3,12 @@
 
 #include <algorithm>
 #include <array>
+#include <charconv>
 #include <chrono>
 #include <cstdint>
 #include <string>
 #include <string_view>
+#include <system_error>
 #include <utility>
 
 #include "redis/error_replies.hpp"
@@ -18,12 +20,43 @@ namespace {
 /// For so long after it a WAIT may be answered before its connection is given up.
 constexpr std::chrono::milliseconds lateness{200};
 
-class ping final : public redis::command {
-  void append_to(std::string& out) const override { redis::append_command(out, std::array{std::string_view("PING")}); }
-  void answered(const redis::outcome&) override {}
-};
+/// Since Redis 8 only a command that has changed something, or was published, has a place in the stream of changes: a
+/// WAIT after any other is answered at once, and says nothing.
+bool only_changes_have_a_place(const redis::server_facts& server) {
+  int major = 0;
+  const auto& v = server.version;
+  const bool known = std::from_chars(v.data(), v.data() + v.size(), major).ec == std::errc{};
+  return !known || major >= 8;
+}
+/// What is published in a cluster goes another way.
+bool has_a_way(const redis::server_facts& server) {
+  return !only_changes_have_a_place(server) || server.mode != "cluster";
+}
 
 }  // namespace
+
+/// Takes the place that WAIT waits for.
+class acknowledger::mark final : public redis::command {
+ public:
+  explicit mark(line& in) : in_(in), channel_(in.channel) {}
+
+ private:
+  void append_to(std::string& out) const override {
+    if (only_changes_have_a_place(in_.connection->server()))
+      redis::append_command(out, std::array<std::string_view, 3>{"PUBLISH", channel_, ""});
+    else
+      redis::append_command(out, std::array{std::string_view("PING")});
+  }
+  void answered(const redis::outcome& o) override {
+    in_.failed = o.error;
+    if (!o.error && o.reply.is_error()) in_.failed = redis::classify(o.reply.text, errc::server_refused).code;
+    if (!in_.failed && !has_a_way(in_.connection->server()))
+      in_.failed = make_error_code(boost::system::errc::operation_not_supported);
+  }
+
+  line& in_;
+  const std::string channel_;
+};
 
 class acknowledger::question final : public redis::command {
  public:
@@ -54,6 +87,7 @@ bool acknowledger::idle() const noexcept {
 void acknowledger::ask(const topology::copies& what, handler done) {
   auto& l = lines_.try_emplace(what.wanted, given_.alarms).first->second;
   if (!l.connection) connect(l);
+  l.channel = what.channel;
   l.waiting.add(what, std::move(done));
   watch_deadline(l);
   ask_next(l);
@@ -70,7 +104,7 @@ void acknowledger::ask_next(line& l) {
   if (!next) return;
   const auto left = std::max(next->until - given_.now(), lease_clock::duration::zero()) + lateness;
   const redis::delivery how{.timeout = left, .rank = redis::urgency::obligation};
-  l.connection->execute({std::make_shared<ping>(), how});
+  l.connection->execute({std::make_shared<mark>(l), how});
   l.connection->execute({std::make_shared<question>(*this, l, *next), how});
 }
 
@@ -87,7 +121,7 @@ void acknowledger::watch_deadline(line& l) {
 }
 
 void acknowledger::answered(line& l, const redis::outcome& o) {
-  auto error = o.error;
+  auto error = l.failed ? l.failed : o.error;
   if (!error && o.reply.is_error()) error = redis::classify(o.reply.text, errc::server_refused).code;
   const bool number = o.reply.type == redis::reply::kind::integer && o.reply.integer >= 0;
   if (!error && !number) error = errc::protocol_error;

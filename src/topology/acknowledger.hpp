@@ -2,6 +2,7 @@
 #pragma once
 #include <map>
 #include <memory>
+#include <string>
 
 #include "base/timers.hpp"
 #include "redis/connection.hpp"
@@ -11,10 +12,10 @@
 
 namespace holdfast::detail {
 
-/// Asks a server how many of its replicas have what it has executed until now: PING, whose place in the stream of
-/// changes is what WAIT waits for, and WAIT, which blocks its connection; so there is one for each number of replicas
-/// that is wanted, made when somebody wants so many: a caller that wants more than there are holds up nobody else. Used
-/// on the strand. Its owner calls close() before it goes.
+/// Asks a server how many of its replicas have what it has executed until now: PING, or PUBLISH since Redis 8, whose
+/// place in the stream of changes is what WAIT waits for, and WAIT, which blocks its connection; so there is one for
+/// each number of replicas that is wanted, made when somebody wants so many: a caller that wants more than there are
+/// holds up nobody else. Used on the strand. Its owner calls close() before it goes.
 class acknowledger {
  public:
   using handler = acknowledgements::handler;
@@ -32,13 +33,16 @@ class acknowledger {
   void close();
 
  private:
+  class mark;
   class question;
   /// The callers that want the same number of replicas.
   struct line {
     explicit line(timers& alarms) : alarm(alarms) {}
     std::shared_ptr<redis::connection> connection;  // null: nobody has asked yet
     acknowledgements waiting;
-    timer alarm;  // the first of them has no more time
+    std::string channel;  // of the last who asked
+    error_code failed;    // why the answer of the WAIT under way says nothing
+    timer alarm;          // the first of them has no more time
   };
 
   void connect(line& l);

@@ -81,6 +81,7 @@ class topology {
     unsigned wanted;
     std::uint64_t server;
     time_point deadline;
+    std::string channel{};  // nobody listens to it, and whoever may use the lock may publish to it
   };
   using copies_handler = function<void(error_code, unsigned had)>;
   /// Asks how many replicas have all that the server that owns `key` has executed until now, or the server that the key

@@ -39,10 +39,12 @@ def promtool(folder):
     if not (unpacked / "usr/bin/promtool").exists():
         if not shutil.which("apt-get") or not shutil.which("dpkg-deb"):
             skip("no promtool, and no apt-get to fetch it with")
-        for old in folder.glob("prometheus_*.deb"):
+        own = run("apt-cache", "show", "promtool").returncode == 0  # since Debian 13
+        package = "promtool" if own else "prometheus"
+        for old in folder.glob(f"{package}_*.deb"):
             old.unlink()
-        fetch("the package prometheus", "apt-get", "download", "prometheus", cwd=folder)
-        fetch("the package prometheus", "dpkg-deb", "-x", str(next(folder.glob("prometheus_*.deb"))), str(unpacked))
+        fetch(f"the package {package}", "apt-get", "download", package, cwd=folder)
+        fetch(f"the package {package}", "dpkg-deb", "-x", str(next(folder.glob(f"{package}_*.deb"))), str(unpacked))
     return str(unpacked / "usr/bin/promtool")
 
 

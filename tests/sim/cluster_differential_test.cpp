@@ -67,7 +67,10 @@ struct two_clusters {
 
   void compare(std::size_t node, const arguments& a) {
     INFO("node " << node << ": " << a.front() << ' ' << a.at(1));
-    const auto expected = text_of(there[node].call(a));
+    auto expected = text_of(there[node].call(a));
+    // Redis 8 has words of its own for a key that the script has not declared.
+    if (const auto at = expected.find("Unable to execute command"); at != std::string::npos)
+      expected.replace(at, std::string::npos, "Script attempted to access a non local key in a cluster node");
     CHECK(text_of(sim::as_value(simulated[node].program().execute(here[node], a).at(0))) == expected);
   }
   void compare_asking(std::size_t node, const arguments& a) {
