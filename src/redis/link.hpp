@@ -52,6 +52,8 @@ class link : public std::enable_shared_from_this<link> {
   /// Nobody wants anything of it at present. The listener, one, hears when that begins, perhaps inside a call.
   bool idle() const { return !wanted(); }
   void on_idle(std::function<void()> listener) { idle_ = std::move(listener); }
+  /// Which of its connections is there, or was there last, counted from 1; 0: none was.
+  std::int64_t times_up() const noexcept { return times_up_; }
 
  protected:
   link(const services& given, endpoint node);

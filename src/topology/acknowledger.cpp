@@ -28,9 +28,10 @@ bool only_changes_have_a_place(const redis::server_facts& server) {
   const bool known = std::from_chars(v.data(), v.data() + v.size(), major).ec == std::errc{};
   return !known || major >= 8;
 }
-/// What is published in a cluster goes another way.
-bool has_a_way(const redis::server_facts& server) {
-  return !only_changes_have_a_place(server) || server.mode != "cluster";
+/// In a cluster, messages go over the bus and not through replication.
+bool has_a_way(const redis::server_facts& server, redis::server_mode expected) {
+  const bool in_cluster = server.mode == "cluster" || expected == redis::server_mode::cluster;
+  return !only_changes_have_a_place(server) || !in_cluster;
 }
 
 }  // namespace
@@ -38,10 +39,11 @@ bool has_a_way(const redis::server_facts& server) {
 /// Takes the place that WAIT waits for.
 class acknowledger::mark final : public redis::command {
  public:
-  explicit mark(line& in) : in_(in), channel_(in.channel) {}
+  mark(const acknowledger& whose, line& in) : of_(whose), in_(in), channel_(in.channel) {}
 
  private:
   void append_to(std::string& out) const override {
+    in_.marked_on = in_.connection->times_up();
     if (only_changes_have_a_place(in_.connection->server()))
       redis::append_command(out, std::array<std::string_view, 3>{"PUBLISH", channel_, ""});
     else
@@ -50,10 +52,11 @@ class acknowledger::mark final : public redis::command {
   void answered(const redis::outcome& o) override {
     in_.failed = o.error;
     if (!o.error && o.reply.is_error()) in_.failed = redis::classify(o.reply.text, errc::server_refused).code;
-    if (!in_.failed && !has_a_way(in_.connection->server()))
+    if (!in_.failed && !has_a_way(in_.connection->server(), of_.server_.expected))
       in_.failed = make_error_code(boost::system::errc::operation_not_supported);
   }
 
+  const acknowledger& of_;
   line& in_;
   const std::string channel_;
 };
@@ -65,6 +68,7 @@ class acknowledger::question final : public redis::command {
  private:
   // 0 would be for ever.
   void append_to(std::string& out) const override {
+    in_.asked_on = in_.connection->times_up();
     const auto left = std::chrono::ceil<std::chrono::milliseconds>(asked_.until - of_.given_.now()).count();
     const auto replicas = std::to_string(asked_.replicas);
     const auto timeout = std::to_string(std::max<std::int64_t>(left, 1));
@@ -104,7 +108,7 @@ void acknowledger::ask_next(line& l) {
   if (!next) return;
   const auto left = std::max(next->until - given_.now(), lease_clock::duration::zero()) + lateness;
   const redis::delivery how{.timeout = left, .rank = redis::urgency::obligation};
-  l.connection->execute({std::make_shared<mark>(l), how});
+  l.connection->execute({std::make_shared<mark>(*this, l), how});
   l.connection->execute({std::make_shared<question>(*this, l, *next), how});
 }
 
@@ -122,6 +126,7 @@ void acknowledger::watch_deadline(line& l) {
 
 void acknowledger::answered(line& l, const redis::outcome& o) {
   auto error = l.failed ? l.failed : o.error;
+  if (!error && l.marked_on != l.asked_on) error = errc::unreachable;  // a new connection has no place to wait for
   if (!error && o.reply.is_error()) error = redis::classify(o.reply.text, errc::server_refused).code;
   const bool number = o.reply.type == redis::reply::kind::integer && o.reply.integer >= 0;
   if (!error && !number) error = errc::protocol_error;

@@ -1,5 +1,6 @@
 // SPDX-License-Identifier: BSL-1.0
 #pragma once
+#include <cstdint>
 #include <map>
 #include <memory>
 #include <string>
@@ -40,9 +41,10 @@ class acknowledger {
     explicit line(timers& alarms) : alarm(alarms) {}
     std::shared_ptr<redis::connection> connection;  // null: nobody has asked yet
     acknowledgements waiting;
-    std::string channel;  // of the last who asked
-    error_code failed;    // why the answer of the WAIT under way says nothing
-    timer alarm;          // the first of them has no more time
+    std::string channel;                       // of the last who asked
+    error_code failed;                         // why the answer of the WAIT under way says nothing
+    std::int64_t marked_on = 0, asked_on = 0;  // which of its connections PING or PUBLISH, and WAIT, were written to
+    timer alarm;                               // the first of them has no more time
   };
 
   void connect(line& l);
