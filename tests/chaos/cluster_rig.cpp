@@ -50,7 +50,7 @@ class cluster_rig final : public rig {
     } else if (k == fault_kind::stop_primary) {
       servers_.node(old).stop();
     } else {
-      test::briefly(servers_.node(servers_.partner_of(old)))("CLUSTER", "FAILOVER");
+      test::patiently(servers_.node(servers_.partner_of(old)))("CLUSTER", "FAILOVER");
     }
   }
 

@@ -24,7 +24,7 @@ class sentinel_rig final : public rig {
   // another.
   explicit sentinel_rig(history& log) : log_(log), primary_(servers_.primary_number()) {
     for (std::size_t n = 0; n < servers_.sentinels; ++n)
-      test::briefly(servers_.sentinel(n))("SENTINEL", "SET", servers_.name, "down-after-milliseconds", 1'000);
+      test::patiently(servers_.sentinel(n))("SENTINEL", "SET", servers_.name, "down-after-milliseconds", 1'000);
   }
 
   std::string url() const override { return servers_.url(); }

@@ -49,7 +49,7 @@ bool mentions(const std::string& flags, const std::string& flag) {
 }
 
 std::vector<std::vector<std::string>> known_to(const real_redis& node) {
-  std::istringstream in(briefly(node)("CLUSTER", "NODES").text);
+  std::istringstream in(patiently(node)("CLUSTER", "NODES").text);
   std::vector<std::vector<std::string>> all;
   for (std::string line; std::getline(in, line);) all.push_back(words_of(line));
   return all;
@@ -98,14 +98,14 @@ std::string real_cluster::url() const {
 
 void real_cluster::configure(const std::string& parameter, const std::string& value) {
   for (auto& n : nodes_) {
-    briefly(n)("CONFIG", "SET", parameter, value);
+    patiently(n)("CONFIG", "SET", parameter, value);
     n.options().arguments.insert(n.options().arguments.end(), {"--" + parameter, value});
   }
 }
 
 unsigned real_cluster::slot_of(std::string_view key) {
   const auto living = std::find_if(nodes_.begin(), nodes_.end(), lives);
-  return static_cast<unsigned>(briefly(*living)("CLUSTER", "KEYSLOT", key).integer());
+  return static_cast<unsigned>(patiently(*living)("CLUSTER", "KEYSLOT", key).integer());
 }
 
 // <id> <address> <flags> <primary> <sent> <received> <epoch> <link> <slot> <from>-<to> [<slot>->-<id>] [<slot>-<-<id>]
@@ -216,14 +216,14 @@ std::size_t real_cluster::wait_for_promotion(std::size_t primary) {
 }
 
 std::size_t real_cluster::fail_over(std::size_t primary) {
-  briefly(nodes_.at(partner_of(primary)))("CLUSTER", "FAILOVER");
+  patiently(nodes_.at(partner_of(primary)))("CLUSTER", "FAILOVER");
   return wait_for_promotion(primary);
 }
 
 void real_cluster::begin_move(unsigned slot, std::size_t to) {
   const auto from = owner(slot);
-  briefly(nodes_.at(to))("CLUSTER", "SETSLOT", slot, "IMPORTING", ids_[from]);
-  briefly(nodes_[from])("CLUSTER", "SETSLOT", slot, "MIGRATING", ids_.at(to));
+  patiently(nodes_.at(to))("CLUSTER", "SETSLOT", slot, "IMPORTING", ids_[from]);
+  patiently(nodes_[from])("CLUSTER", "SETSLOT", slot, "MIGRATING", ids_.at(to));
 }
 
 bool real_cluster::move_some_keys(unsigned slot, std::size_t to, std::size_t at_most) {
@@ -245,10 +245,10 @@ void real_cluster::move_keys(unsigned slot, std::size_t to) {
 // The target first: should the source do it before, nobody would have the slot for a moment.
 void real_cluster::end_move(unsigned slot, std::size_t to) {
   const auto from = owner(slot);
-  briefly(nodes_.at(to))("CLUSTER", "SETSLOT", slot, "NODE", ids_[to]);
-  briefly(nodes_[from])("CLUSTER", "SETSLOT", slot, "NODE", ids_[to]);
+  patiently(nodes_.at(to))("CLUSTER", "SETSLOT", slot, "NODE", ids_[to]);
+  patiently(nodes_[from])("CLUSTER", "SETSLOT", slot, "NODE", ids_[to]);
   for (const auto n : primaries())
-    if (n != to && n != from) briefly(nodes_[n])("CLUSTER", "SETSLOT", slot, "NODE", ids_[to]);
+    if (n != to && n != from) patiently(nodes_[n])("CLUSTER", "SETSLOT", slot, "NODE", ids_[to]);
 }
 
 void real_cluster::move(unsigned slot, std::size_t to) {

@@ -63,7 +63,7 @@ void real_sentinel::introduce_sentinels() {
     const auto hello =
         here + "," + std::to_string(sentinels_[from].port()) + "," + id_of(from) + ",0," + name + "," + primary + ",0";
     for (std::size_t to = 0; to < sentinels; ++to)
-      if (to != from) briefly(sentinels_.at(to))("PUBLISH", "__sentinel__:hello", hello);
+      if (to != from) patiently(sentinels_.at(to))("PUBLISH", "__sentinel__:hello", hello);
   }
 }
 
@@ -186,7 +186,7 @@ void real_sentinel::reset() {
     ask("CONFIG", "SET", "replica-priority", 100);
     ask("CONFIG", "SET", "min-replicas-to-write", 0);
   }
-  briefly(primary())("FLUSHALL");
+  patiently(primary())("FLUSHALL");
   replicate();
 }
 

@@ -17,11 +17,14 @@ void wait_for_servers(const std::string& what, const std::deque<real_redis>& ser
 /// Whether it answers: neither dead nor stopped.
 inline bool lives(const real_redis& server) { return server.running() && !server.stopped(); }
 
-/// A connection for a question whose answer comes at once, or the server is away.
+/// A connection for a question that is asked again: a server that does not answer within a second is away for now.
 inline raw_client briefly(const real_redis& server) {
   raw_client connection(server);
   connection.patience = std::chrono::seconds{1};
   return connection;
 }
+
+/// A connection for what is said once: a server that writes to a slow disk may need longer.
+inline raw_client patiently(const real_redis& server) { return raw_client(server); }
 
 }  // namespace holdfast::test

@@ -50,8 +50,9 @@ struct scripted_host {
   virtual ~scripted_host() = default;
   virtual redis::reply answer(connection& from, const std::vector<std::string>& argv) = 0;
 
-  bool refuses = false;  // connections
-  bool silent = false;   // takes connections and commands, and says nothing
+  bool refuses = false;                                // connections
+  bool silent = false;                                 // takes connections and commands, and says nothing
+  std::size_t takes_at_once = std::string_view::npos;  // bytes; the rest of a write comes later
   std::set<connection*> connections;
 };
 
@@ -68,19 +69,12 @@ class scripted_host::connection final : public redis::stream {
   }
   void async_write(boost::asio::const_buffer bytes, handler done) override {
     error_code failed;
-    write_now({static_cast<const char*>(bytes.data()), bytes.size()}, failed);
+    take({static_cast<const char*>(bytes.data()), bytes.size()}, failed);
+    if (ended_ && !failed) return;  // the reader hears of the end first
     given_.post([done = std::move(done), failed, size = bytes.size()] { done(failed, size); });
   }
   std::size_t write_now(std::string_view bytes, error_code& failed) override {
-    if (ended_) return failed = boost::asio::error::broken_pipe, 0;
-    if (to_->silent) return bytes.size();
-    parser_.feed(bytes);
-    while (const auto* const command = parser_.next()) {
-      std::vector<std::string> argv;
-      for (const auto& e : command->elements) argv.push_back(e.text);
-      send(to_->answer(*this, argv));
-    }
-    return bytes.size();
+    return take(bytes.substr(0, to_ ? to_->takes_at_once : 0), failed);
   }
   input peek() override { return !inbox_.empty() ? input::some : ended_ ? input::ended : input::none; }
   void cancel() override { finish(boost::asio::error::operation_aborted, 0); }
@@ -93,6 +87,7 @@ class scripted_host::connection final : public redis::stream {
 
   /// By the server.
   void send(const redis::reply& r) {
+    if (ended_) return;
     inbox_ += encode(r);
     wake();
   }
@@ -102,6 +97,17 @@ class scripted_host::connection final : public redis::stream {
   }
 
  private:
+  std::size_t take(std::string_view bytes, error_code& failed) {
+    if (ended_) return failed = boost::asio::error::broken_pipe, 0;
+    if (to_->silent) return bytes.size();
+    parser_.feed(bytes);
+    while (const auto* const command = parser_.next()) {
+      std::vector<std::string> argv;
+      for (const auto& e : command->elements) argv.push_back(e.text);
+      send(to_->answer(*this, argv));
+    }
+    return bytes.size();
+  }
   void finish(error_code failed, std::size_t size) {
     if (const auto done = std::exchange(reading_, nullptr))
       given_.post([done, failed, size] { (*done)(failed, size); });
