@@ -193,12 +193,15 @@ TEST_CASE("waiters that give up at any moment keep the lock from nobody, and lea
   for (int n = 0; n < 3; ++n) clients.push_back(w.make_one());
   struct call {
     asio::cancellation_signal give_up;
-    bool ended = false;
+    bool begun = false, ended = false;
+    // Boost 1.83 throws out of poll_one() where co_spawn is cancelled before it has begun.
+    bool may_give_up() const { return begun && !ended; }
   };
   std::deque<call> calls;
   std::mt19937 random(7);
   int had = 0, inside = 0;
-  const auto hold = [&](mutex m) -> asio::awaitable<void> {
+  const auto hold = [&](mutex m, call& c) -> asio::awaitable<void> {
+    c.begun = true;
     auto held = co_await m.lock();
     {
       const in_it here(inside);
@@ -210,10 +213,10 @@ TEST_CASE("waiters that give up at any moment keep the lock from nobody, and lea
   };
   for (int n = 0; n < 600; ++n) {
     auto& c = calls.emplace_back();
-    asio::co_spawn(w.io, hold(clients[random() % clients.size()].mutex("m")),
+    asio::co_spawn(w.io, hold(clients[random() % clients.size()].mutex("m"), c),
                    asio::bind_cancellation_slot(c.give_up.slot(), [&c](std::exception_ptr) { c.ended = true; }));
     auto& leaves = calls[random() % calls.size()];
-    if (random() % 2 == 0 && !leaves.ended) leaves.give_up.emit(asio::cancellation_type::terminal);
+    if (random() % 2 == 0 && leaves.may_give_up()) leaves.give_up.emit(asio::cancellation_type::terminal);
     if (w.io.stopped()) w.io.restart();
     for (auto steps = random() % 20; steps > 0; --steps) w.io.poll_one();
   }
