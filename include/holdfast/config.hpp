@@ -98,8 +98,7 @@ struct config {
   // Of a primary with replicas.
   /// How many replicas must have a grant before it counts (WAIT); 0: none, 0 to 15. Too few in time, and the grant is
   /// given back. A renewal extends a lease only when as many have it. It survives the failover to one of these
-  /// replicas, and to another it does not. Costs one round trip to a replica. Not of several primaries, and not in a
-  /// cluster of Redis 8.
+  /// replicas, and to another it does not. Costs one round trip to a replica. Not of several primaries.
   unsigned min_replicas = 0;
 
   // Of sentinels: refused elsewhere.

@@ -44,7 +44,6 @@ key_parts channel_parts(const lock_keys& k) { return beside(k.of.layout.channel,
 key_parts token_parts(const lock_keys& k) { return beside(k.of.layout.token, k.lock); }
 
 std::string channel_of(const lock_keys& k) { return joined(channel_parts(k)); }
-std::string marks_of(const lock_keys& k) { return channel_of(k) + ":marks"; }
 std::string token_key(const lock_keys& k) { return joined(token_parts(k)); }
 
 // The braces that beside() adds must enclose what is hashed of the key itself: a '}' in it would close them early.

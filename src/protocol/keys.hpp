@@ -58,9 +58,6 @@ key_parts channel_parts(const lock_keys&);
 key_parts token_parts(const lock_keys&);
 /// Made where it is needed, and kept nowhere: there may be a million names.
 HOLDFAST_EXPORT std::string channel_of(const lock_keys&);
-/// Where nobody listens, and whoever may publish a release may publish: what is said there marks a place in the stream
-/// that replicas follow.
-std::string marks_of(const lock_keys&);
 std::string token_key(const lock_keys&);
 
 /// Whether all that is derived from a lock's key is in the key's slot of a cluster: it has no brace at all, or its

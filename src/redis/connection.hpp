@@ -49,8 +49,6 @@ class connection final : public link {
   failure trouble() const;
   /// The run_id of the server that was connected last; empty: none was, or it does not say.
   const std::string& run() const noexcept { return server_.run; }
-  /// What that server has said of itself.
-  const server_facts& server() const noexcept { return server_; }
   /// outcome::server of its run; 0: unknown.
   std::uint64_t server_number() const noexcept { return number_; }
   /// Where another server may be the primary by now: who is refused because this one is a replica hears unreachable, as

@@ -117,7 +117,7 @@ void any_acquisition::wait_for_replicas(std::size_t which, std::optional<std::ui
                     .ttl = request.asked.ttl});
     on_failed(*too_few);
   };
-  around_.when_replicated(*asked_[which], asked.min_replicas, o.server,
+  around_.when_replicated(asked_[which]->lock, asked.min_replicas, o.server,
                           valid_until(o.sent, asked.ttl, around_.settings.drift), std::move(then));
 }
 

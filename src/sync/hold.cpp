@@ -218,7 +218,7 @@ topology::handler hold::when_replicated(topology::handler then) {
     auto told = [o, then = std::move(then)](const std::optional<redis::failure>& too_few) {
       then(too_few ? outcome{too_few->code, {}, too_few->detail} : o);
     };
-    with_.around.when_replicated(*keys(), min_replicas(), o.server, valid_until(), std::move(told));
+    with_.around.when_replicated(keys()->lock, min_replicas(), o.server, valid_until(), std::move(told));
   };
 }
 

@@ -66,7 +66,7 @@ void permission_probe::answered(const outcome& o) {
 void permission_probe::ask_for_replicas(std::uint64_t server) {
   const auto wanted = around_.settings.min_replicas;
   if (wanted > 0)
-    return around_.when_replicated(keys_, wanted, server, time_point::max(),
+    return around_.when_replicated(keys_.lock, wanted, server, time_point::max(),
                                    [self = shared_from_this()](const std::optional<redis::failure>& too_few) {
                                      if (too_few) return self->end(too_few->code, too_few->detail);
                                      self->replicated_ = true;

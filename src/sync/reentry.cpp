@@ -94,7 +94,7 @@ void reentry::wait_for_replicas(unsigned wanted, const outcome& o) {
   auto then = [self = self(), sent = o.sent](const std::optional<failure>& too_few) {
     self->on_replicas(too_few, sent);
   };
-  around_.when_replicated(*of_->keys(), wanted, o.server, of_->valid_until(), std::move(then));
+  around_.when_replicated(of_->keys()->lock, wanted, o.server, of_->valid_until(), std::move(then));
 }
 
 void reentry::on_replicas(const std::optional<failure>& too_few, time_point sent) {

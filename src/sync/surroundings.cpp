@@ -33,13 +33,12 @@ void surroundings::run_at(std::size_t primary, const call& what, const delivery&
   make_pooled<one_call>(blocks, std::move(done))->send(servers.primary(primary), what, how);
 }
 
-void surroundings::when_replicated(const lock_keys& keys, unsigned wanted, std::uint64_t server, time_point valid,
+void surroundings::when_replicated(std::string_view key, unsigned wanted, std::uint64_t server, time_point valid,
                                    function<void(std::optional<redis::failure>)> then) const {
   const auto deadline = now() + replication_budget(settings, valid, now());
-  auto heard = [wanted, then = std::move(then)](error_code error, unsigned had) {
+  servers.replicated(key, {wanted, server, deadline}, [wanted, then = std::move(then)](error_code error, unsigned had) {
     then(too_few_replicas(error, had, wanted));
-  };
-  servers.replicated(keys.lock, {wanted, server, deadline, marks_of(keys)}, std::move(heard));
+  });
 }
 
 std::optional<redis::failure> too_few_replicas(const error_code& error, unsigned had, unsigned wanted) {

@@ -68,9 +68,9 @@ struct surroundings {
   /// The same to one of several primaries.
   void run_at(std::size_t primary, const call& what, const delivery& how, topology::handler done) const;
 
-  /// Asks whether so many replicas have what this server has answered about a lock, which is good for anything until
+  /// Asks whether so many replicas have what this server has answered about `key`, which is good for anything until
   /// `valid`. `then` hears why it does not count; nothing where enough have it in time.
-  void when_replicated(const lock_keys& keys, unsigned wanted, std::uint64_t server, time_point valid,
+  void when_replicated(std::string_view key, unsigned wanted, std::uint64_t server, time_point valid,
                        function<void(std::optional<redis::failure>)> then) const;
 
  private:

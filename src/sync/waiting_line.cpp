@@ -247,7 +247,7 @@ void waiting_line::wait_for_replicas(acquisition& w, const attempt& what) {
     const auto still = who.lock();
     if (line && still && still->seat.granted && still->seat.field == field) line->on_replicas(*still, what, too_few);
   };
-  around_.when_replicated(*keys_, asked.min_replicas, what.server,
+  around_.when_replicated(keys_->lock, asked.min_replicas, what.server,
                           valid_until(what.sent, asked.ttl, around_.settings.drift), std::move(then));
 }
 

@@ -339,12 +339,12 @@ void watchdog::answered(const batch& b, const outcome& o) {
 void watchdog::wait_for_replicas(const batch& b, std::vector<std::size_t> which, const outcome& o) {
   auto valid = time_point::max();
   for (const auto i : which) valid = std::min(valid, b.shares[i]->of.valid_until());
+  const std::string_view key = b.asked[which.front()].lock;
   const auto now = around_.now();
   auto done = [this, keep = std::static_pointer_cast<const batch>(b.shared_from_this()), which = std::move(which),
                sent = o.sent](const error_code& error, unsigned had) { on_replicas(*keep, which, sent, error, had); };
   const auto deadline = now + replication_budget(around_.settings, valid, now);
-  const auto& keys = *b.shares.front()->of.keys;
-  around_.servers.replicated(keys.lock, {b.replicas, o.server, deadline, marks_of(keys)}, std::move(done));
+  around_.servers.replicated(key, {b.replicas, o.server, deadline}, std::move(done));
 }
 
 void watchdog::on_replicas(const batch& b, const std::vector<std::size_t>& which, time_point sent,

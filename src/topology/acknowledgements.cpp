@@ -17,10 +17,14 @@ std::optional<acknowledgements::question> acknowledgements::begin(time_point now
   if (under_way_ || next_.empty()) return std::nullopt;
   under_way_ = true;
   asked_ = std::exchange(next_, {});
-  question q{0, time_point::max()};
-  for (const auto& w : asked_) q = {std::max(q.replicas, w.what.wanted), std::min(q.until, w.what.deadline)};
+  question q{0, time_point::max(), asked_.front().key};
+  for (const auto& w : asked_) {
+    q.replicas = std::max(q.replicas, w.what.wanted);
+    q.until = std::min(q.until, w.what.deadline);
+  }
   q.until -= std::clamp<lease_clock::duration>((q.until - now) / 2, {}, wait_lateness);
   until_ = q.until;
+  key_ = q.key;
   return q;
 }
 
@@ -38,6 +42,18 @@ std::vector<acknowledgements::answer> acknowledgements::end(const error_code& er
     } else {
       next_.push_back(std::move(w));
     }
+  }
+  return all;
+}
+
+std::vector<acknowledgements::answer> acknowledgements::refuse(const error_code& why) {
+  under_way_ = false;
+  std::vector<answer> all;
+  for (auto& w : std::exchange(asked_, {})) {
+    if (w.key == key_)
+      all.push_back({std::move(w.done), why, 0});
+    else
+      next_.push_back(std::move(w));
   }
   return all;
 }

@@ -2,6 +2,9 @@
 #pragma once
 #include <cstdint>
 #include <optional>
+#include <string>
+#include <string_view>
+#include <utility>
 #include <vector>
 
 #include <holdfast/error.hpp>
@@ -11,7 +14,8 @@
 namespace holdfast::detail {
 
 /// Pure: who wants to know how many replicas have what a server has executed. One question is under way; whoever comes
-/// meanwhile goes with the next one, because what was executed after it was put it does not cover.
+/// meanwhile goes with the next one, because what was executed after it was put it does not cover. It names the key of
+/// one who waits: a change of that key takes the place in the stream of changes which replicas must have reached.
 class acknowledgements {
  public:
   using copies = topology::copies;
@@ -20,6 +24,7 @@ class acknowledgements {
   struct question {
     unsigned replicas;
     time_point until;
+    std::string key;
   };
   struct answer {
     handler to;
@@ -27,7 +32,9 @@ class acknowledgements {
     unsigned had;
   };
 
-  void add(const copies& what, handler done) { next_.push_back({what, std::move(done)}); }
+  void add(std::string_view key, const copies& what, handler done) {
+    next_.push_back({std::string(key), what, std::move(done)});
+  }
   bool idle() const noexcept { return asked_.empty() && next_.empty(); }
   /// The next question, if none is under way and anybody waits: it is under way from now on.
   std::optional<question> begin(time_point now);
@@ -35,6 +42,8 @@ class acknowledgements {
   /// waits on. The word of another server counts for nothing, nor does that of one that does not say who it is: its
   /// replicas need not have it.
   std::vector<answer> end(const error_code& error, unsigned had, std::uint64_t server, time_point now);
+  /// Its key could not be changed, for this reason: who wants that key hears it, and the others wait on.
+  std::vector<answer> refuse(const error_code& why);
   /// When the time of the first of all waiters is over.
   std::optional<time_point> next_deadline() const;
   /// Ends the waiters whose time is over: whatever is under way, there was no answer.
@@ -42,13 +51,15 @@ class acknowledgements {
 
  private:
   struct waiter {
+    std::string key;
     copies what;
     handler done;
   };
 
   bool under_way_ = false;
   std::vector<waiter> asked_, next_;
-  time_point until_{};  // of the question under way
+  time_point until_{};  // of the question under way, as is
+  std::string key_;
 };
 
 }  // namespace holdfast::detail

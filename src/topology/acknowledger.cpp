@@ -3,12 +3,10 @@
 
 #include <algorithm>
 #include <array>
-#include <charconv>
 #include <chrono>
 #include <cstdint>
 #include <string>
 #include <string_view>
-#include <system_error>
 #include <utility>
 
 #include "redis/error_replies.hpp"
@@ -20,18 +18,24 @@ namespace {
 /// For so long after it a WAIT may be answered before its connection is given up.
 constexpr std::chrono::milliseconds lateness{200};
 
-/// Since Redis 8 only a command that has changed something, or was published, has a place in the stream of changes: a
-/// WAIT after any other is answered at once, and says nothing.
-bool only_changes_have_a_place(const redis::server_facts& server) {
-  int major = 0;
-  const auto& v = server.version;
-  const bool known = std::from_chars(v.data(), v.data() + v.size(), major).ec == std::errc{};
-  return !known || major >= 8;
-}
-/// In a cluster, messages go over the bus and not through replication.
-bool has_a_way(const redis::server_facts& server, redis::server_mode expected) {
-  const bool in_cluster = server.mode == "cluster" || expected == redis::server_mode::cluster;
-  return !only_changes_have_a_place(server) || !in_cluster;
+/// WAIT waits for what its connection has changed last, since Redis 7.2 and in Valkey: after a command that changes
+/// nothing it is answered at once, and says nothing. So this changes the key, to what it is; also one that is gone.
+constexpr std::string_view change_to_the_same = R"(
+local left = redis.call('pttl', KEYS[1])
+if left >= 0 then
+  return redis.call('pexpire', KEYS[1], math.max(left, 1))
+end
+if left == -1 then
+  return 0
+end
+redis.call('hset', KEYS[1], '', '')
+return redis.call('del', KEYS[1])
+)";
+
+error_code refusal_in(const redis::reply& r) {
+  if (r.is_error()) return redis::classify(r.text, errc::server_refused).code;
+  if (r.type != redis::reply::kind::integer) return errc::protocol_error;
+  return r.integer == 1 ? error_code() : errc::corrupt_lock;
 }
 
 }  // namespace
@@ -39,26 +43,20 @@ bool has_a_way(const redis::server_facts& server, redis::server_mode expected) {
 /// Takes the place that WAIT waits for.
 class acknowledger::mark final : public redis::command {
  public:
-  mark(const acknowledger& whose, line& in) : of_(whose), in_(in), channel_(in.channel) {}
+  mark(line& in, std::string key) : in_(in), key_(std::move(key)) {}
 
  private:
   void append_to(std::string& out) const override {
     in_.marked_on = in_.connection->times_up();
-    if (only_changes_have_a_place(in_.connection->server()))
-      redis::append_command(out, std::array<std::string_view, 3>{"PUBLISH", channel_, ""});
-    else
-      redis::append_command(out, std::array{std::string_view("PING")});
+    redis::append_command(out, std::array<std::string_view, 4>{"EVAL", change_to_the_same, "1", key_});
   }
   void answered(const redis::outcome& o) override {
-    in_.failed = o.error;
-    if (!o.error && o.reply.is_error()) in_.failed = redis::classify(o.reply.text, errc::server_refused).code;
-    if (!in_.failed && !has_a_way(in_.connection->server(), of_.server_.expected))
-      in_.failed = make_error_code(boost::system::errc::operation_not_supported);
+    in_.unmarked = o.error;
+    in_.refused = o.error ? error_code() : refusal_in(o.reply);
   }
 
-  const acknowledger& of_;
   line& in_;
-  const std::string channel_;
+  const std::string key_;
 };
 
 class acknowledger::question final : public redis::command {
@@ -88,11 +86,10 @@ bool acknowledger::idle() const noexcept {
   return std::all_of(lines_.begin(), lines_.end(), [](const auto& each) { return each.second.waiting.idle(); });
 }
 
-void acknowledger::ask(const topology::copies& what, handler done) {
+void acknowledger::ask(std::string_view key, const topology::copies& what, handler done) {
   auto& l = lines_.try_emplace(what.wanted, given_.alarms).first->second;
   if (!l.connection) connect(l);
-  l.channel = what.channel;
-  l.waiting.add(what, std::move(done));
+  l.waiting.add(key, what, std::move(done));
   watch_deadline(l);
   ask_next(l);
 }
@@ -108,7 +105,9 @@ void acknowledger::ask_next(line& l) {
   if (!next) return;
   const auto left = std::max(next->until - given_.now(), lease_clock::duration::zero()) + lateness;
   const redis::delivery how{.timeout = left, .rank = redis::urgency::obligation};
-  l.connection->execute({std::make_shared<mark>(*this, l), how});
+  auto marking = how;
+  marking.asking = server_.expected == redis::server_mode::cluster;  // the key may still be on its way here
+  l.connection->execute({std::make_shared<mark>(l, next->key), marking});
   l.connection->execute({std::make_shared<question>(*this, l, *next), how});
 }
 
@@ -124,14 +123,17 @@ void acknowledger::watch_deadline(line& l) {
   });
 }
 
-void acknowledger::answered(line& l, const redis::outcome& o) {
-  auto error = l.failed ? l.failed : o.error;
+std::vector<acknowledgements::answer> acknowledger::end_question(line& l, const redis::outcome& o) const {
+  auto error = l.unmarked ? l.unmarked : o.error;
   if (!error && l.marked_on != l.asked_on) error = errc::unreachable;  // a new connection has no place to wait for
   if (!error && o.reply.is_error()) error = redis::classify(o.reply.text, errc::server_refused).code;
   const bool number = o.reply.type == redis::reply::kind::integer && o.reply.integer >= 0;
   if (!error && !number) error = errc::protocol_error;
-  const auto had = error ? 0 : static_cast<unsigned>(o.reply.integer);
-  const auto told = l.waiting.end(error, had, o.server, given_.now());
+  return l.waiting.end(error, error ? 0 : static_cast<unsigned>(o.reply.integer), o.server, given_.now());
+}
+
+void acknowledger::answered(line& l, const redis::outcome& o) {
+  const auto told = l.refused ? l.waiting.refuse(l.refused) : end_question(l, o);
   watch_deadline(l);
   ask_next(l);
   for (const auto& a : told) a.to(a.error, a.had);

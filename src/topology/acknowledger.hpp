@@ -3,7 +3,8 @@
 #include <cstdint>
 #include <map>
 #include <memory>
-#include <string>
+#include <string_view>
+#include <vector>
 
 #include "base/timers.hpp"
 #include "redis/connection.hpp"
@@ -13,10 +14,10 @@
 
 namespace holdfast::detail {
 
-/// Asks a server how many of its replicas have what it has executed until now: PING, or PUBLISH since Redis 8, whose
-/// place in the stream of changes is what WAIT waits for, and WAIT, which blocks its connection; so there is one for
-/// each number of replicas that is wanted, made when somebody wants so many: a caller that wants more than there are
-/// holds up nobody else. Used on the strand. Its owner calls close() before it goes.
+/// Asks a server how many of its replicas have what it has executed until now: a mark, which takes the next place in the
+/// stream of changes, and WAIT, which waits until replicas have reached it. WAIT blocks its connection; so there is one
+/// for each number of replicas that is wanted, made when somebody wants so many: a caller that wants more than there
+/// are holds up nobody else. Used on the strand. Its owner calls close() before it goes.
 class acknowledger {
  public:
   using handler = acknowledgements::handler;
@@ -25,8 +26,9 @@ class acknowledger {
   acknowledger(const acknowledger&) = delete;
   acknowledger& operator=(const acknowledger&) = delete;
 
-  /// `done` hears how many have it before the deadline, or then that there was no answer; never inside the call.
-  void ask(const topology::copies& what, handler done);
+  /// `done` hears how many have it before the deadline, or then that there was no answer; never inside the call. `key`
+  /// is of the server: a lock that it has granted.
+  void ask(std::string_view key, const topology::copies& what, handler done);
   /// Nobody waits for an answer.
   bool idle() const noexcept;
   /// As connection::retarget().
@@ -41,14 +43,14 @@ class acknowledger {
     explicit line(timers& alarms) : alarm(alarms) {}
     std::shared_ptr<redis::connection> connection;  // null: nobody has asked yet
     acknowledgements waiting;
-    std::string channel;                       // of the last who asked
-    error_code failed;                         // why the answer of the WAIT under way says nothing
-    std::int64_t marked_on = 0, asked_on = 0;  // which of its connections PING or PUBLISH, and WAIT, were written to
+    error_code unmarked, refused;              // why the WAIT under way says nothing: no answer, or the server's
+    std::int64_t marked_on = 0, asked_on = 0;  // which of its connections the mark and WAIT were written to
     timer alarm;                               // the first of them has no more time
   };
 
   void connect(line& l);
   void ask_next(line& l);
+  std::vector<acknowledgements::answer> end_question(line& l, const redis::outcome& o) const;
   void answered(line& l, const redis::outcome& o);
   void watch_deadline(line& l);
 

@@ -301,7 +301,7 @@ void cluster::replicated(std::string_view key, const copies& what, copies_handle
     if (there && there->commands->server_number() == what.server) n = there;
   }
   if (!n) return done(errc::unreachable, 0);
-  n->replicas->ask(what, std::move(done));
+  n->replicas->ask(key, what, std::move(done));
 }
 
 subscription cluster::subscribe(std::string_view channel, subscriber& who) {

@@ -73,8 +73,8 @@ subscription sentinel::subscribe(std::string_view channel, subscriber& who) {
   return channels_->subscribe(channel, who);
 }
 
-void sentinel::replicated(std::string_view, const copies& what, copies_handler done) {
-  replicas_->ask(what, std::move(done));
+void sentinel::replicated(std::string_view key, const copies& what, copies_handler done) {
+  replicas_->ask(key, what, std::move(done));
 }
 
 void sentinel::keep_watch(bool on) {

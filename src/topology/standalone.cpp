@@ -33,8 +33,8 @@ subscription standalone::subscribe(std::string_view channel, subscriber& who) {
   return channels_->subscribe(channel, who);
 }
 
-void standalone::replicated(std::string_view, const copies& what, copies_handler done) {
-  replicas_.ask(what, std::move(done));
+void standalone::replicated(std::string_view key, const copies& what, copies_handler done) {
+  replicas_.ask(key, what, std::move(done));
 }
 
 void standalone::keep_watch(bool on) { commands_->keep_watch(on); }

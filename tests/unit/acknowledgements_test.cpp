@@ -16,7 +16,7 @@ namespace {
 
 struct waiting_fixture {
   void add(const std::string& name, unsigned replicas, std::chrono::milliseconds time, std::uint64_t server = 7) {
-    all.add({replicas, server, now + time}, [this, name](error_code error, unsigned had) {
+    all.add(name, {replicas, server, now + time}, [this, name](error_code error, unsigned had) {
       heard[name] = {error, had};
     });
   }
@@ -84,6 +84,27 @@ TEST_CASE_METHOD(waiting_fixture, "a failure is told to all of the question, and
   CHECK(heard["a"].first == errc::unconfirmed);
   CHECK(heard.size() == 1);
   CHECK(all.begin(now));
+}
+
+TEST_CASE_METHOD(waiting_fixture,
+                 "a question names the key of one who waits, and its refusal is told to whoever wants that key") {
+  add("a", 1, 500ms);
+  REQUIRE(all.begin(now));
+  add("b", 1, 500ms);
+  add("c", 1, 500ms);
+  end(1);
+  auto next = all.begin(now);
+  REQUIRE(next);
+  CHECK(next->key == "b");
+  for (const auto& r : all.refuse(errc::corrupt_lock)) r.to(r.error, r.had);
+  CHECK(heard["b"].first == errc::corrupt_lock);
+  CHECK(heard.count("c") == 0);
+  next = all.begin(now);
+  REQUIRE(next);
+  CHECK(next->key == "c");
+  end(1);
+  CHECK(heard["c"].second == 1);
+  CHECK(all.idle());
 }
 
 TEST_CASE_METHOD(waiting_fixture, "the word of another server counts for nothing") {

@@ -1,10 +1,11 @@
 // SPDX-License-Identifier: BSL-1.0
-// A server that the test plays: what is said to it before WAIT, and which of its answers count.
+// A server that the test plays: what is changed before WAIT, and which of its answers count.
 #include "topology/acknowledger.hpp"
 
 #include <boost/asio/io_context.hpp>
 
 #include <cstdint>
+#include <map>
 #include <memory>
 #include <optional>
 #include <string>
@@ -24,37 +25,37 @@ using namespace std::chrono_literals;
 namespace {
 
 using words = std::vector<std::string>;
+using answer = std::pair<error_code, unsigned>;
 
 struct fake_primary final : scripted_host {
   redis::reply answer(connection& from, const std::vector<std::string>& argv) override {
     if (argv[0] == "CLIENT") return replies::integer(7);
     if (argv[0] == "ROLE") return strings({"master"});
-    if (argv[0] == "INFO") return ++introductions, info;
-    if (argv[0] == "SET") return replies::status("OK");
-    said.push_back(argv);
-    if (argv[0] == "WAIT") return replies::integer(had);
-    if (std::exchange(ends_after_mark, false)) {
-      from.send(mark);
-      from.end();
+    if (argv[0] == "INFO") {
+      ++introductions;
+      return replies::string("# Server\r\nredis_version:7.4.1\r\nredis_mode:" + mode + "\r\nrun_id:1\r\n");
     }
-    return mark;
-  }
-  void is(const std::string& version, const std::string& mode = "standalone") {
-    info = replies::string("# Server\r\nredis_version:" + version + "\r\nredis_mode:" + mode + "\r\nrun_id:1\r\n");
+    if (argv[0] == "SET") return replies::status("OK");
+    if (argv[0] == "EVAL") {
+      said.push_back("change " + argv.at(3));
+      if (std::exchange(ends_after_change, false)) {
+        from.send(changed);
+        from.end();
+      }
+      return argv[3] == refused_key ? refusal : changed;
+    }
+    std::string all;
+    for (const auto& word : argv) all += (all.empty() ? "" : " ") + word;
+    said.push_back(all);
+    return argv[0] == "WAIT" ? replies::integer(had) : replies::status("OK");
   }
 
-  redis::reply info = replies::error("NOPERM this user has no permissions to run the 'info' command");
-  redis::reply mark = replies::integer(0);
+  std::string mode = "standalone", refused_key;
+  redis::reply changed = replies::integer(1);
+  redis::reply refusal = replies::error("NOPERM No permissions to access a key");
   int had = 1, introductions = 0;
-  bool ends_after_mark = false;
-  std::vector<words> said;  // of marks and WAIT
-};
-
-struct answer {
-  error_code error;
-  unsigned had;
-
-  friend bool operator==(const answer&, const answer&) = default;
+  bool ends_after_change = false;
+  words said;  // after the grant
 };
 
 struct acknowledger_fixture {
@@ -82,15 +83,15 @@ struct acknowledger_fixture {
     alarms.advance(1ms);
     return by;
   }
-  void ask(const std::string& channel = "marks") {
+  void ask(const std::vector<std::string>& keys) {
     const auto by = grant();
-    asks.emplace(given(), node);
-    asks->ask({1, by, clock.now() + 500ms, channel}, [this](error_code error, unsigned had) {
-      heard.push_back({error, had});
-    });
+    if (!asks) asks.emplace(given(), node);
+    for (const auto& key : keys)
+      asks->ask(key, {1, by, clock.now() + 500ms}, [this, key](error_code error, unsigned had) {
+        heard[key] = {error, had};
+      });
     alarms.advance(1ms);
   }
-  bool heard_only(const error_code& error, unsigned had = 0) const { return heard == std::vector{answer{error, had}}; }
 
   boost::asio::io_context io;
   redis::strand strand{io.get_executor()};
@@ -106,59 +107,60 @@ struct acknowledger_fixture {
   }();
   std::shared_ptr<redis::connection> grants;
   std::optional<detail::acknowledger> asks;
-  std::vector<answer> heard;
+  std::map<std::string, answer> heard;
 };
 
 }  // namespace
 
-TEST_CASE_METHOD(acknowledger_fixture, "before Redis 8 a PING has a place that replicas confirm") {
-  server.is("7.0.15");
-  ask();
-  CHECK(server.said == std::vector<words>{{"PING"}, {"WAIT", "1", "400"}});
-  CHECK(heard_only({}, 1));
+TEST_CASE_METHOD(acknowledger_fixture, "what replicas must have reached is a change of the key that was granted") {
+  ask({"a"});
+  CHECK(server.said == words{"change a", "WAIT 1 400"});
+  CHECK(heard["a"] == answer({}, 1U));
 }
 
-TEST_CASE_METHOD(acknowledger_fixture, "since Redis 8, or from a server without a version, only a message has one") {
-  SECTION("8") { server.is("8.0.2"); }
-  SECTION("10") { server.is("10.0.0"); }
-  SECTION("a name") { server.is("unstable"); }
-  ask();
-  CHECK(server.said == std::vector<words>{{"PUBLISH", "marks", ""}, {"WAIT", "1", "400"}});
-  CHECK(heard_only({}, 1));
+TEST_CASE_METHOD(acknowledger_fixture, "in a cluster the key may be changed where it is moving to") {
+  node.expected = redis::server_mode::cluster;
+  server.mode = "cluster";
+  ask({"a"});
+  CHECK(server.said == words{"ASKING", "change a", "WAIT 1 400"});
+  CHECK(heard["a"] == answer({}, 1U));
 }
 
-TEST_CASE_METHOD(acknowledger_fixture, "a WAIT after a refused mark counts nothing") {
-  server.is("8.0.2");
-  server.mark = replies::error("NOPERM No permissions to access a channel");
-  ask();
-  CHECK(server.said.size() == 2);
-  CHECK(heard_only(errc::no_permission));
+TEST_CASE_METHOD(acknowledger_fixture, "a WAIT after a change that was refused counts nothing") {
+  errc why{};
+  server.refused_key = "a";
+  SECTION("for want of a permission") { why = errc::no_permission; }
+  SECTION("of a key without a TTL") {
+    server.refusal = replies::integer(0);
+    why = errc::corrupt_lock;
+  }
+  SECTION("in words that are not Redis's") {
+    server.refusal = replies::status("OK");
+    why = errc::protocol_error;
+  }
+  ask({"a"});
+  CHECK(server.said == words{"change a", "WAIT 1 400"});
+  CHECK(heard["a"] == answer(why, 0U));
 }
 
-TEST_CASE_METHOD(acknowledger_fixture, "a WAIT on another connection than its mark counts nothing") {
-  server.is("8.0.2");
+TEST_CASE_METHOD(acknowledger_fixture, "the refusal of a key is no affair of those who wait for another") {
+  server.refused_key = "b";
+  ask({"a", "b", "c", "b"});
+  CHECK(server.said == words{"change a", "WAIT 1 400", "change b", "WAIT 1 400", "change c", "WAIT 1 400"});
+  CHECK(heard["a"] == answer({}, 1U));
+  CHECK(heard["b"] == answer(errc::no_permission, 0U));
+  CHECK(heard["c"] == answer({}, 1U));
+}
+
+TEST_CASE_METHOD(acknowledger_fixture, "a WAIT on another connection than its change counts nothing") {
   server.takes_at_once = 1'000;
-  server.ends_after_mark = true;
-  ask(std::string(256 * 1024, 'c'));  // fills one write
+  server.ends_after_change = true;
+  const std::string fills_one_write(256 * 1024, 'k');
+  ask({fills_one_write});
+  REQUIRE(server.said.size() == 1);
   alarms.advance(100ms);
   REQUIRE(server.said.size() == 2);
-  CHECK(server.said[0][0] == "PUBLISH");
-  CHECK(server.said[1][0] == "WAIT");
-  CHECK(server.introductions == 3);  // of the grant, of the mark, and of WAIT
-  CHECK(heard_only(errc::unreachable));
-}
-
-TEST_CASE_METHOD(acknowledger_fixture, "in a cluster of Redis 8 nothing has a place") {
-  node.expected = redis::server_mode::cluster;
-  SECTION("that says what it is") { server.is("8.0.2", "cluster"); }
-  SECTION("whose INFO is refused") {}
-  ask();
-  CHECK(heard_only(make_error_code(boost::system::errc::operation_not_supported)));
-}
-
-TEST_CASE_METHOD(acknowledger_fixture, "in a cluster before Redis 8 a PING has a place") {
-  node.expected = redis::server_mode::cluster;
-  server.is("7.0.15", "cluster");
-  ask();
-  CHECK(heard_only({}, 1));
+  CHECK(server.said[1].starts_with("WAIT"));
+  CHECK(server.introductions == 3);  // of the grant, of the change, and of WAIT
+  CHECK(heard[fills_one_write] == answer(errc::unreachable, 0U));
 }
