@@ -14,8 +14,8 @@
 namespace holdfast::detail {
 
 /// Pure: who wants to know how many replicas have what a server has executed. One question is under way; whoever comes
-/// meanwhile goes with the next one, because what was executed after it was put it does not cover. It names the key of
-/// one who waits: a change of that key takes the place in the stream of changes which replicas must have reached.
+/// meanwhile goes with the next one, because what was executed after it was put it does not cover. It names the
+/// key of one who waits, and a mark on that key takes the place in the stream of changes that replicas must reach.
 class acknowledgements {
  public:
   using copies = topology::copies;
@@ -42,7 +42,7 @@ class acknowledgements {
   /// waits on. The word of another server counts for nothing, nor does that of one that does not say who it is: its
   /// replicas need not have it.
   std::vector<answer> end(const error_code& error, unsigned had, std::uint64_t server, time_point now);
-  /// Its key could not be changed, for this reason: who wants that key hears it, and the others wait on.
+  /// Its key took no mark, for this reason: whoever has named that key hears it, and the others wait on.
   std::vector<answer> refuse(const error_code& why);
   /// When the time of the first of all waiters is over.
   std::optional<time_point> next_deadline() const;
@@ -58,8 +58,8 @@ class acknowledgements {
 
   bool under_way_ = false;
   std::vector<waiter> asked_, next_;
-  time_point until_{};  // of the question under way, as is
-  std::string key_;
+  time_point until_{};  // of the question under way
+  std::string key_;     // of the same
 };
 
 }  // namespace holdfast::detail

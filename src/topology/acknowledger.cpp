@@ -19,8 +19,8 @@ namespace {
 constexpr std::chrono::milliseconds lateness{200};
 
 /// WAIT waits for what its connection has changed last, since Redis 7.2 and in Valkey: after a command that changes
-/// nothing it is answered at once, and says nothing. So this changes the key, to what it is; also one that is gone.
-constexpr std::string_view change_to_the_same = R"(
+/// nothing it is answered at once, and says nothing. So a mark changes a key to what it is, also one that is gone.
+constexpr std::string_view mark_key = R"(
 local left = redis.call('pttl', KEYS[1])
 if left >= 0 then
   return redis.call('pexpire', KEYS[1], math.max(left, 1))
@@ -40,7 +40,6 @@ error_code refusal_in(const redis::reply& r) {
 
 }  // namespace
 
-/// Takes the place that WAIT waits for.
 class acknowledger::mark final : public redis::command {
  public:
   mark(line& in, std::string key) : in_(in), key_(std::move(key)) {}
@@ -48,7 +47,7 @@ class acknowledger::mark final : public redis::command {
  private:
   void append_to(std::string& out) const override {
     in_.marked_on = in_.connection->times_up();
-    redis::append_command(out, std::array<std::string_view, 4>{"EVAL", change_to_the_same, "1", key_});
+    redis::append_command(out, std::array<std::string_view, 4>{"EVAL", mark_key, "1", key_});
   }
   void answered(const redis::outcome& o) override {
     in_.unmarked = o.error;

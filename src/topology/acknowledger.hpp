@@ -14,10 +14,10 @@
 
 namespace holdfast::detail {
 
-/// Asks a server how many of its replicas have what it has executed until now: a mark, which takes the next place in the
-/// stream of changes, and WAIT, which waits until replicas have reached it. WAIT blocks its connection; so there is one
-/// for each number of replicas that is wanted, made when somebody wants so many: a caller that wants more than there
-/// are holds up nobody else. Used on the strand. Its owner calls close() before it goes.
+/// Asks a server how many of its replicas have what it has executed until now: a mark, which takes the next place in
+/// the stream of changes, and WAIT, which waits until replicas have reached that place. WAIT blocks its connection; so
+/// there is one for each number of replicas that is wanted, made when somebody wants so many: a caller that wants more
+/// than there are holds up nobody else. Used on the strand. Its owner calls close() before it goes.
 class acknowledger {
  public:
   using handler = acknowledgements::handler;
@@ -43,7 +43,7 @@ class acknowledger {
     explicit line(timers& alarms) : alarm(alarms) {}
     std::shared_ptr<redis::connection> connection;  // null: nobody has asked yet
     acknowledgements waiting;
-    error_code unmarked, refused;              // why the WAIT under way says nothing: no answer, or the server's
+    error_code unmarked, refused;              // the mark had no answer, or the server refused it: why
     std::int64_t marked_on = 0, asked_on = 0;  // which of its connections the mark and WAIT were written to
     timer alarm;                               // the first of them has no more time
   };

@@ -1,5 +1,6 @@
 // SPDX-License-Identifier: BSL-1.0
 // A grant that counts when replicas have it: one server with a replica.
+#include <stdexcept>
 #include <string>
 #include <vector>
 
@@ -45,6 +46,20 @@ struct replicated_world : client_side {
   raw_client other{replica};
 };
 
+/// What the script before the next WAIT calls.
+std::vector<std::string> calls_of_mark(raw_client& seen) {
+  std::vector<std::string> calls;
+  for (;;) {
+    const auto line = seen.next_monitor_line(20s);
+    if (!line) throw std::runtime_error("no WAIT");
+    if (line->argv.at(0) == "WAIT") return calls;
+    if (line->from == "lua")
+      calls.push_back(line->argv[0]);
+    else
+      calls.clear();
+  }
+}
+
 }  // namespace
 
 TEST_CASE("a grant with min_replicas is on the replica when it is told") {
@@ -58,6 +73,23 @@ TEST_CASE("a grant with min_replicas is on the replica when it is told") {
     w.run(lease.renew());
     w.run(lease.unlock());
   }
+}
+
+TEST_CASE("a mark leaves a lock as it is, and no key where the lock is gone") {
+  replicated_world w;
+  raw_client seen(w.primary);
+  seen.monitor();
+  auto redis = w.make(1);
+  w.run(redis.connect());  // its own lock is gone when it asks for replicas
+  CHECK(calls_of_mark(seen) == std::vector<std::string>{"pttl", "hset", "del"});
+  CHECK(w.eye("KEYS", "*").strings() == std::vector<std::string>{"warm"});
+  auto held = w.run(redis.mutex("m").lock({.ttl = 40s}));
+  CHECK(calls_of_mark(seen) == std::vector<std::string>{"pttl", "pexpire"});
+  const auto left = w.eye("PTTL", "m").integer();
+  CHECK(left <= 40'000);
+  CHECK(left > 0);
+  CHECK(w.eye("HLEN", "m") == 1);
+  w.run(held.unlock());
 }
 
 TEST_CASE("without enough replicas nothing is granted, and nothing stays") {

@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: BSL-1.0
-// A server that the test plays: what is changed before WAIT, and which of its answers count.
+// A server that the test plays: which mark is set before WAIT, and which of its answers count.
 #include "topology/acknowledger.hpp"
 
 #include <boost/asio/io_context.hpp>
@@ -37,12 +37,12 @@ struct fake_primary final : scripted_host {
     }
     if (argv[0] == "SET") return replies::status("OK");
     if (argv[0] == "EVAL") {
-      said.push_back("change " + argv.at(3));
-      if (std::exchange(ends_after_change, false)) {
-        from.send(changed);
+      said.push_back("mark " + argv.at(3));
+      if (std::exchange(ends_after_mark, false)) {
+        from.send(marked);
         from.end();
       }
-      return argv[3] == refused_key ? refusal : changed;
+      return argv[3] == refused_key ? refusal : marked;
     }
     std::string all;
     for (const auto& word : argv) all += (all.empty() ? "" : " ") + word;
@@ -51,10 +51,10 @@ struct fake_primary final : scripted_host {
   }
 
   std::string mode = "standalone", refused_key;
-  redis::reply changed = replies::integer(1);
+  redis::reply marked = replies::integer(1);
   redis::reply refusal = replies::error("NOPERM No permissions to access a key");
   int had = 1, introductions = 0;
-  bool ends_after_change = false;
+  bool ends_after_mark = false;
   words said;  // after the grant
 };
 
@@ -112,21 +112,21 @@ struct acknowledger_fixture {
 
 }  // namespace
 
-TEST_CASE_METHOD(acknowledger_fixture, "what replicas must have reached is a change of the key that was granted") {
+TEST_CASE_METHOD(acknowledger_fixture, "what replicas must reach is a mark on the key that was granted") {
   ask({"a"});
-  CHECK(server.said == words{"change a", "WAIT 1 400"});
+  CHECK(server.said == words{"mark a", "WAIT 1 400"});
   CHECK(heard["a"] == answer({}, 1U));
 }
 
-TEST_CASE_METHOD(acknowledger_fixture, "in a cluster the key may be changed where it is moving to") {
+TEST_CASE_METHOD(acknowledger_fixture, "in a cluster the mark may be set where the key is moving to") {
   node.expected = redis::server_mode::cluster;
   server.mode = "cluster";
   ask({"a"});
-  CHECK(server.said == words{"ASKING", "change a", "WAIT 1 400"});
+  CHECK(server.said == words{"ASKING", "mark a", "WAIT 1 400"});
   CHECK(heard["a"] == answer({}, 1U));
 }
 
-TEST_CASE_METHOD(acknowledger_fixture, "a WAIT after a change that was refused counts nothing") {
+TEST_CASE_METHOD(acknowledger_fixture, "a WAIT after a mark that was refused counts nothing") {
   errc why{};
   server.refused_key = "a";
   SECTION("for want of a permission") { why = errc::no_permission; }
@@ -139,28 +139,28 @@ TEST_CASE_METHOD(acknowledger_fixture, "a WAIT after a change that was refused c
     why = errc::protocol_error;
   }
   ask({"a"});
-  CHECK(server.said == words{"change a", "WAIT 1 400"});
+  CHECK(server.said == words{"mark a", "WAIT 1 400"});
   CHECK(heard["a"] == answer(why, 0U));
 }
 
 TEST_CASE_METHOD(acknowledger_fixture, "the refusal of a key is no affair of those who wait for another") {
   server.refused_key = "b";
   ask({"a", "b", "c", "b"});
-  CHECK(server.said == words{"change a", "WAIT 1 400", "change b", "WAIT 1 400", "change c", "WAIT 1 400"});
+  CHECK(server.said == words{"mark a", "WAIT 1 400", "mark b", "WAIT 1 400", "mark c", "WAIT 1 400"});
   CHECK(heard["a"] == answer({}, 1U));
   CHECK(heard["b"] == answer(errc::no_permission, 0U));
   CHECK(heard["c"] == answer({}, 1U));
 }
 
-TEST_CASE_METHOD(acknowledger_fixture, "a WAIT on another connection than its change counts nothing") {
+TEST_CASE_METHOD(acknowledger_fixture, "a WAIT on another connection than its mark counts nothing") {
   server.takes_at_once = 1'000;
-  server.ends_after_change = true;
+  server.ends_after_mark = true;
   const std::string fills_one_write(256 * 1024, 'k');
   ask({fills_one_write});
   REQUIRE(server.said.size() == 1);
   alarms.advance(100ms);
   REQUIRE(server.said.size() == 2);
   CHECK(server.said[1].starts_with("WAIT"));
-  CHECK(server.introductions == 3);  // of the grant, of the change, and of WAIT
+  CHECK(server.introductions == 3);  // of the grant, of the mark, and of WAIT
   CHECK(heard[fills_one_write] == answer(errc::unreachable, 0U));
 }

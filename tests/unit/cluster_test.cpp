@@ -115,7 +115,7 @@ struct fixture : redis_rig {
     }
     if (name == "WAIT") return ":1\r\n";
     if (name == "EVAL") {
-      by.heard.push_back("change " + c.elements.at(3).text);
+      by.heard.push_back("mark " + c.elements.at(3).text);
       return ":1\r\n";
     }
     by.heard.push_back(c.elements.size() > 1 ? c.elements[1].text : name);
@@ -260,7 +260,7 @@ TEST_CASE_METHOD(fixture, "the node that a slot is moving to is asked for the re
   REQUIRE(granted->is("3"));
   CHECK(replicas_of(c, low, granted->got.server) == std::pair(error_code(), 1u));
   CHECK(of(1).heard == std::vector{low, low});
-  CHECK(of(3).heard == std::vector<std::string>{"ASKING", low, "ASKING", "change " + low});
+  CHECK(of(3).heard == std::vector<std::string>{"ASKING", low, "ASKING", "mark " + low});
 
   lower = 2;  // it has moved elsewhere in the end
   says = [this](node& by, const std::string& key) { return by.number == 1 ? moved_to(key, 2) : "+2\r\n"; };
