@@ -36,15 +36,17 @@ void surroundings::run_at(std::size_t primary, const call& what, const delivery&
 void surroundings::when_replicated(std::string_view key, unsigned wanted, std::uint64_t server, time_point valid,
                                    function<void(std::optional<redis::failure>)> then) const {
   const auto deadline = now() + replication_budget(settings, valid, now());
-  servers.replicated(key, {wanted, server, deadline}, [wanted, then = std::move(then)](error_code error, unsigned had) {
-    then(too_few_replicas(error, had, wanted));
-  });
+  auto heard = [wanted, then = std::move(then)](const std::optional<redis::failure>& failed, unsigned had) {
+    then(too_few_replicas(failed, had, wanted));
+  };
+  servers.replicated(key, {wanted, server, deadline}, std::move(heard));
 }
 
-std::optional<redis::failure> too_few_replicas(const error_code& error, unsigned had, unsigned wanted) {
-  if (!error && had >= wanted) return std::nullopt;
-  const auto cause = error ? error.message() : std::to_string(had) + " of " + std::to_string(wanted) + " in time";
-  return redis::failure{errc::not_replicated, cause};
+std::optional<redis::failure> too_few_replicas(const std::optional<redis::failure>& failed, unsigned had,
+                                               unsigned wanted) {
+  if (failed) return redis::failure{errc::not_replicated, failed->detail};
+  if (had >= wanted) return std::nullopt;
+  return redis::failure{errc::not_replicated, std::to_string(had) + " of " + std::to_string(wanted) + " in time"};
 }
 
 void surroundings::report(event::kind what, const hold& h, error_code reason, std::string_view detail,

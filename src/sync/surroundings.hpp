@@ -78,7 +78,8 @@ struct surroundings {
 };
 
 /// Why what so many replicas have does not count; nothing where they are enough. `error`: why that is not known.
-std::optional<redis::failure> too_few_replicas(const error_code& error, unsigned had, unsigned wanted);
+std::optional<redis::failure> too_few_replicas(const std::optional<redis::failure>& failed, unsigned had,
+                                               unsigned wanted);
 
 /// How a call ended that got no lease: cancelled and closed are no failures.
 event::kind end_of_call(const error_code& failed) noexcept;

@@ -342,19 +342,21 @@ void watchdog::wait_for_replicas(const batch& b, std::vector<std::size_t> which,
   const std::string_view key = b.asked[which.front()].lock;
   const auto now = around_.now();
   auto done = [this, keep = std::static_pointer_cast<const batch>(b.shared_from_this()), which = std::move(which),
-               sent = o.sent](const error_code& error, unsigned had) { on_replicas(*keep, which, sent, error, had); };
+               sent = o.sent](const std::optional<redis::failure>& failed, unsigned had) {
+    on_replicas(*keep, which, sent, failed, had);
+  };
   const auto deadline = now + replication_budget(around_.settings, valid, now);
   around_.servers.replicated(key, {b.replicas, o.server, deadline}, std::move(done));
 }
 
 void watchdog::on_replicas(const batch& b, const std::vector<std::size_t>& which, time_point sent,
-                           const error_code& error, unsigned had) {
+                           const std::optional<redis::failure>& failed, unsigned had) {
   for (const auto i : which) {
     share& s = *b.shares[i];
     const bool doubted = std::exchange(s.stage, stage::none) == stage::doubted_in_flight;
     if (!guarded(s.of)) continue;
     const unsigned needed = s.of.wanted.min_replicas;
-    const auto too_few = needed == 0 ? std::nullopt : too_few_replicas(error, had, needed);
+    const auto too_few = needed == 0 ? std::nullopt : too_few_replicas(failed, had, needed);
     if (too_few) {
       on_unanswered(s, too_few->code, too_few->detail);
     } else {

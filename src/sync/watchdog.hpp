@@ -102,8 +102,8 @@ class watchdog {
   void send(node_id node, shares&& which);
   void answered(const batch&, const outcome&);
   void wait_for_replicas(const batch&, std::vector<std::size_t> which, const outcome&);
-  void on_replicas(const batch&, const std::vector<std::size_t>& which, time_point sent, const error_code&,
-                   unsigned had);
+  void on_replicas(const batch&, const std::vector<std::size_t>& which, time_point sent,
+                   const std::optional<failure>& failed, unsigned had);
   bool send_apart(const batch&, const outcome&, const failure&);
   void on_late(const batch&, const error_code&, const std::string& detail);
   void on_confirmed(share& s, time_point sent, milliseconds ttl, bool doubted);

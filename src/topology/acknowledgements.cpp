@@ -3,6 +3,7 @@
 
 #include <algorithm>
 #include <chrono>
+#include <iterator>
 #include <utility>
 
 namespace holdfast::detail {
@@ -28,17 +29,20 @@ std::optional<acknowledgements::question> acknowledgements::begin(time_point now
   return q;
 }
 
-std::vector<acknowledgements::answer> acknowledgements::end(const error_code& error, unsigned had, std::uint64_t server,
-                                                            time_point now) {
+std::vector<acknowledgements::answer> acknowledgements::end(const std::optional<redis::failure>& failed, unsigned had,
+                                                            std::uint64_t server, time_point now) {
   under_way_ = false;
   std::vector<answer> all;
   for (auto& w : std::exchange(asked_, {})) {
-    if (error) {
-      all.push_back({std::move(w.done), error, 0});
-    } else if (server == 0 || w.what.server != server) {
-      all.push_back({std::move(w.done), server == 0 ? errc::no_permission : errc::unreachable, 0});
+    if (failed) {
+      all.push_back({std::move(w.done), failed, 0});
+    } else if (server == 0) {
+      all.push_back({std::move(w.done),
+                     redis::failure{errc::no_permission, "without INFO nobody knows which server has answered"}, 0});
+    } else if (w.what.server != server) {
+      all.push_back({std::move(w.done), redis::failure{errc::unreachable, "another server has answered"}, 0});
     } else if (had >= w.what.wanted || now >= w.what.deadline || now < until_) {
-      all.push_back({std::move(w.done), {}, had});
+      all.push_back({std::move(w.done), std::nullopt, had});
     } else {
       next_.push_back(std::move(w));
     }
@@ -46,15 +50,17 @@ std::vector<acknowledgements::answer> acknowledgements::end(const error_code& er
   return all;
 }
 
-std::vector<acknowledgements::answer> acknowledgements::refuse(const error_code& why) {
+std::vector<acknowledgements::answer> acknowledgements::refuse(const redis::failure& why) {
   under_way_ = false;
   std::vector<answer> all;
+  std::vector<waiter> others;
   for (auto& w : std::exchange(asked_, {})) {
     if (w.key == key_)
       all.push_back({std::move(w.done), why, 0});
     else
-      next_.push_back(std::move(w));
+      others.push_back(std::move(w));
   }
+  next_.insert(next_.begin(), std::move_iterator(others.begin()), std::move_iterator(others.end()));
   return all;
 }
 
@@ -71,7 +77,7 @@ std::vector<acknowledgements::answer> acknowledgements::expire(time_point now) {
     std::vector<waiter> left;
     for (auto& w : *waiters) {
       if (now >= w.what.deadline)
-        all.push_back({std::move(w.done), errc::unreachable, 0});
+        all.push_back({std::move(w.done), redis::failure{errc::unreachable, "no answer in time"}, 0});
       else
         left.push_back(std::move(w));
     }

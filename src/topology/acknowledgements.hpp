@@ -28,7 +28,7 @@ class acknowledgements {
   };
   struct answer {
     handler to;
-    error_code error;
+    std::optional<redis::failure> failed;
     unsigned had;
   };
 
@@ -41,9 +41,10 @@ class acknowledgements {
   /// It was answered by the server of this number. Who wants more replicas and has more time than the question had
   /// waits on. The word of another server counts for nothing, nor does that of one that does not say who it is: its
   /// replicas need not have it.
-  std::vector<answer> end(const error_code& error, unsigned had, std::uint64_t server, time_point now);
-  /// Its key took no mark, for this reason: whoever has named that key hears it, and the others wait on.
-  std::vector<answer> refuse(const error_code& why);
+  std::vector<answer> end(const std::optional<redis::failure>& failed, unsigned had, std::uint64_t server,
+                          time_point now);
+  /// Its key took no mark, for this reason: whoever has named that key hears it, and the others are the next to ask.
+  std::vector<answer> refuse(const redis::failure& why);
   /// When the time of the first of all waiters is over.
   std::optional<time_point> next_deadline() const;
   /// Ends the waiters whose time is over: whatever is under way, there was no answer.

@@ -5,12 +5,14 @@
 #include <array>
 #include <chrono>
 #include <cstdint>
+#include <optional>
 #include <string>
 #include <string_view>
 #include <utility>
 
 #include "redis/error_replies.hpp"
 #include "redis/resp.hpp"
+#include "topology/redirects.hpp"
 
 namespace holdfast::detail {
 namespace {
@@ -18,8 +20,9 @@ namespace {
 /// For so long after it a WAIT may be answered before its connection is given up.
 constexpr std::chrono::milliseconds lateness{200};
 
-/// WAIT waits for what its connection has changed last, since Redis 7.2 and in Valkey: after a command that changes
-/// nothing it is answered at once, and says nothing. So a mark changes a key to what it is, also one that is gone.
+/// Since Redis 7.2, and in Valkey, WAIT waits for what its connection has changed last: after a command that changes
+/// nothing it is answered at once. So a mark changes a key to what it is, also one that is gone. Before Redis 7.2 its
+/// TTL may become a millisecond longer by it. Where HDEL is refused, the first one is, before anything is written.
 constexpr std::string_view mark_key = R"(
 local left = redis.call('pttl', KEYS[1])
 if left >= 0 then
@@ -28,14 +31,21 @@ end
 if left == -1 then
   return 0
 end
+redis.call('hdel', KEYS[1], '')
 redis.call('hset', KEYS[1], '', '')
-return redis.call('del', KEYS[1])
+return redis.call('hdel', KEYS[1], '')
 )";
 
-error_code refusal_in(const redis::reply& r) {
-  if (r.is_error()) return redis::classify(r.text, errc::server_refused).code;
-  if (r.type != redis::reply::kind::integer) return errc::protocol_error;
-  return r.integer == 1 ? error_code() : errc::corrupt_lock;
+std::optional<redis::failure> refusal_in(const redis::reply& r) {
+  if (r.is_error()) return redis::classify(r.text, errc::server_refused);
+  if (r.type != redis::reply::kind::integer) return redis::failure{errc::protocol_error, "the answer is no number"};
+  if (r.integer == 1) return std::nullopt;
+  return redis::failure{errc::corrupt_lock, "the key has no TTL"};
+}
+
+/// Whoever waits for another key may have an answer yet.
+bool is_about_the_key(const redis::failure& why, const redis::reply& r) {
+  return why.code == errc::no_permission || why.code == errc::corrupt_lock || is_redirect(r.text);
 }
 
 }  // namespace
@@ -50,8 +60,8 @@ class acknowledger::mark final : public redis::command {
     redis::append_command(out, std::array<std::string_view, 4>{"EVAL", mark_key, "1", key_});
   }
   void answered(const redis::outcome& o) override {
-    in_.unmarked = o.error;
-    in_.refused = o.error ? error_code() : refusal_in(o.reply);
+    in_.unmarked = o.error ? redis::failure_of(o) : refusal_in(o.reply);
+    in_.key_refused = in_.unmarked && !o.error && is_about_the_key(*in_.unmarked, o.reply);
   }
 
   line& in_;
@@ -118,24 +128,29 @@ void acknowledger::watch_deadline(line& l) {
   l.alarm.start(*next, [this, &l] {
     const auto told = l.waiting.expire(given_.now());
     watch_deadline(l);
-    for (const auto& a : told) a.to(a.error, a.had);
+    for (const auto& a : told) a.to(a.failed, a.had);
   });
 }
 
 std::vector<acknowledgements::answer> acknowledger::end_question(line& l, const redis::outcome& o) const {
-  auto error = l.unmarked ? l.unmarked : o.error;
-  if (!error && l.marked_on != l.asked_on) error = errc::unreachable;  // a new connection has no place to wait for
-  if (!error && o.reply.is_error()) error = redis::classify(o.reply.text, errc::server_refused).code;
-  const bool number = o.reply.type == redis::reply::kind::integer && o.reply.integer >= 0;
-  if (!error && !number) error = errc::protocol_error;
-  return l.waiting.end(error, error ? 0 : static_cast<unsigned>(o.reply.integer), o.server, given_.now());
+  if (l.unmarked) return l.key_refused ? l.waiting.refuse(*l.unmarked) : l.waiting.end(l.unmarked, 0, 0, given_.now());
+  std::optional<redis::failure> failed;
+  if (o.error)
+    failed = redis::failure_of(o);
+  else if (l.marked_on != l.asked_on)
+    failed = {errc::unreachable, "the connection of the mark has ended"};
+  else if (o.reply.is_error())
+    failed = redis::classify(o.reply.text, errc::server_refused);
+  else if (o.reply.type != redis::reply::kind::integer || o.reply.integer < 0)
+    failed = {errc::protocol_error, "WAIT is not answered by a number"};
+  return l.waiting.end(failed, failed ? 0 : static_cast<unsigned>(o.reply.integer), o.server, given_.now());
 }
 
 void acknowledger::answered(line& l, const redis::outcome& o) {
-  const auto told = l.refused ? l.waiting.refuse(l.refused) : end_question(l, o);
+  const auto told = end_question(l, o);
   watch_deadline(l);
   ask_next(l);
-  for (const auto& a : told) a.to(a.error, a.had);
+  for (const auto& a : told) a.to(a.failed, a.had);
 }
 
 void acknowledger::retarget(const redis::address& to, const redis::failure& why) {

@@ -3,6 +3,7 @@
 #include <cstdint>
 #include <map>
 #include <memory>
+#include <optional>
 #include <string_view>
 #include <vector>
 
@@ -43,7 +44,8 @@ class acknowledger {
     explicit line(timers& alarms) : alarm(alarms) {}
     std::shared_ptr<redis::connection> connection;  // null: nobody has asked yet
     acknowledgements waiting;
-    error_code unmarked, refused;              // the mark had no answer, or the server refused it: why
+    std::optional<redis::failure> unmarked;    // why the mark of the question under way is none
+    bool key_refused = false;                  // because of its key
     std::int64_t marked_on = 0, asked_on = 0;  // which of its connections the mark and WAIT were written to
     timer alarm;                               // the first of them has no more time
   };

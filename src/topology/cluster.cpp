@@ -300,7 +300,7 @@ void cluster::replicated(std::string_view key, const copies& what, copies_handle
     const auto* there = nodes_.find(moving->second);
     if (there && there->commands->server_number() == what.server) n = there;
   }
-  if (!n) return done(errc::unreachable, 0);
+  if (!n) return done(redis::failure{errc::unreachable, "nobody has the slot"}, 0);
   n->replicas->ask(key, what, std::move(done));
 }
 

@@ -21,8 +21,6 @@ std::optional<unsigned> number_in(std::string_view text) {
   return failed == std::errc() && end == text.data() + text.size() ? std::optional(n) : std::nullopt;
 }
 
-bool is_redirect(std::string_view error) { return error.starts_with("MOVED ") || error.starts_with("ASK "); }
-
 // Redis 6 puts what a call in a script was answered into a sentence.
 bool says_not_now(std::string_view error) {
   for (const std::string_view begins : {"CLUSTERDOWN", "LOADING", "MASTERDOWN", "READONLY"})
@@ -33,6 +31,8 @@ bool says_not_now(std::string_view error) {
 }
 
 }  // namespace
+
+bool is_redirect(std::string_view error) { return error.starts_with("MOVED ") || error.starts_with("ASK "); }
 
 std::optional<redirect> read_redirect(std::string_view error, const redis::address& answered_by,
                                       const reach_by& reach) {

@@ -82,12 +82,12 @@ class topology {
     std::uint64_t server;
     time_point deadline;
   };
-  using copies_handler = function<void(error_code, unsigned had)>;
+  using copies_handler = function<void(const std::optional<redis::failure>&, unsigned had)>;
   /// Asks how many replicas have all that the server that owns `key` has executed until now, or the server that the key
   /// is moving to, if that one has granted; and waits for as many as are wanted until the deadline. `done` hears how
   /// many have it, or why that is not known: also because another server owns the key now; perhaps inside the call. A
   /// topology without replicas says that none has it. The key, of a lock that was granted, is changed to what it is.
-  virtual void replicated(std::string_view, const copies&, copies_handler done) { done({}, 0); }
+  virtual void replicated(std::string_view, const copies&, copies_handler done) { done(std::nullopt, 0); }
 
   virtual subscription subscribe(std::string_view channel, subscriber& who) = 0;
 

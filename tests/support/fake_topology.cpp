@@ -132,11 +132,11 @@ void fake_topology::replicated(std::string_view key, const copies& what, copies_
   replica_answers_.push_back(std::move(done));
 }
 
-void fake_topology::replicas_have(unsigned had, error_code error) {
+void fake_topology::replicas_have(unsigned had, const std::optional<redis::failure>& failed) {
   if (replica_answers_.empty()) throw std::logic_error("nobody has asked for replicas");
   auto done = std::move(replica_answers_.front());
   replica_answers_.pop_front();
-  post([done = std::move(done), error, had] { done(error, had); });
+  post([done = std::move(done), failed, had] { done(failed, had); });
 }
 
 redis::ticket fake_topology::execute(std::string_view key, redis::request asked) {

@@ -91,7 +91,7 @@ class fake_topology final : public detail::topology {
   };
   std::vector<question> replica_questions;
   /// Answers the oldest question: so many replicas have it.
-  void replicas_have(unsigned had, error_code error = {});
+  void replicas_have(unsigned had, const std::optional<redis::failure>& failed = {});
   /// What connect() probes, behind its stem; at first one name.
   std::vector<std::string> each_primary{""};
 

@@ -4,6 +4,7 @@
 #include <chrono>
 #include <cstdint>
 #include <map>
+#include <optional>
 #include <string>
 #include <utility>
 
@@ -14,17 +15,20 @@ using namespace std::chrono_literals;
 
 namespace {
 
+error_code code_of(const std::optional<redis::failure>& failed) { return failed ? failed->code : error_code(); }
+
 struct waiting_fixture {
   void add(const std::string& name, unsigned replicas, std::chrono::milliseconds time, std::uint64_t server = 7) {
-    all.add(name, {replicas, server, now + time}, [this, name](error_code error, unsigned had) {
-      heard[name] = {error, had};
-    });
+    all.add(name, {replicas, server, now + time},
+            [this, name](const std::optional<redis::failure>& failed, unsigned had) {
+              heard[name] = {code_of(failed), had};
+            });
   }
   void expire() {
-    for (const auto& a : all.expire(now)) a.to(a.error, a.had);
+    for (const auto& a : all.expire(now)) a.to(a.failed, a.had);
   }
-  void end(unsigned had, error_code error = {}, std::uint64_t server = 7) {
-    for (const auto& a : all.end(error, had, server, now)) a.to(a.error, a.had);
+  void end(unsigned had, const std::optional<redis::failure>& failed = {}, std::uint64_t server = 7) {
+    for (const auto& a : all.end(failed, had, server, now)) a.to(a.failed, a.had);
   }
 
   detail::time_point now{1h};
@@ -80,8 +84,8 @@ TEST_CASE_METHOD(waiting_fixture, "a failure is told to all of the question, and
   add("a", 1, 500ms);
   REQUIRE(all.begin(now));
   add("b", 1, 500ms);
-  end(0, errc::unconfirmed);
-  CHECK(heard["a"].first == errc::unconfirmed);
+  end(0, redis::failure{errc::server_refused, "ERR no"});
+  CHECK(heard["a"].first == errc::server_refused);
   CHECK(heard.size() == 1);
   CHECK(all.begin(now));
 }
@@ -96,14 +100,16 @@ TEST_CASE_METHOD(waiting_fixture,
   auto next = all.begin(now);
   REQUIRE(next);
   CHECK(next->key == "b");
-  for (const auto& r : all.refuse(errc::corrupt_lock)) r.to(r.error, r.had);
+  add("d", 1, 500ms);
+  for (const auto& r : all.refuse({errc::corrupt_lock, "no TTL"})) r.to(r.failed, r.had);
   CHECK(heard["b"].first == errc::corrupt_lock);
   CHECK(heard.count("c") == 0);
   next = all.begin(now);
   REQUIRE(next);
-  CHECK(next->key == "c");
+  CHECK(next->key == "c");  // before who came meanwhile
   end(1);
   CHECK(heard["c"].second == 1);
+  CHECK(heard["d"].second == 1);
   CHECK(all.idle());
 }
 

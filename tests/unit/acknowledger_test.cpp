@@ -87,9 +87,11 @@ struct acknowledger_fixture {
     const auto by = grant();
     if (!asks) asks.emplace(given(), node);
     for (const auto& key : keys)
-      asks->ask(key, {1, by, clock.now() + 500ms}, [this, key](error_code error, unsigned had) {
-        heard[key] = {error, had};
-      });
+      asks->ask(key, {1, by, clock.now() + 500ms},
+                [this, key](const std::optional<redis::failure>& failed, unsigned had) {
+                  heard[key] = {failed ? failed->code : error_code(), had};
+                  words_of[key] = failed ? failed->detail : "";
+                });
     alarms.advance(1ms);
   }
 
@@ -108,6 +110,7 @@ struct acknowledger_fixture {
   std::shared_ptr<redis::connection> grants;
   std::optional<detail::acknowledger> asks;
   std::map<std::string, answer> heard;
+  std::map<std::string, std::string> words_of;  // the cause
 };
 
 }  // namespace
@@ -129,7 +132,11 @@ TEST_CASE_METHOD(acknowledger_fixture, "in a cluster the mark may be set where t
 TEST_CASE_METHOD(acknowledger_fixture, "a WAIT after a mark that was refused counts nothing") {
   errc why{};
   server.refused_key = "a";
-  SECTION("for want of a permission") { why = errc::no_permission; }
+  std::string words_of_server;
+  SECTION("for want of a permission") {
+    why = errc::no_permission;
+    words_of_server = "NOPERM";
+  }
   SECTION("of a key without a TTL") {
     server.refusal = replies::integer(0);
     why = errc::corrupt_lock;
@@ -141,6 +148,7 @@ TEST_CASE_METHOD(acknowledger_fixture, "a WAIT after a mark that was refused cou
   ask({"a"});
   CHECK(server.said == words{"mark a", "WAIT 1 400"});
   CHECK(heard["a"] == answer(why, 0U));
+  CHECK(words_of["a"].find(words_of_server) != std::string::npos);
 }
 
 TEST_CASE_METHOD(acknowledger_fixture, "the refusal of a key is no affair of those who wait for another") {
@@ -150,6 +158,15 @@ TEST_CASE_METHOD(acknowledger_fixture, "the refusal of a key is no affair of tho
   CHECK(heard["a"] == answer({}, 1U));
   CHECK(heard["b"] == answer(errc::no_permission, 0U));
   CHECK(heard["c"] == answer({}, 1U));
+}
+
+TEST_CASE_METHOD(acknowledger_fixture, "a server that takes no mark on any key is asked once for all who wait") {
+  server.refused_key = "b";
+  server.refusal = replies::error("NOREPLICAS Not enough good replicas to write.");
+  ask({"a", "b", "c"});
+  CHECK(server.said == words{"mark a", "WAIT 1 400", "mark b", "WAIT 1 400"});
+  CHECK(heard["b"] == answer(errc::server_refused, 0U));
+  CHECK(heard["c"] == answer(errc::server_refused, 0U));
 }
 
 TEST_CASE_METHOD(acknowledger_fixture, "a WAIT on another connection than its mark counts nothing") {

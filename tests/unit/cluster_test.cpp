@@ -156,7 +156,9 @@ struct fixture : redis_rig {
   std::pair<error_code, unsigned> replicas_of(detail::cluster& c, const std::string& key, std::uint64_t server) {
     std::optional<std::pair<error_code, unsigned>> said;
     c.replicated(key, {.wanted = 1, .server = server, .deadline = detail::lease_clock::now() + 20s},
-                 [&](error_code error, unsigned had) { said.emplace(error, had); });
+                 [&](const std::optional<redis::failure>& failed, unsigned had) {
+                   said.emplace(failed ? failed->code : error_code(), had);
+                 });
     until([&] { return said.has_value(); });
     return said.value();
   }
