@@ -216,6 +216,17 @@ class client_core final : public core {
   premises* premises_ = nullptr;                     // null until it is a guest
 };
 
+/// What ends a client has nothing to do where that has ended; unless by the end of its context, or in another process.
+asio::awaitable<void> done_if_ended(std::shared_ptr<core> c, asio::awaitable<void> end) {
+  try {
+    co_await std::move(end);
+  } catch (const error& e) {
+    if (e.code() != errc::closed || !c || c->life()->elsewhere()) throw;
+    const context_life::visit here(*c->life());
+    if (!here || !c->closed()) throw;
+  }
+}
+
 }  // namespace
 
 client detail::make_client(const asio::any_io_executor& executor, settings s, const world_outside& world) {
@@ -247,19 +258,19 @@ asio::awaitable<void> client::connect() {
 }
 
 asio::awaitable<void> client::shutdown(milliseconds grace) {
-  return detail::on_strand<void>(core_,
-                                 [grace, c = core_](engine&, const std::shared_ptr<caller<void>>& to, const auto&) {
-                                   detail::check_grace(grace);
-                                   c->close(grace, [to] { to->answer({}, {}); });
-                                 });
+  auto end = [grace, c = core_](engine&, const std::shared_ptr<caller<void>>& to, const auto&) {
+    detail::check_grace(grace);
+    c->close(grace, [to] { to->answer({}, {}); });
+  };
+  return done_if_ended(core_, detail::on_strand<void>(core_, std::move(end)));
 }
 
 asio::awaitable<void> client::drain(milliseconds grace) {
-  return detail::on_strand<void>(core_,
-                                 [grace, c = core_](engine&, const std::shared_ptr<caller<void>>& to, const auto&) {
-                                   detail::check_grace(grace);
-                                   c->drain(grace, [to] { to->answer({}, {}); });
-                                 });
+  auto end = [grace, c = core_](engine&, const std::shared_ptr<caller<void>>& to, const auto&) {
+    detail::check_grace(grace);
+    c->drain(grace, [to] { to->answer({}, {}); });
+  };
+  return done_if_ended(core_, detail::on_strand<void>(core_, std::move(end)));
 }
 
 mutex client::mutex(std::string_view name) const {

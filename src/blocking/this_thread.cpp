@@ -1,8 +1,13 @@
 // SPDX-License-Identifier: BSL-1.0
 #include "blocking/this_thread.hpp"
 
+#include <pthread.h>
+
 #include <algorithm>
 #include <chrono>
+#include <memory>
+#include <new>
+#include <optional>
 #include <thread>
 #include <utility>
 #include <vector>
@@ -69,6 +74,31 @@ thread_local rest between_tries;
 thread_local bool ended = false;  // trivial: it may be asked when the other is gone
 thread_local held_by_thread of_this_thread;
 
+/// For what is locked after of_this_thread has gone, by the destructor of another thread_local object: what belongs to
+/// a key of POSIX is destroyed after all of these.
+const std::optional<pthread_key_t>& key_of_late_holds() noexcept {
+  static const auto key = []() -> std::optional<pthread_key_t> {
+    pthread_key_t made{};
+    const auto end = [](void* all) { delete static_cast<held_by_thread*>(all); };
+    return ::pthread_key_create(&made, end) == 0 ? std::optional(made) : std::nullopt;
+  }();
+  return key;
+}
+
+/// Null: there are none.
+held_by_thread* late_holds() noexcept {
+  const auto& key = key_of_late_holds();
+  return key ? static_cast<held_by_thread*>(::pthread_getspecific(*key)) : nullptr;
+}
+
+held_by_thread& must_have_late_holds() {
+  if (auto* const all = late_holds()) return *all;
+  const auto& key = key_of_late_holds();
+  auto made = std::make_unique<held_by_thread>();
+  if (!key || ::pthread_setspecific(*key, made.get()) != 0) throw std::bad_alloc();
+  return *made.release();
+}
+
 held_by_thread::~held_by_thread() {
   ended = true;
   for (const auto& e : all_)
@@ -83,13 +113,14 @@ owner this_thread() noexcept {
 }
 
 void note_hold(const std::shared_ptr<lock_core>& through) {
-  if (!ended) of_this_thread.add(through);
+  (ended ? must_have_late_holds() : of_this_thread).add(through);
 }
 
 void forget_hold(const lock_core& through) noexcept {
-  if (ended) return;
-  of_this_thread.remove(through);
-  if (of_this_thread.empty()) between_tries.note_end();
+  auto* const all = ended ? late_holds() : &of_this_thread;
+  if (!all) return;
+  all->remove(through);
+  if (!ended && all->empty()) between_tries.note_end();
 }
 
 void note_failed_try() {

@@ -11,8 +11,8 @@ class lock_core;
 /// The calling thread, as an owner of locks.
 owner this_thread() noexcept;
 
-/// It holds something through this lock, which is to be released when the thread ends. Not after its thread_local
-/// objects have been destroyed: then the hold stays with the lock.
+/// It holds something through this lock, which is to be released when the thread ends; also what is locked in the
+/// destructor of a thread_local object. Where the main thread ends nothing comes after those, except the process's end.
 void note_hold(const std::shared_ptr<lock_core>& through);
 /// It holds nothing through it any more.
 void forget_hold(const lock_core& through) noexcept;

@@ -371,10 +371,13 @@ void hold::report_release(time_point called, milliseconds ttl, const error_code&
   e.what.detail = detail;
   e.what.ttl = ttl;
   if (error) {
-    const bool lost = error == errc::lost;
+    const bool corrupt = error == errc::corrupt_lock, lost = corrupt || error == errc::lost;
     e.what.what = lost ? event::kind::lost : event::kind::release_failed;
     e.what.reason = error;
-    if (lost) e.what.cause = called < valid_until() ? denied_or_forced() : loss_cause::unconfirmed;
+    if (corrupt)
+      e.what.cause = loss_cause::corrupt;
+    else if (lost)
+      e.what.cause = called < valid_until() ? denied_or_forced() : loss_cause::unconfirmed;
   }
   with_.around.report(std::move(e));
 }

@@ -52,7 +52,8 @@ void waiting_line::begin(acquisition& w) {
   w.wait_in(*this);
   const bool once = w.asks_once();
   if (once && w.seat.ahead > 0) return finish(w, {});
-  if (w.seat.ahead > 0) w.stand_in_line();
+  const bool in_vain = around_.settings.observer && around_.servers.in_outage(keys_->lock);
+  if (w.seat.ahead > 0 || in_vain) w.stand_in_line();
   if (once && step_ == step::barred) w.wake_at(around_.now() + w.time_left() / 2);
   if (w.seat.ahead > 0) return;
   if (!w.request.found_taken || step_ == step::barred) return advance();

@@ -75,7 +75,7 @@ void world::run_to_its_end(asio::awaitable<void> what, nanoseconds at_most) {
     if (!next) give_up("nothing will happen any more in virtual time; does it wait for a timer or a socket of Asio?");
     if (*next > end) {
       stage_->run_until(end);
-      give_up("its time is over");
+      give_up("at_most, " + std::to_string(at_most / std::chrono::seconds(1)) + " s of virtual time, is over");
     }
     stage_->step();
   }

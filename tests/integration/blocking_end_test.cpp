@@ -298,7 +298,7 @@ TEST_CASE("locks of thread_local objects are given back and taken when their thr
     blocking::mutex m = redis->mutex("late"), next = redis->mutex("next");
     ~late() {
       m.unlock();
-      next.lock();  // nobody can give it back but the object's end
+      next.lock();
     }
   };
   std::thread([] {
@@ -307,6 +307,34 @@ TEST_CASE("locks of thread_local objects are given back and taken when their thr
   }).join();
   see([&] { return w.locks().empty(); });
   redis.reset();
+}
+
+TEST_CASE("what the destructor of a thread_local object locks is given back as well") {
+  blocking_world w;
+  blocking::client redis(w.settings());
+  static std::optional<blocking::mutex> kept, given_back;
+  kept.emplace(redis.mutex("kept"));
+  given_back.emplace(redis.mutex("given_back"));
+  struct late {
+    ~late() {
+      kept->lock();
+      kept->lock();
+      kept->unlock();
+      const std::lock_guard lock(*given_back);
+    }
+  };
+  auto first = redis.mutex("first");
+  std::thread([&] {
+    thread_local late before;  // destroyed after what notes the thread's holds
+    (void)&before;
+    const std::lock_guard lock(first);
+  }).join();
+  CHECK(kept->try_lock_for(20s));
+  kept->unlock();
+  CHECK(w.heard->count(kind::foreign_unlock) == 0);
+  see([&] { return w.locks().empty(); });
+  kept.reset();
+  given_back.reset();
 }
 
 TEST_CASE("the child of a process with a blocking client holds nothing and sends nothing") {

@@ -69,6 +69,22 @@ TEST_CASE("unlock of a blocking lock that was lost throws nothing and leaves the
   CHECK(w.code_of_call([&] { m.check(); }) == errc::not_held);
 }
 
+TEST_CASE("a loss that the unlock finds out is told by the token, and counted as one") {
+  blocking_world w;
+  blocking::client redis(w.settings());
+  auto m = redis.mutex("m");
+  m.lock();
+  const auto lost = m.get_stop_token();
+  SECTION("of a key that is gone") { w.eye("DEL", "m"); }
+  SECTION("of a key that is another's") { take_by_hand(w.eye, "m"); }
+  SECTION("of a key that is no lock any more") { w.eye("SET", "m", "hello"); }
+  CHECK_FALSE(lost.stop_requested());
+  m.unlock();
+  wait_for(lost);
+  CHECK(w.heard->count(kind::lost) == 1);
+  CHECK(w.heard->count(kind::release_failed) == 0);
+}
+
 TEST_CASE("a hold that is lost is not given back in place of another thread's") {
   blocking_world w;
   blocking::client redis(w.settings());
