@@ -506,6 +506,29 @@ TEST_CASE("metrics count a holder and a waiter as in production") {
   CHECK_THAT(shown(), contains_text("holdfast_lock_waiters{kind=\"mutex\"} 0\n"));
 }
 
+TEST_CASE("whoever calls while the server is known to be away stands in line") {
+  asio::io_context io;
+  testing::server server(io);
+  const auto numbers = std::make_shared<metrics>();
+  auto redis = server.make_client({.observer = numbers});
+  const auto waiters = [&](int n) {
+    std::ostringstream text;
+    numbers->write(text);
+    return text.str().find("holdfast_lock_waiters{kind=\"mutex\"} " + std::to_string(n) + "\n") != std::string::npos;
+  };
+  server.shut_down();
+  CHECK_THROWS(server.run(redis.mutex("N").try_lock()));
+  std::vector<lease> got;
+  for (const auto* name : {"A", "B", "C"})
+    asio::co_spawn(io, redis.mutex(name).lock(), [&](std::exception_ptr, lease l) { got.push_back(std::move(l)); });
+  server.advance(1min);
+  CHECK(waiters(3));
+  server.start();
+  server.advance(10s);
+  CHECK(got.size() == 3);
+  CHECK(waiters(0));
+}
+
 TEST_CASE("a config counts, except what it connects to, and what there is not is refused") {
   asio::io_context io;
   testing::server server(io);
