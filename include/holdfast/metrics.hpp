@@ -22,8 +22,8 @@ class metric_store;
 ///
 /// Any number of clients, on any threads, may have the same one: then it has the sum of what they do, and no label says
 /// which client did it. Who wants to tell them apart gives each one of its own and serves each under its own address.
-/// It must not be told of what a client does by two ways: a hold would count twice. The child of a fork has one of its
-/// own: that of the parent may be locked by a thread that the child has not.
+/// It must not be told of what a client does by two ways: a hold would count twice. Give the child of a fork
+/// one of its own: a thread that the child does not have may have locked that of the parent.
 class HOLDFAST_EXPORT metrics final : public observer {
  public:
   struct options {

@@ -159,7 +159,7 @@ void lock_core::give_back(hold what) noexcept {
     home().run(what.who, std::visit([](auto& l) { return l.unlock(); }, what.what));
   } catch (const boost::system::system_error& e) {
     how.failed = std::current_exception();
-    if (e.code() == errc::lost || e.code() == errc::corrupt_lock) home().request(std::move(what.loss));
+    if (e.code() == condition::no_longer_held) home().request(std::move(what.loss));
   } catch (...) {
     how.failed = std::current_exception();  // what could not be asked for is released in the background
   }

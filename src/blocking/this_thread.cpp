@@ -75,7 +75,8 @@ thread_local bool ended = false;  // trivial: it may be asked when the other is 
 thread_local held_by_thread of_this_thread;
 
 /// For what is locked after of_this_thread has gone, by the destructor of another thread_local object: what belongs to
-/// a key of POSIX is destroyed after all of these.
+/// a key of POSIX is destroyed after all of these. But it does not keep a shared library loaded until then, and is not
+/// destroyed in the main thread; thread_local objects do, and are.
 const std::optional<pthread_key_t>& key_of_late_holds() noexcept {
   static const auto key = []() -> std::optional<pthread_key_t> {
     pthread_key_t made{};

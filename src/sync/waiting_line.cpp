@@ -52,6 +52,7 @@ void waiting_line::begin(acquisition& w) {
   w.wait_in(*this);
   const bool once = w.asks_once();
   if (once && w.seat.ahead > 0) return finish(w, {});
+  // Nobody answers a first question in an outage; where nobody counts, that need not be looked up for each call.
   const bool in_vain = around_.settings.observer && around_.servers.in_outage(keys_->lock);
   if (w.seat.ahead > 0 || in_vain) w.stand_in_line();
   if (once && step_ == step::barred) w.wake_at(around_.now() + w.time_left() / 2);

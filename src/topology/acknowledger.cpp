@@ -36,14 +36,14 @@ redis.call('hset', KEYS[1], '', '')
 return redis.call('hdel', KEYS[1], '')
 )";
 
-std::optional<redis::failure> refusal_in(const redis::reply& r) {
+std::optional<redis::failure> why_unmarked(const redis::reply& r) {
   if (r.is_error()) return redis::classify(r.text, errc::server_refused);
   if (r.type != redis::reply::kind::integer) return redis::failure{errc::protocol_error, "the answer is no number"};
   if (r.integer == 1) return std::nullopt;
   return redis::failure{errc::corrupt_lock, "the key has no TTL"};
 }
 
-/// Whoever waits for another key may have an answer yet.
+/// Such a refusal says nothing of other keys: those who wait for them ask again.
 bool is_about_the_key(const redis::failure& why, const redis::reply& r) {
   return why.code == errc::no_permission || why.code == errc::corrupt_lock || is_redirect(r.text);
 }
@@ -60,7 +60,7 @@ class acknowledger::mark final : public redis::command {
     redis::append_command(out, std::array<std::string_view, 4>{"EVAL", mark_key, "1", key_});
   }
   void answered(const redis::outcome& o) override {
-    in_.unmarked = o.error ? redis::failure_of(o) : refusal_in(o.reply);
+    in_.unmarked = o.error ? redis::failure_of(o) : why_unmarked(o.reply);
     in_.key_refused = in_.unmarked && !o.error && is_about_the_key(*in_.unmarked, o.reply);
   }
 

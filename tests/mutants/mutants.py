@@ -386,7 +386,7 @@ MUTANTS = [
            "else if (l.marked_on != l.asked_on)",
            "else if (l.marked_on < 0)"),
     Mutant("a WAIT counts after a mark that was refused", "src/topology/acknowledger.cpp",
-           "in_.unmarked = o.error ? redis::failure_of(o) : refusal_in(o.reply);",
+           "in_.unmarked = o.error ? redis::failure_of(o) : why_unmarked(o.reply);",
            "if (o.error) in_.unmarked = redis::failure_of(o);"),
     Mutant("a claim that cannot be confirmed is passed on", "src/sync/hold.cpp",
            "return exclusive() && !on->suspended() && !forced_",

@@ -2,8 +2,6 @@
 // A server that the test plays: which mark is set before WAIT, and which of its answers count.
 #include "topology/acknowledger.hpp"
 
-#include <boost/asio/io_context.hpp>
-
 #include <cstdint>
 #include <map>
 #include <memory>
@@ -13,9 +11,7 @@
 #include <vector>
 
 #include "support/catch.hpp"
-#include "support/manual_clock.hpp"
 #include "support/plain_command.hpp"
-#include "support/seeded_random.hpp"
 #include "unit/scripted_network.hpp"
 
 using namespace holdfast;
@@ -58,26 +54,18 @@ struct fake_primary final : scripted_host {
   words said;  // after the grant
 };
 
-struct acknowledger_fixture {
-  acknowledger_fixture() {
-    alarms.on_step = [this] { poll(); };
-    network.hosts = {{node.at, &server}};
-  }
+struct acknowledger_fixture : scripted_surroundings {
+  acknowledger_fixture() { network.hosts = {{node.at, &server}}; }
   ~acknowledger_fixture() {
     if (grants) grants->close();
     if (asks) asks->close();
     poll();
   }
 
-  void poll() {
-    io.restart();
-    io.poll();
-  }
-  redis::services given() { return {strand, clock, alarms, random, network}; }
   /// What a replica should have; the number of the server that has done it.
   std::uint64_t grant() {
     std::uint64_t by = 0;
-    grants = std::make_shared<redis::connection>(given(), node, [](const event&) {});
+    grants = std::make_shared<redis::connection>(services(), node, [](const event&) {});
     grants->execute(plain_command(redis::make_command({"SET", "m", "1"}), {.timeout = 500ms},
                                   [&by](const redis::outcome& o) { by = o.server; }));
     alarms.advance(1ms);
@@ -85,7 +73,7 @@ struct acknowledger_fixture {
   }
   void ask(const std::vector<std::string>& keys) {
     const auto by = grant();
-    if (!asks) asks.emplace(given(), node);
+    if (!asks) asks.emplace(services(), node);
     for (const auto& key : keys)
       asks->ask(key, {1, by, clock.now() + 500ms},
                 [this, key](const std::optional<redis::failure>& failed, unsigned had) {
@@ -95,12 +83,6 @@ struct acknowledger_fixture {
     alarms.advance(1ms);
   }
 
-  boost::asio::io_context io;
-  redis::strand strand{io.get_executor()};
-  manual_clock clock;
-  manual_timers alarms{clock};
-  fixed_random random;
-  scripted_network network;
   fake_primary server;
   redis::endpoint node = [] {
     redis::endpoint n;

@@ -1,6 +1,7 @@
 // SPDX-License-Identifier: BSL-1.0
 #pragma once
 #include <boost/asio/error.hpp>
+#include <boost/asio/io_context.hpp>
 #include <boost/asio/post.hpp>
 
 #include <algorithm>
@@ -15,7 +16,9 @@
 
 #include "redis/services.hpp"
 #include "redis/transport.hpp"
+#include "support/manual_clock.hpp"
 #include "support/replies.hpp"
+#include "support/seeded_random.hpp"
 
 /// Servers in memory, which a test plays: each answers commands by a function, at once.
 namespace holdfast::test {
@@ -160,6 +163,27 @@ class scripted_network final : public redis::transport {
     const char* phase() const noexcept override { return "connecting"; }
     handler done;
   };
+};
+
+/// What a connection to them is given, on the test's clock.
+struct scripted_surroundings {
+  scripted_surroundings() {
+    alarms.on_step = [this] { poll(); };
+  }
+  void poll() {
+    io.restart();
+    io.poll();
+  }
+  redis::services services(std::shared_ptr<observer> counts = {}) {
+    return {strand, clock, alarms, random, network, std::move(counts)};
+  }
+
+  boost::asio::io_context io;
+  redis::strand strand{io.get_executor()};
+  manual_clock clock;
+  manual_timers alarms{clock};
+  fixed_random random;
+  scripted_network network;
 };
 
 }  // namespace holdfast::test

@@ -2,8 +2,6 @@
 // Sentinels and servers that the test plays itself, on its own clock.
 #include "topology/sentinel.hpp"
 
-#include <boost/asio/io_context.hpp>
-
 #include <algorithm>
 #include <map>
 #include <memory>
@@ -12,9 +10,7 @@
 #include <vector>
 
 #include "support/catch.hpp"
-#include "support/manual_clock.hpp"
 #include "support/plain_command.hpp"
-#include "support/seeded_random.hpp"
 #include "unit/scripted_network.hpp"
 
 using namespace holdfast;
@@ -129,9 +125,8 @@ struct counting final : observer {
 };
 
 /// Servers A, B and C, and three sentinels who think that A is the primary.
-struct fixture {
+struct fixture : scripted_surroundings {
   fixture() {
-    alarms.on_step = [this] { poll(); };
     network.hosts = {{at("A"), &a}, {at("B"), &b}, {at("C"), &c}};
     for (int n = 0; n < 3; ++n) {
       sentinels[n].run = "s" + std::to_string(n);
@@ -149,17 +144,12 @@ struct fixture {
   }
 
   detail::sentinel& make() {
-    servers = std::make_unique<detail::sentinel>(redis::services{strand, clock, alarms, random, network, counts}, which,
-                                                 behaviour, [this](const event& e) {
-                                                   events.push_back(std::string(to_string(e.what)));
-                                                   details.push_back(std::string(e.detail));
-                                                 });
+    servers = std::make_unique<detail::sentinel>(services(counts), which, behaviour, [this](const event& e) {
+      events.push_back(std::string(to_string(e.what)));
+      details.push_back(std::string(e.detail));
+    });
     servers->on_link_change([this](detail::node_id, bool up) { links += up ? '+' : '-'; });
     return *servers;
-  }
-  void poll() {
-    io.restart();
-    io.poll();
   }
   void pass(detail::lease_clock::duration by) { alarms.advance(by); }
   std::shared_ptr<answer> send(detail::lease_clock::duration timeout = 500ms) {
@@ -186,12 +176,6 @@ struct fixture {
     return n;
   }
 
-  boost::asio::io_context io;
-  redis::strand strand{io.get_executor()};
-  manual_clock clock;
-  manual_timers alarms{clock};
-  fixed_random random;
-  scripted_network network;
   fake_server a{"A"}, b{"B"}, c{"C"};
   fake_sentinel sentinels[3];
   detail::server_list which;

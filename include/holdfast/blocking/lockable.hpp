@@ -105,11 +105,11 @@ class HOLDFAST_EXPORT lockable {
   /// Nothing while it is held(). Throws lost or closed when it is over, not_held without one. Asks nobody while it is
   /// held.
   void check() const;
-  /// Requested when this hold is lost, or its client or its object ends; never when it is given back. held() is false
-  /// before. A std::stop_callback on it runs on a second thread of the client: it may block and call whatever it likes,
-  /// also notify a condition variable; the locks go on. But the callbacks of one client run one after the other, so all
-  /// later stops wait for it, and so does the end of the client. Asks nobody. Throws not_held without a hold, closed if
-  /// the object has ended.
+  /// Requested when this hold is lost, also if only its unlock() finds that out, or when its client or its object ends;
+  /// never when it is given back. held() is false before. A std::stop_callback on it runs on a second thread of the
+  /// client: it may block and call whatever it likes, also notify a condition variable; the locks go on. But the
+  /// callbacks of one client run one after the other: all later stops wait for it, and so does the end of the client.
+  /// Asks nobody. Throws not_held without a hold, closed if the object has ended.
   [[nodiscard]] std::stop_token get_stop_token() const;
   /// lease::renew(): raises the TTL now, to `ttl` (0: the TTL it was taken with; else 10 ms to 24 h). Throws as that.
   void renew(milliseconds ttl = milliseconds::zero());

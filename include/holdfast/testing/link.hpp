@@ -17,7 +17,7 @@ class stage;
 class link {
  public:
   /// The next command of this client that takes, renews, releases or looks at a lock does its work, and its reply never
-  /// comes: the connection ends in its place. Another may be made at once, when advance() lets time pass.
+  /// comes: the connection ends in its place. Another one is made as soon as advance() lets time pass.
   void drop_next_reply();
 
   /// Every connection ends now, and a new one fails at once, until restore(). A command that is on its way to the
