@@ -117,6 +117,8 @@ void check_ranges(const config& c) {
   check_range("connect_timeout", c.connect_timeout, 10ms, 60s);
   check_range("poll_cap", c.poll_cap, 50ms, 60s);
   check_range("reconnect_cap", c.reconnect_cap, 50ms, 60s);
+  if (c.health_check_interval != 0ms) check_range("health_check_interval", c.health_check_interval, 100ms, 1h);
+  if (c.token_ttl != 0ms) check_range("token_ttl", c.token_ttl, 2 * c.ttl, 87'600h);
   if (!(c.drift >= 0 && c.drift <= 0.2))
     refuse("drift is " + std::to_string(c.drift) + "; allowed: 0 to 0.2");  // NaN too
   if (c.pending_commands < 1 || c.pending_commands > (std::size_t{1} << 24))

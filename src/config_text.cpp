@@ -51,10 +51,12 @@ std::ostream& operator<<(std::ostream& out, const tls_config& tls) {
 
 std::ostream& operator<<(std::ostream& out, const config& c) {
   return out << "url=\"" << redacted(c.url) << "\" user=" << quoted(c.user) << " password=" << password_text(c.password)
-             << " client_name=" << quoted(c.client_name) << " tls=" << c.tls << " key_prefix=" << quoted(c.key_prefix)
-             << " ttl=" << c.ttl.count() << "ms command_timeout=" << c.command_timeout.count()
-             << "ms connect_timeout=" << c.connect_timeout.count() << "ms drift=" << std::to_string(c.drift)
-             << " poll_cap=" << c.poll_cap.count() << "ms reconnect_cap=" << c.reconnect_cap.count()
+             << " credentials=" << (c.credentials ? "set" : "none") << " client_name=" << quoted(c.client_name)
+             << " tls=" << c.tls << " key_prefix=" << quoted(c.key_prefix) << " ttl=" << c.ttl.count()
+             << "ms command_timeout=" << c.command_timeout.count() << "ms connect_timeout=" << c.connect_timeout.count()
+             << "ms drift=" << std::to_string(c.drift) << " poll_cap=" << c.poll_cap.count()
+             << "ms reconnect_cap=" << c.reconnect_cap.count()
+             << "ms health_check_interval=" << c.health_check_interval.count() << "ms token_ttl=" << c.token_ttl.count()
              << "ms pending_commands=" << c.pending_commands << " turns=" << text_of(c.turns)
              << " min_replicas=" << c.min_replicas << " sentinel_user=" << quoted(c.sentinel_user)
              << " sentinel_password=" << password_text(c.sentinel_password)
@@ -62,7 +64,7 @@ std::ostream& operator<<(std::ostream& out, const config& c) {
              << " strict_sentinel=" << text_of(c.strict_sentinel) << " pubsub=" << text_of(c.pubsub)
              << " node_map=" << text_of(c.node_map) << " primaries=" << urls(c.primaries)
              << " longest_ttl=" << c.longest_ttl.count() << "ms delayed_restart=" << text_of(c.delayed_restart)
-             << " observer=" << (c.observer ? "set" : "none");
+             << " observer=" << (c.observer ? "set" : "none") << " quiet=" << text_of(c.quiet);
 }
 
 std::string redacted(std::string_view url) {

@@ -27,6 +27,7 @@ const char* meaning(errc code) noexcept {
     case errc::overloaded: return "too many pending commands";
     case errc::already_held: return "already held by this owner";
     case errc::not_replicated: return "not replicated";
+    case errc::shutting_down: return "the client shuts down";
   }
   return "unknown error";
 }
@@ -56,6 +57,7 @@ unsigned conditions_of(errc code) noexcept {
     case errc::overloaded: return only(condition::retry_later);
     case errc::already_held: return only(condition::misuse);
     case errc::not_replicated: return only(condition::retry_later);
+    case errc::shutting_down: return only(condition::retry_later);
   }
   return 0;
 }

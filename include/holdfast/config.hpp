@@ -4,6 +4,8 @@
 
 #include <chrono>
 #include <cstddef>
+#include <cstdint>
+#include <functional>
 #include <iosfwd>
 #include <memory>
 #include <optional>
@@ -35,6 +37,20 @@ enum class pubsub_mode {
   both,       ///< each release is told twice: beside a fleet of Redisson before and since 3.22
 };
 
+/// A connection that is about to introduce itself: the argument of config::credentials. Valid during the call.
+struct login_request {
+  std::string_view host{};  ///< of the server as it is connected to; the path of a unix socket
+  std::uint16_t port = 0;   ///< 0: a unix socket
+  bool sentinel = false;    ///< a sentinel, not a server with locks
+};
+
+/// User and password for one connection.
+struct login {
+  std::string user{};         ///< ACL user; empty: the default user
+  std::string password{};     ///< never printed
+  milliseconds valid_for{0};  ///< The connection is replaced by a new one before this time is over; 0: it never is
+};
+
 /// Settings of a client: a plain struct. Checked when the client is made (errc::invalid_config, invalid_ttl); a
 /// database that the server does not have is found by the first operation.
 /// g++ 12: never write it in braces inside a co_await expression.
@@ -59,6 +75,11 @@ struct config {
   /// ASCII without space; empty: no name.
   std::string client_name = "holdfast";
   tls_config tls{};
+  /// Returns user and password for each connection, of servers and sentinels, in place of the fields and of the URL's:
+  /// for passwords that are rotated and for tokens that expire (AWS IAM, Entra ID). Called on the client's strand each
+  /// time a connection introduces itself; it must not block: return a token that your program keeps fresh. An exception
+  /// counts as a failed attempt to connect; its text is not printed.
+  std::function<login(const login_request&)> credentials{};
 
   // Behaviour.
   /// Put before every name before a key is derived (Redisson's NameMapper): clients with the same prefix meet. End it
@@ -77,6 +98,14 @@ struct config {
   milliseconds poll_cap{5'000};
   /// Longest pause between attempts to connect, full jitter from 50 ms: 50 ms to 60 s.
   milliseconds reconnect_cap{5'000};
+  /// A connection that has received nothing for this long is asked with PING before it is trusted: periodically while
+  /// the client has leases, waiters or commands, and before the first command after a silence. Finds connections that a
+  /// load balancer or NAT has forgotten. 0: off; else 100 ms to 1 h.
+  milliseconds health_check_interval{10'000};
+  /// How long the counter of a fenced_mutex lives after its last grant; each grant renews it. 0: without end. When the
+  /// counter has expired, the next tokens count from the server's clock, so they are larger unless that clock was set
+  /// back. Else twice the longest TTL in use to 10 years.
+  milliseconds token_ttl{0};
 
   /// Whether a lock, of any kind, goes from one waiter of this client to the next without a command (a pass), for as
   /// long as a turn lasts: until all have had it that waited when it began, 2 ms at least and 20 ms at most. Afterwards
@@ -135,6 +164,9 @@ struct config {
 
   /// Is told of background events: renewals, reconnects, late releases. Kept alive by the client.
   std::shared_ptr<holdfast::observer> observer{};
+  /// Without an observer, a call that has waited for 5 s for a Redis that cannot be reached, or perhaps for its own
+  /// task, prints one line to stderr, once for each client and cause. True: it prints nothing.
+  bool quiet = false;
 };
 
 /// Prints every field; passwords and user information of the URL as "***".

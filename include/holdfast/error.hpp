@@ -50,6 +50,8 @@ enum class errc {
                    ///< a hold without token, any re-entry of a simple_mutex. Still held.
   not_replicated,  ///< Fewer replicas than min_replicas had it in time. Nothing is taken: what was granted is given
                    ///< back. Of renew(): still held, until the validity ends. Retry.
+  shutting_down,   ///< Of a lock(), a try_lock() and a query: this client was shut down, drains or is gone, and the
+                   ///< call took nothing. Retry in another process.
 };
 
 /// What to do about a code, for whoever does not want to tell twenty apart: `if (e.code() == condition::retry_later)`.

@@ -7,6 +7,7 @@
 #include <chrono>
 #include <cstddef>
 #include <cstdint>
+#include <memory>
 #include <optional>
 #include <string_view>
 
@@ -60,9 +61,10 @@ struct event {
                        ///< or one that was lost by its expiry
     release_given_up,  ///< such a release was refused, or not confirmed until its key must be gone or the grace of
                        ///< shutdown() was over; at the latest the key ends with its TTL; reason
-    waiting_for_ourselves,  ///< a lock() without owner waits for a name that this client holds without owner: perhaps
-                            ///< for itself
-    lock_order_broken,      ///< a warning: a call of multi_lock waits for this name, and its owner holds one that comes
+    waiting_for_ourselves,  ///< a lock() without owner and without deadline waits for a name that its own coroutine
+                            ///< (the thread of its co_spawn), or its own thread, holds without owner: for itself
+    perhaps_waiting_for_ourselves,  ///< the same, where the client cannot know who holds it: no alarm, a hint
+    lock_order_broken,  ///< a warning: a call of multi_lock waits for this name, and its owner holds one that comes
     ///< after it in the order of all; who holds this name may wait for that one, for ever; detail
     foreign_unlock,  ///< a warning: unlock() of a blocking lock by a thread that does not hold it through this object:
                      ///< nothing was done; reason (not_held), owner
@@ -75,6 +77,8 @@ struct event {
     connected,         ///< it is up; detail: node, version and mode of the server, as INFO has them
     fencing_degraded,  ///< CLIENT ID, INFO or CLIENT KILL is refused: a command, or a subscription, of a dead
                        ///< connection cannot be fenced off; told once; detail
+    notifications_degraded,  ///< SUBSCRIBE or PUBLISH is refused: waiters find a released lock by asking (poll_cap);
+                             ///< told once; detail: the server's words
 
     // Of a client that follows Sentinel or a cluster.
     primary_changed,            ///< another server is the primary now: holds are suspended until it has confirmed them;
@@ -190,5 +194,9 @@ class HOLDFAST_EXPORT observer {
   /// Something that is only counted: there may be several for each call of lock() and each renewal. Called as on() is.
   virtual void measured(const measurement&) noexcept;
 };
+
+/// An observer that passes everything on to both, to `first` first: metrics and an observer of one's own. Keeps both
+/// alive. A null pointer is left out; both null: null. Thread-safe.
+HOLDFAST_EXPORT std::shared_ptr<observer> tee(std::shared_ptr<observer> first, std::shared_ptr<observer> second);
 
 }  // namespace holdfast
