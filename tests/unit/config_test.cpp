@@ -172,6 +172,10 @@ TEST_CASE("every number of a config has a range") {
   outside(&config::connect_timeout, 10ms, 60s, "connect_timeout");
   outside(&config::poll_cap, 50ms, 60s, "poll_cap");
   outside(&config::reconnect_cap, 50ms, 60s, "reconnect_cap");
+  outside(&config::health_check_interval, 100ms, 1h, "health_check_interval");
+  outside(&config::token_ttl, 60s, 87'600h, "token_ttl");  // twice the TTL of 30 s
+  CHECK(refusal(with(&config::health_check_interval, 0ms)) == "accepted");
+  CHECK(refusal(with(&config::token_ttl, 0ms)) == "accepted");
 
   CHECK(refusal(with(&config::drift, 0.0)) == "accepted");
   CHECK(refusal(with(&config::drift, 0.2)) == "accepted");
@@ -245,14 +249,15 @@ TEST_CASE("a printed config shows its fields and no secret") {
   c.key_prefix = std::string("a\0", 2);
   c.observer = std::make_shared<holdfast::observer>();
   CHECK(printed(c) ==
-        "url=\"redis://db\" user=\"alice\" password=*** client_name=\"holdfast\" tls={ca_file=\"\" ca_dir=\"\" "
+        "url=\"redis://db\" user=\"alice\" password=*** credentials=none client_name=\"holdfast\" tls={ca_file=\"\" ca_dir=\"\" "
         "certificate_file=\"\" "
         "key_file=\"\" server_name=\"\" insecure_skip_verification=false} key_prefix=\"a\\x00\" ttl=30000ms "
         "command_timeout=500ms "
-        "connect_timeout=2000ms drift=0.010000 poll_cap=5000ms reconnect_cap=5000ms pending_commands=65536 "
+        "connect_timeout=2000ms drift=0.010000 poll_cap=5000ms reconnect_cap=5000ms "
+        "health_check_interval=10000ms token_ttl=0ms pending_commands=65536 "
         "turns=true min_replicas=0 sentinel_user=\"\" sentinel_password=\"\" sentinel_tls=unset strict_sentinel=false "
         "pubsub=auto node_map=[] "
-        "primaries=[] longest_ttl=0ms delayed_restart=true observer=set");
+        "primaries=[] longest_ttl=0ms delayed_restart=true observer=set quiet=false");
 }
 
 TEST_CASE("a printed config shows the fields of sentinels and clusters and no secret") {
