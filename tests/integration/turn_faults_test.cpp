@@ -1,6 +1,7 @@
 // SPDX-License-Identifier: BSL-1.0
 // Clients that take turns with one name, and die, stop, lose connections and give up while they do.
 #include <algorithm>
+#include <boost/asio/bind_cancellation_slot.hpp>
 #include <boost/asio/cancellation_signal.hpp>
 #include <boost/asio/steady_timer.hpp>
 #include <deque>
