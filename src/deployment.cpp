@@ -17,18 +17,18 @@ struct field {
   bool is_set;
 };
 
-[[noreturn]] void refuse(const std::string& why) { throw error(errc::invalid_config, why); }
+[[noreturn]] void refuse_setting(const std::string& why) { throw error(errc::invalid_config, why); }
 
 void refuse_each(std::initializer_list<field> fields, const url_parts& url, const char* why) {
   for (const auto& [name, is_set] : fields) {
     const bool in_url = url.find(name) != nullptr;
-    if (in_url || is_set) refuse((in_url ? "url: " : "") + std::string(name) + why);
+    if (in_url || is_set) refuse_setting((in_url ? "url: " : "") + std::string(name) + why);
   }
 }
 
 redis::address read_node(const std::string& text, const std::string& which) {
   auto read = parse_host(text, 0, which);
-  if (read.port == 0) refuse(which + ": no port; both sides are written host:port");
+  if (read.port == 0) refuse_setting(which + ": no port; both sides are written host:port");
   return {std::move(read.host), read.port, ""};
 }
 
@@ -64,13 +64,13 @@ void check_meaning(const config& c, deployment kind, const url_parts& url) {
 
 void check_is_one_server(const url_parts& url) {
   if (deployment_of(url) == deployment::one_server) return;
-  refuse(
+  refuse_setting(
       "url: sentinels or a cluster, whose failover may forget a vote; allowed: redis://, rediss:// or redis+unix://");
 }
 
 std::vector<node_mapping> read_node_map(const std::vector<std::pair<std::string, std::string>>& pairs) {
   if (pairs.size() > longest_node_map)
-    refuse("node_map has " + std::to_string(pairs.size()) + " pairs; allowed: 0 to 1024");
+    refuse_setting("node_map has " + std::to_string(pairs.size()) + " pairs; allowed: 0 to 1024");
   std::vector<node_mapping> map;
   for (const auto& [told, reach] : pairs) {
     const auto which = "node_map[" + std::to_string(map.size()) + "]";
@@ -79,7 +79,8 @@ std::vector<node_mapping> read_node_map(const std::vector<std::pair<std::string,
   for (std::size_t a = 0; a < map.size(); ++a)
     for (std::size_t b = a + 1; b < map.size(); ++b)
       if (map[a].told == map[b].told)
-        refuse("node_map[" + std::to_string(a) + "] and node_map[" + std::to_string(b) + "] map the same address");
+        refuse_setting("node_map[" + std::to_string(a) + "] and node_map[" + std::to_string(b) +
+                       "] map the same address");
   return map;
 }
 

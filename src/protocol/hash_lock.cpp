@@ -11,6 +11,7 @@
 #include "protocol/operands.hpp"
 
 namespace holdfast::detail {
+namespace hash_lock_steps {
 namespace {
 
 using operands::made_of;
@@ -163,10 +164,11 @@ constexpr kind hash_lock(std::int64_t tokens) {
 }
 
 }  // namespace
+}  // namespace hash_lock_steps
 
-constinit const kind plain_lock = hash_lock(0);
-constinit const kind fenced_lock = hash_lock(1);
-constinit const kind fenced_lock_in_turns = hash_lock(1'000);
-constinit const kind red_plain_lock = voted(hash_lock(0), by_majority::hash_count);
+constinit const kind plain_lock = hash_lock_steps::hash_lock(0);
+constinit const kind fenced_lock = hash_lock_steps::hash_lock(1);
+constinit const kind fenced_lock_in_turns = hash_lock_steps::hash_lock(1'000);
+constinit const kind red_plain_lock = voted(hash_lock_steps::hash_lock(0), by_majority::hash_count);
 
 }  // namespace holdfast::detail

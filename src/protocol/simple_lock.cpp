@@ -9,6 +9,7 @@
 #include "protocol/operands.hpp"
 
 namespace holdfast::detail {
+namespace simple_lock_steps {
 namespace {
 
 using operands::made_of;
@@ -103,8 +104,9 @@ constexpr kind row{.name = "simple_mutex",
                    .last_token = {}};
 
 }  // namespace
+}  // namespace simple_lock_steps
 
-constinit const kind simple_lock = row;
-constinit const kind red_simple_lock = voted(row, by_majority::simple_count);
+constinit const kind simple_lock = simple_lock_steps::row;
+constinit const kind red_simple_lock = voted(simple_lock_steps::row, by_majority::simple_count);
 
 }  // namespace holdfast::detail

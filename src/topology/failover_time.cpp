@@ -10,7 +10,7 @@ namespace {
 constexpr auto question = std::array<std::string_view, 3>{"CONFIG", "GET", cluster_failover.setting};
 
 // The name and the value.
-std::optional<std::chrono::milliseconds> value_of(const redis::reply& r) {
+std::optional<std::chrono::milliseconds> milliseconds_of(const redis::reply& r) {
   using kind = redis::reply::kind;
   if (r.type != kind::array || r.elements.size() != 2 || r.elements[1].type != kind::string) return std::nullopt;
   const auto& text = r.elements[1].text;
@@ -35,7 +35,7 @@ void node_timeout_question::append_to(std::string& out) const { redis::append_co
 
 void node_timeout_question::answered(const redis::outcome& o) {
   if (o.error) return;
-  if (const auto value = value_of(o.reply)) told_(*value);
+  if (const auto value = milliseconds_of(o.reply)) told_(*value);
 }
 
 }  // namespace holdfast::detail

@@ -19,7 +19,7 @@ constexpr lease_clock::duration round_patience = 250ms;
 constexpr lease_clock::duration agreement = 10s;
 constexpr unsigned questions_per_list = 10;
 constexpr lease_clock::duration forgotten_after = 30s;  // three lists
-constexpr std::size_t longest_name = 240;
+constexpr std::size_t longest_shown_name = 240;
 
 redis::failure fail_at(const redis::address& at, errc code, std::string_view cause) {
   redis::endpoint there;
@@ -31,7 +31,7 @@ redis::failure fail_at(const redis::address& at, errc code, std::string_view cau
 
 sentinel_resolver::sentinel_resolver(std::string_view primary_name, const std::vector<redis::address>& seeds,
                                      bool strict, reach_by reach)
-    : name_(escaped(primary_name, longest_name)), strict_(strict), reach_(std::move(reach)) {
+    : name_(escaped(primary_name, longest_shown_name)), strict_(strict), reach_(std::move(reach)) {
   HOLDFAST_ASSERT(!seeds.empty());
   for (const auto& at : seeds)
     if (known_.size() < most_known) known_.push_back({.id = ids_++, .at = at, .seed = true});
