@@ -20,7 +20,8 @@ nanoseconds acquisition::time_left() const noexcept {
 
 void acquisition::wait_in(acquisition_place& where) {
   HOLDFAST_ASSERT(open());
-  if (!std::exchange(place_, &where) && request.deadline != time_point::max()) wake_at(request.deadline);
+  const bool first = !std::exchange(place_, &where);
+  if (first && !request.whole && request.deadline != time_point::max()) wake_at(request.deadline);
   backoff.reset();
 }
 
@@ -30,10 +31,12 @@ void acquisition::cancel() {
 }
 
 void acquisition::wake_at(time_point when) {
-  alarm_.start(when, [this] {
-    const auto keep = self();
-    place_->time_out(*this);
-  });
+  alarm_.start(when, [this] { time_out(); });
+}
+
+void acquisition::time_out() {
+  const auto keep = self();
+  place_->time_out(*this);
 }
 
 void acquisition::forget_caller() {

@@ -138,7 +138,7 @@ class acquisition final : public cancellable, public script_command {
   /// One that asks once has the time of a command, from its call on and wherever it waits: what is left of that.
   nanoseconds time_left() const noexcept;
   /// From now on it waits at `where`, which hears of its cancellation, its deadline and its answers until it is
-  /// answered or waits elsewhere. The first call starts the deadline.
+  /// answered or waits elsewhere. The first call starts the deadline; that of a part is its caller's.
   void wait_in(acquisition_place& where);
   /// It stands in line from now on, or did so already.
   void stand_in_line() {
@@ -147,6 +147,8 @@ class acquisition final : public cancellable, public script_command {
   void cancel() override;
   /// At `when` its place's time_out() is called. Replaces an earlier alarm, the deadline too.
   void wake_at(time_point when);
+  /// The deadline of the call that it is a part of has come.
+  void time_out();
   void stop_alarm() { alarm_.stop(); }
   /// Of a part that has its turn: what came of that.
   void tell(const attempt& what);

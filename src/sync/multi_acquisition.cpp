@@ -30,7 +30,7 @@ void give_up(const std::shared_ptr<lease_record>& lease) {
 multi_acquisition::multi_acquisition(surroundings& around, registry& names, std::vector<shared_keys> of,
                                      std::string run, lock_request r, multi_handler done)
     : asker(std::move(r)), around_(around), names_(names), run_(std::move(run)), since_(around.now()),
-      done_(std::move(done)) {
+      done_(std::move(done)), deadline_(around.alarms) {
   HOLDFAST_ASSERT(!of.empty());
   HOLDFAST_ASSERT(std::all_of(of.begin(), of.end(), [&](const shared_keys& k) {
     return around.servers.group_of(k->lock) == around.servers.group_of(of.front()->lock);
@@ -42,6 +42,7 @@ multi_acquisition::multi_acquisition(surroundings& around, registry& names, std:
 void multi_acquisition::begin() {
   or_without_memory([&] {
     if (moved()) return finish({.moved = true});
+    if (request.deadline != time_point::max()) deadline_.start(request.deadline, [this] { time_out(); });
     for (std::size_t i = 0; i < parts_.size() && open(); ++i)
       if (names_.hold_of(*parts_[i].keys, request.who)) join(i);
     if (open()) take_turns();
@@ -61,11 +62,8 @@ void multi_acquisition::or_without_memory(Act act) {
   }
 }
 
-// The one that waits watches the deadline, and knows best why it was not met.
 void multi_acquisition::join(std::size_t which) {
   auto& p = parts_[which];
-  for (const auto& before : parts_)
-    if (before.now == stage::turn) before.there->stop_alarm();
   auto its = request;
   its.whole = this;
   its.part = which;
@@ -154,7 +152,6 @@ void multi_acquisition::on_hindered(std::size_t which, const attempt& what) {
   if (moved()) return finish({.moved = true});
   for (std::size_t i = parts_.size(); i-- > which + 1;) leave(parts_[i]);
   auto& p = parts_[which];
-  if (request.deadline != time_point::max()) p.there->wake_at(request.deadline);
   p.now = stage::waits;
   std::shared_ptr(p.there)->tell(what);
   if (open() && p.now == stage::waits) waits_for(which);
@@ -215,6 +212,17 @@ void multi_acquisition::begin_anew() {
   begin();
 }
 
+// The part that is waited for knows best why the deadline was not met: its answer is the answer of the call.
+void multi_acquisition::time_out() {
+  const auto keep = self();
+  const auto waited_for = std::find_if(parts_.begin(), parts_.end(), [](const part& p) {
+    return p.there && (p.now == stage::waits || p.now == stage::asked);
+  });
+  HOLDFAST_ASSERT(waited_for != parts_.end());
+  or_without_memory([&] { std::shared_ptr(waited_for->there)->time_out(); });
+  HOLDFAST_ASSERT(!open());
+}
+
 void multi_acquisition::cancel() { fail(cancelled(), ""); }
 
 void multi_acquisition::fail(error_code error, const char* detail) {
@@ -227,6 +235,7 @@ void multi_acquisition::fail(error_code error, const char* detail) {
 void multi_acquisition::finish(multi_answer a) {
   const auto keep = self();
   names_.forget(*this);
+  deadline_.stop();
   const auto done = std::exchange(done_, {});
   if (withdraw())
     for (const auto i : asked_) parts_[i].now = stage::turn;
@@ -247,7 +256,10 @@ void multi_acquisition::finish(multi_answer a) {
   if (no_memory) std::rethrow_exception(no_memory);
 }
 
-void multi_acquisition::forget_caller() { done_ = {}; }
+void multi_acquisition::forget_caller() {
+  deadline_.stop();
+  done_ = {};
+}
 
 // Of what was granted each lock tells itself.
 void multi_acquisition::report_failure(const multi_answer& a) const {

@@ -76,6 +76,7 @@ class multi_acquisition final : public asker, public script_command, private tur
   void waits_for(std::size_t which);
   bool moved() const;
   void all_had();
+  void time_out();
   void begin_anew();
   void finish(multi_answer a);
   void report_failure(const multi_answer& a) const;
@@ -86,6 +87,7 @@ class multi_acquisition final : public asker, public script_command, private tur
   const std::string run_;
   const time_point since_;
   multi_handler done_;  // empty once it is answered
+  timer deadline_;      // of the call: a part that has its turn, or is re-entered at once, watches none
   std::vector<part> parts_;
   bool busy_ = false;  // joins or tells a line: what it hears of a part meanwhile is looked at afterwards
   bool told_of_order_ = false;

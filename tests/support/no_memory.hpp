@@ -67,4 +67,15 @@ class failing_allocations {
   long long leaked() const noexcept;
 };
 
+/// From its making to its end, for this thread: each block of memory has pages of its own, which nobody may touch once
+/// it is freed. Whoever uses a block after its end is stopped there, where the heap would let him read what the block
+/// was. The block may be freed by any thread, and later. One at a time; does nothing under a sanitizer.
+class guarded_blocks {
+ public:
+  guarded_blocks() noexcept;
+  guarded_blocks(const guarded_blocks&) = delete;
+  guarded_blocks& operator=(const guarded_blocks&) = delete;
+  ~guarded_blocks();
+};
+
 }  // namespace holdfast::test

@@ -131,7 +131,9 @@ class engine_fixture {
   explicit engine_fixture(config c = without_turns()) : settings(std::move(c)) {
     settings.observer = events;
     timers.on_step = [this] { server.run(); };
-    locks.emplace(detail::surroundings{clock, timers, server, random, settings}, std::weak_ptr<detail::lease_home>(),
+    const detail::surroundings around{clock, timers, server, random, settings};
+    around.blocks->close();  // it keeps nothing, so that each block is the heap's, which may guard it
+    locks.emplace(around, std::weak_ptr<detail::lease_home>(),
                   detail::owner_fields(detail::uuid{random.next(), random.next()}));
   }
   ~engine_fixture() { locks.reset(); }

@@ -457,6 +457,51 @@ TEST_CASE_METHOD(multi_fixture, "a bounded wait ends at its deadline, wherever i
   check_nothing_is_left();
 }
 
+TEST_CASE_METHOD(multi_fixture, "a bounded wait ends at its deadline where its owner takes a later one meanwhile") {
+  const auto bounded = [&] {
+    const auto first = hold("a");
+    const auto c = try_lock_all_for(ab, 700ms, by(alice));
+    advance(100ms);
+    hold("b", by(alice));
+    unlock(first);
+    frees();
+    CHECK(last_sent().starts_with("acquire_all(a; "));
+    return c;
+  };
+  SECTION("and its server refuses it") {
+    const auto c = bounded();
+    server.on_command = [](const auto&) { return replies::error("OOM command not allowed when used memory is high"); };
+    errs("OOM command not allowed when used memory is high");
+    advance(599ms);
+    CHECK(c.waits());
+    advance(1ms);
+    CHECK_FALSE(c.waits());
+  }
+  SECTION("and its server is silent") {
+    const auto c = bounded();
+    advance(600ms);
+    CHECK_FALSE(c.waits());
+  }
+  SECTION("and others have it") {
+    const auto c = bounded();
+    busy_at(1);
+    advance(599ms);
+    CHECK(c.waits());
+    advance(1ms);
+    CHECK_FALSE(c.waits());
+  }
+}
+
+TEST_CASE_METHOD(multi_fixture, "a bounded wait for the lease of an outer call ends at its deadline") {
+  const auto outer = hold("a", by(alice));
+  const auto c = try_lock_all_for(ab, 700ms, by(alice, {.ttl = 1min}));
+  CHECK(sent("recount") == 1);
+  advance(699ms);
+  CHECK(c.waits());
+  advance(1ms);
+  CHECK(c.failed_with(errc::unreachable));
+}
+
 TEST_CASE_METHOD(multi_fixture,
                  "cancelled while it asks, it gives back what it may be granted, and who comes next waits for that") {
   const auto c = lock_all(ab);
@@ -607,6 +652,7 @@ TEST_CASE("no allocation that fails where several are asked for, granted, waited
     std::size_t n = 0;
     for (; failed; ++n) {
       INFO("allocation " << n << " fails");
+      const guarded_blocks guard;
       multi_fixture f;
       f.settings.observer.reset();  // its own memory is not in question
       multi_call c = f.lock_all({"a", "b"});
