@@ -99,7 +99,7 @@ class HOLDFAST_EXPORT multi_lock {
 
   /// One that is there twice counts once. Throws invalid_name for none at all and for more than `most`; invalid_config
   /// for locks of different owners, and for one lock as mutex and as fenced_mutex. The names are checked when they are
-  /// used, as a mutex does.
+  /// used, as a mutex does. With a mutex that was moved from, every call throws what that mutex throws.
   explicit multi_lock(const std::vector<mutex>& which);
 
   /// Waits until it has all, and through outages of Redis. Throws as mutex::lock().

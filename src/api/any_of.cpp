@@ -1,6 +1,7 @@
 // SPDX-License-Identifier: BSL-1.0
 #include <holdfast/any_of.hpp>
 
+#include <algorithm>
 #include <string>
 #include <string_view>
 #include <unordered_set>
@@ -36,8 +37,10 @@ const mutex& first_of(const std::vector<mutex>& which) {
   return which.front();
 }
 
-/// Each once.
+/// Each once. Null where one was moved from.
 locks_list locks_of(const std::vector<mutex>& which) {
+  if (!std::all_of(which.begin(), which.end(), [](const mutex& m) { return access::keys(m) != nullptr; }))
+    return nullptr;
   const auto& first = which.front();
   std::vector<shared_keys> all;
   std::unordered_set<std::string_view> names;
@@ -55,6 +58,7 @@ locks_list locks_of(const std::vector<mutex>& which) {
 /// `T`: lease or optional<lease>.
 template <class T>
 asio::awaitable<T> acquire(const std::weak_ptr<core>& where, locks_list which, lock_call how) {
+  if (!which) return detail::without_client<T>();
   return detail::on_strand<T>(where.lock(),
                               [which = std::move(which), how](engine& locks, const std::shared_ptr<caller<T>>& to,
                                                               const std::optional<owner>& carried) {

@@ -38,6 +38,12 @@ struct lock_call {
   }
 };
 
+/// What a lock that was moved from answers: as one whose client is gone.
+template <class T>
+asio::awaitable<T> without_client() {
+  return on_strand<T>(nullptr, [](engine&, const std::shared_ptr<caller<T>>&, const std::optional<owner>&) {});
+}
+
 /// `T`: lease or optional<lease>.
 template <class T>
 lock_handler lease_to(std::shared_ptr<caller<T>> to) {

@@ -44,11 +44,13 @@ using detail::same_client;
 using detail::same_lock;
 using plan_ptr = std::shared_ptr<const lock_plan>;
 
+/// Null where one was moved from.
 plan_ptr plan_of(const std::vector<mutex>& which) {
   if (which.empty()) throw error(errc::invalid_name, "all of no locks");
   if (which.size() > multi_lock::most)
     throw error(errc::invalid_name,
                 "all of " + std::to_string(which.size()) + " locks, more than " + std::to_string(multi_lock::most));
+  if (std::any_of(which.begin(), which.end(), [](const mutex& m) { return !access::keys(m); })) return nullptr;
   lock_plan plan{{}, access::given_owner(which.front())};
   std::vector<std::size_t> order;
   for (const auto& m : which) {
@@ -203,6 +205,7 @@ asio::awaitable<group_answer> taken_in_order(plan_ptr plan, joint_call_ptr call)
 /// `T`: multi_lease or optional<multi_lease>.
 template <class T>
 asio::awaitable<T> acquire(plan_ptr plan, lock_call how) {
+  if (!plan) co_return co_await detail::without_client<T>();
   for (const auto& w : plan->locks) detail::check_name(w.keys->name);
   const auto call = std::make_shared<joint_call>(joint_call{how, how.who.value_or(owner())});
   for (;;) {
@@ -215,20 +218,22 @@ asio::awaitable<T> acquire(plan_ptr plan, lock_call how) {
   }
 }
 
+std::optional<owner> given_owner(const plan_ptr& plan) { return plan ? plan->who : std::nullopt; }
+
 }  // namespace
 
 multi_lock::multi_lock(const std::vector<mutex>& which) : plan_(plan_of(which)) {}
 
 asio::awaitable<multi_lease> multi_lock::lock(lock_options options) const {
-  return acquire<multi_lease>(plan_, lock_call::forever(plan_->who, options));
+  return acquire<multi_lease>(plan_, lock_call::forever(given_owner(plan_), options));
 }
 
 asio::awaitable<std::optional<multi_lease>> multi_lock::try_lock(lock_options options) const {
-  return acquire<std::optional<multi_lease>>(plan_, lock_call::once(plan_->who, options));
+  return acquire<std::optional<multi_lease>>(plan_, lock_call::once(given_owner(plan_), options));
 }
 
 asio::awaitable<std::optional<multi_lease>> multi_lock::try_lock_for(milliseconds wait, lock_options options) const {
-  return acquire<std::optional<multi_lease>>(plan_, lock_call::within(wait, plan_->who, options));
+  return acquire<std::optional<multi_lease>>(plan_, lock_call::within(wait, given_owner(plan_), options));
 }
 
 }  // namespace holdfast

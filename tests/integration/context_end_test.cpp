@@ -203,3 +203,28 @@ TEST_CASE("a mutex that was moved from has no name and locks nothing") {
   CHECK(to.name() == "m");
   CHECK(w.code_of(from.lock()) == errc::closed);
 }
+
+TEST_CASE("several locks of which one was moved from say what a mutex says that was moved from") {
+  world w;
+  auto redis = w.make();
+  auto from = redis.mutex("m");
+  const auto to = std::move(from);
+  const auto closed = w.code_of(from.lock());  // NOLINT(bugprone-use-after-move)
+  const auto refuses = [&](const auto& several) {
+    CHECK(w.code_of(several.lock()) == closed);
+    CHECK(w.code_of(several.try_lock()) == closed);
+    CHECK(w.code_of(several.try_lock_for(1s)) == closed);
+  };
+  refuses(any_of({from}));
+  refuses(any_of({to, from}));
+  refuses(multi_lock({from}));
+  refuses(multi_lock({to, from}));
+  auto all = multi_lock({to});
+  const auto moved_all = std::move(all);
+  refuses(all);  // NOLINT(bugprone-use-after-move)
+  auto any = any_of({to});
+  const auto moved_any = std::move(any);
+  refuses(any);  // NOLINT(bugprone-use-after-move)
+  w.run(w.run(moved_all.lock()).unlock());
+  w.run(w.run(moved_any.lock()).unlock());
+}
