@@ -172,7 +172,6 @@ void cluster::heard(routed_command& c, const redis::outcome& o) {
     c.asking = true;
     moving_to_[c.slot] = map_.number_of(next.to);
   }
-  if (next.what == kind::same_node && c.asking) c.named = by.at;
   if (next.refresh) questions_.ask();
   if (next.moved && map_.moved(next.moved->slot, next.moved->to)) map_changed(1);
   if (c.number == 0 || c.at != slot_map::nobody) return;  // it was withdrawn meanwhile

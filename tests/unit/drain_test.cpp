@@ -143,6 +143,26 @@ TEST_CASE_METHOD(draining,
   check_nothing_is_left();
 }
 
+TEST_CASE_METHOD(draining, "a drain does not wait for a lost lease that its owner has not destroyed yet") {
+  const auto lost = hold("a", by(alice));
+  advance(10s);
+  confirms_nothing();
+  REQUIRE(lost.value()->state() == lease_state::lost);
+  SECTION("beside nothing else") {}
+  SECTION("beside one that is held") {
+    const auto b = hold("b", by(bob));
+    const auto d = drain();
+    CHECK(lock("c", by(alice)).failed_with(errc::closed));
+    CHECK(d.waits());
+    unlock(b);
+    play_on();
+    CHECK(d.succeeded());
+  }
+  const auto d = drain();
+  step();
+  CHECK(d.succeeded());
+}
+
 TEST_CASE_METHOD(draining, "leases are renewed while a client drains") {
   const auto a = hold("a", by(alice));
   drain(1min);

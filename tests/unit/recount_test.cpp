@@ -119,6 +119,17 @@ TEST_CASE_METHOD(fixture, "each nested lock is told, also where it is over befor
   CHECK(server.count() == 3);
 }
 
+TEST_CASE_METHOD(fixture, "a nested lock whose count Redis has already is asked for all the same") {
+  lock("a", by(alice));
+  const auto second = lock("a", by(alice));  // while the count of the first is on its way
+  unlock(second);
+  reenters();
+  REQUIRE(last_sent() == "recount(a; 30000, #1, 2)");
+  CHECK(server.count() == 3);
+  answers(replies::integer(0));
+  CHECK(held.state() == lease_state::lost);
+}
+
 TEST_CASE_METHOD(fixture, "a loss that a count finds out is told a round trip after the nested lock") {
   const auto inner = lock("a", by(alice));
   CHECK(inner.granted());

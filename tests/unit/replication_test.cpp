@@ -188,6 +188,19 @@ TEST_CASE_METHOD(replicated_fixture, "renewals of one script ask for replicas on
   CHECK(state(b) == lease_state::suspended);
 }
 
+TEST_CASE_METHOD(replicated_fixture,
+                 "where nobody knows what replicas have, a hold of the script that asked for none is confirmed") {
+  const auto a = hold_on_replica("a"), c = lock("c", with({.min_replicas = 0}));
+  grants();
+  advance(10s);
+  REQUIRE(last_sent() == "renew(a, c; 30000, 30000, #1, #2)");
+  confirms();
+  nobody_knows();
+  CHECK(state(a) == lease_state::suspended);
+  CHECK(state(c) == lease_state::held);
+  CHECK(left(c) == 30s - drift);
+}
+
 TEST_CASE_METHOD(replicated_fixture, "what is lost is lost at once, whatever replicas have") {
   const auto a = hold_on_replica("a"), b = hold_on_replica("b");
   advance(10s);
@@ -245,6 +258,29 @@ TEST_CASE_METHOD(replicated_fixture, "a re-entry is told when enough replicas ha
     inner.cancel();
     replicas(1);
     CHECK(last_sent() == "recount(a; 29995, #1, 1, 30000)");
+  }
+}
+
+TEST_CASE_METHOD(replicated_fixture, "a re-entry that asks for no replicas waits for those that its hold wants") {
+  const owner alice;
+  const auto outer = lock("a", by(alice, {.min_replicas = 2}));
+  grants();
+  replicas(2);
+  const auto valid = outer.value()->of->valid_until();
+  advance(1s);
+  const auto inner = try_lock("a", by(alice, {.ttl = 30s, .min_replicas = 0}));
+  reenters();
+  CHECK(inner.waits());
+  CHECK(server.replica_questions.back().replicas == 2);
+  SECTION("enough") {
+    replicas(2);
+    CHECK(inner.granted());
+    CHECK(outer.value()->of->valid_until() == valid + 1s);
+  }
+  SECTION("too few") {
+    replicas(1);
+    CHECK(inner.failed_with(errc::not_replicated));
+    CHECK(outer.value()->of->valid_until() == valid);
   }
 }
 
