@@ -20,6 +20,11 @@ bool is_push(const reply& r) {
   return r.type == reply::kind::array && r.elements.size() >= 3 && r.elements.front().text.ends_with("message");
 }
 
+// Redis 6 puts READONLY into a sentence. MASTERDOWN is the word of a replica that has lost its primary.
+bool is_of_replica(const reply& r) {
+  return r.is_error() && (r.text.find("READONLY") != std::string::npos || r.text.starts_with("MASTERDOWN"));
+}
+
 // Another run is another server, whose word about what the one before it did counts for nothing. FNV-1a.
 std::uint64_t number_of(std::string_view run) {
   if (run.empty()) return 0;
@@ -85,6 +90,12 @@ std::optional<failure> connection::refusal(const request& asked) const {
   return std::nullopt;
 }
 
+void connection::expect_failover(failover when) {
+  failover_ = when;
+  if (when == failover::once_primary)
+    tolerate([this](const failure& why) { return why.code == errc::not_primary && met_replica() && was_primary_; });
+}
+
 void connection::keep_watch(bool on) {
   if (std::exchange(watch_, on) == on || closed()) return;
   demand_changed();
@@ -98,6 +109,7 @@ void connection::hold(bool on) {
 void connection::on_up(const handshake& introduced) {
   id_ = introduced.id();
   server_ = introduced.server();
+  was_primary_ = was_primary_ || introduced.primary();
   number_ = number_of(server_.run);
   answered_ = given().now();
   pending_.connected(answered_);
@@ -114,21 +126,18 @@ void connection::on_reply(reply&& r) {
   const auto now = last_input();
   const auto oldest = pending_.take_answered(now);
   if (!oldest) return drop(fail(node(), errc::protocol_error, "a reply that nobody asked for"));
-  if (shows_work(r)) answered_ = now;
+  const bool of_replica = is_of_replica(r), outage = of_replica && failover_expected();
+  if (shows_work(r) && !outage) answered_ = now;
+  was_primary_ = was_primary_ || !r.is_error();
   if (given().counts && oldest->what)
     count(*oldest->what, oldest->sent, now, r.is_error() ? errc::server_refused : errc{});
-  const bool demoted = r.is_error() && r.text.find("READONLY") != std::string::npos;  // Redis 6 puts it into a sentence
-  if (!demoted) {
-    if (oldest->what) oldest->what->answered({{}, std::move(r), {}, oldest->sent, number_});
-    return;
-  }
-  const auto why = fail(node(), errc::not_primary, "the server has become a replica");
-  if (oldest->what && failover_expected_)
+  const auto why = of_replica ? fail(node(), errc::not_primary, "the server has become a replica") : failure{};
+  if (oldest->what && outage)
     oldest->what->answered({errc::unreachable, {}, why.detail});
   else if (oldest->what)
     oldest->what->answered({{}, std::move(r), {}, oldest->sent, number_});
   // It was the primary when it was connected: its address may belong to another by now.
-  if (up()) drop(why);
+  if (of_replica && up()) drop(why);
 }
 
 void connection::fill(std::string& out, std::size_t enough, detail::time_point now) {

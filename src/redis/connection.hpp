@@ -16,6 +16,14 @@
 
 namespace holdfast::redis {
 
+/// Whether a command that a replica refuses was refused for good. Another server may be the primary by now, or this one
+/// again soon: then the command is answered `unreachable`, as if it was never written. It has not run.
+enum class failover {
+  not_expected,  // the reply is handed on
+  once_primary,  // expected of a server that was a primary for this client
+  expected,
+};
+
 /// The command connection to one server: made at the first command, pipelined, made again after a loss while someone
 /// needs it.
 ///
@@ -51,9 +59,8 @@ class connection final : public link {
   const std::string& run() const noexcept { return server_.run; }
   /// outcome::server of its run; 0: unknown.
   std::uint64_t server_number() const noexcept { return number_; }
-  /// Where another server may be the primary by now: who is refused because this one is a replica hears unreachable, as
-  /// of a command that was never written. It has not run.
-  void expect_failover() noexcept { failover_expected_ = true; }
+  /// With once_primary a replica is also an outage when the connection is made, so that commands wait for its end.
+  void expect_failover(failover when);
   void keep_watch(bool on);
   /// While true nothing is written; a connection that is there is kept.
   void hold(bool on);
@@ -80,6 +87,9 @@ class connection final : public link {
   void arm();
   void look();
   bool tell_overdue(detail::time_point now);
+  bool failover_expected() const noexcept {
+    return failover_ == failover::expected || (failover_ == failover::once_primary && was_primary_);
+  }
   void count(const command& what, detail::time_point sent, detail::time_point now, errc failed) const;
   void report(event::kind what, errc reason, const std::string& detail) const;
 
@@ -89,7 +99,8 @@ class connection final : public link {
   detail::timer look_;  // when something may be overdue, or earlier
   bool gave_grace_ = false;
   bool watch_ = false;
-  bool failover_expected_ = false;
+  failover failover_ = failover::not_expected;
+  bool was_primary_ = false;  // ROLE said so, or where ROLE is withheld a command was answered
   bool held_ = false;
   std::optional<handshake::identity> id_;
   std::optional<handshake::identity> predecessor_;  // of the last one that left commands unanswered

@@ -152,9 +152,11 @@ bool handshake::accept_role(const reply& r) {
   if (r.type != reply::kind::array || r.elements.empty())
     return refuse(errc::protocol_error, "ROLE answered without a role");
   const auto& role = r.elements.front().text;
+  primary_ = role == "master";
+  replica_ = role == "slave";
   if (role == (node_.expected == server_mode::sentinel ? "sentinel" : "master")) return true;
   if (role == "sentinel") return refuse(errc::not_primary, sentinel);
-  if (role == "slave") return refuse(errc::not_primary, "the server is a replica");
+  if (replica_) return refuse(errc::not_primary, "the server is a replica");
   return refuse(errc::not_primary, "the server's role is " + quoted(node_, role));
 }
 

@@ -57,6 +57,9 @@ class handshake {
   progress on_reply(const reply& r);
 
   const failure& why() const noexcept { return failure_; }  ///< once failed
+  /// ROLE said so; neither of a server that withholds it.
+  bool primary() const noexcept { return primary_; }
+  bool replica() const noexcept { return replica_; }
   /// Empty if the server does not say.
   std::optional<identity> id() const;
   const server_facts& server() const noexcept { return server_; }
@@ -81,6 +84,7 @@ class handshake {
   std::deque<step> awaited_;  // one for each command not answered yet
   std::optional<long long> client_;
   server_facts server_;
+  bool primary_ = false, replica_ = false;
   std::string fencing_refused_;
   std::string auth_refused_;  // what was said to AUTH
   failure failure_;

@@ -142,7 +142,9 @@ void link::on_connected(std::shared_ptr<stream> wire, failure why) {
 }
 
 void link::greet(const reply& r) {
-  switch (handshake_->on_reply(r)) {
+  const auto progress = handshake_->on_reply(r);
+  met_replica_ = handshake_->replica();
+  switch (progress) {
     case handshake::progress::more: return flush_soon();
     case handshake::progress::failed: return drop(failure(handshake_->why()));
     case handshake::progress::done: break;
@@ -153,6 +155,7 @@ void link::greet(const reply& r) {
   count_up();
   pacing_.on_ready(services_.now());
   const auto introduced = *std::exchange(handshake_, std::nullopt);
+  run_ = introduced.server().run;
   on_up(introduced);
   if (up()) flush_soon();
 }
@@ -302,6 +305,11 @@ void link::retarget(address to, failure why) {
   standing_failure_.reset();
   pacing_.forget(services_.now());
   demand_changed();
+}
+
+void link::follow(std::string_view run) {
+  if (!up() || run.empty() || run_.empty() || run_ == run) return;
+  drop(fail(node_, errc::unreachable, "the name leads to another server now"));
 }
 
 void link::rest() {

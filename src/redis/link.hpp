@@ -42,6 +42,9 @@ class link : public std::enable_shared_from_this<link> {
   /// It leads to another server from now on. A connection that is there ends, for this reason; one that is being made
   /// is given up without a word. To the other one it is made at once, if it is wanted.
   void retarget(address to, failure why);
+  /// The name that it is connected by leads to this run of a server. A connection to another run ends, so that the name
+  /// is resolved anew.
+  void follow(std::string_view run);
   /// Asked of a failure that does not mend itself. True: it does here, because another server may be found, so that
   /// whoever waits for the connection waits on.
   void tolerate(std::function<bool(const failure&)> which) { tolerated_ = std::move(which); }
@@ -99,6 +102,8 @@ class link : public std::enable_shared_from_this<link> {
   bool input_waiting();
   /// When bytes were read, or replies of them handed on, for the last time.
   detail::time_point last_input() const noexcept { return last_input_; }
+  /// The last handshake was with a replica.
+  bool met_replica() const noexcept { return met_replica_; }
   /// Why the last attempt failed, if that does not mend itself and the next attempt is not allowed yet; else null.
   const failure* standing_failure() const;
   /// Why there is no connection at present, or how far it has come, for a text.
@@ -162,6 +167,8 @@ class link : public std::enable_shared_from_this<link> {
   std::function<void()> idle_;
   std::optional<failure> standing_failure_;
   std::string last_failure_;
+  bool met_replica_ = false;
+  std::string run_;  // of the server that was connected last; empty: it does not say
 };
 
 }  // namespace holdfast::redis

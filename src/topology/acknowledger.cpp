@@ -106,6 +106,7 @@ void acknowledger::ask(std::string_view key, const topology::copies& what, handl
 // A replica may become the primary yet, and another server may be named.
 void acknowledger::connect(line& l) {
   l.connection = std::make_shared<redis::connection>(given_, server_, [](const event&) {});
+  l.connection->expect_failover(redis::failover::expected);
   l.connection->tolerate([](const redis::failure& why) { return why.code == errc::not_primary; });
 }
 
@@ -156,6 +157,11 @@ void acknowledger::answered(line& l, const redis::outcome& o) {
 void acknowledger::retarget(const redis::address& to, const redis::failure& why) {
   server_ = server_.with(to);
   for (const auto& [wanted, l] : lines_) l.connection->retarget(to, why);
+}
+
+void acknowledger::follow(std::string_view run) {
+  for (const auto& [wanted, l] : lines_)
+    if (l.connection) l.connection->follow(run);
 }
 
 void acknowledger::close() {

@@ -34,6 +34,8 @@ class acknowledger {
   bool idle() const noexcept;
   /// As connection::retarget().
   void retarget(const redis::address& to, const redis::failure& why);
+  /// As connection::follow().
+  void follow(std::string_view run);
   void close();
 
  private:

@@ -12,6 +12,8 @@ standalone::standalone(const redis::services& given, const redis::endpoint& serv
     : commands_(std::make_shared<redis::connection>(given, server, std::move(events))),
       channels_(std::make_shared<redis::pubsub>(given, server, answer_timeout)), replicas_(given, server) {
   if (server.use_tls) redis::check(server.tls);
+  commands_->expect_failover(redis::failover::once_primary);
+  commands_->on_link_change([this](bool up) { on_link(up); });
   channels_->on_fencing_refused([c = commands_](const std::string& words) { c->report_fencing(words); });
 }
 
@@ -39,8 +41,12 @@ void standalone::replicated(std::string_view key, const copies& what, copies_han
 
 void standalone::keep_watch(bool on) { commands_->keep_watch(on); }
 
-void standalone::on_link_change(link_listener listener) {
-  commands_->on_link_change([listener = std::move(listener)](bool up) { listener(the_only_node, up); });
+void standalone::on_link(bool up) {
+  if (up) {
+    channels_->follow(commands_->run());
+    replicas_.follow(commands_->run());
+  }
+  if (listener_) listener_(the_only_node, up);
 }
 
 void standalone::close() {

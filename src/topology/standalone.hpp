@@ -38,12 +38,15 @@ class standalone final : public topology {
   void replicated(std::string_view key, const copies& what, copies_handler done) override;
   subscription subscribe(std::string_view channel, subscriber& who) override;
   void keep_watch(bool on) override;
-  void on_link_change(link_listener listener) override;
+  void on_link_change(link_listener listener) override { listener_ = std::move(listener); }
   void close() override;
 
  private:
   static constexpr node_id the_only_node = 0;
 
+  void on_link(bool up);
+
+  link_listener listener_;
   std::shared_ptr<redis::connection> commands_;
   std::shared_ptr<redis::pubsub> channels_;
   acknowledger replicas_;

@@ -326,7 +326,7 @@ TEST_CASE("who is refused by a replica where a failover is expected hears that i
     return std::string("-READONLY You can't write against a read only replica.\r\n");
   });
   const auto c = rig.connect(unix_endpoint(server.path()));
-  c->expect_failover();
+  c->expect_failover(redis::failover::expected);
   const auto a = rig.call(*c, {"EVALSHA"});
   CHECK(a->has(errc::unreachable));
   CHECK(a->got.detail.find("has become a replica") != std::string::npos);

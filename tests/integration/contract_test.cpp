@@ -383,6 +383,61 @@ TEST_CASE("every kind: a server that has become a replica neither confirms a hol
   });
 }
 
+TEST_CASE("every kind: a server that is a replica for a while is an outage that ends") {
+  of_every_kind([](const lock_kind& k, lock_world& w) {
+    auto a = w.make(), b = w.make();
+    auto held = w.run(k(a).lock()), kept = w.run(k(a, "kept").lock());
+    started<lease> waits(w, k(b).lock());
+    w.until([&] { return waited_for(w, k); });
+    w.eye("REPLICAOF", "127.0.0.1", "1");
+    const auto elsewhere = [](error_code e) { return e == condition::retry_later; };
+    CHECK(w.code_of(held.unlock()) == errc::unconfirmed);  // and goes on
+    CHECK(elsewhere(w.code_of(k(a, "new").try_lock())));
+    CHECK(elsewhere(w.code_of(k(a, "new").try_lock_for(300ms))));
+    CHECK(elsewhere(w.code_of(kept.renew())));
+    CHECK(elsewhere(w.code_of(k(a, "new").force_unlock())));
+    CHECK(elsewhere(w.code_of(a.connect())));
+    CHECK_FALSE(waits.answer);
+    started<lease> later(w, k(a, "new").lock());
+    w.pass(100ms);
+    CHECK_FALSE(later.answer);
+    w.eye("REPLICAOF", "NO", "ONE");
+    w.until([&] { return waits.succeeded() && later.succeeded(); }, 20s);
+    w.until([&] { return !w.code_of(kept.renew()); });  // each of several servers is connected again
+    for (auto* lease : {&kept, &waits.answer->value(), &later.answer->value()}) w.run(lease->unlock());
+    CHECK(w.locks().empty());
+    CHECK(w.heard->count(kind::lost) == 0);
+    const auto events = w.heard->all();
+    const auto demotions = std::count_if(events.begin(), events.end(), [](const auto& e) {
+      return e.what == kind::outage && e.reason == errc::not_primary;
+    });
+    CHECK(demotions <= static_cast<std::ptrdiff_t>(2 * k.servers));  // once for each client
+  });
+}
+
+TEST_CASE("every kind: several locks, and a section, wait for the end of such an outage") {
+  of_every_kind_of_one_server([](const lock_kind& k, lock_world& w) {
+    auto redis = w.make();
+    w.run(redis.connect());
+    w.eye("REPLICAOF", "127.0.0.1", "1");
+    const std::vector<mutex> two{k(redis, "m"), k(redis, "n")};
+    CHECK(w.code_of(multi_lock(two).try_lock()) == errc::unreachable);
+    CHECK(w.code_of(any_of(two).try_lock()) == errc::unreachable);
+    CHECK(w.code_of(multi_lock(two).try_lock_for(100ms)) == errc::unreachable);
+    CHECK(w.code_of(any_of(two).try_lock_for(100ms)) == errc::unreachable);
+    started<multi_lease> all(w, multi_lock(two).lock());
+    started<lease> one(w, any_of({k(redis, "x"), k(redis, "y")}).lock());
+    started<int> section(w, with_lock(k(redis, "section"), seven));
+    w.pass(100ms);
+    CHECK_FALSE((all.answer || one.answer || section.answer));
+    w.eye("REPLICAOF", "NO", "ONE");
+    w.until([&] { return all.succeeded() && one.succeeded() && section.succeeded(); });
+    w.run(all.answer->value().unlock());
+    w.run(one.answer->value().unlock());
+    CHECK(w.locks().empty());
+  });
+}
+
 TEST_CASE("every kind: a key of another type is a corrupt lock and is left alone") {
   of_every_kind([](const lock_kind& k, lock_world& w) {
     auto redis = w.make();

@@ -1,9 +1,12 @@
 // SPDX-License-Identifier: BSL-1.0
 // One address that leads to a primary, and after its death to the replica that was promoted: what a failover proxy
 // makes of two servers. docs/guide/operating.md says what becomes of the locks.
+#include <algorithm>
 #include <filesystem>
+#include <mutex>
+#include <thread>
 
-#include "integration/world.hpp"
+#include "integration/blocking_world.hpp"
 
 using namespace holdfast;
 using namespace holdfast::test;
@@ -19,6 +22,7 @@ redis_options primary() {
 }
 redis_options replica_of(const real_redis& server) {
   redis_options o;
+  o.tcp = true;
   o.arguments = {"--replicaof", "127.0.0.1", std::to_string(server.port())};
   return o;
 }
@@ -67,6 +71,60 @@ TEST_CASE("a lock that has reached the promoted replica goes on there, and so do
   w.until([&] { return got.succeeded(); });
   w.run(got.answer->value().unlock());
   CHECK(w.to_second("KEYS", "m").array().empty());
+}
+
+TEST_CASE("two servers that swap their roles behind one address cost a wait and no lock") {
+  two_servers w;
+  auto a = w.make_behind(), b = w.make_behind();
+  auto held = w.run(a.mutex("m").lock()), kept = w.run(a.fenced_mutex("kept").lock());
+  started<lease> got(w, b.mutex("m").lock());
+  w.until([&] { return w.eye("PUBSUB", "NUMSUB", "redisson_lock__channel:{m}").array()[1] == 1; });
+  w.replicate();
+  w.eye("REPLICAOF", "127.0.0.1", std::to_string(w.second.port()));  // every connection stays
+  started<void> unlocked(w, held.unlock());
+  w.until([&] { return w.heard->count(kind::outage) >= 1; });
+  CHECK(w.code_of(b.mutex("other").try_lock()) == errc::unreachable);
+  CHECK_FALSE(got.answer);
+  w.promote();
+  w.lead_to(w.second);
+  w.until([&] { return got.succeeded(); });
+  w.until([&] { return unlocked.answer.has_value(); });
+  CHECK(unlocked.succeeded());
+  w.run(got.answer->value().unlock());
+  CHECK(w.to_second("EXISTS", "m") == 0);
+  w.run(kept.renew());
+  // A waiter listens at the new primary.
+  started<lease> next(w, b.fenced_mutex("kept").lock());
+  w.until([&] { return w.to_second("PUBSUB", "NUMSUB", "redisson_lock__channel:{kept}").array()[1] == 1; });
+  w.run(kept.unlock());
+  w.until([&] { return next.succeeded(); });
+  w.run(next.answer->value().unlock());
+  CHECK(w.heard->count(kind::lost) == 0);
+  const auto events = w.heard->all();
+  const auto demotions = std::count_if(events.begin(), events.end(), [](const auto& e) {
+    return e.what == kind::outage && e.reason == errc::not_primary;
+  });
+  CHECK(demotions <= 2);  // once for each client
+}
+
+TEST_CASE("threads wait for a server that is a replica for a while, and their unlock reaches it") {
+  blocking_world w;
+  blocking::client a(w.settings_with([](config& c) { c.ttl = 60s; })), b(w.settings());
+  auto held = a.mutex("m");
+  held.lock();
+  std::thread waiter([&] {
+    auto m = b.mutex("m");
+    const std::lock_guard section(m);
+  });
+  w.see_waiters("m");
+  w.eye("REPLICAOF", "127.0.0.1", "1");
+  held.unlock();  // not in time, of which the observer hears
+  auto other = b.mutex("other");
+  CHECK(client_side::code_of_call([&] { (void)other.try_lock(); }) == errc::unreachable);
+  w.eye("REPLICAOF", "NO", "ONE");
+  waiter.join();
+  see([&] { return w.locks().empty(); });
+  CHECK(w.heard->count(kind::lost) == 0);
 }
 
 TEST_CASE("a lock that had not reached the promoted replica is lost when its client is connected there") {

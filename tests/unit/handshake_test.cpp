@@ -187,6 +187,18 @@ TEST_CASE("refusals have their own codes") {
         errc::protocol_error);
 }
 
+TEST_CASE("ROLE shows a primary and a replica, and one that is withheld shows neither") {
+  const auto node = plain();
+  const auto met = [&](const redis::reply& role) {
+    handshake h(node, purpose::commands);
+    answer(h, {replies::integer(7), run("r"), role});
+    return std::pair(h.primary(), h.replica());
+  };
+  CHECK(met(primary) == std::pair(true, false));
+  CHECK(met(replies::array({replies::string("slave"), replies::string("h")})) == std::pair(false, true));
+  CHECK(met(replies::error("NOPERM no ROLE")) == std::pair(false, false));
+}
+
 TEST_CASE("a node of a cluster is refused by name, whatever its role and what the connection is for") {
   const auto node = plain();
   const std::string word = GENERATE("redis_mode", "server_mode");  // Redis' and Valkey's

@@ -57,12 +57,16 @@ struct scripted_host {
   bool silent = false;                                 // takes connections and commands, and says nothing
   std::size_t takes_at_once = std::string_view::npos;  // bytes; the rest of a write comes later
   std::set<connection*> connections;
+  int made = 0;  // connections ever
 };
 
 /// The client's end, and the server's.
 class scripted_host::connection final : public redis::stream {
  public:
-  connection(scripted_host& to, const redis::services& given) : to_(&to), given_(given) { to.connections.insert(this); }
+  connection(scripted_host& to, const redis::services& given) : to_(&to), given_(given) {
+    to.connections.insert(this);
+    ++to.made;
+  }
   ~connection() override { connection::close(); }
 
   void async_read_some(boost::asio::mutable_buffer into, handler done) override {
