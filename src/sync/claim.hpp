@@ -142,6 +142,7 @@ class claim final : public boost::intrusive_ref_counter<claim> {
     std::uint32_t leases = 1;  // as it has said last; 0: nobody knows
     bool under_way = false;    // recount() has sent one that is not answered
     bool asked_again = false;  // and the claim was in question after that
+    bool ever_sent = false;    // else it is 1 at every server that has the claim
   } counted;
 
   /// What the leases of its holder ask of the watchdog. A renewal looks here, and touches neither the hold nor its

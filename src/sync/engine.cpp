@@ -45,16 +45,22 @@ engine::engine(surroundings around, std::weak_ptr<lease_home> home, owner_fields
   around_.servers.on_link_change([this](node_id node, bool up) {
     if (voting_) voting_->link_changed(node, up);
     watchdog_.link_changed(node, up);
+    if (up) server_changed(node);
   });
   around_.servers.on_keys_moved([this] {
     patience_.keys_moved();
     watchdog_.keys_moved();
+    server_changed(std::nullopt);
   });
 }
 
 engine::~engine() {
   with_.client->closed.store(true, std::memory_order_release);
   around_.blocks->close();
+}
+
+void engine::server_changed(std::optional<node_id> node) {
+  if (!closed()) registry_.server_changed(node);
 }
 
 cancellable_ptr engine::lock(const shared_keys& keys, const lock_request& request, lock_handler&& done) {

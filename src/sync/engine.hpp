@@ -78,6 +78,7 @@ class engine final {
   bool idle() const noexcept { return registry_.idle() && watchdog_.idle() && releases_.idle(); }
 
  private:
+  void server_changed(std::optional<node_id> node);
   void drain_until(time_point end);
   void answer_at_close();
   void end_probes();

@@ -311,6 +311,12 @@ void hold::tell_count() noexcept try {
   note_count(0);
 }
 
+void hold::count_elsewhere() noexcept {
+  if (ended() || !on->counted.ever_sent) return;
+  note_count(0);
+  tell_count();
+}
+
 void hold::free(last_unlock&& u) {
   HOLDFAST_ASSERT(leases_.empty() && changing() && host_);
   const auto valid = valid_until();
@@ -428,6 +434,8 @@ void hold::end_by_loss(errc reason) {
   // A minority of several primaries may have what a majority has not.
   if (expired || with_.closed() || keys()->of.voted)
     with_.freeing.release_in_background(*host_, keys(), field(), may_live, {}, on->may_be_at());
+  else
+    with_.freeing.found_gone(keys(), field(), may_live, now);
   host_->ended(*this);
 }
 

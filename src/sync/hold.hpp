@@ -244,7 +244,12 @@ class hold final : public boost::intrusive_ref_counter<hold> {
   /// The TTL that a count gives the key: that of a renewal where the hold is renewed, else one that raises none.
   milliseconds ttl_to_keep() const noexcept;
   /// So many leases the server has said that it counts; 0: nobody knows.
-  void note_count(unsigned at_server) noexcept { on->counted.leases = at_server; }
+  void note_count(unsigned at_server) noexcept {
+    on->counted.leases = at_server;
+    on->counted.ever_sent = true;
+  }
+  /// Another server may have its key, and an older count: it is told once more, if one was ever sent.
+  void count_elsewhere() noexcept;
   /// The server has confirmed the hold with a count that was sent at `sent` with this TTL: as good as a renewal, unless
   /// the hold is in doubt, or wants replicas, which nobody has asked.
   void confirmed_by_count(time_point sent, milliseconds ttl, primary_set at);

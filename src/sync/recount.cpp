@@ -56,7 +56,7 @@ void recount(const hold_services& with, claim& c, in_question what) {
   with.around.run(c.keys->of.recount.make(*c.keys, h->ttl_to_send(sent.ttl), c.field, sent.leases),
                   {.timeout = command_budget(with.around.settings, h->ttl()), .rank = urgency::obligation},
                   std::move(answered));
-  its.under_way = true;  // not where there was no memory to send it
+  its.under_way = its.ever_sent = true;  // not where there was no memory to send it
 }
 
 }  // namespace holdfast::detail

@@ -126,6 +126,21 @@ void registry::give_back(const shared_keys& keys, const owner_field& field, mill
   }
 }
 
+// Obligations go before whatever waits for the same connection: who asks for these names next finds them free. What
+// there is no memory for ends with its TTL.
+void registry::server_changed(std::optional<node_id> node) {
+  with_.freeing.take_answered_elsewhere([this](const answered_releases::entry& r) {
+    try {
+      with_.freeing.repeat(at(r.keys), r);
+    } catch (const std::bad_alloc&) {
+      if (auto* const unused = find(*r.keys)) unused->leave_if_unused();
+    }
+  });
+  if (!node || with_.around.servers.primaries() > 1) return;
+  for (auto& e : names_)
+    if (with_.around.servers.node_of(e.keys()->lock) == *node) e.each_hold([](hold& h) { h.count_elsewhere(); });
+}
+
 void registry::forget(asker& who) {
   if (!who.listed.hook.is_linked()) return;
   asking_.erase(asking_.iterator_to(who.listed));

@@ -51,6 +51,9 @@ class registry final {
 
   /// Null when there is none; also a lost one, whose leases are still there.
   hold* hold_of(const lock_keys& keys, owner_id who);
+  /// Keys may have another server than before, which may lack what the one before it has answered: releases and counts
+  /// are sent once more. `node`: to which there is a connection again; nothing: some keys have moved.
+  void server_changed(std::optional<node_id> node);
   /// force_unlock() of this client was answered.
   void forced(const lock_keys& keys, bool was_held);
   owner_field new_field() { return fields_.next(); }

@@ -2,6 +2,7 @@
 #include "sync/releases.hpp"
 
 #include <algorithm>
+#include <chrono>
 #include <optional>
 #include <string>
 #include <utility>
@@ -84,6 +85,7 @@ class releases::task final : public script_command {
   task(const task& like, std::size_t where, std::shared_ptr<joint> all)
       : task(like.to_, like.of, like.keys, like.field, like.ttl) {
     of_hold = like.of_hold;
+    was_answered = like.was_answered;
     valid = like.valid;
     answer_by = like.answer_by;
     at = where;
@@ -108,6 +110,7 @@ class releases::task final : public script_command {
   std::optional<std::uint64_t> went_to;  // the server that it was written to; 0: unknown, or several
   bool repeated = false;
   bool of_hold = false;               // not of an attempt
+  bool was_answered = false;          // by another server
   std::optional<std::uint64_t> told;  // by the release, where it has freed: so many subscribers
   std::string last_failure;           // why
   handler done;                       // empty: nobody waits (any more)
@@ -146,6 +149,27 @@ void releases::release_in_background(release_host& of, shared_keys keys, owner_f
   auto t = make_pooled<task>(around_.blocks, *this, of, std::move(keys), field, ttl);
   t->tried = std::move(tried);
   start(std::move(t), at, around_.now());
+}
+
+void releases::found_gone(const shared_keys& keys, const owner_field& field, milliseconds ttl,
+                          time_point now) noexcept {
+  answered_.note({keys, field, server_of(0, keys), now, now + ttl, 0});
+}
+
+void releases::repeat(release_host& of, const answered_releases::entry& what) {
+  const auto now = around_.now();
+  const auto left = std::chrono::ceil<milliseconds>(what.gone_by - now) - around_.settings.command_timeout;
+  auto t = make_pooled<task>(around_.blocks, *this, of, what.keys, what.field, std::max(left, milliseconds(10)));
+  t->was_answered = true;
+  start(std::move(t), only(what.primary), now);
+}
+
+std::uint64_t releases::server_of(std::size_t primary, const shared_keys& keys) const {
+  return around_.servers.primary(primary).server_of(keys->lock);
+}
+
+bool releases::answered_elsewhere(const answered_releases::entry& what) const {
+  return what.server == 0 || what.server != server_of(what.primary, what.keys);
 }
 
 void releases::start(std::shared_ptr<task> which, primary_set at, time_point now) {
@@ -208,6 +232,8 @@ void releases::answered(task& t, const outcome& o) {
     return end(t, said.failed->code, said.failed->detail);
   }
   t.told = said.value;
+  // Not a repeated one that finds nothing: the server that has taken the place of another knows of it.
+  if (t.told || !t.was_answered) answered_.note({t.keys, t.field, o.server, o.sent, t.give_up, t.at});
   if (t.told || !t.done) return end(t, {}, {});
   if (!t.may_have_run) return end(t, errc::lost, not_ours);
   // The first copy may have released it; once the validity is over it may as well have expired. Another server knows
@@ -243,15 +269,16 @@ void releases::end(task& t, error_code error, const std::string& detail) {
   const auto keep = take_out(t);
   if (t.tried) std::exchange(t.tried, {})();
   const bool waited_for = static_cast<bool>(t.done);
+  const bool silent = t.was_answered && !t.told;  // nothing has changed
   if (waited_for) std::exchange(t.done, {})(error, detail);
   if (t.one_of) {
-    if (const auto what = t.one_of->ended(error))
+    if (const auto what = t.one_of->ended(error); what && !silent)
       report(t, *what, *what == event::kind::released_late ? error_code() : error, detail);
-  } else if (!waited_for || error == errc::unconfirmed) {
+  } else if (!silent && (!waited_for || error == errc::unconfirmed)) {
     report(t, error ? event::kind::release_given_up : event::kind::released_late, error, detail);
   }
   // Of several primaries: once, and not where an attempt gives back what did not make it the holder.
-  t.of.release_ends({.may_be_free = !t.one_of || t.one_of->first_end(),
+  t.of.release_ends({.may_be_free = !silent && (!t.one_of || t.one_of->first_end()),
                      .ends_turn = t.of_hold && (!t.one_of || t.one_of->ends_turn(t.told.has_value())),
                      .told = t.told.value_or(0)});
   if (under_way_.empty() && when_idle_) std::exchange(when_idle_, {})();

@@ -8,6 +8,7 @@
 #include "base/backoff.hpp"
 #include "base/function.hpp"
 #include "protocol/tally.hpp"
+#include "sync/answered_releases.hpp"
 #include "sync/surroundings.hpp"
 #include "sync/terms.hpp"
 
@@ -39,6 +40,9 @@ class release_host {
 /// Where there are several primaries, each is sent its own, and goes on by itself; a majority of their answers is the
 /// answer.
 ///
+/// What was answered is sent once more when another server has the key: that one may not have it. A release compares
+/// its field, which nobody uses again: it frees what it shall or nothing.
+///
 /// The servers call it back and do not keep it alive: their owner ends them before it.
 class releases {
  public:
@@ -61,6 +65,21 @@ class releases {
   /// `at`: at these primaries alone.
   void release_in_background(release_host& of, shared_keys keys, owner_field field, milliseconds ttl,
                              function<void()> tried = {}, primary_set at = everywhere);
+
+  /// The server that is asked has said that the field, of a hold that was not given back, holds nothing: another one
+  /// that takes its place may say otherwise.
+  void found_gone(const shared_keys& keys, const owner_field& field, milliseconds ttl, time_point now) noexcept;
+  /// Takes what was answered by another server than the one that has its key now, for repeat(). `use` may send.
+  template <class Use>
+  void take_answered_elsewhere(Use use) {
+    const auto now = around_.now();
+    answered_.take([&](const answered_releases::entry& e) { return e.gone_by <= now || answered_elsewhere(e); },
+                   [&](answered_releases::entry&& e) {
+                     if (e.gone_by > now) use(e);
+                   });
+  }
+  /// Sends it once more, with nobody waiting. The observer hears released_late where that has freed something.
+  void repeat(release_host& of, const answered_releases::entry& what);
 
   bool idle() const noexcept { return under_way_.empty(); }
   /// Called once, when the last one under way has ended; at once if there is none.
@@ -88,9 +107,12 @@ class releases {
   void end(task&, error_code, const std::string& detail);
   std::shared_ptr<task> take_out(task&);
   void report(const task&, event::kind what, error_code reason, const std::string& detail) const;
+  bool answered_elsewhere(const answered_releases::entry& what) const;
+  std::uint64_t server_of(std::size_t primary, const shared_keys& keys) const;
 
   surroundings& around_;
   members under_way_;  // oldest first
+  answered_releases answered_;
   function<void()> when_idle_;
 };
 

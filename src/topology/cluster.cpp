@@ -245,6 +245,11 @@ void cluster::ask_node_timeout(const node& n) {
   n.commands->execute({std::make_shared<node_timeout_question>(told), {.timeout = plan_.answer_timeout}});
 }
 
+std::uint64_t cluster::server_of(std::string_view key) const {
+  const auto* n = nodes_.find(node_of(key));
+  return n ? n->commands->server_number() : 0;
+}
+
 bool cluster::answering(std::string_view key) {
   const auto* n = nodes_.find(node_of(key));
   return n && n->commands->answering();

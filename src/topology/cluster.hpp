@@ -50,6 +50,7 @@ class cluster final : public topology, private routed_command::router {
   bool has_slots() const noexcept override { return true; }
   std::vector<std::string> name_on_each_primary(std::string_view stem) const override;
   std::string run_of(std::string_view) const override { return {}; }
+  std::uint64_t server_of(std::string_view key) const override;
   redis::ticket execute(std::string_view key, redis::request asked) override;
   bool withdraw(redis::ticket t) override;
   bool answering(std::string_view key) override;

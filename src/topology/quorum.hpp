@@ -28,6 +28,8 @@ class quorum final : public topology {
   std::size_t primaries() const noexcept override { return each_.size(); }
   topology& primary(std::size_t n) noexcept override { return *each_[n]; }
   std::string run_of(std::string_view) const override { return {}; }
+  /// Not here, as execute().
+  std::uint64_t server_of(std::string_view) const override { return 0; }
   bool in_outage(std::string_view key) const override;
   std::string where(std::string_view key) const override;
   void note_round(lease_clock::duration took) override;

@@ -40,6 +40,7 @@ class sentinel final : public topology, private sentinel_watch::listener {
 
   node_id node_of(std::string_view) const override { return the_only_node; }
   std::string run_of(std::string_view) const override { return commands_->run(); }
+  std::uint64_t server_of(std::string_view) const override { return commands_->server_number(); }
   redis::ticket execute(std::string_view key, redis::request asked) override;
   bool withdraw(redis::ticket t) override { return commands_->withdraw(t); }
   bool answering(std::string_view) override { return commands_->answering(); }

@@ -44,6 +44,9 @@ class topology {
   /// Which run of a server owns `key`, by what it said when it was connected last; another one after each start. Empty:
   /// it was not connected yet, or does not say, or keys may get another server: what they keep is their group.
   virtual std::string run_of(std::string_view key) const = 0;
+  /// outcome::server of what the owner of `key` would answer now, by what it said when it was connected last; 0: it was
+  /// not connected yet, or does not say.
+  virtual std::uint64_t server_of(std::string_view key) const = 0;
 
   /// Sends the command to the server that owns `key`; connects first where needed. Obligations of one server run in the
   /// order of the calls, and so do the others; between the two there is no order before they are written. answered() is

@@ -573,6 +573,11 @@ class Liveness(RuleTest):
         self.keeps(self.waiter(5700, fault=(4500, 4600, "cut", 1)))
         self.breaks("R6", self.waiter(5700, fault=(1000, 1100, "cut", 1)))
 
+    def test_a_planned_failover_leaves_no_lock_that_nobody_holds(self):
+        self.keeps(self.waiter(5700, fault=(3500, 3600, "kill a primary")))
+        self.keeps(self.waiter(5700, fault=(4500, 4600, "relieve a primary")))
+        self.breaks("R6", self.waiter(5700, fault=(3500, 3600, "relieve a primary")))
+
     def handed_over(self, took, waiter_asked=90, waiter=1, times=1, **stall):
         """So many times, from one worker to another."""
         story = Story()

@@ -24,7 +24,7 @@ from urllib.parse import unquote
 
 # Each fault has a number for good: a row that is deleted is missed.
 FAULTS = {str(n) for n in range(1, 81)} | {
-    "49a", "49b", "50a", "51a", "51b", "53a", "54a", "54b", "55a", "58a", "65a", "65b", "71b", "74b"}
+    "49a", "49b", "49c", "50a", "51a", "51b", "53a", "54a", "54b", "55a", "58a", "65a", "65b", "71b", "74b"}
 UNITS = {"ms": 1, "s": 1000, "min": 60_000, "h": 3_600_000}
 NOT_A_DEFAULT = {"user", "password", "key_prefix", "tls", "observer"}  # empty ones
 
@@ -132,7 +132,7 @@ class Checker:
                 shown_by = cells[-1]
                 if not re.match(r"\[\w+\]\(\S+_test\.cpp\) “|as \d|skipped: \w", shown_by):
                     self.complain(page, number, "a fault without a test, and without a reason")
-                for other in re.findall(r"\d+[ab]?", (re.search(r"(?:^|; )as ([^“]*)$", shown_by) or [""] * 2)[1]):
+                for other in re.findall(r"\d+[abc]?", (re.search(r"(?:^|; )as ([^“]*)$", shown_by) or [""] * 2)[1]):
                     if other not in FAULTS or other == cells[0]:
                         self.complain(page, number, f"as {other}: there is no such row")
         if "<!-- faults -->" in lines:

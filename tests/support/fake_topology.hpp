@@ -132,6 +132,7 @@ class fake_topology final : public detail::topology {
   void on_keys_moved(std::function<void()> hear) override { hear_of_moves_ = std::move(hear); }
   std::vector<std::string> name_on_each_primary(std::string_view stem) const override;
   std::string run_of(std::string_view key) const override { return run_ids.empty() ? "" : run_ids.at(node_of(key)); }
+  std::uint64_t server_of(std::string_view) const override { return server_; }
   void replicated(std::string_view key, const copies& what, copies_handler done) override;
   redis::ticket execute(std::string_view key, redis::request asked) override;
   bool withdraw(redis::ticket t) override;

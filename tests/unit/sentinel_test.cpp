@@ -248,6 +248,32 @@ TEST_CASE_METHOD(fixture, "a message of one sentinel about our primary sends bot
   CHECK(b.commands.size() == 1);
 }
 
+TEST_CASE_METHOD(fixture,
+                 "an obligation that is sent when the next primary is there goes before all that waited for it") {
+  std::vector<std::uint64_t> told;
+  make().on_link_change([&](detail::node_id, bool up) {
+    if (!up) return;
+    told.push_back(servers->server_of("key"));
+    servers->execute("key", plain_command(redis::make_command({"DEL", "k"}),
+                                          {.timeout = 500ms, .rank = redis::urgency::obligation}, [](auto) {}));
+  });
+  CHECK(servers->server_of("key") == 0);
+  servers->keep_watch(true);
+  pass(100ms);
+  const auto before = send();
+  pass(1ms);
+  all_promote("B", 1);
+  sentinels[1].publish("orders A 6379 B 6379");
+  pass(0ms);
+  const auto waited = send();
+  pass(1ms);
+  CHECK(b.commands == std::vector<std::string>{"DEL", "SET"});
+  REQUIRE(told.size() == 2);
+  CHECK(told[0] == before->got.server);
+  CHECK(told[1] == waited->got.server);
+  CHECK(told[0] != told[1]);
+}
+
 TEST_CASE_METHOD(fixture, "a switch that no message tells is found by the question of the next second") {
   make().keep_watch(true);
   pass(100ms);

@@ -6,6 +6,7 @@ from .history import MS, Intervals, drift
 from .quiet import HARMLESS, RECOVERY, Answers, Quiet, outages, without_vote
 from .rules import ANSWER, LOST, SIGNAL, UNCONFIRMED, attempt_time, by_lock, command_time, ms
 
+PLANNED_FAILOVER = "relieve a primary"
 TOO_FEW = "not replicated"
 WITHOUT_REDIS = ("no answer from Redis", "refused by Redis", "no quorum", TOO_FEW)
 ENOUGH = 60 * MS  # for an answer, where nothing is wrong
@@ -125,9 +126,15 @@ def failures(history):
     yield from failed_changes(history, answers)
 
 
+def leftover(history, fault):
+    """For so long after a fault a lock may be kept that nobody holds. A planned failover leaves none: what the old primary has answered
+    is released once more."""
+    return 0 if fault.kind == PLANNED_FAILOVER else history.longest_ttl
+
+
 def traces(history):
     """When something was wrong, or had been so lately that its traces may be left, and at which server."""
-    return [(fault.begin, fault.end + history.longest_ttl + RECOVERY + without_vote(history, fault), fault.server)
+    return [(fault.begin, fault.end + leftover(history, fault) + RECOVERY + without_vote(history, fault), fault.server)
             for fault in history.faults if fault.kind not in HARMLESS]
 
 

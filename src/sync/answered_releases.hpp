@@ -1,0 +1,64 @@
+// SPDX-License-Identifier: BSL-1.0
+#pragma once
+#include <chrono>
+#include <cstddef>
+#include <cstdint>
+#include <vector>
+
+#include "base/lease_clock.hpp"
+#include "protocol/keys.hpp"
+#include "protocol/owner_field.hpp"
+
+namespace holdfast::detail {
+
+/// Pure: the latest releases that a server has answered. A server that takes the place of that one may not have them:
+/// replication is asynchronous, a primary that was replaced goes on answering until its clients are told, and a server
+/// that starts anew has what its disk has. Such a server keeps a lock that nobody holds until its TTL is over.
+///
+/// A release is kept until one that was answered ten seconds later comes, or 4096 have come. A planned failover by
+/// Sentinel is announced after 1.2 s. One of a primary that only its clients still reach is announced after
+/// down-after-milliseconds and 2 s. A server that was killed or stopped has answered nothing since: what counts is how
+/// much older a release is than the last one, and not how long the failover takes.
+class answered_releases {
+ public:
+  using duration = lease_clock::duration;
+
+  struct entry {
+    shared_keys keys;
+    owner_field field;
+    std::uint64_t server = 0;  // outcome::server of the answer; 0: unknown
+    time_point sent{};
+    time_point gone_by{};     // by then the key has expired at every server
+    std::size_t primary = 0;  // of several
+  };
+
+  static constexpr std::size_t most = 4096;
+  static constexpr duration kept_for = std::chrono::seconds(10);
+
+  /// Without memory the oldest one is dropped, or this one.
+  void note(entry&& e) noexcept;
+  std::size_t size() const noexcept { return size_; }
+
+  /// Hands over those of which `which(const entry&)` is true, oldest first, and keeps the others. `use` notes nothing.
+  template <class Which, class Use>
+  void take(Which which, Use use) {
+    for (auto left = size_; left > 0; --left) {
+      auto e = take_oldest();
+      if (which(static_cast<const entry&>(e)))
+        use(std::move(e));
+      else
+        append(std::move(e));
+    }
+  }
+
+ private:
+  entry& oldest() noexcept { return ring_[first_]; }
+  entry take_oldest() noexcept;
+  void append(entry&& e) noexcept;
+  bool grow() noexcept;
+
+  std::vector<entry> ring_;  // its size is a power of two
+  std::size_t first_ = 0, size_ = 0;
+};
+
+}  // namespace holdfast::detail
