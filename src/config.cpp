@@ -8,6 +8,7 @@
 #include <holdfast/error.hpp>
 
 #include "deployment.hpp"
+#include "redis/login.hpp"
 #include "settings.hpp"
 #include "url.hpp"
 
@@ -128,16 +129,24 @@ void check_ranges(const config& c) {
 }
 
 void check_login(const std::string& prefix, const redis::credentials& login) {
-  constexpr std::string_view line_breaks("\r\n\0", 3);
-  if (login.user.find_first_of(line_breaks) != std::string::npos)
-    refuse(prefix + "user contains a line break or a NUL");
-  if (login.password.find_first_of(line_breaks) != std::string::npos)
-    refuse(prefix + "password contains a line break or a NUL");
+  if (const auto flaw = redis::flaw_of(login); !flaw.empty()) refuse(prefix + std::string(flaw));
+}
+
+// Of two sources one would not be used, and nobody would see it.
+void check_one_source(const config& c) {
+  if (!c.credentials) return;
+  const std::pair<const char*, const std::string&> fields[] = {{"user", c.user},
+                                                               {"password", c.password},
+                                                               {"sentinel_user", c.sentinel_user},
+                                                               {"sentinel_password", c.sentinel_password}};
+  for (const auto& [name, value] : fields)
+    if (!value.empty()) refuse("both credentials and " + std::string(name) + " are set");
 }
 
 void check_names(const config& c) {
   check_login("", {c.user, c.password});
   check_login("sentinel_", {c.sentinel_user, c.sentinel_password});
+  check_one_source(c);
   if (!c.user.empty() && c.password.empty()) refuse("a user without password");
   if (!c.sentinel_user.empty() && c.sentinel_password.empty()) refuse("a sentinel_user without sentinel_password");
   if (!std::all_of(c.client_name.begin(), c.client_name.end(), [](char byte) { return byte > 0x20 && byte < 0x7f; }))
@@ -178,6 +187,7 @@ redis::endpoint endpoint_of(const config& c, const url_parts& url) {
   server.use_tls = url.use_tls;
   server.tls = c.tls;
   server.login = {c.user, c.password};
+  if (c.credentials) server.logins = std::make_shared<const redis::login_source>(c.credentials);
   server.db = db_of(url);
   server.client_name = c.client_name;
   server.connect_timeout = c.connect_timeout;
@@ -288,6 +298,7 @@ settings resolve(config c) {
   c.password.clear();
   c.sentinel_user.clear();
   c.sentinel_password.clear();
+  c.credentials = nullptr;
   c.url.clear();
   c.primaries.clear();
   c.node_map.clear();

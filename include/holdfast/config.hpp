@@ -48,7 +48,9 @@ struct login_request {
 struct login {
   std::string user{};         ///< ACL user; empty: the default user
   std::string password{};     ///< never printed
-  milliseconds valid_for{0};  ///< The connection is replaced by a new one before this time is over; 0: it never is
+  /// Counted from the return of the callback. The connection is replaced before this time is over, when seven eighths
+  /// of it have passed at the latest. 0: it is not replaced. Less than a second counts as a second.
+  milliseconds valid_for{0};
 };
 
 /// Settings of a client: a plain struct. Checked when the client is made (errc::invalid_config, invalid_ttl); a
@@ -78,7 +80,8 @@ struct config {
   /// Returns user and password for each connection, of servers and sentinels, in place of the fields and of the URL's:
   /// for passwords that are rotated and for tokens that expire (AWS IAM, Entra ID). Called on the client's strand each
   /// time a connection introduces itself; it must not block: return a token that your program keeps fresh. An exception
-  /// counts as a failed attempt to connect; its text is not printed.
+  /// counts as auth_failed; its text is not printed. When the server refuses a login, the callback is asked again once,
+  /// because the password may just have changed. Not together with one of the four fields (invalid_config).
   std::function<login(const login_request&)> credentials{};
 
   // Behaviour.
@@ -102,9 +105,10 @@ struct config {
   /// the client has leases, waiters or commands, and before the first command after a silence. Finds connections that a
   /// load balancer or NAT has forgotten. 0: off; else 100 ms to 1 h.
   milliseconds health_check_interval{10'000};
-  /// How long the counter of a fenced_mutex lives after its last grant; each grant renews it. 0: without end. When the
-  /// counter has expired, the next tokens count from the server's clock, so they are larger unless that clock was set
-  /// back. Else twice the longest TTL in use to 10 years.
+  /// How long the counter of a fenced_mutex lives after its last grant: each grant sets this TTL, or twice the TTL of
+  /// its lock if that is longer. When the counter has expired, the next token is the server's clock, so it is larger
+  /// than all before, unless that clock was set back. 0: the counter keeps the TTL that it has, and a new one has none.
+  /// Else 2 ttl to 10 years.
   milliseconds token_ttl{0};
 
   /// Whether a lock, of any kind, goes from one waiter of this client to the next without a command (a pass), for as

@@ -72,7 +72,11 @@ bool connection::withdraw(ticket t) {
   return true;
 }
 
-bool connection::answering() { return up() && (!pending_.silent(given().now(), last_input()) || input_waiting()); }
+bool connection::answering() {
+  const auto now = given().now();
+  if (!up()) return replaced_ && now - *replaced_ < node().patience;
+  return !pending_.silent(now, last_input()) || input_waiting();
+}
 
 failure connection::trouble() const {
   if (up()) return fail(node(), errc::unreachable, "no answer in time");
@@ -110,7 +114,8 @@ void connection::on_up(const handshake& introduced) {
   id_ = introduced.id();
   server_ = introduced.server();
   was_primary_ = was_primary_ || introduced.primary();
-  number_ = number_of(server_.run);
+  const auto before = std::exchange(number_, number_of(server_.run));
+  const bool replaced = std::exchange(replaced_, std::nullopt).has_value();
   answered_ = given().now();
   pending_.connected(answered_);
   predecessor_.reset();
@@ -118,6 +123,8 @@ void connection::on_up(const handshake& introduced) {
   report_fencing(introduced.fencing_refused());
   const auto facts = server_.to_string();
   report(event::kind::connected, errc{}, node().to_string() + (facts.empty() ? facts : ": " + facts));
+  if (replaced && number_ != 0 && number_ == before) return;  // the same server: nobody has lost anything
+  if (replaced && !closed() && listener_) listener_(false);
   if (!closed() && listener_) listener_(true);
 }
 
@@ -207,8 +214,20 @@ void connection::on_down(const failure& why) {
   check_idle();
 }
 
+// Nothing was written: what waits has its timeout from now on.
+void connection::on_replaced() {
+  const auto now = given().now();
+  pending_.lose_written(now);
+  id_.reset();
+  look_.stop();
+  replaced_ = now;
+  arm();
+}
+
 void connection::on_attempt_failed(const failure& why) {
+  const bool was_replaced = std::exchange(replaced_, std::nullopt).has_value();
   if (std::exchange(outage_, why.code) != why.code) report(event::kind::outage, why.code, why.detail);
+  if (was_replaced && !closed() && listener_) listener_(false);
   const bool tolerated = !why.mends_itself() && mends_itself(why);
   if (closed() || !why.is_answer() || tolerated) return;
   if (!why.mends_itself()) answered_ = given().now();

@@ -47,7 +47,7 @@ class connection final : public link {
   /// True: the command was not written and never will be. Nothing is called any more, except where execute() has
   /// refused it (ticket 0): then answered() is still to come. False: it was written, or answered already.
   bool withdraw(ticket t);
-  /// Up, and not silent for longer than a written command may wait.
+  /// Up, and not silent for longer than a written command may wait; or being replaced by a new connection.
   bool answering();
   /// A whole answer has come after `when`: to a command, or one that let us in, or one that keeps us out for good. A
   /// server that has no room or is still loading is as silent as none: our turn comes when it has mended itself.
@@ -81,6 +81,8 @@ class connection final : public link {
   void on_settled() override;
   void on_down(const failure& why) override;
   void on_attempt_failed(const failure& why) override;
+  bool may_be_replaced() const override { return !pending_.any_written(); }
+  void on_replaced() override;
   void on_close() override;
 
   std::optional<failure> refusal(const request& asked) const;
@@ -107,6 +109,7 @@ class connection final : public link {
   server_facts server_;                             // of the one that was connected last
   std::uint64_t number_ = 0;                        // of its run; 0: unknown
   std::optional<errc> outage_;                      // last reported cause
+  std::optional<detail::time_point> replaced_;      // when, if no new one could be made or refused since
   bool fencing_reported_ = false;
   detail::time_point answered_{};  // last
 };

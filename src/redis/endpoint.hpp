@@ -4,6 +4,8 @@
 #include <compare>
 #include <cstddef>
 #include <cstdint>
+#include <functional>
+#include <memory>
 #include <string>
 
 #include <holdfast/config.hpp>
@@ -32,10 +34,14 @@ struct credentials {
   std::string user, password;
 };
 
+/// config::credentials: asked for user and password by each connection.
+using login_source = std::function<holdfast::login(const login_request&)>;
+
 /// One server and how to introduce ourselves to it: what remains of a config once its URL is read.
 struct endpoint {
   address at;
-  credentials login;
+  credentials login;                           // of the connection under way, where they are asked for
+  std::shared_ptr<const login_source> logins;  // null: `login` stays as it is
   bool use_tls = false;
   tls_config tls;
   int db = 0;

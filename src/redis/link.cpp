@@ -10,6 +10,7 @@
 #include <boost/asio/error.hpp>
 
 #include "base/assert.hpp"
+#include "redis/login.hpp"
 
 namespace holdfast::redis {
 
@@ -43,7 +44,8 @@ struct link::session {
 };
 
 link::link(const services& given, endpoint node)
-    : services_(given), node_(std::move(node)), pacing_(node_.reconnect_cap), timer_(given.alarms) {}
+    : services_(given), node_(std::move(node)), pacing_(node_.reconnect_cap), timer_(given.alarms),
+      replacement_(given.alarms) {}
 
 void link::close() {
   if (closed()) return;
@@ -55,10 +57,12 @@ void link::close() {
 void link::tear_down() {
   count_down();
   timer_.stop();
+  replacement_.stop();
   if (attempt_) std::exchange(attempt_, nullptr)->cancel();
   if (session_) std::exchange(session_, nullptr)->wire->close();
   handshake_.reset();
-  reading_ = digesting_ = writing_ = false;
+  reading_ = digesting_ = writing_ = replacing_ = false;
+  replace_at_ = detail::time_point::max();
 }
 
 void link::count_up() noexcept try {
@@ -137,8 +141,49 @@ void link::on_connected(std::shared_ptr<stream> wire, failure why) {
   if (!wire) return drop(std::move(why));
   session_ = std::make_shared<session>(std::move(wire), node_.limits);
   state_ = state::greeting;
+  if (!log_in()) return;
   handshake_.emplace(introduce());
   flush();
+}
+
+// False: there is no login, or the program's code has closed us.
+bool link::log_in() {
+  if (!node_.logins) return true;
+  const auto self = shared_from_this();
+  const auto asking = session_;
+  auto given = ask_for_login(node_, services_.now(), services_.random);
+  if (session_ != asking) return false;
+  if (given.failed) return drop(std::move(*given.failed)), false;
+  node_.login = std::move(given.who);
+  replace_at_ = given.replace_at;
+  return true;
+}
+
+// A password may have changed after the program had returned the one before it: the first refusal is an outage, and the
+// program is asked again. The second in a row is an answer.
+failure link::refused_login(failure why) {
+  if (!node_.logins || why.code != errc::auth_failed || std::exchange(login_refused_, true)) return why;
+  return {errc::unreachable, why.detail + "; config::credentials is asked again"};
+}
+
+// True: nothing may be written to the connection that was there.
+bool link::replace_if_due(detail::time_point now) {
+  if (!replacing_ && now < replace_at_) return false;
+  replacing_ = true;
+  if (!may_be_replaced()) return true;
+  tear_down();
+  state_ = state::down;
+  last_failure_ = fail(node_, errc::unreachable, "the login of the connection ends: it is replaced").detail;
+  pacing_.forget(now);
+  on_replaced();
+  demand_changed();
+  return true;
+}
+
+void link::watch_replacement() {
+  if (replace_at_ == detail::time_point::max() || replacing_) return;
+  if (state_ != state::up || !wanted()) return replacement_.stop();
+  if (!replacement_.due()) replacement_.start(replace_at_, [this] { replace_if_due(services_.now()); });
 }
 
 void link::greet(const reply& r) {
@@ -146,12 +191,13 @@ void link::greet(const reply& r) {
   met_replica_ = handshake_->replica();
   switch (progress) {
     case handshake::progress::more: return flush_soon();
-    case handshake::progress::failed: return drop(failure(handshake_->why()));
+    case handshake::progress::failed: return drop(refused_login(handshake_->why()));
     case handshake::progress::done: break;
   }
   timer_.stop();
   state_ = state::up;
   last_failure_.clear();
+  login_refused_ = false;
   count_up();
   pacing_.on_ready(services_.now());
   const auto introduced = *std::exchange(handshake_, std::nullopt);
@@ -162,7 +208,8 @@ void link::greet(const reply& r) {
 
 // With nothing else on its way there is nothing to wait for; a burst that follows finds this one outstanding.
 void link::flush_alone(detail::time_point now) {
-  if (!flush_posted_ && !writing_ && up() && look(now) == stream::input::none) return write_out(now);
+  if (!flush_posted_ && !writing_ && up() && now < replace_at_ && look(now) == stream::input::none)
+    return write_out(now);
   flush_soon();
 }
 
@@ -177,6 +224,7 @@ void link::flush_soon() {
 void link::flush() {
   if (writing_ || (state_ != state::greeting && state_ != state::up)) return;
   const auto now = services_.now();
+  if (state_ == state::up && replace_if_due(now)) return;
   if (state_ == state::greeting || still_usable(now)) write_out(now);
 }
 
@@ -233,6 +281,7 @@ void link::on_written(const session& s, const error_code& failed) {
 }
 
 void link::watch_input() {
+  watch_replacement();
   const bool needed = state_ == state::greeting || (state_ == state::up && expects_input());
   if (reading_ && !needed && !writing_) session_->wire->cancel();  // would end the write as well
   if (reading_ || digesting_ || !needed) return;
@@ -270,6 +319,7 @@ void link::take_replies(const session_ptr& s) {
   }
   if (s->parser.failed()) return drop(garbled(*s));
   if (state_ == state::up) on_settled();
+  if (s == session_ && replacing_) replace_if_due(last_input_);
   if (s == session_) watch_input();
 }
 

@@ -28,6 +28,9 @@ namespace holdfast::redis {
 ///    ^                    │ not wanted   │ failed     │ failed   │ lost
 ///    └────────────────────┴──────────────┴────────────┴──────────┘      close(): closed, from everywhere
 ///
+/// User and password may be asked for anew by each connection (endpoint::logins). A connection whose login ends is
+/// replaced before that: it stops writing, waits for the answers that are still to come, and is made again.
+///
 /// Used on the strand only. Hooks are called from handlers of the strand and may call close(). Handlers keep the object
 /// alive, so the last owner calls close(); after it no hook is called but on_close().
 class link : public std::enable_shared_from_this<link> {
@@ -74,6 +77,11 @@ class link : public std::enable_shared_from_this<link> {
   virtual void on_settled() = 0;
   virtual void on_down(const failure& why) = 0;
   virtual void on_attempt_failed(const failure& why) = 0;
+  /// Its credentials end soon: the connection may be replaced by a new one at once. False: answers are still to come;
+  /// until they have, nothing is written.
+  virtual bool may_be_replaced() const = 0;
+  /// In place of on_down(): it was replaced, and a new one is made when it is wanted.
+  virtual void on_replaced() = 0;
   virtual void on_close() = 0;
 
   /// To be called when wanted() or expects_input() may have changed.
@@ -125,6 +133,10 @@ class link : public std::enable_shared_from_this<link> {
   void on_attempt_timeout();
   const char* phase() const;
   void on_connected(std::shared_ptr<stream> wire, failure why);
+  bool log_in();
+  failure refused_login(failure why);
+  bool replace_if_due(detail::time_point now);
+  void watch_replacement();
   void greet(const reply& r);
   void flush();
   void write_out(detail::time_point now);
@@ -156,6 +168,10 @@ class link : public std::enable_shared_from_this<link> {
   bool digesting_ = false;  // replies have been read that were not handed on yet
   bool writing_ = false;    // stays true after a failed write: the read tells why
   bool flush_posted_ = false;
+  bool login_refused_ = false;  // by the last connection that was made; node_.logins alone
+  bool replacing_ = false;      // nothing is written any more
+  detail::time_point replace_at_ = detail::time_point::max();
+  detail::timer replacement_;  // while it is wanted
   std::int64_t times_up_ = 0;
   std::string counted_as_;
   connection_facts facts_;

@@ -159,6 +159,11 @@ void pubsub::on_settled() {
 
 void pubsub::on_down(const failure&) {
   if (id_ && table_.any_asked()) predecessor_ = id_;
+  on_replaced();
+}
+
+// The connection before it has been closed by us: it needs no fencing off.
+void pubsub::on_replaced() {
   id_.reset();
   tick_.stop();
   table_.stop();

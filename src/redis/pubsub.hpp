@@ -68,6 +68,8 @@ class pubsub final : public link {
   void on_settled() override;
   void on_down(const failure&) override;
   void on_attempt_failed(const failure& why) override;
+  bool may_be_replaced() const override { return true; }
+  void on_replaced() override;
   void on_close() override;
 
   channel_kind kind_of(const server_facts& server) const;

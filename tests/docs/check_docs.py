@@ -10,7 +10,7 @@
   errors    errors.md has every errc, with the text and the conditions that src/error.cpp gives it, and no other; and so has
             the comment of each condition in error.hpp
   texts     what errors.md says that bad input is told is in the sources
-  defaults  tables under `<!-- defaults -->` say what config.hpp and config.cpp say
+  defaults  tables under `<!-- defaults -->` say what config.hpp and config.cpp say, in the order of config.hpp
   packages  the README's apt-get lines are those of quickstart.sh
   examples  at most 60 lines, begin with a comment, and end with their output unless they run for ever
 
@@ -217,7 +217,7 @@ class Checker:
         if not row[2].startswith(meaning):
             return self.complain(page, number, f"a text of {row[1]} begins with \"{meaning}\"")
         sources = "".join(self.read(f"src/{name}.cpp") for name in
-                          ("url", "host", "config", "deployment", "api/arguments", "redis/tls"))
+                          ("url", "host", "config", "deployment", "api/arguments", "redis/login", "redis/tls"))
         strings = [" ".join(string.split()) for string in re.findall(r'"((?:[^"\\]|\\.)*)"', sources)]
         text = row[2].removeprefix(meaning).removeprefix("url: ")
         for phrase in re.split(r"…|\b\d+(?:\.\d+)?(?: (?:ms|s|h)\b)?", text):
@@ -245,19 +245,25 @@ class Checker:
 
     def compare_defaults(self, page, line, table):
         body = re.search(r"^struct config \{(.*?)^\};", self.read("include/holdfast/config.hpp"), re.S | re.M)
-        fields = re.findall(r"^  [\w:<>, ]+ (\w+)(?: = |\{)([^;}]*)\}?;", body[1], re.M) if body else []
+        fields = re.findall(r"^  [\w:<>, ()&]+ (\w+)(?: = |\{)([^;}]*)\}?;", body[1], re.M) if body else []
         defaults = {name: re.sub(r"^\w+::", "", value.strip('"').replace("'", "")) for name, value in fields if name not in NOT_A_DEFAULT}
         if not defaults:
             return self.complain(page, line, "no defaults found in config.hpp")
         for name in set(defaults) ^ set(table):
             self.complain(page, line, f"`{name}` is in only one of this table and config.hpp")
+        order = [name for name in defaults if name in table]
+        for name, expected in zip([name for name in table if name in defaults], order):
+            if name != expected:
+                self.complain(page, table[name][0], f"`{name}` stands where config.hpp has `{expected}`")
+                break
         ranges = dict(re.findall(r'check_range\("(\w+)", c\.\w+, ([^,]+, [^,)]+)', self.read("src/config.cpp")))
         for name in set(defaults) & set(table):
             number, said, allowed = table[name]
             is_time = name in ranges
             if plain(said) != (float(defaults[name]) if is_time or numeric(defaults[name]) else defaults[name]):
                 self.complain(page, number, f"the default of `{name}` is {defaults[name]}")
-            if is_time and [plain(t) for t in allowed.split(" to ")] != [plain(t) for t in ranges[name].split(", ")]:
+            declared = ranges.get(name, "").replace(" * c.", " ")  # a multiple of another field
+            if is_time and [plain(t) for t in allowed.split(";")[0].split(" to ")] != [plain(t) for t in declared.split(", ")]:
                 self.complain(page, number, f"the range of `{name}` is {ranges[name]}")
 
     # packages

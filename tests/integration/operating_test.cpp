@@ -187,6 +187,24 @@ TEST_CASE("the operating page's commands find holder and waiters, and wake them 
   CHECK(contains(watch, "aof_enabled:0"));
 }
 
+TEST_CASE("the operating page's rotation leaves no time without a password") {
+  world w;
+  const shell sh(w);
+  const auto let_in = [&](const std::string& password) {
+    raw_client guest(w.server);
+    return !guest("AUTH", "locker", password).is_error();
+  };
+  REQUIRE(sh.paste("acl") == "OK\n");
+  CHECK(let_in("secret"));
+  CHECK_FALSE(let_in("new secret"));
+  REQUIRE(sh.paste("new password") == "OK\n");
+  CHECK(let_in("secret"));
+  CHECK(let_in("new secret"));
+  REQUIRE(sh.paste("old password") == "OK\n");
+  CHECK_FALSE(let_in("secret"));
+  CHECK(let_in("new secret"));
+}
+
 TEST_CASE("the ACL lines of the operating page are enough, and a shell takes them") {
   world w;
   const shell sh(w);

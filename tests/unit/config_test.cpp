@@ -249,8 +249,8 @@ TEST_CASE("a printed config shows its fields and no secret") {
   c.key_prefix = std::string("a\0", 2);
   c.observer = std::make_shared<holdfast::observer>();
   CHECK(printed(c) ==
-        "url=\"redis://db\" user=\"alice\" password=*** credentials=none client_name=\"holdfast\" tls={ca_file=\"\" ca_dir=\"\" "
-        "certificate_file=\"\" "
+        "url=\"redis://db\" user=\"alice\" password=*** credentials=none client_name=\"holdfast\" "
+        "tls={ca_file=\"\" ca_dir=\"\" certificate_file=\"\" "
         "key_file=\"\" server_name=\"\" insecure_skip_verification=false} key_prefix=\"a\\x00\" ttl=30000ms "
         "command_timeout=500ms "
         "connect_timeout=2000ms drift=0.010000 poll_cap=5000ms reconnect_cap=5000ms "
@@ -423,4 +423,37 @@ TEST_CASE("no output shows a password that was set beside the URL") {
     CHECK(printed(c).find("canary") == std::string::npos);
     CHECK(refusal(c, c.ttl == 1ms ? errc::invalid_ttl : errc::invalid_config).find("canary") == std::string::npos);
   }
+}
+
+TEST_CASE("each endpoint asks config::credentials, and the settings keep none of it") {
+  const auto with_callback = [](config c) {
+    c.credentials = [](const holdfast::login_request&) { return holdfast::login{}; };
+    return c;
+  };
+  for (const auto* url : {"redis://a", "redis+sentinel://a,b/orders", "redis+cluster://a,b"}) {
+    CAPTURE(url);
+    const auto s = resolve(with_callback(with_url(url)));
+    for (const auto& server : s.servers) CHECK(server.logins);
+    if (s.kind != deployment::one_server) CHECK(s.discovered.logins);
+    CHECK_FALSE(s.values.credentials);
+  }
+  auto several = with_callback({});
+  several.primaries = {"redis://a", "redis://b", "redis://c"};
+  for (const auto& server : resolve(several).servers) CHECK(server.logins);
+  CHECK_FALSE(resolve({}).servers[0].logins);
+  CHECK(printed(with_callback({})).find(" credentials=set ") != std::string::npos);
+}
+
+TEST_CASE("credentials and a password of the config are not set together") {
+  const auto both = [](config c) {
+    c.credentials = [](const holdfast::login_request&) { return holdfast::login{}; };
+    return c;
+  };
+  CHECK(refused_for(both(with_url("redis://alice:canary@h")), "both credentials and user are set"));
+  CHECK(refused_for(both(with_url("redis://:canary@h")), "both credentials and password are set"));
+  CHECK(refused_for(both(with_url("redis+sentinel://h/orders?sentinel_password=canary")),
+                    "both credentials and sentinel_password are set"));
+  auto several = both({});
+  several.primaries = {"redis://a", "redis://:canary@b", "redis://c"};
+  CHECK(refused_for(several, "primaries[1]: both credentials and password are set"));
 }

@@ -1,0 +1,28 @@
+// SPDX-License-Identifier: BSL-1.0
+#pragma once
+#include <optional>
+#include <string_view>
+
+#include "base/lease_clock.hpp"
+#include "base/random.hpp"
+#include "redis/endpoint.hpp"
+#include "redis/failure.hpp"
+
+namespace holdfast::redis {
+
+/// What config::credentials returns for one connection.
+struct connection_login {
+  credentials who{};
+  /// The connection is replaced then: between three and seven eighths of login::valid_for, at random, so that the
+  /// connections of many clients are not replaced together.
+  detail::time_point replace_at = detail::time_point::max();
+  std::optional<failure> failed{};  // nothing may be sent
+};
+
+/// Asks the node's login source, which must be set. Its exceptions become a failure.
+connection_login ask_for_login(const endpoint& node, detail::time_point now, detail::random_source& random);
+
+/// Why Redis cannot be given this user and password; empty: it can.
+std::string_view flaw_of(const credentials& c);
+
+}  // namespace holdfast::redis
