@@ -16,10 +16,11 @@ namespace holdfast {
 /// Chubby's sequencer.
 ///
 /// It is the plain lock (same keys, same exclusion, `mutex` and `fenced_mutex` of one name exclude each other) and a
-/// counter at `redisson_lock_token:{name}`, without TTL. A token is one more than the last, or the server's clock in µs
-/// if that is more: so it grows on after a flush or a restart that lost the counter, unless the server's clock was set
-/// back by more. Below 2^53. Where clients take turns (config::turns), a grant has the last 1000 of these numbers up to
-/// the clock, if none of them was given: one for each hold that it is passed on to.
+/// counter at `redisson_lock_token:{name}`, without TTL unless config::token_ttl gives it one. A token is one more than
+/// the last, or the server's clock in µs if that is more: so it grows on after a flush or a restart that lost the
+/// counter, unless the server's clock was set back by more. Below 2^53. Where clients take turns (config::turns), a
+/// grant has the last 1000 of these numbers up to the clock, if none of them was given: one for each hold that it is
+/// passed on to.
 ///
 /// Protect one resource by fenced mutexes alone: a hold of a plain mutex gets no token. Its re-entry by a fenced one
 /// throws already_held.

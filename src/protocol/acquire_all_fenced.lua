@@ -8,6 +8,10 @@ if not ttl or ttl < 1 or ttl > 86400000 or ttl % 1 ~= 0 then
 end
 local px = string.format('%.0f', ttl)
 local locks = #KEYS / 2
+local token_ttl = tonumber(ARGV[2 + locks] or '0')
+if not token_ttl or token_ttl < 0 or token_ttl > 315360000000 or token_ttl % 1 ~= 0 then
+  return redis.error_reply('HOLDFAST invalid token_ttl')
+end
 local free, mine, said, new = {}, {}, {0}, {}
 for i = 1, locks do
   local is_free = redis.call('exists', KEYS[i]) == 0
@@ -42,7 +46,12 @@ if #free == 0 then
   redis.call('hdel', KEYS[1], '')
 end
 for _, i in ipairs(new) do
-  redis.call('set', KEYS[locks + i], string.format('%.0f', said[1 + i]))
+  local text = string.format('%.0f', said[1 + i])
+  if token_ttl > 0 then
+    redis.call('set', KEYS[locks + i], text, 'px', string.format('%.0f', token_ttl))
+  else
+    redis.call('set', KEYS[locks + i], text, 'keepttl')
+  end
 end
 for n, i in ipairs(free) do
   local set = redis.pcall('hset', KEYS[i], ARGV[1 + i], '1')

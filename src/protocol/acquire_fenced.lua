@@ -1,11 +1,11 @@
--- acquire_fenced(lock, token; ttl, owner[, block])
+-- acquire_fenced(lock, token; ttl, owner[, block[, token_ttl]])
 --   -> {token[, spare]}: acquired | n >= 0: busy, the holder's TTL | -1: busy, and the holder has no TTL
 -- As acquire; a new hold gets a fencing token, larger than every one before it: by one, or the server's clock in
--- microseconds, whichever is more, so that it grows on when the key is lost. The key has no TTL. Mine already (this
--- command was sent twice): the same token again. With a block it gets so many tokens in a row, the last of which is the
--- clock, and is told the first and how many are spare; but one alone where some of them may have been given, as after a
--- grant within that time, or where the counter was lost: then there is none, or it began again at 1. And one where it
--- is told again.
+-- microseconds, whichever is more, so that it grows on when the key is lost. The token's key gets token_ttl. Without
+-- one it keeps the TTL that it has. Mine already (this command was sent twice): the same token again. With a block it
+-- gets so many tokens in a row, the last of which is the clock, and is told the first and how many are spare; but one
+-- alone where some of them may have been given, as after a grant within that time, or where the counter was lost: then
+-- there is none, or it began again at 1. And one where it is told again.
 local ttl = tonumber(ARGV[1])
 if not ttl or ttl < 1 or ttl > 86400000 or ttl % 1 ~= 0 then
   return redis.error_reply('HOLDFAST invalid ttl')
@@ -13,6 +13,10 @@ end
 local block = tonumber(ARGV[3] or '1')
 if not block or block < 1 or block > 1000000 or block % 1 ~= 0 then
   return redis.error_reply('HOLDFAST invalid block')
+end
+local token_ttl = tonumber(ARGV[4] or '0')
+if not token_ttl or token_ttl < 0 or token_ttl > 315360000000 or token_ttl % 1 ~= 0 then
+  return redis.error_reply('HOLDFAST invalid token_ttl')
 end
 local free = redis.call('exists', KEYS[1]) == 0
 if not free then
@@ -35,7 +39,12 @@ if free or newest == 0 then
   if newest > 1000000000000000 and now - block + 1 > newest then
     token, spare = now - block + 1, block - 1
   end
-  redis.call('set', KEYS[2], string.format('%.0f', token + spare))
+  local text = string.format('%.0f', token + spare)
+  if token_ttl > 0 then
+    redis.call('set', KEYS[2], text, 'px', string.format('%.0f', token_ttl))
+  else
+    redis.call('set', KEYS[2], text, 'keepttl')
+  end
 end
 if free then
   redis.call('hset', KEYS[1], ARGV[2], '1')

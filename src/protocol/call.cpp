@@ -28,6 +28,12 @@ call call::of_field(const owner_field& field) const noexcept {
   return copy;
 }
 
+call call::with_token_ttl(milliseconds ttl) const noexcept {
+  auto copy = *this;
+  if (ttl != milliseconds{}) copy.what_.token_ttl = std::max(ttl, 2 * what_.ttl.ttl);
+  return copy;
+}
+
 call call::copy_for(milliseconds later, const std::string* vote) const noexcept {
   auto copy = *this;
   auto& its = copy.what_.ttl;

@@ -18,7 +18,7 @@ using operands::made_of;
 using operands::writer;
 using recipe = call::recipe;
 
-bool in_block(const lock_keys& k) { return k.of.tokens > 1; }
+constexpr milliseconds none{};
 
 call acquire(const lock_keys& k, milliseconds ttl, const owner_field& field) {
   static constexpr recipe how{lua::acquire.evalsha, lua::acquire.body, operands::acquire, ballots::acquire, true};
@@ -27,12 +27,15 @@ call acquire(const lock_keys& k, milliseconds ttl, const owner_field& field) {
 
 call acquire_fenced(const lock_keys& k, milliseconds ttl, const owner_field& field) {
   static constexpr recipe how{lua::acquire_fenced.evalsha, lua::acquire_fenced.body, [](writer& to, const made_of& o) {
-                                to.begin(2, in_block(*o.at) ? 3 : 2);
+                                const auto block = o.at->of.tokens;
+                                const bool ends = o.token_ttl != none;
+                                to.begin(2, ends ? 4 : block > 1 ? 3 : 2);
                                 to.add(o.at->lock);
                                 to.add(token_parts(*o.at));
                                 to.add(o.ttl.ttl);
                                 to.add(*o.field);
-                                if (in_block(*o.at)) to.add(o.at->of.tokens);
+                                if (ends || block > 1) to.add(block);
+                                if (ends) to.add(o.token_ttl);
                               }};
   return {how, {.at = &k, .field = &field, .ttl = {ttl}}};
 }
@@ -45,11 +48,12 @@ call acquire_any(const std::vector<shared_keys>& of, milliseconds ttl, const own
 call acquire_any_fenced(const std::vector<shared_keys>& of, milliseconds ttl, const owner_field& field) {
   static constexpr recipe how{lua::acquire_any_fenced.evalsha, lua::acquire_any_fenced.body,
                               [](writer& to, const made_of& o) {
-                                to.begin(2 * o.several->size(), 2);
+                                to.begin(2 * o.several->size(), o.token_ttl != none ? 3 : 2);
                                 for (const auto& k : *o.several) to.add(k->lock);
                                 for (const auto& k : *o.several) to.add(token_parts(*k));
                                 to.add(o.ttl.ttl);
                                 to.add(*o.field);
+                                if (o.token_ttl != none) to.add(o.token_ttl);
                               }};
   return {how, {.field = &field, .ttl = {ttl}, .several = &of}};
 }
@@ -62,11 +66,12 @@ call acquire_all(const std::vector<shared_keys>& of, milliseconds ttl, std::span
 call acquire_all_fenced(const std::vector<shared_keys>& of, milliseconds ttl, std::span<const owner_field> fields) {
   static constexpr recipe how{lua::acquire_all_fenced.evalsha, lua::acquire_all_fenced.body,
                               [](writer& to, const made_of& o) {
-                                to.begin(2 * o.several->size(), 1 + o.fields.size());
+                                to.begin(2 * o.several->size(), 1 + o.fields.size() + (o.token_ttl != none ? 1 : 0));
                                 for (const auto& k : *o.several) to.add(k->lock);
                                 for (const auto& k : *o.several) to.add(token_parts(*k));
                                 to.add(o.ttl.ttl);
                                 for (const auto& f : o.fields) to.add(f);
+                                if (o.token_ttl != none) to.add(o.token_ttl);
                               }};
   return {how, {.ttl = {ttl}, .several = &of, .fields = fields}};
 }

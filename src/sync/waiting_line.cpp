@@ -185,7 +185,7 @@ void waiting_line::try_now() {
   auto timeout = once ? w.time_left() : command_budget(around_.settings, asked.asked.ttl);
   if (steps.voted) timeout = std::min(timeout, vote_budget(around_.settings, asked.asked.ttl));
   const auto& step = w.seat.first_try ? steps.first_acquire : steps.acquire;
-  w.send(around_, step.make(*w.keys, asked.asked.ttl, w.seat.field),
+  w.send(around_, step.make(*w.keys, asked.asked.ttl, w.seat.field).with_token_ttl(around_.settings.token_ttl),
          {.timeout = timeout, .rank = once ? urgency::refusable : urgency::patient, .patient = !once});
 }
 

@@ -157,3 +157,22 @@ TEST_CASE("a section under a fenced mutex sees the token") {
   CHECK(newest >= token);
   CHECK(newest < token + block);
 }
+
+TEST_CASE("a grant gives the counter its TTL, and keeps the one that it has where none is asked for") {
+  world w;
+  const bool turns = GENERATE(true, false);
+  auto forgets = w.make([turns](config& c) { c.turns = turns, c.token_ttl = 1h; });
+  auto keeps = w.make([turns](config& c) { c.turns = turns; });
+  const auto left = [&] { return milliseconds(w.eye("PTTL", counter).integer()); };
+  w.run(token_of_a_hold(forgets.fenced_mutex("m")));
+  CHECK((left() > 59min && left() <= 1h));
+  w.eye("PEXPIRE", counter, 100'000);
+  const auto before = w.run(token_of_a_hold(keeps.fenced_mutex("m")));
+  CHECK((left() > 50s && left() <= 100s));
+  w.run(token_of_a_hold(forgets.fenced_mutex("m")));
+  CHECK(left() > 59min);
+  w.eye("PEXPIRE", counter, 1);
+  w.until([&] { return w.eye("EXISTS", counter).integer() == 0; });
+  CHECK(w.run(token_of_a_hold(keeps.fenced_mutex("m"))) > before);  // by the server's clock
+  CHECK(left() == -1ms);
+}

@@ -714,3 +714,35 @@ TEST_CASE("where a user may not write the TTL, or one of the keys, nothing of se
   CHECK(guest.call(named(simple_rows, "simple_acquire_all").call).is_error());
   CHECK(admin("EXISTS", "m", "n").integer() == 0);
 }
+
+TEST_CASE("a fenced grant gives its counters the TTL that is sent, and lets them keep theirs where none is sent") {
+  struct one {
+    lua::script_text text;
+    arguments keys, args;
+    bool with_block;
+  };
+  const auto each = GENERATE(values<one>({{lua::acquire_fenced, {"m", "token"}, {ms, "me:1"}, true},
+                                          {lua::acquire_any_fenced, {"m", "token"}, {ms, "me:1"}, false},
+                                          {lua::acquire_all_fenced, {"m", "token"}, {ms, "me:1"}, false}}));
+  simulated s;
+  const auto pttl = [&] { return std::stoll(s.all.primary({"PTTL", "token"}).to_string()); };
+  const auto grant = [&](const arguments& more) {
+    s.all.primary({"DEL", "m"});
+    auto args = each.args;
+    args.insert(args.end(), more.begin(), more.end());
+    return s.all.primary(eval(each.text, each.keys, args));
+  };
+  const auto with_ttl = [&](const std::string& token_ttl) {
+    return grant(each.with_block ? arguments{"1", token_ttl} : arguments{token_ttl});
+  };
+  REQUIRE_FALSE(grant({}).is_error());
+  CHECK(pttl() == -1);
+  REQUIRE_FALSE(with_ttl("60000").is_error());
+  CHECK((pttl() > 50'000 && pttl() <= 60'000));
+  REQUIRE_FALSE(grant({}).is_error());
+  CHECK((pttl() > 50'000 && pttl() <= 60'000));
+  REQUIRE_FALSE(with_ttl("315360000000").is_error());
+  CHECK(pttl() > 60'000);
+  for (const auto* wrong : {"-1", "1.5", "x", "315360000001"}) CHECK(with_ttl(wrong).is_error());
+  CHECK(s.all.primary({"EXISTS", "m"}) == "0");
+}

@@ -106,3 +106,24 @@ TEST_CASE_METHOD(fixture, "a counter that is no number is a corrupt lock") {
   errs("HOLDFAST invalid token");
   CHECK(a.error() == errc::corrupt_lock);
 }
+
+TEST_CASE_METHOD(fixture, "a client whose counters end says for how long each grant keeps them") {
+  settings.token_ttl = 24h;
+  lock("a", fenced());
+  CHECK(last_sent() == "acquire_fenced(a, redisson_lock_token:{a}; 30000, #1, 1, 86400000)");
+  lock_any({"b"}, fenced());
+  CHECK(last_sent() == "acquire_any_fenced(b, redisson_lock_token:{b}; 30000, #2, 86400000)");
+  lock_all({"c", "d"}, fenced());
+  CHECK(last_sent() ==
+        "acquire_all_fenced(c, d, redisson_lock_token:{c}, redisson_lock_token:{d}; 30000, #3, #4, 86400000)");
+  lock("e");
+  CHECK(last_sent() == "acquire(e; 30000, #5)");
+}
+
+TEST_CASE_METHOD(fixture, "a counter lives for twice the TTL of its lock at least") {
+  settings.token_ttl = 60s;
+  auto long_one = fenced();
+  long_one.options = {.ttl = 1h};
+  lock("a", long_one);
+  CHECK(last_sent() == "acquire_fenced(a, redisson_lock_token:{a}; 3600000, #1, 1, 7200000)");
+}
