@@ -33,7 +33,9 @@ namespace asio = boost::asio;
 class HOLDFAST_EXPORT client {
  public:
   /// Checks the config and does no I/O: it connects at first use. `executor`: where its own work runs, on one strand.
-  /// Throws invalid_config or invalid_ttl.
+  /// Throws error: invalid_config (also of a TLS file that cannot be used) and invalid_ttl, whose texts name the field.
+  /// Throws asio::bad_executor for an empty executor, boost::system::system_error where the process has no file
+  /// descriptor left for Asio's reactor, std::bad_alloc, and what copying config::credentials throws.
   explicit client(asio::any_io_executor executor, config = {});
   /// The same, on the executor of an io_context, a thread_pool or another context.
   template <class Context>

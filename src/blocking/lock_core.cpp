@@ -66,7 +66,7 @@ lock_core::lock_core(std::vector<std::shared_ptr<io_thread>> homes, any_lock wha
     : homes_(std::move(homes)), what_(std::move(what)), terms_(terms), name_(std::move(name)) {}
 
 std::string lock_core::about(std::string_view said) const {
-  std::string text = name_.empty() ? "several locks" : "lock '" + holdfast::detail::escaped(name_) + "'";
+  std::string text = name_.empty() ? "several locks" : "lock " + holdfast::detail::in_quotes(name_);
   return text.append(": ").append(said);
 }
 
@@ -181,15 +181,11 @@ void lock_core::unlock(const owner& who) noexcept {
 
 void lock_core::check(const owner& who) {
   check_here();
-  std::optional<asio::awaitable<error_code>> lost;
   {
     const std::lock_guard lock(guard_);
-    const auto& h = must_find(who);
-    if (held(h.what)) return;
-    lost.emplace(std::visit([](const auto& l) { return l.lost(); }, h.what));
+    if (held(must_find(who).what)) return;
   }
-  const auto why = home().get(who, std::move(*lost));
-  throw error(why, about("is not held any more"));
+  renew(who, milliseconds::zero());  // of a hold that is over it throws, with the cause
 }
 
 void lock_core::renew(const owner& who, milliseconds ttl) {

@@ -216,7 +216,10 @@ failure classify(std::string_view text) {
   // What our own scripts say.
   for (const std::string_view begins : {"HOLDFAST no lock", "HOLDFAST invalid token", "HOLDFAST corrupt count"})
     if (words.starts_with(begins)) return redis::classify(text, errc::corrupt_lock);
-  return redis::classify(text, errc::server_refused);
+  auto why = redis::classify(text, errc::server_refused);
+  if (why.code == errc::corrupt_lock)  // WRONGTYPE
+    why.detail.insert(0, "another type is there: a mutex has a hash, a simple_mutex or a SET NX lock a string: ");
+  return why;
 }
 
 }  // namespace holdfast::detail

@@ -74,6 +74,9 @@ failure classify(std::string_view text, errc otherwise) {
   return {known ? known->code : otherwise, meaning + detail::escaped(text, longest_text - meaning.size())};
 }
 
-bool shows_work(const reply& r) { return !r.is_error() || !classify(r.text, errc::protocol_error).mends_itself(); }
+// TRYAGAIN is about the keys of one script, and comes from a server that serves the others.
+bool shows_work(const reply& r) {
+  return !r.is_error() || r.text.starts_with("TRYAGAIN") || !classify(r.text, errc::protocol_error).mends_itself();
+}
 
 }  // namespace holdfast::redis

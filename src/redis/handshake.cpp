@@ -12,7 +12,7 @@ namespace {
 
 constexpr std::size_t longest_facts = 64;
 
-// A server without the command, a proxy for example, or an ACL without it.
+// A server without SELECT, a proxy for example, or an ACL without it.
 bool is_withheld(std::string_view error) {
   return error.starts_with("NOPERM") || error.starts_with("ERR unknown") || error.starts_with("ERR Unknown") ||
          error.starts_with("ERR Syntax error") || error.starts_with("ERR syntax error");
@@ -36,10 +36,22 @@ bool has_no_password(std::string_view answer) {
          answer.find("no password is set") != answer.npos;
 }
 
+// Not the server's words: one that does not know AUTH quotes its arguments.
+std::string meaning_of_auth_refusal(std::string_view answer, bool with_user) {
+  const auto says = [&](std::string_view words) { return answer.find(words) != answer.npos; };
+  if (has_no_password(answer)) return "the server has no password: leave user and password out";
+  if (with_user && says("wrong number of arguments"))
+    return "the server has no users, as Redis before 6: leave the user out";
+  if (says("unknown command") || says("Unknown command")) return "the server has no AUTH: leave user and password out";
+  const auto first = answer.substr(0, answer.find(' '));
+  return first == "ERR" ? "AUTH: the server refuses the password" : "AUTH: " + std::string(first);
+}
+
 }  // namespace
 
 std::string server_facts::to_string() const {
-  const auto both = version.empty() || mode.empty() ? version + mode : version + ", " + mode;
+  const auto shown = valkey.empty() ? version : "Valkey " + valkey;
+  const auto both = shown.empty() || mode.empty() ? shown + mode : shown + ", " + mode;
   return detail::escaped(both, longest_facts);
 }
 
@@ -81,24 +93,24 @@ bool handshake::accept(step what, const reply& r) {
     // Said to whatever comes first when the server will not talk to us at all.
     const auto code = code_of(r);
     if (code == errc::server_refused || r.text.starts_with("DENIED")) return refuse(code, quoted(node_, r.text));
-    // Only the first word: a server that does not know AUTH quotes its arguments.
     if (what == step::auth) {
-      auth_refused_ = "AUTH: " + quoted(node_, r.text.substr(0, r.text.find(' ')));
+      auth_refused_ = quoted(node_, meaning_of_auth_refusal(r.text, !node_.login.user.empty()));
       if (has_no_password(r.text)) return true;  // it may be of another kind than is expected: INFO says so
     }
     if (!auth_refused_.empty()) return refuse(errc::auth_failed, auth_refused_);
     if (code == errc::auth_failed) return refuse(code, quoted(node_, r.text));
+    if (code == errc::not_primary && what != step::set_name) return refuse(code, quoted(node_, r.text));
   }
   switch (what) {
     case step::auth:
-    case step::set_name: break;
+    case step::set_name:
+    case step::ping: break;
     case step::select:
       if (r.is_error()) return refuse(is_withheld(r.text) ? code_of(r) : errc::invalid_config, quoted(node_, r.text));
       break;
     case step::id: return accept_id(r);
     case step::info: return accept_info(r);
     case step::role: return accept_role(r);
-    case step::ping: return !r.is_error() || refuse(code_of(r), quoted(node_, r.text));
     case step::kill:
       if (r.is_error()) fencing_refused_ = "CLIENT KILL: " + quoted(node_, r.text);
       break;
@@ -121,6 +133,7 @@ bool handshake::accept_info(const reply& r) {
   const auto redis_word = line_of_info(text, "\nredis_mode:"), valkey_word = line_of_info(text, "\nserver_mode:");
   server_.mode = valkey_word.empty() ? redis_word : valkey_word;
   server_.version = line_of_info(text, "\nredis_version:");
+  server_.valkey = line_of_info(text, "\nvalkey_version:");
   server_.run = line_of_info(text, "\nrun_id:");
   if (!accept_mode()) return false;
   if (!auth_refused_.empty()) return refuse(errc::auth_failed, auth_refused_);
@@ -148,7 +161,7 @@ bool handshake::accept_mode() {
 }
 
 bool handshake::accept_role(const reply& r) {
-  if (r.is_error()) return is_withheld(r.text) || refuse(code_of(r), quoted(node_, r.text));
+  if (r.is_error()) return true;
   if (r.type != reply::kind::array || r.elements.empty())
     return refuse(errc::protocol_error, "ROLE answered without a role");
   const auto& role = r.elements.front().text;

@@ -17,9 +17,10 @@ namespace holdfast::redis {
 struct server_facts {
   std::string run;      // its run_id: another one after each start
   std::string version;  // "7.0.15"; that of the Redis whose commands it has
+  std::string valkey;   // "8.1.1": Valkey's own version, of Valkey alone
   std::string mode;     // "standalone", "sentinel" or "cluster"
 
-  /// "7.0.15, standalone": safe to print.
+  /// "7.0.15, standalone" or "Valkey 8.1.1, standalone": safe to print.
   std::string to_string() const;
 };
 
@@ -37,7 +38,8 @@ struct server_facts {
 ///
 /// PING takes the place of ROLE where any_role is set.
 ///
-/// SETNAME may be refused, and so may what an ACL can withhold: CLIENT ID, INFO, CLIENT KILL, ROLE.
+/// SETNAME, CLIENT ID, INFO, CLIENT KILL, ROLE and PING may be refused in any words: then the server does not say. A
+/// refusal counts only where its words are known to mean something else: no room, loading, a wrong password, a replica.
 class handshake {
  public:
   enum class purpose { commands, subscriptions };

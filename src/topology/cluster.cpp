@@ -118,6 +118,7 @@ void cluster::send_to(node_id which, const redis::address& at, routed_command& c
 void cluster::named_lost(routed_command& c) {
   const auto node = plan_.discovered.with(*c.named);
   c.refusal = redis::fail(node, errc::unreachable, "the slot was moving there, and it cannot be reached").detail;
+  c.try_again.reset();
   c.resume = given_.now() + c.policy.on_named_lost().pause;
   c.named.reset();
   c.asking = false;
@@ -163,7 +164,8 @@ void cluster::heard(routed_command& c, const redis::outcome& o) {
   using kind = redirects::step::kind;
   if (next.what == kind::deliver) return finish(c, o);
   c.refusal = redis::fail(by, errc::unreachable, redis::quoted(by, o.reply.text)).detail;
-  if (next.what == kind::give_up || c.unwanted) return give_up(c);
+  c.try_again = next.what == kind::same_node ? std::make_unique<const redis::outcome>(o) : nullptr;
+  if (c.unwanted) return give_up(c);
   left_node(c);
   c.resume = given_.now() + next.pause;
   if (next.what == kind::by_map) c.named.reset(), c.asking = false;
@@ -200,7 +202,7 @@ redis::outcome cluster::refused(const routed_command& c) const {
   return {why.code, {}, why.detail};
 }
 
-void cluster::give_up(routed_command& c) { finish(c, refused(c)); }
+void cluster::give_up(routed_command& c) { finish(c, c.try_again ? redis::outcome(*c.try_again) : refused(c)); }
 
 bool cluster::withdraw(redis::ticket t) {
   if (closed_) return false;

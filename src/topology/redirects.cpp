@@ -73,7 +73,7 @@ redirects::step redirects::on_redirect(const redirect& r, const redis::address& 
 
 redirects::step redirects::on_try_again(time_point now) {
   if (!try_again_since_) try_again_since_ = now;
-  if (now - *try_again_since_ >= longest_try_again) return {.what = step::kind::give_up};
+  if (now - *try_again_since_ >= longest_try_again) return {};
   return {.what = step::kind::same_node, .pause = grow()};
 }
 

@@ -28,8 +28,8 @@ std::optional<redirect> read_redirect(std::string_view error, const redis::addre
 ///
 ///   MOVED        to whom it names, at once; the second time, and where a node names itself, after a pause, by the map
 ///   ASK          to whom it names, with ASKING before it; the map does not change
-///   TRYAGAIN     after a pause, to the same node, for no longer than longest_try_again; an answer to one that is
-///                divisible
+///   TRYAGAIN     after a pause, to the same node, for no longer than longest_try_again; after that it is an answer, as
+///                it is at the deadline, and to one that is divisible
 ///   no answer, because the node that was named cannot be reached: after a pause, by the map
 ///   CLUSTERDOWN, READONLY, LOADING, MASTERDOWN, a key of another node, a redirect that leads nowhere:
 ///                after a pause, by the map, which is asked for anew
@@ -48,8 +48,7 @@ class redirects {
       deliver,    // it is an answer
       by_map,     // again, to the owner of its slot
       to_named,   // again, to `to`
-      same_node,  // again, to where it was sent, as it was sent
-      give_up,    // not any more: its sender is told that the server is unreachable
+      same_node,  // again, to where it was sent, as it was sent; at the deadline it is an answer
     } what = kind::deliver;
     redis::address to{};
     bool asking = false;

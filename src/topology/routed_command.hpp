@@ -49,8 +49,9 @@ class routed_command final : public redis::command {
   time_point resume = time_point::max();  // while it waits: until then; max: until its slot has an owner
   bool unwanted = false;                  // its sender has given it up: it is not sent anew
   bool told_late = false;
-  std::string refusal;  // the last one, safe to print
-  timer pause;          // while it waits: resume or deadline
+  std::string refusal;                              // the last one, safe to print
+  std::unique_ptr<const redis::outcome> try_again;  // the last answer, if it was TRYAGAIN
+  timer pause;                                      // while it waits: resume or deadline
 
   /// How it is to be sent now.
   redis::delivery delivery_at(time_point now) const;

@@ -63,6 +63,7 @@ TEST_CASE("unlock of a blocking lock that was lost throws nothing and leaves the
     CHECK(w.code_of_call([&] { m.check(); }) == errc::lost);
     CHECK(w.code_of_call([&] { m.renew(); }) == errc::lost);
     CHECK_THAT(text_of_failure([&] { m.check(); }), contains_text("lock 'm'"));
+    CHECK_THAT(text_of_failure([&] { m.check(); }), contains_text("its key is gone or another's"));
   }
   CHECK(w.eye("HGETALL", "m").strings() == texts{"stranger:1", "1"});
   CHECK(w.heard->count(kind::foreign_unlock) == 0);

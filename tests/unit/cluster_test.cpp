@@ -299,6 +299,17 @@ TEST_CASE_METHOD(fixture, "what is refused until its deadline ends unreachable, 
   CHECK(of(1).heard.size() < 15);
 }
 
+TEST_CASE_METHOD(fixture, "TRYAGAIN is an answer at the deadline, and after a second") {
+  servers();
+  says = [](node&, const std::string&) { return "-TRYAGAIN Multiple keys request during rehashing of slot\r\n"; };
+  const auto timeout = GENERATE(300ms, 20'000ms);
+  const auto a = call(low, {.timeout = timeout});
+  CHECK(a->times == 1);
+  CHECK_FALSE(a->got.error);
+  CHECK(a->got.reply.text.starts_with("TRYAGAIN"));
+  CHECK(of(1).heard.size() < 30);
+}
+
 TEST_CASE_METHOD(fixture, "who waits for as long as it takes hears once that it is late, and is answered in the end") {
   servers();
   bool down = true;

@@ -36,5 +36,6 @@ TEST_CASE("a server that cannot serve yet shows no work") {
   namespace replies = test::replies;
   CHECK(redis::shows_work(replies::ok()));
   CHECK(redis::shows_work(replies::error("WRONGTYPE Operation against a key")));
+  CHECK(redis::shows_work(replies::error("TRYAGAIN Multiple keys request during rehashing of slot")));
   CHECK_FALSE(redis::shows_work(replies::error("LOADING Redis is loading the dataset in memory")));
 }

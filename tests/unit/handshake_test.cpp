@@ -160,6 +160,43 @@ TEST_CASE("SETNAME, CLIENT ID, INFO and ROLE may be refused") {
                    replies::error("ERR unknown command 'ROLE'")}) == progress::done);
 }
 
+TEST_CASE("a refusal in words that nobody knows withholds nothing") {
+  const auto* words = GENERATE("ERR something else", "ERR command 'role' is not supported", "-", "",
+                               "NOTALLOWED this command", "ERR unknown command `ROLE`, with args beginning with: ");
+  auto node = plain();
+  node.client_name = "holdfast";
+  const auto no = replies::error(words);
+  for (const auto why : {purpose::commands, purpose::subscriptions}) {
+    handshake h(node, why);
+    CHECK(answer(h, {no, no, no, no}) == progress::done);
+    CHECK_FALSE(h.id());
+    CHECK(h.fencing_refused().starts_with("CLIENT ID: "));
+  }
+}
+
+TEST_CASE("what a server means that refuses AUTH is said in words of our own") {
+  const auto meaning = [](const redis::endpoint& node, const std::string& words) {
+    handshake h(node, purpose::commands);
+    if (answer(h, {replies::error(words)}) == progress::more)
+      answer(h, {replies::ok(), replies::ok(), replies::integer(1), run("r")});
+    CHECK(h.why().code == errc::auth_failed);
+    return h.why().detail;
+  };
+  auto with_password = plain();
+  with_password.login.password = "s3cret";
+  const auto wrong_number = "ERR wrong number of arguments for 'auth' command";
+  CHECK(meaning(full(), wrong_number) ==
+        "redis://h:6379: the server has no users, as Redis before 6: leave the user out");
+  CHECK(meaning(with_password, wrong_number) == "redis://h:6379: AUTH: the server refuses the password");
+  CHECK(meaning(full(), "ERR AUTH <password> called without any password configured for the default user.") ==
+        "redis://h:6379: the server has no password: leave user and password out");
+  CHECK(meaning(full(), "ERR Client sent AUTH, but no password is set") ==
+        "redis://h:6379: the server has no password: leave user and password out");
+  CHECK(meaning(full(), "ERR invalid password") == "redis://h:6379: AUTH: the server refuses the password");
+  CHECK(meaning(full(), "WRONGPASS invalid username-password pair or user is disabled.") ==
+        "redis://h:6379: AUTH: WRONGPASS");
+}
+
 TEST_CASE("refusals have their own codes") {
   const auto node = full();
   CHECK(verdict(node, {replies::error("WRONGPASS invalid username-password pair or user is disabled.")}) ==
@@ -183,8 +220,7 @@ TEST_CASE("refusals have their own codes") {
                           replies::array({replies::string("sentinel"), replies::array({})})}) == errc::not_primary);
   CHECK(verdict(plain(), {replies::integer(1), run("r"), replies::array({})}) == errc::protocol_error);
   CHECK(verdict(plain(), {replies::ok()}) == errc::protocol_error);
-  CHECK(verdict(plain(), {replies::integer(1), run("r"), replies::error("ERR something else")}) ==
-        errc::protocol_error);
+  CHECK(verdict(plain(), {replies::integer(1), run("r"), replies::error("READONLY no role")}) == errc::not_primary);
 }
 
 TEST_CASE("ROLE shows a primary and a replica, and one that is withheld shows neither") {
@@ -264,7 +300,12 @@ TEST_CASE("a server says what it is, and what it leaves out is empty") {
   CHECK(redis.run == "ab12");
   CHECK(redis.to_string() == "7.0.15, standalone");
   const auto valkey = facts("# Server\r\nredis_version:7.2.4\r\nserver_name:valkey\r\nserver_mode:standalone\r\n");
-  CHECK(valkey.to_string() == "7.2.4, standalone");
+  CHECK(valkey.to_string() == "7.2.4, standalone");  // it does not say
+  const auto of_its_own =
+      facts("# Server\r\nredis_version:7.2.4\r\nvalkey_version:8.1.1\r\nserver_mode:standalone\r\n");
+  CHECK(of_its_own.version == "7.2.4");
+  CHECK(of_its_own.valkey == "8.1.1");
+  CHECK(of_its_own.to_string() == "Valkey 8.1.1, standalone");
   CHECK(valkey.run.empty());
   CHECK(facts("# Server\r\nrun_id:ab12\r\n").to_string().empty());
   CHECK(facts("# Server\r\nredis_version:\x1b[2J\r\n").to_string() == "\\x1b[2J");
@@ -306,7 +347,7 @@ TEST_CASE("a server that quotes the password is not quoted") {
   handshake h(node, purpose::commands);
   CHECK(h.on_reply(replies::error("ERR unknown command `AUTH`, with args beginning with: `app`, `s3cret`, ")) ==
         progress::failed);
-  CHECK(h.why().detail == "redis://h:6379: AUTH: ERR");
+  CHECK(h.why().detail == "redis://h:6379: the server has no AUTH: leave user and password out");
   handshake g(node, purpose::commands);
   CHECK(answer(g, {replies::ok(), replies::error("ERR s3cret s3cret\n")}) == progress::failed);
   CHECK(g.why().detail == "redis://h:6379: ERR *** ***\\x0a");

@@ -127,7 +127,7 @@ TEST_CASE_METHOD(fixture, "TRYAGAIN has a bound of its own") {
   CHECK(answer("TRYAGAIN x").what == kind::same_node);
   SECTION("it is over") {
     now += 100ms;
-    CHECK(answer("TRYAGAIN x").what == kind::give_up);
+    CHECK(answer("TRYAGAIN x").what == kind::deliver);
   }
   SECTION("another answer begins it anew") {
     CHECK(answer("ASK 1 10.0.0.2:7001").what == kind::to_named);

@@ -281,6 +281,14 @@ TEST_CASE("what does not mend itself is no refusal to retry") {
   }
 }
 
+TEST_CASE("a key of another type is told by what may be there") {
+  const auto why = classify("WRONGTYPE Operation against a key holding the wrong kind of value");
+  CHECK(why.detail ==
+        "another type is there: a mutex has a hash, a simple_mutex or a SET NX lock a string: WRONGTYPE Operation "
+        "against a key holding the wrong kind of value");
+  CHECK(classify("HOLDFAST no lock").detail == "HOLDFAST no lock");
+}
+
 TEST_CASE("an error that a script wrapped is read where it begins") {
   const std::string before = "ERR Error running script (call to f_c9f1): @user_script:10: ";
   CHECK(code_of(before + "WRONGTYPE Operation against a key holding the wrong kind of value") == errc::corrupt_lock);

@@ -30,7 +30,8 @@ class io_thread;
 class HOLDFAST_EXPORT client {
  public:
   /// Checks the config, starts the threads and does no I/O: it connects at first use. They have the signal mask of
-  /// their maker. Throws invalid_config or invalid_ttl; std::system_error where no thread can be had.
+  /// their maker. Throws what the constructor of holdfast::client throws, and std::system_error where no thread can be
+  /// had.
   explicit client(config = {});
   client(client&&) noexcept = default;
   client& operator=(client&&) noexcept;
