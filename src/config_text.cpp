@@ -14,11 +14,13 @@ namespace holdfast {
 namespace {
 
 const char* text_of(bool value) { return value ? "true" : "false"; }
-std::string quoted(const std::string& value) { return '"' + detail::escaped(value) + '"'; }
+std::string quoted(const std::string& value) { return detail::in_quotes(value, 64, '"'); }
+
+std::string text_of_url(const std::string& url) { return detail::in_quotes(redacted(url), std::string::npos, '"'); }
 
 std::string urls(const std::vector<std::string>& all) {
   std::string text = "[";
-  for (const auto& url : all) text += (text.size() > 1 ? " \"" : "\"") + redacted(url) + '"';
+  for (const auto& url : all) text += (text.size() > 1 ? " " : "") + text_of_url(url);
   return text + ']';
 }
 
@@ -50,7 +52,7 @@ std::ostream& operator<<(std::ostream& out, const tls_config& tls) {
 }  // namespace
 
 std::ostream& operator<<(std::ostream& out, const config& c) {
-  return out << "url=\"" << redacted(c.url) << "\" user=" << quoted(c.user) << " password=" << password_text(c.password)
+  return out << "url=" << text_of_url(c.url) << " user=" << quoted(c.user) << " password=" << password_text(c.password)
              << " credentials=" << (c.credentials ? "set" : "none") << " client_name=" << quoted(c.client_name)
              << " tls=" << c.tls << " key_prefix=" << quoted(c.key_prefix) << " ttl=" << c.ttl.count()
              << "ms command_timeout=" << c.command_timeout.count() << "ms connect_timeout=" << c.connect_timeout.count()

@@ -46,8 +46,8 @@ struct login_request {
 
 /// User and password for one connection.
 struct login {
-  std::string user{};         ///< ACL user; empty: the default user
-  std::string password{};     ///< never printed
+  std::string user{};      ///< ACL user; empty: the default user
+  std::string password{};  ///< never printed
   /// Counted from the return of the callback. The connection is replaced before this time is over, when seven eighths
   /// of it have passed at the latest. 0: it is not replaced. Less than a second counts as a second.
   milliseconds valid_for{0};

@@ -77,8 +77,8 @@ void check_name(std::string_view name) {
 void check_slot(const lock_keys& which) {
   if (fits_a_cluster(which.lock)) return;
   throw error(errc::invalid_name,
-              "the name '" + escaped(which.lock) +
-                  "' does not fit a cluster: it may have no brace, or its first '{' must be followed "
+              "the name " + in_quotes(which.lock) +
+                  " does not fit a cluster: it may have no brace, or its first '{' must be followed "
                   "by at least one byte and a '}'");
 }
 

@@ -4,18 +4,34 @@
 #include <cstddef>
 
 namespace holdfast::detail {
+namespace {
 
-std::string escaped(std::string_view bytes, std::size_t limit) {
+/// `marked`: bytes that get a backslash.
+void append_escaped(std::string& out, std::string_view bytes, std::size_t limit, std::string_view marked) {
   constexpr char digits[] = "0123456789abcdef";
-  std::string out;
   for (const unsigned char c : bytes.substr(0, limit)) {
-    if (c >= 0x20 && c < 0x7f)
-      out += static_cast<char>(c);
-    else
+    if (c < 0x20 || c >= 0x7f) {
       (out += "\\x").append({digits[c >> 4], digits[c & 0xf]});
+      continue;
+    }
+    if (marked.find(static_cast<char>(c)) != marked.npos) out += '\\';
+    out += static_cast<char>(c);
   }
   if (bytes.size() > limit) out += "…";
+}
+
+}  // namespace
+
+std::string escaped(std::string_view bytes, std::size_t limit) {
+  std::string out;
+  append_escaped(out, bytes, limit, {});
   return out;
+}
+
+std::string in_quotes(std::string_view bytes, std::size_t limit, char quote) {
+  std::string out(1, quote);
+  append_escaped(out, bytes, limit, std::string({'\\', quote}));
+  return out += quote;
 }
 
 }  // namespace holdfast::detail

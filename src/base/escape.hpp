@@ -12,4 +12,8 @@ namespace holdfast::detail {
 /// and "…".
 HOLDFAST_EXPORT std::string escaped(std::string_view bytes, std::size_t limit = 64);
 
+/// A name in quotes: as escaped(), and a backslash or a quote in it has a backslash before it. So no name ends its
+/// quotes, and two short names never look alike.
+HOLDFAST_EXPORT std::string in_quotes(std::string_view bytes, std::size_t limit = 64, char quote = '\'');
+
 }  // namespace holdfast::detail

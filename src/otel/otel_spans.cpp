@@ -16,6 +16,8 @@
 #include <opentelemetry/trace/tracer.h>
 #include <opentelemetry/trace/tracer_provider.h>
 
+#include "metrics/label.hpp"
+
 namespace holdfast {
 namespace {
 
@@ -72,7 +74,8 @@ class spans final : public observer {
     if (how_.parent && e.owner)
       if (const auto of = how_.parent(*e.owner); of.IsValid()) options.parent = of;
     auto begun = tracer_->StartSpan(what, {{"lock.type", text(e.lock_kind)}}, options);
-    if (how_.lock_names && !e.name.empty()) begun->SetAttribute("lock.name", text(e.name));
+    // Whatever is no UTF-8 would make an exporter drop the whole batch.
+    if (how_.lock_names && !e.name.empty()) begun->SetAttribute("lock.name", text(detail::label_of(e.name)));
     return begun;
   }
 

@@ -73,7 +73,7 @@ event::kind end_of_call(const error_code& failed) noexcept {
 }
 
 std::string about(std::string_view name, std::string_view cause) {
-  std::string text = "lock '" + escaped(name) + "'";
+  std::string text = "lock " + in_quotes(name);
   if (!cause.empty()) text.append(": ").append(cause);
   return text;
 }

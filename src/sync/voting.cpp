@@ -55,8 +55,8 @@ redis::failure voting::why_no_vote(std::size_t n) const {
     case stage::to_wait:
       return because(errc::unreachable, "it has no vote, and too few others agree about the longest TTL so far");
     case stage::disagreeing:
-      return because(errc::invalid_config, "clients disagree about the longest TTL: its marker is '" +
-                                               escaped(p.seen, longest_marker) + "', and this client's longest_ttl " +
+      return because(errc::invalid_config, "clients disagree about the longest TTL: its marker is " +
+                                               in_quotes(p.seen, longest_marker) + ", and this client's longest_ttl " +
                                                std::to_string(around_.settings.longest_ttl.count()));
     case stage::refusing: return because(p.refused.code, "it was to be given a vote: " + p.refused.detail);
     case stage::waiting: break;

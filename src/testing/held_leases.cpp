@@ -21,7 +21,7 @@ std::string held_leases::text(time_point now) const {
   std::string all;
   for (const auto& [id, g] : by_id_) {
     const auto held = std::chrono::duration_cast<std::chrono::milliseconds>(now - g.since);
-    all += (all.empty() ? "'" : ", '") + detail::escaped(g.name, longest_name) + "' by lease " + id + " for " +
+    all += (all.empty() ? "" : ", ") + detail::in_quotes(g.name, longest_name) + " by lease " + id + " for " +
            std::to_string(held.count()) + " ms";
   }
   return std::to_string(by_id_.size()) + (by_id_.size() == 1 ? " lock is" : " locks are") + " still held: " + all;

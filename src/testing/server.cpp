@@ -17,7 +17,7 @@ const std::string rival = "another-client:1";
 
 std::string quoted(std::string_view key) {
   constexpr std::size_t longest_name = 80;
-  return '\'' + detail::escaped(key, longest_name) + '\'';
+  return detail::in_quotes(key, longest_name);
 }
 
 /// Another string or hash is no lock: a fencing counter, the mark of a primary that votes, or the test's own data.
