@@ -8,6 +8,7 @@
 #include <map>
 #include <memory>
 #include <optional>
+#include <set>
 #include <string>
 #include <tuple>
 #include <utility>
@@ -80,6 +81,7 @@ struct fixture : redis_rig {
     p.ways = {way};
     p.ttl = 30s;
     p.discovered.reconnect_cap = 50ms;
+    p.discovered.logins = logins;
     made = std::make_unique<detail::cluster>(time_stands ? services_at(clock, alarms) : services(), std::move(p),
                                              [this](const event& e) {
                                                events.emplace_back(to_string(e.what));
@@ -176,6 +178,7 @@ struct fixture : redis_rig {
   manual_clock clock;
   manual_timers alarms{clock};
   std::unique_ptr<detail::cluster> made;
+  std::shared_ptr<const redis::login_source> logins;
   redis::ticket ticket = 0;
   std::chrono::milliseconds answer_timeout = 500ms;
   std::string node_timeout = "-NOPERM x\r\n";
@@ -206,6 +209,19 @@ TEST_CASE_METHOD(fixture, "a command goes to the owner of its slot, and the map 
   CHECK(links == "++");
   CHECK(of(3).server.connections() == 0);
   CHECK(moved == 0);
+}
+
+TEST_CASE_METHOD(fixture, "each connection to a node of a cluster asks for a login of its own") {
+  std::set<std::string> asked;
+  logins = std::make_shared<const redis::login_source>([&](const login_request& r) {
+    CHECK_FALSE(r.sentinel);
+    asked.emplace(r.host);
+    return login{};
+  });
+  servers();
+  CHECK(call(low)->times == 1);
+  CHECK(call(high)->times == 1);
+  CHECK(asked == std::set<std::string>{of(1).server.path(), of(2).server.path()});
 }
 
 TEST_CASE_METHOD(fixture, "a burst of MOVED is followed, and the map is asked for once more") {

@@ -201,6 +201,21 @@ TEST_CASE_METHOD(
   CHECK(servers->run_of("key") == "A");
 }
 
+TEST_CASE_METHOD(fixture, "the connections to each sentinel and to the primary ask for a login of their own") {
+  std::map<std::string, int> asked;
+  const auto logins = std::make_shared<const redis::login_source>([&](const login_request& r) {
+    ++asked[std::string(r.host) + (r.sentinel ? " sentinel" : "")];
+    return login{};
+  });
+  for (auto& seed : which.servers) seed.logins = logins;
+  which.discovered.logins = logins;
+  make();
+  const auto got = send();
+  pass(1ms);
+  CHECK(got->is("A"));
+  CHECK(asked == std::map<std::string, int>{{"A", 1}, {"s0 sentinel", 2}, {"s1 sentinel", 2}, {"s2 sentinel", 2}});
+}
+
 TEST_CASE_METHOD(fixture, "commands and connections are counted at the primary that they went to") {
   const auto counted = std::make_shared<counting>();
   counts = counted;
