@@ -192,7 +192,7 @@ TEST_CASE("the operating page's rotation leaves no time without a password") {
   const shell sh(w);
   const auto let_in = [&](const std::string& password) {
     raw_client guest(w.server);
-    return !guest("AUTH", "locker", password).is_error();
+    return !guest.call({"AUTH", "locker", password}).is_error();
   };
   REQUIRE(sh.paste("acl") == "OK\n");
   CHECK(let_in("secret"));
