@@ -62,28 +62,30 @@ reply getrange(database& d, const arguments& a) {
 
 reply set(database& d, const arguments& a) {
   bool only_new = false, only_old = false, keep_ttl = false;
-  std::optional<wall_ms> ttl;
+  const std::string* px = nullptr;
   for (std::size_t i = 3; i < a.size(); ++i) {
     const auto option = lower(a[i]);
     if (option == "nx" && !only_old) {
       only_new = true;
     } else if (option == "xx" && !only_new) {
       only_old = true;
-    } else if (option == "px" && i + 1 < a.size() && !ttl && !keep_ttl) {
-      long long ms = 0;
-      if (!to_integer(a[++i], ms)) return not_an_integer();
-      if (ms <= 0 || ms > std::numeric_limits<long long>::max() - d.keys.now())
-        return error_reply("ERR invalid expire time in 'set' command");
-      ttl = ms;
-    } else if (option == "keepttl" && !ttl) {
+    } else if (option == "px" && i + 1 < a.size() && !px && !keep_ttl) {
+      px = &a[++i];
+    } else if (option == "keepttl" && !px) {
       keep_ttl = true;
     } else {
       return error_reply("ERR syntax error");
     }
   }
+  long long ms = 0;
+  if (px && !to_integer(*px, ms)) return not_an_integer();
+  if (px && (ms <= 0 || ms > std::numeric_limits<long long>::max() - d.keys.now()))
+    return error_reply("ERR invalid expire time in 'set' command");
   const auto* const before = d.keys.find(a[1]);
   if ((only_new && before) || (only_old && !before)) return {};
-  const auto expires = ttl ? d.keys.now() + *ttl : keep_ttl && before ? before->expires : std::nullopt;
+  const auto expires = px                   ? std::optional<wall_ms>(d.keys.now() + ms)
+                       : keep_ttl && before ? before->expires
+                                            : std::nullopt;
   d.keys.put(a[1], a[2]).expires = expires;
   return status_reply("OK");
 }
