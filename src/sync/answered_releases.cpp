@@ -13,19 +13,18 @@ constexpr std::size_t first_size = 16;
 }  // namespace
 
 void answered_releases::note(entry&& e) noexcept {
-  while (size_ > 0 && oldest().sent + kept_for < e.sent) take_oldest();
+  while (size_ > 0 && oldest().sent + kept_for < e.sent) drop_oldest();
   if (size_ == ring_.size() && (size_ == most || !grow())) {
     if (size_ == 0) return;
-    take_oldest();
+    drop_oldest();
   }
   append(std::move(e));
 }
 
-answered_releases::entry answered_releases::take_oldest() noexcept {
-  auto e = std::exchange(oldest(), {});
+void answered_releases::drop_oldest() noexcept {
+  oldest().keys.reset();
   first_ = (first_ + 1) & (ring_.size() - 1);
   --size_;
-  return e;
 }
 
 void answered_releases::append(entry&& e) noexcept {

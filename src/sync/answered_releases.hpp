@@ -3,6 +3,7 @@
 #include <chrono>
 #include <cstddef>
 #include <cstdint>
+#include <utility>
 #include <vector>
 
 #include "base/lease_clock.hpp"
@@ -43,7 +44,8 @@ class answered_releases {
   template <class Which, class Use>
   void take(Which which, Use use) {
     for (auto left = size_; left > 0; --left) {
-      auto e = take_oldest();
+      auto e = std::move(oldest());
+      drop_oldest();
       if (which(static_cast<const entry&>(e)))
         use(std::move(e));
       else
@@ -53,7 +55,7 @@ class answered_releases {
 
  private:
   entry& oldest() noexcept { return ring_[first_]; }
-  entry take_oldest() noexcept;
+  void drop_oldest() noexcept;
   void append(entry&& e) noexcept;
   bool grow() noexcept;
 

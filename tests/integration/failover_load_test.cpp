@@ -121,16 +121,17 @@ class failovers {
   }
   /// `begin` begins one, `over` says when it is over.
   void add(client_side& w, load& all, const std::function<void()>& begin, const std::function<bool()>& over) {
+    INFO(what_ << ", number " << done_ + 1);
     all.count_anew();
-    w.until([&] { return all.had(10); }, 20s);
+    wait_for("the load before it", w, [&] { return all.had(10); });
     all.measure_anew();
     const auto began = clock_type::now();
     begin();
-    w.until(over, 30s);
+    wait_for("the failover", w, over);
     const auto took = since(began);
     all.count_anew();
     const auto limit = took + (repeated() > 1 ? milliseconds(2s) : milliseconds(2s + busy_machine));
-    w.until([&] { return all.had(5) || all.longest_without_holder() > limit; }, 60s);
+    wait_for("a holder of each name", w, [&] { return all.had(5) || all.longest_without_holder() > limit; });
     const auto without = all.longest_without_holder();
     CHECK(without <= limit);
     ++done_;
@@ -141,6 +142,12 @@ class failovers {
   }
 
  private:
+  template <class Condition>
+  static void wait_for(const char* what, client_side& w, Condition condition) {
+    INFO("waiting for " << what);
+    w.until(condition, 60s);
+  }
+
   static constexpr milliseconds busy_machine{8'000};  // what it may add to an upper bound
 
   const char* const what_;
@@ -155,7 +162,7 @@ TEST_CASE("no lock that is wanted is without a holder for long after a failover 
   load all(w, {"a", "b", "c"});
   failovers planned("planned, Sentinel"), forced("primary killed, Sentinel");
   for (int n = 0; n < failovers::repeated(); ++n) {
-    w.rig.mend([&] { w.pass(10ms); });
+    if (n > 0) w.rig.mend([&] { w.pass(10ms); });
     planned.add(
         w, all, [&] { w.rig.begin_fail_over(); }, [&] { return w.announced(); });
     forced.add(
@@ -172,8 +179,18 @@ TEST_CASE("no lock that is wanted is without a holder for long after a failover 
   std::size_t primary = 0;
   for (int n = 0; n < failovers::repeated(); ++n) {
     const auto next = w.rig.partner_of(primary);
-    planned.add(
-        w, all, [&] { w.to(next)("CLUSTER", "FAILOVER"); }, [&] { return w.rig.promoted(primary); });
+    // A cluster that has just had an election gives up the next one after five seconds: an operator asks again.
+    clock_type::time_point asked;
+    const auto ask = [&] {
+      asked = clock_type::now();
+      w.to(next).call({"CLUSTER", "FAILOVER"});
+    };
+    const auto done = [&] {
+      if (w.rig.promoted(primary)) return true;
+      if (since(asked) > 6s) ask();
+      return false;
+    };
+    planned.add(w, all, ask, done);
     w.rig.replicate();
     forced.add(
         w, all, [&] { w.rig.node(next).kill(); }, [&] { return w.rig.promoted(next); });

@@ -113,7 +113,7 @@ MUTANTS = [
            "if (ended() || !on->counted.ever_sent) return;",
            "if (ended() || on->counted.ever_sent) return;"),
     Mutant("the oldest answered releases push out the latest", "src/sync/answered_releases.cpp",
-           "    if (size_ == 0) return;\n    take_oldest();",
+           "    if (size_ == 0) return;\n    drop_oldest();",
            "    return;"),
     Mutant("a release is repeated while it is on its way", "src/sync/releases.cpp",
            "  t.pause.start(std::max(t.give_up, around_.now()), [this, &t, detail] {",
