@@ -192,6 +192,7 @@ redis::endpoint endpoint_of(const config& c, const url_parts& url) {
   server.client_name = c.client_name;
   server.connect_timeout = c.connect_timeout;
   server.reconnect_cap = c.reconnect_cap;
+  server.health_check_interval = c.health_check_interval;
   // What a renewal of most leases waits for; a lease that is much shorter must not end the connection of all others.
   server.patience = std::max(server.patience, std::min(c.command_timeout, c.ttl / 5));
   server.pending_commands = c.pending_commands;

@@ -101,9 +101,9 @@ struct config {
   milliseconds poll_cap{5'000};
   /// Longest pause between attempts to connect, full jitter from 50 ms: 50 ms to 60 s.
   milliseconds reconnect_cap{5'000};
-  /// A connection that has received nothing for this long is asked with PING before it is trusted: periodically while
-  /// the client has leases, waiters or commands, and before the first command after a silence. Finds connections that a
-  /// load balancer or NAT has forgotten. 0: off; else 100 ms to 1 h.
+  /// A connection that has received nothing for this long is asked with PING while the client has leases or waiters,
+  /// and before the first command after a silence of half of this, or of 1 s. TCP keepalive has the same interval.
+  /// Finds connections that a load balancer or NAT has forgotten. 0: off; else 100 ms to 1 h.
   milliseconds health_check_interval{10'000};
   /// How long the counter of a fenced_mutex lives after its last grant: each grant sets this TTL, or twice the TTL of
   /// its lock if that is longer. When the counter has expired, the next token is the server's clock, so it is larger

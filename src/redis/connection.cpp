@@ -47,7 +47,7 @@ ticket connection::execute(request asked) {
     });
     return 0;
   }
-  if (up() && !pending_.empty()) {  // where there is a connection its time begins with the write
+  if (up() && !pending_.empty() && !pending_.asking()) {  // its time begins with the write
     const auto t = pending_.push(std::move(asked), {});
     flush_soon();
     return t;
@@ -75,7 +75,7 @@ bool connection::withdraw(ticket t) {
 bool connection::answering() {
   const auto now = given().now();
   if (!up()) return replaced_ && now - *replaced_ < node().patience;
-  return !pending_.silent(now, last_input()) || input_waiting();
+  return !pending_.asking() && (!pending_.silent(now, last_input()) || input_waiting());
 }
 
 failure connection::trouble() const {
@@ -103,11 +103,17 @@ void connection::expect_failover(failover when) {
 void connection::keep_watch(bool on) {
   if (std::exchange(watch_, on) == on || closed()) return;
   demand_changed();
+  if (on)
+    arm();
+  else if (pending_.empty())
+    look_.stop();
   check_idle();
 }
 
 void connection::hold(bool on) {
-  if (std::exchange(held_, on) && !on && up() && pending_.can_write()) flush_soon();
+  if (!std::exchange(held_, on) || on || !up()) return;
+  if (pending_.can_write()) flush_soon();
+  arm();
 }
 
 void connection::on_up(const handshake& introduced) {
@@ -123,16 +129,21 @@ void connection::on_up(const handshake& introduced) {
   report_fencing(introduced.fencing_refused());
   const auto facts = server_.to_string();
   report(event::kind::connected, errc{}, node().to_string() + (facts.empty() ? facts : ": " + facts));
-  if (replaced && number_ != 0 && number_ == before) return;  // the same server: nobody has lost anything
-  if (replaced && !closed() && listener_) listener_(false);
-  if (!closed() && listener_) listener_(true);
+  const bool same_server = number_ != 0 && number_ == before;
+  if (!replaced || !same_server) {  // else nobody has lost anything
+    if (replaced && !closed() && listener_) listener_(false);
+    if (!closed() && listener_) listener_(true);
+  }
+  if (up()) arm();
 }
 
 void connection::on_reply(reply&& r) {
   if (is_push(r)) return drop(fail(node(), errc::protocol_error, "a message on a connection without subscriptions"));
   const auto now = last_input();
+  const bool health_check = pending_.asking();
   const auto oldest = pending_.take_answered(now);
   if (!oldest) return drop(fail(node(), errc::protocol_error, "a reply that nobody asked for"));
+  if (health_check) note_round_trip(now - oldest->sent);
   const bool of_replica = is_of_replica(r), outage = of_replica && failover_expected();
   if (shows_work(r) && !outage) answered_ = now;
   was_primary_ = was_primary_ || !r.is_error();
@@ -149,7 +160,11 @@ void connection::on_reply(reply&& r) {
 
 void connection::fill(std::string& out, std::size_t enough, detail::time_point now) {
   if (held_) return;
-  pending_.write(out, enough, now);
+  if (pending_.on_wire() == 0 && doubtful(now)) {
+    if (pending_.can_write() || health_check_due(now)) pending_.ask(out, answer_limit(), now);
+  } else {
+    pending_.write(out, enough, now);
+  }
   count_in_flight(pending_.on_wire());
   arm();
 }
@@ -160,13 +175,27 @@ void connection::on_settled() {
     if (pending_.can_write()) flush_soon();
     return;
   }
-  look_.stop();
+  if (!checked()) look_.stop();
   check_idle();
+}
+
+bool connection::checked() const noexcept {
+  return watch_ && up() && !held_ && node().health_check_interval.count() > 0;
+}
+
+bool connection::health_check_due(detail::time_point now) const noexcept {
+  return checked() && now - last_input() >= node().health_check_interval;
+}
+
+std::optional<detail::time_point> connection::next_look() {
+  const auto next = pending_.next_look(last_input());
+  if (next || pending_.on_wire() > 0 || !checked()) return next;
+  return last_input() + node().health_check_interval;
 }
 
 void connection::arm() {
   if (closed()) return;
-  const auto next = pending_.next_look(last_input());
+  const auto next = next_look();
   if (next && (!look_.due() || *next < *look_.due())) look_.start(*next, [this] { look(); });
 }
 
@@ -176,10 +205,13 @@ void connection::look() {
   if (input_waiting() && !std::exchange(gave_grace_, true)) return look_.start(now + resolution, [this] { look(); });
   gave_grace_ = false;
   if (!tell_overdue(now)) return;
-  if (up() && pending_.silent(now, last_input()))
-    return drop(fail(node(), errc::unreachable, "silent: no answer within the timeout of a command"));
-  if (const auto next = pending_.next_look(last_input()))
-    look_.start(std::max(*next, now + resolution), [this] { look(); });
+  if (up() && pending_.silent(now, last_input())) {
+    const auto* const cause = pending_.asking() ? "silent: no answer to PING after a pause"
+                                                : "silent: no answer within the timeout of a command";
+    return drop(fail(node(), errc::unreachable, cause));
+  }
+  if (pending_.on_wire() == 0 && health_check_due(now)) flush_soon();
+  if (const auto next = next_look()) look_.start(std::max(*next, now + resolution), [this] { look(); });
   demand_changed();
   check_idle();
 }
@@ -265,6 +297,10 @@ void connection::report(event::kind what, errc reason, const std::string& detail
 void connection::report_fencing(const std::string& words) {
   if (words.empty() || std::exchange(fencing_reported_, true)) return;
   report(event::kind::fencing_degraded, errc::no_permission, node().to_string() + ": " + words);
+}
+
+void connection::report_no_messages(const failure& why) {
+  if (!std::exchange(no_messages_reported_, true)) report(event::kind::notifications_degraded, why.code, why.detail);
 }
 
 }  // namespace holdfast::redis

@@ -33,6 +33,11 @@ enum class failover {
 /// when no byte came for the timeout of the oldest command that was written (and at least endpoint::patience), or bytes
 /// but no whole answer for four times as long. One that goes on answering is never late.
 ///
+/// A connection that received nothing for a second, or for half of endpoint::health_check_interval, is asked by PING
+/// before a command is written to it (pending_queue::ask). While watched it is asked after each such interval. An
+/// alternative is to write the command at once and to repeat it when no answer comes: it saves the round trip, but each
+/// command would need a rule of its own for the copy that may still run. What was not written needs none.
+///
 /// With no command pending and nobody watching, nothing holds the io_context; the connection stays open. Used on the
 /// strand only, in a shared_ptr: its own handlers keep it alive. Commands are answered on the strand, never inside a
 /// call, and may refer to whoever calls close() before it goes: from close() on nobody is called any more, and what is
@@ -47,7 +52,8 @@ class connection final : public link {
   /// True: the command was not written and never will be. Nothing is called any more, except where execute() has
   /// refused it (ticket 0): then answered() is still to come. False: it was written, or answered already.
   bool withdraw(ticket t);
-  /// Up, and not silent for longer than a written command may wait; or being replaced by a new connection.
+  /// Up, not being asked after a long silence, and not silent for longer than a written command may wait; or being
+  /// replaced by a new connection.
   bool answering();
   /// A whole answer has come after `when`: to a command, or one that let us in, or one that keeps us out for good. A
   /// server that has no room or is still loading is as silent as none: our turn comes when it has mended itself.
@@ -70,6 +76,8 @@ class connection final : public link {
   std::string address() const { return node().to_string(); }
   /// Tells the observer, the first time, what the server refuses of what fencing off needs; empty: nothing.
   void report_fencing(const std::string& words);
+  /// Tells the observer, the first time, that the pub/sub connection gets no messages.
+  void report_no_messages(const failure& why);
 
  private:
   bool wanted() const override { return watch_ || !pending_.empty(); }
@@ -86,6 +94,10 @@ class connection final : public link {
   void on_close() override;
 
   std::optional<failure> refusal(const request& asked) const;
+  /// It is watched, and asked when it is silent for long.
+  bool checked() const noexcept;
+  bool health_check_due(detail::time_point now) const noexcept;
+  std::optional<detail::time_point> next_look();
   void arm();
   void look();
   bool tell_overdue(detail::time_point now);
@@ -111,6 +123,7 @@ class connection final : public link {
   std::optional<errc> outage_;                      // last reported cause
   std::optional<detail::time_point> replaced_;      // when, if no new one could be made or refused since
   bool fencing_reported_ = false;
+  bool no_messages_reported_ = false;
   detail::time_point answered_{};  // last
 };
 

@@ -94,8 +94,7 @@ void connector::on_connected(const error_code& failed) {
     last_error_ = failed.message();
     return try_next();
   }
-  error_code ignored;
-  if (node_.at.unix_path.empty()) wire_->socket().set_option(asio::ip::tcp::no_delay(true), ignored);
+  if (node_.at.unix_path.empty()) set_tcp_options(wire_->socket(), node_.health_check_interval);
   if (node_.use_tls) return negotiate();
   finish(wire_, {});
 }

@@ -51,6 +51,7 @@ struct endpoint {
   std::chrono::milliseconds connect_timeout{2'000};
   std::chrono::milliseconds reconnect_cap{5'000};
   std::chrono::milliseconds patience{20};  // silence that a connection is forgiven, whatever the timeout of a command
+  std::chrono::milliseconds health_check_interval{10'000};  // as in config; 0: off
   std::size_t pending_commands = 65'536;
   reader_limits limits;
 

@@ -1,6 +1,7 @@
 // SPDX-License-Identifier: BSL-1.0
 #include "redis/link.hpp"
 
+#include <algorithm>
 #include <array>
 #include <atomic>
 #include <chrono>
@@ -22,8 +23,18 @@ constexpr std::size_t write_at_once = 256 * 1024;
 constexpr int replies_at_once = 256;
 // A connection that was quiet for longer is looked at before it is written to: servers close idle connections.
 constexpr auto trusted_without_look = std::chrono::milliseconds{5};
+// A connection that received something within this time is trusted: no round trip is spent on a busy one, and no load
+// balancer forgets a connection so soon.
+constexpr std::chrono::seconds longest_trust{1};
+// An answer to PING is waited for at least so long, and at most so long unless the server is far away.
+constexpr std::chrono::milliseconds least_answer_limit{20}, usual_answer_limit{100};
 // Of the whole process: observers may hear of several clients.
 std::atomic<std::uint64_t> connections_made{0};
+
+detail::lease_clock::duration trust_of(std::chrono::milliseconds interval) {
+  using duration = detail::lease_clock::duration;
+  return interval.count() == 0 ? duration::max() : std::min<duration>(interval / 2, longest_trust);
+}
 
 }  // namespace
 
@@ -45,7 +56,13 @@ struct link::session {
 
 link::link(const services& given, endpoint node)
     : services_(given), node_(std::move(node)), pacing_(node_.reconnect_cap), timer_(given.alarms),
-      replacement_(given.alarms) {}
+      replacement_(given.alarms), trusted_silence_(trust_of(node_.health_check_interval)) {}
+
+detail::lease_clock::duration link::answer_limit() const noexcept {
+  using duration = detail::lease_clock::duration;
+  const auto usual = std::clamp<duration>(node_.patience / 4, least_answer_limit, usual_answer_limit);
+  return std::max(usual, std::min<duration>(2 * round_trip_, node_.patience / 2));
+}
 
 void link::close() {
   if (closed()) return;
@@ -141,6 +158,7 @@ void link::on_connected(std::shared_ptr<stream> wire, failure why) {
   if (!wire) return drop(std::move(why));
   session_ = std::make_shared<session>(std::move(wire), node_.limits);
   state_ = state::greeting;
+  greeted_ = services_.now();
   if (!log_in()) return;
   handshake_.emplace(introduce());
   flush();
@@ -199,7 +217,9 @@ void link::greet(const reply& r) {
   last_failure_.clear();
   login_refused_ = false;
   count_up();
-  pacing_.on_ready(services_.now());
+  const auto now = services_.now();
+  round_trip_ = now - greeted_;
+  pacing_.on_ready(now);
   const auto introduced = *std::exchange(handshake_, std::nullopt);
   run_ = introduced.server().run;
   on_up(introduced);
@@ -369,14 +389,17 @@ void link::rest() {
 }
 
 void link::end(const failure& why) {
-  const bool was_up = up();
+  const bool was_up = up(), useful = was_useful();
   tear_down();
   HOLDFAST_ASSERT(!session_ && !attempt_);
   state_ = state::down;
   last_failure_ = why.detail;
   const auto now = services_.now();
   if (was_up) {
-    pacing_.on_lost(now, services_.random);
+    if (useful)
+      pacing_.on_lost(now, services_.random);
+    else
+      pacing_.on_failed(now, true, services_.random);
     on_down(why);
   } else {
     const bool mends = mends_itself(why);

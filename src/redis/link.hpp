@@ -83,6 +83,9 @@ class link : public std::enable_shared_from_this<link> {
   /// In place of on_down(): it was replaced, and a new one is made when it is wanted.
   virtual void on_replaced() = 0;
   virtual void on_close() = 0;
+  /// False: the connection ends as the one before it did, before it could do what it is for. The next one waits as
+  /// after an attempt that failed.
+  virtual bool was_useful() const { return true; }
 
   /// To be called when wanted() or expects_input() may have changed.
   void demand_changed();
@@ -112,6 +115,14 @@ class link : public std::enable_shared_from_this<link> {
   detail::time_point last_input() const noexcept { return last_input_; }
   /// The last handshake was with a replica.
   bool met_replica() const noexcept { return met_replica_; }
+  /// Nothing was received for so long that the connection may be dead without a word, forgotten by a load balancer or
+  /// NAT: it is to be asked before anything is trusted to it.
+  bool doubtful(detail::time_point now) const noexcept { return now - last_input_ >= trusted_silence_; }
+  /// How long a connection that is asked may take to answer. A dead one must leave time for the next connection; one
+  /// that is alive and far away must not be given up.
+  detail::lease_clock::duration answer_limit() const noexcept;
+  /// It has answered within this time.
+  void note_round_trip(detail::lease_clock::duration took) noexcept { round_trip_ = took; }
   /// Why the last attempt failed, if that does not mend itself and the next attempt is not allowed yet; else null.
   const failure* standing_failure() const;
   /// Why there is no connection at present, or how far it has come, for a text.
@@ -179,6 +190,9 @@ class link : public std::enable_shared_from_this<link> {
   bool counted_ = false;                     // by the observer, while it is up
   mutable std::size_t counted_in_flight_ = 0;
   detail::time_point last_input_{};
+  const detail::lease_clock::duration trusted_silence_;
+  detail::time_point greeted_{};                // when the handshake began
+  detail::lease_clock::duration round_trip_{};  // the last one measured
   std::function<bool(const failure&)> tolerated_;
   std::function<void()> idle_;
   std::optional<failure> standing_failure_;

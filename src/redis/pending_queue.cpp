@@ -56,14 +56,14 @@ bool pending_queue::refuses(const delivery& how) const noexcept {
 }
 
 bool pending_queue::can_write() const noexcept {
-  return (waiting_[0].alive > 0 || waiting_[1].alive > 0) && written_.size() < limits_.window;
+  return trusted_ && (waiting_[0].alive > 0 || waiting_[1].alive > 0) && written_.size() < limits_.window;
 }
 
 ticket pending_queue::push(request r, time_point now) {
   HOLDFAST_ASSERT(r.what);
   const bool first = r.how.rank == urgency::obligation;
   const ticket id = 2 * ++asked_ + (first ? 0 : 1);  // it says in which line it waits
-  if (!connected_ && watched(r.how)) waiting_alarms_.push({detail::saturating_add(now, r.how.timeout), id});
+  if (!trusted_ && watched(r.how)) waiting_alarms_.push({detail::saturating_add(now, r.how.timeout), id});
   auto& l = line_of(id);
   l.entries.push_back({id, std::move(r)});
   ++l.alive;
@@ -79,7 +79,7 @@ bool pending_queue::forget(ticket t) {
 }
 
 void pending_queue::connected(time_point now) {
-  connected_ = true;
+  trusted_ = true;
   for (; !waiting_alarms_.empty(); waiting_alarms_.pop()) {
     const auto& [when, id] = waiting_alarms_.top();
     auto& l = line_of(id);
@@ -89,7 +89,7 @@ void pending_queue::connected(time_point now) {
 }
 
 void pending_queue::write(std::string& out, std::size_t enough, time_point now) {
-  HOLDFAST_ASSERT(connected_);
+  HOLDFAST_ASSERT(trusted_ || asking());
   while (can_write() && out.size() < enough) {
     auto& l = waiting_[waiting_[0].alive > 0 ? 0 : 1];
     auto& next = l.entries.front();  // it waits on where there is no memory to write it
@@ -98,15 +98,24 @@ void pending_queue::write(std::string& out, std::size_t enough, time_point now) 
     asked.what->append_to(out);
     if (watched(asked.how))
       written_alarms_.push({detail::saturating_add(now, time_on_wire(next)), answered_ + written_.size()});
-    written_.push_back({nullptr, asked.how, now, asked.how.asking});
+    written_.push_back({nullptr, asked.how, now, asked.how.asking, false});
     written_.back().what = std::move(asked.what);
     l.drop_front();
   }
 }
 
+void pending_queue::ask(std::string& out, duration limit, time_point now) {
+  HOLDFAST_ASSERT(trusted_ && written_.empty());
+  append_command(out, std::array<std::string_view, 1>{"PING"});
+  watch_waiting(now);
+  trusted_ = false;
+  written_.push_back({nullptr, {.timeout = limit, .patient = true}, now, false, true});
+}
+
 std::optional<pending_queue::answered> pending_queue::take_answered(time_point now) {
   if (written_.empty()) return std::nullopt;
   last_answer_ = now;
+  if (asking()) connected(now);
   if (std::exchange(written_.front().asking_unanswered, false)) return answered{nullptr, written_.front().sent};
   answered a{std::move(written_.front().what), written_.front().sent};
   written_.pop_front();
@@ -149,7 +158,7 @@ std::optional<pending_queue::overdue> pending_queue::take_overdue_waiting(time_p
 
 pending_queue::time_point pending_queue::silence_ends(time_point last_input) const {
   const auto& oldest = written_.front();
-  const auto patience = std::max(oldest.how.timeout, limits_.least_patience);
+  const auto patience = asking() ? oldest.how.timeout : std::max(oldest.how.timeout, limits_.least_patience);
   return std::min(detail::saturating_add(std::max(oldest.sent, last_input), patience),
                   detail::saturating_add(std::max(oldest.sent, last_answer_), dribble_of(patience)));
 }
@@ -168,17 +177,22 @@ std::optional<pending_queue::time_point> pending_queue::next_look(time_point las
 }
 
 std::vector<pending_queue::answered> pending_queue::lose_written(time_point now) {
-  connected_ = false;
+  const bool trusted = std::exchange(trusted_, false);
   std::vector<answered> lost;
   for (auto& w : written_)
     if (w.what) lost.push_back({std::move(w.what), w.sent});
   answered_ += written_.size();
   written_.clear();
   written_alarms_ = {};
+  if (trusted) watch_waiting(now);
+  return lost;
+}
+
+// From now on waiting counts against a timeout.
+void pending_queue::watch_waiting(time_point now) {
   for (const auto& l : waiting_)
     for (const auto& w : l.entries)
       if (w.asked.what && watched(w.asked.how)) waiting_alarms_.push({detail::saturating_add(now, w.left()), w.id});
-  return lost;
 }
 
 std::vector<command_ptr> pending_queue::lose_waiting() {

@@ -26,6 +26,10 @@ namespace holdfast::redis {
 /// is written is on its way, and what waits can still be forgotten. While there is a connection, waiting does not count
 /// against a timeout; without one it does, and what is left then counts from the write on.
 ///
+/// A connection that was silent for long is asked first: PING is written alone, and commands wait for its answer as
+/// they wait for a connection. Where a load balancer has forgotten that connection they were not written, so they go to
+/// the next one, and nothing is ambiguous. The price is one round trip after a silence.
+///
 /// No event but the loss of the connection and its return costs a walk along the queue.
 class pending_queue {
  public:
@@ -43,7 +47,9 @@ class pending_queue {
   bool empty() const noexcept { return size() == 0; }
   std::size_t size() const noexcept { return waiting_[0].alive + waiting_[1].alive + written_.size(); }
   bool refuses(const delivery& how) const noexcept;
-  bool any_written() const noexcept { return !written_.empty(); }
+  bool any_written() const noexcept { return !written_.empty() && !asking(); }
+  /// The connection is being asked by PING.
+  bool asking() const noexcept { return !written_.empty() && written_.front().health_check; }
   /// Written, and their answers are still to come: abandoned ones, too.
   std::size_t on_wire() const noexcept { return written_.size(); }
   bool can_write() const noexcept;
@@ -58,9 +64,12 @@ class pending_queue {
   /// Appends waiting commands to `out` until it holds `enough` bytes or the window is full; they are written from now
   /// on.
   void write(std::string& out, std::size_t enough, time_point now);
+  /// Appends PING; what waits is written after its answer. The connection is silent after `limit`. Nothing may be
+  /// written and unanswered.
+  void ask(std::string& out, duration limit, time_point now);
 
   struct answered {
-    command_ptr what;  // null: abandoned, or it was the answer to ASKING
+    command_ptr what;  // null: abandoned, or it was the answer to ASKING or to the PING of ask()
     time_point sent;
   };
   /// A reply came: it belongs to the oldest written command; nothing if none was written.
@@ -110,6 +119,7 @@ class pending_queue {
     delivery how;
     time_point sent;
     bool asking_unanswered;  // that comes before its own answer
+    bool health_check;       // the PING of ask()
   };
   struct alarm {
     time_point when;
@@ -145,6 +155,7 @@ class pending_queue {
   duration time_on_wire(const waiting& w) const noexcept {
     return std::min(w.asked.how.timeout, std::max(w.left(), limits_.least_patience));
   }
+  void watch_waiting(time_point now);
   line& line_of(ticket t) noexcept { return waiting_[t % 2]; }
   time_point silence_ends(time_point last_input) const;
   void drop_stale_alarms();
@@ -157,8 +168,8 @@ class pending_queue {
   std::uint64_t answered_ = 0;  // the number of the first written one
   std::uint64_t asked_ = 0;
   alarms written_alarms_;
-  alarms waiting_alarms_;  // while there is no connection
-  bool connected_ = false;
+  alarms waiting_alarms_;  // while there is no connection, or it is being asked
+  bool trusted_ = false;   // there is a connection, and it is not being asked
   time_point last_answer_{};
 };
 

@@ -13,10 +13,11 @@ namespace holdfast::redis {
 namespace {
 
 constexpr std::size_t longest_message = 1024;
-constexpr std::chrono::seconds ping_interval{10};
-constexpr std::chrono::seconds ping_jitter{2};
 constexpr std::chrono::milliseconds least_timeout{20};
 constexpr std::chrono::milliseconds grace{1};
+// One end, or two, may be an accident.
+constexpr unsigned most_ends = 3;
+constexpr std::chrono::milliseconds first_pause{50};
 
 }  // namespace
 
@@ -37,7 +38,7 @@ struct pubsub::member {
 pubsub::pubsub(const services& given, endpoint node, std::chrono::milliseconds answer_timeout,
                std::optional<channel_kind> channels)
     : link(given, std::move(node)), channels_(channels), answer_timeout_(std::max(answer_timeout, least_timeout)),
-      tick_(given.alarms) {}
+      tick_(given.alarms), ask_again_(first_pause, this->node().reconnect_cap) {}
 
 subscription pubsub::subscribe(std::string_view channel, subscriber& who) {
   if (closed()) return nullptr;
@@ -103,7 +104,7 @@ void pubsub::on_up(const handshake& introduced) {
   if (fencing_refused_ && !introduced.fencing_refused().empty()) fencing_refused_(introduced.fencing_refused());
   if (closed()) return;
   table_.start(kind_of(introduced.server()));
-  next_ping_ = given().now() + ping_interval - given().random.up_to(ping_jitter);
+  schedule_ping(given().now());
   if (expects_input()) look_at(next_ping_);  // else nobody listens any more
 }
 
@@ -117,7 +118,7 @@ channel_kind pubsub::kind_of(const server_facts& server) const {
 
 void pubsub::fill(std::string& out, std::size_t enough, detail::time_point now) {
   table_.write(out, enough, now);
-  if (!out.empty()) look_at(now + answer_timeout_);
+  if (!out.empty()) look_at(now + patience(now));
 }
 
 void pubsub::on_reply(reply&& r) {
@@ -126,6 +127,7 @@ void pubsub::on_reply(reply&& r) {
   switch (e.what) {
     case kind::nothing: return;
     case kind::confirmed:
+      ends_in_a_row_ = 0;
       return tell_all(e.channel, [](member& m) {
         m.told = true;
         m.who.on_subscribed();
@@ -135,6 +137,7 @@ void pubsub::on_reply(reply&& r) {
                             std::string(subscribe_word(table_.kind_of_channels())) + ": " + quoted(node(), e.text));
       return tell_all(e.channel, [&](member& m) { m.who.on_subscribe_failed(why.code, why.detail); });
     }
+    case kind::unavailable: return on_unavailable(e.channel, e.text);
     case kind::moved:
       if (moved_) moved_(e.channel, e.text);
       return;
@@ -149,21 +152,54 @@ void pubsub::on_reply(reply&& r) {
 }
 
 void pubsub::on_error(const std::string& words) {
-  knows_no_shards_ |= table_.kind_of_channels() == channel_kind::sharded && words.starts_with("ERR unknown command");
   drop(fail(node(), classify(words, errc::protocol_error).code, quoted(node(), words)));
+}
+
+void pubsub::on_unavailable(const std::string& channel, const std::string& words) {
+  const auto kind = table_.kind_of_channels();
+  if (!channels_ && kind == channel_kind::sharded && words.starts_with("ERR unknown command")) {
+    knows_no_shards_ = true;
+    return on_error(words);
+  }
+  const auto code = classify(words, errc::protocol_error).code;
+  if (code == errc::auth_failed) return on_error(words);  // the next connection introduces itself
+  ends_in_a_row_ = 0;
+  const auto now = given().now();
+  if (!ask_again_at_) {
+    if (now >= backoff_ends_) ask_again_.reset();
+    ask_again_at_ = now + std::max<detail::lease_clock::duration>(ask_again_.next(given().random), first_pause);
+    look_at(*ask_again_at_);
+  }
+  backoff_ends_ = now + 2 * node().reconnect_cap;
+  tell_no_messages(channel, fail(node(), code, std::string(subscribe_word(kind)) + ": " + quoted(node(), words)));
+}
+
+void pubsub::tell_no_messages(const std::string& channel, const failure& why) {
+  if (why.mends_itself() && why.is_answer()) return;  // it is loading, for example
+  const auto self = shared_from_this();
+  if (no_messages_) no_messages_(why);
+  if (!closed()) tell_all(channel, [&](member& m) { m.who.on_no_messages(why.code, why.detail); });
 }
 
 void pubsub::on_settled() {
   if (!expects_input()) tick_.stop();
 }
 
-void pubsub::on_down(const failure&) {
+void pubsub::on_down(const failure& why) {
+  const auto self = shared_from_this();
+  ends_in_a_row_ = table_.any_unanswered() ? ends_in_a_row_ + 1 : 0;
   if (id_ && table_.any_asked()) predecessor_ = id_;
   on_replaced();
+  if (ends_in_a_row_ < most_ends) return;
+  auto upon = why;
+  upon.detail += std::string(" upon ") + std::string(subscribe_word(table_.kind_of_channels()));
+  if (no_messages_) no_messages_(upon);
+  tell_every_channel([&](member& m) { m.who.on_no_messages(upon.code, upon.detail); });
 }
 
 // The connection before it has been closed by us: it needs no fencing off.
 void pubsub::on_replaced() {
+  ask_again_at_.reset();
   id_.reset();
   tick_.stop();
   table_.stop();
@@ -171,10 +207,13 @@ void pubsub::on_replaced() {
 
 void pubsub::on_attempt_failed(const failure& why) {
   if (mends_itself(why)) return;
+  tell_every_channel([&](member& m) { m.who.on_subscribe_failed(why.code, why.detail); });
+}
+
+void pubsub::tell_every_channel(const std::function<void(member&)>& what) {
   std::vector<std::string> channels;
   for (const auto& [channel, those] : audiences_) channels.push_back(channel);
-  for (const auto& channel : channels)
-    tell_all(channel, [&](member& m) { m.who.on_subscribe_failed(why.code, why.detail); });
+  for (const auto& channel : channels) tell_all(channel, what);
 }
 
 void pubsub::on_close() {
@@ -183,7 +222,20 @@ void pubsub::on_close() {
   audiences_.clear();
 }
 
+void pubsub::schedule_ping(detail::time_point now) {
+  const auto interval = node().health_check_interval;
+  const auto jitter = given().random.up_to(interval / 5);
+  next_ping_ = interval.count() == 0 ? detail::time_point::max() : now + interval - jitter;
+}
+
+// Other bytes on the same link speak for a busy server; not for ever, though.
+detail::lease_clock::duration pubsub::patience(detail::time_point asked) const {
+  if (last_input() > asked) return 4 * answer_timeout_;
+  return doubtful(asked) ? std::min(answer_timeout_, answer_limit()) : answer_timeout_;
+}
+
 void pubsub::look_at(detail::time_point when) {
+  if (when == detail::time_point::max()) return;  // never
   if (!tick_.due() || when < *tick_.due()) tick_.start(when, [this] { on_tick(); });
 }
 
@@ -191,10 +243,9 @@ void pubsub::on_tick() {
   const auto self = shared_from_this();
   const auto now = given().now();
   if (const auto asked = table_.oldest_unanswered()) {
-    // Other bytes on the same link speak for a busy server; not for ever, though.
-    const auto patience = last_input() > *asked ? 4 * answer_timeout_ : answer_timeout_;
-    if (*asked + patience > now) {
-      look_at(*asked + patience);
+    const auto limit = *asked + patience(*asked);
+    if (limit > now) {
+      look_at(limit);
     } else if (input_waiting() && !std::exchange(gave_grace_, true)) {
       return look_at(now + grace);
     } else {
@@ -203,10 +254,16 @@ void pubsub::on_tick() {
   }
   gave_grace_ = false;
   if (!expects_input()) return;
+  if (ask_again_at_ && *ask_again_at_ <= now) {
+    ask_again_at_.reset();
+    table_.ask_again();
+    flush_soon();
+  }
+  if (ask_again_at_) look_at(*ask_again_at_);
   if (next_ping_ <= now) {
     table_.ping();
     flush_soon();
-    next_ping_ = now + ping_interval - given().random.up_to(ping_jitter);
+    schedule_ping(now);
   }
   look_at(next_ping_);
 }

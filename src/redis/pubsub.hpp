@@ -9,6 +9,7 @@
 #include <string_view>
 #include <vector>
 
+#include "base/backoff.hpp"
 #include "redis/audience.hpp"
 #include "redis/link.hpp"
 #include "redis/outcome.hpp"
@@ -20,8 +21,11 @@ namespace holdfast::redis {
 /// for each channel.
 ///
 /// After a loss it is made again and everything subscribed again; each subscriber hears on_subscribed() once more. A
-/// link that is dead without saying so is found by PING, every ten seconds or a little less, and by a subscription that
-/// is not acknowledged in time; the server may believe it alive for long, so the next connection ends it there.
+/// link that is dead without saying so is found by PING, once in each endpoint::health_check_interval or a little
+/// earlier, and by a subscription that is not acknowledged in time, after a long silence sooner than else; the server
+/// may believe it alive for long, so the next connection ends it there.
+/// A server, or a proxy, may have no SUBSCRIBE: it answers by an error, or ends the connection. Then it is asked again,
+/// on the same connection or the next one, after pauses that grow up to endpoint::reconnect_cap.
 /// Messages of more than 1 KiB are ignored. With no subscription nothing holds the io_context; the connection stays
 /// open.
 ///
@@ -39,6 +43,10 @@ class pubsub final : public link {
   void on_fencing_refused(std::function<void(const std::string& words)> listener) {
     fencing_refused_ = std::move(listener);
   }
+
+  /// Called when a subscription is refused in other words than an ACL's, or the connection ends upon it several times
+  /// in a row, each time that this is found. One listener.
+  void on_no_messages(std::function<void(const failure& why)> listener) { no_messages_ = std::move(listener); }
 
   /// Called when a sharded channel is not at this node, or not any more, with the server's words, if it has any. No
   /// subscriber is told; it is asked for again with the next subscriber, or the next connection. One listener, which
@@ -71,12 +79,19 @@ class pubsub final : public link {
   bool may_be_replaced() const override { return true; }
   void on_replaced() override;
   void on_close() override;
+  bool was_useful() const override { return ends_in_a_row_ == 0 || !table_.any_unanswered(); }
 
   channel_kind kind_of(const server_facts& server) const;
   void on_error(const std::string& words);
+  void on_unavailable(const std::string& channel, const std::string& words);
+  void tell_no_messages(const std::string& channel, const failure& why);
+  void tell_every_channel(const std::function<void(member&)>& what);
   void greet_late_comer(std::weak_ptr<member> who);
   void leave(member& who);
   void tell_all(std::string_view channel, const std::function<void(member&)>& what);
+  void schedule_ping(detail::time_point now);
+  /// How long an answer is waited for to what was asked at this time.
+  detail::lease_clock::duration patience(detail::time_point asked) const;
   void look_at(detail::time_point when);
   void on_tick();
 
@@ -87,10 +102,15 @@ class pubsub final : public link {
   detail::lease_clock::duration answer_timeout_;
   detail::timer tick_;
   detail::time_point next_ping_{};
+  detail::reconnect_backoff ask_again_;
+  std::optional<detail::time_point> ask_again_at_;
+  detail::time_point backoff_ends_{};  // with no refusal until then the next one is the first
+  unsigned ends_in_a_row_ = 0;         // connections that ended while a subscription had no answer
   bool gave_grace_ = false;
   bool listening_ = true;
   std::function<void(const std::string& words)> fencing_refused_;
   std::function<void(std::string_view, std::string_view)> moved_;
+  std::function<void(const failure&)> no_messages_;
   std::optional<handshake::identity> id_;
   std::optional<handshake::identity> predecessor_;  // of the last one that left subscriptions
 };

@@ -1,12 +1,15 @@
 // SPDX-License-Identifier: BSL-1.0
 #include "redis/socket_stream.hpp"
 
+#include <netinet/in.h>
+#include <netinet/tcp.h>
 #include <sys/socket.h>
 #include <unistd.h>
 
 #include <boost/asio/post.hpp>
 #include <boost/asio/write.hpp>
 
+#include <algorithm>
 #include <cerrno>
 #include <utility>
 
@@ -52,6 +55,24 @@ void socket_stream::cancel() {
 void socket_stream::close() {
   error_code ignored;
   socket_.close(ignored);
+}
+
+void set_tcp_options(stream_socket& socket, std::chrono::milliseconds silence) {
+  using std::chrono::seconds;
+  const auto set = [fd = socket.native_handle()](int level, int option, int value) {
+    ::setsockopt(fd, level, option, &value, sizeof value);  // a server is used without, where it is refused
+  };
+  set(IPPROTO_TCP, TCP_NODELAY, 1);
+  set(SOL_SOCKET, SO_KEEPALIVE, 1);
+  if (silence.count() == 0) return;
+  constexpr int probes = 3;
+  const auto idle = std::max<seconds>(std::chrono::ceil<seconds>(silence), seconds{1});
+  const auto between = std::max<seconds>(idle / probes, seconds{1});
+  set(IPPROTO_TCP, TCP_KEEPIDLE, static_cast<int>(idle.count()));
+  set(IPPROTO_TCP, TCP_KEEPINTVL, static_cast<int>(between.count()));
+  set(IPPROTO_TCP, TCP_KEEPCNT, probes);
+  const auto unacknowledged = std::chrono::milliseconds(idle + probes * between);
+  set(IPPROTO_TCP, TCP_USER_TIMEOUT, static_cast<int>(unacknowledged.count()));
 }
 
 stream::input peek(stream_socket& socket) {

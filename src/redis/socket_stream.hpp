@@ -3,6 +3,7 @@
 #include <boost/asio/basic_stream_socket.hpp>
 #include <boost/asio/generic/stream_protocol.hpp>
 
+#include <chrono>
 #include <functional>
 
 #include "redis/services.hpp"
@@ -32,6 +33,11 @@ class socket_stream final : public stream {
  private:
   stream_socket socket_;
 };
+
+/// For TCP: nothing waits for more bytes, and the kernel asks a peer that was silent for `silence` (0: for as long as
+/// the system says) whether it is there. These packets keep a balancer or NAT from forgetting the connection, and end
+/// one that is dead while nobody uses it; so does data that is not acknowledged for about twice that time.
+void set_tcp_options(stream_socket& socket, std::chrono::milliseconds silence);
 
 /// What the receive buffer of a socket shows.
 stream::input peek(stream_socket& socket);

@@ -41,7 +41,7 @@ void subscription_table::want(std::string_view channel) {
   auto c = channels_.find(channel);
   if (c == channels_.end()) c = channels_.emplace(std::string(channel), state{}).first;
   if (!std::exchange(c->second.wanted, true)) ++wanted_;
-  c->second.given_up = false;
+  c->second.given_up = c->second.unavailable = false;
   mark(c);
 }
 
@@ -64,10 +64,22 @@ bool subscription_table::any_asked() const {
                      [](const auto& c) { return c.second.asked || c.second.unanswered != 0; });
 }
 
+bool subscription_table::any_unanswered() const {
+  return std::any_of(questions_.begin(), questions_.end(), [](const auto& q) { return q.what == command::subscribe; });
+}
+
 void subscription_table::start(channel_kind of) {
   started_ = true;
   kind_ = of;
   for (auto c = channels_.begin(); c != channels_.end(); ++c) {
+    c->second.given_up = c->second.unavailable = false;
+    mark(c);
+  }
+}
+
+void subscription_table::ask_again() {
+  for (auto c = channels_.begin(); c != channels_.end(); ++c) {
+    if (!std::exchange(c->second.unavailable, false)) continue;
     c->second.given_up = false;
     mark(c);
   }
@@ -141,7 +153,7 @@ subscription_table::event subscription_table::on_reply(reply r) {
   const auto q = questions_.front();
   questions_.pop_front();
   if (q.what != command::ping) return on_answer(q, r);
-  if (r.is_error()) return {kind::error, {}, std::move(r.text)};
+  if (r.is_error()) return {};  // the connection is alive
   // With a channel subscribed it is a message of its own, else the usual status.
   if (is_array_of(r, "pong", 2) || r.text == "PONG") return {};
   return {kind::desync, {}, "not the answer to PING"};
@@ -168,11 +180,12 @@ subscription_table::event subscription_table::on_answer(const question& q, const
     const auto& word = words_of(kind_);
     return {kind::desync, {}, "not the answer to " + std::string(subscribe ? word.subscribe : word.unsubscribe)};
   }
-  if (r.is_error() && !r.text.starts_with("NOPERM") && !elsewhere) return {kind::error, {}, r.text};
+  const bool forbidden = r.is_error() && r.text.starts_with("NOPERM");
+  if (r.is_error() && !subscribe && !forbidden && !elsewhere) return {kind::error, {}, r.text};
   HOLDFAST_ASSERT(s.unanswered > 0);
   --s.unanswered;
   if (r.is_error() && subscribe && s.unanswered == 0)
-    return on_not_subscribed(q.of, elsewhere ? kind::moved : kind::refused, r.text);
+    return on_not_subscribed(q.of, elsewhere ? kind::moved : forbidden ? kind::refused : kind::unavailable, r.text);
   if (subscribe && !r.is_error() && confirmed(q.of->first)) return {kind::confirmed, q.of->first, {}};
   forget_if_unused(q.of);
   return {};
@@ -188,6 +201,7 @@ subscription_table::event subscription_table::on_not_subscribed(channels::iterat
   auto& s = c->second;
   s.asked = false;
   s.given_up = s.wanted;
+  s.unavailable = s.wanted && why == kind::unavailable;
   changed_.erase(c->first);
   if (s.wanted) return {why, c->first, std::move(words)};
   forget_if_unused(c);

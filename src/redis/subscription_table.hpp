@@ -45,6 +45,8 @@ class subscription_table {
   bool confirmed(std::string_view channel) const;
   /// Whether the server may have a channel subscribed: one was asked for, and is not known to be given back.
   bool any_asked() const;
+  /// A SUBSCRIBE has no answer yet.
+  bool any_unanswered() const;
 
   /// A connection is up: asks for all that is wanted.
   void start(channel_kind of = channel_kind::classic);
@@ -52,6 +54,8 @@ class subscription_table {
   void stop();
   void clear() noexcept;
   void ping() { ping_ = true; }
+  /// Asks again for what was unavailable.
+  void ask_again();
   /// Of the connection.
   channel_kind kind_of_channels() const noexcept { return kind_; }
 
@@ -61,9 +65,10 @@ class subscription_table {
   std::optional<time_point> oldest_unanswered() const;
 
   struct event {
-    enum class kind { nothing, confirmed, refused, moved, message, desync, error } what = kind::nothing;
-    std::string channel{};  // confirmed, refused, moved, message
-    /// refused, error: the server's words; moved: these, or empty; message: the payload; desync: a cause
+    /// refused: by an ACL; unavailable: by any other words
+    enum class kind { nothing, confirmed, refused, unavailable, moved, message, desync, error } what = kind::nothing;
+    std::string channel{};  // confirmed, refused, unavailable, moved, message
+    /// refused, unavailable, error: the server's words; moved: these, or empty; message: the payload; desync: a cause
     std::string text{};
   };
   event on_reply(reply r);
@@ -73,7 +78,8 @@ class subscription_table {
     bool wanted = false;
     bool asked = false;  // the last command sent was SUBSCRIBE
     int unanswered = 0;
-    bool given_up = false;  // refused, or moved: not asked for again until someone new wants it
+    bool given_up = false;     // refused, or moved: not asked for again until someone new wants it
+    bool unavailable = false;  // as well, or until ask_again()
   };
   using channels = std::map<std::string, state, std::less<>>;
   enum class command { subscribe, unsubscribe, ping };

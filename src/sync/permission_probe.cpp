@@ -4,6 +4,7 @@
 #include <utility>
 
 #include "base/assert.hpp"
+#include "sync/ask_twice.hpp"
 
 namespace holdfast::detail {
 
@@ -51,8 +52,11 @@ call permission_probe::next() const {
 }
 
 void permission_probe::send_next() {
-  const auto left = deadline_ - around_.now();
-  around_.run(next(), {.timeout = left}, [self = shared_from_this()](const outcome& o) { self->answered(o); });
+  auto send = [self = shared_from_this()](nanoseconds left, topology::handler then) {
+    self->around_.run(self->next(), {.timeout = left}, std::move(then));
+  };
+  auto heard = [self = shared_from_this()](const outcome& o) { self->answered(o); };
+  ask_twice(around_, deadline_ - around_.now(), std::move(send), std::move(heard));
 }
 
 void permission_probe::answered(const outcome& o) {

@@ -31,6 +31,7 @@ class permission_probe final : private subscriber, public std::enable_shared_fro
   void on_subscribed() override;
   void on_message(std::string_view) override {}
   void on_subscribe_failed(error_code error, const std::string& detail) override { end(error, detail); }
+  void on_no_messages(error_code error, const std::string& detail) override { end(error, detail); }
 
   call next() const;
   void send_next();

@@ -213,8 +213,8 @@ void waiting_line::told(acquisition& w, const attempt& what) {
   if (in_part) abandon_field(w, what.may_have_run);
   if (said.failed) {
     if (!what.answered) last_failure_ = said.failed;  // no news: the connection has told
-    if (!in_part && said.failed->may_have_run && ++w.seat.unanswered >= most_unanswered && !what.answered)
-      return stand_back(w);
+    if (!in_part && said.failed->may_have_run) ++w.seat.unanswered;
+    if (w.seat.unanswered >= most_unanswered && !what.answered && !w.asks_once()) return stand_back(w);
     return on_failed(w, *said.failed);
   }
   const auto now = around_.now();
@@ -372,9 +372,17 @@ void waiting_line::leave_to_reenter(acquisition& w) {
   host.reenter(who);
 }
 
+// The connection of a try_lock() has ended before its time. The second copy finds its own field, if the first one has
+// run.
+bool waiting_line::may_ask_again(const acquisition& w, const failure& why) const {
+  const bool lost = why.may_have_run && why.mends_itself() && w.seat.unanswered == 1;
+  return lost && w.asks_once() && !w.request.whole && w.time_left() > nanoseconds::zero();
+}
+
 void waiting_line::on_failed(acquisition& w, const failure& why) {
   const auto before = std::exchange(last_failure_, why);
   const bool news = !before || before->code != why.code;
+  if (may_ask_again(w, why)) return try_now();
   if (!why.mends_itself() || w.asks_once()) return finish(w, {why.code, why.detail, nullptr});
   // The connection tells of its own outages; of a server that answers and will not write nobody else does.
   if (news && why.code == errc::server_refused)

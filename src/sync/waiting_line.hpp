@@ -131,6 +131,7 @@ class waiting_line final : public std::enable_shared_from_this<waiting_line>,
   void on_busy(acquisition& w, const attempt& what, time_point now);
   bool may_reenter(const acquisition& w) const;
   void leave_to_reenter(acquisition& w);
+  bool may_ask_again(const acquisition& w, const failure& why) const;
   void on_failed(acquisition& w, const failure& why);
   void park_divided(acquisition& w, nanoseconds slowest);
   void abandon_field(acquisition& w, primary_set at = everywhere);

@@ -27,6 +27,7 @@ cluster_nodes::node& cluster_nodes::enter(node_id number, const redis::address& 
     const auto& hub =
         made.channels.emplace_back(std::make_shared<redis::pubsub>(given_, endpoint, answer_timeout_, way));
     hub->on_fencing_refused([c = made.commands](const std::string& words) { c->report_fencing(words); });
+    hub->on_no_messages([c = made.commands](const redis::failure& why) { c->report_no_messages(why); });
     hub->on_moved([this, number](std::string_view channel, std::string_view words) {
       if (channel_moved_) channel_moved_(number, channel, words);
     });

@@ -36,12 +36,14 @@ class quorum::audience final {
     audience* in = nullptr;
     std::size_t number = 0;
     bool acknowledged = false, heard = false;
-    std::optional<std::string> refused;  // why
+    std::optional<std::string> refused;      // why
+    std::optional<std::string> no_messages;  // why
     subscription kept;
 
     void on_subscribed() override {
       acknowledged = true;
       refused.reset();
+      no_messages.reset();
       in->on_subscribed();
     }
     void on_message(std::string_view payload) override {
@@ -52,6 +54,10 @@ class quorum::audience final {
       refused = detail;
       acknowledged = false;
       in->on_refused(error);
+    }
+    void on_no_messages(error_code error, const std::string& detail) override {
+      acknowledged = false;
+      if (!std::exchange(no_messages, detail)) in->on_no_messages(error);
     }
   };
 
@@ -109,11 +115,18 @@ class quorum::audience final {
   }
 
   void on_refused(error_code error) {
-    if (count([](const seat& s) { return s.refused.has_value(); }) != of_.needed()) return;
+    if (count([](const seat& s) { return s.refused.has_value(); }) == of_.needed())
+      who_.on_subscribe_failed(error, texts(&seat::refused));
+  }
+  void on_no_messages(error_code error) {
+    if (count([](const seat& s) { return s.no_messages.has_value(); }) == of_.needed())
+      who_.on_no_messages(error, texts(&seat::no_messages));
+  }
+  std::string texts(std::optional<std::string> seat::*which) const {
     std::string all;
     for (const auto& s : seats_)
-      if (s.refused) all += (all.empty() ? "" : "; ") + *s.refused;
-    who_.on_subscribe_failed(error, all);
+      if (s.*which) all += (all.empty() ? "" : "; ") + *(s.*which);
+    return all;
   }
 
   const quorum& of_;

@@ -53,6 +53,7 @@ sentinel::sentinel(const redis::services& given, const server_list& which, const
   channels_ = std::make_shared<redis::pubsub>(gated, primary, answer_timeout_);
   replicas_.emplace(gated, primary);
   channels_->on_fencing_refused([c = commands_](const std::string& words) { c->report_fencing(words); });
+  channels_->on_no_messages([c = commands_](const redis::failure& why) { c->report_no_messages(why); });
   commands_->expect_failover(redis::failover::expected);
   commands_->on_link_change([this](bool up) { on_link(up); });
   commands_->tolerate([this](const redis::failure& why) { return tolerate(why); });

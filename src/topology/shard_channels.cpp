@@ -31,6 +31,7 @@ struct shard_channels::leg final : subscriber {
   void on_subscribed() override;
   void on_message(std::string_view payload) override;
   void on_subscribe_failed(error_code error, const std::string& detail) override;
+  void on_no_messages(error_code error, const std::string& detail) override;
 
   shard_channels& home;
   channel& of;
@@ -77,6 +78,13 @@ void shard_channels::leg::on_subscribe_failed(error_code error, const std::strin
   const auto channel_alive = of.shared_from_this();
   acknowledged = false;
   home.tell_failed(of, error, detail);
+}
+
+void shard_channels::leg::on_no_messages(error_code error, const std::string& detail) {
+  const auto home_alive = home.shared_from_this();
+  const auto channel_alive = of.shared_from_this();
+  acknowledged = false;
+  home.tell_all(of, [&](member& m) { m.who.on_no_messages(error, detail); });
 }
 
 shard_channels::shard_channels(const redis::services& given, surroundings around, std::vector<way> ways)

@@ -15,6 +15,7 @@ standalone::standalone(const redis::services& given, const redis::endpoint& serv
   commands_->expect_failover(redis::failover::once_primary);
   commands_->on_link_change([this](bool up) { on_link(up); });
   channels_->on_fencing_refused([c = commands_](const std::string& words) { c->report_fencing(words); });
+  channels_->on_no_messages([c = commands_](const redis::failure& why) { c->report_no_messages(why); });
 }
 
 redis::ticket standalone::execute(std::string_view, redis::request asked) {

@@ -102,6 +102,7 @@ detail::server_list deployment::servers_for(const config& values) const {
     to.client_name = values.client_name;
     to.connect_timeout = values.connect_timeout;
     to.reconnect_cap = values.reconnect_cap;
+    to.health_check_interval = values.health_check_interval;
     to.pending_commands = values.pending_commands;
   };
   introduce(s.discovered);

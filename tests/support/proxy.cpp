@@ -68,6 +68,9 @@ class proxy::impl {
     for (auto& c : connections_) kill(c);
     bury();
   }
+  void forget(bool resets) {
+    for (auto& c : connections_) c.forget(resets);
+  }
   void refuse() { listener_.reset(); }
   void release() {
     for (auto& pace : faults.paces) pace.held = false;
@@ -225,6 +228,11 @@ class proxy::impl {
   void read(proxy_connection& c) {
     counters n = {};
     for (const auto where : {direction::to_server, direction::to_client}) c.read(where, faults, n);
+    if (c.to_be_reset) {
+      const linger at_once{1, 0};
+      ::setsockopt(c.sides[0].fd.get(), SOL_SOCKET, SO_LINGER, &at_once, sizeof at_once);
+      return kill(c);
+    }
     if (n.replies == 0 && n.fired == 0 && n.commands.empty()) return;
     change([&](counters& all) {
       all.replies += n.replies;
@@ -263,6 +271,9 @@ std::uint16_t proxy::port() const { return impl_->port; }
 
 void proxy::cut() {
   impl_->call([this] { impl_->cut(); });
+}
+void proxy::forget(bool resets) {
+  impl_->call([=, this] { impl_->forget(resets); });
 }
 void proxy::refuse() {
   impl_->call([this] { impl_->refuse(); });

@@ -64,7 +64,10 @@ class proxy {
   const std::string& socket_path() const;
   std::uint16_t port() const;
 
-  void cut();                     ///< ends all connections
+  void cut();  ///< ends all connections
+  /// As a load balancer or NAT forgets connections: what is sent on the open ones disappears, for good, and nobody is
+  /// told; or, of TCP, what the client sends is answered by a reset. New connections are served.
+  void forget(bool resets = false);
   void refuse();                  ///< nobody listens any more; open connections stay
   void hold(direction where);     ///< bytes wait: what TCP makes of a partition. Connections can still be made
   void swallow(direction where);  ///< bytes disappear; a connection that lost some is cut by heal()

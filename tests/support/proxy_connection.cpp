@@ -31,6 +31,12 @@ proxy_connection::proxy_connection(std::size_t number, unique_fd client, unique_
   sides[index(direction::to_client)].fd = std::move(server);
 }
 
+void proxy_connection::forget(bool resets) {
+  forgotten_ = true;
+  resets_ = resets;
+  for (auto& side : sides) side.out.lost_bytes = true;  // healed by an end
+}
+
 void proxy_connection::read(direction from, proxy_faults& faults, proxy::counters& n) {
   auto& source = sides[index(from)];
   char block[65536];
@@ -38,9 +44,13 @@ void proxy_connection::read(direction from, proxy_faults& faults, proxy::counter
     const auto got = ::recv(source.fd.get(), block, sizeof block, MSG_DONTWAIT);
     if (got < 0 && errno == EINTR) continue;
     if (got < 0 && errno == EAGAIN) return;
+    if (forgotten_ && got > 0) {
+      to_be_reset |= resets_ && from == direction::to_server;
+      continue;
+    }
     if (got <= 0) {
       source.ended = true;
-      source.out.end();
+      if (!forgotten_ || from == direction::to_server) source.out.end();
       return;
     }
     source.unparsed.append(block, static_cast<std::size_t>(got));

@@ -41,8 +41,12 @@ class proxy_connection {
   /// Reads what has come from one side. Counts commands, replies and fired rules.
   void read(proxy::direction from, proxy_faults& faults, proxy::counters& n);
 
+  /// proxy::forget()
+  void forget(bool resets);
+
   side sides[2];  // by the direction of what is read: sides[to_server] is the client
   bool dead = false;
+  bool to_be_reset = false;
 
  private:
   void pass_on(proxy::direction where, proxy_faults& faults, proxy::counters& n);
@@ -55,7 +59,8 @@ class proxy_connection {
   std::size_t number_;
   std::deque<std::string> awaited_;  // names of commands without reply
   bool pushes_ = false;              // SUBSCRIBE or MONITOR was sent: what follows the awaited replies is no answer
-  bool opaque_ = false;              // what came is not RESP: the bytes are not looked into any more
+  bool forgotten_ = false, resets_ = false;
+  bool opaque_ = false;  // what came is not RESP: the bytes are not looked into any more
 };
 
 }  // namespace holdfast::test

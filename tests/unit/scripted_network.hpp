@@ -56,12 +56,18 @@ struct scripted_host {
   bool refuses = false;                                // connections
   bool silent = false;                                 // takes connections and commands, and says nothing
   std::size_t takes_at_once = std::string_view::npos;  // bytes; the rest of a write comes later
+  detail::lease_clock::duration delay{};               // of each answer
   std::set<connection*> connections;
   int made = 0;  // connections ever
+  std::set<connection*> forgotten;  // by a load balancer between: what is sent on them disappears
+  bool resets = false;              // such a connection ends when something is sent on it
+
+  void forget_connections() { forgotten = connections; }
 };
 
 /// The client's end, and the server's.
-class scripted_host::connection final : public redis::stream {
+class scripted_host::connection final : public redis::stream,
+                                        public std::enable_shared_from_this<scripted_host::connection> {
  public:
   connection(scripted_host& to, const redis::services& given) : to_(&to), given_(given) {
     to.connections.insert(this);
@@ -87,6 +93,7 @@ class scripted_host::connection final : public redis::stream {
   void cancel() override { finish(boost::asio::error::operation_aborted, 0); }
   void close() override {
     if (to_) to_->connections.erase(this);
+    if (to_) to_->forgotten.erase(this);
     to_ = nullptr;
     ended_ = true;
     cancel();
@@ -94,9 +101,12 @@ class scripted_host::connection final : public redis::stream {
 
   /// By the server.
   void send(const redis::reply& r) {
-    if (ended_) return;
+    if (ended_ || to_->forgotten.contains(this)) return;
     inbox_ += encode(r);
     wake();
+  }
+  void send_later(const redis::reply& r, detail::lease_clock::duration delay) {
+    given_.alarms.schedule(given_.now() + delay, [self = shared_from_this(), r] { self->send(r); });
   }
   void end() {
     ended_ = true;
@@ -106,12 +116,20 @@ class scripted_host::connection final : public redis::stream {
  private:
   std::size_t take(std::string_view bytes, error_code& failed) {
     if (ended_) return failed = boost::asio::error::broken_pipe, 0;
+    if (to_->forgotten.contains(this)) {
+      if (to_->resets) end();
+      return bytes.size();
+    }
     if (to_->silent) return bytes.size();
     parser_.feed(bytes);
     while (const auto* const command = parser_.next()) {
       std::vector<std::string> argv;
       for (const auto& e : command->elements) argv.push_back(e.text);
-      send(to_->answer(*this, argv));
+      const auto said = to_->answer(*this, argv);
+      if (to_->delay > detail::lease_clock::duration::zero())
+        send_later(said, to_->delay);
+      else
+        send(said);
     }
     return bytes.size();
   }

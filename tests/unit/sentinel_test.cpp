@@ -409,16 +409,16 @@ TEST_CASE_METHOD(fixture, "after a pause the sentinels are asked before a comman
   CHECK(a.commands.size() == 1);
 }
 
-TEST_CASE_METHOD(fixture, "after a pause silent sentinels delay a command by a quarter of a second") {
+TEST_CASE_METHOD(fixture, "after a pause silent sentinels delay a command by a quarter of a second at most") {
   make();
   const auto first = send();
   pass(1h);
   REQUIRE(first->is("A"));
   for (auto& s : sentinels) s.silent = true;
   const auto second = send();
-  pass(249ms);
+  pass(19ms);
   CHECK(second->times == 0);
-  pass(2ms);
+  pass(232ms);  // sooner, where they do not answer PING
   CHECK(second->is("A"));
 }
 

@@ -167,7 +167,7 @@ TEST_CASE("PING is answered in either form") {
   CHECK(t.on_reply(replies::status("PONG")).what == kind::nothing);
   t.ping();
   write(t);
-  CHECK(t.on_reply(replies::error("BUSY")).what == kind::error);
+  CHECK(t.on_reply(replies::error("BUSY")).what == kind::nothing);  // it is alive
 }
 
 TEST_CASE("an answer out of order or to nobody is out of step") {
@@ -184,9 +184,46 @@ TEST_CASE("an answer out of order or to nobody is out of step") {
   }
   SECTION("an empty array") { CHECK(t.on_reply(replies::array({})).what == kind::desync); }
   SECTION("a pong") { CHECK(t.on_reply(replies::status("PONG")).what == kind::desync); }
-  SECTION("an error that is none of permission") {
-    CHECK(t.on_reply(replies::error("BUSY Redis is busy")).what == kind::error);
+}
+
+TEST_CASE("a channel that is refused in any other words than an ACL's is unavailable until it is asked for again") {
+  subscription_table t;
+  t.start();
+  t.want("a");
+  t.want("b");
+  CHECK(write(t) == sub("a") + sub("b"));
+  CHECK(t.any_unanswered());
+  const auto refused = t.on_reply(replies::error("BUSY Redis is busy"));
+  CHECK(refused.what == kind::unavailable);
+  CHECK(refused.channel == "a");
+  CHECK(refused.text == "BUSY Redis is busy");
+  CHECK(t.on_reply(push("subscribe", "b")).what == kind::confirmed);
+  CHECK_FALSE(t.any_unanswered());
+  CHECK_FALSE(t.confirmed("a"));
+  CHECK(write(t).empty());
+  if (GENERATE(false, true))
+    t.ask_again();  // by its owner
+  else
+    t.want("a");  // by somebody new
+  CHECK(write(t) == sub("a"));
+  SECTION("granted then") { CHECK(t.on_reply(push("subscribe", "a")).what == kind::confirmed); }
+  SECTION("nobody wants it any more") {
+    t.unwant("a");
+    CHECK(t.on_reply(replies::error("BUSY Redis is busy")).what == kind::nothing);
+    t.ask_again();
+    CHECK(write(t).empty());
   }
+}
+
+TEST_CASE("an error in answer to UNSUBSCRIBE is one of the connection") {
+  subscription_table t;
+  t.start();
+  t.want("a");
+  write(t);
+  t.on_reply(push("subscribe", "a"));
+  t.unwant("a");
+  write(t);
+  CHECK(t.on_reply(replies::error("ERR unknown command")).what == kind::error);
 }
 
 TEST_CASE("a channel is the server's from the question until it is given back or refused or the connection is gone") {
@@ -356,16 +393,16 @@ TEST_CASE(
   }
 }
 
-TEST_CASE("of sharded channels a refusal is a refusal, and a redirect of a classic one an error") {
+TEST_CASE("of sharded channels a refusal is a refusal, and a redirect of a classic one is no redirect") {
   auto t = with_shards({});
   t.want("a");
   write(t);
   SECTION("refused") { CHECK(t.on_reply(replies::error("NOPERM no channel")).what == kind::refused); }
-  SECTION("an error") { CHECK(t.on_reply(replies::error("ERR unknown command")).what == kind::error); }
+  SECTION("other words") { CHECK(t.on_reply(replies::error("ERR unknown command")).what == kind::unavailable); }
   SECTION("classic") {
     t.stop();
     t.start();
     write(t);
-    CHECK(t.on_reply(replies::error("MOVED 15495 127.0.0.1:7001")).what == kind::error);
+    CHECK(t.on_reply(replies::error("MOVED 15495 127.0.0.1:7001")).what == kind::unavailable);
   }
 }

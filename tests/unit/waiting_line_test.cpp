@@ -362,6 +362,7 @@ TEST_CASE_METHOD(engine_fixture, "an acquire is not written together with the re
   run();
   if (ended == end::unanswered) {
     fails(errc::unconfirmed);
+    fails(errc::unconfirmed);
   } else {
     if (ended == end::cancelled) first.cancel();
     advance(100ms);
@@ -380,7 +381,7 @@ TEST_CASE_METHOD(engine_fixture, "an acquire is not written together with the re
     CHECK(last_sent() == "release(a; publish, redisson_lock__channel:{a}, #1)");
     frees();
   }
-  CHECK(sent("acquire") == 2);
+  CHECK(sent("acquire") == (ended == end::unanswered ? 3 : 2));
   grants();
   CHECK(second.granted());
 }
@@ -422,8 +423,9 @@ TEST_CASE_METHOD(engine_fixture, "try_lock() waits for the release of an earlier
       CHECK(second.refused());
     }
     SECTION("and may find no answer either") {
+      fails(errc::unconfirmed);  // the release
       fails(errc::unconfirmed);
-      fails(errc::unconfirmed);
+      fails(errc::unconfirmed);  // the second copy
       CHECK(second.failed_with(errc::unreachable));
       advance(0ms);
       frees();
@@ -920,10 +922,49 @@ TEST_CASE("try_lock fails with every error at once") {
     engine_fixture f;
     const auto a = f.try_lock("a");
     give(f, c);
+    if (c.connection == errc::unconfirmed) f.fails(errc::unconfirmed);  // it was sent once more
     CHECK(a.failed_with(c.code));
     if (c.connection == errc::unconfirmed) f.not_yours();
     f.check_nothing_is_left();
   }
+}
+
+TEST_CASE_METHOD(engine_fixture,
+                 "a try_lock whose connection ends is sent once more under its field, in its own time") {
+  const auto a = try_lock("a");
+  advance(100ms);
+  fails(errc::unconfirmed);
+  CHECK(a.waits());
+  CHECK(last_sent() == "acquire(a; 30000, #1)");
+  CHECK(unanswered().timeout == 400ms);
+  SECTION("and granted") {
+    grants();
+    CHECK(a.granted());
+    unlock(a);
+    CHECK(last_sent() == "release(a; publish, redisson_lock__channel:{a}, #1)");
+  }
+  SECTION("and busy") {
+    busy(10s);
+    CHECK(a.refused());
+    not_yours();
+    check_nothing_is_left();
+  }
+  SECTION("and not a third time") {
+    advance(100ms);
+    fails(errc::unconfirmed);
+    CHECK(a.failed_with(errc::unreachable));
+    frees();
+    check_nothing_is_left();
+  }
+}
+
+TEST_CASE_METHOD(engine_fixture, "a try_lock whose time is over is not sent once more") {
+  const auto a = try_lock("a");
+  advance(500ms);
+  CHECK(a.failed_with(errc::unreachable));
+  CHECK(sent("acquire") == 1);
+  frees();
+  check_nothing_is_left();
 }
 
 TEST_CASE("try_lock_for waits for what may mend itself until its deadline") {

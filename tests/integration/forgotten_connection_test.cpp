@@ -1,0 +1,136 @@
+// SPDX-License-Identifier: BSL-1.0
+// A load balancer or NAT forgets idle connections, without a word or with a reset. Redis is well: each call succeeds.
+#include <holdfast/blocking.hpp>
+
+#include <deque>
+#include <optional>
+#include <string>
+#include <thread>
+
+#include "integration/every_kind.hpp"
+
+using namespace holdfast;
+using namespace holdfast::test;
+
+namespace {
+
+constexpr auto interval = 100ms;  // and so the silence after which a connection is asked
+
+/// With a load balancer before each server.
+struct balanced_world : lock_world {
+  explicit balanced_world(const lock_kind& k) : lock_world(k.servers, k.turns) {
+    for (std::size_t i = 0; i < size(); ++i) balancers.emplace_back(node(i), proxy_options{.tcp = true});
+    for (auto& one : eyes) {  // where several primaries vote: for the longest TTL of settings()
+      const auto marker = one("GET", "holdfast:redlock").to_string();
+      if (size() > 1) one("SET", "holdfast:redlock", marker.substr(0, marker.find(' ')) + " 7200000");
+    }
+  }
+
+  config settings() {
+    auto c = lock_world::settings();
+    if (size() == 1) c.url = balancers.front().url();
+    for (std::size_t i = 0; i < c.primaries.size(); ++i) c.primaries[i] = balancers[i].url();
+    c.health_check_interval = interval;
+    c.command_timeout = 10s;
+    c.ttl = 1h;  // a vote may take a fiftieth of it
+    return c;
+  }
+  void forget(bool resets) {
+    for (auto& b : balancers) b.forget(resets);
+    pass(1ms);                                    // what has arrived is read
+    std::this_thread::sleep_for(interval + 1ms);  // a silence: no less than this
+  }
+
+  std::deque<proxy> balancers;
+};
+
+}  // namespace
+
+TEST_CASE("after a load balancer has forgotten every connection each call succeeds, of every kind of lock") {
+  const bool resets = GENERATE(false, true);
+  for (const auto& k : every_kind()) {
+    if (!k.turns) continue;
+    INFO(k.name);
+    balanced_world w(k);
+    client redis(w.io.get_executor(), w.settings());
+    w.run(redis.connect());
+    const auto m = k(redis);
+    std::optional<lease> held;
+    const auto after_silence = [&](const char* call, auto act) {
+      w.forget(resets);
+      INFO(call << ", resets: " << resets);
+      CHECK(text_of_failure(act) == "");
+    };
+    if (k.servers == 1) after_silence("connect", [&] { w.run(redis.connect()); });
+    after_silence("try_lock", [&] { held = w.run(m.try_lock()); });
+    REQUIRE(held);
+    after_silence("renew", [&] { w.run(held->renew()); });
+    after_silence("holder", [&] { CHECK(w.run(m.holder())); });
+    after_silence("unlock", [&] { w.run(held->unlock()); });
+    CHECK(w.locks().empty());
+    after_silence("try_lock_for", [&] { held = w.run(m.try_lock_for(10s)); });
+    REQUIRE(held);
+    after_silence("unlock", [&] { w.run(held->unlock()); });
+    after_silence("lock", [&] { held = w.run(m.lock()); });
+    after_silence("force_unlock", [&] { CHECK(w.run(m.force_unlock())); });
+    CHECK(w.locks().empty());
+    CHECK(w.heard->count(event::kind::release_failed) == 0);
+  }
+}
+
+TEST_CASE("a waiter whose pub/sub connection was forgotten has the lock when it is released") {
+  const bool resets = GENERATE(false, true);
+  for (const auto& k : every_kind()) {
+    if (k.servers > 1 || !k.turns) continue;
+    INFO(k.name);
+    balanced_world w(k);
+    auto c = w.settings();
+    c.poll_cap = 60s;  // messages, and not polls, tell of the release
+    client redis(w.io.get_executor(), c);
+    w.run(redis.connect());
+    client other(w.io.get_executor(), w.lock_world::settings());
+    auto held = w.run(k(other).lock());
+    started<lease> waits(w, k(redis).lock());
+    w.until([&] { return w.eye("PUBSUB", "NUMSUB", k.channel).array().at(1) == 1; });
+    w.forget(resets);
+    w.pass(3 * interval);
+    w.run(held.unlock());
+    w.until([&] { return waits.succeeded(); });
+  }
+}
+
+TEST_CASE("a lease keeps its connection alive, and an idle client holds no io_context") {
+  world w;
+  proxy balancer(w.server, {.tcp = true});
+  auto redis = w.make([&](config& c) { c.url = balancer.url(), c.health_check_interval = interval; });
+  {
+    const auto held = w.run(redis.mutex("m").lock({.ttl = 30s}));
+    const auto asked = balancer.count().commands["PING"];
+    w.until([&] { return balancer.count().commands["PING"] >= asked + 3; });
+    balancer.forget();
+    w.until([&] { return w.heard->count(event::kind::connected) == 2; });
+    CHECK(held.held());
+  }
+  drain(w.io);
+}
+
+TEST_CASE("of threads, too, a call after a load balancer has forgotten the connections succeeds") {
+  world w;
+  proxy balancer(w.server, {.tcp = true});
+  config c;
+  c.url = balancer.url();
+  c.health_check_interval = interval;
+  c.command_timeout = 10s;
+  blocking::client redis(c);
+  redis.connect();
+  auto m = redis.mutex("m");
+  for (const bool resets : {false, true}) {
+    balancer.forget(resets);
+    std::this_thread::sleep_for(interval + 1ms);  // a silence: no less than this
+    REQUIRE(m.try_lock());
+    balancer.forget(resets);
+    std::this_thread::sleep_for(interval + 1ms);
+    m.unlock();
+    CHECK(w.locks().empty());
+  }
+}
