@@ -13,7 +13,7 @@ namespace holdfast::redis {
 /// What config::credentials returns for one connection.
 struct connection_login {
   credentials who{};
-  /// The connection is replaced then: between three and seven eighths of login::valid_for, at random, so that the
+  /// The connection is replaced then: between six and seven eighths of login::valid_for, at random, so that the
   /// connections of many clients are not replaced together.
   detail::time_point replace_at = detail::time_point::max();
   std::optional<failure> failed{};  // nothing may be sent
