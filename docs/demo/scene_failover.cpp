@@ -13,7 +13,7 @@ using namespace std::chrono_literals;
 
 namespace {
 
-constexpr int processes = 2, tasks = 2, rounds = 150;
+constexpr int counting_processes = 2, counting_tasks = 2, counting_rounds = 150;
 constexpr auto ttl = 10'000ms;
 constexpr auto missed_after = 1'000ms;  // on a busy machine half of that replaces servers that are well
 const std::string held = "failover", counted_under = "counter";
@@ -40,18 +40,18 @@ std::string number_of(const test::real_sentinel& servers) {
 }
 
 std::vector<job> jobs_of(const std::string& url) {
-  std::vector<job> all(2 + processes);
+  std::vector<job> all(2 + counting_processes);
   for (auto& one : all) one.url = url, one.ttl = ttl;
   all[0].actor = "A";
   all[1].actor = "B";
   all[0].lock = all[1].lock = held;
-  for (int n = 1; n <= processes; ++n) {
+  for (int n = 1; n <= counting_processes; ++n) {
     auto& one = all[static_cast<std::size_t>(1 + n)];
     one.what = job::role::contend;
     one.actor = "P" + std::to_string(n);
     one.lock = counted_under;
-    one.tasks = tasks;
-    one.rounds = rounds;
+    one.tasks = counting_tasks;
+    one.rounds = counting_rounds;
     one.fails_over = true;
   }
   return all;
@@ -66,8 +66,9 @@ asio::awaitable<void> let_all_begin(stage& on, const std::vector<actor*>& crew, 
   on.judge.check(co_await on.until(subscribed), "one subscriber: B",
                  std::to_string(on.judge.subscribers(on.key(held))));
   for (std::size_t n = 2; n < crew.size(); ++n) crew[n]->order("go");
-  on.say("demo", counted(processes * tasks, "task") + " of P1 and P2 count under a lock; a grant needs one replica");
-  auto under_way = [&] { return counter.last_number() >= processes * tasks * rounds / 4; };
+  on.say("demo", counted(counting_processes * counting_tasks, "task") +
+                     " of P1 and P2 count under a lock; a grant needs one replica");
+  auto under_way = [&] { return counter.last_number() >= counting_processes * counting_tasks * counting_rounds / 4; };
   on.judge.check(co_await on.until(under_way, 20s), "a quarter of the numbers", std::to_string(counter.last_number()));
 }
 
@@ -145,7 +146,7 @@ asio::awaitable<void> failover(stage& on) {
   for (std::size_t n = 2; n < crew.size(); ++n) co_await on.expect(*crew[n], "done", 60s);
   co_await on.end(crew);
   const auto lines = counter.read();
-  check_witness(on, lines, processes * tasks, rounds);
+  check_witness(on, lines, counting_processes * counting_tasks, counting_rounds);
   on.judge.check(!lines.empty() && lines.front().left < times.killed && lines.back().left > times.announced,
                  "numbers from before the failover and after it", "only from one side");
   auto no_key = [&] { return on.judge.keys_with(on.where().id, {}).empty(); };

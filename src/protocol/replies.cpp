@@ -13,7 +13,7 @@ namespace {
 using redis::reply;
 
 /// A hostile or broken server may claim any TTL: what we wait for stays within what a lock may have.
-constexpr long long longest_ttl = 24LL * 3600 * 1000;
+constexpr long long longest_busy_ttl = 24LL * 3600 * 1000;
 /// The same for what is only shown: callers may add it to a time point, which counts nanoseconds.
 constexpr milliseconds longest_shown = std::chrono::duration_cast<milliseconds>(std::chrono::nanoseconds::max()) / 2;
 /// The largest number that Lua, and with it a resource's check, counts exactly.
@@ -46,7 +46,7 @@ answer<acquire_answer> read_busy(const reply& r) {
   using kind = acquire_answer::kind;
   if (!is_integer(r) || r.integer < -1) return unexpected<acquire_answer>(r);
   if (r.integer == -1) return value(acquire_answer{kind::busy_without_ttl, {}, {}});
-  return value(acquire_answer{kind::busy, milliseconds(std::min(r.integer, longest_ttl)), {}});
+  return value(acquire_answer{kind::busy, milliseconds(std::min(r.integer, longest_busy_ttl)), {}});
 }
 
 /// A decimal number of at most `digits` digits.

@@ -9,7 +9,7 @@ namespace holdfast::chaos {
 namespace {
 
 using namespace std::chrono_literals;
-using kind = lock_name::kind;
+using lock_kind = lock_name::kind;
 
 constexpr milliseconds brief{150};    // cheap to outstay
 constexpr milliseconds longish{600};  // a section of a longer TTL takes no longer: others wait
@@ -58,19 +58,19 @@ microseconds dice::around(microseconds mean) {
 
 std::string_view to_string(lock_name::kind k) noexcept {
   switch (k) {
-    case kind::fenced: return "fenced";
-    case kind::plain: return "plain";
-    case kind::simple: return "simple";
-    case kind::red: return "red";
-    case kind::red_simple: break;
+    case lock_kind::fenced: return "fenced";
+    case lock_kind::plain: return "plain";
+    case lock_kind::simple: return "simple";
+    case lock_kind::red: return "red";
+    case lock_kind::red_simple: break;
   }
   return "red simple";
 }
 
 workload::workload(campaign c)
-    : campaign_(c), red_(c == campaign::red), breakable_{"breakable-7", red_ ? kind::red : kind::fenced},
-      of_all_{"lock-plain-of-all", red_ ? kind::red : kind::plain}, own_(breakable_.by),
-      own_simple_(red_ ? kind::red_simple : kind::simple) {
+    : campaign_(c), red_(c == campaign::red), breakable_{"breakable-7", red_ ? lock_kind::red : lock_kind::fenced},
+      of_all_{"lock-plain-of-all", red_ ? lock_kind::red : lock_kind::plain}, own_(breakable_.by),
+      own_simple_(red_ ? lock_kind::red_simple : lock_kind::simple) {
   contended_ = {{"lock-0", own_},
                 {"lock-1", own_},
                 {"lock-plain-2", of_all_.by},

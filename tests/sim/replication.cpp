@@ -12,7 +12,7 @@ using namespace std::chrono_literals;
 /// How many writes a primary keeps for a replica.
 constexpr std::size_t backlog = 64;
 /// Until a replica that cannot have its primary's data tries again.
-constexpr nanoseconds retry = 100ms;
+constexpr nanoseconds resync_retry = 100ms;
 
 }  // namespace
 
@@ -99,7 +99,7 @@ void replication::try_to_resynchronise(member m, std::uint64_t epoch) {
   auto& l = links_[m];
   if (l.epoch != epoch || !l.primary) return;
   auto& primary = all_[*l.primary].program();
-  if (!connected(m, *l.primary)) return plan_.after(retry, [this, m, epoch] { try_to_resynchronise(m, epoch); });
+  if (!connected(m, *l.primary)) return plan_.after(resync_retry, [this, m, epoch] { try_to_resynchronise(m, epoch); });
   l.in_step = true;
   l.acknowledged = primary.offset();
   all_[m].program().resemble(primary.keys().all(), primary.offset());

@@ -26,8 +26,6 @@ namespace {
 
 using std::chrono::steady_clock;
 
-[[noreturn]] void fail(const char* what) { throw std::system_error(errno, std::generic_category(), what); }
-
 // PR_SET_PDEATHSIG fires when the *thread* that forked ends, not the process: all children come from one thread that
 // never does.
 class launcher {
@@ -70,7 +68,7 @@ struct pipe_pair {
   unique_fd read, write;
   pipe_pair() {
     int fds[2];
-    if (::pipe2(fds, O_CLOEXEC) != 0) fail("pipe2");
+    if (::pipe2(fds, O_CLOEXEC) != 0) throw_errno("pipe2");
     read = unique_fd(fds[0]);
     write = unique_fd(fds[1]);
   }
@@ -166,7 +164,7 @@ child_process::child_process(options what) : parent_(::getpid()) {
   }
   if (!what.output_file.empty()) {
     file = unique_fd(::open(what.output_file.c_str(), O_WRONLY | O_CREAT | O_APPEND | O_CLOEXEC, 0600));
-    if (!file) fail("open output file");
+    if (!file) throw_errno("open output file");
     child.out = child.err = file.get();
   }
 
@@ -175,7 +173,7 @@ child_process::child_process(options what) : parent_(::getpid()) {
     if (pid == 0) child.in_child();
     return pid;
   }));
-  if (pid_ < 0) fail("fork");
+  if (pid_ < 0) throw_errno("fork");
 
   report.write.reset();
   int error = 0;
@@ -247,7 +245,7 @@ std::optional<int> child_process::wait(std::chrono::milliseconds timeout) {
   if (handle_ && !wait_ready(handle_.get(), POLLIN, steady_clock::now() + timeout)) return std::nullopt;
   int raw = 0;
   while (::waitpid(pid_, &raw, 0) < 0)
-    if (errno != EINTR) fail("waitpid");
+    if (errno != EINTR) throw_errno("waitpid");
   return status_ = WIFEXITED(raw) ? WEXITSTATUS(raw) : 128 + WTERMSIG(raw);
 }
 

@@ -27,13 +27,15 @@ void unique_fd::reset() noexcept {
   if (const int fd = release(); fd >= 0) ::close(fd);
 }
 
+void throw_errno(const std::string& text) { throw std::system_error(errno, std::generic_category(), text); }
+
 bool wait_ready(int fd, short events, steady_clock::time_point deadline) {
   for (;;) {
     const auto left = std::chrono::ceil<std::chrono::milliseconds>(deadline - steady_clock::now()).count();
     pollfd entry{fd, events, 0};
     const int ready = ::poll(&entry, 1, static_cast<int>(std::clamp<long long>(left, 0, 1'000'000)));
     if (ready > 0) return true;
-    if (ready < 0 && errno != EINTR) throw std::system_error(errno, std::generic_category(), "poll");
+    if (ready < 0 && errno != EINTR) throw_errno("poll");
     if (ready == 0 && left <= 1'000'000) return false;
   }
 }

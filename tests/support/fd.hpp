@@ -1,6 +1,7 @@
 // SPDX-License-Identifier: BSL-1.0
 #pragma once
 #include <chrono>
+#include <string>
 
 namespace holdfast::test {
 
@@ -21,6 +22,9 @@ class unique_fd {
  private:
   int fd_ = -1;
 };
+
+/// Throws std::system_error of errno; `text` says what failed.
+[[noreturn]] void throw_errno(const std::string& text);
 
 /// Waits until `fd` is ready for `events` (as poll(2)); false at the deadline. Throws on failure.
 bool wait_ready(int fd, short events, std::chrono::steady_clock::time_point deadline);

@@ -18,8 +18,6 @@
 namespace holdfast::test {
 namespace {
 
-[[noreturn]] void fail(const std::string& what) { throw std::system_error(errno, std::generic_category(), what); }
-
 sockaddr_un unix_address(const std::string& path) {
   sockaddr_un address{};
   address.sun_family = AF_UNIX;
@@ -39,7 +37,7 @@ sockaddr_in tcp_address(const std::string& ipv4, std::uint16_t port) {
 
 unique_fd new_socket(int family, int flags = 0) {
   unique_fd fd(::socket(family, SOCK_STREAM | SOCK_CLOEXEC | flags, 0));
-  if (!fd) fail("socket");
+  if (!fd) throw_errno("socket");
   return fd;
 }
 
@@ -53,7 +51,7 @@ const sockaddr* generic(const Address& address) {
 unique_fd connect_unix(const std::string& path) {
   auto fd = new_socket(AF_UNIX);
   const auto address = unix_address(path);
-  if (::connect(fd.get(), generic(address), sizeof address) != 0) fail("connect to " + path);
+  if (::connect(fd.get(), generic(address), sizeof address) != 0) throw_errno("connect to " + path);
   return fd;
 }
 
@@ -61,7 +59,7 @@ unique_fd connect_tcp(const std::string& ipv4, std::uint16_t port) {
   auto fd = new_socket(AF_INET);
   const auto address = tcp_address(ipv4, port);
   if (::connect(fd.get(), generic(address), sizeof address) != 0)
-    fail("connect to " + ipv4 + ":" + std::to_string(port));
+    throw_errno("connect to " + ipv4 + ":" + std::to_string(port));
   const int on = 1;
   ::setsockopt(fd.get(), IPPROTO_TCP, TCP_NODELAY, &on, sizeof on);
   return fd;
@@ -71,8 +69,8 @@ unique_fd listen_unix(const std::string& path) {
   auto fd = new_socket(AF_UNIX, SOCK_NONBLOCK);
   const auto address = unix_address(path);
   ::unlink(path.c_str());
-  if (::bind(fd.get(), generic(address), sizeof address) != 0) fail("bind " + path);
-  if (::listen(fd.get(), 512) != 0) fail("listen");
+  if (::bind(fd.get(), generic(address), sizeof address) != 0) throw_errno("bind " + path);
+  if (::listen(fd.get(), 512) != 0) throw_errno("listen");
   return fd;
 }
 
@@ -81,8 +79,8 @@ unique_fd listen_tcp(std::uint16_t port) {
   const int on = 1;
   ::setsockopt(fd.get(), SOL_SOCKET, SO_REUSEADDR, &on, sizeof on);
   const auto address = tcp_address("127.0.0.1", port);
-  if (::bind(fd.get(), generic(address), sizeof address) != 0) fail("bind 127.0.0.1:" + std::to_string(port));
-  if (::listen(fd.get(), 512) != 0) fail("listen");
+  if (::bind(fd.get(), generic(address), sizeof address) != 0) throw_errno("bind 127.0.0.1:" + std::to_string(port));
+  if (::listen(fd.get(), 512) != 0) throw_errno("listen");
   return fd;
 }
 

@@ -31,8 +31,6 @@ using namespace std::chrono_literals;
 using std::chrono::steady_clock;
 using direction = proxy::direction;
 
-[[noreturn]] void fail(const char* what) { throw std::system_error(errno, std::generic_category(), what); }
-
 }  // namespace
 
 class proxy::impl {
@@ -59,7 +57,7 @@ class proxy::impl {
       jobs_.push_back(std::move(job));
     }
     const std::uint64_t one = 1;
-    if (::write(wake_.get(), &one, sizeof one) < 0 && errno != EAGAIN) fail("eventfd");
+    if (::write(wake_.get(), &one, sizeof one) < 0 && errno != EAGAIN) throw_errno("eventfd");
     done.get();
   }
 
@@ -157,7 +155,7 @@ class proxy::impl {
         const auto ns = std::max(0ns, std::chrono::nanoseconds(*again - steady_clock::now()));
         left = {static_cast<time_t>(ns / 1s), static_cast<long>((ns % 1s).count())};
       }
-      if (::ppoll(fds.data(), fds.size(), again ? &left : nullptr, nullptr) < 0 && errno != EINTR) fail("ppoll");
+      if (::ppoll(fds.data(), fds.size(), again ? &left : nullptr, nullptr) < 0 && errno != EINTR) throw_errno("ppoll");
       if ((fds[0].revents & POLLIN) != 0) run_jobs();
       if (listener_ && fds[1].fd == listener_.get() && (fds[1].revents & POLLIN) != 0) accept();
       for (auto& c : connections_) read(c);
@@ -195,7 +193,7 @@ class proxy::impl {
 
   void run_jobs() {
     std::uint64_t ignored;
-    if (::read(wake_.get(), &ignored, sizeof ignored) < 0 && errno != EAGAIN) fail("eventfd");
+    if (::read(wake_.get(), &ignored, sizeof ignored) < 0 && errno != EAGAIN) throw_errno("eventfd");
     std::unique_lock lock(mutex_);
     auto jobs = std::exchange(jobs_, {});
     lock.unlock();

@@ -18,8 +18,6 @@ namespace {
 
 using std::chrono::steady_clock;
 
-[[noreturn]] void fail(const char* what) { throw std::system_error(errno, std::generic_category(), what); }
-
 std::optional<long long> number_in(std::string_view text) {
   long long number = 0;
   const auto [end, error] = std::from_chars(text.data(), text.data() + text.size(), number);
@@ -171,7 +169,7 @@ void raw_client::send_bytes(std::string_view bytes) {
       if (!wait_ready(socket_.get(), POLLOUT, deadline))
         throw std::runtime_error("raw_client: the server does not read");
     } else if (errno != EINTR) {
-      fail("raw_client: send");
+      throw_errno("raw_client: send");
     }
   }
 }
@@ -182,7 +180,7 @@ bool raw_client::fill(steady_clock::time_point deadline) {
   char block[16384];
   const auto got = ::recv(socket_.get(), block, sizeof block, 0);
   if (got < 0 && errno == EINTR) return true;
-  if (got < 0) fail("raw_client: receive");
+  if (got < 0) throw_errno("raw_client: receive");
   if (got == 0) throw std::runtime_error("raw_client: the server closed the connection");
   buffer_.append(block, static_cast<std::size_t>(got));
   return true;

@@ -12,7 +12,7 @@ namespace {
 using namespace std::chrono_literals;
 using std::chrono::steady_clock;
 
-constexpr auto patience = 40s;  // failovers of sanitizer builds on a busy machine
+constexpr auto failover_limit = 40s;  // failovers of sanitizer builds on a busy machine
 constexpr auto pause = 10ms;
 constexpr std::size_t log_end = 3'000;
 
@@ -30,7 +30,7 @@ std::string ends_of_logs(const std::deque<real_redis>& servers) {
 
 void wait_for_servers(const std::string& what, const std::deque<real_redis>& servers,
                       const std::function<bool()>& condition) {
-  const auto deadline = steady_clock::now() + patience;
+  const auto deadline = steady_clock::now() + failover_limit;
   std::string last;
   for (;;) {
     try {

@@ -5,6 +5,7 @@
 
 using namespace holdfast::detail;
 using namespace holdfast::test;
+using holdfast::detail::call;
 
 namespace {
 

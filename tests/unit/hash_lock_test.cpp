@@ -9,6 +9,7 @@
 using namespace holdfast::detail;
 using namespace holdfast::test;
 using namespace std::chrono_literals;
+using holdfast::detail::call;
 
 namespace {
 
