@@ -6,8 +6,9 @@ usage() {
   cat <<'END'
 sh cmake/quickstart.sh demo [ARGS]         build the demo and run it: --scene failover kills a primary that sentinels watch
 sh cmake/quickstart.sh test                build everything and run all tests
+sh cmake/quickstart.sh test --server PATH  run the integration tests on this redis-server or valkey-server
 sh cmake/quickstart.sh bench [ARGS]        build the benchmarks and run them: --only NAME, --json; --help lists them
-sh cmake/quickstart.sh --packages DISTRO   print the packages needed: debian-12, debian-13 or ubuntu-24.04
+sh cmake/quickstart.sh --packages DISTRO   print the packages needed: debian-12, debian-13, debian-sid or ubuntu-24.04
 Missing packages are installed with apt-get; the line is printed first. Redis runs from a private folder; no service is touched.
 END
 }
@@ -19,6 +20,7 @@ packages() {
     debian-12)    echo "g++ cmake ninja-build libboost1.81-dev libhiredis-dev libssl-dev redis-tools | catch2 clang-16 clang-format-16 libboost-context1.81-dev libclang-rt-16-dev libgtest-dev liblua5.1-0-dev libspdlog-dev openssl pkgconf python3 python3-prometheus-client" ;;
     debian-13)    echo "g++ cmake ninja-build libboost-dev libhiredis-dev libssl-dev redis-tools | catch2 libboost-context-dev libgtest-dev liblua5.1-0-dev libspdlog-dev openssl opentelemetry-cpp-dev pkgconf python3 python3-prometheus-client" ;;
     ubuntu-24.04) echo "g++ cmake ninja-build libboost-dev libhiredis-dev libssl-dev redis-tools | catch2 libboost-context-dev libgtest-dev liblua5.1-0-dev libspdlog-dev openssl pkgconf python3 python3-prometheus-client" ;;
+    debian-sid)   packages debian-13 ;;
     *) return 1 ;;
   esac
 }
@@ -26,7 +28,8 @@ packages() {
 installed() { [ "$(dpkg-query -W -f '${db:Status-Status}' "$1" 2>/dev/null)" = installed ]; }
 
 install_packages() { # demo|test|bench
-  distro=$(. /etc/os-release && echo "${ID:-}-${VERSION_ID:-}") || distro=unknown
+  # Debian's sid has no number.
+  distro=$(. /etc/os-release && echo "${ID:-}-${VERSION_ID:-sid}") || distro=unknown
   if ! wanted=$(packages "$distro"); then
     echo "No package list for $distro: going on with what is installed."
     return
@@ -73,10 +76,10 @@ configure() { # preset, options
   run cmake --preset "$@" >"$TMPDIR/configure.log" 2>&1 || { cat "$TMPDIR/configure.log"; return 1; }
 }
 
-build() { # preset
+build() { # preset, options of cmake --build
   install_packages "$1" || return 1
   configure "$1" || return 1
-  run cmake --build --preset "$1"
+  run cmake --build --preset "$@"
 }
 
 # The tests need packages that the benchmarks do not.
@@ -109,18 +112,28 @@ summary() { # JUnit file
   return "${failed:-0}"
 }
 
+# All tests; or, where a server is given, those that are about a real server.
 run_tests() {
-  if ! build test; then
+  if [ -n "$server" ]; then
+    export HOLDFAST_TEST_REDIS="$server"
+    "$server" --version
+  fi
+  if ! build test ${server:+--target holdfast_integration_tests}; then
     echo "The build failed: no test was run."
     echo "0 passed, 1 failed, 0 skipped"
     return 1
   fi
   rm -f build/test/junit.xml
-  run ctest --preset test || true # the summary decides
+  run ctest --preset test ${server:+--label-regex '^integration$'} || true # the summary decides
   [ -f build/test/junit.xml ] || : >build/test/junit.xml
   summary build/test/junit.xml
 }
 
+server=
+if [ "${1:-} ${2:-}" = "test --server" ]; then
+  [ $# -eq 3 ] && [ -f "$3" ] && [ -x "$3" ] || { usage >&2; exit 64; }
+  server=$(cd "$(dirname "$3")" && pwd)/$(basename "$3")
+fi
 cd "$(dirname "$0")/.."
 case ${1:-} in
   demo | test | bench) ;;

@@ -4,6 +4,7 @@
 
 #include "integration/world.hpp"
 #include "support/proxy.hpp"
+#include "support/server_version.hpp"
 
 using namespace holdfast;
 using namespace holdfast::test;
@@ -141,6 +142,7 @@ TEST_CASE("a key that has lost its ttl gets it back by the next renewal") {
 }
 
 TEST_CASE("a server that stops answering ends the hold when its validity ends and before the key could end") {
+  need_redis_7("PEXPIRETIME");
   world w;
   auto redis = w.make([](config& c) { c.ttl = 600ms; });
   auto held = w.run(redis.mutex("m").lock());
@@ -159,6 +161,7 @@ TEST_CASE("a server that stops answering ends the hold when its validity ends an
 }
 
 TEST_CASE("a lost connection suspends the hold and the end of its validity ends it before the key could end") {
+  need_redis_7("PEXPIRETIME");
   world w;
   proxy net(w.server);
   auto redis = w.make([&](config& c) { c.url = net.url(), c.ttl = 600ms; });
@@ -200,6 +203,7 @@ TEST_CASE("a connection that is back before the validity ends restores the hold"
 }
 
 TEST_CASE("a lease with a ttl of its own is told when its validity ends") {
+  need_redis_7("PEXPIRETIME");
   world w;
   auto redis = w.make();
   auto held = w.run(redis.mutex("m").lock({.ttl = 150ms}));

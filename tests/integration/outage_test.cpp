@@ -6,6 +6,7 @@
 #include "integration/world.hpp"
 #include "support/net.hpp"
 #include "support/proxy.hpp"
+#include "support/server_version.hpp"
 
 using namespace holdfast;
 using namespace holdfast::test;
@@ -300,6 +301,7 @@ TEST_CASE("renewals go on while the server refuses new locks") {
 }
 
 TEST_CASE("a server that may not write without replicas is an outage for holders as well") {
+  need_redis_7("min-replicas-to-write refuses scripts");
   world w;
   auto redis = w.make([](config& c) { c.ttl = 900ms; });
   auto held = w.run(redis.mutex("m").lock());
@@ -317,6 +319,7 @@ TEST_CASE("a server that may not write without replicas is an outage for holders
 }
 
 TEST_CASE("a server that is busy with a script refuses and lock waits for its end") {
+  need_redis_7("busy-reply-threshold");
   world w;
   auto redis = w.make();
   auto held = w.run(redis.mutex("m").lock());

@@ -12,6 +12,7 @@
 #include "protocol/kind.hpp"
 #include "support/catch.hpp"
 #include "support/manual_clock.hpp"
+#include "support/server_version.hpp"
 
 using namespace holdfast;
 using namespace holdfast::test;
@@ -340,6 +341,7 @@ TEST_CASE_METHOD(fixture, "a link that died without the server hearing of it lea
 
 TEST_CASE_METHOD(fixture,
                  "a sharded channel hears spublish and the word that the server chooses, and leaves with its slot") {
+  need_redis_7("sharded channels");
   redis_options options;
   options.tcp = true;  // the cluster's bus needs a port
   options.arguments = {"--cluster-enabled", "yes"};

@@ -5,6 +5,7 @@
 #include <sstream>
 
 #include "integration/world.hpp"
+#include "support/server_version.hpp"
 #include "support/stepped_clock.hpp"
 
 using namespace holdfast;
@@ -96,6 +97,7 @@ TEST_CASE("a lock that the server evicts is told by the next renewal and its tok
 }
 
 TEST_CASE("a server that sleeps for less than the validity costs no lock") {
+  need_redis_7("enable-debug-command");
   redis_options options;
   options.arguments = {"--enable-debug-command", "yes"};
   world w(options);

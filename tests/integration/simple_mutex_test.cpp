@@ -116,8 +116,8 @@ TEST_CASE("who may lock needs no more than the documented permissions, and hears
     w.run(waiting.answer->value().unlock());
   };
   const auto make_user = [](world& w, const std::vector<std::string>& may) {
-    std::vector<std::string> rules{"ACL",  "SETUSER", "app", "reset", "on", ">secret", "~m", "&holdfast_simple:*",
-                                   "-@all"};
+    std::vector<std::string> rules{
+        "ACL", "SETUSER", "app", "reset", "on", ">secret", "~m", "resetchannels", "&holdfast_simple:*", "-@all"};
     rules.insert(rules.end(), may.begin(), may.end());
     for (const auto* connects : {"+client|id", "+client|setname", "+client|kill", "+info", "+role", "+ping"})
       rules.push_back(connects);

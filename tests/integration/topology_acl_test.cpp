@@ -1,10 +1,12 @@
 // SPDX-License-Identifier: BSL-1.0
 // The users of docs/guide/operating.md, on the nodes of a cluster, on the servers of Sentinel and on the sentinels.
+#include <algorithm>
 #include <fstream>
 #include <iterator>
 
 #include "integration/cluster_world.hpp"
 #include "integration/sentinel_world.hpp"
+#include "support/server_version.hpp"
 
 using namespace holdfast;
 using namespace holdfast::test;
@@ -33,6 +35,7 @@ std::vector<std::string> command_of_the_page(const std::string& name) {
 
 void allow(const real_redis& server, const std::vector<std::string>& names) {
   raw_client to(server);
+  if (std::ranges::find(names, "acl of a cluster") != names.end()) need_redis_7("+ssubscribe in an ACL");
   for (const auto& name : names) CHECK(to.call(command_of_the_page(name)) == "OK");
 }
 
