@@ -6,7 +6,7 @@ set -eu
 usage() {
   cat <<'END_OF_USAGE'
 sh cmake/debian_chroot.sh SUITE [FOLDER [COMMAND...]]
-Makes a chroot of a Debian release (bookworm, trixie, ...) in FOLDER, by default /var/tmp/holdfast-SUITE, by debootstrap from the
+Makes a chroot of a Debian release (bookworm, trixie, sid, ...) in FOLDER, by default /var/tmp/holdfast-SUITE, by debootstrap from the
 mirror in this machine's apt sources, or from $MIRROR. Copies this checkout to FOLDER/holdfast and runs COMMAND there, by default
 `sh cmake/quickstart.sh test`. A FOLDER that was made before is used again, the checkout in it is not. Needs root and debootstrap.
 END_OF_USAGE
@@ -33,6 +33,9 @@ if [ ! -x "$folder/usr/bin/apt-get" ] || [ -e "$folder/debootstrap" ]; then # th
   [ -n "$mirror" ] || { echo "No Debian archive in the apt sources of this machine: name one in MIRROR." >&2; exit 64; }
   debootstrap --variant=minbase "$suite" "$folder" "$mirror"
 fi
+
+# A mirror of sid may stand still, and its release file expire.
+echo 'Acquire::Check-Valid-Until "false";' >"$folder/etc/apt/apt.conf.d/no-expiry"
 
 rm -rf "$folder/holdfast"
 mkdir "$folder/holdfast"
