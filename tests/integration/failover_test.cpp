@@ -138,3 +138,18 @@ TEST_CASE("a lock that had not reached the promoted replica is lost when its cli
   CHECK_FALSE(held.held());
   CHECK(w.run(b.mutex("m").try_lock()).has_value());
 }
+
+TEST_CASE("a release that had not reached the promoted replica is sent again when its client is connected there") {
+  two_servers w;
+  auto redis = w.make_behind();
+  auto held = w.run(redis.mutex("m").lock());
+  w.replicate();
+  w.promote();
+  w.run(held.unlock());  // answered by the one that is about to die
+  REQUIRE(w.to_second("EXISTS", "m") == 1);
+  w.server.kill();
+  w.lead_to(w.second);
+  w.run(w.run(redis.mutex("m").lock()).unlock());  // sooner than the TTL ends
+  CHECK(w.heard->count(kind::released_late) == 1);
+  CHECK(w.to_second("KEYS", "m").array().empty());
+}
