@@ -47,7 +47,7 @@ struct balanced_world : lock_world {
 }  // namespace
 
 TEST_CASE("after a load balancer has forgotten every connection each call succeeds, of every kind of lock") {
-  const bool resets = GENERATE(false, true);
+  bool resets = false;  // each time the other
   for (const auto& k : every_kind()) {
     if (!k.turns) continue;
     INFO(k.name);
@@ -57,6 +57,7 @@ TEST_CASE("after a load balancer has forgotten every connection each call succee
     const auto m = k(redis);
     std::optional<lease> held;
     const auto after_silence = [&](const char* call, auto act) {
+      resets = !resets;
       w.forget(resets);
       INFO(call << ", resets: " << resets);
       CHECK(text_of_failure(act) == "");
@@ -85,7 +86,8 @@ TEST_CASE("a waiter whose pub/sub connection was forgotten has the lock when it 
     INFO(k.name);
     balanced_world w(k);
     auto c = w.settings();
-    c.poll_cap = 60s;  // messages, and not polls, tell of the release
+    c.poll_cap = 60s;        // messages, and not polls, tell of the release
+    c.command_timeout = 2s;  // PING on the pub/sub connection has it for its answer
     client redis(w.io.get_executor(), c);
     w.run(redis.connect());
     client other(w.io.get_executor(), w.lock_world::settings());
