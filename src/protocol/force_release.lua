@@ -1,5 +1,6 @@
 -- force_release(lock; word, channel) -> 1: somebody's hold was broken | 0: there was none
 -- The word is publish, spublish, auto (spublish where the server has it), or both (publish, and spublish likewise).
+-- For both, 00 on the sharded channel says that 0 is published as well: a client that listens on both ignores it.
 -- A lock is a hash of one field with a colon in it, whose value is a count. Anything else may be somebody's data, and
 -- is left alone.
 local fields = redis.call('hlen', KEYS[1])
@@ -16,7 +17,7 @@ if word == 'auto' then
 elseif word == 'both' then
   word = 'publish'
   if redis.REDIS_VERSION_NUM then
-    redis.call('spublish', ARGV[2], '0')
+    redis.call('spublish', ARGV[2], '00')
   end
 end
 redis.call(word, ARGV[2], '0')

@@ -1,5 +1,7 @@
 -- release(lock; word, channel, owner) -> n >= 0: freed, n receivers were told | nil: not this owner's
 -- The word is publish, spublish, auto (spublish where the server has it), or both (publish, and spublish likewise).
+-- For both, 00 on the sharded channel says that 0 is published as well: a client that listens on both ignores it.
+-- Then n is the larger of the two numbers: such a client counts once.
 -- Frees however often it is held: with its last field the key goes too.
 if redis.call('hdel', KEYS[1], ARGV[3]) == 0 then
   return nil
@@ -8,9 +10,7 @@ local word = ARGV[1]
 if word == 'auto' then
   word = redis.REDIS_VERSION_NUM and 'spublish' or 'publish'
 elseif word == 'both' then
-  word = 'publish'
-  if redis.REDIS_VERSION_NUM then
-    redis.call('spublish', ARGV[2], '0')
-  end
+  local sharded = redis.REDIS_VERSION_NUM and redis.call('spublish', ARGV[2], '00') or 0
+  return math.max(sharded, redis.call('publish', ARGV[2], '0'))
 end
 return redis.call(word, ARGV[2], '0')

@@ -1,5 +1,6 @@
 -- simple_force_release(lock; word, channel) -> 1: somebody's hold was broken | 0: there was none
 -- The word is publish, spublish, auto (spublish where the server has it), or both (publish, and spublish likewise).
+-- For both, 00 on the sharded channel says that 0 is published as well: a client that listens on both ignores it.
 -- A lock is a short string, whoever wrote it. A long one may be somebody's data, and is left alone.
 if #redis.call('getrange', KEYS[1], '0', '256') > 256 then
   return redis.error_reply('HOLDFAST no lock: a long string')
@@ -13,7 +14,7 @@ if word == 'auto' then
 elseif word == 'both' then
   word = 'publish'
   if redis.REDIS_VERSION_NUM then
-    redis.call('spublish', ARGV[2], '0')
+    redis.call('spublish', ARGV[2], '00')
   end
 end
 redis.call(word, ARGV[2], '0')

@@ -20,6 +20,8 @@ constexpr unsigned most_unanswered = 2;
 constexpr unsigned quick_rounds = 10;
 constexpr nanoseconds longest_linger = std::chrono::seconds(1);
 constexpr nanoseconds least_penalty = milliseconds(20), longest_penalty = std::chrono::seconds(1);
+/// What release.lua says on the sharded channel where it publishes on both. It is 0 to Redisson, which reads a number.
+constexpr std::string_view copy_on_sharded_channel = "00";
 
 }  // namespace
 
@@ -115,7 +117,11 @@ void waiting_line::on_subscribed() {
   wake(incentive::none);
 }
 
-void waiting_line::on_message(std::string_view) { heard_that_it_is_free(host_.hears_itself()); }
+// Who publishes on both channels listens on both. The copy would wake it once more, and count as another's turn.
+void waiting_line::on_message(std::string_view payload) {
+  if (keys_->word == publish_word::both && payload == copy_on_sharded_channel) return;
+  heard_that_it_is_free(host_.hears_itself());
+}
 
 // Most often of an attempt that was given back: nobody's turn has ended.
 void waiting_line::on_rumour(std::string_view) { heard_that_it_is_free(false); }

@@ -2,6 +2,7 @@
 // Locks in a cluster, while nothing is wrong; what is wrong is in cluster_faults_test.cpp.
 #include "integration/cluster_world.hpp"
 #include "integration/every_kind.hpp"
+#include "lua_scripts.hpp"
 #include "support/proxy.hpp"
 
 using namespace holdfast;
@@ -114,6 +115,37 @@ TEST_CASE("a waiter in a cluster hears both words, if its client is told to list
       });
       w.run(waits.answer->value().unlock());
     }
+}
+
+TEST_CASE("a waiter that listens for both words asks once for each release that is told by both") {
+  cluster_world w;
+  const auto m = w.rig.name_on(0), channel = "redisson_lock__channel:{" + m + "}";
+  auto node = w.to(0);
+  if (node.call({"SPUBLISH", m, ""}).is_error()) return;  // before Redis 7
+  auto redis = w.make([](config& c) { c.poll_cap = 60s, c.pubsub = pubsub_mode::both; });
+  const auto take = [&] {
+    node("HSET", m, by_hand::stranger, 1);
+    node("PEXPIRE", m, 60'000);
+  };
+  const auto release = [&] { node("EVAL", detail::lua::release.body, 1, m, "both", channel, by_hand::stranger); };
+  const auto asked = [&] { return w.calls(0, "evalsha"); };
+  take();
+  started<lease> waits(w, redis.mutex(m).lock());
+  w.until([&] { return asked() == 2; });  // the second time when it is subscribed
+  node("SPUBLISH", channel, "00");        // a copy alone
+  w.run(redis.mutex(m).is_locked());      // meanwhile it has come
+  CHECK(asked() == 2);
+  node("MULTI");
+  release();
+  take();
+  CHECK(node("EXEC").array().at(0).integer() == 1);  // the waiter counts once
+  w.until([&] { return asked() >= 3; });
+  w.run(redis.mutex(m).is_locked());
+  CHECK(asked() == 3);
+  release();
+  w.until([&] { return waits.succeeded(); });
+  CHECK(asked() == 4);
+  w.run(waits.answer->value().unlock());
 }
 
 TEST_CASE("a cluster behind NAT is reached where its node_map says") {

@@ -130,6 +130,17 @@ TEST_CASE_METHOD(fixture, "a nested lock whose count Redis has already is asked 
   CHECK(held.state() == lease_state::lost);
 }
 
+TEST_CASE_METHOD(fixture, "a nested lock is asked for also where the count before it found no answer") {
+  lock("a", by(alice));
+  lock("a", by(alice));  // while the count of the first is on its way
+  SECTION("refused") { errs("OOM command not allowed when used memory > 'maxmemory'."); }
+  SECTION("not answered") { fails(errc::unconfirmed); }
+  REQUIRE(in_flight() == 1);
+  CHECK(last_sent() == "recount(a; 30000, #1, 3)");
+  answers(replies::integer(0));
+  CHECK(held.state() == lease_state::lost);
+}
+
 TEST_CASE_METHOD(fixture, "a loss that a count finds out is told a round trip after the nested lock") {
   const auto inner = lock("a", by(alice));
   CHECK(inner.granted());

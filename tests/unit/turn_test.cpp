@@ -183,6 +183,35 @@ TEST_CASE_METHOD(beside_a_rival, "rivals are looked for anew after a second") {
   }
 }
 
+TEST_CASE_METHOD(beside_a_rival, "beside rivals a client asks every 300 us, 200 times after each of its turns") {
+  t.begin(now + 10ms, 0);
+  SECTION("where others have heard of its release") {
+    for (int turns = 0; turns < 2; ++turns) {
+      t.release_ends(now + 14ms, 1, turn::echo::none);
+      for (int asked = 0; asked < 200; ++asked) CHECK(t.found_busy(now + 20ms) == 300us);
+      CHECK(t.found_busy(now + 20ms) == turn::duration::max());
+    }
+  }
+  SECTION("not where nobody has") {
+    t.release_ends(now + 14ms, 0, turn::echo::none);
+    CHECK(t.found_busy(now + 20ms) == turn::duration::max());
+  }
+}
+
+TEST_CASE("who asks much later than its rest ended has found no rival") {
+  turn t = of_listeners();
+  const time_point now{1h};
+  t.release_ends(now, 1, turn::echo::none);
+  t.hear(now + 600us);  // leaves a moment for rivals
+  REQUIRE(t.rests_until() == now + 900us);
+  const bool late = GENERATE(true, false);
+  t.found_busy(now + 900us + 20ms - (late ? 0ns : 1ns));
+  t.begin(now + 30ms, 0);
+  t.release_ends(now + 40ms, 1, turn::echo::none);
+  const auto by_the_pace = 2ms + 2 * 600us, by_the_own_turn = 10ms + 0us;
+  CHECK(t.rests_until() == now + 40ms + (late ? by_the_pace : by_the_own_turn));
+}
+
 TEST_CASE("who finds a lock busy at another time has found no rival") {
   turn t = of_listeners();
   const time_point now{1h};
@@ -233,6 +262,14 @@ TEST_CASE("a client knows the message of its own release, whether it comes befor
     t.release_ends(now, 1, turn::echo::none);
     CHECK_FALSE(t.hear(now));
   }
+  SECTION("of each release anew") {
+    CHECK(t.hear(now));
+    t.release_ends(now, 2, turn::echo::heard);
+    t.release_begins(now + 1ms);
+    t.release_ends(now + 1ms, 2, turn::echo::heard);
+    CHECK(t.hear(now + 2ms));
+    CHECK_FALSE(t.hear(now + 2ms));
+  }
 }
 
 TEST_CASE("beside clients that look now and then the lock is left for as long as they wait between two looks") {
@@ -282,6 +319,24 @@ struct turns : engine_fixture {
     auto c = lock("a", a);
     CHECK(c.waits());
     return c;
+  }
+};
+
+/// A client of a cluster with pubsub=both.
+struct on_both_channels : turns {
+  lock_call call_lock() {
+    const lock_call c;
+    const auto both =
+        std::make_shared<const detail::lock_keys>(detail::plain_lock, "a", "", detail::publish_word::both);
+    locks->lock(both, {owner(), false, detail::resolve_terms(settings, {}), detail::lock_request::patience::forever},
+                [c](detail::lock_answer a) { c.answer(a.error, std::move(a.detail), std::move(a.record)); });
+    return c;
+  }
+  /// Of a release by a client like this one.
+  void is_told() {
+    server.push(channel("a"), "00");
+    server.push(channel("a"), "0");
+    run();
   }
 };
 
@@ -409,6 +464,45 @@ TEST_CASE_METHOD(turns, "after its turn a client leaves the lock to the others t
     try_lock("a");
     CHECK(sent("acquire") == 2);
   }
+}
+
+TEST_CASE_METHOD(on_both_channels, "of a release that is told on both channels a client hears one message") {
+  const auto first = call_lock();
+  grants();
+  const auto second = call_lock();
+  acknowledges("a");
+  advance(2ms);
+  unlock(first);
+  CHECK(last_sent() == "release(a; both, redisson_lock__channel:{a}, #1)");
+  frees_and_tells(3);  // two of them are others
+  is_told();           // its own
+  advance(200us);
+  is_told();
+  advance(599us);
+  CHECK(sent("acquire") == 1);
+  SECTION("of the last") { is_told(); }
+  SECTION("of the last, by Redisson on the sharded channel alone") { publishes("a"); }
+  advance(400us);
+  CHECK(sent("acquire") == 2);
+  busy(10s);
+  server.push(channel("a"), "00");
+  run();
+  CHECK(sent("acquire") == 2);
+  is_told();
+  CHECK(sent("acquire") == 3);
+  busy(10s);
+  CHECK(in_flight() == 0);
+  CHECK(second.waits());
+}
+
+TEST_CASE_METHOD(turns, "who listens on one channel hears of a release that is told on both") {
+  lock("a");
+  busy(10s);
+  acknowledges("a");
+  busy(10s);
+  server.push(channel("a"), "00");
+  run();
+  CHECK(sent("acquire") == 3);
 }
 
 TEST_CASE_METHOD(turns, "a lock() right after the own unlock() waits if others have heard of that") {
