@@ -29,8 +29,8 @@ namespace holdfast {
 /// key without TTL throws corrupt_lock: it would never end. Waiters of one client pass it on (config::turns); for those
 /// who look now and then it is left free for 20 ms about four times a second, and after each turn once one was met.
 ///
-/// hold_count() is 0 or 1. force_unlock() deletes the key, whoever wrote it; a string of more than 256 bytes may be
-/// somebody's data, and throws corrupt_lock. lease::token() is empty. Everything else (lease, renewal,
+/// hold_count() is 0 or 1. force_unlock() deletes the key, whoever wrote it. A string of more than 256 bytes, or one
+/// without a TTL, may be somebody's data: it throws corrupt_lock. lease::token() is empty. Everything else (lease, renewal,
 /// loss, cancellation) is as for mutex.
 ///
 /// The ACL user needs SET, GETRANGE and DEL besides what a mutex needs, and the channels `holdfast_simple:*` of its

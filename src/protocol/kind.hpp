@@ -71,7 +71,7 @@ struct kind {
   struct {
     call (*make)(std::span<const renewal>);
     call (*make_one)(const lock_keys&, key_ttl, const owner_field&);
-    answer<std::vector<bool>> (*read)(const redis::outcome&, std::size_t sent);
+    answer<std::vector<renewal_answer>> (*read)(const redis::outcome&, std::size_t sent);
   } renew;
   step<release_answer, const owner_field&> release;
   /// True: there was a hold.

@@ -87,7 +87,8 @@ ballot ballots::flag(const redis::reply& r) {
 }
 
 ballot ballots::sole_renewal(const redis::reply& r) {
-  return r.type == type::array && r.elements.size() == 1 ? flag(r.elements[0]) : ballot::none;
+  const auto said = read_renew(r, 1);
+  return said.failed ? ballot::none : yes_if(said.value.front() == renewal_answer::confirmed);
 }
 
 ballot ballots::release(const redis::reply& r) {
@@ -119,11 +120,16 @@ answer<acquire_answer> by_majority::acquire(const redis::outcome& o) {
 
 answer<bool> by_majority::recount(const redis::outcome& o) { return flag(o, ballots::flag); }
 
-answer<std::vector<bool>> by_majority::renew(const redis::outcome& o, std::size_t sent) {
+answer<std::vector<renewal_answer>> by_majority::renew(const redis::outcome& o, std::size_t sent) {
   if (!o.of_each) return read_outcome<read_renew>(o, sent);
   HOLDFAST_ASSERT(sent == 1);
   auto said = flag(o, ballots::sole_renewal);
-  return {std::move(said.failed), {said.value}};
+  if (said.failed || said.value) return {std::move(said.failed), {renewal_answer::confirmed}};
+  const auto& each = votes_in(o).said;
+  const bool shared = std::any_of(each.begin(), each.end(), [](const auto& one) {
+    return one && !one->error && read_renew(one->reply, 1).value == std::vector{renewal_answer::shared};
+  });
+  return {std::nullopt, {shared ? renewal_answer::shared : renewal_answer::denied}};
 }
 
 answer<release_answer> by_majority::release(const redis::outcome& o) {

@@ -22,7 +22,7 @@ namespace by_majority {
 
 answer<acquire_answer> acquire(const redis::outcome& o);
 answer<bool> recount(const redis::outcome& o);
-answer<std::vector<bool>> renew(const redis::outcome& o, std::size_t sent);
+answer<std::vector<renewal_answer>> renew(const redis::outcome& o, std::size_t sent);
 answer<release_answer> release(const redis::outcome& o);
 answer<bool> force_release(const redis::outcome& o);
 answer<bool> exists(const redis::outcome& o);

@@ -1,6 +1,8 @@
 -- renew(lock...; ttl..., owner...[, if_none...]) -> for each lock 1: confirmed | 0: not this owner's any more
+--   | -1: the owner's, but not a lock of one owner: the hash has other fields
 -- Mine: the TTL is raised to ttl if it is shorter, and set to if_none (default: ttl) if there is none.
--- Else nothing: renewal never creates a key and never shortens a TTL.
+-- Else nothing: renewal never creates a key and never shortens a TTL. Numbers are passed on as text: a conversion costs
+-- Redis nearly as much as a command.
 local n = #KEYS
 for i = 1, n do
   local ttl = tonumber(ARGV[i])
@@ -21,11 +23,13 @@ for i = 1, n do
   if refused(mine) then
     return mine
   end
-  if mine == 1 then
+  if mine == 1 and redis.call('hlen', KEYS[i]) > 1 then
+    confirmed[i] = -1
+  elseif mine == 1 then
     local left = redis.call('pttl', KEYS[i])
-    local ttl = tonumber(left < 0 and ARGV[2 * n + i] or ARGV[i])
-    if left < ttl then
-      local set = redis.pcall('pexpire', KEYS[i], string.format('%.0f', ttl))
+    local ttl = left < 0 and ARGV[2 * n + i] or ARGV[i]
+    if left < tonumber(ttl) then
+      local set = redis.pcall('pexpire', KEYS[i], ttl)
       if type(set) == 'table' then
         return set
       end

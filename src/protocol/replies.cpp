@@ -141,17 +141,18 @@ answer<bool> read_flag(const reply& r) {
   return value(r.integer == 1);
 }
 
-answer<std::vector<bool>> read_renew(const reply& r, std::size_t sent) {
-  using flags = std::vector<bool>;
-  if (r.type != reply::kind::array || r.elements.size() != sent) return unexpected<flags>(r);
-  flags confirmed;
-  confirmed.reserve(sent);
+answer<std::vector<renewal_answer>> read_renew(const reply& r, std::size_t sent) {
+  using all = std::vector<renewal_answer>;
+  if (r.type != reply::kind::array || r.elements.size() != sent) return unexpected<all>(r);
+  all answers;
+  answers.reserve(sent);
   for (const auto& e : r.elements) {
-    const auto flag = read_flag(e);
-    if (flag.failed) return unexpected<flags>(e);
-    confirmed.push_back(flag.value);
+    if (!is_integer(e) || e.integer < -1 || e.integer > 1) return unexpected<all>(e);
+    answers.push_back(e.integer == 1   ? renewal_answer::confirmed
+                      : e.integer == 0 ? renewal_answer::denied
+                                       : renewal_answer::shared);
   }
-  return value(std::move(confirmed));
+  return value(std::move(answers));
 }
 
 answer<release_answer> read_release(const reply& r) {

@@ -51,6 +51,12 @@ struct acquire_all_answer {
 };
 /// Freed, and so many subscribers were told, by the word of the server that was asked; empty: not this owner's.
 using release_answer = std::optional<std::uint64_t>;
+/// Of each hold that is to be confirmed.
+enum class renewal_answer : unsigned char {
+  confirmed,
+  denied,  // the key is gone, or another's
+  shared,  // its field is there among others: the key is another kind of lock as well, or data
+};
 struct holder_answer {
   std::string field;
   unsigned count;
@@ -63,9 +69,9 @@ answer<acquire_any_answer> read_acquire_any(const redis::reply&, std::size_t sen
 answer<acquire_any_answer> read_acquire_any_fenced(const redis::reply&, std::size_t sent);
 answer<acquire_all_answer> read_acquire_all(const redis::reply&, std::size_t sent);
 answer<acquire_all_answer> read_acquire_all_fenced(const redis::reply&, std::size_t sent);
-answer<acquire_answer> read_set(const redis::reply&);                         // of SET NX
-answer<bool> read_flag(const redis::reply&);                                  // 1 or 0
-answer<std::vector<bool>> read_renew(const redis::reply&, std::size_t sent);  // confirmed, one for each hold
+answer<acquire_answer> read_set(const redis::reply&);                                   // of SET NX
+answer<bool> read_flag(const redis::reply&);                                            // 1 or 0
+answer<std::vector<renewal_answer>> read_renew(const redis::reply&, std::size_t sent);  // one for each hold
 answer<release_answer> read_release(const redis::reply&);
 answer<std::optional<holder_answer>> read_holder(const redis::reply&);  // empty: free
 answer<unsigned> read_count(const redis::reply&);                       // of HGET: nil is 0

@@ -1,9 +1,13 @@
 -- simple_force_release(lock; word, channel) -> 1: somebody's hold was broken | 0: there was none
 -- The word is publish, spublish, auto (spublish where the server has it), or both (publish, and spublish likewise).
 -- For both, 00 on the sharded channel says that 0 is published as well: a client that listens on both ignores it.
--- A lock is a short string, whoever wrote it. A long one may be somebody's data, and is left alone.
+-- A lock is a short string with a TTL, whoever wrote it. A long one, or one without a TTL, may be somebody's data (a
+-- semaphore's or a latch's counter, a bucket), and is left alone.
 if #redis.call('getrange', KEYS[1], '0', '256') > 256 then
   return redis.error_reply('HOLDFAST no lock: a long string')
+end
+if redis.call('pttl', KEYS[1]) == -1 then
+  return redis.error_reply('HOLDFAST no lock: a string without a TTL')
 end
 if redis.call('del', KEYS[1]) == 0 then
   return 0

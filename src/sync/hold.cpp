@@ -16,6 +16,8 @@
 namespace holdfast::detail {
 namespace {
 
+constexpr const char* with_others = "its key has other fields besides: another kind of lock, or data, has its name";
+
 const std::string& by_force() {
   static const std::string text =
       "Redis answered that its key is gone or another's, after force_unlock() by this client";
@@ -196,10 +198,11 @@ void hold::renew(std::shared_ptr<lease_record> lease, milliseconds ttl, done_han
                    done = with_.calls.until_closed(std::move(done))](const outcome& o) {
     const auto said = keys()->of.renew.read(o, 1);
     if (state() == lease_state::released) {
-      if (auto* const next = on->holder(); next && !said.failed && !said.value[0]) next->lose(errc::lost);
+      if (auto* const next = on->holder(); next && !said.failed) next->heed(said.value[0]);
       return done(errc::not_held, {});
     }
-    if (live() && !said.failed && (!said.value[0] || !confirm(o.sent, ttl, o.yes))) lose(errc::lost);
+    if (live() && !said.failed) heed(said.value[0]);
+    if (!ended() && !said.failed && !confirm(o.sent, ttl, o.yes)) lose(errc::lost);
     if (ended()) return done(end_reason(), end_detail());
     if (said.failed) return done(said.failed->code, said.failed->detail);
     if (!lease->released.load(std::memory_order_acquire)) with_.renewals.guard(*on, o.sent, with_.around.now(), o.yes);
@@ -214,7 +217,7 @@ void hold::renew(std::shared_ptr<lease_record> lease, milliseconds ttl, done_han
 topology::handler hold::when_replicated(topology::handler then) {
   return [this, self = self(), then = std::move(then)](const outcome& o) mutable {
     const auto said = keys()->of.renew.read(o, 1);
-    if (said.failed || !said.value[0] || ended()) return then(o);
+    if (said.failed || said.value[0] != renewal_answer::confirmed || ended()) return then(o);
     auto told = [o, then = std::move(then)](const std::optional<redis::failure>& too_few) {
       then(too_few ? outcome{too_few->code, {}, too_few->detail} : o);
     };
@@ -383,7 +386,7 @@ void hold::report_release(time_point called, milliseconds ttl, const error_code&
     if (corrupt)
       e.what.cause = loss_cause::corrupt;
     else if (lost)
-      e.what.cause = called < valid_until() ? denied_or_forced() : loss_cause::unconfirmed;
+      e.what.cause = called < valid_until() ? cause_of_denial() : loss_cause::unconfirmed;
   }
   with_.around.report(std::move(e));
 }
@@ -401,6 +404,12 @@ void hold::lose(errc reason) {
   end_by_loss(reason);
   tell_reentries();
   leave_if_forgotten();
+}
+
+void hold::heed(renewal_answer said) {
+  if (said == renewal_answer::confirmed) return;
+  denied(said);
+  lose(errc::lost);
 }
 
 void hold::close() {
@@ -431,9 +440,10 @@ void hold::end_by_loss(errc reason) {
   for (auto* l : leases_.all()) l->tell_end(reason);
   // Redis keeps an expired key a little longer than we trust it, or for long if it was renewed without our hearing of
   // it.
-  // A minority of several primaries may have what a majority has not.
-  if (expired || with_.closed() || keys()->of.voted)
-    with_.freeing.release_in_background(*host_, keys(), field(), may_live, {}, on->may_be_at());
+  // A minority of several primaries may have what a majority has not. And its field among others would keep the key from
+  // becoming free.
+  if (expired || with_.closed() || keys()->of.voted || shared_)
+    with_.freeing.release_in_background(*host_, keys(), field(), may_live, {}, shared_ ? everywhere : on->may_be_at());
   else
     with_.freeing.found_gone(keys(), field(), may_live, now);
   host_->ended(*this);
@@ -481,12 +491,15 @@ void hold::queue(std::shared_ptr<acquisition> who) {
   host_->queue(std::move(who));
 }
 
-loss_cause hold::denied_or_forced() const noexcept { return forced_ ? loss_cause::forced : loss_cause::denied; }
+loss_cause hold::cause_of_denial() const noexcept {
+  if (shared_) return loss_cause::corrupt;
+  return forced_ ? loss_cause::forced : loss_cause::denied;
+}
 
 loss_cause hold::cause_of(errc reason) const noexcept {
   if (reason == errc::closed) return loss_cause::none;
   if (reason == errc::corrupt_lock) return loss_cause::corrupt;
-  if (with_.around.now() < valid_until()) return denied_or_forced();
+  if (with_.around.now() < valid_until()) return cause_of_denial();
   return renewal_paused() ? loss_cause::not_renewed : loss_cause::unconfirmed;
 }
 
@@ -497,7 +510,7 @@ hold::text hold::text_of_loss(errc reason) const noexcept try {
   const auto& around = with_.around;
   if (reason == errc::closed) return is("the client was closed");
   if (reason == errc::corrupt_lock) return is("found while it was held");
-  if (around.now() < valid_until()) return is(forced_ ? by_force() : not_ours);
+  if (around.now() < valid_until()) return is(shared_ ? with_others : forced_ ? by_force() : not_ours);
   std::string cause = cause_of_loss();
   const bool wanted = !renewal_paused();
   if (wanted && !around.servers.answering(keys()->lock))

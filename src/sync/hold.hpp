@@ -24,6 +24,7 @@
 #include "base/assert.hpp"
 #include "base/function.hpp"
 #include "base/lease_clock.hpp"
+#include "protocol/replies.hpp"
 #include "sync/change_queue.hpp"
 #include "sync/claim.hpp"
 #include "sync/releases.hpp"
@@ -113,7 +114,8 @@ class hold final : public boost::intrusive_ref_counter<hold> {
   // Here, where they fill a gap: there are as many holds as held locks.
   std::atomic<bool> renewal_paused_{false};
   bool forced_ = false;
-  bool kept_ = false;  // by itself, while it has a host and no lease
+  bool shared_ = false;  // its key has other fields besides
+  bool kept_ = false;    // by itself, while it has a host and no lease
 
  public:
   struct fencing {
@@ -180,6 +182,8 @@ class hold final : public boost::intrusive_ref_counter<hold> {
   bool client_closed() const noexcept;
   /// force_unlock() of this client has broken a hold of the name.
   void forced() noexcept { forced_ = true; }
+  /// A renewal was answered so: it is about to be lost.
+  void denied(renewal_answer why) noexcept { shared_ = why == renewal_answer::shared; }
   /// A message says that the lock was freed: it is confirmed within `patience`, and neither passed on nor entered
   /// before that.
   void doubt(nanoseconds patience);
@@ -290,7 +294,9 @@ class hold final : public boost::intrusive_ref_counter<hold> {
   void released();
   text text_of_loss(errc reason) const noexcept;
   loss_cause cause_of(errc reason) const noexcept;
-  loss_cause denied_or_forced() const noexcept;
+  loss_cause cause_of_denial() const noexcept;
+  /// Anything but a confirmation ends it.
+  void heed(renewal_answer said);
   void unlock_last(milliseconds before, unsigned replicas, bool wanted, done_handler&& done);
   void send_unlock(last_unlock&& u);
   void free_if_last();

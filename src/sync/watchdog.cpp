@@ -103,7 +103,7 @@ void watchdog::forget(claim& c) {
 void watchdog::denied(share& s) {
   if (!guarded(s.of) || in_flight(s)) return static_cast<void>(s.of.deny(s));
   unschedule_renewal(s);
-  on_denied(s);
+  on_denied(s, renewal_answer::denied);
   rearm();
 }
 
@@ -317,7 +317,8 @@ void watchdog::answered(const batch& b, const outcome& o) {
   std::vector<std::size_t> granted;  // which replicas must have
   for (std::size_t i = 0; i < b.shares.size(); ++i) {
     share& s = *b.shares[i];
-    if (b.replicas > 0 && !said.failed && said.value[i] && guarded(s.of)) {
+    const bool confirmed = !said.failed && said.value[i] == renewal_answer::confirmed;
+    if (b.replicas > 0 && confirmed && guarded(s.of)) {
       granted.push_back(i);  // it stays in flight
       continue;
     }
@@ -327,10 +328,10 @@ void watchdog::answered(const batch& b, const outcome& o) {
       on_unanswered(s, o.error, o.detail);
     } else if (said.failed) {
       on_unanswered(s, said.failed->code, said.failed->detail);
-    } else if (said.value[i]) {
+    } else if (confirmed) {
       on_confirmed(s, o.sent, b.asked[i].wanted.ttl, doubted);
     } else {
-      on_denied(s);
+      on_denied(s, said.value[i]);
     }
   }
   if (!granted.empty()) wait_for_replicas(b, std::move(granted), o);
@@ -414,8 +415,11 @@ void watchdog::count_renewal(const share& s, nanoseconds left) const {
 }
 
 // What a majority of several has is ours all the same.
-void watchdog::on_denied(share& s) {
-  if (!s.of.deny(s)) return tell_loss(s.of);
+void watchdog::on_denied(share& s, renewal_answer why) {
+  if (!s.of.deny(s)) {
+    holder_of(s).denied(why);
+    return tell_loss(s.of);
+  }
   expire_at(s.of, s.of.valid_until());  // which may be sooner
   suspend(s, errc::lost);
 }

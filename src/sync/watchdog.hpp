@@ -108,7 +108,7 @@ class watchdog {
   void on_late(const batch&, const error_code&, const std::string& detail);
   void on_confirmed(share& s, time_point sent, milliseconds ttl, bool doubted);
   void count_renewal(const share& s, nanoseconds left) const;
-  void on_denied(share& s);
+  void on_denied(share& s, renewal_answer why);
   void on_unanswered(share& s, const error_code&, const std::string& detail);
   void doubt(share& s, const error_code&, const std::string& detail);
   void expire_at(claim& c, time_point when);

@@ -120,6 +120,7 @@ TEST_CASE("a permission that is missing is told by connect before any lock is ta
                                                       {"-eval", "'eval'"},
                                                       {"-exists", "run this command"},
                                                       {"-hexists", "run this command"},
+                                                      {"-hlen", "run this command"},
                                                       {"-hget", "run this command"},
                                                       {"-hset", "run this command"},
                                                       {"-hdel", "run this command"},

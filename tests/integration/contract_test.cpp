@@ -469,8 +469,39 @@ TEST_CASE("every kind: a lock without a TTL is corrupt until it is broken") {
     w.until([&] { return w.code_of(mutex.try_lock()) == errc::corrupt_lock; });  // slow primaries are no quorum
     CHECK(w.code_of(mutex.try_lock_for(5s)) == errc::corrupt_lock);
     CHECK(w.eye("PTTL", "m") == -1);
-    CHECK(w.run(mutex.force_unlock()));
+    if (std::string_view(k.stored_as) == "hash") {
+      CHECK(w.run(mutex.force_unlock()));
+    } else {  // nothing tells it from data
+      CHECK(w.code_of(mutex.force_unlock()) == errc::corrupt_lock);
+      w.eye("DEL", "m");
+    }
     CHECK(w.run(mutex.try_lock()));
+  });
+}
+
+TEST_CASE("every kind: a lock that another one joins in its key is lost at the next renewal, and leaves the key") {
+  of_every_kind([](const lock_kind& k, lock_world& w) {
+    if (std::string_view(k.stored_as) != "hash") return;
+    auto redis = w.make([](config& c) { c.ttl = 1s; });
+    auto held = w.run(k(redis).lock()), renewed = w.run(k(redis, "other").lock());
+    const auto join = [&](const char* name) {  // as Redisson's RReadWriteLock does, which looks for `mode` alone
+      w.eye("HSET", name, "mode", "read", by_hand::stranger, 1);
+      w.eye("PEXPIRE", name, 60'000);
+    };
+    join("m");
+    CHECK(w.run(held.lost()) == errc::lost);
+    join("other");
+    CHECK(w.code_of(renewed.renew()) == errc::lost);
+    const auto events = w.heard->all();
+    CHECK(std::count_if(events.begin(), events.end(), [](const auto& e) {
+            return e.what == kind::lost && e.detail.find("other fields") != e.detail.npos;
+          }) == 2);
+    CHECK(w.code_of(held.unlock()) == errc::lost);
+    for (const auto* name : {"m", "other"})  // a majority was asked at least
+      w.until(
+          [&] { return std::all_of(w.eyes.begin(), w.eyes.end(), [&](auto& one) { return one("HLEN", name) == 2; }); });
+    CHECK(w.eye("HGET", "m", "mode") == "read");
+    CHECK_FALSE(w.run(k(redis).try_lock()));  // it is the other's
   });
 }
 

@@ -189,9 +189,9 @@ TEST_CASE("a renewal writes once, also where it changes nothing") {
     return commands;
   };
   w.eye("PEXPIRE", "m", 5'000);
-  CHECK(of_script() == std::vector<std::string>{"hexists", "pttl", "pexpire"});
+  CHECK(of_script() == std::vector<std::string>{"hexists", "hlen", "pttl", "pexpire"});
   w.eye("PEXPIRE", "m", 60'000);
-  CHECK(of_script() == std::vector<std::string>{"hexists", "pttl", "hdel"});
+  CHECK(of_script() == std::vector<std::string>{"hexists", "hlen", "pttl", "hdel"});
 }
 
 TEST_CASE("a waiter is woken by the message and not by the holder's ttl") {

@@ -101,6 +101,22 @@ TEST_CASE("a long string is data, and no force_unlock deletes it") {
   CHECK_FALSE(w.run(redis.simple_mutex("m").try_lock()));
 }
 
+TEST_CASE("a string without a TTL is data, and no force_unlock deletes it") {
+  world w;
+  auto redis = w.make();
+  // A semaphore's or a latch's counter, a bucket, a redis-py lock without a timeout.
+  for (const std::string data : {"3", "\x04>some", ""}) {
+    w.eye("SET", "m", data);
+    CHECK(w.code_of(redis.simple_mutex("m").force_unlock()) == errc::corrupt_lock);
+    const auto text = text_of_failure([&] { w.run(redis.simple_mutex("m").force_unlock()); });
+    CHECK(text.find("without a TTL") != text.npos);
+    CHECK(w.eye("GET", "m") == data);
+    CHECK(w.eye("PTTL", "m") == -1);
+  }
+  w.eye("PEXPIRE", "m", 60'000);
+  CHECK(w.run(redis.simple_mutex("m").force_unlock()));
+}
+
 TEST_CASE("who may lock needs no more than the documented permissions, and hears of one that is missing") {
   const std::vector<std::string> needed{"+getrange", "+set",  "+del",     "+pexpire",   "+pttl",        "+hdel",
                                         "+publish",  "+eval", "+evalsha", "+subscribe", "+unsubscribe", "+exists"};

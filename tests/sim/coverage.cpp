@@ -145,7 +145,6 @@ constexpr std::string_view expected[] = {
     "renew: corrupt_lock",
     "renew: lost",
     "renew: not_held",
-    "renew: not_primary",
     "renew: quorum_failed",
     "renew: renewed",
     "renew: server_refused",
@@ -288,7 +287,6 @@ constexpr std::string_view expected[] = {
     "unlock: corrupt_lock",
     "unlock: lost",
     "unlock: not_held",
-    "unlock: not_primary",
     "unlock: released",
     "unlock: unconfirmed",
 };

@@ -75,7 +75,7 @@ std::string outcome_of(std::string_view script, const reply& r) {
   if (script == "tell_apart") return "told apart";
   if (script == "release") return r.type == reply::kind::nil ? "not yours" : "freed";
   if (script == "renew")
-    return std::any_of(r.elements.begin(), r.elements.end(), [](const reply& e) { return e.integer == 0; })
+    return std::any_of(r.elements.begin(), r.elements.end(), [](const reply& e) { return e.integer != 1; })
                ? "not yours"
                : "confirmed";
   return std::to_string(r.integer);

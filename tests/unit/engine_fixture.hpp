@@ -48,13 +48,14 @@ struct event_log final : observer {
     std::optional<std::uint64_t> token;
     std::size_t count;
     milliseconds ttl;
+    loss_cause cause;
   };
   std::vector<entry> all;
   std::size_t told = 0;
 
   void on(const event& e) noexcept override {
     all.push_back({e.what, std::string(e.name), e.reason, e.waited, e.held, e.waiters, std::string(e.detail), e.owner,
-                   std::string(e.id), e.token, e.count, e.ttl});
+                   std::string(e.id), e.token, e.count, e.ttl, e.cause});
   }
 };
 

@@ -151,9 +151,24 @@ TEST_CASE("a TTL and a count that one primary alone has lower are not what the m
 
 TEST_CASE("one primary's answer to a renewal or a release is read as that of a server") {
   const redis::outcome renewed{.error = {}, .reply = replies::integers({1, 0})};
-  CHECK(by_majority::renew(renewed, 2).value == std::vector<bool>{true, false});
+  using enum detail::renewal_answer;
+  CHECK(by_majority::renew(renewed, 2).value == std::vector{confirmed, denied});
   const redis::outcome freed{.error = {}, .reply = replies::integer(2)};
   CHECK(by_majority::release(freed).value == 2);
+}
+
+TEST_CASE("a renewal is what a majority says of it, and shared where one of those that deny it found others") {
+  using enum detail::renewal_answer;
+  const auto said = [](long long one, long long two, long long three) {
+    const round_of all({replies::integers({one}), replies::integers({two}), replies::integers({three})});
+    const auto answer = by_majority::renew(all.said, 1);
+    REQUIRE_FALSE(answer.failed);
+    return answer.value.front();
+  };
+  CHECK(said(1, 1, -1) == confirmed);
+  CHECK(said(1, 0, 0) == denied);
+  CHECK(said(1, 0, -1) == shared);
+  CHECK(said(-1, -1, -1) == shared);
 }
 
 TEST_CASE("a lock was broken by force if anybody had it anywhere") {

@@ -167,9 +167,11 @@ TEST_CASE("recount answers 1 or 0") {
 }
 
 TEST_CASE("renew answers one number for each hold") {
-  const auto said = read_renew(replies::integers({1, 0, 1}), 3);
+  using enum renewal_answer;
+  const auto said = read_renew(replies::integers({1, 0, -1}), 3);
   CHECK_FALSE(said.failed);
-  CHECK(said.value == std::vector<bool>{true, false, true});
+  CHECK(said.value == std::vector{confirmed, denied, shared});
+  check_unexpected(read_renew(replies::integers({-2}), 1));
   check_unexpected(read_renew(replies::integers({2}), 1));  // no confirmation, and no loss either
   check_unexpected(read_renew(replies::integers({1, 1}), 3));
   check_unexpected(read_renew(replies::integers({1, 1, 1, 1}), 3));

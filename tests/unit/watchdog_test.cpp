@@ -340,6 +340,28 @@ TEST_CASE_METHOD(engine_fixture, "the answer 0 means lost at once") {
   check_nothing_is_left();
 }
 
+TEST_CASE_METHOD(engine_fixture, "a key with other fields is lost at once, and its own field is given back") {
+  const bool by_caller = GENERATE(false, true);
+  const auto a = hold("a");
+  std::optional<verb_call> asked;
+  if (by_caller)
+    asked = renew(a);
+  else
+    advance(10s);
+  answers(replies::integers({-1}));
+  CHECK(state(a) == lease_state::lost);
+  if (asked) CHECK(asked->failed_with(errc::lost));
+  CHECK(heard() == "acquired lost");
+  CHECK(last_event().reason == errc::lost);
+  CHECK(last_event().cause == loss_cause::corrupt);
+  CHECK(last_event().detail.find("other fields") != std::string::npos);
+  CHECK(unanswered().argv.front() == "EVALSHA");
+  frees();
+  CHECK(server.count() == 3);
+  drop(a);
+  check_nothing_is_left();
+}
+
 TEST_CASE_METHOD(engine_fixture, "in a shared command each hold gets its own answer") {
   const auto a = hold("a"), b = hold("b"), c = hold("c");
   advance(10s);
