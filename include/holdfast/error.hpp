@@ -37,7 +37,8 @@ enum class errc {
   auth_failed,         ///< Wrong user or password, or none given where one is needed.
   no_permission,       ///< The ACL lacks a permission; the text is the server's, which names the command, key or
                        ///< channel, inside a script not always.
-  not_primary,         ///< The server is a replica, or of another kind than the URL says: the text names the right one.
+  not_primary,         ///< The server is a replica and was never a primary for this client. Or it is of another kind
+                       ///< than the URL says: the text names the right one.
   server_refused,      ///< OOM, NOREPLICAS, MISCONF, LOADING, BUSY, max clients: Redis answers but will not write.
                        ///< Retry.
   quorum_failed,       ///< Of a red_lock: too few primaries have answered. Nothing is taken. Retry.

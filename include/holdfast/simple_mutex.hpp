@@ -30,8 +30,8 @@ namespace holdfast {
 /// who look now and then it is left free for 20 ms about four times a second, and after each turn once one was met.
 ///
 /// hold_count() is 0 or 1. force_unlock() deletes the key, whoever wrote it. A string of more than 256 bytes, or one
-/// without a TTL, may be somebody's data: it throws corrupt_lock. lease::token() is empty. Everything else (lease, renewal,
-/// loss, cancellation) is as for mutex.
+/// without a TTL, may be somebody's data: it throws corrupt_lock. lease::token() is empty. Everything else (lease,
+/// renewal, loss, cancellation) is as for mutex.
 ///
 /// The ACL user needs SET, GETRANGE and DEL besides what a mutex needs, and the channels `holdfast_simple:*` of its
 /// names; connect() does not try them. It tries a plain lock, and throws no_permission to a user that may have simple

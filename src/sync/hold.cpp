@@ -440,8 +440,8 @@ void hold::end_by_loss(errc reason) {
   for (auto* l : leases_.all()) l->tell_end(reason);
   // Redis keeps an expired key a little longer than we trust it, or for long if it was renewed without our hearing of
   // it.
-  // A minority of several primaries may have what a majority has not. And its field among others would keep the key from
-  // becoming free.
+  // A minority of several primaries may have what a majority has not. And its field among others would keep the key
+  // from becoming free.
   if (expired || with_.closed() || keys()->of.voted || shared_)
     with_.freeing.release_in_background(*host_, keys(), field(), may_live, {}, shared_ ? everywhere : on->may_be_at());
   else
