@@ -19,7 +19,7 @@ using std::chrono::milliseconds;
 
 /// Any one of several locks, whichever is free: for work that is cut into buckets, each for one worker at a time. The
 /// lease is that of an ordinary hold, and lease::name() says which lock it is. Cheap to copy, holds nothing, may
-/// outlive its client (then: closed).
+/// outlive its client (then: shutting_down).
 ///
 ///     std::vector<holdfast::mutex> buckets;
 ///     for (int i = 0; i < 20; ++i) buckets.push_back(redis.mutex("bucket:" + std::to_string(i)));

@@ -23,7 +23,7 @@ namespace asio = boost::asio;
 /// Connections, watchdog and maker of locks. Mutexes and leases only refer to it and may outlive it.
 /// What it is made of belongs to its io_context. Client, mutexes, leases and io_context may end in any order and on any
 /// threads: ~io_context closes the client, whoever owns it, and from then on nothing of the io_context is touched. A
-/// coroutine of that io_context that waits is destroyed with it; one of another gets closed.
+/// coroutine of that io_context that waits is destroyed with it; one of another gets shutting_down; of a lease, closed.
 /// All functions may be called from any thread, except moves and destruction of the same object.
 /// After fork() the child's copy is closed: it sends nothing, and ends when the child calls
 /// io_context::notify_fork(fork_child), which Asio demands before the child runs or destroys its copy of the
@@ -60,16 +60,16 @@ class HOLDFAST_EXPORT client {
   /// server_refused, protocol_error, overloaded, closed. Cancelled: operation_aborted.
   asio::awaitable<void> connect();
 
-  /// Refuses new work, fails waiters with closed, releases every lease in one pipeline, waits for all releases under
-  /// way, at most `grace` (0 to 24 h, else invalid_wait), and closes the connections. Idempotent. Afterwards nothing of
+  /// Refuses new work, fails waiters with shutting_down, releases every lease in one pipeline, waits for the releases
+  /// under way, at most `grace` (0 to 24 h, else invalid_wait), closes connections. Idempotent. Afterwards nothing of
   /// ours is pending on the executor, except a name lookup under way, which the system does not let go.
   /// Cancelled: operation_aborted, the shutdown goes on.
   asio::awaitable<void> shutdown(milliseconds grace);
 
   /// For SIGTERM: lets those finish who have begun. From now on an owner that holds a lease of this client may still
   /// lock, wait for and re-enter any name, if it is bound (owner::bind, the body of with_lock) or was given to mutex().
-  /// All others get closed from lock(), try_lock() and try_lock_for(), also those that wait already, and owners that
-  /// wait when their last lease ends. A caller without an owner is nobody's task: it gets closed although it may hold.
+  /// All others get shutting_down from lock(), try_lock() and try_lock_for(), also those that wait already, and owners
+  /// that wait when their last lease ends. A caller without an owner is nobody's task: it is refused although it holds.
   /// Everything else works as before: leases are renewed, and may be unlocked. A task that awaits drain() and holds a
   /// lease itself waits for itself, until the grace is over.
   /// When the last lease has ended, or after `grace` (0 to 24 h, else invalid_wait), it does what shutdown() does, and

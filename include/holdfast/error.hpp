@@ -23,7 +23,7 @@ enum class errc {
   lost = 1,            ///< The hold ended without its holder's wish: the guarded work may have overlapped. Not held.
                        ///< Check or redo the work.
   not_held,            ///< This lease is empty, moved-from or already unlocked. Nothing was sent.
-  closed,              ///< The client was shut down or destroyed, or drains (of a lock(): nothing taken). Not held.
+  closed,              ///< Of a lease: its client was shut down or destroyed. Not held. Of a mutex: it was moved from.
   corrupt_lock,        ///< The key is of another type or a lock without TTL, or its count or fencing counter is no
                        ///< number. Not held. Look at the key.
   invalid_name,        ///< Names are 1 byte to 64 KiB. Nothing was sent.
@@ -51,16 +51,16 @@ enum class errc {
                    ///< a hold without token, any re-entry of a simple_mutex. Still held.
   not_replicated,  ///< Fewer replicas than min_replicas had it in time. Nothing is taken: what was granted is given
                    ///< back. Of renew(): still held, until the validity ends. Retry.
-  shutting_down,   ///< Of a lock(), a try_lock() and a query: this client was shut down, drains or is gone, and the
-                   ///< call took nothing. Retry in another process.
+  shutting_down,   ///< Of a call that is about no lease (lock(), try_lock(), a query): this client was shut down,
+                   ///< drains or is gone, and nothing was taken. Retry in another process.
 };
 
 /// What to do about a code, for whoever does not want to tell twenty apart: `if (e.code() == condition::retry_later)`.
 /// Compares with holdfast::error_code and std::error_code. In none of them: unconfirmed (nothing is to be done: the
 /// section was exclusive, and the release goes on) and a cancellation.
 enum class condition {
-  retry_later = 1,  ///< unreachable, server_refused, overloaded, quorum_failed, not_replicated: the same call may
-                    ///< succeed later.
+  retry_later = 1,  ///< unreachable, server_refused, overloaded, quorum_failed, not_replicated, shutting_down: the
+                    ///< same call may succeed later; of shutting_down in another process.
   no_longer_held,   ///< lost, closed, corrupt_lock: there is no hold, and what it guarded may have overlapped. Thrown
                     ///< by a lock(): nothing was taken; leases that are held() still are not concerned.
   misuse,  ///< not_held, invalid_name, invalid_ttl, invalid_wait, too_many_reentries, already_held: the calling

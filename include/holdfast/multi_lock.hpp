@@ -65,7 +65,7 @@ class [[nodiscard]] HOLDFAST_EXPORT multi_lease {
 };
 
 /// Several locks as one, all or none: of any kinds, and of any clients, also of different servers (then it is
-/// Redisson's RedissonMultiLock). Cheap to copy, holds nothing, may outlive its clients (then: closed).
+/// Redisson's RedissonMultiLock). Cheap to copy, holds nothing, may outlive its clients (then: shutting_down).
 ///
 ///     std::vector<holdfast::mutex> accounts{redis.mutex("account:1"), redis.mutex("account:2")};
 ///     auto both = co_await holdfast::multi_lock(accounts).lock();

@@ -26,7 +26,7 @@ struct lock_keys;
 }  // namespace detail
 
 /// A reentrant, self-renewing lock on one name: Redisson's RLock. Cheap to copy, holds nothing, may outlive its client
-/// (then: closed).
+/// (then: shutting_down).
 ///
 /// Keep what lock() gives: `auto lease = co_await m.lock();`. A `co_await m.lock();` without a variable locks nothing:
 /// the lease is the hold, and ends at the semicolon; in `if (co_await m.try_lock())` it ends with the condition. Write
@@ -42,9 +42,9 @@ struct lock_keys;
 /// waited for is given back.
 /// Cancellation (what the coroutine's own filter lets through; terminal by default) answers operation_aborted at once
 /// and leaves no key, count, subscription, waiter or renewal behind: on a live link immediately, on a severed one
-/// within command timeout + reconnect, at worst one TTL. Every function throws closed after shutdown, those that
-/// lock also while the client drains (client::drain says for whom), and invalid_name for a name that is empty or over
-/// 64 KiB.
+/// within command timeout + reconnect, at worst one TTL. Every function throws shutting_down after shutdown, those that
+/// lock also while the client drains (client::drain says for whom); closed where the mutex was moved from; and
+/// invalid_name for a name that is empty or over 64 KiB.
 class HOLDFAST_EXPORT mutex {
  public:
   /// Waits its turn: first in, first out among the waiters of this client. Waits through outages of Redis (told to the
@@ -55,19 +55,19 @@ class HOLDFAST_EXPORT mutex {
   /// instant.
   /// Throws lost (re-entry into a lost hold), already_held (see fenced_mutex and simple_mutex), corrupt_lock,
   /// invalid_ttl, too_many_reentries, auth_failed, no_permission, not_primary, tls_failed, invalid_config (a database
-  /// that the server does not have), protocol_error, closed.
+  /// that the server does not have), protocol_error, shutting_down.
   asio::awaitable<lease> lock(lock_options = {}) const;
 
   /// Empty: someone else holds it, or waits for it here. Takes no longer than a command: the command timeout, or a
-  /// fifth of the TTL where that is less. In that time it waits for what its owner has asked for before; and for the
-  /// release of an attempt that was given up, half of the time at most. Throws as lock(), and unreachable,
-  /// server_refused or overloaded.
+  /// fifth of the TTL where that is less. A connection that has to be made, and a script that has to be sent, count. In
+  /// that time it waits for what its owner has asked for before; and for the release of an attempt that was given up,
+  /// half of the time at most. Throws as lock(), and unreachable, server_refused or overloaded.
   asio::awaitable<std::optional<lease>> try_lock(lock_options = {}) const;
 
   /// Waits at most `wait` (0: as try_lock; negative: invalid_wait). Empty: the lock was not had in time, and Redis has
-  /// said meanwhile that it was taken, or this client holds it, or Redis answers still; a grant that comes later is
-  /// given back. Throws as lock(); server_refused; and unreachable where Redis has said nothing of the lock since the
-  /// call, and at the end there is no connection, or no byte has come for a command timeout.
+  /// said meanwhile that it was taken, or this client holds it, or Redis has answered others since the attempt was
+  /// sent. A grant that comes later is given back. Throws as lock(), and server_refused. Throws unreachable where the
+  /// attempt has no answer and Redis has said nothing at all since it was sent, or there is no connection.
   asio::awaitable<std::optional<lease>> try_lock_for(milliseconds wait, lock_options = {}) const;
 
   /// Breaks any hold of the name, whoever has it, and wakes waiters. True: there was one. Its holder finds out at its

@@ -14,6 +14,7 @@ namespace {
 
 using detail::access;
 using detail::caller;
+using detail::calling_coroutine;
 using detail::core;
 using detail::engine;
 using detail::lock_call;
@@ -59,13 +60,15 @@ locks_list locks_of(const std::vector<mutex>& which) {
 template <class T>
 asio::awaitable<T> acquire(const std::weak_ptr<core>& where, locks_list which, lock_call how) {
   if (!which) return detail::without_client<T>();
-  return detail::on_strand<T>(where.lock(),
-                              [which = std::move(which), how](engine& locks, const std::shared_ptr<caller<T>>& to,
-                                                              const std::optional<owner>& carried) {
-                                for (const auto& keys : *which) detail::check_lock(locks, *keys);
-                                auto place = locks.lock_any(*which, how.request(locks, carried), detail::lease_to(to));
-                                if (place) to->cancels(std::move(place));
-                              });
+  return detail::on_strand<T>(
+      where.lock(),
+      [which = std::move(which), how](engine& locks, const std::shared_ptr<caller<T>>& to,
+                                      const calling_coroutine& by) {
+        for (const auto& keys : *which) detail::check_lock(locks, *keys);
+        auto place = locks.lock_any(*which, how.request(locks, by), detail::lease_to(to));
+        if (place) to->cancels(std::move(place));
+      },
+      detail::refused_by(where));
 }
 
 }  // namespace

@@ -3,6 +3,7 @@
 
 #include <algorithm>
 #include <array>
+#include <cstdio>
 #include <optional>
 #include <string>
 #include <utility>
@@ -77,6 +78,8 @@ class real_outside final : public detail::outside {
   const std::shared_ptr<detail::asio_timers> timers_;
 };
 
+void print_notice(const std::string& line) { std::fputs((line + '\n').c_str(), stderr); }
+
 detail::world_outside real_world() {
   return {std::shared_ptr<const detail::clock>(std::shared_ptr<void>(), &detail::system_clock()),
           [](const core::strand_type& strand, detail::timer_queue::action on_wake) {
@@ -104,7 +107,7 @@ class machine {
                                         .random = outside_->random(),
                                         .settings = settings_.values,
                                         .word = home_->word()},
-                   home_, fields_);
+                   home_, fields_, print_notice);
   }
   machine(const machine&) = delete;
   machine& operator=(const machine&) = delete;
@@ -251,10 +254,11 @@ client::~client() {
 }
 
 asio::awaitable<void> client::connect() {
-  return detail::on_strand<void>(core_, [](engine& locks, const std::shared_ptr<caller<void>>& to, const auto&) {
+  auto probe = [](engine& locks, const std::shared_ptr<caller<void>>& to, const auto&) {
     const auto& kind = locks.several_primaries() ? detail::red_plain_lock : detail::plain_lock;
     locks.probe(kind, [to](error_code e, const std::string& detail) { to->answer(e, detail); });
-  });
+  };
+  return detail::on_strand<void>(core_, std::move(probe), detail::refused_by(core_));
 }
 
 asio::awaitable<void> client::shutdown(milliseconds grace) {

@@ -28,20 +28,21 @@ struct lock_call {
     return {who, o, wait, limit};
   }
 
-  /// `carried`: the owner that is bound to the caller's executor. Throws error: invalid_wait, invalid_ttl.
-  lock_request request(const engine& locks, const std::optional<owner>& carried) const {
+  /// Throws error: invalid_wait, invalid_ttl.
+  lock_request request(const engine& locks, const calling_coroutine& by) const {
     check_wait(limit);
-    const auto bound = who ? who : carried;
+    const auto bound = who ? who : by.bound;
     lock_request r{bound.value_or(owner{}), bound.has_value(), resolve_terms(locks.settings(), options), wait};
+    r.coroutine = by.coroutine;
     if (wait == lock_request::patience::until_deadline) r.deadline = saturating_add(locks.now(), limit);
     return r;
   }
 };
 
-/// What a lock that was moved from answers: as one whose client is gone.
+/// What a lock that was moved from answers: closed.
 template <class T>
 asio::awaitable<T> without_client() {
-  return on_strand<T>(nullptr, [](engine&, const std::shared_ptr<caller<T>>&, const std::optional<owner>&) {});
+  return on_strand<T>(nullptr, [](engine&, const std::shared_ptr<caller<T>>&, const calling_coroutine&) {});
 }
 
 /// `T`: lease or optional<lease>.

@@ -29,6 +29,7 @@ namespace {
 
 using detail::access;
 using detail::caller;
+using detail::calling_coroutine;
 using detail::core;
 using detail::engine;
 using detail::lock_call;
@@ -81,8 +82,8 @@ struct joint_call {
   std::optional<time_point> deadline{};
   std::vector<detail::key_group> slots{};  // of each lock of the plan; empty: not known yet
 
-  lock_request request(const engine& locks, const std::optional<owner>& carried) {
-    auto r = how.request(locks, carried);
+  lock_request request(const engine& locks, const calling_coroutine& by) {
+    auto r = how.request(locks, by);
     if (!r.bound) r.who = own;
     if (!deadline) deadline = r.deadline;
     r.deadline = *deadline;
@@ -105,10 +106,10 @@ void learn_slots(const engine& locks, const lock_plan& plan, const wanted& like,
 asio::awaitable<std::string> run_of(plan_ptr plan, wanted what, joint_call_ptr call) {
   for (;;) {
     auto ask = [plan, what, keys = what.keys, call](engine& locks, const std::shared_ptr<caller<std::string>>& to,
-                                                    const std::optional<owner>& carried) {
+                                                    const calling_coroutine& by) {
       detail::check_lock(locks, *keys);
       learn_slots(locks, *plan, what, *call);
-      const auto r = call->request(locks, carried);
+      const auto r = call->request(locks, by);
       to->concerns(keys);
       const auto budget = detail::command_budget(locks.settings(), r.asked.ttl);
       const auto bounded = r.wait == lock_request::patience::until_deadline;
@@ -117,7 +118,8 @@ asio::awaitable<std::string> run_of(plan_ptr plan, wanted what, joint_call_ptr c
           [to](error_code e, const std::string& detail, std::string run) { to->answer(e, detail, std::move(run)); });
     };
     try {
-      co_return co_await detail::on_strand<std::string>(what.home.lock(), std::move(ask));
+      co_return co_await detail::on_strand<std::string>(what.home.lock(), std::move(ask),
+                                                        detail::refused_by(what.home));
     } catch (const error& e) {
       if (e.code() != errc::unreachable || !call->forever()) throw;
     }
@@ -153,7 +155,7 @@ struct group_answer {
 
 asio::awaitable<group_answer> taken(plan_ptr plan, group g, joint_call_ptr call) {
   auto begin = [plan, g, call](engine& locks, const std::shared_ptr<caller<group_answer>>& to,
-                               const std::optional<owner>& carried) {
+                               const calling_coroutine& by) {
     using kind = group_answer::kind;
     for (const auto& keys : g.keys) detail::check_lock(locks, *keys);
     if (call->slots.empty()) {  // there is one client
@@ -168,10 +170,10 @@ asio::awaitable<group_answer> taken(plan_ptr plan, group g, joint_call_ptr call)
       for (auto& r : a.records) said.leases.push_back(access::make_lease(std::move(r)));
       to->answer({}, {}, std::move(said));
     };
-    auto place = locks.lock_all(g.keys, g.run, call->request(locks, carried), std::move(answered));
+    auto place = locks.lock_all(g.keys, g.run, call->request(locks, by), std::move(answered));
     if (place) to->cancels(std::move(place));
   };
-  return detail::on_strand<group_answer>(g.home.lock(), std::move(begin));
+  return detail::on_strand<group_answer>(g.home.lock(), std::move(begin), detail::refused_by(g.home));
 }
 
 /// All groups in order, while the servers are what they were. Empty leases: contention.

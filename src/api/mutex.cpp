@@ -9,6 +9,7 @@ namespace holdfast {
 namespace {
 
 using detail::caller;
+using detail::calling_coroutine;
 using detail::core;
 using detail::engine;
 using detail::lock_call;
@@ -17,27 +18,29 @@ using detail::shared_keys;
 /// `T`: lease or optional<lease>.
 template <class T>
 asio::awaitable<T> acquire(const std::weak_ptr<core>& where, shared_keys keys, lock_call how) {
-  return detail::on_strand<T>(where.lock(),
-                              [keys = std::move(keys), how](engine& locks, const std::shared_ptr<caller<T>>& to,
-                                                            const std::optional<owner>& carried) {
-                                detail::check_lock(locks, *keys);
-                                to->concerns(keys);
-                                if (auto place = locks.lock(keys, how.request(locks, carried), detail::lease_to(to)))
-                                  to->cancels(std::move(place));
-                              });
+  return detail::on_strand<T>(
+      where.lock(),
+      [keys = std::move(keys), how](engine& locks, const std::shared_ptr<caller<T>>& to, const calling_coroutine& by) {
+        detail::check_lock(locks, *keys);
+        to->concerns(keys);
+        if (auto place = locks.lock(keys, how.request(locks, by), detail::lease_to(to))) to->cancels(std::move(place));
+      },
+      detail::refused_by(where));
 }
 
 /// A question to the engine: `verb(engine&, keys, handler)`.
 template <class T, class Verb>
 asio::awaitable<T> ask(const std::weak_ptr<core>& where, shared_keys keys, Verb verb) {
   return detail::on_strand<T>(
-      where.lock(), [keys = std::move(keys), verb](engine& e, const std::shared_ptr<caller<T>>& to, const auto&) {
+      where.lock(),
+      [keys = std::move(keys), verb](engine& e, const std::shared_ptr<caller<T>>& to, const auto&) {
         detail::check_lock(e, *keys);
         to->concerns(keys);
         verb(e, keys, [to = to](error_code failed, const std::string& detail, T value) {
           to->answer(failed, detail, std::move(value));
         });
-      });
+      },
+      detail::refused_by(where));
 }
 
 }  // namespace

@@ -4,6 +4,7 @@
 #include <boost/asio/associated_executor.hpp>
 #include <boost/asio/async_result.hpp>
 #include <boost/asio/awaitable.hpp>
+#include <boost/asio/detail/thread_context.hpp>
 #include <boost/asio/error.hpp>
 #include <boost/asio/use_awaitable.hpp>
 #include <cstddef>
@@ -26,7 +27,7 @@
 /// (Boost 1.81). Nothing on the strand refers to the caller's frame.
 ///
 /// The coroutine belongs to its own context, the engine to the client's (context_life): whichever ends first, and on
-/// whichever thread, a caller gets closed when the client's does, and is destroyed with its own.
+/// whichever thread, a caller is answered when the client's does, and is destroyed with its own.
 namespace holdfast::detail {
 
 template <class T>
@@ -43,6 +44,9 @@ class caller {
  public:
   virtual ~caller() = default;
 
+  /// What it gets where the client has ended.
+  void ends_as(errc code) noexcept { when_ended_ = code; }
+  void client_has_ended() { answer(when_ended_, {}); }
   /// From now on the text of a failure begins with this lock's name.
   void concerns(shared_keys lock) { lock_ = std::move(lock); }
 
@@ -73,8 +77,29 @@ class caller {
 
   shared_keys lock_;
   cancellable_ptr target_;
+  errc when_ended_ = errc::closed;
   bool answered_ = false;
 };
+
+/// Whose call it is, as far as its coroutine tells.
+struct calling_coroutine {
+  std::optional<owner> bound;       // to its executor
+  const void* coroutine = nullptr;  // the thread of its co_spawn; null: it cannot be known
+};
+
+/// The run of an executor's thread that the caller is in; null: none that Asio knows. A call that is awaited elsewhere
+/// than it was made was not made by the coroutine that awaits it.
+inline const void* present_run() noexcept { return asio::detail::thread_context::top_of_thread_call_stack(); }
+
+/// The thread of co_spawn that a completion handler of use_awaitable resumes. Another one may have its address when it
+/// has ended.
+template <class Handler>
+const void* coroutine_of(Handler& handler) noexcept {
+  if constexpr (requires { handler.entry_point(); })
+    return handler.entry_point();
+  else
+    return nullptr;
+}
 
 /// While it lives its lease is handed to who asked for it: what is destroyed meanwhile was held for no time.
 class handing_over {
@@ -107,20 +132,22 @@ class coroutine_caller final : public caller<T>, public context_life::guest {
  public:
   using slot_type = asio::associated_cancellation_slot_t<Handler>;
 
-  /// `client`: whom it calls; null when that has ended.
-  static std::shared_ptr<coroutine_caller> make(Handler&& handler, const std::shared_ptr<core>& client, Begin&& begin) {
+  /// `client`: whom it calls; null when that has ended. `called_in`: present_run() of the call.
+  static std::shared_ptr<coroutine_caller> make(Handler&& handler, const std::shared_ptr<core>& client, Begin&& begin,
+                                                const void* called_in) {
     const asio::any_io_executor home = asio::get_associated_executor(handler);
     const auto& life = life_of(home, client.get());
-    const auto bound = owner::of(home);
+    const bool called_here = called_in && called_in == present_run();
+    const calling_coroutine by{owner::of(home), called_here ? coroutine_of(handler) : nullptr};
     const context_life::visit here(*life);
-    return here ? life->admit<coroutine_caller>(std::move(handler), life, client, bound, std::move(begin))
-                : std::make_shared<coroutine_caller>(std::move(handler), life, client, bound, std::move(begin));
+    return here ? life->admit<coroutine_caller>(std::move(handler), life, client, by, std::move(begin))
+                : std::make_shared<coroutine_caller>(std::move(handler), life, client, by, std::move(begin));
   }
 
   coroutine_caller(Handler&& handler, const std::shared_ptr<context_life>& life, const std::shared_ptr<core>& client,
-                   const std::optional<owner>& bound, Begin&& begin)
+                   const calling_coroutine& by, Begin&& begin)
       : life_(life), coroutine_(std::in_place, std::move(handler)),
-        state_(std::in_place_type<task>, client, bound, std::move(begin)) {}
+        state_(std::in_place_type<task>, client, by, std::move(begin)) {}
 
   // Before anything is answered, in the call.
   slot_type& slot() { return coroutine_->slot; }
@@ -130,13 +157,13 @@ class coroutine_caller final : public caller<T>, public context_life::guest {
     auto& self = static_cast<coroutine_caller&>(*who);
     auto* const waiting = std::get_if<task>(&self.state_);
     if (!waiting) return;  // answered meanwhile
-    const auto [client, bound, begin] = std::move(*waiting);
+    const auto [client, by, begin] = std::move(*waiting);
     self.state_.template emplace<std::monostate>();
     try {
       client->catch_up();
       auto* const locks = client->locks();
-      if (!locks) return self.answer(errc::closed, {});
-      begin(*locks, who, bound);
+      if (!locks) return self.client_has_ended();
+      begin(*locks, who, by);
     } catch (...) {
       self.fail(std::current_exception());
     }
@@ -157,10 +184,10 @@ class coroutine_caller final : public caller<T>, public context_life::guest {
     return context_life::of(home);
   }
 
-  /// What it wants done on the strand. `bound`: the owner that is bound to the coroutine's executor.
+  /// What it wants done on the strand.
   struct task {
     std::shared_ptr<core> client;
-    std::optional<owner> bound;
+    calling_coroutine by;
     Begin begin;
   };
   struct outcome {
@@ -279,7 +306,7 @@ class errand {
 };
 
 /// Takes a caller to the strand, where its task begins. Where the client ends before, or with its context, the caller
-/// gets closed.
+/// hears that.
 template <class T>
 class way_there {
  public:
@@ -297,7 +324,7 @@ class way_there {
   }
 
  private:
-  void lost() noexcept try { who_->answer(errc::closed, {}); } catch (...) {
+  void lost() noexcept try { who_->client_has_ended(); } catch (...) {
     // No memory for the answer: whoever waits for it ends with its context.
   }
 
@@ -305,14 +332,15 @@ class way_there {
   beginning begin_;
 };
 
-/// `begin(engine&, std::shared_ptr<caller<T>>, owner that is bound to the coroutine's executor)` runs on the strand of
-/// `where`. What it throws, the caller gets. If the client is gone the caller gets closed.
+/// `begin(engine&, std::shared_ptr<caller<T>>, const calling_coroutine&)` runs on the strand of `where`. What it
+/// throws, the caller gets. If the client is gone the caller gets `ended`.
 template <class T, class Begin>
-asio::awaitable<T> on_strand(std::shared_ptr<core> where, Begin begin) {
-  auto initiate = [](auto handler, const std::shared_ptr<core> c, Begin&& start) {
+asio::awaitable<T> on_strand(std::shared_ptr<core> where, Begin begin, errc ended = errc::closed) {
+  auto initiate = [called_in = present_run(), ended](auto handler, const std::shared_ptr<core> c, Begin&& start) {
     using waiting_caller = coroutine_caller<T, decltype(handler), Begin>;
-    auto waiting = waiting_caller::make(std::move(handler), c, std::move(start));
-    if (!c) return waiting->answer(errc::closed, {});
+    auto waiting = waiting_caller::make(std::move(handler), c, std::move(start), called_in);
+    waiting->ends_as(ended);
+    if (!c) return waiting->client_has_ended();
     if (waiting->slot().is_connected())
       waiting->slot().assign(
           [to = std::weak_ptr(c), id = std::weak_ptr<caller<T>>(waiting)](asio::cancellation_type type) {
@@ -327,6 +355,14 @@ asio::awaitable<T> on_strand(std::shared_ptr<core> where, Begin begin) {
   asio::use_awaitable_t<> token;
   return asio::async_initiate<asio::use_awaitable_t<>, typename completion_signature<T>::type>(
       std::move(initiate), token, std::move(where), std::move(begin));
+}
+
+/// What a call that takes nothing gets of a client that has ended; closed of an object that was moved from, or made of
+/// a client that was.
+inline errc refused_by(const std::weak_ptr<core>& ended) noexcept {
+  const std::weak_ptr<core> none;
+  const bool never_was = !ended.owner_before(none) && !none.owner_before(ended);
+  return never_was ? errc::closed : errc::shutting_down;
 }
 
 /// The answer of an empty lease to every verb, at the co_await like all errors.

@@ -22,9 +22,11 @@ red_lock::red_lock(std::weak_ptr<detail::core> c, std::shared_ptr<const detail::
 
 asio::awaitable<void> red_lock::initialise(const client& c) {
   return detail::on_strand<void>(
-      detail::access::home(c), [](detail::engine& e, const std::shared_ptr<detail::caller<void>>& to, const auto&) {
+      detail::access::home(c),
+      [](detail::engine& e, const std::shared_ptr<detail::caller<void>>& to, const auto&) {
         e.initialise_votes([to](error_code failed, const std::string& detail) { to->answer(failed, detail); });
-      });
+      },
+      detail::refused_by(detail::access::home(c)));
 }
 
 red_lock client::red_lock(std::string_view name, reentrancy nested) const {

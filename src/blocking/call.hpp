@@ -20,12 +20,12 @@ namespace asio = boost::asio;
 class call {
  public:
   // The caller.
-  /// Rethrows what the operation threw. Throws closed where it was given up with its context.
-  void wait() {
+  /// Rethrows what the operation threw. Throws `ended` where it was given up with its context.
+  void wait(errc ended) {
     std::unique_lock lock(guard_);
     ended_.wait(lock, [this] { return over_; });
     const auto outcome = std::exchange(outcome_, std::nullopt);
-    if (!outcome) throw error(errc::closed, "the blocking client has ended");
+    if (!outcome) throw error(ended, "the blocking client has ended");
     if (*outcome) std::rethrow_exception(*outcome);
   }
 

@@ -49,10 +49,13 @@ const std::shared_ptr<detail::io_thread>& client::io() const {
 
 void client::run(asio::awaitable<void> operation) const {
   const auto io = this->io();  // this object may end while it waits
-  io->run(this_thread(), std::move(operation));
+  io->run(this_thread(), std::move(operation), errc::closed);
 }
 
-void client::connect() { run(async().connect()); }
+void client::connect() {
+  const auto io = this->io();  // as above
+  io->run(this_thread(), async().connect(), errc::shutting_down);
+}
 
 void client::shutdown(milliseconds grace) { run(async().shutdown(grace)); }
 

@@ -48,24 +48,24 @@ void io_thread::stop() noexcept {
   context_->stop();
 }
 
-void io_thread::check_open() {
-  if (!open_) throw error(errc::closed, "the blocking client has ended");
+void io_thread::check_open(errc ended) {
+  if (!open_) throw error(ended, "the blocking client has ended");
   if (context_->get_executor().running_in_this_thread())
     throw error(make_error_code(boost::system::errc::resource_deadlock_would_occur),
                 "a blocking call on the thread that has to work for it");
 }
 
 void io_thread::check_may_wait() {
-  if (elsewhere()) throw error(errc::closed, "the blocking client is the parent process's");
+  if (elsewhere()) throw error(errc::shutting_down, "the blocking client is the parent process's");
   const std::lock_guard lock(guard_);
-  check_open();
+  check_open(errc::shutting_down);
 }
 
-void io_thread::run(const owner& who, asio::awaitable<void> operation, const call_ptr& as) {
-  if (elsewhere()) throw error(errc::closed, "the blocking client is the parent process's");
+void io_thread::run(const owner& who, asio::awaitable<void> operation, errc ended, const call_ptr& as) {
+  if (elsewhere()) throw error(ended, "the blocking client is the parent process's");
   {
     const std::lock_guard lock(guard_);
-    check_open();
+    check_open(ended);
     // Spawned there: where memory is short co_spawn may end the process, and a post does not.
     asio::post(*context_, [to = answer(as, *context_), this, who, op = std::move(operation)]() mutable {
       if (to.unwanted())
@@ -73,7 +73,7 @@ void io_thread::run(const owner& who, asio::awaitable<void> operation, const cal
       asio::co_spawn(who.bind(context_->get_executor()), std::move(op), std::move(to));
     });
   }
-  as->wait();
+  as->wait(ended);
 }
 
 bool io_thread::start_operation(asio::awaitable<void> operation) {

@@ -43,16 +43,17 @@ class io_thread : public std::enable_shared_from_this<io_thread> {
   /// In a child process: nothing of this may be touched but this.
   bool elsewhere() const noexcept { return here_.elsewhere(); }
   holdfast::client& client() noexcept { return client_; }
-  /// Throws where a call would wait for ever, or for nothing: resource_deadlock_would_occur, closed.
+  /// Throws where a call would wait for ever, or for nothing: resource_deadlock_would_occur, shutting_down.
   void check_may_wait();
 
   /// Runs the operation as a task of `who` and waits for its end; rethrows what it throws. Throws as check_may_wait(),
-  /// and operation_aborted after cancel().
-  void run(const owner& who, asio::awaitable<void> operation, const call_ptr& as = std::make_shared<call>());
+  /// but `ended` in place of shutting_down, and operation_aborted after cancel().
+  void run(const owner& who, asio::awaitable<void> operation, errc ended,
+           const call_ptr& as = std::make_shared<call>());
   template <class T>
-  T get(const owner& who, asio::awaitable<T> operation, const call_ptr& as = std::make_shared<call>()) {
+  T get(const owner& who, asio::awaitable<T> operation, errc ended, const call_ptr& as = std::make_shared<call>()) {
     std::optional<T> value;
-    run(who, into(value, std::move(operation)), as);
+    run(who, into(value, std::move(operation)), ended, as);
     return std::move(*value);
   }
   /// Starts it and waits for nothing. False: the thread has ended, and nothing was started.
@@ -77,7 +78,7 @@ class io_thread : public std::enable_shared_from_this<io_thread> {
   void work();
   void begin_end() noexcept;
   void stop() noexcept;
-  void check_open();  // guarded
+  void check_open(errc ended);  // guarded
 
   const holdfast::detail::birthplace here_;
   const milliseconds grace_;

@@ -92,7 +92,8 @@ std::optional<lock_core::number> lock_core::acquire(const owner& who, std::optio
     const call_ptr& as;
   } place{*this, as};
   try {
-    auto got = home().get(who, std::visit([&](const auto& l) { return taken(l, wait, terms_); }, what_), as);
+    auto got = home().get(who, std::visit([&](const auto& l) { return taken(l, wait, terms_); }, what_),
+                          errc::shutting_down, as);
     if (!got) return std::nullopt;
     return keep(who, std::move(*got));
   } catch (const boost::system::system_error& e) {
@@ -156,7 +157,7 @@ std::optional<lock_core::hold> lock_core::take_out(const owner& who, std::option
 void lock_core::give_back(hold what) noexcept {
   hold_ending how{.known = true, .lost = lost(what.what)};
   try {
-    home().run(what.who, std::visit([](auto& l) { return l.unlock(); }, what.what));
+    home().run(what.who, std::visit([](auto& l) { return l.unlock(); }, what.what), errc::closed);
   } catch (const boost::system::system_error& e) {
     how.failed = std::current_exception();
     if (e.code() == condition::no_longer_held) home().request(std::move(what.loss));
@@ -195,7 +196,7 @@ void lock_core::renew(const owner& who, milliseconds ttl) {
     const std::lock_guard lock(guard_);
     renewed.emplace(std::visit([&](auto& l) { return l.renew(ttl); }, must_find(who).what));
   }
-  home().run(who, std::move(*renewed));
+  home().run(who, std::move(*renewed), errc::closed);
 }
 
 void lock_core::feed(const owner& who) noexcept {

@@ -96,8 +96,9 @@ void pending_queue::write(std::string& out, std::size_t enough, time_point now) 
     auto& asked = next.asked;
     if (asked.how.asking) append_command(out, std::array<std::string_view, 1>{"ASKING"});
     asked.what->append_to(out);
+    asked.what->written(now);
     if (watched(asked.how))
-      written_alarms_.push({detail::saturating_add(now, time_on_wire(next)), answered_ + written_.size()});
+      written_alarms_.push({detail::saturating_add(now, next.left()), answered_ + written_.size()});
     written_.push_back({nullptr, asked.how, now, asked.how.asking, false});
     written_.back().what = std::move(asked.what);
     l.drop_front();

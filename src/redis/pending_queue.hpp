@@ -151,10 +151,6 @@ class pending_queue {
   };
 
   static bool watched(const delivery& how) noexcept { return !how.patient || how.tell_late; }
-  /// What it has from the write on; no answer comes in no time.
-  duration time_on_wire(const waiting& w) const noexcept {
-    return std::min(w.asked.how.timeout, std::max(w.left(), limits_.least_patience));
-  }
   void watch_waiting(time_point now);
   line& line_of(ticket t) noexcept { return waiting_[t % 2]; }
   time_point silence_ends(time_point last_input) const;

@@ -13,15 +13,16 @@ acquisition::acquisition(surroundings& around, shared_keys k, const lock_request
     : keys(std::move(k)), request(r), backoff(milliseconds(20), std::chrono::seconds(1)), around_(around),
       since_(request.whole ? request.whole->since() : around.now()), done_(std::move(done)), alarm_(around.alarms) {}
 
-nanoseconds acquisition::time_left() const noexcept {
+time_point acquisition::answer_by() const noexcept {
   HOLDFAST_ASSERT(asks_once());
-  return since_ + command_budget(around_.settings, request.asked.ttl) - around_.now();
+  return since_ + command_budget(around_.settings, request.asked.ttl);
 }
 
 void acquisition::wait_in(acquisition_place& where) {
   HOLDFAST_ASSERT(open());
   const bool first = !std::exchange(place_, &where);
   if (first && !request.whole && request.deadline != time_point::max()) wake_at(request.deadline);
+  if (around_.notices) around_.notices->waits_for_redis(noticed, keys, since_);
   backoff.reset();
 }
 
@@ -63,6 +64,7 @@ void acquisition::late_vote(std::size_t n, const late_ballot& what) {
 void acquisition::leave_place() {
   place_ = nullptr;
   alarm_.stop();
+  noticed.end();
   if (std::exchange(seat.counted, false)) around_.count(measurement::kind::wait_ended, *keys);
 }
 

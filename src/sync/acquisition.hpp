@@ -17,6 +17,7 @@
 #include "sync/script_command.hpp"
 #include "sync/surroundings.hpp"
 #include "sync/terms.hpp"
+#include "sync/wait_notices.hpp"
 
 namespace holdfast::detail {
 
@@ -41,6 +42,8 @@ class turn_taker {
   virtual void has_turn(std::size_t part) = 0;
   /// Its turn ends, and nothing was or will be granted to its field by the command that was sent last.
   virtual bool nothing_asked(std::size_t part) const = 0;
+  /// As script_command::silence(), of the command for all.
+  virtual std::optional<redis::failure> silence_of_all() const = 0;
   /// When its caller has called.
   virtual time_point since() const noexcept = 0;
 
@@ -70,6 +73,8 @@ struct lock_request {
   bool one_of_several = false;
   /// Redis has just said that it is taken: it begins with the subscription, if it need not stand behind others.
   bool found_taken = false;
+  /// The thread of co_spawn that calls; null: it cannot be known.
+  const void* coroutine = nullptr;
   /// Whose part it is, and which: it sends nothing itself, and that caller reports its failure. Null: it is no part.
   turn_taker* whole = nullptr;
   std::size_t part = 0;
@@ -135,8 +140,10 @@ class acquisition final : public cancellable, public script_command {
   /// When it was called.
   time_point since() const noexcept { return since_; }
   bool asks_once() const noexcept { return request.wait == lock_request::patience::once; }
-  /// One that asks once has the time of a command, from its call on and wherever it waits: what is left of that.
-  nanoseconds time_left() const noexcept;
+  /// One that asks once has the time of a command, from its call on and wherever it waits: when that is over, and what
+  /// is left of it.
+  time_point answer_by() const noexcept;
+  nanoseconds time_left() const noexcept { return answer_by() - around_.now(); }
   /// From now on it waits at `where`, which hears of its cancellation, its deadline and its answers until it is
   /// answered or waits elsewhere. The first call starts the deadline; that of a part is its caller's.
   void wait_in(acquisition_place& where);
@@ -157,6 +164,10 @@ class acquisition final : public cancellable, public script_command {
     if (!request.whole) return withdraw_all();
     return request.whole->nothing_asked(request.part) ? nowhere : everywhere;
   }
+  /// Why its attempt, which is under way, has no answer; nothing where Redis has answered others since.
+  std::optional<redis::failure> silence_of_attempt() const {
+    return request.whole ? request.whole->silence_of_all() : silence(since_);
+  }
   /// Answers the caller, whose handler must not call the engine. `event_for(a)` makes the event of this answer, without
   /// the fields that report() fills in.
   template <class EventFor>
@@ -172,6 +183,7 @@ class acquisition final : public cancellable, public script_command {
   const lock_request request;
   retry_backoff backoff;
   line_seat seat;
+  noticed_wait noticed;
   claim_ptr got;  // of several primaries: what it was granted, of which the slower ones have not spoken yet
 
  private:

@@ -82,9 +82,11 @@ void any_acquisition::ask() {
                      .patient = one_group_ && !asks_once()};
   if (how.timeout <= nanoseconds::zero()) return finish(nothing_had());
   if (request.deadline != time_point::max()) alarm_.start(request.deadline, [this] { time_out(); });
+  if (asks_once()) ends_at(around_.time, since_ + budget);
   const auto what = of_.front()->of.acquire_any.make(asked_, asked.ttl, field_);
   send(around_.servers, what.with_token_ttl(around_.settings.token_ttl), how);
   under_way_ = true;
+  if (around_.notices) around_.notices->waits_for_redis(noticed_, asked_.front(), since_);
 }
 
 void any_acquisition::on_answer(const outcome& o) {
@@ -176,15 +178,16 @@ void any_acquisition::on_tried() {
 
 void any_acquisition::time_out() {
   const auto asked = of_.begin() + static_cast<std::ptrdiff_t>(next_);
-  const auto silent =
-      std::find_if(of_.begin(), asked, [this](const auto& k) { return !around_.servers.answering(k->lock); });
-  if (silent == asked) return fail({}, "");
-  const auto why = around_.servers.trouble((*silent)->lock);
-  fail(errc::unreachable, why.detail.c_str());
+  auto why = silence(since_);
+  for (auto k = of_.begin(); k != asked && !why; ++k)
+    if (!around_.servers.answering((*k)->lock)) why = around_.servers.trouble((*k)->lock);
+  if (why) return fail(why->code, why->detail.c_str());
+  fail({}, "");
 }
 
 void any_acquisition::wait_in_lines() {
   alarm_.stop();
+  noticed_.end();
   const auto keep = self();
   try {
     join_lines();
@@ -235,6 +238,7 @@ void any_acquisition::finish(lock_answer a) {
   const auto keep = self();
   names_.forget(*this);
   alarm_.stop();
+  noticed_.end();
   const auto done = std::exchange(done_, {});
   std::exception_ptr no_memory;
   const auto hear_of = [&](auto act) {
@@ -252,6 +256,7 @@ void any_acquisition::finish(lock_answer a) {
 
 void any_acquisition::forget_caller() {
   alarm_.stop();
+  noticed_.end();
   done_ = {};
 }
 

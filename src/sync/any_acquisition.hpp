@@ -10,6 +10,7 @@
 #include "sync/asker.hpp"
 #include "sync/script_command.hpp"
 #include "sync/surroundings.hpp"
+#include "sync/wait_notices.hpp"
 
 namespace holdfast::detail {
 
@@ -67,6 +68,7 @@ class any_acquisition final : public asker, public script_command {
   bool under_way_ = false;          // a script is, or replicas are asked for what it was granted
   std::size_t untried_ = 0;         // releases of which Redis has not heard yet: before that it does not wait in lines
   timer alarm_;                     // its deadline, before it waits in lines
+  noticed_wait noticed_;            // the same
 
   std::vector<std::shared_ptr<acquisition>> parts_;  // one in each line
   std::size_t waiting_ = 0;                          // of them

@@ -6,11 +6,11 @@
 
 namespace holdfast::detail {
 
-/// Sends one copy of a command, which may take the time that is `left`.
-using copy_sender = function<void(nanoseconds left, topology::handler)>;
+/// Sends one copy of a command, whose answer is of use until `end`.
+using copy_sender = function<void(time_point end, topology::handler)>;
 
-/// Sends until there is an answer that is not "unconfirmed", at most twice; both copies together take no more than
-/// `timeout` from the first write on.
+/// Sends until there is an answer that is not "unconfirmed", at most twice; both copies together, and a connection that
+/// has to be made for them, take no more than `timeout`.
 void ask_twice(const surroundings& around, nanoseconds timeout, copy_sender send, topology::handler done);
 
 }  // namespace holdfast::detail

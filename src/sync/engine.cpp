@@ -27,7 +27,7 @@ class end_watch final : public cancellable {
 
 }  // namespace
 
-engine::engine(surroundings around, std::weak_ptr<lease_home> home, owner_fields fields)
+engine::engine(surroundings around, std::weak_ptr<lease_home> home, owner_fields fields, wait_notices::sink notice)
     : around_(around), releases_(around_), patience_(around_),
       watchdog_(around_, [](claim& c) { c.holder()->lose(errc::lost); }),
       with_{around_,
@@ -38,6 +38,12 @@ engine::engine(surroundings around, std::weak_ptr<lease_home> home, owner_fields
             std::move(home),
             new client_state(around_.time, around_.blocks, fields.client())},
       registry_(with_, std::move(fields), [this] { drain_until(now()); }), questions_(with_), grace_(around.alarms) {
+  if (notice && !around_.settings.observer && !around_.settings.quiet) {
+    notices_ = std::make_unique<wait_notices>(
+        around_, std::move(notice),
+        [this](const lock_keys& keys, time_point since) { return registry_.held_since(keys, since); });
+    around_.notices = notices_.get();
+  }
   if (around_.servers.primaries() > 1) {
     voting_ = std::make_unique<voting>(around_, std::string(client_id()));
     around_.voters = voting_.get();
@@ -45,7 +51,10 @@ engine::engine(surroundings around, std::weak_ptr<lease_home> home, owner_fields
   around_.servers.on_link_change([this](node_id node, bool up) {
     if (voting_) voting_->link_changed(node, up);
     watchdog_.link_changed(node, up);
-    if (up) server_changed(node);
+    if (up)
+      server_changed(node);
+    else if (notices_)
+      registry_.lost_redis();
   });
   around_.servers.on_keys_moved([this] {
     patience_.keys_moved();
@@ -65,20 +74,20 @@ void engine::server_changed(std::optional<node_id> node) {
 
 cancellable_ptr engine::lock(const shared_keys& keys, const lock_request& request, lock_handler&& done) {
   if (!closed()) return registry_.lock(keys, request, std::move(done));
-  done({errc::closed, {}, nullptr});
+  done({errc::shutting_down, {}, nullptr});
   return nullptr;
 }
 
 cancellable_ptr engine::lock_any(std::vector<shared_keys> of, lock_request request, lock_handler done) {
   if (!closed()) return registry_.lock_any(std::move(of), std::move(request), std::move(done));
-  done({errc::closed, {}, nullptr});
+  done({errc::shutting_down, {}, nullptr});
   return nullptr;
 }
 
 cancellable_ptr engine::lock_all(std::vector<shared_keys> of, std::string run, lock_request request,
                                  multi_handler done) {
   if (!closed()) return registry_.lock_all(std::move(of), std::move(run), std::move(request), std::move(done));
-  done({.error = errc::closed});
+  done({.error = errc::shutting_down});
   return nullptr;
 }
 
@@ -122,13 +131,14 @@ cancellable_ptr engine::when_ended(const std::shared_ptr<lease_record>& record, 
 }
 
 void engine::force_unlock(const shared_keys& keys, value_handler<bool> done) {
-  if (closed()) return done(errc::closed, {}, {});
+  if (closed()) return done(errc::shutting_down, {}, {});
   const auto copies = std::make_shared<unsigned>(0);
-  auto send = [this, keys, copies](nanoseconds left, topology::handler then) {
+  auto send = [this, keys, copies](time_point end, topology::handler then) {
     ++*copies;
-    around_.run(keys->of.force_release.make(*keys), {.timeout = left}, std::move(then));
+    around_.run_until(end, keys->of.force_release.make(*keys), urgency::refusable, std::move(then));
   };
-  auto answered = [this, keys, copies, done = calls_.until_closed(std::move(done))](const outcome& o) {
+  auto answered = [this, keys, copies,
+                   done = calls_.until_closed(errc::shutting_down, std::move(done))](const outcome& o) {
     const auto said = keys->of.force_release.read(o);
     if (said.failed) return done(said.failed->code, said.failed->detail, {});
     registry_.forced(*keys, said.value);
@@ -151,25 +161,25 @@ void engine::hold_count(const shared_keys& keys, owner_id who, value_handler<uns
 }
 
 void engine::initialise_votes(done_handler done) {
-  if (closed()) return done(errc::closed, {});
+  if (closed()) return done(errc::shutting_down, {});
   if (!voting_) return done(errc::invalid_config, "there is one server, which needs no vote");
-  voting_->initialise(calls_.until_closed(std::move(done)));
+  voting_->initialise(calls_.until_closed(errc::shutting_down, std::move(done)));
 }
 
 // Whatever the server answers: it has said who it is when it was connected.
 void engine::learn_run(const shared_keys& keys, nanoseconds wait, value_handler<std::string> done) {
-  if (closed()) return done(errc::closed, {}, {});
+  if (closed()) return done(errc::shutting_down, {}, {});
   if (auto known = known_run(*keys); !known.empty()) return done({}, {}, std::move(known));
-  auto answered = [this, keys, done = calls_.until_closed(std::move(done))](const outcome& o) {
+  auto answered = [this, keys, done = calls_.until_closed(errc::shutting_down, std::move(done))](const outcome& o) {
     if (!o.error) return done({}, {}, known_run(*keys));
     const auto why = redis::failure_of(o);
     done(why.code, why.detail, {});
   };
-  around_.run(keys->of.exists.make(*keys), {.timeout = wait, .rank = urgency::patient}, std::move(answered));
+  around_.run_until(saturating_add(now(), wait), keys->of.exists.make(*keys), urgency::patient, std::move(answered));
 }
 
 void engine::probe(const kind& what, done_handler done) {
-  if (closed()) return done(errc::closed, {});
+  if (closed()) return done(errc::shutting_down, {});
   probes_.remove_if([](const auto& p) { return p.over(); });
   probes_.emplace_back(around_, what, around_.settings.key_prefix + "__probe:" + std::string(client_id()),
                        registry_.new_field(), std::move(done));
@@ -177,7 +187,7 @@ void engine::probe(const kind& what, done_handler done) {
 }
 
 void engine::end_probes() {
-  for (auto& p : probes_) p.end(errc::closed, {});
+  for (auto& p : probes_) p.end(errc::shutting_down, {});
 }
 
 void engine::close(nanoseconds grace, function<void()> done) {

@@ -13,6 +13,7 @@
 #include "sync/questions.hpp"
 #include "sync/registry.hpp"
 #include "sync/voting.hpp"
+#include "sync/wait_notices.hpp"
 
 namespace holdfast::detail {
 
@@ -21,7 +22,8 @@ namespace holdfast::detail {
 /// posts.
 class engine final {
  public:
-  engine(surroundings around, std::weak_ptr<lease_home> home, owner_fields fields);
+  /// `notice`: says a line where nobody observes (wait_notices); null: nothing is said.
+  engine(surroundings around, std::weak_ptr<lease_home> home, owner_fields fields, wait_notices::sink notice = {});
   engine(const engine&) = delete;
   engine& operator=(const engine&) = delete;
   ~engine();
@@ -55,14 +57,15 @@ class engine final {
   /// Uses every permission that a lock of this kind needs, on a name of nobody at each primary.
   void probe(const kind& what, done_handler done);
 
-  /// From now on every verb answers closed: waiters fail, holds are lost and released. `done` when the releases have
-  /// ended, at the latest after `grace`. A second call waits with the first; the grace that ends first counts.
+  /// From now on every verb about a lease answers closed, and every other shutting_down: waiters fail, holds are lost
+  /// and released. `done` when the releases have ended, at the latest after `grace`. A second call waits with the
+  /// first; the grace that ends first counts.
   void close(nanoseconds grace, function<void()> done);
   /// close() at once: nothing is waited for.
   void abandon();
-  /// From now on only owners that hold may lock or wait; the others get closed. When nothing is held any more, at the
-  /// latest after `grace`: close(), for one command timeout; `done` with that. A second call waits with the first; the
-  /// grace that ends first counts, and so does a close() meanwhile.
+  /// From now on only owners that hold may lock or wait; the others get shutting_down. When nothing is held any more,
+  /// at the latest after `grace`: close(), for one command timeout; `done` with that. A second call waits with the
+  /// first; the grace that ends first counts, and so does a close() meanwhile.
   void drain(nanoseconds grace, function<void()> done);
   /// All that belongs to a lock must be in one slot.
   bool has_slots() const noexcept { return around_.servers.has_slots(); }
@@ -84,7 +87,8 @@ class engine final {
   void end_probes();
 
   surroundings around_;
-  std::unique_ptr<voting> voting_;  // where there are several primaries
+  std::unique_ptr<wait_notices> notices_;  // where nobody observes
+  std::unique_ptr<voting> voting_;         // where there are several primaries
   releases releases_;
   unlock_patience patience_;
   watchdog watchdog_;

@@ -189,13 +189,13 @@ void hold::confirmed_by_count(time_point sent, milliseconds ttl, primary_set at)
 void hold::renew(std::shared_ptr<lease_record> lease, milliseconds ttl, done_handler done) {
   if (!live()) return done(end_reason(), end_detail());
   if (ttl == milliseconds::zero()) ttl = lease->asked.ttl;
-  auto send = [this, self = self(), ttl](nanoseconds left, topology::handler then) {
+  auto send = [this, self = self(), ttl](time_point end, topology::handler then) {
     if (ended()) return then({errc::unconfirmed, {}});  // what it would raise may be another's
-    with_.around.run(keys()->of.renew.make_one(*keys(), ttl_to_send(ttl), field()),
-                     {.timeout = left, .rank = urgency::obligation}, std::move(then));
+    with_.around.run_until(end, keys()->of.renew.make_one(*keys(), ttl_to_send(ttl), field()), urgency::obligation,
+                           std::move(then));
   };
   auto answered = [this, self = self(), lease = std::move(lease), ttl,
-                   done = with_.calls.until_closed(std::move(done))](const outcome& o) {
+                   done = with_.calls.until_closed(errc::closed, std::move(done))](const outcome& o) {
     const auto said = keys()->of.renew.read(o, 1);
     if (state() == lease_state::released) {
       if (auto* const next = on->holder(); next && !said.failed) next->heed(said.value[0]);
@@ -274,7 +274,7 @@ void hold::unlock_last(milliseconds before, unsigned replicas, bool wanted, done
     return done(late, unanswered_before);
   }
   if (wanted) done = with_.patience.limit(keys(), answer_by, late, std::move(done));
-  send_unlock({before, replicas, now, answer_by, with_.calls.until_closed(std::move(done))});
+  send_unlock({before, replicas, now, answer_by, with_.calls.until_closed(errc::closed, std::move(done))});
 }
 
 // ---- the count

@@ -135,7 +135,8 @@ class hold final : public boost::intrusive_ref_counter<hold> {
   static void operator delete(void* memory, block_pool& in) noexcept { in.give_back(memory, sizeof(hold)); }
   static void operator delete(hold* ended, std::destroying_delete_t) noexcept;
 
-  const bool bound;  // the owner was given or bound, not made up for one lock()
+  const bool bound;                 // the owner was given or bound, not made up for one lock()
+  const void* coroutine = nullptr;  // the thread of co_spawn that has taken it; null: it cannot be known
 
  private:
   const bool fenced_;  // it has a token

@@ -2,6 +2,7 @@
 #pragma once
 #include <cstddef>
 #include <memory>
+#include <optional>
 #include <string>
 #include <vector>
 
@@ -61,6 +62,7 @@ class multi_acquisition final : public asker, public script_command, private tur
 
   void has_turn(std::size_t which) override;
   bool nothing_asked(std::size_t which) const override { return parts_[which].now != stage::asked; }
+  std::optional<redis::failure> silence_of_all() const override { return silence(since_); }
   time_point since() const noexcept override { return since_; }
 
   template <class Act>

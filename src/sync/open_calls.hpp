@@ -11,15 +11,15 @@
 
 namespace holdfast::detail {
 
-/// Callers whose answer may never come, because a connection is closed before: they get closed in the end.
+/// Callers whose answer may never come, because a connection is closed before: close() answers them.
 class open_calls {
  public:
-  /// Returns a handler that answers `done` once; where nothing has called it before, close() answers with closed.
+  /// Returns a handler that answers `done` once; where nothing has called it before, close() answers with `ended`.
   template <class... T>
   function<void(error_code, const std::string&, T...)> until_closed(
-      function<void(error_code, const std::string&, T...)> done) {
+      errc ended, function<void(error_code, const std::string&, T...)> done) {
     const auto kept = std::make_shared<decltype(done)>(std::move(done));
-    const auto place = ends_.insert(ends_.end(), [kept] { std::exchange(*kept, {})(errc::closed, {}, T{}...); });
+    const auto place = ends_.insert(ends_.end(), [kept, ended] { std::exchange(*kept, {})(ended, {}, T{}...); });
     return [this, kept, place](error_code error, const std::string& detail, T... value) {
       if (!*kept) return;  // close() came first
       ends_.erase(place);

@@ -5,11 +5,11 @@ namespace holdfast::detail {
 
 template <class T, class Make, class Read>
 void questions::ask(const shared_keys& keys, Make make, Read read, value_handler<T> done) const {
-  if (with_.closed()) return done(errc::closed, {}, {});
-  auto send = [this, keys, make](nanoseconds left, topology::handler then) {
-    with_.around.run(make(*keys), {.timeout = left}, std::move(then));
+  if (with_.closed()) return done(errc::shutting_down, {}, {});
+  auto send = [this, keys, make](time_point end, topology::handler then) {
+    with_.around.run_until(end, make(*keys), urgency::refusable, std::move(then));
   };
-  auto answered = [read, done = with_.calls.until_closed(std::move(done))](const outcome& o) {
+  auto answered = [read, done = with_.calls.until_closed(errc::shutting_down, std::move(done))](const outcome& o) {
     auto said = read(o);
     if (said.failed) return done(said.failed->code, said.failed->detail, {});
     done({}, {}, std::move(said.value));

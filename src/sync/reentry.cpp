@@ -55,7 +55,10 @@ void reentry::run() {
 void reentry::send() {
   const auto ttl = who_->request.asked.ttl;
   const bool once = who_->asks_once();
-  if (once) who_->stop_alarm();  // from here on the command's timeout counts
+  if (once) {  // from here on the command's timeout counts
+    who_->stop_alarm();
+    ends_at(around_.time, who_->answer_by());
+  }
   const auto timeout = once ? who_->time_left() : command_budget(around_.settings, ttl);
   const auto& keys = *of_->keys();
   want_ = static_cast<unsigned>(of_->count()) + 1;
@@ -166,7 +169,7 @@ void reentry::hold_ended() {
 // A loss is told to an owner that still has a lease of the hold. Without one the re-entry is nested in nothing, and
 // waits like a new call.
 void reentry::nothing_to_enter() {
-  if (of_->client_closed()) return finish({errc::closed, {}, nullptr});
+  if (of_->client_closed()) return finish({errc::shutting_down, {}, nullptr});
   if (of_->count() == 0) return of_->queue(leave_hold());
   finish({of_->end_reason(), "the hold that it would re-enter is lost: " + of_->end_detail(), nullptr});
 }

@@ -49,7 +49,7 @@ std::shared_ptr<acquisition> registry::lock(const shared_keys& keys, const lock_
   auto* mine = e && !request.one_of_several ? e->hold_of(request.who) : nullptr;
   if (mine && !keys->of.reentrant && !mine->live()) mine = nullptr;  // there is nothing to be nested in
   if (!mine && drains_without(request.who)) {
-    done({errc::closed, drained_without, nullptr});
+    done({errc::shutting_down, drained_without, nullptr});
     return nullptr;
   }
   auto who = make_pooled<acquisition>(with_.around.blocks, with_.around, keys, request, std::move(done));
@@ -59,7 +59,7 @@ std::shared_ptr<acquisition> registry::lock(const shared_keys& keys, const lock_
   }
   if (draining_) draining_->waits(who->request.who, keys->name);
   if (!e) e = &make_entry(keys, place);
-  tell_if_waiting_for_ourselves(*e, who->request);
+  tell_if_waiting_for_ourselves(*e, *who);
   try {
     e->join(who);
   } catch (...) {
@@ -72,7 +72,7 @@ std::shared_ptr<acquisition> registry::lock(const shared_keys& keys, const lock_
 std::shared_ptr<any_acquisition> registry::lock_any(std::vector<shared_keys> of, lock_request request,
                                                     lock_handler done) {
   if (drains_without(request.who)) {
-    done({errc::closed, drained_without, nullptr});
+    done({errc::shutting_down, drained_without, nullptr});
     return nullptr;
   }
   return begin(
@@ -82,7 +82,7 @@ std::shared_ptr<any_acquisition> registry::lock_any(std::vector<shared_keys> of,
 std::shared_ptr<multi_acquisition> registry::lock_all(std::vector<shared_keys> of, std::string run,
                                                       lock_request request, multi_handler done) {
   if (drains_without(request.who)) {
-    done({.error = errc::closed, .detail = drained_without});
+    done({.error = errc::shutting_down, .detail = drained_without});
     return nullptr;
   }
   return begin(std::make_shared<multi_acquisition>(with_.around, *this, std::move(of), std::move(run),
@@ -152,7 +152,7 @@ void registry::fail_askers(Which which, const char* detail) {
   std::vector<std::shared_ptr<asker>> leaving;
   for (const auto& a : asking_)
     if (which(a.kept->request.who)) leaving.push_back(a.kept);
-  for (const auto& a : leaving) a->fail(errc::closed, detail);
+  for (const auto& a : leaving) a->fail(errc::shutting_down, detail);
 }
 
 registry::entry& registry::at(const shared_keys& keys) {
@@ -188,11 +188,31 @@ void registry::forced(const lock_keys& keys, bool was_held) {
   found->wake();
 }
 
-void registry::tell_if_waiting_for_ourselves(entry& e, const lock_request& request) const {
-  if (request.one_of_several) return;  // it waits for others, too
+// A wait that ends by itself is none, nor is one for another coroutine.
+void registry::tell_if_waiting_for_ourselves(entry& e, acquisition& who) const {
+  const auto& request = who.request;
+  if (request.bound || request.one_of_several || request.wait != lock_request::patience::forever) return;
   const auto* h = e.live_hold();
-  if (h && !h->bound && !request.bound && request.wait != lock_request::patience::once)
-    with_.around.report({.what = event::kind::waiting_for_ourselves, .name = e.keys()->name});
+  if (!h || h->bound) return;
+  const bool known = h->coroutine && request.coroutine;
+  if (known && h->coroutine != request.coroutine) return;
+  const auto& around = with_.around;
+  around.report({.what = known ? event::kind::waiting_for_ourselves : event::kind::perhaps_waiting_for_ourselves,
+                 .name = e.keys()->name});
+  if (around.notices) around.notices->waits_for_own_hold(who.noticed, e.keys());
+}
+
+bool registry::held_since(const lock_keys& keys, time_point since) {
+  auto* const found = find(keys);
+  const auto* const h = found ? found->live_hold() : nullptr;
+  return h && !h->bound && h->granted_at <= since;
+}
+
+void registry::lost_redis() {
+  const auto& around = with_.around;
+  for (auto& e : names_)
+    if (auto* const l = e.line(); l && around.servers.in_outage(e.keys()->lock))
+      l->each_waiter([&](acquisition& w) { around.notices->lost_redis(w.noticed, w.keys); });
 }
 
 bool registry::enter(hold& h, acquisition& who) {
@@ -228,7 +248,7 @@ void registry::drain() {
           if (stays) draining_->waits(a.request.who, l->name());
           return !stays;
         },
-        errc::closed, drained_without);
+        errc::shutting_down, drained_without);
 }
 
 void registry::hold_is_over(owner_id who) {
@@ -238,7 +258,7 @@ void registry::hold_is_over(owner_id who) {
     for (auto e = names_.lower_bound(entry_key::first_of(name)); e != names_.end() && e->keys()->name == name; ++e)
       if (auto* l = e->line()) lines.push_back(l->shared_from_this());
   fail_askers([&](owner_id asks) { return asks == who && !draining_->contains(who); }, holds_no_more);
-  for (const auto& l : lines) l->fail_all_of(who, errc::closed, holds_no_more);
+  for (const auto& l : lines) l->fail_all_of(who, errc::shutting_down, holds_no_more);
   if (draining_->empty()) drained_();
 }
 
@@ -256,7 +276,7 @@ void registry::close() {
     e.each_hold([&](hold& h) { k.holds.emplace_back(&h); });
   }
   for (const auto& k : all) {
-    if (k.line) k.line->fail([](const acquisition&) { return true; }, errc::closed, "");
+    if (k.line) k.line->fail([](const acquisition&) { return true; }, errc::shutting_down, "");
     for (const auto& h : k.holds) {
       h->close();
       if (h->changing()) changing_.push_back(h);
@@ -347,6 +367,7 @@ bool registry::entry::pass_on(hold& h, const legacy& what) {
     const auto token = heir->keys->of.fenced() ? h.next_token() : hold::fencing();
     const hold_ptr next(new (*of_.with_.client->blocks)
                             hold(h.on, request.who, request.bound, token, h.passes + 1, now, of_.with_, *this));
+    next->coroutine = request.coroutine;
     lease = begin(next, [&] { return next->take_over(request.asked, now); });
   } catch (const std::bad_alloc&) {
     sharing_->mine.release_begins(now);
@@ -416,6 +437,7 @@ std::shared_ptr<lease_record> registry::entry::hold_for(const lock_request& requ
   c->begin_without(~what.may_be_at);
   const hold_ptr h(new (pool) hold(std::move(c), request.who, request.bound, {what.token, what.spare_tokens}, 0,
                                    what.now, with, *this));
+  h->coroutine = request.coroutine;
   auto lease = begin(h, [&] { return h->grant(request.asked, what.sent, what.now, what.at); });
   if (sharing_) {
     sharing_->mine.begin(what.now, line_ && !line_->empty() ? line_->size() - 1 : 0);
@@ -513,7 +535,7 @@ void registry::entry::queue(std::shared_ptr<acquisition> who) {
     if (of_.draining_) of_.draining_->waits(who->request.who, keys_->name);
     return join(std::move(who));
   }
-  who->answer({errc::closed, closed ? "" : drained_without, nullptr}, failed_at(*keys_));
+  who->answer({errc::shutting_down, closed ? "" : drained_without, nullptr}, failed_at(*keys_));
 }
 
 void registry::entry::release_ends(const release_end& how) {

@@ -54,17 +54,21 @@ class registry final {
   /// Keys may have another server than before, which may lack what the one before it has answered: releases and counts
   /// are sent once more. `node`: to which there is a connection again; nothing: some keys have moved.
   void server_changed(std::optional<node_id> node);
+  /// This client holds it without owner, by one hold since then at least.
+  bool held_since(const lock_keys& keys, time_point since);
+  /// A connection is lost: those that wait for locks of its server may wait for that.
+  void lost_redis();
   /// force_unlock() of this client was answered.
   void forced(const lock_keys& keys, bool was_held);
   owner_field new_field() { return fields_.next(); }
   std::string_view client_id() const noexcept { return fields_.client_uuid(); }
   bool idle() const noexcept { return names_.empty() && asking_.empty(); }
 
-  /// From now on only owners that hold may lock or wait; the others get closed.
+  /// From now on only owners that hold may lock or wait; the others get shutting_down.
   void drain();
   bool draining() const noexcept { return draining_.has_value(); }
   bool drained() const noexcept { return draining_ && draining_->empty(); }
-  /// Answers all waiters with closed, and loses all holds. Queued changes stay until end_changes().
+  /// Answers all waiters with shutting_down, and loses all holds. Queued changes stay until end_changes().
   void close();
   /// Drops the queued changes of the holds that had one under way when the client was closed.
   void end_changes();
@@ -196,7 +200,7 @@ class registry final {
   std::shared_ptr<Asker> begin(std::shared_ptr<Asker> who);
   template <class Which>
   void fail_askers(Which which, const char* detail);
-  void tell_if_waiting_for_ourselves(entry& e, const lock_request& request) const;
+  void tell_if_waiting_for_ourselves(entry& e, acquisition& who) const;
   entry* find(const lock_keys& keys);
   /// A nested call that has its lease at once. False: Redis has to be asked, or it is in error.
   bool enter(hold& h, acquisition& who);

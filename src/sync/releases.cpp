@@ -108,6 +108,7 @@ class releases::task final : public script_command {
   time_point give_up{};
   bool may_have_run = false;             // a copy was written and not answered
   std::optional<std::uint64_t> went_to;  // the server that it was written to; 0: unknown, or several
+  bool connected = false;                // there was a connection when it began
   bool repeated = false;
   bool of_hold = false;               // not of an attempt
   bool was_answered = false;          // by another server
@@ -189,6 +190,7 @@ void releases::start(std::shared_ptr<task> which, primary_set at, time_point now
 void releases::begin(std::shared_ptr<task> which, time_point now) {
   auto& t = *which;
   t.began = now;
+  t.connected = !around_.servers.primary(t.at).in_outage(t.keys->lock);
   // After one TTL without renewal the key is gone; a command delayed on its way may still have set it that much later.
   t.give_up = t.began + around_.settings.command_timeout + t.ttl;
   under_way_.push_back(t.membership);
@@ -210,6 +212,10 @@ void releases::send(task& t, time_point now) {
     std::exchange(t.done, {})(errc::unconfirmed,
                               t.repeated ? t.last_failure : "Redis did not answer what came before it in time");
   const auto timeout = t.done ? t.answer_by - now : command_budget(around_.settings, t.ttl);
+  if (t.done)
+    t.ends_at(around_.time, t.answer_by);
+  else
+    t.ends_at_no_time();
   t.script_command::send(around_.servers.primary(t.at), t.keys->of.release.make(*t.keys, t.field),
                          {.timeout = timeout, .rank = urgency::obligation, .patient = true, .tell_late = true});
 }
@@ -255,8 +261,8 @@ void releases::again(task& t, const outcome& o) {
     t.may_have_run = true;
     if (t.went_to.value_or(o.server) != o.server) t.went_to = 0;
     if (!t.went_to) t.went_to = o.server;
-    // It did not wait for its turn to be written out of its own time.
-    if (!t.repeated) t.answer_by = std::max(t.answer_by, o.sent + (t.answer_by - t.began));
+    // It did not wait for its turn to be written out of its own time; for a connection it did.
+    if (!t.repeated && t.connected) t.answer_by = std::max(t.answer_by, o.sent + (t.answer_by - t.began));
   }
   if (t.done && now >= t.answer_by) std::exchange(t.done, {})(errc::unconfirmed, o.detail);
   t.last_failure = o.detail;

@@ -35,6 +35,7 @@ class round::copy final : public script_command {
     // An obligation, so that it stays before its release, also where both wait for a connection.
     const delivery how{.timeout = timeout, .rank = urgency::obligation};
     const bool by_text = !in_->voters_.knows(n_, in_->what_);
+    ends_at(in_->time_, in_->began_ + timeout);
     send(in_->to_.primary(n_), in_->what_, how, by_text);
   }
 
@@ -105,6 +106,16 @@ round::withdrawn round::withdraw() {
     told_ = true;
   }
   return {tally(votes_, what_.count()).where_it_may_have_run(), under_way};
+}
+
+std::optional<redis::failure> round::silence() {
+  const tally t(votes_, what_.count());
+  auto heard = votes_.said.size() - t.silent();
+  for (std::size_t n = 0; n < copies_.size(); ++n) {
+    const auto open = copies_[n].lock();
+    if (open && !votes_.said[n] && !open->silence(began_)) ++heard;
+  }
+  return heard >= t.needed() ? std::nullopt : std::optional(why(t));
 }
 
 template <class Which>
@@ -202,7 +213,12 @@ std::optional<redis::failure> round::failure_by(const tally& t) {
   if (what_.acquires())
     if (const auto& flaw = voters_.flaw(); !flaw.empty()) return redis::failure{errc::invalid_config, flaw};
   if (t.carried() || t.rejected() || (what_.acquires() && t.answered())) return std::nullopt;
-  for (std::size_t n = 0; n < votes_.said.size(); ++n) votes_.where.push_back(to_.primary(n).where(what_.key()));
+  return why(t);
+}
+
+redis::failure round::why(const tally& t) {
+  for (auto n = votes_.where.size(); n < votes_.said.size(); ++n)
+    votes_.where.push_back(to_.primary(n).where(what_.key()));
   return t.why();
 }
 

@@ -59,6 +59,8 @@ class round final : public std::enable_shared_from_this<round> {
   };
   /// From now on nothing is written any more, so that what the call refers to may go.
   withdrawn withdraw();
+  /// Why no majority has answered; nothing where one has, or those that make it one have answered others since.
+  std::optional<redis::failure> silence();
 
  private:
   class copy;
@@ -72,6 +74,8 @@ class round final : public std::enable_shared_from_this<round> {
   void tell();
   /// None where a majority has said yes or no, or anything that answers an acquire.
   std::optional<redis::failure> failure_by(const tally& t);
+  /// With the addresses.
+  redis::failure why(const tally& t);
   void tell_late(std::size_t n, const outcome& o);
   /// Where `which(n)`. How many copies are still under way.
   template <class Which>

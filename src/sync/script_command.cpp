@@ -1,12 +1,14 @@
 // SPDX-License-Identifier: BSL-1.0
 #include "sync/script_command.hpp"
 
+#include <algorithm>
 #include <utility>
 
 #include "base/assert.hpp"
 #include "protocol/replies.hpp"
 #include "sync/round.hpp"
 #include "sync/surroundings.hpp"
+#include "sync/terms.hpp"
 
 namespace holdfast::detail {
 
@@ -40,7 +42,14 @@ void script_command::answered_by_all(const outcome& o) {
   on_answer(o);
 }
 
+std::optional<redis::failure> script_command::silence(time_point asked) const {
+  if (!unanswered_) return std::nullopt;
+  if (const auto votes = votes_.lock()) return votes->silence();
+  return to_->silence_since(call_.key(), written_ == time_point() ? asked : written_);
+}
+
 void script_command::execute() {
+  written_ = {};
   asked_ = to_->execute(call_.key(), {shared_from_this(), how_});
   unanswered_ = true;  // not where there was no memory to send it
 }
@@ -65,6 +74,9 @@ void script_command::answered(const outcome& o) {
   if (!unanswered_) return;  // it was refused, and withdrawn before that was told
   if (!by_text_ && !unwanted_ && may_repeat() && !o.error && is_unknown_script(o.reply)) {
     by_text_ = true;
+    // A patient one goes on when its time is over: it is written, and told at once that it is late.
+    const auto least = how_.patient ? nanoseconds(1) : nanoseconds::min();
+    if (time_) how_.timeout = std::max(end_ - time_->now(), least);
     return execute();
   }
   unanswered_ = false;

@@ -2,6 +2,7 @@
 #pragma once
 #include <cstddef>
 #include <memory>
+#include <optional>
 #include <string>
 
 #include "protocol/call.hpp"
@@ -29,12 +30,22 @@ class script_command : public redis::command, public std::enable_shared_from_thi
   void send(topology& to, const call& what, const delivery& how, bool by_text = false);
   /// The same where several primaries may vote: then each gets a copy.
   void send(const surroundings& around, const call& what, const delivery& how);
+  /// All copies of what is sent from now on share the time until `end`: one that is sent by its text has what is left.
+  void ends_at(const clock& by, time_point end) noexcept {
+    time_ = &by;
+    end_ = end;
+  }
+  /// Each copy has the time of its delivery.
+  void ends_at_no_time() noexcept { time_ = nullptr; }
   /// The sender wants the answer no more. True: the script has not run and never will, and on_answer() is not called.
   /// False: on_answer() is still to come, or nothing is under way.
   bool withdraw() { return withdraw_all() == nowhere; }
   /// The same. Where it has run, or may yet.
   primary_set withdraw_all();
   bool under_way() const noexcept { return unanswered_; }
+  /// Why the command that is under way has no answer: since it was written its server has said nothing, or says
+  /// nothing at present. Nothing: the server has answered others since. `asked`: where it was not written yet, since.
+  std::optional<redis::failure> silence(time_point asked) const;
   /// All that matters of a round is known.
   void answered_by_all(const outcome& o);
   /// What one more primary has said after that.
@@ -48,6 +59,7 @@ class script_command : public redis::command, public std::enable_shared_from_thi
 
   const redis::command_name* counted_as() const noexcept final { return call_.name(); }
   void append_to(std::string& out) const final { append(call_, out, by_text_); }
+  void written(time_point now) noexcept final { written_ = now; }
   void answered(const outcome& o) final;
   void execute();
 
@@ -55,7 +67,10 @@ class script_command : public redis::command, public std::enable_shared_from_thi
   std::weak_ptr<round> votes_;  // under way
   call call_;
   delivery how_{};
+  const clock* time_ = nullptr;  // null: nothing ends at end_
+  time_point end_{};
   redis::ticket asked_ = 0;
+  time_point written_{};  // the copy that is under way; zero: it was not yet
   bool unanswered_ = false;
   bool by_text_ = false;
   bool unwanted_ = false;

@@ -29,6 +29,12 @@ void surroundings::run(const call& what, const delivery& how, topology::handler 
   make_pooled<one_call>(blocks, std::move(done))->send(*this, what, how);
 }
 
+void surroundings::run_until(time_point end, const call& what, urgency rank, topology::handler done) const {
+  const auto asked = make_pooled<one_call>(blocks, std::move(done));
+  asked->ends_at(time, end);
+  asked->send(*this, what, {.timeout = end - now(), .rank = rank});
+}
+
 void surroundings::run_at(std::size_t primary, const call& what, const delivery& how, topology::handler done) const {
   make_pooled<one_call>(blocks, std::move(done))->send(servers.primary(primary), what, how);
 }
@@ -68,7 +74,7 @@ void surroundings::report_with_id(hold_event& e) const {
 
 event::kind end_of_call(const error_code& failed) noexcept {
   if (!failed) return event::kind::not_acquired;
-  const bool unwanted = failed == cancelled() || failed == errc::closed;
+  const bool unwanted = failed == cancelled() || failed == errc::closed || failed == errc::shutting_down;
   return unwanted ? event::kind::acquire_cancelled : event::kind::acquire_failed;
 }
 

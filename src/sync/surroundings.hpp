@@ -24,6 +24,7 @@ namespace holdfast::detail {
 
 class electorate;
 class hold;
+class wait_notices;
 
 /// An event about a hold, whose id is made where it is told.
 struct hold_event {
@@ -42,7 +43,8 @@ struct surroundings {
   random_source& random;
   const config& settings;
   publish_word word = publish_word::publish;
-  electorate* voters = nullptr;  // where there are several primaries
+  electorate* voters = nullptr;     // where there are several primaries
+  wait_notices* notices = nullptr;  // where nobody observes
   const bool ids = !settings.observer || settings.observer->wants_ids();
   const block_pool_ptr blocks{new block_pool};
 
@@ -65,7 +67,9 @@ struct surroundings {
 
   /// Sends what nobody withdraws; what the call refers to lives until the answer.
   void run(const call& what, const delivery& how, topology::handler done) const;
-  /// The same to one of several primaries.
+  /// The same, where the answer, after one copy or two, is of use until `end` alone.
+  void run_until(time_point end, const call& what, urgency rank, topology::handler done) const;
+  /// The same as run() to one of several primaries.
   void run_at(std::size_t primary, const call& what, const delivery& how, topology::handler done) const;
 
   /// Asks whether so many replicas have what this server has answered about `key`, which is good for anything until

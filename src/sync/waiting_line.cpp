@@ -186,7 +186,10 @@ void waiting_line::try_now() {
   const bool never_asked = !once && !asked.found_taken && !asked.whole && w.seat.field.empty();
   w.seat.first_try = never_asked && steps.first_acquire.make;
   if (w.seat.field.empty()) w.seat.field = fields_.next();
-  if (once) w.stop_alarm();  // from here on the command's timeout counts
+  if (once) {  // from here on the command's timeout counts
+    w.stop_alarm();
+    w.ends_at(around_.time, w.answer_by());
+  }
   if (asked.whole) return asked.whole->has_turn(asked.part);
   auto timeout = once ? w.time_left() : command_budget(around_.settings, asked.asked.ttl);
   if (steps.voted) timeout = std::min(timeout, vote_budget(around_.settings, asked.asked.ttl));
@@ -445,18 +448,18 @@ void waiting_line::park_for(nanoseconds pause, step how) {
   });
 }
 
+// Busy is what Redis or a hold here has said. Without that word a server that has answered others meanwhile has not had
+// the time; one that has said nothing may be gone, and nobody knows of the lock.
 void waiting_line::time_out(acquisition& w) {
   if (w.seat.granted) return finish(w, {errc::not_replicated, "not in time", nullptr});
-  if (w.asks_once()) return try_now();                                  // the other half of its time is for the answer
-  const bool behind = &w != &first() && !last_failure_ && known_held_;  // of others who hear from Redis
+  if (w.asks_once()) return try_now();  // the other half of its time is for the answer
   const bool held = parked_while_held() || host_.held_here();
-  if (behind || held || (known_held_ && *known_held_ >= w.since())) return finish(w, {});
+  if (held || (known_held_ && *known_held_ >= w.since())) return finish(w, {});
   if (last_failure_ && last_failure_->code != errc::unreachable)
     return finish(w, {last_failure_->code, last_failure_->detail, nullptr});
-  // A connection that is there has answered others meanwhile, or had no time to: the lock was not had in time.
-  if (around_.servers.answering(keys_->lock)) return finish(w, {});
-  const auto why = around_.servers.trouble(keys_->lock);
-  finish(w, {why.code, why.detail, nullptr});
+  const bool asks = step_ == step::trying && &w == &first();
+  const auto silence = asks ? w.silence_of_attempt() : around_.servers.silence_since(keys_->lock, w.since());
+  finish(w, silence ? lock_answer{silence->code, silence->detail, nullptr} : lock_answer());
 }
 
 // Not after a failure, nor in a rest: these say nothing of the lock.

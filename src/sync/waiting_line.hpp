@@ -78,6 +78,10 @@ class waiting_line final : public std::enable_shared_from_this<waiting_line>,
   /// Nobody waits: the release of what somebody wanted is on its way.
   bool empty() const noexcept { return waiters_.empty(); }
   std::size_t size() const noexcept { return waiters_.size(); }
+  template <class F>
+  void each_waiter(F f) {
+    for (auto& w : waiters_) f(*w.kept);
+  }
   /// Nobody waits, and the line is there for its subscription alone.
   bool lingers() const noexcept { return lingers_; }
   /// The line may be gone afterwards.

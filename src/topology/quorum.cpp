@@ -179,6 +179,21 @@ redis::failure quorum::trouble(std::string_view key) const {
   return all;
 }
 
+std::optional<redis::failure> quorum::silence_since(std::string_view key, time_point when) {
+  redis::failure all{errc::quorum_failed, {}};
+  std::size_t answered = 0;
+  for (const auto& one : each_) {
+    const auto why = one->silence_since(key, when);
+    if (!why) {
+      ++answered;
+      continue;
+    }
+    if (!all.detail.empty()) all.detail += "; ";
+    all.detail += why->detail;
+  }
+  return answered >= needed() ? std::nullopt : std::optional(std::move(all));
+}
+
 bool quorum::in_outage(std::string_view key) const {
   return majority([key](const auto& one) { return one->in_outage(key); });
 }

@@ -1,6 +1,7 @@
 // SPDX-License-Identifier: BSL-1.0
 #pragma once
 #include <memory>
+#include <optional>
 #include <string>
 #include <string_view>
 #include <vector>
@@ -25,6 +26,7 @@ class quorum final : public topology {
   bool answering(std::string_view key) override;
   bool answered_since(std::string_view key, time_point when) override;
   redis::failure trouble(std::string_view key) const override;
+  std::optional<redis::failure> silence_since(std::string_view key, time_point when) override;
   std::size_t primaries() const noexcept override { return each_.size(); }
   topology& primary(std::size_t n) noexcept override { return *each_[n]; }
   std::string run_of(std::string_view) const override { return {}; }

@@ -3,6 +3,7 @@
 #include <cstddef>
 #include <cstdint>
 #include <functional>
+#include <optional>
 #include <string>
 #include <string_view>
 #include <vector>
@@ -65,6 +66,11 @@ class topology {
   /// Why no answer comes at present from the server that owns `key`, node and cause: unreachable, or server_refused
   /// where the server refuses connections.
   virtual redis::failure trouble(std::string_view key) const = 0;
+  /// The same, where that server has answered nothing after `when`, or is not answering(); nothing where it has and is.
+  virtual std::optional<redis::failure> silence_since(std::string_view key, time_point when) {
+    if (answering(key) && answered_since(key, when)) return std::nullopt;
+    return trouble(key);
+  }
 
   /// Keys are spread over the servers by their slots: keys of one script must be in one slot.
   virtual bool has_slots() const noexcept { return false; }

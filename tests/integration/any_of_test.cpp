@@ -284,5 +284,5 @@ TEST_CASE("any_of may outlive its client") {
     auto redis = w.make();
     left.emplace(std::vector{redis.mutex("m"), redis.mutex("n")});
   }
-  CHECK(w.code_of(left->lock()) == errc::closed);
+  CHECK(w.code_of(left->lock()) == errc::shutting_down);
 }

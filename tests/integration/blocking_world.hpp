@@ -124,7 +124,11 @@ class crew {
   std::vector<std::thread> threads_;
 };
 
-inline bool closed(const std::function<void()>& f) { return client_side::code_of_call(f) == errc::closed; }
+/// Closed, or, where it takes nothing, refused: by the end of its lock object or its client.
+inline bool closed(const std::function<void()>& f) {
+  const auto code = client_side::code_of_call(f);
+  return code == errc::closed || code == errc::shutting_down;
+}
 
 /// Threads that wait in one lock object, the first of them for an hour at most: all do when it is made.
 class waiting_threads {

@@ -543,5 +543,5 @@ TEST_CASE("multi_lock may outlive its client") {
     auto redis = w.make();
     left.emplace(std::vector{redis.mutex("m"), redis.mutex("n")});
   }
-  CHECK(w.code_of(left->lock()) == errc::closed);
+  CHECK(w.code_of(left->lock()) == errc::shutting_down);
 }

@@ -359,12 +359,40 @@ TEST_CASE("a lock whose lease nobody keeps is told, and one that guards a co_awa
   CHECK(w.keys().empty());
 }
 
-TEST_CASE("a lock without owner that waits for this client's own hold is reported") {
+TEST_CASE("a coroutine without owner that waits for what it has locked is reported, and another is not") {
+  world w;
+  auto redis = w.make();
+  const auto heard = [&](event::kind what) { return w.heard->count(what); };
+  auto nested = [&]() -> asio::awaitable<void> {
+    auto held = co_await redis.mutex("m").lock();
+    CHECK_FALSE(co_await redis.mutex("m").try_lock_for(10ms));
+    CHECK(heard(event::kind::waiting_for_ourselves) == 0);
+    auto again = co_await redis.mutex("m").lock();
+  };
+  auto next = [&]() -> asio::awaitable<void> {
+    auto held = co_await redis.mutex("n").lock();
+    co_await asio::post(asio::use_awaitable);
+  };
+  asio::cancellation_signal stop;
+  asio::co_spawn(w.io, nested(), asio::bind_cancellation_slot(stop.slot(), asio::detached));
+  for (int i = 0; i < 20; ++i) asio::co_spawn(w.io, next(), asio::detached);
+  w.until([&] { return heard(event::kind::waiting_for_ourselves) == 1; });
+  stop.emit(asio::cancellation_type::terminal);
+  w.until([&] { return w.keys().empty(); });
+  CHECK(heard(event::kind::waiting_for_ourselves) == 1);
+  CHECK(heard(event::kind::perhaps_waiting_for_ourselves) == 0);
+}
+
+TEST_CASE("a wait for this client's own hold by a call that no coroutine has made is a hint") {
   world w;
   auto redis = w.make();
   auto held = w.run(redis.mutex("m").lock());
-  CHECK_FALSE(w.run(redis.mutex("m").try_lock_for(50ms)));
-  CHECK(w.heard->count(event::kind::waiting_for_ourselves) == 1);
+  asio::cancellation_signal stop;
+  asio::co_spawn(w.io, redis.mutex("m").lock(), asio::bind_cancellation_slot(stop.slot(), [](auto&&...) {}));
+  w.until([&] { return w.heard->count(event::kind::perhaps_waiting_for_ourselves) == 1; });
+  CHECK(w.heard->count(event::kind::waiting_for_ourselves) == 0);
+  stop.emit(asio::cancellation_type::terminal);
+  w.pass(10ms);
 }
 
 TEST_CASE("a hung worker frees the lock after max_hold and a fed one keeps it") {

@@ -22,6 +22,7 @@ std::string code_name(const error_code& e) {
     case errc::lost: return "lost";
     case errc::not_held: return "not_held";
     case errc::closed: return "closed";
+    case errc::shutting_down: return "shutting_down";
     case errc::corrupt_lock: return "corrupt_lock";
     case errc::unreachable: return "unreachable";
     case errc::unconfirmed: return "unconfirmed";

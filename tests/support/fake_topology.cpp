@@ -169,14 +169,16 @@ void fake_topology::write(entry& which) {
     throw std::logic_error("what command " + std::to_string(which.what.number) + " refers to has changed");
   which.what.written = true;
   which.what.sent = clock_.now();
+  which.asked->written(clock_.now());
   which.server = server_;
   if (!on_command) return;
   if (auto answer = on_command(which.what)) reply(which.what.number, *std::move(answer));
 }
 
+// Where there is no connection its time counts from the call on, else from the write on.
 void fake_topology::watch(std::size_t n) {
   auto& which = commands_[n];
-  if (which.timeout) timers_.cancel(*std::exchange(which.timeout, std::nullopt));
+  if (which.timeout) return;
   if (which.what.patient && !which.tell_late) return;
   which.timeout = timers_.schedule(detail::saturating_add(clock_.now(), which.what.timeout), [this, n] {
     commands_[n].timeout.reset();

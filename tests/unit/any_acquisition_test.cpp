@@ -512,10 +512,20 @@ TEST_CASE_METHOD(any_fixture, "a bounded wait whose script is not answered is un
   check_nothing_is_left();
 }
 
-TEST_CASE_METHOD(any_fixture, "a bounded wait that ends while Redis answers others is empty") {
+TEST_CASE_METHOD(any_fixture, "a bounded wait for any_of is empty where Redis has answered others since it asked") {
   const auto c = try_lock_any_for({"a", "b"}, 100ms);
-  advance(100ms);
-  CHECK(c.refused());
+  const auto other = lock("c");
+  advance(50ms);
+  SECTION("it has") {
+    server.reply(1, replies::nil());
+    advance(50ms);
+    CHECK(c.refused());
+  }
+  SECTION("it has not") {
+    advance(50ms);
+    CHECK(c.failed_with(errc::unreachable));
+    CHECK(heard() == "acquire_failed");
+  }
   CHECK(sent("release") == 2);
 }
 
@@ -565,12 +575,12 @@ TEST_CASE_METHOD(any_fixture,
   const auto waits = waiting_for({"c", "d"});
   const auto asks = lock_any({"a", "b"});
   const auto closed = close();
-  CHECK(asks.failed_with(errc::closed));
-  CHECK(waits.failed_with(errc::closed));
+  CHECK(asks.failed_with(errc::shutting_down));
+  CHECK(waits.failed_with(errc::shutting_down));
   CHECK(sent("release") == 2);
   while (in_flight() > 0) not_yours();
   CHECK(closed.succeeded());
-  CHECK(lock_any({"a"}).failed_with(errc::closed));
+  CHECK(lock_any({"a"}).failed_with(errc::shutting_down));
   check_nothing_is_left();
 }
 
@@ -580,12 +590,12 @@ TEST_CASE_METHOD(any_fixture, "while a client drains, any_of is for owners that 
   verb_call drained;
   locks->drain(10s, [drained] { drained.answer({}); });
   run();
-  CHECK(his.failed_with(errc::closed));
-  CHECK(lock_any({"a"}, by(bob)).failed_with(errc::closed));
+  CHECK(his.failed_with(errc::shutting_down));
+  CHECK(lock_any({"a"}, by(bob)).failed_with(errc::shutting_down));
   CHECK(hers.waits());
   unlock(held);
   while (in_flight() > 0) not_yours();
-  CHECK(hers.failed_with(errc::closed));
+  CHECK(hers.failed_with(errc::shutting_down));
   advance(0ns);
   CHECK(drained.succeeded());
   check_nothing_is_left();

@@ -30,7 +30,7 @@ struct draining : engine_fixture {
 
 TEST_CASE_METHOD(draining, "a drain with nothing held is a shutdown") {
   const auto d = drain();
-  CHECK(lock("a", by(alice)).failed_with(errc::closed));
+  CHECK(lock("a", by(alice)).failed_with(errc::shutting_down));
   step();
   CHECK(d.succeeded());
   CHECK(locks->closed());
@@ -41,10 +41,10 @@ TEST_CASE_METHOD(draining, "while a client drains only an owner that holds may l
   const auto a = hold("a", by(alice));
   const auto d = drain();
   for (const auto who : {std::optional(bob), std::optional<owner>()}) {
-    CHECK(lock("b", {who}).failed_with(errc::closed));
-    CHECK(lock("a", {who}).failed_with(errc::closed));
-    CHECK(try_lock("b", {who}).failed_with(errc::closed));
-    CHECK(try_lock_for("b", 1s, {who}).failed_with(errc::closed));
+    CHECK(lock("b", {who}).failed_with(errc::shutting_down));
+    CHECK(lock("a", {who}).failed_with(errc::shutting_down));
+    CHECK(try_lock("b", {who}).failed_with(errc::shutting_down));
+    CHECK(try_lock_for("b", 1s, {who}).failed_with(errc::shutting_down));
   }
   CHECK(server.count() == 1);
   const auto b = hold("b", by(alice));
@@ -73,7 +73,7 @@ TEST_CASE_METHOD(draining, "a drain fails who waits and does not hold, and lets 
   acknowledges("b");
   const auto in_flight_one = lock("c");
   const auto d = drain();
-  for (const auto& l : {nobody, third, tried, behind, in_flight_one}) CHECK(l.failed_with(errc::closed));
+  for (const auto& l : {nobody, third, tried, behind, in_flight_one}) CHECK(l.failed_with(errc::shutting_down));
   CHECK(nested.waits());
   CHECK(crossing.waits());
   grants();  // of c: too late
@@ -109,14 +109,14 @@ TEST_CASE_METHOD(draining, "an owner whose last lease ends waits no more, and ma
   SECTION("by a loss") {
     locks->force_unlock(keys("a"), [](auto&&...) {}), answers(replies::integer(1)), step(), confirms_nothing();
   }
-  CHECK(early.failed_with(errc::closed));
-  CHECK(late.failed_with(errc::closed));
+  CHECK(early.failed_with(errc::shutting_down));
+  CHECK(late.failed_with(errc::shutting_down));
   CHECK(others.waits());
   if (a.value()->state() == lease_state::lost) {
     CHECK(lock("a", by(alice)).failed_with(errc::lost));  // its leases are not gone
     drop(a);
   }
-  CHECK(lock("a", by(alice)).failed_with(errc::closed));
+  CHECK(lock("a", by(alice)).failed_with(errc::shutting_down));
   others.cancel();
   CHECK(d.waits());
   unlock(b);
@@ -182,7 +182,7 @@ TEST_CASE_METHOD(draining,
   CHECK(waiting.waits());
   advance(1ns);
   CHECK(a.value()->state() == lease_state::lost);
-  CHECK(waiting.failed_with(errc::closed));
+  CHECK(waiting.failed_with(errc::shutting_down));
   advance(499ms);
   CHECK(d.waits());
   SECTION("answered") { play_on(); }
@@ -274,7 +274,7 @@ TEST_CASE_METHOD(draining, "a re-entry whose hold is given back before its turn 
   CHECK(again.waits());
   reenters();
   frees();
-  CHECK(again.failed_with(errc::closed));
+  CHECK(again.failed_with(errc::shutting_down));
   CHECK(heard() == "acquire_cancelled released");
   step();
   CHECK(d.succeeded());
@@ -288,7 +288,7 @@ TEST_CASE_METHOD(draining, "a drain answers hundreds of waiters and ends with th
   run();
   for (std::size_t i = 0; i < all; ++i) waiting.push_back(lock("m" + std::to_string(i)));
   const auto d = drain();
-  for (const auto& w : waiting) CHECK(w.failed_with(errc::closed));
+  for (const auto& w : waiting) CHECK(w.failed_with(errc::shutting_down));
   for (const auto& h : held) unlock(h);
   run();
   step();
@@ -309,6 +309,6 @@ TEST_CASE_METHOD(draining,
   busy(10s);
   CHECK(next.waits());
   unlock(b);
-  CHECK(next.failed_with(errc::closed));
+  CHECK(next.failed_with(errc::shutting_down));
   CHECK(kept.value()->state() == lease_state::held);
 }

@@ -112,9 +112,12 @@ struct asking {
   std::optional<owner> who{};
   lock_options options{};
   const detail::kind* kind = &detail::plain_lock;
+  const void* coroutine = nullptr;
 };
 inline asking by(owner who, lock_options options = {}) { return {who, options}; }
 inline asking with(lock_options options) { return {std::nullopt, options}; }
+/// A call without owner by this coroutine.
+inline asking of(const void* coroutine) { return {std::nullopt, {}, &detail::plain_lock, coroutine}; }
 inline asking fenced(std::optional<owner> who = {}) { return {who, {}, &detail::fenced_lock}; }
 inline asking simple(std::optional<owner> who = {}) { return {who, {}, &detail::simple_lock}; }
 
@@ -391,6 +394,7 @@ class engine_fixture {
     detail::lock_request r{a.who.value_or(owner()), a.who.has_value(), detail::resolve_terms(settings, a.options),
                            wait};
     if (wait == detail::lock_request::patience::until_deadline) r.deadline = clock.now() + limit;
+    r.coroutine = a.coroutine;
     return r;
   }
   static detail::lock_handler answer_to(const lock_call& c) {

@@ -459,9 +459,9 @@ TEST_CASE_METHOD(watching, "close fails waiters and loses holds and releases the
   watch(a);
   heard();
   const auto c = close(10s);
-  CHECK(waiting.failed_with(errc::closed));
-  CHECK(trying.failed_with(errc::closed));
-  CHECK(tried.failed_with(errc::closed));
+  CHECK(waiting.failed_with(errc::shutting_down));
+  CHECK(trying.failed_with(errc::shutting_down));
+  CHECK(tried.failed_with(errc::shutting_down));
   CHECK(told == std::vector<error_code>{errc::closed});
   CHECK(state(a) == lease_state::lost);
   CHECK(state(b) == lease_state::lost);
@@ -478,27 +478,32 @@ TEST_CASE_METHOD(engine_fixture, "with nothing to release close ends at once") {
   CHECK(timers.idle());
 }
 
-TEST_CASE_METHOD(engine_fixture, "after close every verb answers closed and sends nothing") {
+TEST_CASE_METHOD(
+    engine_fixture,
+    "after close every verb about a lease answers closed, every other shutting_down, and nothing is sent") {
   const auto a = hold("a"), b = hold("b");
   close();
   const auto before = server.count();
-  CHECK(lock("c").failed_with(errc::closed));
-  CHECK(try_lock("c").failed_with(errc::closed));
-  CHECK(try_lock_for("c", 1s).failed_with(errc::closed));
+  CHECK(lock("c").failed_with(errc::shutting_down));
+  CHECK(try_lock("c").failed_with(errc::shutting_down));
+  CHECK(try_lock_for("c", 1s).failed_with(errc::shutting_down));
   CHECK(unlock(a).failed_with(errc::closed));
   CHECK(renew(b).failed_with(errc::closed));
-  CHECK(force_unlock("a").failed_with(errc::closed));
+  CHECK(force_unlock("a").failed_with(errc::shutting_down));
   drop(b);
   error_code why;
   CHECK(locks->when_ended(a.value(), [&](error_code e) { why = e; }) == nullptr);
   CHECK(why == errc::not_held);  // it was unlocked
   int closed = 0;
-  locks->ask().is_locked(keys("a"), [&](error_code e, const std::string&, bool) { closed += e == errc::closed; });
+  locks->ask().is_locked(keys("a"),
+                         [&](error_code e, const std::string&, bool) { closed += e == errc::shutting_down; });
   locks->hold_count(keys("a"), owner(),
-                    [&](error_code e, const std::string&, unsigned) { closed += e == errc::closed; });
-  locks->ask().remaining_ttl(keys("a"), [&](error_code e, const std::string&, auto) { closed += e == errc::closed; });
-  locks->ask().holder(keys("a"), [&](error_code e, const std::string&, const auto&) { closed += e == errc::closed; });
-  locks->probe(detail::plain_lock, [&](error_code e, const std::string&) { closed += e == errc::closed; });
+                    [&](error_code e, const std::string&, unsigned) { closed += e == errc::shutting_down; });
+  locks->ask().remaining_ttl(keys("a"),
+                             [&](error_code e, const std::string&, auto) { closed += e == errc::shutting_down; });
+  locks->ask().holder(keys("a"),
+                      [&](error_code e, const std::string&, const auto&) { closed += e == errc::shutting_down; });
+  locks->probe(detail::plain_lock, [&](error_code e, const std::string&) { closed += e == errc::shutting_down; });
   CHECK(closed == 5);
   CHECK(server.count() == before);
 }
@@ -572,9 +577,9 @@ TEST_CASE_METHOD(engine_fixture, "close answers in the end whoever still waits f
   CHECK(partial.succeeded());
   CHECK(last.failed_with(errc::unconfirmed));
   CHECK(renewed.failed_with(errc::closed));
-  CHECK(forced.failed_with(errc::closed));
-  CHECK(asked.failed_with(errc::closed));
-  CHECK(probed.failed_with(errc::closed));
+  CHECK(forced.failed_with(errc::shutting_down));
+  CHECK(asked.failed_with(errc::shutting_down));
+  CHECK(probed.failed_with(errc::shutting_down));
   advance(5s);  // late answers change nothing
   CHECK(timers.idle());
 }
@@ -599,7 +604,7 @@ TEST_CASE_METHOD(engine_fixture, "between the flag and the close nothing is rele
   confirms();
   CHECK(renewed.failed_with(errc::closed));
   reenters();
-  CHECK(inner.failed_with(errc::closed));
+  CHECK(inner.failed_with(errc::shutting_down));
   drop(d);
   const auto c = close();
   CHECK(sent("release") == 3);
@@ -1321,7 +1326,7 @@ TEST_CASE_METHOD(engine_fixture, "an orderly shutdown is no loss and no failure"
   const auto c = close();
   while (in_flight()) frees();
   CHECK(c.succeeded());
-  CHECK(waiting.failed_with(errc::closed));
+  CHECK(waiting.failed_with(errc::shutting_down));
   std::map<kind, int> told;
   for (; events->told < events->all.size(); ++events->told) ++told[events->all[events->told].what];
   CHECK(told == std::map<kind, int>{{kind::closed, 1}, {kind::acquire_cancelled, 2}, {kind::released_late, 2}});
@@ -1376,23 +1381,53 @@ TEST_CASE_METHOD(engine_fixture, "a lease that was destroyed in the resumption t
   }
 }
 
-TEST_CASE_METHOD(engine_fixture, "a wait for a name held here without owner is told at once") {
-  const auto a = hold("a");
+TEST_CASE_METHOD(engine_fixture, "a coroutine that waits for what it has locked without owner is told of at once") {
+  const int one = 0;
+  const auto a = hold("a", of(&one));
   heard();
-  SECTION("by lock") { lock("a"); }
-  SECTION("by try_lock_for") { try_lock_for("a", 1s); }
+  lock("a", of(&one));
   CHECK(heard() == "waiting_for_ourselves");
   CHECK(last_event().name == "a");
 }
 
+TEST_CASE_METHOD(engine_fixture,
+                 "a wait for a hold of this client is a hint where a coroutine of the two is not known") {
+  const int one = 0;
+  const auto known = GENERATE_COPY(values<const void*>({nullptr, &one}));
+  const auto a = hold("a", of(known));
+  heard();
+  lock("a", of(known ? nullptr : &one));
+  lock("a");
+  CHECK(heard() == "perhaps_waiting_for_ourselves perhaps_waiting_for_ourselves");
+  CHECK(last_event().name == "a");
+}
+
+TEST_CASE_METHOD(engine_fixture, "a hold that was passed on is that of the coroutine that waited for it") {
+  const int one = 0, other = 0;
+  const auto a = hold("a", of(&one));
+  const auto next = lock("a", of(&other));
+  unlock(a);
+  frees();
+  grants();
+  REQUIRE(next.granted());
+  heard();
+  lock("a", of(&one));
+  CHECK(heard().empty());
+  lock("a", of(&other));
+  CHECK(heard() == "waiting_for_ourselves");
+}
+
 TEST_CASE_METHOD(engine_fixture, "no wait for ourselves is told of where there is none") {
   const owner alice;
-  const auto a = hold("a"), b = hold("b", by(alice));
+  const int one = 0, other = 0;
+  const auto a = hold("a", of(&one)), b = hold("b", by(alice));
   heard();
-  try_lock("a");
+  try_lock("a", of(&one));
+  try_lock_for("a", 1s, of(&one));
+  lock("a", of(&other));
   lock("a", by(alice));
-  lock("b");
-  lock("c");
+  lock("b", of(&one));
+  lock("c", of(&one));
   CHECK(heard().find("waiting_for_ourselves") == std::string::npos);
 }
 

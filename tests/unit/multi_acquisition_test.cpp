@@ -502,6 +502,23 @@ TEST_CASE_METHOD(multi_fixture, "a bounded wait for the lease of an outer call e
   CHECK(c.failed_with(errc::unreachable));
 }
 
+TEST_CASE_METHOD(multi_fixture, "a bounded wait for all is empty where Redis has answered others since it asked") {
+  const auto c = try_lock_all_for(ab, 100ms);
+  const auto other = lock("c");
+  advance(50ms);
+  SECTION("it has") {
+    server.reply(1, replies::nil());
+    advance(50ms);
+    CHECK(c.refused());
+  }
+  SECTION("it has not") {
+    advance(50ms);
+    CHECK(c.failed_with(errc::unreachable));
+    CHECK(heard() == "acquire_failed");
+  }
+  CHECK(sent("release") == 2);
+}
+
 TEST_CASE_METHOD(multi_fixture,
                  "cancelled while it asks, it gives back what it may be granted, and who comes next waits for that") {
   const auto c = lock_all(ab);
@@ -573,13 +590,13 @@ TEST_CASE_METHOD(multi_fixture, "a client that closes answers it, wherever it wa
   const auto asks = lock_all(ab);
   const auto in_line = lock_all(abc);
   const auto closed = close();
-  CHECK(busy.failed_with(errc::closed));
-  CHECK(asks.failed_with(errc::closed));
-  CHECK(in_line.failed_with(errc::closed));
+  CHECK(busy.failed_with(errc::shutting_down));
+  CHECK(asks.failed_with(errc::shutting_down));
+  CHECK(in_line.failed_with(errc::shutting_down));
   CHECK(sent("release") == 2);
   while (in_flight() > 0) not_yours();
   CHECK(closed.succeeded());
-  CHECK(lock_all({"a"}).failed_with(errc::closed));
+  CHECK(lock_all({"a"}).failed_with(errc::shutting_down));
   check_nothing_is_left();
 }
 
@@ -589,12 +606,12 @@ TEST_CASE_METHOD(multi_fixture, "while a client drains, it is for owners that ho
   verb_call drained;
   locks->drain(10s, [drained] { drained.answer({}); });
   run();
-  CHECK(his.failed_with(errc::closed));
-  CHECK(lock_all({"a"}, by(bob)).failed_with(errc::closed));
+  CHECK(his.failed_with(errc::shutting_down));
+  CHECK(lock_all({"a"}, by(bob)).failed_with(errc::shutting_down));
   CHECK(hers.waits());
   unlock(held);
   while (in_flight() > 0) not_yours();
-  CHECK(hers.failed_with(errc::closed));
+  CHECK(hers.failed_with(errc::shutting_down));
   advance(0ns);
   CHECK(drained.succeeded());
   check_nothing_is_left();

@@ -879,7 +879,7 @@ TEST_CASE_METHOD(fixture, "a re-entry that the connection refuses is answered on
   SECTION("the end of the client") {
     server.refusal.reset();
     locks->close(1s, [] {});
-    CHECK(inner.failed_with(errc::closed));
+    CHECK(inner.failed_with(errc::shutting_down));
   }
   run();
   server.refusal.reset();
@@ -896,7 +896,7 @@ TEST_CASE_METHOD(fixture, "close answers a re-entry that waits at a hold that wa
   const auto late = again();
   CHECK(late.waits());
   const auto c = close();
-  CHECK(late.failed_with(errc::closed));
+  CHECK(late.failed_with(errc::shutting_down));
   unlock(outer);
   reenters();
   while (in_flight() > 0) frees();
@@ -990,8 +990,8 @@ TEST_CASE_METHOD(engine_fixture, "waiters without an owner are never taken for o
 TEST_CASE_METHOD(fixture, "close answers re-entries in every state") {
   const auto sent_one = again(), queued = again();
   const auto c = close();
-  CHECK(sent_one.failed_with(errc::closed));
-  CHECK(queued.failed_with(errc::closed));
+  CHECK(sent_one.failed_with(errc::shutting_down));
+  CHECK(queued.failed_with(errc::shutting_down));
   reenters();
   CHECK(c.waits());
   frees();
@@ -1003,7 +1003,7 @@ TEST_CASE_METHOD(fixture, "close answers an unlock that is queued behind a re-en
   const auto inner = again();
   const auto u = unlock(outer);
   const auto c = close();
-  CHECK(inner.failed_with(errc::closed));
+  CHECK(inner.failed_with(errc::shutting_down));
   reenters();
   CHECK(u.failed_with(errc::closed));
   frees();
@@ -1016,7 +1016,7 @@ TEST_CASE_METHOD(fixture, "what is queued when a client is abandoned refers to n
   const auto u = unlock(outer);
   CHECK_FALSE(only_leases_keep(held));
   locks->abandon();
-  CHECK(queued.failed_with(errc::closed));
+  CHECK(queued.failed_with(errc::shutting_down));
   CHECK(u.failed_with(errc::closed));
   while (in_flight() > 0) fails(errc::unconfirmed);
   CHECK(only_leases_keep(held));

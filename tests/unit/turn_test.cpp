@@ -907,7 +907,7 @@ TEST_CASE_METHOD(turns, "a client that closes loses a hold that was passed on as
   unlock(first);
   const auto closed = close();
   CHECK(second.value()->of->state() == lease_state::lost);
-  CHECK(third.failed_with(errc::closed));
+  CHECK(third.failed_with(errc::shutting_down));
   frees_and_tells(2);
   CHECK(closed.succeeded());
   CHECK(timers.idle());

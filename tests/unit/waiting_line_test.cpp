@@ -209,14 +209,102 @@ TEST_CASE_METHOD(engine_fixture, "a deadline while Redis refuses to write says s
   CHECK(a.detail().starts_with("OOM"));
 }
 
-TEST_CASE_METHOD(engine_fixture, "a deadline during the first try is contention and gives back what may be granted") {
+TEST_CASE("a deadline before any answer to the attempt is unreachable, and what may be granted is given back") {
+  for (const auto* kind : {&detail::plain_lock, &detail::fenced_lock, &detail::simple_lock}) {
+    engine_fixture f;
+    const auto a = f.try_lock_for("a", 100ms, {{}, {}, kind});
+    f.advance(100ms);
+    CHECK(a.failed_with(errc::unreachable));
+    CHECK(a.detail() == "fake:6379: no answer in time");
+    CHECK(f.heard() == "acquire_failed");
+    CHECK(f.last_event().reason == errc::unreachable);
+    CHECK(f.in_flight() == 2);
+    f.grants();
+    f.frees();
+    f.check_nothing_is_left();
+  }
+}
+
+TEST_CASE_METHOD(engine_fixture,
+                 "a deadline during the first try is contention where Redis has answered others since") {
   const auto a = try_lock_for("a", 100ms);
-  advance(100ms);
+  const auto b = lock("b");
+  advance(99ms);
+  server.reply(1, replies::nil());
+  run();
+  CHECK(b.granted());
+  advance(1ms);
   CHECK(a.refused());
+  CHECK(heard() == "acquired not_acquired");
   CHECK(last_sent() == "release(a; publish, redisson_lock__channel:{a}, #1)");
   grants();
   frees();
+  unlock(b);
+  frees();
   check_nothing_is_left();
+}
+
+TEST_CASE_METHOD(engine_fixture, "what Redis has answered before the attempt was written is no answer to it") {
+  SECTION("the greeting of its connection") {
+    link_down();
+    const auto a = try_lock_for("a", 100ms);
+    advance(50ms);
+    link_up();
+    advance(50ms);
+    CHECK(a.failed_with(errc::unreachable));
+  }
+  SECTION("the answer to what was written before it") {
+    const auto b = lock("b");
+    server.block();
+    const auto a = try_lock_for("a", 100ms);
+    advance(50ms);
+    server.reply(0, replies::nil());
+    server.unblock();
+    advance(50ms);
+    CHECK(a.failed_with(errc::unreachable));
+  }
+  SECTION("the word that it does not know the script") {
+    const auto a = try_lock_for("a", 100ms);
+    advance(50ms);
+    errs("NOSCRIPT No matching script. Please use EVAL.");
+    advance(50ms);
+    CHECK(a.failed_with(errc::unreachable));
+  }
+}
+
+TEST_CASE_METHOD(engine_fixture,
+                 "a deadline of an attempt that waits to be written is contention while others are answered") {
+  const auto b = lock("b");
+  server.block();
+  const auto a = try_lock_for("a", 100ms);
+  advance(50ms);
+  server.reply(0, replies::nil());
+  advance(50ms);
+  CHECK(a.refused());
+}
+
+TEST_CASE_METHOD(engine_fixture, "a deadline behind a waiter is contention where Redis has answered others meanwhile") {
+  const auto first = lock("a"), other = lock("b");
+  advance(1ms);
+  const auto second = try_lock_for("a", 100ms);
+  advance(50ms);
+  SECTION("it has") {
+    server.reply(1, replies::nil());
+    advance(50ms);
+    CHECK(second.refused());
+  }
+  SECTION("it has not, however often it was answered before") {
+    advance(50ms);
+    CHECK(second.failed_with(errc::unreachable));
+  }
+}
+
+TEST_CASE_METHOD(engine_fixture, "a deadline behind an unanswered release of this client is unreachable") {
+  const auto first = lock("a");
+  first.cancel();
+  const auto second = try_lock_for("a", 100ms);
+  advance(100ms);
+  CHECK(second.failed_with(errc::unreachable));
 }
 
 TEST_CASE_METHOD(engine_fixture, "a deadline behind a waiter that is parked at a busy lock is contention") {
@@ -975,9 +1063,7 @@ TEST_CASE("try_lock_for waits for what may mend itself until its deadline") {
     give(f, c);
     CHECK(a.waits() == c.lock_waits);
     f.advance(10ms);
-    // With a connection that is there again the lock was not had in time.
-    const bool outage = c.connection == errc::unreachable || c.connection == errc::unconfirmed;
-    CHECK((outage ? a.refused() : a.failed_with(c.code)));
+    CHECK(a.failed_with(c.code));
     if (c.connection == errc::unconfirmed) f.not_yours();
     f.check_nothing_is_left();
   }

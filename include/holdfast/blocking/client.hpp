@@ -26,7 +26,7 @@ class io_thread;
 /// second one, on which stops are requested: see lockable::get_stop_token().
 /// Make one and share it: all functions may be called from any thread, except moves and destruction of the same object.
 /// Its functions that wait keep the rules of lockable: on its own thread they throw
-/// resource_deadlock_would_occur, and in a child process closed. A child may make a client of its own.
+/// resource_deadlock_would_occur, and in a child process shutting_down. A child may make a client of its own.
 class HOLDFAST_EXPORT client {
  public:
   /// Checks the config, starts the threads and does no I/O: it connects at first use. They have the signal mask of
@@ -35,7 +35,7 @@ class HOLDFAST_EXPORT client {
   explicit client(config = {});
   client(client&&) noexcept = default;
   client& operator=(client&&) noexcept;
-  /// Ends every hold at once, and threads that wait get closed. Releases all holds, waits for that at most one command
+  /// Ends every hold at once; threads that wait get shutting_down. Releases all holds, waits for that at most a command
   /// timeout, and for its threads, so for callbacks of its stops as well; what could not be released ends with its
   /// TTL. A name lookup under way, which the system does not let go, is waited for. Coroutines on the executor that
   /// still wait are destroyed.
@@ -46,10 +46,11 @@ class HOLDFAST_EXPORT client {
   ~client();
 
   // As those of holdfast::client, waiting.
-  void connect();                     ///< optional: fails early instead of at the first lock
-  void shutdown(milliseconds grace);  ///< releases every hold; afterwards all calls throw closed
-  /// For SIGTERM: threads that hold may finish, all others get closed. A thread that holds and calls it waits for
-  /// itself, until the grace is over.
+  void connect();  ///< optional: fails early instead of at the first lock
+  void shutdown(
+      milliseconds grace);  ///< releases every hold; afterwards all calls throw shutting_down or, about a hold, closed
+  /// For SIGTERM: threads that hold may finish, all others get shutting_down. A thread that holds and calls it waits
+  /// for itself, until the grace is over.
   void drain(milliseconds grace);
 
   /// A lock on `name`, whose holds have these terms.

@@ -55,8 +55,8 @@ class server : public world {
   /// `io`: an io_context, where everything runs. Empty, up and ready to be connected to.
   template <runnable_context Context>
   explicit server(Context& io) : server(context_of(io)) {}
-  /// Clients that are left are closed: held() of their leases is false when it returns, and all that they are asked
-  /// throws closed. It runs nothing of the io_context, and says nothing of leases that were forgotten: check() does.
+  /// Clients that are left are closed: held() of their leases is false when it returns, and calls throw
+  /// shutting_down, about a lease closed. It runs nothing of the io_context, nor tells of leases left: check() does.
   ~server();
 
   // Clients.
