@@ -1,4 +1,6 @@
 // SPDX-License-Identifier: BSL-1.0
+#include <boost/asio/bind_cancellation_slot.hpp>
+#include <boost/asio/cancellation_signal.hpp>
 #include <boost/asio/experimental/awaitable_operators.hpp>
 
 #include "integration/world.hpp"

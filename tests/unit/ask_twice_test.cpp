@@ -129,3 +129,27 @@ TEST_CASE_METHOD(quorum_fixture, "a vote by text has what its digest has left of
   advance(100ms);
   CHECK(c.failed_with(errc::quorum_failed));
 }
+
+// ---- silence is no contention, of several primaries either
+
+TEST_CASE_METHOD(quorum_fixture, "a bounded wait that no majority has answered has no quorum, however short it is") {
+  const auto c = try_lock_for("a", 50ms);
+  SECTION("none has") {}
+  SECTION("two of five have") { answer({0, 1}); }
+  advance(50ms);
+  CHECK(c.failed_with(errc::quorum_failed));
+  CHECK(c.detail().find("node2: no answer yet") != std::string::npos);
+}
+
+TEST_CASE_METHOD(quorum_fixture, "a bounded wait is contention where a majority has answered others since") {
+  const auto c = try_lock_for("a", 50ms);
+  std::vector<std::size_t> votes;
+  for (auto* one : at) votes.push_back(one->open().at(0));
+  const auto other = lock("b");
+  advance(10ms);
+  for (std::size_t n = 0; n < 3; ++n) at[n]->reply(votes[n] + 1, nodes[n]->run(at[n]->sent(votes[n] + 1)));
+  run();
+  REQUIRE(other.granted());
+  advance(40ms);
+  CHECK(c.refused());
+}

@@ -47,6 +47,9 @@ class quorum_fixture {
   void vote(std::size_t n) { nodes[n]->command({"SET", "holdfast:redlock", "run" + std::to_string(n) + " 60000"}); }
   lock_call lock(const std::string& name) { return ask(name, detail::lock_request::patience::forever); }
   lock_call try_lock(const std::string& name) { return ask(name, detail::lock_request::patience::once); }
+  lock_call try_lock_for(const std::string& name, nanoseconds wait) {
+    return ask(name, detail::lock_request::patience::until_deadline, std::nullopt, clock.now() + wait);
+  }
   /// lock() and its grant by all.
   lock_call granted(const std::string& name) {
     const auto c = lock(name);
@@ -129,9 +132,10 @@ class quorum_fixture {
 
  private:
   lock_call ask(const std::string& name, detail::lock_request::patience wait,
-                std::optional<owner_id> who = std::nullopt) {
+                std::optional<owner_id> who = std::nullopt, detail::time_point deadline = detail::time_point::max()) {
     const auto c = calls_.emplace_back();
-    const detail::lock_request r{who.value_or(owner()), who.has_value(), detail::resolve_terms(settings, {}), wait};
+    const detail::lock_request r{who.value_or(owner()), who.has_value(), detail::resolve_terms(settings, {}), wait,
+                                 deadline};
     c.place(locks->lock(std::make_shared<const detail::lock_keys>(detail::red_plain_lock, name), r,
                         [c](detail::lock_answer a) { c.answer(a.error, std::move(a.detail), std::move(a.record)); }));
     run();
