@@ -103,14 +103,15 @@ void check_everything_is_closed(world& w, client& redis, const holdfast::mutex& 
   CHECK_FALSE(held.held());
   CHECK(held.valid_for() == 0ms);
   CHECK(held.state() == lease_state::lost);
-  for (const auto code :
-       {w.code_of(m.lock()), w.code_of(m.try_lock()), w.code_of(m.try_lock_for(1h)), w.code_of(m.force_unlock()),
-        w.code_of(m.is_locked()), w.code_of(m.hold_count(owner{})), w.code_of(m.held_by(held.owner())),
-        w.code_of(m.holder()), w.code_of(m.remaining_ttl()), w.code_of(redis.connect())}) {
+  for (const auto code : {w.code_of(m.lock()), w.code_of(m.try_lock()), w.code_of(m.try_lock_for(1h)),
+                          w.code_of(m.force_unlock()), w.code_of(m.is_locked()), w.code_of(m.hold_count(owner{})),
+                          w.code_of(m.held_by(held.owner())), w.code_of(m.holder()), w.code_of(m.remaining_ttl())}) {
     CHECK(code == errc::shutting_down);
     CHECK(code == condition::retry_later);
     CHECK(code != condition::no_longer_held);
   }
+  const bool moved_from = !redis.get_executor();
+  CHECK(w.code_of(redis.connect()) == (moved_from ? errc::closed : errc::shutting_down));
   CHECK(w.code_of(held.renew()) == errc::closed);
   CHECK(w.run(held.lost()) == errc::closed);
   CHECK(w.code_of(held.unlock()) == errc::closed);
