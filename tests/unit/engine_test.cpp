@@ -1402,7 +1402,7 @@ TEST_CASE_METHOD(engine_fixture,
   CHECK(last_event().name == "a");
 }
 
-TEST_CASE_METHOD(engine_fixture, "a hold that was passed on is that of the coroutine that waited for it") {
+TEST_CASE_METHOD(engine_fixture, "the next hold is that of the coroutine that waited for it") {
   const int one = 0, other = 0;
   const auto a = hold("a", of(&one));
   const auto next = lock("a", of(&other));

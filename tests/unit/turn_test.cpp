@@ -901,6 +901,20 @@ TEST_CASE_METHOD(turns, "one of several locks is had by a pass as well") {
   CHECK(any.granted());
 }
 
+TEST_CASE_METHOD(turns, "a hold that was passed on is that of the coroutine that waited for it") {
+  const int one = 0, other = 0;
+  const auto first = hold("a", of(&one));
+  const auto second = lock("a", of(&other));
+  unlock(first);
+  REQUIRE(second.granted());
+  REQUIRE(sent("acquire") + sent("set") <= 1);
+  heard();
+  lock("a", of(&one));
+  CHECK(heard().empty());
+  lock("a", of(&other));
+  CHECK(heard() == "waiting_for_ourselves");
+}
+
 TEST_CASE_METHOD(turns, "a client that closes loses a hold that was passed on as any other") {
   const auto first = hold("a");
   const auto second = waiter(), third = waiter();
