@@ -58,7 +58,7 @@ struct event {
 
     // In the background: of what is no hold, or is none any more.
     released_late,     ///< given back: a late or cancelled grant, an unconfirmed release, the hold of a closed client,
-                       ///< or one that was lost by its expiry
+                       ///< one that was lost by its expiry, or one whose release a replaced server had answered
     release_given_up,  ///< such a release was refused, or not confirmed until its key must be gone or the grace of
                        ///< shutdown() was over; at the latest the key ends with its TTL; reason
     waiting_for_ourselves,  ///< a lock() without owner and without deadline waits for a name that its own coroutine

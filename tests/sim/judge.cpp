@@ -58,6 +58,9 @@ constexpr nanoseconds glance = 1ms;
 /// a second, until one of them has a majority.
 constexpr nanoseconds contest = 5s;
 
+/// Until a client that is awake is connected to the primary that its sentinels name: they are asked each second.
+constexpr nanoseconds followed = 2s;
+
 /// An attempt to connect that fails in its own time, and the longest pause before the next.
 nanoseconds reconnection(const config& c) { return c.connect_timeout + c.reconnect_cap; }
 
@@ -303,7 +306,7 @@ void judge::promoted(server& from, server& to) {
     each_owner(key, e, [&](const std::string& field) {
       if (stored(kept, field) != stored(&e, field) || end_of(to, *kept) < end_of(from, e)) {
         excuse(key);
-        known_field(0, field).unfenced = true;  // perhaps a count alone
+        known_field(0, field).replaced = true;  // perhaps a count alone
         met_.hit("failover: forgets what was acknowledged");
       } else {
         met_.hit("failover: keeps a hold");
@@ -327,8 +330,7 @@ void judge::answered_by_another(std::size_t machine, const std::string& key, con
   const auto* c = client_of(field);
   if (!c) return;
   auto& f = known_field(0, field);
-  f.met_replica = f.unfenced =
-      true;  // nobody gives it back where it counts, and how often it is held is told here alone
+  f.met_replica = f.replaced = true;  // how often it is held is told here alone
   if (has_it) excuse(key);
   met_.hit("failover: an old primary answers");
   if (plan_.now() > undisturbed_from(*c->who))
@@ -438,6 +440,7 @@ void judge::look() {
   if (plan_.now() < next_glance_ && plan_.next().value_or(time_point::max()) < next_glance_) return;
   next_glance_ = plan_.now() + glance;
   look_for_forgotten_waiters();
+  look_who_is_awake();
   look_for_residue();
 }
 
@@ -496,7 +499,8 @@ void judge::look_at_count(hold_record& h) {
   const auto leases = hold.count();
   h.most_leases = std::max(h.most_leases, leases + (hold.changing() ? 1 : 0));
   // Without fencing a late command of a dead connection may still change it.
-  const bool fenced = !known_field(0, h.field).unfenced;
+  const auto& field = known_field(0, h.field);
+  const bool fenced = !field.unfenced && !field.replaced;
   if (hold.changing() || hold.on->counted.under_way || h.ever_uncovered || leases == 0 || !fenced) return;
   const auto count = count_of(*entry_of(0, hold.keys()->lock), h.field);
   const bool told = hold.on->counted.leases == leases;
@@ -554,7 +558,7 @@ bool judge::is_free(std::size_t node, const std::string& name) {
     // for its TTL; whether it may, look_for_residue() says.
     const auto& f = known_field(node, field);
     const auto now = plan_.now();
-    const bool asks = c && !f.met_replica && !f.unfenced && now > undisturbed_from(*c->who, node) &&
+    const bool asks = c && !f.met_replica && !f.unfenced && !f.replaced && now > undisturbed_from(*c->who, node) &&
                       now < f.first_seen + undisturbed(c->who->settings()) &&
                       std::any_of(calls_.begin(), calls_.end(), [&](const auto& call) {
                         const auto& names = call.second.waits_for;
@@ -673,6 +677,18 @@ void judge::clock_stepped_back(std::size_t machine, nanoseconds by) {
                [&](const std::string& field) { known_field(servers_.unit_of(machine), field).stepped_back += by; });
 }
 
+void judge::look_who_is_awake() {
+  for (auto& c : clients_) {
+    const bool waits = std::any_of(calls_.begin(), calls_.end(), [&](const auto& e) { return e.second.by == c.who; });
+    const bool holds =
+        std::any_of(holds_.begin(), holds_.end(), [&](const auto& h) { return h.by == c.who && h.of->exclusive(); });
+    if (!waits && !holds)
+      c.awake_since.reset();
+    else if (!c.awake_since)
+      c.awake_since = plan_.now();
+  }
+}
+
 void judge::look_for_residue() {
   auto before = std::exchange(fields_, {});
   for (std::size_t n = 0; n < nodes_.size(); ++n)
@@ -707,7 +723,11 @@ void judge::look_at_field(std::size_t node, const std::string& key, const std::s
   if (!f.unwanted_since) f.unwanted_since = plan_.now();
   const auto due = std::max(*f.unwanted_since, undisturbed_from(*c->who, node)) + journey;
   const bool overdue = c->closed_in_peace || plan_.now() > due;
-  if (left > f.outage + f.stepped_back && overdue && !f.met_replica && !f.unfenced)
+  // A release that a replaced server has answered is sent again by its client, once that hears of the next one.
+  const bool repeated = servers_.what() == detail::deployment::sentinel && !c->who->closing() && c->awake_since &&
+                        plan_.now() > std::max(due, *c->awake_since) + followed;
+  const bool explained = f.unfenced || ((f.met_replica || f.replaced) && !repeated);
+  if (left > f.outage + f.stepped_back && overdue && !explained)
     accuse(c->who->name(), "has left " + field + " in " + key);
 }
 

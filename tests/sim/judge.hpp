@@ -153,8 +153,9 @@ class judge {
   };
   struct client_record {
     sim_client* who;
-    std::vector<link_record> links;  // to each node
-    time_point message_lost{};       // the last one
+    std::vector<link_record> links;           // to each node
+    time_point message_lost{};                // the last one
+    std::optional<time_point> awake_since{};  // it waits or holds
     std::optional<time_point> closing_in_peace{};
     bool closed_in_peace = false;
   };
@@ -195,6 +196,7 @@ class judge {
     nanoseconds stepped_back{};  // the node's clock meanwhile
     std::optional<time_point> unwanted_since;
     bool met_replica = false, unfenced = false;
+    bool replaced = false;  // a server that was replaced has answered, or has known, what the next one does not
   };
   struct peer_claim {
     std::string name, field;
@@ -233,6 +235,7 @@ class judge {
   time_point silence_about(const std::string& name, const sim_client& to);
   void look_for_residue();
   field_record& known_field(std::size_t node, const std::string& field);
+  void look_who_is_awake();
   void look_at_field(std::size_t node, const std::string& key, const std::string& field, field_record& f,
                      nanoseconds left);
   void claim(const std::string& name, const std::string& who, bool backed, time_point asked);
