@@ -228,8 +228,8 @@ void pubsub::schedule_ping(detail::time_point now) {
   next_ping_ = interval.count() == 0 ? detail::time_point::max() : now + interval - jitter;
 }
 
-// Other bytes on the same link speak for a busy server; not for ever, though. PING is in no hurry; a subscriber, who may
-// miss messages meanwhile, is.
+// Other bytes on the same link speak for a busy server; not for ever, though. PING is in no hurry; a subscriber, who
+// may miss messages meanwhile, is.
 detail::lease_clock::duration pubsub::patience(detail::time_point asked) const {
   if (last_input() > asked) return 4 * answer_timeout_;
   return doubtful(asked) && table_.any_unanswered() ? std::min(answer_timeout_, answer_limit()) : answer_timeout_;
