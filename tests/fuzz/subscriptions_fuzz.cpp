@@ -96,7 +96,8 @@ class program {
   void hear(redis::reply r) {
     if (is_answer(r) && !open_.empty()) open_.pop_front();
     const auto e = table_.on_reply(std::move(r));
-    if (e.what == kind::confirmed || e.what == kind::refused || e.what == kind::moved || e.what == kind::message)
+    if (e.what == kind::confirmed || e.what == kind::refused || e.what == kind::unavailable || e.what == kind::moved ||
+        e.what == kind::message)
       require(wanted_.contains(e.channel), "events name what is wanted");
     if (e.what == kind::confirmed) require(table_.confirmed(e.channel), "what was confirmed is confirmed");
     if (e.what == kind::moved) require(!table_.confirmed(e.channel), "what has moved is not here");
