@@ -705,4 +705,10 @@ MUTANTS = [
     Mutant("a nested lock is not asked for where the count before it found no answer", "src/sync/recount.cpp",
            "if (!counted && what == in_question::count) return;",
            "if (!counted) return;"),
+    Mutant("a release that waited to be written has only what is left of its time", "src/sync/releases.cpp",
+           "    if (!t.repeated) t.answer_by = std::max(t.answer_by, o.sent + (t.answer_by - t.began));\n",
+           ""),
+    Mutant("a channel that is refused by one of two ways counts as subscribed", "src/topology/shard_channels.cpp",
+           "  acknowledged = false;\n  home.tell_failed",
+           "  home.tell_failed"),
 ]

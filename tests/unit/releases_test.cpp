@@ -140,6 +140,20 @@ TEST_CASE_METHOD(fixture, "however often a release fails its caller is answered 
   CHECK(clock.now() == began + 500ms);
 }
 
+TEST_CASE_METHOD(fixture, "a release whose first copy waited to be written has its whole time from then on") {
+  server.block();
+  const auto r = release();
+  advance(300ms);
+  server.unblock();
+  run();
+  advance(100ms);
+  fails(errc::unconfirmed);
+  advance(399ms);
+  CHECK(r.waits());
+  advance(1ms);
+  CHECK(r.failed_with(errc::unconfirmed));
+}
+
 TEST_CASE_METHOD(fixture, "a release is repeated at once and then after pauses that grow to a second") {
   in_background();
   fails(errc::unconfirmed);

@@ -238,6 +238,13 @@ TEST_CASE_METHOD(both_ways, "by both ways a channel is subscribed when both say 
     at(a, true).on_subscribed();
     CHECK(one.subscribed == 2);
   }
+  SECTION("while one is refused it is not subscribed, though the other says so once more") {
+    at(a, false).on_subscribe_failed(errc::no_permission, "no");
+    at(a, true).on_subscribed();
+    CHECK(one.subscribed == 1);
+    at(a, false).on_subscribed();
+    CHECK(one.subscribed == 2);
+  }
   s.reset();
   CHECK(here.empty());
 }
