@@ -706,7 +706,7 @@ MUTANTS = [
            "if (!counted && what == in_question::count) return;",
            "if (!counted) return;"),
     Mutant("a release that waited to be written has only what is left of its time", "src/sync/releases.cpp",
-           "    if (!t.repeated) t.answer_by = std::max(t.answer_by, o.sent + (t.answer_by - t.began));\n",
+           "    if (!t.repeated && t.connected) t.answer_by = std::max(t.answer_by, o.sent + (t.answer_by - t.began));\n",
            ""),
     Mutant("a channel that is refused by one of two ways counts as subscribed", "src/topology/shard_channels.cpp",
            "  acknowledged = false;\n  home.tell_failed",
