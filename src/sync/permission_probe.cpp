@@ -52,8 +52,8 @@ call permission_probe::next() const {
 }
 
 void permission_probe::send_next() {
-  auto send = [self = shared_from_this()](nanoseconds left, topology::handler then) {
-    self->around_.run(self->next(), {.timeout = left}, std::move(then));
+  auto send = [self = shared_from_this()](time_point end, topology::handler then) {
+    self->around_.run_until(end, self->next(), urgency::refusable, std::move(then));
   };
   auto heard = [self = shared_from_this()](const outcome& o) { self->answered(o); };
   ask_twice(around_, deadline_ - around_.now(), std::move(send), std::move(heard));
