@@ -65,6 +65,7 @@ struct fixture : scripted_surroundings {
   fixture() {
     network.hosts = {{redis::address{"A", 6379, {}}, &server}};
     node.at.host = "A";
+    node.health_check_interval = {};  // no PING between the commands
     node.logins = std::make_shared<const redis::login_source>([this](const login_request& r) { return give(r); });
   }
   ~fixture() {

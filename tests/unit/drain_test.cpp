@@ -152,7 +152,7 @@ TEST_CASE_METHOD(draining, "a drain does not wait for a lost lease that its owne
   SECTION("beside one that is held") {
     const auto b = hold("b", by(bob));
     const auto d = drain();
-    CHECK(lock("c", by(alice)).failed_with(errc::closed));
+    CHECK(lock("c", by(alice)).failed_with(errc::shutting_down));
     CHECK(d.waits());
     unlock(b);
     play_on();
