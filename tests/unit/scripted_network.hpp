@@ -58,7 +58,7 @@ struct scripted_host {
   std::size_t takes_at_once = std::string_view::npos;  // bytes; the rest of a write comes later
   detail::lease_clock::duration delay{};               // of each answer
   std::set<connection*> connections;
-  int made = 0;  // connections ever
+  int made = 0;                     // connections ever
   std::set<connection*> forgotten;  // by a load balancer between: what is sent on them disappears
   bool resets = false;              // such a connection ends when something is sent on it
 
