@@ -54,8 +54,7 @@ class replies {
     now_ += next.pause;
     require(next.what != kind::deliver || !next.refresh, "an answer needs no newer map");
     require(next.pause <= std::chrono::milliseconds(100), "a pause has an end");
-    const bool followed = next.what != kind::deliver && next.what != kind::give_up;
-    if (followed && next.pause == lease_clock::duration{})
+    if (next.what != kind::deliver && next.pause == lease_clock::duration{})
       require(++followed_at_once_ <= 2, "nothing is followed at once for ever");
     if (next.what == kind::to_named) can_be_reached(next.to);
     if (!next.moved) return;
