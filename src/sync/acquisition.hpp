@@ -63,21 +63,21 @@ lock_answer without_memory();
 
 /// One call of lock, try_lock or try_lock_for.
 struct lock_request {
-  enum class patience { forever, once, until_deadline };
+  enum class patience : std::uint8_t { forever, once, until_deadline };
   owner_id who;
   bool bound = false;  // the owner was given or bound
   terms asked;
   patience wait = patience::forever;
-  time_point deadline = time_point::max();  // until_deadline only
   /// Of one caller who wants any one of several: it never re-enters, and that caller reports for all.
   bool one_of_several = false;
   /// Redis has just said that it is taken: it begins with the subscription, if it need not stand behind others.
   bool found_taken = false;
+  std::uint32_t part = 0;                   // of `whole`
+  time_point deadline = time_point::max();  // until_deadline only
   /// The thread of co_spawn that calls; null: it cannot be known.
   const void* coroutine = nullptr;
-  /// Whose part it is, and which: it sends nothing itself, and that caller reports its failure. Null: it is no part.
+  /// Whose part it is: it sends nothing itself, and that caller reports its failure. Null: it is no part.
   turn_taker* whole = nullptr;
-  std::size_t part = 0;
 };
 
 /// What came of an attempt to acquire.
@@ -120,14 +120,13 @@ struct line_seat {
   std::shared_ptr<acquisition> kept;  // while it waits there
   std::uint64_t number = 0;           // later ones have greater numbers
   owner_field field;                  // from the first attempt on; the same in each repetition
-  time_point sent{};                  // the attempt that was answered last
-  bool first_try = false;             // the last attempt was the first with its field, and sent as such
   // Attempts that were written and not answered: the field may have been granted, or may still be.
   unsigned unanswered = 0;
-  bool granted = false;  // it waits for replicas to have it
-  bool counted = false;  // the observer counts it among those who wait
-  unsigned ahead = 0;    // others before it when it came
-  unsigned splits = 0;   // attempts since the last message in which the primaries were divided
+  unsigned ahead = 0;      // others before it when it came
+  unsigned splits = 0;     // attempts since the last message in which the primaries were divided
+  bool first_try = false;  // the last attempt was the first with its field, and sent as such
+  bool granted = false;    // it waits for replicas to have it
+  bool counted = false;    // the observer counts it among those who wait
 };
 
 /// One caller who wants a lock, from the call to the answer, wherever it waits meanwhile.
@@ -188,6 +187,9 @@ class acquisition final : public cancellable, public script_command {
 
  private:
   void on_answer(const outcome& o) override;
+  std::optional<nanoseconds> time_left_for_copies() const override {
+    return asks_once() ? std::optional(time_left()) : std::nullopt;
+  }
   void late_vote(std::size_t n, const late_ballot& what) override;
   void leave_place();
   bool reports(const lock_answer& a) const noexcept { return !request.one_of_several && (!request.whole || a.record); }

@@ -82,11 +82,15 @@ void any_acquisition::ask() {
                      .patient = one_group_ && !asks_once()};
   if (how.timeout <= nanoseconds::zero()) return finish(nothing_had());
   if (request.deadline != time_point::max()) alarm_.start(request.deadline, [this] { time_out(); });
-  if (asks_once()) ends_at(around_.time, since_ + budget);
   const auto what = of_.front()->of.acquire_any.make(asked_, asked.ttl, field_);
   send(around_.servers, what.with_token_ttl(around_.settings.token_ttl), how);
   under_way_ = true;
   if (around_.notices) around_.notices->waits_for_redis(noticed_, asked_.front(), since_);
+}
+
+std::optional<nanoseconds> any_acquisition::time_left_for_copies() const {
+  if (!asks_once()) return std::nullopt;
+  return since_ + command_budget(around_.settings, request.asked.ttl) - around_.now();
 }
 
 void any_acquisition::on_answer(const outcome& o) {

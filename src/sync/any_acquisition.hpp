@@ -41,6 +41,7 @@ class any_acquisition final : public asker, public script_command {
   void ask_next();
   void ask();
   void on_answer(const outcome& o) override;
+  std::optional<nanoseconds> time_left_for_copies() const override;
   void wait_for_replicas(std::size_t which, std::optional<std::uint64_t> token, const outcome& o);
   void on_granted(std::size_t which, std::optional<std::uint64_t> token, time_point sent);
   void on_failed(const failure& why);

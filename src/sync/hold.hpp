@@ -135,8 +135,7 @@ class hold final : public boost::intrusive_ref_counter<hold> {
   static void operator delete(void* memory, block_pool& in) noexcept { in.give_back(memory, sizeof(hold)); }
   static void operator delete(hold* ended, std::destroying_delete_t) noexcept;
 
-  const bool bound;                 // the owner was given or bound, not made up for one lock()
-  const void* coroutine = nullptr;  // the thread of co_spawn that has taken it; null: it cannot be known
+  const bool bound;  // the owner was given or bound, not made up for one lock()
 
  private:
   const bool fenced_;  // it has a token
@@ -144,6 +143,7 @@ class hold final : public boost::intrusive_ref_counter<hold> {
  public:
   const std::uint16_t spare_tokens;  // after its own, for those that it is passed on to
   const std::uint32_t passes;
+  const void* coroutine = nullptr;  // the thread of co_spawn that has taken it; null: it cannot be known
   const claim_ptr on;
   const owner_id who;
   const time_point granted_at;

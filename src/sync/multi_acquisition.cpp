@@ -66,7 +66,7 @@ void multi_acquisition::join(std::size_t which) {
   auto& p = parts_[which];
   auto its = request;
   its.whole = this;
-  its.part = which;
+  its.part = static_cast<std::uint32_t>(which);
   p.now = stage::waits;
   busy_ = true;
   auto there = names_.lock(p.keys, std::move(its),
@@ -111,7 +111,6 @@ void multi_acquisition::ask() {
   if (asked_.empty()) return all_had();
   const bool once = request.wait == lock_request::patience::once;
   const auto budget = command_budget(around_.settings, request.asked.ttl);
-  if (once) ends_at(around_.time, since_ + budget);
   const auto what = keys_.front()->of.acquire_all.make(keys_, request.asked.ttl, fields_);
   send(around_.servers, what.with_token_ttl(around_.settings.token_ttl),
        {.timeout = once ? since_ + budget - around_.now() : budget,
@@ -121,6 +120,11 @@ void multi_acquisition::ask() {
 }
 
 // What a call that was answered meanwhile was granted is being given back.
+std::optional<nanoseconds> multi_acquisition::time_left_for_copies() const {
+  if (request.wait != lock_request::patience::once) return std::nullopt;
+  return since_ + command_budget(around_.settings, request.asked.ttl) - around_.now();
+}
+
 void multi_acquisition::on_answer(const outcome& o) {
   if (!open()) return;
   or_without_memory([&] {

@@ -72,6 +72,7 @@ class multi_acquisition final : public asker, public script_command, private tur
   void take_turns();
   void ask();
   void on_answer(const outcome& o) override;
+  std::optional<nanoseconds> time_left_for_copies() const override;
   void on_all(const attempt& what, const std::vector<std::uint64_t>& tokens);
   void on_hindered(std::size_t which, const attempt& what);
   void part_ended(std::size_t which, lock_answer a);

@@ -55,10 +55,7 @@ void reentry::run() {
 void reentry::send() {
   const auto ttl = who_->request.asked.ttl;
   const bool once = who_->asks_once();
-  if (once) {  // from here on the command's timeout counts
-    who_->stop_alarm();
-    ends_at(around_.time, who_->answer_by());
-  }
+  if (once) who_->stop_alarm();  // from here on the command's timeout counts
   const auto timeout = once ? who_->time_left() : command_budget(around_.settings, ttl);
   const auto& keys = *of_->keys();
   want_ = static_cast<unsigned>(of_->count()) + 1;
@@ -71,6 +68,10 @@ void reentry::send() {
 // the answer.
 void reentry::late(const outcome& o) {
   if (withdraw()) failed({errc::unreachable, o.detail});
+}
+
+std::optional<nanoseconds> reentry::time_left_for_copies() const {
+  return who_->asks_once() ? std::optional(who_->time_left()) : std::nullopt;
 }
 
 void reentry::on_answer(const outcome& o) {

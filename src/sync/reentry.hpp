@@ -29,6 +29,7 @@ class reentry final : public script_command, private acquisition_place, private 
   void forget_caller() override;
   // Its command.
   void on_answer(const outcome& o) override;
+  std::optional<nanoseconds> time_left_for_copies() const override;
   void late(const outcome& o) override;
 
   void wait_for_turn();

@@ -127,6 +127,9 @@ class releases::task final : public script_command {
   void late(const outcome& o) override {
     if (listed()) to_.on_late(*this, o.detail);
   }
+  std::optional<nanoseconds> time_left_for_copies() const override {
+    return done ? std::optional(answer_by - to_.around_.now()) : std::nullopt;
+  }
 
   releases& to_;
 };
@@ -212,10 +215,6 @@ void releases::send(task& t, time_point now) {
     std::exchange(t.done, {})(errc::unconfirmed,
                               t.repeated ? t.last_failure : "Redis did not answer what came before it in time");
   const auto timeout = t.done ? t.answer_by - now : command_budget(around_.settings, t.ttl);
-  if (t.done)
-    t.ends_at(around_.time, t.answer_by);
-  else
-    t.ends_at_no_time();
   t.script_command::send(around_.servers.primary(t.at), t.keys->of.release.make(*t.keys, t.field),
                          {.timeout = timeout, .rank = urgency::obligation, .patient = true, .tell_late = true});
 }

@@ -35,7 +35,7 @@ class round::copy final : public script_command {
     // An obligation, so that it stays before its release, also where both wait for a connection.
     const delivery how{.timeout = timeout, .rank = urgency::obligation};
     const bool by_text = !in_->voters_.knows(n_, in_->what_);
-    ends_at(in_->time_, in_->began_ + timeout);
+    timeout_ = timeout;
     send(in_->to_.primary(n_), in_->what_, how, by_text);
   }
 
@@ -50,9 +50,11 @@ class round::copy final : public script_command {
   // The release of the lock may be among what was sent since the others have decided.
   bool may_repeat() const override { return !in_->told_; }
   void on_answer(const outcome& o) override { in_->answered(n_, o); }
+  std::optional<nanoseconds> time_left_for_copies() const override { return in_->began_ + timeout_ - in_->time_.now(); }
 
   const std::shared_ptr<round> in_;
   const std::size_t n_;
+  nanoseconds timeout_{};
 };
 
 round::round(const surroundings& around, const call& what, std::shared_ptr<script_command> sender)

@@ -8,7 +8,6 @@
 #include "protocol/replies.hpp"
 #include "sync/round.hpp"
 #include "sync/surroundings.hpp"
-#include "sync/terms.hpp"
 
 namespace holdfast::detail {
 
@@ -76,7 +75,7 @@ void script_command::answered(const outcome& o) {
     by_text_ = true;
     // A patient one goes on when its time is over: it is written, and told at once that it is late.
     const auto least = how_.patient ? nanoseconds(1) : nanoseconds::min();
-    if (time_) how_.timeout = std::max(end_ - time_->now(), least);
+    if (const auto left = time_left_for_copies()) how_.timeout = std::max(*left, least);
     return execute();
   }
   unanswered_ = false;

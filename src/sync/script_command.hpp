@@ -7,6 +7,7 @@
 
 #include "protocol/call.hpp"
 #include "protocol/tally.hpp"
+#include "sync/terms.hpp"
 #include "topology/topology.hpp"
 
 namespace holdfast::detail {
@@ -30,13 +31,6 @@ class script_command : public redis::command, public std::enable_shared_from_thi
   void send(topology& to, const call& what, const delivery& how, bool by_text = false);
   /// The same where several primaries may vote: then each gets a copy.
   void send(const surroundings& around, const call& what, const delivery& how);
-  /// All copies of what is sent from now on share the time until `end`: one that is sent by its text has what is left.
-  void ends_at(const clock& by, time_point end) noexcept {
-    time_ = &by;
-    end_ = end;
-  }
-  /// Each copy has the time of its delivery.
-  void ends_at_no_time() noexcept { time_ = nullptr; }
   /// The sender wants the answer no more. True: the script has not run and never will, and on_answer() is not called.
   /// False: on_answer() is still to come, or nothing is under way.
   bool withdraw() { return withdraw_all() == nowhere; }
@@ -54,6 +48,8 @@ class script_command : public redis::command, public std::enable_shared_from_thi
  private:
   virtual void on_answer(const outcome& o) = 0;
   virtual void append(const call& what, std::string& out, bool by_text) const { what.append_to(out, by_text); }
+  /// What a copy that is sent by its text has, where all copies share a time; nothing: each has that of its delivery.
+  virtual std::optional<nanoseconds> time_left_for_copies() const { return std::nullopt; }
   /// It may be sent by its text now, after whatever was sent meanwhile.
   virtual bool may_repeat() const { return true; }
 
@@ -67,8 +63,6 @@ class script_command : public redis::command, public std::enable_shared_from_thi
   std::weak_ptr<round> votes_;  // under way
   call call_;
   delivery how_{};
-  const clock* time_ = nullptr;  // null: nothing ends at end_
-  time_point end_{};
   redis::ticket asked_ = 0;
   time_point written_{};  // the copy that is under way; zero: it was not yet
   bool unanswered_ = false;

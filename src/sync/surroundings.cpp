@@ -13,14 +13,26 @@
 namespace holdfast::detail {
 namespace {
 
-class one_call final : public script_command {
+class one_call : public script_command {
  public:
   explicit one_call(topology::handler done) : done_(std::move(done)) {}
 
  private:
-  void on_answer(const outcome& o) override { std::exchange(done_, {})(o); }
+  void on_answer(const outcome& o) final { std::exchange(done_, {})(o); }
 
   topology::handler done_;  // emptied when it is called
+};
+
+class bounded_call final : public one_call {
+ public:
+  bounded_call(topology::handler done, const clock& time, time_point end)
+      : one_call(std::move(done)), time_(time), end_(end) {}
+
+ private:
+  std::optional<nanoseconds> time_left_for_copies() const override { return end_ - time_.now(); }
+
+  const clock& time_;
+  const time_point end_;
 };
 
 }  // namespace
@@ -30,9 +42,8 @@ void surroundings::run(const call& what, const delivery& how, topology::handler 
 }
 
 void surroundings::run_until(time_point end, const call& what, urgency rank, topology::handler done) const {
-  const auto asked = make_pooled<one_call>(blocks, std::move(done));
-  asked->ends_at(time, end);
-  asked->send(*this, what, {.timeout = end - now(), .rank = rank});
+  make_pooled<bounded_call>(blocks, std::move(done), time, end)
+      ->send(*this, what, {.timeout = end - now(), .rank = rank});
 }
 
 void surroundings::run_at(std::size_t primary, const call& what, const delivery& how, topology::handler done) const {

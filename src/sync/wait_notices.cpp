@@ -24,37 +24,34 @@ wait_notices::~wait_notices() {
 }
 
 void wait_notices::waits_for_redis(noticed_wait& which, const shared_keys& keys, time_point since) {
-  if (which.in || said_unreachable_) return;
+  if (which.listed_ || said_unreachable_) return;
   auto& servers = around_.servers;
   if (servers.answered_since(keys->lock, {}) && !servers.in_outage(keys->lock)) return;
   add(which, cause::unreachable, keys, since);
 }
 
 void wait_notices::lost_redis(noticed_wait& which, const shared_keys& keys) {
-  if (!which.in && !said_unreachable_) add(which, cause::unreachable, keys, around_.now());
+  if (!which.listed_ && !said_unreachable_) add(which, cause::unreachable, keys, around_.now());
 }
 
 void wait_notices::waits_for_own_hold(noticed_wait& which, const shared_keys& keys) {
-  if (!which.in && !said_own_hold_) add(which, cause::own_hold, keys, around_.now());
+  if (!which.listed_ && !said_own_hold_) add(which, cause::own_hold, keys, around_.now());
 }
 
-void wait_notices::add(noticed_wait& which, cause why, const shared_keys& keys, time_point since) {
-  which.why = why;
-  which.keys = keys;
-  which.since = since;
+// Without memory nothing is said of it.
+void wait_notices::add(noticed_wait& which, cause why, const shared_keys& keys, time_point since) try {
   const auto later = std::find_if(waits_.rbegin(), waits_.rend(), [&](const auto& w) { return w.since <= since; });
-  waits_.insert(later.base(), which);
-  which.in = this;
-  try {
-    arm();
-  } catch (...) {
-    ends(which);  // no memory: nothing is said of it
-  }
+  const auto place = waits_.insert(later.base(), entry{*this, which, why, keys, since});
+  place->place = place;
+  which.listed_ = &*place;
+  arm();
+} catch (const std::bad_alloc&) {
+  which.end();
 }
 
-void wait_notices::ends(noticed_wait& which) noexcept {
-  which.in = nullptr;
-  waits_.erase(waits_.iterator_to(which));
+void wait_notices::ends(entry& which) noexcept {
+  which.of.listed_ = nullptr;
+  waits_.erase(which.place);
   if (waits_.empty()) look_.stop();  // it would keep an idle io_context
 }
 
@@ -78,7 +75,7 @@ void wait_notices::look() {
   arm();
 }
 
-void wait_notices::look_at(const noticed_wait& which) {
+void wait_notices::look_at(const entry& which) {
   const auto call = "holdfast: a call has waited for 5 s for " + about(which.keys->name, {});
   if (which.why == cause::unreachable) {
     if (around_.servers.answering(which.keys->lock)) return;

@@ -1,7 +1,7 @@
 // SPDX-License-Identifier: BSL-1.0
 #pragma once
-#include <boost/intrusive/list.hpp>
 #include <chrono>
+#include <list>
 #include <string>
 
 #include "base/function.hpp"
@@ -14,28 +14,26 @@ namespace holdfast::detail {
 struct surroundings;
 class wait_notices;
 
-/// A call that waits, as wait_notices keeps it. Leaves when it is destroyed.
-struct noticed_wait {
-  enum class cause { unreachable, own_hold };
-
+/// Of a call that waits: what wait_notices keeps of it, which few calls ever have. Ends with its call.
+class noticed_wait {
+ public:
   noticed_wait() = default;
   noticed_wait(const noticed_wait&) = delete;
   noticed_wait& operator=(const noticed_wait&) = delete;
   ~noticed_wait() { end(); }
   void end() noexcept;
 
-  boost::intrusive::list_member_hook<> hook;
-  wait_notices* in = nullptr;  // null: it is in no list
-  cause why{};
-  shared_keys keys;
-  time_point since{};
+ private:
+  friend class wait_notices;
+  struct entry;
+  entry* listed_ = nullptr;  // null: nothing is kept
 };
 
 /// Says, where nobody observes, why a call has waited for 5 s: a line for each cause, once. A wait is looked at where
 /// its cause is likely: so a lock that is free, or held by another process, costs no timer.
 class wait_notices {
  public:
-  using cause = noticed_wait::cause;
+  enum class cause { unreachable, own_hold };
   using sink = function<void(const std::string& line)>;
   /// This client has held the lock all the time since.
   using holder_test = function<bool(const lock_keys&, time_point since)>;
@@ -51,28 +49,37 @@ class wait_notices {
   void lost_redis(noticed_wait& which, const shared_keys& keys);
   /// Perhaps it waits for its own task, which holds the lock.
   void waits_for_own_hold(noticed_wait& which, const shared_keys& keys);
-  void ends(noticed_wait& which) noexcept;
 
  private:
-  using hook = boost::intrusive::member_hook<noticed_wait, boost::intrusive::list_member_hook<>, &noticed_wait::hook>;
-  using waits = boost::intrusive::list<noticed_wait, hook>;
+  friend class noticed_wait;
+  using entry = noticed_wait::entry;
 
   bool said(cause why) const noexcept { return why == cause::unreachable ? said_unreachable_ : said_own_hold_; }
   void add(noticed_wait& which, cause why, const shared_keys& keys, time_point since);
   void arm();
   void look();
-  void look_at(const noticed_wait& which);
+  void look_at(const entry& which);
+  void ends(entry& which) noexcept;
 
   const surroundings& around_;
   const sink say_;
   const holder_test held_since_;
-  waits waits_;  // the oldest first
+  std::list<entry> waits_;  // the oldest first
   bool said_unreachable_ = false, said_own_hold_ = false;
   timer look_;
 };
 
+struct noticed_wait::entry {
+  wait_notices& in;
+  noticed_wait& of;
+  wait_notices::cause why;
+  shared_keys keys;
+  time_point since;
+  std::list<entry>::iterator place{};
+};
+
 inline void noticed_wait::end() noexcept {
-  if (in) in->ends(*this);
+  if (listed_) listed_->in.ends(*listed_);
 }
 
 }  // namespace holdfast::detail

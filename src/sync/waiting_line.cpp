@@ -186,10 +186,7 @@ void waiting_line::try_now() {
   const bool never_asked = !once && !asked.found_taken && !asked.whole && w.seat.field.empty();
   w.seat.first_try = never_asked && steps.first_acquire.make;
   if (w.seat.field.empty()) w.seat.field = fields_.next();
-  if (once) {  // from here on the command's timeout counts
-    w.stop_alarm();
-    w.ends_at(around_.time, w.answer_by());
-  }
+  if (once) w.stop_alarm();  // from here on the command's timeout counts
   if (asked.whole) return asked.whole->has_turn(asked.part);
   auto timeout = once ? w.time_left() : command_budget(around_.settings, asked.asked.ttl);
   if (steps.voted) timeout = std::min(timeout, vote_budget(around_.settings, asked.asked.ttl));
@@ -213,7 +210,6 @@ void waiting_line::attempt_answered(acquisition& w, const outcome& o) {
 void waiting_line::told(acquisition& w, const attempt& what) {
   HOLDFAST_ASSERT(step_ == step::trying && &w == &first());
   step_ = step::idle;
-  w.seat.sent = what.sent;
   const auto& said = what.said;
   count_incentive(what);
   if (what.answered) penalty_ = {};
@@ -279,7 +275,7 @@ void waiting_line::on_replicas(acquisition& w, const attempt& what, const std::o
 
 void waiting_line::on_acquired(acquisition& w, const attempt& what, time_point now) {
   const auto ttl = w.request.asked.ttl;
-  if (now >= valid_until(w.seat.sent, ttl, around_.settings.drift) - min_validity(ttl)) {
+  if (now >= valid_until(what.sent, ttl, around_.settings.drift) - min_validity(ttl)) {
     abandon_field(w);
     return on_failed(w, {errc::unreachable, "the grant came too late to be of use"});
   }
@@ -287,7 +283,7 @@ void waiting_line::on_acquired(acquisition& w, const attempt& what, time_point n
   polled_ = {};
   granted_in_part_ = 0;
   w.seat.unanswered = 1;  // where there is no memory for its hold, it is given back
-  auto record = host_.granted(w, {w.seat.field, what.said.value.token, w.seat.sent, now, what.yes, what.may_have_run,
+  auto record = host_.granted(w, {w.seat.field, what.said.value.token, what.sent, now, what.yes, what.may_have_run,
                                   what.said.value.spare_tokens});
   if (w.keys->of.voted) w.got = record->of->on;
   w.seat.unanswered = 0;
@@ -353,7 +349,7 @@ void waiting_line::on_busy(acquisition& w, const attempt& what, time_point now) 
   const auto holder_ttl = said.holder_ttl;
   w.backoff.reset();
   if (!holder_ttl && subscription_) return try_now();  // no acknowledgement comes, after which it would
-  if (holder_ttl) wake_ups_.found_busy(w.seat.sent, now, *holder_ttl);
+  if (holder_ttl) wake_ups_.found_busy(what.sent, now, *holder_ttl);
   const auto again_after = said.split ? nanoseconds::max() : host_.found_busy();
   if (may_reenter(w)) return leave_to_reenter(w);
   if (w.asks_once()) return finish(w, {});
@@ -364,7 +360,7 @@ void waiting_line::on_busy(acquisition& w, const attempt& what, time_point now) 
   // What was published before the acknowledgement is missed: on_subscribed() tries again.
   subscribe();
   const auto ttl_left = holder_ttl ? nanoseconds(*holder_ttl) : nanoseconds::max();
-  park_while_held(ttl_left, w.seat.sent, std::min(next_poll(), again_after));
+  park_while_held(ttl_left, what.sent, std::min(next_poll(), again_after));
   if (again) wake();
 }
 
