@@ -82,7 +82,8 @@ def value(families, name, **labels):
 def prometheus_client_reads_each_step_number_by_number(peer, _, folder):
     python = python_with_prometheus_client(folder)
     odd, emoji = 'a"b\\c\\x0ad\\xff\\x00e', "ä€😀"
-    # held: a, the odd one, the simple one, all others; waiting for a; calls of a: acquired, re-entered; passed on;
+    # held: a, the odd one, the simple one, all others; waiting for a; calls of a: acquired, re-entered; given back: passed
+    # on or released, because a turn of 20 ms is over soon on a busy machine;
     # commands in flight, which nobody waits for while the lock is passed on
     expected = {
         "begin":           ((0, 0, 0, 0), 0, (0, 0), 0, 0),
@@ -91,10 +92,10 @@ def prometheus_client_reads_each_step_number_by_number(peer, _, folder):
         "passed on":       ((1, 0, 0, 0), 1, (2, 1), 1, ANY),
         "passed on again": ((1, 0, 0, 0), 0, (3, 1), 2, 0),
         "in flight":       ((1, 0, 0, 0), 0, (3, 1), 2, 1),
-        "two clients":     ((0, 1, 1, 1), 0, (3, 1), 2, 0),
-        "lost":            ((0, 1, 1, 0), 0, (4, 1), 2, 0),
-        "one shut down":   ((0, 1, 0, 0), 0, (4, 1), 2, 0),
-        "end":             ((0, 0, 0, 0), 0, (4, 1), 2, 0),
+        "two clients":     ((0, 1, 1, 1), 0, (3, 1), 3, 0),
+        "lost":            ((0, 1, 1, 0), 0, (4, 1), 3, 0),
+        "one shut down":   ((0, 1, 0, 0), 0, (4, 1), 3, 0),
+        "end":             ((0, 0, 0, 0), 0, (4, 1), 3, 0),
     }
     steps = steps_of(peer)
     assert list(steps) == list(expected), list(steps)
@@ -107,7 +108,7 @@ def prometheus_client_reads_each_step_number_by_number(peer, _, folder):
                  got("waiters", kind="mutex", lock="a"),
                  (got("wait_duration_seconds_count", kind="mutex", lock="a", outcome="acquired"),
                   got("wait_duration_seconds_count", kind="mutex", lock="a", outcome="reentered")),
-                 got("hold_duration_seconds_count", kind="mutex", lock="a", end="passed"),
+                 sum(got("hold_duration_seconds_count", kind="mutex", lock="a", end=end) for end in ("passed", "released")),
                  sum(v for f in said if f["name"] == "holdfast_connection_in_flight" for _, _, v in f["samples"]))
         assert found == expected[step], f"{step}: {found}, and not {expected[step]}"
     end = read(python, steps["end"])

@@ -53,7 +53,7 @@ int main(int argc, char** argv) {
 // Output:
 //   shipping
 //   SIGTERM
-//   who waits: the client is closed
+//   who waits: the client shuts down
 //   shipped: both locks were ours to the end
 //   order: free
 //   stock: free
