@@ -12,6 +12,9 @@
 #include <cstdint>
 #include <utility>
 
+#include "base/if_memory.hpp"
+#include "base/on_its_way.hpp"
+
 namespace holdfast::detail {
 
 namespace {
@@ -31,7 +34,14 @@ asio_timers::asio_timers(const strand_type& strand, timer_queue::action on_wake)
 
 timer_queue::key asio_timers::schedule(time_point when, timer_queue::action act) {
   const auto key = queue_.add(when, std::move(act));
-  if (when < wake_ && descriptor_.is_open()) wake_at(when);
+  if ((when < wake_ || !waiting_) && descriptor_.is_open()) {
+    try {
+      wake_at(*queue_.earliest());
+    } catch (...) {
+      queue_.remove(key);
+      throw;
+    }
+  }
   return key;
 }
 
@@ -49,6 +59,7 @@ void asio_timers::close() {
 
 void asio_timers::wake_at(time_point when) {
   if (here_.elsewhere()) return;
+  wait();  // first: there may be no memory for it
   wake_ = when;
   const auto since = std::max(when.time_since_epoch(), lease_clock::duration{1});  // 0 would disarm it
   const auto seconds = std::chrono::floor<std::chrono::seconds>(since);
@@ -56,16 +67,16 @@ void asio_timers::wake_at(time_point when) {
   spec.it_value.tv_sec = seconds.count();
   spec.it_value.tv_nsec = (since - seconds).count();
   ::timerfd_settime(descriptor_.native_handle(), TFD_TIMER_ABSTIME, &spec, nullptr);
-  wait();
 }
 
 void asio_timers::wait() {
   if (waiting_) return;
-  waiting_ = true;
-  descriptor_.async_wait(descriptor_.wait_read, [self = shared_from_this()](const boost::system::error_code& failed) {
-    self->waiting_ = false;
+  auto wakes = [self = shared_from_this(),
+                coming = on_its_way(waiting_)](const boost::system::error_code& failed) mutable {
+    coming.arrived();
     if (!failed) self->woken();
-  });
+  };
+  descriptor_.async_wait(descriptor_.wait_read, std::move(wakes));
 }
 
 void asio_timers::woken() {
@@ -73,8 +84,15 @@ void asio_timers::woken() {
   std::uint64_t expirations;
   [[maybe_unused]] const auto n = ::read(descriptor_.native_handle(), &expirations, sizeof expirations);
   wake_ = time_point::max();
-  on_wake_();
-  queue_.run_due(lease_clock::now());
+  each_step step;  // an action that finds no memory delays none of the others
+  step([this] { on_wake_(); });
+  const auto now = lease_clock::now();
+  while (queue_.any_due(now)) step([&] { queue_.run_due(now); });
+  step([this] { wait_for_next(); });
+  step.rethrow();
+}
+
+void asio_timers::wait_for_next() {
   if (!descriptor_.is_open()) return;  // an action closed us
   if (const auto next = queue_.earliest(); next && *next < wake_)
     wake_at(*next);

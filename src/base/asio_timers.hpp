@@ -4,6 +4,7 @@
 #include <boost/asio/posix/basic_stream_descriptor.hpp>
 #include <boost/asio/strand.hpp>
 
+#include <atomic>
 #include <memory>
 
 #include "base/birthplace.hpp"
@@ -38,13 +39,14 @@ class asio_timers final : public timers, public std::enable_shared_from_this<asi
   void wake_at(time_point when);
   void wait();
   void woken();
+  void wait_for_next();
 
   boost::asio::posix::basic_stream_descriptor<strand_type> descriptor_;
   timer_queue::action on_wake_;
   timer_queue queue_;
   time_point wake_ = time_point::max();  // when the kernel will wake us; max: it will not
-  bool waiting_ = false;
-  const birthplace here_;  // the descriptor's time and its expirations are the parent's in a child
+  std::atomic<bool> waiting_{false};     // a handler of the descriptor is on its way
+  const birthplace here_;                // the descriptor's time and its expirations are the parent's in a child
 };
 
 }  // namespace holdfast::detail

@@ -15,7 +15,7 @@ std::optional<time_point> timer_queue::earliest() const {
 }
 
 void timer_queue::run_due(time_point now) {
-  while (!actions_.empty() && actions_.begin()->first.when <= now) {
+  while (any_due(now)) {
     const auto node = actions_.extract(actions_.begin());  // taken out first: the action may add and remove timers
     node.mapped()();
   }

@@ -27,6 +27,7 @@ class HOLDFAST_EXPORT timer_queue {
   void remove(const key& k) { actions_.erase(k); }
   std::optional<time_point> earliest() const;
   bool empty() const noexcept { return actions_.empty(); }
+  bool any_due(time_point now) const noexcept { return !actions_.empty() && actions_.begin()->first.when <= now; }
   /// Runs what is due at `now`, also what the actions themselves add for `now` or before.
   void run_due(time_point now);
 

@@ -5,6 +5,7 @@
 #include <vector>
 
 #include "base/assert.hpp"
+#include "base/if_memory.hpp"
 
 namespace holdfast::redis {
 
@@ -28,16 +29,18 @@ class audience {
     --size_;
   }
 
-  /// Tells each member, as long as `go_on` says so. A member may end the owner's reference to this object meanwhile,
-  /// but not the object.
+  /// Tells each member, as long as `go_on` says so, also where one finds no memory. A member may end the owner's
+  /// reference to this object meanwhile, but not the object.
   template <class What, class GoOn>
   void tell(What what, GoOn go_on) {
     ++telling_;
     const auto count = members_.size();
+    detail::each_step step;
     for (std::size_t i = 0; i < count && go_on(); ++i)
-      if (auto* who = members_[i]) what(*who);
+      if (auto* who = members_[i]) step([&] { what(*who); });
     if (--telling_ == 0) std::erase(members_, nullptr);
     HOLDFAST_ASSERT(telling_ != 0 || size_ == members_.size());
+    step.rethrow();
   }
 
  private:

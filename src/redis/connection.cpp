@@ -4,7 +4,9 @@
 #include <algorithm>
 #include <chrono>
 #include <utility>
+#include <vector>
 
+#include "base/assert.hpp"
 #include "redis/error_replies.hpp"
 
 namespace holdfast::redis {
@@ -56,9 +58,14 @@ ticket connection::execute(request asked) {
   const auto t = pending_.push(std::move(asked), now);
   if (up()) {
     flush_alone(now);
-  } else {
+    return t;
+  }
+  try {
     demand_changed();
     arm();
+  } catch (...) {
+    pending_.forget(t);
+    throw;
   }
   return t;
 }
@@ -68,7 +75,7 @@ bool connection::withdraw(ticket t) {
   if (!pending_.forget(t)) return false;
   if (closed()) return true;
   on_settled();
-  demand_changed();
+  detail::if_memory([this] { demand_changed(); });
   return true;
 }
 
@@ -138,24 +145,35 @@ void connection::on_up(const handshake& introduced) {
 }
 
 void connection::on_reply(reply&& r) {
-  if (is_push(r)) return drop(fail(node(), errc::protocol_error, "a message on a connection without subscriptions"));
+  if (is_push(r))
+    return drop_for(
+        [this] { return fail(node(), errc::protocol_error, "a message on a connection without subscriptions"); });
   const auto now = last_input();
   const bool health_check = pending_.asking();
   const auto oldest = pending_.take_answered(now);
-  if (!oldest) return drop(fail(node(), errc::protocol_error, "a reply that nobody asked for"));
+  if (!oldest) return drop_for([this] { return fail(node(), errc::protocol_error, "a reply that nobody asked for"); });
   if (health_check) note_round_trip(now - oldest->sent);
   const bool of_replica = is_of_replica(r), outage = of_replica && failover_expected();
   if (shows_work(r) && !outage) answered_ = now;
   was_primary_ = was_primary_ || !r.is_error();
   if (given().counts && oldest->what)
     count(*oldest->what, oldest->sent, now, r.is_error() ? errc::server_refused : errc{});
-  const auto why = of_replica ? fail(node(), errc::not_primary, "the server has become a replica") : failure{};
-  if (oldest->what && outage)
-    oldest->what->answered({errc::unreachable, {}, why.detail});
-  else if (oldest->what)
-    oldest->what->answered({{}, std::move(r), {}, oldest->sent, number_});
+  if (!of_replica) {
+    if (oldest->what) oldest->what->answered({{}, std::move(r), {}, oldest->sent, number_});
+    return;
+  }
+  failure why{errc::not_primary, {}};
+  detail::each_step step;
+  step([&] { why = fail(node(), errc::not_primary, "the server has become a replica"); });
+  step([&] {
+    if (oldest->what && outage)
+      oldest->what->answered({errc::unreachable, {}, why.detail});
+    else if (oldest->what)
+      oldest->what->answered({{}, std::move(r), {}, oldest->sent, number_});
+  });
   // It was the primary when it was connected: its address may belong to another by now.
-  if (of_replica && up()) drop(why);
+  if (up()) step([&] { drop(why); });
+  step.rethrow();
 }
 
 void connection::fill(std::string& out, std::size_t enough, detail::time_point now) {
@@ -202,54 +220,72 @@ void connection::arm() {
 void connection::look() {
   const auto self = shared_from_this();
   const auto now = given().now();
-  if (input_waiting() && !std::exchange(gave_grace_, true)) return look_.start(now + resolution, [this] { look(); });
+  if (input_waiting() && !std::exchange(gave_grace_, true)) return look_at(now + resolution);
   gave_grace_ = false;
-  if (!tell_overdue(now)) return;
-  if (up() && pending_.silent(now, last_input())) {
-    const auto* const cause = pending_.asking() ? "silent: no answer to PING after a pause"
-                                                : "silent: no answer within the timeout of a command";
-    return drop(fail(node(), errc::unreachable, cause));
-  }
+  detail::each_step step;
+  if (!tell_overdue(now, step)) return step.rethrow();
+  if (up() && pending_.silent(now, last_input()))
+    return drop_for([this] {
+      return fail(node(), errc::unreachable,
+                  pending_.asking() ? "silent: no answer to PING after a pause"
+                                    : "silent: no answer within the timeout of a command");
+    });
   if (pending_.on_wire() == 0 && health_check_due(now)) flush_soon();
-  if (const auto next = next_look()) look_.start(std::max(*next, now + resolution), [this] { look(); });
-  demand_changed();
+  if (const auto next = next_look()) look_at(std::max(*next, now + resolution));
+  step([this] { demand_changed(); });
   check_idle();
+  step.rethrow();
+}
+
+// Nobody would miss an answer on a connection that is not looked at.
+void connection::look_at(detail::time_point when) {
+  if (!detail::if_memory([&] { look_.start(when, [this] { look(); }); })) drop_soon();
 }
 
 // False: somebody who was told has closed the connection.
-bool connection::tell_overdue(detail::time_point now) {
-  const auto why = trouble();
+bool connection::tell_overdue(detail::time_point now, detail::each_step& step) {
+  failure why;
+  step([&] { why = trouble(); });
   while (auto late = pending_.take_overdue(now)) {
     if (given().counts && late->written && !late->goes_on) count(*late->what, late->sent, now, errc::unconfirmed);
-    late->tell({late->written ? errc::unconfirmed : why.code, {}, why.detail, late->sent, number_});
+    step([&] { late->tell({late->written ? errc::unconfirmed : why.code, {}, why.detail, late->sent, number_}); });
     if (closed()) return false;
   }
   return true;
 }
 
 void connection::on_down(const failure& why) {
-  if (pending_.any_written() && id_) predecessor_ = id_;
+  detail::each_step step;
+  step([this] {
+    if (pending_.any_written() && id_) predecessor_ = id_;
+  });
   const auto now = given().now();
-  const auto lost = pending_.lose_written(now);
+  pending_.disconnected(now);
   const auto there = number_;
   id_.reset();
   look_.stop();
   outage_ = why.code;
-  report(event::kind::outage, why.code, why.detail);
-  if (!closed() && listener_) listener_(false);
-  for (const auto& l : lost) {
-    if (closed()) return;
-    if (given().counts) count(*l.what, l.sent, now, errc::unconfirmed);
-    l.what->answered({errc::unconfirmed, {}, why.detail, l.sent, there});
+  step([&] { report(event::kind::outage, why.code, why.detail); });
+  step([this] {
+    if (!closed() && listener_) listener_(false);
+  });
+  while (!closed()) {
+    const auto lost = pending_.next_lost();
+    if (!lost) break;
+    if (given().counts) count(*lost->what, lost->sent, now, errc::unconfirmed);
+    step([&] { lost->what->answered({errc::unconfirmed, {}, why.detail, lost->sent, there}); });
   }
-  arm();
-  check_idle();
+  step([this] { arm(); });
+  if (!closed()) check_idle();
+  step.rethrow();
 }
 
 // Nothing was written: what waits has its timeout from now on.
 void connection::on_replaced() {
   const auto now = given().now();
-  pending_.lose_written(now);
+  pending_.disconnected(now);
+  [[maybe_unused]] const auto lost = pending_.next_lost();
+  HOLDFAST_ASSERT(!lost);
   id_.reset();
   look_.stop();
   replaced_ = now;
@@ -258,17 +294,25 @@ void connection::on_replaced() {
 
 void connection::on_attempt_failed(const failure& why) {
   const bool was_replaced = std::exchange(replaced_, std::nullopt).has_value();
-  if (std::exchange(outage_, why.code) != why.code) report(event::kind::outage, why.code, why.detail);
-  if (was_replaced && !closed() && listener_) listener_(false);
+  detail::each_step step;
+  step([&] {
+    if (std::exchange(outage_, why.code) != why.code) report(event::kind::outage, why.code, why.detail);
+  });
+  step([&] {
+    if (was_replaced && !closed() && listener_) listener_(false);
+  });
   const bool tolerated = !why.mends_itself() && mends_itself(why);
-  if (closed() || !why.is_answer() || tolerated) return;
+  if (closed() || !why.is_answer() || tolerated) return step.rethrow();
   if (!why.mends_itself()) answered_ = given().now();
-  look_.stop();
-  for (const auto& lost : pending_.lose_waiting()) {
-    if (closed()) return;
-    lost->answered({why.code, {}, why.detail});
+  std::vector<command_ptr> waiting;
+  step([&] { waiting = pending_.lose_waiting(); });  // else they wait for the next attempt
+  if (pending_.empty()) look_.stop();
+  for (const auto& lost : waiting) {
+    if (closed()) return step.rethrow();
+    step([&] { lost->answered({why.code, {}, why.detail}); });
   }
   check_idle();
+  step.rethrow();
 }
 
 void connection::on_close() {

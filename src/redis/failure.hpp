@@ -25,6 +25,9 @@ struct failure {
   bool is_answer() const noexcept { return code != errc::unreachable; }
 };
 
+/// Its text is short enough to need none.
+inline failure without_memory() { return {errc::unreachable, "no memory"}; }
+
 /// "node: cause".
 HOLDFAST_EXPORT failure fail(const endpoint& node, errc code, std::string_view cause);
 

@@ -11,6 +11,7 @@
 #include <boost/asio/error.hpp>
 
 #include "base/assert.hpp"
+#include "base/on_its_way.hpp"
 #include "redis/login.hpp"
 
 namespace holdfast::redis {
@@ -49,6 +50,7 @@ struct link::session {
 
   std::shared_ptr<stream> wire;
   std::shared_ptr<link> reads_for, writes_for;  // while a handler is pending
+  std::atomic<bool> digesting{false};  // replies have been read that were not handed on yet: a handler is on its way
   reader parser;
   std::string out;
   std::array<char, input_size> in;
@@ -78,7 +80,7 @@ void link::tear_down() {
   if (attempt_) std::exchange(attempt_, nullptr)->cancel();
   if (session_) std::exchange(session_, nullptr)->wire->close();
   handshake_.reset();
-  reading_ = digesting_ = writing_ = replacing_ = false;
+  reading_ = writing_ = starved_ = replacing_ = false;
   replace_at_ = detail::time_point::max();
 }
 
@@ -114,6 +116,7 @@ void link::count_down() noexcept {
 }
 
 void link::demand_changed() {
+  if (starved_) return drop_soon();
   if (state_ == state::down && wanted()) pause_then_connect();
   if (state_ == state::pausing && !wanted()) {
     timer_.stop();
@@ -123,11 +126,11 @@ void link::demand_changed() {
 }
 
 void link::pause_then_connect() {
-  state_ = state::pausing;
   timer_.start(std::max(pacing_.not_before(), services_.now()), [this] { begin_attempt(); });
+  state_ = state::pausing;
 }
 
-void link::begin_attempt() {
+void link::begin_attempt() try {
   if (inherited()) return;
   const auto now = services_.now();
   const auto deadline = now + node_.connect_timeout;
@@ -139,12 +142,16 @@ void link::begin_attempt() {
     self->on_connected(std::move(wire), std::move(why));
   };
   attempt_ = services_.network.connect(services_, node_, deadline, std::move(done));
+} catch (const std::bad_alloc&) {
+  drop(without_memory());
 }
 
 void link::on_attempt_timeout() {
   const auto self = shared_from_this();
-  const auto limit = std::to_string(node_.connect_timeout.count());
-  drop(fail(node_, errc::unreachable, "no connection within " + limit + " ms (" + phase() + ')'));
+  drop_for([this] {
+    const auto limit = std::to_string(node_.connect_timeout.count());
+    return fail(node_, errc::unreachable, "no connection within " + limit + " ms (" + phase() + ')');
+  });
 }
 
 const char* link::phase() const {
@@ -156,11 +163,12 @@ void link::on_connected(std::shared_ptr<stream> wire, failure why) {
   HOLDFAST_ASSERT(state_ == state::connecting);
   attempt_.reset();
   if (!wire) return drop(std::move(why));
-  session_ = std::make_shared<session>(std::move(wire), node_.limits);
+  if (!detail::if_memory([&] { session_ = std::make_shared<session>(std::move(wire), node_.limits); }))
+    return drop(without_memory());
   state_ = state::greeting;
   greeted_ = services_.now();
   if (!log_in()) return;
-  handshake_.emplace(introduce());
+  if (!detail::if_memory([this] { handshake_.emplace(introduce()); })) return drop(without_memory());
   flush();
 }
 
@@ -169,7 +177,8 @@ bool link::log_in() {
   if (!node_.logins) return true;
   const auto self = shared_from_this();
   const auto asking = session_;
-  auto given = ask_for_login(node_, services_.now(), services_.random);
+  connection_login given{.failed = without_memory()};
+  detail::if_memory([&] { given = ask_for_login(node_, services_.now(), services_.random); });
   if (session_ != asking) return false;
   if (given.failed) return drop(std::move(*given.failed)), false;
   node_.login = std::move(given.who);
@@ -191,10 +200,14 @@ bool link::replace_if_due(detail::time_point now) {
   if (!may_be_replaced()) return true;
   tear_down();
   state_ = state::down;
-  last_failure_ = fail(node_, errc::unreachable, "the login of the connection ends: it is replaced").detail;
   pacing_.forget(now);
-  on_replaced();
-  demand_changed();
+  detail::each_step step;
+  step([this] {
+    last_failure_ = fail(node_, errc::unreachable, "the login of the connection ends: it is replaced").detail;
+  });
+  step([this] { on_replaced(); });
+  step([this] { demand_changed(); });
+  step.rethrow();
   return true;
 }
 
@@ -210,8 +223,11 @@ void link::greet(const reply& r) {
   switch (progress) {
     case handshake::progress::more: return flush_soon();
     case handshake::progress::failed: return drop(refused_login(handshake_->why()));
-    case handshake::progress::done: break;
+    case handshake::progress::done: return come_up();
   }
+}
+
+void link::come_up() {
   timer_.stop();
   state_ = state::up;
   last_failure_.clear();
@@ -227,18 +243,30 @@ void link::greet(const reply& r) {
 }
 
 // With nothing else on its way there is nothing to wait for; a burst that follows finds this one outstanding.
-void link::flush_alone(detail::time_point now) {
+void link::flush_alone(detail::time_point now) noexcept {
   if (!flush_posted_ && !writing_ && up() && now < replace_at_ && look(now) == stream::input::none)
     return write_out(now);
   flush_soon();
 }
 
-void link::flush_soon() {
-  if (std::exchange(flush_posted_, true)) return;
-  services_.post([self = shared_from_this()] {
-    self->flush_posted_ = false;
+void link::flush_soon() noexcept try {
+  if (starved_) return drop_soon();
+  if (flush_posted_) return;
+  services_.post([self = shared_from_this(), coming = detail::on_its_way(flush_posted_)]() mutable {
+    coming.arrived();
     self->flush();
   });
+} catch (const std::bad_alloc&) {
+  drop_soon();
+}
+
+// Its socket is closed and nothing more is written to it: what was written in part stays so. The timer is that of the
+// attempt, which an established connection does not need.
+void link::drop_soon() noexcept {
+  if (!session_) return;
+  starved_ = writing_ = true;
+  session_->wire->close();
+  detail::if_memory([this] { timer_.start(services_.now(), [this] { drop(without_memory()); }); });
 }
 
 void link::flush() {
@@ -248,20 +276,17 @@ void link::flush() {
   if (state_ == state::greeting || still_usable(now)) write_out(now);
 }
 
-void link::write_out(detail::time_point now) {
+// Where there is no memory some may count as written already.
+void link::write_out(detail::time_point now) try {
   HOLDFAST_ASSERT(session_ && (state_ == state::greeting || state_ == state::up));
   if (inherited()) return;
   auto& out = session_->out;
   for (bool more = true; more && !writing_;) {
     out.clear();
-    try {
-      if (state_ == state::greeting)
-        out = handshake_->take_output();
-      else
-        fill(out, write_at_once, now);
-    } catch (const std::bad_alloc&) {
-      return drop(fail(node_, errc::unreachable, "no memory to write"));  // some may count as written already
-    }
+    if (state_ == state::greeting)
+      out = handshake_->take_output();
+    else
+      fill(out, write_at_once, now);
     if (out.empty()) break;
     more = out.size() >= write_at_once;
     error_code failed;
@@ -271,10 +296,12 @@ void link::write_out(detail::time_point now) {
   }
   if (!writing_ && out.capacity() > 2 * write_at_once) out = {};
   watch_input();
+} catch (const std::bad_alloc&) {
+  drop_soon();
 }
 
 stream::input link::look(detail::time_point now) {
-  if (reading_ || digesting_ || now - last_input_ < trusted_without_look) return stream::input::none;
+  if (reading_ || session_->digesting || now - last_input_ < trusted_without_look) return stream::input::none;
   const auto seen = session_->wire->peek();
   const bool perhaps_a_ticket = seen == stream::input::some && session_->wire->secured();
   return perhaps_a_ticket ? stream::input::none : seen;
@@ -283,8 +310,12 @@ stream::input link::look(detail::time_point now) {
 bool link::still_usable(detail::time_point now) {
   switch (look(now)) {
     case stream::input::none: return true;
-    case stream::input::some: drop(fail(node_, errc::protocol_error, "bytes that nobody asked for")); return false;
-    case stream::input::ended: drop(fail(node_, errc::unreachable, "closed by the server while idle")); return false;
+    case stream::input::some:
+      drop_for([this] { return fail(node_, errc::protocol_error, "bytes that nobody asked for"); });
+      return false;
+    case stream::input::ended:
+      drop_for([this] { return fail(node_, errc::unreachable, "closed by the server while idle"); });
+      return false;
   }
   return false;
 }
@@ -300,47 +331,57 @@ void link::on_written(const session& s, const error_code& failed) {
   flush();
 }
 
-void link::watch_input() {
-  watch_replacement();
+void link::watch_input() noexcept {
+  if (!detail::if_memory([this] { watch_replacement(); })) drop_soon();
   const bool needed = state_ == state::greeting || (state_ == state::up && expects_input());
   if (reading_ && !needed && !writing_) session_->wire->cancel();  // would end the write as well
-  if (reading_ || digesting_ || !needed) return;
+  if (!needed || reading_ || starved_ || session_->digesting) return;
   HOLDFAST_ASSERT(session_);
-  reading_ = true;
+  if (!detail::if_memory([this] { read_more(); })) drop_soon();
+}
+
+void link::read_more() {
   session_->reads_for = shared_from_this();
   session_->wire->async_read_some(asio::buffer(session_->in), stream::handler::to<&session::read>(session_));
+  reading_ = true;
 }
 
 void link::on_read(session& s, const error_code& failed, std::size_t size) {
   if (&s != session_.get()) return;
   reading_ = false;
+  if (starved_) return drop(without_memory());
   if (failed == asio::error::operation_aborted)
     return watch_input();  // cancelled for want of demand, which may be back
-  if (failed) return drop(lost(failed));
+  if (failed) return drop_for([&] { return lost(failed); });
   s.parser.feed({s.in.data(), size});
   take_replies(session_ptr(session_));
 }
 
 void link::take_replies(const session_ptr& s) {
-  digesting_ = false;
   last_input_ = services_.now();
+  detail::each_step step;  // who finds no memory for its reply takes none from the others
   for (int taken = 0; auto* const r = s->parser.next(); ++taken) {
-    if (state_ == state::greeting)
-      greet(*r);
-    else
-      on_reply(std::move(*r));
-    if (s != session_) return;
-    if (taken < replies_at_once) continue;
-    digesting_ = true;
-    services_.post([self = shared_from_this(), s] {
-      if (s == self->session_) self->take_replies(s);
-    });
-    break;
+    if (state_ == state::greeting) {
+      if (!detail::if_memory([&] { greet(*r); }) && s == session_) drop(without_memory());
+    } else {
+      step([&] { on_reply(std::move(*r)); });
+    }
+    if (s != session_) break;
+    if (taken >= replies_at_once && detail::if_memory([&] { take_replies_soon(s); })) break;
   }
-  if (s->parser.failed()) return drop(garbled(*s));
-  if (state_ == state::up) on_settled();
-  if (s == session_ && replacing_) replace_if_due(last_input_);
+  if (s == session_ && s->parser.failed()) step([&] { drop_for([&] { return garbled(*s); }); });
+  if (s == session_ && up()) step([this] { on_settled(); });
+  if (s == session_ && replacing_) step([this] { replace_if_due(last_input_); });
   if (s == session_) watch_input();
+  step.rethrow();
+}
+
+void link::take_replies_soon(const session_ptr& s) {
+  services_.post([self = shared_from_this(), s, coming = detail::on_its_way(s->digesting)]() mutable {
+    if (s != self->session_) return;
+    coming.arrived();
+    self->take_replies(s);
+  });
 }
 
 failure link::garbled(const session& s) const {
@@ -358,28 +399,32 @@ failure link::lost(const error_code& failed) {
 }
 
 void link::drop(failure why) {
-  end(why);
-  demand_changed();
+  detail::each_step step;
+  step([&] { end(why); });
+  step([this] { demand_changed(); });
+  step.rethrow();
 }
 
 void link::retarget(address to, failure why) {
   if (closed()) return;
   const auto self = shared_from_this();
-  if (up()) end(why);
-  if (closed()) return;
+  detail::each_step step;
+  if (up()) step([&] { end(why); });
+  if (closed()) return step.rethrow();
   tear_down();
-  last_failure_ = why.detail;
   state_ = state::down;
   known_ = nullptr;
   node_.at = std::move(to);
   standing_failure_.reset();
   pacing_.forget(services_.now());
-  demand_changed();
+  step([&] { last_failure_ = why.detail; });
+  step([this] { demand_changed(); });
+  step.rethrow();
 }
 
 void link::follow(std::string_view run) {
   if (!up() || run.empty() || run_.empty() || run_ == run) return;
-  drop(fail(node_, errc::unreachable, "the name leads to another server now"));
+  drop_for([this] { return fail(node_, errc::unreachable, "the name leads to another server now"); });
 }
 
 void link::rest() {
@@ -393,7 +438,7 @@ void link::end(const failure& why) {
   tear_down();
   HOLDFAST_ASSERT(!session_ && !attempt_);
   state_ = state::down;
-  last_failure_ = why.detail;
+  if (!detail::if_memory([&] { last_failure_ = why.detail; })) last_failure_.clear();
   const auto now = services_.now();
   if (was_up) {
     if (useful)
@@ -404,7 +449,7 @@ void link::end(const failure& why) {
   } else {
     const bool mends = mends_itself(why);
     pacing_.on_failed(now, mends, services_.random);
-    if (!mends) standing_failure_ = why;
+    if (!mends) detail::if_memory([&] { standing_failure_ = why; });
     on_attempt_failed(why);
   }
 }
@@ -413,7 +458,9 @@ const failure* link::standing_failure() const {
   return standing_failure_ && services_.now() < pacing_.not_before() ? &*standing_failure_ : nullptr;
 }
 
-bool link::input_waiting() { return session_ && (digesting_ || session_->wire->peek() == stream::input::some); }
+bool link::input_waiting() {
+  return session_ && (session_->digesting || session_->wire->peek() == stream::input::some);
+}
 
 std::string link::why_down() const {
   if (!last_failure_.empty()) return last_failure_;

@@ -1,5 +1,6 @@
 // SPDX-License-Identifier: BSL-1.0
 #pragma once
+#include <atomic>
 #include <cstddef>
 #include <functional>
 #include <memory>
@@ -10,6 +11,7 @@
 #include <holdfast/observer.hpp>
 
 #include "base/birthplace.hpp"
+#include "base/if_memory.hpp"
 #include "base/timers.hpp"
 #include "redis/endpoint.hpp"
 #include "redis/failure.hpp"
@@ -87,18 +89,27 @@ class link : public std::enable_shared_from_this<link> {
   /// after an attempt that failed.
   virtual bool was_useful() const { return true; }
 
-  /// To be called when wanted() or expects_input() may have changed.
+  /// To be called when wanted() or expects_input() may have changed. Throws only where a connection is to be made.
   void demand_changed();
   /// To be called when wanted() may have become false.
   void check_idle() const {
     if (!closed() && idle_ && !wanted()) idle_();
   }
   /// There is something to write: fill() is called soon, once for all calls until then.
-  void flush_soon();
+  void flush_soon() noexcept;
   /// The same where nothing else is outstanding: perhaps inside this call.
-  void flush_alone(detail::time_point now);
+  void flush_alone(detail::time_point now) noexcept;
   /// Gives the connection up.
   void drop(failure why);
+  /// The same for the failure that `cause()` makes, also where there is no memory for its text.
+  template <class Cause>
+  void drop_for(Cause cause) {
+    auto why = without_memory();
+    detail::if_memory([&] { why = cause(); });
+    drop(std::move(why));
+  }
+  /// There was no memory to go on: gives the connection up, but not inside this call.
+  void drop_soon() noexcept;
 
   bool up() const noexcept { return state_ == state::up; }
   /// What observers call it.
@@ -149,15 +160,18 @@ class link : public std::enable_shared_from_this<link> {
   bool replace_if_due(detail::time_point now);
   void watch_replacement();
   void greet(const reply& r);
+  void come_up();
   void flush();
   void write_out(detail::time_point now);
   stream::input look(detail::time_point now);
   bool still_usable(detail::time_point now);
   void write_rest(std::size_t from);
-  void watch_input();
+  void watch_input() noexcept;
+  void read_more();
   void on_written(const session& s, const error_code& failed);
   void on_read(session& s, const error_code& failed, std::size_t size);
   void take_replies(const session_ptr& s);
+  void take_replies_soon(const session_ptr& s);
   failure lost(const error_code& failed);
   failure garbled(const session& s) const;
   void tear_down();
@@ -176,9 +190,9 @@ class link : public std::enable_shared_from_this<link> {
   session_ptr session_;
   std::optional<handshake> handshake_;
   bool reading_ = false;
-  bool digesting_ = false;  // replies have been read that were not handed on yet
-  bool writing_ = false;    // stays true after a failed write: the read tells why
-  bool flush_posted_ = false;
+  bool writing_ = false;  // stays true after a failed write: the read tells why
+  bool starved_ = false;  // it ends as soon as a timer can be had for that
+  std::atomic<bool> flush_posted_{false};
   bool login_refused_ = false;  // by the last connection that was made; node_.logins alone
   bool replacing_ = false;      // nothing is written any more
   detail::time_point replace_at_ = detail::time_point::max();

@@ -8,6 +8,7 @@
 #include <utility>
 
 #include "base/assert.hpp"
+#include "base/if_memory.hpp"
 
 namespace holdfast::redis {
 
@@ -91,26 +92,41 @@ void pending_queue::connected(time_point now) {
 void pending_queue::write(std::string& out, std::size_t enough, time_point now) {
   HOLDFAST_ASSERT(trusted_ || asking());
   while (can_write() && out.size() < enough) {
-    auto& l = waiting_[waiting_[0].alive > 0 ? 0 : 1];
-    auto& next = l.entries.front();  // it waits on where there is no memory to write it
-    auto& asked = next.asked;
-    if (asked.how.asking) append_command(out, std::array<std::string_view, 1>{"ASKING"});
-    asked.what->append_to(out);
-    asked.what->written(now);
-    if (watched(asked.how))
-      written_alarms_.push({detail::saturating_add(now, next.left()), answered_ + written_.size()});
-    written_.push_back({nullptr, asked.how, now, asked.how.asking, false});
-    written_.back().what = std::move(asked.what);
-    l.drop_front();
+    const auto whole = out.size();
+    try {
+      write_first(out, waiting_[waiting_[0].alive > 0 ? 0 : 1], now);
+    } catch (...) {
+      out.resize(whole);
+      throw;
+    }
   }
+}
+
+// It waits on where there is no memory to write it.
+void pending_queue::write_first(std::string& out, line& l, time_point now) {
+  auto& next = l.entries.front();
+  auto& asked = next.asked;
+  if (asked.how.asking) append_command(out, std::array<std::string_view, 1>{"ASKING"});
+  asked.what->append_to(out);
+  const auto number = answered_ + written_.size();
+  written_.push_back({nullptr, asked.how, now, asked.how.asking, false});
+  try {
+    if (watched(asked.how)) written_alarms_.push({detail::saturating_add(now, next.left()), number});
+  } catch (...) {
+    written_.pop_back();
+    throw;
+  }
+  asked.what->written(now);
+  written_.back().what = std::move(asked.what);
+  l.drop_front();
 }
 
 void pending_queue::ask(std::string& out, duration limit, time_point now) {
   HOLDFAST_ASSERT(trusted_ && written_.empty());
   append_command(out, std::array<std::string_view, 1>{"PING"});
   watch_waiting(now);
-  trusted_ = false;
   written_.push_back({nullptr, {.timeout = limit, .patient = true}, now, false, true});
+  trusted_ = false;
 }
 
 std::optional<pending_queue::answered> pending_queue::take_answered(time_point now) {
@@ -177,16 +193,13 @@ std::optional<pending_queue::time_point> pending_queue::next_look(time_point las
   return next == time_point::max() ? std::nullopt : std::optional(next);
 }
 
-std::vector<pending_queue::answered> pending_queue::lose_written(time_point now) {
-  const bool trusted = std::exchange(trusted_, false);
-  std::vector<answered> lost;
-  for (auto& w : written_)
-    if (w.what) lost.push_back({std::move(w.what), w.sent});
+void pending_queue::disconnected(time_point now) {
+  HOLDFAST_ASSERT(lost_.empty());
   answered_ += written_.size();
-  written_.clear();
+  written_.swap(lost_);
   written_alarms_ = {};
-  if (trusted) watch_waiting(now);
-  return lost;
+  // A command that finds no memory for its alarm waits for the next connection.
+  if (std::exchange(trusted_, false)) detail::if_memory([&] { watch_waiting(now); });
 }
 
 // From now on waiting counts against a timeout.
@@ -196,13 +209,24 @@ void pending_queue::watch_waiting(time_point now) {
       if (w.asked.what && watched(w.asked.how)) waiting_alarms_.push({detail::saturating_add(now, w.left()), w.id});
 }
 
+std::optional<pending_queue::answered> pending_queue::next_lost() noexcept {
+  while (!lost_.empty()) {
+    answered a{std::move(lost_.front().what), lost_.front().sent};
+    lost_.pop_front();
+    if (a.what) return a;
+  }
+  return std::nullopt;
+}
+
 std::vector<command_ptr> pending_queue::lose_waiting() {
   HOLDFAST_ASSERT(written_.empty());
   std::vector<command_ptr> lost;
+  lost.reserve(size());
   for (auto& l : waiting_) {
     for (auto& w : l.entries)
       if (w.asked.what) lost.push_back(std::move(w.asked.what));
-    l = {};
+    l.entries.clear();
+    l.alive = 0;
   }
   waiting_alarms_ = {};
   return lost;
@@ -218,10 +242,11 @@ void pending_queue::clear() noexcept {
     }
   }
   answered_ += written_.size();
-  while (!written_.empty()) {
-    const auto dropped = std::move(written_.front());
-    written_.pop_front();
-  }
+  for (auto* all : {&written_, &lost_})
+    while (!all->empty()) {
+      const auto dropped = std::move(all->front());
+      all->pop_front();
+    }
 }
 
 }  // namespace holdfast::redis

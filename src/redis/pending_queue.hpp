@@ -90,8 +90,10 @@ class pending_queue {
   /// When take_overdue() or silent() may have something to say.
   std::optional<time_point> next_look(time_point last_input);
 
-  /// The connection ended, now: what was written and not abandoned is given back; what waits stays.
-  std::vector<answered> lose_written(time_point now);
+  /// The connection ended, now: what was written is lost, and next_lost() gives it back; what waits stays.
+  void disconnected(time_point now);
+  /// The oldest lost command that was not abandoned. Both need no memory.
+  std::optional<answered> next_lost() noexcept;
   /// All that waits; nothing may be written.
   std::vector<command_ptr> lose_waiting();
   void clear() noexcept;
@@ -152,6 +154,7 @@ class pending_queue {
 
   static bool watched(const delivery& how) noexcept { return !how.patient || how.tell_late; }
   void watch_waiting(time_point now);
+  void write_first(std::string& out, line& l, time_point now);
   line& line_of(ticket t) noexcept { return waiting_[t % 2]; }
   time_point silence_ends(time_point last_input) const;
   void drop_stale_alarms();
@@ -160,7 +163,7 @@ class pending_queue {
 
   limits limits_;
   std::array<line, 2> waiting_;  // obligations; the others
-  std::deque<written> written_;
+  std::deque<written> written_, lost_;
   std::uint64_t answered_ = 0;  // the number of the first written one
   std::uint64_t asked_ = 0;
   alarms written_alarms_;

@@ -44,10 +44,15 @@ subscription pubsub::subscribe(std::string_view channel, subscriber& who) {
   if (closed()) return nullptr;
   const auto self = std::static_pointer_cast<pubsub>(shared_from_this());
   const auto m = std::make_shared<member>(self, channel, who);
-  auto& those = audiences_.try_emplace(m->channel, nullptr).first->second;
-  if (!those) those = std::make_shared<crowd>();
-  those->join(*m);
-  table_.want(channel);
+  auto those = audiences_.find(channel);
+  if (those == audiences_.end()) those = audiences_.emplace(channel, std::make_shared<crowd>()).first;
+  try {
+    those->second->join(*m);
+  } catch (...) {
+    if (those->second->empty()) audiences_.erase(those);
+    throw;
+  }
+  table_.want(channel);  // from here on the member leaves by its end
   if (table_.confirmed(channel) || standing_failure()) greet_late_comer(m);
   if (up()) flush_soon();
   demand_changed();
@@ -86,9 +91,9 @@ void pubsub::leave(member& who) {
   audiences_.erase(found);
   table_.unwant(who.channel);
   if (up()) flush_soon();
-  demand_changed();
+  detail::if_memory([this] { demand_changed(); });  // a destructor calls this
   if (!expects_input()) tick_.stop();
-  check_idle();
+  detail::if_memory([this] { check_idle(); });
 }
 
 void pubsub::tell_all(std::string_view channel, const std::function<void(member&)>& what) {
@@ -147,12 +152,12 @@ void pubsub::on_reply(reply&& r) {
         if (m.told) m.who.on_message(e.text);
       });
     case kind::error: return on_error(e.text);
-    case kind::desync: return drop(fail(node(), errc::protocol_error, e.text));
+    case kind::desync: return drop_for([&] { return fail(node(), errc::protocol_error, e.text); });
   }
 }
 
 void pubsub::on_error(const std::string& words) {
-  drop(fail(node(), classify(words, errc::protocol_error).code, quoted(node(), words)));
+  drop_for([&] { return fail(node(), classify(words, errc::protocol_error).code, quoted(node(), words)); });
 }
 
 void pubsub::on_unavailable(const std::string& channel, const std::string& words) {
@@ -188,7 +193,9 @@ void pubsub::on_settled() {
 void pubsub::on_down(const failure& why) {
   const auto self = shared_from_this();
   ends_in_a_row_ = table_.any_unanswered() ? ends_in_a_row_ + 1 : 0;
-  if (id_ && table_.any_asked()) predecessor_ = id_;
+  detail::if_memory([this] {
+    if (id_ && table_.any_asked()) predecessor_ = id_;
+  });
   on_replaced();
   if (ends_in_a_row_ < most_ends) return;
   auto upon = why;
@@ -237,7 +244,9 @@ detail::lease_clock::duration pubsub::patience(detail::time_point asked) const {
 
 void pubsub::look_at(detail::time_point when) {
   if (when == detail::time_point::max()) return;  // never
-  if (!tick_.due() || when < *tick_.due()) tick_.start(when, [this] { on_tick(); });
+  if (tick_.due() && when >= *tick_.due()) return;
+  if (!detail::if_memory([&] { tick_.start(when, [this] { on_tick(); }); }))
+    drop_soon();  // nobody would miss an answer
 }
 
 void pubsub::on_tick() {
@@ -250,7 +259,7 @@ void pubsub::on_tick() {
     } else if (input_waiting() && !std::exchange(gave_grace_, true)) {
       return look_at(now + grace);
     } else {
-      return drop(fail(node(), errc::unreachable, "no answer on the pub/sub connection"));
+      return drop_for([this] { return fail(node(), errc::unreachable, "no answer on the pub/sub connection"); });
     }
   }
   gave_grace_ = false;

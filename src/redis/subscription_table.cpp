@@ -39,10 +39,13 @@ std::string_view subscribe_word(channel_kind k) noexcept { return words_of(k).su
 
 void subscription_table::want(std::string_view channel) {
   auto c = channels_.find(channel);
-  if (c == channels_.end()) c = channels_.emplace(std::string(channel), state{}).first;
+  if (c == channels_.end()) {
+    c = channels_.try_emplace(std::string(channel)).first;
+    c->second.name = &c->first;
+  }
   if (!std::exchange(c->second.wanted, true)) ++wanted_;
   c->second.given_up = c->second.unavailable = false;
-  mark(c);
+  mark(c->second);
 }
 
 void subscription_table::unwant(std::string_view channel) {
@@ -50,7 +53,7 @@ void subscription_table::unwant(std::string_view channel) {
   if (c == channels_.end() || !std::exchange(c->second.wanted, false)) return;
   HOLDFAST_ASSERT(wanted_ > 0);
   --wanted_;
-  mark(c);
+  mark(c->second);
   forget_if_unused(c);
 }
 
@@ -71,17 +74,17 @@ bool subscription_table::any_unanswered() const {
 void subscription_table::start(channel_kind of) {
   started_ = true;
   kind_ = of;
-  for (auto c = channels_.begin(); c != channels_.end(); ++c) {
-    c->second.given_up = c->second.unavailable = false;
-    mark(c);
+  for (auto& [name, s] : channels_) {
+    s.given_up = s.unavailable = false;
+    mark(s);
   }
 }
 
 void subscription_table::ask_again() {
-  for (auto c = channels_.begin(); c != channels_.end(); ++c) {
-    if (!std::exchange(c->second.unavailable, false)) continue;
-    c->second.given_up = false;
-    mark(c);
+  for (auto& [name, s] : channels_) {
+    if (!std::exchange(s.unavailable, false)) continue;
+    s.given_up = false;
+    mark(s);
   }
 }
 
@@ -102,26 +105,28 @@ void subscription_table::clear() noexcept {
   wanted_ = 0;
 }
 
-void subscription_table::mark(channels::iterator c) {
-  if (!started_ || c->second.given_up) return;
-  if (c->second.wanted != c->second.asked)
-    changed_.insert(c->first);
-  else
-    changed_.erase(c->first);
+void subscription_table::mark(state& s) noexcept {
+  if (!started_ || s.given_up) return;
+  if (s.wanted == s.asked) return unmark(s);
+  if (!s.changed.is_linked()) changed_.push_back(s);
+}
+
+void subscription_table::unmark(state& s) noexcept {
+  if (s.changed.is_linked()) changed_.erase(changed_.iterator_to(s));
 }
 
 void subscription_table::forget_if_unused(channels::iterator c) {
   const auto& s = c->second;
   if (s.wanted || s.asked || s.unanswered != 0) return;
-  changed_.erase(c->first);
+  unmark(c->second);
   channels_.erase(c);
 }
 
 void subscription_table::write(std::string& out, std::size_t enough, time_point now) {
   while (!changed_.empty() && out.size() < enough) {
-    const auto name = changed_.extract(changed_.begin());
-    const auto c = channels_.find(name.value());
+    const auto c = channels_.find(*changed_.front().name);
     HOLDFAST_ASSERT(started_ && c != channels_.end() && c->second.wanted != c->second.asked);
+    unmark(c->second);
     ask(out, c, now);
   }
   if (!std::exchange(ping_, false)) return;
@@ -202,7 +207,7 @@ subscription_table::event subscription_table::on_not_subscribed(channels::iterat
   s.asked = false;
   s.given_up = s.wanted;
   s.unavailable = s.wanted && why == kind::unavailable;
-  changed_.erase(c->first);
+  unmark(s);
   if (s.wanted) return {why, c->first, std::move(words)};
   forget_if_unused(c);
   return {};

@@ -1,10 +1,10 @@
 // SPDX-License-Identifier: BSL-1.0
 #pragma once
+#include <boost/intrusive/list.hpp>
 #include <deque>
 #include <functional>
 #include <map>
 #include <optional>
-#include <set>
 #include <string>
 #include <string_view>
 
@@ -80,8 +80,12 @@ class subscription_table {
     int unanswered = 0;
     bool given_up = false;     // refused, or moved: not asked for again until someone new wants it
     bool unavailable = false;  // as well, or until ask_again()
+    const std::string* name = nullptr;
+    boost::intrusive::list_member_hook<> changed{};
   };
   using channels = std::map<std::string, state, std::less<>>;
+  using states = boost::intrusive::list<
+      state, boost::intrusive::member_hook<state, boost::intrusive::list_member_hook<>, &state::changed>>;
   enum class command { subscribe, unsubscribe, ping };
   struct question {
     command what;
@@ -89,7 +93,8 @@ class subscription_table {
     time_point when;
   };
 
-  void mark(channels::iterator c);
+  void mark(state& s) noexcept;
+  void unmark(state& s) noexcept;
   void forget_if_unused(channels::iterator c);
   void ask(std::string& out, channels::iterator c, time_point now);
   bool answers(const question& q, const reply& r) const;
@@ -103,7 +108,7 @@ class subscription_table {
   std::size_t wanted_ = 0;
   bool started_ = false;
   bool ping_ = false;
-  std::set<std::string> changed_;  // wanted and asked may differ
+  states changed_;  // wanted and asked differ; by hooks, because to unsubscribe needs no memory
   std::deque<question> questions_;
 };
 

@@ -12,6 +12,7 @@
 
 #include "base/assert.hpp"
 #include "base/cancelled.hpp"
+#include "base/if_memory.hpp"
 #include "sync/lease_record.hpp"
 #include "sync/registry.hpp"
 
@@ -93,9 +94,18 @@ std::optional<nanoseconds> any_acquisition::time_left_for_copies() const {
   return since_ + command_budget(around_.settings, request.asked.ttl) - around_.now();
 }
 
+template <class Act>
+void any_acquisition::or_without_memory(Act act) {
+  const auto keep = self();
+  if (!if_memory(act) && open()) finish(without_memory());
+}
+
 void any_acquisition::on_answer(const outcome& o) {
   under_way_ = false;
-  if (!open()) return;  // what it was granted is being given back
+  if (open()) or_without_memory([&] { go_on(o); });  // else what it was granted is being given back
+}
+
+void any_acquisition::go_on(const outcome& o) {
   const auto said = of_.front()->of.acquire_any.read(o, asked_.size());
   if (said.failed) return on_failed(*said.failed);
   if (said.value.number) {
@@ -113,19 +123,29 @@ void any_acquisition::wait_for_replicas(std::size_t which, std::optional<std::ui
   const auto& asked = request.asked;
   auto then = [this, self = self(), which, token, sent = o.sent](const std::optional<failure>& too_few) {
     under_way_ = false;
-    if (!open()) return;  // it was given back
-    if (!too_few) return on_granted(which, token, sent);
-    give_back({&asked_[which], 1});
-    around_.report({.what = event::kind::not_replicated,
-                    .name = asked_[which]->name,
-                    .reason = too_few->code,
-                    .detail = too_few->detail,
-                    .owner = request.who,
-                    .ttl = request.asked.ttl});
-    on_failed(*too_few);
+    if (open()) or_without_memory([&] { on_replicas(which, token, sent, too_few); });  // else it was given back
   };
-  around_.when_replicated(asked_[which]->lock, asked.min_replicas, o.server,
-                          valid_until(o.sent, asked.ttl, around_.settings.drift), std::move(then));
+  const bool waits = if_memory([&] {
+    around_.when_replicated(asked_[which]->lock, asked.min_replicas, o.server,
+                            valid_until(o.sent, asked.ttl, around_.settings.drift), std::move(then));
+  });
+  if (waits) return;
+  under_way_ = false;
+  give_back({&asked_[which], 1});
+  finish(without_memory());
+}
+
+void any_acquisition::on_replicas(std::size_t which, std::optional<std::uint64_t> token, time_point sent,
+                                  const std::optional<failure>& too_few) {
+  if (!too_few) return on_granted(which, token, sent);
+  give_back({&asked_[which], 1});
+  around_.report({.what = event::kind::not_replicated,
+                  .name = asked_[which]->name,
+                  .reason = too_few->code,
+                  .detail = too_few->detail,
+                  .owner = request.who,
+                  .ttl = request.asked.ttl});
+  on_failed(*too_few);
 }
 
 void any_acquisition::on_granted(std::size_t which, std::optional<std::uint64_t> token, time_point sent) {
@@ -192,12 +212,7 @@ void any_acquisition::time_out() {
 void any_acquisition::wait_in_lines() {
   alarm_.stop();
   noticed_.end();
-  const auto keep = self();
-  try {
-    join_lines();
-  } catch (const std::bad_alloc&) {
-    if (open()) finish(without_memory());
-  }
+  or_without_memory([this] { join_lines(); });
 }
 
 void any_acquisition::join_lines() {

@@ -40,9 +40,14 @@ class any_acquisition final : public asker, public script_command {
   void order_by_group();
   void ask_next();
   void ask();
+  template <class Act>
+  void or_without_memory(Act act);
   void on_answer(const outcome& o) override;
   std::optional<nanoseconds> time_left_for_copies() const override;
+  void go_on(const outcome& o);
   void wait_for_replicas(std::size_t which, std::optional<std::uint64_t> token, const outcome& o);
+  void on_replicas(std::size_t which, std::optional<std::uint64_t> token, time_point sent,
+                   const std::optional<failure>& too_few);
   void on_granted(std::size_t which, std::optional<std::uint64_t> token, time_point sent);
   void on_failed(const failure& why);
   void give_back(std::span<const shared_keys> which) noexcept;

@@ -6,6 +6,7 @@
 #include <utility>
 
 #include "base/assert.hpp"
+#include "base/if_memory.hpp"
 #include "sync/acquisition.hpp"
 #include "sync/ask_twice.hpp"
 #include "sync/hold_services.hpp"
@@ -369,10 +370,13 @@ void hold::release(last_unlock&& u, time_point valid) {
 }
 
 void hold::released() {
-  host_->ended(*this);
-  leave_if_forgotten();
-  with_.watch_links();
-  end_change();
+  const auto keep = self();
+  each_step step;
+  step([this] { host_->ended(*this); });
+  step([this] { leave_if_forgotten(); });
+  step([this] { with_.watch_links(); });
+  step([this] { end_change(); });
+  step.rethrow();
 }
 
 void hold::report_release(time_point called, milliseconds ttl, const error_code& error, std::string_view detail) const {
@@ -402,8 +406,10 @@ void hold::lose(errc reason) {
   if (ended()) return;
   const auto keep = self();
   end_by_loss(reason);
-  tell_reentries();
-  leave_if_forgotten();
+  each_step step;
+  step([this] { tell_reentries(); });
+  step([this] { leave_if_forgotten(); });
+  step.rethrow();
 }
 
 void hold::heed(renewal_answer said) {
@@ -435,18 +441,24 @@ void hold::end_by_loss(errc reason) {
   const auto may_live =
       std::max(leases_.empty() ? around.settings.ttl : ttl(), on->may_live(now, around.settings.drift));
   end(lease_state::lost, reason, text_of_loss(reason));
-  with_.watch_links();
-  around.report(reason == errc::closed ? event::kind::closed : event::kind::lost, *this, reason, end_detail(), cause);
-  for (auto* l : leases_.all()) l->tell_end(reason);
+  // It is lost, whoever finds no memory for what that means to him.
+  if_memory([this] { with_.watch_links(); });
+  if_memory([&] {
+    around.report(reason == errc::closed ? event::kind::closed : event::kind::lost, *this, reason, end_detail(), cause);
+  });
+  for (auto* l : leases_.all()) if_memory([&] { l->tell_end(reason); });
   // Redis keeps an expired key a little longer than we trust it, or for long if it was renewed without our hearing of
   // it.
   // A minority of several primaries may have what a majority has not. And its field among others would keep the key
   // from becoming free.
   if (expired || with_.closed() || keys()->of.voted || shared_)
-    with_.freeing.release_in_background(*host_, keys(), field(), may_live, {}, shared_ ? everywhere : on->may_be_at());
+    if_memory([&] {
+      with_.freeing.release_in_background(*host_, keys(), field(), may_live, {},
+                                          shared_ ? everywhere : on->may_be_at());
+    });
   else
     with_.freeing.found_gone(keys(), field(), may_live, now);
-  host_->ended(*this);
+  if_memory([this] { host_->ended(*this); });
 }
 
 void hold::end(lease_state how, errc why, text detail) noexcept {

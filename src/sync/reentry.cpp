@@ -6,6 +6,7 @@
 #include <utility>
 
 #include "base/assert.hpp"
+#include "base/if_memory.hpp"
 #include "sync/lease_record.hpp"
 #include "sync/unlock_patience.hpp"
 
@@ -24,6 +25,11 @@ void reentry::begin() {
     if (who_) leave_hold();
     throw;
   }
+}
+
+template <class Act>
+void reentry::or_without_memory(Act act) {
+  if (!if_memory(act) && who_) finish(without_memory());
 }
 
 void reentry::wait_for_turn() {
@@ -98,7 +104,9 @@ void reentry::wait_for_replicas(unsigned wanted, const outcome& o) {
   auto then = [self = self(), sent = o.sent](const std::optional<failure>& too_few) {
     self->on_replicas(too_few, sent);
   };
-  around_.when_replicated(of_->keys()->lock, wanted, o.server, of_->valid_until(), std::move(then));
+  const bool asked = if_memory(
+      [&] { around_.when_replicated(of_->keys()->lock, wanted, o.server, of_->valid_until(), std::move(then)); });
+  if (!asked) failed(redis::without_memory());
 }
 
 void reentry::on_replicas(const std::optional<failure>& too_few, time_point sent) {
@@ -129,7 +137,9 @@ void reentry::failed(const failure& why) {
   if (who_ && why.mends_itself() && !who_->asks_once()) {
     // It waits no longer than its hold lives. Others may change the count during the pause: an unlock must not wait for
     // it.
-    pause_.start(around_.now() + who_->backoff.next(around_.random), [self = self()] { self->wait_for_turn(); });
+    const auto again = around_.now() + who_->backoff.next(around_.random);
+    or_without_memory(
+        [&] { pause_.start(again, [self = self()] { self->or_without_memory([&] { self->wait_for_turn(); }); }); });
     return of_->end_change();
   }
   if (who_) finish({why.code, why.detail, nullptr});

@@ -33,6 +33,8 @@ class reentry final : public script_command, private acquisition_place, private 
   void late(const outcome& o) override;
 
   void wait_for_turn();
+  template <class Act>
+  void or_without_memory(Act act);
   void run();
   void send();
   void wait_for_replicas(unsigned wanted, const outcome& o);

@@ -9,6 +9,7 @@
 #include <utility>
 
 #include "base/assert.hpp"
+#include "base/if_memory.hpp"
 #include "sync/lease_record.hpp"
 
 namespace holdfast::detail {
@@ -63,7 +64,7 @@ std::shared_ptr<acquisition> registry::lock(const shared_keys& keys, const lock_
   try {
     e->join(who);
   } catch (...) {
-    if (auto* const unused = find(*keys)) unused->leave_if_unused();
+    leave_if_unused(*keys);
     throw;
   }
   return who;
@@ -107,21 +108,19 @@ bool registry::untouched(const lock_keys& keys) {
 
 std::shared_ptr<lease_record> registry::granted(const shared_keys& keys, const lock_request& request,
                                                 const granted_field& what) {
-  auto& e = at(keys);
   try {
-    return e.hold_for(request, keys, what);
+    return at(keys).hold_for(request, keys, what);
   } catch (...) {
-    e.leave_if_unused();
+    leave_if_unused(*keys);
     throw;
   }
 }
 
 void registry::give_back(const shared_keys& keys, const owner_field& field, milliseconds ttl, function<void()> tried) {
-  auto& e = at(keys);
   try {
-    e.give_back(field, ttl, std::move(tried), everywhere);
+    at(keys).give_back(field, ttl, std::move(tried), everywhere);
   } catch (...) {
-    e.leave_if_unused();
+    leave_if_unused(*keys);
     throw;
   }
 }
@@ -133,12 +132,17 @@ void registry::server_changed(std::optional<node_id> node) {
     try {
       with_.freeing.repeat(at(r.keys), r);
     } catch (const std::bad_alloc&) {
-      if (auto* const unused = find(*r.keys)) unused->leave_if_unused();
+      leave_if_unused(*r.keys);
     }
   });
   if (!node || with_.around.servers.primaries() > 1) return;
   for (auto& e : names_)
     if (with_.around.servers.node_of(e.keys()->lock) == *node) e.each_hold([](hold& h) { h.count_elsewhere(); });
+}
+
+// After something was undone for want of memory, which may have destroyed the entry.
+void registry::leave_if_unused(const lock_keys& keys) {
+  if (auto* const e = find(keys)) e->leave_if_unused();
 }
 
 void registry::forget(asker& who) {
@@ -314,8 +318,9 @@ void registry::entry::join(std::shared_ptr<acquisition> who) {
   line_->join(std::move(who));
 }
 
-void registry::entry::wake() {
-  if (line_) line_->wake();
+// Nothing that has happened is undone where there is no memory to wake the first: it looks by itself before long.
+void registry::entry::wake() noexcept {
+  if (const auto line = line_) if_memory([&] { line->wake(); });
 }
 
 // ---- turns
@@ -540,9 +545,13 @@ void registry::entry::queue(std::shared_ptr<acquisition> who) {
 
 void registry::entry::release_ends(const release_end& how) {
   HOLDFAST_ASSERT(releasing_ > 0);
-  if (how.ends_turn) end_turn(how);
+  if_memory([&] {
+    if (how.ends_turn) end_turn(how);
+  });
   if (how.may_be_free) wake();
-  if (!held_here() && !rests()) end_lingering();
+  if_memory([this] {
+    if (!held_here() && !rests()) end_lingering();
+  });
   --releasing_;
   leave_if_unused();
 }

@@ -107,7 +107,7 @@ class registry final {
     hold* hold_of(owner_id who);
     waiting_line* line() const noexcept { return line_.get(); }
     void join(std::shared_ptr<acquisition> who);
-    void wake();
+    void wake() noexcept;
     /// Makes a hold, and moves the waiters of its owner to re-entries.
     std::shared_ptr<lease_record> hold_for(const lock_request& request, const shared_keys& keys,
                                            const granted_field& what);
@@ -202,6 +202,7 @@ class registry final {
   void fail_askers(Which which, const char* detail);
   void tell_if_waiting_for_ourselves(entry& e, acquisition& who) const;
   entry* find(const lock_keys& keys);
+  void leave_if_unused(const lock_keys& keys);
   /// A nested call that has its lease at once. False: Redis has to be asked, or it is in error.
   bool enter(hold& h, acquisition& who);
   void reenter(hold& h, std::shared_ptr<acquisition> who);

@@ -9,9 +9,15 @@
 #include <vector>
 
 #include "base/assert.hpp"
+#include "base/if_memory.hpp"
 #include "sync/script_command.hpp"
 
 namespace holdfast::detail {
+namespace {
+
+const std::string no_memory = "no memory";
+
+}  // namespace
 
 /// What the tasks of one release at several primaries have in common.
 class releases::joint {
@@ -202,7 +208,7 @@ void releases::begin(std::shared_ptr<task> which, time_point now) {
   try {
     send(t, now);
   } catch (...) {
-    if (t.one_of) return end(t, errc::unconfirmed, "no memory");
+    if (t.one_of) return end(t, errc::unconfirmed, no_memory);
     const auto keep = take_out(t);
     t.of.release_ends({.ends_turn = t.of_hold});
     throw;
@@ -221,10 +227,11 @@ void releases::send(task& t, time_point now) {
 
 void releases::on_late(task& t, const std::string& detail) {
   if (t.done) std::exchange(t.done, {})(errc::unconfirmed, detail);
-  t.pause.start(std::max(t.give_up, around_.now()), [this, &t, detail] {
+  const auto give_up = [this, &t, detail] {
     t.withdraw();
     end(t, errc::unconfirmed, detail);
-  });
+  };
+  if (!if_memory([&] { t.pause.start(std::max(t.give_up, around_.now()), give_up); })) give_up();
 }
 
 void releases::answered(task& t, const outcome& o) {
@@ -267,26 +274,32 @@ void releases::again(task& t, const outcome& o) {
   t.last_failure = o.detail;
   // Once at once: a connection that was cut is usually made anew in no time.
   const auto pause = std::exchange(t.repeated, true) ? t.backoff.next(around_.random) : nanoseconds::zero();
-  t.pause.start(t.done ? std::min(now + pause, t.answer_by) : now + pause, [this, &t] { send(t, around_.now()); });
+  const auto when = t.done ? std::min(now + pause, t.answer_by) : now + pause;
+  const auto send_again = [this, &t] {
+    if (!if_memory([&] { send(t, around_.now()); })) end(t, errc::unconfirmed, no_memory);
+  };
+  if (!if_memory([&] { t.pause.start(when, send_again); })) end(t, errc::unconfirmed, no_memory);
 }
 
 void releases::end(task& t, error_code error, const std::string& detail) {
   const auto keep = take_out(t);
-  if (t.tried) std::exchange(t.tried, {})();
+  each_step step;  // whoever finds no memory for what it hears, its host hears of the end
+  if (t.tried) step([&] { std::exchange(t.tried, {})(); });
   const bool waited_for = static_cast<bool>(t.done);
   const bool silent = t.was_answered && !t.told;  // nothing has changed
-  if (waited_for) std::exchange(t.done, {})(error, detail);
+  if (waited_for) step([&] { std::exchange(t.done, {})(error, detail); });
   if (t.one_of) {
     if (const auto what = t.one_of->ended(error); what && !silent)
-      report(t, *what, *what == event::kind::released_late ? error_code() : error, detail);
+      step([&] { report(t, *what, *what == event::kind::released_late ? error_code() : error, detail); });
   } else if (!silent && (!waited_for || error == errc::unconfirmed)) {
-    report(t, error ? event::kind::release_given_up : event::kind::released_late, error, detail);
+    step([&] { report(t, error ? event::kind::release_given_up : event::kind::released_late, error, detail); });
   }
   // Of several primaries: once, and not where an attempt gives back what did not make it the holder.
   t.of.release_ends({.may_be_free = !silent && (!t.one_of || t.one_of->first_end()),
                      .ends_turn = t.of_hold && (!t.one_of || t.one_of->ends_turn(t.told.has_value())),
                      .told = t.told.value_or(0)});
-  if (under_way_.empty() && when_idle_) std::exchange(when_idle_, {})();
+  if (under_way_.empty() && when_idle_) step([&] { std::exchange(when_idle_, {})(); });
+  step.rethrow();
 }
 
 std::shared_ptr<releases::task> releases::take_out(task& t) {

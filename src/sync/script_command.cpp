@@ -5,6 +5,7 @@
 #include <utility>
 
 #include "base/assert.hpp"
+#include "base/if_memory.hpp"
 #include "protocol/replies.hpp"
 #include "sync/round.hpp"
 #include "sync/surroundings.hpp"
@@ -76,7 +77,9 @@ void script_command::answered(const outcome& o) {
     // A patient one goes on when its time is over: it is written, and told at once that it is late.
     const auto least = how_.patient ? nanoseconds(1) : nanoseconds::min();
     if (const auto left = time_left_for_copies()) how_.timeout = std::max(*left, least);
-    return execute();
+    if (if_memory([this] { execute(); })) return;
+    unanswered_ = false;
+    return on_answer({errc::unreachable, {}, "no memory"});
   }
   unanswered_ = false;
   on_answer(o);

@@ -59,7 +59,7 @@ void waiting_line::begin(acquisition& w) {
   if (w.seat.ahead > 0 || in_vain) w.stand_in_line();
   if (once && step_ == step::barred) w.wake_at(around_.now() + w.time_left() / 2);
   if (w.seat.ahead > 0) return;
-  if (!w.request.found_taken || step_ == step::barred) return advance();
+  if (!w.request.found_taken || step_ == step::barred) return go_on();
   known_held_ = around_.now();
   subscribe();
   park_while_held(nanoseconds::max(), around_.now(), next_poll());
@@ -88,13 +88,13 @@ void waiting_line::leave(acquisition& w, lock_answer why) { finish(w, std::move(
 void waiting_line::wake(incentive why) {
   if (step_ == step::trying) woken_ = true;
   if (step_ != step::parked) return;
-  if (resting_ && rest() > nanoseconds::zero()) return park_for(rest());
+  if (resting_ && rest() > nanoseconds::zero()) return or_without_memory([this] { park_for(rest()); });
   if (wake_ups_.next() <= around_.now()) {
     wake_ups_.spend(around_.now());
     incentive_ = why;
     advance();
   } else if (park_.due() > wake_ups_.next()) {
-    park_.start(wake_ups_.next(), [this, why] { wake(why); });
+    or_without_memory([&] { park_.start(wake_ups_.next(), [this, why] { wake(why); }); });
   }
 }
 
@@ -109,7 +109,9 @@ void waiting_line::fail_all_of(owner_id who, error_code error, const char* detai
   std::vector<std::shared_ptr<acquisition>> leaving;
   for (auto w = bound_.upper_bound({who, 0}); w != bound_.end() && w->first.first == who; ++w)
     leaving.push_back(w->second->seat.kept);
-  for (auto w = leaving.rbegin(); w != leaving.rend(); ++w) leave(**w, {error, detail, nullptr});
+  each_step all;
+  for (auto w = leaving.rbegin(); w != leaving.rend(); ++w) all([&] { leave(**w, {error, detail, nullptr}); });
+  all.rethrow();
 }
 
 void waiting_line::on_subscribed() {
@@ -136,11 +138,30 @@ void waiting_line::heard_that_it_is_free(bool by_ourselves) {
 void waiting_line::on_subscribe_failed(error_code error, const std::string& detail) {
   subscription_.reset();
   if (step_ == step::parked) step_ = step::idle;  // the next does not wait for messages that will not come
-  if (!waiters_.empty()) on_failed(first(), {static_cast<errc>(error.value()), detail});
+  or_without_memory([&] {
+    if (!waiters_.empty()) on_failed(first(), {static_cast<errc>(error.value()), detail});
+  });
 }
 
-// The first of the line, perhaps a new one, does what comes next.
+// The first of the line, perhaps a new one, does what comes next. Where it finds no memory for that it is answered so,
+// and the next one is the first: nobody waits for what was not begun.
 void waiting_line::advance() {
+  or_without_memory([this] { go_on(); });
+}
+
+template <class Act>
+void waiting_line::or_without_memory(Act act) {
+  const auto keep = shared_from_this();
+  if (if_memory(act)) return;
+  while (stuck()) if_memory([this] { finish(first(), without_memory()); });
+}
+
+bool waiting_line::stuck() const noexcept {
+  if (waiters_.empty() || step_ == step::trying) return false;
+  return step_ == step::idle || (!park_.due() && (step_ == step::parked || untried_ == 0));
+}
+
+void waiting_line::go_on() {
   if (step_ == step::trying) return;
   if (untried_ > 0) {
     step_ = step::barred;
@@ -188,6 +209,18 @@ void waiting_line::try_now() {
   if (w.seat.field.empty()) w.seat.field = fields_.next();
   if (once) w.stop_alarm();  // from here on the command's timeout counts
   if (asked.whole) return asked.whole->has_turn(asked.part);
+  try {
+    send_attempt(w);
+  } catch (...) {
+    step_ = step::idle;
+    throw;
+  }
+}
+
+void waiting_line::send_attempt(acquisition& w) {
+  const auto& asked = w.request;
+  const auto& steps = w.keys->of;
+  const bool once = w.asks_once();
   auto timeout = once ? w.time_left() : command_budget(around_.settings, asked.asked.ttl);
   if (steps.voted) timeout = std::min(timeout, vote_budget(around_.settings, asked.asked.ttl));
   const auto& step = w.seat.first_try ? steps.first_acquire : steps.acquire;
@@ -196,11 +229,15 @@ void waiting_line::try_now() {
 }
 
 void waiting_line::attempt_answered(acquisition& w, const outcome& o) {
+  or_without_memory([&] { on_answer(w, o); });
+}
+
+void waiting_line::on_answer(acquisition& w, const outcome& o) {
   HOLDFAST_ASSERT(step_ == step::trying && &w == &first());
   auto said = (w.seat.first_try ? w.keys->of.first_acquire : w.keys->of.acquire).read(o);
   const bool refused = !o.error && o.reply.is_error();
   if (!w.seat.first_try || !refused)
-    return told(w, {std::move(said), !o.error, o.sent, o.yes, o.may_have_run, o.server});
+    return on_attempt(w, {std::move(said), !o.error, o.sent, o.yes, o.may_have_run, o.server});
   // It may be held, by somebody who was let write: acquire looks.
   step_ = step::idle;
   penalty_ = {};
@@ -208,6 +245,10 @@ void waiting_line::attempt_answered(acquisition& w, const outcome& o) {
 }
 
 void waiting_line::told(acquisition& w, const attempt& what) {
+  or_without_memory([&] { on_attempt(w, what); });
+}
+
+void waiting_line::on_attempt(acquisition& w, const attempt& what) {
   HOLDFAST_ASSERT(step_ == step::trying && &w == &first());
   step_ = step::idle;
   const auto& said = what.said;
@@ -252,10 +293,16 @@ void waiting_line::wait_for_replicas(acquisition& w, const attempt& what) {
                what](const std::optional<failure>& too_few) {
     const auto line = id.lock();
     const auto still = who.lock();
-    if (line && still && still->seat.granted && still->seat.field == field) line->on_replicas(*still, what, too_few);
+    if (line && still && still->seat.granted && still->seat.field == field)
+      line->or_without_memory([&] { line->on_replicas(*still, what, too_few); });
   };
-  around_.when_replicated(keys_->lock, asked.min_replicas, what.server,
-                          valid_until(what.sent, asked.ttl, around_.settings.drift), std::move(then));
+  try {
+    around_.when_replicated(keys_->lock, asked.min_replicas, what.server,
+                            valid_until(what.sent, asked.ttl, around_.settings.drift), std::move(then));
+  } catch (...) {
+    step_ = step::idle;
+    throw;
+  }
 }
 
 void waiting_line::on_replicas(acquisition& w, const attempt& what, const std::optional<failure>& too_few) {
@@ -326,15 +373,22 @@ void waiting_line::abandon_field(acquisition& w, primary_set at) {
 void waiting_line::on_tried() {
   HOLDFAST_ASSERT(untried_ > 0);
   if (--untried_ > 0 || step_ != step::barred || park_.due()) return;
-  if (penalty_ > nanoseconds::zero() && !waiters_.empty()) return park_for(penalty_, step::barred);
-  step_ = step::idle;
-  advance();
+  or_without_memory([this] {
+    if (penalty_ > nanoseconds::zero() && !waiters_.empty()) return park_for(penalty_, step::barred);
+    step_ = step::idle;
+    go_on();
+  });
 }
 
 void waiting_line::stand_back(acquisition& w) {
   penalty_ = std::clamp(2 * penalty_, least_penalty, longest_penalty);
   step_ = step::barred;
-  abandon_field(w);
+  try {
+    abandon_field(w);
+  } catch (...) {
+    step_ = step::idle;
+    throw;
+  }
 }
 
 // Barred: what others give back in their turn says nothing. The answers that a stopped process has found in its sockets
@@ -432,7 +486,7 @@ void waiting_line::park_while_held(nanoseconds holder_ttl, time_point asked, nan
 
 void waiting_line::park_for(nanoseconds pause, step how) {
   HOLDFAST_ASSERT(!waiters_.empty());
-  step_ = how;
+  step_ = step::idle;  // until there is a timer
   first().stand_in_line();
   park_.start(around_.now() + pause, [this] {
     if (parked_while_held() && !host_.held_here()) {
@@ -442,11 +496,16 @@ void waiting_line::park_for(nanoseconds pause, step how) {
     if (step_ == step::barred) step_ = step::idle;
     advance();
   });
+  step_ = how;
 }
 
 // Busy is what Redis or a hold here has said. Without that word a server that has answered others meanwhile has not had
 // the time; one that has said nothing may be gone, and nobody knows of the lock.
 void waiting_line::time_out(acquisition& w) {
+  or_without_memory([&] { on_time_out(w); });
+}
+
+void waiting_line::on_time_out(acquisition& w) {
   if (w.seat.granted) return finish(w, {errc::not_replicated, "not in time", nullptr});
   if (w.asks_once()) return try_now();  // the other half of its time is for the answer
   const bool held = parked_while_held() || host_.held_here();
@@ -475,16 +534,18 @@ void waiting_line::remove(acquisition& w, bool served) {
     step_ = step::idle;
     sent_to |= w.withdraw_attempt();  // what was never written needs no compensation
   }
-  if (sent_to != nowhere && !w.seat.field.empty()) abandon_field(w, sent_to);
+  each_step all;  // where there is no memory to give a field back, the others go on all the same
+  if (sent_to != nowhere && !w.seat.field.empty()) all([&] { abandon_field(w, sent_to); });
   HOLDFAST_ASSERT(sent_to == nowhere || w.seat.field.empty());
   if (waiters_.empty()) {
     lingers_ = (served || w.asks_once()) && subscription_ && host_.may_linger();
     if (!lingers_) subscription_.reset();
   } else if (was_first && step_ == step::parked && resting_) {
-    park_for(rest());
+    all([this] { park_for(rest()); });
   }
   // A parked line stays parked for its new first: what it waits for holds for the next as well. So does a barred one.
   if (was_first && (step_ == step::idle || waiters_.empty())) advance();
+  all.rethrow();
 }
 
 // The caller last: where there is no memory for its answer, the line still goes on. The line may be gone by then. And

@@ -9,6 +9,7 @@
 #include <utility>
 #include <vector>
 
+#include "base/if_memory.hpp"
 #include "sync/acquisition.hpp"
 #include "sync/wake_budget.hpp"
 
@@ -102,7 +103,9 @@ class waiting_line final : public std::enable_shared_from_this<waiting_line>,
     std::vector<std::shared_ptr<acquisition>> leaving;
     for (auto w = waiters_.rbegin(); w != waiters_.rend(); ++w)
       if (which(std::as_const(*w->kept))) leaving.push_back(w->kept);
-    for (const auto& w : leaving) leave(*w, {error, detail, nullptr});
+    each_step all;
+    for (const auto& w : leaving) all([&] { leave(*w, {error, detail, nullptr}); });
+    all.rethrow();
   }
   /// The same with those of one owner, which was given or bound.
   void fail_all_of(owner_id who, error_code error, const char* detail);
@@ -126,7 +129,16 @@ class waiting_line final : public std::enable_shared_from_this<waiting_line>,
   void begin(acquisition& w);
   void take_back(acquisition& w);
   void advance();
+  void go_on();
+  template <class Act>
+  void or_without_memory(Act act);
+  /// The first waits for nothing that was begun.
+  bool stuck() const noexcept;
   void try_now();
+  void send_attempt(acquisition& w);
+  void on_answer(acquisition& w, const outcome& o);
+  void on_attempt(acquisition& w, const attempt& what);
+  void on_time_out(acquisition& w);
   void subscribe();
   void count_incentive(const attempt& what);
   void wait_for_replicas(acquisition& w, const attempt& what);

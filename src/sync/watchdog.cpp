@@ -7,6 +7,7 @@
 #include <vector>
 
 #include "base/assert.hpp"
+#include "base/if_memory.hpp"
 #include "base/prefetch.hpp"
 #include "protocol/replies.hpp"
 #include "sync/hold.hpp"
@@ -37,9 +38,8 @@ bool watchdog::older(const share& a, const share& b) noexcept {
 /// One script that renews many shares of a server.
 class watchdog::batch final : public script_command {
  public:
-  batch(watchdog& whose, node_id at, watchdog::shares&& which) : node(at), shares(std::move(which)), of_(whose) {
-    asked.reserve(shares.size());
-  }
+  batch(watchdog& whose, node_id at, watchdog::shares&& which) noexcept
+      : node(at), shares(std::move(which)), of_(whose) {}
 
   const node_id node;
   const watchdog::shares shares;
@@ -48,8 +48,10 @@ class watchdog::batch final : public script_command {
 
  private:
   void on_answer(const outcome& o) override {
-    of_.answered(*this, o);
-    of_.renew_due();
+    each_step step;
+    step([&] { of_.answered(*this, o); });
+    step([this] { of_.renew_due(); });
+    step.rethrow();
   }
   void late(const outcome& o) override { of_.on_late(*this, o.error, o.detail); }
 
@@ -223,11 +225,13 @@ void watchdog::collect_due(time_point now) {
   for (std::size_t n = 0; n < collected_at_once; ++n) {
     auto* const s = renewals_.first_until(now);
     if (!s) return;
+    const auto home = home_of(*s);
+    auto& waiting = queues_[home].due;
     unschedule_renewal(*s);
     s->stage = stage::due;
     s->renewal = s->valid_until();
-    s->node = home_of(*s);
-    queues_[s->node].due.insert(*s);
+    s->node = home;
+    waiting.insert(*s);
   }
 }
 
@@ -249,9 +253,9 @@ watchdog::shares watchdog::take_due(node_id node, time_point now) {
     if (its < patience / 2 || its > patience * 2) return;
     if (!due.empty() && &s.of.keys->of.layout != &due.front()->of.keys->of.layout) return;
     HOLDFAST_ASSERT(!in_flight(s) && guarded(s.of));
+    if (!if_memory([&] { due.emplace_back(&s); })) return;  // the first needs none
     unschedule_renewal(s);
     s.stage = stage::in_flight;
-    due.emplace_back(&s);
   };
   for (auto next = waiting.begin(); next != waiting.end() && due.size() < batch_size;) take(*next++);
   const auto soon = now + nanoseconds(due.front()->of.wanted.ttl) / 60;
@@ -276,36 +280,58 @@ void watchdog::send_by_group(node_id node, shares&& which) {
   if (std::all_of(which.begin() + 1, which.end(), [&](const share_ptr& s) { return group_of(*s) == first; }))
     return send(node, std::move(which));
   std::vector<std::pair<key_group, share_ptr>> grouped;
-  grouped.reserve(which.size());
+  const auto now = around_.now();
+  if (!if_memory([&] { grouped.reserve(which.size()); })) return put_off(which, now);
   for (auto& s : which) grouped.emplace_back(group_of(*s), std::move(s));
   std::stable_sort(grouped.begin(), grouped.end(), [](const auto& a, const auto& b) { return a.first < b.first; });
   for (auto next = grouped.begin(); next != grouped.end();) {
     shares together;
     const auto group = next->first;
-    for (; next != grouped.end() && next->first == group; ++next) together.push_back(std::move(next->second));
+    for (; next != grouped.end() && next->first == group; ++next)
+      if (!if_memory([&] { together.push_back(next->second); })) put_off(*next->second, now);
     send(node, std::move(together));
   }
 }
 
 void watchdog::send(node_id node, shares&& which) {
   const auto now = around_.now();
-  auto patience = nanoseconds::max();
-  const auto b = make_pooled<batch>(around_.blocks, *this, node, std::move(which));
-  for (const auto& s : b->shares) {
-    const auto& c = s->of;
-    const milliseconds ttl = wanted(*s, now) ? milliseconds(c.wanted.ttl) : ttl_that_never_raises;
-    b->asked.push_back({c.keys->lock, c.field, s->ttl_to_send(ttl, now, around_.settings.drift)});
-    b->replicas = std::max<unsigned>(b->replicas, c.wanted.min_replicas);
-    patience = std::min(patience, patience_of(*s, now));
-  }
-  queues_[node].in_flight += b->shares.size();
-  b->script_command::send(around_.servers.primary(node),
-                          b->shares.front()->of.keys->of.renew.make({b->asked.data(), b->asked.size()}),
-                          {.timeout = patience,
-                           .rank = urgency::obligation,
-                           .patient = true,
-                           .tell_late = true,
-                           .divisible = b->shares.size() > 1});
+  std::shared_ptr<batch> b;
+  bool counted = false;
+  const bool sent = if_memory([&] {
+    b = make_pooled<batch>(around_.blocks, *this, node, std::move(which));
+    b->asked.reserve(b->shares.size());
+    auto patience = nanoseconds::max();
+    for (const auto& s : b->shares) {
+      const auto& c = s->of;
+      const milliseconds ttl = wanted(*s, now) ? milliseconds(c.wanted.ttl) : ttl_that_never_raises;
+      b->asked.push_back({c.keys->lock, c.field, s->ttl_to_send(ttl, now, around_.settings.drift)});
+      b->replicas = std::max<unsigned>(b->replicas, c.wanted.min_replicas);
+      patience = std::min(patience, patience_of(*s, now));
+    }
+    queues_[node].in_flight += b->shares.size();
+    counted = true;
+    b->script_command::send(around_.servers.primary(node),
+                            b->shares.front()->of.keys->of.renew.make({b->asked.data(), b->asked.size()}),
+                            {.timeout = patience,
+                             .rank = urgency::obligation,
+                             .patient = true,
+                             .tell_late = true,
+                             .divisible = b->shares.size() > 1});
+  });
+  if (sent) return;
+  if (counted) queues_[node].in_flight -= b->shares.size();
+  put_off(b ? b->shares : which, now);
+}
+
+// There was no memory to ask for them: they are asked for a little later.
+void watchdog::put_off(const shares& which, time_point now) noexcept {
+  for (const auto& s : which) put_off(*s, now);
+}
+
+void watchdog::put_off(share& s, time_point now) noexcept {
+  if (!in_flight(s)) return;
+  s.stage = stage::none;
+  if (guarded(s.of)) schedule_renewal(s, now + renewal_retry_pause(s.of.wanted.ttl));
 }
 
 void watchdog::answered(const batch& b, const outcome& o) {
@@ -313,28 +339,35 @@ void watchdog::answered(const batch& b, const outcome& o) {
   HOLDFAST_ASSERT(in_flight >= b.shares.size());
   in_flight -= b.shares.size();
   const auto said = b.shares.front()->of.keys->of.renew.read(o, b.shares.size());
-  if (said.failed && send_apart(b, o, *said.failed)) return;
+  bool apart = false;
+  if (said.failed && !if_memory([&] { apart = send_apart(b, o, *said.failed); }))
+    return put_off(b.shares, around_.now());
+  if (apart) return;
   std::vector<std::size_t> granted;  // which replicas must have
+  each_step step;                    // who finds no memory for its own leaves the others what was said of them
   for (std::size_t i = 0; i < b.shares.size(); ++i) {
     share& s = *b.shares[i];
     const bool confirmed = !said.failed && said.value[i] == renewal_answer::confirmed;
-    if (b.replicas > 0 && confirmed && guarded(s.of)) {
-      granted.push_back(i);  // it stays in flight
-      continue;
-    }
+    if (b.replicas > 0 && confirmed && guarded(s.of) && if_memory([&] { granted.push_back(i); }))
+      continue;  // it stays in flight
     const bool doubted = std::exchange(s.stage, stage::none) == stage::doubted_in_flight;
     if (!guarded(s.of)) continue;
-    if (o.error) {
-      on_unanswered(s, o.error, o.detail);
-    } else if (said.failed) {
-      on_unanswered(s, said.failed->code, said.failed->detail);
-    } else if (confirmed) {
-      on_confirmed(s, o.sent, b.asked[i].wanted.ttl, doubted);
-    } else {
-      on_denied(s, said.value[i]);
-    }
+    step([&] {
+      if (o.error) {
+        on_unanswered(s, o.error, o.detail);
+      } else if (said.failed) {
+        on_unanswered(s, said.failed->code, said.failed->detail);
+      } else if (!confirmed) {
+        on_denied(s, said.value[i]);
+      } else if (b.replicas == 0) {
+        on_confirmed(s, o.sent, b.asked[i].wanted.ttl, doubted);
+      } else {
+        on_unanswered(s, errc::not_replicated, {});
+      }
+    });
   }
-  if (!granted.empty()) wait_for_replicas(b, std::move(granted), o);
+  if (!granted.empty() && !if_memory([&] { wait_for_replicas(b, granted, o); })) put_off(b.shares, around_.now());
+  step.rethrow();
 }
 
 void watchdog::wait_for_replicas(const batch& b, std::vector<std::size_t> which, const outcome& o) {
@@ -432,7 +465,7 @@ void watchdog::doubt(share& s, const error_code& why, const std::string& detail)
 }
 
 void watchdog::on_unanswered(share& s, const error_code& why, const std::string& detail) {
-  doubt(s, why, detail);
+  if_memory([&] { doubt(s, why, detail); });
   const auto now = around_.now();
   const auto left = std::max<nanoseconds>(s.of.valid_until() - now, milliseconds(2));
   const auto pause = std::min<nanoseconds>(renewal_retry_pause(s.of.wanted.ttl), left / 2);

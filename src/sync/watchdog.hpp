@@ -100,6 +100,8 @@ class watchdog {
   key_group group_of(const share& s) const;
   void send_by_group(node_id node, shares&& which);
   void send(node_id node, shares&& which);
+  void put_off(const shares& which, time_point now) noexcept;
+  void put_off(share& s, time_point now) noexcept;
   void answered(const batch&, const outcome&);
   void wait_for_replicas(const batch&, std::vector<std::size_t> which, const outcome&);
   void on_replicas(const batch&, const std::vector<std::size_t>& which, time_point sent,

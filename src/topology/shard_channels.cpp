@@ -97,10 +97,16 @@ shard_channels::~shard_channels() { close(); }
 subscription shard_channels::subscribe(std::string_view channel_name, subscriber& who) {
   if (closed_) return nullptr;
   const auto m = std::make_shared<member>(weak_from_this(), channel_name, who);
-  auto& c = channels_.try_emplace(m->channel, nullptr).first->second;
-  const bool first = !c;
-  if (first) c = std::make_shared<channel>(*this, channel_name);
-  c->members.join(*m);
+  auto found = channels_.find(channel_name);
+  const bool first = found == channels_.end();
+  if (first) found = channels_.emplace(channel_name, std::make_shared<channel>(*this, channel_name)).first;
+  const auto c = found->second;
+  try {
+    c->members.join(*m);
+  } catch (...) {
+    if (first) channels_.erase(found);
+    throw;
+  }
   if (c->route.live()) greet_late_comer(m);
   // Whoever comes after a refusal wants to know whether it holds; so do the others then.
   const bool try_again = c->route.is_refused();
@@ -139,15 +145,20 @@ void shard_channels::moved(node_id node, std::string_view name) {
 }
 
 void shard_channels::map_changed() {
-  for (const auto& [name, c] : channels_) look(*c);
+  each_step step;
+  for (const auto& each : channels_) step([&] { look(*each.second); });
+  step.rethrow();
 }
 
 void shard_channels::node_gone(node_id node) {
-  for (const auto& [name, c] : channels_) {
-    if (c->route.node() != node) continue;
-    c->route.gone();
-    look(*c);
+  each_step step;
+  for (const auto& each : channels_) {
+    auto& c = *each.second;
+    if (c.route.node() != node) continue;
+    c.route.gone();
+    step([&] { look(c); });
   }
+  step.rethrow();
 }
 
 void shard_channels::tell_homeless(const redis::failure& why) {
@@ -171,8 +182,15 @@ void shard_channels::look(channel& c) {
   if (next.what == kind::stay) return;
   stop_pause(c);
   c.leave();
-  if (next.what == kind::ask) return ask(c, next.node);
-  if (next.what == kind::wait) pause(c, next.until);
+  try {
+    if (next.what == kind::ask) return ask(c, next.node);
+    if (next.what == kind::wait) pause(c, next.until);
+  } catch (...) {  // it is nowhere, and is looked at with the next map
+    stop_pause(c);
+    c.leave();
+    c.route.gone();
+    throw;
+  }
 }
 
 void shard_channels::ask(channel& c, node_id node) {
@@ -193,8 +211,10 @@ void shard_channels::stop_pause(channel& c) {
 
 void shard_channels::on_pause_over() {
   const auto now = given_.now();
-  while (!pauses_.empty() && pauses_.begin()->first <= now) look(*pauses_.begin()->second);
+  each_step step;
+  while (!pauses_.empty() && pauses_.begin()->first <= now) step([this] { look(*pauses_.begin()->second); });
   if (!pauses_.empty()) next_pause_.start(pauses_.begin()->first, [this] { on_pause_over(); });
+  step.rethrow();
 }
 
 void shard_channels::on_subscribed(leg& by) {

@@ -204,7 +204,7 @@ TEST_CASE("a mutex that was moved from has no name and locks nothing") {
   CHECK(w.code_of(from.lock()) == errc::closed);
 }
 
-TEST_CASE("several locks of which one was moved from say what a mutex says that was moved from") {
+TEST_CASE("multi_lock and any_of say of a lock that was moved from what that lock says") {
   world w;
   auto redis = w.make();
   auto from = redis.mutex("m");

@@ -383,6 +383,7 @@ TEST_CASE("a lock() that finds no memory leaves its name to any_of") {
     bool failed = true;
     for (std::size_t n = 0; failed; ++n) {
       INFO("allocation " << n << ", bound: " << bound);
+      const guarded_blocks guard;
       any_fixture f;
       f.settings.observer.reset();
       {
@@ -413,6 +414,7 @@ TEST_CASE("a release that finds no memory to start keeps no client from closing"
   bool failed = true;
   for (std::size_t n = 0; failed; ++n) {
     INFO("allocation " << n);
+    const guarded_blocks guard;
     any_fixture f;
     f.settings.observer.reset();
     const auto c = f.lock_any({"a", "b"});
@@ -652,6 +654,7 @@ TEST_CASE("no allocation that fails where any_of asks, is granted, waits or leav
     std::size_t n = 0;
     for (; failed; ++n) {
       INFO("allocation " << n << " fails");
+      const guarded_blocks guard;
       any_fixture f;
       f.settings.observer.reset();  // its own memory is not in question
       lock_call c = f.lock_any({"a", "b"});
@@ -672,9 +675,9 @@ TEST_CASE("no allocation that fails where any_of asks, is granted, waits or leav
       f.unlock_all();
       f.advance(31s);  // what there was no memory to give back ends with its TTL, and nobody renews it
       CHECK(f.node.fields_of(f.uuid) == 0);
+      CHECK_FALSE(c.waits());
       f.locks->abandon();
       f.run();
-      CHECK_FALSE(c.waits());
       CHECK(f.locks->idle());
       f.locks.reset();
     }

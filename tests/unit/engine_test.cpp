@@ -674,6 +674,7 @@ void starve(Prepare prepare, What what) {
   std::size_t n = 0;
   for (; failed; ++n) {
     INFO("allocation " << n << " fails");
+    const guarded_blocks guard;
     engine_fixture f;
     f.settings.observer.reset();  // its own memory is not in question
     kept.clear();
@@ -716,6 +717,7 @@ TEST_CASE("no allocation that fails where a lock is asked for leaves a waiter wh
       bool failed = true;
       for (std::size_t n = 0; failed; ++n) {
         INFO("allocation " << n << " fails");
+        const guarded_blocks guard;
         engine_fixture f;
         f.settings.observer.reset();
         std::optional<lock_call> before;

@@ -690,9 +690,9 @@ TEST_CASE("no allocation that fails where several are asked for, granted, waited
       f.unlock_all();
       f.advance(31s);  // what there was no memory to give back ends with its TTL, and nobody renews it
       CHECK(f.node.fields_of(f.uuid) == 0);
+      CHECK_FALSE(c.waits());
       f.locks->abandon();
       f.run();
-      CHECK_FALSE(c.waits());
       CHECK(f.locks->idle());
       f.locks.reset();
     }

@@ -156,7 +156,7 @@ TEST_CASE("without a connection a timeout counts from the question, or from the 
   f.queue.connected(start + 100ms);
   f.push("waits", 100ms, urgency::refusable, start + 1s);
   CHECK(f.look(start + 10s) == 0);
-  f.queue.lose_written(start + 10s);
+  f.queue.disconnected(start + 10s);
   CHECK(f.look(start + 10s + 100ms - 1ns) == 0);
   CHECK(f.look(start + 10s + 100ms) == 1);
 }
@@ -180,7 +180,7 @@ TEST_CASE("the time without a connection and the time on the wire count together
     CHECK(f.look(start + 1s + 30ms) == 1);
   }
   SECTION("and when the connection is lost before") {
-    f.queue.lose_written(start + 1s);
+    f.queue.disconnected(start + 1s);
     CHECK(f.look(start + 1s + 30ms - 1ns) == 0);
     CHECK(f.look(start + 1s + 30ms) == 1);
   }
@@ -315,10 +315,12 @@ TEST_CASE("with the connection written commands are lost and waiting ones kept")
   f.write(start + 1ms);
   f.push("waiting", 1s);
   CHECK(f.look(start + 11ms) == 1);
-  const auto lost = f.queue.lose_written(start + 20ms);
-  REQUIRE(lost.size() == 1);
-  CHECK(lost[0].sent == start + 1ms);
-  lost[0].what->answered({});
+  f.queue.disconnected(start + 20ms);
+  const auto lost = f.queue.next_lost();
+  REQUIRE(lost);
+  CHECK(lost->sent == start + 1ms);
+  lost->what->answered({});
+  CHECK_FALSE(f.queue.next_lost());
   CHECK(f.answered == names{"abandoned", "written"});
   CHECK_FALSE(f.queue.any_written());
   f.queue.connected(start);
@@ -369,6 +371,8 @@ TEST_CASE_METHOD(fixture, "a command that waits for the answer to ASKING is lost
   queue.write(out, all, start);
   SECTION("before the answer to ASKING") {}
   SECTION("after it") { REQUIRE(queue.take_answered(start)); }
-  CHECK(queue.lose_written(start).size() == 1);
+  queue.disconnected(start);
+  CHECK(queue.next_lost());
+  CHECK_FALSE(queue.next_lost());
   CHECK(queue.empty());
 }

@@ -36,7 +36,9 @@ class quorum_fixture {
     }
     timers.on_step = [this] { run(); };
     servers.emplace(timers, clock, std::move(each));
-    locks.emplace(detail::surroundings{clock, timers, *servers, random, settings}, std::weak_ptr<detail::lease_home>(),
+    const detail::surroundings around{clock, timers, *servers, random, settings};
+    around.blocks->close();  // as in engine_fixture
+    locks.emplace(around, std::weak_ptr<detail::lease_home>(),
                   detail::owner_fields(detail::uuid{random.next(), random.next()}));
     for (auto* one : at) one->link_up();
     run();

@@ -251,6 +251,7 @@ TEST_CASE("a nested lock that finds no memory, or none for its count, leaves not
   constexpr std::size_t ours = 12;  // then those of the link that is played
   for (std::size_t n = 0; n < ours; ++n) {
     INFO("allocation " << n << " fails");
+    const guarded_blocks guard;
     fixture f;
     lock_call inner;
     bool refused = false;

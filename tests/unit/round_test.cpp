@@ -530,6 +530,7 @@ TEST_CASE("no allocation that fails while primaries answer keeps a caller from i
     bool failed = true;
     for (std::size_t n = 0; failed; ++n) {
       INFO(answers << ", allocation " << n << " fails");
+      const guarded_blocks guard;
       quorum_fixture f;
       f.settings.observer.reset();
       const auto c = f.try_lock("a");

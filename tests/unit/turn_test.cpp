@@ -1245,6 +1245,7 @@ TEST_CASE_METHOD(quorum_fixture, "a primary that is doubted is asked again soon 
 
 TEST_CASE("no memory as a turn ends leaves nothing of a name") {
   for (std::size_t n = 0;; ++n) {
+    const guarded_blocks guard;
     turns t;
     t.settings.observer.reset();
     t.unlock(t.hold("a"));

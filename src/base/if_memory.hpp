@@ -1,0 +1,39 @@
+// SPDX-License-Identifier: BSL-1.0
+#pragma once
+#include <exception>
+#include <new>
+
+namespace holdfast::detail {
+
+/// Does what may be left undone where there is no memory for it. True: it was done.
+template <class Act>
+bool if_memory(Act act) {
+  try {
+    act();
+    return true;
+  } catch (const std::bad_alloc&) {
+    return false;
+  }
+}
+
+/// Several steps that must all be tried, also where one finds no memory. The last step that found none is told by
+/// rethrow().
+class each_step {
+ public:
+  template <class Act>
+  void operator()(Act act) {
+    try {
+      act();
+    } catch (const std::bad_alloc&) {
+      no_memory_ = std::current_exception();
+    }
+  }
+  void rethrow() {
+    if (no_memory_) std::rethrow_exception(no_memory_);
+  }
+
+ private:
+  std::exception_ptr no_memory_;
+};
+
+}  // namespace holdfast::detail
