@@ -26,12 +26,14 @@ struct pubsub::member {
   member(const member&) = delete;
   member& operator=(const member&) = delete;
   ~member() {
+    if (!joined) return;
     if (const auto h = hub.lock()) h->leave(*this);
   }
 
   std::weak_ptr<pubsub> hub;
   std::string channel;
   subscriber& who;
+  bool joined = false;
   bool told = false;  // that it is subscribed: messages may come
 };
 
@@ -48,6 +50,7 @@ subscription pubsub::subscribe(std::string_view channel, subscriber& who) {
   if (those == audiences_.end()) those = audiences_.emplace(channel, std::make_shared<crowd>()).first;
   try {
     those->second->join(*m);
+    m->joined = true;
   } catch (...) {
     if (those->second->empty()) audiences_.erase(those);
     throw;

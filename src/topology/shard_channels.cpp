@@ -15,12 +15,14 @@ struct shard_channels::member {
   member(const member&) = delete;
   member& operator=(const member&) = delete;
   ~member() {
+    if (!joined) return;
     if (const auto h = home.lock()) h->leave(*this);
   }
 
   const std::weak_ptr<shard_channels> home;
   const std::string channel;
   subscriber& who;
+  bool joined = false;
   bool told = false;  // that it is subscribed: messages may come
 };
 
@@ -103,6 +105,7 @@ subscription shard_channels::subscribe(std::string_view channel_name, subscriber
   const auto c = found->second;
   try {
     c->members.join(*m);
+    m->joined = true;
   } catch (...) {
     if (first) channels_.erase(found);
     throw;

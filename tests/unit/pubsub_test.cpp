@@ -5,6 +5,7 @@
 #include <cctype>
 #include <functional>
 #include <map>
+#include <new>
 #include <optional>
 #include <string>
 #include <vector>
@@ -12,6 +13,8 @@
 #include "integration/redis_rig.hpp"
 #include "support/catch.hpp"
 #include "support/manual_clock.hpp"
+#include "support/no_memory.hpp"
+#include "support/skip.hpp"
 #include "unit/listener.hpp"
 
 using namespace holdfast;
@@ -118,6 +121,38 @@ TEST_CASE_METHOD(fixture, "who leaves while it is being told leaves nothing subs
   }
   CHECK(until([&] { return subscribers["c"] == 0; }));
   CHECK(leaves.messages <= 1);
+}
+
+TEST_CASE("a subscription that finds no memory leaves its channel to others") {
+  if (!failing_allocations::available()) skip("the sanitizer has the allocator for itself");
+  for (const bool in_company : {false, true}) {
+    bool failed = true;
+    std::size_t n = 0;
+    for (; failed; ++n) {
+      INFO("allocation " << n << " fails, in company: " << in_company);
+      const guarded_blocks guard;
+      fixture f;
+      const auto h = f.hub(unix_endpoint(f.server.path()));
+      listener first, starves, next;
+      redis::subscription one, two;
+      if (in_company) {
+        one = h->subscribe("c", first);
+        REQUIRE(f.until([&] { return first.subscribed == 1; }));
+      }
+      {
+        const failing_allocations here(n);
+        try {
+          two = h->subscribe("c", starves);
+        } catch (const std::bad_alloc&) {
+        }
+        two.reset();
+        failed = here.happened();
+      }
+      two = h->subscribe("c", next);
+      CHECK(f.until([&] { return next.subscribed == 1; }));
+    }
+    CHECK(n > 4);
+  }
 }
 
 TEST_CASE_METHOD(fixture, "a new connection ends the one before it, and so what that one had subscribed") {

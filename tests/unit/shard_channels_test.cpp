@@ -4,6 +4,7 @@
 
 #include <functional>
 #include <map>
+#include <new>
 #include <string>
 #include <tuple>
 #include <vector>
@@ -11,6 +12,8 @@
 #include "integration/redis_rig.hpp"
 #include "support/catch.hpp"
 #include "support/manual_clock.hpp"
+#include "support/no_memory.hpp"
+#include "support/skip.hpp"
 #include "unit/listener.hpp"
 
 using namespace holdfast;
@@ -85,6 +88,31 @@ TEST_CASE_METHOD(fixture, "all subscribers of a channel share one subscription a
   second.reset();
   CHECK(here.empty());
   CHECK(channels->empty());
+}
+
+TEST_CASE("a subscriber of a channel that finds no memory leaves it to others") {
+  if (!failing_allocations::available()) skip("the sanitizer has the allocator for itself");
+  bool failed = true;
+  std::size_t n = 0;
+  for (; failed; ++n) {
+    INFO("allocation " << n << " fails");
+    const guarded_blocks guard;
+    fixture f;
+    listener starves, next;
+    {
+      const failing_allocations here(n);
+      try {
+        f.channels->subscribe("c", starves).reset();
+      } catch (const std::bad_alloc&) {
+      }
+      failed = here.happened();
+    }
+    CHECK(f.channels->empty());
+    const auto s = f.channels->subscribe("c", next);
+    f.at(a).on_subscribed();
+    CHECK(next.subscribed == 1);
+  }
+  CHECK(n > 4);
 }
 
 TEST_CASE_METHOD(fixture, "who comes late is told that the channel is subscribed, though not inside the call") {
