@@ -164,9 +164,11 @@ asio::awaitable<group_answer> taken(plan_ptr plan, group g, joint_call_ptr call)
       if (std::adjacent_find(slots.begin(), slots.end(), std::not_equal_to<>()) != slots.end())
         return to->answer({}, {}, {kind::apart, {}});
     }
-    auto answered = [to](detail::multi_answer a) {
+    std::vector<lease> room;  // there may be no memory once the locks are had
+    room.reserve(g.keys.size());
+    auto answered = [to, room = std::move(room)](detail::multi_answer a) mutable {
       if (a.error) return to->answer(a.error, a.detail);
-      group_answer said{a.moved ? kind::moved : a.records.empty() ? kind::busy : kind::had};
+      group_answer said{a.moved ? kind::moved : a.records.empty() ? kind::busy : kind::had, std::move(room)};
       for (auto& r : a.records) said.leases.push_back(access::make_lease(std::move(r)));
       to->answer({}, {}, std::move(said));
     };

@@ -3,9 +3,11 @@
 #include <chrono>
 #include <cstddef>
 #include <cstdint>
+#include <new>
 #include <optional>
 #include <span>
 #include <string_view>
+#include <utility>
 #include <vector>
 
 #include <holdfast/export.hpp>
@@ -102,11 +104,24 @@ extern const kind red_simple_lock;
 /// Why it was not done, whatever it was.
 std::optional<failure> refusal_in(const redis::outcome& o);
 
+/// Reads an answer. One that there is no memory for is none, and the command may have run.
+template <class Read>
+auto read_if_memory(Read read) -> decltype(read()) try {
+  return read();
+} catch (const std::bad_alloc&) {
+  auto why = redis::without_memory();
+  why.may_have_run = true;
+  return {std::move(why), {}};
+}
+
 /// Reads an outcome by what reads a reply.
 template <auto Read, class... With>
 auto read_outcome(const redis::outcome& o, With... with) -> decltype(Read(o.reply, with...)) {
-  if (o.error) return {redis::failure_of(o), {}};
-  return Read(o.reply, with...);
+  using read = decltype(Read(o.reply, with...));
+  return read_if_memory([&]() -> read {
+    if (o.error) return {redis::failure_of(o), {}};
+    return Read(o.reply, with...);
+  });
 }
 
 }  // namespace holdfast::detail

@@ -38,11 +38,13 @@ auto values(const redis::votes& of, const tally& t, Read read) {
 /// `carried(t)` where a majority says yes, `rejected` where one says no. An outcome without either has an error.
 template <class T, class Carried>
 answer<T> decided(const redis::outcome& o, ballot (*count)(const redis::reply&), Carried carried, T rejected) {
-  if (o.error) return {redis::failure_of(o), {}};
-  const tally t(votes_in(o), count);
-  if (t.carried()) return {std::nullopt, carried(t)};
-  HOLDFAST_ASSERT(t.rejected());
-  return {std::nullopt, std::move(rejected)};
+  return read_if_memory([&]() -> answer<T> {
+    if (o.error) return {redis::failure_of(o), {}};
+    const tally t(votes_in(o), count);
+    if (t.carried()) return {std::nullopt, carried(t)};
+    HOLDFAST_ASSERT(t.rejected());
+    return {std::nullopt, std::move(rejected)};
+  });
 }
 
 answer<bool> flag(const redis::outcome& o, ballot (*count)(const redis::reply&)) {
@@ -75,6 +77,20 @@ T had_by(std::size_t needed, std::vector<T> values) {
   return *nth;
 }
 
+answer<acquire_answer> read_votes(const redis::outcome& o) {
+  using kind = acquire_answer::kind;
+  if (o.error) return {redis::failure_of(o), {}};
+  const auto& of = votes_in(o);
+  const tally t(of, ballots::acquire);
+  if (t.carried()) return {std::nullopt, {}};
+  HOLDFAST_ASSERT(t.answered());
+  acquire_answer busy{.what = kind::busy};
+  if (t.who_said_yes() != 0) busy.split = of.slowest;
+  busy.holder_ttl = enough_free_in(of, t);
+  if (!busy.holder_ttl) busy.what = kind::busy_without_ttl;
+  return {std::nullopt, busy};
+}
+
 }  // namespace
 
 ballot ballots::acquire(const redis::reply& r) {
@@ -105,17 +121,7 @@ ballot ballots::something(const redis::reply& r) {
 }
 
 answer<acquire_answer> by_majority::acquire(const redis::outcome& o) {
-  using kind = acquire_answer::kind;
-  if (o.error) return {redis::failure_of(o), {}};
-  const auto& of = votes_in(o);
-  const tally t(of, ballots::acquire);
-  if (t.carried()) return {std::nullopt, {}};
-  HOLDFAST_ASSERT(t.answered());
-  acquire_answer busy{.what = kind::busy};
-  if (t.who_said_yes() != 0) busy.split = of.slowest;
-  busy.holder_ttl = enough_free_in(of, t);
-  if (!busy.holder_ttl) busy.what = kind::busy_without_ttl;
-  return {std::nullopt, busy};
+  return read_if_memory([&] { return read_votes(o); });
 }
 
 answer<bool> by_majority::recount(const redis::outcome& o) { return flag(o, ballots::flag); }

@@ -35,6 +35,13 @@ std::uint64_t number_of(std::string_view run) {
   return hash != 0 ? hash : 1;
 }
 
+// Where there is no memory for its text, it has none: a command is always answered.
+outcome failed(errc code, const std::string& detail, detail::time_point sent = {}, std::uint64_t server = 0) {
+  outcome o{code, {}, {}, sent, server};
+  detail::if_memory([&] { o.detail = detail; });
+  return o;
+}
+
 }  // namespace
 
 connection::connection(const services& given, endpoint node, event_sink events)
@@ -167,7 +174,7 @@ void connection::on_reply(reply&& r) {
   step([&] { why = fail(node(), errc::not_primary, "the server has become a replica"); });
   step([&] {
     if (oldest->what && outage)
-      oldest->what->answered({errc::unreachable, {}, why.detail});
+      oldest->what->answered(failed(errc::unreachable, why.detail));
     else if (oldest->what)
       oldest->what->answered({{}, std::move(r), {}, oldest->sent, number_});
   });
@@ -244,11 +251,11 @@ void connection::look_at(detail::time_point when) {
 
 // False: somebody who was told has closed the connection.
 bool connection::tell_overdue(detail::time_point now, detail::each_step& step) {
-  failure why;
-  step([&] { why = trouble(); });
+  auto why = without_memory();
+  detail::if_memory([&] { why = trouble(); });
   while (auto late = pending_.take_overdue(now)) {
     if (given().counts && late->written && !late->goes_on) count(*late->what, late->sent, now, errc::unconfirmed);
-    step([&] { late->tell({late->written ? errc::unconfirmed : why.code, {}, why.detail, late->sent, number_}); });
+    step([&] { late->tell(failed(late->written ? errc::unconfirmed : why.code, why.detail, late->sent, number_)); });
     if (closed()) return false;
   }
   return true;
@@ -273,7 +280,7 @@ void connection::on_down(const failure& why) {
     const auto lost = pending_.next_lost();
     if (!lost) break;
     if (given().counts) count(*lost->what, lost->sent, now, errc::unconfirmed);
-    step([&] { lost->what->answered({errc::unconfirmed, {}, why.detail, lost->sent, there}); });
+    step([&] { lost->what->answered(failed(errc::unconfirmed, why.detail, lost->sent, there)); });
   }
   step([this] { arm(); });
   if (!closed()) check_idle();
@@ -309,7 +316,7 @@ void connection::on_attempt_failed(const failure& why) {
   if (pending_.empty()) look_.stop();
   for (const auto& lost : waiting) {
     if (closed()) return step.rethrow();
-    step([&] { lost->answered({why.code, {}, why.detail}); });
+    step([&] { lost->answered(failed(why.code, why.detail)); });
   }
   check_idle();
   step.rethrow();

@@ -146,13 +146,18 @@ void waiting_line::on_subscribe_failed(error_code error, const std::string& deta
 // The first of the line, perhaps a new one, does what comes next. Where it finds no memory for that it is answered so,
 // and the next one is the first: nobody waits for what was not begun.
 void waiting_line::advance() {
+  if (waiters_.empty()) return go_on();
   or_without_memory([this] { go_on(); });
 }
 
 template <class Act>
 void waiting_line::or_without_memory(Act act) {
   const auto keep = shared_from_this();
-  if (if_memory(act)) return;
+  if (!if_memory(act)) answer_stuck();
+}
+
+void waiting_line::answer_stuck() noexcept {
+  const auto keep = shared_from_this();
   while (stuck()) if_memory([this] { finish(first(), without_memory()); });
 }
 
@@ -170,8 +175,11 @@ void waiting_line::go_on() {
   if (waiters_.empty()) {
     step_ = step::idle;
     park_.stop();
-    if (!lingers_) return host_.line_empty();
-    return park_.start(around_.now() + longest_linger, [this] { stop_lingering(); });
+    const auto linger = [this] { park_.start(around_.now() + longest_linger, [this] { stop_lingering(); }); };
+    if (lingers_ && if_memory(linger)) return;
+    lingers_ = false;
+    subscription_.reset();
+    return host_.line_empty();
   }
   if (may_reenter(first())) return leave_to_reenter(first());
   if (first().asks_once()) return try_now();
@@ -229,7 +237,7 @@ void waiting_line::send_attempt(acquisition& w) {
 }
 
 void waiting_line::attempt_answered(acquisition& w, const outcome& o) {
-  or_without_memory([&] { on_answer(w, o); });
+  if (!if_memory([&] { on_answer(w, o); }) && w.seat.kept) answer_stuck();  // else it has left, and the line went on
 }
 
 void waiting_line::on_answer(acquisition& w, const outcome& o) {

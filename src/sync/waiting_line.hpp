@@ -132,6 +132,7 @@ class waiting_line final : public std::enable_shared_from_this<waiting_line>,
   void go_on();
   template <class Act>
   void or_without_memory(Act act);
+  void answer_stuck() noexcept;
   /// The first waits for nothing that was begun.
   bool stuck() const noexcept;
   void try_now();

@@ -1,9 +1,16 @@
 // SPDX-License-Identifier: BSL-1.0
 // What may not throw, in a process that has no memory left.
 #include <boost/asio/post.hpp>
+#include <boost/asio/steady_timer.hpp>
+#include <chrono>
 #include <cstddef>
+#include <exception>
+#include <functional>
+#include <memory>
+#include <new>
 #include <optional>
 #include <thread>
+#include <utility>
 
 #include "integration/world.hpp"
 #include "support/no_memory.hpp"
@@ -117,5 +124,134 @@ TEST_CASE("no allocation that fails where a lease ends keeps the lock or the cli
       drain(w.io, 10s);
     }
     CHECK(n > 1);
+  }
+}
+
+namespace {
+
+/// Clients of a server, in an io_context of their own.
+struct crowd : client_side {
+  explicit crowd(const world& w) : of(w) {}
+  std::string url() const override { return of.url(); }
+  const world& of;
+};
+
+struct starved_client {
+  crowd& of;
+  client redis;
+  lease held{};
+  bool over = false;
+
+  void spawn(asio::awaitable<void> op) {
+    asio::co_spawn(of.io, std::move(op), [this](std::exception_ptr) { over = true; });
+  }
+  void lock_and_unlock() {
+    of.run(redis.connect());
+    of.run(of.run(redis.mutex("m").lock()).unlock());
+  }
+  void lock() {
+    lock_and_unlock();
+    held = of.run(redis.mutex("m").lock());
+  }
+};
+
+template <class Lock>
+asio::awaitable<void> lock_and_unlock(Lock any) {
+  auto held = co_await any.lock();
+  co_await held.unlock();
+}
+
+/// Plays `act` once for each allocation in it, which fails. Then there is memory again: the client must work, and no
+/// key may stay.
+void starve(world& w, const std::function<void(starved_client&)>& prepare,
+            const std::function<void(starved_client&)>& act) {
+  bool failed = true;
+  std::size_t n = 0;
+  for (; failed; ++n) {
+    INFO("allocation " << n << " fails");
+    const guarded_blocks guard;
+    crowd all(w);
+    starved_client c{all, all.make([](config& s) {
+                       s.ttl = 300ms;
+                       s.observer.reset();  // its own memory is not in question
+                       s.quiet = true;
+                       s.connect_timeout = 200ms;
+                     })};
+    prepare(c);
+    {
+      const auto end = std::chrono::steady_clock::now() + 10s;
+      const failing_allocations here(n, 1, failing_allocations::of::everybody_but_asio);
+      const auto step = [&](auto what) {
+        try {
+          what();
+        } catch (const std::bad_alloc&) {
+        }
+      };
+      step([&] { act(c); });
+      all.io.restart();
+      while (!c.over && !here.happened() && std::chrono::steady_clock::now() < end)
+        step([&] { all.io.run_one_for(1ms); });
+      failed = here.happened();
+    }
+    c.held = {};
+    for (const auto* name : {"m", "after"}) {
+      started<lease> next(all, c.redis.mutex(name).lock());
+      all.until([&] { return next.answer.has_value(); });
+      REQUIRE(next.succeeded());
+      all.run(next.answer->value().unlock());
+    }
+    all.until([&] { return w.locks().empty(); });
+    all.run(c.redis.shutdown(1s));
+    drain(all.io, 10s);
+  }
+  CHECK(n > 1);
+}
+
+}  // namespace
+
+TEST_CASE("after any allocation that failed a client works on and leaves no key") {
+  if (!failing_allocations::available()) skip("the sanitizer has the allocator for itself");
+  world w;
+  const auto nothing = [](starved_client&) {};
+  const auto connected = [](starved_client& c) { c.lock_and_unlock(); };
+  const auto holds = [](starved_client& c) { c.lock(); };
+  const auto held_by_another = [&w](starved_client& c) {
+    c.lock_and_unlock();
+    w.eye("HSET", "m", "stranger:1", "1");
+    w.eye("PEXPIRE", "m", "20");
+  };
+  const auto locks = [](starved_client& c) { c.spawn(lock_and_unlock(c.redis.mutex("m"))); };
+  SECTION("as it connects, locks and unlocks") { starve(w, nothing, locks); }
+  SECTION("as it locks and unlocks") { starve(w, connected, locks); }
+  SECTION("as it waits for a lock") { starve(w, held_by_another, locks); }
+  SECTION("as it waits for one of several") {
+    starve(w, held_by_another, [](starved_client& c) { c.spawn(lock_and_unlock(any_of({c.redis.mutex("m")}))); });
+  }
+  SECTION("as it waits for several") {
+    starve(w, held_by_another, [](starved_client& c) {
+      c.spawn(lock_and_unlock(multi_lock({c.redis.mutex("m"), c.redis.mutex("n")})));
+    });
+  }
+  SECTION("as it unlocks what others wait for") {
+    starve(w, holds, [&](starved_client& c) {
+      locks(c);
+      c.held = {};
+    });
+  }
+  SECTION("as it renews") {
+    starve(w, holds, [](starved_client& c) { c.spawn(c.held.renew()); });
+  }
+  SECTION("as the watchdog renews") {
+    starve(w, holds, [](starved_client& c) {
+      const auto pause = std::make_shared<asio::steady_timer>(c.of.io, 150ms);
+      pause->async_wait([&c, pause](const error_code&) { c.over = true; });
+    });
+  }
+  SECTION("as its connections are lost") {
+    const auto cut = [&](starved_client& c) {
+      c.lock();
+      w.eye("CLIENT", "KILL", "TYPE", "normal");
+    };
+    starve(w, cut, [](starved_client& c) { c.spawn(lock_and_unlock(c.redis.mutex("after"))); });
   }
 }

@@ -19,6 +19,7 @@ namespace {
 struct state {
   bool on = false;
   std::size_t seen = 0, first = 0, times = 0;
+  failing_allocations::of whom = failing_allocations::of::everybody;
   long long living = 0;
 };
 thread_local constinit state now;
@@ -34,7 +35,9 @@ constexpr bool standing_before_the_allocator = false;
 
 bool failing_allocations::available() noexcept { return standing_before_the_allocator; }
 
-failing_allocations::failing_allocations(std::size_t n, std::size_t times) noexcept { now = {true, 0, n, times, 0}; }
+failing_allocations::failing_allocations(std::size_t n, std::size_t times, of whom) noexcept {
+  now = {true, 0, n, times, whom, 0};
+}
 
 failing_allocations::~failing_allocations() { now = {}; }
 
@@ -64,8 +67,9 @@ namespace {
 using holdfast::test::guarding;
 using holdfast::test::now;
 
-bool fails() noexcept {
-  if (!now.on) return false;
+bool fails(bool of_asio) noexcept {
+  using of = holdfast::test::failing_allocations::of;
+  if (!now.on || (of_asio && now.whom == of::everybody_but_asio)) return false;
   const auto nth = now.seen++;
   if (nth < now.first || nth - now.first >= now.times) return false;
   errno = ENOMEM;
@@ -149,20 +153,22 @@ void* moved(void* p, std::size_t size) noexcept {
 
 extern "C" {
 
-void* malloc(std::size_t size) { return fails() ? nullptr : counted(taken(alignof(std::max_align_t), size)); }
+void* malloc(std::size_t size) {
+  return fails(size < sizeof(void*)) ? nullptr : counted(taken(alignof(std::max_align_t), size));
+}
 void* calloc(std::size_t count, std::size_t size) {
-  if (fails()) return nullptr;
+  if (fails(false)) return nullptr;
   if (!guarding || (size != 0 && count > PTRDIFF_MAX / size)) return counted(__libc_calloc(count, size));
   auto* const p = taken(alignof(std::max_align_t), count * size);
   return counted(p ? std::memset(p, 0, count * size) : p);
 }
 void* realloc(void* p, std::size_t size) {
-  if (fails()) return nullptr;
+  if (fails(false)) return nullptr;
   auto* const to = moved(p, size);
   return p ? to : counted(to);
 }
 void* aligned_alloc(std::size_t alignment, std::size_t size) {
-  return fails() ? nullptr : counted(taken(alignment, size));
+  return fails(true) ? nullptr : counted(taken(alignment, size));
 }
 void free(void* p) {
   if (now.on && p) --now.living;

@@ -56,8 +56,11 @@ class failing_allocations {
  public:
   /// False under a sanitizer, which has the allocator for itself.
   static bool available() noexcept;
+  /// Asio cannot mend an allocation of its own that fails on the way of a handler to its strand: the strand never runs
+  /// again. It takes aligned blocks for handlers, and less than a pointer for a property of an executor.
+  enum class of { everybody, everybody_but_asio };
 
-  explicit failing_allocations(std::size_t n, std::size_t times = 1) noexcept;
+  explicit failing_allocations(std::size_t n, std::size_t times = 1, of whom = of::everybody) noexcept;
   failing_allocations(const failing_allocations&) = delete;
   failing_allocations& operator=(const failing_allocations&) = delete;
   ~failing_allocations();

@@ -4,18 +4,22 @@
 #include <boost/asio/io_context.hpp>
 #include <boost/asio/post.hpp>
 
+#include <cstddef>
 #include <ctime>
 #include <filesystem>
 #include <fstream>
 #include <memory>
+#include <new>
 #include <set>
 #include <string>
 
 #include "support/catch.hpp"
+#include "support/no_memory.hpp"
 #include "support/run_coro.hpp"
 #include "support/skip.hpp"
 
 using namespace holdfast;
+using namespace holdfast::test;
 using namespace std::chrono_literals;
 using detail::asio_timers;
 using detail::lease_clock;
@@ -111,6 +115,29 @@ TEST_CASE("timers that are cancelled and set again all the time fire all the sam
   boost::asio::post(strand, again);
   test::drain(r.io);
   CHECK(fired);
+}
+
+TEST_CASE("a timer that finds no memory leaves the next one to fire") {
+  if (!failing_allocations::available()) skip("the sanitizer has the allocator for itself");
+  bool failed = true;
+  std::size_t n = 0;
+  for (; failed; ++n) {
+    INFO("allocation " << n << " fails");
+    rig r;
+    bool fired = false;
+    {
+      const failing_allocations here(n);
+      try {
+        r.timers->schedule(lease_clock::now() + 1ms, [] {});
+      } catch (const std::bad_alloc&) {
+      }
+      failed = here.happened();
+    }
+    r.timers->schedule(lease_clock::now() + 2ms, [&] { fired = true; });
+    r.io.run_for(10s);
+    CHECK(fired);
+  }
+  CHECK(n > 2);
 }
 
 TEST_CASE("closing drops what is pending, also from inside an action") {

@@ -3,13 +3,17 @@
 #include "redis/connection.hpp"
 
 #include <algorithm>
+#include <cstddef>
 #include <memory>
+#include <new>
 #include <string>
 #include <vector>
 
 #include "redis/pubsub.hpp"
 #include "support/catch.hpp"
+#include "support/no_memory.hpp"
 #include "support/plain_command.hpp"
+#include "support/skip.hpp"
 #include "unit/listener.hpp"
 #include "unit/scripted_network.hpp"
 
@@ -316,4 +320,29 @@ TEST_CASE_METHOD(
   pass(3s);
   pass(500ms);
   CHECK(hears.subscribed == 2);
+}
+
+TEST_CASE("a connection that finds no memory to write goes on with the next command") {
+  if (!failing_allocations::available()) skip("the sanitizer has the allocator for itself");
+  bool failed = true;
+  std::size_t n = 0;
+  for (; failed; ++n) {
+    INFO("allocation " << n << " fails");
+    fixture f;
+    f.connect();
+    {
+      const failing_allocations here(n);
+      try {
+        f.send();
+        f.send();
+      } catch (const std::bad_alloc&) {
+      }
+      failed = here.happened();
+    }
+    for (int i = 0; i < 10; ++i) f.pass(1s);
+    const auto next = f.send();
+    for (int i = 0; i < 10; ++i) f.pass(20ms);
+    CHECK(next->is_ok());
+  }
+  CHECK(n > 10);
 }
