@@ -186,7 +186,7 @@ void connection::on_reply(reply&& r) {
 void connection::fill(std::string& out, std::size_t enough, detail::time_point now) {
   if (held_) return;
   if (pending_.on_wire() == 0 && doubtful(now)) {
-    if (pending_.can_write() || health_check_due(now)) pending_.ask(out, answer_limit(), now);
+    if (pending_.can_write() || health_check_due(now)) pending_.ask(out, answer_limit(pending_.shortest_wait()), now);
   } else {
     pending_.write(out, enough, now);
   }
@@ -262,9 +262,10 @@ bool connection::tell_overdue(detail::time_point now, detail::each_step& step) {
 }
 
 void connection::on_down(const failure& why) {
+  ended_idle_ = !pending_.any_written();
   detail::each_step step;
   step([this] {
-    if (pending_.any_written() && id_) predecessor_ = id_;
+    if (!ended_idle_ && id_) predecessor_ = id_;
   });
   const auto now = given().now();
   pending_.disconnected(now);
@@ -301,6 +302,7 @@ void connection::on_replaced() {
 
 void connection::on_attempt_failed(const failure& why) {
   const bool was_replaced = std::exchange(replaced_, std::nullopt).has_value();
+  ended_idle_ = false;
   detail::each_step step;
   step([&] {
     if (std::exchange(outage_, why.code) != why.code) report(event::kind::outage, why.code, why.detail);

@@ -71,8 +71,9 @@ class connection final : public link {
   /// While true nothing is written; a connection that is there is kept.
   void hold(bool on);
   void on_link_change(std::function<void(bool up)> listener) { listener_ = std::move(listener); }
-  /// It went down, or could not be made, and is not up again.
-  bool in_outage() const noexcept { return outage_.has_value(); }
+  /// It went down under commands, or could not be made, and is not up again. A connection that ended while it was idle
+  /// says nothing of its server: a load balancer may have forgotten it.
+  bool in_outage() const noexcept { return outage_ && !ended_idle_; }
   std::string address() const { return node().to_string(); }
   /// Tells the observer, the first time, what the server refuses of what fencing off needs; empty: nothing.
   void report_fencing(const std::string& words);
@@ -122,6 +123,7 @@ class connection final : public link {
   server_facts server_;                             // of the one that was connected last
   std::uint64_t number_ = 0;                        // of its run; 0: unknown
   std::optional<errc> outage_;                      // last reported cause
+  bool ended_idle_ = false;                         // the last one, and none could be made or refused since
   std::optional<detail::time_point> replaced_;      // when, if no new one could be made or refused since
   bool fencing_reported_ = false;
   bool no_messages_reported_ = false;

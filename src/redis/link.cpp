@@ -28,7 +28,7 @@ constexpr auto trusted_without_look = std::chrono::milliseconds{5};
 // balancer forgets a connection so soon.
 constexpr std::chrono::seconds longest_trust{1};
 // An answer to PING is waited for at least so long, and at most so long unless the server is far away.
-constexpr std::chrono::milliseconds least_answer_limit{20}, usual_answer_limit{100};
+constexpr std::chrono::milliseconds least_answer_limit{10}, usual_answer_limit{100};
 // Of the whole process: observers may hear of several clients.
 std::atomic<std::uint64_t> connections_made{0};
 
@@ -60,9 +60,10 @@ link::link(const services& given, endpoint node)
     : services_(given), node_(std::move(node)), pacing_(node_.reconnect_cap), timer_(given.alarms),
       replacement_(given.alarms), trusted_silence_(trust_of(node_.health_check_interval)) {}
 
-detail::lease_clock::duration link::answer_limit() const noexcept {
+detail::lease_clock::duration link::answer_limit(detail::lease_clock::duration time_left) const noexcept {
   using duration = detail::lease_clock::duration;
-  const auto usual = std::clamp<duration>(node_.patience / 4, least_answer_limit, usual_answer_limit);
+  const auto wished = std::min<duration>(node_.patience / 4, time_left / 2);
+  const auto usual = std::clamp<duration>(wished, least_answer_limit, usual_answer_limit);
   return std::max(usual, std::min<duration>(2 * round_trip_, node_.patience / 2));
 }
 
@@ -434,15 +435,15 @@ void link::rest() {
 }
 
 void link::end(const failure& why) {
-  const bool was_up = up(), useful = was_useful();
+  const auto now = services_.now();
+  const bool was_up = up(), useful = was_useful(), forgotten = doubtful(now);
   tear_down();
   HOLDFAST_ASSERT(!session_ && !attempt_);
   state_ = state::down;
   if (!detail::if_memory([&] { last_failure_ = why.detail; })) last_failure_.clear();
-  const auto now = services_.now();
   if (was_up) {
     if (useful)
-      pacing_.on_lost(now, services_.random);
+      pacing_.on_lost(now, forgotten, services_.random);
     else
       pacing_.on_failed(now, true, services_.random);
     on_down(why);

@@ -129,9 +129,9 @@ class link : public std::enable_shared_from_this<link> {
   /// Nothing was received for so long that the connection may be dead without a word, forgotten by a load balancer or
   /// NAT: it is to be asked before anything is trusted to it.
   bool doubtful(detail::time_point now) const noexcept { return now - last_input_ >= trusted_silence_; }
-  /// How long a connection that is asked may take to answer. A dead one must leave time for the next connection; one
-  /// that is alive and far away must not be given up.
-  detail::lease_clock::duration answer_limit() const noexcept;
+  /// How long a connection that is asked may take to answer. A dead one must leave time for the next connection to a
+  /// command that has only `time_left`. One that is alive and far away must not be given up.
+  detail::lease_clock::duration answer_limit(detail::lease_clock::duration time_left) const noexcept;
   /// It has answered within this time.
   void note_round_trip(detail::lease_clock::duration took) noexcept { round_trip_ = took; }
   /// Why the last attempt failed, if that does not mend itself and the next attempt is not allowed yet; else null.

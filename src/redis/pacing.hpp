@@ -10,8 +10,8 @@
 
 namespace holdfast::redis {
 
-/// Pure: when the next attempt to connect may start. After a healthy second at once, else with growing, jittered
-/// pauses; never more than ten attempts in a second, and one where the cause does not mend itself.
+/// Pure: when the next attempt to connect may start. After a healthy second or a long silence at once, else with
+/// growing, jittered pauses; never more than ten attempts in a second, and one where the cause does not mend itself.
 class attempt_pacing {
  public:
   using time_point = detail::time_point;
@@ -34,9 +34,10 @@ class attempt_pacing {
     started_[next_++ % started_.size()] = now;
   }
   void on_ready(time_point now) noexcept { ready_ = now; }
-  void on_lost(time_point now, detail::random_source& random) {
+  /// `idle`: it was silent for long, as one that a load balancer has forgotten. That is no sign of flapping.
+  void on_lost(time_point now, bool idle, detail::random_source& random) {
     backoff_.reset();  // it was there: what failed before is over
-    fresh_ = now - ready_ >= healthy;
+    fresh_ = idle || now - ready_ >= healthy;
     if (fresh_) {
       flapping_.reset();
       return pause(now, {});

@@ -121,6 +121,14 @@ void pending_queue::write_first(std::string& out, line& l, time_point now) {
   l.drop_front();
 }
 
+pending_queue::duration pending_queue::shortest_wait() const noexcept {
+  auto least = duration::max();
+  for (const auto& l : waiting_)
+    for (const auto& w : l.entries)
+      if (w.asked.what && !w.asked.how.patient) least = std::min(least, w.left());
+  return least;
+}
+
 void pending_queue::ask(std::string& out, duration limit, time_point now) {
   HOLDFAST_ASSERT(trusted_ && written_.empty());
   append_command(out, std::array<std::string_view, 1>{"PING"});

@@ -126,7 +126,7 @@ channel_kind pubsub::kind_of(const server_facts& server) const {
 
 void pubsub::fill(std::string& out, std::size_t enough, detail::time_point now) {
   table_.write(out, enough, now);
-  if (!out.empty()) look_at(now + patience(now));
+  if (const auto limit = silent_at(); limit && !out.empty()) look_at(*limit);
 }
 
 void pubsub::on_reply(reply&& r) {
@@ -238,11 +238,14 @@ void pubsub::schedule_ping(detail::time_point now) {
   next_ping_ = interval.count() == 0 ? detail::time_point::max() : now + interval - jitter;
 }
 
-// Other bytes on the same link speak for a busy server; not for ever, though. PING is in no hurry; a subscriber, who
-// may miss messages meanwhile, is.
-detail::lease_clock::duration pubsub::patience(detail::time_point asked) const {
-  if (last_input() > asked) return 4 * answer_timeout_;
-  return doubtful(asked) && table_.any_unanswered() ? std::min(answer_timeout_, answer_limit()) : answer_timeout_;
+// Other bytes on the same link speak for a busy server; not for ever, though. PING and UNSUBSCRIBE are in no hurry; a
+// subscriber, who may miss messages meanwhile, is.
+std::optional<detail::time_point> pubsub::silent_at() const {
+  const auto asked = table_.oldest_unanswered(), subscribed = table_.oldest_subscribe();
+  if (!asked) return std::nullopt;
+  if (last_input() > *asked) return *asked + 4 * answer_timeout_;
+  const auto limit = *asked + answer_timeout_;
+  return subscribed && doubtful(*subscribed) ? std::min(limit, *subscribed + answer_limit(answer_timeout_)) : limit;
 }
 
 void pubsub::look_at(detail::time_point when) {
@@ -255,10 +258,9 @@ void pubsub::look_at(detail::time_point when) {
 void pubsub::on_tick() {
   const auto self = shared_from_this();
   const auto now = given().now();
-  if (const auto asked = table_.oldest_unanswered()) {
-    const auto limit = *asked + patience(*asked);
-    if (limit > now) {
-      look_at(limit);
+  if (const auto limit = silent_at()) {
+    if (*limit > now) {
+      look_at(*limit);
     } else if (input_waiting() && !std::exchange(gave_grace_, true)) {
       return look_at(now + grace);
     } else {

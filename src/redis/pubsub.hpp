@@ -90,8 +90,8 @@ class pubsub final : public link {
   void leave(member& who);
   void tell_all(std::string_view channel, const std::function<void(member&)>& what);
   void schedule_ping(detail::time_point now);
-  /// How long an answer is waited for to what was asked at this time.
-  detail::lease_clock::duration patience(detail::time_point asked) const;
+  /// When the connection is given up if nothing comes; empty: nothing is asked.
+  std::optional<detail::time_point> silent_at() const;
   void look_at(detail::time_point when);
   void on_tick();
 

@@ -67,8 +67,10 @@ bool subscription_table::any_asked() const {
                      [](const auto& c) { return c.second.asked || c.second.unanswered != 0; });
 }
 
-bool subscription_table::any_unanswered() const {
-  return std::any_of(questions_.begin(), questions_.end(), [](const auto& q) { return q.what == command::subscribe; });
+std::optional<subscription_table::time_point> subscription_table::oldest_subscribe() const {
+  const auto is_one = [](const question& q) { return q.what == command::subscribe; };
+  const auto found = std::find_if(questions_.begin(), questions_.end(), is_one);
+  return found == questions_.end() ? std::nullopt : std::optional(found->when);
 }
 
 void subscription_table::start(channel_kind of) {

@@ -46,7 +46,9 @@ class subscription_table {
   /// Whether the server may have a channel subscribed: one was asked for, and is not known to be given back.
   bool any_asked() const;
   /// A SUBSCRIBE has no answer yet.
-  bool any_unanswered() const;
+  bool any_unanswered() const { return oldest_subscribe().has_value(); }
+  /// When the oldest one without an answer was written.
+  std::optional<time_point> oldest_subscribe() const;
 
   /// A connection is up: asks for all that is wanted.
   void start(channel_kind of = channel_kind::classic);

@@ -69,6 +69,11 @@ class proxy::impl {
   void forget(bool resets) {
     for (auto& c : connections_) c.forget(resets);
   }
+  bool idle() {
+    for (auto& c : connections_) read(c);
+    bury();
+    return std::all_of(connections_.begin(), connections_.end(), [](const auto& c) { return c.idle(); });
+  }
   void refuse() { listener_.reset(); }
   void release() {
     for (auto& pace : faults.paces) pace.held = false;
@@ -272,6 +277,11 @@ void proxy::cut() {
 }
 void proxy::forget(bool resets) {
   impl_->call([=, this] { impl_->forget(resets); });
+}
+bool proxy::idle() {
+  bool all = false;
+  impl_->call([&] { all = impl_->idle(); });
+  return all;
 }
 void proxy::refuse() {
   impl_->call([this] { impl_->refuse(); });

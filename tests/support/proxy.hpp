@@ -81,6 +81,8 @@ class proxy {
   void heal();     ///< ends every fault
 
   counters count() const;
+  /// Every command that has come here is answered; those on forgotten connections do not count.
+  bool idle();
   /// False when `condition` was not met within `timeout`.
   bool wait_until(const std::function<bool(const counters&)>& condition,
                   std::chrono::milliseconds timeout = std::chrono::seconds{10}) const;

@@ -43,6 +43,8 @@ class proxy_connection {
 
   /// proxy::forget()
   void forget(bool resets);
+  /// proxy::idle()
+  bool idle() const noexcept { return forgotten_ || awaited_.empty(); }
 
   side sides[2];  // by the direction of what is read: sides[to_server] is the client
   bool dead = false;

@@ -31,7 +31,23 @@ TEST_CASE("a connection that was up for a second is made again at once") {
   attempt_pacing pacing(5s);
   pacing.on_attempt(start, random);
   pacing.on_ready(start);
-  pacing.on_lost(start + 1s, random);
+  pacing.on_lost(start + 1s, false, random);
+  CHECK(pacing.not_before() == start + 1s);
+}
+
+TEST_CASE("a connection that was silent for long is made again at once, ten times a second at most") {
+  test::seeded_random random;
+  attempt_pacing pacing(5s);
+  auto now = start;
+  for (int i = 0; i < 9; ++i) {
+    pacing.on_attempt(now, random);
+    pacing.on_ready(now);
+    now += 50ms;
+    pacing.on_lost(now, true, random);
+    CHECK(pacing.not_before() == now);
+  }
+  pacing.on_attempt(now, random);
+  pacing.on_lost(now, true, random);
   CHECK(pacing.not_before() == start + 1s);
 }
 
@@ -56,7 +72,7 @@ TEST_CASE("a connection that was lost early is made again after a short pause") 
   }
   pacing.on_attempt(start + 10s, random);
   pacing.on_ready(start + 10s);
-  pacing.on_lost(start + 10s + 100ms, random);
+  pacing.on_lost(start + 10s + 100ms, false, random);
   CHECK(pacing.not_before() >= start + 10s + 125ms);
   CHECK(pacing.not_before() <= start + 10s + 150ms);
   auto now = pacing.not_before();
@@ -64,7 +80,7 @@ TEST_CASE("a connection that was lost early is made again after a short pause") 
     pacing.on_attempt(now, random);
     pacing.on_ready(now);
     now += 10ms;
-    pacing.on_lost(now, random);
+    pacing.on_lost(now, false, random);
     CHECK(pacing.not_before() >= now + 25ms);
     if (i > 10) CHECK(pacing.not_before() <= now + 1s);
     now = pacing.not_before();
@@ -109,7 +125,7 @@ TEST_CASE("a flapping link sees at most ten attempts in any second") {
     if (random.next() % 2 == 0) {
       pacing.on_ready(now);
       now += random.up_to(100ms);
-      pacing.on_lost(now, random);
+      pacing.on_lost(now, false, random);
     } else {
       pacing.on_failed(now, true, random);
     }

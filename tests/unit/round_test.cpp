@@ -181,6 +181,23 @@ TEST_CASE_METHOD(quorum_fixture, "a primary that is slower than the others is wa
   CHECK(c.granted());
 }
 
+TEST_CASE_METHOD(quorum_fixture,
+                 "a primary whose connection does not answer at present may take longer than its last answer did") {
+  const auto first = lock("a");
+  clock.skip(1ms);
+  answer_all();
+  unlock(first);
+  answer_all();
+  for (const std::size_t n : {0, 1}) nodes[n]->hold("a", "stranger:1", clock.now() + 20s);
+  at[4]->patience = 0ms;
+  const auto c = lock("a");
+  clock.skip(2ms);
+  answer({0, 1, 2, 3});
+  advance(100ms);
+  answer({4});
+  CHECK(c.granted());
+}
+
 TEST_CASE_METHOD(quorum_fixture, "behind a holder that has not all primaries a waiter waits for those that it has") {
   for (const std::size_t n : {0, 1, 2}) nodes[n]->hold("a", "stranger:1", clock.now() + 20s);
   const auto c = lock("a");

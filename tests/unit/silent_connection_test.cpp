@@ -159,6 +159,39 @@ TEST_CASE_METHOD(fixture, "a command for a forgotten connection is answered on t
   CHECK(server.introductions == 2);
 }
 
+TEST_CASE_METHOD(fixture, "a command that has little time leaves half of it to the next connection") {
+  connect();
+  forget();
+  pass(5s);
+  const auto a = send("SET", 30ms);
+  pass(29ms);
+  CHECK(a->is_ok());
+}
+
+TEST_CASE_METHOD(fixture, "a connection that ended while it was idle is no outage before the next one cannot be made") {
+  connect();
+  std::vector<bool> outages;
+  commands->on_link_change([&](bool) { outages.push_back(commands->in_outage()); });
+  SECTION("idle") {
+    forget();
+    server.refuses = true;
+    pass(5s);
+    send();
+    pass(101ms);
+    CHECK(outages == std::vector<bool>{false});
+    CHECK(commands->in_outage());
+  }
+  SECTION("under a command") {
+    server.silent = true;
+    send();
+    pass(1ms);
+    (*server.connections.begin())->end();
+    poll();
+    REQUIRE_FALSE(outages.empty());
+    CHECK(outages.front());
+  }
+}
+
 TEST_CASE_METHOD(fixture, "a command that waits for the answer to PING may be withdrawn, and has its own timeout") {
   connect();
   server.forget_connections();
@@ -282,6 +315,16 @@ TEST_CASE_METHOD(fixture, "with a short interval a connection is asked after hal
   CHECK(server.heard == words{"SET", "PING", "SET"});
 }
 
+TEST_CASE_METHOD(fixture, "a young connection that was silent and is lost is made again at once") {
+  node.health_check_interval = 200ms;
+  connect();
+  forget();
+  pass(100ms);
+  const auto a = send("SET", 40ms);
+  pass(39ms);
+  CHECK(a->is_ok());
+}
+
 TEST_CASE_METHOD(fixture, "without health checks nothing is asked") {
   node.health_check_interval = 0ms;
   connect();
@@ -303,6 +346,18 @@ TEST_CASE_METHOD(fixture, "a subscription on a forgotten connection is made on t
   pass(5s);
   REQUIRE(hears.subscribed == 1);
   forget();
+  const auto two = subscribe("b");
+  pass(101ms);
+  CHECK(hears.subscribed == 2);
+}
+
+TEST_CASE_METHOD(fixture, "a subscription does not wait as long as the UNSUBSCRIBE that a forgotten connection lost") {
+  node.health_check_interval = 200ms;
+  auto one = subscribe("a");
+  pass(1ms);
+  forget();
+  one.reset();
+  pass(100ms);
   const auto two = subscribe("b");
   pass(101ms);
   CHECK(hears.subscribed == 2);
