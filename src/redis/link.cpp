@@ -27,8 +27,9 @@ constexpr auto trusted_without_look = std::chrono::milliseconds{5};
 // A connection that received something within this time is trusted: no round trip is spent on a busy one, and no load
 // balancer forgets a connection so soon.
 constexpr std::chrono::seconds longest_trust{1};
-// An answer to PING is waited for at least so long, and at most so long unless the server is far away.
-constexpr std::chrono::milliseconds least_answer_limit{10}, usual_answer_limit{100};
+// An answer to PING is waited for at least so long, or half of it for a command that has little time; and at most so
+// long unless the server is far away.
+constexpr std::chrono::milliseconds least_answer_limit{20}, usual_answer_limit{100};
 // Of the whole process: observers may hear of several clients.
 std::atomic<std::uint64_t> connections_made{0};
 
@@ -62,9 +63,9 @@ link::link(const services& given, endpoint node)
 
 detail::lease_clock::duration link::answer_limit(detail::lease_clock::duration time_left) const noexcept {
   using duration = detail::lease_clock::duration;
-  const auto wished = std::min<duration>(node_.patience / 4, time_left / 2);
-  const auto usual = std::clamp<duration>(wished, least_answer_limit, usual_answer_limit);
-  return std::max(usual, std::min<duration>(2 * round_trip_, node_.patience / 2));
+  const auto usual = std::clamp<duration>(node_.patience / 4, least_answer_limit, usual_answer_limit);
+  const auto affordable = std::max<duration>(time_left / 2, least_answer_limit / 2);
+  return std::max(std::min(usual, affordable), std::min<duration>(2 * round_trip_, node_.patience / 2));
 }
 
 void link::close() {
