@@ -1,4 +1,5 @@
--- force_release(lock; word, channel) -> 1: somebody's hold was broken | 0: there was none
+-- force_release(lock; word, channel) -> 1: somebody's hold was broken | text: the same, why nobody was told | 0: there
+-- was none
 -- The word is publish, spublish, auto (spublish where the server has it), or both (publish, and spublish likewise).
 -- For both, 00 on the sharded channel says that 0 is published as well: a client that listens on both ignores it.
 -- A lock is a hash of one field with a colon in it, whose value is a count. Anything else may be somebody's data, and
@@ -11,14 +12,15 @@ end
 if redis.call('del', KEYS[1]) == 0 then
   return 0
 end
-local word = ARGV[1]
+local word, sharded = ARGV[1]
 if word == 'auto' then
   word = redis.REDIS_VERSION_NUM and 'spublish' or 'publish'
 elseif word == 'both' then
   word = 'publish'
   if redis.REDIS_VERSION_NUM then
-    redis.call('spublish', ARGV[2], '00')
+    sharded = redis.pcall('spublish', ARGV[2], '00')
   end
 end
-redis.call(word, ARGV[2], '0')
-return 1
+local told = redis.pcall(word, ARGV[2], '0')
+local refused = type(told) == 'table' and told or type(sharded) == 'table' and sharded
+return refused and refused.err or 1

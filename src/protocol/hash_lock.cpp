@@ -107,7 +107,7 @@ call release(const lock_keys& k, const owner_field& field) {
 
 call force_release(const lock_keys& k) {
   static constexpr recipe how{lua::force_release.evalsha, lua::force_release.body, operands::force_release,
-                              ballots::any_number};
+                              ballots::force_release};
   return {how, {.at = &k}};
 }
 
@@ -160,7 +160,7 @@ constexpr kind hash_lock(std::int64_t tokens) {
           .recount = {recount, read_outcome<read_flag>},
           .renew = {renew, renew_one, read_outcome<read_renew>},
           .release = {release, read_outcome<read_release>},
-          .force_release = {force_release, read_outcome<read_flag>},
+          .force_release = {force_release, read_outcome<read_force_release>},
           .exists = {operands::exists, read_outcome<read_flag>},
           .ttl = {operands::ttl, read_outcome<read_ttl>},
           .holder = {holder, read_outcome<read_holder>},

@@ -107,11 +107,11 @@ ballot ballots::sole_renewal(const redis::reply& r) {
   return said.failed ? ballot::none : yes_if(said.value.front() == renewal_answer::confirmed);
 }
 
-ballot ballots::release(const redis::reply& r) {
-  return r.type == type::integer || r.type == type::nil ? yes_if(r.type == type::integer) : ballot::none;
-}
+ballot ballots::release(const redis::reply& r) { return r.type == type::nil ? ballot::no : force_release(r); }
 
-ballot ballots::any_number(const redis::reply& r) { return r.type == type::integer ? ballot::yes : ballot::none; }
+ballot ballots::force_release(const redis::reply& r) {
+  return r.type == type::integer || r.type == type::string ? ballot::yes : ballot::none;
+}
 
 ballot ballots::ttl(const redis::reply& r) { return r.type == type::integer ? yes_if(r.integer >= -1) : ballot::none; }
 
@@ -146,10 +146,10 @@ answer<release_answer> by_majority::release(const redis::outcome& o) {
 
 answer<bool> by_majority::force_release(const redis::outcome& o) {
   const auto any = [&](const tally& t) {
-    const auto said = values(*o.of_each, t, read_flag);
+    const auto said = values(*o.of_each, t, read_force_release);
     return std::find(said.begin(), said.end(), true) != said.end();
   };
-  return decided<bool>(o, ballots::any_number, any, false);
+  return decided<bool>(o, ballots::force_release, any, false);
 }
 
 answer<bool> by_majority::exists(const redis::outcome& o) { return flag(o, ballots::flag); }

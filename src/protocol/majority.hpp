@@ -8,12 +8,12 @@ namespace holdfast::detail {
 namespace ballots {
 
 ballot acquire(const redis::reply& r);
-ballot flag(const redis::reply& r);          // 1 or 0
-ballot sole_renewal(const redis::reply& r);  // one flag
-ballot release(const redis::reply& r);       // yes: it was this owner's
-ballot any_number(const redis::reply& r);    // yes: it was done
-ballot ttl(const redis::reply& r);           // yes: there is a key
-ballot something(const redis::reply& r);     // no: nil
+ballot flag(const redis::reply& r);           // 1 or 0
+ballot sole_renewal(const redis::reply& r);   // one flag
+ballot release(const redis::reply& r);        // yes: it was this owner's
+ballot force_release(const redis::reply& r);  // yes: it was done
+ballot ttl(const redis::reply& r);            // yes: there is a key
+ballot something(const redis::reply& r);      // no: nil
 
 }  // namespace ballots
 

@@ -157,9 +157,12 @@ answer<std::vector<renewal_answer>> read_renew(const reply& r, std::size_t sent)
 
 answer<release_answer> read_release(const reply& r) {
   if (is_nil(r)) return value(release_answer());
+  if (r.type == reply::kind::string) return value(release_answer(0));
   if (!is_integer(r) || r.integer < 0) return unexpected<release_answer>(r);
   return value(release_answer(r.integer));
 }
+
+answer<bool> read_force_release(const reply& r) { return r.type == reply::kind::string ? value(true) : read_flag(r); }
 
 answer<unsigned> read_count(const reply& r) {
   if (is_nil(r)) return value(0U);

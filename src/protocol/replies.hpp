@@ -49,7 +49,8 @@ struct acquire_all_answer {
   std::optional<hindrance> hindered{};
   std::vector<std::uint64_t> tokens{};  // of fenced holds, one each
 };
-/// Freed, and so many subscribers were told, by the word of the server that was asked; empty: not this owner's.
+/// Freed, and so many subscribers were told, by the word of the server that was asked; empty: not this owner's. Where
+/// the message was refused nobody was told: withheld_message().
 using release_answer = std::optional<std::uint64_t>;
 /// Of each hold that is to be confirmed.
 enum class renewal_answer : unsigned char {
@@ -73,6 +74,7 @@ answer<acquire_answer> read_set(const redis::reply&);                           
 answer<bool> read_flag(const redis::reply&);                                            // 1 or 0
 answer<std::vector<renewal_answer>> read_renew(const redis::reply&, std::size_t sent);  // one for each hold
 answer<release_answer> read_release(const redis::reply&);
+answer<bool> read_force_release(const redis::reply&);                   // somebody's hold was broken
 answer<std::optional<holder_answer>> read_holder(const redis::reply&);  // empty: free
 answer<unsigned> read_count(const redis::reply&);                       // of HGET: nil is 0
 answer<std::optional<std::uint64_t>> read_token(const redis::reply&);   // of GET: nil is empty

@@ -1,17 +1,22 @@
--- simple_release(lock; word, channel, owner) -> n >= 0: freed, n receivers were told | nil: not this owner's
+-- simple_release(lock; word, channel, owner) -> n >= 0: freed, n receivers were told | text: freed, why nobody was told
+-- | nil: not this owner's
 -- The word is publish, spublish, auto (spublish where the server has it), or both (publish, and spublish likewise).
 -- For both, 00 on the sharded channel says that 0 is published as well: a client that listens on both ignores it.
 -- Then n is the larger of the two numbers: such a client counts once.
+-- A script does not undo what it has done: where PUBLISH is refused, the lock is free all the same.
 if redis.call('getrange', KEYS[1], '0', '256') == ARGV[3] then
   redis.call('del', KEYS[1])
   local word = ARGV[1]
   if word == 'auto' then
     word = redis.REDIS_VERSION_NUM and 'spublish' or 'publish'
   elseif word == 'both' then
-    local sharded = redis.REDIS_VERSION_NUM and redis.call('spublish', ARGV[2], '00') or 0
-    return math.max(sharded, redis.call('publish', ARGV[2], '0'))
+    local sharded = redis.REDIS_VERSION_NUM and redis.pcall('spublish', ARGV[2], '00') or 0
+    local told = redis.pcall('publish', ARGV[2], '0')
+    local refused = type(told) == 'table' and told or type(sharded) == 'table' and sharded
+    return refused and refused.err or math.max(sharded, told)
   end
-  return redis.call(word, ARGV[2], '0')
+  local told = redis.pcall(word, ARGV[2], '0')
+  return type(told) == 'table' and told.err or told
 end
 -- Changes nothing. Only a primary may say whose a lock is: a replica refuses a write, before it looks at the key.
 local writable = redis.pcall('hdel', KEYS[1], ARGV[3])

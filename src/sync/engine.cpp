@@ -141,6 +141,7 @@ void engine::force_unlock(const shared_keys& keys, value_handler<bool> done) {
                    done = calls_.until_closed(errc::shutting_down, std::move(done))](const outcome& o) {
     const auto said = keys->of.force_release.read(o);
     if (said.failed) return done(said.failed->code, said.failed->detail, {});
+    around_.note_withheld_message(o);
     registry_.forced(*keys, said.value);
     if (*copies > 1 && !said.value)
       return done(errc::unconfirmed, "the first answer was lost, and the second found no hold", {});

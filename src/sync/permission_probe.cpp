@@ -61,7 +61,8 @@ void permission_probe::send_next() {
 
 void permission_probe::answered(const outcome& o) {
   if (over()) return;
-  if (const auto refused = refusal_in(o)) return end(refused->code, refused->detail);
+  for (const auto& refused : {refusal_in(o), withheld_message(o)})
+    if (refused) return end(refused->code, refused->detail);
   if (++answers_ < all_scripts) return send_next();
   ask_for_replicas(o.server);
 }

@@ -243,6 +243,7 @@ void releases::answered(task& t, const outcome& o) {
     if (said.failed->mends_itself()) return again(t, {said.failed->code, {}, said.failed->detail});
     return end(t, said.failed->code, said.failed->detail);
   }
+  around_.note_withheld_message(o);
   t.told = said.value;
   // Not a repeated one that finds nothing: the server that has taken the place of another knows of it.
   if (t.told || !t.was_answered) answered_.note({t.keys, t.field, o.server, o.sent, t.give_up, t.at});

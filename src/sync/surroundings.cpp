@@ -2,6 +2,7 @@
 #include "sync/surroundings.hpp"
 
 #include <memory>
+#include <new>
 #include <utility>
 
 #include "base/cancelled.hpp"
@@ -64,6 +65,16 @@ std::optional<redis::failure> too_few_replicas(const std::optional<redis::failur
   if (failed) return redis::failure{errc::not_replicated, failed->detail};
   if (had >= wanted) return std::nullopt;
   return redis::failure{errc::not_replicated, std::to_string(had) + " of " + std::to_string(wanted) + " in time"};
+}
+
+// Without memory for the text the next release tells.
+void surroundings::note_withheld_message(const outcome& o) try {
+  if (message_withheld) return;
+  const auto why = withheld_message(o);
+  if (!why) return;
+  message_withheld = true;
+  report({.what = event::kind::notifications_degraded, .reason = why->code, .detail = why->detail});
+} catch (const std::bad_alloc&) {
 }
 
 void surroundings::report(event::kind what, const hold& h, error_code reason, std::string_view detail,

@@ -47,6 +47,7 @@ struct surroundings {
   wait_notices* notices = nullptr;  // where nobody observes
   const bool ids = !settings.observer || settings.observer->wants_ids();
   const block_pool_ptr blocks{new block_pool};
+  bool message_withheld = false;  // the observer has heard it
 
   time_point now() const noexcept { return time.now(); }
 
@@ -64,6 +65,9 @@ struct surroundings {
   void count(measurement::kind what, const lock_keys& keys) const {
     if (settings.observer) settings.observer->measured({.what = what, .lock_kind = keys.of.name, .name = keys.name});
   }
+
+  /// Tells the observer, the first time, that a release was not allowed to tell waiters.
+  void note_withheld_message(const redis::outcome& o);
 
   /// Sends what nobody withdraws; what the call refers to lives until the answer.
   void run(const call& what, const delivery& how, topology::handler done) const;

@@ -45,6 +45,18 @@ TEST_CASE_METHOD(fixture, "a release is one command that says 0") {
   CHECK(heard().empty());  // who waits for it tells of it
 }
 
+TEST_CASE_METHOD(fixture, "a release whose message is refused has released, and the observer is told once") {
+  for (int times = 0; times < 2; ++times) {
+    const auto r = release();
+    answers(replies::string("ERR ACL failure in script: User app has no permissions to run the 'publish' command"));
+    CHECK(r.succeeded());
+  }
+  CHECK(under_test->idle());
+  REQUIRE(heard() == "notifications_degraded");
+  CHECK(events->all.back().reason == errc::no_permission);
+  CHECK(events->all.back().detail.find("run the 'publish' command") != std::string_view::npos);
+}
+
 TEST_CASE_METHOD(fixture, "the first answer not yours means lost") {
   const auto r = release();
   not_yours();

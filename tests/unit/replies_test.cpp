@@ -4,6 +4,7 @@
 #include <limits>
 #include <string>
 
+#include "protocol/kind.hpp"
 #include "protocol/replies.hpp"
 #include "support/catch.hpp"
 
@@ -191,16 +192,19 @@ TEST_CASE("release answers receivers or nil") {
   CHECK(read_release(replies::integer(7)).value == 7);
   CHECK_FALSE(read_release(replies::nil()).value);
   check_unexpected(read_release(replies::integer(-1)));
-  for (const auto& r : strange) check_unexpected(read_release(r));
+  for (const auto& r : strange)
+    if (r.type != redis::reply::kind::string) check_unexpected(read_release(r));
 }
 
 TEST_CASE("force_release and EXISTS answer 1 or 0") {
   CHECK(read_flag(replies::integer(1)).value);
   CHECK_FALSE(read_flag(replies::integer(0)).value);
   CHECK(read_flag(replies::integer(1)).value);
+  CHECK(read_force_release(replies::integer(1)).value);
+  CHECK_FALSE(read_force_release(replies::integer(0)).value);
   for (const auto& r : strange) {
     check_unexpected(read_flag(r));
-    check_unexpected(read_flag(r));
+    if (r.type != redis::reply::kind::string) check_unexpected(read_force_release(r));
   }
 }
 
@@ -281,6 +285,20 @@ TEST_CASE("what does not mend itself is no refusal to retry") {
     CHECK(code_of(text) == code);
     CHECK_FALSE(classify(text).mends_itself());
   }
+}
+
+TEST_CASE("a text that answers a release says that it has released, and why it told nobody") {
+  const auto words = replies::string("ERR ACL failure in script: No permissions to access a channel");
+  const auto said = detail::read_release(words);
+  CHECK_FALSE(said.failed);
+  CHECK(said.value == 0U);
+  CHECK(detail::read_force_release(words).value);
+  const auto why = detail::withheld_message({.error = {}, .reply = words});
+  REQUIRE(why);
+  CHECK(why->code == errc::no_permission);
+  CHECK_FALSE(detail::withheld_message({.error = {}, .reply = replies::integer(0)}));
+  CHECK_FALSE(detail::withheld_message({.error = {}, .reply = replies::nil()}));
+  CHECK_FALSE(detail::withheld_message({.error = errc::unconfirmed, .reply = {}}));
 }
 
 TEST_CASE("a key of another type is told by what may be there") {
