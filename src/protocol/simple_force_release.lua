@@ -1,5 +1,5 @@
--- simple_force_release(lock; word, channel) -> 1: somebody's hold was broken | text: the same, why nobody was told | 0: there
--- was none
+-- simple_force_release(lock; word, channel) -> 1: somebody's hold was broken | text: the same, why nobody was told
+-- | 0: there was none
 -- The word is publish, spublish, auto (spublish where the server has it), or both (publish, and spublish likewise).
 -- For both, 00 on the sharded channel says that 0 is published as well: a client that listens on both ignores it.
 -- A lock is a short string with a TTL, whoever wrote it. A long one, or one without a TTL, may be somebody's data (a

@@ -136,8 +136,11 @@ class quorum_fixture {
   lock_call ask(const std::string& name, detail::lock_request::patience wait,
                 std::optional<owner_id> who = std::nullopt, detail::time_point deadline = detail::time_point::max()) {
     const auto c = calls_.emplace_back();
-    const detail::lock_request r{who.value_or(owner()), who.has_value(), detail::resolve_terms(settings, {}), wait,
-                                 deadline};
+    const detail::lock_request r{.who = who.value_or(owner()),
+                                 .bound = who.has_value(),
+                                 .asked = detail::resolve_terms(settings, {}),
+                                 .wait = wait,
+                                 .deadline = deadline};
     c.place(locks->lock(std::make_shared<const detail::lock_keys>(detail::red_plain_lock, name), r,
                         [c](detail::lock_answer a) { c.answer(a.error, std::move(a.detail), std::move(a.record)); }));
     run();
