@@ -26,6 +26,8 @@ constexpr fault_terms all_terms[] = {
     {kind::lose_messages, "lose messages", target::link, 500ms, 2000ms, 1, harm::delays},
     {kind::split, "split", target::link, 300ms, 1000ms, 1, harm::delays},
     {kind::throttle, "throttle", target::link, 300ms, 1000ms, 1, harm::delays},
+    {kind::forget_in_silence, "forget connections", target::link, 0ms, 0ms, 2, harm::delays},
+    {kind::forget_with_reset, "forget connections and reset them", target::link, 0ms, 0ms, 1, harm::delays},
     {kind::stop_worker, "stop a worker", target::worker, 20ms, 2000ms, 9, harm::none},
     {kind::kill_worker, "kill a worker", target::worker, 50ms, 300ms, 1, harm::none},
     {kind::stop_server, "stop the server", target::server, 50ms, 1200ms, 2, harm::delays},

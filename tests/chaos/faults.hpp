@@ -25,6 +25,8 @@ enum class fault_kind {
   lose_messages,
   split,
   throttle,
+  forget_in_silence,
+  forget_with_reset,
   // of one worker
   stop_worker,
   kill_worker,

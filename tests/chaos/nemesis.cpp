@@ -46,6 +46,9 @@ void tell(history& log, std::string_view what, const fault& f) {
       .add("server", t.where == target::worker ? -1 : static_cast<long long>(f.server));
 }
 
+/// What a balancer has forgotten it never remembers: the client finds out.
+bool heals(fault_kind k) { return k != fault_kind::forget_in_silence && k != fault_kind::forget_with_reset; }
+
 rule nth_reply(rule::action what, std::size_t n) {
   rule r;
   r.what = what;
@@ -119,7 +122,7 @@ void nemesis::begin(const fault& f) {
 
 void nemesis::end(const fault& f) {
   const auto& t = terms_of(f.kind);
-  if (t.where == target::link) stage_.link(f.worker, f.server).heal();
+  if (t.where == target::link && heals(f.kind)) stage_.link(f.worker, f.server).heal();
   if (t.where == target::shard || t.where == target::sentinel) stage_.shards().end(f.kind);
   if (f.kind == fault_kind::stop_worker) stage_.process(f.worker).cont();
   if (f.kind == fault_kind::kill_worker) stage_.start(f.worker);
@@ -145,6 +148,8 @@ void nemesis::begin_on_link(const fault& f, test::proxy& link) {
     case fault_kind::lose_reply: return link.at_reply(nth_reply(rule::action::drop_rest, 1 + dice_.below(20)));
     case fault_kind::lose_messages: return link.at_reply(every_message(rule::action::drop));
     case fault_kind::split: link.split(direction::to_server, 7); return link.split(direction::to_client, 3);
+    case fault_kind::forget_in_silence: return link.forget();
+    case fault_kind::forget_with_reset: return link.forget(true);
     case fault_kind::throttle: return link.throttle(direction::to_client, 20'000);
     default: return;
   }

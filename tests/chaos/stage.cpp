@@ -72,7 +72,8 @@ stage::stage(campaign c, std::string worker_program, std::string folder, std::si
   if (c == campaign::red) found_red_lock();
   for (std::size_t i = 0; i < workers; ++i) {
     auto& who = *crew_.emplace_back(std::make_unique<member>());
-    for (const auto& server : servers_) who.links.push_back(std::make_unique<test::proxy>(*server));
+    const test::proxy_options way{.tcp = i % 2 == 1};  // else a unix socket
+    for (const auto& server : servers_) who.links.push_back(std::make_unique<test::proxy>(*server, way));
     start(i);
   }
 }
