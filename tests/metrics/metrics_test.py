@@ -82,8 +82,8 @@ def value(families, name, **labels):
 def prometheus_client_reads_each_step_number_by_number(peer, _, folder):
     python = python_with_prometheus_client(folder)
     odd, emoji = 'a"b\\c\\x0ad\\xff\\x00e', "ä€😀"
-    # held: a, the odd one, the simple one, all others; waiting for a; calls of a: acquired, re-entered; given back: passed
-    # on or released, because a turn of 20 ms is over soon on a busy machine;
+    # held: a, the odd one, the simple one, all others; waiting for a; calls of a: acquired, re-entered; given back:
+    # passed on or released, because a turn of 20 ms is over soon on a busy machine;
     # commands in flight, which nobody waits for while the lock is passed on
     expected = {
         "begin":           ((0, 0, 0, 0), 0, (0, 0), 0, 0),
@@ -108,7 +108,7 @@ def prometheus_client_reads_each_step_number_by_number(peer, _, folder):
                  got("waiters", kind="mutex", lock="a"),
                  (got("wait_duration_seconds_count", kind="mutex", lock="a", outcome="acquired"),
                   got("wait_duration_seconds_count", kind="mutex", lock="a", outcome="reentered")),
-                 sum(got("hold_duration_seconds_count", kind="mutex", lock="a", end=end) for end in ("passed", "released")),
+                 sum(got("hold_duration_seconds_count", kind="mutex", lock="a", end=e) for e in ("passed", "released")),
                  sum(v for f in said if f["name"] == "holdfast_connection_in_flight" for _, _, v in f["samples"]))
         assert found == expected[step], f"{step}: {found}, and not {expected[step]}"
     end = read(python, steps["end"])
