@@ -84,9 +84,10 @@ struct rotated_user {
 /// Takes one lock again and again until `over`.
 asio::awaitable<int> contend(mutex m, const bool& over) {
   int holds = 0;
-  for (; !over; ++holds) {
+  while (!over) {
     auto held = co_await m.lock();
     co_await held.unlock();
+    ++holds;
   }
   co_return holds;
 }
