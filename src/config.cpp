@@ -132,7 +132,7 @@ void check_login(const std::string& prefix, const redis::credentials& login) {
   if (const auto flaw = redis::flaw_of(login); !flaw.empty()) refuse(prefix + std::string(flaw));
 }
 
-// Of two sources one would not be used, and nobody would see it.
+// One of two sources would be ignored silently.
 void check_one_source(const config& c) {
   if (!c.credentials) return;
   const std::pair<const char*, const std::string&> fields[] = {{"user", c.user},

@@ -44,10 +44,10 @@ class HOLDFAST_EXPORT client {
       : client(asio::any_io_executor(context.get_executor()), std::move(c)) {}
   client(client&&) noexcept = default;
   client& operator=(client&&) noexcept;
-  /// Closes at once: held() of every lease is false when it returns, waiters fail with closed. Leases are released in
-  /// the background, for at most the command timeout; what could not be released ends with its TTL. The background is
-  /// the io_context: an exception that leaves io_context::run() stops it, and nothing is released before run() is
-  /// called again.
+  /// Closes at once: held() of every lease is false when it returns, waiters fail with shutting_down. Leases are
+  /// released in the background, for at most the command timeout; what could not be released ends with its TTL. The
+  /// background is the io_context: an exception that leaves io_context::run() stops it, and nothing is released before
+  /// run() is called again.
   ~client();
 
   /// Optional: fails early instead of at the first lock. Checks address, TLS, password, role, and every permission that
@@ -57,7 +57,7 @@ class HOLDFAST_EXPORT client {
   /// several primaries a majority with votes is enough (red_lock). The observer hears why another is away (outage), but
   /// nothing of a permission that only a minority withholds. Throws unreachable (quorum_failed, of several),
   /// auth_failed, no_permission, not_primary, tls_failed, invalid_config (a database that the server does not have),
-  /// server_refused, protocol_error, overloaded, closed. Cancelled: operation_aborted.
+  /// server_refused, protocol_error, overloaded, shutting_down. Cancelled: operation_aborted.
   asio::awaitable<void> connect();
 
   /// Refuses new work, fails waiters with shutting_down, releases every lease in one pipeline, waits for the releases

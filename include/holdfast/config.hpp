@@ -37,7 +37,7 @@ enum class pubsub_mode {
   both,       ///< each release is told twice: beside a fleet of Redisson before and since 3.22
 };
 
-/// A connection that is about to introduce itself: the argument of config::credentials. Valid during the call.
+/// A connection that is about to log in: the argument of config::credentials. Valid during the call.
 struct login_request {
   std::string_view host{};  ///< of the server as it is connected to; the path of a unix socket
   std::uint16_t port = 0;   ///< 0: a unix socket
@@ -48,8 +48,8 @@ struct login_request {
 struct login {
   std::string user{};      ///< ACL user; empty: the default user
   std::string password{};  ///< never printed
-  /// Counted from the return of the callback. The connection is replaced before this time is over, when seven eighths
-  /// of it have passed at the latest. 0: it is not replaced. Less than a second counts as a second.
+  /// Counted from the return of the callback. The connection is replaced after six to seven eighths of it. 0: it is not
+  /// replaced. Less than a second counts as a second.
   milliseconds valid_for{0};
 };
 
@@ -79,9 +79,9 @@ struct config {
   tls_config tls{};
   /// Returns user and password for each connection, of servers and sentinels, in place of the fields and of the URL's:
   /// for passwords that are rotated and for tokens that expire (AWS IAM, Entra ID). Called on the client's strand each
-  /// time a connection introduces itself; it must not block: return a token that your program keeps fresh. An exception
-  /// counts as auth_failed; its text is not printed. When the server refuses a login, the callback is asked again once,
-  /// because the password may just have changed. Not together with one of the four fields (invalid_config).
+  /// time a connection logs in; it must not block: return a token that your program keeps fresh. An exception counts as
+  /// auth_failed; its text is not printed. When the server refuses a login, the callback is asked again once, because
+  /// the password may just have changed. Not together with one of the four fields (invalid_config).
   std::function<login(const login_request&)> credentials{};
 
   // Behaviour.
@@ -101,9 +101,10 @@ struct config {
   milliseconds poll_cap{5'000};
   /// Longest pause between attempts to connect, full jitter from 50 ms: 50 ms to 60 s.
   milliseconds reconnect_cap{5'000};
-  /// A connection that has received nothing for this long is asked with PING while the client has leases or waiters,
-  /// and before the first command after a silence of half of this, or of 1 s. TCP keepalive has the same interval.
-  /// Finds connections that a load balancer or NAT has forgotten. 0: off; else 100 ms to 1 h.
+  /// A connection that has received nothing for this long is checked with PING while the client has leases or waiters.
+  /// It is also checked before the first command after a silence of half of this, or of 1 s if that is less. TCP
+  /// keepalive has the same interval. Finds connections that a load balancer or NAT has forgotten. 0: off; else 100 ms
+  /// to 1 h.
   milliseconds health_check_interval{10'000};
   /// How long the counter of a fenced_mutex lives after its last grant: each grant sets this TTL, or twice the TTL of
   /// its lock if that is longer. When the counter has expired, the next token is the server's clock, so it is larger

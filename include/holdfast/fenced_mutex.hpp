@@ -31,9 +31,8 @@ class HOLDFAST_EXPORT fenced_mutex : public mutex {
   /// The newest token, whoever got it; empty: there was no fenced hold yet, or none since the counter was lost. A
   /// snapshot. Where clients take turns, it is the last that the newest grant has: up to 999 more than the token of its
   /// hold. Do not begin a fence with it, which would refuse that hold.
-  /// Throws unreachable, server_refused, corrupt_lock, protocol_error, overloaded, invalid_name, closed and
-  /// configuration errors.
-  /// Cancelled: operation_aborted.
+  /// Throws unreachable, server_refused, corrupt_lock, protocol_error, overloaded, invalid_name, shutting_down and
+  /// configuration errors. Cancelled: operation_aborted.
   asio::awaitable<std::optional<std::uint64_t>> last_token() const;
 
  private:

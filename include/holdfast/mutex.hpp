@@ -64,10 +64,10 @@ class HOLDFAST_EXPORT mutex {
   /// half of the time at most. Throws as lock(), and unreachable, server_refused or overloaded.
   asio::awaitable<std::optional<lease>> try_lock(lock_options = {}) const;
 
-  /// Waits at most `wait` (0: as try_lock; negative: invalid_wait). Empty: the lock was not had in time, and Redis has
-  /// said meanwhile that it was taken, or this client holds it, or Redis has answered others since the attempt was
-  /// sent. A grant that comes later is given back. Throws as lock(), and server_refused. Throws unreachable where the
-  /// attempt has no answer and Redis has said nothing at all since it was sent, or there is no connection.
+  /// Waits at most `wait` (0: as try_lock; negative: invalid_wait). Empty: Redis has said meanwhile that the lock was
+  /// taken, or this client holds it, or Redis has answered others since the attempt was sent. A grant that comes later
+  /// is given back. Throws as lock(), and server_refused. Throws unreachable if Redis has said nothing at all since the
+  /// attempt was sent, or if there is no connection.
   asio::awaitable<std::optional<lease>> try_lock_for(milliseconds wait, lock_options = {}) const;
 
   /// Breaks any hold of the name, whoever has it, and wakes waiters. True: there was one. Its holder finds out at its

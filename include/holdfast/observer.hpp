@@ -196,7 +196,7 @@ class HOLDFAST_EXPORT observer {
 };
 
 /// An observer that passes everything on to both, to `first` first: metrics and an observer of one's own. Keeps both
-/// alive. A null pointer is left out; both null: null. Thread-safe.
+/// alive. A null pointer is ignored; two give null. Thread-safe.
 HOLDFAST_EXPORT std::shared_ptr<observer> tee(std::shared_ptr<observer> first, std::shared_ptr<observer> second);
 
 }  // namespace holdfast

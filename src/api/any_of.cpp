@@ -38,7 +38,7 @@ const mutex& first_of(const std::vector<mutex>& which) {
   return which.front();
 }
 
-/// Each once. Null where one was moved from.
+/// Each once. Null if one was moved from.
 locks_list locks_of(const std::vector<mutex>& which) {
   if (!std::all_of(which.begin(), which.end(), [](const mutex& m) { return access::keys(m) != nullptr; }))
     return nullptr;

@@ -39,7 +39,7 @@ struct lock_call {
   }
 };
 
-/// What a lock that was moved from answers: closed.
+/// The answer of a lock that was moved from: closed.
 template <class T>
 asio::awaitable<T> without_client() {
   return on_strand<T>(nullptr, [](engine&, const std::shared_ptr<caller<T>>&, const calling_coroutine&) {});

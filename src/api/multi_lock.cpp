@@ -45,7 +45,7 @@ using detail::same_client;
 using detail::same_lock;
 using plan_ptr = std::shared_ptr<const lock_plan>;
 
-/// Null where one was moved from.
+/// Null if one was moved from.
 plan_ptr plan_of(const std::vector<mutex>& which) {
   if (which.empty()) throw error(errc::invalid_name, "all of no locks");
   if (which.size() > multi_lock::most)
@@ -164,7 +164,7 @@ asio::awaitable<group_answer> taken(plan_ptr plan, group g, joint_call_ptr call)
       if (std::adjacent_find(slots.begin(), slots.end(), std::not_equal_to<>()) != slots.end())
         return to->answer({}, {}, {kind::apart, {}});
     }
-    std::vector<lease> room;  // there may be no memory once the locks are had
+    std::vector<lease> room;  // there may be no memory once the locks are held
     room.reserve(g.keys.size());
     auto answered = [to, room = std::move(room)](detail::multi_answer a) mutable {
       if (a.error) return to->answer(a.error, a.detail);

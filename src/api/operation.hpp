@@ -44,7 +44,7 @@ class caller {
  public:
   virtual ~caller() = default;
 
-  /// What it gets where the client has ended.
+  /// Its answer if the client has ended.
   void ends_as(errc code) noexcept { when_ended_ = code; }
   void client_has_ended() { answer(when_ended_, {}); }
   /// From now on the text of a failure begins with this lock's name.
@@ -81,7 +81,7 @@ class caller {
   bool answered_ = false;
 };
 
-/// Whose call it is, as far as its coroutine tells.
+/// The caller of an operation, as far as its coroutine tells.
 struct calling_coroutine {
   std::optional<owner> bound;       // to its executor
   const void* coroutine = nullptr;  // the thread of its co_spawn; null: it cannot be known
@@ -91,8 +91,8 @@ struct calling_coroutine {
 /// than it was made was not made by the coroutine that awaits it.
 inline const void* present_run() noexcept { return asio::detail::thread_context::top_of_thread_call_stack(); }
 
-/// The thread of co_spawn that a completion handler of use_awaitable resumes. Another one may have its address when it
-/// has ended.
+/// The thread of co_spawn that a completion handler of use_awaitable resumes. A later thread may have the address of
+/// one that has ended.
 template <class Handler>
 const void* coroutine_of(Handler& handler) noexcept {
   if constexpr (requires { handler.entry_point(); })
@@ -132,7 +132,7 @@ class coroutine_caller final : public caller<T>, public context_life::guest {
  public:
   using slot_type = asio::associated_cancellation_slot_t<Handler>;
 
-  /// `client`: whom it calls; null when that has ended. `called_in`: present_run() of the call.
+  /// `client`: the one that it calls; null if that has ended. `called_in`: present_run() of the call.
   static std::shared_ptr<coroutine_caller> make(Handler&& handler, const std::shared_ptr<core>& client, Begin&& begin,
                                                 const void* called_in) {
     const asio::any_io_executor home = asio::get_associated_executor(handler);
@@ -184,7 +184,7 @@ class coroutine_caller final : public caller<T>, public context_life::guest {
     return context_life::of(home);
   }
 
-  /// What it wants done on the strand.
+  /// Its work on the strand.
   struct task {
     std::shared_ptr<core> client;
     calling_coroutine by;
@@ -332,8 +332,8 @@ class way_there {
   beginning begin_;
 };
 
-/// `begin(engine&, std::shared_ptr<caller<T>>, const calling_coroutine&)` runs on the strand of `where`. What it
-/// throws, the caller gets. If the client is gone the caller gets `ended`.
+/// `begin(engine&, std::shared_ptr<caller<T>>, const calling_coroutine&)` runs on the strand of `where`. The caller
+/// gets its exceptions. If the client is gone the caller gets `ended`.
 template <class T, class Begin>
 asio::awaitable<T> on_strand(std::shared_ptr<core> where, Begin begin, errc ended = errc::closed) {
   auto initiate = [called_in = present_run(), ended](auto handler, const std::shared_ptr<core> c, Begin&& start) {
@@ -357,8 +357,8 @@ asio::awaitable<T> on_strand(std::shared_ptr<core> where, Begin begin, errc ende
       std::move(initiate), token, std::move(where), std::move(begin));
 }
 
-/// What a call that takes nothing gets of a client that has ended; closed of an object that was moved from, or made of
-/// a client that was.
+/// The error of a call that takes nothing, if its client has ended. An object that was moved from, or made of a client
+/// that was, gives closed.
 inline errc refused_by(const std::weak_ptr<core>& ended) noexcept {
   const std::weak_ptr<core> none;
   const bool never_was = !ended.owner_before(none) && !none.owner_before(ended);

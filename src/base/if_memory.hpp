@@ -5,7 +5,7 @@
 
 namespace holdfast::detail {
 
-/// Does what may be left undone where there is no memory for it. True: it was done.
+/// Runs an action that may be skipped if there is no memory for it. True: it was done.
 template <class Act>
 bool if_memory(Act act) {
   try {
@@ -16,8 +16,7 @@ bool if_memory(Act act) {
   }
 }
 
-/// Several steps that must all be tried, also where one finds no memory. The last step that found none is told by
-/// rethrow().
+/// Several steps that must all be tried, even if one finds no memory. rethrow() throws the last such failure.
 class each_step {
  public:
   template <class Act>

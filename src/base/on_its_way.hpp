@@ -5,8 +5,8 @@
 
 namespace holdfast::detail {
 
-/// Sets a flag while a handler is on its way. The handler owns this object: where it is destroyed unrun, because there
-/// was no memory to post it or its context ends, the flag does not stay set, and the next handler can be posted.
+/// Sets a flag while a handler is on its way. The handler owns this object. It may be destroyed unrun, because there
+/// was no memory to post it or its context ends: then the flag is cleared as well, and the next handler can be posted.
 class on_its_way {
  public:
   explicit on_its_way(std::atomic<bool>& flag) noexcept : flag_(&flag) { flag.store(true, std::memory_order_relaxed); }

@@ -20,7 +20,7 @@ namespace asio = boost::asio;
 class call {
  public:
   // The caller.
-  /// Rethrows what the operation threw. Throws `ended` where it was given up with its context.
+  /// Rethrows what the operation threw. Throws `ended` if it was given up with its context.
   void wait(errc ended) {
     std::unique_lock lock(guard_);
     ended_.wait(lock, [this] { return over_; });

@@ -43,7 +43,7 @@ class io_thread : public std::enable_shared_from_this<io_thread> {
   /// In a child process: nothing of this may be touched but this.
   bool elsewhere() const noexcept { return here_.elsewhere(); }
   holdfast::client& client() noexcept { return client_; }
-  /// Throws where a call would wait for ever, or for nothing: resource_deadlock_would_occur, shutting_down.
+  /// Throws if a call would wait indefinitely, or for nothing: resource_deadlock_would_occur, shutting_down.
   void check_may_wait();
 
   /// Runs the operation as a task of `who` and waits for its end; rethrows what it throws. Throws as check_may_wait(),

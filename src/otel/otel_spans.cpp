@@ -74,7 +74,7 @@ class spans final : public observer {
     if (how_.parent && e.owner)
       if (const auto of = how_.parent(*e.owner); of.IsValid()) options.parent = of;
     auto begun = tracer_->StartSpan(what, {{"lock.type", text(e.lock_kind)}}, options);
-    // Whatever is no UTF-8 would make an exporter drop the whole batch.
+    // A name that is not UTF-8 would make an exporter drop the whole batch.
     if (how_.lock_names && !e.name.empty()) begun->SetAttribute("lock.name", text(detail::label_of(e.name)));
     return begun;
   }

@@ -3,9 +3,9 @@
 -- As acquire; a new hold gets a fencing token, larger than every one before it: by one, or the server's clock in
 -- microseconds, whichever is more, so that it grows on when the key is lost. The token's key gets token_ttl. Without
 -- one it keeps the TTL that it has. Mine already (this command was sent twice): the same token again. With a block it
--- gets so many tokens in a row, the last of which is the clock, and is told the first and how many are spare; but one
--- alone where some of them may have been given, as after a grant within that time, or where the counter was lost: then
--- there is none, or it began again at 1. And one where it is told again.
+-- gets that many tokens in a row, up to the clock: the reply is the first one, and how many are spare. It gets one
+-- alone if some of them may have been given, as after a grant within that time, or if the counter was lost: then there
+-- is none, or it began again at 1. A command that was sent twice gets one alone, too.
 local ttl = tonumber(ARGV[1])
 if not ttl or ttl < 1 or ttl > 86400000 or ttl % 1 ~= 0 then
   return redis.error_reply('HOLDFAST invalid ttl')

@@ -103,10 +103,10 @@ extern const kind red_simple_lock;
 
 /// Why it was not done, whatever it was.
 std::optional<failure> refusal_in(const redis::outcome& o);
-/// Of a release, or a forced one: it has freed the lock, and the server has refused the message that tells of it.
+/// Of a release, or a forced one: it has freed the lock, and the server has refused its message.
 std::optional<failure> withheld_message(const redis::outcome& o);
 
-/// Reads an answer. One that there is no memory for is none, and the command may have run.
+/// Reads an answer. Without memory for it there is none, and the command may have run.
 template <class Read>
 auto read_if_memory(Read read) -> decltype(read()) try {
   return read();

@@ -49,8 +49,8 @@ struct acquire_all_answer {
   std::optional<hindrance> hindered{};
   std::vector<std::uint64_t> tokens{};  // of fenced holds, one each
 };
-/// Freed, and so many subscribers were told, by the word of the server that was asked; empty: not this owner's. Where
-/// the message was refused nobody was told: withheld_message().
+/// Freed, and so many subscribers were told, by the word of the server that was asked; empty: not this owner's. If the
+/// message was refused, nobody was told: withheld_message().
 using release_answer = std::optional<std::uint64_t>;
 /// Of each hold that is to be confirmed.
 enum class renewal_answer : unsigned char {

@@ -35,7 +35,7 @@ std::uint64_t number_of(std::string_view run) {
   return hash != 0 ? hash : 1;
 }
 
-// Where there is no memory for its text, it has none: a command is always answered.
+// Without memory for a text it has none: a command is always answered.
 outcome failed(errc code, const std::string& detail, detail::time_point sent = {}, std::uint64_t server = 0) {
   outcome o{code, {}, {}, sent, server};
   detail::if_memory([&] { o.detail = detail; });
@@ -244,7 +244,7 @@ void connection::look() {
   step.rethrow();
 }
 
-// Nobody would miss an answer on a connection that is not looked at.
+// Without a look at the connection a missing answer would go unnoticed.
 void connection::look_at(detail::time_point when) {
   if (!detail::if_memory([&] { look_.start(when, [this] { look(); }); })) drop_soon();
 }
@@ -288,7 +288,7 @@ void connection::on_down(const failure& why) {
   step.rethrow();
 }
 
-// Nothing was written: what waits has its timeout from now on.
+// Nothing was written: the timeouts of waiting commands run from now on.
 void connection::on_replaced() {
   const auto now = given().now();
   pending_.disconnected(now);

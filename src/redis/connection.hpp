@@ -36,7 +36,7 @@ enum class failover {
 /// A connection that received nothing for a second, or for half of endpoint::health_check_interval, is asked by PING
 /// before a command is written to it (pending_queue::ask). While watched it is asked after each such interval. An
 /// alternative is to write the command at once and to repeat it when no answer comes: it saves the round trip, but each
-/// command would need a rule of its own for the copy that may still run. What was not written needs none.
+/// command would need a rule of its own for the copy that may still run. A command that was not written needs none.
 ///
 /// With no command pending and nobody watching, nothing holds the io_context; the connection stays open. Used on the
 /// strand only, in a shared_ptr: its own handlers keep it alive. Commands are answered on the strand, never inside a

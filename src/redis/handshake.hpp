@@ -59,7 +59,7 @@ class handshake {
   progress on_reply(const reply& r);
 
   const failure& why() const noexcept { return failure_; }  ///< once failed
-  /// ROLE said so; neither of a server that withholds it.
+  /// ROLE said so. Both are false if the server withholds it.
   bool primary() const noexcept { return primary_; }
   bool replica() const noexcept { return replica_; }
   /// Empty if the server does not say.

@@ -27,8 +27,8 @@ constexpr auto trusted_without_look = std::chrono::milliseconds{5};
 // A connection that received something within this time is trusted: no round trip is spent on a busy one, and no load
 // balancer forgets a connection so soon.
 constexpr std::chrono::seconds longest_trust{1};
-// An answer to PING is waited for at least so long, or half of it for a command that has little time; and at most so
-// long unless the server is far away.
+// Limits of the wait for an answer to PING. At least the first, or half of it for a command that has little time; at
+// most the second, unless the server is far away.
 constexpr std::chrono::milliseconds least_answer_limit{20}, usual_answer_limit{100};
 // Of the whole process: observers may hear of several clients.
 std::atomic<std::uint64_t> connections_made{0};
@@ -262,8 +262,8 @@ void link::flush_soon() noexcept try {
   drop_soon();
 }
 
-// Its socket is closed and nothing more is written to it: what was written in part stays so. The timer is that of the
-// attempt, which an established connection does not need.
+// Closes its socket and writes nothing more to it: a partial write stays partial. The timer is that of the attempt,
+// which an established connection does not need.
 void link::drop_soon() noexcept {
   if (!session_) return;
   starved_ = writing_ = true;
@@ -278,7 +278,7 @@ void link::flush() {
   if (state_ == state::greeting || still_usable(now)) write_out(now);
 }
 
-// Where there is no memory some may count as written already.
+// Without memory some commands may count as written already.
 void link::write_out(detail::time_point now) try {
   HOLDFAST_ASSERT(session_ && (state_ == state::greeting || state_ == state::up));
   if (inherited()) return;
@@ -361,7 +361,7 @@ void link::on_read(session& s, const error_code& failed, std::size_t size) {
 
 void link::take_replies(const session_ptr& s) {
   last_input_ = services_.now();
-  detail::each_step step;  // who finds no memory for its reply takes none from the others
+  detail::each_step step;  // a reply without memory takes none from the others
   for (int taken = 0; auto* const r = s->parser.next(); ++taken) {
     if (state_ == state::greeting) {
       if (!detail::if_memory([&] { greet(*r); }) && s == session_) drop(without_memory());

@@ -31,7 +31,7 @@ namespace holdfast::redis {
 ///    └────────────────────┴──────────────┴────────────┴──────────┘      close(): closed, from everywhere
 ///
 /// User and password may be asked for anew by each connection (endpoint::logins). A connection whose login ends is
-/// replaced before that: it stops writing, waits for the answers that are still to come, and is made again.
+/// replaced before that: it stops writing, waits for the pending answers, and is made again.
 ///
 /// Used on the strand only. Hooks are called from handlers of the strand and may call close(). Handlers keep the object
 /// alive, so the last owner calls close(); after it no hook is called but on_close().
@@ -85,8 +85,8 @@ class link : public std::enable_shared_from_this<link> {
   /// In place of on_down(): it was replaced, and a new one is made when it is wanted.
   virtual void on_replaced() = 0;
   virtual void on_close() = 0;
-  /// False: the connection ends as the one before it did, before it could do what it is for. The next one waits as
-  /// after an attempt that failed.
+  /// False: the connection ends as the one before it did, before it was of any use. The next one waits as after a
+  /// failed attempt.
   virtual bool was_useful() const { return true; }
 
   /// To be called when wanted() or expects_input() may have changed. Throws only where a connection is to be made.
@@ -101,7 +101,7 @@ class link : public std::enable_shared_from_this<link> {
   void flush_alone(detail::time_point now) noexcept;
   /// Gives the connection up.
   void drop(failure why);
-  /// The same for the failure that `cause()` makes, also where there is no memory for its text.
+  /// The same for the failure that `cause()` makes, even without memory for its text.
   template <class Cause>
   void drop_for(Cause cause) {
     auto why = without_memory();
@@ -126,8 +126,8 @@ class link : public std::enable_shared_from_this<link> {
   detail::time_point last_input() const noexcept { return last_input_; }
   /// The last handshake was with a replica.
   bool met_replica() const noexcept { return met_replica_; }
-  /// Nothing was received for so long that the connection may be dead without a word, forgotten by a load balancer or
-  /// NAT: it is to be asked before anything is trusted to it.
+  /// Nothing was received for so long that a load balancer or NAT may have forgotten the connection: it must be asked
+  /// before a command is trusted to it.
   bool doubtful(detail::time_point now) const noexcept { return now - last_input_ >= trusted_silence_; }
   /// How long a connection that is asked may take to answer. A dead one must leave time for the next connection to a
   /// command that has only `time_left`. One that is alive and far away must not be given up.
@@ -191,7 +191,7 @@ class link : public std::enable_shared_from_this<link> {
   std::optional<handshake> handshake_;
   bool reading_ = false;
   bool writing_ = false;  // stays true after a failed write: the read tells why
-  bool starved_ = false;  // it ends as soon as a timer can be had for that
+  bool starved_ = false;  // it ends as soon as there is a timer for that
   std::atomic<bool> flush_posted_{false};
   bool login_refused_ = false;  // by the last connection that was made; node_.logins alone
   bool replacing_ = false;      // nothing is written any more

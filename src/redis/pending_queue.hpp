@@ -27,7 +27,7 @@ namespace holdfast::redis {
 /// against a timeout; without one it does, and what is left then counts from the write on.
 ///
 /// A connection that was silent for long is asked first: PING is written alone, and commands wait for its answer as
-/// they wait for a connection. Where a load balancer has forgotten that connection they were not written, so they go to
+/// they wait for a connection. If a load balancer has forgotten that connection, they were not written. So they go to
 /// the next one, and nothing is ambiguous. The price is one round trip after a silence.
 ///
 /// No event but the loss of the connection and its return costs a walk along the queue.
@@ -66,8 +66,8 @@ class pending_queue {
   void write(std::string& out, std::size_t enough, time_point now);
   /// The least time that a waiting command has left; if none does, a duration without end.
   duration shortest_wait() const noexcept;
-  /// Appends PING; what waits is written after its answer. The connection is silent after `limit`. Nothing may be
-  /// written and unanswered.
+  /// Appends PING; waiting commands are written after its answer. The connection is silent after `limit`. Nothing may
+  /// be written and unanswered.
   void ask(std::string& out, duration limit, time_point now);
 
   struct answered {
@@ -92,7 +92,7 @@ class pending_queue {
   /// When take_overdue() or silent() may have something to say.
   std::optional<time_point> next_look(time_point last_input);
 
-  /// The connection ended, now: what was written is lost, and next_lost() gives it back; what waits stays.
+  /// The connection ended, now: written commands are lost, and next_lost() returns them; waiting ones stay.
   void disconnected(time_point now);
   /// The oldest lost command that was not abandoned. Both need no memory.
   std::optional<answered> next_lost() noexcept;

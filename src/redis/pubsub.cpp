@@ -238,7 +238,7 @@ void pubsub::schedule_ping(detail::time_point now) {
   next_ping_ = interval.count() == 0 ? detail::time_point::max() : now + interval - jitter;
 }
 
-// Other bytes on the same link speak for a busy server; not for ever, though. PING and UNSUBSCRIBE are in no hurry; a
+// Other bytes on the same link suggest a busy server, but not indefinitely. PING and UNSUBSCRIBE are in no hurry; a
 // subscriber, who may miss messages meanwhile, is.
 std::optional<detail::time_point> pubsub::silent_at() const {
   const auto asked = table_.oldest_unanswered(), subscribed = table_.oldest_subscribe();

@@ -44,7 +44,7 @@ class pubsub final : public link {
     fencing_refused_ = std::move(listener);
   }
 
-  /// Called when a subscription is refused in other words than an ACL's, or the connection ends upon it several times
+  /// Called when a subscription is refused in other words than an ACL's, or the connection ends after it several times
   /// in a row, each time that this is found. One listener.
   void on_no_messages(std::function<void(const failure& why)> listener) { no_messages_ = std::move(listener); }
 

@@ -49,7 +49,7 @@ class command {
   /// Appends it in RESP.
   virtual void append_to(std::string& out) const = 0;
   virtual void answered(const outcome& o) = 0;
-  /// A copy of it goes out now: nothing that was answered before is an answer to it.
+  /// A copy of it goes out now: no earlier answer is an answer to it.
   virtual void written(detail::time_point) noexcept {}
   /// What an observer counts it as; null: it is not counted.
   virtual const command_name* counted_as() const noexcept { return nullptr; }

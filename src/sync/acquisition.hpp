@@ -139,8 +139,8 @@ class acquisition final : public cancellable, public script_command {
   /// When it was called.
   time_point since() const noexcept { return since_; }
   bool asks_once() const noexcept { return request.wait == lock_request::patience::once; }
-  /// One that asks once has the time of a command, from its call on and wherever it waits: when that is over, and what
-  /// is left of it.
+  /// The end of its time, and the rest of it. One that asks once has the time of a command, from its call on and
+  /// wherever it waits.
   time_point answer_by() const noexcept;
   nanoseconds time_left() const noexcept { return answer_by() - around_.now(); }
   /// From now on it waits at `where`, which hears of its cancellation, its deadline and its answers until it is
@@ -163,7 +163,7 @@ class acquisition final : public cancellable, public script_command {
     if (!request.whole) return withdraw_all();
     return request.whole->nothing_asked(request.part) ? nowhere : everywhere;
   }
-  /// Why its attempt, which is under way, has no answer; nothing where Redis has answered others since.
+  /// Why its attempt, which is under way, has no answer; nothing if Redis has answered others since.
   std::optional<redis::failure> silence_of_attempt() const {
     return request.whole ? request.whole->silence_of_all() : silence(since_);
   }

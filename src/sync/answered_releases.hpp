@@ -14,12 +14,12 @@ namespace holdfast::detail {
 
 /// Pure: the latest releases that a server has answered. A server that takes the place of that one may not have them:
 /// replication is asynchronous, a primary that was replaced goes on answering until its clients are told, and a server
-/// that starts anew has what its disk has. Such a server keeps a lock that nobody holds until its TTL is over.
+/// that starts anew has only what is on its disk. Such a server keeps a lock that nobody holds until its TTL is over.
 ///
 /// A release is kept until one that was answered ten seconds later comes, or 4096 have come. A planned failover by
-/// Sentinel is announced after 1.2 s. One of a primary that only its clients still reach is announced after
-/// down-after-milliseconds and 2 s. A server that was killed or stopped has answered nothing since: what counts is how
-/// much older a release is than the last one, and not how long the failover takes.
+/// Sentinel is announced after 1.2 s. A failover of a primary that only its clients still reach is announced after
+/// down-after-milliseconds and 2 s. A server that was killed or stopped has answered nothing since: the age of a
+/// release before the last one counts, not the length of the failover.
 class answered_releases {
  public:
   using duration = lease_clock::duration;
@@ -40,7 +40,7 @@ class answered_releases {
   void note(entry&& e) noexcept;
   std::size_t size() const noexcept { return size_; }
 
-  /// Hands over those of which `which(const entry&)` is true, oldest first, and keeps the others. `use` notes nothing.
+  /// Hands over those for which `which(const entry&)` is true, oldest first, and keeps the others. `use` notes nothing.
   template <class Which, class Use>
   void take(Which which, Use use) {
     for (auto left = size_; left > 0; --left) {

@@ -22,7 +22,7 @@ namespace holdfast::detail {
 /// posts.
 class engine final {
  public:
-  /// `notice`: says a line where nobody observes (wait_notices); null: nothing is said.
+  /// `notice`: prints a line if nobody observes (wait_notices); null: nothing is printed.
   engine(surroundings around, std::weak_ptr<lease_home> home, owner_fields fields, wait_notices::sink notice = {});
   engine(const engine&) = delete;
   engine& operator=(const engine&) = delete;
@@ -58,14 +58,14 @@ class engine final {
   void probe(const kind& what, done_handler done);
 
   /// From now on every verb about a lease answers closed, and every other shutting_down: waiters fail, holds are lost
-  /// and released. `done` when the releases have ended, at the latest after `grace`. A second call waits with the
-  /// first; the grace that ends first counts.
+  /// and released. `done` when the releases have ended, or after `grace`. A second call waits with the first; the grace
+  /// that ends first counts.
   void close(nanoseconds grace, function<void()> done);
   /// close() at once: nothing is waited for.
   void abandon();
   /// From now on only owners that hold may lock or wait; the others get shutting_down. When nothing is held any more,
-  /// at the latest after `grace`: close(), for one command timeout; `done` with that. A second call waits with the
-  /// first; the grace that ends first counts, and so does a close() meanwhile.
+  /// or after `grace`: close(), for one command timeout; `done` with that. A second call waits with the first; the
+  /// grace that ends first counts, and so does a close() meanwhile.
   void drain(nanoseconds grace, function<void()> done);
   /// All that belongs to a lock must be in one slot.
   bool has_slots() const noexcept { return around_.servers.has_slots(); }

@@ -441,7 +441,7 @@ void hold::end_by_loss(errc reason) {
   const auto may_live =
       std::max(leases_.empty() ? around.settings.ttl : ttl(), on->may_live(now, around.settings.drift));
   end(lease_state::lost, reason, text_of_loss(reason));
-  // It is lost, whoever finds no memory for what that means to him.
+  // It is lost, even if one of these steps finds no memory.
   if_memory([this] { with_.watch_links(); });
   if_memory([&] {
     around.report(reason == errc::closed ? event::kind::closed : event::kind::lost, *this, reason, end_detail(), cause);
@@ -449,7 +449,7 @@ void hold::end_by_loss(errc reason) {
   for (auto* l : leases_.all()) if_memory([&] { l->tell_end(reason); });
   // Redis keeps an expired key a little longer than we trust it, or for long if it was renewed without our hearing of
   // it.
-  // A minority of several primaries may have what a majority has not. And its field among others would keep the key
+  // A minority of several primaries may have a field that a majority has not. Its field among others would keep the key
   // from becoming free.
   if (expired || with_.closed() || keys()->of.voted || shared_)
     if_memory([&] {

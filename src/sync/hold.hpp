@@ -114,7 +114,7 @@ class hold final : public boost::intrusive_ref_counter<hold> {
   // Here, where they fill a gap: there are as many holds as held locks.
   std::atomic<bool> renewal_paused_{false};
   bool forced_ = false;
-  bool shared_ = false;  // its key has other fields besides
+  bool shared_ = false;  // its key has other fields, too
   bool kept_ = false;    // by itself, while it has a host and no lease
 
  public:

@@ -51,12 +51,12 @@ class registry final {
 
   /// Null when there is none; also a lost one, whose leases are still there.
   hold* hold_of(const lock_keys& keys, owner_id who);
-  /// Keys may have another server than before, which may lack what the one before it has answered: releases and counts
-  /// are sent once more. `node`: to which there is a connection again; nothing: some keys have moved.
+  /// Keys may have a new server, which may lack changes that the old one has answered: releases and counts are sent
+  /// once more. `node`: to which there is a connection again; nothing: some keys have moved.
   void server_changed(std::optional<node_id> node);
   /// This client holds it without owner, by one hold since then at least.
   bool held_since(const lock_keys& keys, time_point since);
-  /// A connection is lost: those that wait for locks of its server may wait for that.
+  /// A connection is lost: waiters for locks of its server may wait for that.
   void lost_redis();
   /// force_unlock() of this client was answered.
   void forced(const lock_keys& keys, bool was_held);

@@ -268,7 +268,7 @@ void releases::again(task& t, const outcome& o) {
     t.may_have_run = true;
     if (t.went_to.value_or(o.server) != o.server) t.went_to = 0;
     if (!t.went_to) t.went_to = o.server;
-    // It did not wait for its turn to be written out of its own time; for a connection it did.
+    // Time in the queue of a connection does not count against its own; time without a connection does.
     if (!t.repeated && t.connected) t.answer_by = std::max(t.answer_by, o.sent + (t.answer_by - t.began));
   }
   if (t.done && now >= t.answer_by) std::exchange(t.done, {})(errc::unconfirmed, o.detail);
@@ -284,7 +284,7 @@ void releases::again(task& t, const outcome& o) {
 
 void releases::end(task& t, error_code error, const std::string& detail) {
   const auto keep = take_out(t);
-  each_step step;  // whoever finds no memory for what it hears, its host hears of the end
+  each_step step;  // the host is notified of the end even if a caller finds no memory
   if (t.tried) step([&] { std::exchange(t.tried, {})(); });
   const bool waited_for = static_cast<bool>(t.done);
   const bool silent = t.was_answered && !t.told;  // nothing has changed

@@ -40,8 +40,8 @@ class release_host {
 /// Where there are several primaries, each is sent its own, and goes on by itself; a majority of their answers is the
 /// answer.
 ///
-/// What was answered is sent once more when another server has the key: that one may not have it. A release compares
-/// its field, which nobody uses again: it frees what it shall or nothing.
+/// An answered release is sent once more when another server has the key, because that server may lack it. A release
+/// compares its field, which is never used again: it frees its own hold or nothing.
 ///
 /// The servers call it back and do not keep it alive: their owner ends them before it.
 class releases {
@@ -78,7 +78,7 @@ class releases {
                      if (e.gone_by > now) use(e);
                    });
   }
-  /// Sends it once more, with nobody waiting. The observer hears released_late where that has freed something.
+  /// Sends it once more, with nobody waiting. The observer gets released_late if that has freed something.
   void repeat(release_host& of, const answered_releases::entry& what);
 
   bool idle() const noexcept { return under_way_.empty(); }

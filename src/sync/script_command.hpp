@@ -48,7 +48,7 @@ class script_command : public redis::command, public std::enable_shared_from_thi
  private:
   virtual void on_answer(const outcome& o) = 0;
   virtual void append(const call& what, std::string& out, bool by_text) const { what.append_to(out, by_text); }
-  /// What a copy that is sent by its text has, where all copies share a time; nothing: each has that of its delivery.
+  /// The time of a copy that is sent by its text, if all copies share one; nothing: each has that of its delivery.
   virtual std::optional<nanoseconds> time_left_for_copies() const { return std::nullopt; }
   /// It may be sent by its text now, after whatever was sent meanwhile.
   virtual bool may_repeat() const { return true; }

@@ -14,7 +14,7 @@ namespace holdfast::detail {
 struct surroundings;
 class wait_notices;
 
-/// Of a call that waits: what wait_notices keeps of it, which few calls ever have. Ends with its call.
+/// The record that wait_notices keeps of a waiting call; few calls ever have one. Ends with its call.
 class noticed_wait {
  public:
   noticed_wait() = default;
@@ -29,8 +29,8 @@ class noticed_wait {
   entry* listed_ = nullptr;  // null: nothing is kept
 };
 
-/// Says, where nobody observes, why a call has waited for 5 s: a line for each cause, once. A wait is looked at where
-/// its cause is likely: so a lock that is free, or held by another process, costs no timer.
+/// Prints, if nobody observes, why a call has waited for 5 s: one line for each cause. A wait is watched only if its
+/// cause is likely, so a lock that is free, or held by another process, costs no timer.
 class wait_notices {
  public:
   enum class cause { unreachable, own_hold };
@@ -43,7 +43,7 @@ class wait_notices {
   wait_notices& operator=(const wait_notices&) = delete;
   ~wait_notices();
 
-  /// It waits for Redis, or may do so, since `since`; nothing is done where that has answered and is connected.
+  /// It waits for Redis, or may do so, since `since`; nothing is done if that has answered and is connected.
   void waits_for_redis(noticed_wait& which, const shared_keys& keys, time_point since);
   /// The same of one that waits although there was a connection: it was lost.
   void lost_redis(noticed_wait& which, const shared_keys& keys);

@@ -20,7 +20,7 @@ constexpr unsigned most_unanswered = 2;
 constexpr unsigned quick_rounds = 10;
 constexpr nanoseconds longest_linger = std::chrono::seconds(1);
 constexpr nanoseconds least_penalty = milliseconds(20), longest_penalty = std::chrono::seconds(1);
-/// What release.lua says on the sharded channel where it publishes on both. It is 0 to Redisson, which reads a number.
+/// The message of release.lua on the sharded channel if it publishes on both. Redisson reads the number 0.
 constexpr std::string_view copy_on_sharded_channel = "00";
 
 }  // namespace
@@ -119,7 +119,8 @@ void waiting_line::on_subscribed() {
   wake(incentive::none);
 }
 
-// Who publishes on both channels listens on both. The copy would wake it once more, and count as another's turn.
+// A client that publishes on both channels listens on both. The copy would wake it once more, and count as another's
+// turn.
 void waiting_line::on_message(std::string_view payload) {
   if (keys_->word == publish_word::both && payload == copy_on_sharded_channel) return;
   heard_that_it_is_free(host_.hears_itself());
@@ -143,8 +144,8 @@ void waiting_line::on_subscribe_failed(error_code error, const std::string& deta
   });
 }
 
-// The first of the line, perhaps a new one, does what comes next. Where it finds no memory for that it is answered so,
-// and the next one is the first: nobody waits for what was not begun.
+// The first of the line, perhaps a new one, does what comes next. Without memory for that it is answered so, and the
+// next one is the first: nobody waits for an attempt that was not begun.
 void waiting_line::advance() {
   if (waiters_.empty()) return go_on();
   or_without_memory([this] { go_on(); });
@@ -507,8 +508,8 @@ void waiting_line::park_for(nanoseconds pause, step how) {
   step_ = how;
 }
 
-// Busy is what Redis or a hold here has said. Without that word a server that has answered others meanwhile has not had
-// the time; one that has said nothing may be gone, and nobody knows of the lock.
+// Only Redis or a hold here says busy. Without that, a server that has answered others meanwhile has not had the time.
+// A silent server may be gone, and the state of the lock is unknown.
 void waiting_line::time_out(acquisition& w) {
   or_without_memory([&] { on_time_out(w); });
 }
@@ -542,7 +543,7 @@ void waiting_line::remove(acquisition& w, bool served) {
     step_ = step::idle;
     sent_to |= w.withdraw_attempt();  // what was never written needs no compensation
   }
-  each_step all;  // where there is no memory to give a field back, the others go on all the same
+  each_step all;  // if there is no memory to give a field back, the others still go on
   if (sent_to != nowhere && !w.seat.field.empty()) all([&] { abandon_field(w, sent_to); });
   HOLDFAST_ASSERT(sent_to == nowhere || w.seat.field.empty());
   if (waiters_.empty()) {

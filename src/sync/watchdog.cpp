@@ -344,7 +344,7 @@ void watchdog::answered(const batch& b, const outcome& o) {
     return put_off(b.shares, around_.now());
   if (apart) return;
   std::vector<std::size_t> granted;  // which replicas must have
-  each_step step;                    // who finds no memory for its own leaves the others what was said of them
+  each_step step;                    // a hold without memory keeps no answer from the others
   for (std::size_t i = 0; i < b.shares.size(); ++i) {
     share& s = *b.shares[i];
     const bool confirmed = !said.failed && said.value[i] == renewal_answer::confirmed;
