@@ -48,7 +48,7 @@ class link : public std::enable_shared_from_this<link> {
   /// is given up without a word. To the other one it is made at once, if it is wanted.
   void retarget(address to, failure why);
   /// The name that it is connected by leads to this run of a server. A connection to another run ends, so that the name
-  /// is resolved anew.
+  /// is resolved again.
   void follow(std::string_view run);
   /// Asked of a failure that does not mend itself. True: it does here, because another server may be found, so that
   /// whoever waits for the connection waits on.

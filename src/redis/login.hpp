@@ -10,7 +10,7 @@
 
 namespace holdfast::redis {
 
-/// What config::credentials returns for one connection.
+/// The answer of config::credentials for one connection.
 struct connection_login {
   credentials who{};
   /// The connection is replaced then: between six and seven eighths of login::valid_for, at random, so that the
