@@ -129,13 +129,15 @@ answer<bool> by_majority::recount(const redis::outcome& o) { return flag(o, ball
 answer<std::vector<renewal_answer>> by_majority::renew(const redis::outcome& o, std::size_t sent) {
   if (!o.of_each) return read_outcome<read_renew>(o, sent);
   HOLDFAST_ASSERT(sent == 1);
-  auto said = flag(o, ballots::sole_renewal);
-  if (said.failed || said.value) return {std::move(said.failed), {renewal_answer::confirmed}};
-  const auto& each = votes_in(o).said;
-  const bool shared = std::any_of(each.begin(), each.end(), [](const auto& one) {
-    return one && !one->error && read_renew(one->reply, 1).value == std::vector{renewal_answer::shared};
+  return read_if_memory([&]() -> answer<std::vector<renewal_answer>> {
+    auto said = flag(o, ballots::sole_renewal);
+    if (said.failed || said.value) return {std::move(said.failed), {renewal_answer::confirmed}};
+    const auto& each = votes_in(o).said;
+    const bool shared = std::any_of(each.begin(), each.end(), [](const auto& one) {
+      return one && !one->error && read_renew(one->reply, 1).value == std::vector{renewal_answer::shared};
+    });
+    return {std::nullopt, {shared ? renewal_answer::shared : renewal_answer::denied}};
   });
-  return {std::nullopt, {shared ? renewal_answer::shared : renewal_answer::denied}};
 }
 
 answer<release_answer> by_majority::release(const redis::outcome& o) {

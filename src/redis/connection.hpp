@@ -74,6 +74,8 @@ class connection final : public link {
   /// It went down under commands, or could not be made, and is not up again. A connection that ended while it was idle
   /// says nothing of its server: a load balancer may have forgotten it.
   bool in_outage() const noexcept { return outage_ && !ended_idle_; }
+  /// It went down, however that came, or could not be made, and is not up again.
+  bool is_down() const noexcept { return outage_.has_value(); }
   std::string address() const { return node().to_string(); }
   /// Tells the observer, the first time, what the server refuses of what fencing off needs; empty: nothing.
   void report_fencing(const std::string& words);

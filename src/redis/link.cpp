@@ -63,9 +63,10 @@ link::link(const services& given, endpoint node)
 
 detail::lease_clock::duration link::answer_limit(detail::lease_clock::duration time_left) const noexcept {
   using duration = detail::lease_clock::duration;
+  if (time_left == duration::max()) return node_.patience;  // a lost packet takes TCP more than 200 ms
   const auto usual = std::clamp<duration>(node_.patience / 4, least_answer_limit, usual_answer_limit);
   const auto affordable = std::max<duration>(time_left / 2, least_answer_limit / 2);
-  return std::max(std::min(usual, affordable), std::min<duration>(2 * round_trip_, node_.patience / 2));
+  return std::max(std::min(usual, affordable), std::min<duration>(2 * round_trip_, node_.patience));
 }
 
 void link::close() {

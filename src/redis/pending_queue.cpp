@@ -124,8 +124,11 @@ void pending_queue::write_first(std::string& out, line& l, time_point now) {
 pending_queue::duration pending_queue::shortest_wait() const noexcept {
   auto least = duration::max();
   for (const auto& l : waiting_)
-    for (const auto& w : l.entries)
-      if (w.asked.what && !w.asked.how.patient) least = std::min(least, w.left());
+    for (const auto& w : l.entries) {
+      const auto& how = w.asked.how;
+      if (!w.asked.what || how.unhurried) continue;
+      least = std::min(least, watched(how) ? w.left() : how.timeout);
+    }
   return least;
 }
 

@@ -31,6 +31,8 @@ struct delivery {
   bool tell_late = false;
   /// ASKING goes before it, in the same write, and the answer to that is dropped: its slot is moving to this server.
   bool asking = false;
+  /// Nobody waits for the answer, and there is time for another copy: a renewal.
+  bool unhurried = false;
   /// Its sender can ask for each of its keys by itself, and hears at once that its slot is moving and has only some of
   /// them here (TRYAGAIN).
   bool divisible = false;

@@ -173,7 +173,7 @@ void multi_acquisition::part_ended(std::size_t which, lock_answer a) {
   }
   p.now = stage::had;
   p.lease = std::move(a.record);
-  take_turns();
+  or_without_memory([this] { take_turns(); });
 }
 
 // Whoever has that lock may wait for the later one in turn.
@@ -224,7 +224,7 @@ void multi_acquisition::time_out() {
   const auto waited_for = std::find_if(parts_.begin(), parts_.end(), [](const part& p) {
     return p.there && (p.now == stage::waits || p.now == stage::asked);
   });
-  HOLDFAST_ASSERT(waited_for != parts_.end());
+  if (waited_for == parts_.end()) return fail({}, "");
   or_without_memory([&] { std::shared_ptr(waited_for->there)->time_out(); });
   HOLDFAST_ASSERT(!open());
 }

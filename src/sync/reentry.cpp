@@ -127,8 +127,10 @@ void reentry::entered(time_point sent, primary_set at) {
     finish(without_memory());
     return of_->end_change();
   }
-  finish({{}, {}, std::move(lease)});
+  each_step step;  // the changes behind this one go on
+  step([&] { finish({{}, {}, std::move(lease)}); });
   of_->end_change();
+  step.rethrow();
 }
 
 void reentry::failed(const failure& why) {

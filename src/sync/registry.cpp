@@ -215,7 +215,7 @@ bool registry::held_since(const lock_keys& keys, time_point since) {
 void registry::lost_redis() {
   const auto& around = with_.around;
   for (auto& e : names_)
-    if (auto* const l = e.line(); l && around.servers.in_outage(e.keys()->lock))
+    if (auto* const l = e.line(); l && !around.servers.answering(e.keys()->lock))
       l->each_waiter([&](acquisition& w) { around.notices->lost_redis(w.noticed, w.keys); });
 }
 

@@ -316,6 +316,7 @@ void watchdog::send(node_id node, shares&& which) {
                              .rank = urgency::obligation,
                              .patient = true,
                              .tell_late = true,
+                             .unhurried = true,
                              .divisible = b->shares.size() > 1});
   });
   if (sent) return;

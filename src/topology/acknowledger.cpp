@@ -156,7 +156,8 @@ void acknowledger::answered(line& l, const redis::outcome& o) {
 
 void acknowledger::retarget(const redis::address& to, const redis::failure& why) {
   server_ = server_.with(to);
-  for (const auto& [wanted, l] : lines_) l.connection->retarget(to, why);
+  for (const auto& [wanted, l] : lines_)
+    if (l.connection) l.connection->retarget(to, why);  // else there was no memory to make it
 }
 
 void acknowledger::follow(std::string_view run) {
@@ -167,7 +168,7 @@ void acknowledger::follow(std::string_view run) {
 void acknowledger::close() {
   for (auto& [wanted, l] : lines_) {
     l.alarm.stop();
-    l.connection->close();
+    if (l.connection) l.connection->close();
   }
 }
 

@@ -97,7 +97,7 @@ void cluster::send(routed_command& c) {
   if (c.named) {
     const auto number = map_.number_of(*c.named);
     const auto* n = nodes_.find(number);
-    return n && n->commands->in_outage() ? named_lost(c) : send_to(number, *c.named, c);
+    return n && n->commands->is_down() ? named_lost(c) : send_to(number, *c.named, c);
   }
   const auto owner = map_.owner(c.slot);
   if (owner != slot_map::nobody) return send_to(owner, map_.address_of(owner), c);
@@ -360,7 +360,7 @@ slot_questions::verdict cluster::take(const slot_view& view, const redis::addres
 
 // Once, and not in each round.
 void cluster::seed_lost(const redis::address& node, const event& e) {
-  const bool told = nodes_.any([&](node_id, const auto& n) { return n.at == node && n.commands->in_outage(); });
+  const bool told = nodes_.any([&](node_id, const auto& n) { return n.at == node && n.commands->is_down(); });
   if (events_ && !why_no_map_ && !told) events_(e);
 }
 
@@ -415,7 +415,7 @@ bool cluster::map_needed() const {
   if (closed_) return false;
   if (owner_wanted()) return true;
   return nodes_.any([this](node_id number, const node& n) {
-    return n.commands->in_outage() && (watch_ || n.under_way != 0 || channels_->any_at(number));
+    return n.commands->is_down() && (watch_ || n.under_way != 0 || channels_->any_at(number));
   });
 }
 
