@@ -5,6 +5,7 @@
 #include <limits>
 #include <utility>
 
+#include "base/escape.hpp"
 #include "redis/error_replies.hpp"
 
 namespace holdfast::detail {
@@ -20,6 +21,8 @@ constexpr milliseconds longest_shown = std::chrono::duration_cast<milliseconds>(
 constexpr std::uint64_t largest_token = (std::uint64_t{1} << 53) - 1;
 /// What HINCRBY counts to.
 constexpr std::size_t longest_count = 19;
+/// Of the server, behind a meaning of ours.
+constexpr std::size_t longest_words = 200;
 
 constexpr auto *no_lock = "its key is no lock", *no_counter = "the counter of its fencing tokens is no number";
 
@@ -222,7 +225,8 @@ failure classify(std::string_view text) {
     if (words.starts_with(begins)) return redis::classify(text, errc::corrupt_lock);
   auto why = redis::classify(text, errc::server_refused);
   if (why.code == errc::corrupt_lock)  // WRONGTYPE
-    why.detail.insert(0, "another type is there: a mutex has a hash, a simple_mutex or a SET NX lock a string: ");
+    why.detail = "another type is there: a mutex has a hash, a simple_mutex or a SET NX lock a string: " +
+                 escaped(text, longest_words);
   return why;
 }
 
