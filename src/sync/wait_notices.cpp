@@ -23,35 +23,35 @@ wait_notices::~wait_notices() {
   while (!waits_.empty()) ends(waits_.front());
 }
 
-void wait_notices::waits_for_redis(noticed_wait& which, const shared_keys& keys, time_point since) {
-  if (which.listed_ || said_unreachable_) return;
+void wait_notices::waits_for_redis(noticed_wait& wait, const shared_keys& keys, time_point since) {
+  if (wait.listed_ || said_unreachable_) return;
   auto& servers = around_.servers;
   if (servers.answered_since(keys->lock, {}) && !servers.in_outage(keys->lock)) return;
-  add(which, cause::unreachable, keys, since);
+  add(wait, cause::unreachable, keys, since);
 }
 
-void wait_notices::lost_redis(noticed_wait& which, const shared_keys& keys) {
-  if (!which.listed_ && !said_unreachable_) add(which, cause::unreachable, keys, around_.now());
+void wait_notices::lost_redis(noticed_wait& wait, const shared_keys& keys) {
+  if (!wait.listed_ && !said_unreachable_) add(wait, cause::unreachable, keys, around_.now());
 }
 
-void wait_notices::waits_for_own_hold(noticed_wait& which, const shared_keys& keys) {
-  if (!which.listed_ && !said_own_hold_) add(which, cause::own_hold, keys, around_.now());
+void wait_notices::waits_for_own_hold(noticed_wait& wait, const shared_keys& keys) {
+  if (!wait.listed_ && !said_own_hold_) add(wait, cause::own_hold, keys, around_.now());
 }
 
 // Without memory nothing is said of it.
-void wait_notices::add(noticed_wait& which, cause why, const shared_keys& keys, time_point since) try {
+void wait_notices::add(noticed_wait& wait, cause why, const shared_keys& keys, time_point since) try {
   const auto later = std::find_if(waits_.rbegin(), waits_.rend(), [&](const auto& w) { return w.since <= since; });
-  const auto place = waits_.insert(later.base(), entry{*this, which, why, keys, since});
+  const auto place = waits_.insert(later.base(), entry{*this, wait, why, keys, since});
   place->place = place;
-  which.listed_ = &*place;
+  wait.listed_ = &*place;
   arm();
 } catch (const std::bad_alloc&) {
-  which.end();
+  wait.end();
 }
 
-void wait_notices::ends(entry& which) noexcept {
-  which.of.listed_ = nullptr;
-  waits_.erase(which.place);
+void wait_notices::ends(entry& wait) noexcept {
+  wait.of.listed_ = nullptr;
+  waits_.erase(wait.place);
   if (waits_.empty()) look_.stop();  // it would keep an idle io_context
 }
 
@@ -75,14 +75,14 @@ void wait_notices::look() {
   arm();
 }
 
-void wait_notices::look_at(const entry& which) {
-  const auto call = "holdfast: a call has waited for 5 s for " + about(which.keys->name, {});
-  if (which.why == cause::unreachable) {
-    if (around_.servers.answering(which.keys->lock)) return;
+void wait_notices::look_at(const entry& wait) {
+  const auto call = "holdfast: a call has waited for 5 s for " + about(wait.keys->name, {});
+  if (wait.why == cause::unreachable) {
+    if (around_.servers.answering(wait.keys->lock)) return;
     said_unreachable_ = true;
-    say_(call + ", because Redis cannot be reached: " + around_.servers.trouble(which.keys->lock).detail + '.' +
+    say_(call + ", because Redis cannot be reached: " + around_.servers.trouble(wait.keys->lock).detail + '.' +
          silenced_by);
-  } else if (held_since_(*which.keys, which.since)) {
+  } else if (held_since_(*wait.keys, wait.since)) {
     said_own_hold_ = true;
     say_(call + ", which this client holds without an owner: perhaps its own task, which waits for itself. Bind an " +
          "owner to the task (holdfast::owner) to lock again what it holds." + silenced_by);

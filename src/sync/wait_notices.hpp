@@ -44,22 +44,22 @@ class wait_notices {
   ~wait_notices();
 
   /// It waits for Redis, or may do so, since `since`; nothing is done if that has answered and is connected.
-  void waits_for_redis(noticed_wait& which, const shared_keys& keys, time_point since);
+  void waits_for_redis(noticed_wait& wait, const shared_keys& keys, time_point since);
   /// The same of one that waits although there was a connection: it was lost.
-  void lost_redis(noticed_wait& which, const shared_keys& keys);
+  void lost_redis(noticed_wait& wait, const shared_keys& keys);
   /// Perhaps it waits for its own task, which holds the lock.
-  void waits_for_own_hold(noticed_wait& which, const shared_keys& keys);
+  void waits_for_own_hold(noticed_wait& wait, const shared_keys& keys);
 
  private:
   friend class noticed_wait;
   using entry = noticed_wait::entry;
 
   bool said(cause why) const noexcept { return why == cause::unreachable ? said_unreachable_ : said_own_hold_; }
-  void add(noticed_wait& which, cause why, const shared_keys& keys, time_point since);
+  void add(noticed_wait& wait, cause why, const shared_keys& keys, time_point since);
   void arm();
   void look();
-  void look_at(const entry& which);
-  void ends(entry& which) noexcept;
+  void look_at(const entry& wait);
+  void ends(entry& wait) noexcept;
 
   const surroundings& around_;
   const sink say_;

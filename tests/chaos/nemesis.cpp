@@ -46,7 +46,7 @@ void tell(history& log, std::string_view what, const fault& f) {
       .add("server", t.where == target::worker ? -1 : static_cast<long long>(f.server));
 }
 
-/// What a balancer has forgotten it never remembers: the client finds out.
+/// A forgotten connection stays forgotten: the client finds out.
 bool heals(fault_kind k) { return k != fault_kind::forget_in_silence && k != fault_kind::forget_with_reset; }
 
 rule nth_reply(rule::action what, std::size_t n) {

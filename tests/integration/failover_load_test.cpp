@@ -101,7 +101,7 @@ class load {
   bool ends_ = false;
 };
 
-/// What was measured of one kind of failover.
+/// The measurements of one kind of failover.
 class failovers {
  public:
   explicit failovers(const char* what) : what_(what) {}
