@@ -19,12 +19,12 @@ struct cluster_world : client_side {
   raw_client to(std::size_t node) { return raw_client(rig.node(node)); }
   raw_client to_owner(std::string_view name) { return to(rig.owner_of(name)); }
   bool exists(const std::string& name) { return to_owner(name)("EXISTS", name) == 1; }
-  /// Of all primaries, without what stays: the counters of fencing tokens.
+  /// Of all primaries.
   std::vector<std::string> locks() {
     std::vector<std::string> all;
     for (const auto n : rig.primaries())
       for (const auto& key : to(n)("KEYS", "*").strings())
-        if (!key.starts_with("redisson_lock_token:")) all.push_back(key);
+        if (is_lock(key)) all.push_back(key);
     return all;
   }
   /// How often clients have called this there: "cluster|slots".

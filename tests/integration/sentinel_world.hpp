@@ -17,10 +17,10 @@ struct sentinel_world : client_side {
   std::string url() const override { return rig.url(); }
 
   raw_client to_primary() { return raw_client(rig.primary()); }
-  /// Of the primary, without what stays: the counters of fencing tokens.
+  /// Of the primary.
   std::vector<std::string> locks() {
     auto all = to_primary()("KEYS", "*").strings();
-    std::erase_if(all, [](const auto& key) { return key.starts_with("redisson_lock_token:"); });
+    std::erase_if(all, [](const auto& key) { return !is_lock(key); });
     return all;
   }
   /// A server that is promoted closes its connections, also one that asks at that moment.

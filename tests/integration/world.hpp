@@ -53,6 +53,13 @@ class recorder final : public observer {
   std::vector<entry> seen_;
 };
 
+/// Other keys stay for good (counters of fencing tokens, the marker of a primary) or for a second (a lock that connect()
+/// has tried, and whose connection ended before it was released).
+inline bool is_lock(std::string_view key) {
+  return !key.starts_with("redisson_lock_token:") && !key.starts_with("holdfast:redlock") &&
+         !key.starts_with("__probe:");
+}
+
 /// Where clients of ours run and are heard, whatever servers they have.
 struct client_side {
   virtual ~client_side() = default;
@@ -129,12 +136,9 @@ struct world : client_side {
   std::string url() const override { return server.url(); }
 
   std::vector<std::string> keys() { return eye("KEYS", "*").strings(); }
-  /// Without what stays: the counters of fencing tokens, and the marker of a primary.
   std::vector<std::string> locks() {
     auto all = keys();
-    std::erase_if(all, [](const auto& key) {
-      return key.starts_with("redisson_lock_token:") || key.starts_with("holdfast:redlock");
-    });
+    std::erase_if(all, [](const auto& key) { return !is_lock(key); });
     return all;
   }
 
