@@ -54,7 +54,7 @@ class caller {
     if (!code) return fail_or_resume(nullptr, std::move(value));
     fail(to_exception(code, lock_ ? about(lock_->name, detail) : detail));
   }
-  void fail(std::exception_ptr failure) { fail_or_resume(std::move(failure), {}); }
+  void fail(std::exception_ptr failure) { fail_or_resume(std::move(failure), value_of<T>()); }
 
   /// Who is to be told of a cancellation. Without one the caller is answered and the work goes on in the background.
   void cancels(cancellable_ptr what) {
@@ -67,9 +67,9 @@ class caller {
   }
 
  private:
-  virtual void resume(std::exception_ptr failure, value_of<T> value) = 0;
+  virtual void resume(std::exception_ptr&& failure, value_of<T>&& value) = 0;
 
-  void fail_or_resume(std::exception_ptr failure, value_of<T> value) {
+  void fail_or_resume(std::exception_ptr&& failure, value_of<T>&& value) {
     if (std::exchange(answered_, true)) return;
     target_.reset();
     resume(std::move(failure), std::move(value));
@@ -190,31 +190,37 @@ class coroutine_caller final : public caller<T>, public context_life::guest {
     calling_coroutine by;
     Begin begin;
   };
+  /// Memory for the handler that takes the answer home, once.
+  struct handler_memory {
+    alignas(void*) std::byte bytes[6 * sizeof(void*)];
+    bool used = false;
+  };
+  /// In the place that its task has left: there may be many waiters.
   struct outcome {
     std::exception_ptr failure;
     value_of<T> value;
+    handler_memory memory{};
   };
 
-  /// Memory for the handler that takes the answer home: in the caller itself, once.
   template <class U>
   struct own_memory {
     using value_type = U;
 
-    explicit own_memory(coroutine_caller& whose) noexcept : of(&whose) {}
+    explicit own_memory(handler_memory& m) noexcept : of(&m) {}
     template <class Other>
     own_memory(const own_memory<Other>& other) noexcept : of(other.of) {}
 
     U* allocate(std::size_t n) {
       constexpr bool aligned = alignof(U) <= alignof(void*);
-      const bool fits = aligned && n * sizeof(U) <= sizeof of->memory_ && !std::exchange(of->memory_used_, true);
-      return static_cast<U*>(fits ? of->memory_ : ::operator new(n * sizeof(U)));
+      const bool fits = aligned && n * sizeof(U) <= sizeof of->bytes && !std::exchange(of->used, true);
+      return static_cast<U*>(fits ? of->bytes : ::operator new(n * sizeof(U)));
     }
     void deallocate(U* memory, std::size_t) noexcept {
-      if (static_cast<void*>(memory) != of->memory_) ::operator delete(memory);
+      if (static_cast<void*>(memory) != of->bytes) ::operator delete(memory);
     }
     friend bool operator==(const own_memory&, const own_memory&) = default;
 
-    coroutine_caller* of;
+    handler_memory* of;
   };
 
   /// Takes the answer home. Where it is destroyed on the way, the coroutine ends: its context has ended, or there was
@@ -229,7 +235,9 @@ class coroutine_caller final : public caller<T>, public context_life::guest {
     ~way_home() {
       if (who_) who_->end();
     }
-    allocator_type get_allocator() const noexcept { return allocator_type(*who_); }
+    allocator_type get_allocator() const noexcept {
+      return allocator_type(std::get_if<outcome>(&who_->state_)->memory);
+    }
     void operator()() {
       const auto who = std::move(who_);
       who->go_on();
@@ -239,7 +247,7 @@ class coroutine_caller final : public caller<T>, public context_life::guest {
     std::shared_ptr<coroutine_caller> who_;
   };
 
-  void resume(std::exception_ptr failure, value_of<T> value) override {
+  void resume(std::exception_ptr&& failure, value_of<T>&& value) override {
     const context_life::visit here(*life_);
     if (!here) return;
     way_home way(std::static_pointer_cast<coroutine_caller>(life_->remove(*this)));
@@ -252,13 +260,13 @@ class coroutine_caller final : public caller<T>, public context_life::guest {
     auto& slot = coroutine_->slot;
     if (slot.is_connected()) slot.clear();  // here, and never from the strand
     auto handler = std::move(coroutine_->handler);
-    auto [failure, value] = std::move(std::get<outcome>(state_));
+    auto& said = std::get<outcome>(state_);
     coroutine_.reset();
-    const handing_over under_way(value);
+    const handing_over under_way(said.value);
     if constexpr (std::is_void_v<T>)
-      std::move(handler)(std::move(failure));
+      std::move(handler)(std::move(said.failure));
     else
-      std::move(handler)(std::move(failure), std::move(value));
+      std::move(handler)(std::move(said.failure), std::move(said.value));
   }
 
   // Nothing else is touched: its task may be beginning on the client's strand.
@@ -266,10 +274,8 @@ class coroutine_caller final : public caller<T>, public context_life::guest {
   void context_ended() override { end(); }
 
   const std::shared_ptr<context_life> life_;
-  std::optional<coroutine> coroutine_;                  // until it goes on
-  std::variant<task, std::monostate, outcome> state_;   // on its way to the strand, there, and on its way home
-  alignas(void*) std::byte memory_[6 * sizeof(void*)];  // as small as can be: there may be many waiters
-  bool memory_used_ = false;
+  std::optional<coroutine> coroutine_;                 // until it goes on
+  std::variant<task, std::monostate, outcome> state_;  // on its way to the strand, there, and on its way home
 };
 
 template <class T>

@@ -1,6 +1,9 @@
 // SPDX-License-Identifier: BSL-1.0
 #pragma once
 #include <algorithm>
+#include <chrono>
+#include <cstdint>
+#include <ratio>
 
 #include "base/random.hpp"
 
@@ -10,16 +13,17 @@ namespace holdfast::detail {
 class retry_backoff {
  public:
   using duration = lease_clock::duration;
-  retry_backoff(duration base, duration cap) noexcept : base_(base), cap_(std::max(base, cap)) {}
+  using limit = std::chrono::duration<std::int32_t, std::milli>;  // small: each waiter has two
+  retry_backoff(limit base, limit cap) noexcept : base_(base), cap_(std::max(base, cap)) {}
 
   duration next(random_source& random) {
-    last_ = last_ == duration{} ? base_ : std::min(cap_, base_ + random.up_to(3 * last_ - base_));
+    last_ = last_ == duration{} ? base_ : std::min<duration>(cap_, base_ + random.up_to(3 * last_ - base_));
     return last_;
   }
   void reset() noexcept { last_ = {}; }
 
  private:
-  duration base_, cap_;
+  limit base_, cap_;
   duration last_{};
 };
 

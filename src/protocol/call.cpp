@@ -4,6 +4,7 @@
 #include <algorithm>
 
 #include "base/assert.hpp"
+#include "protocol/vote.hpp"
 
 namespace holdfast::detail {
 
@@ -16,7 +17,8 @@ void call::append_to(std::string& out, bool by_text) const {
 std::string_view call::key() const noexcept {
   if (what_.at) return what_.at->lock;
   if (what_.several) return what_.several->front()->lock;
-  return what_.holds.empty() ? what_.key : what_.holds.front().lock;
+  if (!what_.holds.empty()) return what_.holds.front().lock;
+  return what_.key ? std::string_view(*what_.key) : vote_marker;
 }
 
 call call::of_field(const owner_field& field) const noexcept {
@@ -28,10 +30,9 @@ call call::of_field(const owner_field& field) const noexcept {
   return copy;
 }
 
-call call::with_token_ttl(milliseconds ttl) const noexcept {
-  auto copy = *this;
-  if (ttl != milliseconds{}) copy.what_.token_ttl = std::max(ttl, 2 * what_.ttl.ttl);
-  return copy;
+call&& call::with_token_ttl(milliseconds ttl) && noexcept {
+  if (ttl != milliseconds{}) what_.token_ttl = std::max(ttl, 2 * what_.ttl.ttl);
+  return std::move(*this);
 }
 
 call call::copy_for(milliseconds later, const std::string* vote) const noexcept {

@@ -45,10 +45,13 @@ class call {
     unsigned count = 0;  // of leases
     std::span<const renewal> holds{};
     const std::vector<shared_keys>* several = nullptr;  // of one kind
-    std::span<const owner_field> fields{};              // of these, one each
+    const owner_field* fields = nullptr;                // of these, one each
     const std::string* vote = nullptr;                  // what the marker of a primary must be, for it to vote
-    std::string_view key{}, word{};                     // of one that is about no lock
+    const std::string* key = nullptr;                   // of one that is about no lock; null: the marker
+    const std::string* word = nullptr;                  // of one that is about no lock
     milliseconds token_ttl{};                           // of the counters of fencing tokens; 0: they keep theirs
+
+    std::span<const owner_field> each_field() const noexcept { return {fields, several->size()}; }
   };
   class writer;
   /// How its bytes are made. `evalsha`: of a script, "EVALSHA" and the digest of `body` in RESP; empty: `body` is a
@@ -85,7 +88,7 @@ class call {
   /// The same with another owner field, which lives longer.
   call of_field(const owner_field& field) const noexcept;
   /// The same of a client with this config::token_ttl. Without effect on a kind that has no tokens.
-  call with_token_ttl(milliseconds ttl) const noexcept;
+  call&& with_token_ttl(milliseconds ttl) && noexcept;
   /// Of the script, or of the command; null: there is none. Lives as long as the program.
   const redis::command_name* name() const noexcept { return how_ ? &how_->name : nullptr; }
   /// The script or command, without its operands.

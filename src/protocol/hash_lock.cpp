@@ -60,20 +60,20 @@ call acquire_any_fenced(const std::vector<shared_keys>& of, milliseconds ttl, co
 
 call acquire_all(const std::vector<shared_keys>& of, milliseconds ttl, std::span<const owner_field> fields) {
   static constexpr recipe how{lua::acquire_all.evalsha, lua::acquire_all.body, operands::acquire_all};
-  return {how, {.ttl = {ttl}, .several = &of, .fields = fields}};
+  return {how, {.ttl = {ttl}, .several = &of, .fields = fields.data()}};
 }
 
 call acquire_all_fenced(const std::vector<shared_keys>& of, milliseconds ttl, std::span<const owner_field> fields) {
   static constexpr recipe how{lua::acquire_all_fenced.evalsha, lua::acquire_all_fenced.body,
                               [](writer& to, const made_of& o) {
-                                to.begin(2 * o.several->size(), 1 + o.fields.size() + (o.token_ttl != none ? 1 : 0));
+                                to.begin(2 * o.several->size(), 1 + o.several->size() + (o.token_ttl != none ? 1 : 0));
                                 for (const auto& k : *o.several) to.add(k->lock);
                                 for (const auto& k : *o.several) to.add(token_parts(*k));
                                 to.add(o.ttl.ttl);
-                                for (const auto& f : o.fields) to.add(f);
+                                for (const auto& f : o.each_field()) to.add(f);
                                 if (o.token_ttl != none) to.add(o.token_ttl);
                               }};
-  return {how, {.ttl = {ttl}, .several = &of, .fields = fields}};
+  return {how, {.ttl = {ttl}, .several = &of, .fields = fields.data()}};
 }
 
 call recount(const lock_keys& k, key_ttl wanted, const owner_field& field, unsigned count) {

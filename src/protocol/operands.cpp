@@ -44,10 +44,10 @@ void acquire_any(writer& to, const made_of& o) {
 }
 
 void acquire_all(writer& to, const made_of& o) {
-  to.begin(o.several->size(), 1 + o.fields.size());
+  to.begin(o.several->size(), 1 + o.several->size());
   for (const auto& k : *o.several) to.add(k->lock);
   to.add(o.ttl.ttl);
-  for (const auto& f : o.fields) to.add(f);
+  for (const auto& f : o.each_field()) to.add(f);
 }
 
 void renewals(writer& to, const made_of& o) { write(to, o.holds); }

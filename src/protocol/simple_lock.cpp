@@ -41,7 +41,7 @@ call acquire_any(const std::vector<shared_keys>& of, milliseconds ttl, const own
 
 call acquire_all(const std::vector<shared_keys>& of, milliseconds ttl, std::span<const owner_field> fields) {
   static constexpr recipe how{lua::simple_acquire_all.evalsha, lua::simple_acquire_all.body, operands::acquire_all};
-  return {how, {.ttl = {ttl}, .several = &of, .fields = fields}};
+  return {how, {.ttl = {ttl}, .several = &of, .fields = fields.data()}};
 }
 
 call renew(std::span<const renewal> holds) {

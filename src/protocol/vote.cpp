@@ -49,11 +49,11 @@ std::optional<marker_text> marker_text::parse(std::string_view text) noexcept {
 }
 
 call look_at_marker() {
-  static constexpr recipe how{{}, "GET", [](writer& to, const made_of& o) {
+  static constexpr recipe how{{}, "GET", [](writer& to, const made_of&) {
                                 to.begin(1, 0);
-                                to.add(o.key);
+                                to.add(vote_marker);
                               }};
-  return {how, {.key = vote_marker}};
+  return {how, {}};
 }
 
 answer<std::string> read_look_at_marker(const redis::outcome& o) { return read_outcome<read_optional_text>(o); }
@@ -61,11 +61,11 @@ answer<std::string> read_look_at_marker(const redis::outcome& o) { return read_o
 call change_marker(const std::string& was, const std::string& becomes) {
   static constexpr recipe how{lua::change_marker.evalsha, lua::change_marker.body, [](writer& to, const made_of& o) {
                                 to.begin(1, 2);
-                                to.add(o.key);
-                                to.add(o.word);
+                                to.add(vote_marker);
+                                to.add(*o.word);
                                 to.add(*o.vote);
                               }};
-  return {how, {.vote = &becomes, .key = vote_marker, .word = was}};
+  return {how, {.vote = &becomes, .word = &was}};
 }
 
 answer<bool> read_change_marker(const redis::outcome& o) { return read_outcome<read_flag>(o); }
@@ -73,11 +73,11 @@ answer<bool> read_change_marker(const redis::outcome& o) { return read_outcome<r
 call make_marker(const std::string& vote) {
   static constexpr recipe how{{}, "SET", [](writer& to, const made_of& o) {
                                 to.begin(1, 2);
-                                to.add(o.key);
+                                to.add(vote_marker);
                                 to.add(*o.vote);
                                 to.add("NX");
                               }};
-  return {how, {.vote = &vote, .key = vote_marker}};
+  return {how, {.vote = &vote}};
 }
 
 answer<bool> read_make_marker(const redis::outcome& o) {
@@ -85,14 +85,14 @@ answer<bool> read_make_marker(const redis::outcome& o) {
   return {said.failed, said.value.what == acquire_answer::kind::acquired};
 }
 
-call tell_apart(const std::string& key, std::string_view number) {
+call tell_apart(const std::string& key, const std::string& number) {
   static constexpr recipe how{lua::tell_apart.evalsha, lua::tell_apart.body, [](writer& to, const made_of& o) {
                                 to.begin(1, 2);
-                                to.add(o.key);
-                                to.add(o.word);
+                                to.add(*o.key);
+                                to.add(*o.word);
                                 to.add("60000");
                               }};
-  return {how, {.key = key, .word = number}};
+  return {how, {.key = &key, .word = &number}};
 }
 
 answer<std::string> read_tell_apart(const redis::outcome& o) { return read_outcome<read_text>(o); }

@@ -41,7 +41,7 @@ answer<bool> read_change_marker(const redis::outcome& o);
 answer<bool> read_make_marker(const redis::outcome& o);
 
 /// Gives a server a number, for a minute; `key` is of this client alone. It answers with the first that it was given.
-call tell_apart(const std::string& key, std::string_view number);
+call tell_apart(const std::string& key, const std::string& number);
 answer<std::string> read_tell_apart(const redis::outcome& o);
 
 }  // namespace holdfast::detail

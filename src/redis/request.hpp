@@ -11,7 +11,7 @@
 namespace holdfast::redis {
 
 /// What becomes of a command when many are pending.
-enum class urgency {
+enum class urgency : std::uint8_t {
   obligation,  // always finds room, and is written before the others: what keeps or ends a hold
   patient,     // always finds room, in its turn: its caller waits for it
   refusable,   // overloaded where too many are pending
