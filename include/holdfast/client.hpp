@@ -23,7 +23,8 @@ namespace asio = boost::asio;
 /// Connections, watchdog and maker of locks. Mutexes and leases only refer to it and may outlive it.
 /// What it is made of belongs to its io_context. Client, mutexes, leases and io_context may end in any order and on any
 /// threads: ~io_context closes the client, whoever owns it, and from then on nothing of the io_context is touched. A
-/// coroutine of that io_context that waits is destroyed with it; one of another gets shutting_down; of a lease, closed.
+/// waiting coroutine of that io_context is destroyed with it. A call from another io_context gets shutting_down; a call
+/// about a lease gets closed.
 /// All functions may be called from any thread, except moves and destruction of the same object.
 /// After fork() the child's copy is closed: it sends nothing, and ends when the child calls
 /// io_context::notify_fork(fork_child), which Asio demands before the child runs or destroys its copy of the

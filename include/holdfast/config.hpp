@@ -81,7 +81,8 @@ struct config {
   /// for passwords that are rotated and for tokens that expire (AWS IAM, Entra ID). Called on the client's strand each
   /// time a connection logs in; it must not block: return a token that your program keeps fresh. An exception counts as
   /// auth_failed; its text is not printed. When the server refuses a login, the callback is asked again once, because
-  /// the password may just have changed. Not together with one of the four fields (invalid_config).
+  /// the password may just have changed. Refused (invalid_config) together with user, password,
+  /// sentinel_user or sentinel_password.
   std::function<login(const login_request&)> credentials{};
 
   // Behaviour.

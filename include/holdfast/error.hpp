@@ -51,8 +51,8 @@ enum class errc {
                    ///< a hold without token, any re-entry of a simple_mutex. Still held.
   not_replicated,  ///< Fewer replicas than min_replicas had it in time. Nothing is taken: what was granted is given
                    ///< back. Of renew(): still held, until the validity ends. Retry.
-  shutting_down,   ///< Of a call that is about no lease (lock(), try_lock(), a query): this client was shut down,
-                   ///< drains or is gone, and nothing was taken. Retry in another process.
+  shutting_down,   ///< The client was shut down, drains or is gone, and this call (lock(), try_lock(), a query) took
+                   ///< nothing. A call about a lease throws closed. Retry in another process.
 };
 
 /// What to do about a code, for whoever does not want to tell twenty apart: `if (e.code() == condition::retry_later)`.
@@ -60,7 +60,7 @@ enum class errc {
 /// section was exclusive, and the release goes on) and a cancellation.
 enum class condition {
   retry_later = 1,  ///< unreachable, server_refused, overloaded, quorum_failed, not_replicated, shutting_down: the
-                    ///< same call may succeed later; of shutting_down in another process.
+                    ///< same call may succeed later; after shutting_down in another process.
   no_longer_held,   ///< lost, closed, corrupt_lock: there is no hold, and what it guarded may have overlapped. Thrown
                     ///< by a lock(): nothing was taken; leases that are held() still are not concerned.
   misuse,  ///< not_held, invalid_name, invalid_ttl, invalid_wait, too_many_reentries, already_held: the calling

@@ -47,8 +47,8 @@ class HOLDFAST_EXPORT client {
 
   // As those of holdfast::client, waiting.
   void connect();  ///< optional: fails early instead of at the first lock
-  void shutdown(
-      milliseconds grace);  ///< releases every hold; afterwards all calls throw shutting_down or, about a hold, closed
+  /// Releases every hold. Afterwards a call about a hold throws closed, and every other one shutting_down.
+  void shutdown(milliseconds grace);
   /// For SIGTERM: threads that hold may finish, all others get shutting_down. A thread that holds and calls it waits
   /// for itself, until the grace is over.
   void drain(milliseconds grace);

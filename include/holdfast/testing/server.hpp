@@ -56,8 +56,8 @@ class server : public world {
   template <runnable_context Context>
   explicit server(Context& io) : server(context_of(io)) {}
   /// Clients that are left are closed: held() of their leases is false when it returns, and calls throw
-  /// shutting_down, about a lease closed. It runs nothing of the io_context and reports no forgotten leases: check()
-  /// does.
+  /// shutting_down; a call about a lease throws closed. It runs nothing of the io_context and reports no forgotten
+  /// leases: check() does.
   ~server();
 
   // Clients.
