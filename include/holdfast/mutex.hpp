@@ -59,15 +59,15 @@ class HOLDFAST_EXPORT mutex {
   asio::awaitable<lease> lock(lock_options = {}) const;
 
   /// Empty: someone else holds it, or waits for it here. Takes no longer than a command: the command timeout, or a
-  /// fifth of the TTL where that is less. That includes a new connection and the text of a script. In that time it waits
-  /// for earlier calls of its owner. For the release of an attempt that was given up it waits at most half of the time.
-  /// Throws as lock(), and unreachable, server_refused or overloaded.
+  /// fifth of the TTL where that is less. That includes a new connection and the text of a script. In that time it
+  /// waits for earlier calls of its owner. For the release of an attempt that was given up it waits at most half of the
+  /// time. Throws as lock(), and unreachable, server_refused or overloaded.
   asio::awaitable<std::optional<lease>> try_lock(lock_options = {}) const;
 
   /// Waits at most `wait` (0: as try_lock; negative: invalid_wait). Empty: Redis has said meanwhile that the lock was
-  /// taken, or this client holds it, or Redis has answered other commands since the attempt was sent. A grant that comes
-  /// later is given back. Throws as lock(), and server_refused. Throws unreachable if Redis has said nothing at all
-  /// since the attempt was sent, or if there is no connection.
+  /// taken, or this client holds it, or Redis has answered other commands since the attempt was sent. A grant that
+  /// comes later is given back. Throws as lock(), and server_refused. Throws unreachable if Redis has said nothing at
+  /// all since the attempt was sent, or if there is no connection.
   asio::awaitable<std::optional<lease>> try_lock_for(milliseconds wait, lock_options = {}) const;
 
   /// Breaks any hold of the name, whoever has it, and wakes waiters. True: there was one. Its holder finds out at its

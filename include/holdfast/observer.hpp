@@ -61,8 +61,8 @@ struct event {
                        ///< one that was lost by its expiry, or one whose release a replaced server had answered
     release_given_up,  ///< such a release was refused, or not confirmed until its key must be gone or the grace of
                        ///< shutdown() was over; at the latest the key ends with its TTL; reason
-    waiting_for_ourselves,  ///< a lock() without owner waits, without a deadline, for a name that its own coroutine (the
-                            ///< thread of its co_spawn) has locked without owner: for itself
+    waiting_for_ourselves,  ///< a lock() without owner waits, without a deadline, for a name that its own coroutine
+                            ///< (the thread of its co_spawn) has locked without owner: for itself
     perhaps_waiting_for_ourselves,  ///< the same, but one of the two coroutines is not known: a hint, no alarm
     lock_order_broken,  ///< a warning: a call of multi_lock waits for this name, and its owner holds one that comes
     ///< after it in the order of all; who holds this name may wait for that one, for ever; detail
