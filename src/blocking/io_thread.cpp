@@ -39,7 +39,7 @@ void io_thread::work() {
     }
   }
   { const std::lock_guard nobody_posts_any_more(guard_); }
-  context_.reset();  // what waits still is destroyed: its callers get closed, and its stops are told
+  context_.reset();  // what still waits is destroyed: its callers get their `ended`, and its stops are told
   stops_.close();
 }
 

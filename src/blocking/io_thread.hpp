@@ -64,8 +64,8 @@ class io_thread : public std::enable_shared_from_this<io_thread> {
   /// An unlock() of a lock that `who` does not hold.
   void tell_foreign_unlock(const owner& who, std::string_view name);
 
-  /// No call gets in any more, and all that wait get closed. Waits for the thread and for the stops that it has told,
-  /// unless it is called by that; called in a callback of a stop, it waits for the thread alone.
+  /// No call gets in any more, and all that wait get their `ended`. Waits for the thread and for the stops that it has
+  /// told, unless it is called by that; called in a callback of a stop, it waits for the thread alone.
   void end() noexcept;
 
  private:

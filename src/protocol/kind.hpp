@@ -103,7 +103,7 @@ extern const kind red_simple_lock;
 
 /// Why it was not done, whatever it was.
 std::optional<failure> refusal_in(const redis::outcome& o);
-/// Of a release, or a forced one: it has freed the lock, and the server has refused its message.
+/// Why the server has refused the message of a release, or of a forced one, that has freed the lock. Empty: it has not.
 std::optional<failure> withheld_message(const redis::outcome& o);
 
 /// Reads an answer. Without memory for it there is none, and the command may have run.

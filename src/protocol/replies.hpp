@@ -49,14 +49,14 @@ struct acquire_all_answer {
   std::optional<hindrance> hindered{};
   std::vector<std::uint64_t> tokens{};  // of fenced holds, one each
 };
-/// Freed, and so many subscribers were told, by the word of the server that was asked; empty: not this owner's. If the
-/// message was refused, nobody was told: withheld_message().
+/// How many subscribers of the server were told of a release; empty: the lock was not this owner's. If the message was
+/// refused, nobody was told: withheld_message().
 using release_answer = std::optional<std::uint64_t>;
 /// Of each hold that is to be confirmed.
 enum class renewal_answer : unsigned char {
   confirmed,
   denied,  // the key is gone, or another's
-  shared,  // its field is there among others: the key is another kind of lock as well, or data
+  shared,  // its field is one of several: the key is another kind of lock as well, or data
 };
 struct holder_answer {
   std::string field;

@@ -29,7 +29,7 @@ class audience {
     --size_;
   }
 
-  /// Tells each member, as long as `go_on` says so, also where one finds no memory. A member may end the owner's
+  /// Tells each member, as long as `go_on` says so, even if one of them finds no memory. A member may end the owner's
   /// reference to this object meanwhile, but not the object.
   template <class What, class GoOn>
   void tell(What what, GoOn go_on) {

@@ -71,10 +71,10 @@ class connection final : public link {
   /// While true nothing is written; a connection that is there is kept.
   void hold(bool on);
   void on_link_change(std::function<void(bool up)> listener) { listener_ = std::move(listener); }
-  /// It went down under commands, or could not be made, and is not up again. A connection that ended while it was idle
-  /// says nothing of its server: a load balancer may have forgotten it.
+  /// The connection went down under commands, or could not be made, and is not up again. One that ended while it was
+  /// idle says nothing of its server: a load balancer may have forgotten it.
   bool in_outage() const noexcept { return outage_ && !ended_idle_; }
-  /// It went down, however that came, or could not be made, and is not up again.
+  /// The connection went down for whatever reason, or could not be made, and is not up again.
   bool is_down() const noexcept { return outage_.has_value(); }
   std::string address() const { return node().to_string(); }
   /// Tells the observer, the first time, what the server refuses of what fencing off needs; empty: nothing.

@@ -36,7 +36,7 @@ bool has_no_password(std::string_view answer) {
          answer.find("no password is set") != answer.npos;
 }
 
-// Not the server's words: one that does not know AUTH quotes its arguments.
+// The server's words are not used: a server that does not know AUTH quotes its arguments, the password too.
 std::string meaning_of_auth_refusal(std::string_view answer, bool with_user) {
   const auto says = [&](std::string_view words) { return answer.find(words) != answer.npos; };
   if (has_no_password(answer)) return "the server has no password: leave user and password out";

@@ -175,7 +175,7 @@ void link::on_connected(std::shared_ptr<stream> wire, failure why) {
   flush();
 }
 
-// False: there is no login, or the program's code has closed us.
+// False: there is no login, or the callback has closed the link.
 bool link::log_in() {
   if (!node_.logins) return true;
   const auto self = shared_from_this();
@@ -189,14 +189,14 @@ bool link::log_in() {
   return true;
 }
 
-// A password may have changed after the program had returned the one before it: the first refusal is an outage, and the
-// program is asked again. The second in a row is an answer.
+// A password may have changed after the callback had returned the old one: the first refusal is an outage, and the
+// callback is asked again. The second in a row is an answer.
 failure link::refused_login(failure why) {
   if (!node_.logins || why.code != errc::auth_failed || std::exchange(login_refused_, true)) return why;
   return {errc::unreachable, why.detail + "; config::credentials is asked again"};
 }
 
-// True: nothing may be written to the connection that was there.
+// True: nothing may be written to the present connection.
 bool link::replace_if_due(detail::time_point now) {
   if (!replacing_ && now < replace_at_) return false;
   replacing_ = true;

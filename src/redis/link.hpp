@@ -47,8 +47,8 @@ class link : public std::enable_shared_from_this<link> {
   /// It leads to another server from now on. A connection that is there ends, for this reason; one that is being made
   /// is given up without a word. To the other one it is made at once, if it is wanted.
   void retarget(address to, failure why);
-  /// The name that it is connected by leads to this run of a server. A connection to another run ends, so that the name
-  /// is resolved again.
+  /// The server's name leads to this run of a server. A connection to another run ends, so that the name is resolved
+  /// again.
   void follow(std::string_view run);
   /// Asked of a failure that does not mend itself. True: it does here, because another server may be found, so that
   /// whoever waits for the connection waits on.
@@ -79,13 +79,13 @@ class link : public std::enable_shared_from_this<link> {
   virtual void on_settled() = 0;
   virtual void on_down(const failure& why) = 0;
   virtual void on_attempt_failed(const failure& why) = 0;
-  /// Its credentials end soon: the connection may be replaced by a new one at once. False: answers are still to come;
-  /// until they have, nothing is written.
+  /// The login of the connection ends soon. True: it may be replaced by a new one at once. False: answers are still to
+  /// come, and nothing is written until they have.
   virtual bool may_be_replaced() const = 0;
-  /// In place of on_down(): it was replaced, and a new one is made when it is wanted.
+  /// In place of on_down(): the connection was replaced. The new one is made when it is wanted.
   virtual void on_replaced() = 0;
   virtual void on_close() = 0;
-  /// False: the connection ends as the one before it did, before it was of any use. The next one waits as after a
+  /// False: the connection ends before it was of any use, as the one before it did. The next one waits as after a
   /// failed attempt.
   virtual bool was_useful() const { return true; }
 
@@ -132,7 +132,7 @@ class link : public std::enable_shared_from_this<link> {
   /// How long a connection that is asked may take to answer. A dead one must leave time for the next connection to a
   /// command that has only `time_left`. One that is alive and far away must not be given up.
   detail::lease_clock::duration answer_limit(detail::lease_clock::duration time_left) const noexcept;
-  /// It has answered within this time.
+  /// The server has answered within this time.
   void note_round_trip(detail::lease_clock::duration took) noexcept { round_trip_ = took; }
   /// Why the last attempt failed, if that does not mend itself and the next attempt is not allowed yet; else null.
   const failure* standing_failure() const;
@@ -191,9 +191,9 @@ class link : public std::enable_shared_from_this<link> {
   std::optional<handshake> handshake_;
   bool reading_ = false;
   bool writing_ = false;  // stays true after a failed write: the read tells why
-  bool starved_ = false;  // it ends as soon as there is a timer for that
+  bool starved_ = false;  // no memory: the connection ends as soon as there is a timer for that
   std::atomic<bool> flush_posted_{false};
-  bool login_refused_ = false;  // by the last connection that was made; node_.logins alone
+  bool login_refused_ = false;  // by the last server that was connected to; node_.logins alone
   bool replacing_ = false;      // nothing is written any more
   detail::time_point replace_at_ = detail::time_point::max();
   detail::timer replacement_;  // while it is wanted

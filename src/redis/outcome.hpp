@@ -65,8 +65,8 @@ class subscriber {
   /// The server refused (ACL), or no connection can be had for a reason that will not mend itself. Not called for an
   /// outage.
   virtual void on_subscribe_failed(error_code error, const std::string& detail) = 0;
-  /// The server has no such command, or ends the connection after it: no message comes. It is asked again, less and
-  /// less often, and on_subscribed() is called if it acknowledges. Until then the subscriber must ask by itself.
+  /// The server has no SUBSCRIBE, or ends the connection after it: no message comes. It is asked again, less and less
+  /// often, and on_subscribed() is called if it acknowledges. Until then the subscriber must poll.
   virtual void on_no_messages(error_code, const std::string& /*detail*/) {}
   /// Of several primaries, by their numbers: those at which what it waits for is free already.
   virtual std::uint32_t free_at() const { return 0; }

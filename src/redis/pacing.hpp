@@ -34,7 +34,7 @@ class attempt_pacing {
     started_[next_++ % started_.size()] = now;
   }
   void on_ready(time_point now) noexcept { ready_ = now; }
-  /// `idle`: it was silent for long, as one that a load balancer has forgotten. That is no sign of flapping.
+  /// `idle`: the connection was silent for long, as one that a load balancer has forgotten. That is not flapping.
   void on_lost(time_point now, bool idle, detail::random_source& random) {
     backoff_.reset();  // it was there: what failed before is over
     fresh_ = idle || now - ready_ >= healthy;

@@ -102,7 +102,7 @@ void pending_queue::write(std::string& out, std::size_t enough, time_point now) 
   }
 }
 
-// It waits on if there is no memory to write it.
+// If there is no memory to write the command, it waits on.
 void pending_queue::write_first(std::string& out, line& l, time_point now) {
   auto& next = l.entries.front();
   auto& asked = next.asked;

@@ -64,7 +64,7 @@ class pending_queue {
   /// Appends waiting commands to `out` until it holds `enough` bytes or the window is full; they are written from now
   /// on.
   void write(std::string& out, std::size_t enough, time_point now);
-  /// The least time that a waiting command has; a duration without end where none but renewals wait.
+  /// The least time that a waiting command has. The longest duration if only renewals wait.
   duration shortest_wait() const noexcept;
   /// Appends PING; waiting commands are written after its answer. The connection is silent after `limit`. Nothing may
   /// be written and unanswered.

@@ -207,7 +207,7 @@ void pubsub::on_down(const failure& why) {
   tell_every_channel([&](member& m) { m.who.on_no_messages(upon.code, upon.detail); });
 }
 
-// The connection before it has been closed by us: it needs no fencing off.
+// We have closed the old connection: it needs no fencing off.
 void pubsub::on_replaced() {
   ask_again_at_.reset();
   id_.reset();

@@ -22,8 +22,8 @@ namespace holdfast::redis {
 ///
 /// After a loss it is made again and everything subscribed again; each subscriber hears on_subscribed() once more. A
 /// link that is dead without saying so is found by PING, once in each endpoint::health_check_interval or a little
-/// earlier, and by a subscription that is not acknowledged in time, after a long silence sooner than else; the server
-/// may believe it alive for long, so the next connection ends it there.
+/// earlier, and by a subscription that is not acknowledged in time. That time is shorter after a long silence. The
+/// server may believe the dead link alive for long, so the next connection ends it there.
 /// A server, or a proxy, may have no SUBSCRIBE: it answers by an error, or ends the connection. Then it is asked again,
 /// on the same connection or the next one, after pauses that grow up to endpoint::reconnect_cap.
 /// Messages of more than 1 KiB are ignored. With no subscription nothing holds the io_context; the connection stays
@@ -44,8 +44,8 @@ class pubsub final : public link {
     fencing_refused_ = std::move(listener);
   }
 
-  /// Called when a subscription is refused in other words than an ACL's, or the connection ends after it several times
-  /// in a row, each time that this is found. One listener.
+  /// Called each time that a subscription is refused in other words than an ACL's, or that the connection has ended
+  /// after it several times in a row. One listener.
   void on_no_messages(std::function<void(const failure& why)> listener) { no_messages_ = std::move(listener); }
 
   /// Called when a sharded channel is not at this node, or not any more, with the server's words, if it has any. No
@@ -104,7 +104,7 @@ class pubsub final : public link {
   detail::time_point next_ping_{};
   detail::reconnect_backoff ask_again_;
   std::optional<detail::time_point> ask_again_at_;
-  detail::time_point backoff_ends_{};  // with no refusal until then the next one is the first
+  detail::time_point backoff_ends_{};  // after that the next refusal counts as the first
   unsigned ends_in_a_row_ = 0;         // connections that ended while a subscription had no answer
   bool gave_grace_ = false;
   bool listening_ = true;

@@ -60,7 +60,7 @@ void socket_stream::close() {
 void set_tcp_options(stream_socket& socket, std::chrono::milliseconds silence) {
   using std::chrono::seconds;
   const auto set = [fd = socket.native_handle()](int level, int option, int value) {
-    ::setsockopt(fd, level, option, &value, sizeof value);  // a server is used without, where it is refused
+    ::setsockopt(fd, level, option, &value, sizeof value);  // the socket is used without it, if it is refused
   };
   set(IPPROTO_TCP, TCP_NODELAY, 1);
   set(SOL_SOCKET, SO_KEEPALIVE, 1);

@@ -81,7 +81,7 @@ class subscription_table {
     bool asked = false;  // the last command sent was SUBSCRIBE
     int unanswered = 0;
     bool given_up = false;     // refused, or moved: not asked for again until someone new wants it
-    bool unavailable = false;  // as well, or until ask_again()
+    bool unavailable = false;  // the same, or until ask_again()
     const std::string* name = nullptr;
     boost::intrusive::list_member_hook<> changed{};
   };

@@ -17,8 +17,8 @@ namespace holdfast::detail {
 /// that starts anew has only what is on its disk. Such a server keeps a lock that nobody holds until its TTL is over.
 ///
 /// A release is kept until one that was answered ten seconds later comes, or 4096 have come. A planned failover by
-/// Sentinel is announced after 1.2 s. A failover of a primary that only its clients still reach is announced after
-/// down-after-milliseconds and 2 s. A server that was killed or stopped has answered nothing since: the age of a
+/// Sentinel is announced after 1.2 to 1.4 s. A failover of a primary that only its clients still reach is announced
+/// after down-after-milliseconds and 2 s. A server that was killed or stopped has answered nothing since: the age of a
 /// release before the last one counts, not the length of the failover.
 class answered_releases {
  public:

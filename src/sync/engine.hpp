@@ -57,7 +57,7 @@ class engine final {
   /// Uses every permission that a lock of this kind needs, on a name of nobody at each primary.
   void probe(const kind& what, done_handler done);
 
-  /// From now on every verb about a lease answers closed, and every other shutting_down: waiters fail, holds are lost
+  /// From now on every call about a lease gets closed, and every other one shutting_down: waiters fail, holds are lost
   /// and released. `done` when the releases have ended, or after `grace`. A second call waits with the first; the grace
   /// that ends first counts.
   void close(nanoseconds grace, function<void()> done);

@@ -441,7 +441,7 @@ void hold::end_by_loss(errc reason) {
   const auto may_live =
       std::max(leases_.empty() ? around.settings.ttl : ttl(), on->may_live(now, around.settings.drift));
   end(lease_state::lost, reason, text_of_loss(reason));
-  // It is lost, even if one of these steps finds no memory.
+  // The hold is lost, even if one of these steps finds no memory.
   if_memory([this] { with_.watch_links(); });
   if_memory([&] {
     around.report(reason == errc::closed ? event::kind::closed : event::kind::lost, *this, reason, end_detail(), cause);

@@ -183,7 +183,7 @@ class hold final : public boost::intrusive_ref_counter<hold> {
   bool client_closed() const noexcept;
   /// force_unlock() of this client has broken a hold of the name.
   void forced() noexcept { forced_ = true; }
-  /// A renewal was answered so: it is about to be lost.
+  /// The answer to a renewal: the hold is about to be lost.
   void denied(renewal_answer why) noexcept { shared_ = why == renewal_answer::shared; }
   /// A message says that the lock was freed: it is confirmed within `patience`, and neither passed on nor entered
   /// before that.
@@ -253,7 +253,7 @@ class hold final : public boost::intrusive_ref_counter<hold> {
     on->counted.leases = at_server;
     on->counted.ever_sent = true;
   }
-  /// Another server may have its key, and an older count: it is told once more, if one was ever sent.
+  /// Another server may have its key with an older count. The count is sent once more, if one was ever sent.
   void count_elsewhere() noexcept;
   /// The server has confirmed the hold with a count that was sent at `sent` with this TTL: as good as a renewal, unless
   /// the hold is in doubt, or wants replicas, which nobody has asked.

@@ -14,7 +14,7 @@ namespace holdfast::detail {
 /// Callers whose answer may never come, because a connection is closed before: close() answers them.
 class open_calls {
  public:
-  /// Returns a handler that answers `done` once; where nothing has called it before, close() answers with `ended`.
+  /// Returns a handler that answers `done` once. If nothing has called it before, close() answers with `ended`.
   template <class... T>
   function<void(error_code, const std::string&, T...)> until_closed(
       errc ended, function<void(error_code, const std::string&, T...)> done) {

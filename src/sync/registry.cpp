@@ -125,8 +125,8 @@ void registry::give_back(const shared_keys& keys, const owner_field& field, mill
   }
 }
 
-// Obligations go before all that waits for the same connection: the next request for these names finds them free. A
-// release without memory leaves its key to the TTL.
+// Obligations are written before all other commands that wait for the same connection, so the next request for these
+// names finds them free. A release without memory leaves its key to the TTL.
 void registry::server_changed(std::optional<node_id> node) {
   with_.freeing.take_answered_elsewhere([this](const answered_releases::entry& r) {
     try {
@@ -140,7 +140,7 @@ void registry::server_changed(std::optional<node_id> node) {
     if (with_.around.servers.node_of(e.keys()->lock) == *node) e.each_hold([](hold& h) { h.count_elsewhere(); });
 }
 
-// After something was undone for lack of memory, which may have destroyed the entry.
+// Something was undone for lack of memory, which may have destroyed the entry.
 void registry::leave_if_unused(const lock_keys& keys) {
   if (auto* const e = find(keys)) e->leave_if_unused();
 }
@@ -192,7 +192,7 @@ void registry::forced(const lock_keys& keys, bool was_held) {
   found->wake();
 }
 
-// A wait that ends by itself does not count, nor does one for another coroutine.
+// A wait with a deadline is not reported, nor is a wait for another coroutine.
 void registry::tell_if_waiting_for_ourselves(entry& e, acquisition& who) const {
   const auto& request = who.request;
   if (request.bound || request.one_of_several || request.wait != lock_request::patience::forever) return;
@@ -318,7 +318,7 @@ void registry::entry::join(std::shared_ptr<acquisition> who) {
   line_->join(std::move(who));
 }
 
-// Without memory to wake the first waiter nothing is undone: it looks by itself before long.
+// If there is no memory to wake the first waiter, it asks by itself within poll_cap.
 void registry::entry::wake() noexcept {
   if (const auto line = line_) if_memory([&] { line->wake(); });
 }

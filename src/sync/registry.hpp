@@ -51,10 +51,10 @@ class registry final {
 
   /// Null when there is none; also a lost one, whose leases are still there.
   hold* hold_of(const lock_keys& keys, owner_id who);
-  /// Keys may have a new server, which may lack changes that the old one has answered: releases and counts are sent
-  /// once more. `node`: to which there is a connection again; nothing: some keys have moved.
+  /// Keys may have a new server, which may lack changes that the old one has answered. So releases and counts are sent
+  /// once more. `node`: a connection to it is up again; nothing: some keys have moved.
   void server_changed(std::optional<node_id> node);
-  /// This client holds it without owner, by one hold since then at least.
+  /// This client has held it without owner, by one hold, all the time since.
   bool held_since(const lock_keys& keys, time_point since);
   /// A connection is lost: waiters for locks of its server may wait for that.
   void lost_redis();

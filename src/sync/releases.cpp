@@ -245,7 +245,7 @@ void releases::answered(task& t, const outcome& o) {
   }
   around_.note_withheld_message(o);
   t.told = said.value;
-  // Not a repeated one that finds nothing: the server that has taken the place of another knows of it.
+  // A repeated release that finds nothing is not noted: this server, which has replaced another, knows of it.
   if (t.told || !t.was_answered) answered_.note({t.keys, t.field, o.server, o.sent, t.give_up, t.at});
   if (t.told || !t.done) return end(t, {}, {});
   if (!t.may_have_run) return end(t, errc::lost, not_ours);

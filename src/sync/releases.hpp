@@ -66,10 +66,11 @@ class releases {
   void release_in_background(release_host& of, shared_keys keys, owner_field field, milliseconds ttl,
                              function<void()> tried = {}, primary_set at = everywhere);
 
-  /// The server that is asked has said that the field, of a hold that was not given back, holds nothing: another one
-  /// that takes its place may say otherwise.
+  /// The server has said that this field holds nothing, although its hold was not given back. A server that takes its
+  /// place may still have the field.
   void found_gone(const shared_keys& keys, const owner_field& field, milliseconds ttl, time_point now) noexcept;
-  /// Takes what was answered by another server than the one that has its key now, for repeat(). `use` may send.
+  /// Takes the releases that another server has answered than the one that has their key now, for repeat(). `use` may
+  /// send.
   template <class Use>
   void take_answered_elsewhere(Use use) {
     const auto now = around_.now();
@@ -78,7 +79,7 @@ class releases {
                      if (e.gone_by > now) use(e);
                    });
   }
-  /// Sends it once more, with nobody waiting. The observer gets released_late if that has freed something.
+  /// Sends the release once more, with nobody waiting. The observer gets released_late if that has freed something.
   void repeat(release_host& of, const answered_releases::entry& what);
 
   bool idle() const noexcept { return under_way_.empty(); }

@@ -185,7 +185,7 @@ std::optional<nanoseconds> round::patience(const tally& t) const {
     if (votes_.said[n] || to_.primary(n).in_outage(what_.key())) continue;
     const auto last = voters_.last_took(n);
     const bool silent_before = last && *last == nanoseconds::zero();
-    // A connection that is being asked, or made again after it was idle, takes longer than its last answer.
+    // A connection that is being checked, or made again after it was idle, takes longer than its last answer.
     const bool predictable = last && (silent_before ? t.answered() : to_.primary(n).answering(what_.key()));
     if (!t.disputed() || !predictable) return std::nullopt;
     longest = std::max(longest, 2 * *last);

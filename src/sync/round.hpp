@@ -59,7 +59,7 @@ class round final : public std::enable_shared_from_this<round> {
   };
   /// From now on nothing is written any more, so that what the call refers to may go.
   withdrawn withdraw();
-  /// Why no majority has answered; nothing if one has, or if enough primaries for one have answered others since.
+  /// Why no majority has answered. Empty: a majority has, or as many primaries have answered others since.
   std::optional<redis::failure> silence();
 
  private:

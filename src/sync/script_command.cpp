@@ -74,7 +74,7 @@ void script_command::answered(const outcome& o) {
   if (!unanswered_) return;  // it was refused, and withdrawn before that was told
   if (!by_text_ && !unwanted_ && may_repeat() && !o.error && is_unknown_script(o.reply)) {
     by_text_ = true;
-    // A patient one goes on when its time is over: it is written, and told at once that it is late.
+    // A patient command goes on when its time is over: it is written, and told at once that it is late.
     const auto least = how_.patient ? nanoseconds(1) : nanoseconds::min();
     if (const auto left = time_left_for_copies()) how_.timeout = std::max(*left, least);
     if (if_memory([this] { execute(); })) return;

@@ -37,8 +37,9 @@ class script_command : public redis::command, public std::enable_shared_from_thi
   /// The same. Where it has run, or may yet.
   primary_set withdraw_all();
   bool under_way() const noexcept { return unanswered_; }
-  /// Why the command that is under way has no answer: since it was written its server has said nothing, or says
-  /// nothing at present. Nothing: the server has answered others since. `asked`: where it was not written yet, since.
+  /// Why the command under way has no answer, if its server has said nothing since the command was written, or says
+  /// nothing at present. Empty: the server has answered others since. A command that was not written yet counts from
+  /// `asked`.
   std::optional<redis::failure> silence(time_point asked) const;
   /// All that matters of a round is known.
   void answered_by_all(const outcome& o);
@@ -48,7 +49,8 @@ class script_command : public redis::command, public std::enable_shared_from_thi
  private:
   virtual void on_answer(const outcome& o) = 0;
   virtual void append(const call& what, std::string& out, bool by_text) const { what.append_to(out, by_text); }
-  /// The time of a copy that is sent by its text, if all copies share one; nothing: each has that of its delivery.
+  /// The time left for a copy that is sent by its text, if all copies share one time. Empty: each has the time of its
+  /// delivery.
   virtual std::optional<nanoseconds> time_left_for_copies() const { return std::nullopt; }
   /// It may be sent by its text now, after whatever was sent meanwhile.
   virtual bool may_repeat() const { return true; }

@@ -67,7 +67,7 @@ std::optional<redis::failure> too_few_replicas(const std::optional<redis::failur
   return redis::failure{errc::not_replicated, std::to_string(had) + " of " + std::to_string(wanted) + " in time"};
 }
 
-// Without memory for the text the next release tells.
+// Without memory for the text, the next release reports it.
 void surroundings::note_withheld_message(const outcome& o) try {
   if (message_withheld) return;
   const auto why = withheld_message(o);

@@ -47,7 +47,7 @@ struct surroundings {
   wait_notices* notices = nullptr;  // where nobody observes
   const bool ids = !settings.observer || settings.observer->wants_ids();
   const block_pool_ptr blocks{new block_pool};
-  bool message_withheld = false;  // the observer has heard it
+  bool message_withheld = false;  // the observer knows
 
   time_point now() const noexcept { return time.now(); }
 
@@ -71,7 +71,7 @@ struct surroundings {
 
   /// Sends what nobody withdraws; what the call refers to lives until the answer.
   void run(const call& what, const delivery& how, topology::handler done) const;
-  /// The same, where the answer, after one copy or two, is of use until `end` alone.
+  /// The same. The answer, after one copy or two, is of no use after `end`.
   void run_until(time_point end, const call& what, urgency rank, topology::handler done) const;
   /// The same as run() to one of several primaries.
   void run_at(std::size_t primary, const call& what, const delivery& how, topology::handler done) const;

@@ -38,7 +38,7 @@ void wait_notices::waits_for_own_hold(noticed_wait& wait, const shared_keys& key
   if (!wait.listed_ && !said_own_hold_) add(wait, cause::own_hold, keys, around_.now());
 }
 
-// Without memory nothing is said of it.
+// Without memory the wait is not watched.
 void wait_notices::add(noticed_wait& wait, cause why, const shared_keys& keys, time_point since) try {
   const auto later = std::find_if(waits_.rbegin(), waits_.rend(), [&](const auto& w) { return w.since <= since; });
   const auto place = waits_.insert(later.base(), entry{*this, wait, why, keys, since});
@@ -68,7 +68,7 @@ void wait_notices::look() {
     try {
       if (!said(oldest.why)) look_at(oldest);
     } catch (const std::bad_alloc&) {
-      // Nothing is said of it.
+      // This wait is not reported.
     }
     ends(oldest);
   }

@@ -35,7 +35,7 @@ class wait_notices {
  public:
   enum class cause { unreachable, own_hold };
   using sink = function<void(const std::string& line)>;
-  /// This client has held the lock all the time since.
+  /// Whether this client has held the lock all the time since.
   using holder_test = function<bool(const lock_keys&, time_point since)>;
 
   wait_notices(const surroundings& around, sink say, holder_test held_since);
@@ -43,11 +43,11 @@ class wait_notices {
   wait_notices& operator=(const wait_notices&) = delete;
   ~wait_notices();
 
-  /// It waits for Redis, or may do so, since `since`; nothing is done if that has answered and is connected.
+  /// The call may wait for Redis since `since`. Nothing is kept if Redis has answered and is connected.
   void waits_for_redis(noticed_wait& wait, const shared_keys& keys, time_point since);
-  /// The same of one that waits although there was a connection: it was lost.
+  /// The same for a waiting call whose connection was lost.
   void lost_redis(noticed_wait& wait, const shared_keys& keys);
-  /// Perhaps it waits for its own task, which holds the lock.
+  /// The call waits for a lock that perhaps its own task holds.
   void waits_for_own_hold(noticed_wait& wait, const shared_keys& keys);
 
  private:

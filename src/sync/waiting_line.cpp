@@ -119,8 +119,8 @@ void waiting_line::on_subscribed() {
   wake(incentive::none);
 }
 
-// A client that publishes on both channels listens on both. The copy would wake it once more, and count as another's
-// turn.
+// A client that publishes on both channels listens on both. The copy would wake it a second time, and count as the turn
+// of another client.
 void waiting_line::on_message(std::string_view payload) {
   if (keys_->word == publish_word::both && payload == copy_on_sharded_channel) return;
   heard_that_it_is_free(host_.hears_itself());
@@ -144,8 +144,8 @@ void waiting_line::on_subscribe_failed(error_code error, const std::string& deta
   });
 }
 
-// The first of the line, perhaps a new one, does what comes next. Without memory for that it is answered so, and the
-// next one is the first: nobody waits for an attempt that was not begun.
+// The first of the line, perhaps a new one, does what comes next. If there is no memory for that, it is answered
+// unreachable, and the next one becomes the first: nobody waits for an attempt that was not begun.
 void waiting_line::advance() {
   if (waiters_.empty()) return go_on();
   or_without_memory([this] { go_on(); });
@@ -508,8 +508,8 @@ void waiting_line::park_for(nanoseconds pause, step how) {
   step_ = how;
 }
 
-// Only Redis or a hold here says busy. Without that, a server that has answered others meanwhile has not had the time.
-// A silent server may be gone, and the state of the lock is unknown.
+// Only Redis or a hold of this client says busy. A server that has answered others meanwhile had no time for this
+// attempt: the answer is empty. A silent server may be gone, and the state of the lock is unknown.
 void waiting_line::time_out(acquisition& w) {
   or_without_memory([&] { on_time_out(w); });
 }

@@ -133,7 +133,7 @@ class waiting_line final : public std::enable_shared_from_this<waiting_line>,
   template <class Act>
   void or_without_memory(Act act);
   void answer_stuck() noexcept;
-  /// The first waits for nothing that was begun.
+  /// Nothing that would answer the first waiter is under way.
   bool stuck() const noexcept;
   void try_now();
   void send_attempt(acquisition& w);

@@ -324,7 +324,7 @@ void watchdog::send(node_id node, shares&& which) {
   put_off(b ? b->shares : which, now);
 }
 
-// There was no memory to ask for them: they are asked for a little later.
+// There was no memory to send these renewals: they are sent a little later.
 void watchdog::put_off(const shares& which, time_point now) noexcept {
   for (const auto& s : which) put_off(*s, now);
 }

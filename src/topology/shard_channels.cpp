@@ -188,7 +188,7 @@ void shard_channels::look(channel& c) {
   try {
     if (next.what == kind::ask) return ask(c, next.node);
     if (next.what == kind::wait) pause(c, next.until);
-  } catch (...) {  // it is nowhere, and is looked at with the next map
+  } catch (...) {  // the channel is at no node, and is looked at with the next map
     stop_pause(c);
     c.leave();
     c.route.gone();

@@ -45,8 +45,8 @@ class topology {
   /// Which run of a server owns `key`, by what it said when it was connected last; another one after each start. Empty:
   /// it was not connected yet, or does not say, or keys may get another server: what they keep is their group.
   virtual std::string run_of(std::string_view key) const = 0;
-  /// outcome::server of what the owner of `key` would answer now, by what it said when it was connected last; 0: it was
-  /// not connected yet, or does not say.
+  /// The outcome::server that an answer by the owner of `key` would have now, as it said when it was connected last. 0:
+  /// it was not connected yet, or does not say.
   virtual std::uint64_t server_of(std::string_view key) const = 0;
 
   /// Sends the command to the server that owns `key`; connects first where needed. Obligations of one server run in the
@@ -66,7 +66,7 @@ class topology {
   /// Why no answer comes at present from the server that owns `key`, node and cause: unreachable, or server_refused
   /// where the server refuses connections.
   virtual redis::failure trouble(std::string_view key) const = 0;
-  /// The same, where that server has answered nothing after `when`, or is not answering(); nothing where it has and is.
+  /// The same, if that server has answered nothing after `when`, or is not answering(). Empty otherwise.
   virtual std::optional<redis::failure> silence_since(std::string_view key, time_point when) {
     if (answering(key) && answered_since(key, when)) return std::nullopt;
     return trouble(key);
