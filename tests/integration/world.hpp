@@ -53,8 +53,8 @@ class recorder final : public observer {
   std::vector<entry> seen_;
 };
 
-/// Other keys stay for good (counters of fencing tokens, the marker of a primary) or for a second (a lock that connect()
-/// has tried, and whose connection ended before it was released).
+/// Other keys stay for good (counters of fencing tokens, the marker of a primary) or for a second (a lock that
+/// connect() has tried, and whose connection ended before it was released).
 inline bool is_lock(std::string_view key) {
   return !key.starts_with("redisson_lock_token:") && !key.starts_with("holdfast:redlock") &&
          !key.starts_with("__probe:");
