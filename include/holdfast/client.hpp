@@ -61,9 +61,10 @@ class HOLDFAST_EXPORT client {
   /// server_refused, protocol_error, overloaded, shutting_down. Cancelled: operation_aborted.
   asio::awaitable<void> connect();
 
-  /// Refuses new work, fails waiters with shutting_down, releases every lease in one pipeline, waits for the releases
-  /// under way, at most `grace` (0 to 24 h, else invalid_wait), closes connections. Idempotent. Afterwards nothing of
-  /// ours is pending on the executor, except a name lookup under way, which the system does not let go.
+  /// Refuses new work, fails waiters with shutting_down, and releases every lease in one pipeline. Waits for the
+  /// releases under way for at most `grace` (0 to 24 h, else invalid_wait), then closes the connections. Idempotent.
+  /// Afterwards nothing of ours is pending on the executor, except a name lookup under way, which the system does not
+  /// let go.
   /// Cancelled: operation_aborted, the shutdown goes on.
   asio::awaitable<void> shutdown(milliseconds grace);
 

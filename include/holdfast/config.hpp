@@ -102,10 +102,10 @@ struct config {
   milliseconds poll_cap{5'000};
   /// Longest pause between attempts to connect, full jitter from 50 ms: 50 ms to 60 s.
   milliseconds reconnect_cap{5'000};
-  /// A connection that has received nothing for this long is checked with PING while the client has leases or waiters.
-  /// It is also checked before the first command after a silence of half of this, or of 1 s if that is less. TCP
-  /// keepalive has the same interval. Finds connections that a load balancer or NAT has forgotten. 0: off; else 100 ms
-  /// to 1 h.
+  /// While the client has leases, a command connection that has received nothing for this long is checked with PING.
+  /// While it has waiters, the pub/sub connection is checked that often. A command connection is also checked before
+  /// the first command after a silence of half of this, or of 1 s if that is less. TCP keepalive has the same interval.
+  /// Finds connections that a load balancer or NAT has forgotten. 0: off; else 100 ms to 1 h.
   milliseconds health_check_interval{10'000};
   /// How long the counter of a fenced_mutex lives after its last grant: each grant sets this TTL, or twice the TTL of
   /// its lock if that is longer. When the counter has expired, the next token is the server's clock, so it is larger
@@ -170,8 +170,8 @@ struct config {
 
   /// Is told of background events: renewals, reconnects, late releases. Kept alive by the client.
   std::shared_ptr<holdfast::observer> observer{};
-  /// Without an observer, a call that has waited for 5 s for a Redis that cannot be reached, or perhaps for its own
-  /// task, prints one line to stderr, once for each client and cause. True: it prints nothing.
+  /// A client without an observer prints a line to stderr after a call has waited for 5 s: once if Redis cannot be
+  /// reached, and once if the call perhaps waits for its own task. True: it prints nothing.
   bool quiet = false;
 };
 
