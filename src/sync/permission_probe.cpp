@@ -85,7 +85,7 @@ void permission_probe::end_if_done() {
   if (replicated_ && subscribed_) end({}, {});
 }
 
-// Not left to the commands: one that is sent again, on a new connection or by its text, has its whole time anew.
+// Not left to the commands: the subscription has no deadline of its own.
 void permission_probe::time_out() {
   if (replicated_) return end(errc::unreachable, "SUBSCRIBE was not acknowledged in time");
   const auto why = around_.servers.trouble(keys_.lock);
