@@ -77,8 +77,9 @@ struct event {
     connected,         ///< it is up; detail: node, version and mode of the server, as INFO has them
     fencing_degraded,  ///< CLIENT ID, INFO or CLIENT KILL is refused: a command, or a subscription, of a dead
                        ///< connection cannot be fenced off; told once; detail
-    notifications_degraded,  ///< SUBSCRIBE or PUBLISH is refused: waiters find a released lock by asking (poll_cap);
-                             ///< told once; detail: the server's words
+    notifications_degraded,  ///< a server or proxy has no SUBSCRIBE, or the ACL withholds PUBLISH: waiters find a
+                             ///< released lock by asking (poll_cap). Told once for each connection, and once for
+                             ///< PUBLISH; detail: the server's words
 
     // Of a client that follows Sentinel or a cluster.
     primary_changed,            ///< another server is the primary now: holds are suspended until it has confirmed them;

@@ -26,7 +26,8 @@ class io_thread;
 /// second one, on which stops are requested: see lockable::get_stop_token().
 /// Make one and share it: all functions may be called from any thread, except moves and destruction of the same object.
 /// Its functions that wait keep the rules of lockable: on its own thread they throw
-/// resource_deadlock_would_occur, and in a child process shutting_down. A child may make a client of its own.
+/// resource_deadlock_would_occur. In a child process connect() throws shutting_down, and the others closed. A child may
+/// make a client of its own.
 class HOLDFAST_EXPORT client {
  public:
   /// Checks the config, starts the threads and does no I/O: it connects at first use. They have the signal mask of

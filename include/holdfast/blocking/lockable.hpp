@@ -42,8 +42,8 @@ inline milliseconds wait_of(wide_milliseconds wanted) {
 /// - A thread ends that holds: its holds are released in the background, since nobody else could give them back.
 /// - The client ends: its holds are over at once (held() is false), threads that wait get shutting_down, and so does
 ///   every later call; a call about a hold gets closed. unlock() does nothing then. The object may outlive its client.
-/// - fork(): in the child every call that takes, asks or waits throws shutting_down, held() is false, unlock() and
-///   destructors do nothing. The parent holds on.
+/// - fork(): in the child every call that takes or asks throws shutting_down, and a call about a hold throws closed.
+///   There held() is false, unlock() and destructors do nothing. The parent holds on.
 ///
 /// A call that waits stops its thread, and the thread of the client works for it. Made by that thread itself (in an
 /// observer, in a coroutine on the client's executor) it would wait for ever: it throws
