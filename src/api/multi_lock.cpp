@@ -153,10 +153,36 @@ struct group_answer {
   std::vector<lease> leases{};
 };
 
-asio::awaitable<group_answer> taken(plan_ptr plan, group g, joint_call_ptr call) {
-  auto begin = [plan, g, call](engine& locks, const std::shared_ptr<caller<group_answer>>& to,
-                               const calling_coroutine& by) {
+using groups_ptr = std::shared_ptr<const std::vector<group>>;
+
+/// Begins anew when one of these servers is another run: it has another place in the order. Others take their locks in
+/// the new order. A call that kept locks of the old order, and waited, could wait for them in a circle.
+void watch_order(const groups_ptr& groups, std::size_t upto, const std::shared_ptr<caller<group_answer>>& to,
+                 const std::shared_ptr<detail::multi_acquisition>& place) {
+  const auto here = (*groups)[upto].home;
+  const auto moved = [here, to = std::weak_ptr(to), place = std::weak_ptr(place)] {
+    const auto home = here.lock();
+    if (!home || to.expired()) return;
+    home->enter_later([place] {
+      if (const auto still = place.lock()) still->order_changed();
+    });
+  };
+  for (std::size_t n = 0; n <= upto; ++n) {
+    const auto home = (*groups)[n].home.lock();
+    if (!home || (*groups)[n].run.empty()) continue;
+    home->enter_later([groups, n, home, moved, wanted = std::weak_ptr<const void>(to)] {
+      const auto& g = (*groups)[n];
+      if (auto* const locks = home->locks()) locks->when_run_changes(g.keys.front(), g.run, wanted, moved);
+    });
+  }
+}
+
+asio::awaitable<group_answer> taken(plan_ptr plan, groups_ptr groups, std::size_t which, joint_call_ptr call) {
+  const auto& g = (*groups)[which];
+  auto begin = [plan, groups, which, call](engine& locks, const std::shared_ptr<caller<group_answer>>& to,
+                                           const calling_coroutine& by) {
     using kind = group_answer::kind;
+    const auto& g = (*groups)[which];
     for (const auto& keys : g.keys) detail::check_lock(locks, *keys);
     if (call->slots.empty()) {  // there is one client
       learn_slots(locks, *plan, plan->locks.front(), *call);
@@ -173,24 +199,33 @@ asio::awaitable<group_answer> taken(plan_ptr plan, group g, joint_call_ptr call)
       to->answer({}, {}, std::move(said));
     };
     auto place = locks.lock_all(g.keys, g.run, call->request(locks, by), std::move(answered));
-    if (place) to->cancels(std::move(place));
+    if (!place) return;
+    to->cancels(place);
+    if (which == 0) return;  // it keeps nothing for others to wait for
+    try {
+      watch_order(groups, which, to, place);
+    } catch (...) {
+      to->fail(std::current_exception());
+      place->cancel();
+    }
   };
   return detail::on_strand<group_answer>(g.home.lock(), std::move(begin), detail::refused_by(g.home));
 }
 
 /// All groups in order, while the servers are what they were. Empty leases: contention.
 asio::awaitable<group_answer> taken_in_order(plan_ptr plan, joint_call_ptr call) {
-  const auto groups = co_await in_order(plan, call);
+  const auto groups = std::make_shared<const std::vector<group>>(co_await in_order(plan, call));
   std::vector<std::pair<std::size_t, lease>> had;  // the place of each in the plan
-  for (const auto& g : groups) {
-    auto more = co_await taken(plan, g, call);
+  for (std::size_t which = 0; which < groups->size(); ++which) {
+    const auto& g = (*groups)[which];
+    auto more = co_await taken(plan, groups, which, call);
     if (more.what != group_answer::kind::had) co_return more;
     for (std::size_t n = 0; n < g.places.size(); ++n) had.emplace_back(g.places[n], std::move(more.leases[n]));
   }
   std::sort(had.begin(), had.end(), [](const auto& a, const auto& b) { return a.first < b.first; });
   group_answer all{group_answer::kind::had};
   for (auto& [place, l] : had) all.leases.push_back(std::move(l));
-  if (groups.size() == 1) co_return all;
+  if (groups->size() == 1) co_return all;
   // The earlier ones have waited for the later ones.
   auto together = access::make_multi_lease(std::move(all.leases));
   together.feed();

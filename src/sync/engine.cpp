@@ -69,7 +69,9 @@ engine::~engine() {
 }
 
 void engine::server_changed(std::optional<node_id> node) {
-  if (!closed()) registry_.server_changed(node);
+  if (closed()) return;
+  registry_.server_changed(node);
+  tell_changed_runs();
 }
 
 cancellable_ptr engine::lock(const shared_keys& keys, const lock_request& request, lock_handler&& done) {
@@ -84,8 +86,8 @@ cancellable_ptr engine::lock_any(std::vector<shared_keys> of, lock_request reque
   return nullptr;
 }
 
-cancellable_ptr engine::lock_all(std::vector<shared_keys> of, std::string run, lock_request request,
-                                 multi_handler done) {
+std::shared_ptr<multi_acquisition> engine::lock_all(std::vector<shared_keys> of, std::string run, lock_request request,
+                                                    multi_handler done) {
   if (!closed()) return registry_.lock_all(std::move(of), std::move(run), std::move(request), std::move(done));
   done({.error = errc::shutting_down});
   return nullptr;
@@ -177,6 +179,34 @@ void engine::learn_run(const shared_keys& keys, nanoseconds wait, value_handler<
     done(why.code, why.detail, {});
   };
   around_.run_until(saturating_add(now(), wait), keys->of.exists.make(*keys), urgency::patient, std::move(answered));
+}
+
+void engine::when_run_changes(const shared_keys& keys, std::string run, std::weak_ptr<const void> wanted,
+                              function<void()> then) {
+  if (closed()) return;
+  run_watch watch{keys, std::move(run), std::move(wanted), std::move(then)};
+  if (is_another_run(watch)) return watch.then();
+  if (run_watches_.size() >= prune_run_watches_at_) {
+    run_watches_.remove_if([](const run_watch& w) { return w.wanted.expired(); });
+    prune_run_watches_at_ = 2 * run_watches_.size() + 16;  // so that each costs the same, however many there are
+  }
+  run_watches_.push_back(std::move(watch));
+}
+
+bool engine::is_another_run(const run_watch& w) const {
+  const auto run = known_run(*w.keys);
+  return !run.empty() && run != w.run;
+}
+
+void engine::tell_changed_runs() {
+  std::list<run_watch> changed;
+  for (auto w = run_watches_.begin(); w != run_watches_.end();) {
+    const auto next = std::next(w);
+    if (is_another_run(*w)) changed.splice(changed.end(), run_watches_, w);
+    w = next;
+  }
+  for (const auto& w : changed)
+    if (!w.wanted.expired()) w.then();
 }
 
 void engine::probe(const kind& what, done_handler done) {

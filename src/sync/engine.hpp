@@ -1,6 +1,7 @@
 // SPDX-License-Identifier: BSL-1.0
 #pragma once
 #include <atomic>
+#include <cstddef>
 #include <cstdint>
 #include <list>
 #include <memory>
@@ -33,7 +34,8 @@ class engine final {
   cancellable_ptr lock_any(std::vector<shared_keys> of, lock_request request, lock_handler done);
   /// Several, all or none: of one kind and group, none twice, in the order in which all processes wait for them. `run`:
   /// of their server, where the order depends on it.
-  cancellable_ptr lock_all(std::vector<shared_keys> of, std::string run, lock_request request, multi_handler done);
+  std::shared_ptr<multi_acquisition> lock_all(std::vector<shared_keys> of, std::string run, lock_request request,
+                                              multi_handler done);
   void unlock(const std::shared_ptr<lease_record>& record, done_handler&& done);
   /// unlock() with nobody waiting, for a record whose try_release() succeeded; errors go to the observer.
   void drop(const std::shared_ptr<lease_record>& record);
@@ -49,6 +51,10 @@ class engine final {
   void learn_run(const shared_keys& keys, nanoseconds wait, value_handler<std::string> done);
   /// The same by what is known now.
   std::string known_run(const lock_keys& keys) const { return around_.servers.run_of(keys.lock); }
+  /// Calls `then` once when the server of this name is another run than `run`; at once if it is. Not after `wanted` has
+  /// ended.
+  void when_run_changes(const shared_keys& keys, std::string run, std::weak_ptr<const void> wanted,
+                        function<void()> then);
   /// Which group of keys it is of (topology::group_of): one script asks for one group.
   key_group group_of(const lock_keys& keys) const noexcept { return around_.servers.group_of(keys.lock); }
   const questions& ask() const noexcept { return questions_; }
@@ -81,7 +87,16 @@ class engine final {
   bool idle() const noexcept { return registry_.idle() && watchdog_.idle() && releases_.idle(); }
 
  private:
+  struct run_watch {
+    shared_keys keys;
+    std::string run;
+    std::weak_ptr<const void> wanted;
+    function<void()> then;
+  };
+
   void server_changed(std::optional<node_id> node);
+  bool is_another_run(const run_watch& w) const;
+  void tell_changed_runs();
   void drain_until(time_point end);
   void answer_at_close();
   void end_probes();
@@ -97,6 +112,8 @@ class engine final {
   registry registry_;
   const questions questions_;
   std::list<permission_survey> probes_;
+  std::list<run_watch> run_watches_;
+  std::size_t prune_run_watches_at_ = 0;
   bool closing_ = false;
   timer grace_;  // of the drain, then of the close
   std::vector<function<void()>> when_closed_;

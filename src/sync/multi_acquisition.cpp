@@ -229,6 +229,10 @@ void multi_acquisition::time_out() {
   HOLDFAST_ASSERT(!open());
 }
 
+void multi_acquisition::order_changed() {
+  if (open()) finish({.moved = true});
+}
+
 void multi_acquisition::cancel() { fail(cancelled(), ""); }
 
 void multi_acquisition::fail(error_code error, const char* detail) {

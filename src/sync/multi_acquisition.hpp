@@ -39,6 +39,8 @@ class multi_acquisition final : public asker, public script_command, private tur
                     lock_request request, multi_handler done);
 
   void begin();
+  /// The order was made of runs of servers, of which another one is a new run now: the call ends as moved.
+  void order_changed();
   bool open() const noexcept override { return static_cast<bool>(done_); }
   void cancel() override;
   void fail(error_code error, const char* detail) override;

@@ -480,6 +480,32 @@ TEST_CASE("multi_lock of two servers: where one restarts while the other is wait
   CHECK(w.heard->count(kind::acquired) == before + 3);  // the first was given back in between
 }
 
+TEST_CASE("multi_lock of two servers: where one restarts that is held already, another one is waited for anew") {
+  redis_options keeps_its_data;
+  keeps_its_data.arguments = {"--appendonly", "yes"};
+  world w(keeps_its_data);
+  real_redis second(keeps_its_data);
+  raw_client eye(second);
+  const auto own = [&](const real_redis& server) { return w.make([&](config& c) { c.url = server.url(); }); };
+  auto a = own(w.server), b = own(second), other_a = own(w.server), other_b = own(second);
+  const bool a_first = run_of(w.eye) < run_of(eye);
+  auto& first = a_first ? w.server : second;
+  auto busy = w.run((a_first ? other_b : other_a).mutex("m").lock());
+  started<multi_lease> waiting(w, multi_lock({a.mutex("m"), b.mutex("m")}).lock());
+  auto& eye_of_later = a_first ? eye : w.eye;
+  w.until([&] { return eye_of_later("PUBSUB", "CHANNELS").array().size() == 1; });
+  const auto before = w.heard->count(kind::released);
+  first.restart();
+  w.until([&] { return w.heard->count(kind::released) > before; });  // what it had is given back
+  CHECK_FALSE(waiting.answer);
+  // By the order of now nobody waits in a circle.
+  started<multi_lease> another(w, multi_lock({other_a.mutex("m"), other_b.mutex("m")}).lock());
+  w.run(busy.unlock());
+  w.until([&] { return waiting.succeeded() || another.succeeded(); });
+  w.run((waiting.succeeded() ? waiting : another).answer->value().unlock());
+  w.until([&] { return waiting.succeeded() && another.succeeded(); });
+}
+
 TEST_CASE("multi_lock waits through an outage, and a bounded wait says that it was one") {
   world w;
   proxy net(w.server);

@@ -86,6 +86,7 @@ class call {
     if (const auto place = state_->place) place->cancel();
   }
   void place(detail::cancellable_ptr p) const { state_->place = std::move(p); }
+  detail::cancellable_ptr place() const { return state_->place; }
 
   void answer(error_code error, std::string detail = {}, T value = {}) const {
     CHECK(++state_->answers == 1);

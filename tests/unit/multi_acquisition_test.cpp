@@ -4,6 +4,7 @@
 
 #include "support/no_memory.hpp"
 #include "support/skip.hpp"
+#include "sync/multi_acquisition.hpp"
 #include "unit/engine_fixture.hpp"
 
 using namespace holdfast;
@@ -659,6 +660,48 @@ TEST_CASE_METHOD(multi_fixture, "a wait that crosses a change of its server's ru
   check_all_held(now);
   let_go(now);
   check_nothing_is_left();
+}
+
+TEST_CASE_METHOD(multi_fixture, "a wait whose order is another one now ends, and nothing is taken or told") {
+  server.run_ids = {"first run"};
+  expected_run = "first run";
+  const auto waits = lock_all(ab), stands_behind = lock_all(ab);
+  busy_at(2);
+  for (const auto& c : {stands_behind, waits}) {
+    std::static_pointer_cast<detail::multi_acquisition>(c.place())->order_changed();
+    CHECK(c.refused());
+  }
+  CHECK(moved == 2);
+  CHECK(heard().empty());
+  while (in_flight() > 0) not_yours();
+  check_nothing_is_left();
+}
+
+TEST_CASE_METHOD(multi_fixture, "whoever relies on the run of a server hears once that it is another one") {
+  server.run_ids = {"first run"};
+  const auto wanted = std::make_shared<int>();
+  int told = 0;
+  locks->when_run_changes(keys("a"), "first run", wanted, [&] { ++told; });
+  const auto reconnects = [&](const char* run_id) {
+    link_down();
+    server.run_ids = {run_id};
+    link_up();
+  };
+  reconnects("first run");
+  CHECK(told == 0);
+  reconnects("");  // it is not known yet
+  CHECK(told == 0);
+  reconnects("second run");
+  CHECK(told == 1);
+  reconnects("third run");
+  CHECK(told == 1);
+  locks->when_run_changes(keys("a"), "second run", wanted, [&] { ++told; });  // too late
+  CHECK(told == 2);
+  auto unwanted = std::make_shared<int>();
+  locks->when_run_changes(keys("a"), "third run", unwanted, [&] { ++told; });
+  unwanted.reset();
+  reconnects("fourth run");
+  CHECK(told == 2);
 }
 
 TEST_CASE("no allocation that fails where several are asked for, granted, waited for or left leaves anything behind") {
