@@ -180,10 +180,14 @@ asio::awaitable<void> multi_lease::unlock() {
 }
 
 asio::awaitable<void> multi_lease::renew(milliseconds ttl) {
-  if (leases_.empty()) return detail::not_held<void>();
-  return each(detail::access::records(*this), [ttl](engine& locks, const record_ptr& r, detail::done_handler done) {
-    detail::check_renew_ttl(locks.settings(), ttl);
-    locks.renew(r, ttl, std::move(done));
+  return detail::access::renew(*this, ttl, detail::time_point::max());
+}
+
+asio::awaitable<void> detail::access::renew(const multi_lease& m, milliseconds ttl, time_point answer_by) {
+  if (m.leases_.empty()) return not_held<void>();
+  return each(records(m), [ttl, answer_by](engine& locks, const record_ptr& r, done_handler done) {
+    check_renew_ttl(locks.settings(), ttl);
+    locks.renew(r, ttl, std::move(done), answer_by);
   });
 }
 

@@ -230,7 +230,7 @@ asio::awaitable<group_answer> taken_in_order(plan_ptr plan, joint_call_ptr call)
   auto together = access::make_multi_lease(std::move(all.leases));
   together.feed();
   try {
-    if (!call->renewed()) co_await together.renew();
+    if (!call->renewed()) co_await access::renew(together, {}, call->deadline.value_or(time_point::max()));
   } catch (const error& e) {
     // A call that waits through outages waits through this one as well.
     if (e.code() == condition::retry_later && !call->once()) co_return group_answer{group_answer::kind::moved};

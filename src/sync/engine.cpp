@@ -105,10 +105,11 @@ void engine::drop(const std::shared_ptr<lease_record>& record) {
   h.give_up(*record, {});
 }
 
-void engine::renew(const std::shared_ptr<lease_record>& record, milliseconds ttl, done_handler done) {
+void engine::renew(const std::shared_ptr<lease_record>& record, milliseconds ttl, done_handler done,
+                   time_point answer_by) {
   if (record->released.load(std::memory_order_acquire)) return done(errc::not_held, {});
   if (closed()) return done(errc::closed, {});
-  record->of->renew(record, ttl, std::move(done));
+  record->of->renew(record, ttl, answer_by, std::move(done));
 }
 
 // The lease may have ended since: feed() has ended the pause for all leases of its hold.

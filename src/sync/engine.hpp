@@ -39,7 +39,9 @@ class engine final {
   void unlock(const std::shared_ptr<lease_record>& record, done_handler&& done);
   /// unlock() with nobody waiting, for a record whose try_release() succeeded; errors go to the observer.
   void drop(const std::shared_ptr<lease_record>& record);
-  void renew(const std::shared_ptr<lease_record>& record, milliseconds ttl, done_handler done);
+  /// Answers at `answer_by` at the latest.
+  void renew(const std::shared_ptr<lease_record>& record, milliseconds ttl, done_handler done,
+             time_point answer_by = time_point::max());
   void fed(const std::shared_ptr<lease_record>& record);
   /// `listener` hears once how the lease ends: the reason of a loss, or not_held when it is released; at once if it has
   /// ended; operation_aborted when it no longer wants to know.

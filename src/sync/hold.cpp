@@ -187,7 +187,7 @@ void hold::confirmed_by_count(time_point sent, milliseconds ttl, primary_set at)
   with_.renewals.guard(*on, sent, with_.around.now(), at);
 }
 
-void hold::renew(std::shared_ptr<lease_record> lease, milliseconds ttl, done_handler done) {
+void hold::renew(std::shared_ptr<lease_record> lease, milliseconds ttl, time_point answer_by, done_handler done) {
   if (!live()) return done(end_reason(), end_detail());
   if (ttl == milliseconds::zero()) ttl = lease->asked.ttl;
   auto send = [this, self = self(), ttl](time_point end, topology::handler then) {
@@ -211,7 +211,9 @@ void hold::renew(std::shared_ptr<lease_record> lease, milliseconds ttl, done_han
   };
   topology::handler hears = std::move(answered);
   if (min_replicas() > 0) hears = when_replicated(std::move(hears));
-  ask_twice(with_.around, command_budget(with_.around.settings, this->ttl()), std::move(send), std::move(hears));
+  const auto left = std::max<nanoseconds>(answer_by - with_.around.now(), nanoseconds(1));
+  ask_twice(with_.around, std::min(command_budget(with_.around.settings, this->ttl()), left), std::move(send),
+            std::move(hears));
 }
 
 // Of a renewal: it counts when enough replicas have it.

@@ -214,7 +214,7 @@ class hold final : public boost::intrusive_ref_counter<hold> {
   }
   /// Takes it back: `done` hears of it as lease::unlock() promises; empty: nobody waits for that.
   void give_up(lease_record& lease, done_handler&& done);
-  void renew(std::shared_ptr<lease_record> lease, milliseconds ttl, done_handler done);
+  void renew(std::shared_ptr<lease_record> lease, milliseconds ttl, time_point answer_by, done_handler done);
 
   // What its leases want.
   /// The TTL that the server's key should get from a renewal.

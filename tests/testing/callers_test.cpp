@@ -94,6 +94,37 @@ TEST_CASE_METHOD(cancelled_body, "a cancelled body that throws an error of its o
   }
 }
 
+TEST_CASE("multi_lock: a bounded wait ends at its deadline, also where the last thing that it waits for is a renewal") {
+  const bool silent = GENERATE(true, false);
+  asio::io_context io;
+  testing::server server(io);
+  auto redis = server.make_client();
+  const multi_lock both({redis.mutex("m"), redis.simple_mutex("s")});
+  const lock_options not_renewed{.ttl = 10s};
+  server.run(server.run(both.lock(not_renewed)).unlock());  // the server knows the scripts
+  server.link_of(redis).set_latency(20ms);
+  bool ended = false, had = false;
+  error_code failed;
+  asio::co_spawn(io, as_result(both.try_lock_for(100ms, not_renewed)),
+                 [&](std::exception_ptr, result<std::optional<multi_lease>> got) {
+                   ended = true;
+                   had = got && *got;
+                   if (!got) failed = got.error();
+                 });
+  server.advance(90ms);  // it has both, and waits for the confirmation
+  CHECK(server.locks().size() == 2);
+  if (silent) server.stop_answering();
+  server.advance(9ms);
+  CHECK_FALSE(ended);
+  server.advance(1ms);
+  CHECK(ended);
+  CHECK_FALSE(had);
+  if (silent) CHECK(failed == errc::unreachable);
+  server.answer_again();
+  server.advance(1s);
+  CHECK(server.locks().empty());
+}
+
 TEST_CASE("multi_lock of two servers: what is lost at one while the other is waited for is taken anew") {
   int waited_for_the_later = 0;
   for (const std::size_t later : {0U, 1U}) {  // the order of the servers is their own
