@@ -13,6 +13,7 @@
 
 #include "api/lock_call.hpp"
 #include "api/lock_order.hpp"
+#include "base/if_memory.hpp"
 
 namespace holdfast {
 namespace detail {
@@ -164,7 +165,7 @@ void watch_order(const groups_ptr& groups, std::size_t upto, const std::shared_p
     const auto home = here.lock();
     if (!home || to.expired()) return;
     home->enter_later([place] {
-      if (const auto still = place.lock()) still->order_changed();
+      if (const auto still = place.lock()) detail::if_memory([&] { still->order_changed(); });
     });
   };
   for (std::size_t n = 0; n <= upto; ++n) {
@@ -172,7 +173,8 @@ void watch_order(const groups_ptr& groups, std::size_t upto, const std::shared_p
     if (!home || (*groups)[n].run.empty()) continue;
     home->enter_later([groups, n, home, moved, wanted = std::weak_ptr<const void>(to)] {
       const auto& g = (*groups)[n];
-      if (auto* const locks = home->locks()) locks->when_run_changes(g.keys.front(), g.run, wanted, moved);
+      if (auto* const locks = home->locks())
+        detail::if_memory([&] { locks->when_run_changes(g.keys.front(), g.run, wanted, moved); });
     });
   }
 }

@@ -4,6 +4,7 @@
 #include <utility>
 
 #include "base/cancelled.hpp"
+#include "base/if_memory.hpp"
 
 namespace holdfast::detail {
 namespace {
@@ -199,15 +200,17 @@ bool engine::is_another_run(const run_watch& w) const {
   return !run.empty() && run != w.run;
 }
 
+// Where there is no memory to tell one, it stays, and is told at the next change.
 void engine::tell_changed_runs() {
-  std::list<run_watch> changed;
+  std::list<run_watch> told;
   for (auto w = run_watches_.begin(); w != run_watches_.end();) {
-    const auto next = std::next(w);
-    if (is_another_run(*w)) changed.splice(changed.end(), run_watches_, w);
-    w = next;
+    const auto which = w++;
+    if_memory([&] {
+      if (!is_another_run(*which)) return;
+      if (!which->wanted.expired()) which->then();
+      told.splice(told.end(), run_watches_, which);
+    });
   }
-  for (const auto& w : changed)
-    if (!w.wanted.expired()) w.then();
 }
 
 void engine::probe(const kind& what, done_handler done) {

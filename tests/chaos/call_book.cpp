@@ -24,8 +24,8 @@ bool retries(const error_code& e) {
 }
 
 /// Since when a call has been cancelled from above.
-std::optional<instant> cancelled_since(const cancel_scope* scope) {
-  std::optional<instant> first;
+std::optional<call_instant> cancelled_since(const cancel_scope* scope) {
+  std::optional<call_instant> first;
   for (; scope; scope = scope->outer.get())
     if (scope->cancelled && (!first || *scope->cancelled < *first)) first = scope->cancelled;
   return first;
@@ -52,7 +52,7 @@ call_book::number call_book::begin(call_terms terms) {
   return last_;
 }
 
-void call_book::end(number which, error_code e, std::string_view answer, std::optional<instant> own_cancel) {
+void call_book::end(number which, error_code e, std::string_view answer, std::optional<call_instant> own_cancel) {
   const std::lock_guard lock(guard_);
   const auto now = steady_clock::now();
   const auto found = open_.find(which);
@@ -63,13 +63,13 @@ void call_book::end(number which, error_code e, std::string_view answer, std::op
   ++answers_[e ? e.message() : std::string("done")];
   add_line(call.terms.task, "call " + std::to_string(which) + " after " + in_ms(now - call.begun) + ": " + said);
   judge_code(call, e, own_cancel, now);
-  auto limit = call.terms.limit ? call.begun + *call.terms.limit : instant::max();
+  auto limit = call.terms.limit ? call.begun + *call.terms.limit : call_instant::max();
   const auto since = call.terms.outlives_cancel ? std::nullopt : cancelled_since(call.terms.scope.get());
   if (own_cancel)
     limit = std::min(limit, *own_cancel);
   else if (since)
     limit = std::min(limit, std::max(*since, call.begun));
-  if (limit != instant::max() && now > limit + grace) late_.push_back({call, now, limit, said});
+  if (limit != call_instant::max() && now > limit + grace) late_.push_back({call, now, limit, said});
 }
 
 void call_book::left(number which) {
@@ -79,7 +79,7 @@ void call_book::left(number which) {
   open_.erase(which);
 }
 
-void call_book::judge_code(const open_call& c, error_code e, std::optional<instant> own_cancel, instant now) {
+void call_book::judge_code(const open_call& c, error_code e, std::optional<call_instant> own_cancel, call_instant now) {
   if (!e || e == errc::lost || e == errc::unconfirmed || e == errc::already_held) return;
   const auto& t = c.terms;
   const bool cancelled = own_cancel || cancelled_since(t.scope.get()) || may_be_cancelled_by_loss(t.scope.get());
@@ -104,14 +104,14 @@ void call_book::judge(const late_call& late) {
        t.what, t.task);
 }
 
-std::chrono::nanoseconds call_book::held_up(instant from, instant to) const {
+std::chrono::nanoseconds call_book::held_up(call_instant from, call_instant to) const {
   std::chrono::nanoseconds all{};
   for (auto b = beats_.rbegin(); b != beats_.rend() && b->first >= from; ++b)
     if (b->first - b->second <= to) all += b->second;
   return all;
 }
 
-void call_book::beat(instant now, std::chrono::nanoseconds late) {
+void call_book::beat(call_instant now, std::chrono::nanoseconds late) {
   const std::lock_guard lock(guard_);
   beats_.emplace_back(now, late);
   if (late > 20ms) add_line(nobody, "the event loop stood still for " + in_ms(late));

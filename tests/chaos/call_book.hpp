@@ -21,13 +21,13 @@ namespace holdfast::chaos {
 
 namespace asio = boost::asio;
 using std::chrono::milliseconds;
-using instant = std::chrono::steady_clock::time_point;
+using call_instant = std::chrono::steady_clock::time_point;
 
 /// What is above a call may be cancelled; the calls below end at once then.
 struct cancel_scope {
   std::shared_ptr<const cancel_scope> outer{};
   bool by_loss = false;  ///< the body of a with_lock(): a loss cancels it, at an instant that nobody tells
-  std::optional<instant> cancelled{};  ///< since when
+  std::optional<call_instant> cancelled{};  ///< since when
 };
 
 /// One call of the library, as its caller sees it.
@@ -51,7 +51,7 @@ class call_book {
 
   number begin(call_terms);
   /// `own_cancel`: when the caller has cancelled this call alone.
-  void end(number, error_code, std::string_view answer = {}, std::optional<instant> own_cancel = {});
+  void end(number, error_code, std::string_view answer = {}, std::optional<call_instant> own_cancel = {});
   /// The coroutine was cancelled before the call could answer.
   void left(number);
 
@@ -63,7 +63,7 @@ class call_book {
   void violation(std::string text, std::string_view about = {});
 
   /// The event loop was late by so much, at that instant. Judges the calls that have ended before.
-  void beat(instant now, std::chrono::nanoseconds late);
+  void beat(call_instant now, std::chrono::nanoseconds late);
 
   /// Whether a lease that is held may be held beside the others, by its id.
   void check_alone(const lease&);
@@ -89,33 +89,33 @@ class call_book {
  private:
   struct open_call {
     call_terms terms;
-    instant begun;
+    call_instant begun;
   };
   struct late_call {
     open_call call;
-    instant ended, limit;
+    call_instant ended, limit;
     std::string answer;
   };
   struct line {
-    instant at;
+    call_instant at;
     std::size_t task;
     std::string text;
   };
 
   void add_line(std::size_t task, std::string text);
   void tell(std::string text, std::string_view about, std::size_t task);
-  void judge_code(const open_call&, error_code, std::optional<instant> own_cancel, instant now);
+  void judge_code(const open_call&, error_code, std::optional<call_instant> own_cancel, call_instant now);
   void judge(const late_call&);
-  std::chrono::nanoseconds held_up(instant from, instant to) const;
+  std::chrono::nanoseconds held_up(call_instant from, call_instant to) const;
 
   mutable std::mutex guard_;
-  const instant start_ = std::chrono::steady_clock::now();
+  const call_instant start_ = std::chrono::steady_clock::now();
   number last_ = 0;
   std::size_t ended_ = 0, violations_ = 0;
   std::map<number, open_call> open_;
   std::vector<late_call> late_;
   std::deque<line> lines_;
-  std::deque<std::pair<instant, std::chrono::nanoseconds>> beats_;
+  std::deque<std::pair<call_instant, std::chrono::nanoseconds>> beats_;
   std::map<std::string, std::vector<const lease*>> held_;  // by name
   std::map<std::string, bool, std::less<>> released_;      // by owner field
   std::map<std::string, std::size_t, std::less<>> answers_, events_;
@@ -141,7 +141,7 @@ class booked {
   ~booked() {
     if (!ended_) book_.left(number_);
   }
-  void end(error_code e, std::string_view answer = {}, std::optional<instant> own_cancel = {}) {
+  void end(error_code e, std::string_view answer = {}, std::optional<call_instant> own_cancel = {}) {
     ended_ = true;
     book_.end(number_, e, answer, own_cancel);
   }

@@ -47,7 +47,7 @@ class nested_faults {
   };
   struct place {
     kind now = kind::none;
-    instant until{};
+    call_instant until{};
   };
 
   void begin(std::size_t target);

@@ -255,6 +255,7 @@ call_terms nested_task::terms_of_ask(const scene& s, const section& how, whose w
   auto t = terms(s, std::move(text),
                  how.how == patience::forever ? std::nullopt : std::optional(asks_once ? once : how.wait));
   t.throws_retry = how.how != patience::forever;
+  t.outlives_cancel = how.cancel.has_value();  // it hears of its own alone
   t.not_before_limit = !asks_once && how.how == patience::bounded;
   return t;
 }
@@ -263,7 +264,7 @@ template <class Lock>
 asio::awaitable<std::optional<lease_of<Lock>>> nested_task::take(Lock m, const scene& s, const section& how,
                                                                  whose who) {
   booked entry(book_, terms_of_ask(s, how, who, ""));
-  std::optional<instant> cancelled;
+  std::optional<call_instant> cancelled;
   auto cancelling = [&cancelled] { cancelled = steady_clock::now(); };
   auto got = co_await ask(std::move(m), how, cancelling);
   std::string answer = "busy";
