@@ -18,20 +18,24 @@ test::redis_options keeping_its_data() {
   return o;
 }
 
+std::vector<lock_name> numbered(const std::string& prefix, lock_name::kind by, int count) {
+  std::vector<lock_name> all;
+  for (int n = 0; n < count; ++n) all.push_back({prefix + std::to_string(n), by});
+  return all;
+}
+
+std::vector<lock_name> operator+(std::vector<lock_name> all, const std::vector<lock_name>& more) {
+  all.insert(all.end(), more.begin(), more.end());
+  return all;
+}
+
 }  // namespace
 
 const nested_names& names_of_chaos() {
   using enum lock_name::kind;
-  static const nested_names all{{{"a.m0", plain},
-                                 {"a.m1", plain},
-                                 {"a.m2", plain},
-                                 {"a.m3", plain},
-                                 {"a.f0", fenced},
-                                 {"a.f1", fenced},
-                                 {"a.s0", simple},
-                                 {"a.s1", simple}},
-                                {{"b.m0", plain}, {"b.m1", plain}, {"b.m2", plain}, {"b.f0", fenced}, {"b.s0", simple}},
-                                {{"r.r0", red}, {"r.r1", red}, {"r.q0", red_simple}},
+  static const nested_names all{numbered("a.m", plain, 7) + numbered("a.f", fenced, 4) + numbered("a.s", simple, 4),
+                                numbered("b.m", plain, 4) + numbered("b.f", fenced, 2) + numbered("b.s", simple, 2),
+                                numbered("r.r", red, 3) + numbered("r.q", red_simple, 2),
                                 {{"a.xm", plain}, {"b.xf", fenced}, {"r.xr", red}}};
   return all;
 }

@@ -190,7 +190,8 @@ section nested_task::draw(const scene& s, std::vector<lock_name> locks, section:
                : dice_.per_mille(150) ? dice_.between(400ms, 1200ms)
                                       : dice_.between(1ms, 400ms);
   }
-  if (dice_.per_mille(120)) how.cancel = dice_.per_mille(300) ? 0ms : dice_.between(1ms, 80ms);
+  if (dice_.per_mille(200))  // most often while its command is under way
+    how.cancel = dice_.per_mille(600) ? 0ms : dice_.per_mille(500) ? dice_.between(1ms, 2ms) : dice_.between(3ms, 80ms);
   how.ttl = nested_ttl;
   if (dice_.per_mille(350)) {
     how.renewed = dice_.per_mille(400);
