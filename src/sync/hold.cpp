@@ -114,7 +114,7 @@ void hold::tell_wishes() noexcept {
     all.min_replicas = std::max(all.min_replicas, l->asked.min_replicas);
     all.for_good |= l->asked.renew && !l->asked.max_hold;
   }
-  if (all.for_good) renewal_paused_.store(false, std::memory_order_release);
+  if (all.for_good && renewal_paused()) resume_renewal();
   on->wanted = all;
 }
 

@@ -164,7 +164,8 @@ class hold final : public boost::intrusive_ref_counter<hold> {
   const clock& time() const noexcept { return on->time(); }
   /// Its max_hold is over, and nobody renews it.
   bool renewal_paused() const noexcept { return renewal_paused_.load(std::memory_order_acquire); }
-  void pause_renewal() noexcept { renewal_paused_.store(true, std::memory_order_release); }
+  // Exchanges alone write it, never a store: each sees what all feeders before it wrote.
+  void pause_renewal() noexcept { renewal_paused_.exchange(true, std::memory_order_acq_rel); }
   /// True: it was paused, and the watchdog is to be told.
   bool resume_renewal() noexcept { return renewal_paused_.exchange(false, std::memory_order_acq_rel); }
   /// It was lost or released; a validity that has just run out does not count before live() has seen it.
@@ -229,10 +230,10 @@ class hold final : public boost::intrusive_ref_counter<hold> {
   template <class Predicate>
   bool pause_renewal_unless(Predicate wanted) {
     if (!wanted()) {
-      renewal_paused_.exchange(true, std::memory_order_acq_rel);  // no mere store: it sees what a feeder wrote before
+      pause_renewal();
       if (!wanted()) return true;
     }
-    renewal_paused_.store(false, std::memory_order_release);
+    resume_renewal();
     return false;
   }
 
