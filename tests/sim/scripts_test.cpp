@@ -3,6 +3,7 @@
 // full. Sent to the simulated node and to real servers.
 #include <algorithm>
 #include <chrono>
+#include <cstdint>
 #include <functional>
 #include <string>
 #include <string_view>
@@ -502,12 +503,9 @@ void check_simple_effects(const servers& all) {
 
 /// The simulated node plays each of them.
 struct simulated {
-  sim::node node{[] {
-                   return std::chrono::duration_cast<std::chrono::microseconds>(
-                              std::chrono::system_clock::now().time_since_epoch())
-                       .count();
-                 },
-                 [](sim::node::session_id, const sim::reply&) {}, [](sim::node::session_id) {}};
+  std::int64_t clock_us = 1'750'000'000'000'000;
+  sim::node node{[this] { return clock_us++; }, [](sim::node::session_id, const sim::reply&) {},
+                 [](sim::node::session_id) {}};
   value as(sim::refusal why, const arguments& a) {
     node.refuse(why);
     const auto v = sim::as_value(node.execute(a));
@@ -631,7 +629,7 @@ TEST_CASE("a block of fencing tokens ends at the clock, and has none that may ha
     return std::pair(said.at(0).number, said.at(1).number);
   };
   const auto counter = [&] { return std::stoll(s.all.primary({"GET", "token"}).to_string()); };
-  // The clock goes on by a microsecond or so with each command.
+  // The clock goes on by a microsecond or two with each command.
   const auto is_the_clock = [&](long long n) { return n >= now && n < now + 50; };
   SECTION("all, where the last one was given long ago") {
     counter_is(now - 1'000);
