@@ -9,6 +9,7 @@
 #include <algorithm>
 #include <cerrno>
 #include <chrono>
+#include <cstddef>
 #include <cstdint>
 #include <utility>
 
@@ -32,34 +33,39 @@ int make_timerfd() {
 asio_timers::asio_timers(const strand_type& strand, timer_queue::action on_wake)
     : descriptor_(strand, make_timerfd()), on_wake_(std::move(on_wake)) {}
 
-timer_queue::key asio_timers::schedule(time_point when, timer_queue::action act) {
-  const auto key = queue_.add(when, std::move(act));
-  if ((when < wake_ || !waiting_) && descriptor_.is_open()) {
-    try {
-      wake_at(*queue_.earliest());
-    } catch (...) {
-      queue_.remove(key);
-      throw;
-    }
+struct asio_timers::wake {
+  using allocator_type = reserved_allocator<std::byte>;
+  allocator_type get_allocator() const noexcept { return allocator_type(self->room_); }
+
+  void operator()(const boost::system::error_code& failed) {
+    coming.arrived();
+    if (!failed) self->woken();
   }
-  return key;
+
+  std::shared_ptr<asio_timers> self;
+  on_its_way coming;
+};
+
+void asio_timers::schedule(timer_queue::place& p, time_point when, timer_queue::action act) noexcept {
+  queue_.add(p, when, std::move(act));
+  if ((when < wake_ || !waiting_) && descriptor_.is_open()) wake_at(*queue_.earliest());
 }
 
-void asio_timers::cancel(const timer_queue::key& k) {
-  queue_.remove(k);
+void asio_timers::cancel(timer_queue::place& p) noexcept {
+  queue_.remove(p);
   if (!queue_.empty() || !waiting_) return;
   if (const auto soon = lease_clock::now() + linger; soon < wake_) wake_at(soon);
 }
 
 void asio_timers::close() {
-  queue_ = {};
+  queue_.clear();
   boost::system::error_code ignored;
   descriptor_.close(ignored);
 }
 
 void asio_timers::wake_at(time_point when) {
   if (here_.elsewhere()) return;
-  wait();  // first: there may be no memory for it
+  wait();
   wake_ = when;
   const auto since = std::max(when.time_since_epoch(), lease_clock::duration{1});  // 0 would disarm it
   const auto seconds = std::chrono::floor<std::chrono::seconds>(since);
@@ -71,12 +77,8 @@ void asio_timers::wake_at(time_point when) {
 
 void asio_timers::wait() {
   if (waiting_) return;
-  auto wakes = [self = shared_from_this(),
-                coming = on_its_way(waiting_)](const boost::system::error_code& failed) mutable {
-    coming.arrived();
-    if (!failed) self->woken();
-  };
-  descriptor_.async_wait(descriptor_.wait_read, std::move(wakes));
+  // Some version of Asio may need memory of its own: without it the next timer that is started waits.
+  if_memory([this] { descriptor_.async_wait(descriptor_.wait_read, wake{shared_from_this(), on_its_way(waiting_)}); });
 }
 
 void asio_timers::woken() {

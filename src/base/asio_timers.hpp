@@ -9,6 +9,7 @@
 
 #include "base/birthplace.hpp"
 #include "base/lease_clock.hpp"
+#include "base/reserved_block.hpp"
 #include "base/timers.hpp"
 
 namespace holdfast::detail {
@@ -31,11 +32,13 @@ class asio_timers final : public timers, public std::enable_shared_from_this<asi
   asio_timers(const asio_timers&) = delete;
   asio_timers& operator=(const asio_timers&) = delete;
 
-  timer_queue::key schedule(time_point when, timer_queue::action act) override;
-  void cancel(const timer_queue::key& k) override;
+  void schedule(timer_queue::place& p, time_point when, timer_queue::action act) noexcept override;
+  void cancel(timer_queue::place& p) noexcept override;
   void close();
 
  private:
+  struct wake;
+
   void wake_at(time_point when);
   void wait();
   void woken();
@@ -44,6 +47,7 @@ class asio_timers final : public timers, public std::enable_shared_from_this<asi
   boost::asio::posix::basic_stream_descriptor<strand_type> descriptor_;
   timer_queue::action on_wake_;
   timer_queue queue_;
+  reserved_block room_;  // for the handler of the descriptor, so that a timer can be started without memory
   time_point wake_ = time_point::max();  // when the kernel will wake us; max: it will not
   std::atomic<bool> waiting_{false};     // a handler of the descriptor is on its way
   const birthplace here_;                // the descriptor's time and its expirations are the parent's in a child

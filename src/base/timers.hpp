@@ -1,8 +1,9 @@
 // SPDX-License-Identifier: BSL-1.0
 #pragma once
-#include <compare>
+#include <boost/intrusive/set.hpp>
+#include <boost/intrusive/set_hook.hpp>
+
 #include <cstdint>
-#include <map>
 #include <optional>
 #include <utility>
 
@@ -13,34 +14,57 @@
 
 namespace holdfast::detail {
 
-/// Pure: which action is due when. Actions of the same instant run in the order in which they were added.
+/// Pure: which timer is due when. Timers of the same instant fire in the order in which they were started.
 class HOLDFAST_EXPORT timer_queue {
  public:
   using action = function<void()>;
-  struct key {
-    time_point when;
-    std::uint64_t serial;
-    auto operator<=>(const key&) const = default;
+
+  /// Each timer owns its place in the queue, so that a start cannot fail for want of memory.
+  class place : public boost::intrusive::set_base_hook<> {
+   public:
+    place() = default;
+    place(const place&) = delete;
+    place& operator=(const place&) = delete;
+
+    /// When it will fire; empty when it is in no queue.
+    std::optional<time_point> due() const noexcept { return is_linked() ? std::optional(when_) : std::nullopt; }
+    friend bool operator<(const place& a, const place& b) noexcept {
+      return a.when_ != b.when_ ? a.when_ < b.when_ : a.serial_ < b.serial_;
+    }
+
+   private:
+    friend timer_queue;
+    time_point when_;
+    std::uint64_t serial_ = 0;
+    action act_;
   };
 
-  key add(time_point when, action act);
-  void remove(const key& k) { actions_.erase(k); }
-  std::optional<time_point> earliest() const;
-  bool empty() const noexcept { return actions_.empty(); }
-  bool any_due(time_point now) const noexcept { return !actions_.empty() && actions_.begin()->first.when <= now; }
+  timer_queue() = default;
+  timer_queue(const timer_queue&) = delete;
+  timer_queue& operator=(const timer_queue&) = delete;
+  ~timer_queue() { clear(); }
+
+  /// The place is in no queue.
+  void add(place& p, time_point when, action act) noexcept;
+  /// The place is in this queue.
+  void remove(place& p) noexcept;
+  void clear() noexcept;
+  std::optional<time_point> earliest() const noexcept;
+  bool empty() const noexcept { return places_.empty(); }
+  bool any_due(time_point now) const noexcept { return !empty() && places_.begin()->when_ <= now; }
   /// Runs what is due at `now`, also what the actions themselves add for `now` or before.
   void run_due(time_point now);
 
  private:
-  std::map<key, action> actions_;
+  boost::intrusive::set<place, boost::intrusive::constant_time_size<false>> places_;
   std::uint64_t serial_ = 0;
 };
 
 /// The timers that are passed in. Used on the client's strand only; actions run there, never inside schedule().
 class timers {
  public:
-  virtual timer_queue::key schedule(time_point when, timer_queue::action act) = 0;
-  virtual void cancel(const timer_queue::key& k) = 0;
+  virtual void schedule(timer_queue::place& p, time_point when, timer_queue::action act) noexcept = 0;
+  virtual void cancel(timer_queue::place& p) noexcept = 0;
 
  protected:
   ~timers() = default;
@@ -50,24 +74,21 @@ class timers {
 class timer {
  public:
   explicit timer(timers& service) noexcept : service_(service) {}
-  timer(const timer&) = delete;
-  timer& operator=(const timer&) = delete;
   ~timer() { stop(); }
 
-  void start(time_point when, timer_queue::action act);
-  void stop() {
-    if (key_) cancel();
+  void start(time_point when, timer_queue::action act) noexcept {
+    stop();
+    service_.schedule(place_, when, std::move(act));
+  }
+  void stop() noexcept {
+    if (place_.is_linked()) service_.cancel(place_);
   }
   /// When it will fire; empty when it is not running.
-  std::optional<time_point> due() const noexcept;
+  std::optional<time_point> due() const noexcept { return place_.due(); }
 
  private:
-  void fire();
-  void cancel();
-
   timers& service_;
-  timer_queue::action act_;  // here and not in the queue: what is queued is small enough not to be allocated
-  std::optional<timer_queue::key> key_;
+  timer_queue::place place_;
 };
 
 }  // namespace holdfast::detail

@@ -67,13 +67,8 @@ ticket connection::execute(request asked) {
     flush_alone(now);
     return t;
   }
-  try {
-    demand_changed();
-    arm();
-  } catch (...) {
-    pending_.forget(t);
-    throw;
-  }
+  demand_changed();
+  arm();
   return t;
 }
 
@@ -82,7 +77,7 @@ bool connection::withdraw(ticket t) {
   if (!pending_.forget(t)) return false;
   if (closed()) return true;
   on_settled();
-  detail::if_memory([this] { demand_changed(); });
+  demand_changed();
   return true;
 }
 
@@ -221,7 +216,7 @@ std::optional<detail::time_point> connection::next_look() {
 void connection::arm() {
   if (closed()) return;
   const auto next = next_look();
-  if (next && (!look_.due() || *next < *look_.due())) look_.start(*next, [this] { look(); });
+  if (next && (!look_.due() || *next < *look_.due())) look_at(*next);
 }
 
 void connection::look() {
@@ -239,14 +234,13 @@ void connection::look() {
     });
   if (pending_.on_wire() == 0 && health_check_due(now)) flush_soon();
   if (const auto next = next_look()) look_at(std::max(*next, now + resolution));
-  step([this] { demand_changed(); });
+  demand_changed();
   check_idle();
   step.rethrow();
 }
 
-// Without a look at the connection a missing answer would go unnoticed.
-void connection::look_at(detail::time_point when) {
-  if (!detail::if_memory([&] { look_.start(when, [this] { look(); }); })) drop_soon();
+void connection::look_at(detail::time_point when) noexcept {
+  look_.start(when, [this] { look(); });
 }
 
 // False: somebody who was told has closed the connection.
@@ -283,7 +277,7 @@ void connection::on_down(const failure& why) {
     if (given().counts) count(*lost->what, lost->sent, now, errc::unconfirmed);
     step([&] { lost->what->answered(failed(errc::unconfirmed, why.detail, lost->sent, there)); });
   }
-  step([this] { arm(); });
+  arm();
   if (!closed()) check_idle();
   step.rethrow();
 }

@@ -103,7 +103,7 @@ class connection final : public link {
   std::optional<detail::time_point> next_look();
   void arm();
   void look();
-  void look_at(detail::time_point when);
+  void look_at(detail::time_point when) noexcept;
   bool tell_overdue(detail::time_point now, detail::each_step& step);
   bool failover_expected() const noexcept {
     return failover_ == failover::expected || (failover_ == failover::once_primary && was_primary_);

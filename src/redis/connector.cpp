@@ -7,6 +7,7 @@
 
 #include <algorithm>
 #include <chrono>
+#include <new>
 #include <utility>
 
 namespace holdfast::redis {
@@ -24,9 +25,7 @@ connector::connector(const services& given, const endpoint& node)
 void connector::start(detail::time_point deadline, transport::handler done) {
   deadline_ = deadline;
   done_ = std::move(done);
-  asio::post(services_.strand, [self = shared_from_this()] {
-    if (self->done_) self->resolve();
-  });
+  asio::post(services_.strand, [self = shared_from_this()] { self->go_on([&] { self->resolve(); }); });
 }
 
 void connector::cancel() {
@@ -36,6 +35,14 @@ void connector::cancel() {
   if (wire_) wire_->close();
   if (secured_) secured_->close();
   if (probe_) probe_->close();
+}
+
+template <class Step>
+void connector::go_on(Step step) try {
+  if (done_) step();
+} catch (const std::bad_alloc&) {
+  if (!done_) throw;  // the caller's
+  refuse(without_memory());
 }
 
 void connector::resolve() try {
@@ -53,7 +60,7 @@ void connector::resolve() try {
   // Without AI_ADDRCONFIG, Asio's default: it drops ::1 or 127.0.0.1 on machines that have no other address.
   resolver_.async_resolve(node_.at.host, std::to_string(node_.at.port), resolver::numeric_service,
                           [self = shared_from_this()](error_code failed, resolver::results_type found) {
-                            self->on_resolved(failed, found);
+                            self->go_on([&] { self->on_resolved(failed, found); });
                           });
 } catch (const error& e) {
   refuse(fail(node_, errc::tls_failed, e.what()));
@@ -62,7 +69,6 @@ void connector::resolve() try {
 }
 
 void connector::on_resolved(const error_code& failed, const resolver::results_type& found) {
-  if (!done_) return;
   if (failed) return refuse(fail(node_, errc::unreachable, "the name does not resolve: " + failed.message()));
   for (const auto& entry : found) addresses_.insert(addresses_.begin(), entry.endpoint());
   try_next();
@@ -80,11 +86,11 @@ void connector::try_next() {
     const auto share = (deadline_ - now) / (static_cast<long>(addresses_.size()) + 1);
     patience_.start(now + share, [self = shared_from_this()] {
       self->last_error_ = "no answer";
-      self->try_next();
+      self->go_on([&] { self->try_next(); });
     });
   }
   wire_->async_connect(to_, [self = shared_from_this(), wire = wire_](error_code failed) {
-    if (self->done_ && self->wire_ == wire) self->on_connected(failed);
+    if (self->wire_ == wire) self->go_on([&] { self->on_connected(failed); });
   });
 }
 
@@ -106,10 +112,9 @@ void connector::negotiate() {
   if (!secured_) return refuse(fail(node_, errc::tls_failed, "the server's name cannot be verified"));
   const auto now = services_.now();
   patience_.start(now + std::min<detail::lease_clock::duration>((deadline_ - now) / 2, enough_for_a_greeting),
-                  [self = shared_from_this()] { self->ask_in_plain(); });
-  secured_->async_handshake([self = shared_from_this()](failure why) {
-    if (self->done_) self->on_negotiated(std::move(why));
-  });
+                  [self = shared_from_this()] { self->go_on([&] { self->ask_in_plain(); }); });
+  secured_->async_handshake(
+      [self = shared_from_this()](failure why) { self->go_on([&] { self->on_negotiated(std::move(why)); }); });
 }
 
 void connector::on_negotiated(failure why) {
@@ -122,15 +127,16 @@ void connector::on_negotiated(failure why) {
 void connector::ask_in_plain() {
   probe_ = std::make_shared<socket_stream>(services_.strand);
   probe_->async_connect(to_, [self = shared_from_this()](error_code failed) {
-    if (!self->done_ || failed) return;
-    self->probe_->async_write(asio::buffer("PING\r\n", 6), stream::handler::to<&connector::on_asked_in_plain>(self));
+    if (failed) return;
+    auto then = stream::handler::to<&connector::on_asked_in_plain>(self);
+    self->go_on([&] { self->probe_->async_write(asio::buffer("PING\r\n", 6), std::move(then)); });
   });
 }
 
 void connector::on_asked_in_plain(const error_code& failed, std::size_t) {
-  if (!done_ || failed) return;
+  if (failed) return;
   auto then = stream::handler::to<&connector::on_plain_answer>(shared_from_this());
-  probe_->async_read_some(asio::buffer(&probed_, 1), std::move(then));
+  go_on([&] { probe_->async_read_some(asio::buffer(&probed_, 1), std::move(then)); });
 }
 
 void connector::on_plain_answer(const error_code& failed, std::size_t) {

@@ -32,6 +32,9 @@ class connector final : public transport::attempt, public std::enable_shared_fro
   using address = asio::generic::stream_protocol::endpoint;
   using resolver = asio::ip::basic_resolver<asio::ip::tcp, redis::strand>;
 
+  /// Makes the next step. Without memory the attempt fails at once, so that nobody waits for its deadline.
+  template <class Step>
+  void go_on(Step step);
   void resolve();
   void on_resolved(const error_code& failed, const resolver::results_type& found);
   void try_next();

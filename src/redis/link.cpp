@@ -118,8 +118,7 @@ void link::count_down() noexcept {
   services_.counts->measured({.what = measurement::kind::connection_down, .connection = &facts_, .count = times_up_});
 }
 
-void link::demand_changed() {
-  if (starved_) return drop_soon();
+void link::demand_changed() noexcept {
   if (state_ == state::down && wanted()) pause_then_connect();
   if (state_ == state::pausing && !wanted()) {
     timer_.stop();
@@ -128,7 +127,7 @@ void link::demand_changed() {
   if (state_ == state::up) watch_input();
 }
 
-void link::pause_then_connect() {
+void link::pause_then_connect() noexcept {
   timer_.start(std::max(pacing_.not_before(), services_.now()), [this] { begin_attempt(); });
   state_ = state::pausing;
 }
@@ -209,12 +208,12 @@ bool link::replace_if_due(detail::time_point now) {
     last_failure_ = fail(node_, errc::unreachable, "the login of the connection ends: it is replaced").detail;
   });
   step([this] { on_replaced(); });
-  step([this] { demand_changed(); });
+  demand_changed();
   step.rethrow();
   return true;
 }
 
-void link::watch_replacement() {
+void link::watch_replacement() noexcept {
   if (replace_at_ == detail::time_point::max() || replacing_) return;
   if (state_ != state::up || !wanted()) return replacement_.stop();
   if (!replacement_.due()) replacement_.start(replace_at_, [this] { replace_if_due(services_.now()); });
@@ -253,7 +252,6 @@ void link::flush_alone(detail::time_point now) noexcept {
 }
 
 void link::flush_soon() noexcept try {
-  if (starved_) return drop_soon();
   if (flush_posted_) return;
   services_.post([self = shared_from_this(), coming = detail::on_its_way(flush_posted_)]() mutable {
     coming.arrived();
@@ -269,7 +267,7 @@ void link::drop_soon() noexcept {
   if (!session_) return;
   starved_ = writing_ = true;
   session_->wire->close();
-  detail::if_memory([this] { timer_.start(services_.now(), [this] { drop(without_memory()); }); });
+  timer_.start(services_.now(), [this] { drop(without_memory()); });
 }
 
 void link::flush() {
@@ -335,7 +333,7 @@ void link::on_written(const session& s, const error_code& failed) {
 }
 
 void link::watch_input() noexcept {
-  if (!detail::if_memory([this] { watch_replacement(); })) drop_soon();
+  watch_replacement();
   const bool needed = state_ == state::greeting || (state_ == state::up && expects_input());
   if (reading_ && !needed && !writing_) session_->wire->cancel();  // would end the write as well
   if (!needed || reading_ || starved_ || session_->digesting) return;
@@ -404,7 +402,7 @@ failure link::lost(const error_code& failed) {
 void link::drop(failure why) {
   detail::each_step step;
   step([&] { end(why); });
-  step([this] { demand_changed(); });
+  demand_changed();
   step.rethrow();
 }
 
@@ -421,7 +419,7 @@ void link::retarget(address to, failure why) {
   standing_failure_.reset();
   pacing_.forget(services_.now());
   step([&] { last_failure_ = why.detail; });
-  step([this] { demand_changed(); });
+  demand_changed();
   step.rethrow();
 }
 

@@ -89,8 +89,8 @@ class link : public std::enable_shared_from_this<link> {
   /// failed attempt.
   virtual bool was_useful() const { return true; }
 
-  /// To be called when wanted() or expects_input() may have changed. Throws only where a connection is to be made.
-  void demand_changed();
+  /// To be called when wanted() or expects_input() may have changed.
+  void demand_changed() noexcept;
   /// To be called when wanted() may have become false.
   void check_idle() const {
     if (!closed() && idle_ && !wanted()) idle_();
@@ -150,7 +150,7 @@ class link : public std::enable_shared_from_this<link> {
   struct session;
   using session_ptr = std::shared_ptr<session>;
 
-  void pause_then_connect();
+  void pause_then_connect() noexcept;
   void begin_attempt();
   void on_attempt_timeout();
   const char* phase() const;
@@ -158,7 +158,7 @@ class link : public std::enable_shared_from_this<link> {
   bool log_in();
   failure refused_login(failure why);
   bool replace_if_due(detail::time_point now);
-  void watch_replacement();
+  void watch_replacement() noexcept;
   void greet(const reply& r);
   void come_up();
   void flush();
@@ -191,7 +191,7 @@ class link : public std::enable_shared_from_this<link> {
   std::optional<handshake> handshake_;
   bool reading_ = false;
   bool writing_ = false;  // stays true after a failed write: the read tells why
-  bool starved_ = false;  // no memory: the connection ends as soon as there is a timer for that
+  bool starved_ = false;  // it ends soon
   std::atomic<bool> flush_posted_{false};
   bool login_refused_ = false;  // by the last server that was connected to; node_.logins alone
   bool replacing_ = false;      // nothing is written any more

@@ -94,7 +94,7 @@ void pubsub::leave(member& who) {
   audiences_.erase(found);
   table_.unwant(who.channel);
   if (up()) flush_soon();
-  detail::if_memory([this] { demand_changed(); });  // a destructor calls this
+  demand_changed();
   if (!expects_input()) tick_.stop();
   detail::if_memory([this] { check_idle(); });
 }
@@ -251,8 +251,7 @@ std::optional<detail::time_point> pubsub::silent_at() const {
 void pubsub::look_at(detail::time_point when) {
   if (when == detail::time_point::max()) return;  // never
   if (tick_.due() && when >= *tick_.due()) return;
-  if (!detail::if_memory([&] { tick_.start(when, [this] { on_tick(); }); }))
-    drop_soon();  // nobody would miss an answer
+  tick_.start(when, [this] { on_tick(); });
 }
 
 void pubsub::on_tick() {

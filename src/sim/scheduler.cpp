@@ -4,12 +4,12 @@
 namespace holdfast::sim {
 
 void scheduler::at(time_point when, detail::timer_queue::action act) {
-  events_.add(when, std::move(act));
+  events_.emplace(when, std::move(act));
   announce(when);
 }
 
 std::optional<time_point> scheduler::next() const {
-  auto first = events_.earliest();
+  auto first = next_event();
   for (const auto* p : participants_)
     if (const auto own = p->next()) first = first ? std::min(*first, *own) : *own;
   return first;
@@ -20,7 +20,7 @@ bool scheduler::step() {
   const auto when = next();
   if (!when) return false;
   time_.advance_to(*when);
-  events_.run_due(now());
+  run_events();
   settle();
   if (on_step) on_step();
   return true;
@@ -38,11 +38,20 @@ void scheduler::run_due() {
 }
 
 void scheduler::pause_until(time_point end) {
-  for (auto first = events_.earliest(); first && *first <= end; first = events_.earliest()) {
+  for (auto first = next_event(); first && *first <= end; first = next_event()) {
     time_.advance_to(*first);
-    events_.run_due(now());
+    run_events();
   }
   time_.advance_to(end);
+}
+
+std::optional<time_point> scheduler::next_event() const {
+  return events_.empty() ? std::nullopt : std::optional(events_.begin()->first);
+}
+
+// Also what the events themselves add for now.
+void scheduler::run_events() {
+  while (!events_.empty() && events_.begin()->first <= now()) events_.extract(events_.begin()).mapped()();
 }
 
 void scheduler::settle() {

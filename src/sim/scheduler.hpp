@@ -4,6 +4,7 @@
 #include <chrono>
 #include <cstddef>
 #include <functional>
+#include <map>
 #include <optional>
 #include <utility>
 #include <vector>
@@ -61,7 +62,7 @@ class scheduler {
   void pause_until(time_point end);
   /// When something happens next.
   std::optional<time_point> next() const;
-  void clear() { events_ = {}; }
+  void clear() { events_.clear(); }
   /// Called after each instant.
   std::function<void()> on_step;
   /// A participant has something more to do.
@@ -73,9 +74,11 @@ class scheduler {
 
  private:
   void settle();
+  std::optional<time_point> next_event() const;
+  void run_events();
 
   virtual_clock time_;
-  detail::timer_queue events_;
+  std::multimap<time_point, detail::timer_queue::action> events_;
   std::vector<participant*> participants_;
 };
 

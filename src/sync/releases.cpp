@@ -279,7 +279,7 @@ void releases::again(task& t, const outcome& o) {
   const auto send_again = [this, &t] {
     if (!if_memory([&] { send(t, around_.now()); })) end(t, errc::unconfirmed, no_memory);
   };
-  if (!if_memory([&] { t.pause.start(when, send_again); })) end(t, errc::unconfirmed, no_memory);
+  t.pause.start(when, send_again);
 }
 
 void releases::end(task& t, error_code error, const std::string& detail) {

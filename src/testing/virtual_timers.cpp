@@ -3,15 +3,15 @@
 
 namespace holdfast::testing {
 
-detail::timer_queue::key virtual_timers::schedule(time_point when, detail::timer_queue::action act) {
-  const auto key = queue_.add(when, std::move(act));
+void virtual_timers::schedule(detail::timer_queue::place& p, time_point when,
+                              detail::timer_queue::action act) noexcept {
+  queue_.add(p, when, std::move(act));
   plan_.announce(when);
-  return key;
 }
 
 void virtual_timers::close() {
   closed_ = true;
-  queue_ = {};
+  queue_.clear();
 }
 
 void virtual_timers::run() {

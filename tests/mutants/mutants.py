@@ -779,4 +779,10 @@ MUTANTS = [
     Mutant("a channel that is refused by one of two ways counts as subscribed", "src/topology/shard_channels.cpp",
            "  acknowledged = false;\n  home.tell_failed",
            "  home.tell_failed"),
+    Mutant("a timer needs memory to start", "src/base/reserved_block.hpp",
+           "if (size <= sizeof block_ && !taken_",
+           "if (size == 0 && !taken_"),
+    Mutant("an attempt to connect that finds no memory waits for its deadline", "src/redis/connector.cpp",
+           "  refuse(without_memory());",
+           "  throw;"),
 ]

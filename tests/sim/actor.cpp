@@ -8,6 +8,7 @@
 
 #include "api/arguments.hpp"
 #include "sim/slot_view.hpp"
+#include "support/run_at.hpp"
 
 namespace holdfast::sim {
 namespace {
@@ -56,7 +57,7 @@ void actor::act_later() {
       w_.chance(w_.hurry ? 85 : 40) ? w_.between({}, w_.hurry ? 2ms : 8ms) : w_.between(w_.pace / 8, w_.pace * 3);
   if (finishing_) delay = std::min<nanoseconds>(delay, 1s);
   const auto when = w_.plan.now() + delay;
-  client_.process().schedule(when, [self = shared_from_this()] { self->act(); });
+  test::run_at(client_.process(), when, [self = shared_from_this()] { self->act(); });
 }
 
 void actor::act() {

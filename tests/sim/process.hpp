@@ -23,10 +23,10 @@ class process final : public detail::timers, public participant {
   const sim::strand& strand() const noexcept { return strand_; }
   asio::io_context& context() noexcept { return io_; }
 
-  detail::timer_queue::key schedule(time_point when, detail::timer_queue::action act) override {
-    return queue_.add(when, std::move(act));
+  void schedule(detail::timer_queue::place& p, time_point when, detail::timer_queue::action act) noexcept override {
+    queue_.add(p, when, std::move(act));
   }
-  void cancel(const detail::timer_queue::key& k) override { queue_.remove(k); }
+  void cancel(detail::timer_queue::place& p) noexcept override { queue_.remove(p); }
 
   /// Runs what was posted and what is due, and what these cause, unless it is paused.
   void run() override;
@@ -38,7 +38,7 @@ class process final : public detail::timers, public participant {
   /// A timer is due: nobody has run it.
   bool behind() const;
   /// Nothing of it runs any more.
-  void end() { queue_ = {}; }
+  void end() { queue_.clear(); }
 
  private:
   /// Runs what was posted; false: nothing was.

@@ -80,7 +80,6 @@ fake_topology::entry& fake_topology::open_entry(std::size_t n) {
 
 void fake_topology::finish(entry& which, detail::outcome result) {
   which.what.open = false;
-  if (which.timeout) timers_.cancel(*which.timeout);
   which.timeout.reset();
   if (which.what.written) {
     result.sent = which.what.sent;
@@ -180,7 +179,8 @@ void fake_topology::watch(std::size_t n) {
   auto& which = commands_[n];
   if (which.timeout) return;
   if (which.what.patient && !which.tell_late) return;
-  which.timeout = timers_.schedule(detail::saturating_add(clock_.now(), which.what.timeout), [this, n] {
+  which.timeout = std::make_unique<detail::timer>(timers_);
+  which.timeout->start(detail::saturating_add(clock_.now(), which.what.timeout), [this, n] {
     commands_[n].timeout.reset();
     on_timeout(n);
     run();
@@ -202,7 +202,7 @@ bool fake_topology::withdraw(redis::ticket t) {
   auto& which = commands_.at(t - 1);
   if (!which.what.open || which.what.written) return false;
   which.what.open = false;
-  if (which.timeout) timers_.cancel(*std::exchange(which.timeout, std::nullopt));
+  which.timeout.reset();
   const auto dropped = std::exchange(which.asked, {});
   return true;
 }
@@ -327,7 +327,7 @@ void fake_topology::unblock() {
 void fake_topology::close() {
   for (auto& c : commands_) {
     c.what.open = false;
-    if (c.timeout) timers_.cancel(*std::exchange(c.timeout, std::nullopt));
+    c.timeout.reset();
     const auto dropped = std::exchange(c.asked, {});
   }
 }

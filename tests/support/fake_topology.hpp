@@ -152,7 +152,7 @@ class fake_topology final : public detail::topology {
     command what;
     redis::command_ptr asked;  // null once it was answered
     bool tell_late;
-    std::optional<detail::timer_queue::key> timeout{};
+    std::unique_ptr<detail::timer> timeout{};  // while it is watched
     std::uint64_t server = 0;
     bool answered = false;  // also after its sender has stopped waiting
   };

@@ -29,10 +29,11 @@ class manual_timers final : public detail::timers {
  public:
   explicit manual_timers(manual_clock& clock) noexcept : clock_(clock) {}
 
-  detail::timer_queue::key schedule(detail::time_point when, detail::timer_queue::action act) override {
-    return queue_.add(when, std::move(act));
+  void schedule(detail::timer_queue::place& p, detail::time_point when,
+                detail::timer_queue::action act) noexcept override {
+    queue_.add(p, when, std::move(act));
   }
-  void cancel(const detail::timer_queue::key& k) override { queue_.remove(k); }
+  void cancel(detail::timer_queue::place& p) noexcept override { queue_.remove(p); }
 
   /// Runs what is due until `by` from now, in order; the clock shows each timer's own instant while it runs.
   void advance(detail::lease_clock::duration by) { advance_to(clock_.now() + by); }

@@ -1,5 +1,6 @@
 // SPDX-License-Identifier: BSL-1.0
 #include "support/manual_clock.hpp"
+#include "support/run_at.hpp"
 
 #include <string>
 #include <vector>
@@ -8,6 +9,7 @@
 
 using holdfast::test::manual_clock;
 using holdfast::test::manual_timers;
+using holdfast::test::run_at;
 using namespace std::chrono_literals;
 
 TEST_CASE("manual timers run in order and each at its own instant") {
@@ -16,12 +18,12 @@ TEST_CASE("manual timers run in order and each at its own instant") {
   const auto start = clock.now();
   std::vector<std::pair<int, std::chrono::nanoseconds>> ran;
   const auto note = [&](int which) { ran.emplace_back(which, clock.now() - start); };
-  timers.schedule(start + 20ms, [&] { note(2); });
-  timers.schedule(start + 10ms, [&] {
+  run_at(timers, start + 20ms, [&] { note(2); });
+  run_at(timers, start + 10ms, [&] {
     note(1);
-    timers.schedule(start + 15ms, [&] { note(3); });
+    run_at(timers, start + 15ms, [&] { note(3); });
   });
-  timers.schedule(start + 31ms, [&] { note(4); });
+  run_at(timers, start + 31ms, [&] { note(4); });
   timers.advance(30ms);
   CHECK(ran == std::vector<std::pair<int, std::chrono::nanoseconds>>{{1, 10ms}, {3, 15ms}, {2, 20ms}});
   CHECK(clock.now() - start == 30ms);
@@ -36,8 +38,9 @@ TEST_CASE("a cancelled timer does not run") {
   manual_clock clock;
   manual_timers timers(clock);
   bool ran = false;
-  const auto key = timers.schedule(clock.now() + 10ms, [&] { ran = true; });
-  timers.schedule(clock.now() + 5ms, [&] { timers.cancel(key); });
+  holdfast::detail::timer cancelled(timers);
+  cancelled.start(clock.now() + 10ms, [&] { ran = true; });
+  run_at(timers, clock.now() + 5ms, [&] { cancelled.stop(); });
   timers.advance(1s);
   CHECK_FALSE(ran);
 }
@@ -47,7 +50,7 @@ TEST_CASE("a clock that skipped time runs its timers late") {
   manual_timers timers(clock);
   const auto start = clock.now();
   holdfast::detail::time_point ran{};
-  timers.schedule(start + 10ms, [&] { ran = clock.now(); });
+  run_at(timers, start + 10ms, [&] { ran = clock.now(); });
   clock.skip(1h);
   CHECK(ran == holdfast::detail::time_point{});
   timers.run_due();

@@ -18,6 +18,7 @@
 #include "redis/transport.hpp"
 #include "support/manual_clock.hpp"
 #include "support/replies.hpp"
+#include "support/run_at.hpp"
 #include "support/seeded_random.hpp"
 
 /// Servers in memory, which a test plays: each answers commands by a function, at once.
@@ -106,7 +107,7 @@ class scripted_host::connection final : public redis::stream,
     wake();
   }
   void send_later(const redis::reply& r, detail::lease_clock::duration delay) {
-    given_.alarms.schedule(given_.now() + delay, [self = shared_from_this(), r] { self->send(r); });
+    run_at(given_.alarms, given_.now() + delay, [self = shared_from_this(), r] { self->send(r); });
   }
   void end() {
     ended_ = true;

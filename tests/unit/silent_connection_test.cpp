@@ -377,6 +377,40 @@ TEST_CASE_METHOD(
   CHECK(hears.subscribed == 2);
 }
 
+TEST_CASE("a connection that is lost without memory comes up by itself") {
+  if (!failing_allocations::available()) skip("the sanitizer has the allocator for itself");
+  for (const bool subscribes : {false, true}) {
+    bool failed = true;
+    std::size_t n = 0;
+    for (; failed; ++n) {
+      INFO("from allocation " << n << " on there is no memory, subscribed: " << subscribes);
+      fixture f;
+      f.connect();
+      redis::subscription channel;
+      if (subscribes)
+        channel = f.subscribe("c");
+      else
+        f.commands->keep_watch(true);
+      f.pass(2s);
+      const auto made = f.server.made;
+      const auto connections = f.server.connections;
+      for (auto* const c : connections) c->end();
+      {
+        const failing_allocations here(n, std::size_t(-1), failing_allocations::of::everybody_but_asio);
+        try {
+          f.poll();
+        } catch (const std::bad_alloc&) {
+        }
+        failed = here.happened();
+      }
+      for (int i = 0; i < 30; ++i) f.pass(1s);
+      CHECK(f.server.made == made + 1);
+      CHECK(f.hears.subscribed == (subscribes ? 2 : 0));
+    }
+    CHECK(n > 1);
+  }
+}
+
 TEST_CASE("a connection that finds no memory to write goes on with the next command") {
   if (!failing_allocations::available()) skip("the sanitizer has the allocator for itself");
   bool failed = true;

@@ -19,12 +19,13 @@ constexpr auto start = detail::time_point{} + 1h;
 }  // namespace
 
 TEST_CASE("actions run when due, in order of their time and then of their coming") {
+  timer_queue::place places[4];
   timer_queue queue;
   std::string ran;
-  queue.add(start + 2s, [&] { ran += 'c'; });
-  queue.add(start + 1s, [&] { ran += 'a'; });
-  queue.add(start + 1s, [&] { ran += 'b'; });
-  queue.add(start + 3s, [&] { ran += 'd'; });
+  queue.add(places[0], start + 2s, [&] { ran += 'c'; });
+  queue.add(places[1], start + 1s, [&] { ran += 'a'; });
+  queue.add(places[2], start + 1s, [&] { ran += 'b'; });
+  queue.add(places[3], start + 3s, [&] { ran += 'd'; });
   CHECK(queue.earliest() == start + 1s);
   queue.run_due(start);
   CHECK(ran.empty());
@@ -34,19 +35,34 @@ TEST_CASE("actions run when due, in order of their time and then of their coming
 }
 
 TEST_CASE("actions may add and remove actions") {
+  timer_queue::place removed, places[3];
   timer_queue queue;
   std::string ran;
-  timer_queue::key removed{};
-  queue.add(start, [&] {
+  queue.add(places[0], start, [&] {
     ran += 'a';
     queue.remove(removed);
-    queue.add(start, [&] { ran += 'c'; });
-    queue.add(start + 1s, [&] { ran += 'd'; });
+    queue.add(places[1], start, [&] { ran += 'c'; });
+    queue.add(places[2], start + 1s, [&] { ran += 'd'; });
   });
-  removed = queue.add(start, [&] { ran += 'b'; });
+  queue.add(removed, start, [&] { ran += 'b'; });
   queue.run_due(start);
   CHECK(ran == "ac");
   CHECK(queue.earliest() == start + 1s);
+}
+
+TEST_CASE("a queue that ends drops its actions, which may own places of their own") {
+  auto ended = std::make_unique<timer_queue>();
+  const auto place = std::make_shared<timer_queue::place>();
+  std::weak_ptr<timer_queue::place> owned;
+  ended->add(*place, start, [] { FAIL("has ended"); });
+  {
+    const auto other = std::make_shared<timer_queue::place>();
+    owned = other;
+    ended->add(*other, start, [other] { FAIL("has ended"); });
+  }
+  ended.reset();
+  CHECK_FALSE(place->due());
+  CHECK(owned.expired());
 }
 
 TEST_CASE("a timer fires once, the last time it was set to") {
