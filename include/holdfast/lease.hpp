@@ -49,6 +49,8 @@ class [[nodiscard]] HOLDFAST_EXPORT lease {
   /// Throws lost (the section was not exclusive to its end), not_held (empty, moved-from, already unlocked: nothing is
   /// sent), unconfirmed (no answer within the command timeout; it goes on in the background), closed, and what the
   /// server refuses with: no_permission, corrupt_lock, not_primary, auth_failed, tls_failed, protocol_error.
+  /// The time without a connection and a second copy count against the command timeout. The time in the queue of a
+  /// connection that answers does not.
   /// In an outage the unlocks of nested locks wait for one command timeout together: when one has waited in vain, and
   /// Redis has not answered anything since, the next give their answer at once.
   /// Cancelled: operation_aborted, the release goes on in the background. In a coroutine that is already cancelled Asio

@@ -116,7 +116,7 @@ void pending_queue::write_first(std::string& out, line& l, time_point now) {
     written_.pop_back();
     throw;
   }
-  asked.what->written(now);
+  asked.what->written(now, next.left());
   written_.back().what = std::move(asked.what);
   l.drop_front();
 }

@@ -51,8 +51,8 @@ class command {
   /// Appends it in RESP.
   virtual void append_to(std::string& out) const = 0;
   virtual void answered(const outcome& o) = 0;
-  /// A copy of it goes out now: no earlier answer is an answer to it.
-  virtual void written(detail::time_point) noexcept {}
+  /// A copy of it goes out now: no earlier answer is an answer to it. `left`: of its timeout.
+  virtual void written(detail::time_point /*now*/, detail::lease_clock::duration /*left*/) noexcept {}
   /// What an observer counts it as; null: it is not counted.
   virtual const command_name* counted_as() const noexcept { return nullptr; }
   /// delivery::tell_late

@@ -114,7 +114,6 @@ class releases::task final : public script_command {
   time_point give_up{};
   bool may_have_run = false;             // a copy was written and not answered
   std::optional<std::uint64_t> went_to;  // the server that it was written to; 0: unknown, or several
-  bool connected = false;                // there was a connection when it began
   bool repeated = false;
   bool of_hold = false;               // not of an attempt
   bool was_answered = false;          // by another server
@@ -125,6 +124,12 @@ class releases::task final : public script_command {
   retry_backoff backoff;
   timer pause;  // before the next copy; or, with one late, until it is given up
   member membership;
+
+  // Time in the queue of a connection does not count against its own; time without a connection does.
+  void written(time_point now, nanoseconds left) noexcept override {
+    script_command::written(now, left);
+    if (done) answer_by = std::max(answer_by, now + left);
+  }
 
  private:
   void on_answer(const outcome& o) override {
@@ -199,7 +204,6 @@ void releases::start(std::shared_ptr<task> which, primary_set at, time_point now
 void releases::begin(std::shared_ptr<task> which, time_point now) {
   auto& t = *which;
   t.began = now;
-  t.connected = !around_.servers.primary(t.at).in_outage(t.keys->lock);
   // After one TTL without renewal the key is gone; a command delayed on its way may still have set it that much later.
   t.give_up = t.began + around_.settings.command_timeout + t.ttl;
   under_way_.push_back(t.membership);
@@ -268,8 +272,6 @@ void releases::again(task& t, const outcome& o) {
     t.may_have_run = true;
     if (t.went_to.value_or(o.server) != o.server) t.went_to = 0;
     if (!t.went_to) t.went_to = o.server;
-    // Time in the queue of a connection does not count against its own; time without a connection does.
-    if (!t.repeated && t.connected) t.answer_by = std::max(t.answer_by, o.sent + (t.answer_by - t.began));
   }
   if (t.done && now >= t.answer_by) std::exchange(t.done, {})(errc::unconfirmed, o.detail);
   t.last_failure = o.detail;

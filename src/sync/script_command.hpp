@@ -45,6 +45,7 @@ class script_command : public redis::command, public std::enable_shared_from_thi
   void answered_by_all(const outcome& o);
   /// What one more primary has said after that.
   virtual void late_vote(std::size_t, const late_ballot&) {}
+  void written(time_point now, nanoseconds) noexcept override { written_ = now; }
 
  private:
   virtual void on_answer(const outcome& o) = 0;
@@ -57,7 +58,6 @@ class script_command : public redis::command, public std::enable_shared_from_thi
 
   const redis::command_name* counted_as() const noexcept final { return call_.name(); }
   void append_to(std::string& out) const final { append(call_, out, by_text_); }
-  void written(time_point now) noexcept final { written_ = now; }
   void answered(const outcome& o) final;
   void execute();
 

@@ -57,7 +57,7 @@ class routed_command final : public redis::command {
   redis::delivery delivery_at(time_point now) const;
 
   void append_to(std::string& out) const override { asked.what->append_to(out); }
-  void written(time_point now) noexcept override { asked.what->written(now); }
+  void written(time_point now, lease_clock::duration left) noexcept override { asked.what->written(now, left); }
   const redis::command_name* counted_as() const noexcept override { return asked.what->counted_as(); }
   void answered(const redis::outcome& o) override {
     if (number != 0) router_.heard(*this, o);

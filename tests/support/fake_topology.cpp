@@ -168,7 +168,8 @@ void fake_topology::write(entry& which) {
     throw std::logic_error("what command " + std::to_string(which.what.number) + " refers to has changed");
   which.what.written = true;
   which.what.sent = clock_.now();
-  which.asked->written(clock_.now());
+  const auto due = which.timeout ? which.timeout->due() : std::nullopt;
+  which.asked->written(clock_.now(), due ? *due - clock_.now() : which.what.timeout);
   which.server = server_;
   if (!on_command) return;
   if (auto answer = on_command(which.what)) reply(which.what.number, *std::move(answer));

@@ -100,6 +100,8 @@ class fake_topology final : public detail::topology {
   /// What was written ends as unconfirmed.
   void link_down(detail::node_id node = 0);
   void link_up(detail::node_id node = 0);
+  /// A link that is down was idle when it ended: that is no outage.
+  bool link_ended_idle = false;
   /// The links are up, and what is sent from now on waits behind other bytes.
   void block() { blocked_ = true; }
   void unblock();
@@ -139,7 +141,7 @@ class fake_topology final : public detail::topology {
   bool answering(std::string_view key) override;
   bool answered_since(std::string_view key, detail::time_point when) override;
   redis::failure trouble(std::string_view) const override { return why_silent; }
-  bool in_outage(std::string_view key) const override { return !up(node_of(key)); }
+  bool in_outage(std::string_view key) const override { return !up(node_of(key)) && !link_ended_idle; }
   std::string where(std::string_view) const override { return address; }
   detail::subscription subscribe(std::string_view channel, detail::subscriber& who) override;
   void keep_watch(bool on) override { watched_ = on; }

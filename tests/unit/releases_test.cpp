@@ -166,6 +166,20 @@ TEST_CASE_METHOD(fixture, "a release whose first copy waited to be written has i
   CHECK(r.failed_with(errc::unconfirmed));
 }
 
+TEST_CASE_METHOD(fixture, "the time that a release waits for a connection counts whatever ended the last one") {
+  link_down();
+  server.link_ended_idle = true;
+  const auto r = release();
+  advance(400ms);
+  link_up();
+  CHECK(in_flight() == 1);
+  link_down();
+  advance(99ms);
+  CHECK(r.waits());
+  advance(1ms);
+  CHECK(r.failed_with(errc::unconfirmed));
+}
+
 TEST_CASE_METHOD(fixture, "a release is repeated at once and then after pauses that grow to a second") {
   in_background();
   fails(errc::unconfirmed);
