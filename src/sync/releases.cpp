@@ -249,8 +249,7 @@ void releases::answered(task& t, const outcome& o) {
   }
   around_.note_withheld_message(o);
   t.told = said.value;
-  // A repeated release that finds nothing is not noted: this server, which has replaced another, knows of it.
-  if (t.told || !t.was_answered) answered_.note({t.keys, t.field, o.server, o.sent, t.give_up, t.at});
+  answered_.note({t.keys, t.field, o.server, o.sent, t.give_up, t.at});
   if (t.told || !t.done) return end(t, {}, {});
   if (!t.may_have_run) return end(t, errc::lost, not_ours);
   // The first copy may have released it; once the validity is over it may as well have expired. Another server knows

@@ -788,4 +788,7 @@ MUTANTS = [
     Mutant("an attempt to connect that finds no memory waits for its deadline", "src/redis/connector.cpp",
            "  refuse(without_memory());",
            "  throw;"),
+    Mutant("an answered release is forgotten where the next server does not have it", "src/sync/releases.cpp",
+           "  answered_.note({t.keys, t.field, o.server, o.sent, t.give_up, t.at});",
+           "  if (t.told || !t.was_answered) answered_.note({t.keys, t.field, o.server, o.sent, t.give_up, t.at});"),
 ]

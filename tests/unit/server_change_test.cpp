@@ -46,9 +46,13 @@ TEST_CASE_METHOD(fixture, "a release that was answered is sent again when anothe
     CHECK(sent_after_failover() == release);  // that one may be replaced as well
     not_yours();
   }
-  SECTION("nobody hears of it, and it is the last time, where the lock was free") {
+  SECTION(
+      "nobody hears of it where the lock was free, and the next server is asked as well until its key has expired") {
     not_yours();
     CHECK(heard().empty());
+    CHECK(sent_after_failover() == release);
+    not_yours();
+    advance(30s + 500ms);
     CHECK(sent_after_failover().empty());
   }
   SECTION("nobody hears of it where the server refuses it") {
@@ -65,6 +69,28 @@ TEST_CASE_METHOD(fixture, "an answered release is not sent again while the same 
           link_down();
           link_up();
         }).empty());
+}
+
+TEST_CASE_METHOD(fixture,
+                 "a release that a server without a run id has answered is sent again after each end of its link") {
+  server.withhold_run();
+  unlock(hold("a"));
+  frees();
+  const auto sent_again = [this] {
+    return sent_by([this] {
+      link_down();
+      link_up();
+    });
+  };
+  const auto release = "release(a; publish, redisson_lock__channel:{a}, #1)";
+  CHECK(sent_again() == release);
+  not_yours();  // of the primary that is about to be replaced
+  CHECK(sent_again() == release);
+  frees();  // of its successor
+  CHECK(sent_again() == release);
+  not_yours();
+  advance(30s + 500ms);
+  CHECK(sent_again().empty());
 }
 
 TEST_CASE_METHOD(fixture, "an answered release is not sent again once its key has expired at every server") {
