@@ -35,6 +35,12 @@ call&& call::with_token_ttl(milliseconds ttl) && noexcept {
   return std::move(*this);
 }
 
+bool call::shows_primary(const redis::reply& r) const noexcept {
+  if (r.is_error() || !how_) return false;
+  const bool busy = r.type == redis::reply::kind::integer;
+  return how_->does == effect::writes || (how_->does == effect::takes && !busy);
+}
+
 call call::copy_for(milliseconds later, const std::string* vote) const noexcept {
   auto copy = *this;
   auto& its = copy.what_.ttl;

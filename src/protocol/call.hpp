@@ -54,23 +54,26 @@ class call {
     std::span<const owner_field> each_field() const noexcept { return {fields, several->size()}; }
   };
   class writer;
+  enum class effect {
+    other,
+    takes,   // a lock: only who has a vote is asked, and the TTL counts from when the first primary was
+    asks,    // a question, which more answers than a majority's answer better
+    writes,  // before it answers anything but an error: a replica cannot answer so
+  };
   /// How its bytes are made. `evalsha`: of a script, "EVALSHA" and the digest of `body` in RESP; empty: `body` is a
   /// command of Redis.
   struct recipe {
     constexpr recipe(std::string_view evalsha_, std::string_view body_, void (*write_)(writer&, const operands&),
-                     ballot (*count_)(const redis::reply&) = nullptr, bool acquires_ = false, bool asks_all_ = false)
+                     ballot (*count_)(const redis::reply&) = nullptr, effect does_ = effect::other)
         : name{evalsha_.empty() ? body_ : lua::name_of(evalsha_), !evalsha_.empty()}, evalsha(evalsha_), body(body_),
-          write(write_), count(count_), acquires(acquires_), asks_all(asks_all_) {}
+          write(write_), count(count_), does(does_) {}
 
     redis::command_name name;
     std::string_view evalsha, body;
     void (*write)(writer&, const operands&);
     /// What an answer says where several primaries vote; null: of a command that one server answers.
     ballot (*count)(const redis::reply&);
-    /// It takes a lock: only who has a vote is asked, and the TTL counts from when the first primary was.
-    bool acquires;
-    /// A question, which more answers than a majority's answer better.
-    bool asks_all;
+    effect does;
   };
 
   call() = default;
@@ -93,8 +96,10 @@ class call {
   const redis::command_name* name() const noexcept { return how_ ? &how_->name : nullptr; }
   /// The script or command, without its operands.
   const void* step() const noexcept { return how_; }
-  bool acquires() const noexcept { return how_->acquires; }
-  bool asks_all() const noexcept { return how_->asks_all; }
+  bool acquires() const noexcept { return how_->does == effect::takes; }
+  bool asks_all() const noexcept { return how_->does == effect::asks; }
+  /// This answer to it shows a primary. A replica can say that a lock is taken, and answer what only reads.
+  bool shows_primary(const redis::reply& r) const noexcept;
   /// The copy of one that acquires for a primary that is asked so much later than the first, and has a vote if its
   /// marker is `vote`; null: whatever that is.
   call copy_for(milliseconds later, const std::string* vote) const noexcept;

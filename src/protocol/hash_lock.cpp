@@ -21,12 +21,14 @@ using recipe = call::recipe;
 constexpr milliseconds none{};
 
 call acquire(const lock_keys& k, milliseconds ttl, const owner_field& field) {
-  static constexpr recipe how{lua::acquire.evalsha, lua::acquire.body, operands::acquire, ballots::acquire, true};
+  static constexpr recipe how{lua::acquire.evalsha, lua::acquire.body, operands::acquire, ballots::acquire,
+                              call::effect::takes};
   return {how, {.at = &k, .field = &field, .ttl = {ttl}}};
 }
 
 call acquire_fenced(const lock_keys& k, milliseconds ttl, const owner_field& field) {
-  static constexpr recipe how{lua::acquire_fenced.evalsha, lua::acquire_fenced.body, [](writer& to, const made_of& o) {
+  static constexpr recipe how{lua::acquire_fenced.evalsha, lua::acquire_fenced.body,
+                              [](writer& to, const made_of& o) {
                                 const auto block = o.at->of.tokens;
                                 const bool ends = o.token_ttl != none;
                                 to.begin(2, ends ? 4 : block > 1 ? 3 : 2);
@@ -36,7 +38,8 @@ call acquire_fenced(const lock_keys& k, milliseconds ttl, const owner_field& fie
                                 to.add(*o.field);
                                 if (ends || block > 1) to.add(block);
                                 if (ends) to.add(o.token_ttl);
-                              }};
+                              },
+                              nullptr, call::effect::takes};
   return {how, {.at = &k, .field = &field, .ttl = {ttl}}};
 }
 
@@ -86,22 +89,24 @@ call recount(const lock_keys& k, key_ttl wanted, const owner_field& field, unsig
                                 to.add(std::int64_t{o.count});
                                 if (operands::differ(o.ttl)) to.add(o.ttl.if_none);
                               },
-                              ballots::flag};
+                              ballots::flag, call::effect::writes};
   return {how, {.at = &k, .field = &field, .ttl = wanted, .count = count}};
 }
 
 call renew(std::span<const renewal> holds) {
-  static constexpr recipe how{lua::renew.evalsha, lua::renew.body, operands::renewals};
+  static constexpr recipe how{lua::renew.evalsha, lua::renew.body, operands::renewals, nullptr, call::effect::writes};
   return {how, {.holds = holds}};
 }
 
 call renew_one(const lock_keys& k, key_ttl wanted, const owner_field& field) {
-  static constexpr recipe how{lua::renew.evalsha, lua::renew.body, operands::renewal_of_one, ballots::sole_renewal};
+  static constexpr recipe how{lua::renew.evalsha, lua::renew.body, operands::renewal_of_one, ballots::sole_renewal,
+                              call::effect::writes};
   return {how, {.at = &k, .field = &field, .ttl = wanted}};
 }
 
 call release(const lock_keys& k, const owner_field& field) {
-  static constexpr recipe how{lua::release.evalsha, lua::release.body, operands::release, ballots::release};
+  static constexpr recipe how{lua::release.evalsha, lua::release.body, operands::release, ballots::release,
+                              call::effect::writes};
   return {how, {.at = &k, .field = &field}};
 }
 
@@ -112,7 +117,8 @@ call force_release(const lock_keys& k) {
 }
 
 call holder(const lock_keys& k) {
-  static constexpr recipe how{lua::holder.evalsha, lua::holder.body, operands::key, ballots::something, false, true};
+  static constexpr recipe how{lua::holder.evalsha, lua::holder.body, operands::key, ballots::something,
+                              call::effect::asks};
   return {how, {.at = &k}};
 }
 
@@ -125,8 +131,7 @@ call count(const lock_keys& k, const owner_field& field) {
                                 to.add(*o.field);
                               },
                               ballots::something,
-                              false,
-                              true};
+                              call::effect::asks};
   return {how, {.at = &k, .field = &field}};
 }
 

@@ -78,7 +78,7 @@ call exists(const lock_keys& k) {
 }
 
 call ttl(const lock_keys& k) {
-  static constexpr call::recipe how{{}, "PTTL", key, ballots::ttl, false, true};
+  static constexpr call::recipe how{{}, "PTTL", key, ballots::ttl, call::effect::asks};
   return {how, {.at = &k}};
 }
 

@@ -18,19 +18,23 @@ using recipe = call::recipe;
 
 call acquire(const lock_keys& k, milliseconds ttl, const owner_field& field) {
   static constexpr recipe how{lua::simple_acquire.evalsha, lua::simple_acquire.body, operands::acquire,
-                              ballots::acquire, true};
+                              ballots::acquire, call::effect::takes};
   return {how, {.at = &k, .field = &field, .ttl = {ttl}}};
 }
 
 call set(const lock_keys& k, milliseconds ttl, const owner_field& field) {
-  static constexpr recipe how{{}, "SET", [](writer& to, const made_of& o) {
+  static constexpr recipe how{{},
+                              "SET",
+                              [](writer& to, const made_of& o) {
                                 to.begin(1, 4);
                                 to.add(o.at->lock);
                                 to.add(*o.field);
                                 to.add("NX");
                                 to.add("PX");
                                 to.add(o.ttl.ttl);
-                              }};
+                              },
+                              nullptr,
+                              call::effect::writes};
   return {how, {.at = &k, .field = &field, .ttl = {ttl}}};
 }
 
@@ -45,19 +49,20 @@ call acquire_all(const std::vector<shared_keys>& of, milliseconds ttl, std::span
 }
 
 call renew(std::span<const renewal> holds) {
-  static constexpr recipe how{lua::simple_renew.evalsha, lua::simple_renew.body, operands::renewals};
+  static constexpr recipe how{lua::simple_renew.evalsha, lua::simple_renew.body, operands::renewals, nullptr,
+                              call::effect::writes};
   return {how, {.holds = holds}};
 }
 
 call renew_one(const lock_keys& k, key_ttl wanted, const owner_field& field) {
   static constexpr recipe how{lua::simple_renew.evalsha, lua::simple_renew.body, operands::renewal_of_one,
-                              ballots::sole_renewal};
+                              ballots::sole_renewal, call::effect::writes};
   return {how, {.at = &k, .field = &field, .ttl = wanted}};
 }
 
 call release(const lock_keys& k, const owner_field& field) {
   static constexpr recipe how{lua::simple_release.evalsha, lua::simple_release.body, operands::release,
-                              ballots::release};
+                              ballots::release, call::effect::writes};
   return {how, {.at = &k, .field = &field}};
 }
 
@@ -68,8 +73,8 @@ call force_release(const lock_keys& k) {
 }
 
 call holder(const lock_keys& k) {
-  static constexpr recipe how{
-      lua::simple_holder.evalsha, lua::simple_holder.body, operands::key, ballots::something, false, true};
+  static constexpr recipe how{lua::simple_holder.evalsha, lua::simple_holder.body, operands::key, ballots::something,
+                              call::effect::asks};
   return {how, {.at = &k}};
 }
 

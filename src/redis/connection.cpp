@@ -157,7 +157,7 @@ void connection::on_reply(reply&& r) {
   if (health_check) note_round_trip(now - oldest->sent);
   const bool of_replica = is_of_replica(r), outage = of_replica && failover_expected();
   if (shows_work(r) && !outage) answered_ = now;
-  was_primary_ = was_primary_ || (!health_check && !r.is_error());
+  was_primary_ = was_primary_ || (oldest->what && oldest->what->shows_primary(r));
   if (given().counts && oldest->what)
     count(*oldest->what, oldest->sent, now, r.is_error() ? errc::server_refused : errc{});
   if (!of_replica) {

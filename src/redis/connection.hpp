@@ -118,7 +118,7 @@ class connection final : public link {
   bool gave_grace_ = false;
   bool watch_ = false;
   failover failover_ = failover::not_expected;
-  bool was_primary_ = false;  // ROLE said so, or where ROLE is withheld a command was answered
+  bool was_primary_ = false;  // ROLE has said so, or an answer has shown it
   bool held_ = false;
   std::optional<handshake::identity> id_;
   std::optional<handshake::identity> predecessor_;  // of the last one that left commands unanswered

@@ -53,6 +53,8 @@ class command {
   virtual void answered(const outcome& o) = 0;
   /// A copy of it goes out now: no earlier answer is an answer to it. `left`: of its timeout.
   virtual void written(detail::time_point /*now*/, detail::lease_clock::duration /*left*/) noexcept {}
+  /// A replica cannot give this answer to it.
+  virtual bool shows_primary(const reply&) const noexcept { return false; }
   /// What an observer counts it as; null: it is not counted.
   virtual const command_name* counted_as() const noexcept { return nullptr; }
   /// delivery::tell_late

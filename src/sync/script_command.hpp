@@ -58,6 +58,7 @@ class script_command : public redis::command, public std::enable_shared_from_thi
 
   const redis::command_name* counted_as() const noexcept final { return call_.name(); }
   void append_to(std::string& out) const final { append(call_, out, by_text_); }
+  bool shows_primary(const redis::reply& r) const noexcept final { return call_.shows_primary(r); }
   void answered(const outcome& o) final;
   void execute();
 

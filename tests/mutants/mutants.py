@@ -791,4 +791,10 @@ MUTANTS = [
     Mutant("an answered release is forgotten where the next server does not have it", "src/sync/releases.cpp",
            "  answered_.note({t.keys, t.field, o.server, o.sent, t.give_up, t.at});",
            "  if (t.told || !t.was_answered) answered_.note({t.keys, t.field, o.server, o.sent, t.give_up, t.at});"),
+    Mutant("a server that has answered a question counts as a primary", "src/redis/connection.cpp",
+           "(oldest->what && oldest->what->shows_primary(r))",
+           "(!health_check && !r.is_error())"),
+    Mutant("a server that says that a lock is taken counts as a primary", "src/protocol/call.cpp",
+           "const bool busy = r.type == redis::reply::kind::integer;",
+           "const bool busy = r.type == redis::reply::kind::error;"),
 ]
