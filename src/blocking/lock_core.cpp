@@ -3,6 +3,7 @@
 
 #include <algorithm>
 #include <boost/asio/error.hpp>
+#include <cstddef>
 #include <utility>
 
 #include "base/escape.hpp"
@@ -29,6 +30,14 @@ bool held(const any_lease& what) noexcept {
 
 bool lost(const any_lease& what) noexcept {
   return std::visit([](const auto& l) { return l.state() == lease_state::lost; }, what);
+}
+
+lease& over(lease& l) { return l; }
+/// Of several locks, of which one is not held: the others may be well, and a renewal would ask Redis about them.
+lease& over(multi_lease& all) {
+  std::size_t n = 0;
+  while (n + 1 < all.size() && all[n].held()) ++n;
+  return const_cast<lease&>(all[n]);
 }
 
 /// Hands the stop over when it ends: with its coroutine, or with the context in which that waits.
@@ -182,11 +191,15 @@ void lock_core::unlock(const owner& who) noexcept {
 
 void lock_core::check(const owner& who) {
   check_here();
+  std::optional<asio::awaitable<void>> cause;
   {
     const std::lock_guard lock(guard_);
-    if (held(must_find(who).what)) return;
+    auto& what = must_find(who).what;
+    if (held(what)) return;
+    cause.emplace(
+        std::visit([](auto& l) { return over(l).renew(); }, what));  // throws, with the cause, and asks nobody
   }
-  renew(who, milliseconds::zero());  // of a hold that is over it throws, with the cause
+  home().run(who, std::move(*cause), errc::closed);
 }
 
 void lock_core::renew(const owner& who, milliseconds ttl) {

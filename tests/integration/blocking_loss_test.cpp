@@ -70,6 +70,25 @@ TEST_CASE("unlock of a blocking lock that was lost throws nothing and leaves the
   CHECK(w.code_of_call([&] { m.check(); }) == errc::not_held);
 }
 
+TEST_CASE("check() of several locks of which one is lost asks redis about none") {
+  blocking_world w;
+  blocking::client redis(w.settings());
+  auto a = redis.mutex("a"), b = redis.mutex("b");
+  blocking::multi_lock both({a, b});
+  const std::lock_guard lock(both);
+  take_by_hand(w.eye, "b");
+  REQUIRE(w.code_of_call([&] { both.renew(); }) == errc::lost);
+  const auto scripts = [&] {
+    const auto stats = w.eye("INFO", "commandstats").to_string();
+    const auto line = stats.find("cmdstat_evalsha:");
+    return stats.substr(line, stats.find(',', line) - line);
+  };
+  const auto before = scripts();
+  CHECK_THAT(text_of_failure([&] { both.check(); }), contains_text("lock 'b'"));
+  CHECK(w.code_of_call([&] { both.check(); }) == errc::lost);
+  CHECK(scripts() == before);
+}
+
 TEST_CASE("a loss that the unlock finds out is told by the token, and counted as one") {
   blocking_world w;
   blocking::client redis(w.settings());

@@ -797,4 +797,7 @@ MUTANTS = [
     Mutant("a server that says that a lock is taken counts as a primary", "src/protocol/call.cpp",
            "const bool busy = r.type == redis::reply::kind::integer;",
            "const bool busy = r.type == redis::reply::kind::error;"),
+    Mutant("check() of several locks asks redis about those that are well", "src/blocking/lock_core.cpp",
+           "return over(l).renew();",
+           "return l.renew();"),
 ]
