@@ -141,9 +141,14 @@ struct starved_client {
   client redis;
   lease held{};
   bool over = false;
+  int running = 0;
 
   void spawn(asio::awaitable<void> op) {
-    asio::co_spawn(of.io, std::move(op), [this](std::exception_ptr) { over = true; });
+    asio::co_spawn(of.io, std::move(op), [this](std::exception_ptr) {
+      over = true;
+      --running;
+    });
+    ++running;  // not where there was no memory to begin
   }
   void lock_and_unlock() {
     of.run(redis.connect());
@@ -161,8 +166,8 @@ asio::awaitable<void> lock_and_unlock(Lock any) {
   co_await held.unlock();
 }
 
-/// Plays `act` once for each allocation in it, which fails. Then there is memory again: the client must work, and no
-/// key may stay.
+/// Plays `act` once for each allocation in it, which fails. Then there is memory again: what was begun must end, the
+/// client must work, and no key may stay.
 void starve(world& w, const std::function<void(starved_client&)>& prepare,
             const std::function<void(starved_client&)>& act) {
   bool failed = true;
@@ -200,6 +205,7 @@ void starve(world& w, const std::function<void(starved_client&)>& prepare,
       REQUIRE(next.succeeded());
       all.run(next.answer->value().unlock());
     }
+    all.until([&] { return c.running == 0; });  // not because the client ends
     all.until([&] { return w.locks().empty(); });
     all.run(c.redis.shutdown(1s));
     drain(all.io, 10s);
