@@ -103,7 +103,7 @@ void watchdog::forget(claim& c) {
 }
 
 void watchdog::denied(share& s) {
-  if (!guarded(s.of) || in_flight(s)) return static_cast<void>(s.of.deny(s));
+  if (!guarded(s.of)) return static_cast<void>(s.of.deny(s));
   unschedule_renewal(s);
   on_denied(s, renewal_answer::denied);
   rearm();

@@ -800,4 +800,10 @@ MUTANTS = [
     Mutant("check() of several locks asks redis about those that are well", "src/blocking/lock_core.cpp",
            "return over(l).renew();",
            "return l.renew();"),
+    Mutant("the last of several servers is believed about a release", "src/sync/releases.cpp",
+           "    if (t.went_to.value_or(o.server) != o.server) t.went_to = 0;\n",
+           ""),
+    Mutant("a primary that is gone is told of at each renewal", "src/sync/watchdog.cpp",
+           "const bool news = s.of.shares().size() == 1 || !s.doubted();",
+           "const bool news = true;"),
 ]

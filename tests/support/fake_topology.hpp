@@ -110,6 +110,7 @@ class fake_topology final : public detail::topology {
   std::vector<std::string> run_ids;
   /// From now on another server answers.
   void change_server() { ++server_; }
+  void change_server_back() { --server_; }
   /// From now on a server answers of which nobody knows whether it is the same.
   void withhold_run() { server_ = 0; }
   /// So long without an answer to what was written is silence: answering() says so.

@@ -93,6 +93,19 @@ TEST_CASE_METHOD(fixture, "not yours from another server than the first copy wen
   CHECK(heard() == "release_given_up");
 }
 
+TEST_CASE_METHOD(fixture, "not yours after copies were written to two servers means unconfirmed, whichever says so") {
+  const auto r = release();
+  fails(errc::unconfirmed);
+  server.change_server();
+  advance(0ms);
+  fails(errc::unconfirmed);
+  server.change_server_back();
+  advance(50ms);
+  REQUIRE(server.count() == 3);
+  not_yours();
+  CHECK(r.failed_with(errc::unconfirmed));
+}
+
 TEST_CASE_METHOD(fixture, "a release that waits for a connection is withdrawn when the key must be gone") {
   link_down();
   in_background();

@@ -295,6 +295,28 @@ TEST_CASE_METHOD(quorum_fixture, "a minority that answers nothing keeps no lock 
   CHECK(c.value()->state() == lease_state::lost);
 }
 
+TEST_CASE_METHOD(
+    quorum_fixture,
+    "a primary whose renewals fail again and again is told of once, and again after it has confirmed one") {
+  const auto c = granted("a");
+  heard();
+  const auto pass = [&](bool well) {
+    for (auto left = 12s; left > 0s; left -= 1s)
+      for (int i = 0; i < 5; ++i) {
+        advance(200ms);
+        answer({0, 1, 2, 3});
+        if (well) answer({4});
+        for (const auto open : at[4]->open()) at[4]->fail(open, errc::unconfirmed, "gone");
+        run();
+      }
+    return heard();
+  };
+  CHECK(pass(false) == "renewal_failed");
+  CHECK(pass(true).empty());
+  CHECK(pass(false) == "renewal_failed");
+  CHECK(c.value()->state() == lease_state::held);
+}
+
 TEST_CASE_METHOD(quorum_fixture, "a cancelled call leaves nothing anywhere, wherever it stood") {
   for (std::size_t answered = 0; answered < 5; ++answered) {
     INFO(answered << " answered");
