@@ -3,6 +3,7 @@
 #include <chrono>
 #include <cstddef>
 #include <cstdint>
+#include <optional>
 #include <utility>
 #include <vector>
 
@@ -29,8 +30,9 @@ class answered_releases {
     owner_field field;
     std::uint64_t server = 0;  // outcome::server of the answer; 0: unknown
     time_point sent{};
-    time_point gone_by{};     // by then the key has expired at every server
-    std::size_t primary = 0;  // of several
+    time_point gone_by{};                  // by then the key has expired at every server
+    std::size_t primary = 0;               // of several
+    std::optional<std::uint32_t> group{};  // topology::group_of() of its key, once somebody has asked
   };
 
   static constexpr std::size_t most = 4096;
@@ -40,13 +42,16 @@ class answered_releases {
   void note(entry&& e) noexcept;
   std::size_t size() const noexcept { return size_; }
 
-  /// Hands over those for which `which(const entry&)` is true, oldest first, and keeps the others. `use` notes nothing.
+  /// Hands over those for which `which(entry&)` is true, oldest first, and keeps the others. `use` notes nothing.
   template <class Which, class Use>
   void take(Which which, Use use) {
+    std::size_t n = 0;
+    while (n < size_ && !which(ring_[(first_ + n) & (ring_.size() - 1)])) ++n;
+    if (n == size_) return;  // most often: none is moved within the ring
     for (auto left = size_; left > 0; --left) {
       auto e = std::move(oldest());
       drop_oldest();
-      if (which(static_cast<const entry&>(e)))
+      if (which(e))
         use(std::move(e));
       else
         append(std::move(e));

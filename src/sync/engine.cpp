@@ -57,10 +57,12 @@ engine::engine(surroundings around, std::weak_ptr<lease_home> home, owner_fields
     else if (notices_)
       registry_.lost_redis();
   });
-  around_.servers.on_keys_moved([this] {
+  around_.servers.on_keys_moved([this](std::optional<key_group> group) {
     patience_.keys_moved();
     watchdog_.keys_moved();
-    server_changed(std::nullopt);
+    if (closed()) return;
+    registry_.repeat_releases(group);
+    tell_changed_runs();
   });
 }
 
@@ -69,7 +71,7 @@ engine::~engine() {
   around_.blocks->close();
 }
 
-void engine::server_changed(std::optional<node_id> node) {
+void engine::server_changed(node_id node) {
   if (closed()) return;
   registry_.server_changed(node);
   tell_changed_runs();

@@ -96,7 +96,7 @@ class engine final {
     function<void()> then;
   };
 
-  void server_changed(std::optional<node_id> node);
+  void server_changed(node_id node);
   bool is_another_run(const run_watch& w) const;
   void tell_changed_runs();
   void drain_until(time_point end);

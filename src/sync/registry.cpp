@@ -125,19 +125,23 @@ void registry::give_back(const shared_keys& keys, const owner_field& field, mill
   }
 }
 
+void registry::server_changed(node_id node) {
+  repeat_releases(std::nullopt);
+  if (with_.around.servers.primaries() > 1) return;
+  for (auto& e : names_)
+    if (with_.around.servers.node_of(e.keys()->lock) == node) e.each_hold([](hold& h) { h.count_elsewhere(); });
+}
+
 // Obligations are written before all other commands that wait for the same connection, so the next request for these
 // names finds them free. A release without memory leaves its key to the TTL.
-void registry::server_changed(std::optional<node_id> node) {
-  with_.freeing.take_answered_elsewhere([this](const answered_releases::entry& r) {
+void registry::repeat_releases(std::optional<key_group> group) {
+  with_.freeing.take_answered_elsewhere(group, [this](const answered_releases::entry& r) {
     try {
       with_.freeing.repeat(at(r.keys), r);
     } catch (const std::bad_alloc&) {
       leave_if_unused(*r.keys);
     }
   });
-  if (!node || with_.around.servers.primaries() > 1) return;
-  for (auto& e : names_)
-    if (with_.around.servers.node_of(e.keys()->lock) == *node) e.each_hold([](hold& h) { h.count_elsewhere(); });
 }
 
 // Something was undone for lack of memory, which may have destroyed the entry.

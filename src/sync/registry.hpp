@@ -51,9 +51,11 @@ class registry final {
 
   /// Null when there is none; also a lost one, whose leases are still there.
   hold* hold_of(const lock_keys& keys, owner_id who);
-  /// Keys may have a new server, which may lack changes that the old one has answered. So releases and counts are sent
-  /// once more. `node`: a connection to it is up again; nothing: some keys have moved.
-  void server_changed(std::optional<node_id> node);
+  /// There is a connection to the node again. Its server may be another one, which may lack changes that the old one
+  /// has answered: releases and counts are sent once more.
+  void server_changed(node_id node);
+  /// Keys have another server: releases that the old one has answered are sent once more. `group`: of these keys alone.
+  void repeat_releases(std::optional<key_group> group);
   /// This client has held it without owner, by one hold, all the time since.
   bool held_since(const lock_keys& keys, time_point since);
   /// A connection is lost: waiters for locks of its server may wait for that.

@@ -183,6 +183,14 @@ std::uint64_t releases::server_of(std::size_t primary, const shared_keys& keys) 
   return around_.servers.primary(primary).server_of(keys->lock);
 }
 
+// Slots move by the thousand while a cluster is resharded. An entry's is computed once, and not for a release that no
+// move follows.
+bool releases::is_in(std::optional<key_group> group, answered_releases::entry& what) const {
+  if (!group) return true;
+  if (!what.group) what.group = around_.servers.group_of(what.keys->lock);
+  return *what.group == *group;
+}
+
 bool releases::answered_elsewhere(const answered_releases::entry& what) const {
   return what.server == 0 || what.server != server_of(what.primary, what.keys);
 }

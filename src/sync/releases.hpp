@@ -3,6 +3,7 @@
 #include <boost/intrusive/list.hpp>
 #include <cstdint>
 #include <memory>
+#include <optional>
 #include <string>
 
 #include "base/backoff.hpp"
@@ -69,15 +70,16 @@ class releases {
   /// The server has said that this field holds nothing, although its hold was not given back. A server that takes its
   /// place may still have the field.
   void found_gone(const shared_keys& keys, const owner_field& field, milliseconds ttl, time_point now) noexcept;
-  /// Takes the releases that another server has answered than the one that has their key now, for repeat(). `use` may
-  /// send.
+  /// Takes the releases that another server has answered than the one that has their key now, for repeat(). `group`: of
+  /// these keys alone. `use` may send.
   template <class Use>
-  void take_answered_elsewhere(Use use) {
+  void take_answered_elsewhere(std::optional<key_group> group, Use use) {
     const auto now = around_.now();
-    answered_.take([&](const answered_releases::entry& e) { return e.gone_by <= now || answered_elsewhere(e); },
-                   [&](answered_releases::entry&& e) {
-                     if (e.gone_by > now) use(e);
-                   });
+    answered_.take(
+        [&](answered_releases::entry& e) { return is_in(group, e) && (e.gone_by <= now || answered_elsewhere(e)); },
+        [&](answered_releases::entry&& e) {
+          if (e.gone_by > now) use(e);
+        });
   }
   /// Sends the release once more, with nobody waiting. The observer gets released_late if that has freed something.
   void repeat(release_host& of, const answered_releases::entry& what);
@@ -108,6 +110,7 @@ class releases {
   void end(task&, error_code, const std::string& detail);
   std::shared_ptr<task> take_out(task&);
   void report(const task&, event::kind what, error_code reason, const std::string& detail) const;
+  bool is_in(std::optional<key_group> group, answered_releases::entry& what) const;
   bool answered_elsewhere(const answered_releases::entry& what) const;
   std::uint64_t server_of(std::size_t primary, const shared_keys& keys) const;
 

@@ -175,7 +175,7 @@ void cluster::heard(routed_command& c, const redis::outcome& o) {
     moving_to_[c.slot] = map_.number_of(next.to);
   }
   if (next.refresh) questions_.ask();
-  if (next.moved && map_.moved(next.moved->slot, next.moved->to)) map_changed(1);
+  if (next.moved && map_.moved(next.moved->slot, next.moved->to)) map_changed(1, next.moved->slot);
   if (c.number == 0 || c.at != slot_map::nobody) return;  // it was withdrawn meanwhile
   waited(c);
 }
@@ -365,7 +365,7 @@ void cluster::seed_lost(const redis::address& node, const event& e) {
 }
 
 // What was not written yet goes where it is to be now, in the order in which it came.
-void cluster::map_changed(std::size_t moved) {
+void cluster::map_changed(std::size_t moved, std::optional<slot_number> only) {
   moving_to_.clear();
   if (watch_) nodes_.all_in_use();
   watch_nodes();
@@ -384,7 +384,7 @@ void cluster::map_changed(std::size_t moved) {
   }
   drop_unused();
   if (moved != 0) tell_moved(moved);
-  if (!closed_ && keys_moved_) keys_moved_();
+  if (!closed_ && keys_moved_) keys_moved_(only);
 }
 
 // A node says so when the slot has left, or is about to; where it is now the words may tell. The channel is told first,
@@ -394,7 +394,7 @@ void cluster::channel_moved(node_id from, std::string_view channel, std::string_
   questions_.ask();
   const bool news = to && to->what == redirect::kind::moved && map_.moved(to->slot, to->to);
   channels_->moved(from, channel);
-  if (news) map_changed(1);
+  if (news) map_changed(1, to->slot);
 }
 
 void cluster::nobody_knows(const redis::failure& why) {

@@ -62,7 +62,9 @@ class cluster final : public topology, private routed_command::router {
   subscription subscribe(std::string_view channel, subscriber& who) override;
   void keep_watch(bool on) override;
   void on_link_change(link_listener listener) override { nodes_.on_link_change(std::move(listener)); }
-  void on_keys_moved(std::function<void()> listener) override { keys_moved_ = std::move(listener); }
+  void on_keys_moved(std::function<void(std::optional<key_group>)> listener) override {
+    keys_moved_ = std::move(listener);
+  }
   void close() override;
 
  private:
@@ -92,7 +94,8 @@ class cluster final : public topology, private routed_command::router {
   // The map.
   std::vector<slot_questions::candidate> whom_to_ask(std::size_t round);
   slot_questions::verdict take(const slot_view& view, const redis::address& said_by);
-  void map_changed(std::size_t moved);
+  /// `only`: the one slot that has moved; nothing: several may have.
+  void map_changed(std::size_t moved, std::optional<slot_number> only = {});
   void channel_moved(node_id from, std::string_view channel, std::string_view words);
   void nobody_knows(const redis::failure& why);
   void seed_lost(const redis::address& node, const event& e);
@@ -103,7 +106,7 @@ class cluster final : public topology, private routed_command::router {
   const redis::services given_;
   const plan plan_;
   const redis::connection::event_sink events_;
-  std::function<void()> keys_moved_;
+  std::function<void(std::optional<key_group>)> keys_moved_;
   slot_map map_;
   std::map<slot_number, node_id> moving_to_;  // by ASK; no longer than the map is as it was then
   cluster_nodes nodes_;

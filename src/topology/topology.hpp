@@ -106,8 +106,9 @@ class topology {
   /// Called on the strand when the connection to a server goes down that was up, and when it is up again; or is not
   /// needed any more: if that server has keys again, the connection is made by the first command. One listener.
   virtual void on_link_change(link_listener listener) = 0;
-  /// Called on the strand when keys have another server than before: links need not have changed. One listener.
-  virtual void on_keys_moved(std::function<void()>) {}
+  /// Called on the strand when keys have another server than before: links need not have changed. One listener, which
+  /// hears which group has moved; nothing: several may have.
+  virtual void on_keys_moved(std::function<void(std::optional<key_group>)>) {}
 
   /// Closes all connections at once and drops what is pending. No command, subscriber, listener or event sink is
   /// called any more.

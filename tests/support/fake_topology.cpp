@@ -114,8 +114,9 @@ void fake_topology::move(const std::vector<std::string>& keys, detail::node_id n
     for (auto& each : commands_)
       if (each.what.open && !each.what.written && each.what.key == key) each.what.node = node;
   }
-  post([this] {
-    if (hear_of_moves_) hear_of_moves_();
+  const auto group = keys.size() == 1 ? std::optional(group_of(keys.front())) : std::nullopt;
+  post([this, group] {
+    if (hear_of_moves_) hear_of_moves_(group);
   });
   if (up(node) && !blocked_) write_all(node);
 }

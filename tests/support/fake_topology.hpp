@@ -134,7 +134,9 @@ class fake_topology final : public detail::topology {
   // detail::topology
   detail::node_id node_of(std::string_view key) const override;
   detail::key_group group_of(std::string_view key) const noexcept override { return grouped_by ? grouped_by(key) : 0; }
-  void on_keys_moved(std::function<void()> hear) override { hear_of_moves_ = std::move(hear); }
+  void on_keys_moved(std::function<void(std::optional<detail::key_group>)> hear) override {
+    hear_of_moves_ = std::move(hear);
+  }
   std::vector<std::string> name_on_each_primary(std::string_view stem) const override;
   std::string run_of(std::string_view key) const override { return run_ids.empty() ? "" : run_ids.at(node_of(key)); }
   std::uint64_t server_of(std::string_view) const override { return server_; }
@@ -185,7 +187,7 @@ class fake_topology final : public detail::topology {
   std::deque<detail::function<void()>> ready_;
   std::deque<copies_handler> replica_answers_;
   link_listener listener_;
-  std::function<void()> hear_of_moves_;
+  std::function<void(std::optional<detail::key_group>)> hear_of_moves_;
   std::map<std::string, detail::node_id, std::less<>> places_;
   std::set<detail::node_id> down_;
   std::map<detail::node_id, detail::time_point> last_reply_, last_answer_;  // the second: refusals left out

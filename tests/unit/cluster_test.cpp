@@ -88,7 +88,10 @@ struct fixture : redis_rig {
                                                if (e.what == event::kind::slots_moved) moved += e.count;
                                              });
     made->on_link_change([this](detail::node_id, bool up) { links += up ? '+' : '-'; });
-    made->on_keys_moved([this] { ++keys_moved; });
+    made->on_keys_moved([this](std::optional<detail::key_group> group) {
+      ++keys_moved;
+      if (group) moved_group = group;
+    });
     return *made;
   }
   redis::address at(int n) const {
@@ -184,6 +187,7 @@ struct fixture : redis_rig {
   std::string node_timeout = "-NOPERM x\r\n";
   int timeouts_asked = 0;
   int maps_told = 0, keys_moved = 0;
+  std::optional<detail::key_group> moved_group;
   std::size_t moved = 0;
 };
 
@@ -236,6 +240,7 @@ TEST_CASE_METHOD(fixture, "a burst of MOVED is followed, and the map is asked fo
   REQUIRE(until([&] { return maps_told == 2; }));
   CHECK(until([&] { return c.node_of("a") == c.node_of(high); }));
   CHECK(keys_moved >= 1);
+  CHECK(moved_group == detail::slot_of("{bar}"));
   CHECK(until([&] { return moved == detail::slot_count / 2u; }));
   CHECK(maps_told == 2);
 }

@@ -180,6 +180,17 @@ TEST_CASE_METHOD(fixture, "a release that was answered is sent again when its ke
   CHECK(sent_by([this] { move({"a"}, 1); }) == "release(a; publish, redisson_lock__channel:{a}, #1)");
 }
 
+TEST_CASE_METHOD(fixture, "where one group of keys has moved no other release is looked at") {
+  server.grouped_by = [](std::string_view key) { return static_cast<detail::key_group>(key.front()); };
+  for (const auto* name : {"a", "b"}) {
+    unlock(hold(name));
+    frees();
+  }
+  server.change_server();
+  for (const auto* name : {"a", "b"})
+    CHECK(sent_by([&] { move({name}, 1); }).starts_with(std::string("release(") + name + ';'));
+}
+
 TEST_CASE_METHOD(fixture, "a count that was answered is sent again when another server has the key") {
   const auto outer = hold("a", by(alice));
   const auto inner = lock("a", by(alice));
