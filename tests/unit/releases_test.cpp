@@ -179,7 +179,7 @@ TEST_CASE_METHOD(fixture, "a release whose first copy waited to be written has i
   CHECK(r.failed_with(errc::unconfirmed));
 }
 
-TEST_CASE_METHOD(fixture, "the time that a release waits for a connection counts whatever ended the last one") {
+TEST_CASE_METHOD(fixture, "the time that a release waits for a connection counts, whatever ended the last one") {
   link_down();
   server.link_ended_idle = true;
   const auto r = release();
