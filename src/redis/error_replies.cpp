@@ -74,9 +74,12 @@ failure classify(std::string_view text, errc otherwise) {
   return {known ? known->code : otherwise, meaning + detail::escaped(text, longest_text - meaning.size())};
 }
 
-// TRYAGAIN is about the keys of one script, and comes from a server that serves the others.
+// TRYAGAIN is about the keys of one script, and comes from a server that serves the others. Without a text, because the
+// sender of the command must hear its answer even if there is no memory.
 bool shows_work(const reply& r) {
-  return !r.is_error() || r.text.starts_with("TRYAGAIN") || !classify(r.text, errc::protocol_error).mends_itself();
+  if (!r.is_error() || r.text.starts_with("TRYAGAIN")) return true;
+  const auto* known = row_of(r.text);
+  return !known || !failure{.code = known->code, .detail = {}}.mends_itself();
 }
 
 }  // namespace holdfast::redis

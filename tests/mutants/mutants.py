@@ -806,4 +806,7 @@ MUTANTS = [
     Mutant("a primary that is gone is told of at each renewal", "src/sync/watchdog.cpp",
            "const bool news = s.of.shares().size() == 1 || !s.doubted();",
            "const bool news = true;"),
+    Mutant("whether an answer shows a server at work needs memory, without which nobody hears it", "src/redis/error_replies.cpp",
+           "  const auto* known = row_of(r.text);\n  return !known || !failure{.code = known->code, .detail = {}}.mends_itself();",
+           "  return !classify(r.text, errc::protocol_error).mends_itself();"),
 ]

@@ -1,10 +1,15 @@
 // SPDX-License-Identifier: BSL-1.0
 #include "redis/error_replies.hpp"
 
+#include <cstddef>
+
 #include "support/catch.hpp"
+#include "support/no_memory.hpp"
 #include "support/replies.hpp"
+#include "support/skip.hpp"
 
 using namespace holdfast;
+using namespace holdfast::test;
 using redis::classify;
 
 TEST_CASE("what redis refuses means the same whoever has asked") {
@@ -38,4 +43,20 @@ TEST_CASE("a server that cannot serve yet shows no work") {
   CHECK(redis::shows_work(replies::error("WRONGTYPE Operation against a key")));
   CHECK(redis::shows_work(replies::error("TRYAGAIN Multiple keys request during rehashing of slot")));
   CHECK_FALSE(redis::shows_work(replies::error("LOADING Redis is loading the dataset in memory")));
+}
+
+TEST_CASE("whether an answer shows a server at work is seen without memory") {
+  if (!failing_allocations::available()) skip("the sanitizer has the allocator for itself");
+  const auto unknown_script = replies::error("NOSCRIPT No matching script. Please use EVAL.");
+  const auto loading = replies::error("LOADING Redis is loading the dataset in memory, and so on");
+  bool works = false, waits = true, allocated = true;
+  {
+    const failing_allocations none(0, std::size_t(-1));
+    works = redis::shows_work(unknown_script);
+    waits = redis::shows_work(loading);
+    allocated = none.happened();
+  }
+  CHECK(works);
+  CHECK_FALSE(waits);
+  CHECK_FALSE(allocated);
 }
