@@ -13,6 +13,7 @@
 using namespace holdfast;
 using namespace holdfast::test;
 using namespace std::chrono_literals;
+using detail::terms;
 
 TEST_CASE_METHOD(hold_fixture, "a hold is exclusive until its validity ends and not at that instant") {
   CHECK_FALSE(h->exclusive());
@@ -97,6 +98,38 @@ TEST_CASE_METHOD(hold_fixture, "a hold wants renewal while one of its leases doe
   CHECK(h->wants_renewal(clock.now()));
   CHECK(renewed.try_release());
   CHECK_FALSE(h->wants_renewal(clock.now()));
+}
+
+TEST_CASE_METHOD(hold_fixture,
+                 "a hold covers a lease while two thirds of its TTL are left, and no longer TTL nor more replicas") {
+  const terms renewed{.ttl = 30s, .renew = true, .max_hold = {}};
+  CHECK_FALSE(h->covers(renewed, clock.now()));
+  extend(clock.now() + 40s);
+  CHECK_FALSE(h->covers(renewed, clock.now()));  // it has no lease
+  lease(renewed);
+  CHECK(h->covers(renewed, clock.now()));
+  CHECK_FALSE(h->covers({.ttl = 31s, .renew = true, .max_hold = {}}, clock.now()));
+  CHECK_FALSE(h->covers({.ttl = 30s, .renew = true, .min_replicas = 1, .max_hold = {}}, clock.now()));
+  clock.skip(20s);
+  CHECK(h->covers(renewed, clock.now()));
+  clock.skip(1ms);
+  CHECK_FALSE(h->covers(renewed, clock.now()));
+  const terms for_a_time{.ttl = 19s, .renew = false, .max_hold = {}};
+  CHECK(h->covers(for_a_time, clock.now()));
+  clock.skip(1s);
+  CHECK_FALSE(h->covers(for_a_time, clock.now()));
+}
+
+TEST_CASE_METHOD(hold_fixture, "a hold that is not renewed at present covers no lease that wants to be renewed") {
+  const terms renewed{.ttl = 30s, .renew = true, .max_hold = {}};
+  extend(clock.now() + 30s);
+  SECTION("its renewal is paused") {
+    lease(renewed);
+    h->pause_renewal();
+  }
+  SECTION("none of its leases asks for it") { lease({.ttl = 30s, .renew = false, .max_hold = {}}); }
+  CHECK_FALSE(h->covers(renewed, clock.now()));
+  CHECK(h->covers({.ttl = 30s, .renew = false, .max_hold = {}}, clock.now()));
 }
 
 TEST_CASE_METHOD(hold_fixture, "a hold is exclusive in the process that took it and in no child of it") {

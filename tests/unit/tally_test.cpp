@@ -76,6 +76,12 @@ TEST_CASE("a failed vote says of each primary why, and what a majority will neve
   for (auto& said : forbidden.said)
     if (said->error) said->error = errc::auth_failed;
   CHECK(tally(forbidden, flag).why().code == errc::auth_failed);
+  for (const auto passes : {errc::overloaded, errc::protocol_error}) {
+    auto passing = forbidden;
+    for (auto& said : passing.said)
+      if (said->error) said->error = passes;
+    CHECK(tally(passing, flag).why().code == errc::quorum_failed);
+  }
   forbidden.said[4]->error = errc::unreachable;
   CHECK(tally(forbidden, flag).why().code == errc::quorum_failed);
 }
