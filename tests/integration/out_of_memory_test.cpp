@@ -136,6 +136,18 @@ struct crowd : client_side {
   const world& of;
 };
 
+/// Counts a call until its coroutine has ended. Asio destroys one in which it finds no memory to begin an operation, and
+/// calls nobody.
+struct running_call {
+  explicit running_call(int& all) : of(all) { ++of; }
+  running_call(const running_call&) = delete;
+  running_call& operator=(const running_call&) = delete;
+  ~running_call() { --of; }
+  int& of;
+};
+
+asio::awaitable<void> counted(std::unique_ptr<running_call>, asio::awaitable<void> op) { co_await std::move(op); }
+
 struct starved_client {
   crowd& of;
   client redis;
@@ -144,11 +156,8 @@ struct starved_client {
   int running = 0;
 
   void spawn(asio::awaitable<void> op) {
-    asio::co_spawn(of.io, std::move(op), [this](std::exception_ptr) {
-      over = true;
-      --running;
-    });
-    ++running;  // not where there was no memory to begin
+    asio::co_spawn(of.io, counted(std::make_unique<running_call>(running), std::move(op)),
+                   [this](std::exception_ptr) { over = true; });
   }
   void lock_and_unlock() {
     of.run(redis.connect());
