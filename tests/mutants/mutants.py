@@ -827,4 +827,7 @@ MUTANTS = [
     Mutant("a majority that has no room for commands is a code of its own", "src/protocol/tally.cpp",
            " && its.code != errc::overloaded",
            ""),
+    Mutant("a share that was denied keeps a claim from being suspended", "src/sync/claim.cpp",
+           "!each.doubted_ && !each.denied_; });",
+           "!each.doubted_; });"),
 ]

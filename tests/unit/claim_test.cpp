@@ -102,6 +102,14 @@ TEST_CASE_METHOD(majority_fixture, "a claim is suspended while fewer shares than
   CHECK_FALSE(c->suspended());
 }
 
+TEST_CASE_METHOD(majority_fixture, "a share that was denied keeps no claim from being suspended") {
+  for (std::size_t n = 0; n < 3; ++n) c->confirm(at(n), clock.now() + 1s);
+  CHECK(c->deny(at(1)));
+  CHECK_FALSE(c->suspended());
+  CHECK(c->doubt(at(0)));
+  CHECK(c->suspended());
+}
+
 TEST_CASE_METHOD(majority_fixture, "a claim is trusted where it was confirmed, and neither doubted nor denied since") {
   CHECK(c->trusted_at() == 0);
   for (std::size_t n = 0; n < 3; ++n) c->confirm(at(n), clock.now() + 1s);
