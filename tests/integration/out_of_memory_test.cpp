@@ -136,8 +136,8 @@ struct crowd : client_side {
   const world& of;
 };
 
-/// Counts a call until its coroutine has ended. Asio destroys one in which it finds no memory to begin an operation, and
-/// calls nobody.
+/// Counts a call until its coroutine has ended. Asio destroys one in which it finds no memory to begin an operation,
+/// and calls nobody.
 struct running_call {
   explicit running_call(int& all) : of(all) { ++of; }
   running_call(const running_call&) = delete;
