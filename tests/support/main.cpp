@@ -40,12 +40,14 @@ std::string as_spec(std::string_view name) {
 
 std::string bracketed(std::string_view text) { return "[===[" + std::string{text} + "]===]"; }
 
-// One ctest test per test case, written by the only one who knows all names exactly.
+// One ctest test per test case, written by the only one who knows all names exactly. The including script sets
+// `emulator`.
 void print_ctest_script(Catch::Session& session, std::string_view program, const std::string& label) {
   for (const auto& test : Catch::getAllTestCasesSorted(session.config())) {
     if (info(test).isHidden()) continue;
     const auto name = bracketed(label + ": " + info(test).name);
-    std::cout << "add_test(" << name << ' ' << bracketed(program) << ' ' << bracketed(as_spec(info(test).name)) << ")\n"
+    std::cout << "add_test(" << name << " ${emulator} " << bracketed(program) << ' '
+              << bracketed(as_spec(info(test).name)) << ")\n"
               << "set_tests_properties(" << name << " PROPERTIES LABELS " << label << " SKIP_RETURN_CODE "
               << skipped_exit_code << ")\n";
   }
