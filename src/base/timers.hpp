@@ -1,8 +1,6 @@
 // SPDX-License-Identifier: BSL-1.0
 #pragma once
 #include <boost/intrusive/set.hpp>
-#include <boost/intrusive/set_hook.hpp>
-
 #include <cstdint>
 #include <optional>
 #include <utility>
@@ -17,10 +15,10 @@ namespace holdfast::detail {
 /// Pure: which timer is due when. Timers of the same instant fire in the order in which they were started.
 class HOLDFAST_EXPORT timer_queue {
  public:
-  using action = function<void()>;
+  using action = function<void(), 2>;  // small: a timer is part of each waiter
 
   /// Each timer owns its place in the queue, so that a start cannot fail for want of memory.
-  class place : public boost::intrusive::set_base_hook<> {
+  class place : public boost::intrusive::set_base_hook<boost::intrusive::optimize_size<true>> {
    public:
     place() = default;
     place(const place&) = delete;

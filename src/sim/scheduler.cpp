@@ -3,7 +3,7 @@
 
 namespace holdfast::sim {
 
-void scheduler::at(time_point when, detail::timer_queue::action act) {
+void scheduler::at(time_point when, detail::function<void()> act) {
   events_.emplace(when, std::move(act));
   announce(when);
 }

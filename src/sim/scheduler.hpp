@@ -9,6 +9,7 @@
 #include <utility>
 #include <vector>
 
+#include "base/function.hpp"
 #include "base/lease_clock.hpp"
 #include "base/timers.hpp"
 
@@ -46,8 +47,8 @@ class scheduler {
   time_point now() const noexcept { return time_.now(); }
   const virtual_clock& time() const noexcept { return time_; }
 
-  void at(time_point when, detail::timer_queue::action act);
-  void after(nanoseconds delay, detail::timer_queue::action act) { at(now() + delay, std::move(act)); }
+  void at(time_point when, detail::function<void()> act);
+  void after(nanoseconds delay, detail::function<void()> act) { at(now() + delay, std::move(act)); }
   /// Participants run in the order in which they came.
   void add(participant& p) { participants_.push_back(&p); }
   void remove(participant& p) { std::erase(participants_, &p); }
@@ -78,7 +79,7 @@ class scheduler {
   void run_events();
 
   virtual_clock time_;
-  std::multimap<time_point, detail::timer_queue::action> events_;
+  std::multimap<time_point, detail::function<void()>> events_;
   std::vector<participant*> participants_;
 };
 
