@@ -192,7 +192,9 @@ TEST_CASE("a process that stood still until little was left of what a majority h
     }
     w.until([&] { return call.answer.has_value(); });
     REQUIRE(call.answer->has_error());
-    CHECK(call.answer->error() == errc::unreachable);
+    // The second: the machine was so busy that the attempt's time was over before it stood still.
+    const auto& why = call.answer->error();
+    CHECK((why == errc::unreachable || why == errc::quorum_failed));
     CHECK(w.heard->count(kind::acquired) == 1);  // that of meet()
     for (std::size_t n = 0; n < 5; ++n) w.until([&] { return was_asked_to_release(w, n); });
     CHECK(w.where("m").empty());
