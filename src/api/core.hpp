@@ -160,7 +160,7 @@ struct access {
     for (const auto& l : m.leases_) all.push_back(l.record_);
     return all;
   }
-  /// multi_lease::renew(), answered at `answer_by` at the latest.
+  /// multi_lease::renew(). The answer comes at `answer_by` or before.
   static asio::awaitable<void> renew(const multi_lease& m, milliseconds ttl, time_point answer_by);
   static const std::weak_ptr<core>& home(const mutex& m) { return m.core_; }
   static const std::shared_ptr<core>& home(const client& c) { return c.core_; }

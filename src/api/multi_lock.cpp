@@ -179,12 +179,12 @@ void watch_order(const groups_ptr& groups, std::size_t upto, const std::shared_p
   }
 }
 
-asio::awaitable<group_answer> taken(plan_ptr plan, groups_ptr groups, std::size_t which, joint_call_ptr call) {
-  const auto& g = (*groups)[which];
-  auto begin = [plan, groups, which, call](engine& locks, const std::shared_ptr<caller<group_answer>>& to,
-                                           const calling_coroutine& by) {
+asio::awaitable<group_answer> taken(plan_ptr plan, groups_ptr groups, std::size_t position, joint_call_ptr call) {
+  const auto& g = (*groups)[position];
+  auto begin = [plan, groups, position, call](engine& locks, const std::shared_ptr<caller<group_answer>>& to,
+                                              const calling_coroutine& by) {
     using kind = group_answer::kind;
-    const auto& g = (*groups)[which];
+    const auto& g = (*groups)[position];
     for (const auto& keys : g.keys) detail::check_lock(locks, *keys);
     if (call->slots.empty()) {  // there is one client
       learn_slots(locks, *plan, plan->locks.front(), *call);
@@ -203,9 +203,9 @@ asio::awaitable<group_answer> taken(plan_ptr plan, groups_ptr groups, std::size_
     auto place = locks.lock_all(g.keys, g.run, call->request(locks, by), std::move(answered));
     if (!place) return;
     to->cancels(place);
-    if (which == 0) return;  // it keeps nothing for others to wait for
+    if (position == 0) return;  // it keeps nothing for others to wait for
     try {
-      watch_order(groups, which, to, place);
+      watch_order(groups, position, to, place);
     } catch (...) {
       to->fail(std::current_exception());
       place->cancel();
@@ -218,9 +218,9 @@ asio::awaitable<group_answer> taken(plan_ptr plan, groups_ptr groups, std::size_
 asio::awaitable<group_answer> taken_in_order(plan_ptr plan, joint_call_ptr call) {
   const auto groups = std::make_shared<const std::vector<group>>(co_await in_order(plan, call));
   std::vector<std::pair<std::size_t, lease>> had;  // the place of each in the plan
-  for (std::size_t which = 0; which < groups->size(); ++which) {
-    const auto& g = (*groups)[which];
-    auto more = co_await taken(plan, groups, which, call);
+  for (std::size_t position = 0; position < groups->size(); ++position) {
+    const auto& g = (*groups)[position];
+    auto more = co_await taken(plan, groups, position, call);
     if (more.what != group_answer::kind::had) co_return more;
     for (std::size_t n = 0; n < g.places.size(); ++n) had.emplace_back(g.places[n], std::move(more.leases[n]));
   }

@@ -33,7 +33,7 @@ bool lost(const any_lease& what) noexcept {
 }
 
 lease& over(lease& l) { return l; }
-/// Of several locks, of which one is not held: the others may be well, and a renewal would ask Redis about them.
+/// The lock that is not held. The others may be well, and a renewal would ask Redis about them.
 lease& over(multi_lease& all) {
   std::size_t n = 0;
   while (n + 1 < all.size() && all[n].held()) ++n;

@@ -126,8 +126,8 @@ class link : public std::enable_shared_from_this<link> {
   detail::time_point last_input() const noexcept { return last_input_; }
   /// The last handshake was with a replica.
   bool met_replica() const noexcept { return met_replica_; }
-  /// Nothing was received for so long that a load balancer or NAT may have forgotten the connection: it must be asked
-  /// before a command is trusted to it.
+  /// A load balancer or NAT may have forgotten the connection, because nothing was received for long. PING must be
+  /// answered before a command is trusted to it.
   bool doubtful(detail::time_point now) const noexcept { return now - last_input_ >= trusted_silence_; }
   /// How long a connection that is asked may take to answer. A dead one must leave time for the next connection to a
   /// command that has only `time_left`. One that is alive and far away must not be given up.

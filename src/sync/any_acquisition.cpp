@@ -83,8 +83,8 @@ void any_acquisition::ask() {
                      .patient = one_group_ && !asks_once()};
   if (how.timeout <= nanoseconds::zero()) return finish(nothing_had());
   if (request.deadline != time_point::max()) alarm_.start(request.deadline, [this] { time_out(); });
-  auto what = of_.front()->of.acquire_any.make(asked_, asked.ttl, field_);
-  send(around_.servers, std::move(what).with_token_ttl(around_.settings.token_ttl), how);
+  auto script = of_.front()->of.acquire_any.make(asked_, asked.ttl, field_);
+  send(around_.servers, std::move(script).with_token_ttl(around_.settings.token_ttl), how);
   under_way_ = true;
   if (around_.notices) around_.notices->waits_for_redis(noticed_, asked_.front(), since_);
 }

@@ -39,7 +39,7 @@ class engine final {
   void unlock(const std::shared_ptr<lease_record>& record, done_handler&& done);
   /// unlock() with nobody waiting, for a record whose try_release() succeeded; errors go to the observer.
   void drop(const std::shared_ptr<lease_record>& record);
-  /// Answers at `answer_by` at the latest.
+  /// The answer comes at `answer_by` or before.
   void renew(const std::shared_ptr<lease_record>& record, milliseconds ttl, done_handler done,
              time_point answer_by = time_point::max());
   void fed(const std::shared_ptr<lease_record>& record);

@@ -111,8 +111,8 @@ void multi_acquisition::ask() {
   if (asked_.empty()) return all_had();
   const bool once = request.wait == lock_request::patience::once;
   const auto budget = command_budget(around_.settings, request.asked.ttl);
-  auto what = keys_.front()->of.acquire_all.make(keys_, request.asked.ttl, fields_);
-  send(around_.servers, std::move(what).with_token_ttl(around_.settings.token_ttl),
+  auto script = keys_.front()->of.acquire_all.make(keys_, request.asked.ttl, fields_);
+  send(around_.servers, std::move(script).with_token_ttl(around_.settings.token_ttl),
        {.timeout = once ? since_ + budget - around_.now() : budget,
         .rank = once ? urgency::refusable : urgency::patient,
         .patient = !once});

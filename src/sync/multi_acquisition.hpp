@@ -39,7 +39,7 @@ class multi_acquisition final : public asker, public script_command, private tur
                     lock_request request, multi_handler done);
 
   void begin();
-  /// The order was made of runs of servers, of which another one is a new run now: the call ends as moved.
+  /// A server has a new run, so the order of the servers is another one: the call ends as moved.
   void order_changed();
   bool open() const noexcept override { return static_cast<bool>(done_); }
   void cancel() override;

@@ -185,10 +185,10 @@ std::uint64_t releases::server_of(std::size_t primary, const shared_keys& keys) 
 
 // Slots move by the thousand while a cluster is resharded. An entry's is computed once, and not for a release that no
 // move follows.
-bool releases::is_in(std::optional<key_group> group, answered_releases::entry& what) const {
+bool releases::is_in(std::optional<key_group> group, answered_releases::entry& released) const {
   if (!group) return true;
-  if (!what.group) what.group = around_.servers.group_of(what.keys->lock);
-  return *what.group == *group;
+  if (!released.group) released.group = around_.servers.group_of(released.keys->lock);
+  return *released.group == *group;
 }
 
 bool releases::answered_elsewhere(const answered_releases::entry& what) const {

@@ -23,7 +23,7 @@ namespace asio = boost::asio;
 using std::chrono::milliseconds;
 using call_instant = std::chrono::steady_clock::time_point;
 
-/// What is above a call may be cancelled; the calls below end at once then.
+/// A call or body that encloses other calls. Its cancellation ends them at once.
 struct cancel_scope {
   std::shared_ptr<const cancel_scope> outer{};
   bool by_loss = false;  ///< the body of a with_lock(): a loss cancels it, at an instant that nobody tells

@@ -54,7 +54,7 @@ class nested_rig {
 
   /// Of one server, without what stays.
   std::vector<std::string> locks(std::size_t which) const;
-  /// Who has the key: its owner fields.
+  /// The owner fields of the key.
   std::vector<std::string> holders(std::size_t which, const std::string& lock) const;
   std::vector<std::string> channels(std::size_t which) const;
 
@@ -66,7 +66,7 @@ class nested_rig {
   std::deque<client> clients_;
 };
 
-/// What the tasks lock.
+/// The names that the tasks lock.
 struct nested_names {
   std::vector<lock_name> a, b, red;
   std::vector<lock_name> breakable;  // force_unlock() stays with them: nothing excuses an overlap of the others

@@ -170,7 +170,7 @@ std::vector<lock_name> nested_task::draw_locks(std::size_t most, bool of_one_kin
 section nested_task::draw(const scene& s, std::vector<lock_name> locks, section::choice of) {
   section how;
   how.of = of;
-  // What is held above is often locked again.
+  // Every second call locks again a lock that the task holds.
   if (of == section::choice::one && !s.held.empty() && dice_.per_mille(500))
     locks = {s.held[dice_.below(s.held.size())]};
   if (of == section::choice::all && !s.held.empty() && dice_.per_mille(400)) {
@@ -256,7 +256,7 @@ call_terms nested_task::terms_of_ask(const scene& s, const section& how, whose w
   auto t = terms(s, std::move(text),
                  how.how == patience::forever ? std::nullopt : std::optional(asks_once ? once : how.wait));
   t.throws_retry = how.how != patience::forever;
-  t.outlives_cancel = how.cancel.has_value();  // it hears of its own alone
+  t.outlives_cancel = how.cancel.has_value();  // only a cancellation of its own ends it
   t.not_before_limit = !asks_once && how.how == patience::bounded;
   return t;
 }

@@ -103,7 +103,7 @@ class HOLDFAST_EXPORT lockable {
   /// How long held() will at least stay true without a renewal; 0 when it is false.
   [[nodiscard]] milliseconds valid_for() const noexcept;
   /// Nothing while it is held(). Throws lost or closed when it is over, and its text has the cause; not_held without
-  /// one. Asks nobody, also of several locks of which one is lost.
+  /// one. Redis is not asked, for one lock or for several.
   void check() const;
   /// Requested when this hold is lost, also if only its unlock() finds that out, or when its client or its object ends;
   /// never when it is given back. held() is false before. A std::stop_callback on it runs on a second thread of the
