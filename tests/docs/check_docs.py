@@ -7,7 +7,7 @@
   faults    each row of a table under `<!-- faults -->` names a test, or a row that does, or says why there is none; no
             fault is missing; such a page names each test once
   links     every relative link, and its #heading, exists
-  errors    errors.md has every errc, with the text and the conditions that src/error.cpp gives it, and no other; and so has
+  errors    errors.md has every errc, with the text and the conditions that src/base/error.cpp gives it, and no other; and so has
             the comment of each condition in error.hpp
   texts     what errors.md says that bad input is told is in the sources
   defaults  tables under `<!-- defaults -->` say what config.hpp and config.cpp say, in the order of config.hpp
@@ -170,9 +170,9 @@ class Checker:
             return self.violations.append("docs/guide/errors.md is missing")
         declared = re.search(r"enum class errc \{(.*?)\n\};", self.read("include/holdfast/error.hpp"), re.S)
         codes = re.findall(r"^\s*(\w+)(?: = \d+)?,", declared[1], re.M) if declared else []
-        texts = dict(re.findall(r'case errc::(\w+): return "([^"]*)"', self.read("src/error.cpp")))
+        texts = dict(re.findall(r'case errc::(\w+): return "([^"]*)"', self.read("src/base/error.cpp")))
         conditions = {code: re.findall(r"condition::(\w+)", said) for code, said in
-                      re.findall(r"case errc::(\w+): return (0|only\([^;]*);", self.read("src/error.cpp"))}
+                      re.findall(r"case errc::(\w+): return (0|only\([^;]*);", self.read("src/base/error.cpp"))}
         self.check_conditions(codes, conditions)
         lines = page.read_text(encoding="utf-8").splitlines()
         rows, sections = {}, set()
@@ -199,14 +199,14 @@ class Checker:
             self.complain(page, 1, f"`{name}` is no errc")
 
     def check_conditions(self, codes, conditions):
-        """  misuse,  ///< code, code: …  as src/error.cpp has it."""
+        """  misuse,  ///< code, code: …  as src/base/error.cpp has it."""
         header = self.root / "include/holdfast/error.hpp"
         declared = re.search(r"enum class condition \{(.*?)\n\};", self.read("include/holdfast/error.hpp"), re.S)
         text = re.sub(r"\n\s*///<", "", declared[1]) if declared else ""
         found = {name: set(listed.split(", ")) for name, listed in re.findall(r"(\w+)(?: = 1)?, +///< ([\w, ]+):", text)}
         for name in set(found) | {c for of in conditions.values() for c in of}:
             if found.get(name) != {code for code in codes if name in conditions.get(code, [])}:
-                self.complain(header, 1, f"condition `{name}` is not what src/error.cpp says")
+                self.complain(header, 1, f"condition `{name}` is not what src/base/error.cpp says")
 
     def check_bad_input(self, page, number, line, texts):
         """| input | `code` | `text with … for values` |: what stands between the values is in the sources."""

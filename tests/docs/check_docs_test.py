@@ -29,7 +29,7 @@ FALSEHOODS = [
     ("docs/guide/safety.md", "| 71b | ", "| 71c | ", "fault 71c: is not known"),
     ("docs/guide/errors.md", "| the lock was lost |", "| the lock is lost |", "`lost` says"),
     ("docs/guide/errors.md", "| yes, with less in flight | `retry_later` |", "| yes, with less in flight | `misuse` |", "`overloaded` belongs"),
-    ("src/error.cpp", "errc::closed: return only(condition::no_longer_held)", "errc::closed: return only(condition::setup)", "`closed` belongs"),
+    ("src/base/error.cpp", "errc::closed: return only(condition::no_longer_held)", "errc::closed: return only(condition::setup)", "`closed` belongs"),
     ("include/holdfast/error.hpp", "///< not_held, invalid_name,", "///< invalid_name,", "condition `misuse` is not"),
     ("docs/guide/errors.md", "### `overloaded`", "### overloaded", "`overloaded` has no section"),
     ("include/holdfast/error.hpp", "  not_held, ", "  forgotten,\n  not_held, ", "`forgotten` is not in the table"),
