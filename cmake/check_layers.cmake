@@ -3,7 +3,7 @@
 # fetched.
 cmake_minimum_required(VERSION 3.25)
 
-# What every layer may include: its own rank and below. Files directly in src/ (config, url) are on top.
+# What every layer may include: its own rank and below.
 set(rank_base 0)
 set(rank_redis 1)
 set(rank_topology 2)
@@ -12,6 +12,7 @@ set(rank_sync 4)
 set(rank_face 5)  # the public headers besides those below
 set(rank_metrics 5)  # of the public headers, and nothing else
 set(rank_otel 5)
+set(rank_config 6)  # what a user may set: read and checked
 set(rank_api 6)
 set(rank_top 6)
 set(rank_blocking 7)  # src/blocking and its headers, which stand on the public face alone
@@ -73,8 +74,6 @@ foreach(file IN LISTS files)
   if(file MATCHES "^include/(holdfast/.*)")
     set(public TRUE)
     rank_of(${CMAKE_MATCH_1} own_rank)
-  elseif(file MATCHES "^src/(error|observer)\\.")
-    set(own_rank ${rank_base})
   else()
     string(REGEX REPLACE "^src/" "" path ${file})
     rank_of(${path} own_rank)

@@ -3,7 +3,7 @@
 #include <memory>
 #include <string>
 
-#include "url.hpp"
+#include "config/url.hpp"
 
 namespace holdfast::demo {
 

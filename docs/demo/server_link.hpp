@@ -3,9 +3,9 @@
 #include <optional>
 #include <string>
 
+#include "config/url.hpp"
 #include "gate.hpp"
 #include "support/raw_client.hpp"
-#include "url.hpp"
 
 namespace holdfast::demo {
 

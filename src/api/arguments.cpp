@@ -7,8 +7,8 @@
 #include <holdfast/error.hpp>
 
 #include "base/escape.hpp"
+#include "config/settings.hpp"
 #include "protocol/keys.hpp"
-#include "settings.hpp"
 #include "sync/engine.hpp"
 
 namespace holdfast::detail {

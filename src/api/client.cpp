@@ -15,8 +15,8 @@
 #include "api/operation.hpp"
 #include "base/asio_timers.hpp"
 #include "base/random.hpp"
+#include "config/settings.hpp"
 #include "redis/sockets.hpp"
-#include "settings.hpp"
 #include "topology/make_topology.hpp"
 
 namespace holdfast {

@@ -10,8 +10,8 @@
 #include "base/lease_clock.hpp"
 #include "base/random.hpp"
 #include "base/timers.hpp"
+#include "config/settings.hpp"
 #include "redis/transport.hpp"
-#include "settings.hpp"
 
 namespace holdfast::detail {
 

@@ -14,7 +14,7 @@
 #include <holdfast/client.hpp>
 
 #include "api/make_client.hpp"
-#include "settings.hpp"
+#include "config/settings.hpp"
 #include "sim/network.hpp"
 #include "sim/scheduler.hpp"
 #include "sim/seeded_random.hpp"

@@ -8,10 +8,10 @@
 
 #include <holdfast/error.hpp>
 
+#include "config/settings.hpp"
+#include "config/url.hpp"
 #include "fuzz/input.hpp"
 #include "redis/failure.hpp"
-#include "settings.hpp"
-#include "url.hpp"
 
 using namespace holdfast;
 using fuzz::require;

@@ -11,7 +11,7 @@
 #include <holdfast/error.hpp>
 #include <holdfast/observer.hpp>
 
-#include "settings.hpp"
+#include "config/settings.hpp"
 #include "support/catch.hpp"
 
 using holdfast::config;

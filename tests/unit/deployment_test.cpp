@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: BSL-1.0
-#include "deployment.hpp"
+#include "config/deployment.hpp"
 
 #include <algorithm>
 #include <functional>

@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: BSL-1.0
-#include "host.hpp"
+#include "config/host.hpp"
 
 #include <arpa/inet.h>
 #include <netinet/in.h>
@@ -8,8 +8,8 @@
 
 #include <holdfast/error.hpp>
 
+#include "config/url.hpp"
 #include "redis/endpoint.hpp"
-#include "url.hpp"
 
 namespace holdfast::detail {
 namespace {

@@ -7,10 +7,10 @@
 
 #include <holdfast/error.hpp>
 
-#include "deployment.hpp"
+#include "config/deployment.hpp"
+#include "config/settings.hpp"
+#include "config/url.hpp"
 #include "redis/login.hpp"
-#include "settings.hpp"
-#include "url.hpp"
 
 namespace holdfast {
 namespace {

@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: BSL-1.0
-#include "url.hpp"
+#include "config/url.hpp"
 
 #include <algorithm>
 #include <array>

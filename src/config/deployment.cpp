@@ -1,11 +1,11 @@
 // SPDX-License-Identifier: BSL-1.0
-#include "deployment.hpp"
+#include "config/deployment.hpp"
 
 #include <initializer_list>
 
 #include <holdfast/error.hpp>
 
-#include "host.hpp"
+#include "config/host.hpp"
 
 namespace holdfast::detail {
 namespace {

@@ -8,7 +8,7 @@
 #include <holdfast/error.hpp>
 
 #include "base/escape.hpp"
-#include "url.hpp"
+#include "config/url.hpp"
 
 namespace holdfast {
 namespace {

@@ -7,7 +7,7 @@
 #include <string_view>
 #include <vector>
 
-#include "host.hpp"
+#include "config/host.hpp"
 
 namespace holdfast::detail {
 

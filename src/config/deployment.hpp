@@ -6,8 +6,8 @@
 
 #include <holdfast/config.hpp>
 
-#include "settings.hpp"
-#include "url.hpp"
+#include "config/settings.hpp"
+#include "config/url.hpp"
 
 // What belongs to one server, to several primaries, to sentinels and to a cluster. What does not is refused:
 // holdfast::error(invalid_config), whose text names field and cause.
