@@ -1,14 +1,14 @@
 # SPDX-License-Identifier: BSL-1.0
-# Every <dir>/foo.lua becomes holdfast::detail::lua::foo {sha1, body, evalsha} in one generated header. Full-line
+# Every foo.lua below <dir> becomes holdfast::detail::lua::foo {sha1, body, evalsha} in one generated header. Full-line
 # comments and blank lines stay in the file: Redis never sees them, so rewording a comment does not change a script's
 # SHA1.
 
 function(holdfast_embed_lua header dir)
-  file(GLOB scripts CONFIGURE_DEPENDS ${PROJECT_SOURCE_DIR}/${dir}/*.lua)
+  file(GLOB_RECURSE scripts CONFIGURE_DEPENDS ${PROJECT_SOURCE_DIR}/${dir}/*.lua)
   add_custom_command(OUTPUT ${header}
     COMMAND ${CMAKE_COMMAND} "-DHEADER=${header}" "-DSCRIPTS=${scripts}" -P ${PROJECT_SOURCE_DIR}/cmake/embed_lua.cmake
     DEPENDS ${scripts} ${PROJECT_SOURCE_DIR}/cmake/embed_lua.cmake
-    COMMENT "Embedding ${dir}/*.lua" VERBATIM)
+    COMMENT "Embedding ${dir}/*/*.lua" VERBATIM)
 endfunction()
 
 if(NOT CMAKE_SCRIPT_MODE_FILE)
@@ -16,7 +16,7 @@ if(NOT CMAKE_SCRIPT_MODE_FILE)
 endif()
 
 cmake_minimum_required(VERSION 3.25)
-set(text "// Generated from src/protocol/*.lua by cmake/embed_lua.cmake.
+set(text "// Generated from src/protocol/*/*.lua by cmake/embed_lua.cmake.
 #pragma once
 
 #include <string_view>

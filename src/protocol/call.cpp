@@ -4,7 +4,7 @@
 #include <algorithm>
 
 #include "base/assert.hpp"
-#include "protocol/vote.hpp"
+#include "protocol/vote/vote.hpp"
 
 namespace holdfast::detail {
 

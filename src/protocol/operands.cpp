@@ -4,8 +4,8 @@
 #include <algorithm>
 #include <span>
 
-#include "protocol/majority.hpp"
-#include "protocol/vote.hpp"
+#include "protocol/vote/majority.hpp"
+#include "protocol/vote/vote.hpp"
 
 namespace holdfast::detail::operands {
 namespace {

@@ -12,7 +12,7 @@
 
 #include "base/backoff.hpp"
 #include "base/function.hpp"
-#include "protocol/tally.hpp"
+#include "protocol/vote/tally.hpp"
 #include "sync/claim.hpp"
 #include "sync/script_command.hpp"
 #include "sync/surroundings.hpp"

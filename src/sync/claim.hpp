@@ -16,7 +16,7 @@
 #include "protocol/call.hpp"
 #include "protocol/keys.hpp"
 #include "protocol/owner_field.hpp"
-#include "protocol/tally.hpp"
+#include "protocol/vote/tally.hpp"
 #include "sync/terms.hpp"
 #include "sync/validity.hpp"
 #include "topology/topology.hpp"

@@ -8,7 +8,7 @@
 
 #include "base/backoff.hpp"
 #include "base/function.hpp"
-#include "protocol/tally.hpp"
+#include "protocol/vote/tally.hpp"
 #include "sync/answered_releases.hpp"
 #include "sync/surroundings.hpp"
 #include "sync/terms.hpp"

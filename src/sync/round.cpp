@@ -6,8 +6,8 @@
 #include <utility>
 
 #include "base/assert.hpp"
-#include "protocol/tally.hpp"
-#include "protocol/vote.hpp"
+#include "protocol/vote/tally.hpp"
+#include "protocol/vote/vote.hpp"
 #include "sync/script_command.hpp"
 #include "sync/surroundings.hpp"
 

@@ -8,7 +8,7 @@
 
 #include "base/timers.hpp"
 #include "protocol/call.hpp"
-#include "protocol/tally.hpp"
+#include "protocol/vote/tally.hpp"
 #include "redis/outcome.hpp"
 #include "sync/terms.hpp"
 #include "topology/topology.hpp"

@@ -6,7 +6,7 @@
 #include <string>
 
 #include "protocol/call.hpp"
-#include "protocol/tally.hpp"
+#include "protocol/vote/tally.hpp"
 #include "sync/terms.hpp"
 #include "topology/topology.hpp"
 

@@ -8,7 +8,7 @@
 
 #include "base/assert.hpp"
 #include "base/escape.hpp"
-#include "protocol/vote.hpp"
+#include "protocol/vote/vote.hpp"
 
 namespace holdfast::detail {
 namespace {

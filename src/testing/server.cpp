@@ -6,7 +6,7 @@
 
 #include "base/escape.hpp"
 #include "protocol/kind.hpp"
-#include "protocol/vote.hpp"
+#include "protocol/vote/vote.hpp"
 #include "testing/stage.hpp"
 
 namespace holdfast::testing {

@@ -9,7 +9,7 @@
 #include "bench/scenario.hpp"
 #include "bench/slow_wires.hpp"
 #include "bench/work.hpp"
-#include "protocol/vote.hpp"
+#include "protocol/vote/vote.hpp"
 
 namespace holdfast::bench {
 namespace {

@@ -10,7 +10,7 @@
 #include <vector>
 
 #include "lua_scripts.hpp"
-#include "protocol/vote.hpp"
+#include "protocol/vote/vote.hpp"
 #include "sim/actor.hpp"
 #include "sim/faults.hpp"
 #include "sim/judge.hpp"

@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: BSL-1.0
-#include "protocol/majority.hpp"
+#include "protocol/vote/majority.hpp"
 
 #include "support/catch.hpp"
 #include "support/replies.hpp"

@@ -1,7 +1,7 @@
 // SPDX-License-Identifier: BSL-1.0
-#include "protocol/tally.hpp"
+#include "protocol/vote/tally.hpp"
 
-#include "protocol/majority.hpp"
+#include "protocol/vote/majority.hpp"
 #include "support/catch.hpp"
 #include "support/replies.hpp"
 

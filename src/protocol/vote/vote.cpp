@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: BSL-1.0
-#include "protocol/vote.hpp"
+#include "protocol/vote/vote.hpp"
 
 #include <algorithm>
 

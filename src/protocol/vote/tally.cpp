@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: BSL-1.0
-#include "protocol/tally.hpp"
+#include "protocol/vote/tally.hpp"
 
 #include <algorithm>
 #include <string>

@@ -5,8 +5,8 @@
 
 #include "lua_scripts.hpp"
 #include "protocol/kind.hpp"
-#include "protocol/majority.hpp"
 #include "protocol/operands.hpp"
+#include "protocol/vote/majority.hpp"
 
 namespace holdfast::detail {
 namespace simple_lock_steps {

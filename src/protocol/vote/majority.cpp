@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: BSL-1.0
-#include "protocol/majority.hpp"
+#include "protocol/vote/majority.hpp"
 
 #include <algorithm>
 #include <bit>
@@ -9,7 +9,7 @@
 #include <vector>
 
 #include "base/assert.hpp"
-#include "protocol/tally.hpp"
+#include "protocol/vote/tally.hpp"
 
 namespace holdfast::detail {
 namespace {

@@ -7,8 +7,8 @@
 
 #include "lua_scripts.hpp"
 #include "protocol/kind.hpp"
-#include "protocol/majority.hpp"
 #include "protocol/operands.hpp"
+#include "protocol/vote/majority.hpp"
 
 namespace holdfast::detail {
 namespace hash_lock_steps {
