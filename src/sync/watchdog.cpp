@@ -12,7 +12,7 @@
 #include "protocol/replies.hpp"
 #include "sync/hold.hpp"
 #include "sync/script_command.hpp"
-#include "topology/slots.hpp"
+#include "topology/cluster/slots.hpp"
 
 namespace holdfast::detail {
 namespace {

@@ -4,9 +4,9 @@
 #include <utility>
 #include <vector>
 
-#include "topology/cluster.hpp"
+#include "topology/cluster/cluster.hpp"
 #include "topology/quorum.hpp"
-#include "topology/sentinel.hpp"
+#include "topology/sentinel/sentinel.hpp"
 #include "topology/standalone.hpp"
 
 namespace holdfast::detail {

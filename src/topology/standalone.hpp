@@ -10,7 +10,7 @@
 #include "redis/endpoint.hpp"
 #include "redis/pubsub.hpp"
 #include "redis/services.hpp"
-#include "topology/acknowledger.hpp"
+#include "topology/replicas/acknowledger.hpp"
 #include "topology/topology.hpp"
 
 namespace holdfast::detail {

@@ -4,8 +4,8 @@
 #include <string_view>
 
 #include "fuzz/input.hpp"
-#include "topology/redirects.hpp"
-#include "topology/slot_map.hpp"
+#include "topology/cluster/redirects.hpp"
+#include "topology/cluster/slot_map.hpp"
 
 using namespace holdfast;
 using namespace holdfast::detail;

@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: BSL-1.0
-#include "topology/acknowledgements.hpp"
+#include "topology/replicas/acknowledgements.hpp"
 
 #include <chrono>
 #include <cstdint>

@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: BSL-1.0
 // A server that the test plays: which mark is set before WAIT, and which of its answers count.
-#include "topology/acknowledger.hpp"
+#include "topology/replicas/acknowledger.hpp"
 
 #include <cstdint>
 #include <map>

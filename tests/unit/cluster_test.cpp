@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: BSL-1.0
 // Against nodes that the test plays itself: what is asked of each, in order.
-#include "topology/cluster.hpp"
+#include "topology/cluster/cluster.hpp"
 
 #include <algorithm>
 #include <deque>

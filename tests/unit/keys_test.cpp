@@ -6,7 +6,7 @@
 
 #include "protocol/kind.hpp"
 #include "support/catch.hpp"
-#include "topology/slots.hpp"
+#include "topology/cluster/slots.hpp"
 
 using namespace holdfast::detail;
 

@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: BSL-1.0
-#include "topology/redirects.hpp"
+#include "topology/cluster/redirects.hpp"
 
 #include <string>
 #include <string_view>

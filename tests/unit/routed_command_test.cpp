@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: BSL-1.0
-#include "topology/routed_command.hpp"
+#include "topology/cluster/routed_command.hpp"
 
 #include <chrono>
 #include <memory>

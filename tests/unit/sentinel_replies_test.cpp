@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: BSL-1.0
-#include "topology/sentinel_replies.hpp"
+#include "topology/sentinel/sentinel_replies.hpp"
 
 #include <string>
 #include <vector>

@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: BSL-1.0
-#include "topology/sentinel_resolver.hpp"
+#include "topology/sentinel/sentinel_resolver.hpp"
 
 #include <algorithm>
 #include <string>

@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: BSL-1.0
 // Sentinels and servers that the test plays itself, on its own clock.
-#include "topology/sentinel.hpp"
+#include "topology/sentinel/sentinel.hpp"
 
 #include <algorithm>
 #include <map>

@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: BSL-1.0
 // Against nodes that the test plays: who is asked, and who hears what.
-#include "topology/shard_channels.hpp"
+#include "topology/cluster/shard_channels.hpp"
 
 #include <functional>
 #include <map>

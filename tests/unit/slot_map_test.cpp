@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: BSL-1.0
-#include "topology/slot_map.hpp"
+#include "topology/cluster/slot_map.hpp"
 
 #include <initializer_list>
 #include <optional>

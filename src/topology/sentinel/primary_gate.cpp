@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: BSL-1.0
-#include "topology/primary_gate.hpp"
+#include "topology/sentinel/primary_gate.hpp"
 
 #include <chrono>
 #include <utility>

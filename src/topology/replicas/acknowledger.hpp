@@ -11,7 +11,7 @@
 #include "redis/connection.hpp"
 #include "redis/endpoint.hpp"
 #include "redis/services.hpp"
-#include "topology/acknowledgements.hpp"
+#include "topology/replicas/acknowledgements.hpp"
 
 namespace holdfast::detail {
 

@@ -10,7 +10,7 @@
 #include "redis/endpoint.hpp"
 #include "redis/failure.hpp"
 #include "redis/services.hpp"
-#include "topology/slot_map.hpp"
+#include "topology/cluster/slot_map.hpp"
 
 namespace holdfast::detail {
 

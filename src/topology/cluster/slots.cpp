@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: BSL-1.0
-#include "topology/slots.hpp"
+#include "topology/cluster/slots.hpp"
 
 #include <array>
 

@@ -13,8 +13,8 @@
 #include "redis/endpoint.hpp"
 #include "redis/pubsub.hpp"
 #include "redis/services.hpp"
-#include "topology/acknowledger.hpp"
-#include "topology/shard_channels.hpp"
+#include "topology/cluster/shard_channels.hpp"
+#include "topology/replicas/acknowledger.hpp"
 #include "topology/topology.hpp"
 
 namespace holdfast::detail {

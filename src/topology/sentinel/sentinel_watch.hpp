@@ -11,7 +11,7 @@
 #include "redis/endpoint.hpp"
 #include "redis/pubsub.hpp"
 #include "redis/services.hpp"
-#include "topology/sentinel_resolver.hpp"
+#include "topology/sentinel/sentinel_resolver.hpp"
 
 namespace holdfast::detail {
 

@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: BSL-1.0
-#include "topology/cluster_nodes.hpp"
+#include "topology/cluster/cluster_nodes.hpp"
 
 #include <algorithm>
 #include <string>

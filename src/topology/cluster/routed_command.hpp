@@ -10,8 +10,8 @@
 #include "base/timers.hpp"
 #include "redis/endpoint.hpp"
 #include "redis/request.hpp"
-#include "topology/redirects.hpp"
-#include "topology/slots.hpp"
+#include "topology/cluster/redirects.hpp"
+#include "topology/cluster/slots.hpp"
 #include "topology/topology.hpp"
 
 namespace holdfast::detail {

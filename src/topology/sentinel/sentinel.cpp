@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: BSL-1.0
-#include "topology/sentinel.hpp"
+#include "topology/sentinel/sentinel.hpp"
 
 #include <algorithm>
 #include <utility>

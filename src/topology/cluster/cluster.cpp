@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: BSL-1.0
-#include "topology/cluster.hpp"
+#include "topology/cluster/cluster.hpp"
 
 #include <algorithm>
 #include <map>

@@ -7,8 +7,8 @@
 #include "base/lease_clock.hpp"
 #include "redis/endpoint.hpp"
 #include "redis/resp.hpp"
-#include "topology/slot_map.hpp"
-#include "topology/slots.hpp"
+#include "topology/cluster/slot_map.hpp"
+#include "topology/cluster/slots.hpp"
 
 namespace holdfast::detail {
 

@@ -12,7 +12,7 @@
 #include "base/lease_clock.hpp"
 #include "redis/endpoint.hpp"
 #include "redis/failure.hpp"
-#include "topology/sentinel_replies.hpp"
+#include "topology/sentinel/sentinel_replies.hpp"
 #include "topology/server_list.hpp"
 
 namespace holdfast::detail {

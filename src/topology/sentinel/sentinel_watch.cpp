@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: BSL-1.0
-#include "topology/sentinel_watch.hpp"
+#include "topology/sentinel/sentinel_watch.hpp"
 
 #include <algorithm>
 #include <utility>

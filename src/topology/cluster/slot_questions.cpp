@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: BSL-1.0
-#include "topology/slot_questions.hpp"
+#include "topology/cluster/slot_questions.hpp"
 
 #include <algorithm>
 #include <array>

@@ -10,8 +10,8 @@
 
 #include "redis/endpoint.hpp"
 #include "redis/resp.hpp"
+#include "topology/cluster/slots.hpp"
 #include "topology/server_list.hpp"
-#include "topology/slots.hpp"
 #include "topology/topology.hpp"
 
 namespace holdfast::detail {

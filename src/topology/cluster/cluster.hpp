@@ -12,11 +12,11 @@
 #include "redis/connection.hpp"
 #include "redis/endpoint.hpp"
 #include "redis/services.hpp"
-#include "topology/cluster_nodes.hpp"
-#include "topology/routed_command.hpp"
-#include "topology/shard_channels.hpp"
-#include "topology/slot_map.hpp"
-#include "topology/slot_questions.hpp"
+#include "topology/cluster/cluster_nodes.hpp"
+#include "topology/cluster/routed_command.hpp"
+#include "topology/cluster/shard_channels.hpp"
+#include "topology/cluster/slot_map.hpp"
+#include "topology/cluster/slot_questions.hpp"
 #include "topology/topology.hpp"
 
 namespace holdfast::detail {

@@ -1,11 +1,11 @@
 // SPDX-License-Identifier: BSL-1.0
-#include "topology/shard_channels.hpp"
+#include "topology/cluster/shard_channels.hpp"
 
 #include <algorithm>
 
 #include "base/assert.hpp"
 #include "redis/audience.hpp"
-#include "topology/shard_route.hpp"
+#include "topology/cluster/shard_route.hpp"
 
 namespace holdfast::detail {
 

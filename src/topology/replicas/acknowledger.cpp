@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: BSL-1.0
-#include "topology/acknowledger.hpp"
+#include "topology/replicas/acknowledger.hpp"
 
 #include <algorithm>
 #include <array>
@@ -12,7 +12,7 @@
 
 #include "redis/error_replies.hpp"
 #include "redis/resp.hpp"
-#include "topology/redirects.hpp"
+#include "topology/cluster/redirects.hpp"
 
 namespace holdfast::detail {
 namespace {

@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: BSL-1.0
-#include "topology/shard_route.hpp"
+#include "topology/cluster/shard_route.hpp"
 
 #include <algorithm>
 #include <chrono>
