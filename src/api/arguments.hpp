@@ -6,7 +6,7 @@
 #include <holdfast/config.hpp>
 #include <holdfast/lock_options.hpp>
 
-#include "sync/terms.hpp"
+#include "sync/claim/terms.hpp"
 
 /// What callers give, checked before anything is done.
 namespace holdfast::detail {

@@ -6,7 +6,7 @@
 
 #include <holdfast/error.hpp>
 
-#include "sync/surroundings.hpp"
+#include "sync/command/surroundings.hpp"
 
 namespace holdfast::detail {
 

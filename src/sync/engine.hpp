@@ -9,12 +9,12 @@
 #include <string>
 #include <vector>
 
-#include "sync/lease_record.hpp"
-#include "sync/permission_survey.hpp"
-#include "sync/questions.hpp"
+#include "sync/hold/lease_record.hpp"
+#include "sync/inquiry/permission_survey.hpp"
+#include "sync/inquiry/questions.hpp"
+#include "sync/line/wait_notices.hpp"
 #include "sync/registry.hpp"
-#include "sync/voting.hpp"
-#include "sync/wait_notices.hpp"
+#include "sync/vote/voting.hpp"
 
 namespace holdfast::detail {
 

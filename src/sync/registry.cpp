@@ -10,7 +10,7 @@
 
 #include "base/assert.hpp"
 #include "base/if_memory.hpp"
-#include "sync/lease_record.hpp"
+#include "sync/hold/lease_record.hpp"
 
 namespace holdfast::detail {
 namespace {

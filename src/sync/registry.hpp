@@ -11,13 +11,13 @@
 #include <string_view>
 #include <vector>
 
-#include "sync/any_acquisition.hpp"
-#include "sync/hold_services.hpp"
-#include "sync/last_holders.hpp"
-#include "sync/multi_acquisition.hpp"
-#include "sync/reentry.hpp"
-#include "sync/turn.hpp"
-#include "sync/waiting_line.hpp"
+#include "sync/hold/hold_services.hpp"
+#include "sync/hold/last_holders.hpp"
+#include "sync/line/reentry.hpp"
+#include "sync/line/turn.hpp"
+#include "sync/line/waiting_line.hpp"
+#include "sync/several/any_acquisition.hpp"
+#include "sync/several/multi_acquisition.hpp"
 
 namespace holdfast::detail {
 

@@ -15,7 +15,7 @@
 #include "base/function.hpp"
 #include "support/manual_clock.hpp"
 #include "support/replies.hpp"
-#include "sync/terms.hpp"
+#include "sync/claim/terms.hpp"
 #include "topology/topology.hpp"
 
 namespace holdfast::test {

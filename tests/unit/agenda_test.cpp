@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: BSL-1.0
-#include "sync/agenda.hpp"
+#include "sync/renewal/agenda.hpp"
 
 #include <array>
 #include <boost/intrusive/list.hpp>
@@ -12,7 +12,7 @@
 #include <vector>
 
 #include "support/catch.hpp"
-#include "sync/claim.hpp"
+#include "sync/claim/claim.hpp"
 
 namespace holdfast::test {
 namespace {

@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: BSL-1.0
-#include "sync/answered_releases.hpp"
+#include "sync/release/answered_releases.hpp"
 
 #include <string>
 

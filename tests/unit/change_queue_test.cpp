@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: BSL-1.0
-#include "sync/change_queue.hpp"
+#include "sync/hold/change_queue.hpp"
 
 #include <memory>
 #include <string>

@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: BSL-1.0
-#include "sync/claim.hpp"
+#include "sync/claim/claim.hpp"
 
 #include <array>
 #include <span>

@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: BSL-1.0
-#include "sync/dropped_leases.hpp"
+#include "sync/hold/dropped_leases.hpp"
 
 #include <memory>
 #include <utility>

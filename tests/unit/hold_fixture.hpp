@@ -10,9 +10,9 @@
 #include "support/fake_topology.hpp"
 #include "support/manual_clock.hpp"
 #include "support/seeded_random.hpp"
-#include "sync/acquisition.hpp"
-#include "sync/hold_services.hpp"
-#include "sync/lease_record.hpp"
+#include "sync/hold/hold_services.hpp"
+#include "sync/hold/lease_record.hpp"
+#include "sync/line/acquisition.hpp"
 
 namespace holdfast::test {
 

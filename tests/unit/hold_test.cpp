@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: BSL-1.0
-#include "sync/hold.hpp"
+#include "sync/hold/hold.hpp"
 
 #include <atomic>
 #include <functional>

@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: BSL-1.0
-#include "sync/last_holders.hpp"
+#include "sync/hold/last_holders.hpp"
 
 #include <holdfast/owner.hpp>
 

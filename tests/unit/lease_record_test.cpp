@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: BSL-1.0
-#include "sync/lease_record.hpp"
+#include "sync/hold/lease_record.hpp"
 
 #include <utility>
 #include <vector>

@@ -4,7 +4,7 @@
 
 #include "support/no_memory.hpp"
 #include "support/skip.hpp"
-#include "sync/multi_acquisition.hpp"
+#include "sync/several/multi_acquisition.hpp"
 #include "unit/engine_fixture.hpp"
 
 using namespace holdfast;

@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: BSL-1.0
-#include "sync/recount.hpp"
+#include "sync/hold/recount.hpp"
 
 #include "support/no_memory.hpp"
 #include "support/skip.hpp"

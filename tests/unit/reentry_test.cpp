@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: BSL-1.0
-#include "sync/reentry.hpp"
+#include "sync/line/reentry.hpp"
 
 #include <boost/asio/error.hpp>
 

@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: BSL-1.0
-#include "sync/releases.hpp"
+#include "sync/release/releases.hpp"
 
 #include "unit/engine_fixture.hpp"
 

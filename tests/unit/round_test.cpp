@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: BSL-1.0
-#include "sync/round.hpp"
+#include "sync/vote/round.hpp"
 
 #include "support/no_memory.hpp"
 #include "support/skip.hpp"

@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: BSL-1.0
-#include "sync/terms.hpp"
+#include "sync/claim/terms.hpp"
 
 #include "support/catch.hpp"
 

@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: BSL-1.0
-#include "sync/turn.hpp"
+#include "sync/line/turn.hpp"
 
 #include "support/no_memory.hpp"
 #include "unit/quorum_fixture.hpp"

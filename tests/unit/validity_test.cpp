@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: BSL-1.0
-#include "sync/validity.hpp"
+#include "sync/claim/validity.hpp"
 
 #include "support/catch.hpp"
 #include "unit/hold_fixture.hpp"

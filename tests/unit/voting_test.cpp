@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: BSL-1.0
-#include "sync/voting.hpp"
+#include "sync/vote/voting.hpp"
 
 #include "unit/quorum_fixture.hpp"
 

@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: BSL-1.0
 // What a client says where nobody observes it.
-#include "sync/wait_notices.hpp"
+#include "sync/line/wait_notices.hpp"
 
 #include <string>
 #include <vector>

@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: BSL-1.0
-#include "sync/waiting_line.hpp"
+#include "sync/line/waiting_line.hpp"
 
 #include <time.h>
 

@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: BSL-1.0
-#include "sync/wake_budget.hpp"
+#include "sync/line/wake_budget.hpp"
 
 #include "support/catch.hpp"
 

@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: BSL-1.0
-#include "sync/watchdog.hpp"
+#include "sync/renewal/watchdog.hpp"
 
 #include <atomic>
 #include <cstdint>

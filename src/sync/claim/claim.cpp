@@ -1,0 +1,147 @@
+// SPDX-License-Identifier: BSL-1.0
+#include "sync/claim/claim.hpp"
+
+#include <algorithm>
+#include <boost/container/small_vector.hpp>
+#include <chrono>
+#include <functional>
+#include <new>
+#include <utility>
+
+#include "base/assert.hpp"
+#include "base/prefetch.hpp"
+
+namespace holdfast::detail {
+namespace {
+
+milliseconds left_until(time_point when, time_point now, double rho) noexcept {
+  const std::chrono::duration<double, std::milli> left = std::max(when - now, nanoseconds::zero()) * (1 + rho);
+  return std::chrono::ceil<milliseconds>(left);
+}
+
+}  // namespace
+
+key_ttl share::ttl_to_send(milliseconds wanted, time_point now, double rho) noexcept {
+  const auto ttl = std::max(wanted, left_until(valid_until_, now, rho));
+  may_live_until_ = std::max(may_live_until_, now + ttl);
+  return {ttl, may_live(now, rho)};
+}
+
+milliseconds share::may_live(time_point now, double rho) const noexcept {
+  return std::max(left_until(valid_until_, now, rho), left_until(may_live_until_, now, 0));
+}
+
+void share::settle() const noexcept { prefetch(of); }
+
+void intrusive_ptr_add_ref(const share* s) noexcept { intrusive_ptr_add_ref(&s->of); }
+void intrusive_ptr_release(const share* s) noexcept { intrusive_ptr_release(&s->of); }
+
+claim::claim(client_state_ptr of, shared_keys k, const owner_field& f, std::size_t shares, std::size_t needed)
+    : share_count_(static_cast<std::uint8_t>(shares)), needed_(static_cast<std::uint8_t>(needed)), keys(std::move(k)),
+      field(f), validity_(std::move(of)) {}
+
+claim_ptr claim::make(client_state_ptr of, shared_keys keys, const owner_field& field, std::span<const node_id> nodes,
+                      std::size_t needed) {
+  static_assert(alignof(share) <= alignof(claim));
+  HOLDFAST_ASSERT(needed > 0 && needed <= nodes.size());
+  void* const block = of->blocks->take(size_with(nodes.size()));
+  auto* const made = new (block) claim(std::move(of), std::move(keys), field, nodes.size(), needed);
+  auto* place = reinterpret_cast<std::byte*>(made + 1);
+  for (const auto node : nodes) place = reinterpret_cast<std::byte*>(new (place) share(*made, node) + 1);
+  return claim_ptr(made);
+}
+
+void claim::operator delete(claim* ended, std::destroying_delete_t) noexcept {
+  auto& pool = *ended->client().blocks;  // its block keeps it alive
+  const auto size = size_with(ended->share_count_);
+  for (auto& each : ended->shares()) each.~share();
+  ended->~claim();
+  pool.give_back(ended, size);
+}
+
+share& claim::sole_share() noexcept {
+  HOLDFAST_ASSERT(shares().size() == 1);
+  return shares().front();
+}
+
+bool claim::confirm(share& s, time_point until) noexcept {
+  HOLDFAST_ASSERT(&s.of == this);
+  s.valid_until_ = std::max(s.valid_until_, until);  // also where the claim is over: the key lives on, and is released
+  s.denied_ = false;
+  return validity_.extend(end_of_needed());
+}
+
+bool claim::confirm(primary_set at, time_point until) noexcept {
+  bool valid = true;
+  for (std::size_t n = 0; n < shares().size(); ++n)
+    if ((at & only(n)) != 0) valid = confirm(shares()[n], until);
+  return valid;
+}
+
+bool claim::deny(share& s) noexcept {
+  HOLDFAST_ASSERT(&s.of == this);
+  s.denied_ = true;
+  if (shares().size() == 1) return false;
+  s.valid_until_ = {};
+  if (!enough([](const share& each) { return each.confirmed(); })) return false;
+  validity_.limit(end_of_needed());
+  return true;
+}
+
+void claim::begin_without(primary_set at) noexcept {
+  for (std::size_t n = 0; n < shares().size(); ++n) shares()[n].denied_ = (at & only(n)) != 0;
+}
+
+primary_set claim::may_be_at() const noexcept {
+  primary_set at = 0;
+  for (std::size_t n = 0; n < shares().size(); ++n)
+    if (!shares()[n].denied_) at |= only(n);
+  return at;
+}
+
+primary_set claim::trusted_at() const noexcept {
+  primary_set at = 0;
+  for (std::size_t n = 0; n < shares().size(); ++n) {
+    const auto& each = shares()[n];
+    if (each.confirmed() && !each.doubted_ && !each.denied_) at |= only(n);
+  }
+  return at;
+}
+
+time_point claim::end_of_needed() const noexcept {
+  if (shares().size() == 1) return shares().front().valid_until();
+  boost::container::small_vector<time_point, 9> ends;
+  for (const auto& each : shares()) ends.push_back(each.valid_until());
+  const auto nth = ends.begin() + static_cast<std::ptrdiff_t>(needed_ - 1);
+  std::nth_element(ends.begin(), nth, ends.end(), std::greater<>());
+  return *nth;
+}
+
+key_ttl claim::ttl_to_send(milliseconds wanted, time_point now, double rho) noexcept {
+  key_ttl all{wanted};
+  for (auto& each : shares()) {
+    const auto its = each.ttl_to_send(wanted, now, rho);
+    all = {std::max(all.ttl, its.ttl), std::max(all.if_none, its.if_none)};
+  }
+  return all;
+}
+
+bool claim::set_doubted(share& s, bool doubted) noexcept {
+  HOLDFAST_ASSERT(&s.of == this);
+  if (std::exchange(s.doubted_, doubted) == doubted) return false;
+  const bool suspended = !enough([](const share& each) { return !each.doubted_ && !each.denied_; });
+  return suspended_.exchange(suspended, std::memory_order_acq_rel) != suspended;
+}
+
+template <class Which>
+bool claim::enough(Which which) const noexcept {
+  return static_cast<std::size_t>(std::ranges::count_if(shares(), which)) >= needed_;
+}
+
+milliseconds claim::may_live(time_point now, double rho) const noexcept {
+  milliseconds longest{};
+  for (const auto& each : shares()) longest = std::max(longest, each.may_live(now, rho));
+  return longest;
+}
+
+}  // namespace holdfast::detail

@@ -1,0 +1,38 @@
+// SPDX-License-Identifier: BSL-1.0
+#include "sync/command/ask_twice.hpp"
+
+#include <memory>
+#include <utility>
+
+namespace holdfast::detail {
+namespace {
+
+class question : public std::enable_shared_from_this<question> {
+ public:
+  question(const surroundings& around, time_point end, copy_sender send, topology::handler done)
+      : around_(around), end_(end), send_(std::move(send)), done_(std::move(done)) {}
+
+  void ask() {
+    send_(end_, [self = shared_from_this()](const outcome& o) { self->answered(o); });
+  }
+
+ private:
+  void answered(const outcome& o) {
+    if (o.error == errc::unconfirmed && around_.now() < end_ && !std::exchange(again_, true)) return ask();
+    done_(o);
+  }
+
+  const surroundings& around_;
+  const time_point end_;
+  const copy_sender send_;
+  const topology::handler done_;
+  bool again_ = false;
+};
+
+}  // namespace
+
+void ask_twice(const surroundings& around, nanoseconds timeout, copy_sender send, topology::handler done) {
+  std::make_shared<question>(around, around.now() + timeout, std::move(send), std::move(done))->ask();
+}
+
+}  // namespace holdfast::detail

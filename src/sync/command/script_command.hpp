@@ -1,0 +1,76 @@
+// SPDX-License-Identifier: BSL-1.0
+#pragma once
+#include <cstddef>
+#include <memory>
+#include <optional>
+#include <string>
+
+#include "protocol/call.hpp"
+#include "protocol/vote/tally.hpp"
+#include "sync/claim/terms.hpp"
+#include "topology/topology.hpp"
+
+namespace holdfast::detail {
+
+class round;
+struct surroundings;
+
+/// The ballot of a primary that was slower than the others, on a command about this owner field. never: it has not
+/// done the command, and never will.
+struct late_ballot {
+  owner_field field;
+  ballot said;
+  bool never;
+  time_point sent;
+};
+
+/// The sender of a script: sends it by digest, and once by text where the server does not know it. One copy at a time.
+class script_command : public redis::command, public std::enable_shared_from_this<script_command> {
+ public:
+  /// What `what` refers to must live until on_answer(), or until withdraw() has returned true.
+  void send(topology& to, const call& what, const delivery& how, bool by_text = false);
+  /// The same where several primaries may vote: then each gets a copy.
+  void send(const surroundings& around, const call& what, const delivery& how);
+  /// The sender wants the answer no more. True: the script has not run and never will, and on_answer() is not called.
+  /// False: on_answer() is still to come, or nothing is under way.
+  bool withdraw() { return withdraw_all() == nowhere; }
+  /// The same. Where it has run, or may yet.
+  primary_set withdraw_all();
+  bool under_way() const noexcept { return unanswered_; }
+  /// Why the command under way has no answer, if its server has said nothing since the command was written, or says
+  /// nothing at present. Empty: the server has answered others since. A command that was not written yet counts from
+  /// `asked`.
+  std::optional<redis::failure> silence(time_point asked) const;
+  /// All that matters of a round is known.
+  void answered_by_all(const outcome& o);
+  /// What one more primary has said after that.
+  virtual void late_vote(std::size_t, const late_ballot&) {}
+  void written(time_point now, nanoseconds) noexcept override { written_ = now; }
+
+ private:
+  virtual void on_answer(const outcome& o) = 0;
+  virtual void append(const call& what, std::string& out, bool by_text) const { what.append_to(out, by_text); }
+  /// The time left for a copy that is sent by its text, if all copies share one time. Empty: each has the time of its
+  /// delivery.
+  virtual std::optional<nanoseconds> time_left_for_copies() const { return std::nullopt; }
+  /// It may be sent by its text now, after whatever was sent meanwhile.
+  virtual bool may_repeat() const { return true; }
+
+  const redis::command_name* counted_as() const noexcept final { return call_.name(); }
+  void append_to(std::string& out) const final { append(call_, out, by_text_); }
+  bool shows_primary(const redis::reply& r) const noexcept final { return call_.shows_primary(r); }
+  void answered(const outcome& o) final;
+  void execute();
+
+  topology* to_ = nullptr;
+  std::weak_ptr<round> votes_;  // under way
+  call call_;
+  delivery how_{};
+  redis::ticket asked_ = 0;
+  time_point written_{};  // the copy that is under way; zero: it was not yet
+  bool unanswered_ = false;
+  bool by_text_ = false;
+  bool unwanted_ = false;
+};
+
+}  // namespace holdfast::detail

@@ -1,0 +1,40 @@
+// SPDX-License-Identifier: BSL-1.0
+#include "sync/hold/dropped_leases.hpp"
+
+#include <utility>
+
+#include "base/assert.hpp"
+#include "sync/hold/lease_record.hpp"
+
+namespace holdfast::detail {
+
+void dropped_leases::push(std::shared_ptr<lease_record> lease) noexcept {
+  link* const one = lease.get();
+  HOLDFAST_ASSERT(!one->self);
+  one->self = std::move(lease);
+  one->next = newest_.load(std::memory_order_acquire);
+  while (one->next != &closed_)
+    if (newest_.compare_exchange_weak(one->next, one, std::memory_order_acq_rel)) return;
+  const auto last = std::move(one->self);
+}
+
+std::shared_ptr<lease_record> dropped_leases::pop() noexcept {
+  if (!oldest_ && newest_.load(std::memory_order_acquire) != &closed_)
+    for (link* one = newest_.exchange(nullptr, std::memory_order_acq_rel); one;)
+      one = std::exchange(one->next, std::exchange(oldest_, one));
+  if (!oldest_) return nullptr;
+  auto lease = std::move(oldest_->self);
+  oldest_ = oldest_->next;
+  return lease;
+}
+
+void dropped_leases::close() noexcept {
+  while (pop()) {
+  }
+  for (link* one = newest_.exchange(&closed_, std::memory_order_acq_rel); one && one != &closed_;) {
+    const auto last = std::move(one->self);
+    one = one->next;
+  }
+}
+
+}  // namespace holdfast::detail

@@ -1,0 +1,327 @@
+// SPDX-License-Identifier: BSL-1.0
+#pragma once
+#include <algorithm>
+#include <atomic>
+#include <boost/intrusive/list.hpp>
+#include <boost/intrusive/slist_hook.hpp>
+#include <cstddef>
+#include <cstdint>
+#include <forward_list>
+#include <memory>
+#include <new>
+#include <optional>
+#include <span>
+#include <string>
+#include <string_view>
+#include <utility>
+#include <vector>
+
+#include <holdfast/error.hpp>
+#include <holdfast/lease_state.hpp>
+#include <holdfast/observer.hpp>
+#include <holdfast/owner_id.hpp>
+
+#include "base/assert.hpp"
+#include "base/function.hpp"
+#include "base/lease_clock.hpp"
+#include "protocol/replies.hpp"
+#include "sync/claim/claim.hpp"
+#include "sync/claim/terms.hpp"
+#include "sync/command/surroundings.hpp"
+#include "sync/hold/change_queue.hpp"
+#include "sync/release/releases.hpp"
+
+namespace holdfast::detail {
+
+class acquisition;
+class hold;
+struct late_ballot;
+struct lease_record;
+struct hold_services;
+using hold_ptr = boost::intrusive_ptr<hold>;
+
+using done_handler = function<void(error_code, const std::string& detail)>;
+
+/// The registry's entry of a hold's name: it knows the hold until that has ended and nobody has a lease of it.
+class hold_host : public release_host {
+ public:
+  /// It has ended: others may have the name now.
+  virtual void ended(hold& h) = 0;
+  /// It has ended, and nobody has a lease of it.
+  virtual void forget(hold& h) = 0;
+  /// A re-entry found that there is nothing that it would be nested in: it waits like anybody.
+  virtual void queue(std::shared_ptr<acquisition> who) = 0;
+  struct legacy {
+    bool sound;         // the claim is good for another hold
+    milliseconds ttl;   // of the hold until now
+    unsigned replicas;  // so many have the claim
+  };
+  /// It has ended by its holder's wish. True: its claim is the next hold's now, and the observer was told. False: the
+  /// claim is to be released.
+  virtual bool pass_on(hold& h, const legacy& what) = 0;
+
+ protected:
+  ~hold_host() = default;
+};
+
+/// Waits for its turn with a hold.
+class hold_reentry : public boost::intrusive::list_base_hook<> {
+ public:
+  // It hears one of these, once, and removes itself in that call.
+  virtual void hold_ended() = 0;
+  /// The engine ends: its caller is not answered.
+  virtual void forget_caller() = 0;
+
+ protected:
+  ~hold_reentry() = default;
+};
+
+/// The leases of a hold, in the order in which they came: most often one.
+class few_leases {
+ public:
+  std::span<lease_record* const> all() const noexcept {
+    return more_ ? std::span<lease_record* const>(*more_) : std::span(&sole_, sole_ ? 1 : 0);
+  }
+  bool empty() const noexcept { return all().empty(); }
+  void add(lease_record& lease) {
+    if (!more_) {
+      if (!sole_) return static_cast<void>(sole_ = &lease);
+      more_ = std::make_unique<std::vector<lease_record*>>(1, sole_);
+    }
+    more_->push_back(&lease);
+  }
+  /// One that is there.
+  void remove(const lease_record& lease) noexcept {
+    if (!more_) {
+      HOLDFAST_ASSERT(sole_ == &lease);
+      sole_ = nullptr;
+      return;
+    }
+    const auto place = std::find(more_->begin(), more_->end(), &lease);
+    HOLDFAST_ASSERT(place != more_->end());
+    more_->erase(place);
+  }
+
+ private:
+  lease_record* sole_ = nullptr;
+  std::unique_ptr<std::vector<lease_record*>> more_;  // all, as soon as there have been two
+};
+
+/// One owner's possession of one name, counted: it stands on a claim. Its leases keep it alive, and they may outlive
+/// everything else; its host knows it by its address. With no lease left it keeps itself until its host has forgotten
+/// it.
+class hold final : public boost::intrusive_ref_counter<hold> {
+  // Here, where they fill a gap: there are as many holds as held locks.
+  std::atomic<bool> renewal_paused_{false};
+  bool forced_ = false;
+  bool shared_ = false;  // its key has other fields, too
+  bool kept_ = false;    // by itself, while it has a host and no lease
+
+ public:
+  struct fencing {
+    std::optional<std::uint64_t> token{};
+    std::uint16_t spare = 0;
+  };
+  /// `with`: outlives every handler of the strand. `host`: hears of it until forget() or leave_host().
+  /// `passes`: of the claim, before it.
+  hold(claim_ptr on, owner_id who, bool bound, fencing token, std::uint32_t passes, time_point now,
+       const hold_services& with, hold_host& host);
+  hold(const hold&) = delete;
+  hold& operator=(const hold&) = delete;
+  ~hold();
+
+  // In its client's pool.
+  static void* operator new(std::size_t size, block_pool& in) { return in.take(size); }
+  static void operator delete(void* memory, block_pool& in) noexcept { in.give_back(memory, sizeof(hold)); }
+  static void operator delete(hold* ended, std::destroying_delete_t) noexcept;
+
+  const bool bound;  // the owner was given or bound, not made up for one lock()
+
+ private:
+  const bool fenced_;  // it has a token
+
+ public:
+  const std::uint16_t spare_tokens;  // after its own, for those that it is passed on to
+  const std::uint32_t passes;
+  const void* coroutine = nullptr;  // the thread of co_spawn that has taken it; null: it cannot be known
+  const claim_ptr on;
+  const owner_id who;
+  const time_point granted_at;
+  boost::intrusive::slist_member_hook<> of_host;  // its host's alone
+
+  // Any thread.
+  std::optional<std::uint64_t> token() const noexcept { return fenced_ ? std::optional(token_) : std::nullopt; }
+  bool exclusive() const noexcept { return left() > nanoseconds::zero(); }
+  nanoseconds left() const noexcept;  // of the validity; 0 once lost, released or the client closed
+  /// held, suspended, lost or released. Lost and released are final.
+  lease_state state() const noexcept;
+  time_point valid_until() const noexcept { return on->valid_until(); }
+  /// How it is known that the hold is lost: what was told, or what its clock says before anybody is.
+  std::string cause_of_loss() const;
+  const shared_keys& keys() const noexcept { return on->keys; }
+  const owner_field& field() const noexcept { return on->field; }
+  owner_field::text id() const noexcept { return field().hold_id(passes); }
+  const clock& time() const noexcept { return on->time(); }
+  /// Its max_hold is over, and nobody renews it.
+  bool renewal_paused() const noexcept { return renewal_paused_.load(std::memory_order_acquire); }
+  // Exchanges alone write it, never a store: each sees what all feeders before it wrote.
+  void pause_renewal() noexcept { renewal_paused_.exchange(true, std::memory_order_acq_rel); }
+  /// True: it was paused, and the watchdog is to be told.
+  bool resume_renewal() noexcept { return renewal_paused_.exchange(false, std::memory_order_acq_rel); }
+  /// It was lost or released; a validity that has just run out does not count before live() has seen it.
+  bool ended() const noexcept;
+
+  // The client's strand, and so is all that follows.
+  /// It has not ended; if its validity has run out, that ends it now.
+  bool live();
+  /// Of one that has ended; not_held where it was released.
+  error_code end_reason() const noexcept { return end_reason_; }
+  const std::string& end_detail() const noexcept;
+  /// Lost: all its leases and re-entries are told. Nothing happens if it has ended.
+  void lose(errc reason);
+  /// The client is closed: the hold is lost, and nobody waits for a turn with it any more.
+  void close();
+  bool client_closed() const noexcept;
+  /// force_unlock() of this client has broken a hold of the name.
+  void forced() noexcept { forced_ = true; }
+  /// The answer to a renewal: the hold is about to be lost.
+  void denied(renewal_answer why) noexcept { shared_ = why == renewal_answer::shared; }
+  /// A message says that the lock was freed: it is confirmed within `patience`, and neither passed on nor entered
+  /// before that.
+  void doubt(nanoseconds patience);
+  /// Its host ends, or could not make its first lease: the hold is renewed no more, and its host hears no more of it.
+  void leave_host() noexcept;
+  /// The engine ends: what waits for its turn never has it. Needs no memory.
+  void forget_changes() noexcept;
+
+  // Its leases; their number is the count that the server should have.
+  std::size_t count() const noexcept { return leases_.all().size(); }
+  /// Whether a nested lock() of these terms has a lease at once: nothing is in doubt, and they ask for no more than
+  /// the hold has.
+  bool covers(const terms& asked, time_point now) const noexcept;
+  /// One more lease, without asking the server: the hold covers it. The server hears of it.
+  std::shared_ptr<lease_record> enter(const terms& asked, time_point now);
+  /// One more lease, by a command that was sent at `sent` and confirmed by these.
+  std::shared_ptr<lease_record> grant(const terms& asked, time_point sent, time_point now, primary_set at);
+  /// What a primary has said of the acquire that has made it, after the majority.
+  void hear_of(std::size_t primary, const late_ballot& what, milliseconds ttl);
+  /// Its first lease, without a command: the claim was another hold's, and is valid.
+  std::shared_ptr<lease_record> take_over(const terms& asked, time_point now);
+  /// One that was made elsewhere.
+  void add(lease_record& lease);
+  /// That of the hold that this one is passed on to; no token where none is left.
+  fencing next_token() const noexcept {
+    return fenced_ && spare_tokens > 0 ? fencing{token_ + 1, static_cast<std::uint16_t>(spare_tokens - 1)} : fencing();
+  }
+  /// Takes it back: `done` hears of it as lease::unlock() promises; empty: nobody waits for that.
+  void give_up(lease_record& lease, done_handler&& done);
+  void renew(std::shared_ptr<lease_record> lease, milliseconds ttl, time_point answer_by, done_handler done);
+
+  // What its leases want.
+  /// The TTL that the server's key should get from a renewal.
+  milliseconds ttl() const noexcept;
+  /// How many replicas must have a renewal.
+  unsigned min_replicas() const noexcept;
+  bool wants_renewal(time_point now) const noexcept { return now < renewed_until(); }
+  /// When the last of its leases that ask for renewal has come to its max_hold; the end of time when one has none.
+  time_point renewed_until() const noexcept;
+  /// Whether renewal is paused now, because nobody wants it. Asked once more when that is noted: who fed a lease
+  /// meanwhile saw no pause.
+  template <class Predicate>
+  bool pause_renewal_unless(Predicate wanted) {
+    if (!wanted()) {
+      pause_renewal();
+      if (!wanted()) return true;
+    }
+    resume_renewal();
+    return false;
+  }
+
+  // Commands that change the count run one after the other: a repeated one must not undo a later one.
+  template <class Change>
+  void begin_change(Change change) {
+    changes_.add(std::move(change));
+  }
+  /// Ends the change under way. May destroy the hold, if nothing else keeps it.
+  void end_change();
+  bool changing() const noexcept { return changes_.busy(); }
+  /// The TTL to send where a command wants `wanted`, so that nothing is shortened; it is noted as sent.
+  key_ttl ttl_to_send(milliseconds wanted);
+  /// The TTL that a count gives the key: that of a renewal where the hold is renewed, else one that raises none.
+  milliseconds ttl_to_keep() const noexcept;
+  /// So many leases the server has said that it counts; 0: nobody knows.
+  void note_count(unsigned at_server) noexcept {
+    on->counted.leases = at_server;
+    on->counted.ever_sent = true;
+  }
+  /// Another server may have its key with an older count. The count is sent once more, if one was ever sent.
+  void count_elsewhere() noexcept;
+  /// The server has confirmed the hold with a count that was sent at `sent` with this TTL: as good as a renewal, unless
+  /// the hold is in doubt, or wants replicas, which nobody has asked.
+  void confirmed_by_count(time_point sent, milliseconds ttl, primary_set at);
+  void add_reentry(hold_reentry& who) noexcept { reentries_.push_back(who); }
+  void remove_reentry(hold_reentry& who) noexcept { reentries_.erase(reentries_.iterator_to(who)); }
+  /// See hold_host.
+  void queue(std::shared_ptr<acquisition> who);
+
+ private:
+  /// An unlock that was the last at its call, and waits for its turn. Re-entries may be granted in between, so there
+  /// may be several: one release answers all.
+  struct last_unlock {
+    milliseconds ttl;   // of the hold at the call
+    unsigned replicas;  // that have the claim, as the hold wanted it
+    time_point called;
+    time_point answer_by;
+    done_handler done;
+  };
+
+  using text = std::unique_ptr<const std::string>;  // null: empty
+  using reentries = boost::intrusive::list<hold_reentry, boost::intrusive::constant_time_size<false>>;
+
+  hold_ptr self() noexcept { return hold_ptr(this); }
+  void keep_itself() noexcept {
+    if (!std::exchange(kept_, true)) intrusive_ptr_add_ref(this);
+  }
+  /// Null where it did not keep itself.
+  hold_ptr no_more_kept() noexcept { return hold_ptr(std::exchange(kept_, false) ? this : nullptr, false); }
+  std::shared_ptr<lease_record> make_lease(const terms& asked, time_point now);
+  void remove(const lease_record& lease) noexcept;
+  void tell_wishes() noexcept;
+  bool confirm(time_point sent, milliseconds ttl, primary_set at);
+  topology::handler when_replicated(topology::handler then);
+  void end(lease_state how, errc why, text detail) noexcept;
+  void end_by_loss(errc reason);
+  void tell_reentries();
+  void leave_if_forgotten();
+  void released();
+  text text_of_loss(errc reason) const noexcept;
+  loss_cause cause_of(errc reason) const noexcept;
+  loss_cause cause_of_denial() const noexcept;
+  /// Anything but a confirmation ends it.
+  void heed(renewal_answer said);
+  void unlock_last(milliseconds before, unsigned replicas, bool wanted, done_handler&& done);
+  void send_unlock(last_unlock&& u);
+  void free_if_last();
+  void tell_count() noexcept;
+  void free(last_unlock&& u);
+  bool unquestioned() const noexcept;
+  void passed(const last_unlock& u);
+  void release(last_unlock&& u, time_point valid);
+  void report_release(time_point called, milliseconds ttl, const error_code& error, std::string_view detail) const;
+
+  const std::uint64_t token_;                        // where there is one
+  std::atomic<lease_state> end_{lease_state::held};  // or lost, or released; its claim knows whether it is suspended
+  errc end_reason_{};
+  text end_detail_;
+  const hold_services& with_;
+  hold_host* host_;  // null once it is forgotten
+  few_leases leases_;
+  change_queue changes_;
+  std::forward_list<last_unlock> last_unlocks_;
+  reentries reentries_;
+};
+
+/// What an event says of its hold, except the TTL.
+hold_event event_of(event::kind what, const hold& h, time_point at);
+
+}  // namespace holdfast::detail

@@ -1,0 +1,95 @@
+// SPDX-License-Identifier: BSL-1.0
+#include "sync/inquiry/permission_probe.hpp"
+
+#include <utility>
+
+#include "base/assert.hpp"
+#include "sync/command/ask_twice.hpp"
+
+namespace holdfast::detail {
+
+permission_probe::permission_probe(surroundings& around, const kind& what, const std::string& name, owner_field field,
+                                   done_handler done)
+    : around_(around), done_(std::move(done)), keys_(what, name, {}, around.word), field_(field),
+      patience_(around.alarms) {
+  HOLDFAST_ASSERT(what.reentrant);
+}
+
+void permission_probe::begin(time_point deadline) {
+  deadline_ = deadline;
+  heard_ = around_.servers.subscribe(channel_of(keys_), *this);
+  patience_.start(deadline_, [this] { time_out(); });
+  send_next();
+}
+
+void permission_probe::end(error_code error, const std::string& detail) {
+  if (over()) return;
+  const auto done = std::move(done_);
+  forget_caller();
+  done(error, detail);
+}
+
+void permission_probe::forget_caller() {
+  patience_.stop();
+  heard_.reset();
+  done_ = {};
+}
+
+void permission_probe::on_subscribed() {
+  subscribed_ = true;
+  end_if_done();
+}
+
+call permission_probe::next() const {
+  constexpr milliseconds ttl{1000};
+  const auto& steps = keys_.of;
+  switch (answers_) {
+    case 0: return steps.acquire.make(keys_, ttl, field_);
+    case 1: return steps.recount.make(keys_, {ttl}, field_, 2);
+    case 2: return steps.renew.make_one(keys_, {ttl}, field_);
+    default: return steps.release.make(keys_, field_);
+  }
+}
+
+void permission_probe::send_next() {
+  auto send = [self = shared_from_this()](time_point end, topology::handler then) {
+    self->around_.run_until(end, self->next(), urgency::refusable, std::move(then));
+  };
+  auto heard = [self = shared_from_this()](const outcome& o) { self->answered(o); };
+  ask_twice(around_, deadline_ - around_.now(), std::move(send), std::move(heard));
+}
+
+void permission_probe::answered(const outcome& o) {
+  if (over()) return;
+  for (const auto& refused : {refusal_in(o), withheld_message(o)})
+    if (refused) return end(refused->code, refused->detail);
+  if (++answers_ < all_scripts) return send_next();
+  ask_for_replicas(o.server);
+}
+
+// A server that does not know WAIT, or has no replica, should be found now and not by the first lock.
+void permission_probe::ask_for_replicas(std::uint64_t server) {
+  const auto wanted = around_.settings.min_replicas;
+  if (wanted > 0)
+    return around_.when_replicated(keys_.lock, wanted, server, time_point::max(),
+                                   [self = shared_from_this()](const std::optional<redis::failure>& too_few) {
+                                     if (too_few) return self->end(too_few->code, too_few->detail);
+                                     self->replicated_ = true;
+                                     self->end_if_done();
+                                   });
+  replicated_ = true;
+  end_if_done();
+}
+
+void permission_probe::end_if_done() {
+  if (replicated_ && subscribed_) end({}, {});
+}
+
+// Not left to the commands: the subscription has no deadline of its own.
+void permission_probe::time_out() {
+  if (replicated_) return end(errc::unreachable, "SUBSCRIBE was not acknowledged in time");
+  const auto why = around_.servers.trouble(keys_.lock);
+  end(why.code, why.detail);
+}
+
+}  // namespace holdfast::detail

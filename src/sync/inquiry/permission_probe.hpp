@@ -1,0 +1,55 @@
+// SPDX-License-Identifier: BSL-1.0
+#pragma once
+#include <cstdint>
+#include <list>
+#include <memory>
+#include <string>
+
+#include "sync/command/surroundings.hpp"
+#include "sync/hold/hold.hpp"
+
+namespace holdfast::detail {
+
+/// Uses every permission that a lock of a re-entrant kind needs, each once, on a name of nobody; ends at the first
+/// refusal. One after the other: a script that the server does not know yet is sent twice, and would come after those
+/// that it knows.
+class permission_probe final : private subscriber, public std::enable_shared_from_this<permission_probe> {
+ public:
+  /// `name`: with the key prefix.
+  permission_probe(surroundings& around, const kind& what, const std::string& name, owner_field field,
+                   done_handler done);
+
+  void begin(time_point deadline);
+  void end(error_code error, const std::string& detail);
+  bool over() const noexcept { return !done_; }
+  /// The engine ends, and nobody is answered.
+  void forget_caller();
+
+ private:
+  static constexpr int all_scripts = 4;
+
+  void on_subscribed() override;
+  void on_message(std::string_view) override {}
+  void on_subscribe_failed(error_code error, const std::string& detail) override { end(error, detail); }
+  void on_no_messages(error_code error, const std::string& detail) override { end(error, detail); }
+
+  call next() const;
+  void send_next();
+  void answered(const outcome& o);
+  void ask_for_replicas(std::uint64_t server);
+  void end_if_done();
+  void time_out();
+
+  surroundings& around_;
+  done_handler done_;  // emptied when it is answered
+  const lock_keys keys_;
+  const owner_field field_;
+  time_point deadline_;
+  timer patience_;
+  subscription heard_;
+  int answers_ = 0;
+  bool subscribed_ = false;
+  bool replicated_ = false;
+};
+
+}  // namespace holdfast::detail

@@ -1,0 +1,47 @@
+// SPDX-License-Identifier: BSL-1.0
+#pragma once
+#include <cstddef>
+#include <memory>
+#include <set>
+#include <string>
+#include <vector>
+
+#include "sync/inquiry/permission_probe.hpp"
+
+namespace holdfast::detail {
+
+/// A permission_probe on each primary: first on each that is known, then on each that was met only by these. Ends when
+/// all have, or at the first refusal.
+class permission_survey final {
+ public:
+  /// `stem`: of the names, with the key prefix.
+  permission_survey(surroundings& around, const kind& what, std::string stem, owner_field field, done_handler done);
+  permission_survey(const permission_survey&) = delete;
+  permission_survey& operator=(const permission_survey&) = delete;
+  ~permission_survey() { forget_caller(); }
+
+  void begin();
+  void end(error_code error, const std::string& detail);
+  bool over() const noexcept { return !done_; }
+  /// The engine ends, and nobody is answered.
+  void forget_caller();
+
+ private:
+  static constexpr int most_rounds = 2;
+
+  void probe_each();
+  void probe_ended(const std::string& name, error_code error, const std::string& detail);
+
+  surroundings& around_;
+  const kind& what_;
+  const std::string stem_;
+  const owner_field field_;
+  done_handler done_;                                      // emptied when it is answered
+  std::vector<std::shared_ptr<permission_probe>> probes_;  // they call back, and do not keep it alive
+  std::set<node_id> probed_;
+  time_point deadline_;
+  std::size_t under_way_ = 0;
+  int rounds_ = 0;
+};
+
+}  // namespace holdfast::detail

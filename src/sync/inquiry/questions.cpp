@@ -1,0 +1,51 @@
+// SPDX-License-Identifier: BSL-1.0
+#include "sync/inquiry/questions.hpp"
+
+namespace holdfast::detail {
+
+template <class T, class Make, class Read>
+void questions::ask(const shared_keys& keys, Make make, Read read, value_handler<T> done) const {
+  if (with_.closed()) return done(errc::shutting_down, {}, {});
+  auto send = [this, keys, make](time_point end, topology::handler then) {
+    with_.around.run_until(end, make(*keys), urgency::refusable, std::move(then));
+  };
+  auto answered = [read, done = with_.calls.until_closed(errc::shutting_down, std::move(done))](const outcome& o) {
+    auto said = read(o);
+    if (said.failed) return done(said.failed->code, said.failed->detail, {});
+    done({}, {}, std::move(said.value));
+  };
+  ask_twice(with_.around, with_.around.settings.command_timeout, std::move(send), std::move(answered));
+}
+
+void questions::is_locked(const shared_keys& keys, value_handler<bool> done) const {
+  ask(keys, keys->of.exists.make, keys->of.exists.read, std::move(done));
+}
+
+void questions::count(const shared_keys& keys, const owner_field& field, value_handler<unsigned> done) const {
+  const auto whose = std::make_shared<const owner_field>(field);  // the call refers to it
+  const auto& step = keys->of.count;
+  ask(
+      keys, [whose, make = step.make](const lock_keys& k) { return make(k, *whose); },
+      [whose, read = step.read](const outcome& o) { return read(o, *whose); }, std::move(done));
+}
+
+void questions::holder(const shared_keys& keys, value_handler<std::optional<lock_holder>> done) const {
+  auto read = [keys](const outcome& o) {
+    auto said = keys->of.holder.read(o);
+    answer<std::optional<lock_holder>> a{std::move(said.failed), {}};
+    if (auto& who = said.value) a.value = lock_holder{std::move(who->field), who->count, who->ttl};
+    return a;
+  };
+  ask(keys, keys->of.holder.make, std::move(read), std::move(done));
+}
+
+void questions::remaining_ttl(const shared_keys& keys, value_handler<std::optional<milliseconds>> done) const {
+  ask(keys, keys->of.ttl.make, keys->of.ttl.read, std::move(done));
+}
+
+void questions::last_token(const shared_keys& keys, value_handler<std::optional<std::uint64_t>> done) const {
+  if (!keys->of.fenced()) return done({}, {}, std::nullopt);
+  ask(keys, keys->of.last_token.make, keys->of.last_token.read, std::move(done));
+}
+
+}  // namespace holdfast::detail

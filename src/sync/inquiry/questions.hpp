@@ -1,0 +1,37 @@
+// SPDX-License-Identifier: BSL-1.0
+#pragma once
+#include <cstdint>
+#include <optional>
+#include <string>
+#include <utility>
+
+#include <holdfast/lock_holder.hpp>
+
+#include "sync/command/ask_twice.hpp"
+#include "sync/hold/hold_services.hpp"
+
+namespace holdfast::detail {
+
+template <class T>
+using value_handler = function<void(error_code, const std::string& detail, T)>;
+
+/// The questions about a lock that Redis answers. Nothing here changes what is held.
+class questions {
+ public:
+  explicit questions(const hold_services& with) noexcept : with_(with) {}
+
+  void is_locked(const shared_keys& keys, value_handler<bool> done) const;
+  /// The count of this field.
+  void count(const shared_keys& keys, const owner_field& field, value_handler<unsigned> done) const;
+  void holder(const shared_keys& keys, value_handler<std::optional<lock_holder>> done) const;
+  void remaining_ttl(const shared_keys& keys, value_handler<std::optional<milliseconds>> done) const;
+  void last_token(const shared_keys& keys, value_handler<std::optional<std::uint64_t>> done) const;
+
+ private:
+  template <class T, class Make, class Read>
+  void ask(const shared_keys& keys, Make make, Read read, value_handler<T> done) const;
+
+  const hold_services& with_;
+};
+
+}  // namespace holdfast::detail

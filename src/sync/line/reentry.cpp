@@ -1,0 +1,209 @@
+// SPDX-License-Identifier: BSL-1.0
+#include "sync/line/reentry.hpp"
+
+#include <algorithm>
+#include <new>
+#include <utility>
+
+#include "base/assert.hpp"
+#include "base/if_memory.hpp"
+#include "sync/hold/lease_record.hpp"
+#include "sync/release/unlock_patience.hpp"
+
+namespace holdfast::detail {
+
+reentry::reentry(surroundings& around, hold_ptr of, std::shared_ptr<acquisition> who)
+    : around_(around), of_(std::move(of)), who_(std::move(who)), pause_(around.alarms) {}
+
+void reentry::begin() {
+  of_->add_reentry(*this);
+  try {
+    who_->wait_in(*this);
+    if (who_->asks_once()) who_->wake_at(around_.now() + who_->time_left());
+    wait_for_turn();
+  } catch (...) {
+    if (who_) leave_hold();
+    throw;
+  }
+}
+
+template <class Act>
+void reentry::or_without_memory(Act act) {
+  if (!if_memory(act) && who_) finish(without_memory());
+}
+
+void reentry::wait_for_turn() {
+  of_->begin_change([self = self()] { self->run(); });
+}
+
+void reentry::run() {
+  if (!who_) return of_->end_change();
+  if (!of_->live()) {
+    if (who_) nothing_to_enter();  // it ended before
+    return of_->end_change();
+  }
+  if (who_->keys->of.fenced() && !of_->token()) {
+    finish({errc::already_held, "the hold that it would re-enter was taken without a fencing token", nullptr});
+    return of_->end_change();
+  }
+  if (of_->count() >= most_reentries) {
+    finish({errc::too_many_reentries, {}, nullptr});
+    return of_->end_change();
+  }
+  try {
+    send();
+  } catch (const std::bad_alloc&) {
+    finish(without_memory());
+    of_->end_change();
+  }
+}
+
+void reentry::send() {
+  const auto ttl = who_->request.asked.ttl;
+  const bool once = who_->asks_once();
+  if (once) who_->stop_alarm();  // from here on the command's timeout counts
+  const auto timeout = once ? who_->time_left() : command_budget(around_.settings, ttl);
+  const auto& keys = *of_->keys();
+  want_ = static_cast<unsigned>(of_->count()) + 1;
+  script_command::send(
+      around_, keys.of.recount.make(keys, of_->ttl_to_send(ttl), of_->field(), want_),
+      {.timeout = timeout, .rank = once ? urgency::refusable : urgency::patient, .patient = !once, .tell_late = !once});
+}
+
+// Without a connection it is sent anew now and then, and waits for no longer than its hold. Once written it waits for
+// the answer.
+void reentry::late(const outcome& o) {
+  if (withdraw()) failed({errc::unreachable, o.detail});
+}
+
+std::optional<nanoseconds> reentry::time_left_for_copies() const {
+  return who_->asks_once() ? std::optional(who_->time_left()) : std::nullopt;
+}
+
+void reentry::on_answer(const outcome& o) {
+  const auto said = of_->keys()->of.recount.read(o);
+  if (said.failed && said.failed->code == errc::corrupt_lock) {
+    if (who_) finish({said.failed->code, said.failed->detail, nullptr});
+    of_->lose(errc::corrupt_lock);
+    return of_->end_change();
+  }
+  if (said.failed) return failed(*said.failed);
+  if (!said.value || !of_->exclusive()) {
+    of_->lose(errc::lost);
+    if (who_) nothing_to_enter();
+    return of_->end_change();
+  }
+  of_->note_count(want_);
+  if (!who_) return of_->end_change();
+  const auto wanted = std::max<unsigned>(who_->request.asked.min_replicas, of_->min_replicas());
+  if (wanted > 0) return wait_for_replicas(wanted, o);
+  entered(o.sent, o.yes);
+}
+
+void reentry::wait_for_replicas(unsigned wanted, const outcome& o) {
+  auto then = [self = self(), sent = o.sent](const std::optional<failure>& too_few) {
+    self->on_replicas(too_few, sent);
+  };
+  const bool asked = if_memory(
+      [&] { around_.when_replicated(of_->keys()->lock, wanted, o.server, of_->valid_until(), std::move(then)); });
+  if (!asked) failed(redis::without_memory());
+}
+
+void reentry::on_replicas(const std::optional<failure>& too_few, time_point sent) {
+  if (!of_->live()) {
+    if (who_) nothing_to_enter();
+    return of_->end_change();
+  }
+  if (!who_) return of_->end_change();
+  if (too_few) return failed(*too_few);
+  entered(sent, only(0));
+}
+
+void reentry::entered(time_point sent, primary_set at) {
+  std::shared_ptr<lease_record> lease;
+  try {
+    lease = of_->grant(who_->request.asked, sent, around_.now(), at);
+  } catch (const std::bad_alloc&) {
+    finish(without_memory());
+    return of_->end_change();
+  }
+  each_step step;  // the changes behind this one go on
+  step([&] { finish({{}, {}, std::move(lease)}); });
+  of_->end_change();
+  step.rethrow();
+}
+
+void reentry::failed(const failure& why) {
+  last_failure_ = why;
+  if (why.may_have_run) of_->note_count(0);
+  if (who_ && why.mends_itself() && !who_->asks_once()) {
+    // It waits no longer than its hold lives. Others may change the count during the pause: an unlock must not wait for
+    // it.
+    const auto again = around_.now() + who_->backoff.next(around_.random);
+    or_without_memory(
+        [&] { pause_.start(again, [self = self()] { self->or_without_memory([&] { self->wait_for_turn(); }); }); });
+    return of_->end_change();
+  }
+  if (who_) finish({why.code, why.detail, nullptr});
+  of_->end_change();
+}
+
+// While it is queued, its turn finds that nobody waits; once its command is written, the answer does. A pause has
+// neither, and the count of an earlier attempt may have to be undone: the end of the last change does that.
+void reentry::leave(acquisition&, lock_answer why) {
+  const auto keep = self();
+  const bool paused = pause_.due().has_value();
+  pause_.stop();
+  finish(std::move(why));
+  if (paused) of_->begin_change([keep] { keep->of_->end_change(); });
+  const bool was_sent = under_way();
+  const bool never_ran = withdraw();
+  if (!was_sent || under_way()) return;
+  if (!never_ran) of_->note_count(0);
+  of_->end_change();
+}
+
+void reentry::time_out(acquisition& who) {
+  if (who.asks_once()) return leave(who, {errc::unreachable, unanswered_before, nullptr});
+  const auto& why = last_failure_;
+  const bool silence = why.code == errc::unreachable;
+  leave(who, {why.code, silence ? around_.servers.trouble(of_->keys()->lock).detail : why.detail, nullptr});
+}
+
+void reentry::hold_ended() {
+  const auto keep = self();
+  pause_.stop();
+  nothing_to_enter();
+  const bool was_sent = under_way();
+  withdraw();
+  if (was_sent && !under_way()) of_->end_change();
+}
+
+// A loss is told to an owner that still has a lease of the hold. Without one the re-entry is nested in nothing, and
+// waits like a new call.
+void reentry::nothing_to_enter() {
+  if (of_->client_closed()) return finish({errc::shutting_down, {}, nullptr});
+  if (of_->count() == 0) return of_->queue(leave_hold());
+  finish({of_->end_reason(), "the hold that it would re-enter is lost: " + of_->end_detail(), nullptr});
+}
+
+void reentry::forget_caller() {
+  const auto keep = self();
+  pause_.stop();
+  leave_hold()->forget_caller();
+}
+
+std::shared_ptr<acquisition> reentry::leave_hold() {
+  of_->remove_reentry(*this);
+  return std::exchange(who_, nullptr);
+}
+
+void reentry::finish(lock_answer a) {
+  HOLDFAST_ASSERT(who_);
+  const auto who = leave_hold();
+  who->answer(std::move(a), [this](const lock_answer& said) {
+    return event_of(said.record ? event::kind::reentered : end_of_call(said.error), *of_, around_.now());
+  });
+}
+
+}  // namespace holdfast::detail

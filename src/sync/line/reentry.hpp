@@ -1,0 +1,57 @@
+// SPDX-License-Identifier: BSL-1.0
+#pragma once
+#include <memory>
+#include <optional>
+#include <string>
+
+#include "sync/hold/hold.hpp"
+#include "sync/line/acquisition.hpp"
+
+namespace holdfast::detail {
+
+/// The place of an acquisition at a hold of its owner, and the command that asks for one more lease. Never queues
+/// behind other owners' waiters, never brings back a hold that was lost. Its command is sent within a change of the
+/// hold's count, and goes on when its caller has stopped waiting.
+class reentry final : public script_command, private acquisition_place, private hold_reentry {
+ public:
+  reentry(surroundings& around, hold_ptr of, std::shared_ptr<acquisition> who);
+  void begin();
+
+ private:
+  // Its caller.
+  void leave(acquisition& who, lock_answer why) override;
+  void time_out(acquisition& who) override;
+  // An acquisition that waits here sends nothing and has no turn.
+  void attempt_answered(acquisition&, const outcome&) override {}
+  void told(acquisition&, const attempt&) override {}
+  // Its hold.
+  void hold_ended() override;
+  void forget_caller() override;
+  // Its command.
+  void on_answer(const outcome& o) override;
+  std::optional<nanoseconds> time_left_for_copies() const override;
+  void late(const outcome& o) override;
+
+  void wait_for_turn();
+  template <class Act>
+  void or_without_memory(Act act);
+  void run();
+  void send();
+  void wait_for_replicas(unsigned wanted, const outcome& o);
+  void on_replicas(const std::optional<failure>& too_few, time_point sent);
+  void entered(time_point sent, primary_set at);
+  void failed(const failure& why);
+  void nothing_to_enter();
+  std::shared_ptr<acquisition> leave_hold();
+  void finish(lock_answer a);
+  std::shared_ptr<reentry> self() { return std::static_pointer_cast<reentry>(shared_from_this()); }
+
+  surroundings& around_;
+  const hold_ptr of_;
+  std::shared_ptr<acquisition> who_;  // null once it was answered, or waits elsewhere
+  timer pause_;
+  failure last_failure_;
+  unsigned want_ = 0;  // the count that was sent last
+};
+
+}  // namespace holdfast::detail

@@ -1,0 +1,85 @@
+// SPDX-License-Identifier: BSL-1.0
+#pragma once
+#include <chrono>
+#include <list>
+#include <string>
+
+#include "base/function.hpp"
+#include "base/timers.hpp"
+#include "protocol/keys.hpp"
+#include "sync/claim/terms.hpp"
+
+namespace holdfast::detail {
+
+struct surroundings;
+class wait_notices;
+
+/// The record that wait_notices keeps of a waiting call; few calls ever have one. Ends with its call.
+class noticed_wait {
+ public:
+  noticed_wait() = default;
+  noticed_wait(const noticed_wait&) = delete;
+  noticed_wait& operator=(const noticed_wait&) = delete;
+  ~noticed_wait() { end(); }
+  void end() noexcept;
+
+ private:
+  friend class wait_notices;
+  struct entry;
+  entry* listed_ = nullptr;  // null: nothing is kept
+};
+
+/// Prints, if nobody observes, why a call has waited for 5 s: one line for each cause. A wait is watched only if its
+/// cause is likely, so a lock that is free, or held by another process, costs no timer.
+class wait_notices {
+ public:
+  enum class cause { unreachable, own_hold };
+  using sink = function<void(const std::string& line)>;
+  /// Whether this client has held the lock all the time since.
+  using holder_test = function<bool(const lock_keys&, time_point since)>;
+
+  wait_notices(const surroundings& around, sink say, holder_test held_since);
+  wait_notices(const wait_notices&) = delete;
+  wait_notices& operator=(const wait_notices&) = delete;
+  ~wait_notices();
+
+  /// The call may wait for Redis since `since`. Nothing is kept if Redis has answered and is connected.
+  void waits_for_redis(noticed_wait& wait, const shared_keys& keys, time_point since);
+  /// The same for a waiting call whose connection was lost.
+  void lost_redis(noticed_wait& wait, const shared_keys& keys);
+  /// The call waits for a lock that perhaps its own task holds.
+  void waits_for_own_hold(noticed_wait& wait, const shared_keys& keys);
+
+ private:
+  friend class noticed_wait;
+  using entry = noticed_wait::entry;
+
+  bool said(cause why) const noexcept { return why == cause::unreachable ? said_unreachable_ : said_own_hold_; }
+  void add(noticed_wait& wait, cause why, const shared_keys& keys, time_point since);
+  void arm();
+  void look();
+  void look_at(const entry& wait);
+  void ends(entry& wait) noexcept;
+
+  const surroundings& around_;
+  const sink say_;
+  const holder_test held_since_;
+  std::list<entry> waits_;  // the oldest first
+  bool said_unreachable_ = false, said_own_hold_ = false;
+  timer look_;
+};
+
+struct noticed_wait::entry {
+  wait_notices& in;
+  noticed_wait& of;
+  wait_notices::cause why;
+  shared_keys keys;
+  time_point since;
+  std::list<entry>::iterator place{};
+};
+
+inline void noticed_wait::end() noexcept {
+  if (listed_) listed_->in.ends(*listed_);
+}
+
+}  // namespace holdfast::detail

@@ -1,0 +1,192 @@
+// SPDX-License-Identifier: BSL-1.0
+#pragma once
+#include <boost/intrusive/list.hpp>
+#include <cstdint>
+#include <map>
+#include <memory>
+#include <optional>
+#include <string>
+#include <utility>
+#include <vector>
+
+#include "base/if_memory.hpp"
+#include "sync/line/acquisition.hpp"
+#include "sync/line/wake_budget.hpp"
+
+namespace holdfast::detail {
+
+/// The keeper of a line, as the line sees it.
+class line_host {
+ public:
+  /// Somebody of this client has the lock.
+  virtual bool held_here() const = 0;
+  /// The hold of this client should be confirmed before long: a message said that the lock was freed.
+  virtual void doubt_hold_here() = 0;
+  /// A message says that the lock was freed: true if this client itself has told so.
+  virtual bool hears_itself() = 0;
+  /// The lock was asked for, and somebody else has it: it is asked for again after so long at most.
+  virtual nanoseconds found_busy() = 0;
+  /// Waiters of this client ask no earlier: others have their turn.
+  virtual time_point rests_until() const = 0;
+  /// This owner has it: it was granted meanwhile, as one of several that another call of this owner wanted.
+  virtual bool held_by(owner_id who) = 0;
+  /// Moves a waiter of that owner to a re-entry.
+  virtual void reenter(std::shared_ptr<acquisition> who) = 0;
+  /// The last attempt of `first` was granted: makes its hold, and moves the other waiters of its owner to re-entries.
+  virtual std::shared_ptr<lease_record> granted(const acquisition& first, const granted_field& what) = 0;
+  /// Gives back what was or may still be granted to a field that nobody waits for; `tried` as in
+  /// releases::release_in_background.
+  virtual void give_back(const owner_field& field, milliseconds ttl, function<void()> tried, primary_set at) = 0;
+  /// A line that has served its last waiter may keep its subscription for those who come while this client holds, or
+  /// while others have their turn.
+  virtual bool may_linger() const = 0;
+  /// Nobody waits any more: destroys the line, and perhaps the host.
+  virtual void line_empty() = 0;
+
+ protected:
+  ~line_host() = default;
+};
+
+/// The waiters of one name in this client, first in, first out. Only the first talks to Redis:
+///   try → busy → subscribe → acknowledged → try again → park → try.
+/// It parks until a message, the holder's TTL, the poll cap, its kind's next poll or the deadline; without a try while
+/// somebody of this client has the lock. A waiter gives its field back when it leaves, when its grant came too late, or
+/// when two attempts in a row were not answered. Until Redis may have had that release, the line is barred: written
+/// together with the next acquire, it would free the lock for nobody. After two unanswered attempts a pause follows,
+/// which doubles until there is an answer, or nobody waits. Where replicas must have a grant, the line waits for them
+/// as for an answer; what too few have is given back. Where clients take turns, the subscription of a line whose last
+/// waiter was served lingers until this client has released and rested, for a second at most: a waiter who comes
+/// meanwhile finds it, the count of those who have heard of the release is known to have this client in it, and the
+/// turns of the others are heard.
+///
+/// A call that lets a waiter leave may destroy the line. Whoever goes on using the line afterwards keeps it alive.
+class waiting_line final : public std::enable_shared_from_this<waiting_line>,
+                           private acquisition_place,
+                           private subscriber {
+ public:
+  waiting_line(surroundings& around, owner_fields& fields, line_host& host, shared_keys keys);
+  waiting_line(const waiting_line&) = delete;
+  waiting_line& operator=(const waiting_line&) = delete;
+  ~waiting_line();
+
+  void join(std::shared_ptr<acquisition> who);
+  /// Why the first tries, as far as that is counted.
+  enum class incentive : std::uint8_t { none, news, patience };
+  /// The lock may be free: the first tries now, or once more after the try in flight; later, if wake-ups have come in
+  /// vain too often.
+  void wake(incentive why = incentive::news);
+  const std::string& name() const noexcept { return keys_->name; }
+  /// Nobody waits: the release of what somebody wanted is on its way.
+  bool empty() const noexcept { return waiters_.empty(); }
+  std::size_t size() const noexcept { return waiters_.size(); }
+  template <class F>
+  void each_waiter(F f) {
+    for (auto& w : waiters_) f(*w.kept);
+  }
+  /// Nobody waits, and the line is there for its subscription alone.
+  bool lingers() const noexcept { return lingers_; }
+  /// The line may be gone afterwards.
+  void stop_lingering();
+  /// The server has confirmed the subscription.
+  bool listens() const noexcept { return subscription_ && listens_; }
+  /// The first, if it could be handed a hold now; null: it has an attempt under way, or wants several locks.
+  const acquisition* heir() const noexcept;
+  /// The heir has got its hold without asking Redis. The line may be gone afterwards.
+  void inherited(std::shared_ptr<lease_record> record);
+  /// Takes a waiter of this owner that stands behind the first, and would re-enter, out without answering it; null when
+  /// there is none.
+  std::shared_ptr<acquisition> extract(owner_id who);
+  /// Answers those of whom `which(const acquisition&)` is true, the last of them first: when the first leaves, the next
+  /// would send an attempt in vain.
+  template <class Which>
+  void fail(Which which, error_code error, const char* detail) {
+    std::vector<std::shared_ptr<acquisition>> leaving;
+    for (auto w = waiters_.rbegin(); w != waiters_.rend(); ++w)
+      if (which(std::as_const(*w->kept))) leaving.push_back(w->kept);
+    each_step all;
+    for (const auto& w : leaving) all([&] { leave(*w, {error, detail, nullptr}); });
+    all.rethrow();
+  }
+  /// The same with those of one owner, which was given or bound.
+  void fail_all_of(owner_id who, error_code error, const char* detail);
+
+ private:
+  enum class step { idle, trying, parked, barred };  // barred: nothing wakes it; perhaps nobody waits
+  using seats = boost::intrusive::list<
+      line_seat, boost::intrusive::member_hook<line_seat, boost::intrusive::list_member_hook<>, &line_seat::hook>>;
+
+  void leave(acquisition& w, lock_answer why) override;
+  void time_out(acquisition& w) override;
+  void attempt_answered(acquisition& w, const outcome& o) override;
+  void told(acquisition& w, const attempt& what) override;
+  void on_subscribed() override;
+  void on_message(std::string_view payload) override;
+  void on_rumour(std::string_view payload) override;
+  void heard_that_it_is_free(bool by_ourselves);
+  void on_subscribe_failed(error_code error, const std::string& detail) override;
+  std::uint32_t free_at() const override { return granted_in_part_; }
+
+  void begin(acquisition& w);
+  void take_back(acquisition& w);
+  void advance();
+  void go_on();
+  template <class Act>
+  void or_without_memory(Act act);
+  void answer_stuck() noexcept;
+  /// Nothing that would answer the first waiter is under way.
+  bool stuck() const noexcept;
+  void try_now();
+  void send_attempt(acquisition& w);
+  void on_answer(acquisition& w, const outcome& o);
+  void on_attempt(acquisition& w, const attempt& what);
+  void on_time_out(acquisition& w);
+  void subscribe();
+  void count_incentive(const attempt& what);
+  void wait_for_replicas(acquisition& w, const attempt& what);
+  void on_replicas(acquisition& w, const attempt& what, const std::optional<failure>& too_few);
+  void on_acquired(acquisition& w, const attempt& what, time_point now);
+  void on_busy(acquisition& w, const attempt& what, time_point now);
+  bool may_reenter(const acquisition& w) const;
+  void leave_to_reenter(acquisition& w);
+  bool may_ask_again(const acquisition& w, const failure& why) const;
+  void on_failed(acquisition& w, const failure& why);
+  void park_divided(acquisition& w, nanoseconds slowest);
+  void abandon_field(acquisition& w, primary_set at = everywhere);
+  void on_tried();
+  void stand_back(acquisition& w);
+  void park_for(nanoseconds pause, step how = step::parked);
+  nanoseconds rest() const;
+  nanoseconds longest_park();
+  nanoseconds next_poll();
+  void park_while_held(nanoseconds holder_ttl, time_point asked, nanoseconds poll);
+  bool parked_while_held() const;
+  acquisition& first() { return *waiters_.front().kept; }
+  std::shared_ptr<acquisition> take_out(acquisition& w);
+  void remove(acquisition& w, bool served = false);
+  void finish(acquisition& w, lock_answer&& a);
+
+  surroundings& around_;
+  owner_fields& fields_;
+  line_host& host_;
+  const shared_keys keys_;
+  seats waiters_;
+  std::map<std::pair<owner_id, std::uint64_t>, acquisition*> bound_;  // of them, those whose owner was given or bound
+  std::uint64_t joined_ = 0;
+  std::size_t untried_ = 0;  // fields that were given back, whose release was not answered nor cut off yet
+  nanoseconds polled_{};     // where somebody may release without a message: the next pause; doubles with each
+  nanoseconds penalty_{};    // the pause after a field was given back for want of an answer; doubles until there is one
+  step step_ = step::idle;
+  bool woken_ = false;    // while trying: something happened that asks for one more try
+  bool resting_ = false;  // while parked: others have their turn
+  bool lingers_ = false;
+  incentive incentive_ = incentive::none;  // of the attempt under way
+  bool listens_ = false;                   // the present subscription was confirmed
+  std::optional<time_point> known_held_;   // when the lock last was, by an answer of Redis or a hold of this client
+  primary_set granted_in_part_ = 0;        // where the last attempt had it, which was divided
+  wake_budget wake_ups_;
+  std::optional<failure> last_failure_;  // why the last attempt failed
+  subscription subscription_;
+  timer park_;
+};
+
+}  // namespace holdfast::detail

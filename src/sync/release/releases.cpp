@@ -1,0 +1,342 @@
+// SPDX-License-Identifier: BSL-1.0
+#include "sync/release/releases.hpp"
+
+#include <algorithm>
+#include <chrono>
+#include <optional>
+#include <string>
+#include <utility>
+#include <vector>
+
+#include "base/assert.hpp"
+#include "base/if_memory.hpp"
+#include "sync/command/script_command.hpp"
+
+namespace holdfast::detail {
+namespace {
+
+const std::string no_memory = "no memory";
+
+}  // namespace
+
+/// What the tasks of one release at several primaries have in common.
+class releases::joint {
+ public:
+  /// `whole`: of a lock that may be held; else of an attempt that a majority has not granted.
+  joint(std::size_t tasks, std::size_t primaries, bool whole, handler done, function<void()> tried)
+      : tasks_(tasks), needed_(tally::majority(primaries)), minority_(primaries - needed_), whole_(whole),
+        done_(std::move(done)), tried_(std::move(tried)), not_ours_(primaries - tasks) {
+    HOLDFAST_ASSERT(tasks > 0 || !done_);
+  }
+
+  void tell(error_code error, const std::string& detail) {
+    const bool released = !error && ++released_ == needed_;
+    const bool not_ours = error == errc::lost && ++not_ours_ == needed_;
+    const bool refused = error && error != errc::lost && error != errc::unconfirmed && ++refused_ == needed_;
+    if (error && error != errc::lost && !failed_) {
+      failed_ = error;
+      why_ = detail;
+    }
+    const bool all = ++told_ == tasks_;
+    if (!released && !not_ours && !refused && !all) return;
+    settled_ = settled_ || released || not_ours || refused;
+    if (!done_) return;
+    if (released) return std::exchange(done_, {})({}, {});
+    if (not_ours || refused) return std::exchange(done_, {})(error, detail);
+    std::exchange(done_, {})(errc::unconfirmed, failed_ ? why_ : "the primaries do not agree");
+  }
+  void begun() { tell_tried(); }
+  void tried() {
+    ++had_it_;
+    tell_tried();
+  }
+  /// The event of this end, if it is one of the whole release.
+  std::optional<event::kind> ended(error_code error) {
+    ++over_;
+    const bool enough = !error && ++freed_ == std::min(needed_, tasks_);
+    if (settled_) return std::nullopt;
+    settled_ = enough;
+    if (enough) return event::kind::released_late;
+    return over_ == tasks_ ? std::optional(event::kind::release_given_up) : std::nullopt;
+  }
+  bool waited_for() const noexcept { return static_cast<bool>(done_); }
+  /// It is the first that has freed, or the last of all.
+  bool ends_turn(bool freed) noexcept { return (freed || over_ == tasks_) && !std::exchange(turn_over_, true); }
+  /// The lock may be free now, and this is the first to know.
+  bool first_end() noexcept { return std::exchange(whole_, false); }
+
+ private:
+  // Who has it at a minority alone keeps nobody from the lock.
+  void tell_tried() {
+    if (tried_ && had_it_ + minority_ >= tasks_) std::exchange(tried_, {})();
+  }
+
+  const std::size_t tasks_, needed_, minority_;
+  bool whole_;
+  handler done_;  // empty: nobody waits (any more)
+  function<void()> tried_;
+  std::size_t told_ = 0, released_ = 0, refused_ = 0, had_it_ = 0, over_ = 0, freed_ = 0;
+  std::size_t not_ours_;  // and those that are known not to have it
+  bool settled_ = false, turn_over_ = false;
+  error_code failed_;
+  std::string why_;
+};
+
+class releases::task final : public script_command {
+ public:
+  task(releases& to, release_host& name, shared_keys k, owner_field f, milliseconds t)
+      : of(name), keys(std::move(k)), field(f), ttl(t), backoff(milliseconds(20), std::chrono::seconds(1)),
+        pause(to.around_.alarms), to_(to) {}
+  /// The same for one of several primaries.
+  task(const task& like, std::size_t where, std::shared_ptr<joint> all)
+      : task(like.to_, like.of, like.keys, like.field, like.ttl) {
+    of_hold = like.of_hold;
+    was_answered = like.was_answered;
+    valid = like.valid;
+    answer_by = like.answer_by;
+    at = where;
+    if (all->waited_for()) done = [all](error_code error, const std::string& detail) { all->tell(error, detail); };
+    tried = [all] { all->tried(); };
+    one_of = std::move(all);
+  }
+
+  bool listed() const noexcept { return membership.hook.is_linked(); }
+
+  release_host& of;
+  const shared_keys keys;
+  const owner_field field;
+  const milliseconds ttl;
+  std::size_t at = 0;             // which primary
+  std::shared_ptr<joint> one_of;  // null: there is one
+  time_point valid{};             // a repeated release that is answered "not yours" before this instant has released
+  time_point began{};
+  time_point answer_by{};  // until when `done` waits, if the command is written at once
+  time_point give_up{};
+  bool may_have_run = false;             // a copy was written and not answered
+  std::optional<std::uint64_t> went_to;  // the server that it was written to; 0: unknown, or several
+  bool repeated = false;
+  bool of_hold = false;               // not of an attempt
+  bool was_answered = false;          // by another server
+  std::optional<std::uint64_t> told;  // by the release, where it has freed: so many subscribers
+  std::string last_failure;           // why
+  handler done;                       // empty: nobody waits (any more)
+  function<void()> tried;             // empty: nobody asks (any more)
+  retry_backoff backoff;
+  timer pause;  // before the next copy; or, with one late, until it is given up
+  member membership;
+
+  // Time in the queue of a connection does not count against its own; time without a connection does.
+  void written(time_point now, nanoseconds left) noexcept override {
+    script_command::written(now, left);
+    if (done) answer_by = std::max(answer_by, now + left);
+  }
+
+ private:
+  void on_answer(const outcome& o) override {
+    if (listed()) to_.answered(*this, o);
+  }
+  void late(const outcome& o) override {
+    if (listed()) to_.on_late(*this, o.detail);
+  }
+  std::optional<nanoseconds> time_left_for_copies() const override {
+    return done ? std::optional(answer_by - to_.around_.now()) : std::nullopt;
+  }
+
+  releases& to_;
+};
+
+releases::~releases() {
+  while (!under_way_.empty()) take_out(*under_way_.front().kept);
+}
+
+void releases::release(release_host& of, shared_keys keys, owner_field field, milliseconds ttl, time_point now,
+                       time_point valid, time_point answer_by, primary_set at, handler&& done) {
+  auto t = make_pooled<task>(around_.blocks, *this, of, std::move(keys), field, ttl);
+  t->of_hold = true;
+  t->valid = valid;
+  t->answer_by = answer_by;
+  t->done = std::move(done);
+  start(std::move(t), at, now);
+}
+
+void releases::release_in_background(release_host& of, shared_keys keys, owner_field field, milliseconds ttl,
+                                     function<void()> tried, primary_set at) {
+  auto t = make_pooled<task>(around_.blocks, *this, of, std::move(keys), field, ttl);
+  t->tried = std::move(tried);
+  start(std::move(t), at, around_.now());
+}
+
+void releases::found_gone(const shared_keys& keys, const owner_field& field, milliseconds ttl,
+                          time_point now) noexcept {
+  answered_.note({keys, field, server_of(0, keys), now, now + ttl, 0});
+}
+
+void releases::repeat(release_host& of, const answered_releases::entry& what) {
+  const auto now = around_.now();
+  const auto left = std::chrono::ceil<milliseconds>(what.gone_by - now) - around_.settings.command_timeout;
+  auto t = make_pooled<task>(around_.blocks, *this, of, what.keys, what.field, std::max(left, milliseconds(10)));
+  t->was_answered = true;
+  start(std::move(t), only(what.primary), now);
+}
+
+std::uint64_t releases::server_of(std::size_t primary, const shared_keys& keys) const {
+  return around_.servers.primary(primary).server_of(keys->lock);
+}
+
+// Slots move by the thousand while a cluster is resharded. An entry's is computed once, and not for a release that no
+// move follows.
+bool releases::is_in(std::optional<key_group> group, answered_releases::entry& released) const {
+  if (!group) return true;
+  if (!released.group) released.group = around_.servers.group_of(released.keys->lock);
+  return *released.group == *group;
+}
+
+bool releases::answered_elsewhere(const answered_releases::entry& what) const {
+  return what.server == 0 || what.server != server_of(what.primary, what.keys);
+}
+
+void releases::start(std::shared_ptr<task> which, primary_set at, time_point now) {
+  const auto primaries = around_.servers.primaries();
+  if (primaries == 1) return begin(std::move(which), now);
+  std::vector<std::size_t> asked;
+  for (std::size_t n = 0; n < primaries; ++n)
+    if ((at & only(n)) != 0) asked.push_back(n);
+  const auto all = std::make_shared<joint>(asked.size(), primaries, !which->tried || at == everywhere,
+                                           std::move(which->done), std::move(which->tried));
+  std::vector<std::shared_ptr<task>> each;
+  for (const auto n : asked) each.push_back(std::make_shared<task>(*which, n, all));
+  for (auto& t : each) begin(std::move(t), now);
+  all->begun();
+}
+
+void releases::begin(std::shared_ptr<task> which, time_point now) {
+  auto& t = *which;
+  t.began = now;
+  // After one TTL without renewal the key is gone; a command delayed on its way may still have set it that much later.
+  t.give_up = t.began + around_.settings.command_timeout + t.ttl;
+  under_way_.push_back(t.membership);
+  t.membership.kept = std::move(which);
+  t.of.release_begins();
+  try {
+    send(t, now);
+  } catch (...) {
+    if (t.one_of) return end(t, errc::unconfirmed, no_memory);
+    const auto keep = take_out(t);
+    t.of.release_ends({.ends_turn = t.of_hold});
+    throw;
+  }
+}
+
+// Patient: a connection that goes on answering is not late, and only its end is a reason to send once more.
+void releases::send(task& t, time_point now) {
+  if (t.done && now >= t.answer_by)
+    std::exchange(t.done, {})(errc::unconfirmed,
+                              t.repeated ? t.last_failure : "Redis did not answer what came before it in time");
+  const auto timeout = t.done ? t.answer_by - now : command_budget(around_.settings, t.ttl);
+  t.script_command::send(around_.servers.primary(t.at), t.keys->of.release.make(*t.keys, t.field),
+                         {.timeout = timeout, .rank = urgency::obligation, .patient = true, .tell_late = true});
+}
+
+void releases::on_late(task& t, const std::string& detail) {
+  if (t.done) std::exchange(t.done, {})(errc::unconfirmed, detail);
+  const auto give_up = [this, &t, detail] {
+    t.withdraw();
+    end(t, errc::unconfirmed, detail);
+  };
+  if (!if_memory([&] { t.pause.start(std::max(t.give_up, around_.now()), give_up); })) give_up();
+}
+
+void releases::answered(task& t, const outcome& o) {
+  t.pause.stop();
+  if (t.tried && (!o.error || o.error == errc::unconfirmed)) std::exchange(t.tried, {})();
+  if (o.error) return again(t, o);
+  const auto said = t.keys->of.release.read(o);
+  if (said.failed) {
+    if (said.failed->mends_itself()) return again(t, {said.failed->code, {}, said.failed->detail});
+    return end(t, said.failed->code, said.failed->detail);
+  }
+  around_.note_withheld_message(o);
+  t.told = said.value;
+  answered_.note({t.keys, t.field, o.server, o.sent, t.give_up, t.at});
+  if (t.told || !t.done) return end(t, {}, {});
+  if (!t.may_have_run) return end(t, errc::lost, not_ours);
+  // The first copy may have released it; once the validity is over it may as well have expired. Another server knows
+  // nothing of that.
+  const bool same = t.went_to.value_or(0) != 0 && *t.went_to == o.server;
+  if (same && around_.now() < t.valid) return end(t, {}, {});
+  end(t, errc::unconfirmed,
+      same ? "the first answer was lost, and the validity ended before the second"
+           : "the first answer was lost, and another server answered the second");
+}
+
+void releases::again(task& t, const outcome& o) {
+  const auto& why = o.error;
+  const bool mends =
+      why == errc::unreachable || why == errc::unconfirmed || why == errc::server_refused || why == errc::overloaded;
+  const auto now = around_.now();
+  if (!mends || now >= t.give_up) return end(t, mends ? make_error_code(errc::unconfirmed) : why, o.detail);
+  if (why == errc::unconfirmed) {
+    t.may_have_run = true;
+    if (t.went_to.value_or(o.server) != o.server) t.went_to = 0;
+    if (!t.went_to) t.went_to = o.server;
+  }
+  if (t.done && now >= t.answer_by) std::exchange(t.done, {})(errc::unconfirmed, o.detail);
+  t.last_failure = o.detail;
+  // Once at once: a connection that was cut is usually made anew in no time.
+  const auto pause = std::exchange(t.repeated, true) ? t.backoff.next(around_.random) : nanoseconds::zero();
+  const auto when = t.done ? std::min(now + pause, t.answer_by) : now + pause;
+  const auto send_again = [this, &t] {
+    if (!if_memory([&] { send(t, around_.now()); })) end(t, errc::unconfirmed, no_memory);
+  };
+  t.pause.start(when, send_again);
+}
+
+void releases::end(task& t, error_code error, const std::string& detail) {
+  const auto keep = take_out(t);
+  each_step step;  // the host is notified of the end even if a caller finds no memory
+  if (t.tried) step([&] { std::exchange(t.tried, {})(); });
+  const bool waited_for = static_cast<bool>(t.done);
+  const bool silent = t.was_answered && !t.told;  // nothing has changed
+  if (waited_for) step([&] { std::exchange(t.done, {})(error, detail); });
+  if (t.one_of) {
+    if (const auto what = t.one_of->ended(error); what && !silent)
+      step([&] { report(t, *what, *what == event::kind::released_late ? error_code() : error, detail); });
+  } else if (!silent && (!waited_for || error == errc::unconfirmed)) {
+    step([&] { report(t, error ? event::kind::release_given_up : event::kind::released_late, error, detail); });
+  }
+  // Of several primaries: once, and not where an attempt gives back what did not make it the holder.
+  t.of.release_ends({.may_be_free = !silent && (!t.one_of || t.one_of->first_end()),
+                     .ends_turn = t.of_hold && (!t.one_of || t.one_of->ends_turn(t.told.has_value())),
+                     .told = t.told.value_or(0)});
+  if (under_way_.empty() && when_idle_) step([&] { std::exchange(when_idle_, {})(); });
+  step.rethrow();
+}
+
+std::shared_ptr<releases::task> releases::take_out(task& t) {
+  HOLDFAST_ASSERT(t.listed());
+  under_way_.erase(under_way_.iterator_to(t.membership));
+  t.pause.stop();
+  return std::move(t.membership.kept);
+}
+
+void releases::report(const task& t, event::kind what, error_code reason, const std::string& detail) const {
+  if (!around_.settings.observer) return;
+  around_.report(hold_event{{.what = what, .name = t.keys->name, .reason = reason, .detail = detail}, &t.field});
+}
+
+void releases::when_idle(function<void()> then) {
+  if (under_way_.empty()) return then();
+  when_idle_ = std::move(then);
+}
+
+void releases::abandon() {
+  when_idle_ = {};
+  while (!under_way_.empty()) {
+    auto& t = *under_way_.front().kept;
+    t.withdraw();
+    t.tried = {};
+    end(t, errc::unconfirmed, "the client was closed before Redis answered");
+  }
+}
+
+}  // namespace holdfast::detail

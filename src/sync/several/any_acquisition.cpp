@@ -1,0 +1,295 @@
+// SPDX-License-Identifier: BSL-1.0
+#include "sync/several/any_acquisition.hpp"
+
+#include <algorithm>
+#include <cstddef>
+#include <exception>
+#include <new>
+#include <string>
+#include <string_view>
+#include <unordered_map>
+#include <utility>
+
+#include "base/assert.hpp"
+#include "base/cancelled.hpp"
+#include "base/if_memory.hpp"
+#include "sync/hold/lease_record.hpp"
+#include "sync/registry.hpp"
+
+namespace holdfast::detail {
+namespace {
+
+std::string about_any(std::size_t locks, std::string_view cause = {}) {
+  auto text = "any of " + std::to_string(locks) + " locks";
+  if (!cause.empty()) text.append(": ").append(cause);
+  return text;
+}
+
+/// A failure that another lock of the same server need not have.
+bool of_one_lock(const error_code& e) { return e == errc::corrupt_lock || e == errc::no_permission; }
+
+}  // namespace
+
+any_acquisition::any_acquisition(surroundings& around, registry& names, std::vector<shared_keys> of, lock_request r,
+                                 lock_handler done)
+    : asker(std::move(r)), around_(around), names_(names), since_(around.now()), of_(std::move(of)),
+      done_(std::move(done)), alarm_(around.alarms) {
+  HOLDFAST_ASSERT(!of_.empty());
+  const auto first = static_cast<std::ptrdiff_t>(around.random.next() % of_.size());
+  std::rotate(of_.begin(), of_.begin() + first, of_.end());
+  order_by_group();
+}
+
+// In the order in which each group comes first; those whose server cannot be reached at present are asked last.
+void any_acquisition::order_by_group() {
+  const auto group = group_of(of_.front());
+  if (std::all_of(of_.begin(), of_.end(), [&](const shared_keys& k) { return group_of(k) == group; })) return;
+  one_group_ = false;
+  std::unordered_map<key_group, std::pair<bool, std::size_t>> places;
+  std::vector<std::pair<std::pair<bool, std::size_t>, shared_keys>> all;
+  for (auto& k : of_) {
+    const std::pair last{around_.servers.in_outage(k->lock), places.size()};
+    const auto place = places.try_emplace(group_of(k), last).first->second;
+    all.emplace_back(place, std::move(k));
+  }
+  std::stable_sort(all.begin(), all.end(), [](const auto& a, const auto& b) { return a.first < b.first; });
+  std::transform(all.begin(), all.end(), of_.begin(), [](auto& each) { return std::move(each.second); });
+}
+
+void any_acquisition::begin() { ask_next(); }
+
+// Asks for those of the next group; in the end for nothing more.
+void any_acquisition::ask_next() {
+  asked_.clear();
+  while (asked_.empty() && next_ < of_.size()) {
+    const auto group = group_of(of_[next_]);
+    for (; next_ < of_.size() && group_of(of_[next_]) == group; ++next_)
+      if (names_.untouched(*of_[next_])) asked_.push_back(of_[next_]);
+  }
+  if (!asked_.empty()) return ask();
+  if (asks_once()) return finish(nothing_had());
+  if (untried_ == 0) wait_in_lines();
+}
+
+// All scripts of a try_lock() share its time. Where there are several, none is waited for in an outage: the next one
+// may be for a server that is well.
+void any_acquisition::ask() {
+  field_ = names_.new_field();
+  const auto& asked = request.asked;
+  const bool first = !in_vain_ && !failed_.error;
+  const auto budget = command_budget(around_.settings, asked.ttl);
+  const delivery how{.timeout = first || !asks_once() ? budget : since_ + budget - around_.now(),
+                     .rank = asks_once() ? urgency::refusable : urgency::patient,
+                     .patient = one_group_ && !asks_once()};
+  if (how.timeout <= nanoseconds::zero()) return finish(nothing_had());
+  if (request.deadline != time_point::max()) alarm_.start(request.deadline, [this] { time_out(); });
+  auto script = of_.front()->of.acquire_any.make(asked_, asked.ttl, field_);
+  send(around_.servers, std::move(script).with_token_ttl(around_.settings.token_ttl), how);
+  under_way_ = true;
+  if (around_.notices) around_.notices->waits_for_redis(noticed_, asked_.front(), since_);
+}
+
+std::optional<nanoseconds> any_acquisition::time_left_for_copies() const {
+  if (!asks_once()) return std::nullopt;
+  return since_ + command_budget(around_.settings, request.asked.ttl) - around_.now();
+}
+
+template <class Act>
+void any_acquisition::or_without_memory(Act act) {
+  const auto keep = self();
+  if (!if_memory(act) && open()) finish(without_memory());
+}
+
+void any_acquisition::on_answer(const outcome& o) {
+  under_way_ = false;
+  if (open()) or_without_memory([&] { go_on(o); });  // else what it was granted is being given back
+}
+
+void any_acquisition::go_on(const outcome& o) {
+  const auto said = of_.front()->of.acquire_any.read(o, asked_.size());
+  if (said.failed) return on_failed(*said.failed);
+  if (said.value.number) {
+    const auto which = *said.value.number;
+    if (request.asked.min_replicas > 0) return wait_for_replicas(which, said.value.token, o);
+    return on_granted(which, said.value.token, o.sent);
+  }
+  in_vain_ = true;
+  taken_.insert(taken_.end(), asked_.begin(), asked_.end());
+  ask_next();
+}
+
+void any_acquisition::wait_for_replicas(std::size_t which, std::optional<std::uint64_t> token, const outcome& o) {
+  under_way_ = true;
+  const auto& asked = request.asked;
+  auto then = [this, self = self(), which, token, sent = o.sent](const std::optional<failure>& too_few) {
+    under_way_ = false;
+    if (open()) or_without_memory([&] { on_replicas(which, token, sent, too_few); });  // else it was given back
+  };
+  const bool waits = if_memory([&] {
+    around_.when_replicated(asked_[which]->lock, asked.min_replicas, o.server,
+                            valid_until(o.sent, asked.ttl, around_.settings.drift), std::move(then));
+  });
+  if (waits) return;
+  under_way_ = false;
+  give_back({&asked_[which], 1});
+  finish(without_memory());
+}
+
+void any_acquisition::on_replicas(std::size_t which, std::optional<std::uint64_t> token, time_point sent,
+                                  const std::optional<failure>& too_few) {
+  if (!too_few) return on_granted(which, token, sent);
+  give_back({&asked_[which], 1});
+  around_.report({.what = event::kind::not_replicated,
+                  .name = asked_[which]->name,
+                  .reason = too_few->code,
+                  .detail = too_few->detail,
+                  .owner = request.who,
+                  .ttl = request.asked.ttl});
+  on_failed(*too_few);
+}
+
+void any_acquisition::on_granted(std::size_t which, std::optional<std::uint64_t> token, time_point sent) {
+  const auto& its = asked_[which];
+  const auto now = around_.now();
+  const auto ttl = request.asked.ttl;
+  if (now >= valid_until(sent, ttl, around_.settings.drift) - min_validity(ttl)) {
+    give_back({&its, 1});
+    return on_failed({errc::unreachable, "the grant came too late to be of use"});
+  }
+  lock_answer a;
+  try {
+    a.record = names_.granted(its, request, {field_, token, sent, now});
+  } catch (const std::bad_alloc&) {
+    give_back({&its, 1});
+    a = without_memory();
+  }
+  finish(std::move(a));
+}
+
+// It does not ask twice: the script does not know its own field again. The lines do what is to be done in an outage.
+// Another group may be of a server that is well.
+void any_acquisition::on_failed(const failure& why) {
+  if (why.may_have_run) give_back(asked_);
+  // Redis looks at the permission for each key before it runs the script: in the lines each is by itself.
+  const bool in_lines = why.mends_itself() || why.code == errc::no_permission;
+  lock_answer failed{why.code, about_any(of_.size(), why.detail), nullptr};
+  if (!in_lines) return finish(std::move(failed));
+  if (asks_once() && !failed_.error) failed_ = std::move(failed);
+  ask_next();
+}
+
+lock_answer any_acquisition::nothing_had() { return in_vain_ ? lock_answer() : std::move(failed_); }
+
+// Where there is no memory for it, the key ends with its TTL.
+void any_acquisition::give_back(std::span<const shared_keys> which) noexcept {
+  const auto tried = [id = weak_from_this()] {
+    if (const auto still = id.lock()) static_cast<any_acquisition&>(*still).on_tried();
+  };
+  for (const auto& k : which) {
+    ++untried_;
+    try {
+      names_.give_back(k, field_, request.asked.ttl, tried);
+    } catch (const std::bad_alloc&) {
+      --untried_;
+    }
+  }
+}
+
+void any_acquisition::on_tried() {
+  HOLDFAST_ASSERT(untried_ > 0);
+  if (--untried_ == 0 && open() && !under_way_) wait_in_lines();
+}
+
+void any_acquisition::time_out() {
+  const auto asked = of_.begin() + static_cast<std::ptrdiff_t>(next_);
+  auto why = silence(since_);
+  for (auto k = of_.begin(); k != asked && !why; ++k)
+    if (!around_.servers.answering((*k)->lock)) why = around_.servers.trouble((*k)->lock);
+  if (why) return fail(why->code, why->detail.c_str());
+  fail({}, "");
+}
+
+void any_acquisition::wait_in_lines() {
+  alarm_.stop();
+  noticed_.end();
+  or_without_memory([this] { join_lines(); });
+}
+
+void any_acquisition::join_lines() {
+  parts_.reserve(of_.size());
+  waiting_ = of_.size();
+  auto part = request;
+  part.one_of_several = true;
+  in_vain_ = false;
+  auto taken = taken_.begin();  // in the order of of_
+  for (const auto& k : of_) {
+    part.found_taken = taken != taken_.end() && *taken == k;
+    if (part.found_taken) ++taken;
+    auto its = names_.lock(k, part, [self = self(), k](lock_answer a) { self->part_ended(*k, std::move(a)); });
+    if (!open()) return;
+    if (its) parts_.push_back(std::move(its));
+  }
+}
+
+void any_acquisition::part_ended(const lock_keys& which, lock_answer a) {
+  if (!open()) return;  // another was granted, or nobody waits any more
+  HOLDFAST_ASSERT(waiting_ > 0);
+  --waiting_;
+  if (a.record) return finish(std::move(a));
+  if (a.error) a.detail = about(which.name, a.detail);
+  if (a.error && !of_one_lock(a.error)) return finish(std::move(a));
+  if (!a.error) in_vain_ = true;
+  if (a.error && !failed_.error) failed_ = std::move(a);
+  if (waiting_ == 0) finish(nothing_had());
+}
+
+void any_acquisition::cancel() { fail(cancelled(), ""); }
+
+void any_acquisition::fail(error_code error, const char* detail) {
+  if (!open()) return;
+  const auto keep = self();
+  if (under_way_ && !withdraw()) give_back(asked_);
+  finish({error, error ? about_any(of_.size(), detail) : std::string(), nullptr});
+}
+
+// The others leave first: whoever has one lock waits for no other. Each does, also where one finds no memory to.
+void any_acquisition::finish(lock_answer a) {
+  const auto keep = self();
+  names_.forget(*this);
+  alarm_.stop();
+  noticed_.end();
+  const auto done = std::exchange(done_, {});
+  std::exception_ptr no_memory;
+  const auto hear_of = [&](auto act) {
+    try {
+      act();
+    } catch (const std::bad_alloc&) {
+      no_memory = std::current_exception();
+    }
+  };
+  for (const auto& p : std::exchange(parts_, {})) hear_of([&] { p->cancel(); });
+  hear_of([&] { report(a); });
+  done(std::move(a));
+  if (no_memory) std::rethrow_exception(no_memory);
+}
+
+void any_acquisition::forget_caller() {
+  alarm_.stop();
+  noticed_.end();
+  done_ = {};
+}
+
+void any_acquisition::report(const lock_answer& a) const {
+  if (!around_.settings.observer) return;
+  auto e = a.record ? event_of(event::kind::acquired, *a.record->of, around_.now())
+                    : hold_event{{.what = end_of_call(a.error), .lock_kind = of_.front()->of.name}};
+  e.what.reason = a.error;
+  e.what.waited = around_.now() - since_;
+  const auto all = about_any(of_.size());
+  e.what.detail = a.detail.empty() ? all : a.detail;
+  e.what.owner = request.who;
+  e.what.ttl = request.asked.ttl;
+  around_.report(std::move(e));
+}
+
+}  // namespace holdfast::detail

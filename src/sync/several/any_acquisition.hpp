@@ -1,0 +1,85 @@
+// SPDX-License-Identifier: BSL-1.0
+#pragma once
+#include <cstddef>
+#include <cstdint>
+#include <memory>
+#include <optional>
+#include <span>
+#include <vector>
+
+#include "sync/command/script_command.hpp"
+#include "sync/command/surroundings.hpp"
+#include "sync/line/wait_notices.hpp"
+#include "sync/several/asker.hpp"
+
+namespace holdfast::detail {
+
+class registry;
+
+/// One caller who wants any one of several locks. It asks once for all that nobody of this client has or waits for, by
+/// one script, or by one for each group of keys, one after the other; then it waits in the line of each, with an
+/// acquisition of its own there. The first that is granted answers it, and the others leave their lines: what may still
+/// be granted to one of them is given back, as for any waiter that leaves. It waits on where one of its locks cannot be
+/// had, and fails where none can, or the server fails.
+class any_acquisition final : public asker, public script_command {
+ public:
+  /// `of`: one at least, all of one kind, none twice.
+  any_acquisition(surroundings& around, registry& names, std::vector<shared_keys> of, lock_request request,
+                  lock_handler done);
+
+  /// Once.
+  void begin();
+  bool open() const noexcept override { return static_cast<bool>(done_); }
+  void cancel() override;
+  void fail(error_code error, const char* detail) override;
+  void forget_caller() override;
+
+ private:
+  bool asks_once() const noexcept { return request.wait == lock_request::patience::once; }
+  key_group group_of(const shared_keys& k) const { return around_.servers.group_of(k->lock); }
+  void order_by_group();
+  void ask_next();
+  void ask();
+  template <class Act>
+  void or_without_memory(Act act);
+  void on_answer(const outcome& o) override;
+  std::optional<nanoseconds> time_left_for_copies() const override;
+  void go_on(const outcome& o);
+  void wait_for_replicas(std::size_t which, std::optional<std::uint64_t> token, const outcome& o);
+  void on_replicas(std::size_t which, std::optional<std::uint64_t> token, time_point sent,
+                   const std::optional<failure>& too_few);
+  void on_granted(std::size_t which, std::optional<std::uint64_t> token, time_point sent);
+  void on_failed(const failure& why);
+  void give_back(std::span<const shared_keys> which) noexcept;
+  void on_tried();
+  void time_out();
+  void wait_in_lines();
+  lock_answer nothing_had();
+  void join_lines();
+  void part_ended(const lock_keys& which, lock_answer a);
+  void finish(lock_answer a);
+  void report(const lock_answer& a) const;
+  std::shared_ptr<any_acquisition> self() { return std::static_pointer_cast<any_acquisition>(shared_from_this()); }
+
+  surroundings& around_;
+  registry& names_;
+  const time_point since_;
+  std::vector<shared_keys> of_;  // group by group, from a random one on, so that callers spread
+  bool one_group_ = true;
+  lock_handler done_;               // empty once it is answered
+  std::size_t next_ = 0;            // so many of them had their turn to be asked for
+  std::vector<shared_keys> asked_;  // by the script, of one group
+  std::vector<shared_keys> taken_;  // Redis has said that these are
+  owner_field field_;               // of the script
+  bool under_way_ = false;          // a script is, or replicas are asked for what it was granted
+  std::size_t untried_ = 0;         // releases of which Redis has not heard yet: before that it does not wait in lines
+  timer alarm_;                     // its deadline, before it waits in lines
+  noticed_wait noticed_;            // the same
+
+  std::vector<std::shared_ptr<acquisition>> parts_;  // one in each line
+  std::size_t waiting_ = 0;                          // of them
+  bool in_vain_ = false;                             // one of them, or of the groups, had its lock not in time
+  lock_answer failed_;                               // of the first of them that failed
+};
+
+}  // namespace holdfast::detail
