@@ -16,8 +16,7 @@ set(rank_config 6)  # what a user may set: read and checked
 set(rank_api 6)
 set(rank_top 6)
 set(rank_blocking 7)  # src/blocking and its headers, which stand on the public face alone
-set(rank_sim 7)       # a Redis in memory, for tests
-set(rank_testing 8)   # and what users have of it
+set(rank_testing 8)   # a Redis in memory, for tests
 set(leaf_headers error observer export version config owner_id lease_state lock_holder lock_options)  # of no layer
 set(top_headers client holdfast)
 
@@ -106,8 +105,8 @@ foreach(file IN LISTS files)
         violation("a public header may include only std, holdfast, asio/{awaitable,any_io_executor} and boost/system")
       elseif(include MATCHES "hiredis" AND NOT file MATCHES "^src/redis/resp\\.")
         violation("hiredis belongs to src/redis/resp only")
-      elseif(include MATCHES "^(lua|lualib|lauxlib)\\.h$" AND NOT file STREQUAL "src/sim/script_host.cpp")
-        violation("Lua belongs to src/sim/script_host.cpp only")
+      elseif(include MATCHES "^(lua|lualib|lauxlib)\\.h$" AND NOT file STREQUAL "src/testing/sim/script_host.cpp")
+        violation("Lua belongs to src/testing/sim/script_host.cpp only")
       elseif(include MATCHES "openssl|asio/ssl" AND NOT file STREQUAL "src/redis/tls.cpp")
         violation("OpenSSL belongs to src/redis/tls.cpp only")
       endif()

@@ -13,7 +13,7 @@ if(NOT TARGET holdfast::lua)
   return()
 endif()
 file(GLOB testing_headers CONFIGURE_DEPENDS include/holdfast/testing/*.hpp)
-file(GLOB testing_sources CONFIGURE_DEPENDS src/sim/*.cpp src/testing/*.cpp)
+file(GLOB_RECURSE testing_sources CONFIGURE_DEPENDS src/testing/*.cpp)
 
 # Static, also beside a shared library: nothing but a test links it.
 function(holdfast_testing_library target library)

@@ -6,7 +6,7 @@
 #include <stdexcept>
 #include <utility>
 
-#include "sim/transport.hpp"
+#include "testing/sim/virtual_transport.hpp"
 #include "testing/virtual_timers.hpp"
 
 namespace holdfast::testing {

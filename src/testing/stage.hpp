@@ -15,12 +15,12 @@
 
 #include "api/make_client.hpp"
 #include "config/settings.hpp"
-#include "sim/network.hpp"
-#include "sim/scheduler.hpp"
-#include "sim/seeded_random.hpp"
-#include "sim/server.hpp"
-#include "sim/trace.hpp"
 #include "testing/held_leases.hpp"
+#include "testing/sim/network.hpp"
+#include "testing/sim/scheduler.hpp"
+#include "testing/sim/seeded_random.hpp"
+#include "testing/sim/server.hpp"
+#include "testing/sim/trace.hpp"
 
 namespace holdfast::testing {
 

@@ -2,8 +2,8 @@
 #pragma once
 #include <memory>
 
-#include "sim/network.hpp"
-#include "sim/scheduler.hpp"
+#include "testing/sim/network.hpp"
+#include "testing/sim/scheduler.hpp"
 
 namespace holdfast::testing {
 

@@ -662,7 +662,7 @@ MUTANTS = [
     Mutant("a lease that a test forgets is not named", "src/testing/held_leases.cpp",
            "if (e.what == event::kind::acquired)",
            "if (e.what == event::kind::reentered)"),
-    Mutant("a reply that is dropped takes all later ones along", "src/sim/network.cpp",
+    Mutant("a reply that is dropped takes all later ones along", "src/testing/sim/network.cpp",
            "!std::exchange(way_.loses_next_reply, false)",
            "!way_.loses_next_reply"),
     Mutant("a link to one primary of a test is the link to another", "src/testing/stage.cpp",

@@ -7,8 +7,8 @@
 #include <utility>
 
 #include "api/arguments.hpp"
-#include "sim/slot_view.hpp"
 #include "support/run_at.hpp"
+#include "testing/sim/slot_view.hpp"
 
 namespace holdfast::sim {
 namespace {

@@ -11,7 +11,7 @@
 #include <vector>
 
 #include "sim/replication.hpp"
-#include "sim/trace.hpp"
+#include "testing/sim/trace.hpp"
 
 namespace holdfast::sim {
 

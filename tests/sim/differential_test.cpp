@@ -8,13 +8,13 @@
 #include <vector>
 
 #include "lua_scripts.hpp"
-#include "sim/node.hpp"
 #include "sim/values.hpp"
 #include "support/catch.hpp"
 #include "support/raw_client.hpp"
 #include "support/real_redis.hpp"
 #include "support/seeded_random.hpp"
 #include "support/skip.hpp"
+#include "testing/sim/node.hpp"
 
 namespace {
 

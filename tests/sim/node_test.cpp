@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: BSL-1.0
-#include "sim/node.hpp"
+#include "testing/sim/node.hpp"
 
 #include <set>
 #include <string>

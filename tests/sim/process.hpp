@@ -7,8 +7,8 @@
 
 #include "base/random.hpp"
 #include "base/timers.hpp"
-#include "sim/network.hpp"
-#include "sim/scheduler.hpp"
+#include "testing/sim/network.hpp"
+#include "testing/sim/scheduler.hpp"
 
 namespace holdfast::sim {
 

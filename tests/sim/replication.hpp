@@ -7,7 +7,7 @@
 #include <vector>
 
 #include "base/random.hpp"
-#include "sim/server.hpp"
+#include "testing/sim/server.hpp"
 
 namespace holdfast::sim {
 

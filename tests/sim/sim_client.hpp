@@ -13,11 +13,11 @@
 
 #include "sim/coverage.hpp"
 #include "sim/deployment.hpp"
-#include "sim/network.hpp"
 #include "sim/process.hpp"
-#include "sim/transport.hpp"
 #include "support/seeded_random.hpp"
 #include "sync/engine.hpp"
+#include "testing/sim/network.hpp"
+#include "testing/sim/virtual_transport.hpp"
 #include "topology/make_topology.hpp"
 
 namespace holdfast::sim {

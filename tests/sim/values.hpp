@@ -1,7 +1,7 @@
 // SPDX-License-Identifier: BSL-1.0
 #pragma once
-#include "sim/commands.hpp"
 #include "support/raw_client.hpp"
+#include "testing/sim/commands.hpp"
 
 namespace holdfast::sim {
 

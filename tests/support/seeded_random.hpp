@@ -2,7 +2,7 @@
 #pragma once
 #include <cstdint>
 
-#include "sim/seeded_random.hpp"
+#include "testing/sim/seeded_random.hpp"
 
 namespace holdfast::test {
 

@@ -8,9 +8,9 @@
 #include <vector>
 
 #include "lua_scripts.hpp"
-#include "sim/node.hpp"
 #include "support/fake_topology.hpp"
 #include "support/manual_clock.hpp"
+#include "testing/sim/node.hpp"
 
 namespace holdfast::test {
 

@@ -7,7 +7,7 @@
 #include <vector>
 
 #include "redis/resp.hpp"
-#include "sim/keyspace.hpp"
+#include "testing/sim/keyspace.hpp"
 
 namespace holdfast::sim {
 

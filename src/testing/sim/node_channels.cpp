@@ -2,7 +2,7 @@
 // A node's subscriptions and messages.
 #include <utility>
 
-#include "sim/node.hpp"
+#include "testing/sim/node.hpp"
 
 namespace holdfast::sim {
 namespace {

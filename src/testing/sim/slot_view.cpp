@@ -1,10 +1,10 @@
 // SPDX-License-Identifier: BSL-1.0
-#include "sim/slot_view.hpp"
+#include "testing/sim/slot_view.hpp"
 
 #include <algorithm>
 #include <utility>
 
-#include "sim/commands.hpp"
+#include "testing/sim/commands.hpp"
 
 namespace holdfast::sim {
 

@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: BSL-1.0
-#include "sim/commands.hpp"
+#include "testing/sim/commands.hpp"
 
 #include <algorithm>
 #include <cctype>

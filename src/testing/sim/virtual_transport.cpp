@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: BSL-1.0
-#include "sim/transport.hpp"
+#include "testing/sim/virtual_transport.hpp"
 
 #include <boost/asio/error.hpp>
 

@@ -1,9 +1,9 @@
 // SPDX-License-Identifier: BSL-1.0
-#include "sim/server.hpp"
+#include "testing/sim/server.hpp"
 
 #include <utility>
 
-#include "sim/network.hpp"
+#include "testing/sim/network.hpp"
 
 namespace holdfast::sim {
 

@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: BSL-1.0
-#include "sim/keyspace.hpp"
+#include "testing/sim/keyspace.hpp"
 
 #include <algorithm>
 

@@ -1,12 +1,12 @@
 // SPDX-License-Identifier: BSL-1.0
-#include "sim/script_host.hpp"
+#include "testing/sim/script_host.hpp"
 
 #include <array>
 #include <cstdio>
 #include <stdexcept>
 #include <utility>
 
-#include "sim/sha1.hpp"
+#include "testing/sim/sha1.hpp"
 
 extern "C" {
 #include <lauxlib.h>

@@ -2,7 +2,7 @@
 // What a node says of its place among others: roles, slots, a sentinel's answers.
 #include <utility>
 
-#include "sim/node.hpp"
+#include "testing/sim/node.hpp"
 
 namespace holdfast::sim {
 namespace {

@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: BSL-1.0
-#include "sim/network.hpp"
+#include "testing/sim/network.hpp"
 
 #include <boost/asio/error.hpp>
 

@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: BSL-1.0
-#include "sim/scheduler.hpp"
+#include "testing/sim/scheduler.hpp"
 
 namespace holdfast::sim {
 

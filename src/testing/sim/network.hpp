@@ -17,9 +17,9 @@
 
 #include "base/random.hpp"
 #include "redis/resp.hpp"
-#include "sim/scheduler.hpp"
-#include "sim/server.hpp"
-#include "sim/trace.hpp"
+#include "testing/sim/scheduler.hpp"
+#include "testing/sim/server.hpp"
+#include "testing/sim/trace.hpp"
 
 namespace holdfast::sim {
 

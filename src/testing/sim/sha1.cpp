@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: BSL-1.0
-#include "sim/sha1.hpp"
+#include "testing/sim/sha1.hpp"
 
 #include <array>
 #include <bit>

@@ -9,8 +9,8 @@
 #include <vector>
 
 #include "redis/endpoint.hpp"
-#include "sim/node.hpp"
-#include "sim/scheduler.hpp"
+#include "testing/sim/node.hpp"
+#include "testing/sim/scheduler.hpp"
 
 namespace holdfast::sim {
 

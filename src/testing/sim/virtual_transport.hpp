@@ -5,7 +5,7 @@
 #include <utility>
 
 #include "redis/transport.hpp"
-#include "sim/network.hpp"
+#include "testing/sim/network.hpp"
 
 namespace holdfast::sim {
 

@@ -8,7 +8,7 @@
 #include <string_view>
 
 #include "redis/resp.hpp"
-#include "sim/commands.hpp"
+#include "testing/sim/commands.hpp"
 
 struct lua_State;
 

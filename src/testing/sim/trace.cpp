@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: BSL-1.0
-#include "sim/trace.hpp"
+#include "testing/sim/trace.hpp"
 
 #include <cstdio>
 #include <cstring>

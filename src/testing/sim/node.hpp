@@ -9,9 +9,9 @@
 #include <string_view>
 
 #include "redis/resp.hpp"
-#include "sim/commands.hpp"
-#include "sim/script_host.hpp"
-#include "sim/slot_view.hpp"
+#include "testing/sim/commands.hpp"
+#include "testing/sim/script_host.hpp"
+#include "testing/sim/slot_view.hpp"
 
 namespace holdfast::sim {
 
