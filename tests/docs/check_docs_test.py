@@ -24,7 +24,7 @@ FALSEHOODS = [
     ("docs/guide/safety.md", "“a connection that is back before", "“a connection that is back after", "has no test"),
     ("docs/guide/safety.md", "| 42 | the key has no TTL", None, "fault 42: has no row"),
     ("docs/guide/safety.md", "| as 66 |", "| as 81 |", "as 81: there is no such row"),
-    ("docs/guide/safety.md", "| as 66 |", "| [hold](../../tests/unit/hold_test.cpp) “a hold is exclusive until its validity ends and not at that instant” |", "is named before"),
+    ("docs/guide/safety.md", "| as 66 |", "| [hold](../../tests/unit/sync/hold/hold_test.cpp) “a hold is exclusive until its validity ends and not at that instant” |", "is named before"),
     ("docs/guide/safety.md", "| 17 | no file descriptor", "| 16 | no file descriptor", "fault 16: has several rows"),
     ("docs/guide/safety.md", "| 71b | ", "| 71c | ", "fault 71c: is not known"),
     ("docs/guide/errors.md", "| the lock was lost |", "| the lock is lost |", "`lost` says"),

@@ -1,0 +1,887 @@
+// SPDX-License-Identifier: BSL-1.0
+// One caller who wants any one of several locks.
+#include <algorithm>
+
+#include "support/no_memory.hpp"
+#include "support/skip.hpp"
+#include "unit/sync/engine_fixture.hpp"
+
+using namespace holdfast;
+using namespace holdfast::test;
+
+namespace {
+
+struct any_fixture : engine_fixture {
+  using engine_fixture::engine_fixture;
+
+  const owner alice, bob;
+
+  // The server's answers to the script.
+  void grants_number(long long n) { answers(replies::integer(n)); }
+  void all_busy() { grants_number(0); }
+  /// A call that waits in the lines of these names, of which each is a stranger's.
+  lock_call waiting_for(const std::vector<std::string>& names, asking a = {}) {
+    const auto c = lock_any(names, a);
+    all_busy();
+    settle(names);
+    return c;
+  }
+  void settle(const std::vector<std::string>& names) {
+    for (const auto& n : names) {
+      acknowledges(n);
+      busy(10s);
+    }
+  }
+  std::string name_of(const lock_call& c) const { return c.value()->of->keys()->name; }
+  void let_go(const lock_call& c) {
+    const auto u = unlock(c);
+    while (u.waits()) frees();
+  }
+};
+
+const std::vector<std::string> abc{"a", "b", "c"};
+
+}  // namespace
+
+TEST_CASE_METHOD(any_fixture, "any_of asks for all by one script, and holds the one that it names") {
+  const auto c = lock_any(abc, by(alice));
+  CHECK(server.count() == 1);
+  CHECK(last_sent() == "acquire_any(a, b, c; 30000, #1)");
+  grants_number(2);
+  CHECK(name_of(c) == "b");
+  CHECK(c.value()->state() == lease_state::held);
+  CHECK(std::string_view(c.value()->of->field().to_text()) == uuid + ":1");
+  CHECK(c.value()->of->who == alice);
+  CHECK(server.count() == 1);
+  advance(10s);
+  CHECK(last_sent() == "renew(b; 30000, #1)");
+  confirms();
+  let_go(c);
+  check_nothing_is_left();
+}
+
+TEST_CASE_METHOD(any_fixture, "any_of begins with a random one, so that callers spread") {
+  random.number = 5;  // of three: the third
+  lock_any(abc);
+  CHECK(wire(0).starts_with("acquire_any(c, a, b; "));
+}
+
+TEST_CASE_METHOD(any_fixture, "any_of fenced locks has the token of the one that it was granted") {
+  const auto c = lock_any({"a", "b"}, fenced());
+  CHECK(last_sent() == "acquire_any_fenced(a, b, redisson_lock_token:{a}, redisson_lock_token:{b}; 30000, #1)");
+  answers(replies::integers({2, 7}));
+  CHECK(name_of(c) == "b");
+  CHECK(c.value()->of->token() == 7);
+}
+
+TEST_CASE_METHOD(any_fixture, "any_of simple locks asks by their script") {
+  const auto c = lock_any({"a", "b"}, simple());
+  CHECK(last_sent() == "simple_acquire_any(a, b; 30000, #1)");
+  grants_number(1);
+  CHECK(name_of(c) == "a");
+}
+
+TEST_CASE_METHOD(any_fixture, "any_of simple locks that were found taken asks no SET before the script") {
+  const auto c = lock_any({"a", "b"}, simple());
+  all_busy();
+  server.acknowledge("holdfast_simple:{a}");
+  run();
+  CHECK(last_sent().starts_with("simple_acquire(a; "));
+  grants();
+  CHECK(name_of(c) == "a");
+}
+
+TEST_CASE_METHOD(any_fixture, "an answer that names none of those that were asked for is a protocol error") {
+  for (const auto& strange : {replies::integer(3), replies::integer(-1), replies::nil(), replies::integers({1, 7})}) {
+    const auto c = lock_any({"a", "b"});
+    answers(strange);
+    CHECK(c.failed_with(errc::protocol_error));
+    CHECK(sent("release") % 2 == 0);  // it may have been granted
+    while (in_flight() > 0) not_yours();
+  }
+  for (const auto& strange : {replies::integer(1), replies::integers({3, 7}), replies::integers({0, 7})}) {
+    const auto c = lock_any({"a", "b"}, fenced());
+    answers(strange);
+    CHECK(c.failed_with(errc::protocol_error));
+    while (in_flight() > 0) not_yours();
+  }
+  check_nothing_is_left();
+}
+
+TEST_CASE_METHOD(any_fixture, "where all are taken any_of subscribes to each, and looks once more when that is heard") {
+  const auto c = lock_any(abc);
+  all_busy();
+  CHECK(server.count() == 1);
+  for (const auto& n : abc) CHECK(subscribers(n) == 1);
+  settle(abc);
+  CHECK(c.waits());
+  CHECK(sent("acquire") == 3);
+  CHECK(in_flight() == 0);
+}
+
+TEST_CASE_METHOD(any_fixture, "any_of has the lock that is released first, and waits for no other any more") {
+  const auto c = waiting_for(abc);
+  publishes("b");
+  CHECK(last_sent().starts_with("acquire(b; "));
+  grants();
+  CHECK(name_of(c) == "b");
+  for (const auto& n : abc) CHECK(subscribers(n) == 0);
+  CHECK(in_flight() == 0);
+  let_go(c);
+  check_nothing_is_left();
+}
+
+TEST_CASE_METHOD(any_fixture, "a second lock that is granted in the same moment is given back") {
+  const auto c = waiting_for(abc);
+  publishes("b");
+  publishes("c");
+  CHECK(in_flight() == 2);
+  const auto of_c = server.open().back();
+  grants();
+  CHECK(name_of(c) == "b");
+  CHECK(last_sent().starts_with("release(c; "));
+  server.reply(of_c, replies::nil());
+  run();
+  CHECK(c.granted());
+  frees();
+  let_go(c);
+  check_nothing_is_left();
+}
+
+TEST_CASE_METHOD(any_fixture, "any_of does not ask for what this client holds or waits for") {
+  const auto held = hold("a");
+  const auto waits = lock("b");
+  busy(10s);
+  const auto c = lock_any(abc);
+  CHECK(last_sent().starts_with("acquire_any(c; "));
+  grants_number(1);
+  CHECK(name_of(c) == "c");
+  const auto before = server.count();
+  CHECK(try_lock_any({"a", "b"}).refused());
+  CHECK(server.count() == before);
+}
+
+TEST_CASE_METHOD(any_fixture, "a lock that this client gives back is any_of's") {
+  const auto held = hold("a");
+  const auto c = lock_any({"a"});
+  CHECK(server.count() == 1);
+  acknowledges("a");
+  const auto u = unlock(held);
+  frees();
+  CHECK(u.succeeded());
+  CHECK(last_sent().starts_with("acquire(a; "));
+  grants();
+  CHECK(name_of(c) == "a");
+}
+
+TEST_CASE_METHOD(any_fixture, "any_of waits behind those who came before it, and before those who come after it") {
+  const auto before = lock("a");
+  busy(10s);
+  acknowledges("a");
+  busy(10s);
+  const auto c = lock_any({"a"});
+  const auto after = lock("a");
+  publishes("a");
+  grants();
+  REQUIRE(before.granted());
+  CHECK(c.waits());
+  unlock(before);
+  frees();
+  grants();
+  REQUIRE(c.granted());
+  CHECK(after.waits());
+  unlock(c);
+  frees();
+  grants();
+  CHECK(after.granted());
+}
+
+TEST_CASE_METHOD(any_fixture, "any_of never re-enters: an owner that holds one gets another, or waits") {
+  const auto first = lock_any({"a", "b"}, by(alice));
+  grants_number(1);
+  const auto second = lock_any({"a", "b"}, by(alice));
+  CHECK(last_sent().starts_with("acquire_any(b; "));
+  grants_number(1);
+  CHECK(name_of(second) == "b");
+  CHECK(try_lock_any({"a", "b"}, by(alice)).refused());
+  const auto third = lock_any({"a", "b"}, by(alice));
+  CHECK(third.waits());
+  unlock(second);
+  frees();
+  CHECK(last_sent().starts_with("acquire(b; "));
+  grants();
+  CHECK(name_of(third) == "b");
+  CHECK(third.value()->of != first.value()->of);
+  CHECK(first.value()->of->count() == 1);
+}
+
+TEST_CASE_METHOD(any_fixture,
+                 "what any_of was granted is re-entered by its owner, also by a lock() that waited already") {
+  const auto c = waiting_for({"a"}, by(alice));
+  const auto nested = lock("a", by(alice));
+  const auto other = lock_any({"a"}, by(alice));
+  publishes("a");
+  grants();
+  REQUIRE(c.granted());
+  reenters();
+  CHECK(nested.granted());
+  CHECK(nested.value()->of == c.value()->of);
+  CHECK(other.waits());
+  CHECK(in_flight() == 0);
+}
+
+TEST_CASE_METHOD(any_fixture, "a lock() of the same owner that began meanwhile re-enters what any_of is granted") {
+  const auto c = lock_any({"a", "b"}, by(alice));
+  const auto beside = lock("a", by(bob));
+  const auto nested = lock("a", by(alice));
+  grants_number(1);
+  REQUIRE(name_of(c) == "a");
+  busy(30s);  // to bob, who asked when it was granted already
+  reenters();
+  CHECK(nested.granted());
+  CHECK(beside.waits());
+}
+
+TEST_CASE_METHOD(any_fixture, "a lock() of the same owner that asked right behind re-enters what any_of is granted") {
+  const auto c = lock_any({"a", "b"}, by(alice));
+  const auto nested = lock("a", by(alice)), after = lock("a", by(bob));
+  grants_number(1);
+  REQUIRE(name_of(c) == "a");
+  CHECK(nested.waits());
+  busy(30s);
+  reenters();
+  CHECK(nested.granted());
+  CHECK(nested.value()->of == c.value()->of);
+  CHECK(after.waits());
+  unlock(nested);
+  reenters();
+  unlock(c);
+  frees();
+  grants();
+  CHECK(after.granted());
+}
+
+TEST_CASE_METHOD(any_fixture, "a try that finds all taken is refused, and one that finds one free has it") {
+  const auto taken = try_lock_any(abc);
+  CHECK(unanswered().timeout == 500ms);
+  CHECK_FALSE(unanswered().patient);
+  all_busy();
+  CHECK(taken.refused());
+  const auto c = try_lock_any(abc);
+  grants_number(3);
+  CHECK(name_of(c) == "c");
+  CHECK(heard() == "not_acquired acquired");
+}
+
+TEST_CASE_METHOD(any_fixture,
+                 "a try that is not answered is unreachable, and gives back what it may have been granted") {
+  const auto c = try_lock_any({"a", "b"});
+  fails(errc::unconfirmed);
+  CHECK(c.failed_with(errc::unreachable));
+  CHECK(c.detail() == "any of 2 locks: fake:6379");
+  CHECK(wire(1).starts_with("release(a; "));
+  CHECK(wire(2).starts_with("release(b; "));
+  not_yours();
+  frees();
+  check_nothing_is_left();
+}
+
+TEST_CASE_METHOD(any_fixture,
+                 "an unanswered script is not repeated: what it may have taken is freed before others ask") {
+  const auto c = lock_any({"a", "b"});
+  fails(errc::unconfirmed);
+  CHECK(c.waits());
+  CHECK(sent("release") == 2);
+  CHECK(sent("acquire") == 0);
+  frees();
+  CHECK(sent("acquire") == 0);
+  not_yours();
+  CHECK(sent("acquire") == 2);
+  grants();
+  CHECK(name_of(c) == "a");
+  CHECK(last_sent().starts_with("release(b; "));
+}
+
+TEST_CASE_METHOD(any_fixture, "a script that was not written is no reason to give anything back") {
+  const auto c = lock_any({"a", "b"});
+  fails(errc::unreachable);
+  CHECK(sent("release") == 0);
+  CHECK(sent("acquire") == 2);
+  grants();
+  CHECK(c.granted());
+}
+
+TEST_CASE_METHOD(any_fixture, "a server that refuses for now is asked again by each line") {
+  const auto c = lock_any({"a", "b"});
+  errs("OOM command not allowed when used memory > 'maxmemory'.");
+  CHECK(c.waits());
+  CHECK(sent("acquire") == 2);
+}
+
+TEST_CASE_METHOD(any_fixture, "a refusal that does not mend is told at once") {
+  const auto c = lock_any({"a", "b"});
+  errs("MOVED 1 127.0.0.1:7000");
+  CHECK(c.failed_with(errc::not_primary));
+  CHECK(c.detail().starts_with("any of 2 locks: "));
+  check_nothing_is_left();
+}
+
+TEST_CASE_METHOD(any_fixture, "one key that may not be touched refuses the script, and hinders no other in its line") {
+  const auto c = lock_any({"a", "secret"});
+  const auto once = try_lock_any({"x", "secret"});
+  errs("NOPERM No permissions to access a key");
+  errs("NOPERM No permissions to access a key");
+  CHECK(once.failed_with(errc::no_permission));
+  CHECK(c.waits());
+  while (c.waits() && in_flight() > 0)
+    server.sent(server.open().front()).key == "a" ? grants() : errs("NOPERM No permissions to access a key");
+  CHECK(name_of(c) == "a");
+}
+
+TEST_CASE_METHOD(any_fixture,
+                 "a lock() of the same owner re-enters what any_of was granted, however its own attempt ends") {
+  const auto silent = [this] { fails(errc::unconfirmed); };
+  const auto full = [this] { errs("OOM command not allowed when used memory > 'maxmemory'."); };
+  for (const auto& ends : std::vector<std::function<void()>>{silent, full}) {
+    const auto before = sent("recount");
+    const auto c = lock_any({"a", "b"}, by(alice));
+    const auto nested = lock("a", by(alice));
+    grants_number(1);
+    REQUIRE(name_of(c) == "a");
+    ends();
+    advance(5s);
+    CHECK(sent("recount") == before + 1);
+    nested.cancel();
+    unlock_all();
+    while (in_flight() > 0) frees();
+    advance(1min);
+    while (in_flight() > 0) frees();
+  }
+}
+
+TEST_CASE_METHOD(any_fixture, "a lock() of the same owner that parked before any_of was granted re-enters") {
+  const auto c = lock_any({"a", "b"}, by(alice));
+  const auto nested = lock("a", by(alice));
+  errs("NOSCRIPT No matching script. Please use EVAL.");
+  busy(10s);  // nested: a stranger's, until a moment later
+  grants_number(1);
+  REQUIRE(c.granted());
+  CHECK(sent("recount") == 1);
+}
+
+TEST_CASE_METHOD(any_fixture, "a lock that is only being given back is tried") {
+  const auto left = lock("a");
+  left.cancel();
+  const auto before = server.count();
+  const auto t = try_lock_any({"a"});
+  CHECK(t.waits());
+  CHECK(server.count() == before + 1);
+}
+
+TEST_CASE("a lock() that finds no memory leaves its name to any_of") {
+  for (const bool bound : {false, true}) {
+    bool failed = true;
+    for (std::size_t n = 0; failed; ++n) {
+      INFO("allocation " << n << ", bound: " << bound);
+      const guarded_blocks guard;
+      any_fixture f;
+      f.settings.observer.reset();
+      {
+        const failing_allocations here(n);
+        try {
+          bound ? f.lock("a", by(f.alice)) : f.lock("a");
+        } catch (const std::bad_alloc&) {
+        }
+        failed = here.happened();
+      }
+      f.play();
+      for (const auto command : f.server.open())
+        if (f.server.sent(command).written) f.server.reply(command, f.obey(f.server.sent(command)));
+      f.run();
+      f.unlock_all();
+      f.advance(40s);
+      const auto t = f.try_lock_any({"a"});
+      f.run();
+      CHECK(t.granted());
+      f.unlock_all();
+      f.run();
+      CHECK(f.locks->idle());
+    }
+  }
+}
+
+TEST_CASE("a release that finds no memory to start keeps no client from closing") {
+  bool failed = true;
+  for (std::size_t n = 0; failed; ++n) {
+    INFO("allocation " << n);
+    const guarded_blocks guard;
+    any_fixture f;
+    f.settings.observer.reset();
+    const auto c = f.lock_any({"a", "b"});
+    f.run();
+    {
+      const failing_allocations here(n);
+      try {
+        c.cancel();
+      } catch (const std::bad_alloc&) {
+      }
+      failed = here.happened();
+    }
+    f.run();
+    for (const auto k : f.server.open())
+      if (f.server.sent(k).written) f.server.reply(k, replies::nil());
+    f.run();
+    f.advance(2min);
+    CHECK(f.locks->idle());
+    CHECK(f.close(10s).succeeded());
+  }
+}
+
+TEST_CASE_METHOD(any_fixture, "a server that does not know the script gets its text") {
+  const auto c = lock_any({"a", "b"});
+  errs("NOSCRIPT No matching script. Please use EVAL.");
+  CHECK(unanswered().argv[0] == "EVAL");
+  grants_number(2);
+  CHECK(name_of(c) == "b");
+}
+
+TEST_CASE_METHOD(any_fixture, "a grant that came too late to be of use is given back") {
+  const auto c = lock_any({"a", "b"}, with({.ttl = 1s}));
+  advance(970ms);
+  grants_number(2);
+  CHECK(c.waits());
+  CHECK(last_sent().starts_with("release(b; "));
+  CHECK(sent("release") == 1);
+  frees();
+  grants();
+  CHECK(name_of(c) == "a");
+}
+
+TEST_CASE_METHOD(any_fixture, "a lock that cannot be had does not hinder the others") {
+  const auto c = lock_any({"a", "b"});
+  all_busy();
+  acknowledges("a");
+  answers(replies::integer(-1));  // a key without TTL
+  CHECK(c.waits());
+  acknowledges("b");
+  grants();
+  CHECK(name_of(c) == "b");
+  CHECK(heard() == "acquired");
+}
+
+TEST_CASE_METHOD(any_fixture, "when each has failed, the first failure is told, and of which lock it is") {
+  const auto c = lock_any({"a", "b"});
+  all_busy();
+  acknowledges("a");
+  errs("WRONGTYPE Operation against a key holding the wrong kind of value");
+  acknowledges("b");
+  answers(replies::integer(-1));
+  CHECK(c.failed_with(errc::corrupt_lock));
+  CHECK(c.detail().starts_with("lock 'a': "));
+  CHECK(heard() == "acquire_failed");
+  check_nothing_is_left();
+}
+
+TEST_CASE_METHOD(any_fixture, "what fails for all locks of a server ends any_of at once") {
+  const auto c = waiting_for(abc);
+  publishes("b");
+  errs("READONLY You can't write against a read only replica.");
+  CHECK(c.failed_with(errc::not_primary));
+  CHECK(heard() == "acquire_failed");
+  check_nothing_is_left();
+}
+
+TEST_CASE_METHOD(any_fixture, "a bounded wait for any_of ends at its deadline") {
+  const auto c = try_lock_any_for(abc, 1s);
+  all_busy();
+  settle(abc);
+  advance(999ms);
+  CHECK(c.waits());
+  advance(1ms);
+  CHECK(c.refused());
+  CHECK(heard() == "not_acquired");
+  check_nothing_is_left();
+}
+
+TEST_CASE_METHOD(any_fixture, "a bounded wait whose script is not answered is unreachable, and gives all back") {
+  const auto c = try_lock_any_for({"a", "b"}, 700ms);
+  advance(700ms);
+  CHECK(c.failed_with(errc::unreachable));
+  CHECK(sent("release") == 2);
+  grants_number(1);
+  frees();
+  not_yours();
+  check_nothing_is_left();
+}
+
+TEST_CASE_METHOD(any_fixture, "a bounded wait for any_of is empty where Redis has answered others since it asked") {
+  const auto c = try_lock_any_for({"a", "b"}, 100ms);
+  const auto other = lock("c");
+  advance(50ms);
+  SECTION("it has") {
+    server.reply(1, replies::nil());
+    advance(50ms);
+    CHECK(c.refused());
+  }
+  SECTION("it has not") {
+    advance(50ms);
+    CHECK(c.failed_with(errc::unreachable));
+    CHECK(heard() == "acquire_failed");
+  }
+  CHECK(sent("release") == 2);
+}
+
+TEST_CASE_METHOD(any_fixture, "cancelled while it asks, any_of gives back what it may be granted") {
+  const auto c = lock_any({"a", "b"});
+  c.cancel();
+  CHECK(c.error() == boost::asio::error::operation_aborted);
+  CHECK(sent("release") == 2);
+  CHECK(heard() == "acquire_cancelled");
+  grants_number(1);
+  frees();
+  not_yours();
+  check_nothing_is_left();
+}
+
+TEST_CASE_METHOD(any_fixture, "cancelled before it was written, any_of has nothing to give back") {
+  link_down();
+  const auto c = lock_any({"a", "b"});
+  c.cancel();
+  CHECK(c.error() == boost::asio::error::operation_aborted);
+  link_up();
+  CHECK(sent("release") == 0);
+  check_nothing_is_left();
+}
+
+TEST_CASE_METHOD(any_fixture, "cancelled while it waits, any_of leaves each line") {
+  const auto c = waiting_for(abc);
+  publishes("b");  // one of them asks
+  c.cancel();
+  CHECK(c.error() == boost::asio::error::operation_aborted);
+  CHECK(sent("release") == 1);
+  grants();
+  frees();
+  CHECK(heard() == "acquire_cancelled released_late");
+  check_nothing_is_left();
+}
+
+TEST_CASE_METHOD(any_fixture, "a cancellation after its end changes nothing") {
+  const auto c = lock_any({"a", "b"});
+  grants_number(1);
+  c.cancel();
+  CHECK(c.value()->state() == lease_state::held);
+}
+
+TEST_CASE_METHOD(any_fixture,
+                 "a client that closes answers any_of, wherever it waits, and gives back what it has asked for") {
+  const auto waits = waiting_for({"c", "d"});
+  const auto asks = lock_any({"a", "b"});
+  const auto closed = close();
+  CHECK(asks.failed_with(errc::shutting_down));
+  CHECK(waits.failed_with(errc::shutting_down));
+  CHECK(sent("release") == 2);
+  while (in_flight() > 0) not_yours();
+  CHECK(closed.succeeded());
+  CHECK(lock_any({"a"}).failed_with(errc::shutting_down));
+  check_nothing_is_left();
+}
+
+TEST_CASE_METHOD(any_fixture, "while a client drains, any_of is for owners that hold") {
+  const auto held = hold("h", by(alice));
+  const auto hers = lock_any({"a", "b"}, by(alice)), his = lock_any({"a", "b"}, by(bob));
+  verb_call drained;
+  locks->drain(10s, [drained] { drained.answer({}); });
+  run();
+  CHECK(his.failed_with(errc::shutting_down));
+  CHECK(lock_any({"a"}, by(bob)).failed_with(errc::shutting_down));
+  CHECK(hers.waits());
+  unlock(held);
+  while (in_flight() > 0) not_yours();
+  CHECK(hers.failed_with(errc::shutting_down));
+  advance(0ns);
+  CHECK(drained.succeeded());
+  check_nothing_is_left();
+}
+
+TEST_CASE_METHOD(any_fixture, "while a client drains, what any_of is granted to an owner that holds lets it hold on") {
+  const auto held = hold("h", by(alice));
+  const auto c = lock_any({"a", "b"}, by(alice));
+  verb_call drained;
+  locks->drain(10s, [drained] { drained.answer({}); });
+  grants_number(1);
+  REQUIRE(c.granted());
+  let_go(held);
+  advance(0ns);
+  CHECK(drained.waits());
+  let_go(c);
+  advance(0ns);
+  CHECK(drained.succeeded());
+}
+
+TEST_CASE_METHOD(any_fixture, "an engine that is destroyed answers nobody, wherever any_of waits") {
+  const auto waits = waiting_for({"c", "d"});
+  const auto asks = lock_any({"a", "b"});
+  locks.reset();
+  CHECK(asks.waits());
+  CHECK(waits.waits());
+  CHECK(timers.idle());
+}
+
+TEST_CASE_METHOD(any_fixture, "any_of tells the observer once, of all that it waited for") {
+  const auto c = lock_any(abc, by(alice));
+  advance(5ms);
+  all_busy();
+  settle(abc);
+  advance(5ms);
+  publishes("b");
+  grants();
+  REQUIRE(c.granted());
+  CHECK(heard() == "acquired");
+  CHECK(last_event().name == "b");
+  CHECK(last_event().waited == 10ms);
+  CHECK(last_event().owner == alice);
+  CHECK(last_event().detail == "any of 3 locks");
+  CHECK(try_lock_any({"b"}).refused());
+  CHECK(heard() == "not_acquired");
+  CHECK(last_event().name.empty());
+}
+
+TEST_CASE("no allocation that fails where any_of asks, is granted, waits or leaves leaves anything behind") {
+  if (!failing_allocations::available()) skip("the sanitizer has the allocator for itself");
+  using step = std::function<void(any_fixture&, lock_call&)>;
+  const auto starve = [](const step& before, const step& what) {
+    bool failed = true;
+    std::size_t n = 0;
+    for (; failed; ++n) {
+      INFO("allocation " << n << " fails");
+      const guarded_blocks guard;
+      any_fixture f;
+      f.settings.observer.reset();  // its own memory is not in question
+      lock_call c = f.lock_any({"a", "b"});
+      before(f, c);
+      {
+        const failing_allocations here(n);
+        try {
+          what(f, c);
+        } catch (const std::bad_alloc&) {
+        }
+        failed = here.happened();
+      }
+      f.play();
+      for (const auto command : f.server.open())
+        if (f.server.sent(command).written) f.server.reply(command, f.obey(f.server.sent(command)));
+      f.run();
+      f.advance(10s);  // whoever waits has looked again
+      f.unlock_all();
+      f.advance(31s);  // what there was no memory to give back ends with its TTL, and nobody renews it
+      CHECK(f.node.fields_of(f.uuid) == 0);
+      CHECK_FALSE(c.waits());
+      f.locks->abandon();
+      f.run();
+      CHECK(f.locks->idle());
+      f.locks.reset();
+    }
+    CHECK(n > 2);
+  };
+  const auto answered = [](redis::reply r) -> step {
+    return [r](any_fixture& f, lock_call&) { f.server.reply(f.server.open().front(), r); };
+  };
+  const step run = [](any_fixture& f, lock_call&) { f.run(); };
+  const step cancel = [](any_fixture&, lock_call& c) { c.cancel(); };
+  starve([](any_fixture&, lock_call&) {},
+         [](any_fixture& f, lock_call& c) {
+           c.cancel();
+           c = f.lock_any({"a", "b"});
+         });
+  starve(answered(replies::integer(2)), run);
+  starve(answered(replies::integer(0)), run);
+  starve([](any_fixture& f, lock_call&) { f.server.fail(f.server.open().front(), errc::unconfirmed); }, run);
+  starve([](any_fixture&, lock_call&) {}, cancel);
+  starve(
+      [](any_fixture& f, lock_call&) {
+        f.all_busy();
+        f.settle({"a", "b"});
+        f.publishes("a");
+      },
+      cancel);
+}
+
+// ---- groups of keys
+
+namespace {
+
+/// The first letter is the group of a name.
+struct any_of_groups : any_fixture {
+  any_of_groups() {
+    server.grouped_by = [](std::string_view key) { return static_cast<std::uint32_t>(key.front()); };
+  }
+  const std::vector<std::string> names{"a1", "b1", "a2", "c1"};
+};
+
+}  // namespace
+
+TEST_CASE_METHOD(any_of_groups, "any_of asks each group by itself, one after the other") {
+  const auto c = lock_any(names);
+  CHECK(last_sent() == "acquire_any(a1, a2; 30000, #1)");
+  all_busy();
+  CHECK(last_sent() == "acquire_any(b1; 30000, #2)");
+  CHECK(server.count() == 2);
+  grants_number(1);
+  CHECK(name_of(c) == "b1");
+  CHECK(server.count() == 2);
+  let_go(c);
+  check_nothing_is_left();
+}
+
+TEST_CASE_METHOD(any_of_groups, "any_of begins with the group of a random one") {
+  random.number = 1;
+  lock_any(names);
+  CHECK(wire(0).starts_with("acquire_any(b1; "));
+  all_busy();
+  CHECK(wire(1).starts_with("acquire_any(a2, a1; "));
+  all_busy();
+  CHECK(wire(2).starts_with("acquire_any(c1; "));
+}
+
+TEST_CASE_METHOD(any_of_groups, "any_of asks those last whose server cannot be reached, and waits for none of them") {
+  server.place("a1", 1);
+  server.place("a2", 1);
+  server.link_down(1);
+  const auto c = lock_any(names);
+  CHECK(last_sent() == "acquire_any(b1; 30000, #1)");
+  all_busy();
+  CHECK(last_sent() == "acquire_any(c1; 30000, #2)");
+  all_busy();
+  CHECK(server.last().key == "a1");
+  CHECK_FALSE(server.last().patient);
+  CHECK(subscribers("b1") == 0);
+  advance(1s);
+  CHECK(subscribers("b1") == 1);
+  CHECK(subscribers("c1") == 1);
+  CHECK(c.waits());
+}
+
+TEST_CASE_METHOD(any_of_groups, "any_of waits in all lines when each group was asked") {
+  const auto c = lock_any(names);
+  for (int i = 0; i < 3; ++i) {
+    CHECK(subscribers("a1") == 0);
+    all_busy();
+  }
+  CHECK(server.count() == 3);
+  settle({"a1", "a2", "b1", "c1"});
+  publishes("c1");
+  grants();
+  CHECK(name_of(c) == "c1");
+  let_go(c);
+  check_nothing_is_left();
+}
+
+TEST_CASE_METHOD(any_of_groups, "any_of of which a group is not answered has one of another") {
+  const auto c = lock_any(names);
+  fails(errc::unconfirmed);
+  CHECK(sent("release") == 2);  // it may have been granted
+  REQUIRE(server.last().keys() == std::vector<std::string>{"b1"});
+  server.reply_last(replies::integer(1));
+  run();
+  CHECK(name_of(c) == "b1");
+  frees();
+  frees();
+  let_go(c);
+  check_nothing_is_left();
+}
+
+TEST_CASE_METHOD(any_of_groups, "lines are joined when what was not answered is given back, and each group was asked") {
+  const auto c = lock_any(names);
+  fails(errc::unconfirmed);
+  for (int i = 0; i < 2; ++i) {
+    server.reply(server.open().back(), replies::integer(0));
+    run();
+  }
+  CHECK(subscribers("b1") == 0);
+  REQUIRE(in_flight() == 2);
+  not_yours();
+  not_yours();
+  CHECK(subscribers("b1") == 1);
+  CHECK(sent("acquire") == 2);  // a1 and a2, of which nobody knows
+  c.cancel();
+}
+
+TEST_CASE_METHOD(any_of_groups, "any_of whose time ends before a silent group has its release tells of that one") {
+  for (const auto* name : {"a1", "a2"}) lives_on(1, name);
+  const auto c = try_lock_any_for(names, 100ms);
+  link_down(1);
+  for (int i = 0; i < 2; ++i) {
+    server.reply_last(replies::integer(0));
+    run();
+  }
+  advance(100ms);
+  CHECK(c.failed_with(errc::unreachable));
+  CHECK(c.detail() == "any of 4 locks: fake:6379: no answer in time");
+  link_up(1);
+  while (in_flight() > 0) not_yours();
+  check_nothing_is_left();
+}
+
+TEST_CASE_METHOD(any_of_groups, "a try for any_of ends with the last group") {
+  const auto c = try_lock_any(names);
+  all_busy();
+  SECTION("busy") {
+    all_busy();
+    all_busy();
+    CHECK(c.refused());
+  }
+  SECTION("of which one fails: the others are busy") {
+    fails(errc::unreachable);
+    all_busy();
+    CHECK(c.refused());
+  }
+  SECTION("which is free") {
+    fails(errc::unreachable);
+    grants_number(1);
+    CHECK(name_of(c) == "c1");
+    let_go(c);
+  }
+  check_nothing_is_left();
+}
+
+TEST_CASE_METHOD(any_of_groups, "a try for any_of of which each group fails tells the first failure") {
+  const auto c = try_lock_any(names);
+  fails(errc::unreachable);
+  fails(errc::unreachable);
+  fails(errc::unreachable);
+  CHECK(c.failed_with(errc::unreachable));
+  check_nothing_is_left();
+}
+
+TEST_CASE_METHOD(any_of_groups, "all groups of a try for any_of share one command's time") {
+  const auto c = try_lock_any(names);
+  CHECK(server.last().timeout == 500ms);
+  advance(200ms);
+  all_busy();
+  CHECK(server.last().timeout == 300ms);
+  clock.skip(300ms);
+  server.reply_last(replies::integer(0));
+  run();
+  CHECK(c.refused());
+  CHECK(server.count() == 2);
+  check_nothing_is_left();
+}
+
+TEST_CASE_METHOD(any_of_groups, "any_of that is cancelled between two groups leaves nothing") {
+  const auto c = lock_any(names);
+  all_busy();
+  c.cancel();
+  CHECK(c.error() == boost::asio::error::operation_aborted);
+  server.reply_last(replies::integer(0));
+  run();
+  while (in_flight() > 0) not_yours();
+  check_nothing_is_left();
+}
+
+TEST_CASE_METHOD(any_of_groups, "any_of does not pass whoever has begun to wait meanwhile") {
+  lock_any(names);
+  lock("b1");
+  server.reply(0, replies::integer(0));
+  run();
+  CHECK(server.last().keys() == std::vector<std::string>{"c1"});
+}
