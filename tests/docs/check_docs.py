@@ -217,7 +217,8 @@ class Checker:
         if not row[2].startswith(meaning):
             return self.complain(page, number, f"a text of {row[1]} begins with \"{meaning}\"")
         sources = "".join(self.read(f"src/{name}.cpp") for name in
-                          ("url", "host", "config", "deployment", "api/arguments", "redis/login", "redis/tls"))
+                          ("config/url", "config/host", "config/config", "config/deployment", "api/arguments", "redis/login",
+                           "redis/tls"))
         strings = [" ".join(string.split()) for string in re.findall(r'"((?:[^"\\]|\\.)*)"', sources)]
         text = row[2].removeprefix(meaning).removeprefix("url: ")
         for phrase in re.split(r"…|\b\d+(?:\.\d+)?(?: (?:ms|s|h)\b)?", text):
