@@ -12,12 +12,12 @@
 
 #include "api/arguments.hpp"
 #include "api/make_client.hpp"
+#include "api/make_topology.hpp"
 #include "api/operation.hpp"
 #include "base/asio_timers.hpp"
 #include "base/random.hpp"
 #include "config/settings.hpp"
 #include "redis/sockets.hpp"
-#include "topology/make_topology.hpp"
 
 namespace holdfast {
 namespace {

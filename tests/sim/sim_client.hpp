@@ -11,6 +11,7 @@
 #include <holdfast/config.hpp>
 #include <holdfast/observer.hpp>
 
+#include "api/make_topology.hpp"
 #include "sim/coverage.hpp"
 #include "sim/deployment.hpp"
 #include "sim/process.hpp"
@@ -18,7 +19,6 @@
 #include "sync/engine.hpp"
 #include "testing/sim/network.hpp"
 #include "testing/sim/virtual_transport.hpp"
-#include "topology/make_topology.hpp"
 
 namespace holdfast::sim {
 

@@ -5,9 +5,9 @@
 #include <string>
 #include <vector>
 
+#include "api/make_topology.hpp"
 #include "support/catch.hpp"
 #include "support/plain_command.hpp"
-#include "topology/make_topology.hpp"
 #include "unit/redis/scripted_network.hpp"
 
 using namespace holdfast;

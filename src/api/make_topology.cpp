@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: BSL-1.0
-#include "topology/make_topology.hpp"
+#include "api/make_topology.hpp"
 
 #include <utility>
 #include <vector>
