@@ -7,7 +7,7 @@
 #include "topology/cluster/cluster.hpp"
 #include "topology/quorum.hpp"
 #include "topology/sentinel/sentinel.hpp"
-#include "topology/standalone.hpp"
+#include "topology/standalone/standalone.hpp"
 
 namespace holdfast::detail {
 namespace {

@@ -17,7 +17,7 @@
 #include "support/catch.hpp"
 #include "support/raw_client.hpp"
 #include "support/tls_files.hpp"
-#include "topology/standalone.hpp"
+#include "topology/standalone/standalone.hpp"
 
 using namespace holdfast;
 using namespace holdfast::test;

@@ -5,7 +5,7 @@
 #include <vector>
 
 #include "support/catch.hpp"
-#include "topology/standalone.hpp"
+#include "topology/standalone/standalone.hpp"
 #include "unit/redis/scripted_network.hpp"
 
 using namespace holdfast;

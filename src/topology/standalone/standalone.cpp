@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: BSL-1.0
-#include "topology/standalone.hpp"
+#include "topology/standalone/standalone.hpp"
 
 #include <utility>
 

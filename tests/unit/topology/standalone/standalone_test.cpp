@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: BSL-1.0
 // One address whose server a test plays: a primary, a replica after a failover, another server.
-#include "topology/standalone.hpp"
+#include "topology/standalone/standalone.hpp"
 
 #include <algorithm>
 #include <memory>
