@@ -4,7 +4,6 @@
 #include <algorithm>
 
 #include "base/assert.hpp"
-#include "protocol/vote/vote.hpp"
 
 namespace holdfast::detail {
 

@@ -32,6 +32,9 @@ enum class publish_word : std::uint8_t {
 /// As the scripts know it.
 std::string_view text_of(publish_word word) noexcept;
 
+/// The key of a primary's vote, one of several.
+inline constexpr std::string_view vote_marker = "holdfast:redlock";
+
 /// Where a lock lives. Made once for a mutex and shared by all that works on it: as small as can be, because there may
 /// be a million.
 struct HOLDFAST_EXPORT lock_keys {

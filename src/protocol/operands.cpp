@@ -4,8 +4,8 @@
 #include <algorithm>
 #include <span>
 
-#include "protocol/vote/majority.hpp"
-#include "protocol/vote/vote.hpp"
+#include "protocol/ballots.hpp"
+#include "protocol/keys.hpp"
 
 namespace holdfast::detail::operands {
 namespace {

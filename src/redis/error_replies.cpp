@@ -76,6 +76,10 @@ failure classify(std::string_view text, errc otherwise) {
 
 // TRYAGAIN is about the keys of one script, and comes from a server that serves the others. Without a text, because the
 // sender of the command must hear its answer even if there is no memory.
+bool is_redirect(std::string_view error_reply) {
+  return error_reply.starts_with("MOVED ") || error_reply.starts_with("ASK ");
+}
+
 bool shows_work(const reply& r) {
   if (!r.is_error() || r.text.starts_with("TRYAGAIN")) return true;
   const auto* known = row_of(r.text);

@@ -17,6 +17,9 @@ inline constexpr std::string_view cluster_node = "a cluster node; the URL of a c
 /// that are not known.
 failure classify(std::string_view error_reply, errc otherwise);
 
+/// Whether a node of a cluster names another one: MOVED or ASK. Also where the name leads nowhere.
+bool is_redirect(std::string_view error_reply);
+
 /// Whether a reply shows a server at work. A refusal that mends itself does not: Redis is there, and does nothing yet.
 bool shows_work(const reply& r);
 

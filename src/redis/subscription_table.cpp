@@ -28,7 +28,7 @@ constexpr words sharded{"SSUBSCRIBE", "SUNSUBSCRIBE", "ssubscribe", "sunsubscrib
 constexpr const words& words_of(channel_kind k) { return k == channel_kind::sharded ? sharded : classic; }
 
 /// Elsewhere, or not now: it is to be asked for again, perhaps of another node.
-bool is_redirect(std::string_view error) {
+bool sends_elsewhere(std::string_view error) {
   constexpr std::string_view all[] = {"MOVED ", "ASK ", "CLUSTERDOWN", "TRYAGAIN", "MASTERDOWN", "LOADING"};
   return std::any_of(std::begin(all), std::end(all), [&](auto begin) { return error.starts_with(begin); });
 }
@@ -181,7 +181,7 @@ bool subscription_table::answers(const question& q, const reply& r) const {
 
 subscription_table::event subscription_table::on_answer(const question& q, const reply& r) {
   const bool subscribe = q.what == command::subscribe;
-  const bool elsewhere = kind_ == channel_kind::sharded && is_redirect(r.text);
+  const bool elsewhere = kind_ == channel_kind::sharded && sends_elsewhere(r.text);
   auto& s = q.of->second;
   if (!r.is_error() && !answers(q, r)) {
     const auto& word = words_of(kind_);

@@ -6,6 +6,7 @@
 #include <vector>
 
 #include "lua_scripts.hpp"
+#include "protocol/ballots.hpp"
 #include "protocol/kind.hpp"
 #include "protocol/operands.hpp"
 #include "protocol/vote/majority.hpp"

@@ -9,17 +9,14 @@
 #include <vector>
 
 #include "base/assert.hpp"
+#include "protocol/ballots.hpp"
 #include "protocol/vote/tally.hpp"
 
 namespace holdfast::detail {
 namespace {
 
-using type = redis::reply::kind;
-
 /// No lock's TTL is longer.
 constexpr milliseconds longest_wait = std::chrono::hours(24);
-
-ballot yes_if(bool yes) { return yes ? ballot::yes : ballot::no; }
 
 const redis::votes& votes_in(const redis::outcome& o) {
   HOLDFAST_ASSERT(o.of_each);
@@ -92,33 +89,6 @@ answer<acquire_answer> read_votes(const redis::outcome& o) {
 }
 
 }  // namespace
-
-ballot ballots::acquire(const redis::reply& r) {
-  if (r.type == type::nil) return ballot::yes;
-  return r.type == type::integer ? ballot::no : ballot::none;
-}
-
-ballot ballots::flag(const redis::reply& r) {
-  return r.type == type::integer && (r.integer == 0 || r.integer == 1) ? yes_if(r.integer == 1) : ballot::none;
-}
-
-ballot ballots::sole_renewal(const redis::reply& r) {
-  const auto said = read_renew(r, 1);
-  return said.failed ? ballot::none : yes_if(said.value.front() == renewal_answer::confirmed);
-}
-
-ballot ballots::release(const redis::reply& r) { return r.type == type::nil ? ballot::no : force_release(r); }
-
-ballot ballots::force_release(const redis::reply& r) {
-  return r.type == type::integer || r.type == type::string ? ballot::yes : ballot::none;
-}
-
-ballot ballots::ttl(const redis::reply& r) { return r.type == type::integer ? yes_if(r.integer >= -1) : ballot::none; }
-
-ballot ballots::something(const redis::reply& r) {
-  if (r.type == type::nil) return ballot::no;
-  return r.type == type::string || r.type == type::array ? ballot::yes : ballot::none;
-}
 
 answer<acquire_answer> by_majority::acquire(const redis::outcome& o) {
   return read_if_memory([&] { return read_votes(o); });

@@ -2,20 +2,8 @@
 #pragma once
 #include "protocol/kind.hpp"
 
-/// How several independent primaries vote on the commands about a lock, and what their votes say together.
+/// What the votes of several independent primaries say together about a lock.
 namespace holdfast::detail {
-
-namespace ballots {
-
-ballot acquire(const redis::reply& r);
-ballot flag(const redis::reply& r);           // 1 or 0
-ballot sole_renewal(const redis::reply& r);   // one flag
-ballot release(const redis::reply& r);        // yes: it was this owner's
-ballot force_release(const redis::reply& r);  // yes: it was done
-ballot ttl(const redis::reply& r);            // yes: there is a key
-ballot something(const redis::reply& r);      // no: nil
-
-}  // namespace ballots
 
 /// What a majority says. renew and release are also answered by one primary alone, and read so.
 namespace by_majority {

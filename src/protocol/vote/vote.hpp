@@ -14,8 +14,6 @@
 /// them must be over. What a call refers to must live until its answer.
 namespace holdfast::detail {
 
-inline constexpr std::string_view vote_marker = "holdfast:redlock";
-
 /// "<run id> <longest TTL>": what the marker is while the server votes. `run`: empty where the server does not say.
 std::string vote_text(std::string_view run, milliseconds longest);
 

@@ -6,6 +6,8 @@
 #include <initializer_list>
 #include <system_error>
 
+#include "redis/error_replies.hpp"
+
 namespace holdfast::detail {
 namespace {
 
@@ -32,11 +34,9 @@ bool says_not_now(std::string_view error) {
 
 }  // namespace
 
-bool is_redirect(std::string_view error) { return error.starts_with("MOVED ") || error.starts_with("ASK "); }
-
 std::optional<redirect> read_redirect(std::string_view error, const redis::address& answered_by,
                                       const reach_by& reach) {
-  if (!is_redirect(error)) return std::nullopt;
+  if (!redis::is_redirect(error)) return std::nullopt;
   const auto begin = error.find(' ') + 1, end = error.find(' ', begin);
   if (end == error.npos) return std::nullopt;
   const auto where = error.substr(end + 1);
@@ -56,7 +56,7 @@ redirects::step redirects::on_reply(const redis::reply& r, const redis::address&
   if (r.text.starts_with("TRYAGAIN")) return divisible_ ? step{} : on_try_again(now);
   try_again_since_.reset();
   if (const auto to = read_redirect(r.text, answered_by, reach)) return on_redirect(*to, answered_by);
-  if (is_redirect(r.text) || says_not_now(r.text)) return elsewhere(step::kind::by_map);
+  if (redis::is_redirect(r.text) || says_not_now(r.text)) return elsewhere(step::kind::by_map);
   return {};
 }
 

@@ -19,8 +19,6 @@ struct redirect {
   slot_number slot;
   redis::address to;
 };
-/// Also one that leads nowhere.
-bool is_redirect(std::string_view error);
 /// Nothing where it is none, or leads nowhere.
 std::optional<redirect> read_redirect(std::string_view error, const redis::address& answered_by, const reach_by& reach);
 

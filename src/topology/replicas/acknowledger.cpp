@@ -12,7 +12,6 @@
 
 #include "redis/error_replies.hpp"
 #include "redis/resp.hpp"
-#include "topology/cluster/redirects.hpp"
 
 namespace holdfast::detail {
 namespace {
@@ -45,7 +44,7 @@ std::optional<redis::failure> why_unmarked(const redis::reply& r) {
 
 /// Such a refusal says nothing of other keys: those who wait for them ask again.
 bool is_about_the_key(const redis::failure& why, const redis::reply& r) {
-  return why.code == errc::no_permission || why.code == errc::corrupt_lock || is_redirect(r.text);
+  return why.code == errc::no_permission || why.code == errc::corrupt_lock || redis::is_redirect(r.text);
 }
 
 }  // namespace

@@ -1,7 +1,7 @@
 // SPDX-License-Identifier: BSL-1.0
 #include "protocol/vote/tally.hpp"
 
-#include "protocol/vote/majority.hpp"
+#include "protocol/ballots.hpp"
 #include "support/catch.hpp"
 #include "support/replies.hpp"
 
