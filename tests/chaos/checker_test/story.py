@@ -1,7 +1,11 @@
 # SPDX-License-Identifier: BSL-1.0
-"""Histories made by hand, for the tests of the checker."""
+"""Histories made by hand, and the case of a test that has the checker judge them.
+
+Each rule has a file of tests: for each sentence of the rule a history that keeps it, and the same history with one thing changed
+that breaks it."""
 import json
 import tempfile
+import unittest
 from pathlib import Path
 
 import check_history
@@ -9,6 +13,7 @@ from checker import history as histories
 
 MS = 1_000_000
 TTL = 400
+LOST = "the lock was lost"
 
 
 class Story:
@@ -60,13 +65,13 @@ class Story:
 
     def look_all(self, ops, t, held, whole_held, worker=0, valid=0, whole_valid=None):
         """`held`: of each."""
-        for op, its in zip(ops, held):
-            self.look(op, t, its, worker, valid if its else 0)
+        for op, each_held in zip(ops, held):
+            self.look(op, t, each_held, worker, valid if each_held else 0)
         whole_valid = (valid if whole_held else 0) if whole_valid is None else whole_valid
         self.add(f"worker-{worker}-1", t, "look_whole", whole=ops[0], seen=int(t * MS), valid=whole_valid, held=whole_held)
 
     def lose_whole(self, ops, t, worker=0):
-        self.add(f"worker-{worker}-1", t, "lost_whole", whole=ops[0], error="the lock was lost")
+        self.add(f"worker-{worker}-1", t, "lost_whole", whole=ops[0], error=LOST)
 
     def end_all(self, ops, t, outcome, worker=0, **fields):
         for op in ops:
@@ -121,11 +126,11 @@ class Story:
 
     def told_lost(self, t, worker=0, lock="lock-0", hold_id=""):
         where = {"client": 0, "lock": lock, "id": hold_id}
-        self.add(f"worker-{worker}-1", t, "told", what="lost", **where, error="the lock was lost")
+        self.add(f"worker-{worker}-1", t, "told", what="lost", **where, error=LOST)
 
     def lose(self, op, t, worker=0, lock="lock-0", hold_id=""):
         self.told_lost(t, worker, lock, hold_id)
-        self.add(f"worker-{worker}-1", t, "lost", hold=op, error="the lock was lost")
+        self.add(f"worker-{worker}-1", t, "lost", hold=op, error=LOST)
 
     def write(self, op, t, token, number, worker=0, accepted=True):
         self.add(f"worker-{worker}-1", t, "write", hold=op, token=token, number=number, accepted=accepted)
@@ -144,3 +149,12 @@ class Story:
 
     def violations(self, **end):
         return check_history.violations(self.history(**end))
+
+
+class RuleTest(unittest.TestCase):
+    def keeps(self, story, **end):
+        self.assertEqual(story.violations(**end), [])
+
+    def breaks(self, rule, story, words="", **end):
+        found = story.violations(**end)
+        self.assertTrue(any(r == rule and words in text for r, text in found), found)

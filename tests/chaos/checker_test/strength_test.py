@@ -1,0 +1,29 @@
+# SPDX-License-Identifier: BSL-1.0
+"""A campaign that was too weak to show anything."""
+import unittest
+
+import check_history
+
+
+class Strength(unittest.TestCase):
+    found = {"acquisitions": 100, "waited": 34, "of any_of": 1, "of multi_lock": 1, "votes withheld": 1, "lost updates": 1,
+             "hand-overs": {"in a client": 1, "between clients": 1}}
+
+    def weaknesses(self, campaign="within", least=0, **weak):
+        return len(list(check_history.weaknesses({**self.found, **weak}, campaign, least)))
+
+    def test_a_campaign_that_could_show_something_is_strong(self):
+        self.assertEqual(self.weaknesses(least=100), 0)
+
+    def test_too_few_acquisitions_or_waits_or_no_lost_update_is_weak(self):
+        self.assertEqual(self.weaknesses(least=101), 1)
+        for weak in {"waited": 33}, {"lost updates": 0}, {"hand-overs": {"between clients": 0}}:
+            self.assertEqual(self.weaknesses(**weak), 1)
+
+    def test_a_campaign_without_what_it_is_there_for_is_weak(self):
+        for campaign in "within", "outside", "red":
+            of_several = 0 if campaign == "red" else 1
+            self.assertEqual(self.weaknesses(campaign, **{"lost updates": 0}), 1)
+            self.assertEqual(self.weaknesses(campaign, **{"of any_of": 0}), of_several)
+            self.assertEqual(self.weaknesses(campaign, **{"of multi_lock": 0}), of_several)
+            self.assertEqual(self.weaknesses(campaign, **{"votes withheld": 0}), 1 - of_several)
