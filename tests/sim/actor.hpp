@@ -9,7 +9,7 @@
 #include <string_view>
 #include <vector>
 
-#include "sim/judge.hpp"
+#include "sim/judge/judge.hpp"
 
 namespace holdfast::sim {
 

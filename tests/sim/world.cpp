@@ -13,7 +13,7 @@
 #include "protocol/vote/vote.hpp"
 #include "sim/actor.hpp"
 #include "sim/faults.hpp"
-#include "sim/judge.hpp"
+#include "sim/judge/judge.hpp"
 #include "sim/peer.hpp"
 
 namespace holdfast::sim {

@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: BSL-1.0
-#include "sim/judge.hpp"
+#include "sim/judge/judge.hpp"
 
 #include <algorithm>
 #include <functional>
