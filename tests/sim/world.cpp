@@ -236,7 +236,7 @@ class world {
 
   void token_given(std::size_t machine, const std::string& name, const std::string& field, const reply& first,
                    long long spare = 0) {
-    const judge::tokens all{static_cast<std::uint64_t>(first.integer), static_cast<std::uint64_t>(spare) + 1};
+    const token_range all{static_cast<std::uint64_t>(first.integer), static_cast<std::uint64_t>(spare) + 1};
     replaced(machine, name) ? judge_.tokens_given_by_another(field, all) : judge_.tokens_given(name, field, all);
   }
 

@@ -1,0 +1,45 @@
+// SPDX-License-Identifier: BSL-1.0
+#pragma once
+#include <chrono>
+
+#include <holdfast/config.hpp>
+
+#include "sim/sim_client.hpp"
+
+/// How long each promise may take. A bound that depends on the configuration is a function of it.
+namespace holdfast::sim::bounds {
+
+/// The longest pause before a retry: the cap of the library's retry_backoff, of renewal_retry_pause(), and
+/// attempt_pacing::hopeless.
+constexpr nanoseconds retry = std::chrono::seconds(1);
+/// The time until a wake-up is followed, after many that were for nothing.
+constexpr nanoseconds wake_up = detail::wake_budget::interval;
+/// A message, a new connection with its handshake, a command that the node has forgotten and its repetition: ten ways
+/// of 3 ms at most each.
+constexpr nanoseconds journey = std::chrono::milliseconds(30);
+/// The pause before a command is sent again that could not run while a slot moved.
+constexpr nanoseconds longest_redirect_pause = std::chrono::milliseconds(100);
+/// The interval at which the judge looks for states that are overdue only after many milliseconds. It misses none that
+/// lasts longer.
+constexpr nanoseconds glance = std::chrono::milliseconds(1);
+/// The time in which callers that divide the nodes among themselves have a winner. They give back and try again after
+/// random pauses of up to a second.
+constexpr nanoseconds contest = std::chrono::seconds(5);
+/// The time in which a client that is awake connects to the primary that its sentinels name. It asks them each second.
+constexpr nanoseconds followed = std::chrono::seconds(2);
+
+/// An attempt to connect that times out, and the longest pause before the next.
+inline nanoseconds reconnection(const config& c) { return c.connect_timeout + c.reconnect_cap; }
+
+/// The time after a trouble in which each command of the trouble is answered or sent again.
+inline nanoseconds undisturbed(const config& c) { return c.command_timeout + retry + reconnection(c); }
+
+/// A waiter sleeps for the TTL that the node has told, and no longer than this.
+inline nanoseconds longest_sleep(const config& c) { return c.poll_cap; }
+
+/// The delay of a sleeper whose clock is slower than the world's.
+inline nanoseconds late_by_clock(const config& c) {
+  return std::chrono::duration_cast<nanoseconds>(longest_sleep(c) * c.drift);
+}
+
+}  // namespace holdfast::sim::bounds

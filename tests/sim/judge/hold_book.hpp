@@ -1,0 +1,71 @@
+// SPDX-License-Identifier: BSL-1.0
+#pragma once
+#include <algorithm>
+#include <cstddef>
+#include <memory>
+#include <optional>
+#include <string>
+#include <string_view>
+#include <vector>
+
+#include "sim/sim_client.hpp"
+
+namespace holdfast::sim {
+
+using record_ptr = std::shared_ptr<detail::lease_record>;
+
+inline std::string field_of(const detail::hold& hold) { return std::string(std::string_view(hold.field().to_text())); }
+
+/// A hold, and what each judge of holds remembers of it.
+struct hold_record {
+  const sim_client* client;
+  detail::hold_ptr hold;
+  std::string field;
+  time_point asked, granted, renewed_since;
+  detail::milliseconds longest_ttl{};  // that its leases ever had, or a renewal asked for
+  bool over = false;
+
+  // exclusion_judge
+  std::optional<time_point> uncovered_since{};  // by the node's field
+  bool ever_uncovered = false;
+  // suspension_judge
+  std::optional<time_point> suspended_since{};
+  // count_judge
+  std::size_t most_leases = 1;  // that there were, or were asked for
+
+  const std::string& name() const { return hold->keys()->name; }
+};
+
+/// The holds that were granted, until they are over.
+class hold_book {
+ public:
+  explicit hold_book(scheduler& plan) : plan_(plan) {}
+
+  /// The record of a hold that is new; null: the lease is one more of a hold that is known.
+  const hold_record* granted(const sim_client& client, const record_ptr& lease) {
+    const auto& hold = lease->of;
+    if (std::any_of(holds_.begin(), holds_.end(), [&](const auto& each) { return each.hold == hold; })) return nullptr;
+    const auto now = plan_.now();
+    holds_.push_back({&client, hold, field_of(*hold), hold->valid_until() - lease->asked.ttl, now, now});
+    return &holds_.back();
+  }
+  void begin_renewal(const record_ptr& lease, detail::milliseconds ttl) {
+    for (auto& each : holds_)
+      if (each.hold == lease->of) each.longest_ttl = std::max(each.longest_ttl, ttl);
+  }
+  template <class Condition>
+  void forget_if(Condition condition) {
+    std::erase_if(holds_, condition);
+  }
+  template <class Condition>
+  bool any(Condition condition) const {
+    return std::any_of(holds_.begin(), holds_.end(), condition);
+  }
+  std::vector<hold_record>& all() noexcept { return holds_; }
+
+ private:
+  scheduler& plan_;
+  std::vector<hold_record> holds_;
+};
+
+}  // namespace holdfast::sim

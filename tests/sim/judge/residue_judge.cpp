@@ -1,0 +1,95 @@
+// SPDX-License-Identifier: BSL-1.0
+#include "sim/judge/residue_judge.hpp"
+
+#include <algorithm>
+
+namespace holdfast::sim {
+
+void residue_judge::ran_unfenced(std::size_t machine, const arguments& command) {
+  for (const auto& word : command)
+    if (known_.clients.owner_of(word)) known_.fields.at(known_.servers.unit_of(machine), word).unfenced = true;
+}
+
+// A key that is over counts, too: it may come back.
+void residue_judge::clock_stepped_back(std::size_t machine, nanoseconds by) {
+  if (known_.servers.is_sentinel(machine)) return;
+  const auto node = known_.servers.unit_of(machine);
+  for (const auto& [key, e] : known_.servers.machines()[machine].program().keys().all())
+    each_owner(key, e, [&](const std::string& field) { known_.fields.at(node, field).stepped_back += by; });
+}
+
+void residue_judge::look() {
+  note_awake_clients();
+  visit_fields();
+}
+
+void residue_judge::note_awake_clients() {
+  for (const auto& each : known_.clients.all()) {
+    const sim_client* client = each.client;
+    const bool waits = known_.calls.any([&](const auto& call) { return call.client == client; });
+    const bool holds =
+        known_.holds.any([&](const auto& record) { return record.client == client && record.hold->exclusive(); });
+    if (waits || holds)
+      awake_since_.emplace(client, known_.now());
+    else
+      awake_since_.erase(client);
+  }
+}
+
+void residue_judge::visit_fields() {
+  known_.fields.visit_stored(
+      known_.stored, [&](std::size_t node, const std::string& key, const std::string& field, field_record& record,
+                         time_point end) { look_at(node, key, field, record, end); });
+}
+
+// A stopped server may run a command from its socket after its client has given up to undo it, one TTL later. No field
+// stays for longer than the outage lasted.
+void residue_judge::look_at(std::size_t node, const std::string& key, const std::string& field, field_record& record,
+                            time_point end) {
+  const auto now = known_.now();
+  const auto* owner = known_.clients.owner_of(field);
+  if (!owner || (owner->client->closing() && !owner->closed_in_peace)) return;
+  const auto& client = *owner->client;
+  const auto& link = owner->links[node];
+  if (now <= link.clear_since + bounds::reconnection(client.settings()))
+    record.outage = std::max(record.outage, link.clear_since - link.trouble_began);
+  const bool held = known_.holds.any(
+      [&](const auto& each) { return each.field == field && (each.hold->exclusive() || known_.delayed(each)); });
+  const bool asked = known_.calls.any([&](const auto& call) {
+    const bool wants = call.tries == key || call.waits_for_lock(key);
+    return call.client == &client && wants && call.since <= record.first_seen;
+  });
+  record.met_replica |= known_.stored.holder(node, key).program().is_replica();
+  if (held || asked) return record.unwanted_since.reset();
+  if (!record.unwanted_since) record.unwanted_since = now;
+  const auto due = std::max(*record.unwanted_since, known_.clients.undisturbed_from(client, node)) + bounds::journey;
+  const bool overdue = owner->closed_in_peace || now > due;
+  // A client sends a release that a replaced server has answered again, once it knows the next server.
+  const auto awake = awake_since_.find(&client);
+  const bool repeated = known_.servers.what() == detail::deployment::sentinel && !client.closing() &&
+                        awake != awake_since_.end() && now > std::max(due, awake->second) + bounds::followed;
+  const bool explained = record.unfenced || ((record.met_replica || record.replaced) && !repeated);
+  // The owner of a key without a TTL will take it away.
+  const auto left = end == time_point::max() ? nanoseconds() : end - now;
+  if (left > record.outage + record.stepped_back && overdue && !explained)
+    known_.accuse(client, "has left " + field + " in " + key);
+}
+
+void residue_judge::look_for_survivors() {
+  visit_fields();
+  for (const auto& [place, record] : known_.fields.all())
+    if (record.stepped_back == nanoseconds::zero()) known_.found.accuse("the node", "still keeps " + place.second);
+}
+
+void residue_judge::look_at_the_end() {
+  for (std::size_t m = 0; m < known_.servers.machines().size(); ++m) {
+    if (known_.servers.is_sentinel(m)) continue;  // clients listen on
+    auto& machine = known_.servers.machines()[m];
+    const auto& keys = machine.program().keys();
+    for (const auto& [key, e] : keys.all())
+      if (!is_side_key(key) && keys.find(key)) known_.found.accuse("the node", "keeps " + key);
+    if (machine.program().subscriptions() != 0) known_.found.accuse("somebody", "has left a subscription");
+  }
+}
+
+}  // namespace holdfast::sim

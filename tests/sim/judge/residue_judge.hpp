@@ -1,0 +1,41 @@
+// SPDX-License-Identifier: BSL-1.0
+#pragma once
+#include <cstddef>
+#include <map>
+#include <string>
+
+#include "sim/judge/evidence.hpp"
+
+namespace holdfast::sim {
+
+/// The promise that nothing is left:
+///   - A client's field belongs to a hold or to an open call. Otherwise it is given back as soon as its client is
+///     undisturbed.
+///   - A client that has closed undisturbed has left no field.
+///   - At the end there is no key but counters of tokens and votes, and no subscription.
+/// A node that became a replica takes no field back.
+class residue_judge {
+ public:
+  explicit residue_judge(evidence& known) : known_(known) {}
+
+  /// A command of a dead connection that its client could not fence off has run there.
+  void ran_unfenced(std::size_t machine, const arguments& command);
+  /// Each key that the node has lives that much longer.
+  void clock_stepped_back(std::size_t machine, nanoseconds by);
+  void look();
+  /// Each call was answered and each lock unlocked; each TTL that nobody renewed since is over, unless the clock was
+  /// stepped back.
+  void look_for_survivors();
+  /// Each TTL is over.
+  void look_at_the_end();
+
+ private:
+  void note_awake_clients();
+  void visit_fields();
+  void look_at(std::size_t node, const std::string& key, const std::string& field, field_record&, time_point end);
+
+  evidence& known_;
+  std::map<const sim_client*, time_point> awake_since_;  // those that wait or hold
+};
+
+}  // namespace holdfast::sim

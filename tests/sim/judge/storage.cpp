@@ -1,0 +1,76 @@
+// SPDX-License-Identifier: BSL-1.0
+#include "sim/judge/storage.hpp"
+
+namespace holdfast::sim {
+namespace {
+
+template <class Map>
+auto& at_or_new(Map& in, std::string_view key) {
+  const auto found = in.find(key);
+  return found != in.end() ? found->second : in[std::string(key)];
+}
+
+}  // namespace
+
+std::optional<time_point> storage::backed_until(std::string_view name, std::string_view field) const {
+  std::vector<time_point> each;
+  for (std::size_t node = 0; node < nodes_; ++node) {
+    const auto* e = find(node, name);
+    if (e && count_of(*e, field) > 0) each.push_back(end_of(holder(node, name), *e));
+  }
+  if (each.size() < majority()) return std::nullopt;
+  const auto nth = each.begin() + static_cast<std::ptrdiff_t>(majority() - 1);
+  std::nth_element(each.begin(), nth, each.end(), std::greater<>());
+  return *nth;
+}
+
+std::optional<time_point> storage::majority_since(std::vector<time_point> each) const {
+  if (each.size() < majority()) return std::nullopt;
+  const auto nth = each.begin() + static_cast<std::ptrdiff_t>(majority() - 1);
+  std::nth_element(each.begin(), nth, each.end());
+  return *nth;
+}
+
+template <class Use>
+void storage::each_backing(Use use) const {
+  struct kept {
+    std::string_view key, field;
+    time_point until;
+  };
+  std::vector<kept> all;
+  for (std::size_t node = 0; node < nodes_; ++node)
+    each_field(node, [&](const std::string& key, const std::string& field, time_point end) {
+      all.push_back({key, field, end});
+    });
+  std::sort(all.begin(), all.end(), [](const kept& one, const kept& other) {
+    return std::tie(one.key, one.field, other.until) < std::tie(other.key, other.field, one.until);
+  });
+  for (std::size_t first = 0, i = 0; i < all.size(); ++i) {
+    if (all[i].key != all[first].key || all[i].field != all[first].field) first = i;
+    if (i - first + 1 == majority()) use(all[i].key, all[i].field, all[i].until);
+  }
+}
+
+void storage::note_backing() {
+  const auto now = plan_.now();
+  for (auto& [key, fields] : backing_)
+    std::erase_if(fields, [&](const auto& each) { return each.second.front().until < now; });
+  each_backing([&](std::string_view key, std::string_view field, time_point until) {
+    auto& seen = at_or_new(at_or_new(backing_, key), field);
+    std::erase_if(seen, [&](const auto& each) { return each.until <= until || each.until < now; });
+    seen.push_back({until, now});
+  });
+}
+
+std::optional<time_point> storage::last_backed(const std::string& name, std::string_view field,
+                                               time_point until) const {
+  const auto fields = backing_.find(name);
+  if (fields == backing_.end()) return std::nullopt;
+  const auto found = fields->second.find(field);
+  if (found == fields->second.end()) return std::nullopt;
+  const auto& seen = found->second;  // the longer, the earlier
+  const auto last = std::find_if(seen.rbegin(), seen.rend(), [&](const auto& each) { return each.until >= until; });
+  return last == seen.rend() ? std::nullopt : std::optional(last->seen);
+}
+
+}  // namespace holdfast::sim

@@ -1,0 +1,106 @@
+// SPDX-License-Identifier: BSL-1.0
+#pragma once
+// Each kind of lock has one view, which alone knows the keys and fields of that kind. A view is found by the type of
+// the stored value, not by the lock's name: a fault may have put a value of another type there, and the value names
+// the holder then. A new kind is one more view here, in `lock_view` and in view_of().
+#include <cstddef>
+#include <optional>
+#include <string>
+#include <string_view>
+#include <utility>
+#include <variant>
+
+#include "sim/deployment.hpp"
+
+namespace holdfast::sim {
+
+/// A lock that is a hash: one field for each owner, with the count of its leases. The newest fencing token of the name
+/// has a key of its own.
+class hash_view {
+ public:
+  static bool reads(const keyspace::entry& e) { return e.hash() != nullptr; }
+  explicit hash_view(const keyspace::entry& e) : owners_(*e.hash()) {}
+
+  /// The value that is stored for this owner.
+  std::optional<std::string_view> stored(std::string_view owner) const {
+    const auto* value = owners_.find(owner);
+    return value ? std::optional<std::string_view>(*value) : std::nullopt;
+  }
+  std::size_t count_of(std::string_view owner) const {
+    const auto value = stored(owner);
+    return value ? std::stoull(std::string(*value)) : 0;
+  }
+  /// `use(owner)`
+  template <class Use>
+  void each_owner(Use&& use) const {
+    for (const auto& [owner, count] : owners_.fields()) use(owner);
+  }
+
+  static bool is_token_key(std::string_view key) { return key.starts_with(token_keys); }
+  static std::string token_key(const std::string& name) {
+    return std::string(token_keys) + (name.find('{') == name.npos ? '{' + name + '}' : name);
+  }
+
+ private:
+  static constexpr std::string_view token_keys = "redisson_lock_token:";
+
+  const hash_value& owners_;
+};
+
+/// A simple lock: a string, which is the field of its only owner.
+class simple_view {
+ public:
+  static bool reads(const keyspace::entry& e) { return e.text() != nullptr; }
+  explicit simple_view(const keyspace::entry& e) : owner_(*e.text()) {}
+
+  std::optional<std::string_view> stored(std::string_view owner) const {
+    return owner == owner_ ? std::optional<std::string_view>(owner_) : std::nullopt;
+  }
+  std::size_t count_of(std::string_view owner) const { return owner == owner_ ? 1 : 0; }
+  template <class Use>
+  void each_owner(Use&& use) const {
+    use(owner_);
+  }
+
+ private:
+  const std::string& owner_;
+};
+
+using lock_view = std::variant<hash_view, simple_view>;
+
+/// Where a node keeps its vote.
+constexpr std::string_view vote_key = "holdfast:redlock";
+
+/// A key that is no lock: a counter of tokens, or the node's vote. It outlives the locks.
+inline bool is_side_key(std::string_view key) { return hash_view::is_token_key(key) || key == vote_key; }
+
+/// The one place that chooses between the views; nothing: no kind stores such a value.
+inline std::optional<lock_view> view_of(const keyspace::entry& e) {
+  if (hash_view::reads(e)) return hash_view(e);
+  if (simple_view::reads(e)) return simple_view(e);
+  return std::nullopt;
+}
+
+inline std::size_t count_of(const keyspace::entry& e, std::string_view owner) {
+  const auto view = view_of(e);
+  return view ? std::visit([&](const auto& lock) { return lock.count_of(owner); }, *view) : 0;
+}
+
+inline std::optional<std::string_view> stored(const keyspace::entry* e, std::string_view owner) {
+  const auto view = e ? view_of(*e) : std::nullopt;
+  return view ? std::visit([&](const auto& lock) { return lock.stored(owner); }, *view) : std::nullopt;
+}
+
+/// `use(owner)` for each owner of the lock at this key.
+template <class Use>
+void each_owner(std::string_view key, const keyspace::entry& e, Use&& use) {
+  if (is_side_key(key)) return;
+  if (const auto view = view_of(e)) std::visit([&](const auto& lock) { lock.each_owner(use); }, *view);
+}
+
+/// The newest token of a name, as a keyspace has it: null where there is none.
+inline const keyspace::entry* token_entry(const keyspace& keys, const std::string& name) {
+  return keys.find(hash_view::token_key(name));
+}
+
+}  // namespace holdfast::sim
