@@ -109,6 +109,8 @@ using lock_call = call<record_ptr>;
 using multi_call = call<std::vector<record_ptr>>;
 using verb_call = call<bool>;
 
+inline lease_state state(const lock_call& c) { return c.value()->state(); }
+
 struct asking {
   std::optional<owner> who{};
   lock_options options{};

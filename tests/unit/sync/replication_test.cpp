@@ -36,7 +36,6 @@ struct replicated_fixture : engine_fixture {
     return c;
   }
   static nanoseconds left(const lock_call& c) { return c.value()->of->left(); }
-  static lease_state state(const lock_call& c) { return c.value()->state(); }
 };
 
 }  // namespace
