@@ -124,7 +124,7 @@ inline asking of(const void* coroutine) { return {std::nullopt, {}, &detail::pla
 inline asking fenced(std::optional<owner> who = {}) { return {who, {}, &detail::fenced_lock}; }
 inline asking simple(std::optional<owner> who = {}) { return {who, {}, &detail::simple_lock}; }
 
-/// Of a client that asks Redis for each hold. What is different in turns is tested in turn_test.
+/// Of a client that asks Redis for each hold. What is different in turns is tested in taking_turns_test.
 inline config without_turns() {
   config c;
   c.turns = false;
