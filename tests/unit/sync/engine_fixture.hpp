@@ -337,6 +337,13 @@ class engine_fixture {
     server.auto_acknowledge = true;
     server.on_command = [this](const fake_topology::command& c) -> std::optional<redis::reply> { return obey(c); };
   }
+  /// As play(), also for what was sent before.
+  void play_all() {
+    play();
+    for (const auto command : server.open())
+      if (server.sent(command).written) server.reply(command, obey(server.sent(command)));
+    run();
+  }
   /// What the simulated node does with a command.
   redis::reply obey(const fake_topology::command& c) {
     auto r = node.run(c);

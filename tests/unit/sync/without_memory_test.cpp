@@ -1,8 +1,7 @@
 // SPDX-License-Identifier: BSL-1.0
 // Each allocation of a verb fails once.
-#include "support/no_memory.hpp"
 #include "support/skip.hpp"
-#include "unit/sync/engine_fixture.hpp"
+#include "unit/sync/starving.hpp"
 
 using namespace holdfast;
 using namespace holdfast::test;
@@ -14,40 +13,21 @@ void keep(detail::lock_answer a) {
   if (a.record) kept.push_back(std::move(a.record));
 }
 
-/// Plays `what` once for each allocation in it, which fails; then what is open is answered, and everything is closed
-/// and destroyed.
-template <class Prepare, class What>
-void starve(Prepare prepare, What what) {
+/// Starves `act`; then what is open is answered, and everything is closed and destroyed.
+template <class Prepare, class Act>
+void starve_and_end(Prepare prepare, Act act) {
   if (!failing_allocations::available()) skip("the sanitizer has the allocator for itself");
-  bool failed = true;
-  std::size_t n = 0;
-  for (; failed; ++n) {
-    INFO("allocation " << n << " fails");
-    const guarded_blocks guard;
-    engine_fixture f;
-    f.settings.observer.reset();  // its own memory is not in question
+  const auto prepare_and_keep = [&](engine_fixture& f) {
     kept.clear();
     kept.reserve(10);
-    const auto prepared = prepare(f);
-    {
-      const failing_allocations here(n);
-      try {
-        what(f, prepared);
-      } catch (const std::bad_alloc&) {
-      }
-      failed = here.happened();
-    }
-    f.play();
-    for (const auto command : f.server.open())
-      if (f.server.sent(command).written) f.server.reply(command, f.obey(f.server.sent(command)));
-    f.run();
-    f.locks->abandon();
-    f.run();
-    CHECK(f.locks->idle());
-    f.locks.reset();
-  }
+    return prepare(f);
+  };
+  const auto runs = starve(prepare_and_keep, act, [](engine_fixture& f, const auto&) {
+    f.play_all();
+    check_it_ends(f);
+  });
   kept.clear();
-  CHECK(n > 2);
+  CHECK(runs > 2);
 }
 
 const auto nobody_hears = [](error_code, const std::string&) {};
@@ -88,10 +68,7 @@ TEST_CASE("no allocation that fails where a lock is asked for leaves a waiter wh
           failed = here.happened();
         }
         if (!refused) continue;
-        f.play();
-        for (const auto command : f.server.open())
-          if (f.server.sent(command).written) f.server.reply(command, f.obey(f.server.sent(command)));
-        f.run();
+        f.play_all();
         if (before) f.unlock(*before);
         f.run();
         CHECK(kept.empty());
@@ -112,7 +89,7 @@ TEST_CASE("no allocation that fails where a lock is granted leaves a hold known 
       f.server.reply(f.server.open().front(), replies::nil());
       return 0;
     };
-    starve(waiting, [](engine_fixture& f, int) { f.run(); });
+    starve_and_end(waiting, [](engine_fixture& f, int) { f.run(); });
   };
   play({alice, alice, alice});
   play({alice, bob});
@@ -124,8 +101,8 @@ TEST_CASE("no allocation that fails where a lock is freed leaves a hold known th
     f.lock("a");
     return lease;
   };
-  starve(held, [](engine_fixture& f, const record_ptr& lease) { f.locks->unlock(lease, nobody_hears); });
-  starve(held, [](engine_fixture& f, const record_ptr& lease) {
+  starve_and_end(held, [](engine_fixture& f, const record_ptr& lease) { f.locks->unlock(lease, nobody_hears); });
+  starve_and_end(held, [](engine_fixture& f, const record_ptr& lease) {
     if (lease->try_release()) f.locks->drop(lease);
   });
 }
@@ -137,9 +114,9 @@ TEST_CASE("no allocation that fails where a nested lock begins or ends leaves a 
     f.reenters();
     return std::pair(outer.value(), inner.value());
   };
-  starve(nested,
-         [&](engine_fixture& f, const auto&) { f.locks->lock(f.keys("a"), request_of(f.settings, alice), keep); });
-  starve(nested, [](engine_fixture& f, const auto& leases) {
+  starve_and_end(
+      nested, [&](engine_fixture& f, const auto&) { f.locks->lock(f.keys("a"), request_of(f.settings, alice), keep); });
+  starve_and_end(nested, [](engine_fixture& f, const auto& leases) {
     f.locks->unlock(leases.first, nobody_hears);
     f.locks->unlock(leases.second, nobody_hears);
   });
@@ -151,5 +128,5 @@ TEST_CASE("no allocation that fails where a nested lock begins or ends leaves a 
     f.server.reply(f.server.open().front(), replies::integer(1));
     return outer;
   };
-  starve(answered, [](engine_fixture& f, const auto&) { f.run(); });
+  starve_and_end(answered, [](engine_fixture& f, const auto&) { f.run(); });
 }

@@ -1,7 +1,6 @@
 // SPDX-License-Identifier: BSL-1.0
 // Clients that pass a lock on to their own waiters, and leave it to others after a turn.
-#include "support/no_memory.hpp"
-#include "unit/sync/engine_fixture.hpp"
+#include "unit/sync/starving.hpp"
 
 using namespace holdfast;
 using namespace holdfast::test;
@@ -770,25 +769,16 @@ TEST_CASE_METHOD(turns, "a try_lock() in vain leaves a client that rests its sub
 }
 
 TEST_CASE("no memory as a turn ends leaves nothing of a name") {
-  for (std::size_t n = 0;; ++n) {
-    const guarded_blocks guard;
-    turns t;
-    t.settings.observer.reset();
+  const auto unlocked = [](turns& t) {
     t.unlock(t.hold("a"));
     t.server.reply(t.server.open().front(), redis::reply(replies::integer(3)));
-    bool happened = false;
-    {
-      const failing_allocations here(n);
-      try {
+    return nullptr;
+  };
+  starve<turns>(
+      unlocked, [](turns& t, auto) { t.run(); },
+      [](turns& t, auto) {
         t.run();
-      } catch (const std::bad_alloc&) {
-      }
-      happened = here.happened();
-    }
-    t.run();
-    t.advance(60s);
-    INFO(n);
-    CHECK(t.locks->idle());
-    if (!happened) break;
-  }
+        t.advance(60s);
+        CHECK(t.locks->idle());
+      });
 }

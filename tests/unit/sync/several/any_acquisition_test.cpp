@@ -1,21 +1,16 @@
 // SPDX-License-Identifier: BSL-1.0
 // One caller who wants any one of several locks.
-#include <algorithm>
+#include <functional>
 
-#include "support/no_memory.hpp"
 #include "support/skip.hpp"
-#include "unit/sync/engine_fixture.hpp"
+#include "unit/sync/several/several_fixture.hpp"
 
 using namespace holdfast;
 using namespace holdfast::test;
 
 namespace {
 
-struct any_fixture : engine_fixture {
-  using engine_fixture::engine_fixture;
-
-  const owner alice, bob;
-
+struct any_fixture : several_fixture {
   // The server's answers to the script.
   void grants_number(long long n) { answers(replies::integer(n)); }
   void all_busy() { grants_number(0); }
@@ -380,24 +375,10 @@ TEST_CASE_METHOD(any_fixture, "a lock that is only being given back is tried") {
 
 TEST_CASE("a lock() that finds no memory leaves its name to any_of") {
   for (const bool bound : {false, true}) {
-    bool failed = true;
-    for (std::size_t n = 0; failed; ++n) {
-      INFO("allocation " << n << ", bound: " << bound);
-      const guarded_blocks guard;
-      any_fixture f;
-      f.settings.observer.reset();
-      {
-        const failing_allocations here(n);
-        try {
-          bound ? f.lock("a", by(f.alice)) : f.lock("a");
-        } catch (const std::bad_alloc&) {
-        }
-        failed = here.happened();
-      }
-      f.play();
-      for (const auto command : f.server.open())
-        if (f.server.sent(command).written) f.server.reply(command, f.obey(f.server.sent(command)));
-      f.run();
+    INFO("bound: " << bound);
+    const auto ask = [bound](any_fixture& f, auto) { bound ? f.lock("a", by(f.alice)) : f.lock("a"); };
+    starve<any_fixture>(prepare_nothing, ask, [](any_fixture& f, auto) {
+      f.play_all();
       f.unlock_all();
       f.advance(40s);
       const auto t = f.try_lock_any({"a"});
@@ -406,35 +387,26 @@ TEST_CASE("a lock() that finds no memory leaves its name to any_of") {
       f.unlock_all();
       f.run();
       CHECK(f.locks->idle());
-    }
+    });
   }
 }
 
 TEST_CASE("a release that finds no memory to start keeps no client from closing") {
-  bool failed = true;
-  for (std::size_t n = 0; failed; ++n) {
-    INFO("allocation " << n);
-    const guarded_blocks guard;
-    any_fixture f;
-    f.settings.observer.reset();
+  const auto ask = [](any_fixture& f) {
     const auto c = f.lock_any({"a", "b"});
     f.run();
-    {
-      const failing_allocations here(n);
-      try {
-        c.cancel();
-      } catch (const std::bad_alloc&) {
-      }
-      failed = here.happened();
-    }
+    return c;
+  };
+  const auto cancel = [](any_fixture&, const lock_call& c) { c.cancel(); };
+  starve<any_fixture>(ask, cancel, [](any_fixture& f, const lock_call&) {
     f.run();
-    for (const auto k : f.server.open())
-      if (f.server.sent(k).written) f.server.reply(k, replies::nil());
+    for (const auto command : f.server.open())
+      if (f.server.sent(command).written) f.server.reply(command, replies::nil());
     f.run();
     f.advance(2min);
     CHECK(f.locks->idle());
     CHECK(f.close(10s).succeeded());
-  }
+  });
 }
 
 TEST_CASE_METHOD(any_fixture, "a server that does not know the script gets its text") {
@@ -515,20 +487,7 @@ TEST_CASE_METHOD(any_fixture, "a bounded wait whose script is not answered is un
 }
 
 TEST_CASE_METHOD(any_fixture, "a bounded wait for any_of is empty where Redis has answered others since it asked") {
-  const auto c = try_lock_any_for({"a", "b"}, 100ms);
-  const auto other = lock("c");
-  advance(50ms);
-  SECTION("it has") {
-    server.reply(1, replies::nil());
-    advance(50ms);
-    CHECK(c.refused());
-  }
-  SECTION("it has not") {
-    advance(50ms);
-    CHECK(c.failed_with(errc::unreachable));
-    CHECK(heard() == "acquire_failed");
-  }
-  CHECK(sent("release") == 2);
+  check_result_by_answers_to_others(try_lock_any_for({"a", "b"}, 100ms));
 }
 
 TEST_CASE_METHOD(any_fixture, "cancelled while it asks, any_of gives back what it may be granted") {
@@ -545,12 +504,7 @@ TEST_CASE_METHOD(any_fixture, "cancelled while it asks, any_of gives back what i
 
 TEST_CASE_METHOD(any_fixture, "cancelled before it was written, any_of has nothing to give back") {
   link_down();
-  const auto c = lock_any({"a", "b"});
-  c.cancel();
-  CHECK(c.error() == boost::asio::error::operation_aborted);
-  link_up();
-  CHECK(sent("release") == 0);
-  check_nothing_is_left();
+  check_cancelled_without_release(lock_any({"a", "b"}));
 }
 
 TEST_CASE_METHOD(any_fixture, "cancelled while it waits, any_of leaves each line") {
@@ -594,13 +548,7 @@ TEST_CASE_METHOD(any_fixture, "while a client drains, any_of is for owners that 
   run();
   CHECK(his.failed_with(errc::shutting_down));
   CHECK(lock_any({"a"}, by(bob)).failed_with(errc::shutting_down));
-  CHECK(hers.waits());
-  unlock(held);
-  while (in_flight() > 0) not_yours();
-  CHECK(hers.failed_with(errc::shutting_down));
-  advance(0ns);
-  CHECK(drained.succeeded());
-  check_nothing_is_left();
+  check_drain_ends_with(held, hers, drained);
 }
 
 TEST_CASE_METHOD(any_fixture, "while a client drains, what any_of is granted to an owner that holds lets it hold on") {
@@ -648,62 +596,17 @@ TEST_CASE_METHOD(any_fixture, "any_of tells the observer once, of all that it wa
 
 TEST_CASE("no allocation that fails where any_of asks, is granted, waits or leaves leaves anything behind") {
   if (!failing_allocations::available()) skip("the sanitizer has the allocator for itself");
-  using step = std::function<void(any_fixture&, lock_call&)>;
-  const auto starve = [](const step& before, const step& what) {
-    bool failed = true;
-    std::size_t n = 0;
-    for (; failed; ++n) {
-      INFO("allocation " << n << " fails");
-      const guarded_blocks guard;
-      any_fixture f;
-      f.settings.observer.reset();  // its own memory is not in question
-      lock_call c = f.lock_any({"a", "b"});
-      before(f, c);
-      {
-        const failing_allocations here(n);
-        try {
-          what(f, c);
-        } catch (const std::bad_alloc&) {
-        }
-        failed = here.happened();
-      }
-      f.play();
-      for (const auto command : f.server.open())
-        if (f.server.sent(command).written) f.server.reply(command, f.obey(f.server.sent(command)));
-      f.run();
-      f.advance(10s);  // whoever waits has looked again
-      f.unlock_all();
-      f.advance(31s);  // what there was no memory to give back ends with its TTL, and nobody renews it
-      CHECK(f.node.fields_of(f.uuid) == 0);
-      CHECK_FALSE(c.waits());
-      f.locks->abandon();
-      f.run();
-      CHECK(f.locks->idle());
-      f.locks.reset();
-    }
-    CHECK(n > 2);
-  };
-  const auto answered = [](redis::reply r) -> step {
-    return [r](any_fixture& f, lock_call&) { f.server.reply(f.server.open().front(), r); };
-  };
-  const step run = [](any_fixture& f, lock_call&) { f.run(); };
-  const step cancel = [](any_fixture&, lock_call& c) { c.cancel(); };
-  starve([](any_fixture&, lock_call&) {},
-         [](any_fixture& f, lock_call& c) {
-           c.cancel();
-           c = f.lock_any({"a", "b"});
-         });
-  starve(answered(replies::integer(2)), run);
-  starve(answered(replies::integer(0)), run);
-  starve([](any_fixture& f, lock_call&) { f.server.fail(f.server.open().front(), errc::unconfirmed); }, run);
-  starve([](any_fixture&, lock_call&) {}, cancel);
-  starve(
+  const auto runs = starve_each_step<any_fixture, lock_call>(
+      [](any_fixture& f) {
+        return f.lock_any({"a", "b"});
+      },
+      replies::integer(2), replies::integer(0),
       [](any_fixture& f, lock_call&) {
         f.all_busy();
         f.settle({"a", "b"});
         f.publishes("a");
-      },
-      cancel);
+      });
+  for (const auto of_step : runs) CHECK(of_step > 2);
 }
 
 // ---- groups of keys

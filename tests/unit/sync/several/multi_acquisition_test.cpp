@@ -1,22 +1,17 @@
 // SPDX-License-Identifier: BSL-1.0
 // One caller who wants several locks, all or none.
-#include <algorithm>
+#include <numeric>
 
-#include "support/no_memory.hpp"
 #include "support/skip.hpp"
 #include "sync/several/multi_acquisition.hpp"
-#include "unit/sync/engine_fixture.hpp"
+#include "unit/sync/several/several_fixture.hpp"
 
 using namespace holdfast;
 using namespace holdfast::test;
 
 namespace {
 
-struct multi_fixture : engine_fixture {
-  using engine_fixture::engine_fixture;
-
-  const owner alice, bob;
-
+struct multi_fixture : several_fixture {
   /// The server's answer to the script: the n-th, from 1, is a stranger's.
   void busy_at(long long n, milliseconds holder_ttl = 10s) { answers(replies::integers({n, holder_ttl.count()})); }
   void let_go(const lock_call& c) {
@@ -188,9 +183,7 @@ TEST_CASE_METHOD(multi_fixture, "it is not starved by endless callers of this pr
         calls->push_back(lock(name));
       }
     }
-    for (const auto command : server.open())
-      if (server.sent(command).written) server.reply(command, obey(server.sent(command)));
-    run();
+    play_all();
   }
   check_all_held(c);
 }
@@ -504,20 +497,7 @@ TEST_CASE_METHOD(multi_fixture, "a bounded wait for the lease of an outer call e
 }
 
 TEST_CASE_METHOD(multi_fixture, "a bounded wait for all is empty where Redis has answered others since it asked") {
-  const auto c = try_lock_all_for(ab, 100ms);
-  const auto other = lock("c");
-  advance(50ms);
-  SECTION("it has") {
-    server.reply(1, replies::nil());
-    advance(50ms);
-    CHECK(c.refused());
-  }
-  SECTION("it has not") {
-    advance(50ms);
-    CHECK(c.failed_with(errc::unreachable));
-    CHECK(heard() == "acquire_failed");
-  }
-  CHECK(sent("release") == 2);
+  check_result_by_answers_to_others(try_lock_all_for(ab, 100ms));
 }
 
 TEST_CASE_METHOD(multi_fixture,
@@ -541,12 +521,7 @@ TEST_CASE_METHOD(multi_fixture,
 
 TEST_CASE_METHOD(multi_fixture, "cancelled before its script was written, it has nothing to give back") {
   link_down();
-  const auto c = lock_all(ab);
-  c.cancel();
-  CHECK(c.error() == boost::asio::error::operation_aborted);
-  link_up();
-  CHECK(sent("release") == 0);
-  check_nothing_is_left();
+  check_cancelled_without_release(lock_all(ab));
 }
 
 TEST_CASE_METHOD(multi_fixture, "cancelled while it waits, it leaves each line") {
@@ -609,13 +584,7 @@ TEST_CASE_METHOD(multi_fixture, "while a client drains, it is for owners that ho
   run();
   CHECK(his.failed_with(errc::shutting_down));
   CHECK(lock_all({"a"}, by(bob)).failed_with(errc::shutting_down));
-  CHECK(hers.waits());
-  unlock(held);
-  while (in_flight() > 0) not_yours();
-  CHECK(hers.failed_with(errc::shutting_down));
-  advance(0ns);
-  CHECK(drained.succeeded());
-  check_nothing_is_left();
+  check_drain_ends_with(held, hers, drained);
 }
 
 TEST_CASE_METHOD(multi_fixture, "an engine that is destroyed answers nobody, wherever it waits") {
@@ -706,62 +675,15 @@ TEST_CASE_METHOD(multi_fixture, "whoever relies on the run of a server hears onc
 
 TEST_CASE("no allocation that fails where several are asked for, granted, waited for or left leaves anything behind") {
   if (!failing_allocations::available()) skip("the sanitizer has the allocator for itself");
-  using step = std::function<void(multi_fixture&, multi_call&)>;
-  std::size_t tried = 0;
-  const auto starve = [&tried](const step& before, const step& what) {
-    bool failed = true;
-    std::size_t n = 0;
-    for (; failed; ++n) {
-      INFO("allocation " << n << " fails");
-      const guarded_blocks guard;
-      multi_fixture f;
-      f.settings.observer.reset();  // its own memory is not in question
-      multi_call c = f.lock_all({"a", "b"});
-      before(f, c);
-      {
-        const failing_allocations here(n);
-        try {
-          what(f, c);
-        } catch (const std::bad_alloc&) {
-        }
-        failed = here.happened();
-      }
-      f.play();
-      for (const auto command : f.server.open())
-        if (f.server.sent(command).written) f.server.reply(command, f.obey(f.server.sent(command)));
-      f.run();
-      f.advance(10s);  // whoever waits has looked again
-      f.unlock_all();
-      f.advance(31s);  // what there was no memory to give back ends with its TTL, and nobody renews it
-      CHECK(f.node.fields_of(f.uuid) == 0);
-      CHECK_FALSE(c.waits());
-      f.locks->abandon();
-      f.run();
-      CHECK(f.locks->idle());
-      f.locks.reset();
-    }
-    tried += n;
-  };
-  const auto answered = [](redis::reply r) -> step {
-    return [r](multi_fixture& f, multi_call&) { f.server.reply(f.server.open().front(), r); };
-  };
-  const step run = [](multi_fixture& f, multi_call&) { f.run(); };
-  const step cancel = [](multi_fixture&, multi_call& c) { c.cancel(); };
-  starve([](multi_fixture&, multi_call&) {},
-         [](multi_fixture& f, multi_call& c) {
-           c.cancel();
-           c = f.lock_all({"a", "b"});
-         });
-  starve(answered(replies::nil()), run);
-  starve(answered(replies::integers({2, 10000})), run);
-  starve([](multi_fixture& f, multi_call&) { f.server.fail(f.server.open().front(), errc::unconfirmed); }, run);
-  starve([](multi_fixture&, multi_call&) {}, cancel);
-  starve(
+  const auto runs = starve_each_step<multi_fixture, multi_call>(
+      [](multi_fixture& f) {
+        return f.lock_all({"a", "b"});
+      },
+      replies::nil(), replies::integers({2, 10000}),
       [](multi_fixture& f, multi_call&) {
         f.fails(errc::unconfirmed);
         f.advance(1s);
         f.busy_at(2);
-      },
-      cancel);
-  CHECK(tried > 20);
+      });
+  CHECK(std::accumulate(runs.begin(), runs.end(), std::size_t{0}) > 20);
 }
