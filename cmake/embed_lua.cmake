@@ -1,7 +1,7 @@
 # SPDX-License-Identifier: BSL-1.0
-# Every foo.lua below <dir> becomes holdfast::detail::lua::foo {sha1, body, evalsha} in one generated header. Full-line
-# comments and blank lines stay in the file: Redis never sees them, so rewording a comment does not change a script's
-# SHA1.
+# Every foo.lua below <dir> becomes holdfast::detail::lua::foo {sha1, body, evalsha} in one generated header, which also
+# lists all of them. Full-line comments and blank lines stay in the file: Redis never sees them, so rewording a comment
+# does not change a script's SHA1.
 
 function(holdfast_embed_lua header dir)
   file(GLOB_RECURSE scripts CONFIGURE_DEPENDS ${PROJECT_SOURCE_DIR}/${dir}/*.lua)
@@ -29,7 +29,7 @@ struct script_text {
   std::string_view evalsha;  // and the digest, as the first two arguments of a command in RESP
 };
 ")
-set(names)
+set(all)
 foreach(script IN LISTS SCRIPTS)
   cmake_path(GET script STEM name)
   file(READ ${script} body)
@@ -42,12 +42,21 @@ foreach(script IN LISTS SCRIPTS)
   string(SHA1 sha1 "${body}")
   string(APPEND text "\ninline constexpr script_text ${name}{\"${sha1}\", R\"lua(${body})lua\",
     \"$7\\r\\nEVALSHA\\r\\n$40\\r\\n${sha1}\\r\\n\"};\n")
-  string(APPEND names "  if (evalsha == ${name}.evalsha) return \"${name}\";\n")
+  string(APPEND all "    {\"${name}\", ${name}},\n")
 endforeach()
 string(APPEND text "
+struct named_script {
+  std::string_view name;
+  script_text text;
+};
+inline constexpr named_script all_scripts[] = {
+${all}};
+
 /// Of the script that is sent so; empty: of none.
 constexpr std::string_view name_of(std::string_view evalsha) noexcept {
-${names}  return {};
+  for (const auto& script : all_scripts)
+    if (script.text.evalsha == evalsha) return script.name;
+  return {};
 }
 ")
 file(WRITE ${HEADER} "${text}\n}  // namespace holdfast::detail::lua\n")

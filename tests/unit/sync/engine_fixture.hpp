@@ -412,25 +412,11 @@ class engine_fixture {
         [c](detail::lock_answer answer) { c.answer(answer.error, std::move(answer.detail), std::move(answer.record)); };
   }
   static std::string_view script_of(const fake_topology::command& c) {
-    namespace lua = detail::lua;
     if (c.argv[0] == "SET") return "set";
     if (!c.argv[0].starts_with("EVAL")) return "no script";
-    const auto is = [&](const auto& s) { return c.argv[1] == s.sha1 || c.argv[1] == s.body; };
-    if (is(lua::acquire)) return "acquire";
-    if (is(lua::acquire_fenced)) return "acquire_fenced";
-    if (is(lua::acquire_any)) return "acquire_any";
-    if (is(lua::acquire_any_fenced)) return "acquire_any_fenced";
-    if (is(lua::acquire_all)) return "acquire_all";
-    if (is(lua::acquire_all_fenced)) return "acquire_all_fenced";
-    if (is(lua::simple_acquire_all)) return "simple_acquire_all";
-    if (is(lua::recount)) return "recount";
-    if (is(lua::renew)) return "renew";
-    if (is(lua::release)) return "release";
-    if (is(lua::simple_acquire)) return "simple_acquire";
-    if (is(lua::simple_acquire_any)) return "simple_acquire_any";
-    if (is(lua::simple_renew)) return "simple_renew";
-    if (is(lua::simple_release)) return "simple_release";
-    return is(lua::force_release) ? "force_release" : "unknown";
+    for (const auto& [name, text] : detail::lua::all_scripts)
+      if (c.argv[1] == text.sha1 || c.argv[1] == text.body) return name;
+    return "unknown";
   }
 
   std::deque<lock_call> calls_;  // the engine refers to live leases

@@ -21,10 +21,8 @@ class simulated_server {
 
   explicit simulated_server(const manual_clock& time)
       : time_(time), node_([this] { return wall_clock_us(time_.now()); }, {}, {}) {
-    namespace lua = detail::lua;
-    for (const auto script : {lua::acquire, lua::acquire_fenced, lua::acquire_any, lua::acquire_all, lua::recount,
-                              lua::renew, lua::release, lua::force_release})
-      node_.execute({"SCRIPT", "LOAD", std::string(script.body)});
+    for (const auto& script : detail::lua::all_scripts)
+      node_.execute({"SCRIPT", "LOAD", std::string(script.text.body)});
     node_.on_publish = [this](std::string_view channel, std::string_view payload) {
       published_.emplace_back(channel, payload);
     };
