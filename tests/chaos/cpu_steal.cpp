@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: BSL-1.0
-#include "chaos/stolen_time.hpp"
+#include "chaos/cpu_steal.hpp"
 
 #include <unistd.h>
 
@@ -14,16 +14,16 @@ using std::chrono::nanoseconds;
 constexpr auto period = std::chrono::milliseconds(10);  // a tick: /proc/stat counts no less
 constexpr int steal = 8;  // after the name: user nice system idle iowait irq softirq steal
 
-std::vector<nanoseconds> read_stolen_times() {
+std::vector<nanoseconds> read_steal_times() {
   std::ifstream file("/proc/stat");
   std::ostringstream text;
   text << file.rdbuf();
-  return stolen_times(text.view());
+  return cpu_steal_times(text.view());
 }
 
 }  // namespace
 
-std::vector<nanoseconds> stolen_times(std::string_view proc_stat) {
+std::vector<nanoseconds> cpu_steal_times(std::string_view proc_stat) {
   std::vector<nanoseconds> all;
   std::istringstream lines{std::string(proc_stat)};
   for (std::string line; std::getline(lines, line);) {
@@ -39,14 +39,14 @@ std::vector<nanoseconds> stolen_times(std::string_view proc_stat) {
   return all;
 }
 
-stolen_time_watch::stolen_time_watch(const std::string& history_path)
+cpu_steal_watch::cpu_steal_watch(const std::string& history_path)
     : log_(history_path), thread_([this](const std::stop_token& end) { watch(end); }) {}
 
-void stolen_time_watch::watch(const std::stop_token& end) {
-  auto before = read_stolen_times();
+void cpu_steal_watch::watch(const std::stop_token& end) {
+  auto before = read_steal_times();
   while (!before.empty() && !end.stop_requested()) {
     std::this_thread::sleep_for(period);
-    const auto stolen = read_stolen_times();
+    const auto stolen = read_steal_times();
     if (stolen.size() == before.size())
       for (std::size_t i = 0; i < stolen.size(); ++i)
         if (stolen[i] > before[i]) log_.write("stolen").add("cpu", i).add("time", (stolen[i] - before[i]).count());

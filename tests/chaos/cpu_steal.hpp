@@ -11,15 +11,15 @@
 
 namespace holdfast::chaos {
 
-/// For how long each processor of this machine was taken away by the one that it runs on, since its start, by the text
-/// of /proc/stat; empty where that says nothing of it.
-std::vector<std::chrono::nanoseconds> stolen_times(std::string_view proc_stat);
+/// The CPU steal of each processor since the start, by the text of /proc/stat: the hypervisor ran something else for
+/// that long. Empty where the kernel does not count it.
+std::vector<std::chrono::nanoseconds> cpu_steal_times(std::string_view proc_stat);
 
-/// Writes down what is stolen while it lives, in a thread and a history of its own: a processor that comes back has
-/// been away for as long, and with it the processes and the timers that it had.
-class stolen_time_watch {
+/// Writes the CPU steal to a history of its own, in a thread, while it lives. A processor that was stolen stops its
+/// processes and its timers for that long.
+class cpu_steal_watch {
  public:
-  explicit stolen_time_watch(const std::string& history_path);
+  explicit cpu_steal_watch(const std::string& history_path);
 
  private:
   void watch(const std::stop_token& end);

@@ -8,11 +8,11 @@
 #include <thread>
 
 #include "chaos/arguments.hpp"
+#include "chaos/cpu_steal.hpp"
 #include "chaos/guarded_resource.hpp"
 #include "chaos/nemesis.hpp"
 #include "chaos/rig.hpp"
 #include "chaos/stage.hpp"
-#include "chaos/stolen_time.hpp"
 
 namespace holdfast::chaos {
 namespace {
@@ -36,7 +36,7 @@ void run(const arguments& given) {
       .add("longest_ttl", longest_ttl(kind).count())
       .add("poll_cap", poll_cap.count());
 
-  const stolen_time_watch machine(given.text("folder") + "/machine.jsonl");
+  const cpu_steal_watch machine(given.text("folder") + "/machine.jsonl");
   stage on(kind, given.text("worker"), given.text("folder"), workers, seed, log);
   nemesis trouble(on, log, seed, kind);
   guarded_resource resource(on.resource().socket_path());

@@ -1,5 +1,6 @@
 // SPDX-License-Identifier: BSL-1.0
-// A client's inside may be let go of last by any thread; it is taken apart where its timers and sockets are at home.
+// Any thread may drop the last reference to a client. The client ends on its own executor, where its timers and sockets
+// live.
 #include <boost/asio/executor_work_guard.hpp>
 #include <boost/asio/post.hpp>
 #include <functional>

@@ -1,7 +1,7 @@
 // SPDX-License-Identifier: BSL-1.0
 #include "protocol/call.hpp"
 
-#include "unit/protocol/calls.hpp"
+#include "unit/protocol/expected_calls.hpp"
 
 using namespace holdfast::detail;
 using namespace holdfast::test;

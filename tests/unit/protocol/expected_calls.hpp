@@ -8,7 +8,7 @@
 #include "support/catch.hpp"
 #include "support/fake_topology.hpp"
 
-/// What calls send, in words.
+/// Calls of scripts as words, to compare with the expected ones.
 namespace holdfast::test {
 
 using words = std::vector<std::string>;

@@ -8,8 +8,8 @@
 
 namespace holdfast::test {
 
-/// A subscriber that counts what it is told, and may act on it.
-struct listener final : redis::subscriber {
+/// A subscriber that counts its notifications, and may act on each.
+struct counting_subscriber final : redis::subscriber {
   void on_subscribed() override {
     ++subscribed;
     if (then) then();

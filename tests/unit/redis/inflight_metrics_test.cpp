@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: BSL-1.0
-// What observers are told of a connection and its commands, against a server that the test plays itself.
+// Measurements of a connection and its commands in flight, against a server that the test plays itself.
 #include <holdfast/metrics.hpp>
 
 #include <memory>

@@ -15,7 +15,7 @@
 #include "support/manual_clock.hpp"
 #include "support/no_memory.hpp"
 #include "support/skip.hpp"
-#include "unit/sync/listener.hpp"
+#include "unit/redis/counting_subscriber.hpp"
 
 using namespace holdfast;
 using namespace holdfast::test;
@@ -71,7 +71,7 @@ struct fixture : redis_rig {
     timed = std::make_shared<redis::pubsub>(services_at(clock, alarms), unix_endpoint(server.path()), 2s, channels);
     return timed;
   }
-  bool subscribed_in_time(const listener& l, int times) {
+  bool subscribed_in_time(const counting_subscriber& l, int times) {
     return until([&] {
       alarms.advance(1ms);
       return l.subscribed == times;
@@ -96,7 +96,7 @@ struct fixture : redis_rig {
 
 TEST_CASE_METHOD(fixture, "who leaves while it is being told leaves nothing subscribed") {
   const auto h = hub(unix_endpoint(server.path()));
-  listener leaves, stays;
+  counting_subscriber leaves, stays;
   auto one = h->subscribe("c", leaves);
   redis::subscription two;
   const bool in_company = GENERATE(false, true);
@@ -133,7 +133,7 @@ TEST_CASE("a subscription that finds no memory leaves its channel to others") {
       const guarded_blocks guard;
       fixture f;
       const auto h = f.hub(unix_endpoint(f.server.path()));
-      listener first, starves, next;
+      counting_subscriber first, starves, next;
       redis::subscription one, two;
       if (in_company) {
         one = h->subscribe("c", first);
@@ -159,7 +159,7 @@ TEST_CASE_METHOD(fixture, "a new connection ends the one before it, and so what 
   const auto h = hub_on_test_time();
   std::vector<std::string> refused;
   h->on_fencing_refused([&](const std::string& words) { refused.push_back(words); });
-  listener a;
+  counting_subscriber a;
   auto s = h->subscribe("c", a);
   REQUIRE(subscribed_in_time(a, 1));
   CHECK(fenced.empty());
@@ -188,7 +188,7 @@ TEST_CASE_METHOD(fixture, "a new connection ends the one before it, and so what 
 TEST_CASE_METHOD(fixture, "who leaves while it is told that its channel is refused is not asked for again") {
   refuses = true;
   const auto h = hub(unix_endpoint(server.path()));
-  listener leaves, other;
+  counting_subscriber leaves, other;
   auto one = h->subscribe("c", leaves);
   leaves.then = [&] { one.reset(); };
   REQUIRE(until([&] { return !one; }));
@@ -203,7 +203,7 @@ TEST_CASE_METHOD(fixture, "who leaves while it is told that its channel is refus
 
 TEST_CASE_METHOD(fixture, "channels are sharded where the server has such, if that is left to it") {
   const auto h = hub_on_test_time(std::nullopt);
-  listener a;
+  counting_subscriber a;
   std::vector<std::string> expected{"SSUBSCRIBE"};
   SECTION("Redis 7") { version = "redis_version:7.0.15\r\n"; }
   SECTION("a later one") { version = "redis_version:10.2.0\r\n"; }
@@ -224,7 +224,7 @@ TEST_CASE_METHOD(fixture, "channels are sharded where the server has such, if th
 TEST_CASE_METHOD(fixture, "a channel that has moved is told of once, and no subscriber is") {
   const auto h = hub_on_test_time(redis::channel_kind::sharded);
   std::vector<std::string> moved;
-  listener a;
+  counting_subscriber a;
   redis::subscription one;
   h->on_moved([&](std::string_view channel, std::string_view words) {
     moved.emplace_back(std::string(channel) + ": " + std::string(words));

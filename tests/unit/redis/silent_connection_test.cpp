@@ -14,8 +14,8 @@
 #include "support/no_memory.hpp"
 #include "support/plain_command.hpp"
 #include "support/skip.hpp"
+#include "unit/redis/counting_subscriber.hpp"
 #include "unit/redis/scripted_network.hpp"
-#include "unit/sync/listener.hpp"
 
 using namespace holdfast;
 using namespace holdfast::test;
@@ -111,7 +111,7 @@ struct fixture : scripted_surroundings {
   redis::endpoint node;
   std::shared_ptr<redis::connection> commands;
   std::shared_ptr<redis::pubsub> channels;
-  listener hears;
+  counting_subscriber hears;
   redis::ticket last = 0;
   words events, details;
   std::string links;

@@ -1,11 +1,11 @@
 // SPDX-License-Identifier: BSL-1.0
 // Clients that close, are abandoned or destroyed.
-#include "unit/sync/watching.hpp"
+#include "unit/sync/lease_end_listener.hpp"
 
 using namespace holdfast;
 using namespace holdfast::test;
 
-TEST_CASE_METHOD(watching, "close fails waiters and loses holds and releases them in one go") {
+TEST_CASE_METHOD(lease_end_listener, "close fails waiters and loses holds and releases them in one go") {
   const auto a = hold("a"), b = hold("b");
   const auto waiting = lock("a"), trying = lock("c"), tried = try_lock_for("a", 1min);
   watch(a);
@@ -14,7 +14,7 @@ TEST_CASE_METHOD(watching, "close fails waiters and loses holds and releases the
   CHECK(waiting.failed_with(errc::shutting_down));
   CHECK(trying.failed_with(errc::shutting_down));
   CHECK(tried.failed_with(errc::shutting_down));
-  CHECK(told == std::vector<error_code>{errc::closed});
+  CHECK(ends == std::vector<error_code>{errc::closed});
   CHECK(state(a) == lease_state::lost);
   CHECK(state(b) == lease_state::lost);
   CHECK(c.waits());

@@ -6,11 +6,11 @@
 
 namespace holdfast::test {
 
-/// Keeps why each lease that it watches has ended.
-struct watching : engine_fixture {
-  std::vector<error_code> told;
-  detail::cancellable_ptr watch(const lock_call& l) {
-    return locks->when_ended(l.value(), [this](error_code why) { told.push_back(why); });
+/// Keeps the reason for which each lease that it watches has ended.
+struct lease_end_listener : engine_fixture {
+  std::vector<error_code> ends;
+  detail::cancellable_ptr watch(const lock_call& lease) {
+    return locks->when_ended(lease.value(), [this](error_code reason) { ends.push_back(reason); });
   }
 };
 

@@ -4,7 +4,7 @@
 #include <utility>
 
 #include "lua_scripts.hpp"
-#include "unit/protocol/calls.hpp"
+#include "unit/protocol/expected_calls.hpp"
 
 using namespace holdfast::detail;
 using namespace holdfast::test;

@@ -3,7 +3,7 @@
 #include <chrono>
 
 #include "lua_scripts.hpp"
-#include "unit/protocol/calls.hpp"
+#include "unit/protocol/expected_calls.hpp"
 #include "unit/sync/engine_fixture.hpp"
 
 using namespace holdfast;

@@ -3,7 +3,7 @@
 
 #include "support/catch.hpp"
 #include "support/replies.hpp"
-#include "unit/protocol/calls.hpp"
+#include "unit/protocol/expected_calls.hpp"
 
 using namespace holdfast;
 using namespace holdfast::test;

@@ -14,7 +14,7 @@
 #include "support/manual_clock.hpp"
 #include "support/no_memory.hpp"
 #include "support/skip.hpp"
-#include "unit/sync/listener.hpp"
+#include "unit/redis/counting_subscriber.hpp"
 
 using namespace holdfast;
 using namespace holdfast::test;
@@ -72,7 +72,7 @@ struct both_ways : fixture {
 }  // namespace
 
 TEST_CASE_METHOD(fixture, "all subscribers of a channel share one subscription at the owner of its slot") {
-  listener one, two;
+  counting_subscriber one, two;
   auto first = channels->subscribe("c", one), second = channels->subscribe("c", two);
   CHECK(asked[a] == 1);
   at(a).on_message("too early");
@@ -98,7 +98,7 @@ TEST_CASE("a subscriber of a channel that finds no memory leaves it to others") 
     INFO("allocation " << n << " fails");
     const guarded_blocks guard;
     fixture f;
-    listener starves, next;
+    counting_subscriber starves, next;
     {
       const failing_allocations here(n);
       try {
@@ -116,7 +116,7 @@ TEST_CASE("a subscriber of a channel that finds no memory leaves it to others") 
 }
 
 TEST_CASE_METHOD(fixture, "who comes late is told that the channel is subscribed, though not inside the call") {
-  listener one, late, gone;
+  counting_subscriber one, late, gone;
   const auto first = channels->subscribe("c", one);
   at(a).on_subscribed();
   const auto second = channels->subscribe("c", late);
@@ -129,7 +129,7 @@ TEST_CASE_METHOD(fixture, "who comes late is told that the channel is subscribed
 }
 
 TEST_CASE_METHOD(fixture, "a channel moves with its slot, and every subscriber hears that it is subscribed anew") {
-  listener one;
+  counting_subscriber one;
   const auto s = channels->subscribe("c", one);
   at(a).on_subscribed();
   SECTION("its node says so") { send_away(a, b); }
@@ -154,7 +154,7 @@ TEST_CASE_METHOD(fixture, "a channel moves with its slot, and every subscriber h
 
 TEST_CASE_METHOD(fixture, "a channel whose slot has no owner waits for the map") {
   owners["c"] = nobody;
-  listener one;
+  counting_subscriber one;
   const auto s = channels->subscribe("c", one);
   CHECK(here.empty());
   CHECK(channels->any_homeless());
@@ -175,7 +175,7 @@ TEST_CASE_METHOD(fixture, "a channel whose slot has no owner waits for the map")
 }
 
 TEST_CASE_METHOD(fixture, "without a better map the node that has sent a channel away is asked again after a pause") {
-  listener one;
+  counting_subscriber one;
   auto s = channels->subscribe("c", one);
   send_away(a, a);
   CHECK(here.empty());
@@ -206,7 +206,7 @@ TEST_CASE_METHOD(fixture, "without a better map the node that has sent a channel
 }
 
 TEST_CASE_METHOD(fixture, "two nodes that send a channel to each other are asked seldom") {
-  listener one;
+  counting_subscriber one;
   const auto s = channels->subscribe("c", one);
   for (int i = 0; i < 1000; ++i) {
     if (is_at(a)) send_away(a, b);
@@ -217,7 +217,7 @@ TEST_CASE_METHOD(fixture, "two nodes that send a channel to each other are asked
 }
 
 TEST_CASE_METHOD(fixture, "a refusal is told to all, and asked for again by who comes after it") {
-  listener one, two;
+  counting_subscriber one, two;
   const auto first = channels->subscribe("c", one);
   at(a).on_subscribe_failed(errc::no_permission, "no");
   CHECK(one.failed == 1);
@@ -232,7 +232,7 @@ TEST_CASE_METHOD(fixture, "a refusal is told to all, and asked for again by who 
 }
 
 TEST_CASE_METHOD(fixture, "why nobody is known for a slot is told to the subscribers of its channels alone") {
-  listener one, other, homeless;
+  counting_subscriber one, other, homeless;
   const auto first = channels->subscribe("c", one);
   auto second = channels->subscribe("d", homeless), third = channels->subscribe("e", other);
   homeless.then = [&] {
@@ -245,7 +245,7 @@ TEST_CASE_METHOD(fixture, "why nobody is known for a slot is told to the subscri
 }
 
 TEST_CASE_METHOD(both_ways, "by both ways a channel is subscribed when both say so, and heard by either") {
-  listener one;
+  counting_subscriber one;
   auto s = channels->subscribe("c", one);
   at(a, true).on_subscribed();
   CHECK(one.subscribed == 0);
@@ -278,7 +278,7 @@ TEST_CASE_METHOD(both_ways, "by both ways a channel is subscribed when both say 
 }
 
 TEST_CASE_METHOD(fixture, "whoever is told may leave and come and close") {
-  listener one, two;
+  counting_subscriber one, two;
   auto first = channels->subscribe("c", one), second = channels->subscribe("c", two);
   redis::subscription again;
   SECTION("the last leaves") {
@@ -319,7 +319,7 @@ TEST_CASE_METHOD(fixture, "whoever is told may leave and come and close") {
 }
 
 TEST_CASE_METHOD(fixture, "a subscription may outlive the channels") {
-  listener one;
+  counting_subscriber one;
   const auto s = channels->subscribe("c", one);
   at(a).on_subscribed();
   const auto late = channels->subscribe("c", one);
