@@ -10,18 +10,18 @@ TEST_CASE_METHOD(lease_end_listener, "close fails waiters and loses holds and re
   const auto waiting = lock("a"), trying = lock("c"), tried = try_lock_for("a", 1min);
   watch(a);
   heard();
-  const auto c = close(10s);
+  const auto closing = close(10s);
   CHECK(waiting.failed_with(errc::shutting_down));
   CHECK(trying.failed_with(errc::shutting_down));
   CHECK(tried.failed_with(errc::shutting_down));
   CHECK(ends == std::vector<error_code>{errc::closed});
   CHECK(state(a) == lease_state::lost);
   CHECK(state(b) == lease_state::lost);
-  CHECK(c.waits());
+  CHECK(closing.waits());
   CHECK(sent("release") == 3);
   grants();  // c, all the same
   for (int i = 0; i < 3; ++i) frees();
-  CHECK(c.succeeded());
+  CHECK(closing.succeeded());
   check_nothing_is_left();
 }
 
@@ -43,45 +43,46 @@ TEST_CASE_METHOD(
   CHECK(renew(b).failed_with(errc::closed));
   CHECK(force_unlock("a").failed_with(errc::shutting_down));
   drop(b);
-  error_code why;
-  CHECK(locks->when_ended(a.value(), [&](error_code e) { why = e; }) == nullptr);
-  CHECK(why == errc::not_held);  // it was unlocked
+  error_code reason;
+  CHECK(locks->when_ended(a.value(), [&](error_code error) { reason = error; }) == nullptr);
+  CHECK(reason == errc::not_held);  // it was unlocked
   int closed = 0;
   locks->ask().is_locked(keys("a"),
-                         [&](error_code e, const std::string&, bool) { closed += e == errc::shutting_down; });
+                         [&](error_code error, const std::string&, bool) { closed += error == errc::shutting_down; });
   locks->hold_count(keys("a"), owner(),
-                    [&](error_code e, const std::string&, unsigned) { closed += e == errc::shutting_down; });
-  locks->ask().remaining_ttl(keys("a"),
-                             [&](error_code e, const std::string&, auto) { closed += e == errc::shutting_down; });
-  locks->ask().holder(keys("a"),
-                      [&](error_code e, const std::string&, const auto&) { closed += e == errc::shutting_down; });
-  locks->probe(detail::plain_lock, [&](error_code e, const std::string&) { closed += e == errc::shutting_down; });
+                    [&](error_code error, const std::string&, unsigned) { closed += error == errc::shutting_down; });
+  locks->ask().remaining_ttl(
+      keys("a"), [&](error_code error, const std::string&, auto) { closed += error == errc::shutting_down; });
+  locks->ask().holder(
+      keys("a"), [&](error_code error, const std::string&, const auto&) { closed += error == errc::shutting_down; });
+  locks->probe(detail::plain_lock,
+               [&](error_code error, const std::string&) { closed += error == errc::shutting_down; });
   CHECK(closed == 5);
   CHECK(server.count() == before);
 }
 
 TEST_CASE_METHOD(engine_fixture, "close waits for releases that were under way") {
   const auto a = hold("a");
-  const auto u = unlock(a);
-  const auto c = close();
-  CHECK(c.waits());
-  CHECK(u.waits());
+  const auto unlocking = unlock(a);
+  const auto closing = close();
+  CHECK(closing.waits());
+  CHECK(unlocking.waits());
   frees();
-  CHECK(u.succeeded());
-  CHECK(c.succeeded());
+  CHECK(unlocking.succeeded());
+  CHECK(closing.succeeded());
 }
 
 TEST_CASE_METHOD(engine_fixture, "close waits no longer than the grace") {
   const auto a = hold("a"), b = hold("b");
-  const auto u = unlock(a);
+  const auto unlocking = unlock(a);
   link_down();
   heard();
-  const auto c = close(200ms);
+  const auto closing = close(200ms);
   advance(200ms - 1ns);
-  CHECK(c.waits());
+  CHECK(closing.waits());
   advance(1ns);
-  CHECK(c.succeeded());
-  CHECK(u.failed_with(errc::unconfirmed));
+  CHECK(closing.succeeded());
+  CHECK(unlocking.failed_with(errc::unconfirmed));
   CHECK(heard() == "closed release_failed release_given_up release_given_up");
   CHECK(locks->idle());
   advance(1s);
@@ -121,11 +122,14 @@ TEST_CASE_METHOD(engine_fixture, "close answers in the end whoever still waits f
   const auto forced = force_unlock("b");
   const auto last = unlock(outer);
   verb_call asked, probed;
-  locks->ask().is_locked(keys("b"), [&](error_code e, std::string d, bool v) { asked.answer(e, std::move(d), v); });
-  locks->probe(detail::plain_lock, [&](error_code e, std::string d) { probed.answer(e, std::move(d)); });
-  const auto c = close(100ms);
+  locks->ask().is_locked(keys("b"), [&](error_code error, std::string detail, bool locked) {
+    asked.answer(error, std::move(detail), locked);
+  });
+  locks->probe(detail::plain_lock,
+               [&](error_code error, std::string detail) { probed.answer(error, std::move(detail)); });
+  const auto closing = close(100ms);
   advance(100ms);
-  CHECK(c.succeeded());
+  CHECK(closing.succeeded());
   CHECK(partial.succeeded());
   CHECK(last.failed_with(errc::unconfirmed));
   CHECK(renewed.failed_with(errc::closed));
@@ -139,7 +143,9 @@ TEST_CASE_METHOD(engine_fixture, "close answers in the end whoever still waits f
 TEST_CASE_METHOD(engine_fixture, "a question that is answered within the grace gets its answer") {
   const auto a = hold("a");
   verb_call asked;
-  locks->ask().is_locked(keys("b"), [&](error_code e, std::string d, bool v) { asked.answer(e, std::move(d), v); });
+  locks->ask().is_locked(keys("b"), [&](error_code error, std::string detail, bool locked) {
+    asked.answer(error, std::move(detail), locked);
+  });
   close();
   answers(replies::integer(1));
   CHECK(asked.value());
@@ -158,12 +164,12 @@ TEST_CASE_METHOD(engine_fixture, "between the flag and the close nothing is rele
   reenters();
   CHECK(inner.failed_with(errc::shutting_down));
   drop(d);
-  const auto c = close();
+  const auto closing = close();
   CHECK(sent("release") == 3);
   for (int i = 0; i < 3; ++i) frees();
-  CHECK(c.succeeded());
-  CHECK(std::count_if(events->all.begin(), events->all.end(), [](const auto& e) { return e.what == kind::closed; }) ==
-        3);
+  CHECK(closing.succeeded());
+  CHECK(std::count_if(events->all.begin(), events->all.end(),
+                      [](const auto& event) { return event.what == kind::closed; }) == 3);
   CHECK(heard().find("lost") == std::string::npos);
 }
 
@@ -175,9 +181,9 @@ TEST_CASE_METHOD(engine_fixture, "a lease that is given up between the flag and 
   link_up();
   advance(0ms);  // the release is repeated
   CHECK(sent("renew") == 0);
-  const auto c = close();
+  const auto closing = close();
   frees();
-  CHECK(c.succeeded());
+  CHECK(closing.succeeded());
 }
 
 TEST_CASE_METHOD(engine_fixture, "a lease outlives its engine and reads as lost") {
@@ -191,19 +197,20 @@ TEST_CASE_METHOD(engine_fixture, "a lease outlives its engine and reads as lost"
 }
 
 TEST_CASE("an engine that is destroyed at any time leaves no timer and touches nothing") {
-  engine_fixture f;
-  const auto held = f.hold("a");
-  f.try_lock_for("a", 1min);
-  f.lock("b");
-  f.busy(10s);
-  const auto released = f.hold("c");
-  f.unlock(released);
-  f.fails(errc::unconfirmed);
-  f.lock("d");
-  f.errs("LOADING");
-  f.locks->probe(detail::plain_lock, [](error_code, const std::string&) {});
-  for (const auto n : f.server.open()) f.server.fail(n, errc::overloaded);  // their own deadlines are timers too
-  f.locks.reset();
-  CHECK(f.timers.idle());
-  CHECK(f.subscribers("a") + f.subscribers("b") == 0);
+  engine_fixture fixture;
+  const auto held = fixture.hold("a");
+  fixture.try_lock_for("a", 1min);
+  fixture.lock("b");
+  fixture.busy(10s);
+  const auto released = fixture.hold("c");
+  fixture.unlock(released);
+  fixture.fails(errc::unconfirmed);
+  fixture.lock("d");
+  fixture.errs("LOADING");
+  fixture.locks->probe(detail::plain_lock, [](error_code, const std::string&) {});
+  for (const auto command : fixture.server.open())
+    fixture.server.fail(command, errc::overloaded);  // their own deadlines are timers too
+  fixture.locks.reset();
+  CHECK(fixture.timers.idle());
+  CHECK(fixture.subscribers("a") + fixture.subscribers("b") == 0);
 }

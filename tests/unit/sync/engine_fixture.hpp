@@ -51,7 +51,7 @@ struct event_log final : observer {
     loss_cause cause;
   };
   std::vector<entry> all;
-  std::size_t told = 0;
+  std::size_t read = 0;  // by heard()
 
   void on(const event& e) noexcept override {
     all.push_back({e.what, std::string(e.name), e.reason, e.waited, e.held, e.waiters, std::string(e.detail), e.owner,
@@ -311,12 +311,12 @@ class engine_fixture {
   std::size_t subscribers(const std::string& name) const { return server.subscribers(channel(name)); }
   std::string channel(const std::string& name) const { return detail::channel_of(*keys(name)); }
 
-  /// The kinds of events since it was asked last: "acquired lost".
+  /// The kinds of events since the last call: "acquired lost".
   std::string heard() {
     std::string text;
-    for (; events->told < events->all.size(); ++events->told) {
+    for (; events->read < events->all.size(); ++events->read) {
       if (!text.empty()) text += ' ';
-      text += to_string(events->all[events->told].what);
+      text += to_string(events->all[events->read].what);
     }
     return text;
   }
@@ -352,7 +352,7 @@ class engine_fixture {
   }
 
   std::string expected_run;  // of lock_all()
-  int moved = 0;             // so many calls of it were told that the run has changed
+  int moved = 0;             // calls of it that ended because the run has changed
 
   manual_clock clock;
   manual_timers timers{clock};
@@ -389,9 +389,9 @@ class engine_fixture {
       names_.push_back(name);
       of.push_back(keys(name, *a.kind));
     }
-    auto answer = [this, c](detail::multi_answer said) {
-      moved += said.moved;
-      c.answer(said.error, std::move(said.detail), std::move(said.records));
+    auto answer = [this, c](detail::multi_answer outcome) {
+      moved += outcome.moved;
+      c.answer(outcome.error, std::move(outcome.detail), std::move(outcome.records));
     };
     c.place(locks->lock_all(std::move(of), expected_run, request(a, wait, limit), std::move(answer)));
     return c;

@@ -11,32 +11,32 @@ using namespace holdfast::test;
 TEST_CASE("names of any bytes are keys and channels as Redisson makes them") {
   for (const auto& name : {std::string("\0a", 2), std::string("a\r\n$5\r\n"), std::string("{x}y"), std::string("a{"),
                            std::string(65'536, '%')}) {
-    engine_fixture f;
-    const auto a = f.hold(name);
-    CHECK(f.server.last().keys() == std::vector<std::string>{name});
-    CHECK(f.server.last().key == name);
-    f.lock(name);
+    engine_fixture fixture;
+    const auto a = fixture.hold(name);
+    CHECK(fixture.server.last().keys() == std::vector<std::string>{name});
+    CHECK(fixture.server.last().key == name);
+    fixture.lock(name);
     const auto channel =
         name.find('{') == name.npos ? "redisson_lock__channel:{" + name + "}" : "redisson_lock__channel:" + name;
-    CHECK(f.server.subscribers(channel) == 1);
-    f.unlock(a);
-    CHECK(f.server.last().keys() == std::vector<std::string>{name});
-    CHECK(f.server.last().arguments().at(1) == channel);
-    CHECK(f.last_event().name == name);
+    CHECK(fixture.server.subscribers(channel) == 1);
+    fixture.unlock(a);
+    CHECK(fixture.server.last().keys() == std::vector<std::string>{name});
+    CHECK(fixture.server.last().arguments().at(1) == channel);
+    CHECK(fixture.last_event().name == name);
   }
 }
 
 TEST_CASE("the prefix is part of keys and channels and not of what the user sees") {
-  config c;
-  c.key_prefix = "app:{1}:";
-  engine_fixture f(c);
-  const auto a = f.hold("a");
-  CHECK(f.server.last().keys() == std::vector<std::string>{"app:{1}:a"});
-  f.unlock(a);
-  CHECK(f.server.last().keys() == std::vector<std::string>{"app:{1}:a"});
-  CHECK(f.server.last().arguments().at(1) == "redisson_lock__channel:app:{1}:a");
-  f.frees();
-  CHECK(f.last_event().name == "a");
+  config settings;
+  settings.key_prefix = "app:{1}:";
+  engine_fixture fixture(settings);
+  const auto a = fixture.hold("a");
+  CHECK(fixture.server.last().keys() == std::vector<std::string>{"app:{1}:a"});
+  fixture.unlock(a);
+  CHECK(fixture.server.last().keys() == std::vector<std::string>{"app:{1}:a"});
+  CHECK(fixture.server.last().arguments().at(1) == "redisson_lock__channel:app:{1}:a");
+  fixture.frees();
+  CHECK(fixture.last_event().name == "a");
   CHECK(a.value()->of->keys()->name == "a");
 }
 
@@ -50,13 +50,14 @@ TEST_CASE("owner fields are a uuid of version 8 and never repeat") {
                        detail::owner_fields(detail::uuid{random.next(), random.next()}));
   std::vector<std::string> fields;
   for (int i = 0; i < 3; ++i) {
-    detail::lock_request r{owner(), false, detail::resolve_terms(settings, {}), detail::lock_request::patience::once};
-    locks.lock(std::make_shared<const detail::lock_keys>(detail::plain_lock, "n" + std::to_string(i)), r,
+    detail::lock_request request{owner(), false, detail::resolve_terms(settings, {}),
+                                 detail::lock_request::patience::once};
+    locks.lock(std::make_shared<const detail::lock_keys>(detail::plain_lock, "n" + std::to_string(i)), request,
                [](const detail::lock_answer&) {});
     fields.push_back(server.last().arguments().at(1));
   }
   const std::regex form("[0-9a-f]{8}-[0-9a-f]{4}-8[0-9a-f]{3}-[89ab][0-9a-f]{3}-[0-9a-f]{12}:[0-9]+");
-  for (const auto& f : fields) CHECK(std::regex_match(f, form));
+  for (const auto& field : fields) CHECK(std::regex_match(field, form));
   CHECK(fields[0] != fields[1]);
   CHECK(fields[1] != fields[2]);
   CHECK(fields[0].substr(0, 36) == fields[2].substr(0, 36));

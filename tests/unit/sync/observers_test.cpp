@@ -9,88 +9,89 @@ using namespace holdfast::test;
 
 TEST_CASE("each acquisition ends in exactly one event, whatever ends it") {
   struct way {
-    const char* what;
+    const char* name;
     void (*end)(engine_fixture&, const lock_call&);
-    kind told;
+    kind event;
   };
   const way ways[] = {
       {"unlocked",
-       [](engine_fixture& f, const lock_call& a) {
-         f.unlock(a);
-         f.frees();
+       [](engine_fixture& fixture, const lock_call& a) {
+         fixture.unlock(a);
+         fixture.frees();
        },
        kind::released},
       {"dropped",
-       [](engine_fixture& f, const lock_call& a) {
-         f.drop(a);
-         f.frees();
+       [](engine_fixture& fixture, const lock_call& a) {
+         fixture.drop(a);
+         fixture.frees();
        },
        kind::released},
       {"its release is answered late",
-       [](engine_fixture& f, const lock_call& a) {
-         f.unlock(a);
-         f.advance(1s);
-         f.frees();
+       [](engine_fixture& fixture, const lock_call& a) {
+         fixture.unlock(a);
+         fixture.advance(1s);
+         fixture.frees();
        },
        kind::release_failed},
       {"its release is never answered",
-       [](engine_fixture& f, const lock_call& a) {
-         f.unlock(a);
-         f.link_down();
+       [](engine_fixture& fixture, const lock_call& a) {
+         fixture.unlock(a);
+         fixture.link_down();
        },
        kind::release_failed},
       {"its release is refused",
-       [](engine_fixture& f, const lock_call& a) {
-         f.unlock(a);
-         f.errs("NOPERM this user has no permissions");
+       [](engine_fixture& fixture, const lock_call& a) {
+         fixture.unlock(a);
+         fixture.errs("NOPERM this user has no permissions");
        },
        kind::release_failed},
       {"its release finds it gone",
-       [](engine_fixture& f, const lock_call& a) {
-         f.unlock(a);
-         f.not_yours();
+       [](engine_fixture& fixture, const lock_call& a) {
+         fixture.unlock(a);
+         fixture.not_yours();
        },
        kind::lost},
       {"its renewal finds it gone, and then it is unlocked",
-       [](engine_fixture& f, const lock_call& a) {
-         f.advance(10s);
-         f.confirms_nothing();
-         f.unlock(a);
+       [](engine_fixture& fixture, const lock_call& a) {
+         fixture.advance(10s);
+         fixture.confirms_nothing();
+         fixture.unlock(a);
        },
        kind::lost},
       {"its validity ends, and then it is dropped",
-       [](engine_fixture& f, const lock_call& a) {
-         f.link_down();
-         f.advance(1min);
-         f.drop(a);
+       [](engine_fixture& fixture, const lock_call& a) {
+         fixture.link_down();
+         fixture.advance(1min);
+         fixture.drop(a);
        },
        kind::lost},
       {"its client is closed",
-       [](engine_fixture& f, const lock_call& a) {
-         f.close();
-         f.frees();
-         f.unlock(a);
+       [](engine_fixture& fixture, const lock_call& a) {
+         fixture.close();
+         fixture.frees();
+         fixture.unlock(a);
        },
        kind::closed},
       {"its client is closed, and Redis is away",
-       [](engine_fixture& f, const lock_call&) {
-         f.link_down();
-         f.close(100ms);
+       [](engine_fixture& fixture, const lock_call&) {
+         fixture.link_down();
+         fixture.close(100ms);
        },
        kind::closed},
-      {"its client is abandoned", [](engine_fixture& f, const lock_call&) { f.locks->abandon(); }, kind::closed},
+      {"its client is abandoned", [](engine_fixture& fixture, const lock_call&) { fixture.locks->abandon(); },
+       kind::closed},
   };
-  for (const auto& w : ways) {
-    CAPTURE(w.what);
-    engine_fixture f;
-    const auto a = f.hold("a");
-    w.end(f, a);
-    f.advance(2min);
+  for (const auto& way : ways) {
+    CAPTURE(way.name);
+    engine_fixture fixture;
+    const auto a = fixture.hold("a");
+    way.end(fixture, a);
+    fixture.advance(2min);
     std::vector<kind> ends;
-    for (const auto& e : f.events->all)
-      if (ends_hold(e.what)) ends.push_back(e.what);
-    CHECK(ends == std::vector{w.told});
-    CHECK(f.events->all.front().what == kind::acquired);
+    for (const auto& event : fixture.events->all)
+      if (ends_hold(event.what)) ends.push_back(event.what);
+    CHECK(ends == std::vector{way.event});
+    CHECK(fixture.events->all.front().what == kind::acquired);
   }
 }
 
@@ -113,9 +114,9 @@ TEST_CASE_METHOD(engine_fixture, "a re-entry is told as one, with the count, and
 
 TEST_CASE_METHOD(engine_fixture, "an event of a hold says whose it is, its token, its TTL and how long") {
   const owner alice;
-  auto how = fenced(alice);
-  how.options.ttl = 20s;
-  const auto a = lock("a", how);
+  auto wanted = fenced(alice);
+  wanted.options.ttl = 20s;
+  const auto a = lock("a", wanted);
   advance(20ms);
   grants_token(7);
   REQUIRE(heard() == "acquired");
@@ -151,61 +152,61 @@ TEST_CASE_METHOD(engine_fixture, "an event of a hold says whose it is, its token
 
 TEST_CASE("a loss says how it is known") {
   struct way {
-    std::string said;
+    std::string detail;
     void (*lose)(engine_fixture&, const lock_call&);
     lock_options options{};
   };
   const std::string gone = "Redis answered that its key is gone or another's";
   const way ways[] = {
       {gone,
-       [](engine_fixture& f, const lock_call&) {
-         f.advance(10s);
-         f.confirms_nothing();
+       [](engine_fixture& fixture, const lock_call&) {
+         fixture.advance(10s);
+         fixture.confirms_nothing();
        }},
       {gone + ", after force_unlock() by this client",
-       [](engine_fixture& f, const lock_call&) {
-         f.force_unlock("a");
-         f.answers(replies::integer(1));
-         f.advance(0ms);
-         f.confirms_nothing();
+       [](engine_fixture& fixture, const lock_call&) {
+         fixture.force_unlock("a");
+         fixture.answers(replies::integer(1));
+         fixture.advance(0ms);
+         fixture.confirms_nothing();
        }},
       {"its validity was over, and Redis had not confirmed it again: fake:6379: Connection refused",
-       [](engine_fixture& f, const lock_call&) {
-         f.server.why_silent.detail = "fake:6379: Connection refused";
-         f.link_down();
-         f.advance(1min);
+       [](engine_fixture& fixture, const lock_call&) {
+         fixture.server.why_silent.detail = "fake:6379: Connection refused";
+         fixture.link_down();
+         fixture.advance(1min);
        }},
       {"its validity was over, and Redis had not confirmed it again",
-       [](engine_fixture& f, const lock_call&) {
-         f.clock.skip(1min);
-         f.advance(0ms);
+       [](engine_fixture& fixture, const lock_call&) {
+         fixture.clock.skip(1min);
+         fixture.advance(0ms);
        }},
       {"its TTL was over, and nobody wanted it to be renewed",
-       [](engine_fixture& f, const lock_call&) { f.advance(5s); },
+       [](engine_fixture& fixture, const lock_call&) { fixture.advance(5s); },
        {.ttl = 5s}},
       {"its TTL was over, and nobody wanted it to be renewed",
-       [](engine_fixture& f, const lock_call&) {
+       [](engine_fixture& fixture, const lock_call&) {
          for (int i = 0; i < 3; ++i) {
-           f.advance(10s);
-           if (f.in_flight()) f.confirms();
+           fixture.advance(10s);
+           if (fixture.in_flight()) fixture.confirms();
          }
-         f.advance(1min);
+         fixture.advance(1min);
        },
        {.max_hold = 5s}},
   };
-  for (const auto& w : ways) {
-    CAPTURE(w.said);
-    engine_fixture f;
-    const auto a = f.hold("a", with(w.options));
-    w.lose(f, a);
-    const auto told =
-        std::find_if(f.events->all.begin(), f.events->all.end(), [](const auto& e) { return e.what == kind::lost; });
-    REQUIRE(told != f.events->all.end());
-    CHECK(told->reason == errc::lost);
-    CHECK(told->detail == w.said);
-    const auto u = f.unlock(a);
-    CHECK(u.failed_with(errc::lost));
-    CHECK(u.detail() == w.said);
+  for (const auto& way : ways) {
+    CAPTURE(way.detail);
+    engine_fixture fixture;
+    const auto a = fixture.hold("a", with(way.options));
+    way.lose(fixture, a);
+    const auto loss = std::find_if(fixture.events->all.begin(), fixture.events->all.end(),
+                                   [](const auto& event) { return event.what == kind::lost; });
+    REQUIRE(loss != fixture.events->all.end());
+    CHECK(loss->reason == errc::lost);
+    CHECK(loss->detail == way.detail);
+    const auto unlocking = fixture.unlock(a);
+    CHECK(unlocking.failed_with(errc::lost));
+    CHECK(unlocking.detail() == way.detail);
   }
 }
 
@@ -216,11 +217,11 @@ TEST_CASE_METHOD(engine_fixture, "an unlock that finds the key gone says so, and
     force_unlock("a");
     answers(replies::integer(1));
   }
-  const auto u = unlock(a);
+  const auto unlocking = unlock(a);
   not_yours();
-  CHECK(u.failed_with(errc::lost));
-  CHECK((u.detail().find("force_unlock()") != std::string::npos) == forced);
-  CHECK(u.detail().starts_with("Redis answered that its key is gone or another's"));
+  CHECK(unlocking.failed_with(errc::lost));
+  CHECK((unlocking.detail().find("force_unlock()") != std::string::npos) == forced);
+  CHECK(unlocking.detail().starts_with("Redis answered that its key is gone or another's"));
 }
 
 TEST_CASE_METHOD(engine_fixture, "an orderly shutdown is no loss and no failure") {
@@ -229,13 +230,13 @@ TEST_CASE_METHOD(engine_fixture, "an orderly shutdown is no loss and no failure"
   reenters();
   const auto waiting = lock("a", by(bob)), asking = lock("b");
   heard();
-  const auto c = close();
+  const auto closing = close();
   while (in_flight()) frees();
-  CHECK(c.succeeded());
+  CHECK(closing.succeeded());
   CHECK(waiting.failed_with(errc::shutting_down));
-  std::map<kind, int> told;
-  for (; events->told < events->all.size(); ++events->told) ++told[events->all[events->told].what];
-  CHECK(told == std::map<kind, int>{{kind::closed, 1}, {kind::acquire_cancelled, 2}, {kind::released_late, 2}});
+  std::map<kind, int> counts;
+  for (; events->read < events->all.size(); ++events->read) ++counts[events->all[events->read].what];
+  CHECK(counts == std::map<kind, int>{{kind::closed, 1}, {kind::acquire_cancelled, 2}, {kind::released_late, 2}});
 }
 
 TEST_CASE_METHOD(engine_fixture, "a lease that was destroyed in the resumption that brought it is told, and no other") {
@@ -245,9 +246,9 @@ TEST_CASE_METHOD(engine_fixture, "a lease that was destroyed in the resumption t
   const auto hand_over = [&](const lock_call& to) {
     to.value()->handed_over_at = clock.now().time_since_epoch().count();
   };
-  const auto destroy = [&](const lock_call& which) {
-    which.value()->note_drop();
-    drop(which);
+  const auto destroy = [&](const lock_call& dropped) {
+    dropped.value()->note_drop();
+    drop(dropped);
   };
   SECTION("at once") {
     hand_over(a);
@@ -338,10 +339,10 @@ TEST_CASE_METHOD(engine_fixture, "no wait for ourselves is told of where there i
 }
 
 TEST_CASE("without an observer nothing is told") {
-  engine_fixture f;
-  f.settings.observer = nullptr;
-  const auto a = f.hold("a");
-  f.unlock(a);
-  f.frees();
-  CHECK(f.events->all.empty());
+  engine_fixture fixture;
+  fixture.settings.observer = nullptr;
+  const auto a = fixture.hold("a");
+  fixture.unlock(a);
+  fixture.frees();
+  CHECK(fixture.events->all.empty());
 }

@@ -70,12 +70,12 @@ class quorum_fixture {
     return v;
   }
 
-  /// What these were sent is answered by their nodes, and what follows from it as well.
-  void answer(std::initializer_list<std::size_t> which) {
+  /// These nodes answer their commands, and those that follow.
+  void answer(std::initializer_list<std::size_t> voters) {
     run();
     for (bool any = true; any;) {
       any = false;
-      for (const auto n : which)
+      for (const auto n : voters)
         for (const auto open : at[n]->open())
           if (at[n]->sent(open).written) {
             at[n]->reply(open, nodes[n]->run(at[n]->sent(open)));
@@ -92,7 +92,7 @@ class quorum_fixture {
     }
   }
   void advance(nanoseconds by) { timers.advance(by); }
-  /// "ABC": who has the key.
+  /// "ABC": the primaries that have the key.
   std::string where(const std::string& key) {
     std::string text;
     for (std::size_t n = 0; n < primaries; ++n)
@@ -106,19 +106,19 @@ class quorum_fixture {
   void publish_everywhere(const std::string& name) {
     for (std::size_t n = 0; n < primaries; ++n) publish(n, name);
   }
-  /// Each runs the release that it was sent, and says that so many heard of it.
-  void free_and_tell(long long told) {
+  /// Each runs its release, and answers that it has so many subscribers.
+  void free_and_tell(long long subscribers) {
     for (std::size_t n = 0; n < primaries; ++n)
       for (const auto open : at[n]->open()) {
         nodes[n]->run(at[n]->sent(open));
-        at[n]->reply(open, redis::reply(replies::integer(told)));
+        at[n]->reply(open, redis::reply(replies::integer(subscribers)));
       }
     run();
   }
   std::string heard() {
     std::string text;
-    for (; events->told < events->all.size(); ++events->told)
-      text += (text.empty() ? "" : " ") + std::string(to_string(events->all[events->told].what));
+    for (; events->read < events->all.size(); ++events->read)
+      text += (text.empty() ? "" : " ") + std::string(to_string(events->all[events->read].what));
     return text;
   }
 

@@ -30,9 +30,9 @@ class simulated_server {
   simulated_server(const simulated_server&) = delete;
   simulated_server& operator=(const simulated_server&) = delete;
 
-  redis::reply run(const fake_topology::command& c) {
+  redis::reply run(const fake_topology::command& command) {
     published_.clear();
-    return node_.execute(c.argv);
+    return node_.execute(command.argv);
   }
   redis::reply command(const std::vector<std::string>& argv) { return node_.execute(argv); }
   /// By the command that was run last.
@@ -50,12 +50,12 @@ class simulated_server {
   bool empty() { return node_.keys().all().empty(); }
   /// Of all keys, the fields that belong to this client.
   std::size_t fields_of(std::string_view uuid) {
-    std::size_t n = 0;
+    std::size_t count = 0;
     auto& keys = node_.tamper();
-    for (const auto& [key, e] : keys.all())
-      if (const auto* hash = e.hash(); hash && std::as_const(keys).find(key))
-        for (const auto& [field, count] : hash->fields()) n += field.starts_with(uuid);
-    return n;
+    for (const auto& [key, entry] : keys.all())
+      if (const auto* hash = entry.hash(); hash && std::as_const(keys).find(key))
+        for (const auto& [field, holds] : hash->fields()) count += field.starts_with(uuid);
+    return count;
   }
 
  private:

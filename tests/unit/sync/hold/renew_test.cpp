@@ -25,42 +25,42 @@ TEST_CASE_METHOD(engine_fixture, "renew raises to the TTL of the lease or the on
 
 TEST_CASE_METHOD(engine_fixture, "a renew without an answer is tried twice and leaves the lease held") {
   const auto a = hold("a");
-  const auto r = renew(a);
+  const auto renewal = renew(a);
   fails(errc::unconfirmed);
-  CHECK(r.waits());
+  CHECK(renewal.waits());
   fails(errc::unconfirmed);
-  CHECK(r.failed_with(errc::unreachable));
+  CHECK(renewal.failed_with(errc::unreachable));
   CHECK(state(a) == lease_state::held);
   CHECK(server.count() == 3);
 }
 
 TEST_CASE_METHOD(engine_fixture, "the second try of a renew counts from its own send") {
   const auto a = hold("a", with({.ttl = 10s}));
-  const auto r = renew(a);
+  const auto renewal = renew(a);
   advance(300ms);
   fails(errc::unconfirmed);
   confirms();
-  CHECK(r.succeeded());
+  CHECK(renewal.succeeded());
   CHECK(a.value()->of->left() == 10s - 102ms);
 }
 
 TEST_CASE_METHOD(engine_fixture, "a renew of what is not ours any more says lost") {
   const auto a = hold("a");
-  const auto r = renew(a);
+  const auto renewal = renew(a);
   confirms_nothing();
-  CHECK(r.failed_with(errc::lost));
+  CHECK(renewal.failed_with(errc::lost));
   CHECK(state(a) == lease_state::lost);
   CHECK(renew(a).failed_with(errc::lost));
 }
 
 TEST_CASE_METHOD(engine_fixture, "a renew that is confirmed after the validity says lost") {
   const auto a = hold("a", with({.ttl = 10s}));
-  const auto r = renew(a);
+  const auto renewal = renew(a);
   timers.on_step = nullptr;
   server.reply_last(replies::integers({1}));
   clock.skip(10s);
   run();
-  CHECK(r.failed_with(errc::lost));
+  CHECK(renewal.failed_with(errc::lost));
   CHECK_FALSE(a.value()->of->exclusive());
 }
 
@@ -74,20 +74,20 @@ TEST_CASE_METHOD(engine_fixture, "a renew after the validity finds the loss befo
 
 TEST_CASE_METHOD(engine_fixture, "a renew of a released lease says not_held") {
   const auto a = hold("a");
-  const auto r = renew(a);
-  const auto u = unlock(a);
+  const auto renewal = renew(a);
+  const auto unlocking = unlock(a);
   confirms();
-  CHECK(r.failed_with(errc::not_held));
+  CHECK(renewal.failed_with(errc::not_held));
   CHECK(renew(a).failed_with(errc::not_held));
   frees();
-  CHECK(u.succeeded());
+  CHECK(unlocking.succeeded());
   check_nothing_is_left();
 }
 
 TEST_CASE_METHOD(engine_fixture, "a renew passes on why Redis refused") {
   const auto a = hold("a");
-  const auto r = renew(a);
+  const auto renewal = renew(a);
   errs("NOPERM this user has no permissions");
-  CHECK(r.failed_with(errc::no_permission));
+  CHECK(renewal.failed_with(errc::no_permission));
   CHECK(state(a) == lease_state::held);
 }

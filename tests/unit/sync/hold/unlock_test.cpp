@@ -14,13 +14,13 @@ const std::string free_a = "release(a; publish, redisson_lock__channel:{a}, #1)"
 TEST_CASE_METHOD(engine_fixture, "the last unlock frees by one command and disarms before it is sent") {
   const auto a = hold("a");
   advance(3s);
-  const auto u = unlock(a);
+  const auto unlocking = unlock(a);
   CHECK(state(a) == lease_state::released);
   CHECK_FALSE(a.value()->of->exclusive());
   CHECK(last_sent() == free_a);
   CHECK(server.last().timeout == 500ms);
   frees();
-  CHECK(u.succeeded());
+  CHECK(unlocking.succeeded());
   CHECK(heard() == "acquired released");
   CHECK(last_event().held == 3s);
   check_nothing_is_left();
@@ -32,10 +32,10 @@ TEST_CASE_METHOD(engine_fixture,
   const auto outer = hold("a", by(alice, {.ttl = 10s}));
   const auto inner = lock("a", by(alice));
   reenters();
-  const auto u = unlock(inner);
+  const auto unlocking = unlock(inner);
   CHECK(last_sent() == "recount(a; 29995, #1, 1, 30000)");
   reenters();
-  CHECK(u.succeeded());
+  CHECK(unlocking.succeeded());
   CHECK(state(inner) == lease_state::released);
   CHECK(state(outer) == lease_state::held);
 }
@@ -80,9 +80,9 @@ TEST_CASE_METHOD(engine_fixture, "a second unlock answers not_held and sends not
 
 TEST_CASE_METHOD(engine_fixture, "an unlock that finds the key gone or another's says lost") {
   const auto a = hold("a");
-  const auto u = unlock(a);
+  const auto unlocking = unlock(a);
   not_yours();
-  CHECK(u.failed_with(errc::lost));
+  CHECK(unlocking.failed_with(errc::lost));
   CHECK(heard() == "acquired lost");
   check_nothing_is_left();
 }
@@ -110,33 +110,33 @@ TEST_CASE_METHOD(engine_fixture,
 
 TEST_CASE_METHOD(engine_fixture, "an unlock whose second copy finds nothing has released before the validity ends") {
   const auto a = hold("a");
-  const auto u = unlock(a);
+  const auto unlocking = unlock(a);
   fails(errc::unconfirmed);
   advance(0ms);
   not_yours();
-  CHECK(u.succeeded());
+  CHECK(unlocking.succeeded());
   CHECK(heard() == "acquired released");
 }
 
 TEST_CASE_METHOD(engine_fixture, "an unlock whose second copy finds nothing is unconfirmed after the validity") {
   const auto a = hold("a", with({.ttl = 10s}));
   advance(9800ms);
-  const auto u = unlock(a);
+  const auto unlocking = unlock(a);
   advance(90ms);
   fails(errc::unconfirmed);
   advance(10ms);
   not_yours();
-  CHECK(u.failed_with(errc::unconfirmed));
+  CHECK(unlocking.failed_with(errc::unconfirmed));
 }
 
 TEST_CASE_METHOD(engine_fixture,
                  "an unlock without an answer is unconfirmed on time and goes on until it is answered") {
   const auto a = hold("a");
   const auto b = lock("a");
-  const auto u = unlock(a);
+  const auto unlocking = unlock(a);
   link_down();
   advance(500ms);
-  CHECK(u.failed_with(errc::unconfirmed));
+  CHECK(unlocking.failed_with(errc::unconfirmed));
   CHECK_FALSE(locks->idle());
   advance(2s);
   b.cancel();
@@ -216,9 +216,9 @@ TEST_CASE_METHOD(engine_fixture, "a partial unlock that is refused has counted h
   const owner alice;
   const auto outer = hold("a", by(alice)), inner = lock("a", by(alice));
   reenters();
-  const auto u = unlock(inner);
+  const auto unlocking = unlock(inner);
   errs("OOM command not allowed when used memory > 'maxmemory'.");
-  CHECK(u.succeeded());
+  CHECK(unlocking.succeeded());
   unlock(outer);
   CHECK(last_sent() == free_a);
 }

@@ -9,7 +9,9 @@ TEST_CASE_METHOD(engine_fixture, "is_locked asks for the key") {
   verb_call asked;
   const auto ask = [&] {
     asked = {};
-    locks->ask().is_locked(keys("a"), [&](error_code e, std::string d, bool v) { asked.answer(e, std::move(d), v); });
+    locks->ask().is_locked(keys("a"), [&](error_code error, std::string detail, bool locked) {
+      asked.answer(error, std::move(detail), locked);
+    });
   };
   ask();
   CHECK(server.last().line() == "EXISTS a");
@@ -32,10 +34,10 @@ TEST_CASE_METHOD(engine_fixture, "Redis says whether an owner holds, and its cli
   const owner alice;
   const auto a = hold("a", by(alice));
   std::optional<unsigned> count;
-  const auto ask = [&](owner who) {
+  const auto ask = [&](owner holder) {
     count.reset();
-    locks->hold_count(keys("a"), who, [&](error_code e, const std::string&, unsigned n) {
-      if (!e) count = n;
+    locks->hold_count(keys("a"), holder, [&](error_code error, const std::string&, unsigned holds) {
+      if (!error) count = holds;
     });
   };
   ask(owner());
@@ -64,7 +66,9 @@ TEST_CASE_METHOD(engine_fixture, "holder asks once more if the first answer is l
   call<std::optional<lock_holder>> asked;
   const auto ask = [&] {
     asked = {};
-    locks->ask().holder(keys("a"), [&](error_code e, std::string d, auto who) { asked.answer(e, std::move(d), who); });
+    locks->ask().holder(keys("a"), [&](error_code error, std::string detail, auto holder) {
+      asked.answer(error, std::move(detail), holder);
+    });
   };
   const auto a_holder = replies::array({replies::string("u:7"), replies::string("2"), replies::integer(1500)});
   ask();
@@ -90,8 +94,9 @@ TEST_CASE_METHOD(engine_fixture, "remaining_ttl asks for the key's TTL") {
   std::optional<milliseconds> ttl;
   error_code error;
   const auto ask = [&] {
-    locks->ask().remaining_ttl(
-        keys("a"), [&](error_code e, const std::string&, auto t) { std::tie(error, ttl) = std::tie(e, t); });
+    locks->ask().remaining_ttl(keys("a"), [&](error_code failure, const std::string&, auto left) {
+      std::tie(error, ttl) = std::tie(failure, left);
+    });
   };
   ask();
   CHECK(server.last().line() == "PTTL a");
@@ -124,17 +129,17 @@ TEST_CASE_METHOD(engine_fixture, "force_unlock says whether there was a hold and
 
 TEST_CASE_METHOD(engine_fixture,
                  "a force_unlock whose first answer was lost believes the second only if it found a hold") {
-  const auto f = force_unlock("a");
+  const auto forced = force_unlock("a");
   fails(errc::unconfirmed);
   CHECK(sent("force_release") == 2);
   SECTION("it did") {
     answers(replies::integer(1));
-    CHECK(f.succeeded());
-    CHECK(f.value());
+    CHECK(forced.succeeded());
+    CHECK(forced.value());
   }
   SECTION("it found nothing: the first may have broken one") {
     answers(replies::integer(0));
-    CHECK(f.failed_with(errc::unconfirmed));
+    CHECK(forced.failed_with(errc::unconfirmed));
   }
   check_nothing_is_left();
 }

@@ -14,23 +14,25 @@ struct turns : engine_fixture {
 
   void grants_tokens(long long first, long long spare) { answers(replies::integers({first, spare})); }
   /// Of `a`: so many heard of it.
-  void frees_and_tells(long long told) { answers(redis::reply(replies::integer(told))); }
-  lock_call waiter(asking a = {}) {
-    auto c = lock("a", a);
-    CHECK(c.waits());
-    return c;
+  void frees_and_tells(long long subscribers) { answers(redis::reply(replies::integer(subscribers))); }
+  lock_call waiter(asking wanted = {}) {
+    auto waiting = lock("a", wanted);
+    CHECK(waiting.waits());
+    return waiting;
   }
 };
 
 /// A client of a cluster with pubsub=both.
 struct on_both_channels : turns {
   lock_call call_lock() {
-    const lock_call c;
+    const lock_call asked;
     const auto both =
         std::make_shared<const detail::lock_keys>(detail::plain_lock, "a", "", detail::publish_word::both);
     locks->lock(both, {owner(), false, detail::resolve_terms(settings, {}), detail::lock_request::patience::forever},
-                [c](detail::lock_answer a) { c.answer(a.error, std::move(a.detail), std::move(a.record)); });
-    return c;
+                [asked](detail::lock_answer answer) {
+                  asked.answer(answer.error, std::move(answer.detail), std::move(answer.record));
+                });
+    return asked;
   }
   /// Of a release by a client like this one.
   void is_told() {
@@ -769,16 +771,16 @@ TEST_CASE_METHOD(turns, "a try_lock() in vain leaves a client that rests its sub
 }
 
 TEST_CASE("no memory as a turn ends leaves nothing of a name") {
-  const auto unlocked = [](turns& t) {
-    t.unlock(t.hold("a"));
-    t.server.reply(t.server.open().front(), redis::reply(replies::integer(3)));
+  const auto unlocked = [](turns& client) {
+    client.unlock(client.hold("a"));
+    client.server.reply(client.server.open().front(), redis::reply(replies::integer(3)));
     return nullptr;
   };
   starve<turns>(
-      unlocked, [](turns& t, auto) { t.run(); },
-      [](turns& t, auto) {
-        t.run();
-        t.advance(60s);
-        CHECK(t.locks->idle());
+      unlocked, [](turns& client, auto) { client.run(); },
+      [](turns& client, auto) {
+        client.run();
+        client.advance(60s);
+        CHECK(client.locks->idle());
       });
 }

@@ -8,16 +8,16 @@ using namespace holdfast::test;
 TEST_CASE_METHOD(
     engine_fixture,
     "a release goes on until the key must be gone, also where a renewal gave it more than its lease's TTL") {
-  const auto l = hold("a", with({.ttl = 200ms}));
-  const auto longer = renew(l, 30s);
+  const auto lease = hold("a", with({.ttl = 200ms}));
+  const auto longer = renew(lease, 30s);
   confirms();
   REQUIRE(longer.succeeded());
-  const auto u = unlock(l);
+  const auto unlocking = unlock(lease);
   for (int second = 0; second < 10; ++second) {
     fails(errc::unreachable);
     advance(1s);
   }
-  CHECK(u.failed_with(errc::unconfirmed));
+  CHECK(unlocking.failed_with(errc::unconfirmed));
   CHECK(in_flight() == 1);
   frees();
   check_nothing_is_left();
@@ -27,10 +27,10 @@ TEST_CASE_METHOD(
     engine_fixture,
     "a release goes on until the key must be gone, also where a re-entry that is queued before it gave it more") {
   const owner alice;
-  const auto l = hold("a", by(alice, {.ttl = 200ms, .renew = false}));
+  const auto lease = hold("a", by(alice, {.ttl = 200ms, .renew = false}));
   const auto first = try_lock("a", by(alice, {.ttl = 200ms, .renew = false}));
   const auto longer = try_lock("a", by(alice, {.ttl = 30s}));
-  const auto u = unlock(l);  // behind both
+  const auto unlocking = unlock(lease);  // behind both
   fails(errc::unconfirmed);
   fails(errc::unconfirmed);  // it may have run: the key may live for 30 s
   CHECK(longer.failed_with(errc::unreachable));
@@ -39,7 +39,7 @@ TEST_CASE_METHOD(
     fails(errc::unreachable);
     advance(1s);
   }
-  CHECK(u.failed_with(errc::unconfirmed));
+  CHECK(unlocking.failed_with(errc::unconfirmed));
   frees();
   check_nothing_is_left();
 }
@@ -47,11 +47,11 @@ TEST_CASE_METHOD(
 TEST_CASE_METHOD(engine_fixture,
                  "a release goes on until the key must be gone, also where what gave it more ran late") {
   play();
-  const auto l = lock("a", with({.ttl = 200ms, .renew = true}));
+  const auto lease = lock("a", with({.ttl = 200ms, .renew = true}));
   run();
   server.on_command = nullptr;
   const auto asked = clock.now();
-  const auto longer = renew(l, 30s);
+  const auto longer = renew(lease, 30s);
   const auto late = server.sent(server.count() - 1);
   play();
   advance(499ms);
@@ -60,7 +60,7 @@ TEST_CASE_METHOD(engine_fixture,
   CHECK(longer.failed_with(errc::unreachable));
   advance(asked + 29'900ms - clock.now());
   server.on_command = nullptr;
-  const auto u = unlock(l);
+  const auto unlocking = unlock(lease);
   while (clock.now() < asked + 30s + 499ms) {
     REQUIRE_FALSE(locks->idle());
     if (in_flight()) fails(errc::unreachable);
@@ -71,13 +71,13 @@ TEST_CASE_METHOD(engine_fixture,
 TEST_CASE_METHOD(engine_fixture,
                  "an unlock is answered within its own lease's command budget, whatever else was sent for the key") {
   const owner alice;
-  const auto l = hold("a", by(alice, {.ttl = 200ms, .renew = false}));
+  const auto lease = hold("a", by(alice, {.ttl = 200ms, .renew = false}));
   const auto longer = try_lock("a", by(alice, {.ttl = 30s}));
   fails(errc::unreachable);
   const auto began = clock.now();
-  const auto u = unlock(l);
-  while (u.waits()) REQUIRE(timers.advance_to_next());
-  CHECK(u.failed_with(errc::unconfirmed));
+  const auto unlocking = unlock(lease);
+  while (unlocking.waits()) REQUIRE(timers.advance_to_next());
+  CHECK(unlocking.failed_with(errc::unconfirmed));
   CHECK(clock.now() - began == 40ms);
 }
 
@@ -90,10 +90,10 @@ TEST_CASE_METHOD(engine_fixture,
   const auto stuck = try_lock("a", by(alice, {.ttl = 30s}));
   const auto began = clock.now();
   SECTION("the last one: unconfirmed, and it goes on") {
-    const auto u = unlock(inner.value()), v = unlock(outer);
-    while (v.waits()) REQUIRE(timers.advance_to_next());
-    CHECK(u.succeeded());
-    CHECK(v.failed_with(errc::unconfirmed));
+    const auto unlocking = unlock(inner.value()), last = unlock(outer);
+    while (last.waits()) REQUIRE(timers.advance_to_next());
+    CHECK(unlocking.succeeded());
+    CHECK(last.failed_with(errc::unconfirmed));
     CHECK(clock.now() - began == 500ms);
     CHECK(stuck.failed_with(errc::unreachable));
     CHECK(last_sent() == "release(a; publish, redisson_lock__channel:{a}, #1)");
@@ -106,18 +106,18 @@ TEST_CASE_METHOD(engine_fixture,
 TEST_CASE_METHOD(engine_fixture,
                  "a release goes on until the key must be gone, also where an abandoned re-entry gave it more") {
   const owner alice;
-  const auto l = lock("a", by(alice, {.ttl = 200ms, .renew = false}));
+  const auto lease = lock("a", by(alice, {.ttl = 200ms, .renew = false}));
   grants();
   const auto inner = lock("a", by(alice, {.ttl = 30s}));
   inner.cancel();
   reenters();
   reenters();
-  const auto u = unlock(l);
+  const auto unlocking = unlock(lease);
   for (int second = 0; second < 10; ++second) {
     fails(errc::unreachable);
     advance(1s);
   }
-  CHECK(u.failed_with(errc::unconfirmed));
+  CHECK(unlocking.failed_with(errc::unconfirmed));
   CHECK(in_flight() == 1);
   frees();
   check_nothing_is_left();

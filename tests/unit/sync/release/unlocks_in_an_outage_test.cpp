@@ -12,8 +12,8 @@ struct nested : engine_fixture {
   std::vector<lock_call> leases;
 
   void enter(const std::string& name, lock_options options = {}) {
-    const bool again = std::any_of(leases.begin(), leases.end(), [&](const auto& l) {
-      return l.value()->of->keys()->name == name && l.value()->state() == lease_state::held;
+    const bool again = std::any_of(leases.begin(), leases.end(), [&](const auto& lease) {
+      return lease.value()->of->keys()->name == name && lease.value()->state() == lease_state::held;
     });
     leases.push_back(lock(name, by(alice, options)));
     again ? reenters() : grants();
@@ -23,12 +23,13 @@ struct nested : engine_fixture {
   nanoseconds unlock_all() {
     const auto began = clock.now();
     while (!leases.empty()) {
-      const auto l = leases.back();
+      const auto lease = leases.back();
       leases.pop_back();
-      const auto u = unlock(l);
-      while (u.waits()) REQUIRE(timers.advance_to_next());
-      const bool last = l.value()->of->ended();
-      CHECK((last || l.value()->of->count() == 0 ? u.failed_with(errc::unconfirmed) : u.succeeded()));
+      const auto unlocking = unlock(lease);
+      while (unlocking.waits()) REQUIRE(timers.advance_to_next());
+      const bool last = lease.value()->of->ended();
+      CHECK(
+          (last || lease.value()->of->count() == 0 ? unlocking.failed_with(errc::unconfirmed) : unlocking.succeeded()));
     }
     return clock.now() - began;
   }
@@ -71,10 +72,10 @@ TEST_CASE_METHOD(nested, "a server that answers and will not write costs nested 
   std::vector<lock_call> held = std::exchange(leases, {});
   const auto began = clock.now();
   for (; !held.empty(); held.pop_back()) {
-    const auto u = unlock(held.back());
-    while (u.waits()) {
+    const auto unlocking = unlock(held.back());
+    while (unlocking.waits()) {
       while (in_flight() > 0) errs("MISCONF Errors writing to the AOF file: No space left on device");
-      if (u.waits()) REQUIRE(timers.advance_to_next());
+      if (unlocking.waits()) REQUIRE(timers.advance_to_next());
     }
   }
   CHECK(clock.now() - began == 500ms);
@@ -177,11 +178,11 @@ TEST_CASE_METHOD(nested, "a count that could not be lowered in an outage is lowe
   link_down();
   unlock(leases[3]);
   advance(500ms);
-  const auto u = unlock(leases[2]);
-  CHECK(u.succeeded());
+  const auto unlocking = unlock(leases[2]);
+  CHECK(unlocking.succeeded());
   advance(100ms);
-  const auto v = unlock(leases[1]);  // behind it
-  CHECK(v.succeeded());
+  const auto behind = unlock(leases[1]);  // behind it
+  CHECK(behind.succeeded());
   link_up();
   CHECK(wire(server.open().front()).find("release") == 0);
   while (in_flight() > 0) reenters();
@@ -192,9 +193,9 @@ TEST_CASE_METHOD(nested, "a refusal is no silence, and each unlock hears why") {
   enter("a");
   enter("b");
   for (int i = 1; i >= 0; --i) {
-    const auto u = unlock(leases[static_cast<std::size_t>(i)]);
+    const auto unlocking = unlock(leases[static_cast<std::size_t>(i)]);
     fails(errc::auth_failed);
-    CHECK(u.failed_with(errc::auth_failed));
+    CHECK(unlocking.failed_with(errc::auth_failed));
     advance(1s);
   }
 }

@@ -12,25 +12,25 @@ namespace {
 
 struct any_fixture : several_fixture {
   // The server's answers to the script.
-  void grants_number(long long n) { answers(replies::integer(n)); }
+  void grants_number(long long number) { answers(replies::integer(number)); }
   void all_busy() { grants_number(0); }
   /// A call that waits in the lines of these names, of which each is a stranger's.
-  lock_call waiting_for(const std::vector<std::string>& names, asking a = {}) {
-    const auto c = lock_any(names, a);
+  lock_call waiting_for(const std::vector<std::string>& names, asking wanted = {}) {
+    const auto any = lock_any(names, wanted);
     all_busy();
     settle(names);
-    return c;
+    return any;
   }
   void settle(const std::vector<std::string>& names) {
-    for (const auto& n : names) {
-      acknowledges(n);
+    for (const auto& name : names) {
+      acknowledges(name);
       busy(10s);
     }
   }
-  std::string name_of(const lock_call& c) const { return c.value()->of->keys()->name; }
-  void let_go(const lock_call& c) {
-    const auto u = unlock(c);
-    while (u.waits()) frees();
+  std::string name_of(const lock_call& any) const { return any.value()->of->keys()->name; }
+  void let_go(const lock_call& any) {
+    const auto unlocking = unlock(any);
+    while (unlocking.waits()) frees();
   }
 };
 
@@ -39,19 +39,19 @@ const std::vector<std::string> abc{"a", "b", "c"};
 }  // namespace
 
 TEST_CASE_METHOD(any_fixture, "any_of asks for all by one script, and holds the one that it names") {
-  const auto c = lock_any(abc, by(alice));
+  const auto any = lock_any(abc, by(alice));
   CHECK(server.count() == 1);
   CHECK(last_sent() == "acquire_any(a, b, c; 30000, #1)");
   grants_number(2);
-  CHECK(name_of(c) == "b");
-  CHECK(c.value()->state() == lease_state::held);
-  CHECK(std::string_view(c.value()->of->field().to_text()) == uuid + ":1");
-  CHECK(c.value()->of->who == alice);
+  CHECK(name_of(any) == "b");
+  CHECK(any.value()->state() == lease_state::held);
+  CHECK(std::string_view(any.value()->of->field().to_text()) == uuid + ":1");
+  CHECK(any.value()->of->who == alice);
   CHECK(server.count() == 1);
   advance(10s);
   CHECK(last_sent() == "renew(b; 30000, #1)");
   confirms();
-  let_go(c);
+  let_go(any);
   check_nothing_is_left();
 }
 
@@ -62,84 +62,84 @@ TEST_CASE_METHOD(any_fixture, "any_of begins with a random one, so that callers 
 }
 
 TEST_CASE_METHOD(any_fixture, "any_of fenced locks has the token of the one that it was granted") {
-  const auto c = lock_any({"a", "b"}, fenced());
+  const auto any = lock_any({"a", "b"}, fenced());
   CHECK(last_sent() == "acquire_any_fenced(a, b, redisson_lock_token:{a}, redisson_lock_token:{b}; 30000, #1)");
   answers(replies::integers({2, 7}));
-  CHECK(name_of(c) == "b");
-  CHECK(c.value()->of->token() == 7);
+  CHECK(name_of(any) == "b");
+  CHECK(any.value()->of->token() == 7);
 }
 
 TEST_CASE_METHOD(any_fixture, "any_of simple locks asks by their script") {
-  const auto c = lock_any({"a", "b"}, simple());
+  const auto any = lock_any({"a", "b"}, simple());
   CHECK(last_sent() == "simple_acquire_any(a, b; 30000, #1)");
   grants_number(1);
-  CHECK(name_of(c) == "a");
+  CHECK(name_of(any) == "a");
 }
 
 TEST_CASE_METHOD(any_fixture, "any_of simple locks that were found taken asks no SET before the script") {
-  const auto c = lock_any({"a", "b"}, simple());
+  const auto any = lock_any({"a", "b"}, simple());
   all_busy();
   server.acknowledge("holdfast_simple:{a}");
   run();
   CHECK(last_sent().starts_with("simple_acquire(a; "));
   grants();
-  CHECK(name_of(c) == "a");
+  CHECK(name_of(any) == "a");
 }
 
 TEST_CASE_METHOD(any_fixture, "an answer that names none of those that were asked for is a protocol error") {
   for (const auto& strange : {replies::integer(3), replies::integer(-1), replies::nil(), replies::integers({1, 7})}) {
-    const auto c = lock_any({"a", "b"});
+    const auto any = lock_any({"a", "b"});
     answers(strange);
-    CHECK(c.failed_with(errc::protocol_error));
+    CHECK(any.failed_with(errc::protocol_error));
     CHECK(sent("release") % 2 == 0);  // it may have been granted
     while (in_flight() > 0) not_yours();
   }
   for (const auto& strange : {replies::integer(1), replies::integers({3, 7}), replies::integers({0, 7})}) {
-    const auto c = lock_any({"a", "b"}, fenced());
+    const auto any = lock_any({"a", "b"}, fenced());
     answers(strange);
-    CHECK(c.failed_with(errc::protocol_error));
+    CHECK(any.failed_with(errc::protocol_error));
     while (in_flight() > 0) not_yours();
   }
   check_nothing_is_left();
 }
 
 TEST_CASE_METHOD(any_fixture, "where all are taken any_of subscribes to each, and looks once more when that is heard") {
-  const auto c = lock_any(abc);
+  const auto any = lock_any(abc);
   all_busy();
   CHECK(server.count() == 1);
-  for (const auto& n : abc) CHECK(subscribers(n) == 1);
+  for (const auto& name : abc) CHECK(subscribers(name) == 1);
   settle(abc);
-  CHECK(c.waits());
+  CHECK(any.waits());
   CHECK(sent("acquire") == 3);
   CHECK(in_flight() == 0);
 }
 
 TEST_CASE_METHOD(any_fixture, "any_of has the lock that is released first, and waits for no other any more") {
-  const auto c = waiting_for(abc);
+  const auto any = waiting_for(abc);
   publishes("b");
   CHECK(last_sent().starts_with("acquire(b; "));
   grants();
-  CHECK(name_of(c) == "b");
-  for (const auto& n : abc) CHECK(subscribers(n) == 0);
+  CHECK(name_of(any) == "b");
+  for (const auto& name : abc) CHECK(subscribers(name) == 0);
   CHECK(in_flight() == 0);
-  let_go(c);
+  let_go(any);
   check_nothing_is_left();
 }
 
 TEST_CASE_METHOD(any_fixture, "a second lock that is granted in the same moment is given back") {
-  const auto c = waiting_for(abc);
+  const auto any = waiting_for(abc);
   publishes("b");
   publishes("c");
   CHECK(in_flight() == 2);
   const auto of_c = server.open().back();
   grants();
-  CHECK(name_of(c) == "b");
+  CHECK(name_of(any) == "b");
   CHECK(last_sent().starts_with("release(c; "));
   server.reply(of_c, replies::nil());
   run();
-  CHECK(c.granted());
+  CHECK(any.granted());
   frees();
-  let_go(c);
+  let_go(any);
   check_nothing_is_left();
 }
 
@@ -147,10 +147,10 @@ TEST_CASE_METHOD(any_fixture, "any_of does not ask for what this client holds or
   const auto held = hold("a");
   const auto waits = lock("b");
   busy(10s);
-  const auto c = lock_any(abc);
+  const auto any = lock_any(abc);
   CHECK(last_sent().starts_with("acquire_any(c; "));
   grants_number(1);
-  CHECK(name_of(c) == "c");
+  CHECK(name_of(any) == "c");
   const auto before = server.count();
   CHECK(try_lock_any({"a", "b"}).refused());
   CHECK(server.count() == before);
@@ -158,15 +158,15 @@ TEST_CASE_METHOD(any_fixture, "any_of does not ask for what this client holds or
 
 TEST_CASE_METHOD(any_fixture, "a lock that this client gives back is any_of's") {
   const auto held = hold("a");
-  const auto c = lock_any({"a"});
+  const auto any = lock_any({"a"});
   CHECK(server.count() == 1);
   acknowledges("a");
-  const auto u = unlock(held);
+  const auto unlocking = unlock(held);
   frees();
-  CHECK(u.succeeded());
+  CHECK(unlocking.succeeded());
   CHECK(last_sent().starts_with("acquire(a; "));
   grants();
-  CHECK(name_of(c) == "a");
+  CHECK(name_of(any) == "a");
 }
 
 TEST_CASE_METHOD(any_fixture, "any_of waits behind those who came before it, and before those who come after it") {
@@ -174,18 +174,18 @@ TEST_CASE_METHOD(any_fixture, "any_of waits behind those who came before it, and
   busy(10s);
   acknowledges("a");
   busy(10s);
-  const auto c = lock_any({"a"});
+  const auto any = lock_any({"a"});
   const auto after = lock("a");
   publishes("a");
   grants();
   REQUIRE(before.granted());
-  CHECK(c.waits());
+  CHECK(any.waits());
   unlock(before);
   frees();
   grants();
-  REQUIRE(c.granted());
+  REQUIRE(any.granted());
   CHECK(after.waits());
-  unlock(c);
+  unlock(any);
   frees();
   grants();
   CHECK(after.granted());
@@ -212,25 +212,25 @@ TEST_CASE_METHOD(any_fixture, "any_of never re-enters: an owner that holds one g
 
 TEST_CASE_METHOD(any_fixture,
                  "what any_of was granted is re-entered by its owner, also by a lock() that waited already") {
-  const auto c = waiting_for({"a"}, by(alice));
+  const auto any = waiting_for({"a"}, by(alice));
   const auto nested = lock("a", by(alice));
   const auto other = lock_any({"a"}, by(alice));
   publishes("a");
   grants();
-  REQUIRE(c.granted());
+  REQUIRE(any.granted());
   reenters();
   CHECK(nested.granted());
-  CHECK(nested.value()->of == c.value()->of);
+  CHECK(nested.value()->of == any.value()->of);
   CHECK(other.waits());
   CHECK(in_flight() == 0);
 }
 
 TEST_CASE_METHOD(any_fixture, "a lock() of the same owner that began meanwhile re-enters what any_of is granted") {
-  const auto c = lock_any({"a", "b"}, by(alice));
+  const auto any = lock_any({"a", "b"}, by(alice));
   const auto beside = lock("a", by(bob));
   const auto nested = lock("a", by(alice));
   grants_number(1);
-  REQUIRE(name_of(c) == "a");
+  REQUIRE(name_of(any) == "a");
   busy(30s);  // to bob, who asked when it was granted already
   reenters();
   CHECK(nested.granted());
@@ -238,19 +238,19 @@ TEST_CASE_METHOD(any_fixture, "a lock() of the same owner that began meanwhile r
 }
 
 TEST_CASE_METHOD(any_fixture, "a lock() of the same owner that asked right behind re-enters what any_of is granted") {
-  const auto c = lock_any({"a", "b"}, by(alice));
+  const auto any = lock_any({"a", "b"}, by(alice));
   const auto nested = lock("a", by(alice)), after = lock("a", by(bob));
   grants_number(1);
-  REQUIRE(name_of(c) == "a");
+  REQUIRE(name_of(any) == "a");
   CHECK(nested.waits());
   busy(30s);
   reenters();
   CHECK(nested.granted());
-  CHECK(nested.value()->of == c.value()->of);
+  CHECK(nested.value()->of == any.value()->of);
   CHECK(after.waits());
   unlock(nested);
   reenters();
-  unlock(c);
+  unlock(any);
   frees();
   grants();
   CHECK(after.granted());
@@ -262,18 +262,18 @@ TEST_CASE_METHOD(any_fixture, "a try that finds all taken is refused, and one th
   CHECK_FALSE(unanswered().patient);
   all_busy();
   CHECK(taken.refused());
-  const auto c = try_lock_any(abc);
+  const auto any = try_lock_any(abc);
   grants_number(3);
-  CHECK(name_of(c) == "c");
+  CHECK(name_of(any) == "c");
   CHECK(heard() == "not_acquired acquired");
 }
 
 TEST_CASE_METHOD(any_fixture,
                  "a try that is not answered is unreachable, and gives back what it may have been granted") {
-  const auto c = try_lock_any({"a", "b"});
+  const auto any = try_lock_any({"a", "b"});
   fails(errc::unconfirmed);
-  CHECK(c.failed_with(errc::unreachable));
-  CHECK(c.detail() == "any of 2 locks: fake:6379");
+  CHECK(any.failed_with(errc::unreachable));
+  CHECK(any.detail() == "any of 2 locks: fake:6379");
   CHECK(wire(1).starts_with("release(a; "));
   CHECK(wire(2).starts_with("release(b; "));
   not_yours();
@@ -283,9 +283,9 @@ TEST_CASE_METHOD(any_fixture,
 
 TEST_CASE_METHOD(any_fixture,
                  "an unanswered script is not repeated: what it may have taken is freed before others ask") {
-  const auto c = lock_any({"a", "b"});
+  const auto any = lock_any({"a", "b"});
   fails(errc::unconfirmed);
-  CHECK(c.waits());
+  CHECK(any.waits());
   CHECK(sent("release") == 2);
   CHECK(sent("acquire") == 0);
   frees();
@@ -293,44 +293,44 @@ TEST_CASE_METHOD(any_fixture,
   not_yours();
   CHECK(sent("acquire") == 2);
   grants();
-  CHECK(name_of(c) == "a");
+  CHECK(name_of(any) == "a");
   CHECK(last_sent().starts_with("release(b; "));
 }
 
 TEST_CASE_METHOD(any_fixture, "a script that was not written is no reason to give anything back") {
-  const auto c = lock_any({"a", "b"});
+  const auto any = lock_any({"a", "b"});
   fails(errc::unreachable);
   CHECK(sent("release") == 0);
   CHECK(sent("acquire") == 2);
   grants();
-  CHECK(c.granted());
+  CHECK(any.granted());
 }
 
 TEST_CASE_METHOD(any_fixture, "a server that refuses for now is asked again by each line") {
-  const auto c = lock_any({"a", "b"});
+  const auto any = lock_any({"a", "b"});
   errs("OOM command not allowed when used memory > 'maxmemory'.");
-  CHECK(c.waits());
+  CHECK(any.waits());
   CHECK(sent("acquire") == 2);
 }
 
 TEST_CASE_METHOD(any_fixture, "a refusal that does not mend is told at once") {
-  const auto c = lock_any({"a", "b"});
+  const auto any = lock_any({"a", "b"});
   errs("MOVED 1 127.0.0.1:7000");
-  CHECK(c.failed_with(errc::not_primary));
-  CHECK(c.detail().starts_with("any of 2 locks: "));
+  CHECK(any.failed_with(errc::not_primary));
+  CHECK(any.detail().starts_with("any of 2 locks: "));
   check_nothing_is_left();
 }
 
 TEST_CASE_METHOD(any_fixture, "one key that may not be touched refuses the script, and hinders no other in its line") {
-  const auto c = lock_any({"a", "secret"});
+  const auto any = lock_any({"a", "secret"});
   const auto once = try_lock_any({"x", "secret"});
   errs("NOPERM No permissions to access a key");
   errs("NOPERM No permissions to access a key");
   CHECK(once.failed_with(errc::no_permission));
-  CHECK(c.waits());
-  while (c.waits() && in_flight() > 0)
+  CHECK(any.waits());
+  while (any.waits() && in_flight() > 0)
     server.sent(server.open().front()).key == "a" ? grants() : errs("NOPERM No permissions to access a key");
-  CHECK(name_of(c) == "a");
+  CHECK(name_of(any) == "a");
 }
 
 TEST_CASE_METHOD(any_fixture,
@@ -339,10 +339,10 @@ TEST_CASE_METHOD(any_fixture,
   const auto full = [this] { errs("OOM command not allowed when used memory > 'maxmemory'."); };
   for (const auto& ends : std::vector<std::function<void()>>{silent, full}) {
     const auto before = sent("recount");
-    const auto c = lock_any({"a", "b"}, by(alice));
+    const auto any = lock_any({"a", "b"}, by(alice));
     const auto nested = lock("a", by(alice));
     grants_number(1);
-    REQUIRE(name_of(c) == "a");
+    REQUIRE(name_of(any) == "a");
     ends();
     advance(5s);
     CHECK(sent("recount") == before + 1);
@@ -355,12 +355,12 @@ TEST_CASE_METHOD(any_fixture,
 }
 
 TEST_CASE_METHOD(any_fixture, "a lock() of the same owner that parked before any_of was granted re-enters") {
-  const auto c = lock_any({"a", "b"}, by(alice));
+  const auto any = lock_any({"a", "b"}, by(alice));
   const auto nested = lock("a", by(alice));
   errs("NOSCRIPT No matching script. Please use EVAL.");
   busy(10s);  // nested: a stranger's, until a moment later
   grants_number(1);
-  REQUIRE(c.granted());
+  REQUIRE(any.granted());
   CHECK(sent("recount") == 1);
 }
 
@@ -368,117 +368,119 @@ TEST_CASE_METHOD(any_fixture, "a lock that is only being given back is tried") {
   const auto left = lock("a");
   left.cancel();
   const auto before = server.count();
-  const auto t = try_lock_any({"a"});
-  CHECK(t.waits());
+  const auto tried = try_lock_any({"a"});
+  CHECK(tried.waits());
   CHECK(server.count() == before + 1);
 }
 
 TEST_CASE("a lock() that finds no memory leaves its name to any_of") {
   for (const bool bound : {false, true}) {
     INFO("bound: " << bound);
-    const auto ask = [bound](any_fixture& f, auto) { bound ? f.lock("a", by(f.alice)) : f.lock("a"); };
-    starve<any_fixture>(prepare_nothing, ask, [](any_fixture& f, auto) {
-      f.play_all();
-      f.unlock_all();
-      f.advance(40s);
-      const auto t = f.try_lock_any({"a"});
-      f.run();
-      CHECK(t.granted());
-      f.unlock_all();
-      f.run();
-      CHECK(f.locks->idle());
+    const auto ask = [bound](any_fixture& fixture, auto) {
+      bound ? fixture.lock("a", by(fixture.alice)) : fixture.lock("a");
+    };
+    starve<any_fixture>(prepare_nothing, ask, [](any_fixture& fixture, auto) {
+      fixture.play_all();
+      fixture.unlock_all();
+      fixture.advance(40s);
+      const auto tried = fixture.try_lock_any({"a"});
+      fixture.run();
+      CHECK(tried.granted());
+      fixture.unlock_all();
+      fixture.run();
+      CHECK(fixture.locks->idle());
     });
   }
 }
 
 TEST_CASE("a release that finds no memory to start keeps no client from closing") {
-  const auto ask = [](any_fixture& f) {
-    const auto c = f.lock_any({"a", "b"});
-    f.run();
-    return c;
+  const auto ask = [](any_fixture& fixture) {
+    const auto any = fixture.lock_any({"a", "b"});
+    fixture.run();
+    return any;
   };
-  const auto cancel = [](any_fixture&, const lock_call& c) { c.cancel(); };
-  starve<any_fixture>(ask, cancel, [](any_fixture& f, const lock_call&) {
-    f.run();
-    for (const auto command : f.server.open())
-      if (f.server.sent(command).written) f.server.reply(command, replies::nil());
-    f.run();
-    f.advance(2min);
-    CHECK(f.locks->idle());
-    CHECK(f.close(10s).succeeded());
+  const auto cancel = [](any_fixture&, const lock_call& any) { any.cancel(); };
+  starve<any_fixture>(ask, cancel, [](any_fixture& fixture, const lock_call&) {
+    fixture.run();
+    for (const auto command : fixture.server.open())
+      if (fixture.server.sent(command).written) fixture.server.reply(command, replies::nil());
+    fixture.run();
+    fixture.advance(2min);
+    CHECK(fixture.locks->idle());
+    CHECK(fixture.close(10s).succeeded());
   });
 }
 
 TEST_CASE_METHOD(any_fixture, "a server that does not know the script gets its text") {
-  const auto c = lock_any({"a", "b"});
+  const auto any = lock_any({"a", "b"});
   errs("NOSCRIPT No matching script. Please use EVAL.");
   CHECK(unanswered().argv[0] == "EVAL");
   grants_number(2);
-  CHECK(name_of(c) == "b");
+  CHECK(name_of(any) == "b");
 }
 
 TEST_CASE_METHOD(any_fixture, "a grant that came too late to be of use is given back") {
-  const auto c = lock_any({"a", "b"}, with({.ttl = 1s}));
+  const auto any = lock_any({"a", "b"}, with({.ttl = 1s}));
   advance(970ms);
   grants_number(2);
-  CHECK(c.waits());
+  CHECK(any.waits());
   CHECK(last_sent().starts_with("release(b; "));
   CHECK(sent("release") == 1);
   frees();
   grants();
-  CHECK(name_of(c) == "a");
+  CHECK(name_of(any) == "a");
 }
 
 TEST_CASE_METHOD(any_fixture, "a lock that cannot be had does not hinder the others") {
-  const auto c = lock_any({"a", "b"});
+  const auto any = lock_any({"a", "b"});
   all_busy();
   acknowledges("a");
   answers(replies::integer(-1));  // a key without TTL
-  CHECK(c.waits());
+  CHECK(any.waits());
   acknowledges("b");
   grants();
-  CHECK(name_of(c) == "b");
+  CHECK(name_of(any) == "b");
   CHECK(heard() == "acquired");
 }
 
 TEST_CASE_METHOD(any_fixture, "when each has failed, the first failure is told, and of which lock it is") {
-  const auto c = lock_any({"a", "b"});
+  const auto any = lock_any({"a", "b"});
   all_busy();
   acknowledges("a");
   errs("WRONGTYPE Operation against a key holding the wrong kind of value");
   acknowledges("b");
   answers(replies::integer(-1));
-  CHECK(c.failed_with(errc::corrupt_lock));
-  CHECK(c.detail().starts_with("lock 'a': "));
+  CHECK(any.failed_with(errc::corrupt_lock));
+  CHECK(any.detail().starts_with("lock 'a': "));
   CHECK(heard() == "acquire_failed");
   check_nothing_is_left();
 }
 
 TEST_CASE_METHOD(any_fixture, "what fails for all locks of a server ends any_of at once") {
-  const auto c = waiting_for(abc);
+  const auto any = waiting_for(abc);
   publishes("b");
   errs("READONLY You can't write against a read only replica.");
-  CHECK(c.failed_with(errc::not_primary));
+  CHECK(any.failed_with(errc::not_primary));
   CHECK(heard() == "acquire_failed");
   check_nothing_is_left();
 }
 
 TEST_CASE_METHOD(any_fixture, "a bounded wait for any_of ends at its deadline") {
-  const auto c = try_lock_any_for(abc, 1s);
+  const auto any = try_lock_any_for(abc, 1s);
   all_busy();
   settle(abc);
   advance(999ms);
-  CHECK(c.waits());
+  CHECK(any.waits());
   advance(1ms);
-  CHECK(c.refused());
+  CHECK(any.refused());
   CHECK(heard() == "not_acquired");
   check_nothing_is_left();
 }
 
 TEST_CASE_METHOD(any_fixture, "a bounded wait whose script is not answered is unreachable, and gives all back") {
-  const auto c = try_lock_any_for({"a", "b"}, 700ms);
+  const auto any = try_lock_any_for({"a", "b"}, 700ms);
   advance(700ms);
-  CHECK(c.failed_with(errc::unreachable));
+  CHECK(any.failed_with(errc::unreachable));
   CHECK(sent("release") == 2);
   grants_number(1);
   frees();
@@ -491,9 +493,9 @@ TEST_CASE_METHOD(any_fixture, "a bounded wait for any_of is empty where Redis ha
 }
 
 TEST_CASE_METHOD(any_fixture, "cancelled while it asks, any_of gives back what it may be granted") {
-  const auto c = lock_any({"a", "b"});
-  c.cancel();
-  CHECK(c.error() == boost::asio::error::operation_aborted);
+  const auto any = lock_any({"a", "b"});
+  any.cancel();
+  CHECK(any.error() == boost::asio::error::operation_aborted);
   CHECK(sent("release") == 2);
   CHECK(heard() == "acquire_cancelled");
   grants_number(1);
@@ -508,10 +510,10 @@ TEST_CASE_METHOD(any_fixture, "cancelled before it was written, any_of has nothi
 }
 
 TEST_CASE_METHOD(any_fixture, "cancelled while it waits, any_of leaves each line") {
-  const auto c = waiting_for(abc);
+  const auto any = waiting_for(abc);
   publishes("b");  // one of them asks
-  c.cancel();
-  CHECK(c.error() == boost::asio::error::operation_aborted);
+  any.cancel();
+  CHECK(any.error() == boost::asio::error::operation_aborted);
   CHECK(sent("release") == 1);
   grants();
   frees();
@@ -520,10 +522,10 @@ TEST_CASE_METHOD(any_fixture, "cancelled while it waits, any_of leaves each line
 }
 
 TEST_CASE_METHOD(any_fixture, "a cancellation after its end changes nothing") {
-  const auto c = lock_any({"a", "b"});
+  const auto any = lock_any({"a", "b"});
   grants_number(1);
-  c.cancel();
-  CHECK(c.value()->state() == lease_state::held);
+  any.cancel();
+  CHECK(any.value()->state() == lease_state::held);
 }
 
 TEST_CASE_METHOD(any_fixture,
@@ -553,15 +555,15 @@ TEST_CASE_METHOD(any_fixture, "while a client drains, any_of is for owners that 
 
 TEST_CASE_METHOD(any_fixture, "while a client drains, what any_of is granted to an owner that holds lets it hold on") {
   const auto held = hold("h", by(alice));
-  const auto c = lock_any({"a", "b"}, by(alice));
+  const auto any = lock_any({"a", "b"}, by(alice));
   verb_call drained;
   locks->drain(10s, [drained] { drained.answer({}); });
   grants_number(1);
-  REQUIRE(c.granted());
+  REQUIRE(any.granted());
   let_go(held);
   advance(0ns);
   CHECK(drained.waits());
-  let_go(c);
+  let_go(any);
   advance(0ns);
   CHECK(drained.succeeded());
 }
@@ -576,14 +578,14 @@ TEST_CASE_METHOD(any_fixture, "an engine that is destroyed answers nobody, where
 }
 
 TEST_CASE_METHOD(any_fixture, "any_of tells the observer once, of all that it waited for") {
-  const auto c = lock_any(abc, by(alice));
+  const auto any = lock_any(abc, by(alice));
   advance(5ms);
   all_busy();
   settle(abc);
   advance(5ms);
   publishes("b");
   grants();
-  REQUIRE(c.granted());
+  REQUIRE(any.granted());
   CHECK(heard() == "acquired");
   CHECK(last_event().name == "b");
   CHECK(last_event().waited == 10ms);
@@ -597,14 +599,14 @@ TEST_CASE_METHOD(any_fixture, "any_of tells the observer once, of all that it wa
 TEST_CASE("no allocation that fails where any_of asks, is granted, waits or leaves leaves anything behind") {
   if (!failing_allocations::available()) skip("the sanitizer has the allocator for itself");
   const auto runs = starve_each_step<any_fixture, lock_call>(
-      [](any_fixture& f) {
-        return f.lock_any({"a", "b"});
+      [](any_fixture& fixture) {
+        return fixture.lock_any({"a", "b"});
       },
       replies::integer(2), replies::integer(0),
-      [](any_fixture& f, lock_call&) {
-        f.all_busy();
-        f.settle({"a", "b"});
-        f.publishes("a");
+      [](any_fixture& fixture, lock_call&) {
+        fixture.all_busy();
+        fixture.settle({"a", "b"});
+        fixture.publishes("a");
       });
   for (const auto of_step : runs) CHECK(of_step > 2);
 }
@@ -624,15 +626,15 @@ struct any_of_groups : any_fixture {
 }  // namespace
 
 TEST_CASE_METHOD(any_of_groups, "any_of asks each group by itself, one after the other") {
-  const auto c = lock_any(names);
+  const auto any = lock_any(names);
   CHECK(last_sent() == "acquire_any(a1, a2; 30000, #1)");
   all_busy();
   CHECK(last_sent() == "acquire_any(b1; 30000, #2)");
   CHECK(server.count() == 2);
   grants_number(1);
-  CHECK(name_of(c) == "b1");
+  CHECK(name_of(any) == "b1");
   CHECK(server.count() == 2);
-  let_go(c);
+  let_go(any);
   check_nothing_is_left();
 }
 
@@ -650,7 +652,7 @@ TEST_CASE_METHOD(any_of_groups, "any_of asks those last whose server cannot be r
   server.place("a1", 1);
   server.place("a2", 1);
   server.link_down(1);
-  const auto c = lock_any(names);
+  const auto any = lock_any(names);
   CHECK(last_sent() == "acquire_any(b1; 30000, #1)");
   all_busy();
   CHECK(last_sent() == "acquire_any(c1; 30000, #2)");
@@ -661,11 +663,11 @@ TEST_CASE_METHOD(any_of_groups, "any_of asks those last whose server cannot be r
   advance(1s);
   CHECK(subscribers("b1") == 1);
   CHECK(subscribers("c1") == 1);
-  CHECK(c.waits());
+  CHECK(any.waits());
 }
 
 TEST_CASE_METHOD(any_of_groups, "any_of waits in all lines when each group was asked") {
-  const auto c = lock_any(names);
+  const auto any = lock_any(names);
   for (int i = 0; i < 3; ++i) {
     CHECK(subscribers("a1") == 0);
     all_busy();
@@ -674,27 +676,27 @@ TEST_CASE_METHOD(any_of_groups, "any_of waits in all lines when each group was a
   settle({"a1", "a2", "b1", "c1"});
   publishes("c1");
   grants();
-  CHECK(name_of(c) == "c1");
-  let_go(c);
+  CHECK(name_of(any) == "c1");
+  let_go(any);
   check_nothing_is_left();
 }
 
 TEST_CASE_METHOD(any_of_groups, "any_of of which a group is not answered has one of another") {
-  const auto c = lock_any(names);
+  const auto any = lock_any(names);
   fails(errc::unconfirmed);
   CHECK(sent("release") == 2);  // it may have been granted
   REQUIRE(server.last().keys() == std::vector<std::string>{"b1"});
   server.reply_last(replies::integer(1));
   run();
-  CHECK(name_of(c) == "b1");
+  CHECK(name_of(any) == "b1");
   frees();
   frees();
-  let_go(c);
+  let_go(any);
   check_nothing_is_left();
 }
 
 TEST_CASE_METHOD(any_of_groups, "lines are joined when what was not answered is given back, and each group was asked") {
-  const auto c = lock_any(names);
+  const auto any = lock_any(names);
   fails(errc::unconfirmed);
   for (int i = 0; i < 2; ++i) {
     server.reply(server.open().back(), replies::integer(0));
@@ -706,58 +708,58 @@ TEST_CASE_METHOD(any_of_groups, "lines are joined when what was not answered is 
   not_yours();
   CHECK(subscribers("b1") == 1);
   CHECK(sent("acquire") == 2);  // a1 and a2, of which nobody knows
-  c.cancel();
+  any.cancel();
 }
 
 TEST_CASE_METHOD(any_of_groups, "any_of whose time ends before a silent group has its release tells of that one") {
   for (const auto* name : {"a1", "a2"}) lives_on(1, name);
-  const auto c = try_lock_any_for(names, 100ms);
+  const auto any = try_lock_any_for(names, 100ms);
   link_down(1);
   for (int i = 0; i < 2; ++i) {
     server.reply_last(replies::integer(0));
     run();
   }
   advance(100ms);
-  CHECK(c.failed_with(errc::unreachable));
-  CHECK(c.detail() == "any of 4 locks: fake:6379: no answer in time");
+  CHECK(any.failed_with(errc::unreachable));
+  CHECK(any.detail() == "any of 4 locks: fake:6379: no answer in time");
   link_up(1);
   while (in_flight() > 0) not_yours();
   check_nothing_is_left();
 }
 
 TEST_CASE_METHOD(any_of_groups, "a try for any_of ends with the last group") {
-  const auto c = try_lock_any(names);
+  const auto any = try_lock_any(names);
   all_busy();
   SECTION("busy") {
     all_busy();
     all_busy();
-    CHECK(c.refused());
+    CHECK(any.refused());
   }
   SECTION("of which one fails: the others are busy") {
     fails(errc::unreachable);
     all_busy();
-    CHECK(c.refused());
+    CHECK(any.refused());
   }
   SECTION("which is free") {
     fails(errc::unreachable);
     grants_number(1);
-    CHECK(name_of(c) == "c1");
-    let_go(c);
+    CHECK(name_of(any) == "c1");
+    let_go(any);
   }
   check_nothing_is_left();
 }
 
 TEST_CASE_METHOD(any_of_groups, "a try for any_of of which each group fails tells the first failure") {
-  const auto c = try_lock_any(names);
+  const auto any = try_lock_any(names);
   fails(errc::unreachable);
   fails(errc::unreachable);
   fails(errc::unreachable);
-  CHECK(c.failed_with(errc::unreachable));
+  CHECK(any.failed_with(errc::unreachable));
   check_nothing_is_left();
 }
 
 TEST_CASE_METHOD(any_of_groups, "all groups of a try for any_of share one command's time") {
-  const auto c = try_lock_any(names);
+  const auto any = try_lock_any(names);
   CHECK(server.last().timeout == 500ms);
   advance(200ms);
   all_busy();
@@ -765,16 +767,16 @@ TEST_CASE_METHOD(any_of_groups, "all groups of a try for any_of share one comman
   clock.skip(300ms);
   server.reply_last(replies::integer(0));
   run();
-  CHECK(c.refused());
+  CHECK(any.refused());
   CHECK(server.count() == 2);
   check_nothing_is_left();
 }
 
 TEST_CASE_METHOD(any_of_groups, "any_of that is cancelled between two groups leaves nothing") {
-  const auto c = lock_any(names);
+  const auto any = lock_any(names);
   all_busy();
-  c.cancel();
-  CHECK(c.error() == boost::asio::error::operation_aborted);
+  any.cancel();
+  CHECK(any.error() == boost::asio::error::operation_aborted);
   server.reply_last(replies::integer(0));
   run();
   while (in_flight() > 0) not_yours();

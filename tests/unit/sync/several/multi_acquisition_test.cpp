@@ -13,18 +13,20 @@ namespace {
 
 struct multi_fixture : several_fixture {
   /// The server's answer to the script: the n-th, from 1, is a stranger's.
-  void busy_at(long long n, milliseconds holder_ttl = 10s) { answers(replies::integers({n, holder_ttl.count()})); }
-  void let_go(const lock_call& c) {
-    unlock(c);
+  void busy_at(long long place, milliseconds holder_ttl = 10s) {
+    answers(replies::integers({place, holder_ttl.count()}));
+  }
+  void let_go(const lock_call& all) {
+    unlock(all);
     while (in_flight() > 0) frees();
   }
-  void let_go(const multi_call& c) {
-    unlock(c);
+  void let_go(const multi_call& all) {
+    unlock(all);
     while (in_flight() > 0) frees();
   }
-  void check_all_held(const multi_call& c) {
-    REQUIRE(c.granted());
-    for (const auto& l : c.value()) CHECK(l->state() == lease_state::held);
+  void check_all_held(const multi_call& all) {
+    REQUIRE(all.granted());
+    for (const auto& lease : all.value()) CHECK(lease->state() == lease_state::held);
   }
 };
 
@@ -33,45 +35,45 @@ const std::vector<std::string> ab{"a", "b"}, abc{"a", "b", "c"};
 }  // namespace
 
 TEST_CASE_METHOD(multi_fixture, "several locks are taken by one script, each with a field of its own") {
-  const auto c = lock_all(abc, by(alice));
+  const auto all = lock_all(abc, by(alice));
   CHECK(server.count() == 1);
   CHECK(last_sent() == "acquire_all(a, b, c; 30000, #1, #2, #3)");
   grants();
-  check_all_held(c);
-  REQUIRE(c.value().size() == 3);
+  check_all_held(all);
+  REQUIRE(all.value().size() == 3);
   for (std::size_t n = 0; n < 3; ++n) {
-    CHECK(c.value()[n]->of->keys()->name == abc[n]);
-    CHECK(std::string_view(c.value()[n]->of->field().to_text()) == uuid + ":" + std::to_string(n + 1));
-    CHECK(c.value()[n]->of->who == alice);
+    CHECK(all.value()[n]->of->keys()->name == abc[n]);
+    CHECK(std::string_view(all.value()[n]->of->field().to_text()) == uuid + ":" + std::to_string(n + 1));
+    CHECK(all.value()[n]->of->who == alice);
   }
   advance(10s);
   CHECK(last_sent() == "renew(a, b, c; 30000, 30000, 30000, #1, #2, #3)");
   confirms();
-  let_go(c);
+  let_go(all);
   check_nothing_is_left();
 }
 
 TEST_CASE_METHOD(multi_fixture, "several fenced locks have a token each") {
-  const auto c = lock_all(ab, fenced());
+  const auto all = lock_all(ab, fenced());
   CHECK(last_sent() == "acquire_all_fenced(a, b, redisson_lock_token:{a}, redisson_lock_token:{b}; 30000, #1, #2)");
   answers(replies::integers({0, 7, 9}));
-  check_all_held(c);
-  CHECK(c.value()[0]->of->token() == 7);
-  CHECK(c.value()[1]->of->token() == 9);
+  check_all_held(all);
+  CHECK(all.value()[0]->of->token() == 7);
+  CHECK(all.value()[1]->of->token() == 9);
 }
 
 TEST_CASE_METHOD(multi_fixture, "several simple locks are taken by their script, also at first") {
-  const auto c = lock_all(ab, simple());
+  const auto all = lock_all(ab, simple());
   CHECK(last_sent() == "simple_acquire_all(a, b; 30000, #1, #2)");
   grants();
-  check_all_held(c);
+  check_all_held(all);
 }
 
 TEST_CASE_METHOD(multi_fixture, "each lock that is granted tells the observer, and a call that fails tells it once") {
-  const auto c = lock_all(ab, by(alice));
+  const auto all = lock_all(ab, by(alice));
   advance(5ms);
   grants();
-  REQUIRE(c.granted());
+  REQUIRE(all.granted());
   CHECK(heard() == "acquired acquired");
   CHECK(last_event().name == "b");
   CHECK(last_event().waited == 5ms);
@@ -85,9 +87,9 @@ TEST_CASE_METHOD(multi_fixture, "each lock that is granted tells the observer, a
 }
 
 TEST_CASE_METHOD(multi_fixture, "where one is a stranger's it waits in the line of that one, and asks for all again") {
-  const auto c = lock_all(abc);
+  const auto all = lock_all(abc);
   busy_at(2);
-  CHECK(c.waits());
+  CHECK(all.waits());
   CHECK(subscribers("a") == 0);
   CHECK(subscribers("b") == 1);
   CHECK(subscribers("c") == 0);
@@ -97,15 +99,15 @@ TEST_CASE_METHOD(multi_fixture, "where one is a stranger's it waits in the line 
   publishes("b");
   CHECK(sent("acquire_all") == 3);
   grants();
-  check_all_held(c);
+  check_all_held(all);
   CHECK(subscribers("b") == 0);
-  let_go(c);
+  let_go(all);
   check_nothing_is_left();
 }
 
 TEST_CASE_METHOD(multi_fixture, "it takes its turn in one line after the other, in their order") {
   const auto a = hold("a"), b = hold("b");
-  const auto c = lock_all(ab);
+  const auto all = lock_all(ab);
   CHECK(server.count() == 2);
   CHECK(subscribers("a") == 1);
   CHECK(subscribers("b") == 0);  // it does not wait there yet
@@ -116,12 +118,12 @@ TEST_CASE_METHOD(multi_fixture, "it takes its turn in one line after the other, 
   frees();
   CHECK(sent("acquire_all") == 1);
   grants();
-  check_all_held(c);
+  check_all_held(all);
 }
 
 TEST_CASE_METHOD(multi_fixture, "while it waits for a later one, nobody of this process passes it at an earlier one") {
   const auto b = hold("b");
-  const auto c = lock_all(ab);
+  const auto all = lock_all(ab);
   const auto after = lock("a");
   CHECK(try_lock("a").refused());
   CHECK(sent("acquire") == 1);  // that of b
@@ -129,9 +131,9 @@ TEST_CASE_METHOD(multi_fixture, "while it waits for a later one, nobody of this 
   frees();
   CHECK(last_sent().starts_with("acquire_all(a, b; "));
   grants();
-  check_all_held(c);
+  check_all_held(all);
   CHECK(after.waits());
-  unlock(c);
+  unlock(all);
   frees();
   frees();
   grants();
@@ -140,7 +142,7 @@ TEST_CASE_METHOD(multi_fixture, "while it waits for a later one, nobody of this 
 
 TEST_CASE_METHOD(multi_fixture, "who holds an earlier one and waits for a later one has that, and both end") {
   const auto a = hold("a", by(alice));
-  const auto c = lock_all(ab, by(bob));
+  const auto all = lock_all(ab, by(bob));
   const auto b = lock("b", by(alice));
   CHECK(last_sent().starts_with("acquire(b; "));
   grants();
@@ -151,28 +153,28 @@ TEST_CASE_METHOD(multi_fixture, "who holds an earlier one and waits for a later 
   frees();
   CHECK(last_sent().starts_with("acquire_all(a, b; "));
   grants();
-  check_all_held(c);
+  check_all_held(all);
 }
 
 TEST_CASE_METHOD(multi_fixture, "who is busy at an earlier one does not stand in the line of a later one") {
-  const auto c = lock_all(ab);
+  const auto all = lock_all(ab);
   busy_at(1);
   const auto b = lock("b");
   CHECK(last_sent().starts_with("acquire(b; "));
   grants();
   CHECK(b.granted());
-  CHECK(c.waits());
+  CHECK(all.waits());
 }
 
 TEST_CASE_METHOD(multi_fixture, "it is not starved by endless callers of this process for one of them each") {
   std::vector<lock_call> for_a{hold("a")}, for_b{hold("b")};
-  const auto c = lock_all(ab);
+  const auto all = lock_all(ab);
   for (int n = 0; n < 3; ++n) {
     for_a.push_back(lock("a"));
     for_b.push_back(lock("b"));
   }
   play();
-  for (int round = 0; round < 8 && c.waits(); ++round) {
+  for (int round = 0; round < 8 && all.waits(); ++round) {
     for (auto* calls : {&for_a, &for_b}) {
       const auto name = calls == &for_a ? "a" : "b";
       for (std::size_t n = 0; n < calls->size(); ++n) {
@@ -185,7 +187,7 @@ TEST_CASE_METHOD(multi_fixture, "it is not starved by endless callers of this pr
     }
     play_all();
   }
-  check_all_held(c);
+  check_all_held(all);
 }
 
 TEST_CASE_METHOD(multi_fixture, "two calls for the same locks have them one after the other") {
@@ -210,22 +212,22 @@ TEST_CASE_METHOD(multi_fixture, "two calls for the same locks have them one afte
 
 TEST_CASE_METHOD(multi_fixture, "what its owner holds is re-entered, and only the others are asked for") {
   const auto b = hold("b", by(alice));
-  const auto c = lock_all(abc, by(alice));
+  const auto all = lock_all(abc, by(alice));
   CHECK(wire(1) == "recount(b; 30000, #1, 2)");
   reenters();
   CHECK(wire(2) == "acquire_all(a, c; 30000, #2, #3)");
   grants();
-  check_all_held(c);
-  CHECK(c.value()[1]->of == b.value()->of);
+  check_all_held(all);
+  CHECK(all.value()[1]->of == b.value()->of);
   CHECK(heard() == "acquired reentered acquired acquired");
-  let_go(c);
+  let_go(all);
   CHECK(b.value()->state() == lease_state::held);
 }
 
 TEST_CASE_METHOD(multi_fixture,
                  "it tells the observer when its owner holds one that comes after one that it waits for") {
   const auto b = hold("b", by(alice));
-  const auto c = lock_all(ab, by(alice));
+  const auto all = lock_all(ab, by(alice));
   reenters();
   CHECK(heard() == "acquired reentered");
   busy_at(1);
@@ -235,44 +237,44 @@ TEST_CASE_METHOD(multi_fixture,
   acknowledges("a");
   busy_at(1);
   CHECK(heard().empty());  // once
-  CHECK(c.waits());
+  CHECK(all.waits());
 }
 
 TEST_CASE_METHOD(multi_fixture, "an owner that holds the first and waits for the next keeps the order") {
   const auto a = hold("a", by(alice));
-  const auto c = lock_all(ab, by(alice));
+  const auto all = lock_all(ab, by(alice));
   reenters();
   busy_at(1);
   CHECK(heard() == "acquired reentered");
   acknowledges("b");
   grants();
-  check_all_held(c);
+  check_all_held(all);
 }
 
 TEST_CASE_METHOD(multi_fixture, "a simple lock that its owner holds fails the call, and nothing is taken") {
   const auto b = lock("b", simple(alice));
   answers(replies::ok());
-  const auto c = lock_all(abc, simple(alice));
-  CHECK(c.failed_with(errc::already_held));
-  CHECK(c.detail().starts_with("lock 'b': "));
+  const auto all = lock_all(abc, simple(alice));
+  CHECK(all.failed_with(errc::already_held));
+  CHECK(all.detail().starts_with("lock 'b': "));
   CHECK(server.count() == 1);
   CHECK(heard() == "acquired acquire_failed");
 }
 
 TEST_CASE_METHOD(multi_fixture, "a re-entered hold that is lost while others are waited for fails the call") {
   const auto a = hold("a", with({.ttl = 1s}));
-  const auto c = lock_all(ab, by(a.value()->of->who));
+  const auto all = lock_all(ab, by(a.value()->of->who));
   reenters();
   busy_at(1, 30s);
   advance(40s);
-  while (c.waits() && in_flight() > 0) {
+  while (all.waits() && in_flight() > 0) {
     const auto script = last_sent();
     if (script.starts_with("acquire_all"))
       grants();
     else
       not_yours();
   }
-  CHECK(c.failed_with(errc::lost));
+  CHECK(all.failed_with(errc::lost));
 }
 
 TEST_CASE_METHOD(multi_fixture, "a parallel call of the same owner re-enters what the first was granted") {
@@ -290,11 +292,11 @@ TEST_CASE_METHOD(multi_fixture, "a parallel call of the same owner re-enters wha
 }
 
 TEST_CASE_METHOD(multi_fixture, "a try has all at once, or none") {
-  const auto c = try_lock_all(ab);
+  const auto all = try_lock_all(ab);
   CHECK(unanswered().timeout == 500ms);
   CHECK_FALSE(unanswered().patient);
   busy_at(2);
-  CHECK(c.refused());
+  CHECK(all.refused());
   CHECK(server.count() == 1);
   check_nothing_is_left();
   const auto again = try_lock_all(ab);
@@ -306,10 +308,10 @@ TEST_CASE_METHOD(multi_fixture, "a try has all at once, or none") {
 }
 
 TEST_CASE_METHOD(multi_fixture, "a try that is not answered is unreachable, and gives back what it may have") {
-  const auto c = try_lock_all(ab);
+  const auto all = try_lock_all(ab);
   fails(errc::unconfirmed);
-  CHECK(c.failed_with(errc::unreachable));
-  CHECK(c.detail() == "lock 'a': fake:6379");
+  CHECK(all.failed_with(errc::unreachable));
+  CHECK(all.detail() == "lock 'a': fake:6379");
   CHECK(sent("release") == 2);
   not_yours();
   frees();
@@ -318,20 +320,20 @@ TEST_CASE_METHOD(multi_fixture, "a try that is not answered is unreachable, and 
 
 TEST_CASE_METHOD(multi_fixture,
                  "an unanswered script is sent once more with the same fields when its connection has ended") {
-  const auto c = lock_all(ab);
+  const auto all = lock_all(ab);
   fails(errc::unconfirmed);
-  CHECK(c.waits());
+  CHECK(all.waits());
   CHECK(sent("release") == 0);
   advance(1s);
   CHECK(last_sent() == wire(0));
   grants();
-  check_all_held(c);
-  let_go(c);
+  check_all_held(all);
+  let_go(all);
   check_nothing_is_left();
 }
 
 TEST_CASE_METHOD(multi_fixture, "after two unanswered scripts all fields are given back before others are sent") {
-  const auto c = lock_all(ab);
+  const auto all = lock_all(ab);
   fails(errc::unconfirmed);
   advance(1s);
   fails(errc::unconfirmed);
@@ -347,71 +349,71 @@ TEST_CASE_METHOD(multi_fixture, "after two unanswered scripts all fields are giv
   CHECK(sent("acquire_all") == 3);
   CHECK(last_sent() == "acquire_all(a, b; 30000, #3, #4)");
   grants();
-  check_all_held(c);
+  check_all_held(all);
 }
 
 TEST_CASE_METHOD(multi_fixture,
                  "what a busy answer to a second copy does not prove to be free is given back where it leaves") {
-  const auto c = lock_all(abc);
+  const auto all = lock_all(abc);
   fails(errc::unconfirmed);
   advance(1s);
   busy_at(2);  // the first copy may have had c, or may have it yet
   CHECK(sent("release") == 1);
   CHECK(last_sent().starts_with("release(c; publish, redisson_lock__channel:{c}, #3)"));
-  CHECK(c.waits());
+  CHECK(all.waits());
 }
 
 TEST_CASE_METHOD(multi_fixture, "a grant that came too late to be of use is given back, of each") {
-  const auto c = lock_all(ab, with({.ttl = 1s}));
+  const auto all = lock_all(ab, with({.ttl = 1s}));
   advance(970ms);
   grants();
-  CHECK(c.waits());
+  CHECK(all.waits());
   CHECK(sent("release") == 2);
   frees();
   frees();
   advance(50ms);
   grants();
-  check_all_held(c);
+  check_all_held(all);
   CHECK(sent("acquire_all") == 2);
 }
 
 TEST_CASE_METHOD(multi_fixture, "a server that refuses all for now is asked again") {
-  const auto c = lock_all(ab);
+  const auto all = lock_all(ab);
   errs("OOM command not allowed when used memory > 'maxmemory'.");
-  CHECK(c.waits());
+  CHECK(all.waits());
   advance(1s);
   CHECK(sent("acquire_all") == 2);
   grants();
-  check_all_held(c);
+  check_all_held(all);
 }
 
 TEST_CASE_METHOD(multi_fixture, "a refusal of all that does not mend is told at once") {
-  const auto c = lock_all(ab);
+  const auto all = lock_all(ab);
   errs("NOPERM this user has no permissions to run the 'evalsha' command");
-  CHECK(c.failed_with(errc::no_permission));
+  CHECK(all.failed_with(errc::no_permission));
   check_nothing_is_left();
 }
 
 TEST_CASE_METHOD(multi_fixture, "a key that is no lock, or has no TTL, fails the call, which says which") {
-  for (const long long what : {-1, -2}) {
-    const auto c = lock_all(ab);
-    answers(replies::integers({2, what}));
-    CHECK(c.failed_with(errc::corrupt_lock));
-    CHECK(c.detail().starts_with("lock 'b': "));
+  for (const long long flaw : {-1, -2}) {
+    const auto all = lock_all(ab);
+    answers(replies::integers({2, flaw}));
+    CHECK(all.failed_with(errc::corrupt_lock));
+    CHECK(all.detail().starts_with("lock 'b': "));
   }
-  const auto c = lock_all(ab, fenced());
+  const auto all = lock_all(ab, fenced());
   answers(replies::integers({2, -3}));
-  CHECK(c.failed_with(errc::corrupt_lock));
-  CHECK(c.detail().find("counter") != std::string::npos);
+  CHECK(all.failed_with(errc::corrupt_lock));
+  CHECK(all.detail().find("counter") != std::string::npos);
   check_nothing_is_left();
 }
 
 TEST_CASE_METHOD(multi_fixture, "an answer of no known form is a protocol error, and what it may mean is given back") {
   for (const auto& strange : {replies::integer(1), replies::integers({3, 7}), replies::integers({0, 7}),
                               replies::integers({1, -4}), replies::integers({1})}) {
-    const auto c = lock_all(ab);
+    const auto all = lock_all(ab);
     answers(strange);
-    CHECK(c.failed_with(errc::protocol_error));
+    CHECK(all.failed_with(errc::protocol_error));
     CHECK(sent("release") % 2 == 0);
     while (in_flight() > 0) not_yours();
   }
@@ -419,11 +421,11 @@ TEST_CASE_METHOD(multi_fixture, "an answer of no known form is a protocol error,
 }
 
 TEST_CASE_METHOD(multi_fixture, "a server that does not know the script for several gets its text") {
-  const auto c = lock_all(ab);
+  const auto all = lock_all(ab);
   errs("NOSCRIPT No matching script. Please use EVAL.");
   CHECK(unanswered().argv[0] == "EVAL");
   grants();
-  check_all_held(c);
+  check_all_held(all);
 }
 
 TEST_CASE_METHOD(multi_fixture, "a bounded wait ends at its deadline, wherever it waits") {
@@ -454,46 +456,46 @@ TEST_CASE_METHOD(multi_fixture, "a bounded wait ends at its deadline, wherever i
 TEST_CASE_METHOD(multi_fixture, "a bounded wait ends at its deadline where its owner takes a later one meanwhile") {
   const auto bounded = [&] {
     const auto first = hold("a");
-    const auto c = try_lock_all_for(ab, 700ms, by(alice));
+    const auto all = try_lock_all_for(ab, 700ms, by(alice));
     advance(100ms);
     hold("b", by(alice));
     unlock(first);
     frees();
     CHECK(last_sent().starts_with("acquire_all(a; "));
-    return c;
+    return all;
   };
   SECTION("and its server refuses it") {
-    const auto c = bounded();
+    const auto all = bounded();
     server.on_command = [](const auto&) { return replies::error("OOM command not allowed when used memory is high"); };
     errs("OOM command not allowed when used memory is high");
     advance(599ms);
-    CHECK(c.waits());
+    CHECK(all.waits());
     advance(1ms);
-    CHECK_FALSE(c.waits());
+    CHECK_FALSE(all.waits());
   }
   SECTION("and its server is silent") {
-    const auto c = bounded();
+    const auto all = bounded();
     advance(600ms);
-    CHECK_FALSE(c.waits());
+    CHECK_FALSE(all.waits());
   }
   SECTION("and others have it") {
-    const auto c = bounded();
+    const auto all = bounded();
     busy_at(1);
     advance(599ms);
-    CHECK(c.waits());
+    CHECK(all.waits());
     advance(1ms);
-    CHECK_FALSE(c.waits());
+    CHECK_FALSE(all.waits());
   }
 }
 
 TEST_CASE_METHOD(multi_fixture, "a bounded wait for the lease of an outer call ends at its deadline") {
   const auto outer = hold("a", by(alice));
-  const auto c = try_lock_all_for(ab, 700ms, by(alice, {.ttl = 1min}));
+  const auto all = try_lock_all_for(ab, 700ms, by(alice, {.ttl = 1min}));
   CHECK(sent("recount") == 1);
   advance(699ms);
-  CHECK(c.waits());
+  CHECK(all.waits());
   advance(1ms);
-  CHECK(c.failed_with(errc::unreachable));
+  CHECK(all.failed_with(errc::unreachable));
 }
 
 TEST_CASE_METHOD(multi_fixture, "a bounded wait for all is empty where Redis has answered others since it asked") {
@@ -502,10 +504,10 @@ TEST_CASE_METHOD(multi_fixture, "a bounded wait for all is empty where Redis has
 
 TEST_CASE_METHOD(multi_fixture,
                  "cancelled while it asks, it gives back what it may be granted, and who comes next waits for that") {
-  const auto c = lock_all(ab);
+  const auto all = lock_all(ab);
   const auto next = lock("b");
-  c.cancel();
-  CHECK(c.error() == boost::asio::error::operation_aborted);
+  all.cancel();
+  CHECK(all.error() == boost::asio::error::operation_aborted);
   CHECK(sent("release") == 2);
   CHECK(sent("acquire") == 0);
   grants();
@@ -541,11 +543,11 @@ TEST_CASE_METHOD(multi_fixture, "cancelled while it waits, it leaves each line")
 
 TEST_CASE_METHOD(multi_fixture, "cancelled after a re-entry, it gives that back alone") {
   const auto a = hold("a", by(alice));
-  const auto c = lock_all(ab, by(alice));
+  const auto all = lock_all(ab, by(alice));
   reenters();
   busy_at(1);
-  c.cancel();
-  CHECK(c.error() == boost::asio::error::operation_aborted);
+  all.cancel();
+  CHECK(all.error() == boost::asio::error::operation_aborted);
   CHECK(last_sent() == "recount(a; 30000, #1, 1)");
   reenters();
   CHECK(a.value()->of->count() == 1);
@@ -554,10 +556,10 @@ TEST_CASE_METHOD(multi_fixture, "cancelled after a re-entry, it gives that back 
 }
 
 TEST_CASE_METHOD(multi_fixture, "a cancellation after the end of a call for several changes nothing") {
-  const auto c = lock_all(ab);
+  const auto all = lock_all(ab);
   grants();
-  c.cancel();
-  check_all_held(c);
+  all.cancel();
+  check_all_held(all);
 }
 
 TEST_CASE_METHOD(multi_fixture, "a client that closes answers it, wherever it waits") {
@@ -602,22 +604,22 @@ TEST_CASE_METHOD(multi_fixture, "an engine that is destroyed answers nobody, whe
 TEST_CASE_METHOD(multi_fixture, "a thousand locks are one script") {
   std::vector<std::string> names;
   for (int n = 0; n < 1000; ++n) names.push_back("name:" + std::to_string(1000 + n));
-  const auto c = lock_all(names);
+  const auto all = lock_all(names);
   CHECK(server.count() == 1);
   grants();
-  check_all_held(c);
+  check_all_held(all);
 }
 
 TEST_CASE_METHOD(multi_fixture, "a wait that crosses a change of its server's run ends, and nothing is taken or told") {
   server.run_ids = {"first run"};
   expected_run = "first run";
-  const auto c = lock_all(ab);
+  const auto all = lock_all(ab);
   busy_at(2);
-  CHECK(c.waits());
+  CHECK(all.waits());
   server.run_ids = {"second run"};
   acknowledges("b");
   busy_at(2);
-  CHECK(c.refused());
+  CHECK(all.refused());
   CHECK(moved == 1);
   CHECK(heard().empty());
   const auto again = lock_all(ab);
@@ -636,9 +638,9 @@ TEST_CASE_METHOD(multi_fixture, "a wait whose order is another one now ends, and
   expected_run = "first run";
   const auto waits = lock_all(ab), stands_behind = lock_all(ab);
   busy_at(2);
-  for (const auto& c : {stands_behind, waits}) {
-    std::static_pointer_cast<detail::multi_acquisition>(c.place())->order_changed();
-    CHECK(c.refused());
+  for (const auto& all : {stands_behind, waits}) {
+    std::static_pointer_cast<detail::multi_acquisition>(all.place())->order_changed();
+    CHECK(all.refused());
   }
   CHECK(moved == 2);
   CHECK(heard().empty());
@@ -649,41 +651,41 @@ TEST_CASE_METHOD(multi_fixture, "a wait whose order is another one now ends, and
 TEST_CASE_METHOD(multi_fixture, "whoever relies on the run of a server hears once that it is another one") {
   server.run_ids = {"first run"};
   const auto wanted = std::make_shared<int>();
-  int told = 0;
-  locks->when_run_changes(keys("a"), "first run", wanted, [&] { ++told; });
+  int changes = 0;
+  locks->when_run_changes(keys("a"), "first run", wanted, [&] { ++changes; });
   const auto reconnects = [&](const char* run_id) {
     link_down();
     server.run_ids = {run_id};
     link_up();
   };
   reconnects("first run");
-  CHECK(told == 0);
+  CHECK(changes == 0);
   reconnects("");  // it is not known yet
-  CHECK(told == 0);
+  CHECK(changes == 0);
   reconnects("second run");
-  CHECK(told == 1);
+  CHECK(changes == 1);
   reconnects("third run");
-  CHECK(told == 1);
-  locks->when_run_changes(keys("a"), "second run", wanted, [&] { ++told; });  // too late
-  CHECK(told == 2);
+  CHECK(changes == 1);
+  locks->when_run_changes(keys("a"), "second run", wanted, [&] { ++changes; });  // too late
+  CHECK(changes == 2);
   auto unwanted = std::make_shared<int>();
-  locks->when_run_changes(keys("a"), "third run", unwanted, [&] { ++told; });
+  locks->when_run_changes(keys("a"), "third run", unwanted, [&] { ++changes; });
   unwanted.reset();
   reconnects("fourth run");
-  CHECK(told == 2);
+  CHECK(changes == 2);
 }
 
 TEST_CASE("no allocation that fails where several are asked for, granted, waited for or left leaves anything behind") {
   if (!failing_allocations::available()) skip("the sanitizer has the allocator for itself");
   const auto runs = starve_each_step<multi_fixture, multi_call>(
-      [](multi_fixture& f) {
-        return f.lock_all({"a", "b"});
+      [](multi_fixture& fixture) {
+        return fixture.lock_all({"a", "b"});
       },
       replies::nil(), replies::integers({2, 10000}),
-      [](multi_fixture& f, multi_call&) {
-        f.fails(errc::unconfirmed);
-        f.advance(1s);
-        f.busy_at(2);
+      [](multi_fixture& fixture, multi_call&) {
+        fixture.fails(errc::unconfirmed);
+        fixture.advance(1s);
+        fixture.busy_at(2);
       });
   CHECK(std::accumulate(runs.begin(), runs.end(), std::size_t{0}) > 20);
 }

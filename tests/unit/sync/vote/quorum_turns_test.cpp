@@ -46,7 +46,7 @@ TEST_CASE_METHOD(quorum_fixture, "a red_lock that a minority has not is renewed 
 TEST_CASE_METHOD(quorum_fixture, "what is doubted at some primaries stays so when a red_lock is passed on") {
   const auto first = granted("a");
   const auto second = lock("a");
-  for (const std::size_t n : {3, 4}) at[n]->link_down();
+  for (const std::size_t primary : {3, 4}) at[primary]->link_down();
   run();
   unlock(first);
   REQUIRE(second.granted());
@@ -54,7 +54,7 @@ TEST_CASE_METHOD(quorum_fixture, "what is doubted at some primaries stays so whe
   at[2]->link_down();
   run();
   CHECK(second.value()->of->state() == lease_state::suspended);
-  for (const std::size_t n : {2, 3, 4}) at[n]->link_up();
+  for (const std::size_t primary : {2, 3, 4}) at[primary]->link_up();
   answer_all();
   CHECK(second.value()->of->state() == lease_state::held);
   unlock(second);
@@ -72,12 +72,12 @@ TEST_CASE_METHOD(quorum_fixture, "the slower primaries' messages of one release 
   // one other client waits: each release tells two
   free_and_tell(2);
   const auto before = at[0]->count();
-  for (const std::size_t n : {0, 1, 2}) publish(n, "a");  // our own
+  for (const std::size_t primary : {0, 1, 2}) publish(primary, "a");  // our own
   advance(1500us);
   const bool slow = GENERATE(false, true);
   CAPTURE(slow);
   if (slow)
-    for (const std::size_t n : {3, 4}) publish(n, "a");  // our own, of the slower two
+    for (const std::size_t primary : {3, 4}) publish(primary, "a");  // our own, of the slower two
   advance(1000us);
   CHECK(at[0]->count() == before);  // the rest is 2 ms + 600 us
   advance(100us);
@@ -122,23 +122,23 @@ TEST_CASE_METHOD(quorum_fixture, "primaries that are divided among those who res
   CAPTURE(divided);
   publish_everywhere("a");  // the other's turn is over: the moment for rivals
   if (divided)
-    for (const std::size_t n : {0, 1}) {
-      nodes[n]->command({"HSET", "a", "other", "1"});
-      nodes[n]->command({"PEXPIRE", "a", "30000"});
+    for (const std::size_t primary : {0, 1}) {
+      nodes[primary]->command({"HSET", "a", "other", "1"});
+      nodes[primary]->command({"PEXPIRE", "a", "30000"});
     }
   const auto before = at[0]->count();
   advance(600us);
   REQUIRE(at[0]->count() > before);
   if (divided) {
     // a third has C and D, so that we have E alone
-    for (const std::size_t n : {2, 3}) {
-      nodes[n]->command({"HSET", "a", "third", "1"});
-      nodes[n]->command({"PEXPIRE", "a", "30000"});
+    for (const std::size_t primary : {2, 3}) {
+      nodes[primary]->command({"HSET", "a", "third", "1"});
+      nodes[primary]->command({"PEXPIRE", "a", "30000"});
     }
     answer_all();
-    for (const std::size_t n : {0, 1, 2, 3}) nodes[n]->command({"DEL", "a"});
+    for (const std::size_t primary : {0, 1, 2, 3}) nodes[primary]->command({"DEL", "a"});
   }
-  for (int n = 0; n < 50 && next.waits(); ++n) {
+  for (int i = 0; i < 50 && next.waits(); ++i) {
     answer_all();
     advance(1ms);
   }
