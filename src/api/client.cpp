@@ -13,7 +13,7 @@
 #include "api/arguments.hpp"
 #include "api/make_client.hpp"
 #include "api/make_topology.hpp"
-#include "api/operation.hpp"
+#include "api/on_strand.hpp"
 #include "base/asio_timers.hpp"
 #include "base/random.hpp"
 #include "config/settings.hpp"

@@ -4,7 +4,7 @@
 #include <utility>
 
 #include "api/arguments.hpp"
-#include "api/operation.hpp"
+#include "api/on_strand.hpp"
 
 namespace holdfast {
 namespace {

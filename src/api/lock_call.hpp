@@ -6,7 +6,7 @@
 #include <utility>
 
 #include "api/arguments.hpp"
-#include "api/operation.hpp"
+#include "api/on_strand.hpp"
 
 /// What the ways to lock have in common, whatever is locked.
 namespace holdfast::detail {

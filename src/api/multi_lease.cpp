@@ -7,7 +7,7 @@
 #include <holdfast/multi_lock.hpp>
 
 #include "api/arguments.hpp"
-#include "api/operation.hpp"
+#include "api/on_strand.hpp"
 
 namespace holdfast {
 namespace {
@@ -49,7 +49,7 @@ class joint_verb : public std::enable_shared_from_this<joint_verb> {
         verb(*its, self->of_[i], self->hears(i));
       };
       auto closed = [self, i] { self->hear(i, errc::closed, {}); };
-      home_of(*of_[i])->enter_later(detail::errand(std::move(there), std::move(closed)));
+      home_of(*of_[i])->enter_later(detail::strand_task(std::move(there), std::move(closed)));
     }
   }
 
@@ -73,7 +73,7 @@ class joint_verb : public std::enable_shared_from_this<joint_verb> {
     const auto self = shared_from_this();
     auto home = [self](auto&) { self->answer(); };
     auto gone = [self] { self->answer(); };
-    home_of(*of_.front())->enter_later(detail::errand(std::move(home), std::move(gone)));
+    home_of(*of_.front())->enter_later(detail::strand_task(std::move(home), std::move(gone)));
   }
 
   void answer() {
@@ -118,7 +118,7 @@ class loss_watch final : public detail::cancellable, public std::enable_shared_f
             });
       };
       auto closed = [self = shared_from_this(), i] { self->heard(i, errc::closed); };
-      home_of(*of_[i])->enter_later(detail::errand(std::move(listen), std::move(closed)));
+      home_of(*of_[i])->enter_later(detail::strand_task(std::move(listen), std::move(closed)));
     }
   }
   void cancel() override { end(boost::asio::error::operation_aborted, "", {}); }
@@ -139,7 +139,7 @@ class loss_watch final : public detail::cancellable, public std::enable_shared_f
       self->end({}, {}, why);
     };
     auto home = [tell](auto&) { tell(); };
-    home_of(*of_.front())->enter_later(detail::errand(std::move(home), tell));
+    home_of(*of_.front())->enter_later(detail::strand_task(std::move(home), tell));
   }
 
   void end(error_code failed, const std::string& detail, error_code why) {

@@ -5,7 +5,7 @@
 
 #include <utility>
 
-#include "api/operation.hpp"
+#include "api/on_strand.hpp"
 
 namespace holdfast {
 namespace {

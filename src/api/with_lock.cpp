@@ -14,7 +14,7 @@
 #include <utility>
 #include <vector>
 
-#include "api/operation.hpp"
+#include "api/on_strand.hpp"
 
 namespace holdfast::detail {
 namespace {
@@ -93,7 +93,7 @@ void stop_when_lost(const run_ptr<Held>& run, const std::shared_ptr<lease_record
     });
   };
   auto closed = [heard] { heard(errc::closed, by_its_end); };
-  home_of(*record)->enter_later(errand(std::move(listen), std::move(closed)));
+  home_of(*record)->enter_later(strand_task(std::move(listen), std::move(closed)));
 }
 
 /// A lease that is kept may see many runs: each takes its listener away.

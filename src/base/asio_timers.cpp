@@ -34,7 +34,7 @@ asio_timers::asio_timers(const strand_type& strand, timer_queue::action on_wake)
     : descriptor_(strand, make_timerfd()), on_wake_(std::move(on_wake)) {}
 
 struct asio_timers::wake {
-  using allocator_type = reserved_allocator<std::byte>;
+  using allocator_type = source_allocator<std::byte, handler_block>;
   allocator_type get_allocator() const noexcept { return allocator_type(self->room_); }
 
   void operator()(const boost::system::error_code& failed) {

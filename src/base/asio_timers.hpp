@@ -38,6 +38,7 @@ class asio_timers final : public timers, public std::enable_shared_from_this<asi
 
  private:
   struct wake;
+  using handler_block = reserved_block<512, reusable_block>;
 
   void wake_at(time_point when);
   void wait();
@@ -47,7 +48,7 @@ class asio_timers final : public timers, public std::enable_shared_from_this<asi
   boost::asio::posix::basic_stream_descriptor<strand_type> descriptor_;
   timer_queue::action on_wake_;
   timer_queue queue_;
-  reserved_block room_;  // for the handler of the descriptor, so that a timer can be started without memory
+  handler_block room_;  // for the handler of the descriptor, so that a timer can be started without memory
   time_point wake_ = time_point::max();  // when the kernel will wake us; max: it will not
   std::atomic<bool> waiting_{false};     // a handler of the descriptor is on its way
   const birthplace here_;                // the descriptor's time and its expirations are the parent's in a child

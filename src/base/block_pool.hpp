@@ -8,12 +8,16 @@
 #include <memory>
 #include <utility>
 
+#include "base/source_allocator.hpp"
+
 namespace holdfast::detail {
 
 /// Memory for what comes and goes with each lock: it keeps what was given back for the next one of that size. Each
 /// block that was taken keeps it alive.
 class block_pool final : public boost::intrusive_ref_counter<block_pool> {
  public:
+  static constexpr std::size_t alignment = alignof(std::max_align_t);
+
   block_pool() noexcept = default;
   block_pool(const block_pool&) = delete;
   block_pool& operator=(const block_pool&) = delete;
@@ -52,26 +56,10 @@ class block_pool final : public boost::intrusive_ref_counter<block_pool> {
 };
 using block_pool_ptr = boost::intrusive_ptr<block_pool>;
 
-template <class T>
-struct pool_allocator {
-  using value_type = T;
-
-  explicit pool_allocator(block_pool& from) noexcept : pool(&from) {}
-  template <class Other>
-  pool_allocator(const pool_allocator<Other>& other) noexcept : pool(other.pool) {}
-
-  T* allocate(std::size_t n) { return static_cast<T*>(pool->take(n * sizeof(T))); }
-  void deallocate(T* block, std::size_t n) noexcept { pool->give_back(block, n * sizeof(T)); }
-  friend bool operator==(const pool_allocator&, const pool_allocator&) = default;
-
-  block_pool* pool;
-};
-
 /// std::make_shared() in a pool.
 template <class T, class... Args>
 std::shared_ptr<T> make_pooled(const block_pool_ptr& pool, Args&&... args) {
-  static_assert(alignof(T) <= alignof(std::max_align_t));
-  return std::allocate_shared<T>(pool_allocator<T>(*pool), std::forward<Args>(args)...);
+  return std::allocate_shared<T>(source_allocator<T, block_pool>(*pool), std::forward<Args>(args)...);
 }
 
 }  // namespace holdfast::detail
