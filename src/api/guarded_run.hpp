@@ -1,0 +1,22 @@
+// SPDX-License-Identifier: BSL-1.0
+#pragma once
+#include <holdfast/lease.hpp>
+#include <holdfast/multi_lock.hpp>
+#include <holdfast/with_lock.hpp>
+
+#include "api/core.hpp"
+
+namespace holdfast::detail {
+
+/// What becomes of the lease when its body has ended.
+enum class afterwards { unlocked, kept };
+
+/// Runs one body under its lease, and ends it when the lease is lost: it runs on a strand of its own, and throws the
+/// loss. A cancellation goes to the body; the unlock after it is awaited. `Held`: lease or multi_lease.
+template <class Held>
+asio::awaitable<void> run_guarded(Held& held, basic_body_ref<Held> body, afterwards then);
+
+extern template asio::awaitable<void> run_guarded(lease&, basic_body_ref<lease>, afterwards);
+extern template asio::awaitable<void> run_guarded(multi_lease&, basic_body_ref<multi_lease>, afterwards);
+
+}  // namespace holdfast::detail
