@@ -8,6 +8,7 @@
 #include <holdfast/error.hpp>
 
 #include "config/deployment.hpp"
+#include "config/numbers.hpp"
 #include "config/settings.hpp"
 #include "config/url.hpp"
 #include "redis/login.hpp"

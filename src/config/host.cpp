@@ -8,14 +8,14 @@
 
 #include <holdfast/error.hpp>
 
-#include "config/url.hpp"
-#include "redis/endpoint.hpp"
+#include "base/host_name.hpp"
+#include "config/numbers.hpp"
 
 namespace holdfast::detail {
 namespace {
 
 constexpr bool is_name_byte(char c) {
-  return (c >= '0' && c <= '9') || (c >= 'a' && c <= 'z') || (c >= 'A' && c <= 'Z') || c == '.' || c == '-' || c == '_';
+  return is_digit(c) || (c >= 'a' && c <= 'z') || (c >= 'A' && c <= 'Z') || c == '.' || c == '-' || c == '_';
 }
 
 class host_parser {
@@ -36,7 +36,7 @@ class host_parser {
       if (port.find(':', 1) != port.npos)
         refuse("more than one ':' in the host; an IPv6 address is written in brackets");
       if (host.empty()) refuse("no host");
-      if (host.size() > redis::longest_host) refuse("a host of more than 253 bytes");
+      if (host.size() > longest_host) refuse("a host of more than 253 bytes");
       if (!std::all_of(host.begin(), host.end(), is_name_byte))
         refuse("a host of other bytes than letters, digits, '.', '-' and '_'");
       parsed_.host = host;

@@ -3,10 +3,11 @@
 
 #include <algorithm>
 #include <array>
-#include <charconv>
 #include <utility>
 
 #include <holdfast/error.hpp>
+
+#include "config/numbers.hpp"
 
 namespace holdfast::detail {
 namespace {
@@ -63,8 +64,6 @@ bool contains(const std::array<std::string_view, N>& keys, std::string_view key)
 }
 
 [[noreturn]] void refuse(const std::string& why) { throw error(errc::invalid_config, "url: " + why); }
-
-constexpr bool is_digit(char c) { return c >= '0' && c <= '9'; }
 
 int hex_digit(char c) {
   if (is_digit(c)) return c - '0';
@@ -259,13 +258,5 @@ std::string_view scheme_of(std::string_view url) noexcept {
 }
 
 url_parts parse_url(std::string_view url) { return parser(url).run(); }
-
-std::optional<long long> parse_number(std::string_view digits) noexcept {
-  long long number = 0;
-  if (digits.empty() || !std::all_of(digits.begin(), digits.end(), is_digit)) return std::nullopt;
-  const auto [end, failed] = std::from_chars(digits.data(), digits.data() + digits.size(), number);
-  if (failed != std::errc{}) return std::nullopt;
-  return number;
-}
 
 }  // namespace holdfast::detail

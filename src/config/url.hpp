@@ -2,7 +2,6 @@
 #pragma once
 #include <cstddef>
 #include <cstdint>
-#include <optional>
 #include <string>
 #include <string_view>
 #include <vector>
@@ -44,8 +43,5 @@ url_parts parse_url(std::string_view url);
 
 /// The scheme that the text begins with, with its "://"; empty: it begins with none of ours.
 std::string_view scheme_of(std::string_view url) noexcept;
-
-/// Decimal digits alone, no sign; nothing on anything else and on overflow.
-std::optional<long long> parse_number(std::string_view digits) noexcept;
 
 }  // namespace holdfast::detail

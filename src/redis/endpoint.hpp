@@ -2,7 +2,6 @@
 #pragma once
 #include <chrono>
 #include <compare>
-#include <cstddef>
 #include <cstdint>
 #include <functional>
 #include <memory>
@@ -13,9 +12,6 @@
 #include "redis/resp.hpp"
 
 namespace holdfast::redis {
-
-/// A host of more bytes is none (RFC 1035).
-inline constexpr std::size_t longest_host = 253;
 
 /// Where a server listens.
 struct address {

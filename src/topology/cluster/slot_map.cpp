@@ -4,6 +4,8 @@
 #include <algorithm>
 #include <utility>
 
+#include "base/host_name.hpp"
+
 namespace holdfast::detail {
 namespace {
 
@@ -12,7 +14,7 @@ constexpr long long last_port = 65535;
 constexpr std::size_t many_servers = 1024;
 
 bool may_be_host(std::string_view text) {
-  if (text.empty() || text.size() > redis::longest_host || text == "?") return false;
+  if (text.empty() || text.size() > longest_host || text == "?") return false;
   return std::all_of(text.begin(), text.end(), [](char c) { return c > 0x20 && c < 0x7f && c != '/' && c != '@'; });
 }
 

@@ -6,6 +6,7 @@
 #include <limits>
 
 #include "base/escape.hpp"
+#include "base/host_name.hpp"
 #include "redis/error_replies.hpp"
 
 namespace holdfast::detail {
@@ -40,7 +41,7 @@ bool visible(std::string_view text, std::size_t longest) {
 
 std::optional<redis::address> address_of(std::optional<std::string_view> host, std::optional<std::string_view> port) {
   const auto p = number<std::uint16_t>(port);
-  if (!host || !visible(*host, redis::longest_host) || !p || *p == 0) return std::nullopt;
+  if (!host || !visible(*host, longest_host) || !p || *p == 0) return std::nullopt;
   return redis::address{std::string(*host), *p, {}};
 }
 

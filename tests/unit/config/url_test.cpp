@@ -10,7 +10,6 @@
 
 using holdfast::detail::host_port;
 using holdfast::detail::parse_host;
-using holdfast::detail::parse_number;
 using holdfast::detail::parse_url;
 using holdfast::detail::scheme_of;
 using scheme = holdfast::detail::url_parts::scheme;
@@ -251,16 +250,6 @@ TEST_CASE("a query is known keys with values and each once") {
   CHECK(refused_for("redis://host/1?db=1", "db is given twice"));
   CHECK(refused_for("redis://u:p@host?user=u", "user is given twice"));
   CHECK(refused_for("redis://u:p@host?password=p", "password is given twice"));
-}
-
-TEST_CASE("a number is decimal digits and fits") {
-  CHECK(parse_number("0") == 0);
-  CHECK(parse_number("007") == 7);
-  CHECK(parse_number("9223372036854775807") == 9223372036854775807);
-  for (const char* bad : {"", "-1", "+1", " 1", "1 ", "1.0", "1e3", "0x1", "9223372036854775808"}) {
-    INFO(bad);
-    CHECK_FALSE(parse_number(bad));
-  }
 }
 
 TEST_CASE("the scheme of a text is told where it is one of ours") {
