@@ -30,13 +30,23 @@ redis::endpoint for_questions(redis::endpoint e) {
   return e;
 }
 
-bool waits_for_an_owner(const routed_command& c) { return c.at == slot_map::nobody && c.resume == time_point::max(); }
-
 }  // namespace
 
 cluster::cluster(const redis::services& given, plan how, redis::connection::event_sink events)
     : given_(given), plan_(checked(std::move(how))), events_(std::move(events)),
       nodes_(given, plan_.discovered, plan_.answer_timeout, plan_.ways, events_),
+      commands_(given, plan_.discovered, plan_.reach, map_, nodes_,
+                {.ask_map = [this] { questions_.ask(); },
+                 .slot_moved =
+                     [this](const redirect& to) {
+                       if (map_.moved(to.slot, to.to)) map_changed(1, to.slot);
+                     },
+                 .no_owner = [this](slot_number slot) { return no_owner(slot); },
+                 .node_used =
+                     [this](node_id number, const node& used) {
+                       if (watch_) used.commands->keep_watch(map_.owns_any(number));
+                     },
+                 .first_sent = [this](const node& first) { ask_node_timeout(first); }}),
       channels_(std::make_shared<shard_channels>(
           given,
           shard_channels::surroundings{
@@ -59,7 +69,10 @@ cluster::cluster(const redis::services& given, plan how, redis::connection::even
                         return map_needed();
                       }}),
       tell_moves_(given.alarms) {
-  nodes_.on_outage([this](node_id where) { node_lost(where); });
+  nodes_.on_outage([this](node_id lost) {
+    questions_.ask();
+    commands_.node_lost(lost);
+  });
   nodes_.on_channel_moved(
       [this](node_id from, std::string_view channel, std::string_view words) { channel_moved(from, channel, words); });
 }
@@ -70,160 +83,16 @@ void cluster::close() {
   tell_moves_.stop();
   nodes_.close();
   channels_->close();
-  open_.clear();
+  commands_.close();
 }
-
-// --- commands
 
 redis::ticket cluster::execute(std::string_view key, redis::request asked) {
   if (closed_) return 0;
-  const auto now = given_.now();
-  if (questions_.quiet_since(now - map_is_old)) questions_.ask();
-  const auto c =
-      std::make_shared<routed_command>(static_cast<router&>(*this), given_.alarms, slot_of(key), std::move(asked), now);
-  open_.add(c);
-  const auto number = c->number;
-  try {
-    send(*c);
-  } catch (...) {
-    open_.remove(*c);
-    throw;
-  }
-  return number;
+  if (questions_.quiet_since(given_.now() - map_is_old)) questions_.ask();
+  return commands_.execute(slot_of(key), std::move(asked));
 }
 
-void cluster::send(routed_command& c) {
-  c.resume = time_point::max();
-  if (c.named) {
-    const auto number = map_.number_of(*c.named);
-    const auto* n = nodes_.find(number);
-    return n && n->commands->is_down() ? named_lost(c) : send_to(number, *c.named, c);
-  }
-  const auto owner = map_.owner(c.slot);
-  if (owner != slot_map::nobody) return send_to(owner, map_.address_of(owner), c);
-  questions_.ask();
-  wait(c);
-}
-
-void cluster::send_to(node_id which, const redis::address& at, routed_command& c) {
-  auto& n = nodes_.enter(which, at);
-  if (!std::exchange(n.in_use, true) && watch_) n.commands->keep_watch(map_.owns_any(which));
-  c.sent_as = n.commands->execute({open_.find(c.number), c.delivery_at(given_.now())});
-  c.at = which;
-  ++n.under_way;
-  if (!std::exchange(asked_node_timeout_, true)) ask_node_timeout(n);
-}
-
-// Its slot may never come to the node that was named: whoever has the slot says again where it is going.
-void cluster::named_lost(routed_command& c) {
-  const auto node = plan_.discovered.with(*c.named);
-  c.refusal = redis::fail(node, errc::unreachable, "the slot was moving there, and it cannot be reached").detail;
-  c.try_again.reset();
-  c.resume = given_.now() + c.policy.on_named_lost().pause;
-  c.named.reset();
-  c.asking = false;
-  wait(c);
-}
-
-void cluster::node_lost(node_id which) {
-  questions_.ask();
-  const auto named = open_.all([which](const routed_command& c) { return c.named && c.at == which && c.sent_as != 0; });
-  for (const auto number : named) {
-    const auto c = open_.find(number);
-    if (c && !c->unwanted && leaves_node(*c)) named_lost(*c);
-  }
-}
-
-void cluster::wait(routed_command& c) {
-  c.pause.stop();
-  const auto& how = c.asked.how;
-  const bool has_deadline = !how.patient || (how.tell_late && !c.told_late);
-  const auto until = has_deadline ? std::min(c.resume, c.deadline) : c.resume;
-  if (until == time_point::max()) return;
-  c.pause.start(until, [this, number = c.number] {
-    if (const auto waiting = open_.find(number)) waited(*waiting);
-  });
-}
-
-void cluster::waited(routed_command& c) {
-  const auto now = given_.now();
-  if (now >= c.deadline && !c.asked.how.patient) return give_up(c);
-  if (now >= c.deadline && c.asked.how.tell_late && !c.told_late) {
-    c.late(refused(c));
-    if (c.number == 0 || c.at != slot_map::nobody) return;
-  }
-  if (now < c.resume) return wait(c);
-  c.pause.stop();
-  send(c);
-}
-
-void cluster::heard(routed_command& c, const redis::outcome& o) {
-  if (o.error || !o.reply.is_error()) return finish(c, o);
-  const auto by = plan_.discovered.with(nodes_.at(c.at).at);
-  const auto next = c.policy.on_reply(o.reply, by.at, plan_.reach, given_.now());
-  using kind = redirects::step::kind;
-  if (next.what == kind::deliver) return finish(c, o);
-  c.refusal = redis::fail(by, errc::unreachable, redis::quoted(by, o.reply.text)).detail;
-  c.try_again = next.what == kind::same_node ? std::make_unique<const redis::outcome>(o) : nullptr;
-  if (c.unwanted) return give_up(c);
-  left_node(c);
-  c.resume = given_.now() + next.pause;
-  if (next.what == kind::by_map) c.named.reset(), c.asking = false;
-  if (next.what == kind::to_named) {
-    c.named = next.to;
-    c.asking = true;
-    moving_to_[c.slot] = map_.number_of(next.to);
-  }
-  if (next.refresh) questions_.ask();
-  if (next.moved && map_.moved(next.moved->slot, next.moved->to)) map_changed(1, next.moved->slot);
-  if (c.number == 0 || c.at != slot_map::nobody) return;  // it was withdrawn meanwhile
-  waited(c);
-}
-
-void cluster::left_node(routed_command& c) {
-  const auto where = std::exchange(c.at, slot_map::nobody);
-  if (where == slot_map::nobody) return;
-  auto& n = nodes_.at(where);
-  HOLDFAST_ASSERT(n.under_way > 0);
-  --n.under_way;
-}
-
-void cluster::finish(routed_command& c, const redis::outcome& o) {
-  const auto what = c.asked.what;
-  left_node(c);
-  c.pause.stop();
-  open_.remove(c);
-  what->answered(o);
-}
-
-redis::outcome cluster::refused(const routed_command& c) const {
-  if (!c.refusal.empty()) return {errc::unreachable, {}, c.refusal};
-  const auto why = no_owner(c.slot);
-  return {why.code, {}, why.detail};
-}
-
-void cluster::give_up(routed_command& c) { finish(c, c.try_again ? redis::outcome(*c.try_again) : refused(c)); }
-
-bool cluster::withdraw(redis::ticket t) {
-  if (closed_) return false;
-  const auto c = open_.find(t);
-  if (!c) return false;
-  if (!leaves_node(*c)) {
-    c->unwanted = true;
-    return false;
-  }
-  c->pause.stop();
-  open_.remove(*c);
-  return true;
-}
-
-// True: it is at no node any more, and has not been written.
-bool cluster::leaves_node(routed_command& c) {
-  if (c.at == slot_map::nobody) return true;
-  if (!nodes_.at(c.at).commands->withdraw(c.sent_as)) return false;
-  left_node(c);
-  return true;
-}
+bool cluster::withdraw(redis::ticket t) { return !closed_ && commands_.withdraw(t); }
 
 // --- nodes
 
@@ -302,8 +171,8 @@ std::vector<std::string> cluster::name_on_each_primary(std::string_view stem) co
 // replicas may have what it has granted.
 void cluster::replicated(std::string_view key, const copies& what, copies_handler done) {
   const auto* n = nodes_.find(node_of(key));
-  if (const auto moving = moving_to_.find(slot_of(key)); moving != moving_to_.end()) {
-    const auto* there = nodes_.find(moving->second);
+  if (const auto moving = commands_.moving_to(slot_of(key))) {
+    const auto* there = nodes_.find(*moving);
     if (there && there->commands->server_number() == what.server) n = there;
   }
   if (!n) return done(redis::failure{errc::unreachable, "nobody has the slot"}, 0);
@@ -364,24 +233,13 @@ void cluster::seed_lost(const redis::address& node, const event& e) {
   if (events_ && !why_no_map_ && !told) events_(e);
 }
 
-// What was not written yet goes where it is to be now, in the order in which it came.
 void cluster::map_changed(std::size_t moved, std::optional<slot_number> only) {
-  moving_to_.clear();
+  commands_.forget_moves();
   if (watch_) nodes_.all_in_use();
   watch_nodes();
   channels_->map_changed();
-  const auto misplaced = open_.all([this](const routed_command& c) {
-    const auto owner = map_.owner(c.slot);
-    if (c.at == slot_map::nobody) return waits_for_an_owner(c) && owner != slot_map::nobody;
-    return !c.named && c.at != owner && c.sent_as != 0;  // 0: it was refused, and is about to be answered
-  });
-  for (const auto number : misplaced) {
-    const auto c = open_.find(number);
-    if (!c || c->unwanted || !leaves_node(*c)) continue;
-    c->resume = given_.now();
-    waited(*c);
-    if (closed_) return;
-  }
+  commands_.map_changed();
+  if (closed_) return;
   drop_unused();
   if (moved != 0) tell_moved(moved);
   if (!closed_ && keys_moved_) keys_moved_(only);
@@ -400,16 +258,13 @@ void cluster::channel_moved(node_id from, std::string_view channel, std::string_
 void cluster::nobody_knows(const redis::failure& why) {
   why_no_map_ = why;
   if (!why.is_answer()) return;
-  for (const auto number : open_.all(waits_for_an_owner)) {
-    const auto c = open_.find(number);
-    if (c) finish(*c, {why.code, {}, why.detail});
-    if (closed_) return;
-  }
+  commands_.answer_homeless(why);
+  if (closed_) return;
   if (!why.mends_itself()) channels_->tell_homeless(why);
 }
 
 // A command or a channel waits for the owner of its slot.
-bool cluster::owner_wanted() const { return !open_.all(waits_for_an_owner).empty() || channels_->any_homeless(); }
+bool cluster::owner_wanted() const { return commands_.owner_wanted() || channels_->any_homeless(); }
 
 bool cluster::map_needed() const {
   if (closed_) return false;

@@ -2,7 +2,6 @@
 #pragma once
 #include <chrono>
 #include <cstddef>
-#include <map>
 #include <memory>
 #include <optional>
 #include <string>
@@ -13,7 +12,7 @@
 #include "redis/endpoint.hpp"
 #include "redis/services.hpp"
 #include "topology/cluster/cluster_nodes.hpp"
-#include "topology/cluster/routed_command.hpp"
+#include "topology/cluster/command_routing.hpp"
 #include "topology/cluster/shard_channels.hpp"
 #include "topology/cluster/slot_map.hpp"
 #include "topology/cluster/slot_questions.hpp"
@@ -25,9 +24,8 @@ namespace holdfast::detail {
 /// messages may come by two kinds of channels.
 ///
 /// Who has which slot is asked at first use, and again when an answer or the end of a connection says that it has
-/// changed, and once a minute while there is something to do; redirects and refusals of commands are followed as
-/// `redirects` has it. A command whose slot has no known owner waits, as for a connection.
-class cluster final : public topology, private routed_command::router {
+/// changed, and once a minute while there is something to do. Its commands are command_routing's.
+class cluster final : public topology {
  public:
   struct plan {
     std::vector<redis::address> seeds;  // asked where no known node answers
@@ -70,20 +68,6 @@ class cluster final : public topology, private routed_command::router {
  private:
   using node = cluster_nodes::node;
 
-  // Commands.
-  void heard(routed_command& c, const redis::outcome& o) override;
-  void send(routed_command& c);
-  void send_to(node_id which, const redis::address& at, routed_command& c);
-  void named_lost(routed_command& c);
-  void node_lost(node_id which);
-  void wait(routed_command& c);
-  void waited(routed_command& c);
-  bool leaves_node(routed_command& c);
-  void left_node(routed_command& c);
-  void finish(routed_command& c, const redis::outcome& o);
-  void give_up(routed_command& c);
-  redis::outcome refused(const routed_command& c) const;
-
   // Nodes.
   void watch_nodes();
   void drop_unused();
@@ -108,16 +92,14 @@ class cluster final : public topology, private routed_command::router {
   const redis::connection::event_sink events_;
   std::function<void(std::optional<key_group>)> keys_moved_;
   slot_map map_;
-  std::map<slot_number, node_id> moving_to_;  // by ASK; no longer than the map is as it was then
   cluster_nodes nodes_;
-  open_commands open_;
+  command_routing commands_;
   std::shared_ptr<shard_channels> channels_;
   slot_questions questions_;
   std::optional<redis::failure> why_no_map_;  // the last round found none
   std::size_t untold_moves_ = 0;
   timer tell_moves_;  // one second has passed since they were told
   bool watch_ = false;
-  bool asked_node_timeout_ = false;
   bool closed_ = false;
 };
 
