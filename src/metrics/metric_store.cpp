@@ -15,8 +15,6 @@ metric_store::metric_store(std::size_t lock_names) : room_(std::min(lock_names, 
   connections_[others] = std::make_unique<connections>(std::string(other), std::string(other), others);
 }
 
-// ---- counting
-
 void metric_store::count_slowly(const event& e) noexcept {
   series_of(e.lock_kind, e.name).count(static_cast<std::size_t>(e.what), e);
 }
@@ -145,128 +143,6 @@ std::size_t metric_store::find_or_add(const connection_facts& c) {
   if (server == servers_.size()) servers_.push_back(at);
   connections_[connections_used_] = std::make_unique<connections>(std::move(role), std::move(node), server);
   return connections_used_++;
-}
-
-// ---- the text
-
-template <class Visit>
-void metric_store::each_series(Visit visit) const {
-  kinds_.each([&](std::string_view kind, const lock_series& rest, std::size_t n) {
-    if (room_ > 0)
-      for (const auto& [label, series] : by_label_[n]) visit(kind, label, series);
-    visit(kind, room_ > 0 ? other : std::string_view(), rest);
-  });
-}
-
-std::string metric_store::text() const {
-  text_format to;
-  {
-    const std::shared_lock lock(naming_);
-    write_locks(to);
-  }
-  write_renewals(to);
-  write_commands(to);
-  write_connections(to);
-  write_events(to);
-  return to.text();
-}
-
-void metric_store::write_locks(text_format& to) const {
-  // What nothing was counted in is left out, but not what an alarm needs: the first loss must be an increase.
-  const auto histogram = [](text_format& into, text_format::labels with, const durations& of) {
-    if (of.count() > 0) into.sample(with, of);
-  };
-  to.family("holdfast_lock_wait_duration_seconds", "histogram", "From the call of lock() to its outcome.");
-  each_series([&](std::string_view kind, std::string_view lock, const lock_series& of) {
-    for (std::size_t n = 0; n < call_ends.size(); ++n)
-      histogram(to, {{"kind", kind}, {"lock", lock}, {"outcome", to_string(call_ends[n])}}, of.waits(n));
-  });
-  to.family("holdfast_lock_hold_duration_seconds", "histogram", "From the grant of a hold to its end.");
-  each_series([&](std::string_view kind, std::string_view lock, const lock_series& of) {
-    for (std::size_t n = 0; n < hold_ends.size(); ++n)
-      histogram(to, {{"kind", kind}, {"lock", lock}, {"end", to_string(hold_ends[n])}}, of.holds(n));
-  });
-  to.family("holdfast_lock_held", "gauge", "Holds at present; several leases of one owner are one hold.");
-  each_series([&](std::string_view kind, std::string_view lock, const lock_series& of) {
-    to.sample({{"kind", kind}, {"lock", lock}}, of.held());
-  });
-  to.family("holdfast_lock_waiters", "gauge", "Calls that stand in line at present.");
-  each_series([&](std::string_view kind, std::string_view lock, const lock_series& of) {
-    to.sample({{"kind", kind}, {"lock", lock}}, of.waiters.get());
-  });
-  to.family("holdfast_lock_lost_total", "counter", "Holds that ended without their holder's wish, by what is known.");
-  each_series([&](std::string_view kind, std::string_view lock, const lock_series& of) {
-    for (std::size_t n = 0; n < of.losses.size(); ++n) {
-      const auto reason = static_cast<loss_cause>(n);
-      const auto lost = of.losses[n].get();
-      if (reason == loss_cause::none && lost == 0) continue;  // who is told of each has a cause
-      to.sample({{"kind", kind}, {"lock", lock}, {"reason", to_string(reason)}}, lost);
-    }
-  });
-}
-
-void metric_store::write_renewals(text_format& to) const {
-  to.family("holdfast_lock_renewals_total", "counter", "Renewals in the background, of one hold at one server each.");
-  to.sample({{"outcome", "confirmed"}}, confirmed_renewals_.get());
-  to.sample({{"outcome", "failed"}}, events_[static_cast<std::size_t>(event::kind::renewal_failed)].get());
-  to.family("holdfast_lock_renewal_slack_ratio", "histogram",
-            "What was left of the validity when a renewal was confirmed, as a part of the TTL.");
-  to.sample({}, slack_);
-  to.family("holdfast_lock_wakeups_total", "counter", "How often the first of a line asked Redis again.");
-  to.sample({{"result", "useful"}}, woken_.get());
-  to.sample({{"result", "spurious"}}, woken_in_vain_.get());
-  to.sample({{"result", "poll"}}, polled_.get());
-  to.family("holdfast_lock_fence_rejections_total", "counter",
-            "Tasks that their resource refused, as the program said.");
-  to.sample({}, fence_rejections_.get());
-}
-
-void metric_store::write_commands(text_format& to) const {
-  const auto servers = [this] {
-    const std::lock_guard lock(connecting_);
-    return servers_;
-  }();
-  to.family("db_client_operation_duration_seconds", "histogram",
-            "From when a command about a lock was written until its answer was read.");
-  commands_.each([&](std::string_view name, const command& of, std::size_t) {
-    const bool script = of.script();
-    const auto write = [&](const server& at, const durations_of_command& took) {
-      for (std::size_t n = 0; n < failures.size(); ++n)
-        if (took[n].count() > 0)
-          to.sample({{"db_system_name", "redis"},
-                     {"db_operation_name", script ? "EVALSHA" : name},
-                     {"db_stored_procedure_name", script ? name : ""},
-                     {"server_address", at.address},
-                     {"server_port", at.port},
-                     {"error_type", failures[n]}},
-                    took[n]);
-    };
-    for (std::size_t n = 0; n < servers.size(); ++n)
-      if (const auto* took = of.took(n)) write(servers[n], *took);
-  });
-}
-
-void metric_store::write_connections(text_format& to) const {
-  const std::lock_guard lock(connecting_);
-  to.family("holdfast_connections", "gauge", "Connections that are there at present.");
-  const auto each = [&](counter connections::*number) {
-    const auto sample = [&](const connections& of) {
-      to.sample({{"role", of.role}, {"node", of.node}}, (of.*number).get());
-    };
-    for (std::size_t n = connections_crowded_ ? others : others + 1; n < connections_used_; ++n)
-      sample(*connections_[n]);
-  };
-  each(&connections::up);
-  to.family("holdfast_connection_in_flight", "gauge", "Commands that were written and have no answer at present.");
-  each(&connections::in_flight);
-  to.family("holdfast_connection_reconnects_total", "counter", "How often a connection was made that was lost before.");
-  each(&connections::again);
-}
-
-void metric_store::write_events(text_format& to) const {
-  to.family("holdfast_events_total", "counter", "What the observer was told, by its kind.");
-  for (std::size_t n = 0; n < events_.size(); ++n)
-    to.sample({{"event", to_string(static_cast<event::kind>(n))}}, events_[n].get());
 }
 
 }  // namespace holdfast::detail

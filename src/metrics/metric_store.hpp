@@ -19,14 +19,14 @@
 #include <holdfast/observer.hpp>
 
 #include "metrics/histogram.hpp"
+#include "metrics/label.hpp"
 #include "metrics/lock_series.hpp"
 #include "metrics/places.hpp"
 #include "metrics/slots.hpp"
-#include "metrics/text_format.hpp"
 
 namespace holdfast::detail {
 
-/// All that is counted. Any thread.
+/// Counts all events and measurements, mostly without a lock. Any thread. The exposition writes them as text.
 class metric_store {
  public:
   explicit metric_store(std::size_t lock_names);
@@ -52,10 +52,10 @@ class metric_store {
     count_slowly(m);
   }
   void count_fence_rejection() noexcept { fence_rejections_.add(); }
-  /// In Prometheus' text format.
-  std::string text() const;
 
  private:
+  friend class exposition;  // reads all of it
+
   static constexpr std::size_t most_kinds = 15, most_commands = 47, most_connections = 256, most_servers = 32;
   static constexpr std::size_t others = 0;  // index of the connections and of the servers beyond
 
@@ -122,14 +122,6 @@ class metric_store {
   }
   connections& connections_of(const connection_facts& c) noexcept;
   std::size_t find_or_add(const connection_facts& c);
-  template <class Visit>
-  void each_series(Visit visit) const;
-
-  void write_locks(text_format& to) const;
-  void write_renewals(text_format& to) const;
-  void write_commands(text_format& to) const;
-  void write_connections(text_format& to) const;
-  void write_events(text_format& to) const;
 
   slots<lock_series, most_kinds> kinds_;          // of the names that have no series of their own
   places<lock_series, most_kinds + 1> nameless_;  // where no name has series of its own

@@ -3,6 +3,7 @@
 
 #include <ostream>
 
+#include "metrics/exposition.hpp"
 #include "metrics/metric_store.hpp"
 
 namespace holdfast {
@@ -13,7 +14,7 @@ metrics::~metrics() = default;
 
 // As bytes: a stream's width would pad them.
 void metrics::write(std::ostream& to) const {
-  const auto text = store_->text();
+  const auto text = detail::exposition(*store_).text();
   to.write(text.data(), static_cast<std::streamsize>(text.size()));
 }
 
