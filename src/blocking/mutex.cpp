@@ -14,7 +14,7 @@ namespace {
 template <class Verb>
 auto ask(const mutex& of, Verb verb) {
   const auto core = detail::access::core(of);
-  return core->home().get(detail::this_thread(), verb(detail::plain(core->what())), errc::shutting_down);
+  return core->home().get(detail::this_thread(), verb(detail::plain(core->underlying())), errc::shutting_down);
 }
 
 }  // namespace
@@ -55,7 +55,7 @@ std::optional<std::uint64_t> fenced_mutex::token() const noexcept {
 
 std::optional<std::uint64_t> fenced_mutex::last_token() const {
   const auto core = detail::access::core(*this);
-  return core->home().get(detail::this_thread(), std::get<holdfast::fenced_mutex>(core->what()).last_token(),
+  return core->home().get(detail::this_thread(), std::get<holdfast::fenced_mutex>(core->underlying()).last_token(),
                           errc::shutting_down);
 }
 

@@ -19,7 +19,7 @@ std::shared_ptr<detail::lock_core> core_of(const mutex_list& which, lock_options
   std::vector<holdfast::mutex> locks;
   for (const mutex& m : which) {
     const auto& core = detail::access::core(m);
-    locks.push_back(detail::plain(core->what()));
+    locks.push_back(detail::plain(core->underlying()));
     for (const auto& home : core->homes())
       if (std::find(homes.begin(), homes.end(), home) == homes.end()) homes.push_back(home);
   }

@@ -14,7 +14,6 @@
 
 #include "base/backoff.hpp"
 #include "base/random.hpp"
-#include "blocking/lock_core.hpp"
 
 namespace holdfast::blocking::detail {
 namespace {
@@ -27,17 +26,17 @@ class held_by_thread {
   held_by_thread& operator=(const held_by_thread&) = delete;
   ~held_by_thread();
 
-  void add(const std::shared_ptr<lock_core>& through) {
+  void add(const std::shared_ptr<thread_end_listener>& through) {
     // Those whose objects have ended meanwhile need room as well: never more than as many as live.
-    if (all_.size() == all_.capacity()) std::erase_if(all_, [](const auto& e) { return e.lock.expired(); });
+    if (all_.size() == all_.capacity()) std::erase_if(all_, [](const auto& each) { return each.lock.expired(); });
     all_.push_back({through.get(), through});
   }
   bool empty() const noexcept {
-    return std::all_of(all_.begin(), all_.end(), [](const auto& e) { return e.lock.expired(); });
+    return std::all_of(all_.begin(), all_.end(), [](const auto& each) { return each.lock.expired(); });
   }
-  void remove(const lock_core& through) noexcept {
+  void remove(const thread_end_listener& through) noexcept {
     const auto found = std::find_if(all_.rbegin(), all_.rend(),
-                                    [&](const auto& e) { return e.which == &through && !e.lock.expired(); });
+                                    [&](const auto& each) { return each.address == &through && !each.lock.expired(); });
     if (found == all_.rend()) return;
     *found = std::move(all_.back());
     all_.pop_back();
@@ -45,8 +44,8 @@ class held_by_thread {
 
  private:
   struct entry {
-    const lock_core* which;
-    std::weak_ptr<lock_core> lock;
+    const thread_end_listener* address;
+    std::weak_ptr<thread_end_listener> lock;
   };
   std::vector<entry> all_;
 };
@@ -102,8 +101,8 @@ held_by_thread& must_have_late_holds() {
 
 held_by_thread::~held_by_thread() {
   ended = true;
-  for (const auto& e : all_)
-    if (const auto still = e.lock.lock()) still->thread_ends(this_thread());
+  for (const auto& each : all_)
+    if (const auto still = each.lock.lock()) still->thread_ends(this_thread());
 }
 
 }  // namespace
@@ -113,11 +112,11 @@ owner this_thread() noexcept {
   return me;
 }
 
-void note_hold(const std::shared_ptr<lock_core>& through) {
+void note_hold(const std::shared_ptr<thread_end_listener>& through) {
   (ended ? must_have_late_holds() : of_this_thread).add(through);
 }
 
-void forget_hold(const lock_core& through) noexcept {
+void forget_hold(const thread_end_listener& through) noexcept {
   auto* const all = ended ? late_holds() : &of_this_thread;
   if (!all) return;
   all->remove(through);

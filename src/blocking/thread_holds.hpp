@@ -1,0 +1,109 @@
+// SPDX-License-Identifier: BSL-1.0
+#pragma once
+#include <algorithm>
+#include <cstdint>
+#include <exception>
+#include <memory>
+#include <mutex>
+#include <optional>
+#include <string>
+#include <string_view>
+#include <variant>
+#include <vector>
+
+#include <holdfast/lease.hpp>
+#include <holdfast/multi_lock.hpp>
+#include <holdfast/owner.hpp>
+
+#include "blocking/call.hpp"
+#include "blocking/stop_thread.hpp"
+
+namespace holdfast::blocking::detail {
+
+using any_lease = std::variant<lease, multi_lease>;
+
+/// How a hold was given back.
+struct hold_ending {
+  bool known = false;           // it was given back
+  bool lost = false;            // before that
+  std::exception_ptr failed{};  // why it was not given back in order, or null
+};
+
+/// One hold of one thread.
+struct thread_hold {
+  owner_id thread;
+  std::uint64_t serial;  // never again
+  any_lease granted;
+  stop_to_request loss{};                // once somebody has asked for it
+  std::shared_ptr<hold_ending> ended{};  // where the end is noted, if somebody wants to know
+};
+
+/// What threads hold through one lock object, and their calls that wait: guarded by its own mutex. Any thread, and
+/// nothing here waits: what takes time is copied out and done by lock_core.
+class thread_holds {
+ public:
+  /// What was there when the lock object ended.
+  struct leftovers {
+    std::vector<thread_hold> holds;
+    std::vector<call_ptr> waiting;
+  };
+
+  /// `name`: of the lock, for errors; empty where there are several.
+  explicit thread_holds(std::string name) : name_(std::move(name)) {}
+
+  const std::string& name() const noexcept { return name_; }
+  /// A text for an error of this lock.
+  std::string about(std::string_view text) const;
+
+  // All of these throw closed when the lock object has ended.
+  void join(const call_ptr& waiting);
+  /// Returns the serial number of the new hold.
+  std::uint64_t keep(const owner& thread, any_lease granted);
+  /// Calls `use(thread_hold&)` with the newest hold of this thread. Throws not_held without one.
+  template <class Use>
+  auto with_own(const owner& thread, Use use) {
+    const std::lock_guard lock(guard_);
+    return use(must_find(thread));
+  }
+  /// Returns the place where the end of this thread's newest hold will be noted.
+  std::shared_ptr<const hold_ending> watch(const owner& thread);
+
+  void leave(const call_ptr& waiting) noexcept;
+  bool any_of(const owner& thread) const noexcept;
+  /// Calls `use(const thread_hold*)` with the newest hold of this thread, or null.
+  template <class Use>
+  auto with_newest(const owner& thread, Use use) const {
+    const std::lock_guard lock(guard_);
+    const thread_hold* const newest = find(holds_, thread);
+    return use(newest);
+  }
+  template <class Use>
+  auto with_newest(const owner& thread, Use use) {
+    const std::lock_guard lock(guard_);
+    return use(find(holds_, thread));
+  }
+  /// Takes out this thread's hold of that number, or its newest; empty: there is none.
+  std::optional<thread_hold> take_out(const owner& thread, std::optional<std::uint64_t> serial) noexcept;
+  /// The lock object ends.
+  leftovers abandon() noexcept;
+
+ private:
+  // The caller has the mutex.
+  template <class Holds>
+  static auto find(Holds& holds, const owner& thread) noexcept -> decltype(holds.data()) {
+    const auto newest =
+        std::find_if(holds.rbegin(), holds.rend(), [&](const thread_hold& each) { return each.thread == thread; });
+    return newest == holds.rend() ? nullptr : &*newest;
+  }
+  thread_hold& must_find(const owner& thread);
+  void check_alive() const;
+
+  const std::string name_;
+  mutable std::mutex guard_;
+  bool abandoned_ = false;
+  std::uint64_t last_serial_ = 0;
+  std::vector<thread_hold> holds_;  // of one thread, its re-entries, and those of threads that have lost theirs: few
+  std::vector<call_ptr> waiting_;
+};
+
+}  // namespace holdfast::blocking::detail
