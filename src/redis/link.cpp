@@ -30,8 +30,6 @@ constexpr std::chrono::seconds longest_trust{1};
 // Limits of the wait for an answer to PING. At least the first, or half of it for a command that has little time; at
 // most the second, unless the server is far away.
 constexpr std::chrono::milliseconds least_answer_limit{20}, usual_answer_limit{100};
-// Of the whole process: observers may hear of several clients.
-std::atomic<std::uint64_t> connections_made{0};
 
 detail::lease_clock::duration trust_of(std::chrono::milliseconds interval) {
   using duration = detail::lease_clock::duration;
@@ -58,8 +56,8 @@ struct link::session {
 };
 
 link::link(const services& given, endpoint node)
-    : services_(given), node_(std::move(node)), pacing_(node_.reconnect_cap), timer_(given.alarms),
-      replacement_(given.alarms), trusted_silence_(trust_of(node_.health_check_interval)) {}
+    : services_(given), node_(std::move(node)), counts_(services_.counts.get()), pacing_(node_.reconnect_cap),
+      timer_(given.alarms), replacement_(given.alarms), trusted_silence_(trust_of(node_.health_check_interval)) {}
 
 detail::lease_clock::duration link::answer_limit(detail::lease_clock::duration time_left) const noexcept {
   using duration = detail::lease_clock::duration;
@@ -77,7 +75,7 @@ void link::close() {
 }
 
 void link::tear_down() {
-  count_down();
+  counts_.connection_down();
   timer_.stop();
   replacement_.stop();
   if (attempt_) std::exchange(attempt_, nullptr)->cancel();
@@ -85,37 +83,6 @@ void link::tear_down() {
   handshake_.reset();
   reading_ = writing_ = starved_ = replacing_ = false;
   replace_at_ = detail::time_point::max();
-}
-
-void link::count_up() noexcept try {
-  ++times_up_;
-  if (!services_.counts) return;
-  known_ = nullptr;
-  counted_as_ = node_.to_string();
-  const auto& at = node_.at;
-  facts_ = {.number = ++connections_made,
-            .role = role(),
-            .node = counted_as_,
-            .address = at.unix_path.empty() ? at.host : at.unix_path,
-            .port = at.unix_path.empty() ? at.port : std::uint16_t{}};
-  known_ = &facts_;
-  counted_ = true;
-  services_.counts->measured({.what = measurement::kind::connection_up, .connection = &facts_, .count = times_up_});
-} catch (const std::bad_alloc&) {  // then its commands are counted without it, and its end is not
-}
-
-void link::tell_in_flight(std::size_t now) const {
-  const auto before = std::exchange(counted_in_flight_, now);
-  services_.counts->measured({.what = measurement::kind::in_flight,
-                              .connection = &facts_,
-                              .count = static_cast<std::int64_t>(now) - static_cast<std::int64_t>(before)});
-}
-
-void link::count_down() noexcept {
-  if (!counted_) return;
-  count_in_flight(0);
-  counted_ = false;
-  services_.counts->measured({.what = measurement::kind::connection_down, .connection = &facts_, .count = times_up_});
 }
 
 void link::demand_changed() noexcept {
@@ -234,7 +201,7 @@ void link::come_up() {
   state_ = state::up;
   last_failure_.clear();
   login_refused_ = false;
-  count_up();
+  counts_.connection_up(role(), node_);
   const auto now = services_.now();
   round_trip_ = now - greeted_;
   pacing_.on_ready(now);
@@ -414,7 +381,7 @@ void link::retarget(address to, failure why) {
   if (closed()) return step.rethrow();
   tear_down();
   state_ = state::down;
-  known_ = nullptr;
+  counts_.forget();
   node_.at = std::move(to);
   standing_failure_.reset();
   pacing_.forget(services_.now());

@@ -16,6 +16,7 @@
 #include "redis/endpoint.hpp"
 #include "redis/failure.hpp"
 #include "redis/handshake.hpp"
+#include "redis/link_counts.hpp"
 #include "redis/pacing.hpp"
 #include "redis/resp.hpp"
 #include "redis/services.hpp"
@@ -61,7 +62,7 @@ class link : public std::enable_shared_from_this<link> {
   bool idle() const { return !wanted(); }
   void on_idle(std::function<void()> listener) { idle_ = std::move(listener); }
   /// Which of its connections is there, or was there last, counted from 1; 0: none was.
-  std::int64_t times_up() const noexcept { return times_up_; }
+  std::int64_t times_up() const noexcept { return counts_.times_up(); }
 
  protected:
   link(const services& given, endpoint node);
@@ -115,11 +116,9 @@ class link : public std::enable_shared_from_this<link> {
   /// What observers call it.
   virtual std::string_view role() const noexcept { return "command"; }
   /// What observers know of the connection that is there, or was there last, until retarget(); null: of none.
-  const connection_facts* facts() const noexcept { return known_; }
+  const connection_facts* facts() const noexcept { return counts_.facts(); }
   /// So many commands were written to it and have no answer.
-  void count_in_flight(std::size_t now) const {
-    if (counted_ && now != counted_in_flight_) tell_in_flight(now);
-  }
+  void count_in_flight(std::size_t commands) { counts_.in_flight(commands); }
   /// Bytes have arrived that were not looked at yet: whoever thinks the server silent was not scheduled in time.
   bool input_waiting();
   /// When bytes were read, or replies of them handed on, for the last time.
@@ -175,14 +174,12 @@ class link : public std::enable_shared_from_this<link> {
   failure lost(const error_code& failed);
   failure garbled(const session& s) const;
   void tear_down();
-  void count_up() noexcept;
-  void tell_in_flight(std::size_t now) const;
-  void count_down() noexcept;
   void end(const failure& why);
 
   const detail::birthplace here_;
   services services_;
   endpoint node_;
+  link_counts counts_;
   state state_ = state::down;
   attempt_pacing pacing_;
   detail::timer timer_;  // pausing: its end; connecting, greeting: connect_timeout
@@ -197,12 +194,6 @@ class link : public std::enable_shared_from_this<link> {
   bool replacing_ = false;      // nothing is written any more
   detail::time_point replace_at_ = detail::time_point::max();
   detail::timer replacement_;  // while it is wanted
-  std::int64_t times_up_ = 0;
-  std::string counted_as_;
-  connection_facts facts_;
-  const connection_facts* known_ = nullptr;  // facts_, or null
-  bool counted_ = false;                     // by the observer, while it is up
-  mutable std::size_t counted_in_flight_ = 0;
   detail::time_point last_input_{};
   const detail::lease_clock::duration trusted_silence_;
   detail::time_point greeted_{};                // when the handshake began
