@@ -47,7 +47,7 @@ using home_ptr = std::shared_ptr<home>;
 
 /// One connection: bytes arrive in order each way, if they arrive. The client's end of it is a stream of
 /// sim::transport.
-class wire : public std::enable_shared_from_this<wire> {
+class wire final : public server_connection, public std::enable_shared_from_this<wire> {
  public:
   using read_handler = std::function<void(error_code, std::size_t)>;
 
@@ -66,12 +66,12 @@ class wire : public std::enable_shared_from_this<wire> {
   std::size_t take_at_once(std::size_t size);
 
   // The node's end.
-  void send_down(const reply& r, bool message);
-  void end_from_server();
+  void send_down(const reply& r, bool message) override;
+  void end_from_server() override;
   /// CLIENT KILL.
-  void kill();
+  void kill() override;
   /// CLIENT KILL was refused.
-  void spare() noexcept { spared_ = true; }
+  void spare() noexcept override { spared_ = true; }
 
   // Faults.
   void lose_up() noexcept { loses_up_ = true; }

@@ -3,8 +3,6 @@
 
 #include <utility>
 
-#include "testing/sim/network.hpp"
-
 namespace holdfast::sim {
 
 std::int64_t wall_clock::now_us() const {
@@ -33,12 +31,12 @@ server::server(scheduler& plan, double clock_rate, std::string name, unsigned nu
   };
 }
 
-std::shared_ptr<wire> server::wire_of(node::session_id id) const {
+std::shared_ptr<server_connection> server::wire_of(node::session_id id) const {
   const auto found = wires_.find(id);
   return found == wires_.end() ? nullptr : found->second.lock();
 }
 
-node::session_id server::accept(const std::shared_ptr<wire>& from) {
+node::session_id server::accept(const std::shared_ptr<server_connection>& from) {
   std::erase_if(expected_, [&](const auto& each) { return each.lock() == from; });
   const auto id = node_.connect();
   wires_[id] = from;

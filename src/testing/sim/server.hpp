@@ -14,7 +14,21 @@
 
 namespace holdfast::sim {
 
-class wire;
+/// The server's view of a connection.
+class server_connection {
+ public:
+  /// `message`: of a channel, not an answer.
+  virtual void send_down(const reply& sent, bool message) = 0;
+  /// CLIENT KILL.
+  virtual void kill() = 0;
+  /// CLIENT KILL was refused.
+  virtual void spare() noexcept = 0;
+  /// The server ends it.
+  virtual void end_from_server() = 0;
+
+ protected:
+  ~server_connection() = default;
+};
 
 /// The node's wall clock: runs at its own rate, and may be stepped.
 class wall_clock {
@@ -43,9 +57,9 @@ class server {
   bool down() const noexcept { return down_; }
   bool running() const noexcept { return !down_ && !stopped_; }
   /// A connection is made, which the node has not accepted yet. It ends with the others if the server goes down before.
-  void expect(const std::shared_ptr<wire>& from) { expected_.push_back(from); }
+  void expect(const std::shared_ptr<server_connection>& from) { expected_.push_back(from); }
   /// Binds a new session of the node to its connection.
-  node::session_id accept(const std::shared_ptr<wire>& from);
+  node::session_id accept(const std::shared_ptr<server_connection>& from);
 
   void stop() { stopped_ = true; }
   /// How many arrivals a stop has delayed.
@@ -65,14 +79,14 @@ class server {
   wall_clock& clock() noexcept { return clock_; }
 
  private:
-  std::shared_ptr<wire> wire_of(node::session_id) const;
+  std::shared_ptr<server_connection> wire_of(node::session_id) const;
 
   const std::string name_;
   const redis::address at_;
   wall_clock clock_;
   node node_;
-  std::map<node::session_id, std::weak_ptr<wire>> wires_;
-  std::vector<std::weak_ptr<wire>> expected_;
+  std::map<node::session_id, std::weak_ptr<server_connection>> wires_;
+  std::vector<std::weak_ptr<server_connection>> expected_;
   std::deque<std::function<void()>> arrived_;  // while stopped
   std::uint64_t held_back_ = 0;
   bool stopped_ = false, down_ = false;
