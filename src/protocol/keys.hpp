@@ -56,13 +56,6 @@ struct HOLDFAST_EXPORT lock_keys {
 std::uint32_t hash_of(std::string_view name) noexcept;
 using shared_keys = std::shared_ptr<const lock_keys>;
 
-// Redisson's scheme: what:{N}, or what:N where N has an opening brace, so that all are in the slot of N.
-key_parts channel_parts(const lock_keys&);
-key_parts token_parts(const lock_keys&);
-/// Made where it is needed, and kept nowhere: there may be a million names.
-HOLDFAST_EXPORT std::string channel_of(const lock_keys&);
-std::string token_key(const lock_keys&);
-
 /// Whether all that is derived from a lock's key is in the key's slot of a cluster: it has no brace at all, or its
 /// first '{' is followed by at least one byte and a '}'.
 bool fits_a_cluster(std::string_view lock) noexcept;

@@ -5,6 +5,7 @@
 #include <span>
 
 #include "protocol/ballots.hpp"
+#include "protocol/derived_keys.hpp"
 #include "protocol/keys.hpp"
 
 namespace holdfast::detail::operands {

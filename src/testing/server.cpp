@@ -5,6 +5,7 @@
 #include <utility>
 
 #include "base/escape.hpp"
+#include "protocol/derived_keys.hpp"
 #include "protocol/kind.hpp"
 #include "protocol/vote/vote.hpp"
 #include "testing/stage.hpp"

@@ -20,6 +20,7 @@
 #include "bench/scenario.hpp"
 #include "bench/work.hpp"
 #include "lua_scripts.hpp"
+#include "protocol/derived_keys.hpp"
 #include "support/child_process.hpp"
 #include "support/net.hpp"
 #include "support/redisson_peer.hpp"

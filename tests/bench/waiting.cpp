@@ -15,6 +15,7 @@
 #include "bench/meter.hpp"
 #include "bench/scenario.hpp"
 #include "bench/work.hpp"
+#include "protocol/derived_keys.hpp"
 
 namespace holdfast::bench {
 namespace {

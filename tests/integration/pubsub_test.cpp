@@ -1,5 +1,6 @@
 // SPDX-License-Identifier: BSL-1.0
 #include "redis/pubsub.hpp"
+#include "protocol/derived_keys.hpp"
 
 #include <chrono>
 #include <functional>

@@ -1,5 +1,6 @@
 // SPDX-License-Identifier: BSL-1.0
 #include "sim/faults.hpp"
+#include "protocol/derived_keys.hpp"
 
 #include <algorithm>
 #include <numeric>

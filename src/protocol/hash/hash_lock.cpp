@@ -7,6 +7,7 @@
 
 #include "lua_scripts.hpp"
 #include "protocol/ballots.hpp"
+#include "protocol/derived_keys.hpp"
 #include "protocol/kind.hpp"
 #include "protocol/operands.hpp"
 #include "protocol/vote/majority.hpp"

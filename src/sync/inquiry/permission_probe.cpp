@@ -4,6 +4,7 @@
 #include <utility>
 
 #include "base/assert.hpp"
+#include "protocol/derived_keys.hpp"
 #include "sync/command/ask_twice.hpp"
 
 namespace holdfast::detail {

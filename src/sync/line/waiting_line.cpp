@@ -6,6 +6,7 @@
 #include <utility>
 
 #include "base/assert.hpp"
+#include "protocol/derived_keys.hpp"
 #include "sync/hold/lease_record.hpp"
 
 namespace holdfast::detail {

@@ -4,6 +4,7 @@
 #include <random>
 #include <string>
 
+#include "protocol/derived_keys.hpp"
 #include "protocol/kind.hpp"
 #include "support/catch.hpp"
 #include "topology/cluster/slots.hpp"

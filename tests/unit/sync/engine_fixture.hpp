@@ -14,6 +14,7 @@
 
 #include "api/arguments.hpp"
 #include "lua_scripts.hpp"
+#include "protocol/derived_keys.hpp"
 #include "support/catch.hpp"
 #include "support/fake_topology.hpp"
 #include "support/manual_clock.hpp"

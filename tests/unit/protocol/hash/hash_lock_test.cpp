@@ -4,6 +4,7 @@
 #include <utility>
 
 #include "lua_scripts.hpp"
+#include "protocol/derived_keys.hpp"
 #include "unit/protocol/expected_calls.hpp"
 
 using namespace holdfast::detail;

@@ -3,6 +3,7 @@
 #include <chrono>
 
 #include "lua_scripts.hpp"
+#include "protocol/derived_keys.hpp"
 #include "unit/protocol/expected_calls.hpp"
 #include "unit/sync/engine_fixture.hpp"
 

@@ -1,5 +1,6 @@
 // SPDX-License-Identifier: BSL-1.0
 // Clients that pass a lock on to their own waiters, and leave it to others after a turn.
+#include "protocol/derived_keys.hpp"
 #include "unit/sync/starving.hpp"
 
 using namespace holdfast;

@@ -1,0 +1,29 @@
+// SPDX-License-Identifier: BSL-1.0
+#include "protocol/derived_keys.hpp"
+
+#include "protocol/kind.hpp"
+
+namespace holdfast::detail {
+namespace {
+
+// Redisson asks only whether the name has an opening brace anywhere, not whether it makes a hash tag.
+key_parts beside(std::string_view stem, std::string_view lock) {
+  const bool tagged = lock.find('{') != std::string_view::npos;
+  return {stem, tagged ? ":" : ":{", lock, tagged ? "" : "}"};
+}
+
+std::string joined(const key_parts& all) {
+  std::string text;
+  for (const auto part : all) text += part;
+  return text;
+}
+
+}  // namespace
+
+key_parts channel_parts(const lock_keys& keys) { return beside(keys.of.layout.channel, keys.lock); }
+key_parts token_parts(const lock_keys& keys) { return beside(keys.of.layout.token, keys.lock); }
+
+std::string channel_of(const lock_keys& keys) { return joined(channel_parts(keys)); }
+std::string token_key(const lock_keys& keys) { return joined(token_parts(keys)); }
+
+}  // namespace holdfast::detail

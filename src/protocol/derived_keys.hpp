@@ -1,0 +1,19 @@
+// SPDX-License-Identifier: BSL-1.0
+#pragma once
+#include <string>
+
+#include <holdfast/export.hpp>
+
+#include "protocol/keys.hpp"
+
+/// The names that are derived from the key of a lock, by the layout of its kind: its channel, and the key of its token.
+namespace holdfast::detail {
+
+// Redisson's scheme: stem:{N}, or stem:N where N has an opening brace, so that all are in the slot of N.
+key_parts channel_parts(const lock_keys&);
+key_parts token_parts(const lock_keys&);
+/// Made where it is needed, and kept nowhere: there may be a million names.
+HOLDFAST_EXPORT std::string channel_of(const lock_keys&);
+std::string token_key(const lock_keys&);
+
+}  // namespace holdfast::detail
