@@ -55,7 +55,7 @@ std::shared_ptr<acquisition> registry::lock(const shared_keys& keys, const lock_
   }
   auto who = make_pooled<acquisition>(with_.around.blocks, with_.around, keys, request, std::move(done));
   if (mine) {
-    if (!enter(*mine, *who)) reenter(*mine, who);
+    if (!enter(*mine, *who)) reenter(*e, *mine, who);
     return who;
   }
   if (draining_) draining_->waits(who->request.who, keys->name);
@@ -234,9 +234,9 @@ bool registry::enter(hold& h, acquisition& who) {
 }
 
 // Also for waiters whose owner was granted the lock: they come behind the one that was granted, who is answered first.
-void registry::reenter(hold& h, std::shared_ptr<acquisition> who) {
+void registry::reenter(entry& name, hold& h, std::shared_ptr<acquisition> who) {
   if (!h.keys()->of.reentrant) return who->answer({errc::already_held, not_reentrant, nullptr}, failed_at(*who->keys));
-  std::make_shared<reentry>(with_.around, hold_ptr(&h), std::move(who))->begin();
+  std::make_shared<reentry>(with_.around, name, hold_ptr(&h), std::move(who))->begin();
 }
 
 void registry::drain() {
@@ -479,7 +479,7 @@ void registry::entry::move_to_hold_of(const lock_request& request, hold& h) {
 // memory either.
 void registry::entry::move_to(hold& h, std::shared_ptr<acquisition> who) noexcept {
   try {
-    return of_.reenter(h, who);
+    return of_.reenter(*this, h, who);
   } catch (const std::bad_alloc&) {
   }
   try {

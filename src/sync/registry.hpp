@@ -137,6 +137,7 @@ class registry final {
     time_point rests_until() const override;
     bool held_by(owner_id who) override;
     void reenter(std::shared_ptr<acquisition> who) override;
+    void queue(std::shared_ptr<acquisition> who) override;
     std::shared_ptr<lease_record> granted(const acquisition& first, const granted_field& what) override {
       return hold_for(first.request, first.keys, what);
     }
@@ -145,7 +146,6 @@ class registry final {
     // Its holds.
     void ended(hold& h) override;
     void forget(hold& h) override;
-    void queue(std::shared_ptr<acquisition> who) override;
     bool pass_on(hold& h, const legacy& what) override;
     // Its releases.
     void release_begins() override { ++releasing_; }
@@ -207,7 +207,7 @@ class registry final {
   void leave_if_unused(const lock_keys& keys);
   /// A nested call that has its lease at once. False: Redis has to be asked, or it is in error.
   bool enter(hold& h, acquisition& who);
-  void reenter(hold& h, std::shared_ptr<acquisition> who);
+  void reenter(entry& name, hold& h, std::shared_ptr<acquisition> who);
   void hold_is_over(owner_id who);
   bool drains_without(owner_id who) const { return draining_ && !draining_->contains(who); }
 

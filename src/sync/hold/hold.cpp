@@ -12,7 +12,6 @@
 #include "sync/hold/hold_services.hpp"
 #include "sync/hold/lease_record.hpp"
 #include "sync/hold/recount.hpp"
-#include "sync/line/acquisition.hpp"
 
 namespace holdfast::detail {
 namespace {
@@ -498,11 +497,6 @@ void hold::forget_changes() noexcept {
   while (!reentries_.empty()) reentries_.front().forget_caller();
   changes_.forget();
   last_unlocks_.clear();
-}
-
-void hold::queue(std::shared_ptr<acquisition> who) {
-  HOLDFAST_ASSERT(ended() && leases_.empty() && host_);
-  host_->queue(std::move(who));
 }
 
 loss_cause hold::cause_of_denial() const noexcept {

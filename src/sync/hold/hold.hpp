@@ -33,7 +33,6 @@
 
 namespace holdfast::detail {
 
-class acquisition;
 class hold;
 struct late_ballot;
 struct lease_record;
@@ -49,8 +48,6 @@ class hold_host : public release_host {
   virtual void ended(hold& h) = 0;
   /// It has ended, and nobody has a lease of it.
   virtual void forget(hold& h) = 0;
-  /// A re-entry found that there is nothing that it would be nested in: it waits like anybody.
-  virtual void queue(std::shared_ptr<acquisition> who) = 0;
   struct legacy {
     bool sound;         // the claim is good for another hold
     milliseconds ttl;   // of the hold until now
@@ -261,8 +258,6 @@ class hold final : public boost::intrusive_ref_counter<hold> {
   void confirmed_by_count(time_point sent, milliseconds ttl, primary_set at);
   void add_reentry(hold_reentry& who) noexcept { reentries_.push_back(who); }
   void remove_reentry(hold_reentry& who) noexcept { reentries_.erase(reentries_.iterator_to(who)); }
-  /// See hold_host.
-  void queue(std::shared_ptr<acquisition> who);
 
  private:
   /// An unlock that was the last at its call, and waits for its turn. Re-entries may be granted in between, so there

@@ -12,8 +12,8 @@
 
 namespace holdfast::detail {
 
-reentry::reentry(surroundings& around, hold_ptr of, std::shared_ptr<acquisition> who)
-    : around_(around), of_(std::move(of)), who_(std::move(who)), pause_(around.alarms) {}
+reentry::reentry(surroundings& around, line_host& name, hold_ptr of, std::shared_ptr<acquisition> who)
+    : around_(around), name_(name), of_(std::move(of)), who_(std::move(who)), pause_(around.alarms) {}
 
 void reentry::begin() {
   of_->add_reentry(*this);
@@ -183,7 +183,7 @@ void reentry::hold_ended() {
 // waits like a new call.
 void reentry::nothing_to_enter() {
   if (of_->client_closed()) return finish({errc::shutting_down, {}, nullptr});
-  if (of_->count() == 0) return of_->queue(leave_hold());
+  if (of_->count() == 0) return name_.queue(leave_hold());
   finish({of_->end_reason(), "the hold that it would re-enter is lost: " + of_->end_detail(), nullptr});
 }
 

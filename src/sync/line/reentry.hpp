@@ -6,6 +6,7 @@
 
 #include "sync/hold/hold.hpp"
 #include "sync/line/acquisition.hpp"
+#include "sync/line/waiting_line.hpp"
 
 namespace holdfast::detail {
 
@@ -14,7 +15,8 @@ namespace holdfast::detail {
 /// hold's count, and goes on when its caller has stopped waiting.
 class reentry final : public script_command, private acquisition_place, private hold_reentry {
  public:
-  reentry(surroundings& around, hold_ptr of, std::shared_ptr<acquisition> who);
+  /// `name`: of the hold, which does not leave it before this has heard of its end.
+  reentry(surroundings& around, line_host& name, hold_ptr of, std::shared_ptr<acquisition> who);
   void begin();
 
  private:
@@ -47,6 +49,7 @@ class reentry final : public script_command, private acquisition_place, private 
   std::shared_ptr<reentry> self() { return std::static_pointer_cast<reentry>(shared_from_this()); }
 
   surroundings& around_;
+  line_host& name_;
   const hold_ptr of_;
   std::shared_ptr<acquisition> who_;  // null once it was answered, or waits elsewhere
   timer pause_;

@@ -32,6 +32,8 @@ class line_host {
   virtual bool held_by(owner_id who) = 0;
   /// Moves a waiter of that owner to a re-entry.
   virtual void reenter(std::shared_ptr<acquisition> who) = 0;
+  /// A re-entry found that there is nothing that it would be nested in: it waits like anybody.
+  virtual void queue(std::shared_ptr<acquisition> who) = 0;
   /// The last attempt of `first` was granted: makes its hold, and moves the other waiters of its owner to re-entries.
   virtual std::shared_ptr<lease_record> granted(const acquisition& first, const granted_field& what) = 0;
   /// Gives back what was or may still be granted to a field that nobody waits for; `tried` as in

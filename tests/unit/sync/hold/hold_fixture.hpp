@@ -12,7 +12,6 @@
 #include "support/seeded_random.hpp"
 #include "sync/hold/hold_services.hpp"
 #include "sync/hold/lease_record.hpp"
-#include "sync/line/acquisition.hpp"
 
 namespace holdfast::test {
 
@@ -65,7 +64,6 @@ struct hold_fixture : detail::hold_host {
  private:
   void ended(detail::hold&) override {}
   void forget(detail::hold&) override {}
-  void queue(std::shared_ptr<detail::acquisition>) override {}
   void release_begins() override {}
   void release_ends(const release_end&) override {}
   bool pass_on(detail::hold&, const legacy&) override { return false; }
