@@ -5,6 +5,7 @@
 
 #include "base/cancelled.hpp"
 #include "base/if_memory.hpp"
+#include "sync/command/send_once.hpp"
 
 namespace holdfast::detail {
 namespace {
@@ -104,7 +105,7 @@ void engine::unlock(const std::shared_ptr<lease_record>& record, done_handler&& 
 void engine::drop(const std::shared_ptr<lease_record>& record) {
   auto& h = *record->of;
   const bool ends_it = !h.ended() && !closed() && h.count() == 1 && !h.changing();
-  if (record->dropped_at_once && ends_it) around_.report(event::kind::dropped_at_once, h);
+  if (record->dropped_at_once && ends_it) h.report(event::kind::dropped_at_once);
   h.give_up(*record, {});
 }
 
@@ -141,7 +142,7 @@ void engine::force_unlock(const shared_keys& keys, value_handler<bool> done) {
   const auto copies = std::make_shared<unsigned>(0);
   auto send = [this, keys, copies](time_point end, topology::handler then) {
     ++*copies;
-    around_.run_until(end, keys->of.force_release.make(*keys), urgency::refusable, std::move(then));
+    send_until(around_, end, keys->of.force_release.make(*keys), urgency::refusable, std::move(then));
   };
   auto answered = [this, keys, copies,
                    done = calls_.until_closed(errc::shutting_down, std::move(done))](const outcome& o) {
@@ -182,7 +183,7 @@ void engine::learn_run(const shared_keys& keys, nanoseconds wait, value_handler<
     const auto why = redis::failure_of(o);
     done(why.code, why.detail, {});
   };
-  around_.run_until(saturating_add(now(), wait), keys->of.exists.make(*keys), urgency::patient, std::move(answered));
+  send_until(around_, saturating_add(now(), wait), keys->of.exists.make(*keys), urgency::patient, std::move(answered));
 }
 
 void engine::when_run_changes(const shared_keys& keys, std::string run, std::weak_ptr<const void> wanted,

@@ -1,55 +1,14 @@
 // SPDX-License-Identifier: BSL-1.0
 #include "sync/command/surroundings.hpp"
 
-#include <memory>
 #include <new>
 #include <utility>
 
 #include "base/cancelled.hpp"
 #include "base/escape.hpp"
 #include "sync/claim/terms.hpp"
-#include "sync/command/script_command.hpp"
-#include "sync/hold/hold.hpp"
 
 namespace holdfast::detail {
-namespace {
-
-class one_call : public script_command {
- public:
-  explicit one_call(topology::handler done) : done_(std::move(done)) {}
-
- private:
-  void on_answer(const outcome& o) final { std::exchange(done_, {})(o); }
-
-  topology::handler done_;  // emptied when it is called
-};
-
-class bounded_call final : public one_call {
- public:
-  bounded_call(topology::handler done, const clock& time, time_point end)
-      : one_call(std::move(done)), time_(time), end_(end) {}
-
- private:
-  std::optional<nanoseconds> time_left_for_copies() const override { return end_ - time_.now(); }
-
-  const clock& time_;
-  const time_point end_;
-};
-
-}  // namespace
-
-void surroundings::run(const call& what, const delivery& how, topology::handler done) const {
-  make_pooled<one_call>(blocks, std::move(done))->send(*this, what, how);
-}
-
-void surroundings::run_until(time_point end, const call& what, urgency rank, topology::handler done) const {
-  make_pooled<bounded_call>(blocks, std::move(done), time, end)
-      ->send(*this, what, {.timeout = end - now(), .rank = rank});
-}
-
-void surroundings::run_at(std::size_t primary, const call& what, const delivery& how, topology::handler done) const {
-  make_pooled<one_call>(blocks, std::move(done))->send(servers.primary(primary), what, how);
-}
 
 void surroundings::when_replicated(std::string_view key, unsigned wanted, std::uint64_t server, time_point valid,
                                    function<void(std::optional<redis::failure>)> then) const {
@@ -75,17 +34,6 @@ void surroundings::note_withheld_message(const outcome& o) try {
   message_withheld = true;
   report({.what = event::kind::notifications_degraded, .reason = why->code, .detail = why->detail});
 } catch (const std::bad_alloc&) {
-}
-
-void surroundings::report(event::kind what, const hold& h, error_code reason, std::string_view detail,
-                          loss_cause cause) const {
-  if (!settings.observer) return;
-  auto e = event_of(what, h, now());
-  e.what.ttl = h.ttl();
-  e.what.cause = cause;
-  e.what.reason = reason;
-  e.what.detail = detail;
-  report(std::move(e));
 }
 
 void surroundings::report_with_id(hold_event& e) const {

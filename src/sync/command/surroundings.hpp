@@ -60,21 +60,12 @@ struct surroundings {
     if (ids && e.id) return report_with_id(e);
     settings.observer->on(e.what);
   }
-  void report(event::kind what, const hold& h, error_code reason = {}, std::string_view detail = {},
-              loss_cause cause = loss_cause::none) const;
   void count(measurement::kind what, const lock_keys& keys) const {
     if (settings.observer) settings.observer->measured({.what = what, .lock_kind = keys.of.name, .name = keys.name});
   }
 
   /// Tells the observer, the first time, that a release was not allowed to tell waiters.
   void note_withheld_message(const redis::outcome& o);
-
-  /// Sends what nobody withdraws; what the call refers to lives until the answer.
-  void run(const call& what, const delivery& how, topology::handler done) const;
-  /// The same. The answer, after one copy or two, is of no use after `end`.
-  void run_until(time_point end, const call& what, urgency rank, topology::handler done) const;
-  /// The same as run() to one of several primaries.
-  void run_at(std::size_t primary, const call& what, const delivery& how, topology::handler done) const;
 
   /// Asks whether so many replicas have what this server has answered about `key`, which is good for anything until
   /// `valid`. `then` hears why it does not count; nothing where enough have it in time.

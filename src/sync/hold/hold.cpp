@@ -9,6 +9,7 @@
 #include "base/if_memory.hpp"
 #include "sync/command/ask_twice.hpp"
 #include "sync/command/script_command.hpp"
+#include "sync/command/send_once.hpp"
 #include "sync/hold/hold_services.hpp"
 #include "sync/hold/lease_record.hpp"
 #include "sync/hold/recount.hpp"
@@ -191,8 +192,8 @@ void hold::renew(std::shared_ptr<lease_record> lease, milliseconds ttl, time_poi
   if (ttl == milliseconds::zero()) ttl = lease->asked.ttl;
   auto send = [this, self = self(), ttl](time_point end, topology::handler then) {
     if (ended()) return then({errc::unconfirmed, {}});  // what it would raise may be another's
-    with_.around.run_until(end, keys()->of.renew.make_one(*keys(), ttl_to_send(ttl), field()), urgency::obligation,
-                           std::move(then));
+    send_until(with_.around, end, keys()->of.renew.make_one(*keys(), ttl_to_send(ttl), field()), urgency::obligation,
+               std::move(then));
   };
   auto answered = [this, self = self(), lease = std::move(lease), ttl,
                    done = with_.calls.until_closed(errc::closed, std::move(done))](const outcome& o) {
@@ -444,9 +445,8 @@ void hold::end_by_loss(errc reason) {
   end(lease_state::lost, reason, text_of_loss(reason));
   // The hold is lost, even if one of these steps finds no memory.
   if_memory([this] { with_.watch_links(); });
-  if_memory([&] {
-    around.report(reason == errc::closed ? event::kind::closed : event::kind::lost, *this, reason, end_detail(), cause);
-  });
+  if_memory(
+      [&] { report(reason == errc::closed ? event::kind::closed : event::kind::lost, reason, end_detail(), cause); });
   for (auto* l : leases_.all()) if_memory([&] { l->tell_end(reason); });
   // Redis keeps an expired key a little longer than we trust it, or for long if it was renewed without our hearing of
   // it.
@@ -526,6 +526,17 @@ hold::text hold::text_of_loss(errc reason) const noexcept try {
   return is(std::move(cause));
 } catch (const std::bad_alloc&) {
   return nullptr;
+}
+
+void hold::report(event::kind happened, error_code reason, std::string_view detail, loss_cause cause) const {
+  const auto& around = with_.around;
+  if (!around.settings.observer) return;
+  auto e = event_of(happened, *this, around.now());
+  e.what.ttl = ttl();
+  e.what.cause = cause;
+  e.what.reason = reason;
+  e.what.detail = detail;
+  around.report(std::move(e));
 }
 
 hold_event event_of(event::kind what, const hold& h, time_point at) {

@@ -27,6 +27,7 @@
 #include "protocol/replies.hpp"
 #include "sync/claim/claim.hpp"
 #include "sync/claim/terms.hpp"
+#include "sync/command/handlers.hpp"
 #include "sync/command/surroundings.hpp"
 #include "sync/hold/change_queue.hpp"
 #include "sync/release/releases.hpp"
@@ -38,8 +39,6 @@ struct late_ballot;
 struct lease_record;
 struct hold_services;
 using hold_ptr = boost::intrusive_ptr<hold>;
-
-using done_handler = function<void(error_code, const std::string& detail)>;
 
 /// The registry's entry of a hold's name: it knows the hold until that has ended and nobody has a lease of it.
 class hold_host : public release_host {
@@ -213,6 +212,10 @@ class hold final : public boost::intrusive_ref_counter<hold> {
   /// Takes it back: `done` hears of it as lease::unlock() promises; empty: nobody waits for that.
   void give_up(lease_record& lease, done_handler&& done);
   void renew(std::shared_ptr<lease_record> lease, milliseconds ttl, time_point answer_by, done_handler done);
+
+  /// Tells the observer of it.
+  void report(event::kind happened, error_code reason = {}, std::string_view detail = {},
+              loss_cause cause = loss_cause::none) const;
 
   // What its leases want.
   /// The TTL that the server's key should get from a renewal.

@@ -4,6 +4,7 @@
 #include <new>
 #include <utility>
 
+#include "sync/command/send_once.hpp"
 #include "sync/hold/hold.hpp"
 
 namespace holdfast::detail {
@@ -53,9 +54,9 @@ void recount(const hold_services& with, claim& c, in_question what) {
   if (what == in_question::count && its.leases == h->count()) return;
   const sent_count sent{static_cast<unsigned>(h->count()), h->ttl_to_keep()};
   auto answered = [&with, keep = claim_ptr(&c), sent](const outcome& o) { on_answer(with, *keep, sent, o); };
-  with.around.run(c.keys->of.recount.make(*c.keys, h->ttl_to_send(sent.ttl), c.field, sent.leases),
-                  {.timeout = command_budget(with.around.settings, h->ttl()), .rank = urgency::obligation},
-                  std::move(answered));
+  send_once(with.around, c.keys->of.recount.make(*c.keys, h->ttl_to_send(sent.ttl), c.field, sent.leases),
+            {.timeout = command_budget(with.around.settings, h->ttl()), .rank = urgency::obligation},
+            std::move(answered));
   its.under_way = its.ever_sent = true;  // not where there was no memory to send it
 }
 

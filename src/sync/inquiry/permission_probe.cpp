@@ -6,6 +6,7 @@
 #include "base/assert.hpp"
 #include "protocol/derived_keys.hpp"
 #include "sync/command/ask_twice.hpp"
+#include "sync/command/send_once.hpp"
 
 namespace holdfast::detail {
 
@@ -54,7 +55,7 @@ call permission_probe::next() const {
 
 void permission_probe::send_next() {
   auto send = [self = shared_from_this()](time_point end, topology::handler then) {
-    self->around_.run_until(end, self->next(), urgency::refusable, std::move(then));
+    send_until(self->around_, end, self->next(), urgency::refusable, std::move(then));
   };
   auto heard = [self = shared_from_this()](const outcome& o) { self->answered(o); };
   ask_twice(around_, deadline_ - around_.now(), std::move(send), std::move(heard));

@@ -5,8 +5,8 @@
 #include <memory>
 #include <string>
 
+#include "sync/command/handlers.hpp"
 #include "sync/command/surroundings.hpp"
-#include "sync/hold/hold.hpp"
 
 namespace holdfast::detail {
 

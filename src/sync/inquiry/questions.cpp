@@ -1,13 +1,15 @@
 // SPDX-License-Identifier: BSL-1.0
 #include "sync/inquiry/questions.hpp"
 
+#include "sync/command/send_once.hpp"
+
 namespace holdfast::detail {
 
 template <class T, class Make, class Read>
 void questions::ask(const shared_keys& keys, Make make, Read read, value_handler<T> done) const {
   if (with_.closed()) return done(errc::shutting_down, {}, {});
   auto send = [this, keys, make](time_point end, topology::handler then) {
-    with_.around.run_until(end, make(*keys), urgency::refusable, std::move(then));
+    send_until(with_.around, end, make(*keys), urgency::refusable, std::move(then));
   };
   auto answered = [read, done = with_.calls.until_closed(errc::shutting_down, std::move(done))](const outcome& o) {
     auto said = read(o);

@@ -8,12 +8,10 @@
 #include <holdfast/lock_holder.hpp>
 
 #include "sync/command/ask_twice.hpp"
+#include "sync/command/handlers.hpp"
 #include "sync/hold/hold_services.hpp"
 
 namespace holdfast::detail {
-
-template <class T>
-using value_handler = function<void(error_code, const std::string& detail, T)>;
 
 /// The questions about a lock that Redis answers. Nothing here changes what is held.
 class questions {

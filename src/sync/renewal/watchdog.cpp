@@ -461,7 +461,7 @@ void watchdog::on_denied(share& s, renewal_answer why) {
 void watchdog::doubt(share& s, const error_code& why, const std::string& detail) {
   // One of several primaries that is gone for long is told of once.
   const bool news = s.of.shares().size() == 1 || !s.doubted();
-  if (news) around_.report(event::kind::renewal_failed, holder_of(s), why, detail);
+  if (news) holder_of(s).report(event::kind::renewal_failed, why, detail);
   suspend(s, why);
 }
 
@@ -477,12 +477,12 @@ void watchdog::on_unanswered(share& s, const error_code& why, const std::string&
 void watchdog::suspend(share& s, const error_code& why) {
   any_doubted_ = true;
   const bool over = s.of.left() == nanoseconds::zero();  // then it is lost, and expire_due() says so
-  if (!over && s.of.doubt(s)) around_.report(event::kind::suspended, holder_of(s), why);
+  if (!over && s.of.doubt(s)) holder_of(s).report(event::kind::suspended, why);
 }
 
 bool watchdog::restore(share& s) {
   if (!s.doubted() || s.of.left() == nanoseconds::zero()) return false;
-  if (s.of.trust(s)) around_.report(event::kind::restored, holder_of(s));
+  if (s.of.trust(s)) holder_of(s).report(event::kind::restored);
   return true;
 }
 

@@ -8,7 +8,10 @@
 
 #include "base/assert.hpp"
 #include "base/escape.hpp"
+#include "protocol/replies.hpp"
+#include "protocol/vote/tally.hpp"
 #include "protocol/vote/vote.hpp"
+#include "sync/command/send_once.hpp"
 
 namespace holdfast::detail {
 namespace {
@@ -122,14 +125,14 @@ void voting::link_changed(std::size_t n, bool up) {
 
 // What an answer says of a connection that has ended counts for nothing.
 void voting::ask(std::size_t n, const call& what, function<void(const outcome&)> then) {
-  around_.run_at(n, what, {.timeout = around_.settings.command_timeout, .rank = urgency::obligation},
-                 [this, n, asked_on = each_[n].connections, then = std::move(then)](const outcome& o) {
-                   if (each_[n].connections != asked_on) return;
-                   HOLDFAST_ASSERT(each_[n].now == stage::asking);
-                   each_[n].now = stage::votes;  // perhaps: if not, it says so again
-                   then(o);
-                   begin_waits();
-                 });
+  send_to_primary(around_, n, what, {.timeout = around_.settings.command_timeout, .rank = urgency::obligation},
+                  [this, n, asked_on = each_[n].connections, then = std::move(then)](const outcome& o) {
+                    if (each_[n].connections != asked_on) return;
+                    HOLDFAST_ASSERT(each_[n].now == stage::asking);
+                    each_[n].now = stage::votes;  // perhaps: if not, it says so again
+                    then(o);
+                    begin_waits();
+                  });
   each_[n].now = stage::asking;
 }
 
@@ -252,13 +255,13 @@ class voting::founding final : public std::enable_shared_from_this<founding> {
   void each(Make make, Heard heard, Then then) {
     waits_for_ = of_.each_.size();
     for (std::size_t n = 0; n < of_.each_.size(); ++n)
-      of_.around_.run_at(n, make(n), {.timeout = of_.around_.settings.command_timeout},
-                         [self = shared_from_this(), n, heard, then](const outcome& o) {
-                           heard(*self, n, o);
-                           if (--self->waits_for_ > 0) return;
-                           if (self->failed_) return self->done_(self->failed_, self->why_);
-                           then(*self);
-                         });
+      send_to_primary(of_.around_, n, make(n), {.timeout = of_.around_.settings.command_timeout},
+                      [self = shared_from_this(), n, heard, then](const outcome& o) {
+                        heard(*self, n, o);
+                        if (--self->waits_for_ > 0) return;
+                        if (self->failed_) return self->done_(self->failed_, self->why_);
+                        then(*self);
+                      });
   }
 
   void make() {

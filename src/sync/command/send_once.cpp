@@ -1,0 +1,51 @@
+// SPDX-License-Identifier: BSL-1.0
+#include "sync/command/send_once.hpp"
+
+#include <optional>
+#include <utility>
+
+#include "sync/command/script_command.hpp"
+#include "sync/command/surroundings.hpp"
+
+namespace holdfast::detail {
+namespace {
+
+class one_call : public script_command {
+ public:
+  explicit one_call(topology::handler done) : done_(std::move(done)) {}
+
+ private:
+  void on_answer(const outcome& o) final { std::exchange(done_, {})(o); }
+
+  topology::handler done_;  // emptied when it is called
+};
+
+class bounded_call final : public one_call {
+ public:
+  bounded_call(topology::handler done, const clock& time, time_point end)
+      : one_call(std::move(done)), time_(time), end_(end) {}
+
+ private:
+  std::optional<nanoseconds> time_left_for_copies() const override { return end_ - time_.now(); }
+
+  const clock& time_;
+  const time_point end_;
+};
+
+}  // namespace
+
+void send_once(const surroundings& around, const call& asked, const delivery& how, topology::handler done) {
+  make_pooled<one_call>(around.blocks, std::move(done))->send(around, asked, how);
+}
+
+void send_until(const surroundings& around, time_point end, const call& asked, urgency rank, topology::handler done) {
+  make_pooled<bounded_call>(around.blocks, std::move(done), around.time, end)
+      ->send(around, asked, {.timeout = end - around.now(), .rank = rank});
+}
+
+void send_to_primary(const surroundings& around, std::size_t primary, const call& asked, const delivery& how,
+                     topology::handler done) {
+  make_pooled<one_call>(around.blocks, std::move(done))->send(around.servers.primary(primary), asked, how);
+}
+
+}  // namespace holdfast::detail

@@ -1,0 +1,25 @@
+// SPDX-License-Identifier: BSL-1.0
+#pragma once
+#include <cstddef>
+
+#include "protocol/call.hpp"
+#include "sync/claim/terms.hpp"
+#include "topology/topology.hpp"
+
+// Most commands need no state of their own between question and answer: no caller withdraws them, and a handler takes
+// the answer. These functions make a script_command for one such command. A command that may be withdrawn, repeated or
+// put off derives from script_command itself.
+
+namespace holdfast::detail {
+
+struct surroundings;
+
+/// Sends a command that is never withdrawn. What the call refers to must live until the answer.
+void send_once(const surroundings& around, const call& asked, const delivery& how, topology::handler done);
+/// The same for an answer that is of no use after `end`, whether it takes one copy or two.
+void send_until(const surroundings& around, time_point end, const call& asked, urgency rank, topology::handler done);
+/// The same as send_once() to one of several primaries.
+void send_to_primary(const surroundings& around, std::size_t primary, const call& asked, const delivery& how,
+                     topology::handler done);
+
+}  // namespace holdfast::detail
