@@ -46,9 +46,10 @@ engine::engine(surroundings around, std::weak_ptr<lease_home> home, owner_fields
         [this](const lock_keys& keys, time_point since) { return registry_.held_since(keys, since); });
     around_.notices = notices_.get();
   }
+  around_.sender = &single_;
   if (around_.servers.primaries() > 1) {
     voting_ = std::make_unique<voting>(around_, std::string(client_id()));
-    around_.voters = voting_.get();
+    around_.sender = &quorum_.emplace(*voting_);
   }
   around_.servers.on_link_change([this](node_id node, bool up) {
     if (voting_) voting_->link_changed(node, up);

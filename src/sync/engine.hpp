@@ -9,11 +9,13 @@
 #include <string>
 #include <vector>
 
+#include "sync/command/single_server_sender.hpp"
 #include "sync/hold/lease_record.hpp"
 #include "sync/inquiry/permission_survey.hpp"
 #include "sync/inquiry/questions.hpp"
 #include "sync/line/wait_notices.hpp"
 #include "sync/registry.hpp"
+#include "sync/vote/quorum_sender.hpp"
 #include "sync/vote/voting.hpp"
 
 namespace holdfast::detail {
@@ -106,6 +108,8 @@ class engine final {
   surroundings around_;
   std::unique_ptr<wait_notices> notices_;  // where nobody observes
   std::unique_ptr<voting> voting_;         // where there are several primaries
+  std::optional<quorum_sender> quorum_;    // the same
+  const single_server_sender single_{};    // where there is one
   releases releases_;
   unlock_patience patience_;
   watchdog watchdog_;

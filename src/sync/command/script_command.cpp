@@ -7,29 +7,31 @@
 #include "base/assert.hpp"
 #include "base/if_memory.hpp"
 #include "protocol/replies.hpp"
+#include "sync/command/script_sender.hpp"
 #include "sync/command/surroundings.hpp"
-#include "sync/vote/round.hpp"
 
 namespace holdfast::detail {
 
-void script_command::send(topology& to, const call& what, const delivery& how, bool by_text) {
+void script_command::send(topology& to, const call& asked, const delivery& how, bool by_text) {
   HOLDFAST_ASSERT(!unanswered_);
   to_ = &to;
-  call_ = what;
+  call_ = asked;
   how_ = how;
   by_text_ = by_text;
   unwanted_ = false;
   execute();
 }
 
-void script_command::send(const surroundings& around, const call& what, const delivery& how) {
-  if (around.servers.primaries() == 1) return send(around.servers, what, how);
+void script_command::send(const surroundings& around, const call& asked, const delivery& how) {
+  around.sender->send(around, *this, asked, how);
+}
+
+void script_command::send(const std::shared_ptr<script_copies>& copies, nanoseconds timeout) {
   HOLDFAST_ASSERT(!unanswered_);
-  const auto votes = std::make_shared<round>(around, what, shared_from_this());
-  votes_ = votes;
+  copies_ = copies;
   unanswered_ = true;
   try {
-    votes->begin(how.timeout);
+    copies->begin(timeout);
   } catch (...) {
     unanswered_ = false;  // no copy was sent
     throw;
@@ -37,14 +39,14 @@ void script_command::send(const surroundings& around, const call& what, const de
 }
 
 void script_command::answered_by_all(const outcome& o) {
-  votes_.reset();
+  copies_.reset();
   unanswered_ = false;
   on_answer(o);
 }
 
 std::optional<redis::failure> script_command::silence(time_point asked) const {
   if (!unanswered_) return std::nullopt;
-  if (const auto votes = votes_.lock()) return votes->silence();
+  if (const auto copies = copies_.lock()) return copies->silence();
   return to_->silence_since(call_.key(), written_ == time_point() ? asked : written_);
 }
 
@@ -56,10 +58,10 @@ void script_command::execute() {
 
 primary_set script_command::withdraw_all() {
   if (!unanswered_) return everywhere;
-  HOLDFAST_ASSERT(to_ || !votes_.expired());
+  HOLDFAST_ASSERT(to_ || !copies_.expired());
   const auto keep = shared_from_this();
-  if (const auto votes = votes_.lock()) {
-    const auto left = votes->withdraw();
+  if (const auto copies = copies_.lock()) {
+    const auto left = copies->withdraw();
     unanswered_ = left.under_way;
     return left.may_have_run;
   }

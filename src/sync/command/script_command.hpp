@@ -12,7 +12,6 @@
 
 namespace holdfast::detail {
 
-class round;
 struct surroundings;
 
 /// The ballot of a primary that was slower than the others, on a command about this owner field. never: it has not
@@ -24,13 +23,33 @@ struct late_ballot {
   time_point sent;
 };
 
+/// The copies of one command at several primaries, which answer as one server.
+class script_copies {
+ public:
+  /// `timeout`: of each copy.
+  virtual void begin(nanoseconds timeout) = 0;
+  struct withdrawn {
+    primary_set may_have_run;  // where it has, or may yet
+    bool under_way;            // a copy is, and the command is answered as before
+  };
+  /// From now on nothing is written any more, so that what the call refers to may go.
+  virtual withdrawn withdraw() = 0;
+  /// Why no majority has answered. Empty: a majority has, or as many primaries have answered others since.
+  virtual std::optional<redis::failure> silence() = 0;
+
+ protected:
+  ~script_copies() = default;
+};
+
 /// The sender of a script: sends it by digest, and once by text where the server does not know it. One copy at a time.
 class script_command : public redis::command, public std::enable_shared_from_this<script_command> {
  public:
-  /// What `what` refers to must live until on_answer(), or until withdraw() has returned true.
-  void send(topology& to, const call& what, const delivery& how, bool by_text = false);
-  /// The same where several primaries may vote: then each gets a copy.
-  void send(const surroundings& around, const call& what, const delivery& how);
+  /// What `asked` refers to must live until on_answer(), or until withdraw() has returned true.
+  void send(topology& to, const call& asked, const delivery& how, bool by_text = false);
+  /// The same to all servers that answer it.
+  void send(const surroundings& around, const call& asked, const delivery& how);
+  /// The same by copies, which must live until answered_by_all().
+  void send(const std::shared_ptr<script_copies>& copies, nanoseconds timeout);
   /// The sender wants the answer no more. True: the script has not run and never will, and on_answer() is not called.
   /// False: on_answer() is still to come, or nothing is under way.
   bool withdraw() { return withdraw_all() == nowhere; }
@@ -41,7 +60,7 @@ class script_command : public redis::command, public std::enable_shared_from_thi
   /// nothing at present. Empty: the server has answered others since. A command that was not written yet counts from
   /// `asked`.
   std::optional<redis::failure> silence(time_point asked) const;
-  /// All that matters of a round is known.
+  /// All that matters of its copies is known.
   void answered_by_all(const outcome& o);
   /// What one more primary has said after that.
   virtual void late_vote(std::size_t, const late_ballot&) {}
@@ -63,7 +82,7 @@ class script_command : public redis::command, public std::enable_shared_from_thi
   void execute();
 
   topology* to_ = nullptr;
-  std::weak_ptr<round> votes_;  // under way
+  std::weak_ptr<script_copies> copies_;  // under way
   call call_;
   delivery how_{};
   redis::ticket asked_ = 0;

@@ -22,8 +22,7 @@
 
 namespace holdfast::detail {
 
-class electorate;
-class hold;
+class script_sender;
 class wait_notices;
 
 /// An event about a hold, whose id is made where it is told.
@@ -43,8 +42,8 @@ struct surroundings {
   random_source& random;
   const config& settings;
   publish_word word = publish_word::publish;
-  electorate* voters = nullptr;     // where there are several primaries
-  wait_notices* notices = nullptr;  // where nobody observes
+  const script_sender* sender = nullptr;  // the engine chooses it
+  wait_notices* notices = nullptr;        // where nobody observes
   const bool ids = !settings.observer || settings.observer->wants_ids();
   const block_pool_ptr blocks{new block_pool};
   bool message_withheld = false;  // the observer knows

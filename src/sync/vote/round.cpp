@@ -8,8 +8,8 @@
 #include "base/assert.hpp"
 #include "protocol/vote/tally.hpp"
 #include "protocol/vote/vote.hpp"
-#include "sync/command/script_command.hpp"
 #include "sync/command/surroundings.hpp"
+#include "sync/vote/voting.hpp"
 
 namespace holdfast::detail {
 namespace {
@@ -57,10 +57,10 @@ class round::copy final : public script_command {
   nanoseconds timeout_{};
 };
 
-round::round(const surroundings& around, const call& what, std::shared_ptr<script_command> sender)
-    : to_(around.servers), time_(around.time), voters_(*around.voters), field_(what.field()),
-      what_(what.of_field(field_)), sender_(std::move(sender)), grace_(around.alarms) {
-  HOLDFAST_ASSERT(what_.count() && around.voters);
+round::round(const surroundings& around, voting& voters, const call& what, std::shared_ptr<script_command> sender)
+    : to_(around.servers), time_(around.time), voters_(voters), field_(what.field()), what_(what.of_field(field_)),
+      sender_(std::move(sender)), grace_(around.alarms) {
+  HOLDFAST_ASSERT(what_.count());
 }
 
 void round::begin(nanoseconds timeout) {

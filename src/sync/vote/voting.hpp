@@ -9,9 +9,12 @@
 #include <vector>
 
 #include "base/function.hpp"
+#include "protocol/call.hpp"
+#include "redis/failure.hpp"
+#include "redis/resp.hpp"
+#include "sync/claim/terms.hpp"
+#include "sync/command/handlers.hpp"
 #include "sync/command/surroundings.hpp"
-#include "sync/hold/hold.hpp"
-#include "sync/vote/round.hpp"
 
 namespace holdfast::detail {
 
@@ -33,22 +36,29 @@ namespace holdfast::detail {
 ///
 /// A server that does not say which run it is gets a number first, by which one is found that is there twice. The run
 /// that its marker names is taken for its own; so a restart that leaves the marker is not seen.
-class voting final : public electorate {
+class voting final {
  public:
   /// `client_id`: of this client alone.
   voting(surroundings& around, const std::string& client_id);
   voting(const voting&) = delete;
   voting& operator=(const voting&) = delete;
 
-  bool may_vote(std::size_t n) override;
-  redis::failure why_no_vote(std::size_t n) const override;
-  std::string marker(std::size_t n) const override;
-  void has_no_vote(std::size_t n) override;
-  bool knows(std::size_t n, const call& script) const override;
-  void answered(std::size_t n, const call& script, const redis::reply& said) override;
-  std::optional<nanoseconds> last_took(std::size_t n) const override { return each_[n].last_took; }
-  void took(std::size_t n, nanoseconds time) override { each_[n].last_took = time; }
-  const std::string& flaw() const override { return flaw_; }
+  /// Somebody wants the vote of this one: it may have one at present.
+  bool may_vote(std::size_t n);
+  /// Why it has none: unreachable, or what somebody must mend.
+  redis::failure why_no_vote(std::size_t n) const;
+  /// What its marker must be for its vote to count, by the server that is connected now; empty: it needs none.
+  std::string marker(std::size_t n) const;
+  /// It has answered that it has no vote.
+  void has_no_vote(std::size_t n);
+  /// Its present connection has answered this script; and it has now, so.
+  bool knows(std::size_t n, const call& script) const;
+  void answered(std::size_t n, const call& script, const redis::reply& said);
+  /// How long its last answer took, zero where it did not answer in time; empty: it was not asked yet. And it has now.
+  std::optional<nanoseconds> last_took(std::size_t n) const { return each_[n].last_took; }
+  void took(std::size_t n, nanoseconds time) { each_[n].last_took = time; }
+  /// Why no vote counts, until somebody mends that: one server is there twice. Empty: each counts.
+  const std::string& flaw() const { return flaw_; }
 
   void link_changed(std::size_t n, bool up);
   /// Makes the markers of a new installation. quorum_failed, and nothing is done, unless all primaries answer;

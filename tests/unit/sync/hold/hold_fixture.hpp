@@ -10,6 +10,7 @@
 #include "support/fake_topology.hpp"
 #include "support/manual_clock.hpp"
 #include "support/seeded_random.hpp"
+#include "sync/command/single_server_sender.hpp"
 #include "sync/hold/hold_services.hpp"
 #include "sync/hold/lease_record.hpp"
 
@@ -31,7 +32,9 @@ struct hold_fixture : detail::hold_host {
   fake_topology server{clock, timers};
   seeded_random random{1};
   config settings;
-  detail::surroundings around{clock, timers, server, random, settings};
+  const detail::single_server_sender sender;
+  detail::surroundings around{
+      .time = clock, .alarms = timers, .servers = server, .random = random, .settings = settings, .sender = &sender};
   detail::releases freeing{around};
   detail::unlock_patience patience{around};
   detail::watchdog renewals{around, [](detail::claim& c) { c.holder()->lose(errc::lost); }};
