@@ -6,6 +6,7 @@
 #include "base/cancelled.hpp"
 #include "base/if_memory.hpp"
 #include "sync/command/send_once.hpp"
+#include "sync/hold/unlocking.hpp"
 
 namespace holdfast::detail {
 namespace {
@@ -100,14 +101,14 @@ std::shared_ptr<multi_acquisition> engine::lock_all(std::vector<shared_keys> of,
 
 void engine::unlock(const std::shared_ptr<lease_record>& record, done_handler&& done) {
   if (!record->try_release()) return done(errc::not_held, {});
-  record->of->give_up(*record, std::move(done));
+  give_up(*record, std::move(done));
 }
 
 void engine::drop(const std::shared_ptr<lease_record>& record) {
   auto& h = *record->of;
   const bool ends_it = !h.ended() && !closed() && h.count() == 1 && !h.changing();
   if (record->dropped_at_once && ends_it) h.report(event::kind::dropped_at_once);
-  h.give_up(*record, {});
+  give_up(*record, {});
 }
 
 void engine::renew(const std::shared_ptr<lease_record>& record, milliseconds ttl, done_handler done,

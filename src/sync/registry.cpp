@@ -201,7 +201,7 @@ void registry::tell_if_waiting_for_ourselves(entry& e, acquisition& who) const {
   const auto& request = who.request;
   if (request.bound || request.one_of_several || request.wait != lock_request::patience::forever) return;
   const auto* h = e.live_hold();
-  if (!h || h->bound) return;
+  if (!h || h->bound()) return;
   const bool known = h->coroutine && request.coroutine;
   if (known && h->coroutine != request.coroutine) return;
   const auto& around = with_.around;
@@ -213,7 +213,7 @@ void registry::tell_if_waiting_for_ourselves(entry& e, acquisition& who) const {
 bool registry::held_since(const lock_keys& keys, time_point since) {
   auto* const found = find(keys);
   const auto* const h = found ? found->live_hold() : nullptr;
-  return h && !h->bound && h->granted_at <= since;
+  return h && !h->bound() && h->granted_at <= since;
 }
 
 void registry::lost_redis() {

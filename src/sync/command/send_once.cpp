@@ -15,7 +15,7 @@ class one_call : public script_command {
   explicit one_call(topology::handler done) : done_(std::move(done)) {}
 
  private:
-  void on_answer(const outcome& o) final { std::exchange(done_, {})(o); }
+  void on_answer(const outcome& answer) final { std::exchange(done_, {})(answer); }
 
   topology::handler done_;  // emptied when it is called
 };

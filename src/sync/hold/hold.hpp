@@ -1,6 +1,5 @@
 // SPDX-License-Identifier: BSL-1.0
 #pragma once
-#include <algorithm>
 #include <atomic>
 #include <boost/intrusive/list.hpp>
 #include <boost/intrusive/slist_hook.hpp>
@@ -10,18 +9,15 @@
 #include <memory>
 #include <new>
 #include <optional>
-#include <span>
 #include <string>
 #include <string_view>
 #include <utility>
-#include <vector>
 
 #include <holdfast/error.hpp>
 #include <holdfast/lease_state.hpp>
 #include <holdfast/observer.hpp>
 #include <holdfast/owner_id.hpp>
 
-#include "base/assert.hpp"
 #include "base/function.hpp"
 #include "base/lease_clock.hpp"
 #include "protocol/replies.hpp"
@@ -30,12 +26,25 @@
 #include "sync/command/handlers.hpp"
 #include "sync/command/surroundings.hpp"
 #include "sync/hold/change_queue.hpp"
+#include "sync/hold/few_leases.hpp"
+#include "sync/hold/last_unlock.hpp"
 #include "sync/release/releases.hpp"
+
+// Room hold: who has a name, how often, and how that ends. Three files share the work. This one has the leases, the
+// owner and the count, and ends a hold that is lost. unlocking.hpp ends it by its owner's wish; the table of its states
+// is there. loss.hpp explains a loss, and needs no hold for that.
+//
+// A hold stands on a claim, which is the possession in Redis. The two are apart because the claim may outlive the hold:
+// where clients take turns, the last unlock hands it to the next hold, and nothing is sent.
+//
+// There are as many holds as held locks, and each byte counts. A hold has no base with virtual functions, its hooks are
+// intrusive, and all that is small is packed at its end.
 
 namespace holdfast::detail {
 
 class hold;
 struct late_ballot;
+struct loss_facts;
 struct lease_record;
 struct hold_services;
 using hold_ptr = boost::intrusive_ptr<hold>;
@@ -72,47 +81,10 @@ class hold_reentry : public boost::intrusive::list_base_hook<> {
   ~hold_reentry() = default;
 };
 
-/// The leases of a hold, in the order in which they came: most often one.
-class few_leases {
- public:
-  std::span<lease_record* const> all() const noexcept {
-    return more_ ? std::span<lease_record* const>(*more_) : std::span(&sole_, sole_ ? 1 : 0);
-  }
-  bool empty() const noexcept { return all().empty(); }
-  void add(lease_record& lease) {
-    if (!more_) {
-      if (!sole_) return static_cast<void>(sole_ = &lease);
-      more_ = std::make_unique<std::vector<lease_record*>>(1, sole_);
-    }
-    more_->push_back(&lease);
-  }
-  /// One that is there.
-  void remove(const lease_record& lease) noexcept {
-    if (!more_) {
-      HOLDFAST_ASSERT(sole_ == &lease);
-      sole_ = nullptr;
-      return;
-    }
-    const auto place = std::find(more_->begin(), more_->end(), &lease);
-    HOLDFAST_ASSERT(place != more_->end());
-    more_->erase(place);
-  }
-
- private:
-  lease_record* sole_ = nullptr;
-  std::unique_ptr<std::vector<lease_record*>> more_;  // all, as soon as there have been two
-};
-
 /// One owner's possession of one name, counted: it stands on a claim. Its leases keep it alive, and they may outlive
 /// everything else; its host knows it by its address. With no lease left it keeps itself until its host has forgotten
 /// it.
 class hold final : public boost::intrusive_ref_counter<hold> {
-  // Here, where they fill a gap: there are as many holds as held locks.
-  std::atomic<bool> renewal_paused_{false};
-  bool forced_ = false;
-  bool shared_ = false;  // its key has other fields, too
-  bool kept_ = false;    // by itself, while it has a host and no lease
-
  public:
   struct fencing {
     std::optional<std::uint64_t> token{};
@@ -131,22 +103,17 @@ class hold final : public boost::intrusive_ref_counter<hold> {
   static void operator delete(void* memory, block_pool& in) noexcept { in.give_back(memory, sizeof(hold)); }
   static void operator delete(hold* ended, std::destroying_delete_t) noexcept;
 
-  const bool bound;  // the owner was given or bound, not made up for one lock()
-
- private:
-  const bool fenced_;  // it has a token
-
- public:
-  const std::uint16_t spare_tokens;  // after its own, for those that it is passed on to
   const std::uint32_t passes;
-  const void* coroutine = nullptr;  // the thread of co_spawn that has taken it; null: it cannot be known
   const claim_ptr on;
   const owner_id who;
   const time_point granted_at;
+  const void* coroutine = nullptr;                // the thread of co_spawn that has taken it; null: it cannot be known
   boost::intrusive::slist_member_hook<> of_host;  // its host's alone
 
   // Any thread.
-  std::optional<std::uint64_t> token() const noexcept { return fenced_ ? std::optional(token_) : std::nullopt; }
+  /// The owner was given or bound, not made up for one lock().
+  bool bound() const noexcept { return packed_.bound; }
+  std::optional<std::uint64_t> token() const noexcept { return packed_.fenced ? std::optional(token_) : std::nullopt; }
   bool exclusive() const noexcept { return left() > nanoseconds::zero(); }
   nanoseconds left() const noexcept;  // of the validity; 0 once lost, released or the client closed
   /// held, suspended, lost or released. Lost and released are final.
@@ -159,11 +126,11 @@ class hold final : public boost::intrusive_ref_counter<hold> {
   owner_field::text id() const noexcept { return field().hold_id(passes); }
   const clock& time() const noexcept { return on->time(); }
   /// Its max_hold is over, and nobody renews it.
-  bool renewal_paused() const noexcept { return renewal_paused_.load(std::memory_order_acquire); }
+  bool renewal_paused() const noexcept { return packed_.renewal_paused.load(std::memory_order_acquire); }
   // Exchanges alone write it, never a store: each sees what all feeders before it wrote.
-  void pause_renewal() noexcept { renewal_paused_.exchange(true, std::memory_order_acq_rel); }
+  void pause_renewal() noexcept { packed_.renewal_paused.exchange(true, std::memory_order_acq_rel); }
   /// True: it was paused, and the watchdog is to be told.
-  bool resume_renewal() noexcept { return renewal_paused_.exchange(false, std::memory_order_acq_rel); }
+  bool resume_renewal() noexcept { return packed_.renewal_paused.exchange(false, std::memory_order_acq_rel); }
   /// It was lost or released; a validity that has just run out does not count before live() has seen it.
   bool ended() const noexcept;
 
@@ -171,7 +138,7 @@ class hold final : public boost::intrusive_ref_counter<hold> {
   /// It has not ended; if its validity has run out, that ends it now.
   bool live();
   /// Of one that has ended; not_held where it was released.
-  error_code end_reason() const noexcept { return end_reason_; }
+  error_code end_reason() const noexcept { return packed_.end_reason; }
   const std::string& end_detail() const noexcept;
   /// Lost: all its leases and re-entries are told. Nothing happens if it has ended.
   void lose(errc reason);
@@ -179,9 +146,9 @@ class hold final : public boost::intrusive_ref_counter<hold> {
   void close();
   bool client_closed() const noexcept;
   /// force_unlock() of this client has broken a hold of the name.
-  void forced() noexcept { forced_ = true; }
+  void forced() noexcept { packed_.forced = true; }
   /// The answer to a renewal: the hold is about to be lost.
-  void denied(renewal_answer why) noexcept { shared_ = why == renewal_answer::shared; }
+  void denied(renewal_answer why) noexcept { packed_.shared = why == renewal_answer::shared; }
   /// A message says that the lock was freed: it is confirmed within `patience`, and neither passed on nor entered
   /// before that.
   void doubt(nanoseconds patience);
@@ -200,17 +167,16 @@ class hold final : public boost::intrusive_ref_counter<hold> {
   /// One more lease, by a command that was sent at `sent` and confirmed by these.
   std::shared_ptr<lease_record> grant(const terms& asked, time_point sent, time_point now, primary_set at);
   /// What a primary has said of the acquire that has made it, after the majority.
-  void hear_of(std::size_t primary, const late_ballot& what, milliseconds ttl);
+  void hear_of(std::size_t primary, const late_ballot& late, milliseconds ttl);
   /// Its first lease, without a command: the claim was another hold's, and is valid.
   std::shared_ptr<lease_record> take_over(const terms& asked, time_point now);
   /// One that was made elsewhere.
   void add(lease_record& lease);
   /// That of the hold that this one is passed on to; no token where none is left.
   fencing next_token() const noexcept {
-    return fenced_ && spare_tokens > 0 ? fencing{token_ + 1, static_cast<std::uint16_t>(spare_tokens - 1)} : fencing();
+    const auto spare = packed_.spare_tokens;
+    return packed_.fenced && spare > 0 ? fencing{token_ + 1, static_cast<std::uint16_t>(spare - 1)} : fencing();
   }
-  /// Takes it back: `done` hears of it as lease::unlock() promises; empty: nobody waits for that.
-  void give_up(lease_record& lease, done_handler&& done);
   void renew(std::shared_ptr<lease_record> lease, milliseconds ttl, time_point answer_by, done_handler done);
 
   /// Tells the observer of it.
@@ -263,60 +229,55 @@ class hold final : public boost::intrusive_ref_counter<hold> {
   void remove_reentry(hold_reentry& who) noexcept { reentries_.erase(reentries_.iterator_to(who)); }
 
  private:
-  /// An unlock that was the last at its call, and waits for its turn. Re-entries may be granted in between, so there
-  /// may be several: one release answers all.
-  struct last_unlock {
-    milliseconds ttl;   // of the hold at the call
-    unsigned replicas;  // that have the claim, as the hold wanted it
-    time_point called;
-    time_point answer_by;
-    done_handler done;
-  };
+  friend class unlocking;  // the other half of its room: how it ends by its owner's wish
 
   using text = std::unique_ptr<const std::string>;  // null: empty
   using reentries = boost::intrusive::list<hold_reentry, boost::intrusive::constant_time_size<false>>;
 
+  /// All that is small. There are as many holds as held locks, so nothing of it is padded.
+  struct packed {
+    const std::uint16_t spare_tokens;  // after its own, for those that it is passed on to
+    const bool bound;
+    const bool fenced;  // it has a token
+    std::atomic<bool> renewal_paused{false};
+    bool forced = false;
+    bool shared = false;                              // its key has other fields, too
+    bool kept = false;                                // by itself, while it has a host and no lease
+    std::atomic<lease_state> end{lease_state::held};  // or lost, or released; the claim knows whether it is suspended
+    errc end_reason{};
+  };
+  static_assert(sizeof(packed) == 16);
+
   hold_ptr self() noexcept { return hold_ptr(this); }
   void keep_itself() noexcept {
-    if (!std::exchange(kept_, true)) intrusive_ptr_add_ref(this);
+    if (!std::exchange(packed_.kept, true)) intrusive_ptr_add_ref(this);
   }
   /// Null where it did not keep itself.
-  hold_ptr no_more_kept() noexcept { return hold_ptr(std::exchange(kept_, false) ? this : nullptr, false); }
+  hold_ptr no_more_kept() noexcept { return hold_ptr(std::exchange(packed_.kept, false) ? this : nullptr, false); }
   std::shared_ptr<lease_record> make_lease(const terms& asked, time_point now);
   void remove(const lease_record& lease) noexcept;
   void tell_wishes() noexcept;
+  void tell_count() noexcept;
   bool confirm(time_point sent, milliseconds ttl, primary_set at);
   topology::handler when_replicated(topology::handler then);
-  void end(lease_state how, errc why, text detail) noexcept;
+  /// Anything but a confirmation ends it.
+  void heed(renewal_answer answer);
+  bool unquestioned() const noexcept;
+  void end(lease_state as, errc reason, text detail) noexcept;
   void end_by_loss(errc reason);
+  text text_of(const loss_facts& loss) const noexcept;
   void tell_reentries();
   void leave_if_forgotten();
-  void released();
-  text text_of_loss(errc reason) const noexcept;
-  loss_cause cause_of(errc reason) const noexcept;
-  loss_cause cause_of_denial() const noexcept;
-  /// Anything but a confirmation ends it.
-  void heed(renewal_answer said);
-  void unlock_last(milliseconds before, unsigned replicas, bool wanted, done_handler&& done);
-  void send_unlock(last_unlock&& u);
-  void free_if_last();
-  void tell_count() noexcept;
-  void free(last_unlock&& u);
-  bool unquestioned() const noexcept;
-  void passed(const last_unlock& u);
-  void release(last_unlock&& u, time_point valid);
-  void report_release(time_point called, milliseconds ttl, const error_code& error, std::string_view detail) const;
 
-  const std::uint64_t token_;                        // where there is one
-  std::atomic<lease_state> end_{lease_state::held};  // or lost, or released; its claim knows whether it is suspended
-  errc end_reason_{};
-  text end_detail_;
   const hold_services& with_;
-  hold_host* host_;  // null once it is forgotten
+  hold_host* host_;            // null once it is forgotten
+  const std::uint64_t token_;  // where there is one
+  text end_detail_;
   few_leases leases_;
   change_queue changes_;
-  std::forward_list<last_unlock> last_unlocks_;
+  std::forward_list<last_unlock> last_unlocks_;  // that wait for their turn
   reentries reentries_;
+  packed packed_;
 };
 
 /// What an event says of its hold, except the TTL.

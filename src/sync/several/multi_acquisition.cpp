@@ -10,6 +10,7 @@
 #include "base/assert.hpp"
 #include "base/cancelled.hpp"
 #include "sync/hold/lease_record.hpp"
+#include "sync/hold/unlocking.hpp"
 #include "sync/registry.hpp"
 
 namespace holdfast::detail {
@@ -22,7 +23,7 @@ std::string about_all(std::size_t locks, std::string_view cause = {}) {
 }
 
 void give_up(const std::shared_ptr<lease_record>& lease) {
-  if (lease && lease->try_release()) lease->of->give_up(*lease, {});
+  if (lease && lease->try_release()) give_up(*lease, {});
 }
 
 }  // namespace

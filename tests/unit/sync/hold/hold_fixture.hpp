@@ -13,6 +13,7 @@
 #include "sync/command/single_server_sender.hpp"
 #include "sync/hold/hold_services.hpp"
 #include "sync/hold/lease_record.hpp"
+#include "sync/hold/unlocking.hpp"
 
 namespace holdfast::test {
 
@@ -61,7 +62,7 @@ struct hold_fixture : detail::hold_host {
   }
   /// Releases the hold by the unlock of its only lease.
   void release(const detail::hold_ptr& which) {
-    which->give_up(lease(which, {.ttl = std::chrono::seconds(1), .renew = false, .max_hold = {}}), {});
+    give_up(lease(which, {.ttl = std::chrono::seconds(1), .renew = false, .max_hold = {}}), {});
   }
 
  private:

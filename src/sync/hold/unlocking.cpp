@@ -1,0 +1,204 @@
+// SPDX-License-Identifier: BSL-1.0
+#include "sync/hold/unlocking.hpp"
+
+#include <algorithm>
+#include <forward_list>
+#include <string>
+#include <string_view>
+#include <utility>
+
+#include "base/assert.hpp"
+#include "base/if_memory.hpp"
+#include "sync/hold/hold.hpp"
+#include "sync/hold/hold_services.hpp"
+#include "sync/hold/last_unlock.hpp"
+#include "sync/hold/lease_record.hpp"
+#include "sync/hold/loss.hpp"
+
+namespace holdfast::detail {
+namespace {
+
+constexpr auto without_caller = [](error_code, const std::string&) {};
+
+}  // namespace
+
+/// The acts of one call about one hold, whose caller keeps it alive. It has no state: what waits is in the hold.
+class unlocking {
+ public:
+  explicit unlocking(hold& of) noexcept : hold_(of), with_(of.with_) {}
+
+  void give_up(lease_record& lease, done_handler&& done);
+
+ private:
+  void unlock_last(milliseconds ttl, unsigned replicas, bool has_caller, done_handler&& done);
+  void begin_or_wait(last_unlock&& unlock);
+  void at_its_turn();
+  void free(last_unlock&& unlock);
+  void passed(const last_unlock& unlock);
+  void release(last_unlock&& unlock, time_point valid);
+  void released();
+  void report_release(time_point called, milliseconds ttl, const error_code& error, std::string_view detail) const;
+
+  hold& hold_;
+  const hold_services& with_;
+};
+
+void give_up(lease_record& lease, done_handler&& done) {
+  const auto keep = lease.of;
+  unlocking(*keep).give_up(lease, std::move(done));
+}
+
+void unlocking::give_up(lease_record& lease, done_handler&& done) {
+  const auto ttl = hold_.ttl();
+  const auto replicas = hold_.min_replicas();
+  const bool has_caller = static_cast<bool>(done);
+  if (!has_caller) done = without_caller;
+  // The validity may be over and nobody has noticed.
+  const bool found_over = !hold_.exclusive() && !hold_.ended() && !with_.closed();
+  if (found_over) hold_.end_by_loss(errc::lost);
+  hold_.remove(lease);
+  const bool was_last = hold_.leases_.empty();
+  if (was_last) {
+    if (hold_.host_) hold_.keep_itself();
+    with_.renewals.forget(*hold_.on);  // disarmed before anything is sent
+  }
+  lease.tell_end(errc::not_held);
+  if (with_.closed()) {
+    if (was_last) hold_.lose(errc::closed);  // close() comes too late to find it
+    if (hold_.ended()) hold_.leave_if_forgotten();
+    return done(errc::closed, {});
+  }
+  if (hold_.ended()) {
+    if (found_over) hold_.tell_reentries();
+    hold_.leave_if_forgotten();
+    return done(hold_.end_reason(), hold_.end_detail());
+  }
+  if (!was_last) {
+    hold_.tell_count();
+    return done({}, {});
+  }
+  try {
+    unlock_last(ttl, replicas, has_caller, std::move(done));
+  } catch (...) {
+    hold_.lose(errc::lost);  // there is no memory to give it back: others must not wait for it
+    throw;
+  }
+}
+
+void unlocking::unlock_last(milliseconds ttl, unsigned replicas, bool has_caller, done_handler&& done) {
+  const auto now = with_.around.now();
+  const auto& keys = hold_.keys();
+  const auto answer_by = with_.patience.answer_by(keys->lock, now, command_budget(with_.around.settings, ttl));
+  if (!hold_.changing()) return begin_or_wait({ttl, replicas, now, answer_by, std::move(done)});
+  // A re-entry before it may take its own time.
+  const auto late = make_error_code(errc::unconfirmed);
+  if (has_caller && answer_by <= now) {
+    begin_or_wait({ttl, replicas, now, answer_by, without_caller});
+    return done(late, unanswered_before);
+  }
+  if (has_caller) done = with_.patience.limit(keys, answer_by, late, std::move(done));
+  begin_or_wait({ttl, replicas, now, answer_by, with_.calls.until_closed(errc::closed, std::move(done))});
+}
+
+void unlocking::begin_or_wait(last_unlock&& unlock) {
+  if (!hold_.changing()) return hold_.begin_change([&] { free(std::move(unlock)); });
+  auto& waiting = hold_.last_unlocks_;
+  auto before = waiting.before_begin();
+  for (auto next = waiting.begin(); next != waiting.end(); ++next) before = next;
+  waiting.insert_after(before, std::move(unlock));
+  hold_.begin_change([keep = hold_ptr(&hold_)] { unlocking(*keep).at_its_turn(); });
+}
+
+void unlocking::at_its_turn() {
+  auto& waiting = hold_.last_unlocks_;
+  if (waiting.empty()) return hold_.end_change();  // the release under way answers it
+  auto unlock = std::move(waiting.front());
+  waiting.pop_front();
+  if (!hold_.ended() && hold_.leases_.empty()) return free(std::move(unlock));
+  if (hold_.ended()) {
+    hold_.leave_if_forgotten();
+    unlock.done(hold_.end_reason(), hold_.end_detail());
+  } else {
+    unlock.done({}, {});
+  }
+  hold_.end_change();
+}
+
+void unlocking::free(last_unlock&& unlock) {
+  HOLDFAST_ASSERT(hold_.leases_.empty() && hold_.changing() && hold_.host_);
+  const auto valid = hold_.valid_until();
+  const bool sound = hold_.unquestioned();
+  hold_.end(lease_state::released, errc::not_held, {});
+  try {
+    if (hold_.host_->pass_on(hold_, {sound, unlock.ttl, unlock.replicas})) {
+      passed(unlock);
+    } else {
+      release(std::move(unlock), valid);
+    }
+  } catch (...) {
+    released();  // without memory, too: its key ends with its TTL
+    throw;
+  }
+  released();
+}
+
+void unlocking::passed(const last_unlock& unlock) {
+  unlock.done({}, {});
+  for (const auto& other : std::exchange(hold_.last_unlocks_, {})) other.done({}, {});
+}
+
+// All that wait share the release: the key may live for the longest of their TTLs, and it has the longest of their
+// times.
+void unlocking::release(last_unlock&& unlock, time_point valid) {
+  for (const auto& other : hold_.last_unlocks_) {
+    unlock.ttl = std::max(unlock.ttl, other.ttl);
+    unlock.answer_by = std::max(unlock.answer_by, other.answer_by);
+  }
+  const auto now = with_.around.now();
+  const auto& on = *hold_.on;
+  const auto may_live = std::max(unlock.ttl, on.may_live(now, with_.around.settings.drift));
+  const auto answer_by = unlock.answer_by;
+  auto answered = [keep = hold_ptr(&hold_), asked = std::move(unlock), others = std::exchange(hold_.last_unlocks_, {}),
+                   now](error_code error, const std::string& why) {
+    const auto& with = keep->with_;
+    if (error == errc::unconfirmed && with.around.now() >= asked.answer_by)
+      with.patience.ran_out(keep->keys()->lock, asked.called);
+    const auto& detail = error == errc::lost && keep->packed_.forced ? by_force() : why;
+    if (with.around.settings.observer) unlocking(*keep).report_release(now, asked.ttl, error, detail);
+    asked.done(error, detail);
+    for (const auto& other : others) other.done(error, detail);
+  };
+  with_.freeing.release(*hold_.host_, hold_.keys(), hold_.field(), may_live, now, valid, answer_by, on.may_be_at(),
+                        std::move(answered));
+}
+
+void unlocking::released() {
+  const hold_ptr keep(&hold_);
+  each_step step;
+  step([this] { hold_.host_->ended(hold_); });
+  step([this] { hold_.leave_if_forgotten(); });
+  step([this] { with_.watch_links(); });
+  step([this] { hold_.end_change(); });
+  step.rethrow();
+}
+
+void unlocking::report_release(time_point called, milliseconds ttl, const error_code& error,
+                               std::string_view detail) const {
+  auto ending = event_of(event::kind::released, hold_, called);
+  auto& shown = ending.what;
+  shown.detail = detail;
+  shown.ttl = ttl;
+  if (error) {
+    const bool corrupt = error == errc::corrupt_lock, lost = corrupt || error == errc::lost;
+    shown.what = lost ? event::kind::lost : event::kind::release_failed;
+    shown.reason = error;
+    if (corrupt)
+      shown.cause = loss_cause::corrupt;
+    else if (lost)
+      shown.cause = called < hold_.valid_until() ? cause_of_denial(hold_.packed_.shared, hold_.packed_.forced)
+                                                 : loss_cause::unconfirmed;
+  }
+  with_.around.report(std::move(ending));
+}
+
+}  // namespace holdfast::detail
