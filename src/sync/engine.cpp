@@ -31,8 +31,7 @@ class end_watch final : public cancellable {
 }  // namespace
 
 engine::engine(surroundings around, std::weak_ptr<lease_home> home, owner_fields fields, wait_notices::sink notice)
-    : around_(around), releases_(around_), patience_(around_),
-      watchdog_(around_, [](claim& c) { c.holder()->lose(errc::lost); }),
+    : around_(around), releases_(around_), patience_(around_), watchdog_(around_, holders_),
       with_{around_,
             watchdog_,
             releases_,

@@ -10,6 +10,7 @@
 #include <vector>
 
 #include "sync/command/single_server_sender.hpp"
+#include "sync/hold/claim_holders.hpp"
 #include "sync/hold/lease_record.hpp"
 #include "sync/inquiry/permission_survey.hpp"
 #include "sync/inquiry/questions.hpp"
@@ -112,6 +113,7 @@ class engine final {
   const single_server_sender single_{};    // where there is one
   releases releases_;
   unlock_patience patience_;
+  claim_holders holders_;
   watchdog watchdog_;
   open_calls calls_;
   const hold_services with_;  // uses all of the above

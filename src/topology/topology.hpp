@@ -40,6 +40,8 @@ class topology {
   virtual node_id node_of(std::string_view key) const = 0;
   /// Keys of one script must have the same.
   virtual key_group group_of(std::string_view) const noexcept { return 0; }
+  /// The same by the strictest servers that there are: what looks like one server may have a cluster behind it.
+  static key_group smallest_group_of(std::string_view key) noexcept;
   /// One name for each primary that there is at present, made of this stem, whose keys live there.
   virtual std::vector<std::string> name_on_each_primary(std::string_view stem) const { return {std::string(stem)}; }
   /// Which run of a server owns `key`, by what it said when it was connected last; another one after each start. Empty:

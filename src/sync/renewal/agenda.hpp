@@ -16,6 +16,11 @@ namespace holdfast::detail {
 /// the first of them may be due; only then its slot is put in order. Coming and going costs next to nothing, most locks
 /// are released long before that, and what was put in order is in the cache for what is done with it.
 ///
+/// Decision: what is due now is put in order, and no more. Most locks are released long before their first renewal, and
+/// what is sorted long before its turn is out of the cache by then. Slots of 16 ms are used again every 16 s: what is
+/// due in a later round is passed over. The end of a claim that was renewed meanwhile is put off when its slot is
+/// looked at, and never sorted. The slots of a client take 56 kB together.
+///
 /// `Traits`: of a boost::intrusive hook of a list, or of a set whose tree may have the object at other times.
 /// An object has when(), its instant, and settle(), which is called when its slot is put in order, and may put the
 /// instant off; at other times the instant stays. `Sooner`: orders them, by their instants first.

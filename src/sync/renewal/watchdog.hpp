@@ -1,46 +1,66 @@
 // SPDX-License-Identifier: BSL-1.0
 #pragma once
-#include <boost/container/small_vector.hpp>
-#include <boost/intrusive/set.hpp>
 #include <cstddef>
-#include <map>
-#include <memory>
-#include <vector>
+#include <string>
 
 #include "sync/claim/claim.hpp"
 #include "sync/command/surroundings.hpp"
 #include "sync/renewal/agenda.hpp"
+#include "sync/renewal/renewal_host.hpp"
+#include "sync/renewal/renewal_sender.hpp"
+#include "sync/renewal/renewals.hpp"
 
 namespace holdfast::detail {
 
-/// Keeps claims alive for their holders, and tells when one is over. Renews every TTL/3, many shares in one script and
-/// a few scripts at a time: of what is due, the share that ends soonest goes first. Where there are many, the first
-/// renewal of each comes at any time of its period, so that what was taken together is not renewed together for ever;
-/// likewise the first after an outage. A failed renewal is repeated until the validity ends, which it notices by the
-/// clock alone; while the link to a server is down nothing is sent there. Servers do not wait for each other. Where
-/// keys move from one to another, a share is renewed at the server that owns its key when the renewal is due; one
-/// script renews shares of one group.
+/// Keeps claims alive for their holders, and notifies a holder whose claim is suspended, restored or lost.
+///
+/// It promises:
+/// - a claim is renewed every third of its TTL while its holder wants that;
+/// - a renewal that failed is repeated until the validity ends;
+/// - a holder learns of a loss no later than the end of the validity, by the clock alone, and exactly once;
+/// - what Redis confirms after that end brings no claim back.
+///
+/// Decision: a renewal looks at the claim alone. With ten thousand locks each is touched once in a period, and a first
+/// touch of memory that is not in the cache takes longer than a hundred instructions. So the wishes of the leases are
+/// in their claim (claim::wishes), and their hold writes them when its leases change. Only where renewal ends some day
+/// (max_hold) the hold is asked, through renewal_host: holds are another room.
+///
+/// Decision: the watchdog decides which claims are in danger, and when a share is renewed next. `renewals` decides what
+/// goes into a script, and `renewal_sender` waits for the answer. Two alarms wake it; it waits for nothing else.
+///
+/// Decision: where there are many, the first renewal of each comes at any time of its period, and so does the first
+/// after an outage. So claims that were taken together are not renewed together for ever.
+///
+/// The states of a claim. Steps of its shares: renewals.hpp.
+///
+///   state       in expiries_  its shares                 what moves it
+///   not guarded no            none or in flight          guard() → guarded
+///   guarded     yes           any step                   forget() → not guarded; suspend() → suspended;
+///                                                        denial, end of validity → lost
+///   suspended   yes           too many are doubted       restore() by a confirmation → guarded; as guarded
+///   in doubt    yes           one is sent once more      a confirmation sent after the doubt → not in doubt
+///   lost        no            none or in flight          nothing: its host is notified and it is forgotten
+///
+/// Suspended and in doubt are independent of each other. A claim of several shares stays in doubt: one share alone does
+/// not settle it. A claim whose validity is over is not suspended any more, but lost when its alarm comes.
 ///
 /// The servers call it back and do not keep it alive: their owner ends them before it.
-class watchdog {
+class watchdog final : private renewal_results {
  public:
-  /// Called once for each claim that is lost; the watchdog has forgotten it by then.
-  using lose = function<void(claim&)>;
-
-  watchdog(surroundings& around, lose on_lost);
+  watchdog(surroundings& around, renewal_host& holders);
 
   /// Guards the claim from now on: a command that was sent at `sent` has granted or extended it at these servers. It
   /// must have a holder until forget().
-  void guard(claim& c, time_point sent, time_point now, primary_set at = only(0));
+  void guard(claim& held, time_point sent, time_point now, primary_set at = only(0));
   /// Guards one that was forgotten when its hold ended, for the next hold: nothing was sent for that.
-  void guard_on(claim& c, time_point now);
-  void forget(claim& c);
+  void guard_on(claim& held, time_point now);
+  void forget(claim& held);
   /// The share is not ours, by the answer to another command: it is renewed no more.
-  void denied(share& s);
+  void denied(share& part);
   bool idle() const noexcept { return expiries_.empty(); }
 
-  /// Confirms the claim within `patience`, unless it ends before.
-  void confirm_soon(claim& c, nanoseconds patience);
+  /// Confirms the claim within `delay`, unless it ends before.
+  void confirm_soon(claim& held, nanoseconds delay);
   void link_changed(node_id node, bool up);
   /// Keys have another node than before. A share that waits for a node that is down, or could not be confirmed, is
   /// renewed at once where its key lives now.
@@ -51,85 +71,36 @@ class watchdog {
   enum class rhythm { kept, begun };
   /// Earliest first; of one instant the oldest claim, not the lowest address: a simulated run is the same each time.
   struct sooner {
-    bool operator()(const share& a, const share& b) const noexcept {
-      return a.renewal != b.renewal ? a.renewal < b.renewal : older(a, b);
-    }
-    bool operator()(const claim& a, const claim& b) const noexcept {
-      return a.expires_at != b.expires_at ? a.expires_at < b.expires_at : older(a, b);
+    bool operator()(const claim& one, const claim& other) const noexcept {
+      return one.expires_at != other.expires_at ? one.expires_at < other.expires_at : one.field < other.field;
     }
   };
-  using order = boost::intrusive::set<share, boost::intrusive::member_hook<share, order_hook, &share::hook>,
-                                      boost::intrusive::compare<sooner>>;
-  template <class T, class Hook, Hook T::*Place>
-  using agenda_of = agenda<boost::intrusive::mhtraits<T, Hook, Place>, sooner>;
-  using shares = boost::container::small_vector<share_ptr, 1>;
-  class batch;
-  using stage = renewal_stage;
-  /// The renewals of one server.
-  struct queue {
-    order due;
-    std::size_t in_flight = 0;  // shares
-    bool up = true;
-    bool known = false;  // it was up once
-  };
 
-  static bool older(const claim& a, const claim& b) noexcept;
-  static bool older(const share& a, const share& b) noexcept;
+  void confirmed(share& part, time_point sent, milliseconds ttl, bool doubted) override;
+  void denied(share& part, renewal_answer cause) override;
+  void unanswered(share& part, const error_code& cause, const std::string& detail) override;
+  void late(share& part, const error_code& cause, const std::string& detail) override;
+  void results_end() override { renew_due(); }
 
-  /// Of a share that is guarded.
-  hold& holder_of(const share& s) const;
-  static bool guarded(const claim& c) noexcept { return c.expiry.is_linked(); }
-  static bool in_flight(const share& s) noexcept {
-    return s.stage == stage::in_flight || s.stage == stage::doubted_in_flight;
-  }
-  /// Each of several primaries has its share for good; else the share goes with its key.
-  node_id home_of(const share& s) const;
-  bool is_up(node_id node) const;
-  bool wanted(const share& s, time_point now) const;
-  static bool is_due_at(const share& s, node_id node) noexcept { return s.stage == stage::due && s.node == node; }
-  void schedule_renewal(share& s, time_point when);
-  void unschedule_renewal(share& s);
-  void confirm_soon(share& s, time_point by);
-  void guard(claim& c, time_point sent, time_point now, primary_set at, rhythm how);
-  void plan_next(share& s, time_point sent, time_point now, rhythm how);
+  void guard(claim& held, time_point sent, time_point now, primary_set at, rhythm pace);
+  void plan_next(share& part, time_point sent, time_point now, rhythm pace);
   void renew_due();
-  void collect_due(time_point now);
-  /// How long an answer to a renewal is waited for.
-  nanoseconds patience_of(const share& s, time_point now) const;
-  shares take_due(node_id node, time_point now);
-  key_group group_of(const share& s) const;
-  void send_by_group(node_id node, shares&& which);
-  void send(node_id node, shares&& which);
-  void put_off(const shares& which, time_point now) noexcept;
-  void put_off(share& s, time_point now) noexcept;
-  void answered(const batch&, const outcome&);
-  void wait_for_replicas(const batch&, std::vector<std::size_t> which, const outcome&);
-  void on_replicas(const batch&, const std::vector<std::size_t>& which, time_point sent,
-                   const std::optional<failure>& failed, unsigned had);
-  bool send_apart(const batch&, const outcome&, const failure&);
-  void on_late(const batch&, const error_code&, const std::string& detail);
-  void on_confirmed(share& s, time_point sent, milliseconds ttl, bool doubted);
-  void count_renewal(const share& s, nanoseconds left) const;
-  void on_denied(share& s, renewal_answer why);
-  void on_unanswered(share& s, const error_code&, const std::string& detail);
-  void doubt(share& s, const error_code&, const std::string& detail);
-  void expire_at(claim& c, time_point when);
-  void expire_due();
-  void tell_loss(claim& c);
-  void suspend(share& s, const error_code&);
+  void count_renewal(const share& part, nanoseconds left) const;
+  void doubt(share& part, const error_code& cause, const std::string& detail);
+  void suspend(share& part, const error_code& cause);
   /// True: it was doubted until now.
-  bool restore(share& s);
+  bool restore(share& part);
+  void expire_at(claim& held, time_point when);
+  void expire_due();
   void rearm();
-  std::size_t due() const noexcept;
 
   surroundings& around_;
-  lose on_lost_;
-  agenda_of<share, order_hook, &share::hook> renewals_;  // those that are scheduled
-  agenda_of<claim, agenda_hook, &claim::expiry> expiries_;
+  renewal_host& holders_;
+  renewals renewals_;
+  renewal_sender sender_;
+  agenda<boost::intrusive::mhtraits<claim, agenda_hook, &claim::expiry>, sooner> expiries_;
   std::size_t guarded_shares_ = 0;
   bool any_doubted_ = false;  // perhaps; false: no share is
-  bool by_slot_ = false;      // what looks like one server has a cluster behind it
-  std::map<node_id, queue> queues_;
   timer renewal_alarm_, expiry_alarm_;
 };
 

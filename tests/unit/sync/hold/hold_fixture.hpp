@@ -11,6 +11,7 @@
 #include "support/manual_clock.hpp"
 #include "support/seeded_random.hpp"
 #include "sync/command/single_server_sender.hpp"
+#include "sync/hold/claim_holders.hpp"
 #include "sync/hold/hold_services.hpp"
 #include "sync/hold/lease_record.hpp"
 #include "sync/hold/unlocking.hpp"
@@ -38,7 +39,8 @@ struct hold_fixture : detail::hold_host {
       .time = clock, .alarms = timers, .servers = server, .random = random, .settings = settings, .sender = &sender};
   detail::releases freeing{around};
   detail::unlock_patience patience{around};
-  detail::watchdog renewals{around, [](detail::claim& c) { c.holder()->lose(errc::lost); }};
+  detail::claim_holders holders;
+  detail::watchdog renewals{around, holders};
   detail::open_calls calls;
   const detail::client_state_ptr client{new detail::client_state(clock, new detail::block_pool)};
   const detail::hold_services services{around, renewals, freeing, patience, calls, {}, client};

@@ -1,0 +1,188 @@
+// SPDX-License-Identifier: BSL-1.0
+#include "sync/renewal/renewal_sender.hpp"
+
+#include <algorithm>
+#include <boost/container/small_vector.hpp>
+#include <memory>
+#include <utility>
+
+#include "base/assert.hpp"
+#include "base/if_memory.hpp"
+#include "sync/command/script_command.hpp"
+
+namespace holdfast::detail {
+
+/// One script that renews many shares of a server.
+class renewal_sender::batch final : public script_command {
+ public:
+  batch(renewal_sender& sender, node_id at, renewal_sender::shares&& parts) noexcept
+      : node(at), shares(std::move(parts)), sender_(sender) {}
+
+  const node_id node;
+  const renewal_sender::shares shares;
+  boost::container::small_vector<renewal, 1> asked;  // one for each
+  unsigned replicas = 0;                             // the most that one of them wants
+
+ private:
+  void on_answer(const outcome& answer) override {
+    each_step step;
+    step([&] { sender_.answered(*this, answer); });
+    step([this] { sender_.results_.results_end(); });
+    step.rethrow();
+  }
+  void late(const outcome& answer) override { sender_.on_late(*this, answer); }
+
+  renewal_sender& sender_;
+};
+
+void renewal_sender::send_due(time_point now) {
+  while (const auto node = renewals_.ready()) send_by_group(*node, renewals_.take(*node, now));
+}
+
+key_group renewal_sender::group_of(const share& part) const {
+  const auto& key = part.of.keys->lock;
+  return smallest_groups_ ? topology::smallest_group_of(key) : around_.servers.group_of(key);
+}
+
+// One after the other: all of them are written at once.
+void renewal_sender::send_by_group(node_id node, shares&& parts) {
+  const auto first = group_of(*parts.front());
+  if (std::all_of(parts.begin() + 1, parts.end(), [&](const share_ptr& part) { return group_of(*part) == first; }))
+    return send(node, std::move(parts));
+  std::vector<std::pair<key_group, share_ptr>> grouped;
+  const auto now = around_.now();
+  if (!if_memory([&] { grouped.reserve(parts.size()); })) return renewals_.put_off(parts, now);
+  for (auto& part : parts) grouped.emplace_back(group_of(*part), std::move(part));
+  std::stable_sort(grouped.begin(), grouped.end(),
+                   [](const auto& one, const auto& other) { return one.first < other.first; });
+  for (auto next = grouped.begin(); next != grouped.end();) {
+    shares together;
+    const auto group = next->first;
+    for (; next != grouped.end() && next->first == group; ++next)
+      if (!if_memory([&] { together.push_back(next->second); })) renewals_.put_off(*next->second, now);
+    send(node, std::move(together));
+  }
+}
+
+void renewal_sender::send(node_id node, shares&& parts) {
+  const auto now = around_.now();
+  std::shared_ptr<batch> script;
+  bool counted = false;
+  const bool sent = if_memory([&] {
+    script = make_pooled<batch>(around_.blocks, *this, node, std::move(parts));
+    script->asked.reserve(script->shares.size());
+    auto timeout = nanoseconds::max();
+    for (const auto& part : script->shares) {
+      const auto& held = part->of;
+      const auto ttl = holders_.wants_renewal(held, now) ? milliseconds(held.wanted.ttl) : ttl_that_never_raises;
+      script->asked.push_back({held.keys->lock, held.field, part->ttl_to_send(ttl, now, around_.settings.drift)});
+      script->replicas = std::max<unsigned>(script->replicas, held.wanted.min_replicas);
+      timeout = std::min(timeout, renewals_.timeout_of(*part, now));
+    }
+    renewals_.sent(node, script->shares.size());
+    counted = true;
+    script->script_command::send(
+        around_.servers.primary(node),
+        script->shares.front()->of.keys->of.renew.make({script->asked.data(), script->asked.size()}),
+        {.timeout = timeout,
+         .rank = urgency::obligation,
+         .patient = true,
+         .tell_late = true,
+         .unhurried = true,
+         .divisible = script->shares.size() > 1});
+  });
+  if (sent) return;
+  if (counted) renewals_.answered(node, script->shares.size());
+  renewals_.put_off(script ? script->shares : parts, now);
+}
+
+void renewal_sender::answered(const batch& script, const outcome& answer) {
+  renewals_.answered(script.node, script.shares.size());
+  const auto reply = script.shares.front()->of.keys->of.renew.read(answer, script.shares.size());
+  bool apart = false;
+  if (reply.failed && !if_memory([&] { apart = send_apart(script, answer, *reply.failed); }))
+    return renewals_.put_off(script.shares, around_.now());
+  if (apart) return;
+  std::vector<std::size_t> granted;  // their places in the script; replicas must have them
+  each_step step;                    // a hold without memory keeps no answer from the others
+  for (std::size_t i = 0; i < script.shares.size(); ++i) {
+    share& part = *script.shares[i];
+    const bool confirmed = !reply.failed && reply.value[i] == renewal_answer::confirmed;
+    if (script.replicas > 0 && confirmed && guarded(part.of) && if_memory([&] { granted.push_back(i); }))
+      continue;  // it stays in flight
+    const bool doubted = renewals::land(part);
+    if (!guarded(part.of)) continue;
+    step([&] {
+      if (answer.error) {
+        results_.unanswered(part, answer.error, answer.detail);
+      } else if (reply.failed) {
+        results_.unanswered(part, reply.failed->code, reply.failed->detail);
+      } else if (!confirmed) {
+        results_.denied(part, reply.value[i]);
+      } else if (script.replicas == 0) {
+        results_.confirmed(part, answer.sent, script.asked[i].wanted.ttl, doubted);
+      } else {
+        results_.unanswered(part, errc::not_replicated, {});
+      }
+    });
+  }
+  if (!granted.empty() && !if_memory([&] { wait_for_replicas(script, granted, answer); }))
+    renewals_.put_off(script.shares, around_.now());
+  step.rethrow();
+}
+
+void renewal_sender::wait_for_replicas(const batch& script, std::vector<std::size_t> granted, const outcome& answer) {
+  auto valid = time_point::max();
+  for (const auto i : granted) valid = std::min(valid, script.shares[i]->of.valid_until());
+  const std::string_view key = script.asked[granted.front()].lock;
+  const auto now = around_.now();
+  auto done = [this, keep = std::static_pointer_cast<const batch>(script.shared_from_this()),
+               granted = std::move(granted),
+               sent = answer.sent](const std::optional<redis::failure>& failed, unsigned replicas) {
+    on_replicas(*keep, granted, sent, failed, replicas);
+  };
+  const auto deadline = now + replication_budget(around_.settings, valid, now);
+  around_.servers.replicated(key, {script.replicas, answer.server, deadline}, std::move(done));
+}
+
+void renewal_sender::on_replicas(const batch& script, const std::vector<std::size_t>& granted, time_point sent,
+                                 const std::optional<failure>& failed, unsigned replicas) {
+  for (const auto i : granted) {
+    share& part = *script.shares[i];
+    const bool doubted = renewals::land(part);
+    if (!guarded(part.of)) continue;
+    const unsigned needed = part.of.wanted.min_replicas;
+    const auto too_few = needed == 0 ? std::nullopt : too_few_replicas(failed, replicas, needed);
+    if (too_few) {
+      results_.unanswered(part, too_few->code, too_few->detail);
+    } else {
+      results_.confirmed(part, sent, script.asked[i].wanted.ttl, doubted);
+    }
+  }
+  results_.results_end();
+}
+
+void renewal_sender::on_late(const batch& script, const outcome& answer) {
+  for (const auto& part : script.shares)
+    if (in_flight(*part) && guarded(part->of)) results_.late(*part, answer.error, answer.detail);
+}
+
+// True: the shares go again, each group or each share by itself, and no result is known yet.
+bool renewal_sender::send_apart(const batch& script, const outcome& answer, const failure& cause) {
+  const bool refused = !answer.error && !cause.mends_itself();
+  if (script.shares.size() == 1 || (!refused && !wants_one_key(answer))) return false;
+  shares again;
+  for (const auto& part : script.shares) {
+    if (!guarded(part->of)) renewals::land(*part);
+    if (in_flight(*part)) again.push_back(part);
+  }
+  const bool learns = wants_one_slot(answer) && !std::exchange(smallest_groups_, true);
+  if (learns && !again.empty()) {
+    send_by_group(script.node, std::move(again));
+  } else {
+    for (auto& part : again) send(script.node, {std::move(part)});
+  }
+  return true;
+}
+
+}  // namespace holdfast::detail

@@ -1,0 +1,88 @@
+// SPDX-License-Identifier: BSL-1.0
+#pragma once
+#include <cstddef>
+#include <optional>
+#include <string>
+#include <vector>
+
+#include "protocol/replies.hpp"
+#include "sync/command/surroundings.hpp"
+#include "sync/renewal/renewal_host.hpp"
+#include "sync/renewal/renewals.hpp"
+
+namespace holdfast::detail {
+
+/// Hears the result of each renewal of a guarded share. The share has landed: it may be scheduled anew.
+class renewal_results {
+ public:
+  /// Its server has confirmed a renewal that was sent at `sent` with this TTL. `doubted`: a doubt came meanwhile.
+  virtual void confirmed(share& part, time_point sent, milliseconds ttl, bool doubted) = 0;
+  /// Its server has said that the share is not ours.
+  virtual void denied(share& part, renewal_answer cause) = 0;
+  /// It is not known whether the share was renewed.
+  virtual void unanswered(share& part, const error_code& cause, const std::string& detail) = 0;
+  /// The answer is late, and may still come: the share is in flight.
+  virtual void late(share& part, const error_code& cause, const std::string& detail) = 0;
+  /// All results of a script were heard: more may be sent.
+  virtual void results_end() = 0;
+
+ protected:
+  ~renewal_results() = default;
+};
+
+/// Sends the renewals that are due, one script for many, and tells the result of each.
+///
+/// It promises one result for each share that was sent and is still guarded when the answer comes. Where there was no
+/// memory for it, the renewal is repeated after a pause. Where replicas are wanted, the result waits for them.
+///
+/// Decision: one bad key must not take the others along. A script that was refused is sent again, each share by itself:
+/// a user may not touch one of the keys, or a slot is on its way to another server, which takes keys one at a time.
+/// What looks like one server may also be a proxy of a cluster, which refuses keys of two slots. That is learned from
+/// its first refusal, and from then on a script has keys of the smallest group.
+///
+/// A script of several shares, by its step and answer:
+///
+///   step                answer                        what follows
+///   sent                confirmed, no replicas wanted    lands: confirmed()
+///   sent                confirmed, replicas wanted       stays in flight: waits for replicas
+///   sent                denied                           lands: denied()
+///   sent                refused, of several              sent again apart, still in flight
+///   sent                refused alone, or an error       lands: unanswered()
+///   sent                late                             late(); the answer may follow
+///   waits for replicas  enough have it                   lands: confirmed()
+///   waits for replicas  too few, or not known            lands: unanswered()
+///
+/// A share whose claim was forgotten meanwhile lands without a result.
+///
+/// The servers call it back and do not keep it alive: their owner ends them before it.
+class renewal_sender {
+ public:
+  renewal_sender(surroundings& around, renewals& planned, const renewal_host& holders,
+                 renewal_results& results) noexcept
+      : around_(around), renewals_(planned), holders_(holders), results_(results) {}
+
+  /// Sends all that is due now and may be sent.
+  void send_due(time_point now);
+
+ private:
+  class batch;
+  using shares = renewals::shares;
+
+  key_group group_of(const share& part) const;
+  void send_by_group(node_id node, shares&& parts);
+  void send(node_id node, shares&& parts);
+  void answered(const batch& script, const outcome& answer);
+  bool send_apart(const batch& script, const outcome& answer, const failure& cause);
+  void wait_for_replicas(const batch& script, std::vector<std::size_t> granted, const outcome& answer);
+  void on_replicas(const batch& script, const std::vector<std::size_t>& granted, time_point sent,
+                   const std::optional<failure>& failed, unsigned replicas);
+  void on_late(const batch& script, const outcome& answer);
+
+  surroundings& around_;
+  renewals& renewals_;
+  const renewal_host& holders_;
+  renewal_results& results_;
+  bool smallest_groups_ = false;  // what looks like one server has a cluster behind it
+};
+
+}  // namespace holdfast::detail
