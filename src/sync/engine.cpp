@@ -7,6 +7,7 @@
 #include "base/if_memory.hpp"
 #include "sync/command/send_once.hpp"
 #include "sync/hold/unlocking.hpp"
+#include "sync/several/any_acquisition.hpp"
 
 namespace holdfast::detail {
 namespace {
@@ -86,16 +87,26 @@ cancellable_ptr engine::lock(const shared_keys& keys, const lock_request& reques
 }
 
 cancellable_ptr engine::lock_any(std::vector<shared_keys> of, lock_request request, lock_handler done) {
-  if (!closed()) return registry_.lock_any(std::move(of), std::move(request), std::move(done));
-  done({errc::shutting_down, {}, nullptr});
-  return nullptr;
+  if (const auto* const refused = refusal(request.who)) {
+    done({errc::shutting_down, refused, nullptr});
+    return nullptr;
+  }
+  const auto caller =
+      std::make_shared<any_acquisition>(around_, registry_, std::move(of), std::move(request), std::move(done));
+  registry_.begin(caller);
+  return caller;
 }
 
 std::shared_ptr<multi_acquisition> engine::lock_all(std::vector<shared_keys> of, std::string run, lock_request request,
                                                     multi_handler done) {
-  if (!closed()) return registry_.lock_all(std::move(of), std::move(run), std::move(request), std::move(done));
-  done({.error = errc::shutting_down});
-  return nullptr;
+  if (const auto* const refused = refusal(request.who)) {
+    done({.error = errc::shutting_down, .detail = refused});
+    return nullptr;
+  }
+  const auto caller = std::make_shared<multi_acquisition>(around_, registry_, std::move(of), std::move(run),
+                                                          std::move(request), std::move(done));
+  registry_.begin(caller);
+  return caller;
 }
 
 void engine::unlock(const std::shared_ptr<lease_record>& record, done_handler&& done) {

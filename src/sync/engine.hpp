@@ -16,6 +16,7 @@
 #include "sync/inquiry/questions.hpp"
 #include "sync/line/wait_notices.hpp"
 #include "sync/registry.hpp"
+#include "sync/several/multi_acquisition.hpp"
 #include "sync/vote/quorum_sender.hpp"
 #include "sync/vote/voting.hpp"
 
@@ -99,6 +100,8 @@ class engine final {
     function<void()> then;
   };
 
+  /// Why this owner may not ask for several locks, for a person; null: it may.
+  const char* refusal(owner_id owner) const { return closed() ? "" : registry_.refusal(owner); }
   void server_changed(node_id node);
   bool is_another_run(const run_watch& w) const;
   void tell_changed_runs();

@@ -70,34 +70,13 @@ std::shared_ptr<acquisition> registry::lock(const shared_keys& keys, const lock_
   return who;
 }
 
-std::shared_ptr<any_acquisition> registry::lock_any(std::vector<shared_keys> of, lock_request request,
-                                                    lock_handler done) {
-  if (drains_without(request.who)) {
-    done({errc::shutting_down, drained_without, nullptr});
-    return nullptr;
-  }
-  return begin(
-      std::make_shared<any_acquisition>(with_.around, *this, std::move(of), std::move(request), std::move(done)));
-}
+const char* registry::refusal(owner_id who) const { return drains_without(who) ? drained_without : nullptr; }
 
-std::shared_ptr<multi_acquisition> registry::lock_all(std::vector<shared_keys> of, std::string run,
-                                                      lock_request request, multi_handler done) {
-  if (drains_without(request.who)) {
-    done({.error = errc::shutting_down, .detail = drained_without});
-    return nullptr;
-  }
-  return begin(std::make_shared<multi_acquisition>(with_.around, *this, std::move(of), std::move(run),
-                                                   std::move(request), std::move(done)));
-}
-
-template <class Asker>
-std::shared_ptr<Asker> registry::begin(std::shared_ptr<Asker> who) {
+void registry::begin(const std::shared_ptr<asker>& who) {
   who->begin();
-  if (who->open()) {
-    asking_.push_back(who->listed);
-    who->listed.kept = who;
-  }
-  return who;
+  if (!who->open()) return;
+  asking_.push_back(who->listed);
+  who->listed.kept = who;
 }
 
 bool registry::untouched(const lock_keys& keys) {

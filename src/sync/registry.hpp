@@ -16,15 +16,14 @@
 #include "sync/line/reentry.hpp"
 #include "sync/line/turn.hpp"
 #include "sync/line/waiting_line.hpp"
-#include "sync/several/any_acquisition.hpp"
-#include "sync/several/multi_acquisition.hpp"
+#include "sync/several/asker.hpp"
 
 namespace holdfast::detail {
 
 /// The names that this client holds or wants: the holds of each, the line of those who wait for it, and the releases
 /// that are under way. A name is found once for each call that locks it; its holds, its line and its releases refer to
 /// its entry. Where two kinds of lock do not have the same keys, a name is two.
-class registry final {
+class registry final : public asker_host {
  public:
   /// `drained`: called once after drain(), when nobody holds any more.
   registry(const hold_services& with, owner_fields fields, function<void()> drained);
@@ -32,22 +31,19 @@ class registry final {
   registry& operator=(const registry&) = delete;
   ~registry();
 
-  std::shared_ptr<acquisition> lock(const shared_keys& keys, const lock_request& request, lock_handler&& done);
-  /// `of`: as any_acquisition wants it.
-  std::shared_ptr<any_acquisition> lock_any(std::vector<shared_keys> of, lock_request request, lock_handler done);
-  /// `of`: as multi_acquisition wants it.
-  std::shared_ptr<multi_acquisition> lock_all(std::vector<shared_keys> of, std::string run, lock_request request,
-                                              multi_handler done);
+  std::shared_ptr<acquisition> lock(const shared_keys& keys, const lock_request& request, lock_handler&& done) override;
+  /// Why this owner may not lock any more, for a person; null: it may.
+  const char* refusal(owner_id who) const;
+  /// Begins, and lists one that waits: it hears of drain, close and end.
+  void begin(const std::shared_ptr<asker>& who);
 
   // Of one who asks for several names at once.
-  /// Nobody of this client has it or waits for it.
-  bool untouched(const lock_keys& keys);
+  bool untouched(const lock_keys& keys) override;
+  bool holds(const lock_keys& keys, owner_id who) override { return hold_of(keys, who) != nullptr; }
   std::shared_ptr<lease_record> granted(const shared_keys& keys, const lock_request& request,
-                                        const granted_field& what);
-  /// As line_host::give_back().
-  void give_back(const shared_keys& keys, const owner_field& field, milliseconds ttl, function<void()> tried);
-  /// It has answered its caller: it needs not be told of drain and end any more.
-  void forget(asker& who);
+                                        const granted_field& what) override;
+  void give_back(const shared_keys& keys, const owner_field& field, milliseconds ttl, function<void()> tried) override;
+  void forget(asker& who) override;
 
   /// Null when there is none; also a lost one, whose leases are still there.
   hold* hold_of(const lock_keys& keys, owner_id who);
@@ -62,7 +58,7 @@ class registry final {
   void lost_redis();
   /// force_unlock() of this client was answered.
   void forced(const lock_keys& keys, bool was_held);
-  owner_field new_field() { return fields_.next(); }
+  owner_field new_field() override { return fields_.next(); }
   std::string_view client_id() const noexcept { return fields_.client_uuid(); }
   bool idle() const noexcept { return names_.empty() && asking_.empty(); }
 
@@ -197,9 +193,6 @@ class registry final {
       pool.give_back(e, sizeof(entry));
     };
   }
-  /// Lists it, if it waits.
-  template <class Asker>
-  std::shared_ptr<Asker> begin(std::shared_ptr<Asker> who);
   template <class Which>
   void fail_askers(Which which, const char* detail);
   void tell_if_waiting_for_ourselves(entry& e, acquisition& who) const;

@@ -14,7 +14,6 @@
 #include "base/cancelled.hpp"
 #include "base/if_memory.hpp"
 #include "sync/hold/lease_record.hpp"
-#include "sync/registry.hpp"
 
 namespace holdfast::detail {
 namespace {
@@ -30,7 +29,7 @@ bool of_one_lock(const error_code& e) { return e == errc::corrupt_lock || e == e
 
 }  // namespace
 
-any_acquisition::any_acquisition(surroundings& around, registry& names, std::vector<shared_keys> of, lock_request r,
+any_acquisition::any_acquisition(surroundings& around, asker_host& names, std::vector<shared_keys> of, lock_request r,
                                  lock_handler done)
     : asker(std::move(r)), around_(around), names_(names), since_(around.now()), of_(std::move(of)),
       done_(std::move(done)), alarm_(around.alarms) {

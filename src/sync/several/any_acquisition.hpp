@@ -14,8 +14,6 @@
 
 namespace holdfast::detail {
 
-class registry;
-
 /// One caller who wants any one of several locks. It asks once for all that nobody of this client has or waits for, by
 /// one script, or by one for each group of keys, one after the other; then it waits in the line of each, with an
 /// acquisition of its own there. The first that is granted answers it, and the others leave their lines: what may still
@@ -24,11 +22,10 @@ class registry;
 class any_acquisition final : public asker, public script_command {
  public:
   /// `of`: one at least, all of one kind, none twice.
-  any_acquisition(surroundings& around, registry& names, std::vector<shared_keys> of, lock_request request,
+  any_acquisition(surroundings& around, asker_host& names, std::vector<shared_keys> of, lock_request request,
                   lock_handler done);
 
-  /// Once.
-  void begin();
+  void begin() override;
   bool open() const noexcept override { return static_cast<bool>(done_); }
   void cancel() override;
   void fail(error_code error, const char* detail) override;
@@ -62,7 +59,7 @@ class any_acquisition final : public asker, public script_command {
   std::shared_ptr<any_acquisition> self() { return std::static_pointer_cast<any_acquisition>(shared_from_this()); }
 
   surroundings& around_;
-  registry& names_;
+  asker_host& names_;
   const time_point since_;
   std::vector<shared_keys> of_;  // group by group, from a random one on, so that callers spread
   bool one_group_ = true;

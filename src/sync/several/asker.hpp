@@ -8,6 +8,32 @@
 
 namespace holdfast::detail {
 
+class asker;
+
+/// The names of this client, as one who asks for several of them sees them.
+class asker_host {
+ public:
+  /// Waits for one of them, or re-enters it. Null: it was answered at once.
+  virtual std::shared_ptr<acquisition> lock(const shared_keys& keys, const lock_request& request,
+                                            lock_handler&& done) = 0;
+  /// Nobody of this client has it or waits for it.
+  virtual bool untouched(const lock_keys& keys) = 0;
+  /// This owner has a hold of it; also a lost one, whose leases are still there.
+  virtual bool holds(const lock_keys& keys, owner_id who) = 0;
+  virtual owner_field new_field() = 0;
+  /// Redis has granted one, by a command that was sent for it here.
+  virtual std::shared_ptr<lease_record> granted(const shared_keys& keys, const lock_request& request,
+                                                const granted_field& grant) = 0;
+  /// As line_host::give_back().
+  virtual void give_back(const shared_keys& keys, const owner_field& field, milliseconds ttl,
+                         function<void()> tried) = 0;
+  /// It has answered its caller: it needs not be told of drain and end any more.
+  virtual void forget(asker& answered) = 0;
+
+ protected:
+  ~asker_host() = default;
+};
+
 /// One caller who wants several locks. The registry lists it until it is answered, and tells it when the client drains,
 /// closes or ends.
 class asker : public cancellable {
@@ -16,6 +42,8 @@ class asker : public cancellable {
 
   const lock_request request;
 
+  /// Once.
+  virtual void begin() = 0;
   /// It was not answered yet.
   virtual bool open() const noexcept = 0;
   /// Answers the caller with this error; what may be granted is given back.

@@ -11,7 +11,6 @@
 #include "base/cancelled.hpp"
 #include "sync/hold/lease_record.hpp"
 #include "sync/hold/unlocking.hpp"
-#include "sync/registry.hpp"
 
 namespace holdfast::detail {
 namespace {
@@ -28,7 +27,7 @@ void give_up(const std::shared_ptr<lease_record>& lease) {
 
 }  // namespace
 
-multi_acquisition::multi_acquisition(surroundings& around, registry& names, std::vector<shared_keys> of,
+multi_acquisition::multi_acquisition(surroundings& around, asker_host& names, std::vector<shared_keys> of,
                                      std::string run, lock_request r, multi_handler done)
     : asker(std::move(r)), around_(around), names_(names), run_(std::move(run)), since_(around.now()),
       done_(std::move(done)), deadline_(around.alarms) {
@@ -45,7 +44,7 @@ void multi_acquisition::begin() {
     if (moved()) return finish({.moved = true});
     if (request.deadline != time_point::max()) deadline_.start(request.deadline, [this] { time_out(); });
     for (std::size_t i = 0; i < parts_.size() && open(); ++i)
-      if (names_.hold_of(*parts_[i].keys, request.who)) join(i);
+      if (names_.holds(*parts_[i].keys, request.who)) join(i);
     if (open()) take_turns();
   });
 }
@@ -180,9 +179,9 @@ void multi_acquisition::part_ended(std::size_t which, lock_answer a) {
 // Whoever has that lock may wait for the later one in turn.
 void multi_acquisition::waits_for(std::size_t which) {
   const auto& p = parts_[which];
-  if (told_of_order_ || p.now != stage::waits || names_.hold_of(*p.keys, request.who)) return;
+  if (told_of_order_ || p.now != stage::waits || names_.holds(*p.keys, request.who)) return;
   const auto held = std::find_if(parts_.begin() + static_cast<std::ptrdiff_t>(which) + 1, parts_.end(),
-                                 [&](const part& later) { return names_.hold_of(*later.keys, request.who); });
+                                 [&](const part& later) { return names_.holds(*later.keys, request.who); });
   if (held == parts_.end()) return;
   told_of_order_ = true;
   const auto detail = "its owner holds what comes after it: " + about(held->keys->name, "held");

@@ -12,8 +12,6 @@
 
 namespace holdfast::detail {
 
-class registry;
-
 /// How a call for several locks ended: with a lease of each, in their order; no error and none: contention.
 struct multi_answer {
   error_code error{};
@@ -35,10 +33,10 @@ class multi_acquisition final : public asker, public script_command, private tur
  public:
   /// `of`: one at least, all of one kind and group, none twice, in the order of all processes. `run`: of their server,
   /// by which that order was made; empty: it does not depend on it.
-  multi_acquisition(surroundings& around, registry& names, std::vector<shared_keys> of, std::string run,
+  multi_acquisition(surroundings& around, asker_host& names, std::vector<shared_keys> of, std::string run,
                     lock_request request, multi_handler done);
 
-  void begin();
+  void begin() override;
   /// A server has a new run, so the order of the servers is another one: the call ends as moved.
   void order_changed();
   bool open() const noexcept override { return static_cast<bool>(done_); }
@@ -88,7 +86,7 @@ class multi_acquisition final : public asker, public script_command, private tur
   std::shared_ptr<multi_acquisition> self() { return std::static_pointer_cast<multi_acquisition>(shared_from_this()); }
 
   surroundings& around_;
-  registry& names_;
+  asker_host& names_;
   const std::string run_;
   const time_point since_;
   multi_handler done_;  // empty once it is answered
