@@ -28,6 +28,8 @@ class line_host {
   virtual nanoseconds found_busy() = 0;
   /// Waiters of this client ask no earlier: others have their turn.
   virtual time_point rests_until() const = 0;
+  /// The time that was left to other clients is over, or prolonged by what was heard meanwhile. May destroy the host.
+  virtual void cool_down_ends() = 0;
   /// This owner has it: it was granted meanwhile, as one of several that another call of this owner wanted.
   virtual bool held_by(owner_id who) = 0;
   /// Moves a waiter of that owner to a re-entry.

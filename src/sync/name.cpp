@@ -1,0 +1,314 @@
+// SPDX-License-Identifier: BSL-1.0
+#include "sync/name.hpp"
+
+#include <algorithm>
+#include <boost/container/small_vector.hpp>
+#include <new>
+
+#include "base/assert.hpp"
+#include "base/if_memory.hpp"
+#include "sync/hold/lease_record.hpp"
+#include "sync/line/reentry.hpp"
+
+namespace holdfast::detail {
+namespace {
+
+constexpr auto* not_reentrant = "its owner holds it, and it is not re-entrant";
+
+/// The event of an answer without a lease.
+auto failed_at(const lock_keys& keys) {
+  return [&keys](const lock_answer& answer) {
+    return hold_event{{.what = end_of_call(answer.error), .name = keys.name, .lock_kind = keys.of.name}};
+  };
+}
+
+}  // namespace
+
+hold* name::live_hold() {
+  const auto live = std::find_if(holds_.begin(), holds_.end(), [](const hold& each) { return !each.ended(); });
+  return live == holds_.end() ? nullptr : &*live;
+}
+
+hold* name::hold_of(owner_id owner) {
+  hold* mine = nullptr;
+  for (auto& each : holds_)
+    if (each.who == owner && (!mine || !each.ended())) mine = &each;
+  return mine;
+}
+
+bool name::untouched() {
+  if (live_hold()) return false;
+  return !line_ || line_->empty();
+}
+
+bool name::held_here() const {
+  return std::any_of(holds_.begin(), holds_.end(), [](const hold& each) { return !each.ended(); });
+}
+
+bool name::held_by(owner_id owner) {
+  const auto* const mine = hold_of(owner);
+  return mine && !mine->ended();
+}
+
+// ---- those who wait
+
+void name::join(std::shared_ptr<acquisition> caller) {
+  if (line_ || !holds_.empty()) share();
+  if (!line_) line_ = make_pooled<waiting_line>(around().blocks, around(), host_.fields, *this, keys_);
+  line_->join(std::move(caller));
+}
+
+// If there is no memory to wake the first waiter, it asks by itself within poll_cap.
+void name::wake() noexcept {
+  if (const auto line = line_) if_memory([&] { line->wake(); });
+}
+
+// The hold that was broken may be of this client: its holder should know now, not at the next renewal.
+void name::forced(bool was_held) {
+  if (auto* const held = live_hold()) {
+    if (was_held) held->forced();
+    host_.with.renewals.confirm_soon(*held->on, nanoseconds::zero());
+  }
+  wake();
+}
+
+// A wait with a deadline is not reported, nor is a wait for another coroutine.
+void name::report_own_wait(acquisition& caller) {
+  const auto& request = caller.request;
+  if (request.bound || request.one_of_several || request.wait != lock_request::patience::forever) return;
+  const auto* const held = live_hold();
+  if (!held || held->bound()) return;
+  const bool known = held->coroutine && request.coroutine;
+  if (known && held->coroutine != request.coroutine) return;
+  around().report({.what = known ? event::kind::waiting_for_ourselves : event::kind::perhaps_waiting_for_ourselves,
+                   .name = keys_->name});
+  if (around().notices) around().notices->waits_for_own_hold(caller.noticed, keys_);
+}
+
+void name::doubt_hold_here() {
+  // After 20 ms most holds are over: the message of their own release has cost nothing.
+  if (auto* const held = live_hold()) held->doubt(milliseconds(20));
+}
+
+// The line is destroyed inside its own call, which touches nothing of it afterwards.
+void name::line_empty() {
+  HOLDFAST_ASSERT(line_ && line_->empty());
+  line_.reset();
+  leave_if_unused();
+}
+
+bool name::may_linger() const { return hand_over_.shared() && (held_here() || hand_over_.cools_down()); }
+
+void name::end_lingering() {
+  if (line_ && line_->lingers()) line_->stop_lingering();
+}
+
+// ---- a grant, and what is nested in it
+
+std::shared_ptr<lease_record> name::hold_for(const lock_request& request, const shared_keys& keys,
+                                             const granted_field& grant) {
+  const auto& with = host_.with;
+  auto& servers = with.around.servers;
+  boost::container::small_vector<node_id, 1> nodes{servers.node_of(keys_->lock)};
+  while (nodes.size() < servers.primaries()) nodes.push_back(static_cast<node_id>(nodes.size()));
+  auto& pool = *with.client->blocks;
+  auto claimed = claim::make(with.client, keys, grant.field, nodes, tally::majority(nodes.size()));
+  claimed->begin_without(~grant.may_be_at);
+  const hold_ptr made(new (pool) hold(std::move(claimed), request.who, request.bound, {grant.token, grant.spare_tokens},
+                                      0, grant.now, with, *this));
+  made->coroutine = request.coroutine;
+  auto lease = begin(made, [&] { return made->grant(request.asked, grant.sent, grant.now, grant.at); });
+  hand_over_.granted(grant.now, line_ && !line_->empty() ? line_->size() - 1 : 0);
+  move_to_hold_of(request, *made);
+  if (request.bound) wake();  // the first may be of the same owner, and re-enter as well
+  return lease;
+}
+
+// A hold whose first lease finds no memory has never been.
+template <class First>
+std::shared_ptr<lease_record> name::begin(const hold_ptr& next, First make_lease) {
+  holds_.insert_after(holds_.previous(holds_.end()), *next);  // most often there is none before it
+  try {
+    auto lease = make_lease();
+    if (host_.may_lock) host_.may_lock->add(next->who);
+    return lease;
+  } catch (...) {
+    holds_.erase(holds_.iterator_to(*next));
+    next->leave_host();
+    throw;
+  }
+}
+
+void name::nest(hold& outer, const std::shared_ptr<acquisition>& caller) {
+  if (!enter(outer, *caller)) reenter(outer, caller);
+}
+
+// Most nested calls have their lease at once. Otherwise Redis has to be asked, or the call is in error.
+bool name::enter(hold& outer, acquisition& caller) {
+  const auto& of = caller.keys->of;
+  const auto now = around().now();
+  const bool may = of.reentrant && (!of.fenced() || outer.token()) && outer.count() < most_reentries;
+  if (!may || !outer.covers(caller.request.asked, now)) return false;
+  caller.answer({{}, {}, outer.enter(caller.request.asked, now)},
+                [&](const lock_answer&) { return event_of(event::kind::reentered, outer, now); });
+  return true;
+}
+
+// Also for waiters whose owner was granted the lock: they come behind the one that was granted, who is answered first.
+void name::reenter(hold& outer, std::shared_ptr<acquisition> caller) {
+  if (!outer.keys()->of.reentrant)
+    return caller->answer({errc::already_held, not_reentrant, nullptr}, failed_at(*caller->keys));
+  std::make_shared<reentry>(around(), *this, hold_ptr(&outer), std::move(caller))->begin();
+}
+
+void name::reenter(std::shared_ptr<acquisition> caller) {
+  auto& mine = *hold_of(caller->request.who);
+  move_to(mine, std::move(caller));
+}
+
+void name::move_to_hold_of(const lock_request& request, hold& granted) {
+  while (auto same = request.bound && line_ ? line_->extract(request.who) : nullptr) move_to(granted, std::move(same));
+}
+
+// The hold stands, whatever becomes of those who would re-enter it: nothing is thrown, even where their answer finds no
+// memory either.
+void name::move_to(hold& outer, std::shared_ptr<acquisition> caller) noexcept {
+  try {
+    return reenter(outer, caller);
+  } catch (const std::bad_alloc&) {
+  }
+  try {
+    if (caller->open()) caller->answer(without_memory(), failed_at(*keys_));
+  } catch (const std::bad_alloc&) {
+  }
+}
+
+// ---- the end of a hold
+
+bool name::pass_on(hold& before, const legacy& offer) {
+  if (!hand_over_.shared()) return false;
+  const auto now = around().now();
+  const auto* const successor = hand_over_.successor(before, offer, line_.get(), now, around().settings.drift);
+  if (!successor) {
+    hand_over_.release_begins(now);
+    return false;
+  }
+  const auto request = successor->request;
+  std::shared_ptr<lease_record> lease;
+  try {
+    lease = take_over(before, *successor, now);
+  } catch (const std::bad_alloc&) {
+    hand_over_.release_begins(now);
+    return false;
+  }
+  hand_over_.passed();
+  report_pass(before, offer.ttl, now);
+  move_to_hold_of(request, *lease->of);
+  line_->inherited(std::move(lease));
+  if (request.bound) wake();
+  return true;
+}
+
+std::shared_ptr<lease_record> name::take_over(hold& before, const acquisition& successor, time_point now) {
+  const auto& request = successor.request;
+  const auto token = successor.keys->of.fenced() ? before.next_token() : hold::fencing();
+  const hold_ptr next(new (*host_.with.client->blocks) hold(before.on, request.who, request.bound, token,
+                                                            before.passes + 1, now, host_.with, *this));
+  next->coroutine = request.coroutine;
+  return begin(next, [&] { return next->take_over(request.asked, now); });
+}
+
+void name::report_pass(const hold& before, milliseconds ttl, time_point now) const {
+  if (!around().settings.observer) return;
+  auto passed = event_of(event::kind::passed, before, now);
+  passed.what.ttl = ttl;
+  around().report(std::move(passed));
+}
+
+// A loss is news: nobody publishes it.
+void name::ended(hold& over) {
+  if (host_.may_lock) host_.hold_is_over(over.who);
+  if (over.state() != lease_state::lost) return;
+  wake();
+  end_lingering();
+}
+
+void name::forget(hold& over) {
+  HOLDFAST_ASSERT(over.of_host.is_linked());
+  holds_.erase(holds_.iterator_to(over));
+  if (host_.with.closed() && over.changing()) host_.changing.emplace_back(&over);
+  leave_if_unused();
+}
+
+void name::queue(std::shared_ptr<acquisition> caller) {
+  const bool closed = host_.with.closed();
+  if (!closed && !host_.refuses(caller->request.who)) {
+    if (host_.may_lock) host_.may_lock->waits(caller->request.who, keys_->name);
+    return join(std::move(caller));
+  }
+  caller->answer({errc::shutting_down, closed ? "" : drained_without, nullptr}, failed_at(*keys_));
+}
+
+// ---- turns
+
+nanoseconds name::found_busy() {
+  share();
+  return hand_over_.found_busy(around().time);
+}
+
+void name::end_turn(const release_end& end) {
+  if (end.told > 0 && !host_.with.closed()) share();
+  hand_over_.release_ends(around().time, end.told, line_.get(), *this);
+}
+
+void name::cool_down_ends() {
+  if (hand_over_.cool_down(around().now(), *this)) return;
+  if (line_ && line_->lingers()) return line_->stop_lingering();
+  leave_if_unused();
+}
+
+// ---- releases, and the end of the name
+
+void name::give_back(const owner_field& field, milliseconds ttl, function<void()> tried, primary_set at) {
+  host_.with.freeing.release_in_background(*this, keys_, field, ttl, std::move(tried), at);
+}
+
+void name::release_ends(const release_end& end) {
+  HOLDFAST_ASSERT(releasing_ > 0);
+  if_memory([&] {
+    if (end.ends_turn) end_turn(end);
+  });
+  if (end.may_be_free) wake();
+  if_memory([this] {
+    if (!held_here() && !hand_over_.cools_down()) end_lingering();
+  });
+  --releasing_;
+  leave_if_unused();
+}
+
+void name::leave_if_unused() {
+  if (!line_ && holds_.empty() && releasing_ == 0 && !hand_over_.cools_down()) host_.unused(*this);
+}
+
+void name::close() {
+  line_.reset();
+  hand_over_.end();
+  while (!holds_.empty()) take_out_first()->leave_host();
+  leave_if_unused();
+}
+
+void name::take_apart() {
+  while (!holds_.empty()) {
+    const auto first = take_out_first();
+    first->forget_changes();
+    first->leave_host();
+  }
+}
+
+hold_ptr name::take_out_first() {
+  hold_ptr first(&holds_.front());
+  holds_.pop_front();
+  return first;
+}
+
+}  // namespace holdfast::detail

@@ -1,0 +1,172 @@
+// SPDX-License-Identifier: BSL-1.0
+#pragma once
+#include <boost/intrusive/options.hpp>
+#include <boost/intrusive/set_hook.hpp>
+#include <boost/intrusive/slist.hpp>
+#include <cstddef>
+#include <cstdint>
+#include <functional>
+#include <memory>
+#include <optional>
+#include <string_view>
+#include <utility>
+#include <vector>
+
+#include "sync/hold/hold.hpp"
+#include "sync/hold/hold_services.hpp"
+#include "sync/hold/last_holders.hpp"
+#include "sync/line/hand_over.hpp"
+#include "sync/line/waiting_line.hpp"
+
+namespace holdfast::detail {
+
+class name;
+
+inline constexpr const char* drained_without =
+    "it is being drained, and only an owner that holds may still lock or wait";
+
+/// The registry, as one of its names sees it: the parts of the engine, the state of a drain, and the end of a name.
+class name_host {
+ public:
+  const hold_services& with;
+  owner_fields fields;
+  std::optional<last_holders> may_lock;  // from drain() until close(): the owners that still hold, and no others
+  std::vector<hold_ptr> changing;        // had a change under way when the client was closed
+
+  bool refuses(owner_id owner) const { return may_lock && !may_lock->contains(owner); }
+  /// While the client drains: this owner has one hold less.
+  virtual void hold_is_over(owner_id owner) = 0;
+  /// Nobody has the name or wants it: destroys it.
+  virtual void unused(name& forgotten) noexcept = 0;
+
+ protected:
+  name_host(const hold_services& parts, owner_fields of_client) : with(parts), fields(std::move(of_client)) {}
+  ~name_host() = default;
+};
+
+/// One name of this client: the line of those who wait for it, its holds, and its releases under way.
+///
+/// Decision: a name knows everything that uses it. The line, the holds and the releases of a name refer to it, and
+/// reach it without a look-up. The name goes with the last of them. A hold is known by its address alone, because its
+/// leases own it. A hold without a lease keeps itself until its name has forgotten it.
+///
+/// A name is the one place where a lock changes hands:
+///   granted by Redis, or passed on → hold → ended → released, or passed on.
+/// A lost hold stays until its leases are gone, so that its owner finds the loss when it locks again. A name may
+/// therefore have several holds.
+class name final : public line_host,
+                   public hold_host,
+                   public boost::intrusive::set_base_hook<boost::intrusive::optimize_size<true>> {
+ public:
+  /// Orders the names: most often the hash decides. Two kinds of lock that have not the same keys have two names.
+  struct key {
+    std::uint32_t hash;
+    std::string_view text;
+    const key_layout* layout;
+
+    static key of(const lock_keys& keys) noexcept { return {keys.hash, keys.name, &keys.of.layout}; }
+    static key first_of(std::string_view text) noexcept { return {hash_of(text), text, nullptr}; }
+    friend bool operator==(const key&, const key&) = default;
+    friend bool operator<(const key& left, const key& right) noexcept {
+      if (left.hash != right.hash) return left.hash < right.hash;
+      const auto texts = left.text.compare(right.text);
+      return texts < 0 || (texts == 0 && std::less<>()(left.layout, right.layout));
+    }
+  };
+  struct key_of {
+    using type = key;
+    key operator()(const name& each) const noexcept { return key::of(*each.keys_); }
+  };
+
+  name(name_host& host, shared_keys keys) noexcept : host_(host), keys_(std::move(keys)) {}
+  name(const name&) = delete;
+  name& operator=(const name&) = delete;
+  ~name() = default;
+
+  const shared_keys& keys() const noexcept { return keys_; }
+  waiting_line* line() const noexcept { return line_.get(); }
+  /// The hold of this client that has not ended; null: there is none.
+  hold* live_hold();
+  /// Null when there is none; also a lost one, whose leases are still there.
+  hold* hold_of(owner_id owner);
+  template <class Visitor>
+  void each_hold(Visitor visit) {
+    for (auto& each : holds_) visit(each);
+  }
+  /// Nobody of this client has it or waits for it.
+  bool untouched();
+
+  /// A call that waits in the line from now on.
+  void join(std::shared_ptr<acquisition> caller);
+  /// A call of an owner that has this hold: one lease more at once, or after Redis was asked.
+  void nest(hold& outer, const std::shared_ptr<acquisition>& caller);
+  /// Tells the observer of a call that may wait for its own task.
+  void report_own_wait(acquisition& caller);
+  /// The lock may be free: the first waiter tries.
+  void wake() noexcept;
+  /// force_unlock() of this client was answered.
+  void forced(bool was_held);
+  /// Redis has granted it: makes a hold, and moves the waiters of its owner to re-entries.
+  std::shared_ptr<lease_record> hold_for(const lock_request& request, const shared_keys& keys,
+                                         const granted_field& grant);
+  void give_back(const owner_field& field, milliseconds ttl, function<void()> tried, primary_set at) override;
+  /// Destroys the name where nothing uses it.
+  void leave_if_unused();
+  /// Nobody waits, all holds are lost, and their leases are on their own.
+  void close();
+  /// The engine ends. Nobody is answered.
+  void take_apart();
+
+ private:
+  using holds = boost::intrusive::slist<
+      hold, boost::intrusive::member_hook<hold, boost::intrusive::slist_member_hook<>, &hold::of_host>,
+      boost::intrusive::constant_time_size<false>>;
+
+  // Its line.
+  bool held_here() const override;
+  void doubt_hold_here() override;
+  bool hears_itself() override { return hand_over_.hears_itself(around().time); }
+  nanoseconds found_busy() override;
+  time_point rests_until() const override { return hand_over_.cool_down_until(); }
+  void cool_down_ends() override;
+  bool held_by(owner_id owner) override;
+  void reenter(std::shared_ptr<acquisition> caller) override;
+  void queue(std::shared_ptr<acquisition> caller) override;
+  std::shared_ptr<lease_record> granted(const acquisition& first, const granted_field& grant) override {
+    return hold_for(first.request, first.keys, grant);
+  }
+  bool may_linger() const override;
+  void line_empty() override;
+  // Its holds.
+  void ended(hold& over) override;
+  void forget(hold& over) override;
+  bool pass_on(hold& before, const legacy& offer) override;
+  // Its releases.
+  void release_begins() override { ++releasing_; }
+  void release_ends(const release_end& end) override;
+
+  surroundings& around() const noexcept { return host_.with.around; }
+  void share() {
+    if (!hand_over_.shared()) hand_over_.share(around(), keys_->of, live_hold());
+  }
+  void end_turn(const release_end& end);
+  void end_lingering();
+  template <class First>
+  std::shared_ptr<lease_record> begin(const hold_ptr& next, First make_lease);
+  std::shared_ptr<lease_record> take_over(hold& before, const acquisition& successor, time_point now);
+  void report_pass(const hold& before, milliseconds ttl, time_point now) const;
+  bool enter(hold& outer, acquisition& caller);
+  void reenter(hold& outer, std::shared_ptr<acquisition> caller);
+  void move_to_hold_of(const lock_request& request, hold& granted);
+  void move_to(hold& outer, std::shared_ptr<acquisition> caller) noexcept;
+  hold_ptr take_out_first();
+
+  name_host& host_;
+  const shared_keys keys_;
+  std::shared_ptr<waiting_line> line_;  // null: nobody waits, and no subscription lingers
+  holds holds_;                         // lost ones, too
+  hand_over hand_over_;
+  std::size_t releasing_ = 0;
+};
+
+}  // namespace holdfast::detail
