@@ -26,6 +26,41 @@ constexpr std::string_view copy_on_sharded_channel = "00";
 
 }  // namespace
 
+// The states of a line, when none of its calls is running. Inside a call a line is idle between two steps.
+//
+//   step     waiters  park_ runs  untried_  ends by
+//   idle     none     no          0         join(); only a new line is so
+//   idle     none     yes         0         join(), stop_lingering() or the alarm: then the line is destroyed
+//   trying   some     no          any       an answer, what told() brings, or the first waiter leaves
+//   parked   some     yes         any       the alarm, wake(), or the subscription fails
+//   barred   any      no          > 0       on_tried(), or a first try_lock() at half of its time
+//   barred   some     yes         any       the alarm, or a first try_lock() at half of its time
+//
+// A line that is parked or barred stays so for its next waiter when the first one leaves. When the last one leaves, a
+// barred line without an alarm stays, and any other line lingers or is destroyed. A line with waiters that has neither
+// an attempt, an alarm nor a release under way is stuck(), for lack of memory.
+// untried_ > 0 while trying: a try_lock() at half of its time, or an attempt that is repeated at once.
+//
+//   flag              idle      trying    parked    barred    moved by
+//   woken_            old       yes       old       old       set by wake(), cleared by try_now()
+//   resting_          old       no        yes       yes       set by go_on() while others have their turns; cleared by
+//                                                             try_now(), or while this client holds
+//   lingers_          yes       no        no        no one    set when the last waiter leaves; cleared by join(),
+//                                                             stop_lingering() or the end of the line
+//   incentive_        yes       yes       yes       yes       set by wake() or the alarm, cleared by on_attempt()
+//   subscription_     lingers   yes       yes       yes       set by subscribe(); cleared with the last waiter, unless
+//                                                             the line lingers, and when the server refuses it
+//   listens_          as subscription_; without it the flag is old    set by on_subscribed()
+//   first().granted   -         yes       no        no        from a grant until replicas have it, or the field is
+//                                                             given back
+//   penalty_ > 0      yes       yes       yes       yes       doubled by stand_back(), cleared by an answer of Redis
+//   last_failure_     yes       yes       yes       yes       set by a failure, cleared by an answer about the lock
+//   known_held_       yes       yes       yes       yes       set by each answer about the lock; only its time counts
+//   granted_in_part_  yes       yes       yes       yes       set by a divided vote; cleared by a grant, or by busy
+//
+// yes: possible. old: left from an earlier step. no one: only without waiters, and then the line lingers next.
+// "Parked while held" is derived: parked, with neither last_failure_ nor resting_.
+
 waiting_line::waiting_line(surroundings& around, owner_fields& fields, line_host& host, shared_keys keys)
     : around_(around), fields_(fields), host_(host), keys_(std::move(keys)), park_(around.alarms) {}
 

@@ -29,6 +29,25 @@ bool of_one_lock(const error_code& e) { return e == errc::corrupt_lock || e == e
 
 }  // namespace
 
+// The states of the call. It asks one group of keys after the other, then it waits in lines.
+//
+//   state      under_way_  untried_  alarm_    parts_  ends by
+//   asks       yes         any       deadline  none    on_answer(): the next group, confirms, frees, lines or answered
+//   confirms   yes         any       deadline  none    on_replicas(): answered, the next group, frees or lines
+//   frees      no          > 0       deadline  none    on_tried(): lines
+//   lines      no          0         no        some    part_ended(): a grant, a failure of the server, or the last part
+//   answered   any         any       no        none    nothing; an answer that comes yet finds its locks given back
+//
+// Each state but "answered" also ends by fail(): its deadline, a cancellation, a drain or the end of the client. A
+// try_lock() knows neither "frees" nor "lines". Without a deadline there is no alarm.
+//
+//   flag       asks, confirms, frees              lines                            moved by
+//   in_vain_   a group had no free lock           a part did not get it in time    go_on(), part_ended(); cleared by
+//                                                                                  join_lines()
+//   failed_    a group failed, for a try_lock()   the first part that failed       on_failed(), part_ended()
+//   taken_     those that Redis has called busy   their parts begin by listening   go_on()
+//   waiting_   0                                  parts that have not ended        join_lines(), part_ended()
+
 any_acquisition::any_acquisition(surroundings& around, asker_host& names, std::vector<shared_keys> of, lock_request r,
                                  lock_handler done)
     : asker(std::move(r)), around_(around), names_(names), since_(around.now()), of_(std::move(of)),

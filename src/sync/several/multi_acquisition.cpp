@@ -27,6 +27,23 @@ void give_up(const std::shared_ptr<lease_record>& lease) {
 
 }  // namespace
 
+// The states of a part. The call is open until done_ is empty; then no part has an acquisition or a lease.
+//
+//   stage  there     lease  becomes
+//   away   none      none   waits: join()
+//   waits  its line  none   turn: has_turn(); had: part_ended() with a lease; away: leave(), or the call fails
+//   turn   its line  none   asked: ask(); away: leave(), where an earlier lock is busy
+//   asked  its line  none   waits: on_all() or on_hindered() tells its line; turn: nothing was granted to it
+//   had    none      yes    away: begin_anew(), where a lock that was re-entered is lost
+//
+// Of two parts, the later one waits only where the earlier one has its turn or its lease, or where its owner holds
+// the later lock already. All asked parts belong to one command, and asked_ lists them.
+//
+//   flag            away  waits  turn  asked  had  moved by
+//   busy_           yes   yes    yes   no     yes  set while a line is joined or told; take_turns() then does nothing
+//   told_of_order_  yes   yes    yes   yes    yes  set once by waits_for(), and never cleared
+//   deadline_       yes   yes    yes   yes    yes  runs from begin() to the answer, where there is a deadline
+
 multi_acquisition::multi_acquisition(surroundings& around, asker_host& names, std::vector<shared_keys> of,
                                      std::string run, lock_request r, multi_handler done)
     : asker(std::move(r)), around_(around), names_(names), run_(std::move(run)), since_(around.now()),
