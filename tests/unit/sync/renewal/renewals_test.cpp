@@ -16,7 +16,6 @@ using namespace holdfast::test;
 namespace {
 
 constexpr auto drift = 302ms;  // of 30 s
-lease_state state(const lock_call& c) { return c.value()->state(); }
 nanoseconds left(const lock_call& c) { return c.value()->of->left(); }
 
 }  // namespace
