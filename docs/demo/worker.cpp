@@ -24,7 +24,7 @@ class narrator final : public holdfast::observer {
   explicit narrator(std::function<void(std::string_view event, std::string text)> tell) : tell_(std::move(tell)) {}
 
   void on(const holdfast::event& e) noexcept override {
-    using kind = holdfast::event::kind;
+    using kind = holdfast::event_kind;
     switch (e.what) {
       case kind::suspended: return tell_("suspended", "observer: suspended, the hold cannot be confirmed at present");
       case kind::restored: return tell_("restored", "observer: restored, the hold is confirmed");

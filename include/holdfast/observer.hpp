@@ -27,78 +27,79 @@ inline constexpr std::size_t loss_causes = static_cast<std::size_t>(loss_cause::
 /// "unconfirmed"
 HOLDFAST_EXPORT std::string_view to_string(loss_cause) noexcept;
 
+/// The kinds of events.
+enum class event_kind {
+  // A call of lock(), try_lock() or try_lock_for() that has sent or awaited anything ends in exactly one of these.
+  acquired,           ///< a lock was granted, and a hold begins; waited, waiters
+  reentered,          ///< its owner held it already, and has one lease more: no hold begins; waited, count
+  not_acquired,       ///< try_lock or try_lock_for gave up on a busy lock; waited, waiters
+  acquire_failed,     ///< an error; reason, waited
+  acquire_cancelled,  ///< its caller did not want it any more, or the client was closed: no failure; reason, waited
+
+  // Each `acquired` is followed by exactly one of these, which ends the hold: see ends_hold(). held
+  released,        ///< given back by the last unlock() or its lease's destructor, and Redis has confirmed it
+  passed,          ///< the same, and it went to the next waiter of this client without a command: see config::turns
+  release_failed,  ///< given back, but not confirmed in time (reason unconfirmed: it goes on, and released_late or
+                   ///< release_given_up follows), or refused; at the latest the key ends with its TTL; reason
+  lost,            ///< the hold ended without its holder's wish; reason, and in detail how that is known:
+                   ///< Redis said so, the validity was over unconfirmed, it was not renewed, or force_unlock()
+  closed,          ///< shutdown(), a drain()'s grace or the end of its client ended it: no loss. Its release goes on:
+                   ///< released_late or release_given_up follows
+
+  // Meanwhile, of a hold.
+  dropped_at_once,  ///< a warning: `co_await m.lock();` locks nothing, and this looks like it. Told before `released`
+                    ///< when a hold's only lease was destroyed in the very resumption that brought it to its
+                    ///< coroutine, within 10 microseconds, and nothing was asked of it: neither a co_await nor
+                    ///< anything that takes time was guarded. Not each such hold is found
+  renewal_failed,   ///< a renewal got no answer or was refused; it is retried until the validity ends; reason
+  suspended,        ///< it cannot be confirmed at present; it still holds until its validity ends; reason
+  restored,         ///< a suspended hold was confirmed again
+
+  // In the background: of what is no hold, or is none any more.
+  released_late,     ///< given back: a late or cancelled grant, an unconfirmed release, the hold of a closed client,
+                     ///< one that was lost by its expiry, or one whose release a replaced server had answered
+  release_given_up,  ///< such a release was refused, or not confirmed until its key must be gone or the grace of
+                     ///< shutdown() was over; at the latest the key ends with its TTL; reason
+  waiting_for_ourselves,  ///< a lock() without owner waits, without a deadline, for a name that its own coroutine
+                          ///< (the thread of its co_spawn) has locked without owner: for itself
+  perhaps_waiting_for_ourselves,  ///< the same, but one of the two coroutines is not known: a hint, no alarm
+  lock_order_broken,  ///< a warning: a call of multi_lock waits for this name, and its owner holds one that comes
+  ///< after it in the order of all; who holds this name may wait for that one, for ever; detail
+  foreign_unlock,  ///< a warning: unlock() of a blocking lock by a thread that does not hold it through this object:
+                   ///< nothing was done; reason (not_held), owner
+  not_replicated,  ///< a grant that fewer replicas than min_replicas had in time is given back; its lock() tries
+                   ///< again, its try_lock() fails; reason, detail
+
+  // Of the command connection.
+  outage,            ///< it went down or could not be made; with a name: Redis answers, and refuses what that lock()
+                     ///< waits for; reason
+  connected,         ///< it is up; detail: node, version and mode of the server, as INFO has them
+  fencing_degraded,  ///< CLIENT ID, INFO or CLIENT KILL is refused: a command, or a subscription, of a dead
+                     ///< connection cannot be fenced off; told once; detail
+  notifications_degraded,  ///< a server or proxy has no SUBSCRIBE, or the ACL withholds PUBLISH: waiters find a
+                           ///< released lock by asking (poll_cap). Told once for each connection, and once for
+                           ///< PUBLISH; detail: the server's words
+
+  // Of a client that follows Sentinel or a cluster.
+  primary_changed,            ///< another server is the primary now: holds are suspended until it has confirmed them;
+                              ///< detail: from which to which
+  sentinels_unreachable,      ///< no majority of the sentinels has spoken for three seconds: a failover would be seen
+                              ///< late or not at all; told once for each such time; detail: each and its cause
+  ttl_shorter_than_failover,  ///< a warning: a hold that is renewed may end during a failover; told once; detail: the
+                              ///< arithmetic
+
+  // Of the primaries of a red_lock.
+  vote_withheld,             ///< one was restarted or emptied, or is new: it has no vote for the longest TTL; detail
+  delayed_restart_degraded,  ///< INFO is refused: a restart of a primary that keeps its marker is not seen; told
+                             ///< once; detail
+
+  // Of the primaries of a cluster.
+  slots_moved,  ///< so many slots have another primary than before; told once a second at most; count, detail
+};
+
 /// One thing that happened. The views live as long as the call. What a kind does not know is empty or 0.
 struct event {
-  enum class kind {
-    // A call of lock(), try_lock() or try_lock_for() that has sent or awaited anything ends in exactly one of these.
-    acquired,           ///< a lock was granted, and a hold begins; waited, waiters
-    reentered,          ///< its owner held it already, and has one lease more: no hold begins; waited, count
-    not_acquired,       ///< try_lock or try_lock_for gave up on a busy lock; waited, waiters
-    acquire_failed,     ///< an error; reason, waited
-    acquire_cancelled,  ///< its caller did not want it any more, or the client was closed: no failure; reason, waited
-
-    // Each `acquired` is followed by exactly one of these, which ends the hold: see ends_hold(). held
-    released,        ///< given back by the last unlock() or its lease's destructor, and Redis has confirmed it
-    passed,          ///< the same, and it went to the next waiter of this client without a command: see config::turns
-    release_failed,  ///< given back, but not confirmed in time (reason unconfirmed: it goes on, and released_late or
-                     ///< release_given_up follows), or refused; at the latest the key ends with its TTL; reason
-    lost,            ///< the hold ended without its holder's wish; reason, and in detail how that is known:
-                     ///< Redis said so, the validity was over unconfirmed, it was not renewed, or force_unlock()
-    closed,          ///< shutdown(), a drain()'s grace or the end of its client ended it: no loss. Its release goes on:
-                     ///< released_late or release_given_up follows
-
-    // Meanwhile, of a hold.
-    dropped_at_once,  ///< a warning: `co_await m.lock();` locks nothing, and this looks like it. Told before `released`
-                      ///< when a hold's only lease was destroyed in the very resumption that brought it to its
-                      ///< coroutine, within 10 microseconds, and nothing was asked of it: neither a co_await nor
-                      ///< anything that takes time was guarded. Not each such hold is found
-    renewal_failed,   ///< a renewal got no answer or was refused; it is retried until the validity ends; reason
-    suspended,        ///< it cannot be confirmed at present; it still holds until its validity ends; reason
-    restored,         ///< a suspended hold was confirmed again
-
-    // In the background: of what is no hold, or is none any more.
-    released_late,     ///< given back: a late or cancelled grant, an unconfirmed release, the hold of a closed client,
-                       ///< one that was lost by its expiry, or one whose release a replaced server had answered
-    release_given_up,  ///< such a release was refused, or not confirmed until its key must be gone or the grace of
-                       ///< shutdown() was over; at the latest the key ends with its TTL; reason
-    waiting_for_ourselves,  ///< a lock() without owner waits, without a deadline, for a name that its own coroutine
-                            ///< (the thread of its co_spawn) has locked without owner: for itself
-    perhaps_waiting_for_ourselves,  ///< the same, but one of the two coroutines is not known: a hint, no alarm
-    lock_order_broken,  ///< a warning: a call of multi_lock waits for this name, and its owner holds one that comes
-    ///< after it in the order of all; who holds this name may wait for that one, for ever; detail
-    foreign_unlock,  ///< a warning: unlock() of a blocking lock by a thread that does not hold it through this object:
-                     ///< nothing was done; reason (not_held), owner
-    not_replicated,  ///< a grant that fewer replicas than min_replicas had in time is given back; its lock() tries
-                     ///< again, its try_lock() fails; reason, detail
-
-    // Of the command connection.
-    outage,            ///< it went down or could not be made; with a name: Redis answers, and refuses what that lock()
-                       ///< waits for; reason
-    connected,         ///< it is up; detail: node, version and mode of the server, as INFO has them
-    fencing_degraded,  ///< CLIENT ID, INFO or CLIENT KILL is refused: a command, or a subscription, of a dead
-                       ///< connection cannot be fenced off; told once; detail
-    notifications_degraded,  ///< a server or proxy has no SUBSCRIBE, or the ACL withholds PUBLISH: waiters find a
-                             ///< released lock by asking (poll_cap). Told once for each connection, and once for
-                             ///< PUBLISH; detail: the server's words
-
-    // Of a client that follows Sentinel or a cluster.
-    primary_changed,            ///< another server is the primary now: holds are suspended until it has confirmed them;
-                                ///< detail: from which to which
-    sentinels_unreachable,      ///< no majority of the sentinels has spoken for three seconds: a failover would be seen
-                                ///< late or not at all; told once for each such time; detail: each and its cause
-    ttl_shorter_than_failover,  ///< a warning: a hold that is renewed may end during a failover; told once; detail: the
-                                ///< arithmetic
-
-    // Of the primaries of a red_lock.
-    vote_withheld,             ///< one was restarted or emptied, or is new: it has no vote for the longest TTL; detail
-    delayed_restart_degraded,  ///< INFO is refused: a restart of a primary that keeps its marker is not seen; told
-                               ///< once; detail
-
-    // Of the primaries of a cluster.
-    slots_moved,  ///< so many slots have another primary than before; told once a second at most; count, detail
-  };
-
-  kind what{};
+  event_kind what{};
   /// The lock's, without key_prefix, raw bytes. Empty for events of a connection, and for a call of any_of or of
   /// multi_lock that got none of its locks: the detail says how many those are.
   std::string_view name{};
@@ -121,17 +122,17 @@ struct event {
 };
 
 /// How many kinds there are: their numbers are 0 to event_kinds - 1, so that counters can be an array.
-inline constexpr std::size_t event_kinds = static_cast<std::size_t>(event::kind::slots_moved) + 1;
+inline constexpr std::size_t event_kinds = static_cast<std::size_t>(event_kind::slots_moved) + 1;
 
 /// True for released, passed, release_failed, lost and closed: the holds of a client at a moment are the `acquired`
 /// less these.
-constexpr bool ends_hold(event::kind k) noexcept {
-  return k == event::kind::released || k == event::kind::passed || k == event::kind::release_failed ||
-         k == event::kind::lost || k == event::kind::closed;
+constexpr bool ends_hold(event_kind k) noexcept {
+  return k == event_kind::released || k == event_kind::passed || k == event_kind::release_failed ||
+         k == event_kind::lost || k == event_kind::closed;
 }
 
 /// Short name of a kind: "acquired".
-HOLDFAST_EXPORT std::string_view to_string(event::kind) noexcept;
+HOLDFAST_EXPORT std::string_view to_string(event_kind) noexcept;
 
 /// A connection to a server. The views live as long as the call.
 struct connection_facts {
@@ -142,33 +143,34 @@ struct connection_facts {
   std::uint16_t port = 0;      ///< 0: of a socket
 };
 
+/// The kinds of measurements.
+enum class measurement_kind : unsigned char {
+  // Each wait_began is followed by exactly one wait_ended. lock_kind, name
+  wait_began,  ///< a call stands in the line of this lock: others stand before it, somebody holds it, or Redis cannot
+               ///< be asked. A call of any_of stands in the line of each of its locks, one of multi_lock in one
+               ///< line after the other
+  wait_ended,  ///< it stands there no more, whatever became of the call
+
+  // The first of a line asks Redis again. lock_kind, name
+  woken,          ///< since it was told that the lock may be free: it got it
+  woken_in_vain,  ///< the same, and somebody else has it
+  polled,         ///< since it had waited for long enough without being told anything
+
+  renewed,  ///< a hold was confirmed in the background, at one server; lock_kind, name, left, ttl
+  command,  ///< a command about a lock was answered, or its connection ended before; name: its own, or the script's;
+            ///< script, took, connection, failure: server_refused for an error reply, unconfirmed for none
+
+  // Each connection_up is followed by exactly one connection_down. connection
+  connection_up,    ///< it is there and introduced; count: for which time
+  in_flight,        ///< the number of commands that were written to it and have no answer has changed; count: by how
+                    ///< much
+  connection_down,  ///< it has ended, also by the end of its client, and has no command in flight any more
+};
+
 /// Something that is not worth a line in a log, and is counted or timed. The views live as long as the call. What a
 /// kind does not know is empty or 0.
 struct measurement {
-  enum class kind : unsigned char {
-    // Each wait_began is followed by exactly one wait_ended. lock_kind, name
-    wait_began,  ///< a call stands in the line of this lock: others stand before it, somebody holds it, or Redis cannot
-                 ///< be asked. A call of any_of stands in the line of each of its locks, one of multi_lock in one
-                 ///< line after the other
-    wait_ended,  ///< it stands there no more, whatever became of the call
-
-    // The first of a line asks Redis again. lock_kind, name
-    woken,          ///< since it was told that the lock may be free: it got it
-    woken_in_vain,  ///< the same, and somebody else has it
-    polled,         ///< since it had waited for long enough without being told anything
-
-    renewed,  ///< a hold was confirmed in the background, at one server; lock_kind, name, left, ttl
-    command,  ///< a command about a lock was answered, or its connection ended before; name: its own, or the script's;
-              ///< script, took, connection, failure: server_refused for an error reply, unconfirmed for none
-
-    // Each connection_up is followed by exactly one connection_down. connection
-    connection_up,    ///< it is there and introduced; count: for which time
-    in_flight,        ///< the number of commands that were written to it and have no answer has changed; count: by how
-                      ///< much
-    connection_down,  ///< it has ended, also by the end of its client, and has no command in flight any more
-  };
-
-  kind what{};
+  measurement_kind what{};
   bool script = false;           ///< it is one of holdfast's scripts
   std::string_view lock_kind{};  ///< as event::lock_kind
   std::string_view name{};       ///< of the lock; of the command, a constant

@@ -27,39 +27,39 @@ class tee_observer final : public observer {
 
 }  // namespace
 
-std::string_view to_string(event::kind kind) noexcept {
+std::string_view to_string(event_kind kind) noexcept {
   switch (kind) {
-    case event::kind::acquired: return "acquired";
-    case event::kind::reentered: return "reentered";
-    case event::kind::not_acquired: return "not_acquired";
-    case event::kind::acquire_failed: return "acquire_failed";
-    case event::kind::acquire_cancelled: return "acquire_cancelled";
-    case event::kind::released: return "released";
-    case event::kind::passed: return "passed";
-    case event::kind::release_failed: return "release_failed";
-    case event::kind::lost: return "lost";
-    case event::kind::closed: return "closed";
-    case event::kind::dropped_at_once: return "dropped_at_once";
-    case event::kind::renewal_failed: return "renewal_failed";
-    case event::kind::suspended: return "suspended";
-    case event::kind::restored: return "restored";
-    case event::kind::released_late: return "released_late";
-    case event::kind::release_given_up: return "release_given_up";
-    case event::kind::waiting_for_ourselves: return "waiting_for_ourselves";
-    case event::kind::perhaps_waiting_for_ourselves: return "perhaps_waiting_for_ourselves";
-    case event::kind::lock_order_broken: return "lock_order_broken";
-    case event::kind::foreign_unlock: return "foreign_unlock";
-    case event::kind::not_replicated: return "not_replicated";
-    case event::kind::outage: return "outage";
-    case event::kind::connected: return "connected";
-    case event::kind::fencing_degraded: return "fencing_degraded";
-    case event::kind::notifications_degraded: return "notifications_degraded";
-    case event::kind::primary_changed: return "primary_changed";
-    case event::kind::sentinels_unreachable: return "sentinels_unreachable";
-    case event::kind::ttl_shorter_than_failover: return "ttl_shorter_than_failover";
-    case event::kind::vote_withheld: return "vote_withheld";
-    case event::kind::delayed_restart_degraded: return "delayed_restart_degraded";
-    case event::kind::slots_moved: return "slots_moved";
+    case event_kind::acquired: return "acquired";
+    case event_kind::reentered: return "reentered";
+    case event_kind::not_acquired: return "not_acquired";
+    case event_kind::acquire_failed: return "acquire_failed";
+    case event_kind::acquire_cancelled: return "acquire_cancelled";
+    case event_kind::released: return "released";
+    case event_kind::passed: return "passed";
+    case event_kind::release_failed: return "release_failed";
+    case event_kind::lost: return "lost";
+    case event_kind::closed: return "closed";
+    case event_kind::dropped_at_once: return "dropped_at_once";
+    case event_kind::renewal_failed: return "renewal_failed";
+    case event_kind::suspended: return "suspended";
+    case event_kind::restored: return "restored";
+    case event_kind::released_late: return "released_late";
+    case event_kind::release_given_up: return "release_given_up";
+    case event_kind::waiting_for_ourselves: return "waiting_for_ourselves";
+    case event_kind::perhaps_waiting_for_ourselves: return "perhaps_waiting_for_ourselves";
+    case event_kind::lock_order_broken: return "lock_order_broken";
+    case event_kind::foreign_unlock: return "foreign_unlock";
+    case event_kind::not_replicated: return "not_replicated";
+    case event_kind::outage: return "outage";
+    case event_kind::connected: return "connected";
+    case event_kind::fencing_degraded: return "fencing_degraded";
+    case event_kind::notifications_degraded: return "notifications_degraded";
+    case event_kind::primary_changed: return "primary_changed";
+    case event_kind::sentinels_unreachable: return "sentinels_unreachable";
+    case event_kind::ttl_shorter_than_failover: return "ttl_shorter_than_failover";
+    case event_kind::vote_withheld: return "vote_withheld";
+    case event_kind::delayed_restart_degraded: return "delayed_restart_degraded";
+    case event_kind::slots_moved: return "slots_moved";
   }
   return "unknown";
 }

@@ -95,7 +95,7 @@ void io_thread::tell_foreign_unlock(const owner& who, std::string_view name) {
   const std::lock_guard lock(guard_);
   if (!open_) return;
   asio::post(*context_, [observer = observer_, who, name = std::string(name)] {
-    event e{.what = event::kind::foreign_unlock, .name = name, .reason = errc::not_held};
+    event e{.what = event_kind::foreign_unlock, .name = name, .reason = errc::not_held};
     e.owner = who;
     observer->on(e);
   });

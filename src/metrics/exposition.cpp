@@ -66,7 +66,7 @@ void exposition::write_locks() {
 void exposition::write_renewals() {
   out_.family("holdfast_lock_renewals_total", "counter", "Renewals in the background, of one hold at one server each.");
   out_.sample({{"outcome", "confirmed"}}, counted_.confirmed_renewals_.get());
-  out_.sample({{"outcome", "failed"}}, counted_.events_[static_cast<std::size_t>(event::kind::renewal_failed)].get());
+  out_.sample({{"outcome", "failed"}}, counted_.events_[static_cast<std::size_t>(event_kind::renewal_failed)].get());
   out_.family("holdfast_lock_renewal_slack_ratio", "histogram",
               "What was left of the validity when a renewal was confirmed, as a part of the TTL.");
   out_.sample({}, counted_.slack_);
@@ -126,7 +126,7 @@ void exposition::write_connections() {
 void exposition::write_events() {
   out_.family("holdfast_events_total", "counter", "What the observer was told, by its kind.");
   for (std::size_t n = 0; n < counted_.events_.size(); ++n)
-    out_.sample({{"event", to_string(static_cast<event::kind>(n))}}, counted_.events_[n].get());
+    out_.sample({{"event", to_string(static_cast<event_kind>(n))}}, counted_.events_[n].get());
 }
 
 }  // namespace holdfast::detail

@@ -10,10 +10,10 @@
 
 namespace holdfast::detail {
 
-inline constexpr std::array call_ends{event::kind::acquired, event::kind::reentered, event::kind::not_acquired,
-                                      event::kind::acquire_failed, event::kind::acquire_cancelled};
-inline constexpr std::array hold_ends{event::kind::released, event::kind::passed, event::kind::release_failed,
-                                      event::kind::lost, event::kind::closed};
+inline constexpr std::array call_ends{event_kind::acquired, event_kind::reentered, event_kind::not_acquired,
+                                      event_kind::acquire_failed, event_kind::acquire_cancelled};
+inline constexpr std::array hold_ends{event_kind::released, event_kind::passed, event_kind::release_failed,
+                                      event_kind::lost, event_kind::closed};
 /// The events with a smaller number end a call or a hold.
 inline constexpr std::size_t ends = call_ends.size() + hold_ends.size();
 
@@ -29,7 +29,7 @@ struct lock_series {
   /// An event that ends a call or a hold: one with a number of `times`, which is n.
   void count(std::size_t n, const event& e) noexcept {
     times[n].add((n < call_ends.size() ? e.waited : e.held).count());
-    if (n != static_cast<std::size_t>(event::kind::lost)) return;
+    if (n != static_cast<std::size_t>(event_kind::lost)) return;
     const auto why = static_cast<std::size_t>(e.cause);
     losses[why < losses.size() ? why : 0].add();
   }
@@ -49,6 +49,6 @@ constexpr bool in_their_order() {
     if (static_cast<std::size_t>(hold_ends[n]) != call_ends.size() + n || !ends_hold(hold_ends[n])) return false;
   return true;
 }
-static_assert(in_their_order() && call_ends[0] == event::kind::acquired);
+static_assert(in_their_order() && call_ends[0] == event_kind::acquired);
 
 }  // namespace holdfast::detail

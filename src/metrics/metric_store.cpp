@@ -20,7 +20,7 @@ void metric_store::count_slowly(const event& e) noexcept {
 }
 
 void metric_store::count_slowly(const measurement& m) noexcept {
-  using kind = measurement::kind;
+  using kind = measurement_kind;
   switch (m.what) {
     case kind::wait_began: return series_of(m.lock_kind, m.name).waiters.add();
     case kind::wait_ended: return series_of(m.lock_kind, m.name).waiters.add(-1);

@@ -43,12 +43,12 @@ class metric_store {
     const auto known = m.connection ? seen(*m.connection) : std::nullopt;
     if (!known) return count_slowly(m);
     auto& there = *connections_[*known];
-    if (m.what == measurement::kind::command) {
+    if (m.what == measurement_kind::command) {
       auto* const took = there.took.find(m.name);
       if (!took) return count_slowly(m);
       return (*took)[failure_of(m)].add(m.took.count());
     }
-    if (m.what == measurement::kind::in_flight) return there.in_flight.add(m.count);
+    if (m.what == measurement_kind::in_flight) return there.in_flight.add(m.count);
     count_slowly(m);
   }
   void count_fence_rejection() noexcept { fence_rejections_.add(); }

@@ -32,7 +32,7 @@ class otel_observer final : public observer {
   otel_observer() : meter_(api::Provider::GetMeterProvider()->GetMeter("holdfast")) {}
 
   void on(const event& e) noexcept override {
-    using kind = event::kind;
+    using kind = event_kind;
     const attribute type{"lock.type", text(e.lock_kind)};
     switch (e.what) {
       case kind::acquired: held_->Add(1, {type}); [[fallthrough]];
@@ -51,7 +51,7 @@ class otel_observer final : public observer {
   }
 
   void measured(const measurement& m) noexcept override {
-    using kind = measurement::kind;
+    using kind = measurement_kind;
     const attribute type{"lock.type", text(m.lock_kind)};
     switch (m.what) {
       case kind::wait_began: return waiters_->Add(1, {type});
@@ -85,8 +85,8 @@ class otel_observer final : public observer {
 
   void count_connection(const measurement& m, const connection_facts& of) const noexcept {
     const attribute role{"role", text(of.role)}, node{"node", text(of.node)};
-    if (m.what == measurement::kind::in_flight) return in_flight_->Add(m.count, {role, node});
-    const bool up = m.what == measurement::kind::connection_up;
+    if (m.what == measurement_kind::in_flight) return in_flight_->Add(m.count, {role, node});
+    const bool up = m.what == measurement_kind::connection_up;
     connections_->Add(up ? 1 : -1, {role, node});
     if (up && m.count > 1) reconnects_->Add(1, {role, node});
   }

@@ -27,9 +27,9 @@ using span = nostd::shared_ptr<api::Span>;
 
 nostd::string_view text(std::string_view of) { return {of.data(), of.size()}; }
 
-bool ends_call(event::kind k) {
-  return k == event::kind::acquired || k == event::kind::reentered || k == event::kind::not_acquired ||
-         k == event::kind::acquire_failed || k == event::kind::acquire_cancelled;
+bool ends_call(event_kind k) {
+  return k == event_kind::acquired || k == event_kind::reentered || k == event_kind::not_acquired ||
+         k == event_kind::acquire_failed || k == event_kind::acquire_cancelled;
 }
 
 class spans final : public observer {
@@ -38,7 +38,7 @@ class spans final : public observer {
       : how_(std::move(how)), tracer_(api::Provider::GetTracerProvider()->GetTracer("holdfast")) {}
 
   void on(const event& e) noexcept override try {
-    using kind = event::kind;
+    using kind = event_kind;
     if (ends_call(e.what)) tell_call(e);
     if (!how_.holds) return;
     if (e.what == kind::acquired) return begin_hold(e);
@@ -49,7 +49,7 @@ class spans final : public observer {
   }
 
   void measured(const measurement& m) noexcept override try {
-    if (how_.holds && m.what == measurement::kind::renewed) note(m.lock_kind, m.name, "renewed");
+    if (how_.holds && m.what == measurement_kind::renewed) note(m.lock_kind, m.name, "renewed");
   } catch (...) {  // an event less
   }
 
@@ -87,7 +87,7 @@ class spans final : public observer {
   void tell_call(const event& e) const {
     const auto call = begin(e, "lock.acquire", e.waited);
     call->SetAttribute("lock.outcome", text(to_string(e.what)));
-    if (e.what == event::kind::acquire_failed) fail(*call, e);
+    if (e.what == event_kind::acquire_failed) fail(*call, e);
     call->End();
   }
 
@@ -108,8 +108,8 @@ class spans final : public observer {
       holds_.erase(found);
     }
     ended->SetAttribute("lock.end", text(to_string(e.what)));
-    if (e.what == event::kind::lost) ended->SetAttribute("lock.loss.reason", text(to_string(e.cause)));
-    if (e.what == event::kind::lost || e.what == event::kind::release_failed) fail(*ended, e);
+    if (e.what == event_kind::lost) ended->SetAttribute("lock.loss.reason", text(to_string(e.cause)));
+    if (e.what == event_kind::lost || e.what == event_kind::release_failed) fail(*ended, e);
     ended->End();
   }
 

@@ -137,7 +137,7 @@ void connection::on_up(const handshake& introduced) {
   outage_.reset();
   report_fencing(introduced.fencing_refused());
   const auto facts = server_.to_string();
-  report(event::kind::connected, errc{}, node().to_string() + (facts.empty() ? facts : ": " + facts));
+  report(event_kind::connected, errc{}, node().to_string() + (facts.empty() ? facts : ": " + facts));
   const bool same_server = number_ != 0 && number_ == before;
   if (!replaced || !same_server) {  // else nobody has lost anything
     if (replaced && !closed() && listener_) listener_(false);
@@ -267,7 +267,7 @@ void connection::on_down(const failure& why) {
   id_.reset();
   look_.stop();
   outage_ = why.code;
-  step([&] { report(event::kind::outage, why.code, why.detail); });
+  step([&] { report(event_kind::outage, why.code, why.detail); });
   step([this] {
     if (!closed() && listener_) listener_(false);
   });
@@ -299,7 +299,7 @@ void connection::on_attempt_failed(const failure& why) {
   ended_idle_ = false;
   detail::each_step step;
   step([&] {
-    if (std::exchange(outage_, why.code) != why.code) report(event::kind::outage, why.code, why.detail);
+    if (std::exchange(outage_, why.code) != why.code) report(event_kind::outage, why.code, why.detail);
   });
   step([&] {
     if (was_replaced && !closed() && listener_) listener_(false);
@@ -325,7 +325,7 @@ void connection::on_close() {
 
 void connection::count(const command& what, detail::time_point sent, detail::time_point now, errc failed) const {
   if (const auto* const as = what.counted_as())
-    given().counts->measured({.what = measurement::kind::command,
+    given().counts->measured({.what = measurement_kind::command,
                               .script = as->script,
                               .name = as->name,
                               .connection = facts(),
@@ -333,7 +333,7 @@ void connection::count(const command& what, detail::time_point sent, detail::tim
                               .failure = failed});
 }
 
-void connection::report(event::kind what, errc reason, const std::string& detail) const {
+void connection::report(event_kind what, errc reason, const std::string& detail) const {
   if (!events_) return;
   event e{what, {}};
   if (reason != errc{}) e.reason = reason;
@@ -343,11 +343,11 @@ void connection::report(event::kind what, errc reason, const std::string& detail
 
 void connection::report_fencing(const std::string& words) {
   if (words.empty() || std::exchange(fencing_reported_, true)) return;
-  report(event::kind::fencing_degraded, errc::no_permission, node().to_string() + ": " + words);
+  report(event_kind::fencing_degraded, errc::no_permission, node().to_string() + ": " + words);
 }
 
 void connection::report_no_messages(const failure& why) {
-  if (!std::exchange(no_messages_reported_, true)) report(event::kind::notifications_degraded, why.code, why.detail);
+  if (!std::exchange(no_messages_reported_, true)) report(event_kind::notifications_degraded, why.code, why.detail);
 }
 
 }  // namespace holdfast::redis

@@ -109,7 +109,7 @@ class connection final : public link {
     return failover_ == failover::expected || (failover_ == failover::once_primary && was_primary_);
   }
   void count(const command& what, detail::time_point sent, detail::time_point now, errc failed) const;
-  void report(event::kind what, errc reason, const std::string& detail) const;
+  void report(event_kind what, errc reason, const std::string& detail) const;
 
   event_sink events_;
   std::function<void(bool)> listener_;

@@ -117,7 +117,7 @@ void engine::unlock(const std::shared_ptr<lease_record>& record, done_handler&& 
 void engine::drop(const std::shared_ptr<lease_record>& record) {
   auto& h = *record->of;
   const bool ends_it = !h.ended() && !closed() && h.count() == 1 && !h.changing();
-  if (record->dropped_at_once && ends_it) h.report(event::kind::dropped_at_once);
+  if (record->dropped_at_once && ends_it) h.report(event_kind::dropped_at_once);
   give_up(*record, {});
 }
 

@@ -80,7 +80,7 @@ void name::report_own_wait(acquisition& caller) {
   if (!held || held->bound()) return;
   const bool known = held->coroutine && request.coroutine;
   if (known && held->coroutine != request.coroutine) return;
-  around().report({.what = known ? event::kind::waiting_for_ourselves : event::kind::perhaps_waiting_for_ourselves,
+  around().report({.what = known ? event_kind::waiting_for_ourselves : event_kind::perhaps_waiting_for_ourselves,
                    .name = keys_->name});
   if (around().notices) around().notices->waits_for_own_hold(caller.noticed, keys_);
 }
@@ -150,7 +150,7 @@ bool name::enter(hold& outer, acquisition& caller) {
   const bool may = of.reentrant && (!of.fenced() || outer.token()) && outer.count() < most_reentries;
   if (!may || !outer.covers(caller.request.asked, now)) return false;
   caller.answer({{}, {}, outer.enter(caller.request.asked, now)},
-                [&](const lock_answer&) { return event_of(event::kind::reentered, outer, now); });
+                [&](const lock_answer&) { return event_of(event_kind::reentered, outer, now); });
   return true;
 }
 
@@ -220,7 +220,7 @@ std::shared_ptr<lease_record> name::take_over(hold& before, const acquisition& s
 
 void name::report_pass(const hold& before, milliseconds ttl, time_point now) const {
   if (!around().settings.observer) return;
-  auto passed = event_of(event::kind::passed, before, now);
+  auto passed = event_of(event_kind::passed, before, now);
   passed.what.ttl = ttl;
   around().report(std::move(passed));
 }

@@ -9,7 +9,7 @@
 namespace holdfast::testing {
 
 void held_leases::hear(const event& e, time_point now) {
-  if (e.what == event::kind::acquired)
+  if (e.what == event_kind::acquired)
     by_id_.insert_or_assign(std::string(e.id), grant{std::string(e.name), now});
   else if (ends_hold(e.what))
     by_id_.erase(std::string(e.id));

@@ -14,9 +14,9 @@ namespace {
 constexpr int alone = 1, many = 256;  // pairs under way
 
 /// What a pair tells of itself. Where nobody is there to hear it, the event is not even made.
-constexpr std::array told{event::kind::acquired, event::kind::released};
+constexpr std::array told{event_kind::acquired, event_kind::released};
 
-void tell(const config& settings, event::kind what) {
+void tell(const config& settings, event_kind what) {
   if (settings.observer) settings.observer->on({.what = what});
 }
 

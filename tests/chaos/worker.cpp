@@ -45,7 +45,7 @@ class witness final : public observer {
   witness(workplace& place, std::size_t client_number) : place_(place), client_number_(client_number) {}
 
   void on(const event& e) noexcept override {
-    using kind = event::kind;
+    using kind = event_kind;
     if (e.what != kind::lost && e.what != kind::suspended && e.what != kind::restored && e.what != kind::closed &&
         e.what != kind::release_failed && e.what != kind::release_given_up && e.what != kind::vote_withheld &&
         e.what != kind::passed)

@@ -17,7 +17,7 @@ struct busy_world : world {
   ~busy_world() {
     CHECK(held.held());
     CHECK(keys_stored() == 1);
-    CHECK(heard->count(event::kind::lost) == 0);
+    CHECK(heard->count(event_kind::lost) == 0);
   }
   long long keys_stored() { return eye("DBSIZE").integer(); }
 

@@ -8,7 +8,7 @@
 
 using namespace holdfast;
 using namespace holdfast::test;
-using kind = event::kind;
+using kind = event_kind;
 
 namespace {
 

@@ -10,7 +10,7 @@
 
 using namespace holdfast;
 using namespace holdfast::test;
-using kind = event::kind;
+using kind = event_kind;
 
 namespace {
 

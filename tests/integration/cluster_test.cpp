@@ -7,7 +7,7 @@
 
 using namespace holdfast;
 using namespace holdfast::test;
-using kind = event::kind;
+using kind = event_kind;
 
 namespace {
 
@@ -201,7 +201,7 @@ TEST_CASE("a TTL that is shorter than a failover of the cluster is told once by 
     for (const auto* name : {"a", "b", "c", "d"}) w.run(w.run(redis.mutex(name).lock()).unlock());
   };
   use(7'520ms);
-  CHECK_FALSE(w.told(event::kind::ttl_shorter_than_failover));
+  CHECK_FALSE(w.told(event_kind::ttl_shorter_than_failover));
   use(7'519ms);
-  CHECK(w.heard->count(event::kind::ttl_shorter_than_failover) == 1);
+  CHECK(w.heard->count(event_kind::ttl_shorter_than_failover) == 1);
 }

@@ -34,9 +34,9 @@ struct cluster_world : client_side {
     const auto at = stats.find(label);
     return at == stats.npos ? 0 : std::stoll(stats.substr(at + label.size()));
   }
-  bool told(event::kind what, std::size_t times = 1) const { return heard->count(what) >= times; }
+  bool told(event_kind what, std::size_t times = 1) const { return heard->count(what) >= times; }
   /// Of the lock of this name.
-  bool told_of(std::string_view name, event::kind what) const {
+  bool told_of(std::string_view name, event_kind what) const {
     const auto all = heard->all();
     return std::any_of(all.begin(), all.end(), [&](const auto& e) { return e.what == what && e.name == name; });
   }

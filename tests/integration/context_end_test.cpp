@@ -191,7 +191,7 @@ TEST_CASE("a section may end with its context while its client lives on") {
   mine.reset();
   CHECK(alive == 0);
   w.until([&] { return w.keys().empty(); });
-  CHECK(w.heard->count(event::kind::lost) == 0);
+  CHECK(w.heard->count(event_kind::lost) == 0);
 }
 
 TEST_CASE("a mutex that was moved from has no name and locks nothing") {

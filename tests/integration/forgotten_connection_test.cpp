@@ -86,7 +86,7 @@ TEST_CASE("after a load balancer has forgotten every connection each call succee
     after_silence("lock", [&] { held = w.run(m.lock()); });
     after_silence("force_unlock", [&] { CHECK(w.run(m.force_unlock())); });
     CHECK(k.owner_of(w.eye).empty());
-    CHECK(w.heard->count(event::kind::release_failed) == 0);
+    CHECK(w.heard->count(event_kind::release_failed) == 0);
   }
 }
 
@@ -121,7 +121,7 @@ TEST_CASE("a lease keeps its connection alive, and an idle client holds no io_co
     const auto asked = balancer.count().commands["PING"];
     w.until([&] { return balancer.count().commands["PING"] >= asked + 3; });
     balancer.forget();
-    w.until([&] { return w.heard->count(event::kind::connected) == 2; });
+    w.until([&] { return w.heard->count(event_kind::connected) == 2; });
     CHECK(held.held());
   }
   drain(w.io);

@@ -35,7 +35,7 @@ TEST_CASE("the child of a holder holds nothing and sends nothing and the parent 
   w.until([&] { return held.valid_for() > 800ms; });  // renewed, by the parent
   w.run(held.unlock());
   CHECK(w.keys().empty());
-  CHECK(w.heard->count(event::kind::lost) == 0);
+  CHECK(w.heard->count(event_kind::lost) == 0);
 }
 
 TEST_CASE("a child that runs its copy of the context takes nothing from the parent") {
@@ -63,6 +63,6 @@ TEST_CASE("a child that runs its copy of the context takes nothing from the pare
   }
   w.until([&] { return kept.valid_for() < 650ms; });
   w.until([&] { return kept.valid_for() > 800ms; });  // renewed: the alarms are ours as well
-  CHECK(w.heard->count(event::kind::outage) == 0);
-  CHECK(w.heard->count(event::kind::lost) == 0);
+  CHECK(w.heard->count(event_kind::outage) == 0);
+  CHECK(w.heard->count(event_kind::lost) == 0);
 }

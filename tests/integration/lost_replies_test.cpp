@@ -10,7 +10,7 @@
 using namespace holdfast;
 using namespace holdfast::test;
 using action = proxy::rule::action;
-using kind = event::kind;
+using kind = event_kind;
 using std::chrono::steady_clock;
 using texts = std::vector<std::string>;
 

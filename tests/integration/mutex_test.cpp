@@ -133,7 +133,7 @@ TEST_CASE("unlock frees nobody else's lock and says that ours was lost") {
   CHECK(text_of_failure([&] { w.run(held.unlock()); }) ==
         "the lock was lost: lock 'm': Redis answered that its key is gone or another's");
   CHECK(java.hold_count("m") == 1);
-  CHECK(w.heard->count(event::kind::lost) == 1);
+  CHECK(w.heard->count(event_kind::lost) == 1);
 }
 
 TEST_CASE("a lease with a ttl of its own is not renewed and ends with it") {
@@ -339,7 +339,7 @@ TEST_CASE("a lease that goes out of scope is released in the background") {
   { auto held = w.run(redis.mutex("m").lock()); }
   drain(w.io, 5s);
   CHECK(w.keys().empty());
-  CHECK(w.heard->count(event::kind::released) == 1);
+  CHECK(w.heard->count(event_kind::released) == 1);
 }
 
 TEST_CASE("a lock whose lease nobody keeps is told, and one that guards a co_await is not") {
@@ -351,11 +351,11 @@ TEST_CASE("a lock whose lease nobody keeps is told, and one that guards a co_awa
   };
   for (int i = 0; i < 20; ++i) w.run(guarded());
   drain(w.io, 5s);
-  CHECK(w.heard->count(event::kind::dropped_at_once) == 0);
+  CHECK(w.heard->count(event_kind::dropped_at_once) == 0);
   auto forgotten = [&]() -> asio::awaitable<void> { (void)co_await redis.mutex("m").lock(); };
   w.until([&] {
     w.run(forgotten());  // not found where this thread is interrupted just then
-    return w.heard->count(event::kind::dropped_at_once) > 0;
+    return w.heard->count(event_kind::dropped_at_once) > 0;
   });
   drain(w.io, 5s);
   CHECK(w.keys().empty());
@@ -364,11 +364,11 @@ TEST_CASE("a lock whose lease nobody keeps is told, and one that guards a co_awa
 TEST_CASE("a coroutine without owner that waits for what it has locked is reported, and another is not") {
   world w;
   auto redis = w.make();
-  const auto heard = [&](event::kind what) { return w.heard->count(what); };
+  const auto heard = [&](event_kind what) { return w.heard->count(what); };
   auto nested = [&]() -> asio::awaitable<void> {
     auto held = co_await redis.mutex("m").lock();
     CHECK_FALSE(co_await redis.mutex("m").try_lock_for(10ms));
-    CHECK(heard(event::kind::waiting_for_ourselves) == 0);
+    CHECK(heard(event_kind::waiting_for_ourselves) == 0);
     auto again = co_await redis.mutex("m").lock();
   };
   auto next = [&]() -> asio::awaitable<void> {
@@ -378,11 +378,11 @@ TEST_CASE("a coroutine without owner that waits for what it has locked is report
   asio::cancellation_signal stop;
   asio::co_spawn(w.io, nested(), asio::bind_cancellation_slot(stop.slot(), asio::detached));
   for (int i = 0; i < 20; ++i) asio::co_spawn(w.io, next(), asio::detached);
-  w.until([&] { return heard(event::kind::waiting_for_ourselves) == 1; });
+  w.until([&] { return heard(event_kind::waiting_for_ourselves) == 1; });
   stop.emit(asio::cancellation_type::terminal);
   w.until([&] { return w.keys().empty(); });
-  CHECK(heard(event::kind::waiting_for_ourselves) == 1);
-  CHECK(heard(event::kind::perhaps_waiting_for_ourselves) == 0);
+  CHECK(heard(event_kind::waiting_for_ourselves) == 1);
+  CHECK(heard(event_kind::perhaps_waiting_for_ourselves) == 0);
 }
 
 TEST_CASE("a wait for this client's own hold by a call that no coroutine has made is a hint") {
@@ -391,8 +391,8 @@ TEST_CASE("a wait for this client's own hold by a call that no coroutine has mad
   auto held = w.run(redis.mutex("m").lock());
   asio::cancellation_signal stop;
   asio::co_spawn(w.io, redis.mutex("m").lock(), asio::bind_cancellation_slot(stop.slot(), [](auto&&...) {}));
-  w.until([&] { return w.heard->count(event::kind::perhaps_waiting_for_ourselves) == 1; });
-  CHECK(w.heard->count(event::kind::waiting_for_ourselves) == 0);
+  w.until([&] { return w.heard->count(event_kind::perhaps_waiting_for_ourselves) == 1; });
+  CHECK(w.heard->count(event_kind::waiting_for_ourselves) == 0);
   stop.emit(asio::cancellation_type::terminal);
   w.pass(10ms);
 }

@@ -16,7 +16,7 @@ namespace {
 struct counting final : observer {
   void on(const event& e) noexcept override { events.on(e); }
   void measured(const measurement& m) noexcept override {
-    connections += m.what == measurement::kind::connection_up && m.connection->role == "pubsub";
+    connections += m.what == measurement_kind::connection_up && m.connection->role == "pubsub";
   }
 
   recorder events;
@@ -49,5 +49,5 @@ TEST_CASE("without SUBSCRIBE connect says why, the observer is told once, and a 
   CHECK_FALSE(waits.answer);
   w.run(held.unlock());
   w.until([&] { return waits.succeeded(); });
-  CHECK(seen->events.count(event::kind::notifications_degraded) == 1);
+  CHECK(seen->events.count(event_kind::notifications_degraded) == 1);
 }

@@ -125,7 +125,7 @@ TEST_CASE("holder knows Redisson's holds and refuses what is no lock of one owne
   }
   w.eye("HSET", "long", std::string(2 << 20, 'x'), "1");  // more than a reply of ours may have
   CHECK(w.run(redis.mutex("long").holder())->id == std::string(256, 'x'));
-  CHECK(w.heard->count(event::kind::connected) == 1);
+  CHECK(w.heard->count(event_kind::connected) == 1);
 }
 
 TEST_CASE("the name of a connection says which client it is, in which process, on which host") {
@@ -221,7 +221,7 @@ TEST_CASE("the ACL lines of the operating page are enough, and a shell takes the
   w.until([&] { return w.eye("PUBSUB", "NUMSUB", "redisson_lock__channel:{app:m}").strings().at(1) == "1"; });
   CHECK(w.run(m.force_unlock()));
   w.until([&] { return waiter.succeeded(); });
-  CHECK(w.heard->count(event::kind::fencing_degraded) == 0);
+  CHECK(w.heard->count(event_kind::fencing_degraded) == 0);
 
   CHECK(w.code_of(redis.fenced_mutex("f").lock()) == errc::no_permission);
   CHECK(sh.paste("acl of a fenced_mutex") == "OK\n");

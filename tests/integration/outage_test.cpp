@@ -13,7 +13,7 @@ using namespace holdfast::test;
 using namespace asio::experimental::awaitable_operators;
 using action = proxy::rule::action;
 using direction = proxy::direction;
-using kind = event::kind;
+using kind = event_kind;
 using std::chrono::steady_clock;
 
 namespace {

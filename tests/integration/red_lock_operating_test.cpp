@@ -6,7 +6,7 @@
 
 using namespace holdfast;
 using namespace holdfast::test;
-using kind = event::kind;
+using kind = event_kind;
 using std::chrono::steady_clock;
 
 namespace {

@@ -8,7 +8,7 @@
 
 using namespace holdfast;
 using namespace holdfast::test;
-using kind = event::kind;
+using kind = event_kind;
 
 TEST_CASE("a red_lock is on every primary while it is held, and on none afterwards") {
   for (const auto nested : both) {

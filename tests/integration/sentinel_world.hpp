@@ -47,7 +47,7 @@ struct sentinel_world : client_side {
   void until_announced() {
     until([this] { return announced(); }, 20s);
   }
-  bool told(event::kind what, std::size_t times = 1) const { return heard->count(what) >= times; }
+  bool told(event_kind what, std::size_t times = 1) const { return heard->count(what) >= times; }
 
   real_sentinel rig;
 };

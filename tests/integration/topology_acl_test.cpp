@@ -57,7 +57,7 @@ TEST_CASE("the ACL lines of the operating page are enough in a cluster, wherever
   w.run(held.unlock());
   w.until([&] { return waits.succeeded(); });
   w.run(waits.answer->value().unlock());
-  CHECK_FALSE(w.told(event::kind::fencing_degraded));
+  CHECK_FALSE(w.told(event_kind::fencing_degraded));
 }
 
 TEST_CASE("the ACL lines of the operating page are enough for sentinels and the servers that they watch") {
@@ -75,9 +75,9 @@ TEST_CASE("the ACL lines of the operating page are enough for sentinels and the 
   auto held = w.run(redis.mutex("m").lock());
   w.rig.begin_fail_over();
   w.until_announced();
-  w.until([&] { return w.told(event::kind::restored); });
+  w.until([&] { return w.told(event_kind::restored); });
   w.run(held.unlock());
   CHECK(w.locks().empty());
-  CHECK_FALSE(w.told(event::kind::fencing_degraded));
-  CHECK_FALSE(w.told(event::kind::sentinels_unreachable));
+  CHECK_FALSE(w.told(event_kind::fencing_degraded));
+  CHECK_FALSE(w.told(event_kind::sentinels_unreachable));
 }

@@ -50,11 +50,11 @@ TEST_CASE("waiters of a client get a lock in their order, most of them by a pass
     w.until([&] { return s.left == 0; });
     CHECK(s.had == std::vector{0, 1, 2, 3, 4});
     CHECK(owner == std::vector{held.id()});
-    return w.heard->count(event::kind::passed) > 0;
+    return w.heard->count(event_kind::passed) > 0;
   });
   CHECK(w.keys().empty());
-  CHECK(w.heard->count(event::kind::acquired) ==
-        w.heard->count(event::kind::passed) + w.heard->count(event::kind::released));
+  CHECK(w.heard->count(event_kind::acquired) ==
+        w.heard->count(event_kind::passed) + w.heard->count(event_kind::released));
 }
 
 TEST_CASE("each hold of a fenced_mutex has a larger token, whether it was passed on or granted, whoever grants next") {
@@ -104,7 +104,7 @@ TEST_CASE("clients that take turns exclude each other, and each comes to its end
   w.pass(1ms);
   w.until([&] { return s.left == 0; }, 60s);
   CHECK(s.had.size() == 300);
-  CHECK(w.heard->count(event::kind::lost) == 0);
+  CHECK(w.heard->count(event_kind::lost) == 0);
   CHECK(w.keys().empty());
 }
 
@@ -167,7 +167,7 @@ TEST_CASE("who looks at a simple_mutex now and then comes to it, though a client
   };
   for (int n = 0; n < 4; ++n) asio::co_spawn(w.io, again_and_again(), asio::detached);
   const auto looks = [&] { return !w.eye("SET", "m", "stranger", "NX", "PX", 60'000).is_nil(); };
-  w.until([&] { return w.heard->count(event::kind::passed) > 0; });
+  w.until([&] { return w.heard->count(event_kind::passed) > 0; });
   w.until(looks, 60s);
   const auto had = s.had.size();
   w.pass(20ms);

@@ -15,7 +15,7 @@ using namespace holdfast;
 using namespace holdfast::test;
 using action = proxy::rule::action;
 using direction = proxy::direction;
-using kind = event::kind;
+using kind = event_kind;
 
 namespace {
 
@@ -138,7 +138,7 @@ TEST_CASE("a loss cancels the body and the caller gets lost with the cancellatio
   spawned<void> s(w, with_lock(redis.mutex("m"), body));
   CHECK(s.code() == errc::lost);
   CHECK(s.nested == asio::error::operation_aborted);
-  CHECK(w.heard->count(event::kind::lost) == 1);
+  CHECK(w.heard->count(event_kind::lost) == 1);
 }
 
 TEST_CASE("a body whose lease is lost before it begins never begins") {
@@ -154,7 +154,7 @@ TEST_CASE("a body whose lease is lost before it begins never begins") {
   asio::co_spawn(mine, as_result(with_lock(redis->mutex("m"), body)),
                  [&got](std::exception_ptr, const result<void>& r) { got = r.error(); });
   mine.poll();
-  w.until([&] { return w.heard->count(event::kind::acquired) == 1; });
+  w.until([&] { return w.heard->count(event_kind::acquired) == 1; });
   redis.reset();
   w.io.restart();
   w.io.run();

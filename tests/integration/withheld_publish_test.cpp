@@ -27,7 +27,7 @@ void be_app(config& c) { c.user = "app", c.password = "secret"; }
 
 error_code first_reason(recorder& heard) {
   for (const auto& e : heard.all())
-    if (e.what == event::kind::notifications_degraded) return e.reason;
+    if (e.what == event_kind::notifications_degraded) return e.reason;
   return {};
 }
 
@@ -49,9 +49,9 @@ TEST_CASE(
     held = w.run(k(redis).lock());
     w.run(held.unlock());
     w.until([&] { return w.locks().empty(); });  // of several primaries, the last one answers later
-    CHECK(w.heard->count(event::kind::notifications_degraded) == 1);
+    CHECK(w.heard->count(event_kind::notifications_degraded) == 1);
     CHECK(first_reason(*w.heard) == errc::no_permission);
-    CHECK(w.heard->count(event::kind::release_failed) == 0);
+    CHECK(w.heard->count(event_kind::release_failed) == 0);
     error_code code;
     try {
       w.run(redis.connect());

@@ -29,7 +29,7 @@ using namespace std::chrono_literals;
 class recorder final : public observer {
  public:
   struct entry {
-    event::kind what;
+    event_kind what;
     std::string name, detail;
     error_code reason;
     std::size_t waiters;
@@ -38,7 +38,7 @@ class recorder final : public observer {
     const std::lock_guard lock(guard_);
     seen_.push_back({e.what, std::string(e.name), std::string(e.detail), e.reason, e.waiters});
   }
-  std::size_t count(event::kind what) const {
+  std::size_t count(event_kind what) const {
     const std::lock_guard lock(guard_);
     return static_cast<std::size_t>(
         std::count_if(seen_.begin(), seen_.end(), [&](const auto& e) { return e.what == what; }));

@@ -20,7 +20,7 @@ using namespace std::chrono_literals;
 namespace api = opentelemetry::trace;
 namespace nostd = opentelemetry::nostd;
 namespace sdk = opentelemetry::sdk::trace;
-using kind = event::kind;
+using kind = event_kind;
 
 namespace {
 
@@ -84,8 +84,8 @@ TEST_CASE("a hold is a span until its end, and what happens meanwhile is an even
   collector all;
   const auto told = otel_spans({.holds = true, .lock_names = true});
   for (const auto* name : {"a", "b", "c"}) told->on({.what = kind::acquired, .name = name, .lock_kind = "mutex"});
-  told->measured({.what = measurement::kind::renewed, .lock_kind = "mutex", .name = "a", .left = 1s, .ttl = 3s});
-  told->measured({.what = measurement::kind::renewed, .lock_kind = "simple_mutex", .name = "a"});  // not held
+  told->measured({.what = measurement_kind::renewed, .lock_kind = "mutex", .name = "a", .left = 1s, .ttl = 3s});
+  told->measured({.what = measurement_kind::renewed, .lock_kind = "simple_mutex", .name = "a"});  // not held
   told->on({.what = kind::renewal_failed, .name = "b", .lock_kind = "mutex"});
   told->on({.what = kind::reentered, .name = "a", .lock_kind = "mutex"});
   told->on({.what = kind::released, .name = "a", .lock_kind = "mutex"});

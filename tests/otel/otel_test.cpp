@@ -17,8 +17,8 @@ using namespace holdfast;
 using namespace std::chrono_literals;
 namespace nostd = opentelemetry::nostd;
 namespace sdk = opentelemetry::sdk::metrics;
-using kind = event::kind;
-using measure = measurement::kind;
+using kind = event_kind;
+using measure = measurement_kind;
 
 namespace {
 

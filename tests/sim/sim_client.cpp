@@ -27,7 +27,7 @@ class sim_client::event_log final : public observer {
 
 void sim_client::hold_count::hear(const event& e) {
   const std::string id(e.id);
-  const bool begins = e.what == event::kind::acquired;
+  const bool begins = e.what == event_kind::acquired;
   if (!begins && !ends_hold(e.what)) return;
   const bool counts = begins ? held_.insert(id).second : held_.erase(id) == 1;
   if (!counts && wrong_.empty())

@@ -34,11 +34,11 @@ nanoseconds cpu_time() {
 /// What a client's observer was told of holds.
 struct diary : observer {
   void on(const event& e) noexcept override {
-    if (e.what == event::kind::suspended || e.what == event::kind::restored || e.what == event::kind::lost)
+    if (e.what == event_kind::suspended || e.what == event_kind::restored || e.what == event_kind::lost)
       told.push_back(e.what);
-    if (e.what == event::kind::outage) ++outages;
+    if (e.what == event_kind::outage) ++outages;
   }
-  std::vector<event::kind> told;
+  std::vector<event_kind> told;
   int outages = 0;
 };
 
@@ -89,7 +89,7 @@ struct row {
   std::optional<lease> waited;
 };
 
-using kind = event::kind;
+using kind = event_kind;
 /// A waiter looks at a simple lock so often, and at any other when its TTL is over.
 constexpr auto late = 300ms;
 

@@ -8,7 +8,7 @@
 #include <holdfast/holdfast.hpp>
 #include <iostream>
 namespace asio = boost::asio;
-using kind = holdfast::event::kind;
+using kind = holdfast::event_kind;
 
 struct counters final : holdfast::observer {
   void on(const holdfast::event& e) noexcept override {

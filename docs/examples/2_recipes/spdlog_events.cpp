@@ -8,7 +8,7 @@
 #include <iostream>
 #include <memory>
 namespace asio = boost::asio;
-using kind = holdfast::event::kind;
+using kind = holdfast::event_kind;
 
 struct spdlog_events final : holdfast::observer {
   void on(const holdfast::event& e) noexcept override {

@@ -12,7 +12,7 @@ void restart(const char* how, const redis_options& options) {
   server.restart();
   const auto second = b.run(b.redis.mutex("account").try_lock());
   std::cout << how << ": A holds it: " << first.held() << ", B holds it: " << second.has_value() << '\n';
-  a.run_until(second ? holdfast::event::kind::lost : holdfast::event::kind::restored, "account");
+  a.run_until(second ? holdfast::event_kind::lost : holdfast::event_kind::restored, "account");
   std::cout << how << ": A is told, and holds it: " << first.held() << '\n';
 }
 

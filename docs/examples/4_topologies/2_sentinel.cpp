@@ -4,7 +4,7 @@
 // primary while A still believes to hold it, and A is told when it has followed.
 #include "stage.hpp"
 #include "support/real_sentinel.hpp"  // starts a primary, two replicas and three sentinels
-using kind = holdfast::event::kind;
+using kind = holdfast::event_kind;
 
 int main() {
   holdfast::test::real_sentinel servers;

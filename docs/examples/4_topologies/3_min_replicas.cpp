@@ -4,7 +4,7 @@
 // elected must have it, that cannot happen; but then one that stands still stops all grants.
 #include "stage.hpp"
 #include "support/real_sentinel.hpp"  // starts a primary, two replicas and three sentinels
-using kind = holdfast::event::kind;
+using kind = holdfast::event_kind;
 
 int main() {
   holdfast::test::real_sentinel servers;

@@ -4,7 +4,7 @@
 // third lock lives on another primary and goes on.
 #include "stage.hpp"
 #include "support/real_cluster.hpp"  // starts three primaries with a replica each
-using kind = holdfast::event::kind;
+using kind = holdfast::event_kind;
 
 int main() {
   holdfast::test::real_cluster servers;

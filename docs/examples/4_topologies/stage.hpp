@@ -13,7 +13,7 @@
 
 /// A process that remembers what its client was told.
 struct attentive_process : process {
-  using kind = holdfast::event::kind;
+  using kind = holdfast::event_kind;
 
   explicit attentive_process(holdfast::config settings)
       : attentive_process(std::move(settings), std::make_shared<listener>()) {}

@@ -32,7 +32,7 @@ void surroundings::note_withheld_message(const outcome& o) try {
   const auto why = withheld_message(o);
   if (!why) return;
   message_withheld = true;
-  report({.what = event::kind::notifications_degraded, .reason = why->code, .detail = why->detail});
+  report({.what = event_kind::notifications_degraded, .reason = why->code, .detail = why->detail});
 } catch (const std::bad_alloc&) {
 }
 
@@ -42,10 +42,10 @@ void surroundings::report_with_id(hold_event& e) const {
   settings.observer->on(e.what);
 }
 
-event::kind end_of_call(const error_code& failed) noexcept {
-  if (!failed) return event::kind::not_acquired;
+event_kind end_of_call(const error_code& failed) noexcept {
+  if (!failed) return event_kind::not_acquired;
   const bool unwanted = failed == cancelled() || failed == errc::closed || failed == errc::shutting_down;
-  return unwanted ? event::kind::acquire_cancelled : event::kind::acquire_failed;
+  return unwanted ? event_kind::acquire_cancelled : event_kind::acquire_failed;
 }
 
 std::string about(std::string_view name, std::string_view cause) {

@@ -59,7 +59,7 @@ struct surroundings {
     if (ids && e.id) return report_with_id(e);
     settings.observer->on(e.what);
   }
-  void count(measurement::kind what, const lock_keys& keys) const {
+  void count(measurement_kind what, const lock_keys& keys) const {
     if (settings.observer) settings.observer->measured({.what = what, .lock_kind = keys.of.name, .name = keys.name});
   }
 
@@ -80,7 +80,7 @@ std::optional<redis::failure> too_few_replicas(const std::optional<redis::failur
                                                unsigned wanted);
 
 /// How a call ended that got no lease: cancelled and closed are no failures.
-event::kind end_of_call(const error_code& failed) noexcept;
+event_kind end_of_call(const error_code& failed) noexcept;
 
 /// "lock 'name': cause", for texts that a person reads.
 std::string about(std::string_view name, std::string_view cause);

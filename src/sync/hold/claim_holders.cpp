@@ -22,13 +22,13 @@ bool claim_holders::pause_if_unwanted(claim& held, time_point now) {
 }
 
 void claim_holders::suspended(claim& held, const error_code& cause) {
-  holder_of(held).report(event::kind::suspended, cause);
+  holder_of(held).report(event_kind::suspended, cause);
 }
 
-void claim_holders::restored(claim& held) { holder_of(held).report(event::kind::restored); }
+void claim_holders::restored(claim& held) { holder_of(held).report(event_kind::restored); }
 
 void claim_holders::renewal_failed(claim& held, const error_code& cause, const std::string& detail) {
-  holder_of(held).report(event::kind::renewal_failed, cause, detail);
+  holder_of(held).report(event_kind::renewal_failed, cause, detail);
 }
 
 void claim_holders::denied(claim& held, renewal_answer cause) {

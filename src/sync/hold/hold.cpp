@@ -294,7 +294,7 @@ void hold::end_by_loss(errc reason) {
   // The hold is lost, even if one of these steps finds no memory.
   if_memory([this] { with_.watch_links(); });
   if_memory([&] {
-    report(reason == errc::closed ? event::kind::closed : event::kind::lost, reason, end_detail(), cause_of(loss));
+    report(reason == errc::closed ? event_kind::closed : event_kind::lost, reason, end_detail(), cause_of(loss));
   });
   for (auto* lease : leases_.all()) if_memory([&] { lease->tell_end(reason); });
   // Redis keeps an expired key a little longer than we trust it, or for long if it was renewed without our hearing of
@@ -359,7 +359,7 @@ hold::text hold::text_of(const loss_facts& loss) const noexcept try {
   return nullptr;
 }
 
-void hold::report(event::kind happened, error_code reason, std::string_view detail, loss_cause cause) const {
+void hold::report(event_kind happened, error_code reason, std::string_view detail, loss_cause cause) const {
   const auto& around = with_.around;
   if (!around.settings.observer) return;
   auto e = event_of(happened, *this, around.now());
@@ -370,7 +370,7 @@ void hold::report(event::kind happened, error_code reason, std::string_view deta
   around.report(std::move(e));
 }
 
-hold_event event_of(event::kind what, const hold& h, time_point at) {
+hold_event event_of(event_kind what, const hold& h, time_point at) {
   const auto& keys = *h.keys();
   return {{.what = what,
            .name = keys.name,

@@ -180,7 +180,7 @@ class hold final : public boost::intrusive_ref_counter<hold> {
   void renew(std::shared_ptr<lease_record> lease, milliseconds ttl, time_point answer_by, done_handler done);
 
   /// Tells the observer of it.
-  void report(event::kind happened, error_code reason = {}, std::string_view detail = {},
+  void report(event_kind happened, error_code reason = {}, std::string_view detail = {},
               loss_cause cause = loss_cause::none) const;
 
   // What its leases want.
@@ -281,6 +281,6 @@ class hold final : public boost::intrusive_ref_counter<hold> {
 };
 
 /// What an event says of its hold, except the TTL.
-hold_event event_of(event::kind what, const hold& h, time_point at);
+hold_event event_of(event_kind what, const hold& h, time_point at);
 
 }  // namespace holdfast::detail

@@ -184,13 +184,13 @@ void unlocking::released() {
 
 void unlocking::report_release(time_point called, milliseconds ttl, const error_code& error,
                                std::string_view detail) const {
-  auto ending = event_of(event::kind::released, hold_, called);
+  auto ending = event_of(event_kind::released, hold_, called);
   auto& shown = ending.what;
   shown.detail = detail;
   shown.ttl = ttl;
   if (error) {
     const bool corrupt = error == errc::corrupt_lock, lost = corrupt || error == errc::lost;
-    shown.what = lost ? event::kind::lost : event::kind::release_failed;
+    shown.what = lost ? event_kind::lost : event_kind::release_failed;
     shown.reason = error;
     if (corrupt)
       shown.cause = loss_cause::corrupt;

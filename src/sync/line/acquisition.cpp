@@ -65,7 +65,7 @@ void acquisition::leave_place() {
   place_ = nullptr;
   alarm_.stop();
   noticed.end();
-  if (std::exchange(seat.counted, false)) around_.count(measurement::kind::wait_ended, *keys);
+  if (std::exchange(seat.counted, false)) around_.count(measurement_kind::wait_ended, *keys);
 }
 
 void acquisition::report(const lock_answer& a, hold_event&& e) const {

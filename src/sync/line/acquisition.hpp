@@ -148,7 +148,7 @@ class acquisition final : public cancellable, public script_command {
   void wait_in(acquisition_place& where);
   /// It stands in line from now on, or did so already.
   void stand_in_line() {
-    if (!std::exchange(seat.counted, true)) around_.count(measurement::kind::wait_began, *keys);
+    if (!std::exchange(seat.counted, true)) around_.count(measurement_kind::wait_began, *keys);
   }
   void cancel() override;
   /// At `when` its place's time_out() is called. Replaces an earlier alarm, the deadline too.

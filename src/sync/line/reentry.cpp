@@ -202,7 +202,7 @@ void reentry::finish(lock_answer a) {
   HOLDFAST_ASSERT(who_);
   const auto who = leave_hold();
   who->answer(std::move(a), [this](const lock_answer& said) {
-    return event_of(said.record ? event::kind::reentered : end_of_call(said.error), *of_, around_.now());
+    return event_of(said.record ? event_kind::reentered : end_of_call(said.error), *of_, around_.now());
   });
 }
 

@@ -323,7 +323,7 @@ void waiting_line::on_attempt(acquisition& w, const attempt& what) {
 void waiting_line::count_incentive(const attempt& what) {
   const auto why = std::exchange(incentive_, incentive::none);
   if (why == incentive::none || what.said.failed) return;
-  using kind = measurement::kind;
+  using kind = measurement_kind;
   const bool had = what.said.value.what == acquire_answer::kind::acquired;
   around_.count(why == incentive::patience ? kind::polled : had ? kind::woken : kind::woken_in_vain, *keys_);
 }
@@ -356,7 +356,7 @@ void waiting_line::on_replicas(acquisition& w, const attempt& what, const std::o
   w.seat.granted = false;
   if (!too_few) return on_acquired(w, what, around_.now());
   abandon_field(w);
-  around_.report({.what = event::kind::not_replicated,
+  around_.report({.what = event_kind::not_replicated,
                   .name = keys_->name,
                   .reason = too_few->code,
                   .detail = too_few->detail,
@@ -490,7 +490,7 @@ void waiting_line::on_failed(acquisition& w, const failure& why) {
   if (!why.mends_itself() || w.asks_once()) return finish(w, {why.code, why.detail, nullptr});
   // The connection tells of its own outages; of a server that answers and will not write nobody else does.
   if (news && why.code == errc::server_refused)
-    around_.report({.what = event::kind::outage, .name = keys_->name, .reason = why.code, .detail = why.detail});
+    around_.report({.what = event_kind::outage, .name = keys_->name, .reason = why.code, .detail = why.detail});
   const auto pause = w.backoff.next(around_.random);
   const bool barred = w.seat.unanswered == 0 && penalty_ > nanoseconds::zero();
   park_for(std::max(pause, penalty_), barred ? step::barred : step::parked);
@@ -599,7 +599,7 @@ void waiting_line::finish(acquisition& w, lock_answer&& a) {
   const auto keep = w.seat.kept;
   const auto event_for = [&w](const lock_answer& said) {
     auto e = said.record
-                 ? event_of(event::kind::acquired, *said.record->of, said.record->of->granted_at)
+                 ? event_of(event_kind::acquired, *said.record->of, said.record->of->granted_at)
                  : hold_event{{.what = end_of_call(said.error), .name = w.keys->name, .lock_kind = w.keys->of.name}};
     e.what.waiters = w.seat.ahead;
     return e;

@@ -51,13 +51,13 @@ class releases::joint {
     tell_tried();
   }
   /// The event of this end, if it is one of the whole release.
-  std::optional<event::kind> ended(error_code error) {
+  std::optional<event_kind> ended(error_code error) {
     ++over_;
     const bool enough = !error && ++freed_ == std::min(needed_, tasks_);
     if (settled_) return std::nullopt;
     settled_ = enough;
-    if (enough) return event::kind::released_late;
-    return over_ == tasks_ ? std::optional(event::kind::release_given_up) : std::nullopt;
+    if (enough) return event_kind::released_late;
+    return over_ == tasks_ ? std::optional(event_kind::release_given_up) : std::nullopt;
   }
   bool waited_for() const noexcept { return static_cast<bool>(done_); }
   /// It is the first that has freed, or the last of all.
@@ -300,9 +300,9 @@ void releases::end(task& t, error_code error, const std::string& detail) {
   if (waited_for) step([&] { std::exchange(t.done, {})(error, detail); });
   if (t.one_of) {
     if (const auto what = t.one_of->ended(error); what && !silent)
-      step([&] { report(t, *what, *what == event::kind::released_late ? error_code() : error, detail); });
+      step([&] { report(t, *what, *what == event_kind::released_late ? error_code() : error, detail); });
   } else if (!silent && (!waited_for || error == errc::unconfirmed)) {
-    step([&] { report(t, error ? event::kind::release_given_up : event::kind::released_late, error, detail); });
+    step([&] { report(t, error ? event_kind::release_given_up : event_kind::released_late, error, detail); });
   }
   // Of several primaries: once, and not where an attempt gives back what did not make it the holder.
   t.of.release_ends({.may_be_free = !silent && (!t.one_of || t.one_of->first_end()),
@@ -319,7 +319,7 @@ std::shared_ptr<releases::task> releases::take_out(task& t) {
   return std::move(t.membership.kept);
 }
 
-void releases::report(const task& t, event::kind what, error_code reason, const std::string& detail) const {
+void releases::report(const task& t, event_kind what, error_code reason, const std::string& detail) const {
   if (!around_.settings.observer) return;
   around_.report(hold_event{{.what = what, .name = t.keys->name, .reason = reason, .detail = detail}, &t.field});
 }

@@ -109,7 +109,7 @@ class releases {
   void again(task&, const outcome&);
   void end(task&, error_code, const std::string& detail);
   std::shared_ptr<task> take_out(task&);
-  void report(const task&, event::kind what, error_code reason, const std::string& detail) const;
+  void report(const task&, event_kind what, error_code reason, const std::string& detail) const;
   bool is_in(std::optional<key_group> group, answered_releases::entry& released) const;
   bool answered_elsewhere(const answered_releases::entry& what) const;
   std::uint64_t server_of(std::size_t primary, const shared_keys& keys) const;

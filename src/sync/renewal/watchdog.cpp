@@ -147,7 +147,7 @@ void watchdog::confirmed(share& part, time_point sent, milliseconds ttl, bool do
 
 void watchdog::count_renewal(const share& part, nanoseconds left) const {
   if (!around_.settings.observer) return;
-  around_.settings.observer->measured({.what = measurement::kind::renewed,
+  around_.settings.observer->measured({.what = measurement_kind::renewed,
                                        .lock_kind = part.of.keys->of.name,
                                        .name = part.of.keys->name,
                                        .left = left,

@@ -157,7 +157,7 @@ void any_acquisition::on_replicas(std::size_t which, std::optional<std::uint64_t
                                   const std::optional<failure>& too_few) {
   if (!too_few) return on_granted(which, token, sent);
   give_back({&asked_[which], 1});
-  around_.report({.what = event::kind::not_replicated,
+  around_.report({.what = event_kind::not_replicated,
                   .name = asked_[which]->name,
                   .reason = too_few->code,
                   .detail = too_few->detail,
@@ -299,7 +299,7 @@ void any_acquisition::forget_caller() {
 
 void any_acquisition::report(const lock_answer& a) const {
   if (!around_.settings.observer) return;
-  auto e = a.record ? event_of(event::kind::acquired, *a.record->of, around_.now())
+  auto e = a.record ? event_of(event_kind::acquired, *a.record->of, around_.now())
                     : hold_event{{.what = end_of_call(a.error), .lock_kind = of_.front()->of.name}};
   e.what.reason = a.error;
   e.what.waited = around_.now() - since_;

@@ -202,8 +202,7 @@ void multi_acquisition::waits_for(std::size_t which) {
   if (held == parts_.end()) return;
   told_of_order_ = true;
   const auto detail = "its owner holds what comes after it: " + about(held->keys->name, "held");
-  around_.report(
-      {.what = event::kind::lock_order_broken, .name = p.keys->name, .detail = detail, .owner = request.who});
+  around_.report({.what = event_kind::lock_order_broken, .name = p.keys->name, .detail = detail, .owner = request.who});
 }
 
 // What it has asked was answered by the server that is connected now.

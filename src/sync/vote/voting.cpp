@@ -120,7 +120,7 @@ void voting::link_changed(std::size_t n, bool up) {
   for (std::size_t other = 0; other < each_.size(); ++other)
     if (run(other).empty()) each_[other].told_apart = false;
   if (around_.settings.delayed_restart && !std::exchange(degraded_, true))
-    around_.report({.what = event::kind::delayed_restart_degraded, .detail = where(n)});
+    around_.report({.what = event_kind::delayed_restart_degraded, .detail = where(n)});
 }
 
 // What an answer says of a connection that has ended counts for nothing.
@@ -176,7 +176,7 @@ void voting::wait(std::size_t n, std::string marker) {
   p.until = around_.now() + around_.settings.longest_ttl;
   p.now = stage::waiting;
   const auto why = why_no_vote(n).detail;
-  around_.report({.what = event::kind::vote_withheld, .detail = why});
+  around_.report({.what = event_kind::vote_withheld, .detail = why});
 }
 
 void voting::begin_waits() {

@@ -109,7 +109,7 @@ void cluster::ask_node_timeout(const node& n) {
   const auto told = [this](std::chrono::milliseconds node_timeout) {
     const auto text = shorter_than(cluster_failover, node_timeout, plan_.ttl);
     if (!text || !events_) return;
-    event e{event::kind::ttl_shorter_than_failover, {}};
+    event e{event_kind::ttl_shorter_than_failover, {}};
     e.detail = *text;
     events_(e);
   };
@@ -277,7 +277,7 @@ bool cluster::map_needed() const {
 void cluster::tell_moved(std::size_t moved) {
   untold_moves_ += moved;
   if (untold_moves_ == 0 || tell_moves_.due()) return;
-  event e{event::kind::slots_moved, {}};
+  event e{event_kind::slots_moved, {}};
   e.count = std::exchange(untold_moves_, 0);
   const auto text =
       std::to_string(e.count) + (e.count == 1 ? " slot has" : " slots have") + " another primary than before";

@@ -11,7 +11,7 @@ cluster_nodes::node& cluster_nodes::enter(node_id number, const redis::address& 
   if (const auto known = nodes_.find(number); known != nodes_.end()) return known->second;
   const auto endpoint = how_.with(at);
   const auto hear = [this, number](const event& e) {
-    if (e.what == event::kind::outage && outage_) outage_(number);
+    if (e.what == event_kind::outage && outage_) outage_(number);
     if (events_) events_(e);
   };
   node made{at,

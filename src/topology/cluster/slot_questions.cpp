@@ -74,7 +74,7 @@ void slot_questions::next() {
   const bool own = !by;
   if (own) {
     const auto on_event = [this, number = in->asked, part_of = std::weak_ptr(in), at = at](const event& e) {
-      if (e.what != event::kind::outage) return;
+      if (e.what != event_kind::outage) return;
       outages_(at, e);
       const auto asking = part_of.lock();
       if (asking && asking == round_ && asking->asked == number && number < asking->to_ask.size()) next();

@@ -188,8 +188,7 @@ void sentinel::follow() {
 void sentinel::move_to(const redis::address& to) {
   const auto from = commands_->address();
   const auto there = commands_->node().with(to).to_string();
-  if (std::exchange(known_address_, true))
-    report(event::kind::primary_changed, errc{}, "from " + from + " to " + there);
+  if (std::exchange(known_address_, true)) report(event_kind::primary_changed, errc{}, "from " + from + " to " + there);
   send_both(to, from + ": the primary is " + there + " now");
 }
 
@@ -203,7 +202,7 @@ void sentinel::report_trust(time_point now) {
   if (!resolver_.unreachable(now)) {
     if (resolver_.trusted(now)) told_unreachable_ = false;
   } else if (!std::exchange(told_unreachable_, true)) {
-    report(event::kind::sentinels_unreachable, errc::unreachable, resolver_.trouble(now).detail);
+    report(event_kind::sentinels_unreachable, errc::unreachable, resolver_.trouble(now).detail);
   }
 }
 
@@ -217,7 +216,7 @@ void sentinel::on_answer(sentinel_watch::sentinel_id who, const sentinel_answer&
   if (what.down_after && !told_short_ttl_)
     if (const auto text = shorter_than(sentinel_failover, *what.down_after, ttl_)) {
       told_short_ttl_ = true;
-      report(event::kind::ttl_shorter_than_failover, errc{}, *text);
+      report(event_kind::ttl_shorter_than_failover, errc{}, *text);
     }
   pump();
 }
@@ -251,7 +250,7 @@ void sentinel::on_link(bool up) {
 }
 
 void sentinel::hear(const event& e) {
-  if (e.what == event::kind::outage && e.reason == errc::not_primary)
+  if (e.what == event_kind::outage && e.reason == errc::not_primary)
     tolerate({errc::not_primary, {}});  // a connection that was there found out
   if (events_) events_(e);
 }
@@ -264,7 +263,7 @@ bool sentinel::tolerate(const redis::failure& why) {
   return true;
 }
 
-void sentinel::report(event::kind what, errc reason, const std::string& detail) const {
+void sentinel::report(event_kind what, errc reason, const std::string& detail) const {
   if (!events_ || commands_->closed()) return;
   event e{what, {}};
   if (reason != errc{}) e.reason = reason;

@@ -78,7 +78,7 @@ class sentinel final : public topology, private sentinel_watch::listener {
   void on_link(bool up);
   void hear(const event& e);
   bool tolerate(const redis::failure& why);
-  void report(event::kind what, errc reason, const std::string& detail) const;
+  void report(event_kind what, errc reason, const std::string& detail) const;
 
   redis::services given_;
   const redis::endpoint any_sentinel_;  // how to introduce ourselves to each

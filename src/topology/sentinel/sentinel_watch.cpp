@@ -31,7 +31,7 @@ sentinel_watch::sentinel_watch(const redis::services& given, const redis::endpoi
                                std::string primary_name, std::chrono::milliseconds answer_timeout, listener& told)
     : id_(id), name_(std::move(primary_name)), answer_timeout_(answer_timeout), told_(told) {
   const auto heard = [this](const event& e) {
-    if (e.what == event::kind::outage) told_.on_down(id_, {static_cast<errc>(e.reason.value()), std::string(e.detail)});
+    if (e.what == event_kind::outage) told_.on_down(id_, {static_cast<errc>(e.reason.value()), std::string(e.detail)});
   };
   questions_ = std::make_shared<redis::connection>(given, node, heard);
   messages_ = std::make_shared<redis::pubsub>(given, node, answer_timeout);

@@ -83,9 +83,9 @@ TEST_CASE("a code belongs to what is to be done about it") {
 TEST_CASE("every kind of event has a name of its own") {
   std::set<std::string_view> names;
   for (std::size_t kind = 0; kind < holdfast::event_kinds; ++kind)
-    names.insert(to_string(static_cast<holdfast::event::kind>(kind)));
+    names.insert(to_string(static_cast<holdfast::event_kind>(kind)));
   CHECK(names.size() == holdfast::event_kinds);
-  CHECK(to_string(static_cast<holdfast::event::kind>(holdfast::event_kinds)) == "unknown");
+  CHECK(to_string(static_cast<holdfast::event_kind>(holdfast::event_kinds)) == "unknown");
   CHECK(names.count("unknown") == 0);
-  CHECK(to_string(holdfast::event::kind::acquired) == "acquired");
+  CHECK(to_string(holdfast::event_kind::acquired) == "acquired");
 }

@@ -30,8 +30,8 @@ struct listener final : observer {
 TEST_CASE("two observers hear everything, the first one first") {
   std::vector<std::string> heard;
   const auto both = tee(std::make_shared<listener>("a", heard, false), std::make_shared<listener>("b", heard, false));
-  both->on({event::kind::lost, {}});
-  both->measured({.what = measurement::kind::wait_began, .count = 7});
+  both->on({event_kind::lost, {}});
+  both->measured({.what = measurement_kind::wait_began, .count = 7});
   CHECK(heard == std::vector<std::string>{"a: lost", "b: lost", "a: 7", "b: 7"});
 }
 
@@ -60,7 +60,7 @@ TEST_CASE("two observers live as long as what passes on to them, and metrics may
   const std::weak_ptr<observer> first = counted, second = own;
   auto both = tee(std::move(counted), tee(std::move(own), std::make_shared<listener>("third", heard, true)));
   REQUIRE_FALSE(first.expired());
-  both->on({event::kind::outage, {}});
+  both->on({event_kind::outage, {}});
   CHECK(heard == std::vector<std::string>{"own: outage", "third: outage"});
   std::ostringstream text;
   std::dynamic_pointer_cast<metrics>(first.lock())->write(text);

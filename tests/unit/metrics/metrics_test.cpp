@@ -16,8 +16,8 @@
 
 using namespace holdfast;
 using namespace holdfast::test;
-using kind = event::kind;
-using measure = measurement::kind;
+using kind = event_kind;
+using measure = measurement_kind;
 using detail::label_of;
 using detail::text_format;
 

@@ -13,7 +13,7 @@
 using namespace holdfast;
 using namespace holdfast::test;
 using namespace std::chrono_literals;
-using measure = measurement::kind;
+using measure = measurement_kind;
 
 namespace {
 

@@ -27,7 +27,7 @@ namespace holdfast::test {
 using namespace std::chrono_literals;
 using detail::nanoseconds;
 using detail::time_point;
-using kind = event::kind;
+using kind = event_kind;
 using record_ptr = std::shared_ptr<detail::lease_record>;
 
 /// The same number each time, 0 unless the test sets it: without jitter.

@@ -115,7 +115,7 @@ struct listener final : redis::subscriber {
 /// To whom commands went, and which connections there are.
 struct counting final : observer {
   void measured(const measurement& m) noexcept override {
-    using kind = measurement::kind;
+    using kind = measurement_kind;
     const std::string node(m.connection->node);
     if (m.what == kind::command) ++commands[node];
     if (m.what == kind::connection_up) ++up[node];
