@@ -58,7 +58,7 @@ macro(violation why)
   math(EXPR violations "${violations} + 1")
 endmacro()
 
-# The room and the rank of a file as it is included: "sync/line/turn.hpp", <holdfast/mutex.hpp>.
+# The room and the rank of a file as it is included: "sync/line/handoff_window.hpp", <holdfast/mutex.hpp>.
 function(place_of include room rank)
   if(include MATCHES "^holdfast/(.*)\\.hpp$")
     set(header ${CMAKE_MATCH_1})

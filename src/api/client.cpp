@@ -62,9 +62,9 @@ detail::publish_word word_of(const detail::settings& s) {
 }
 
 /// Real timers, sockets and randomness.
-class real_outside final : public detail::outside {
+class real_environment final : public detail::client_environment {
  public:
-  real_outside(const core::strand_type& strand, detail::timer_queue::action on_wake)
+  real_environment(const core::strand_type& strand, detail::timer_queue::action on_wake)
       : timers_(std::make_shared<detail::asio_timers>(strand, std::move(on_wake))) {}
 
   detail::timers& alarms() noexcept override { return *timers_; }
@@ -80,42 +80,42 @@ class real_outside final : public detail::outside {
 
 void print_notice(const std::string& line) { std::fputs((line + '\n').c_str(), stderr); }
 
-detail::world_outside real_world() {
+detail::environment_factory real_world() {
   return {std::shared_ptr<const detail::clock>(std::shared_ptr<void>(), &detail::system_clock()),
           [](const core::strand_type& strand, detail::timer_queue::action on_wake) {
-            return std::make_unique<real_outside>(strand, std::move(on_wake));
+            return std::make_unique<real_environment>(strand, std::move(on_wake));
           }};
 }
 
 /// The engine with the world outside around it.
-class machine {
+class client_parts {
  public:
-  machine(std::shared_ptr<core> home, const core::strand_type& strand, detail::settings s,
-          const detail::world_outside& world)
+  client_parts(std::shared_ptr<core> home, const core::strand_type& strand, detail::settings s,
+               const detail::environment_factory& world)
       : home_(std::move(home)), settings_(std::move(s)),
-        outside_(world.make(strand, [c = home_.get()] { c->catch_up(); })),
-        fields_(detail::uuid{outside_->random().next(), outside_->random().next()}),
-        servers_(detail::make_topology({strand, *world.time, outside_->alarms(), outside_->random(),
-                                        outside_->network(), settings_.values.observer},
+        environment_(world.make(strand, [c = home_.get()] { c->catch_up(); })),
+        fields_(detail::uuid{environment_->random().next(), environment_->random().next()}),
+        servers_(detail::make_topology({strand, *world.time, environment_->alarms(), environment_->random(),
+                                        environment_->network(), settings_.values.observer},
                                        named(settings_, fields_.client_uuid()), settings_.values,
                                        [this](const event& e) {
                                          if (settings_.values.observer) settings_.values.observer->on(e);
                                        })) {
-    locks_.emplace(detail::surroundings{.time = *world.time,
-                                        .alarms = outside_->alarms(),
-                                        .servers = *servers_,
-                                        .random = outside_->random(),
-                                        .settings = settings_.values,
-                                        .word = home_->word()},
+    locks_.emplace(detail::environment{.time = *world.time,
+                                       .alarms = environment_->alarms(),
+                                       .servers = *servers_,
+                                       .random = environment_->random(),
+                                       .settings = settings_.values,
+                                       .word = home_->word()},
                    home_, fields_, print_notice);
   }
-  machine(const machine&) = delete;
-  machine& operator=(const machine&) = delete;
-  ~machine() {
+  client_parts(const client_parts&) = delete;
+  client_parts& operator=(const client_parts&) = delete;
+  ~client_parts() {
     locks_.reset();
     home_->engine_has_ended();
     servers_->close();
-    outside_->close();
+    environment_->close();
   }
 
   engine& locks() noexcept { return *locks_; }
@@ -130,7 +130,7 @@ class machine {
   void abandon() {
     locks_->abandon();
     servers_->close();
-    outside_->close();
+    environment_->close();
   }
 
  private:
@@ -143,15 +143,15 @@ class machine {
 
   const std::shared_ptr<core> home_;
   const detail::settings settings_;
-  const std::unique_ptr<detail::outside> outside_;
+  const std::unique_ptr<detail::client_environment> environment_;
   const detail::owner_fields fields_;
   const std::unique_ptr<detail::topology> servers_;
   std::optional<engine> locks_;  // uses all of the above
 };
 
 /// All of a client that belongs to its context.
-struct premises final : context_life::guest {
-  explicit premises(const asio::any_io_executor& executor) : strand(executor) {}
+struct strand_guest final : context_life::guest {
+  explicit strand_guest(const asio::any_io_executor& executor) : strand(executor) {}
 
   void context_ended() override {
     if (inside) inside->abandon();
@@ -162,21 +162,21 @@ struct premises final : context_life::guest {
   }
 
   const detail::direct_strand strand;
-  std::optional<machine> inside;  // the strand's
+  std::optional<client_parts> inside;  // the strand's
 };
 
 class client_core final : public core {
  public:
   static std::shared_ptr<client_core> make(const asio::any_io_executor& executor, detail::settings s,
-                                           const detail::world_outside& world) {
+                                           const detail::environment_factory& world) {
     auto& context = asio::query(executor, asio::execution::context);
     const auto life = context_life::of(executor);
     const context_life::visit here(*life);
     const auto c = std::make_shared<client_core>(life, s.values.key_prefix, word_of(s), s.values.turns, world.time);
-    auto mine = std::make_shared<premises>(executor);
+    auto mine = std::make_shared<strand_guest>(executor);
     mine->inside.emplace(c, mine->strand.any(), std::move(s), world);
     c->lives_by(mine->strand, mine->inside->locks());
-    c->premises_ = mine.get();
+    c->strand_guest_ = mine.get();
     life->add(std::move(mine));
     context_life::hear_of_forks(context);
     return c;
@@ -186,37 +186,37 @@ class client_core final : public core {
               std::shared_ptr<const detail::clock> time)
       : core(std::move(life), std::move(key_prefix), word, turns), time_(std::move(time)) {}
   ~client_core() override {
-    if (!premises_) return;
+    if (!strand_guest_) return;
     const context_life::visit here(*life());
-    if (here) life()->remove(*premises_);
+    if (here) life()->remove(*strand_guest_);
   }
 
-  engine* locks() noexcept override { return premises_->inside ? &premises_->inside->locks() : nullptr; }
+  engine* locks() noexcept override { return strand_guest_->inside ? &strand_guest_->inside->locks() : nullptr; }
 
   void close(detail::nanoseconds grace, detail::function<void()> done) override {
-    premises_->inside->close(grace, std::move(done));
+    strand_guest_->inside->close(grace, std::move(done));
   }
   void drain(detail::nanoseconds grace, detail::function<void()> done) override {
-    premises_->inside->drain(grace, std::move(done));
+    strand_guest_->inside->drain(grace, std::move(done));
   }
 
  private:
   void end_by_closing() override {
-    if (!premises_->inside) return;
+    if (!strand_guest_->inside) return;
     close(locks()->settings().command_timeout, [this] { end_later(); });
   }
 
   // In a handler of its own: the engine is at work.
   void end_later() {
     try {
-      enter_later([self = shared_from_this(), this] { premises_->inside.reset(); });
+      enter_later([self = shared_from_this(), this] { strand_guest_->inside.reset(); });
     } catch (...) {
       // No memory: it stays, idle and closed, until its context ends.
     }
   }
 
   const std::shared_ptr<const detail::clock> time_;  // leases, which keep this object, read it
-  premises* premises_ = nullptr;                     // null until it is a guest
+  strand_guest* strand_guest_ = nullptr;             // null until it is a guest
 };
 
 /// What ends a client has nothing to do where that has ended; unless by the end of its context, or in another process.
@@ -232,7 +232,7 @@ asio::awaitable<void> done_if_ended(std::shared_ptr<core> c, asio::awaitable<voi
 
 }  // namespace
 
-client detail::make_client(const asio::any_io_executor& executor, settings s, const world_outside& world) {
+client detail::make_client(const asio::any_io_executor& executor, settings s, const environment_factory& world) {
   return access::make_client(client_core::make(executor, std::move(s), world));
 }
 

@@ -15,16 +15,16 @@ namespace holdfast::detail {
 struct lock_call {
   std::optional<owner> who;  // given to the mutex
   lock_options options;
-  lock_request::patience wait = lock_request::patience::forever;
+  lock_request::wait_mode wait = lock_request::wait_mode::forever;
   milliseconds limit{};
 
   static lock_call forever(std::optional<owner> who, const lock_options& o) { return {who, o}; }
   static lock_call once(std::optional<owner> who, const lock_options& o) {
-    return {who, o, lock_request::patience::once};
+    return {who, o, lock_request::wait_mode::once};
   }
   static lock_call within(milliseconds limit, std::optional<owner> who, const lock_options& o) {
     const auto wait =
-        limit == milliseconds::zero() ? lock_request::patience::once : lock_request::patience::until_deadline;
+        limit == milliseconds::zero() ? lock_request::wait_mode::once : lock_request::wait_mode::until_deadline;
     return {who, o, wait, limit};
   }
 
@@ -34,7 +34,7 @@ struct lock_call {
     const auto bound = who ? who : by.bound;
     lock_request r{bound.value_or(owner{}), bound.has_value(), resolve_terms(locks.settings(), options), wait};
     r.coroutine = by.coroutine;
-    if (wait == lock_request::patience::until_deadline) r.deadline = saturating_add(locks.now(), limit);
+    if (wait == lock_request::wait_mode::until_deadline) r.deadline = saturating_add(locks.now(), limit);
     return r;
   }
 };

@@ -6,7 +6,7 @@
 
 #include <holdfast/error.hpp>
 
-#include "sync/command/surroundings.hpp"
+#include "sync/command/environment.hpp"
 
 namespace holdfast::detail {
 

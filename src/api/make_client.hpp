@@ -16,9 +16,9 @@
 namespace holdfast::detail {
 
 /// The world outside of one client. It belongs to the client's context and is used on the client's strand.
-class outside {
+class client_environment {
  public:
-  virtual ~outside() = default;
+  virtual ~client_environment() = default;
   virtual timers& alarms() noexcept = 0;
   virtual redis::transport& network() noexcept = 0;
   virtual random_source& random() noexcept = 0;
@@ -27,12 +27,12 @@ class outside {
 };
 
 /// What clients are made in: the real world, or that of a test.
-struct world_outside {
+struct environment_factory {
   std::shared_ptr<const clock> time;  // outlives every lease
   /// `on_wake`: called on the strand each time that a timer is due, before its action.
-  std::function<std::unique_ptr<outside>(const core::strand_type& strand, timer_queue::action on_wake)> make;
+  std::function<std::unique_ptr<client_environment>(const core::strand_type& strand, timer_queue::action on_wake)> make;
 };
 
-HOLDFAST_EXPORT client make_client(const asio::any_io_executor& executor, settings s, const world_outside& world);
+HOLDFAST_EXPORT client make_client(const asio::any_io_executor& executor, settings s, const environment_factory& world);
 
 }  // namespace holdfast::detail

@@ -23,8 +23,8 @@ std::vector<shard_channels::way> ways_of(pubsub_mode mode) {
   return {std::nullopt};
 }
 
-std::unique_ptr<topology> make_cluster(const redis::services& given, const server_list& which, const config& behaviour,
-                                       redis::connection::event_sink events) {
+std::unique_ptr<topology> make_cluster(const redis::io_services& given, const server_list& which,
+                                       const config& behaviour, redis::connection::event_sink events) {
   cluster::plan p{
       {},           which.discovered, reach_of(which.node_map), behaviour.command_timeout, ways_of(behaviour.pubsub),
       behaviour.ttl};
@@ -34,8 +34,8 @@ std::unique_ptr<topology> make_cluster(const redis::services& given, const serve
 
 }  // namespace
 
-std::unique_ptr<topology> make_topology(const redis::services& given, const server_list& which, const config& behaviour,
-                                        redis::connection::event_sink events) {
+std::unique_ptr<topology> make_topology(const redis::io_services& given, const server_list& which,
+                                        const config& behaviour, redis::connection::event_sink events) {
   if (which.kind == deployment::cluster) return make_cluster(given, which, behaviour, std::move(events));
   if (which.kind == deployment::sentinel) return std::make_unique<sentinel>(given, which, behaviour, std::move(events));
   std::vector<std::unique_ptr<topology>> each;

@@ -5,7 +5,7 @@
 #include <holdfast/config.hpp>
 
 #include "redis/connection.hpp"
-#include "redis/services.hpp"
+#include "redis/io_services.hpp"
 #include "topology/server_list.hpp"
 #include "topology/topology.hpp"
 
@@ -13,7 +13,7 @@ namespace holdfast::detail {
 
 /// Whoever uses the servers knows none of their kinds. `behaviour`: the settings that are no server's.
 /// Throws holdfast::error(invalid_config) when a file for TLS cannot be used.
-std::unique_ptr<topology> make_topology(const redis::services& given, const server_list& which, const config& behaviour,
-                                        redis::connection::event_sink events);
+std::unique_ptr<topology> make_topology(const redis::io_services& given, const server_list& which,
+                                        const config& behaviour, redis::connection::event_sink events);
 
 }  // namespace holdfast::detail

@@ -90,8 +90,8 @@ struct joint_call {
     r.deadline = *deadline;
     return r;
   }
-  bool forever() const noexcept { return how.wait == lock_request::patience::forever; }
-  bool once() const noexcept { return how.wait == lock_request::patience::once; }
+  bool forever() const noexcept { return how.wait == lock_request::wait_mode::forever; }
+  bool once() const noexcept { return how.wait == lock_request::wait_mode::once; }
   bool renewed() const noexcept { return how.options.renew.value_or(!how.options.ttl); }
 };
 using joint_call_ptr = std::shared_ptr<joint_call>;
@@ -113,7 +113,7 @@ asio::awaitable<std::string> run_of(plan_ptr plan, wanted what, joint_call_ptr c
       const auto r = call->request(locks, by);
       to->concerns(keys);
       const auto budget = detail::command_budget(locks.settings(), r.asked.ttl);
-      const auto bounded = r.wait == lock_request::patience::until_deadline;
+      const auto bounded = r.wait == lock_request::wait_mode::until_deadline;
       locks.learn_run(
           keys, bounded ? r.deadline - locks.now() : budget,
           [to](error_code e, const std::string& detail, std::string run) { to->answer(e, detail, std::move(run)); });

@@ -7,7 +7,7 @@
 #include <atomic>
 #include <memory>
 
-#include "base/birthplace.hpp"
+#include "base/fork_guard.hpp"
 #include "base/lease_clock.hpp"
 #include "base/reserved_block.hpp"
 #include "base/timers.hpp"
@@ -51,7 +51,7 @@ class asio_timers final : public timers, public std::enable_shared_from_this<asi
   handler_block room_;  // for the handler of the descriptor, so that a timer can be started without memory
   time_point wake_ = time_point::max();  // when the kernel will wake us; max: it will not
   std::atomic<bool> waiting_{false};     // a handler of the descriptor is on its way
-  const birthplace here_;                // the descriptor's time and its expirations are the parent's in a child
+  const fork_guard here_;                // the descriptor's time and its expirations are the parent's in a child
 };
 
 }  // namespace holdfast::detail

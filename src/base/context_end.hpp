@@ -8,8 +8,8 @@
 #include <mutex>
 #include <utility>
 
-#include "base/birthplace.hpp"
 #include "base/block_pool.hpp"
+#include "base/fork_guard.hpp"
 
 namespace holdfast::detail {
 
@@ -96,7 +96,7 @@ class context_life {
   static constexpr int one_visit = 2, ended = 1;
 
   const boost::asio::execution_context* const context_;
-  const birthplace here_;
+  const fork_guard here_;
   const block_pool_ptr blocks_{new block_pool};
   std::atomic<int> state_{0};  // visits under way, and whether it has ended
   std::mutex guard_;

@@ -15,7 +15,7 @@
 #include <holdfast/observer.hpp>
 #include <holdfast/owner.hpp>
 
-#include "base/birthplace.hpp"
+#include "base/fork_guard.hpp"
 #include "blocking/call.hpp"
 #include "blocking/stop_thread.hpp"
 
@@ -80,7 +80,7 @@ class io_thread : public std::enable_shared_from_this<io_thread> {
   void stop() noexcept;
   void check_open(errc ended);  // guarded
 
-  const holdfast::detail::birthplace here_;
+  const holdfast::detail::fork_guard here_;
   const milliseconds grace_;
   const std::shared_ptr<holdfast::observer> observer_;
   std::mutex guard_;

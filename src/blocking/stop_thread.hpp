@@ -7,7 +7,7 @@
 #include <stop_token>
 #include <thread>
 
-#include "base/birthplace.hpp"
+#include "base/fork_guard.hpp"
 
 namespace holdfast::blocking::detail {
 
@@ -39,7 +39,7 @@ class stop_thread {
   struct line {
     void work();
 
-    const holdfast::detail::birthplace here;
+    const holdfast::detail::fork_guard here;
     std::mutex guard;
     std::condition_variable changed;
     bool closed = false;        // guarded

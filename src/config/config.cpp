@@ -130,7 +130,8 @@ void check_ranges(const config& c) {
 }
 
 void check_login(const std::string& prefix, const redis::credentials& login) {
-  if (const auto flaw = redis::flaw_of(login); !flaw.empty()) refuse(prefix + std::string(flaw));
+  if (const auto misconfiguration = redis::misconfiguration_of(login); !misconfiguration.empty())
+    refuse(prefix + std::string(misconfiguration));
 }
 
 // One of two sources would be ignored silently.
@@ -195,7 +196,7 @@ redis::endpoint endpoint_of(const config& c, const url_parts& url) {
   server.reconnect_cap = c.reconnect_cap;
   server.health_check_interval = c.health_check_interval;
   // What a renewal of most leases waits for; a lease that is much shorter must not end the connection of all others.
-  server.patience = std::max(server.patience, std::min(c.command_timeout, c.ttl / 5));
+  server.silence_limit = std::max(server.silence_limit, std::min(c.command_timeout, c.ttl / 5));
   server.pending_commands = c.pending_commands;
   return server;
 }

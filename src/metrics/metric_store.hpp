@@ -18,11 +18,11 @@
 
 #include <holdfast/observer.hpp>
 
+#include "metrics/bounded_series.hpp"
 #include "metrics/histogram.hpp"
 #include "metrics/label.hpp"
 #include "metrics/lock_series.hpp"
-#include "metrics/places.hpp"
-#include "metrics/slots.hpp"
+#include "metrics/pointer_index.hpp"
 
 namespace holdfast::detail {
 
@@ -96,7 +96,7 @@ class metric_store {
     const std::string role, node;  // as labels
     const std::size_t server;
     counter up, again, in_flight;
-    places<durations_of_command, most_commands + 1> took;  // those of its server
+    pointer_index<durations_of_command, most_commands + 1> took;  // those of its server
   };
   struct server {
     std::string address, port;  // as labels
@@ -123,12 +123,12 @@ class metric_store {
   connections& connections_of(const connection_facts& c) noexcept;
   std::size_t find_or_add(const connection_facts& c);
 
-  slots<lock_series, most_kinds> kinds_;          // of the names that have no series of their own
-  places<lock_series, most_kinds + 1> nameless_;  // where no name has series of its own
+  bounded_series<lock_series, most_kinds> kinds_;        // of the names that have no series of their own
+  pointer_index<lock_series, most_kinds + 1> nameless_;  // where no name has series of its own
   std::array<counter, event_kinds> events_;
   counter confirmed_renewals_, woken_, woken_in_vain_, polled_, fence_rejections_;
   ratios slack_;
-  slots<command, most_commands> commands_;
+  bounded_series<command, most_commands> commands_;
 
   const std::size_t room_;  // for names
   mutable std::shared_mutex naming_;

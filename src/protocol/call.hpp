@@ -19,7 +19,7 @@ namespace holdfast::detail {
 using std::chrono::milliseconds;
 
 /// How one of several independent primaries has answered a command. none: nothing that is a yes or a no.
-enum class ballot : std::uint8_t { yes, no, none };
+enum class vote : std::uint8_t { yes, no, none };
 
 /// What a command gives the key of a hold: `ttl` if it has less, `if_none` if somebody has taken its TTL away, where
 /// any would do. Neither ever shortens one. `if_none` is `ttl` at least, and is sent where it is more.
@@ -64,7 +64,7 @@ class call {
   /// command of Redis.
   struct recipe {
     constexpr recipe(std::string_view evalsha_, std::string_view body_, void (*write_)(writer&, const operands&),
-                     ballot (*count_)(const redis::reply&) = nullptr, effect does_ = effect::other)
+                     vote (*count_)(const redis::reply&) = nullptr, effect does_ = effect::other)
         : name{evalsha_.empty() ? body_ : lua::name_of(evalsha_), !evalsha_.empty()}, evalsha(evalsha_), body(body_),
           write(write_), count(count_), does(does_) {}
 
@@ -72,7 +72,7 @@ class call {
     std::string_view evalsha, body;
     void (*write)(writer&, const operands&);
     /// What an answer says where several primaries vote; null: of a command that one server answers.
-    ballot (*count)(const redis::reply&);
+    vote (*count)(const redis::reply&);
     effect does;
   };
 

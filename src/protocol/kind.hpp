@@ -68,7 +68,7 @@ struct kind {
     answer<acquire_all_answer> (*read)(const redis::outcome&, std::size_t sent);
   } acquire_all;
   /// Of one that is reentrant: so many leases has the hold. False: the field does not hold.
-  step<bool, key_ttl, const owner_field&, unsigned> recount;
+  step<bool, key_ttl, const owner_field&, unsigned> set_hold_count;
   /// Confirms holds, one or more, each with its TTL; all of one server and of one layout.
   struct {
     call (*make)(std::span<const renewal>);

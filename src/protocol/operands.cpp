@@ -4,9 +4,9 @@
 #include <algorithm>
 #include <span>
 
-#include "protocol/ballots.hpp"
 #include "protocol/derived_keys.hpp"
 #include "protocol/keys.hpp"
+#include "protocol/vote_of.hpp"
 
 namespace holdfast::detail::operands {
 namespace {
@@ -74,12 +74,12 @@ void force_release(writer& to, const made_of& o) {
 }
 
 call exists(const lock_keys& k) {
-  static constexpr call::recipe how{{}, "EXISTS", key, ballots::flag};
+  static constexpr call::recipe how{{}, "EXISTS", key, vote_of::flag};
   return {how, {.at = &k}};
 }
 
 call ttl(const lock_keys& k) {
-  static constexpr call::recipe how{{}, "PTTL", key, ballots::ttl, call::effect::asks};
+  static constexpr call::recipe how{{}, "PTTL", key, vote_of::ttl, call::effect::asks};
   return {how, {.at = &k}};
 }
 

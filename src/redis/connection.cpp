@@ -44,9 +44,9 @@ outcome failed(errc code, const std::string& detail, detail::time_point sent = {
 
 }  // namespace
 
-connection::connection(const services& given, endpoint node, event_sink events)
+connection::connection(const io_services& given, endpoint node, event_sink events)
     : link(given, std::move(node)), events_(std::move(events)),
-      pending_({.capacity = this->node().pending_commands, .least_patience = this->node().patience}),
+      pending_({.capacity = this->node().pending_commands, .least_silence_limit = this->node().silence_limit}),
       look_(given.alarms) {}
 
 ticket connection::execute(request asked) {
@@ -83,7 +83,7 @@ bool connection::withdraw(ticket t) {
 
 bool connection::answering() {
   const auto now = given().now();
-  if (!up()) return replaced_ && now - *replaced_ < node().patience;
+  if (!up()) return replaced_ && now - *replaced_ < node().silence_limit;
   return !pending_.asking() && (!pending_.silent(now, last_input()) || input_waiting());
 }
 

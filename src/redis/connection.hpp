@@ -46,7 +46,7 @@ class connection final : public link {
  public:
   using event_sink = std::function<void(const event&)>;
 
-  connection(const services& given, endpoint node, event_sink events);
+  connection(const io_services& given, endpoint node, event_sink events);
 
   ticket execute(request asked);
   /// True: the command was not written and never will be. Nothing is called any more, except where execute() has

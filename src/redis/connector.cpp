@@ -19,8 +19,8 @@ constexpr auto enough_for_a_greeting = std::chrono::milliseconds{200};
 
 }  // namespace
 
-connector::connector(const services& given, const endpoint& node)
-    : services_(given), node_(node), resolver_(given.strand), patience_(given.alarms) {}
+connector::connector(const io_services& given, const endpoint& node)
+    : services_(given), node_(node), resolver_(given.strand), alarm_(given.alarms) {}
 
 void connector::start(detail::time_point deadline, transport::handler done) {
   deadline_ = deadline;
@@ -30,7 +30,7 @@ void connector::start(detail::time_point deadline, transport::handler done) {
 
 void connector::cancel() {
   done_ = nullptr;
-  patience_.stop();
+  alarm_.stop();
   resolver_.cancel();
   if (wire_) wire_->close();
   if (secured_) secured_->close();
@@ -84,7 +84,7 @@ void connector::try_next() {
   if (!addresses_.empty()) {
     const auto now = services_.now();
     const auto share = (deadline_ - now) / (static_cast<long>(addresses_.size()) + 1);
-    patience_.start(now + share, [self = shared_from_this()] {
+    alarm_.start(now + share, [self = shared_from_this()] {
       self->last_error_ = "no answer";
       self->go_on([&] { self->try_next(); });
     });
@@ -95,7 +95,7 @@ void connector::try_next() {
 }
 
 void connector::on_connected(const error_code& failed) {
-  patience_.stop();
+  alarm_.stop();
   if (failed) {
     last_error_ = failed.message();
     return try_next();
@@ -111,8 +111,8 @@ void connector::negotiate() {
   wire_.reset();
   if (!secured_) return refuse(fail(node_, errc::tls_failed, "the server's name cannot be verified"));
   const auto now = services_.now();
-  patience_.start(now + std::min<detail::lease_clock::duration>((deadline_ - now) / 2, enough_for_a_greeting),
-                  [self = shared_from_this()] { self->go_on([&] { self->ask_in_plain(); }); });
+  alarm_.start(now + std::min<detail::lease_clock::duration>((deadline_ - now) / 2, enough_for_a_greeting),
+               [self = shared_from_this()] { self->go_on([&] { self->ask_in_plain(); }); });
   secured_->async_handshake(
       [self = shared_from_this()](failure why) { self->go_on([&] { self->on_negotiated(std::move(why)); }); });
 }
@@ -151,7 +151,7 @@ void connector::refuse(failure why) {
 }
 
 void connector::finish(std::shared_ptr<stream> made, failure why) {
-  patience_.stop();
+  alarm_.stop();
   if (probe_) probe_->close();
   std::exchange(done_, nullptr)(std::move(made), std::move(why));
 }

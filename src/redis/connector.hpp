@@ -11,7 +11,7 @@
 
 #include "redis/endpoint.hpp"
 #include "redis/failure.hpp"
-#include "redis/services.hpp"
+#include "redis/io_services.hpp"
 #include "redis/socket_stream.hpp"
 #include "redis/tls.hpp"
 #include "redis/transport.hpp"
@@ -21,7 +21,7 @@ namespace holdfast::redis {
 /// One attempt to get a byte stream to a server: names are resolved, all addresses tried in turn, TLS negotiated.
 class connector final : public transport::attempt, public std::enable_shared_from_this<connector> {
  public:
-  connector(const services& given, const endpoint& node);
+  connector(const io_services& given, const endpoint& node);
 
   /// As transport::connect().
   void start(detail::time_point deadline, transport::handler done);
@@ -47,11 +47,11 @@ class connector final : public transport::attempt, public std::enable_shared_fro
   void refuse(failure why);
   void finish(std::shared_ptr<stream> made, failure why);
 
-  services services_;
+  io_services services_;
   const endpoint& node_;
   resolver resolver_;
   // Connecting: an address that does not answer leaves time for the others; TLS: see ask_in_plain().
-  detail::timer patience_;
+  detail::timer alarm_;
   detail::time_point deadline_{};
   transport::handler done_;
   std::vector<address> addresses_;  // not tried yet, in reverse order

@@ -46,7 +46,8 @@ struct endpoint {
   std::string client_name;
   std::chrono::milliseconds connect_timeout{2'000};
   std::chrono::milliseconds reconnect_cap{5'000};
-  std::chrono::milliseconds patience{20};  // silence that a connection is forgiven, whatever the timeout of a command
+  std::chrono::milliseconds silence_limit{
+      20};  // silence that a connection is forgiven, whatever the timeout of a command
   std::chrono::milliseconds health_check_interval{10'000};  // as in config; 0: off
   std::size_t pending_commands = 65'536;
   reader_limits limits;

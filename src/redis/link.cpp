@@ -55,16 +55,16 @@ struct link::session {
   std::array<char, input_size> in;
 };
 
-link::link(const services& given, endpoint node)
-    : services_(given), node_(std::move(node)), counts_(services_.counts.get()), pacing_(node_.reconnect_cap),
+link::link(const io_services& given, endpoint node)
+    : services_(given), node_(std::move(node)), counts_(services_.counts.get()), backoff_(node_.reconnect_cap),
       timer_(given.alarms), replacement_(given.alarms), trusted_silence_(trust_of(node_.health_check_interval)) {}
 
 detail::lease_clock::duration link::answer_limit(detail::lease_clock::duration time_left) const noexcept {
   using duration = detail::lease_clock::duration;
-  if (time_left == duration::max()) return node_.patience;  // a lost packet takes TCP more than 200 ms
-  const auto usual = std::clamp<duration>(node_.patience / 4, least_answer_limit, usual_answer_limit);
+  if (time_left == duration::max()) return node_.silence_limit;  // a lost packet takes TCP more than 200 ms
+  const auto usual = std::clamp<duration>(node_.silence_limit / 4, least_answer_limit, usual_answer_limit);
   const auto affordable = std::max<duration>(time_left / 2, least_answer_limit / 2);
-  return std::max(std::min(usual, affordable), std::min<duration>(2 * round_trip_, node_.patience));
+  return std::max(std::min(usual, affordable), std::min<duration>(2 * round_trip_, node_.silence_limit));
 }
 
 void link::close() {
@@ -95,7 +95,7 @@ void link::demand_changed() noexcept {
 }
 
 void link::pause_then_connect() noexcept {
-  timer_.start(std::max(pacing_.not_before(), services_.now()), [this] { begin_attempt(); });
+  timer_.start(std::max(backoff_.not_before(), services_.now()), [this] { begin_attempt(); });
   state_ = state::pausing;
 }
 
@@ -105,7 +105,7 @@ void link::begin_attempt() try {
   const auto deadline = now + node_.connect_timeout;
   state_ = state::connecting;
   standing_failure_.reset();
-  pacing_.on_attempt(now, services_.random);
+  backoff_.on_attempt(now, services_.random);
   timer_.start(deadline, [this] { on_attempt_timeout(); });
   auto done = [self = shared_from_this()](std::shared_ptr<stream> wire, failure why) {
     self->on_connected(std::move(wire), std::move(why));
@@ -169,7 +169,7 @@ bool link::replace_if_due(detail::time_point now) {
   if (!may_be_replaced()) return true;
   tear_down();
   state_ = state::down;
-  pacing_.forget(now);
+  backoff_.forget(now);
   detail::each_step step;
   step([this] {
     last_failure_ = fail(node_, errc::unreachable, "the login of the connection ends: it is replaced").detail;
@@ -204,7 +204,7 @@ void link::come_up() {
   counts_.connection_up(role(), node_);
   const auto now = services_.now();
   round_trip_ = now - greeted_;
-  pacing_.on_ready(now);
+  backoff_.on_ready(now);
   const auto introduced = *std::exchange(handshake_, std::nullopt);
   run_ = introduced.server().run;
   on_up(introduced);
@@ -384,7 +384,7 @@ void link::retarget(address to, failure why) {
   counts_.forget();
   node_.at = std::move(to);
   standing_failure_.reset();
-  pacing_.forget(services_.now());
+  backoff_.forget(services_.now());
   step([&] { last_failure_ = why.detail; });
   demand_changed();
   step.rethrow();
@@ -410,20 +410,20 @@ void link::end(const failure& why) {
   if (!detail::if_memory([&] { last_failure_ = why.detail; })) last_failure_.clear();
   if (was_up) {
     if (useful)
-      pacing_.on_lost(now, forgotten, services_.random);
+      backoff_.on_lost(now, forgotten, services_.random);
     else
-      pacing_.on_failed(now, true, services_.random);
+      backoff_.on_failed(now, true, services_.random);
     on_down(why);
   } else {
     const bool mends = mends_itself(why);
-    pacing_.on_failed(now, mends, services_.random);
+    backoff_.on_failed(now, mends, services_.random);
     if (!mends) detail::if_memory([&] { standing_failure_ = why; });
     on_attempt_failed(why);
   }
 }
 
 const failure* link::standing_failure() const {
-  return standing_failure_ && services_.now() < pacing_.not_before() ? &*standing_failure_ : nullptr;
+  return standing_failure_ && services_.now() < backoff_.not_before() ? &*standing_failure_ : nullptr;
 }
 
 bool link::input_waiting() {

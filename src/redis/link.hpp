@@ -10,16 +10,16 @@
 
 #include <holdfast/observer.hpp>
 
-#include "base/birthplace.hpp"
+#include "base/fork_guard.hpp"
 #include "base/if_memory.hpp"
 #include "base/timers.hpp"
 #include "redis/endpoint.hpp"
 #include "redis/failure.hpp"
 #include "redis/handshake.hpp"
+#include "redis/io_services.hpp"
 #include "redis/link_counts.hpp"
-#include "redis/pacing.hpp"
+#include "redis/reconnect_backoff.hpp"
 #include "redis/resp.hpp"
-#include "redis/services.hpp"
 #include "redis/transport.hpp"
 
 namespace holdfast::redis {
@@ -65,7 +65,7 @@ class link : public std::enable_shared_from_this<link> {
   std::int64_t times_up() const noexcept { return counts_.times_up(); }
 
  protected:
-  link(const services& given, endpoint node);
+  link(const io_services& given, endpoint node);
 
   /// Whether there should be a connection, and whether something is expected to arrive on it: a read is pending only
   /// then.
@@ -141,7 +141,7 @@ class link : public std::enable_shared_from_this<link> {
   /// In a child process: the socket is the parent's, and nothing may be sent through it.
   bool inherited() const noexcept { return here_.elsewhere(); }
 
-  const services& given() const noexcept { return services_; }
+  const io_services& given() const noexcept { return services_; }
   bool mends_itself(const failure& why) const { return why.mends_itself() || (tolerated_ && tolerated_(why)); }
 
  private:
@@ -176,12 +176,12 @@ class link : public std::enable_shared_from_this<link> {
   void tear_down();
   void end(const failure& why);
 
-  const detail::birthplace here_;
-  services services_;
+  const detail::fork_guard here_;
+  io_services services_;
   endpoint node_;
   link_counts counts_;
   state state_ = state::down;
-  attempt_pacing pacing_;
+  reconnect_backoff backoff_;
   detail::timer timer_;  // pausing: its end; connecting, greeting: connect_timeout
   std::shared_ptr<transport::attempt> attempt_;
   session_ptr session_;

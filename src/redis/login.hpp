@@ -23,6 +23,6 @@ struct connection_login {
 connection_login ask_for_login(const endpoint& node, detail::time_point now, detail::random_source& random);
 
 /// Why Redis cannot be given this user and password; empty: it can.
-std::string_view flaw_of(const credentials& c);
+std::string_view misconfiguration_of(const credentials& c);
 
 }  // namespace holdfast::redis

@@ -18,9 +18,9 @@ namespace {
 constexpr int longest_dribble = 4;
 constexpr std::size_t most_stale_alarms = 64;
 
-pending_queue::duration dribble_of(pending_queue::duration patience) {
+pending_queue::duration dribble_of(pending_queue::duration limit) {
   constexpr auto most = pending_queue::duration::max();
-  return patience > most / longest_dribble ? most : longest_dribble * patience;
+  return limit > most / longest_dribble ? most : longest_dribble * limit;
 }
 
 }  // namespace
@@ -136,7 +136,7 @@ void pending_queue::ask(std::string& out, duration limit, time_point now) {
   HOLDFAST_ASSERT(trusted_ && written_.empty());
   append_command(out, std::array<std::string_view, 1>{"PING"});
   watch_waiting(now);
-  written_.push_back({nullptr, {.timeout = limit, .patient = true}, now, false, true});
+  written_.push_back({nullptr, {.timeout = limit, .waits_for_reply = true}, now, false, true});
   trusted_ = false;
 }
 
@@ -167,7 +167,7 @@ std::optional<pending_queue::overdue> pending_queue::take_overdue_written(time_p
   if (written_alarms_.empty() || written_alarms_.top().when > now) return std::nullopt;
   auto& w = written_[written_alarms_.top().what - answered_];
   written_alarms_.pop();
-  const bool goes_on = w.how.patient;
+  const bool goes_on = w.how.waits_for_reply;
   return overdue{goes_on ? w.what : std::exchange(w.what, {}), goes_on, true, w.sent};
 }
 
@@ -178,7 +178,7 @@ std::optional<pending_queue::overdue> pending_queue::take_overdue_waiting(time_p
     auto& l = line_of(id);
     const auto found = l.find(id);
     if (found == l.entries.end()) continue;
-    if (!found->asked.how.patient) return overdue{l.take(found).what, false, false, {}};
+    if (!found->asked.how.waits_for_reply) return overdue{l.take(found).what, false, false, {}};
     if (std::exchange(found->asked.how.tell_late, false)) return overdue{found->asked.what, true, false, {}};
   }
   return std::nullopt;
@@ -186,9 +186,9 @@ std::optional<pending_queue::overdue> pending_queue::take_overdue_waiting(time_p
 
 pending_queue::time_point pending_queue::silence_ends(time_point last_input) const {
   const auto& oldest = written_.front();
-  const auto patience = asking() ? oldest.how.timeout : std::max(oldest.how.timeout, limits_.least_patience);
-  return std::min(detail::saturating_add(std::max(oldest.sent, last_input), patience),
-                  detail::saturating_add(std::max(oldest.sent, last_answer_), dribble_of(patience)));
+  const auto limit = asking() ? oldest.how.timeout : std::max(oldest.how.timeout, limits_.least_silence_limit);
+  return std::min(detail::saturating_add(std::max(oldest.sent, last_input), limit),
+                  detail::saturating_add(std::max(oldest.sent, last_answer_), dribble_of(limit)));
 }
 
 bool pending_queue::silent(time_point now, time_point last_input) const {

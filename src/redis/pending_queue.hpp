@@ -39,7 +39,7 @@ class pending_queue {
   struct limits {
     std::size_t capacity;  // of refusable commands: three quarters of it, counting all that is pending
     // A shorter timeout does not condemn the connection: a busy server or a scheduler may take that long.
-    duration least_patience;
+    duration least_silence_limit;
     std::size_t window = 4096;
   };
   explicit pending_queue(const limits& l) noexcept : limits_(l) {}
@@ -154,7 +154,7 @@ class pending_queue {
     std::vector<alarm> heap_;
   };
 
-  static bool watched(const delivery& how) noexcept { return !how.patient || how.tell_late; }
+  static bool watched(const delivery& how) noexcept { return !how.waits_for_reply || how.tell_late; }
   void watch_waiting(time_point now);
   void write_first(std::string& out, line& l, time_point now);
   line& line_of(ticket t) noexcept { return waiting_[t % 2]; }

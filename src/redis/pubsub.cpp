@@ -37,7 +37,7 @@ struct pubsub::member {
   bool told = false;  // that it is subscribed: messages may come
 };
 
-pubsub::pubsub(const services& given, endpoint node, std::chrono::milliseconds answer_timeout,
+pubsub::pubsub(const io_services& given, endpoint node, std::chrono::milliseconds answer_timeout,
                std::optional<channel_kind> channels)
     : link(given, std::move(node)), channels_(channels), answer_timeout_(std::max(answer_timeout, least_timeout)),
       tick_(given.alarms), ask_again_(first_pause, this->node().reconnect_cap) {}
@@ -46,13 +46,13 @@ subscription pubsub::subscribe(std::string_view channel, subscriber& who) {
   if (closed()) return nullptr;
   const auto self = std::static_pointer_cast<pubsub>(shared_from_this());
   const auto m = std::make_shared<member>(self, channel, who);
-  auto those = audiences_.find(channel);
-  if (those == audiences_.end()) those = audiences_.emplace(channel, std::make_shared<crowd>()).first;
+  auto those = subscriber_lists_.find(channel);
+  if (those == subscriber_lists_.end()) those = subscriber_lists_.emplace(channel, std::make_shared<crowd>()).first;
   try {
     those->second->join(*m);
     m->joined = true;
   } catch (...) {
-    if (those->second->empty()) audiences_.erase(those);
+    if (those->second->empty()) subscriber_lists_.erase(those);
     throw;
   }
   table_.want(channel);  // from here on the member leaves by its end
@@ -86,12 +86,12 @@ void pubsub::greet_late_comer(std::weak_ptr<member> who) {
 }
 
 void pubsub::leave(member& who) {
-  const auto found = audiences_.find(who.channel);
-  if (found == audiences_.end()) return;  // closed
+  const auto found = subscriber_lists_.find(who.channel);
+  if (found == subscriber_lists_.end()) return;  // closed
   const auto those = found->second;
   those->leave(who);
   if (!those->empty()) return;
-  audiences_.erase(found);
+  subscriber_lists_.erase(found);
   table_.unwant(who.channel);
   if (up()) flush_soon();
   demand_changed();
@@ -100,8 +100,8 @@ void pubsub::leave(member& who) {
 }
 
 void pubsub::tell_all(std::string_view channel, const std::function<void(member&)>& what) {
-  const auto found = audiences_.find(channel);
-  if (found == audiences_.end()) return;
+  const auto found = subscriber_lists_.find(channel);
+  if (found == subscriber_lists_.end()) return;
   const auto those = found->second;
   those->tell(what, [this] { return !closed(); });
 }
@@ -222,14 +222,14 @@ void pubsub::on_attempt_failed(const failure& why) {
 
 void pubsub::tell_every_channel(const std::function<void(member&)>& what) {
   std::vector<std::string> channels;
-  for (const auto& [channel, those] : audiences_) channels.push_back(channel);
+  for (const auto& [channel, those] : subscriber_lists_) channels.push_back(channel);
   for (const auto& channel : channels) tell_all(channel, what);
 }
 
 void pubsub::on_close() {
   tick_.stop();
   table_.clear();
-  audiences_.clear();
+  subscriber_lists_.clear();
 }
 
 void pubsub::schedule_ping(detail::time_point now) {

@@ -10,9 +10,9 @@
 #include <vector>
 
 #include "base/backoff.hpp"
-#include "redis/audience.hpp"
 #include "redis/link.hpp"
 #include "redis/outcome.hpp"
+#include "redis/subscriber_list.hpp"
 #include "redis/subscription_table.hpp"
 
 namespace holdfast::redis {
@@ -35,7 +35,7 @@ class pubsub final : public link {
  public:
   /// `answer_timeout`: for an acknowledgement or the answer to PING. `channels`: of which kind they are; empty: sharded
   /// where the server has them.
-  pubsub(const services& given, endpoint node, std::chrono::milliseconds answer_timeout,
+  pubsub(const io_services& given, endpoint node, std::chrono::milliseconds answer_timeout,
          std::optional<channel_kind> channels = channel_kind::classic);
 
   /// Called at each connection for which the server refuses what fencing off its predecessor needs, with the server's
@@ -64,7 +64,7 @@ class pubsub final : public link {
 
  private:
   struct member;
-  using crowd = audience<member>;  // of one channel
+  using crowd = subscriber_list<member>;  // of one channel
 
   std::string_view role() const noexcept override { return "pubsub"; }
   bool wanted() const override { return listening_ && table_.any_wanted(); }
@@ -98,7 +98,7 @@ class pubsub final : public link {
   const std::optional<channel_kind> channels_;
   bool knows_no_shards_ = false;  // the server has said so
   subscription_table table_;
-  std::map<std::string, std::shared_ptr<crowd>, std::less<>> audiences_;
+  std::map<std::string, std::shared_ptr<crowd>, std::less<>> subscriber_lists_;
   detail::lease_clock::duration answer_timeout_;
   detail::timer tick_;
   detail::time_point next_ping_{};

@@ -13,7 +13,7 @@ namespace holdfast::redis {
 /// What becomes of a command when many are pending.
 enum class urgency : std::uint8_t {
   obligation,  // always finds room, and is written before the others: what keeps or ends a hold
-  patient,     // always finds room, in its turn: its caller waits for it
+  awaited,     // always finds room, in its turn: its caller waits for it
   refusable,   // overloaded where too many are pending
 };
 
@@ -25,7 +25,7 @@ struct delivery {
   urgency rank = urgency::refusable;
   /// False: it is answered at the timeout, and what comes later is dropped. True: it waits for the answer, or for the
   /// end of the connection that the command was written to.
-  bool patient = false;
+  bool waits_for_reply = false;
   /// A patient sender hears that the timeout is over: late() is called once, with unconfirmed if the command was
   /// written, else unreachable.
   bool tell_late = false;

@@ -6,7 +6,7 @@
 #include <chrono>
 #include <functional>
 
-#include "redis/services.hpp"
+#include "redis/io_services.hpp"
 #include "redis/transport.hpp"
 
 namespace holdfast::redis {

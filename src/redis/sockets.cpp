@@ -7,7 +7,7 @@
 
 namespace holdfast::redis {
 
-std::shared_ptr<transport::attempt> sockets::connect(const services& given, const endpoint& node,
+std::shared_ptr<transport::attempt> sockets::connect(const io_services& given, const endpoint& node,
                                                      detail::time_point deadline, handler done) {
   const auto made = std::make_shared<connector>(given, node);
   made->start(deadline, std::move(done));

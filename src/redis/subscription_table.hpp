@@ -101,7 +101,7 @@ class subscription_table {
   void ask(std::string& out, channels::iterator c, time_point now);
   bool answers(const question& q, const reply& r) const;
   event on_answer(const question& q, const reply& r);
-  event on_not_subscribed(channels::iterator c, event_kind why, std::string words);
+  event on_not_subscribed(channels::iterator c, event::kind why, std::string words);
   event on_unasked(std::string_view channel);
   event on_push(reply& r);
 

@@ -16,7 +16,7 @@
 
 namespace holdfast::redis {
 
-struct services;
+struct io_services;
 
 /// A byte stream to a server. Used on the strand only; at most one read and one write at a time. Handlers are called on
 /// the strand, never inside a call, also after close(); until then the stream and the buffers must live.
@@ -75,7 +75,7 @@ class transport {
 
   /// `done` is called once, from the strand, never inside the call. `node` must live until then or until cancel().
   /// `deadline`: when the caller will cancel; it shares the time among the addresses of a name.
-  virtual std::shared_ptr<attempt> connect(const services& given, const endpoint& node, detail::time_point deadline,
+  virtual std::shared_ptr<attempt> connect(const io_services& given, const endpoint& node, detail::time_point deadline,
                                            handler done) = 0;
 
  protected:

@@ -31,12 +31,12 @@ class end_watch final : public cancellable {
 
 }  // namespace
 
-engine::engine(surroundings around, std::weak_ptr<lease_home> home, owner_fields fields, wait_notices::sink notice)
-    : around_(around), releases_(around_), patience_(around_), watchdog_(around_, holders_),
+engine::engine(environment around, std::weak_ptr<lease_home> home, owner_fields fields, wait_notices::sink notice)
+    : around_(around), releases_(around_), unlock_budget_(around_), watchdog_(around_, holders_),
       with_{around_,
             watchdog_,
             releases_,
-            patience_,
+            unlock_budget_,
             calls_,
             std::move(home),
             new client_state(around_.time, around_.blocks, fields.client())},
@@ -61,7 +61,7 @@ engine::engine(surroundings around, std::weak_ptr<lease_home> home, owner_fields
       registry_.lost_redis();
   });
   around_.servers.on_keys_moved([this](std::optional<key_group> group) {
-    patience_.keys_moved();
+    unlock_budget_.keys_moved();
     watchdog_.keys_moved();
     if (closed()) return;
     registry_.repeat_releases(group);
@@ -195,7 +195,7 @@ void engine::learn_run(const shared_keys& keys, nanoseconds wait, value_handler<
     const auto why = redis::failure_of(o);
     done(why.code, why.detail, {});
   };
-  send_until(around_, saturating_add(now(), wait), keys->of.exists.make(*keys), urgency::patient, std::move(answered));
+  send_until(around_, saturating_add(now(), wait), keys->of.exists.make(*keys), urgency::awaited, std::move(answered));
 }
 
 void engine::when_run_changes(const shared_keys& keys, std::string run, std::weak_ptr<const void> wanted,

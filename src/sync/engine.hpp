@@ -28,7 +28,7 @@ namespace holdfast::detail {
 class engine final {
  public:
   /// `notice`: prints a line if nobody observes (wait_notices); null: nothing is printed.
-  engine(surroundings around, std::weak_ptr<lease_home> home, owner_fields fields, wait_notices::sink notice = {});
+  engine(environment around, std::weak_ptr<lease_home> home, owner_fields fields, wait_notices::sink notice = {});
   engine(const engine&) = delete;
   engine& operator=(const engine&) = delete;
   ~engine();
@@ -109,17 +109,17 @@ class engine final {
   void answer_at_close();
   void end_probes();
 
-  surroundings around_;
+  environment around_;
   std::unique_ptr<wait_notices> notices_;  // where nobody observes
   std::unique_ptr<voting> voting_;         // where there are several primaries
   std::optional<quorum_sender> quorum_;    // the same
   const single_server_sender single_{};    // where there is one
   releases releases_;
-  unlock_patience patience_;
+  unlock_time_budget unlock_budget_;
   claim_holders holders_;
   watchdog watchdog_;
   open_calls calls_;
-  const hold_services with_;  // uses all of the above
+  const engine_parts with_;  // uses all of the above
   registry registry_;
   const questions questions_;
   std::list<permission_survey> probes_;

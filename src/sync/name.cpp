@@ -75,7 +75,7 @@ void name::forced(bool was_held) {
 // A wait with a deadline is not reported, nor is a wait for another coroutine.
 void name::report_own_wait(acquisition& caller) {
   const auto& request = caller.request;
-  if (request.bound || request.one_of_several || request.wait != lock_request::patience::forever) return;
+  if (request.bound || request.one_of_several || request.wait != lock_request::wait_mode::forever) return;
   const auto* const held = live_hold();
   if (!held || held->bound()) return;
   const bool known = held->coroutine && request.coroutine;
@@ -112,7 +112,7 @@ std::shared_ptr<lease_record> name::hold_for(const lock_request& request, const 
   boost::container::small_vector<node_id, 1> nodes{servers.node_of(keys_->lock)};
   while (nodes.size() < servers.primaries()) nodes.push_back(static_cast<node_id>(nodes.size()));
   auto& pool = *with.client->blocks;
-  auto claimed = claim::make(with.client, keys, grant.field, nodes, tally::majority(nodes.size()));
+  auto claimed = claim::make(with.client, keys, grant.field, nodes, vote_count::majority(nodes.size()));
   claimed->begin_without(~grant.may_be_at);
   const hold_ptr made(new (pool) hold(std::move(claimed), request.who, request.bound, {grant.token, grant.spare_tokens},
                                       0, grant.now, with, *this));
@@ -185,7 +185,7 @@ void name::move_to(hold& outer, std::shared_ptr<acquisition> caller) noexcept {
 
 // ---- the end of a hold
 
-bool name::pass_on(hold& before, const legacy& offer) {
+bool name::pass_on(hold& before, const handoff_offer& offer) {
   if (!hand_over_.shared()) return false;
   const auto now = around().now();
   const auto* const successor = hand_over_.successor(before, offer, line_.get(), now, around().settings.drift);

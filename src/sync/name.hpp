@@ -12,8 +12,8 @@
 #include <utility>
 #include <vector>
 
+#include "sync/hold/engine_parts.hpp"
 #include "sync/hold/hold.hpp"
-#include "sync/hold/hold_services.hpp"
 #include "sync/hold/last_holders.hpp"
 #include "sync/line/hand_over.hpp"
 #include "sync/line/waiting_line.hpp"
@@ -28,7 +28,7 @@ inline constexpr const char* drained_without =
 /// The registry, as one of its names sees it: the parts of the engine, the state of a drain, and the end of a name.
 class name_host {
  public:
-  const hold_services& with;
+  const engine_parts& with;
   owner_fields fields;
   std::optional<last_holders> may_lock;  // from drain() until close(): the owners that still hold, and no others
   std::vector<hold_ptr> changing;        // had a change under way when the client was closed
@@ -40,7 +40,7 @@ class name_host {
   virtual void unused(name& forgotten) noexcept = 0;
 
  protected:
-  name_host(const hold_services& parts, owner_fields of_client) : with(parts), fields(std::move(of_client)) {}
+  name_host(const engine_parts& parts, owner_fields of_client) : with(parts), fields(std::move(of_client)) {}
   ~name_host() = default;
 };
 
@@ -127,7 +127,7 @@ class name final : public line_host,
   void doubt_hold_here() override;
   bool hears_itself() override { return hand_over_.hears_itself(around().time); }
   nanoseconds found_busy() override;
-  time_point rests_until() const override { return hand_over_.cool_down_until(); }
+  time_point cool_down_until() const override { return hand_over_.cool_down_until(); }
   void cool_down_ends() override;
   bool held_by(owner_id owner) override;
   void reenter(std::shared_ptr<acquisition> caller) override;
@@ -140,12 +140,12 @@ class name final : public line_host,
   // Its holds.
   void ended(hold& over) override;
   void forget(hold& over) override;
-  bool pass_on(hold& before, const legacy& offer) override;
+  bool pass_on(hold& before, const handoff_offer& offer) override;
   // Its releases.
   void release_begins() override { ++releasing_; }
   void release_ends(const release_end& end) override;
 
-  surroundings& around() const noexcept { return host_.with.around; }
+  environment& around() const noexcept { return host_.with.around; }
   void share() {
     if (!hand_over_.shared()) hand_over_.share(around(), keys_->of, live_hold());
   }

@@ -14,7 +14,7 @@ constexpr auto* holds_no_more = "it is being drained, and its owner holds no mor
 
 }  // namespace
 
-registry::registry(const hold_services& parts, owner_fields of_client, function<void()> drained)
+registry::registry(const engine_parts& parts, owner_fields of_client, function<void()> drained)
     : name_host(parts, std::move(of_client)), drained_(std::move(drained)) {}
 
 // Nobody is answered here. What refers to itself, through a timer, a queue or its caller, is taken apart.
@@ -56,7 +56,7 @@ std::shared_ptr<acquisition> registry::lock(const shared_keys& keys, const lock_
   return caller;
 }
 
-void registry::begin(const std::shared_ptr<asker>& caller) {
+void registry::begin(const std::shared_ptr<multi_key_request>& caller) {
   caller->begin();
   if (!caller->open()) return;
   asking_.push_back(caller->listed);
@@ -115,15 +115,15 @@ void registry::unused(name& forgotten) noexcept {
   names_.erase_and_dispose(names_.iterator_to(forgotten), unmake_name());
 }
 
-void registry::forget(asker& answered) {
+void registry::forget(multi_key_request& answered) {
   if (!answered.listed.hook.is_linked()) return;
   asking_.erase(asking_.iterator_to(answered.listed));
   answered.listed.kept.reset();
 }
 
 template <class Predicate>
-void registry::fail_askers(Predicate leaves, const char* detail) {
-  std::vector<std::shared_ptr<asker>> leaving;
+void registry::fail_requests(Predicate leaves, const char* detail) {
+  std::vector<std::shared_ptr<multi_key_request>> leaving;
   for (const auto& each : asking_)
     if (leaves(each.kept->request.who)) leaving.push_back(each.kept);
   for (const auto& each : leaving) each->fail(errc::shutting_down, detail);
@@ -177,7 +177,7 @@ void registry::drain() {
     });
     if (auto* const line = each.line()) lines.push_back(line->shared_from_this());
   }
-  fail_askers([&](owner_id owner) { return !may_lock->contains(owner); }, drained_without);
+  fail_requests([&](owner_id owner) { return !may_lock->contains(owner); }, drained_without);
   for (const auto& line : lines)
     line->fail(
         [&](const acquisition& waiter) {
@@ -196,14 +196,14 @@ void registry::hold_is_over(owner_id owner) {
     for (auto each = names_.lower_bound(name::key::first_of(text)); each != names_.end() && each->keys()->name == text;
          ++each)
       if (auto* const line = each->line()) lines.push_back(line->shared_from_this());
-  fail_askers([&](owner_id asks) { return asks == owner && !may_lock->contains(owner); }, holds_no_more);
+  fail_requests([&](owner_id asks) { return asks == owner && !may_lock->contains(owner); }, holds_no_more);
   for (const auto& line : lines) line->fail_all_of(owner, errc::shutting_down, holds_no_more);
   if (may_lock->empty()) drained_();
 }
 
 void registry::close() {
   may_lock.reset();
-  fail_askers([](owner_id) { return true; }, "");
+  fail_requests([](owner_id) { return true; }, "");
   struct known {
     std::shared_ptr<waiting_line> line;
     std::vector<hold_ptr> holds;

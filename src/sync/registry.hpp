@@ -7,7 +7,7 @@
 #include <string_view>
 
 #include "sync/name.hpp"
-#include "sync/several/asker.hpp"
+#include "sync/several/multi_key_request.hpp"
 
 namespace holdfast::detail {
 
@@ -16,10 +16,10 @@ namespace holdfast::detail {
 ///
 /// Decision: a name is found once for each call that locks it, and everything that uses it refers to it. So the
 /// registry knows names and nothing of their lines, and a name that nothing uses leaves it at once.
-class registry final : public asker_host, private name_host {
+class registry final : public multi_key_host, private name_host {
  public:
   /// `drained`: called once after drain(), when nobody holds any more.
-  registry(const hold_services& parts, owner_fields of_client, function<void()> drained);
+  registry(const engine_parts& parts, owner_fields of_client, function<void()> drained);
   registry(const registry&) = delete;
   registry& operator=(const registry&) = delete;
   ~registry();
@@ -28,7 +28,7 @@ class registry final : public asker_host, private name_host {
   /// Why this owner may not lock any more, for a person; null: it may.
   const char* refusal(owner_id owner) const { return refuses(owner) ? drained_without : nullptr; }
   /// Begins, and lists one that waits: it hears of drain, close and end.
-  void begin(const std::shared_ptr<asker>& caller);
+  void begin(const std::shared_ptr<multi_key_request>& caller);
 
   // Of one who asks for several names at once.
   bool untouched(const lock_keys& keys) override;
@@ -36,7 +36,7 @@ class registry final : public asker_host, private name_host {
   std::shared_ptr<lease_record> granted(const shared_keys& keys, const lock_request& request,
                                         const granted_field& grant) override;
   void give_back(const shared_keys& keys, const owner_field& field, milliseconds ttl, function<void()> tried) override;
-  void forget(asker& answered) override;
+  void forget(multi_key_request& answered) override;
   owner_field new_field() override { return fields.next(); }
 
   /// Null when there is none; also a lost one, whose leases are still there.
@@ -69,9 +69,10 @@ class registry final : public asker_host, private name_host {
   using names = boost::intrusive::set<
       name, boost::intrusive::base_hook<boost::intrusive::set_base_hook<boost::intrusive::optimize_size<true>>>,
       boost::intrusive::key_of_value<name::key_of>>;
-  using askers = boost::intrusive::list<
-      asker::listing,
-      boost::intrusive::member_hook<asker::listing, boost::intrusive::list_member_hook<>, &asker::listing::hook>>;
+  using requests = boost::intrusive::list<
+      multi_key_request::listing,
+      boost::intrusive::member_hook<multi_key_request::listing, boost::intrusive::list_member_hook<>,
+                                    &multi_key_request::listing::hook>>;
 
   // Its names.
   void hold_is_over(owner_id owner) override;
@@ -90,11 +91,11 @@ class registry final : public asker_host, private name_host {
   /// Something was undone for lack of memory, which may have destroyed the name.
   void leave_if_unused(const lock_keys& keys);
   template <class Predicate>
-  void fail_askers(Predicate leaves, const char* detail);
+  void fail_requests(Predicate leaves, const char* detail);
 
   const function<void()> drained_;
   names names_;
-  askers asking_;
+  requests asking_;
 };
 
 }  // namespace holdfast::detail

@@ -28,17 +28,17 @@ class set_for {
 }  // namespace
 
 /// What is outside of one client.
-class stage::outside final : public detail::outside {
+class stage::virtual_environment final : public detail::client_environment {
  public:
-  outside(std::shared_ptr<stage> on, std::deque<sim::route>& ways, std::uint64_t seed, const sim::strand& at,
-          detail::timer_queue::action on_wake)
+  virtual_environment(std::shared_ptr<stage> on, std::deque<sim::route>& ways, std::uint64_t seed,
+                      const sim::strand& at, detail::timer_queue::action on_wake)
       : stage_(std::move(on)), home_(std::make_shared<sim::home>(at)), network_(ways, home_), random_(seed),
         timers_(std::make_shared<virtual_timers>(stage_->plan_, home_, std::move(on_wake))) {
     stage_->plan_.add(*timers_);
     stage_->plan_.remove(stage_->handlers_);
     stage_->plan_.add(stage_->handlers_);
   }
-  ~outside() override { close(); }
+  ~virtual_environment() override { close(); }
 
   detail::timers& alarms() noexcept override { return *timers_; }
   redis::transport& network() noexcept override { return network_; }
@@ -131,7 +131,7 @@ client stage::connect(const asio::any_io_executor& executor, detail::settings s,
   }
   const auto make = [self = shared_from_this(), ways = &m.ways, number](const sim::strand& at,
                                                                         detail::timer_queue::action on_wake) {
-    return std::make_unique<outside>(self, *ways, number, at, std::move(on_wake));
+    return std::make_unique<virtual_environment>(self, *ways, number, at, std::move(on_wake));
   };
   auto made = detail::make_client(executor, std::move(s),
                                   {std::shared_ptr<const detail::clock>(shared_from_this(), &plan_.time()), make});

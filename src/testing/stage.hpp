@@ -89,7 +89,7 @@ class stage final : public std::enable_shared_from_this<stage> {
     std::weak_ptr<detail::core> core;
     std::deque<sim::route> ways;  // to each machine that it knows
   };
-  class outside;
+  class virtual_environment;
   class told;
 
   void check_is_here(const asio::any_io_executor& other) const;

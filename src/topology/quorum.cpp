@@ -20,9 +20,9 @@ constexpr lease_clock::duration longest_pause = std::chrono::seconds(1);
 }  // namespace
 
 /// One subscriber at each of the primaries.
-class quorum::audience final {
+class quorum::subscriber_list final {
  public:
-  audience(const quorum& of, std::string_view channel, subscriber& who)
+  subscriber_list(const quorum& of, std::string_view channel, subscriber& who)
       : of_(of), who_(who), acknowledged_(of.alarms_), round_trip_(of.alarms_), seats_(of.each_.size()) {
     for (std::size_t n = 0; n < seats_.size(); ++n) {
       seats_[n].in = this;
@@ -33,7 +33,7 @@ class quorum::audience final {
 
  private:
   struct seat final : subscriber {
-    audience* in = nullptr;
+    subscriber_list* in = nullptr;
     std::size_t number = 0;
     bool acknowledged = false, heard = false;
     std::optional<std::string> refused;      // why
@@ -205,7 +205,7 @@ std::string quorum::where(std::string_view key) const {
 }
 
 subscription quorum::subscribe(std::string_view channel, subscriber& who) {
-  return std::make_shared<audience>(*this, channel, who);
+  return std::make_shared<subscriber_list>(*this, channel, who);
 }
 
 // The answers that a stopped process has found in its sockets seem to have taken as long as it was stopped.

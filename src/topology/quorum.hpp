@@ -43,7 +43,7 @@ class quorum final : public topology {
   void close() override;
 
  private:
-  class audience;
+  class subscriber_list;
 
   std::size_t needed() const noexcept { return each_.size() / 2 + 1; }
   template <class Which>

@@ -14,10 +14,10 @@ namespace holdfast::chaos {
 namespace {
 
 template <class Lock>
-asio::awaitable<std::optional<lease_of<Lock>>> ask_patiently(Lock m, section::patience how, milliseconds wait,
+asio::awaitable<std::optional<lease_of<Lock>>> ask_patiently(Lock m, section::wait_mode how, milliseconds wait,
                                                              lock_options terms) {
-  if (how == section::patience::once) co_return co_await m.try_lock(terms);
-  if (how == section::patience::bounded) co_return co_await m.try_lock_for(wait, terms);
+  if (how == section::wait_mode::once) co_return co_await m.try_lock(terms);
+  if (how == section::wait_mode::bounded) co_return co_await m.try_lock_for(wait, terms);
   co_return co_await m.lock(terms);
 }
 

@@ -134,7 +134,7 @@ asio::awaitable<void> nested_task::do_break(scene s) {
   co_await booked_call(book_, std::move(t), m.force_unlock());
   section how;
   how.locks = {lock};
-  how.how = section::patience::bounded;
+  how.how = section::wait_mode::bounded;
   how.wait = dice_.between(0ms, 200ms);
   how.ttl = nested_ttl;
   auto got = co_await take(std::move(m), s, how, whose::given);
@@ -181,11 +181,11 @@ section nested_task::draw(const scene& s, std::vector<lock_name> locks, section:
   }
   how.locks = std::move(locks);
   if (s.held.empty() ? dice_.per_mille(400) : false) {
-    how.how = section::patience::forever;
+    how.how = section::wait_mode::forever;
   } else if (dice_.per_mille(300)) {
-    how.how = section::patience::once;
+    how.how = section::wait_mode::once;
   } else {
-    how.how = section::patience::bounded;
+    how.how = section::wait_mode::bounded;
     how.wait = dice_.per_mille(100)   ? 0ms
                : dice_.per_mille(150) ? dice_.between(400ms, 1200ms)
                                       : dice_.between(1ms, 400ms);
@@ -240,24 +240,24 @@ call_terms nested_task::terms(const scene& s, std::string what, std::optional<mi
 
 call_terms nested_task::terms_of_ask(const scene& s, const section& how, whose who, std::string verb) const {
   using choice = section::choice;
-  using patience = section::patience;
+  using wait_mode = section::wait_mode;
   const auto command = std::min(nested_command_timeout, how.ttl / 5);
   const auto once = how.of == choice::all ? command * static_cast<int>(how.locks.size()) : command;
   std::string text = std::move(verb);
-  text += how.how == patience::forever ? " lock"
-          : how.how == patience::once  ? " try_lock"
-                                       : " try_lock_for " + std::to_string(how.wait.count());
+  text += how.how == wait_mode::forever ? " lock"
+          : how.how == wait_mode::once  ? " try_lock"
+                                        : " try_lock_for " + std::to_string(how.wait.count());
   text += how.of == choice::any ? " any of " : how.of == choice::all ? " all of " : " of ";
   text += names_of(how);
   text += who == whose::bound ? "bound" : who == whose::given ? "given" : "stranger";
   text += ", ttl " + std::to_string(how.ttl.count()) + (how.renewed ? " renewed" : "");
   if (how.cancel) text += ", cancelled after " + std::to_string(how.cancel->count());
-  const bool asks_once = how.how == patience::once || (how.how == patience::bounded && how.wait == 0ms);
+  const bool asks_once = how.how == wait_mode::once || (how.how == wait_mode::bounded && how.wait == 0ms);
   auto t = terms(s, std::move(text),
-                 how.how == patience::forever ? std::nullopt : std::optional(asks_once ? once : how.wait));
-  t.throws_retry = how.how != patience::forever;
+                 how.how == wait_mode::forever ? std::nullopt : std::optional(asks_once ? once : how.wait));
+  t.throws_retry = how.how != wait_mode::forever;
   t.outlives_cancel = how.cancel.has_value();  // only a cancellation of its own ends it
-  t.not_before_limit = !asks_once && how.how == patience::bounded;
+  t.not_before_limit = !asks_once && how.how == wait_mode::bounded;
   return t;
 }
 
@@ -317,10 +317,10 @@ asio::awaitable<void> nested_task::do_body_of(Lock m, scene s, section how, whos
   };
   error_code failed;
   try {
-    if (how.how == section::patience::forever)
+    if (how.how == section::wait_mode::forever)
       co_await with_lock(std::move(m), body, terms_of(how));
     else
-      co_await try_with_lock_for(std::move(m), how.how == section::patience::once ? 0ms : how.wait, body,
+      co_await try_with_lock_for(std::move(m), how.how == section::wait_mode::once ? 0ms : how.wait, body,
                                  terms_of(how));
   } catch (const on_purpose&) {
   } catch (const boost::system::system_error& e) {

@@ -134,7 +134,7 @@ asio::awaitable<std::optional<lease>> task::acquire(const section& s, std::uint6
     co_return std::nullopt;
   }
   told_.granted(operation, **got);
-  const bool waited_for_redis_alone = s.own || s.how == section::patience::once;
+  const bool waited_for_redis_alone = s.own || s.how == section::wait_mode::once;
   const bool late = waited_for_redis_alone && std::chrono::nanoseconds(now() - since) > late_reply;
   if (late || dice_.per_mille(witnessed)) co_await told_.check_key(operation, **got);
   co_return std::move(*got);

@@ -12,7 +12,7 @@ testimony::testimony(workplace& place, const asio::any_io_executor& on, std::siz
 
 void testimony::asked(std::uint64_t operation, const std::string& locks, lock_name::kind by, const section& s,
                       std::optional<std::uint64_t> whole) {
-  const bool forever = s.how == section::patience::forever;
+  const bool forever = s.how == section::wait_mode::forever;
   auto line = place_.log.write("acquire");
   line.add("op", operation).add("client", client_number_).add("lock", locks).add("kind", to_string(by));
   line.add("ttl", s.ttl.count()).add("renewed", s.renewed).add("wait", forever ? -1 : s.wait.count());

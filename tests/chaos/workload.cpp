@@ -119,12 +119,12 @@ section workload::draw_section(dice& d) const {
     if (s.force_unlock) return s;
   }
   if (d.per_mille(150)) {
-    s.how = section::patience::once;
+    s.how = section::wait_mode::once;
   } else if (d.per_mille(300)) {
-    s.how = section::patience::bounded;
+    s.how = section::wait_mode::bounded;
     s.wait = d.between(1ms, 1500ms);
   }
-  if (s.how != section::patience::once && d.per_mille(50)) s.cancel = d.per_mille(400) ? 0ms : d.between(1ms, 60ms);
+  if (s.how != section::wait_mode::once && d.per_mille(50)) s.cancel = d.per_mille(400) ? 0ms : d.between(1ms, 60ms);
   draw_terms(d, s);
   if (s.locks.front().reentrant() && d.per_mille(300)) s.reentries = 1 + static_cast<unsigned>(d.below(1 + d.below(4)));
   draw_hold(d, s);
@@ -146,7 +146,7 @@ void workload::draw_several(dice& d, section& s) const {
     auto inner = drawn_for(0us);  // asks once: whoever holds a lock must not wait for another
     inner.locks = s.locks;
     inner.of = section::choice::any;
-    inner.how = section::patience::once;
+    inner.how = section::wait_mode::once;
     add_others(d, inner, true);
     s.nested = {std::move(inner)};
   }
@@ -174,7 +174,7 @@ section workload::draw_long_section(dice& d, const std::string& own_lock) const 
     s.locks = {own, d.per_mille(500) ? own_simple : lock_name{own_lock + "-second", own_}};
   }
   if (!s.own) {
-    s.how = section::patience::bounded;  // the others hold for seconds, and each must come to its end
+    s.how = section::wait_mode::bounded;  // the others hold for seconds, and each must come to its end
     s.wait = d.between(1ms, 1500ms);
   }
   if (d.per_mille(500)) s.ttl = d.between(300ms, longest_ttl(campaign_));

@@ -62,7 +62,7 @@ struct section {
     any,  ///< any_of the locks
     all,  ///< a multi_lock of them
   };
-  enum class patience { once, bounded, forever };
+  enum class wait_mode { once, bounded, forever };
   enum class ending {
     unlock,
     unlock_twice,
@@ -75,7 +75,7 @@ struct section {
   choice of = choice::one;
   bool own = false;           ///< nobody else ever asks for them
   bool force_unlock = false;  ///< breaks the lock instead of taking it; nothing below counts then
-  patience how = patience::forever;
+  wait_mode how = wait_mode::forever;
   milliseconds wait{};                   ///< bounded
   std::optional<milliseconds> cancel{};  ///< cancelled so long after the call
   milliseconds ttl{};

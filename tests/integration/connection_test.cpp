@@ -255,7 +255,7 @@ TEST_CASE_METHOD(server_rig,
   const auto b = send(*c, {"PING"});
   const auto x = send(*c, {"PING"});
   const auto kept = send(*c, {"PING"}, 20s, redis::urgency::obligation);
-  const auto patient = send(*c, {"PING"}, 20s, redis::urgency::patient);
+  const auto patient = send(*c, {"PING"}, 20s, redis::urgency::awaited);
   REQUIRE(until([&] { return a->times != 0 && b->times != 0 && x->times != 0 && patient->times != 0; }));
   CHECK(a->is("PONG"));
   CHECK(b->is("PONG"));

@@ -62,8 +62,8 @@ class redis_rig {
     io.run_for(std::chrono::seconds{5});  // aborted handlers
   }
 
-  redis::services services() { return services_at(detail::system_clock(), *timers); }
-  redis::services services_at(const detail::clock& clock, detail::timers& timers) {
+  redis::io_services services() { return services_at(detail::system_clock(), *timers); }
+  redis::io_services services_at(const detail::clock& clock, detail::timers& timers) {
     return {strand, clock, timers, random, network};
   }
 

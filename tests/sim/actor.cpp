@@ -14,7 +14,7 @@ namespace holdfast::sim {
 namespace {
 
 using namespace std::chrono_literals;
-using patience = detail::lock_request::patience;
+using patience = detail::lock_request::wait_mode;
 
 /// "unreachable", as errc spells it.
 std::string code_name(const error_code& e) {

@@ -123,18 +123,18 @@ const std::vector<row> hash_rows{
       "[2, -2]", "[2, -1]", "0 and two tokens"},
      to_a_stranger,
      {1, 1, 1, 1, 0, 1, 0, 0, 1}},
-    {"recount, the count is there",
-     eval(lua::recount, {"m"}, {ms, "me:1", "2", ms_if_none}),
+    {"set_hold_count, the count is there",
+     eval(lua::set_hold_count, {"m"}, {ms, "me:1", "2", ms_if_none}),
      {"0", "1", "1", "1", "0", corrupt, wrong, "0", "1"},
      never,
      never},
-    {"recount",
-     eval(lua::recount, {"m"}, {ms, "me:1", "3", ms_if_none}),
+    {"set_hold_count",
+     eval(lua::set_hold_count, {"m"}, {ms, "me:1", "3", ms_if_none}),
      {"0", "1", "1", "1", "0", corrupt, wrong, "0", "1"},
      never,
      never},
-    {"recount, fewer",
-     eval(lua::recount, {"m"}, {ms, "me:1", "1", ms_if_none}),
+    {"set_hold_count, fewer",
+     eval(lua::set_hold_count, {"m"}, {ms, "me:1", "1", ms_if_none}),
      {"0", "1", "1", "1", "0", corrupt, wrong, "0", "1"},
      never,
      never},
@@ -447,8 +447,8 @@ void check_effects(const servers& all) {
     }
   }
   for (const auto& [script, count] :
-       {std::pair("recount, the count is there", 2), std::pair("recount", 3), std::pair("recount, fewer", 1),
-        std::pair("renew", 2), std::pair("renew two", 2)}) {
+       {std::pair("set_hold_count, the count is there", 2), std::pair("set_hold_count", 3),
+        std::pair("set_hold_count, fewer", 1), std::pair("renew", 2), std::pair("renew two", 2)}) {
     CAPTURE(script);
     if (std::string_view(script).starts_with("renew"))
       CHECK(about(after(all, script, "mine among others").ttl, short_ttl));
@@ -601,7 +601,7 @@ TEST_CASE("the write that only asks for a primary changes nothing and is not rep
     constexpr std::string_view label = "rdb_changes_since_last_save:";
     return std::stoll(text.substr(text.find(label) + label.size()));
   };
-  for (const auto* script : {"acquire", "recount, the count is there", "renew", "renew two"}) {
+  for (const auto* script : {"acquire", "set_hold_count, the count is there", "renew", "renew two"}) {
     CAPTURE(script);
     make(pair.all, named(hash_states, "mine"));
     const auto before = changes();

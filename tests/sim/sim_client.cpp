@@ -51,7 +51,7 @@ sim_client::sim_client(scheduler& plan, deployment& to, trace& log, coverage& me
   const detail::owner_fields fields{detail::uuid{random_.next(), random_.next()}};
   uuid_ = std::string(fields.client_uuid());
   log.abbreviate(uuid_, name_);
-  engine_.emplace(detail::surroundings{plan.time(), process_, *servers_, random_, settings_},
+  engine_.emplace(detail::environment{plan.time(), process_, *servers_, random_, settings_},
                   std::weak_ptr<detail::lease_home>(), fields);
   plan.add(process_);
 }

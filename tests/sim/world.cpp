@@ -40,7 +40,7 @@ std::string_view name_of_script(std::string_view digest) {
       {lua::acquire_any_fenced.sha1, "acquire_any_fenced"},
       {lua::acquire_all.sha1, "acquire_all"},
       {lua::acquire_all_fenced.sha1, "acquire_all_fenced"},
-      {lua::recount.sha1, "recount"},
+      {lua::set_hold_count.sha1, "set_hold_count"},
       {lua::renew.sha1, "renew"},
       {lua::release.sha1, "release"},
       {lua::force_release.sha1, "force_release"},
@@ -243,7 +243,7 @@ class world {
   // Who has been replaced and does not know it says what nobody else will know.
   void look_for_another(std::size_t machine, std::string_view name, const arguments& a, const reply& r) {
     const auto outcome = outcome_of(name, r);
-    const bool has_it = outcome == "acquired" || outcome == "confirmed" || (name == "recount" && outcome == "1");
+    const bool has_it = outcome == "acquired" || outcome == "confirmed" || (name == "set_hold_count" && outcome == "1");
     const auto keys = std::stoul(a.at(2));
     for (std::size_t i = 0; !r.is_error() && i < keys; ++i) {
       const auto& key = a.at(3 + i);

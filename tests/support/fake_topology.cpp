@@ -152,7 +152,7 @@ redis::ticket fake_topology::execute(std::string_view key, redis::request asked)
   const auto n = commands_.size();
   const auto node = node_of(key);
   commands_.push_back(
-      {{n, std::string(key), node, decoded[0], clock_.now(), how.timeout, how.rank, how.patient, how.divisible},
+      {{n, std::string(key), node, decoded[0], clock_.now(), how.timeout, how.rank, how.waits_for_reply, how.divisible},
        std::move(asked.what),
        how.tell_late});
   if (up(node) && !blocked_) write(commands_[n]);
@@ -180,7 +180,7 @@ void fake_topology::write(entry& which) {
 void fake_topology::watch(std::size_t n) {
   auto& which = commands_[n];
   if (which.timeout) return;
-  if (which.what.patient && !which.tell_late) return;
+  if (which.what.waits_for_reply && !which.tell_late) return;
   which.timeout = std::make_unique<detail::timer>(timers_);
   which.timeout->start(detail::saturating_add(clock_.now(), which.what.timeout), [this, n] {
     commands_[n].timeout.reset();
@@ -193,7 +193,7 @@ void fake_topology::on_timeout(std::size_t n) {
   auto& which = commands_[n];
   detail::outcome late{
       make_error_code(which.what.written ? errc::unconfirmed : errc::unreachable), {}, "fake:6379: no answer"};
-  if (!which.what.patient) return finish(which, std::move(late));
+  if (!which.what.waits_for_reply) return finish(which, std::move(late));
   late.sent = which.what.sent;
   which.tell_late = false;
   post([asked = which.asked, late = std::move(late)] { asked->late(late); });
@@ -217,7 +217,7 @@ bool fake_topology::answering(std::string_view key) {
   const auto node = node_of(key);
   return up(node) && std::none_of(commands_.begin(), commands_.end(), [&](const entry& e) {
            return e.what.node == node && e.what.written && !e.answered &&
-                  std::max(e.what.sent, last_reply_[node]) + patience <= clock_.now();
+                  std::max(e.what.sent, last_reply_[node]) + silence_limit <= clock_.now();
          });
 }
 

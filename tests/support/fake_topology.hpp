@@ -36,7 +36,7 @@ class fake_topology final : public detail::topology {
     detail::time_point sent;      // asked for, or written since
     detail::nanoseconds timeout;  // of its delivery
     detail::urgency rank;
-    bool patient, divisible;
+    bool waits_for_reply, divisible;
     bool written = false;  // false: sent while the link was down or blocked
     bool open = true;      // neither answered nor timed out nor withdrawn
 
@@ -114,7 +114,7 @@ class fake_topology final : public detail::topology {
   /// From now on a server answers of which nobody knows whether it is the same.
   void withhold_run() { server_ = 0; }
   /// So long without an answer to what was written is silence: answering() says so.
-  detail::nanoseconds patience = std::chrono::milliseconds(500);
+  detail::nanoseconds silence_limit = std::chrono::milliseconds(500);
 
   /// Commands are refused with this error, which run() tells, and are not sent; without it they are sent.
   std::optional<errc> refusal;

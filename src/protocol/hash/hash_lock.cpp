@@ -6,11 +6,11 @@
 #include <vector>
 
 #include "lua_scripts.hpp"
-#include "protocol/ballots.hpp"
 #include "protocol/derived_keys.hpp"
 #include "protocol/kind.hpp"
 #include "protocol/operands.hpp"
 #include "protocol/vote/majority.hpp"
+#include "protocol/vote_of.hpp"
 
 namespace holdfast::detail {
 namespace hash_lock_steps {
@@ -23,7 +23,7 @@ using recipe = call::recipe;
 constexpr milliseconds none{};
 
 call acquire(const lock_keys& k, milliseconds ttl, const owner_field& field) {
-  static constexpr recipe how{lua::acquire.evalsha, lua::acquire.body, operands::acquire, ballots::acquire,
+  static constexpr recipe how{lua::acquire.evalsha, lua::acquire.body, operands::acquire, vote_of::acquire,
                               call::effect::takes};
   return {how, {.at = &k, .field = &field, .ttl = {ttl}}};
 }
@@ -81,8 +81,8 @@ call acquire_all_fenced(const std::vector<shared_keys>& of, milliseconds ttl, st
   return {how, {.ttl = {ttl}, .several = &of, .fields = fields.data()}};
 }
 
-call recount(const lock_keys& k, key_ttl wanted, const owner_field& field, unsigned count) {
-  static constexpr recipe how{lua::recount.evalsha, lua::recount.body,
+call set_hold_count(const lock_keys& k, key_ttl wanted, const owner_field& field, unsigned count) {
+  static constexpr recipe how{lua::set_hold_count.evalsha, lua::set_hold_count.body,
                               [](writer& to, const made_of& o) {
                                 to.begin(1, operands::differ(o.ttl) ? 4 : 3);
                                 to.add(o.at->lock);
@@ -91,7 +91,7 @@ call recount(const lock_keys& k, key_ttl wanted, const owner_field& field, unsig
                                 to.add(std::int64_t{o.count});
                                 if (operands::differ(o.ttl)) to.add(o.ttl.if_none);
                               },
-                              ballots::flag, call::effect::writes};
+                              vote_of::flag, call::effect::writes};
   return {how, {.at = &k, .field = &field, .ttl = wanted, .count = count}};
 }
 
@@ -101,25 +101,25 @@ call renew(std::span<const renewal> holds) {
 }
 
 call renew_one(const lock_keys& k, key_ttl wanted, const owner_field& field) {
-  static constexpr recipe how{lua::renew.evalsha, lua::renew.body, operands::renewal_of_one, ballots::sole_renewal,
+  static constexpr recipe how{lua::renew.evalsha, lua::renew.body, operands::renewal_of_one, vote_of::sole_renewal,
                               call::effect::writes};
   return {how, {.at = &k, .field = &field, .ttl = wanted}};
 }
 
 call release(const lock_keys& k, const owner_field& field) {
-  static constexpr recipe how{lua::release.evalsha, lua::release.body, operands::release, ballots::release,
+  static constexpr recipe how{lua::release.evalsha, lua::release.body, operands::release, vote_of::release,
                               call::effect::writes};
   return {how, {.at = &k, .field = &field}};
 }
 
 call force_release(const lock_keys& k) {
   static constexpr recipe how{lua::force_release.evalsha, lua::force_release.body, operands::force_release,
-                              ballots::force_release};
+                              vote_of::force_release};
   return {how, {.at = &k}};
 }
 
 call holder(const lock_keys& k) {
-  static constexpr recipe how{lua::holder.evalsha, lua::holder.body, operands::key, ballots::something,
+  static constexpr recipe how{lua::holder.evalsha, lua::holder.body, operands::key, vote_of::something,
                               call::effect::asks};
   return {how, {.at = &k}};
 }
@@ -132,7 +132,7 @@ call count(const lock_keys& k, const owner_field& field) {
                                 to.add(o.at->lock);
                                 to.add(*o.field);
                               },
-                              ballots::something,
+                              vote_of::something,
                               call::effect::asks};
   return {how, {.at = &k, .field = &field}};
 }
@@ -164,7 +164,7 @@ constexpr kind hash_lock(std::int64_t tokens) {
                                 : decltype(kind::acquire_any){acquire_any, read_outcome<read_acquire_any>},
           .acquire_all = fenced ? decltype(kind::acquire_all){acquire_all_fenced, read_outcome<read_acquire_all_fenced>}
                                 : decltype(kind::acquire_all){acquire_all, read_outcome<read_acquire_all>},
-          .recount = {recount, read_outcome<read_flag>},
+          .set_hold_count = {set_hold_count, read_outcome<read_flag>},
           .renew = {renew, renew_one, read_outcome<read_renew>},
           .release = {release, read_outcome<read_release>},
           .force_release = {force_release, read_outcome<read_force_release>},

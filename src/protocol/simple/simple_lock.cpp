@@ -4,10 +4,10 @@
 #include <vector>
 
 #include "lua_scripts.hpp"
-#include "protocol/ballots.hpp"
 #include "protocol/kind.hpp"
 #include "protocol/operands.hpp"
 #include "protocol/vote/majority.hpp"
+#include "protocol/vote_of.hpp"
 
 namespace holdfast::detail {
 namespace simple_lock_steps {
@@ -19,7 +19,7 @@ using recipe = call::recipe;
 
 call acquire(const lock_keys& k, milliseconds ttl, const owner_field& field) {
   static constexpr recipe how{lua::simple_acquire.evalsha, lua::simple_acquire.body, operands::acquire,
-                              ballots::acquire, call::effect::takes};
+                              vote_of::acquire, call::effect::takes};
   return {how, {.at = &k, .field = &field, .ttl = {ttl}}};
 }
 
@@ -57,24 +57,24 @@ call renew(std::span<const renewal> holds) {
 
 call renew_one(const lock_keys& k, key_ttl wanted, const owner_field& field) {
   static constexpr recipe how{lua::simple_renew.evalsha, lua::simple_renew.body, operands::renewal_of_one,
-                              ballots::sole_renewal, call::effect::writes};
+                              vote_of::sole_renewal, call::effect::writes};
   return {how, {.at = &k, .field = &field, .ttl = wanted}};
 }
 
 call release(const lock_keys& k, const owner_field& field) {
   static constexpr recipe how{lua::simple_release.evalsha, lua::simple_release.body, operands::release,
-                              ballots::release, call::effect::writes};
+                              vote_of::release, call::effect::writes};
   return {how, {.at = &k, .field = &field}};
 }
 
 call force_release(const lock_keys& k) {
   static constexpr recipe how{lua::simple_force_release.evalsha, lua::simple_force_release.body,
-                              operands::force_release, ballots::force_release};
+                              operands::force_release, vote_of::force_release};
   return {how, {.at = &k}};
 }
 
 call holder(const lock_keys& k) {
-  static constexpr recipe how{lua::simple_holder.evalsha, lua::simple_holder.body, operands::key, ballots::something,
+  static constexpr recipe how{lua::simple_holder.evalsha, lua::simple_holder.body, operands::key, vote_of::something,
                               call::effect::asks};
   return {how, {.at = &k}};
 }
@@ -99,7 +99,7 @@ constexpr kind row{.name = "simple_mutex",
                    .first_acquire = {set, read_outcome<read_set>},
                    .acquire_any = {acquire_any, read_outcome<read_acquire_any>},
                    .acquire_all = {acquire_all, read_outcome<read_acquire_all>},
-                   .recount = {},
+                   .set_hold_count = {},
                    .renew = {renew, renew_one, read_outcome<read_renew>},
                    .release = {release, read_outcome<read_release>},
                    .force_release = {force_release, read_outcome<read_force_release>},

@@ -9,8 +9,8 @@
 #include <vector>
 
 #include "base/assert.hpp"
-#include "protocol/ballots.hpp"
-#include "protocol/vote/tally.hpp"
+#include "protocol/vote/vote_count.hpp"
+#include "protocol/vote_of.hpp"
 
 namespace holdfast::detail {
 namespace {
@@ -25,7 +25,7 @@ const redis::votes& votes_in(const redis::outcome& o) {
 
 /// The values of those that have said yes.
 template <class Read>
-auto values(const redis::votes& of, const tally& t, Read read) {
+auto values(const redis::votes& of, const vote_count& t, Read read) {
   std::vector<decltype(read(redis::reply()).value)> all;
   for (std::size_t n = 0; n < of.said.size(); ++n)
     if ((t.who_said_yes() & only(n)) != 0) all.push_back(read(of.said[n]->reply).value);
@@ -34,27 +34,27 @@ auto values(const redis::votes& of, const tally& t, Read read) {
 
 /// `carried(t)` where a majority says yes, `rejected` where one says no. An outcome without either has an error.
 template <class T, class Carried>
-answer<T> decided(const redis::outcome& o, ballot (*count)(const redis::reply&), Carried carried, T rejected) {
+answer<T> decided(const redis::outcome& o, vote (*count)(const redis::reply&), Carried carried, T rejected) {
   return read_if_memory([&]() -> answer<T> {
     if (o.error) return {redis::failure_of(o), {}};
-    const tally t(votes_in(o), count);
+    const vote_count t(votes_in(o), count);
     if (t.carried()) return {std::nullopt, carried(t)};
     HOLDFAST_ASSERT(t.rejected());
     return {std::nullopt, std::move(rejected)};
   });
 }
 
-answer<bool> flag(const redis::outcome& o, ballot (*count)(const redis::reply&)) {
+answer<bool> flag(const redis::outcome& o, vote (*count)(const redis::reply&)) {
   return decided<bool>(
-      o, count, [](const tally&) { return true; }, false);
+      o, count, [](const vote_count&) { return true; }, false);
 }
 
 /// When a majority may be free, by what those that refused say. Those that were asked and are slow may be free already.
-std::optional<milliseconds> enough_free_in(const redis::votes& of, const tally& t) {
+std::optional<milliseconds> enough_free_in(const redis::votes& of, const vote_count& t) {
   std::vector<milliseconds> ends;
   std::size_t for_ever = 0;
   for (const auto& o : of.said) {
-    if (!o || o->error || ballots::acquire(o->reply) != ballot::no) continue;
+    if (!o || o->error || vote_of::acquire(o->reply) != vote::no) continue;
     const auto said = read_acquire(o->reply);
     if (said.value.holder_ttl) ends.push_back(*said.value.holder_ttl);
     if (said.value.what == acquire_answer::kind::busy_without_ttl) ++for_ever;
@@ -78,7 +78,7 @@ answer<acquire_answer> read_votes(const redis::outcome& o) {
   using kind = acquire_answer::kind;
   if (o.error) return {redis::failure_of(o), {}};
   const auto& of = votes_in(o);
-  const tally t(of, ballots::acquire);
+  const vote_count t(of, vote_of::acquire);
   if (t.carried()) return {std::nullopt, {}};
   HOLDFAST_ASSERT(t.answered());
   acquire_answer busy{.what = kind::busy};
@@ -94,13 +94,13 @@ answer<acquire_answer> by_majority::acquire(const redis::outcome& o) {
   return read_if_memory([&] { return read_votes(o); });
 }
 
-answer<bool> by_majority::recount(const redis::outcome& o) { return flag(o, ballots::flag); }
+answer<bool> by_majority::set_hold_count(const redis::outcome& o) { return flag(o, vote_of::flag); }
 
 answer<std::vector<renewal_answer>> by_majority::renew(const redis::outcome& o, std::size_t sent) {
   if (!o.of_each) return read_outcome<read_renew>(o, sent);
   HOLDFAST_ASSERT(sent == 1);
   return read_if_memory([&]() -> answer<std::vector<renewal_answer>> {
-    auto said = flag(o, ballots::sole_renewal);
+    auto said = flag(o, vote_of::sole_renewal);
     if (said.failed || said.value) return {std::move(said.failed), {renewal_answer::confirmed}};
     const auto& each = votes_in(o).said;
     const bool shared = std::any_of(each.begin(), each.end(), [](const auto& one) {
@@ -112,23 +112,23 @@ answer<std::vector<renewal_answer>> by_majority::renew(const redis::outcome& o, 
 
 answer<release_answer> by_majority::release(const redis::outcome& o) {
   if (!o.of_each) return read_outcome<read_release>(o);
-  const auto nobody_told = [](const tally&) { return release_answer(0); };
-  return decided(o, ballots::release, nobody_told, release_answer());
+  const auto nobody_told = [](const vote_count&) { return release_answer(0); };
+  return decided(o, vote_of::release, nobody_told, release_answer());
 }
 
 answer<bool> by_majority::force_release(const redis::outcome& o) {
-  const auto any = [&](const tally& t) {
+  const auto any = [&](const vote_count& t) {
     const auto said = values(*o.of_each, t, read_force_release);
     return std::find(said.begin(), said.end(), true) != said.end();
   };
-  return decided<bool>(o, ballots::force_release, any, false);
+  return decided<bool>(o, vote_of::force_release, any, false);
 }
 
-answer<bool> by_majority::exists(const redis::outcome& o) { return flag(o, ballots::flag); }
+answer<bool> by_majority::exists(const redis::outcome& o) { return flag(o, vote_of::flag); }
 
 answer<std::optional<milliseconds>> by_majority::ttl(const redis::outcome& o) {
   return decided<std::optional<milliseconds>>(
-      o, ballots::ttl, [&](const tally& t) { return had_by(t.needed(), values(*o.of_each, t, read_ttl)); },
+      o, vote_of::ttl, [&](const vote_count& t) { return had_by(t.needed(), values(*o.of_each, t, read_ttl)); },
       std::nullopt);
 }
 
@@ -136,7 +136,7 @@ answer<std::optional<milliseconds>> by_majority::ttl(const redis::outcome& o) {
 // the primaries that have not answered, nobody knows.
 answer<std::optional<holder_answer>> by_majority::holder(const redis::outcome& o) {
   if (o.error) return {redis::failure_of(o), {}};
-  const tally t(votes_in(o), ballots::something);
+  const vote_count t(votes_in(o), vote_of::something);
   if (!t.carried()) return {std::nullopt, std::nullopt};
   const auto all = values(*o.of_each, t, read_holder);
   std::size_t most = 0;
@@ -159,7 +159,8 @@ answer<std::optional<holder_answer>> by_majority::holder(const redis::outcome& o
 
 answer<unsigned> by_majority::hash_count(const redis::outcome& o, const owner_field&) {
   return decided<unsigned>(
-      o, ballots::something, [&](const tally& t) { return had_by(t.needed(), values(*o.of_each, t, read_count)); }, 0U);
+      o, vote_of::something, [&](const vote_count& t) { return had_by(t.needed(), values(*o.of_each, t, read_count)); },
+      0U);
 }
 
 answer<unsigned> by_majority::simple_count(const redis::outcome& o, const owner_field& field) {

@@ -9,7 +9,7 @@ namespace holdfast::detail {
 namespace by_majority {
 
 answer<acquire_answer> acquire(const redis::outcome& o);
-answer<bool> recount(const redis::outcome& o);
+answer<bool> set_hold_count(const redis::outcome& o);
 answer<std::vector<renewal_answer>> renew(const redis::outcome& o, std::size_t sent);
 answer<release_answer> release(const redis::outcome& o);
 answer<bool> force_release(const redis::outcome& o);
@@ -31,7 +31,7 @@ constexpr kind voted(kind k, decltype(kind::count.read) count) {
   k.first_acquire = {};
   k.acquire_any = {};
   k.acquire_all = {};
-  if (k.reentrant) k.recount.read = by_majority::recount;
+  if (k.reentrant) k.set_hold_count.read = by_majority::set_hold_count;
   k.renew.read = by_majority::renew;
   k.release.read = by_majority::release;
   k.force_release.read = by_majority::force_release;

@@ -16,7 +16,7 @@
 #include "protocol/call.hpp"
 #include "protocol/keys.hpp"
 #include "protocol/owner_field.hpp"
-#include "protocol/vote/tally.hpp"
+#include "protocol/vote/vote_count.hpp"
 #include "sync/claim/terms.hpp"
 #include "sync/claim/validity.hpp"
 #include "topology/topology.hpp"
@@ -28,7 +28,7 @@ class hold;
 
 /// A place in one of the watchdog's orders. There are as many as there are held locks, so each word counts.
 using order_hook = boost::intrusive::set_member_hook<boost::intrusive::optimize_size<true>>;
-using agenda_hook = boost::intrusive::list_member_hook<>;
+using timing_wheel_hook = boost::intrusive::list_member_hook<>;
 
 /// The next renewal of a share: not planned; or in the order of renewals; or among those that are due; or sent; or
 /// sent, and a doubt came meanwhile.
@@ -137,10 +137,10 @@ class claim final : public boost::intrusive_ref_counter<claim> {
   hold* holder() const noexcept { return holder_; }
   void hand_to(hold* next) noexcept { holder_ = next; }
 
-  // The count at the server, which recount() and a re-entry that asks for itself keep.
+  // The count at the server, which set_hold_count() and a re-entry that asks for itself keep.
   struct count_at_server {
     std::uint32_t leases = 1;  // as it has said last; 0: nobody knows
-    bool under_way = false;    // recount() has sent one that is not answered
+    bool under_way = false;    // set_hold_count() has sent one that is not answered
     bool asked_again = false;  // and the claim was in question after that
     bool ever_sent = false;    // else it is 1 at every server that has the claim
   } counted;
@@ -155,7 +155,7 @@ class claim final : public boost::intrusive_ref_counter<claim> {
 
   // The watchdog's alone: its place in the order of expiries, which lags behind valid_until().
   time_point expires_at{};
-  agenda_hook expiry;
+  timing_wheel_hook expiry;
   time_point when() const noexcept { return expires_at; }
   void settle() noexcept { expires_at = valid_until(); }
 

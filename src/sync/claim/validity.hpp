@@ -6,8 +6,8 @@
 #include <memory>
 #include <utility>
 
-#include "base/birthplace.hpp"
 #include "base/block_pool.hpp"
+#include "base/fork_guard.hpp"
 #include "base/lease_clock.hpp"
 #include "protocol/owner_field.hpp"
 
@@ -22,7 +22,7 @@ struct client_state final : boost::intrusive_ref_counter<client_state> {
   const block_pool_ptr blocks;
   const std::shared_ptr<const uuid> id;  // which its owner fields refer to
   std::atomic<bool> closed{false};       // setting it ends all that the client holds, from any thread
-  const birthplace here{};
+  const fork_guard here{};
 
   /// Also in a child process: what was copied by fork() is the parent's.
   bool over() const noexcept { return closed.load(std::memory_order_acquire) || here.elsewhere(); }

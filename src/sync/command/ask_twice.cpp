@@ -9,7 +9,7 @@ namespace {
 
 class question : public std::enable_shared_from_this<question> {
  public:
-  question(const surroundings& around, time_point end, copy_sender send, topology::handler done)
+  question(const environment& around, time_point end, copy_sender send, topology::handler done)
       : around_(around), end_(end), send_(std::move(send)), done_(std::move(done)) {}
 
   void ask() {
@@ -22,7 +22,7 @@ class question : public std::enable_shared_from_this<question> {
     done_(o);
   }
 
-  const surroundings& around_;
+  const environment& around_;
   const time_point end_;
   const copy_sender send_;
   const topology::handler done_;
@@ -31,7 +31,7 @@ class question : public std::enable_shared_from_this<question> {
 
 }  // namespace
 
-void ask_twice(const surroundings& around, nanoseconds timeout, copy_sender send, topology::handler done) {
+void ask_twice(const environment& around, nanoseconds timeout, copy_sender send, topology::handler done) {
   std::make_shared<question>(around, around.now() + timeout, std::move(send), std::move(done))->ask();
 }
 

@@ -7,8 +7,8 @@
 #include "base/assert.hpp"
 #include "base/if_memory.hpp"
 #include "protocol/replies.hpp"
+#include "sync/command/environment.hpp"
 #include "sync/command/script_sender.hpp"
-#include "sync/command/surroundings.hpp"
 
 namespace holdfast::detail {
 
@@ -22,7 +22,7 @@ void script_command::send(topology& to, const call& asked, const delivery& how, 
   execute();
 }
 
-void script_command::send(const surroundings& around, const call& asked, const delivery& how) {
+void script_command::send(const environment& around, const call& asked, const delivery& how) {
   around.sender->send(around, *this, asked, how);
 }
 
@@ -77,7 +77,7 @@ void script_command::answered(const outcome& o) {
   if (!by_text_ && !unwanted_ && may_repeat() && !o.error && is_unknown_script(o.reply)) {
     by_text_ = true;
     // A patient command goes on when its time is over: it is written, and told at once that it is late.
-    const auto least = how_.patient ? nanoseconds(1) : nanoseconds::min();
+    const auto least = how_.waits_for_reply ? nanoseconds(1) : nanoseconds::min();
     if (const auto left = time_left_for_copies()) how_.timeout = std::max(*left, least);
     if (if_memory([this] { execute(); })) return;
     unanswered_ = false;

@@ -6,19 +6,19 @@
 #include <string>
 
 #include "protocol/call.hpp"
-#include "protocol/vote/tally.hpp"
+#include "protocol/vote/vote_count.hpp"
 #include "sync/claim/terms.hpp"
 #include "topology/topology.hpp"
 
 namespace holdfast::detail {
 
-struct surroundings;
+struct environment;
 
 /// The ballot of a primary that was slower than the others, on a command about this owner field. never: it has not
 /// done the command, and never will.
-struct late_ballot {
+struct late_vote {
   owner_field field;
-  ballot said;
+  vote said;
   bool never;
   time_point sent;
 };
@@ -47,7 +47,7 @@ class script_command : public redis::command, public std::enable_shared_from_thi
   /// What `asked` refers to must live until on_answer(), or until withdraw() has returned true.
   void send(topology& to, const call& asked, const delivery& how, bool by_text = false);
   /// The same to all servers that answer it.
-  void send(const surroundings& around, const call& asked, const delivery& how);
+  void send(const environment& around, const call& asked, const delivery& how);
   /// The same by copies, which must live until answered_by_all().
   void send(const std::shared_ptr<script_copies>& copies, nanoseconds timeout);
   /// The sender wants the answer no more. True: the script has not run and never will, and on_answer() is not called.
@@ -63,7 +63,7 @@ class script_command : public redis::command, public std::enable_shared_from_thi
   /// All that matters of its copies is known.
   void answered_by_all(const outcome& o);
   /// What one more primary has said after that.
-  virtual void late_vote(std::size_t, const late_ballot&) {}
+  virtual void on_late_vote(std::size_t, const late_vote&) {}
   void written(time_point now, nanoseconds) noexcept override { written_ = now; }
 
  private:

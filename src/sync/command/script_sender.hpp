@@ -10,13 +10,13 @@
 namespace holdfast::detail {
 
 class script_command;
-struct surroundings;
+struct environment;
 
 /// Sends the commands of a client to all servers that answer them.
 class script_sender {
  public:
   /// Begins `command`, which is not under way.
-  virtual void send(const surroundings& around, script_command& command, const call& asked,
+  virtual void send(const environment& around, script_command& command, const call& asked,
                     const redis::delivery& how) const = 0;
 
  protected:

@@ -4,8 +4,8 @@
 #include <optional>
 #include <utility>
 
+#include "sync/command/environment.hpp"
 #include "sync/command/script_command.hpp"
-#include "sync/command/surroundings.hpp"
 
 namespace holdfast::detail {
 namespace {
@@ -34,16 +34,16 @@ class bounded_call final : public one_call {
 
 }  // namespace
 
-void send_once(const surroundings& around, const call& asked, const delivery& how, topology::handler done) {
+void send_once(const environment& around, const call& asked, const delivery& how, topology::handler done) {
   make_pooled<one_call>(around.blocks, std::move(done))->send(around, asked, how);
 }
 
-void send_until(const surroundings& around, time_point end, const call& asked, urgency rank, topology::handler done) {
+void send_until(const environment& around, time_point end, const call& asked, urgency rank, topology::handler done) {
   make_pooled<bounded_call>(around.blocks, std::move(done), around.time, end)
       ->send(around, asked, {.timeout = end - around.now(), .rank = rank});
 }
 
-void send_to_primary(const surroundings& around, std::size_t primary, const call& asked, const delivery& how,
+void send_to_primary(const environment& around, std::size_t primary, const call& asked, const delivery& how,
                      topology::handler done) {
   make_pooled<one_call>(around.blocks, std::move(done))->send(around.servers.primary(primary), asked, how);
 }

@@ -1,15 +1,15 @@
 // SPDX-License-Identifier: BSL-1.0
 #pragma once
+#include "sync/command/environment.hpp"
 #include "sync/command/script_command.hpp"
 #include "sync/command/script_sender.hpp"
-#include "sync/command/surroundings.hpp"
 
 namespace holdfast::detail {
 
 /// Sends each command to the server that has its key: one server decides about it.
 class single_server_sender final : public script_sender {
  public:
-  void send(const surroundings& around, script_command& command, const call& asked,
+  void send(const environment& around, script_command& command, const call& asked,
             const redis::delivery& how) const override {
     command.send(around.servers, asked, how);
   }

@@ -10,15 +10,15 @@
 #include "sync/command/ask_twice.hpp"
 #include "sync/command/script_command.hpp"
 #include "sync/command/send_once.hpp"
-#include "sync/hold/hold_services.hpp"
+#include "sync/hold/engine_parts.hpp"
 #include "sync/hold/lease_record.hpp"
 #include "sync/hold/loss.hpp"
-#include "sync/hold/recount.hpp"
+#include "sync/hold/set_hold_count.hpp"
 
 namespace holdfast::detail {
 
 hold::hold(claim_ptr claimed, owner_id owner, bool bound, fencing fenced, std::uint32_t times_passed, time_point now,
-           const hold_services& with, hold_host& host)
+           const engine_parts& with, hold_host& host)
     : passes(times_passed), on(std::move(claimed)), who(owner), granted_at(now), with_(with), host_(&host),
       token_(fenced.token.value_or(0)),
       packed_{.spare_tokens = fenced.spare, .bound = bound, .fenced = fenced.token.has_value()} {
@@ -126,7 +126,7 @@ std::shared_ptr<lease_record> hold::take_over(const terms& asked, time_point now
   auto lease = make_lease(asked, now);
   try {
     with_.renewals.guard_on(*on, now);
-    recount(with_, *on, in_question::count);
+    set_hold_count(with_, *on, in_question::count);
   } catch (...) {
     remove(*lease);
     throw;
@@ -144,7 +144,7 @@ bool hold::covers(const terms& asked, time_point now) const noexcept {
 std::shared_ptr<lease_record> hold::enter(const terms& asked, time_point now) {
   auto lease = make_lease(asked, now);
   try {
-    recount(with_, *on, in_question::claim);
+    set_hold_count(with_, *on, in_question::claim);
   } catch (...) {
     remove(*lease);
     throw;
@@ -152,12 +152,12 @@ std::shared_ptr<lease_record> hold::enter(const terms& asked, time_point now) {
   return lease;
 }
 
-void hold::hear_of(std::size_t primary, const late_ballot& late, milliseconds ttl) {
+void hold::hear_of(std::size_t primary, const late_vote& late, milliseconds ttl) {
   if (ended()) return;  // it was given back there too
-  if (late.said == ballot::yes) {
+  if (late.said == vote::yes) {
     confirm(late.sent, ttl, only(primary));
     if (live() && !leases_.empty()) with_.renewals.guard(*on, late.sent, with_.around.now(), only(primary));
-  } else if (late.said == ballot::no || late.never) {
+  } else if (late.said == vote::no || late.never) {
     with_.renewals.denied(on->shares()[primary]);
   }
 }
@@ -230,7 +230,7 @@ void hold::end_change() {
 
 // Who re-enters, or waits for its turn to do so, tells the count by that.
 void hold::tell_count() noexcept try {
-  if (!ended() && !changing() && reentries_.empty()) recount(with_, *on, in_question::count);
+  if (!ended() && !changing() && reentries_.empty()) set_hold_count(with_, *on, in_question::count);
 } catch (const std::bad_alloc&) {
   note_count(0);
 }
@@ -275,9 +275,9 @@ void hold::close() {
   tell_reentries();
 }
 
-void hold::doubt(nanoseconds patience) {
+void hold::doubt(nanoseconds pause) {
   on->in_doubt = true;
-  with_.renewals.confirm_soon(*on, patience);
+  with_.renewals.confirm_soon(*on, pause);
 }
 
 bool hold::client_closed() const noexcept { return with_.closed(); }

@@ -23,8 +23,8 @@
 #include "protocol/replies.hpp"
 #include "sync/claim/claim.hpp"
 #include "sync/claim/terms.hpp"
+#include "sync/command/environment.hpp"
 #include "sync/command/handlers.hpp"
-#include "sync/command/surroundings.hpp"
 #include "sync/hold/change_queue.hpp"
 #include "sync/hold/few_leases.hpp"
 #include "sync/hold/last_unlock.hpp"
@@ -43,10 +43,10 @@
 namespace holdfast::detail {
 
 class hold;
-struct late_ballot;
+struct late_vote;
 struct loss_facts;
 struct lease_record;
-struct hold_services;
+struct engine_parts;
 using hold_ptr = boost::intrusive_ptr<hold>;
 
 /// The registry's entry of a hold's name: it knows the hold until that has ended and nobody has a lease of it.
@@ -56,14 +56,14 @@ class hold_host : public release_host {
   virtual void ended(hold& h) = 0;
   /// It has ended, and nobody has a lease of it.
   virtual void forget(hold& h) = 0;
-  struct legacy {
+  struct handoff_offer {
     bool sound;         // the claim is good for another hold
     milliseconds ttl;   // of the hold until now
     unsigned replicas;  // so many have the claim
   };
   /// It has ended by its holder's wish. True: its claim is the next hold's now, and the observer was told. False: the
   /// claim is to be released.
-  virtual bool pass_on(hold& h, const legacy& what) = 0;
+  virtual bool pass_on(hold& h, const handoff_offer& what) = 0;
 
  protected:
   ~hold_host() = default;
@@ -93,7 +93,7 @@ class hold final : public boost::intrusive_ref_counter<hold> {
   /// `with`: outlives every handler of the strand. `host`: hears of it until forget() or leave_host().
   /// `passes`: of the claim, before it.
   hold(claim_ptr on, owner_id who, bool bound, fencing token, std::uint32_t passes, time_point now,
-       const hold_services& with, hold_host& host);
+       const engine_parts& with, hold_host& host);
   hold(const hold&) = delete;
   hold& operator=(const hold&) = delete;
   ~hold();
@@ -149,9 +149,9 @@ class hold final : public boost::intrusive_ref_counter<hold> {
   void forced() noexcept { packed_.forced = true; }
   /// The answer to a renewal: the hold is about to be lost.
   void denied(renewal_answer why) noexcept { packed_.shared = why == renewal_answer::shared; }
-  /// A message says that the lock was freed: it is confirmed within `patience`, and neither passed on nor entered
+  /// A message says that the lock was freed: it is confirmed within `pause`, and neither passed on nor entered
   /// before that.
-  void doubt(nanoseconds patience);
+  void doubt(nanoseconds pause);
   /// Its host ends, or could not make its first lease: the hold is renewed no more, and its host hears no more of it.
   void leave_host() noexcept;
   /// The engine ends: what waits for its turn never has it. Needs no memory.
@@ -167,7 +167,7 @@ class hold final : public boost::intrusive_ref_counter<hold> {
   /// One more lease, by a command that was sent at `sent` and confirmed by these.
   std::shared_ptr<lease_record> grant(const terms& asked, time_point sent, time_point now, primary_set at);
   /// What a primary has said of the acquire that has made it, after the majority.
-  void hear_of(std::size_t primary, const late_ballot& late, milliseconds ttl);
+  void hear_of(std::size_t primary, const late_vote& late, milliseconds ttl);
   /// Its first lease, without a command: the claim was another hold's, and is valid.
   std::shared_ptr<lease_record> take_over(const terms& asked, time_point now);
   /// One that was made elsewhere.
@@ -269,7 +269,7 @@ class hold final : public boost::intrusive_ref_counter<hold> {
   void tell_reentries();
   void leave_if_forgotten();
 
-  const hold_services& with_;
+  const engine_parts& with_;
   hold_host* host_;            // null once it is forgotten
   const std::uint64_t token_;  // where there is one
   text end_detail_;

@@ -9,8 +9,8 @@
 
 #include "base/assert.hpp"
 #include "base/if_memory.hpp"
+#include "sync/hold/engine_parts.hpp"
 #include "sync/hold/hold.hpp"
-#include "sync/hold/hold_services.hpp"
 #include "sync/hold/last_unlock.hpp"
 #include "sync/hold/lease_record.hpp"
 #include "sync/hold/loss.hpp"
@@ -40,7 +40,7 @@ class unlocking {
   void report_release(time_point called, milliseconds ttl, const error_code& error, std::string_view detail) const;
 
   hold& hold_;
-  const hold_services& with_;
+  const engine_parts& with_;
 };
 
 void give_up(lease_record& lease, done_handler&& done) {
@@ -88,7 +88,7 @@ void unlocking::give_up(lease_record& lease, done_handler&& done) {
 void unlocking::unlock_last(milliseconds ttl, unsigned replicas, bool has_caller, done_handler&& done) {
   const auto now = with_.around.now();
   const auto& keys = hold_.keys();
-  const auto answer_by = with_.patience.answer_by(keys->lock, now, command_budget(with_.around.settings, ttl));
+  const auto answer_by = with_.unlock_budget.answer_by(keys->lock, now, command_budget(with_.around.settings, ttl));
   if (!hold_.changing()) return begin_or_wait({ttl, replicas, now, answer_by, std::move(done)});
   // A re-entry before it may take its own time.
   const auto late = make_error_code(errc::unconfirmed);
@@ -96,7 +96,7 @@ void unlocking::unlock_last(milliseconds ttl, unsigned replicas, bool has_caller
     begin_or_wait({ttl, replicas, now, answer_by, without_caller});
     return done(late, unanswered_before);
   }
-  if (has_caller) done = with_.patience.limit(keys, answer_by, late, std::move(done));
+  if (has_caller) done = with_.unlock_budget.limit(keys, answer_by, late, std::move(done));
   begin_or_wait({ttl, replicas, now, answer_by, with_.calls.until_closed(errc::closed, std::move(done))});
 }
 
@@ -162,7 +162,7 @@ void unlocking::release(last_unlock&& unlock, time_point valid) {
                    now](error_code error, const std::string& why) {
     const auto& with = keep->with_;
     if (error == errc::unconfirmed && with.around.now() >= asked.answer_by)
-      with.patience.ran_out(keep->keys()->lock, asked.called);
+      with.unlock_budget.ran_out(keep->keys()->lock, asked.called);
     const auto& detail = error == errc::lost && keep->packed_.forced ? by_force() : why;
     if (with.around.settings.observer) unlocking(*keep).report_release(now, asked.ttl, error, detail);
     asked.done(error, detail);

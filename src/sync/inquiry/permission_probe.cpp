@@ -10,17 +10,17 @@
 
 namespace holdfast::detail {
 
-permission_probe::permission_probe(surroundings& around, const kind& what, const std::string& name, owner_field field,
+permission_probe::permission_probe(environment& around, const kind& what, const std::string& name, owner_field field,
                                    done_handler done)
     : around_(around), done_(std::move(done)), keys_(what, name, {}, around.word), field_(field),
-      patience_(around.alarms) {
+      alarm_(around.alarms) {
   HOLDFAST_ASSERT(what.reentrant);
 }
 
 void permission_probe::begin(time_point deadline) {
   deadline_ = deadline;
   heard_ = around_.servers.subscribe(channel_of(keys_), *this);
-  patience_.start(deadline_, [this] { time_out(); });
+  alarm_.start(deadline_, [this] { time_out(); });
   send_next();
 }
 
@@ -32,7 +32,7 @@ void permission_probe::end(error_code error, const std::string& detail) {
 }
 
 void permission_probe::forget_caller() {
-  patience_.stop();
+  alarm_.stop();
   heard_.reset();
   done_ = {};
 }
@@ -47,7 +47,7 @@ call permission_probe::next() const {
   const auto& steps = keys_.of;
   switch (answers_) {
     case 0: return steps.acquire.make(keys_, ttl, field_);
-    case 1: return steps.recount.make(keys_, {ttl}, field_, 2);
+    case 1: return steps.set_hold_count.make(keys_, {ttl}, field_, 2);
     case 2: return steps.renew.make_one(keys_, {ttl}, field_);
     default: return steps.release.make(keys_, field_);
   }

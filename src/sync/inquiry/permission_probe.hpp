@@ -5,8 +5,8 @@
 #include <memory>
 #include <string>
 
+#include "sync/command/environment.hpp"
 #include "sync/command/handlers.hpp"
-#include "sync/command/surroundings.hpp"
 
 namespace holdfast::detail {
 
@@ -16,7 +16,7 @@ namespace holdfast::detail {
 class permission_probe final : private subscriber, public std::enable_shared_from_this<permission_probe> {
  public:
   /// `name`: with the key prefix.
-  permission_probe(surroundings& around, const kind& what, const std::string& name, owner_field field,
+  permission_probe(environment& around, const kind& what, const std::string& name, owner_field field,
                    done_handler done);
 
   void begin(time_point deadline);
@@ -40,12 +40,12 @@ class permission_probe final : private subscriber, public std::enable_shared_fro
   void end_if_done();
   void time_out();
 
-  surroundings& around_;
+  environment& around_;
   done_handler done_;  // emptied when it is answered
   const lock_keys keys_;
   const owner_field field_;
   time_point deadline_;
-  timer patience_;
+  timer alarm_;
   subscription heard_;
   int answers_ = 0;
   bool subscribed_ = false;

@@ -5,7 +5,7 @@
 
 namespace holdfast::detail {
 
-permission_survey::permission_survey(surroundings& around, const kind& what, std::string stem, owner_field field,
+permission_survey::permission_survey(environment& around, const kind& what, std::string stem, owner_field field,
                                      done_handler done)
     : around_(around), what_(what), stem_(std::move(stem)), field_(field), done_(std::move(done)) {}
 

@@ -9,14 +9,14 @@
 
 #include "sync/command/ask_twice.hpp"
 #include "sync/command/handlers.hpp"
-#include "sync/hold/hold_services.hpp"
+#include "sync/hold/engine_parts.hpp"
 
 namespace holdfast::detail {
 
 /// The questions about a lock that Redis answers. Nothing here changes what is held.
 class questions {
  public:
-  explicit questions(const hold_services& with) noexcept : with_(with) {}
+  explicit questions(const engine_parts& with) noexcept : with_(with) {}
 
   void is_locked(const shared_keys& keys, value_handler<bool> done) const;
   /// The count of this field.
@@ -29,7 +29,7 @@ class questions {
   template <class T, class Make, class Read>
   void ask(const shared_keys& keys, Make make, Read read, value_handler<T> done) const;
 
-  const hold_services& with_;
+  const engine_parts& with_;
 };
 
 }  // namespace holdfast::detail

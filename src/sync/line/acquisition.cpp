@@ -9,7 +9,7 @@ namespace holdfast::detail {
 
 lock_answer without_memory() { return {errc::unreachable, "no memory", nullptr}; }
 
-acquisition::acquisition(surroundings& around, shared_keys k, const lock_request& r, lock_handler&& done)
+acquisition::acquisition(environment& around, shared_keys k, const lock_request& r, lock_handler&& done)
     : keys(std::move(k)), request(r), backoff(milliseconds(20), std::chrono::seconds(1)), around_(around),
       since_(request.whole ? request.whole->since() : around.now()), done_(std::move(done)), alarm_(around.alarms) {}
 
@@ -56,7 +56,7 @@ void acquisition::tell(const attempt& what) {
 }
 
 // Not the word on an attempt before the one that was granted: that one's field is given back.
-void acquisition::late_vote(std::size_t n, const late_ballot& what) {
+void acquisition::on_late_vote(std::size_t n, const late_vote& what) {
   if (!got || got->field != what.field) return;
   if (auto* const h = got->holder()) h->hear_of(n, what, request.asked.ttl);
 }

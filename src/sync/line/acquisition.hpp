@@ -12,11 +12,11 @@
 
 #include "base/backoff.hpp"
 #include "base/function.hpp"
-#include "protocol/vote/tally.hpp"
+#include "protocol/vote/vote_count.hpp"
 #include "sync/claim/claim.hpp"
 #include "sync/claim/terms.hpp"
+#include "sync/command/environment.hpp"
 #include "sync/command/script_command.hpp"
-#include "sync/command/surroundings.hpp"
 #include "sync/line/wait_notices.hpp"
 
 namespace holdfast::detail {
@@ -36,10 +36,10 @@ using cancellable_ptr = std::shared_ptr<cancellable>;  // null: there is nothing
 
 /// One who wants several locks, all or none. It waits in the line of each with an acquisition, its part there, and asks
 /// for all by one command when it has the turn of each.
-class turn_taker {
+class all_or_none_part {
  public:
   /// It is the turn of this part: the line waits until the part is told what came of it, or leaves.
-  virtual void has_turn(std::size_t part) = 0;
+  virtual void part_is_first(std::size_t part) = 0;
   /// Its turn ends, and nothing was or will be granted to its field by the command that was sent last.
   virtual bool nothing_asked(std::size_t part) const = 0;
   /// As script_command::silence(), of the command for all.
@@ -48,7 +48,7 @@ class turn_taker {
   virtual time_point since() const noexcept = 0;
 
  protected:
-  ~turn_taker() = default;
+  ~all_or_none_part() = default;
 };
 
 /// How an acquire ended. No error and no record: contention.
@@ -63,11 +63,11 @@ lock_answer without_memory();
 
 /// One call of lock, try_lock or try_lock_for.
 struct lock_request {
-  enum class patience : std::uint8_t { forever, once, until_deadline };
+  enum class wait_mode : std::uint8_t { forever, once, until_deadline };
   owner_id who;
   bool bound = false;  // the owner was given or bound
   terms asked;
-  patience wait = patience::forever;
+  wait_mode wait = wait_mode::forever;
   /// Of one caller who wants any one of several: it never re-enters, and that caller reports for all.
   bool one_of_several = false;
   /// Redis has just said that it is taken: it begins with the subscription, if it need not stand behind others.
@@ -77,7 +77,7 @@ struct lock_request {
   /// The thread of co_spawn that calls; null: it cannot be known.
   const void* coroutine = nullptr;
   /// Whose part it is: it sends nothing itself, and that caller reports its failure. Null: it is no part.
-  turn_taker* whole = nullptr;
+  all_or_none_part* whole = nullptr;
 };
 
 /// What came of an attempt to acquire.
@@ -132,13 +132,13 @@ struct line_seat {
 /// One caller who wants a lock, from the call to the answer, wherever it waits meanwhile.
 class acquisition final : public cancellable, public script_command {
  public:
-  acquisition(surroundings& around, shared_keys keys, const lock_request& request, lock_handler&& done);
+  acquisition(environment& around, shared_keys keys, const lock_request& request, lock_handler&& done);
 
   /// It was not answered yet.
   bool open() const noexcept { return static_cast<bool>(done_); }
   /// When it was called.
   time_point since() const noexcept { return since_; }
-  bool asks_once() const noexcept { return request.wait == lock_request::patience::once; }
+  bool asks_once() const noexcept { return request.wait == lock_request::wait_mode::once; }
   /// The end of its time, and the rest of it. One that asks once has the time of a command, from its call on and
   /// wherever it waits.
   time_point answer_by() const noexcept;
@@ -190,13 +190,13 @@ class acquisition final : public cancellable, public script_command {
   std::optional<nanoseconds> time_left_for_copies() const override {
     return asks_once() ? std::optional(time_left()) : std::nullopt;
   }
-  void late_vote(std::size_t n, const late_ballot& what) override;
+  void on_late_vote(std::size_t n, const late_vote& what) override;
   void leave_place();
   bool reports(const lock_answer& a) const noexcept { return !request.one_of_several && (!request.whole || a.record); }
   void report(const lock_answer& a, hold_event&& e) const;
   std::shared_ptr<acquisition> self() { return std::static_pointer_cast<acquisition>(shared_from_this()); }
 
-  surroundings& around_;
+  environment& around_;
   const time_point since_;
   acquisition_place* place_ = nullptr;
   lock_handler done_;  // empty once it is answered

@@ -16,11 +16,11 @@ bool may_take_over(const terms& asked, const claim_left& left, time_point now, d
   return fits && asked.renew;
 }
 
-void hand_over::share(const surroundings& around, const kind& of, const hold* here) noexcept {
+void hand_over::share(const environment& around, const kind& of, const hold* here) noexcept {
   HOLDFAST_ASSERT(!state_);
   if (!around.settings.turns) return;
   const auto now = around.now();
-  state_.reset(new (std::nothrow) state(around.alarms, turn(now, of.polls.first)));
+  state_.reset(new (std::nothrow) state(around.alarms, handoff_window(now, of.polls.first)));
   if (state_) state_->window.begin(here ? here->granted_at : now, 0);
 }
 
@@ -30,11 +30,11 @@ void hand_over::granted(time_point now, std::size_t waiting) noexcept {
   state_->alarm.stop();
 }
 
-const acquisition* hand_over::successor(const hold& ended, const hold_host::legacy& offer, const waiting_line* line,
-                                        time_point now, double drift) const {
+const acquisition* hand_over::successor(const hold& ended, const hold_host::handoff_offer& offer,
+                                        const waiting_line* line, time_point now, double drift) const {
   HOLDFAST_ASSERT(ended.ended());
   const bool may_pass = state_ && offer.sound && line && state_->window.may_pass(now);
-  const auto* const next = may_pass ? line->heir() : nullptr;
+  const auto* const next = may_pass ? line->successor() : nullptr;
   if (!next) return nullptr;
   const claim_left left{ended.valid_until(), ended.on->may_live(now, drift), offer.replicas};
   const bool fits = may_take_over(next->request.asked, left, now, drift);
@@ -56,9 +56,12 @@ void hand_over::release_ends(const clock& time, std::uint64_t subscribers, const
                              line_host& host) noexcept {
   if (!state_) return;
   const auto now = time.now();
-  using echo = turn::echo;
+  using own_notification = handoff_window::own_notification;
   const bool listens = line && line->listens();
-  state_->window.release_ends(now, subscribers, !listens ? echo::none : line->lingers() ? echo::fades : echo::heard);
+  state_->window.release_ends(now, subscribers,
+                              !listens          ? own_notification::none
+                              : line->lingers() ? own_notification::fades
+                                                : own_notification::heard);
   cool_down(now, host);
 }
 

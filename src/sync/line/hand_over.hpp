@@ -6,7 +6,7 @@
 
 #include "base/timers.hpp"
 #include "sync/hold/hold.hpp"
-#include "sync/line/turn.hpp"
+#include "sync/line/handoff_window.hpp"
 #include "sync/line/waiting_line.hpp"
 
 namespace holdfast::detail {
@@ -41,7 +41,7 @@ class hand_over final {
 
   /// Somebody waits for the name, here or elsewhere: once. `here`: the hold of this client, or null. Without memory the
   /// name goes without turns.
-  void share(const surroundings& around, const kind& of, const hold* here) noexcept;
+  void share(const environment& around, const kind& of, const hold* here) noexcept;
   bool shared() const noexcept { return state_ != nullptr; }
   /// The name is closed: no cool-down is under way any more.
   void end() noexcept { state_.reset(); }
@@ -51,7 +51,7 @@ class hand_over final {
   void granted(time_point now, std::size_t waiting) noexcept;
   /// The waiter that may have the claim of this hold, which has ended; null: there is none, and the claim is released.
   /// `line`: null where nobody waits.
-  const acquisition* successor(const hold& ended, const hold_host::legacy& offer, const waiting_line* line,
+  const acquisition* successor(const hold& ended, const hold_host::handoff_offer& offer, const waiting_line* line,
                                time_point now, double drift) const;
   /// The successor has the claim. There was one.
   void passed() noexcept;
@@ -67,7 +67,7 @@ class hand_over final {
   /// The lock was asked for, and somebody else has it. The longest time to wait before asking again.
   nanoseconds found_busy(const clock& time) noexcept;
   /// Waiters of this client ask no earlier.
-  time_point cool_down_until() const noexcept { return state_ ? state_->window.rests_until() : time_point(); }
+  time_point cool_down_until() const noexcept { return state_ ? state_->window.cool_down_until() : time_point(); }
   bool cools_down() const noexcept { return state_ && state_->alarm.due(); }
   /// Waits for the end of the cool-down. At line_host::cool_down_ends() once more, because a release that was heard
   /// meanwhile may have prolonged it. False: it is over.
@@ -75,9 +75,9 @@ class hand_over final {
 
  private:
   struct state {
-    state(timers& alarms, turn first) noexcept : window(first), alarm(alarms) {}
+    state(timers& alarms, handoff_window first) noexcept : window(first), alarm(alarms) {}
 
-    turn window;
+    handoff_window window;
     timer alarm;  // runs while others have their turns
   };
 

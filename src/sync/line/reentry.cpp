@@ -8,11 +8,11 @@
 #include "base/assert.hpp"
 #include "base/if_memory.hpp"
 #include "sync/hold/lease_record.hpp"
-#include "sync/release/unlock_patience.hpp"
+#include "sync/release/unlock_time_budget.hpp"
 
 namespace holdfast::detail {
 
-reentry::reentry(surroundings& around, line_host& name, hold_ptr of, std::shared_ptr<acquisition> who)
+reentry::reentry(environment& around, line_host& name, hold_ptr of, std::shared_ptr<acquisition> who)
     : around_(around), name_(name), of_(std::move(of)), who_(std::move(who)), pause_(around.alarms) {}
 
 void reentry::begin() {
@@ -20,7 +20,7 @@ void reentry::begin() {
   try {
     who_->wait_in(*this);
     if (who_->asks_once()) who_->wake_at(around_.now() + who_->time_left());
-    wait_for_turn();
+    wait_for_queued_change();
   } catch (...) {
     if (who_) leave_hold();
     throw;
@@ -32,7 +32,7 @@ void reentry::or_without_memory(Act act) {
   if (!if_memory(act) && who_) finish(without_memory());
 }
 
-void reentry::wait_for_turn() {
+void reentry::wait_for_queued_change() {
   of_->begin_change([self = self()] { self->run(); });
 }
 
@@ -65,9 +65,11 @@ void reentry::send() {
   const auto timeout = once ? who_->time_left() : command_budget(around_.settings, ttl);
   const auto& keys = *of_->keys();
   want_ = static_cast<unsigned>(of_->count()) + 1;
-  script_command::send(
-      around_, keys.of.recount.make(keys, of_->ttl_to_send(ttl), of_->field(), want_),
-      {.timeout = timeout, .rank = once ? urgency::refusable : urgency::patient, .patient = !once, .tell_late = !once});
+  script_command::send(around_, keys.of.set_hold_count.make(keys, of_->ttl_to_send(ttl), of_->field(), want_),
+                       {.timeout = timeout,
+                        .rank = once ? urgency::refusable : urgency::awaited,
+                        .waits_for_reply = !once,
+                        .tell_late = !once});
 }
 
 // Without a connection it is sent anew now and then, and waits for no longer than its hold. Once written it waits for
@@ -81,7 +83,7 @@ std::optional<nanoseconds> reentry::time_left_for_copies() const {
 }
 
 void reentry::on_answer(const outcome& o) {
-  const auto said = of_->keys()->of.recount.read(o);
+  const auto said = of_->keys()->of.set_hold_count.read(o);
   if (said.failed && said.failed->code == errc::corrupt_lock) {
     if (who_) finish({said.failed->code, said.failed->detail, nullptr});
     of_->lose(errc::corrupt_lock);
@@ -140,8 +142,9 @@ void reentry::failed(const failure& why) {
     // It waits no longer than its hold lives. Others may change the count during the pause: an unlock must not wait for
     // it.
     const auto again = around_.now() + who_->backoff.next(around_.random);
-    or_without_memory(
-        [&] { pause_.start(again, [self = self()] { self->or_without_memory([&] { self->wait_for_turn(); }); }); });
+    or_without_memory([&] {
+      pause_.start(again, [self = self()] { self->or_without_memory([&] { self->wait_for_queued_change(); }); });
+    });
     return of_->end_change();
   }
   if (who_) finish({why.code, why.detail, nullptr});

@@ -16,7 +16,7 @@ namespace holdfast::detail {
 class reentry final : public script_command, private acquisition_place, private hold_reentry {
  public:
   /// `name`: of the hold, which does not leave it before this has heard of its end.
-  reentry(surroundings& around, line_host& name, hold_ptr of, std::shared_ptr<acquisition> who);
+  reentry(environment& around, line_host& name, hold_ptr of, std::shared_ptr<acquisition> who);
   void begin();
 
  private:
@@ -34,7 +34,7 @@ class reentry final : public script_command, private acquisition_place, private 
   std::optional<nanoseconds> time_left_for_copies() const override;
   void late(const outcome& o) override;
 
-  void wait_for_turn();
+  void wait_for_queued_change();
   template <class Act>
   void or_without_memory(Act act);
   void run();
@@ -48,7 +48,7 @@ class reentry final : public script_command, private acquisition_place, private 
   void finish(lock_answer a);
   std::shared_ptr<reentry> self() { return std::static_pointer_cast<reentry>(shared_from_this()); }
 
-  surroundings& around_;
+  environment& around_;
   line_host& name_;
   const hold_ptr of_;
   std::shared_ptr<acquisition> who_;  // null once it was answered, or waits elsewhere

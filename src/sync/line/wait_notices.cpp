@@ -5,7 +5,7 @@
 #include <new>
 #include <utility>
 
-#include "sync/command/surroundings.hpp"
+#include "sync/command/environment.hpp"
 
 namespace holdfast::detail {
 namespace {
@@ -16,7 +16,7 @@ constexpr auto* silenced_by = " Said once: an observer (config::observer) hears 
 
 }  // namespace
 
-wait_notices::wait_notices(const surroundings& around, sink say, holder_test held_since)
+wait_notices::wait_notices(const environment& around, sink say, holder_test held_since)
     : around_(around), say_(std::move(say)), held_since_(std::move(held_since)), look_(around.alarms) {}
 
 wait_notices::~wait_notices() {

@@ -11,7 +11,7 @@
 
 namespace holdfast::detail {
 
-struct surroundings;
+struct environment;
 class wait_notices;
 
 /// The record that wait_notices keeps of a waiting call; few calls ever have one. Ends with its call.
@@ -38,7 +38,7 @@ class wait_notices {
   /// Whether this client has held the lock all the time since.
   using holder_test = function<bool(const lock_keys&, time_point since)>;
 
-  wait_notices(const surroundings& around, sink say, holder_test held_since);
+  wait_notices(const environment& around, sink say, holder_test held_since);
   wait_notices(const wait_notices&) = delete;
   wait_notices& operator=(const wait_notices&) = delete;
   ~wait_notices();
@@ -61,7 +61,7 @@ class wait_notices {
   void look_at(const entry& wait);
   void ends(entry& wait) noexcept;
 
-  const surroundings& around_;
+  const environment& around_;
   const sink say_;
   const holder_test held_since_;
   std::list<entry> waits_;  // the oldest first

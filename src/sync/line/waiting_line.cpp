@@ -20,7 +20,7 @@ constexpr unsigned most_unanswered = 2;
 /// first. If that has not helped so often, somebody holds it, and not at all of them.
 constexpr unsigned quick_rounds = 10;
 constexpr nanoseconds longest_linger = std::chrono::seconds(1);
-constexpr nanoseconds least_penalty = milliseconds(20), longest_penalty = std::chrono::seconds(1);
+constexpr nanoseconds least_backoff_delay = milliseconds(20), longest_backoff_delay = std::chrono::seconds(1);
 /// The message of release.lua on the sharded channel if it publishes on both. Redisson reads the number 0.
 constexpr std::string_view copy_on_sharded_channel = "00";
 
@@ -28,7 +28,7 @@ constexpr std::string_view copy_on_sharded_channel = "00";
 
 // The states of a line, when none of its calls is running. Inside a call a line is idle between two steps.
 //
-//   step     waiters  park_ runs  untried_  ends by
+//   step     waiters  park_ runs  pending_giveback_  ends by
 //   idle     none     no          0         join(); only a new line is so
 //   idle     none     yes         0         join(), stop_lingering() or the alarm: then the line is destroyed
 //   trying   some     no          any       an answer, what told() brings, or the first waiter leaves
@@ -39,7 +39,7 @@ constexpr std::string_view copy_on_sharded_channel = "00";
 // A line that is parked or barred stays so for its next waiter when the first one leaves. When the last one leaves, a
 // barred line without an alarm stays, and any other line lingers or is destroyed. A line with waiters that has neither
 // an attempt, an alarm nor a release under way is stuck(), for lack of memory.
-// untried_ > 0 while trying: a try_lock() at half of its time, or an attempt that is repeated at once.
+// pending_giveback_ > 0 while trying: a try_lock() at half of its time, or an attempt that is repeated at once.
 //
 //   flag              idle      trying    parked    barred    moved by
 //   woken_            old       yes       old       old       set by wake(), cleared by try_now()
@@ -53,7 +53,7 @@ constexpr std::string_view copy_on_sharded_channel = "00";
 //   listens_          as subscription_; without it the flag is old    set by on_subscribed()
 //   first().granted   -         yes       no        no        from a grant until replicas have it, or the field is
 //                                                             given back
-//   penalty_ > 0      yes       yes       yes       yes       doubled by stand_back(), cleared by an answer of Redis
+//   backoff_delay_ > 0      yes       yes       yes       yes       doubled by back_off(), cleared by an answer of Redis
 //   last_failure_     yes       yes       yes       yes       set by a failure, cleared by an answer about the lock
 //   known_held_       yes       yes       yes       yes       set by each answer about the lock; only its time counts
 //   granted_in_part_  yes       yes       yes       yes       set by a divided vote; cleared by a grant, or by busy
@@ -61,7 +61,7 @@ constexpr std::string_view copy_on_sharded_channel = "00";
 // yes: possible. old: left from an earlier step. no one: only without waiters, and then the line lingers next.
 // "Parked while held" is derived: parked, with neither last_failure_ nor resting_.
 
-waiting_line::waiting_line(surroundings& around, owner_fields& fields, line_host& host, shared_keys keys)
+waiting_line::waiting_line(environment& around, owner_fields& fields, line_host& host, shared_keys keys)
     : around_(around), fields_(fields), host_(host), keys_(std::move(keys)), park_(around.alarms) {}
 
 // The engine ends: whoever can cancel a waiter may keep it alive.
@@ -70,7 +70,7 @@ waiting_line::~waiting_line() {
 }
 
 void waiting_line::join(std::shared_ptr<acquisition> who) {
-  HOLDFAST_ASSERT(!waiters_.empty() || step_ == step::idle || step_ == step::barred);
+  HOLDFAST_ASSERT(!waiters_.empty() || step_ == step::idle || step_ == step::blocked_on_release);
   if (std::exchange(lingers_, false)) park_.stop();
   auto& w = *who;
   w.seat.ahead = static_cast<unsigned>(waiters_.size());
@@ -93,9 +93,9 @@ void waiting_line::begin(acquisition& w) {
   // Nobody answers a first question in an outage; where nobody counts, that need not be looked up for each call.
   const bool in_vain = around_.settings.observer && around_.servers.in_outage(keys_->lock);
   if (w.seat.ahead > 0 || in_vain) w.stand_in_line();
-  if (once && step_ == step::barred) w.wake_at(around_.now() + w.time_left() / 2);
+  if (once && step_ == step::blocked_on_release) w.wake_at(around_.now() + w.time_left() / 2);
   if (w.seat.ahead > 0) return;
-  if (!w.request.found_taken || step_ == step::barred) return go_on();
+  if (!w.request.found_taken || step_ == step::blocked_on_release) return go_on();
   known_held_ = around_.now();
   subscribe();
   park_while_held(nanoseconds::max(), around_.now(), next_poll());
@@ -107,7 +107,7 @@ void waiting_line::take_back(acquisition& w) {
   const bool was_first = &w == &first();
   const auto keep = take_out(w);
   w.forget_caller();
-  if (!was_first || step_ == step::barred) return;
+  if (!was_first || step_ == step::blocked_on_release) return;
   step_ = step::idle;
   subscription_.reset();
   advance();
@@ -200,13 +200,13 @@ void waiting_line::answer_stuck() noexcept {
 
 bool waiting_line::stuck() const noexcept {
   if (waiters_.empty() || step_ == step::trying) return false;
-  return step_ == step::idle || (!park_.due() && (step_ == step::parked || untried_ == 0));
+  return step_ == step::idle || (!park_.due() && (step_ == step::parked || pending_giveback_ == 0));
 }
 
 void waiting_line::go_on() {
   if (step_ == step::trying) return;
-  if (untried_ > 0) {
-    step_ = step::barred;
+  if (pending_giveback_ > 0) {
+    step_ = step::blocked_on_release;
     return park_.stop();
   }
   if (waiters_.empty()) {
@@ -253,7 +253,7 @@ void waiting_line::try_now() {
   w.seat.first_try = never_asked && steps.first_acquire.make;
   if (w.seat.field.empty()) w.seat.field = fields_.next();
   if (once) w.stop_alarm();  // from here on the command's timeout counts
-  if (asked.whole) return asked.whole->has_turn(asked.part);
+  if (asked.whole) return asked.whole->part_is_first(asked.part);
   try {
     send_attempt(w);
   } catch (...) {
@@ -270,7 +270,7 @@ void waiting_line::send_attempt(acquisition& w) {
   if (steps.voted) timeout = std::min(timeout, vote_budget(around_.settings, asked.asked.ttl));
   const auto& step = w.seat.first_try ? steps.first_acquire : steps.acquire;
   w.send(around_, step.make(*w.keys, asked.asked.ttl, w.seat.field).with_token_ttl(around_.settings.token_ttl),
-         {.timeout = timeout, .rank = once ? urgency::refusable : urgency::patient, .patient = !once});
+         {.timeout = timeout, .rank = once ? urgency::refusable : urgency::awaited, .waits_for_reply = !once});
 }
 
 void waiting_line::attempt_answered(acquisition& w, const outcome& o) {
@@ -285,7 +285,7 @@ void waiting_line::on_answer(acquisition& w, const outcome& o) {
     return on_attempt(w, {std::move(said), !o.error, o.sent, o.yes, o.may_have_run, o.server});
   // It may be held, by somebody who was let write: acquire looks.
   step_ = step::idle;
-  penalty_ = {};
+  backoff_delay_ = {};
   try_now();
 }
 
@@ -298,14 +298,14 @@ void waiting_line::on_attempt(acquisition& w, const attempt& what) {
   step_ = step::idle;
   const auto& said = what.said;
   count_incentive(what);
-  if (what.answered) penalty_ = {};
+  if (what.answered) backoff_delay_ = {};
   // Some of several primaries may have granted it.
   const bool in_part = w.keys->of.voted && (said.failed || said.value.what != acquire_answer::kind::acquired);
   if (in_part) abandon_field(w, what.may_have_run);
   if (said.failed) {
     if (!what.answered) last_failure_ = said.failed;  // no news: the connection has told
     if (!in_part && said.failed->may_have_run) ++w.seat.unanswered;
-    if (w.seat.unanswered >= most_unanswered && !what.answered && !w.asks_once()) return stand_back(w);
+    if (w.seat.unanswered >= most_unanswered && !what.answered && !w.asks_once()) return back_off(w);
     return on_failed(w, *said.failed);
   }
   const auto now = around_.now();
@@ -325,7 +325,7 @@ void waiting_line::count_incentive(const attempt& what) {
   if (why == incentive::none || what.said.failed) return;
   using kind = measurement_kind;
   const bool had = what.said.value.what == acquire_answer::kind::acquired;
-  around_.count(why == incentive::patience ? kind::polled : had ? kind::woken : kind::woken_in_vain, *keys_);
+  around_.count(why == incentive::poll ? kind::polled : had ? kind::woken : kind::woken_in_vain, *keys_);
 }
 
 // Whoever leaves meanwhile gives its field back.
@@ -383,7 +383,7 @@ void waiting_line::on_acquired(acquisition& w, const attempt& what, time_point n
   finish(w, {{}, {}, std::move(record)});
 }
 
-const acquisition* waiting_line::heir() const noexcept {
+const acquisition* waiting_line::successor() const noexcept {
   if (waiters_.empty() || step_ == step::trying) return nullptr;
   const auto& w = *waiters_.front().kept;
   return w.request.whole || w.asks_once() ? nullptr : &w;
@@ -406,28 +406,29 @@ void waiting_line::abandon_field(acquisition& w, primary_set at) {
   const auto tried = [id = weak_from_this()] {
     if (const auto line = id.lock()) line->on_tried();
   };
-  ++untried_;
+  ++pending_giveback_;
   try {
     host_.give_back(field, w.request.asked.ttl, tried, at);
   } catch (...) {
-    --untried_;
+    --pending_giveback_;
     throw;
   }
 }
 
 void waiting_line::on_tried() {
-  HOLDFAST_ASSERT(untried_ > 0);
-  if (--untried_ > 0 || step_ != step::barred || park_.due()) return;
+  HOLDFAST_ASSERT(pending_giveback_ > 0);
+  if (--pending_giveback_ > 0 || step_ != step::blocked_on_release || park_.due()) return;
   or_without_memory([this] {
-    if (penalty_ > nanoseconds::zero() && !waiters_.empty()) return park_for(penalty_, step::barred);
+    if (backoff_delay_ > nanoseconds::zero() && !waiters_.empty())
+      return park_for(backoff_delay_, step::blocked_on_release);
     step_ = step::idle;
     go_on();
   });
 }
 
-void waiting_line::stand_back(acquisition& w) {
-  penalty_ = std::clamp(2 * penalty_, least_penalty, longest_penalty);
-  step_ = step::barred;
+void waiting_line::back_off(acquisition& w) {
+  backoff_delay_ = std::clamp(2 * backoff_delay_, least_backoff_delay, longest_backoff_delay);
+  step_ = step::blocked_on_release;
   try {
     abandon_field(w);
   } catch (...) {
@@ -440,7 +441,7 @@ void waiting_line::stand_back(acquisition& w) {
 // seem to have taken as long as it was stopped.
 void waiting_line::park_divided(acquisition& w, nanoseconds slowest) {
   ++w.seat.splits;
-  park_for(around_.random.up_to(std::min(2 * slowest, longest_penalty)), step::barred);
+  park_for(around_.random.up_to(std::min(2 * slowest, longest_backoff_delay)), step::blocked_on_release);
 }
 
 void waiting_line::on_busy(acquisition& w, const attempt& what, time_point now) {
@@ -492,13 +493,13 @@ void waiting_line::on_failed(acquisition& w, const failure& why) {
   if (news && why.code == errc::server_refused)
     around_.report({.what = event_kind::outage, .name = keys_->name, .reason = why.code, .detail = why.detail});
   const auto pause = w.backoff.next(around_.random);
-  const bool barred = w.seat.unanswered == 0 && penalty_ > nanoseconds::zero();
-  park_for(std::max(pause, penalty_), barred ? step::barred : step::parked);
+  const bool blocked_on_release = w.seat.unanswered == 0 && backoff_delay_ > nanoseconds::zero();
+  park_for(std::max(pause, backoff_delay_), blocked_on_release ? step::blocked_on_release : step::parked);
 }
 
 // Who has a deadline asks once before it, all the same.
 nanoseconds waiting_line::rest() const {
-  auto until = host_.rests_until();
+  auto until = host_.cool_down_until();
   const auto& w = *waiters_.front().kept;
   if (until <= w.since()) return {};
   if (w.request.deadline != time_point::max())
@@ -536,9 +537,9 @@ void waiting_line::park_for(nanoseconds pause, step how) {
   park_.start(around_.now() + pause, [this] {
     if (parked_while_held() && !host_.held_here()) {
       polled_ = 2 * std::clamp<nanoseconds>(polled_, keys_->of.polls.first, keys_->of.polls.longest);
-      incentive_ = incentive::patience;
+      incentive_ = incentive::poll;
     }
-    if (step_ == step::barred) step_ = step::idle;
+    if (step_ == step::blocked_on_release) step_ = step::idle;
     advance();
   });
   step_ = how;

@@ -27,7 +27,7 @@ class line_host {
   /// The lock was asked for, and somebody else has it: it is asked for again after so long at most.
   virtual nanoseconds found_busy() = 0;
   /// Waiters of this client ask no earlier: others have their turn.
-  virtual time_point rests_until() const = 0;
+  virtual time_point cool_down_until() const = 0;
   /// The time that was left to other clients is over, or prolonged by what was heard meanwhile. May destroy the host.
   virtual void cool_down_ends() = 0;
   /// This owner has it: it was granted meanwhile, as one of several that another call of this owner wanted.
@@ -68,14 +68,14 @@ class waiting_line final : public std::enable_shared_from_this<waiting_line>,
                            private acquisition_place,
                            private subscriber {
  public:
-  waiting_line(surroundings& around, owner_fields& fields, line_host& host, shared_keys keys);
+  waiting_line(environment& around, owner_fields& fields, line_host& host, shared_keys keys);
   waiting_line(const waiting_line&) = delete;
   waiting_line& operator=(const waiting_line&) = delete;
   ~waiting_line();
 
   void join(std::shared_ptr<acquisition> who);
   /// Why the first tries, as far as that is counted.
-  enum class incentive : std::uint8_t { none, news, patience };
+  enum class incentive : std::uint8_t { none, news, poll };
   /// The lock may be free: the first tries now, or once more after the try in flight; later, if wake-ups have come in
   /// vain too often.
   void wake(incentive why = incentive::news);
@@ -94,7 +94,7 @@ class waiting_line final : public std::enable_shared_from_this<waiting_line>,
   /// The server has confirmed the subscription.
   bool listens() const noexcept { return subscription_ && listens_; }
   /// The first, if it could be handed a hold now; null: it has an attempt under way, or wants several locks.
-  const acquisition* heir() const noexcept;
+  const acquisition* successor() const noexcept;
   /// The heir has got its hold without asking Redis. The line may be gone afterwards.
   void inherited(std::shared_ptr<lease_record> record);
   /// Takes a waiter of this owner that stands behind the first, and would re-enter, out without answering it; null when
@@ -115,7 +115,7 @@ class waiting_line final : public std::enable_shared_from_this<waiting_line>,
   void fail_all_of(owner_id who, error_code error, const char* detail);
 
  private:
-  enum class step { idle, trying, parked, barred };  // barred: nothing wakes it; perhaps nobody waits
+  enum class step { idle, trying, parked, blocked_on_release };  // barred: nothing wakes it; perhaps nobody waits
   using seats = boost::intrusive::list<
       line_seat, boost::intrusive::member_hook<line_seat, boost::intrusive::list_member_hook<>, &line_seat::hook>>;
 
@@ -157,7 +157,7 @@ class waiting_line final : public std::enable_shared_from_this<waiting_line>,
   void park_divided(acquisition& w, nanoseconds slowest);
   void abandon_field(acquisition& w, primary_set at = everywhere);
   void on_tried();
-  void stand_back(acquisition& w);
+  void back_off(acquisition& w);
   void park_for(nanoseconds pause, step how = step::parked);
   nanoseconds rest() const;
   nanoseconds longest_park();
@@ -169,16 +169,17 @@ class waiting_line final : public std::enable_shared_from_this<waiting_line>,
   void remove(acquisition& w, bool served = false);
   void finish(acquisition& w, lock_answer&& a);
 
-  surroundings& around_;
+  environment& around_;
   owner_fields& fields_;
   line_host& host_;
   const shared_keys keys_;
   seats waiters_;
   std::map<std::pair<owner_id, std::uint64_t>, acquisition*> bound_;  // of them, those whose owner was given or bound
   std::uint64_t joined_ = 0;
-  std::size_t untried_ = 0;  // fields that were given back, whose release was not answered nor cut off yet
-  nanoseconds polled_{};     // where somebody may release without a message: the next pause; doubles with each
-  nanoseconds penalty_{};    // the pause after a field was given back for want of an answer; doubles until there is one
+  std::size_t pending_giveback_ = 0;  // fields that were given back, whose release was not answered nor cut off yet
+  nanoseconds polled_{};              // where somebody may release without a message: the next pause; doubles with each
+  nanoseconds
+      backoff_delay_{};  // the pause after a field was given back for want of an answer; doubles until there is one
   step step_ = step::idle;
   bool woken_ = false;    // while trying: something happened that asks for one more try
   bool resting_ = false;  // while parked: others have their turn

@@ -24,7 +24,7 @@ class releases::joint {
  public:
   /// `whole`: of a lock that may be held; else of an attempt that a majority has not granted.
   joint(std::size_t tasks, std::size_t primaries, bool whole, handler done, function<void()> tried)
-      : tasks_(tasks), needed_(tally::majority(primaries)), minority_(primaries - needed_), whole_(whole),
+      : tasks_(tasks), needed_(vote_count::majority(primaries)), minority_(primaries - needed_), whole_(whole),
         done_(std::move(done)), tried_(std::move(tried)), not_ours_(primaries - tasks) {
     HOLDFAST_ASSERT(tasks > 0 || !done_);
   }
@@ -234,7 +234,7 @@ void releases::send(task& t, time_point now) {
                               t.repeated ? t.last_failure : "Redis did not answer what came before it in time");
   const auto timeout = t.done ? t.answer_by - now : command_budget(around_.settings, t.ttl);
   t.script_command::send(around_.servers.primary(t.at), t.keys->of.release.make(*t.keys, t.field),
-                         {.timeout = timeout, .rank = urgency::obligation, .patient = true, .tell_late = true});
+                         {.timeout = timeout, .rank = urgency::obligation, .waits_for_reply = true, .tell_late = true});
 }
 
 void releases::on_late(task& t, const std::string& detail) {

@@ -8,9 +8,9 @@
 
 #include "base/backoff.hpp"
 #include "base/function.hpp"
-#include "protocol/vote/tally.hpp"
+#include "protocol/vote/vote_count.hpp"
 #include "sync/claim/terms.hpp"
-#include "sync/command/surroundings.hpp"
+#include "sync/command/environment.hpp"
 #include "sync/release/answered_releases.hpp"
 
 namespace holdfast::detail {
@@ -51,7 +51,7 @@ class releases {
   /// server's refusal.
   using handler = function<void(error_code, const std::string& detail), 13>;  // a hold's, which has its callers in it
 
-  explicit releases(surroundings& around) : around_(around) {}
+  explicit releases(environment& around) : around_(around) {}
   releases(const releases&) = delete;
   releases& operator=(const releases&) = delete;
   ~releases();
@@ -114,7 +114,7 @@ class releases {
   bool answered_elsewhere(const answered_releases::entry& what) const;
   std::uint64_t server_of(std::size_t primary, const shared_keys& keys) const;
 
-  surroundings& around_;
+  environment& around_;
   members under_way_;  // oldest first
   answered_releases answered_;
   function<void()> when_idle_;

@@ -86,7 +86,7 @@ void renewal_sender::send(node_id node, shares&& parts) {
         script->shares.front()->of.keys->of.renew.make({script->asked.data(), script->asked.size()}),
         {.timeout = timeout,
          .rank = urgency::obligation,
-         .patient = true,
+         .waits_for_reply = true,
          .tell_late = true,
          .unhurried = true,
          .divisible = script->shares.size() > 1});

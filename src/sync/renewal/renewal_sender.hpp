@@ -6,7 +6,7 @@
 #include <vector>
 
 #include "protocol/replies.hpp"
-#include "sync/command/surroundings.hpp"
+#include "sync/command/environment.hpp"
 #include "sync/renewal/renewal_host.hpp"
 #include "sync/renewal/renewals.hpp"
 
@@ -57,8 +57,7 @@ class renewal_results {
 /// The servers call it back and do not keep it alive: their owner ends them before it.
 class renewal_sender {
  public:
-  renewal_sender(surroundings& around, renewals& planned, const renewal_host& holders,
-                 renewal_results& results) noexcept
+  renewal_sender(environment& around, renewals& planned, const renewal_host& holders, renewal_results& results) noexcept
       : around_(around), renewals_(planned), holders_(holders), results_(results) {}
 
   /// Sends all that is due now and may be sent.
@@ -78,7 +77,7 @@ class renewal_sender {
                    const std::optional<failure>& failed, unsigned replicas);
   void on_late(const batch& script, const outcome& answer);
 
-  surroundings& around_;
+  environment& around_;
   renewals& renewals_;
   const renewal_host& holders_;
   renewal_results& results_;

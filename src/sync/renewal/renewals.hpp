@@ -11,7 +11,7 @@
 #include "base/assert.hpp"
 #include "base/lease_clock.hpp"
 #include "sync/claim/claim.hpp"
-#include "sync/renewal/agenda.hpp"
+#include "sync/renewal/timing_wheel.hpp"
 #include "topology/topology.hpp"
 
 namespace holdfast::detail {
@@ -32,7 +32,7 @@ inline bool in_flight(const share& part) noexcept {
 /// - a server has at most most_unanswered + batch_size - 1 shares to answer at a time.
 ///
 /// Decision: a renewal has two orders. Most locks are released long before their first renewal, so a scheduled share
-/// waits in an agenda, where coming and going is cheap. A due share has its place by the end of its validity, because
+/// waits in an timing_wheel, where coming and going is cheap. A due share has its place by the end of its validity, because
 /// more may be due than may be sent. It belongs to the server that owns its key at that moment: before it, keys move.
 /// The rest of a claim is fetched into the cache while its neighbours are looked at (base/prefetch.hpp).
 ///
@@ -145,7 +145,7 @@ class renewals {
 
   const topology& servers_;
   const config& settings_;
-  agenda<boost::intrusive::mhtraits<share, order_hook, &share::hook>, sooner> scheduled_;
+  timing_wheel<boost::intrusive::mhtraits<share, order_hook, &share::hook>, sooner> scheduled_;
   std::map<node_id, queue> queues_;
 };
 

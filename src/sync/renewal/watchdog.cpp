@@ -15,7 +15,7 @@ constexpr std::size_t crowd = 1000;
 
 }  // namespace
 
-watchdog::watchdog(surroundings& around, renewal_host& holders)
+watchdog::watchdog(environment& around, renewal_host& holders)
     : around_(around), holders_(holders), renewals_(around.servers, around.settings),
       sender_(around, renewals_, holders, *this), renewal_alarm_(around.alarms), expiry_alarm_(around.alarms) {}
 

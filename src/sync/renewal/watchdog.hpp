@@ -4,11 +4,11 @@
 #include <string>
 
 #include "sync/claim/claim.hpp"
-#include "sync/command/surroundings.hpp"
-#include "sync/renewal/agenda.hpp"
+#include "sync/command/environment.hpp"
 #include "sync/renewal/renewal_host.hpp"
 #include "sync/renewal/renewal_sender.hpp"
 #include "sync/renewal/renewals.hpp"
+#include "sync/renewal/timing_wheel.hpp"
 
 namespace holdfast::detail {
 
@@ -47,7 +47,7 @@ namespace holdfast::detail {
 /// The servers call it back and do not keep it alive: their owner ends them before it.
 class watchdog final : private renewal_results {
  public:
-  watchdog(surroundings& around, renewal_host& holders);
+  watchdog(environment& around, renewal_host& holders);
 
   /// Guards the claim from now on: a command that was sent at `sent` has granted or extended it at these servers. It
   /// must have a holder until forget().
@@ -94,11 +94,11 @@ class watchdog final : private renewal_results {
   void expire_due();
   void rearm();
 
-  surroundings& around_;
+  environment& around_;
   renewal_host& holders_;
   renewals renewals_;
   renewal_sender sender_;
-  agenda<boost::intrusive::mhtraits<claim, agenda_hook, &claim::expiry>, sooner> expiries_;
+  timing_wheel<boost::intrusive::mhtraits<claim, timing_wheel_hook, &claim::expiry>, sooner> expiries_;
   std::size_t guarded_shares_ = 0;
   bool any_doubted_ = false;  // perhaps; false: no share is
   timer renewal_alarm_, expiry_alarm_;

@@ -31,7 +31,7 @@ bool of_one_lock(const error_code& e) { return e == errc::corrupt_lock || e == e
 
 // The states of the call. It asks one group of keys after the other, then it waits in lines.
 //
-//   state      under_way_  untried_  alarm_    parts_  ends by
+//   state      under_way_  pending_giveback_  alarm_    parts_  ends by
 //   asks       yes         any       deadline  none    on_answer(): the next group, confirms, frees, lines or answered
 //   confirms   yes         any       deadline  none    on_replicas(): answered, the next group, frees or lines
 //   frees      no          > 0       deadline  none    on_tried(): lines
@@ -48,9 +48,9 @@ bool of_one_lock(const error_code& e) { return e == errc::corrupt_lock || e == e
 //   taken_     those that Redis has called busy   their parts begin by listening   go_on()
 //   waiting_   0                                  parts that have not ended        join_lines(), part_ended()
 
-any_acquisition::any_acquisition(surroundings& around, asker_host& names, std::vector<shared_keys> of, lock_request r,
-                                 lock_handler done)
-    : asker(std::move(r)), around_(around), names_(names), since_(around.now()), of_(std::move(of)),
+any_acquisition::any_acquisition(environment& around, multi_key_host& names, std::vector<shared_keys> of,
+                                 lock_request r, lock_handler done)
+    : multi_key_request(std::move(r)), around_(around), names_(names), since_(around.now()), of_(std::move(of)),
       done_(std::move(done)), alarm_(around.alarms) {
   HOLDFAST_ASSERT(!of_.empty());
   const auto first = static_cast<std::ptrdiff_t>(around.random.next() % of_.size());
@@ -86,7 +86,7 @@ void any_acquisition::ask_next() {
   }
   if (!asked_.empty()) return ask();
   if (asks_once()) return finish(nothing_had());
-  if (untried_ == 0) wait_in_lines();
+  if (pending_giveback_ == 0) wait_in_lines();
 }
 
 // All scripts of a try_lock() share its time. Where there are several, none is waited for in an outage: the next one
@@ -97,8 +97,8 @@ void any_acquisition::ask() {
   const bool first = !in_vain_ && !failed_.error;
   const auto budget = command_budget(around_.settings, asked.ttl);
   const delivery how{.timeout = first || !asks_once() ? budget : since_ + budget - around_.now(),
-                     .rank = asks_once() ? urgency::refusable : urgency::patient,
-                     .patient = one_group_ && !asks_once()};
+                     .rank = asks_once() ? urgency::refusable : urgency::awaited,
+                     .waits_for_reply = one_group_ && !asks_once()};
   if (how.timeout <= nanoseconds::zero()) return finish(nothing_had());
   if (request.deadline != time_point::max()) alarm_.start(request.deadline, [this] { time_out(); });
   auto script = of_.front()->of.acquire_any.make(asked_, asked.ttl, field_);
@@ -204,18 +204,18 @@ void any_acquisition::give_back(std::span<const shared_keys> which) noexcept {
     if (const auto still = id.lock()) static_cast<any_acquisition&>(*still).on_tried();
   };
   for (const auto& k : which) {
-    ++untried_;
+    ++pending_giveback_;
     try {
       names_.give_back(k, field_, request.asked.ttl, tried);
     } catch (const std::bad_alloc&) {
-      --untried_;
+      --pending_giveback_;
     }
   }
 }
 
 void any_acquisition::on_tried() {
-  HOLDFAST_ASSERT(untried_ > 0);
-  if (--untried_ == 0 && open() && !under_way_) wait_in_lines();
+  HOLDFAST_ASSERT(pending_giveback_ > 0);
+  if (--pending_giveback_ == 0 && open() && !under_way_) wait_in_lines();
 }
 
 void any_acquisition::time_out() {

@@ -7,10 +7,10 @@
 #include <span>
 #include <vector>
 
+#include "sync/command/environment.hpp"
 #include "sync/command/script_command.hpp"
-#include "sync/command/surroundings.hpp"
 #include "sync/line/wait_notices.hpp"
-#include "sync/several/asker.hpp"
+#include "sync/several/multi_key_request.hpp"
 
 namespace holdfast::detail {
 
@@ -19,10 +19,10 @@ namespace holdfast::detail {
 /// acquisition of its own there. The first that is granted answers it, and the others leave their lines: what may still
 /// be granted to one of them is given back, as for any waiter that leaves. It waits on where one of its locks cannot be
 /// had, and fails where none can, or the server fails.
-class any_acquisition final : public asker, public script_command {
+class any_acquisition final : public multi_key_request, public script_command {
  public:
   /// `of`: one at least, all of one kind, none twice.
-  any_acquisition(surroundings& around, asker_host& names, std::vector<shared_keys> of, lock_request request,
+  any_acquisition(environment& around, multi_key_host& names, std::vector<shared_keys> of, lock_request request,
                   lock_handler done);
 
   void begin() override;
@@ -32,7 +32,7 @@ class any_acquisition final : public asker, public script_command {
   void forget_caller() override;
 
  private:
-  bool asks_once() const noexcept { return request.wait == lock_request::patience::once; }
+  bool asks_once() const noexcept { return request.wait == lock_request::wait_mode::once; }
   key_group group_of(const shared_keys& k) const { return around_.servers.group_of(k->lock); }
   void order_by_group();
   void ask_next();
@@ -58,8 +58,8 @@ class any_acquisition final : public asker, public script_command {
   void report(const lock_answer& a) const;
   std::shared_ptr<any_acquisition> self() { return std::static_pointer_cast<any_acquisition>(shared_from_this()); }
 
-  surroundings& around_;
-  asker_host& names_;
+  environment& around_;
+  multi_key_host& names_;
   const time_point since_;
   std::vector<shared_keys> of_;  // group by group, from a random one on, so that callers spread
   bool one_group_ = true;
@@ -69,9 +69,10 @@ class any_acquisition final : public asker, public script_command {
   std::vector<shared_keys> taken_;  // Redis has said that these are
   owner_field field_;               // of the script
   bool under_way_ = false;          // a script is, or replicas are asked for what it was granted
-  std::size_t untried_ = 0;         // releases of which Redis has not heard yet: before that it does not wait in lines
-  timer alarm_;                     // its deadline, before it waits in lines
-  noticed_wait noticed_;            // the same
+  std::size_t pending_giveback_ =
+      0;                  // releases of which Redis has not heard yet: before that it does not wait in lines
+  timer alarm_;           // its deadline, before it waits in lines
+  noticed_wait noticed_;  // the same
 
   std::vector<std::shared_ptr<acquisition>> parts_;  // one in each line
   std::size_t waiting_ = 0;                          // of them

@@ -31,7 +31,7 @@ void give_up(const std::shared_ptr<lease_record>& lease) {
 //
 //   stage  there     lease  becomes
 //   away   none      none   waits: join()
-//   waits  its line  none   turn: has_turn(); had: part_ended() with a lease; away: leave(), or the call fails
+//   waits  its line  none   turn: part_is_first(); had: part_ended() with a lease; away: leave(), or the call fails
 //   turn   its line  none   asked: ask(); away: leave(), where an earlier lock is busy
 //   asked  its line  none   waits: on_all() or on_hindered() tells its line; turn: nothing was granted to it
 //   had    none      yes    away: begin_anew(), where a lock that was re-entered is lost
@@ -44,9 +44,9 @@ void give_up(const std::shared_ptr<lease_record>& lease) {
 //   told_of_order_  yes   yes    yes   yes    yes  set once by waits_for(), and never cleared
 //   deadline_       yes   yes    yes   yes    yes  runs from begin() to the answer, where there is a deadline
 
-multi_acquisition::multi_acquisition(surroundings& around, asker_host& names, std::vector<shared_keys> of,
+multi_acquisition::multi_acquisition(environment& around, multi_key_host& names, std::vector<shared_keys> of,
                                      std::string run, lock_request r, multi_handler done)
-    : asker(std::move(r)), around_(around), names_(names), run_(std::move(run)), since_(around.now()),
+    : multi_key_request(std::move(r)), around_(around), names_(names), run_(std::move(run)), since_(around.now()),
       done_(std::move(done)), deadline_(around.alarms) {
   HOLDFAST_ASSERT(!of.empty());
   HOLDFAST_ASSERT(std::all_of(of.begin(), of.end(), [&](const shared_keys& k) {
@@ -109,7 +109,7 @@ void multi_acquisition::take_turns() {
   ask();
 }
 
-void multi_acquisition::has_turn(std::size_t which) {
+void multi_acquisition::part_is_first(std::size_t which) {
   parts_[which].now = stage::turn;
   if (open()) or_without_memory([&] { take_turns(); });
 }
@@ -126,19 +126,19 @@ void multi_acquisition::ask() {
     fields_.push_back(p.there->seat.field);
   }
   if (asked_.empty()) return all_had();
-  const bool once = request.wait == lock_request::patience::once;
+  const bool once = request.wait == lock_request::wait_mode::once;
   const auto budget = command_budget(around_.settings, request.asked.ttl);
   auto script = keys_.front()->of.acquire_all.make(keys_, request.asked.ttl, fields_);
   send(around_.servers, std::move(script).with_token_ttl(around_.settings.token_ttl),
        {.timeout = once ? since_ + budget - around_.now() : budget,
-        .rank = once ? urgency::refusable : urgency::patient,
-        .patient = !once});
+        .rank = once ? urgency::refusable : urgency::awaited,
+        .waits_for_reply = !once});
   for (const auto i : asked_) parts_[i].now = stage::asked;
 }
 
 // What a call that was answered meanwhile was granted is being given back.
 std::optional<nanoseconds> multi_acquisition::time_left_for_copies() const {
-  if (request.wait != lock_request::patience::once) return std::nullopt;
+  if (request.wait != lock_request::wait_mode::once) return std::nullopt;
   return since_ + command_budget(around_.settings, request.asked.ttl) - around_.now();
 }
 

@@ -6,9 +6,9 @@
 #include <string>
 #include <vector>
 
+#include "sync/command/environment.hpp"
 #include "sync/command/script_command.hpp"
-#include "sync/command/surroundings.hpp"
-#include "sync/several/asker.hpp"
+#include "sync/several/multi_key_request.hpp"
 
 namespace holdfast::detail {
 
@@ -29,11 +29,11 @@ using multi_handler = function<void(multi_answer)>;
 /// behind it, and cannot starve it. It leaves the lines after it: it must not hinder those who have what it waits for.
 /// Each line deals with its part of the answer as with that of a command of its own: it parks, polls, repeats what was
 /// not answered, gives back what came too late. What its owner holds already is re-entered, before it waits.
-class multi_acquisition final : public asker, public script_command, private turn_taker {
+class multi_acquisition final : public multi_key_request, public script_command, private all_or_none_part {
  public:
   /// `of`: one at least, all of one kind and group, none twice, in the order of all processes. `run`: of their server,
   /// by which that order was made; empty: it does not depend on it.
-  multi_acquisition(surroundings& around, asker_host& names, std::vector<shared_keys> of, std::string run,
+  multi_acquisition(environment& around, multi_key_host& names, std::vector<shared_keys> of, std::string run,
                     lock_request request, multi_handler done);
 
   void begin() override;
@@ -60,7 +60,7 @@ class multi_acquisition final : public asker, public script_command, private tur
     std::shared_ptr<lease_record> lease{};
   };
 
-  void has_turn(std::size_t which) override;
+  void part_is_first(std::size_t which) override;
   bool nothing_asked(std::size_t which) const override { return parts_[which].now != stage::asked; }
   std::optional<redis::failure> silence_of_all() const override { return silence(since_); }
   time_point since() const noexcept override { return since_; }
@@ -85,8 +85,8 @@ class multi_acquisition final : public asker, public script_command, private tur
   void report_failure(const multi_answer& a) const;
   std::shared_ptr<multi_acquisition> self() { return std::static_pointer_cast<multi_acquisition>(shared_from_this()); }
 
-  surroundings& around_;
-  asker_host& names_;
+  environment& around_;
+  multi_key_host& names_;
   const std::string run_;
   const time_point since_;
   multi_handler done_;  // empty once it is answered

@@ -3,13 +3,13 @@
 
 #include <memory>
 
-#include "sync/vote/round.hpp"
+#include "sync/vote/quorum_call.hpp"
 
 namespace holdfast::detail {
 
-void quorum_sender::send(const surroundings& around, script_command& command, const call& asked,
+void quorum_sender::send(const environment& around, script_command& command, const call& asked,
                          const redis::delivery& how) const {
-  command.send(std::make_shared<round>(around, voters_, asked, command.shared_from_this()), how.timeout);
+  command.send(std::make_shared<quorum_call>(around, voters_, asked, command.shared_from_this()), how.timeout);
 }
 
 }  // namespace holdfast::detail

@@ -11,7 +11,7 @@ class quorum_sender final : public script_sender {
  public:
   explicit quorum_sender(voting& voters) noexcept : voters_(voters) {}
 
-  void send(const surroundings& around, script_command& command, const call& asked,
+  void send(const environment& around, script_command& command, const call& asked,
             const redis::delivery& how) const override;
 
  private:

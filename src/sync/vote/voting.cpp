@@ -9,8 +9,8 @@
 #include "base/assert.hpp"
 #include "base/escape.hpp"
 #include "protocol/replies.hpp"
-#include "protocol/vote/tally.hpp"
 #include "protocol/vote/vote.hpp"
+#include "protocol/vote/vote_count.hpp"
 #include "sync/command/send_once.hpp"
 
 namespace holdfast::detail {
@@ -18,7 +18,7 @@ namespace {
 
 constexpr std::size_t longest_marker = 128;
 /// What somebody must mend is looked at again after this.
-constexpr nanoseconds flaw_lasts = std::chrono::seconds(1);
+constexpr nanoseconds misconfiguration_lasts = std::chrono::seconds(1);
 /// What no marker is.
 constexpr auto* not_told_apart = "its number comes first";
 
@@ -33,7 +33,7 @@ std::string seconds(nanoseconds d) { return std::to_string(std::chrono::ceil<std
 
 }  // namespace
 
-voting::voting(surroundings& around, const std::string& client_id)
+voting::voting(environment& around, const std::string& client_id)
     : around_(around), probe_key_(std::string(vote_marker) + ":probe:" + client_id), each_(around.servers.primaries()) {
   for (std::size_t n = 0; n < each_.size(); ++n) numbers_.push_back(std::to_string(n));
 }
@@ -70,10 +70,10 @@ redis::failure voting::why_no_vote(std::size_t n) const {
 
 std::string voting::marker(std::size_t n) const {
   if (run(n).empty() && !each_[n].told_apart) return not_told_apart;
-  return around_.settings.delayed_restart ? vote(n) : std::string();
+  return around_.settings.delayed_restart ? marker_value(n) : std::string();
 }
 
-std::string voting::vote(std::size_t n) const {
+std::string voting::marker_value(std::size_t n) const {
   const auto& p = each_[n];
   return p.adopted.empty() ? vote_text(run(n), around_.settings.longest_ttl) : p.adopted;
 }
@@ -95,13 +95,13 @@ void voting::answered(std::size_t n, const call& script, const redis::reply& sai
   if (!said.is_error()) p.thinks = opinion::agrees;
 }
 
-void voting::look_for_flaw() {
-  flaw_.clear();
+void voting::look_for_misconfiguration() {
+  misconfiguration_.clear();
   const auto are_one = [this](std::size_t a, std::size_t b, const char* known_by) {
-    flaw_ = where(a) + " and " + where(b) + " are one server: " + known_by;
+    misconfiguration_ = where(a) + " and " + where(b) + " are one server: " + known_by;
   };
   for (std::size_t a = 0; a < each_.size(); ++a) {
-    if (each_[a].twin) return are_one(*each_[a].twin, a, "what one was told, the other knows");
+    if (each_[a].duplicate_server) return are_one(*each_[a].duplicate_server, a, "what one was told, the other knows");
     for (std::size_t b = a + 1; b < each_.size(); ++b)
       if (each_[a].up && each_[b].up && !run(a).empty() && run(a) == run(b))
         return are_one(a, b, "they have the same run_id");
@@ -114,7 +114,7 @@ void voting::link_changed(std::size_t n, bool up) {
   p = primary();
   p.up = up;
   p.connections = ended;
-  look_for_flaw();
+  look_for_misconfiguration();
   if (!up || !run(n).empty()) return;
   // The others forget their numbers after a minute: each is asked again.
   for (std::size_t other = 0; other < each_.size(); ++other)
@@ -141,7 +141,7 @@ void voting::refuses(std::size_t n, redis::failure why) {
   if (why.mends_itself()) return;
   auto& p = each_[n];
   p.now = stage::refusing;
-  p.until = around_.now() + flaw_lasts;
+  p.until = around_.now() + misconfiguration_lasts;
   p.refused = std::move(why);
 }
 
@@ -161,7 +161,7 @@ void voting::on_marker(std::size_t n, std::string text) {
   p.thinks = p.seen.empty() ? opinion::none : agrees ? opinion::agrees : opinion::disagrees;
   if (p.thinks == opinion::disagrees) {
     p.now = stage::disagreeing;
-    p.until = around_.now() + flaw_lasts;
+    p.until = around_.now() + misconfiguration_lasts;
     return;
   }
   const bool ours = its && (run(n).empty() || its->run == run(n));
@@ -187,7 +187,7 @@ void voting::begin_waits() {
 
 void voting::begin_wait(std::size_t n) {
   const auto its =
-      std::make_shared<const change>(change{each_[n].seen, vote(n) + ' ' + std::to_string(around_.random.next())});
+      std::make_shared<const change>(change{each_[n].seen, marker_value(n) + ' ' + std::to_string(around_.random.next())});
   ask(n, change_marker(its->was, its->becomes), [this, n, its](const outcome& o) {
     auto said = read_change_marker(o);
     if (said.failed) return refuses(n, std::move(*said.failed));
@@ -196,7 +196,7 @@ void voting::begin_wait(std::size_t n) {
 }
 
 void voting::end_wait(std::size_t n) {
-  const auto its = std::make_shared<const change>(change{each_[n].seen, vote(n)});
+  const auto its = std::make_shared<const change>(change{each_[n].seen, marker_value(n)});
   ask(n, change_marker(its->was, its->becomes), [this, n, its](const outcome& o) {
     auto said = read_change_marker(o);
     if (said.failed) refuses(n, std::move(*said.failed));
@@ -209,9 +209,9 @@ void voting::tell_apart(std::size_t n) {
     if (said.failed) return refuses(n, std::move(*said.failed));
     const auto first = std::find(numbers_.begin(), numbers_.end(), said.value);
     const bool its_own = first == numbers_.end() || *first == numbers_[n];
-    if (!its_own) each_[n].twin = static_cast<std::size_t>(first - numbers_.begin());
+    if (!its_own) each_[n].duplicate_server = static_cast<std::size_t>(first - numbers_.begin());
     each_[n].told_apart = its_own;
-    look_for_flaw();
+    look_for_misconfiguration();
   });
 }
 
@@ -225,19 +225,19 @@ bool voting::majority_agrees() const {
   };
   const auto agree = count(opinion::agrees), disagree = count(opinion::disagrees);
   if (disagree > 0 && disagree >= agree) return false;
-  return agree + count(opinion::none) >= tally::majority(each_.size());
+  return agree + count(opinion::none) >= vote_count::majority(each_.size());
 }
 
 /// One call of initialise().
-class voting::founding final : public std::enable_shared_from_this<founding> {
+class voting::initialisation final : public std::enable_shared_from_this<initialisation> {
  public:
-  founding(voting& of, done_handler done) : of_(of), done_(std::move(done)) {
+  initialisation(voting& of, done_handler done) : of_(of), done_(std::move(done)) {
     for (std::size_t n = 0; n < of_.each_.size(); ++n) votes_.emplace_back();
   }
 
   void look() {
     each([](std::size_t) { return look_at_marker(); },
-         [](founding& self, std::size_t n, const outcome& o) {
+         [](initialisation& self, std::size_t n, const outcome& o) {
            const auto there = self.read(n, o, read_look_at_marker);
            if (!there || there->empty()) return;
            const auto its = marker_text::parse(*there);
@@ -247,7 +247,7 @@ class voting::founding final : public std::enable_shared_from_this<founding> {
                self.of_.where(n) + ": it has a marker already" +
                    (waits ? ", because a client has asked for its vote: it votes when the longest TTL is over" : ""));
          },
-         [](founding& self) { self.make(); });
+         [](initialisation& self) { self.make(); });
   }
 
  private:
@@ -265,14 +265,15 @@ class voting::founding final : public std::enable_shared_from_this<founding> {
   }
 
   void make() {
-    if (auto flaw = of_.flaw(); !flaw.empty()) return done_(errc::invalid_config, std::move(flaw));
+    if (auto misconfiguration = of_.misconfiguration(); !misconfiguration.empty())
+      return done_(errc::invalid_config, std::move(misconfiguration));
     for (std::size_t n = 0; n < votes_.size(); ++n) votes_[n] = vote_text(of_.run(n), of_.around_.settings.longest_ttl);
     each([this](std::size_t n) { return make_marker(votes_[n]); },
-         [](founding& self, std::size_t n, const outcome& o) {
+         [](initialisation& self, std::size_t n, const outcome& o) {
            const auto made = self.read(n, o, read_make_marker);
            if (made && !*made) self.fail(errc::invalid_config, self.of_.where(n) + ": it has a marker already");
          },
-         [](founding& self) { self.done_({}, {}); });
+         [](initialisation& self) { self.done_({}, {}); });
   }
 
   template <class T>
@@ -299,6 +300,6 @@ class voting::founding final : public std::enable_shared_from_this<founding> {
   std::string why_;
 };
 
-void voting::initialise(done_handler done) { std::make_shared<founding>(*this, std::move(done))->look(); }
+void voting::initialise(done_handler done) { std::make_shared<initialisation>(*this, std::move(done))->look(); }
 
 }  // namespace holdfast::detail

@@ -13,8 +13,8 @@
 #include "redis/failure.hpp"
 #include "redis/resp.hpp"
 #include "sync/claim/terms.hpp"
+#include "sync/command/environment.hpp"
 #include "sync/command/handlers.hpp"
-#include "sync/command/surroundings.hpp"
 
 namespace holdfast::detail {
 
@@ -39,7 +39,7 @@ namespace holdfast::detail {
 class voting final {
  public:
   /// `client_id`: of this client alone.
-  voting(surroundings& around, const std::string& client_id);
+  voting(environment& around, const std::string& client_id);
   voting(const voting&) = delete;
   voting& operator=(const voting&) = delete;
 
@@ -58,7 +58,7 @@ class voting final {
   std::optional<nanoseconds> last_took(std::size_t n) const { return each_[n].last_took; }
   void took(std::size_t n, nanoseconds time) { each_[n].last_took = time; }
   /// Why no vote counts, until somebody mends that: one server is there twice. Empty: each counts.
-  const std::string& flaw() const { return flaw_; }
+  const std::string& misconfiguration() const { return misconfiguration_; }
 
   void link_changed(std::size_t n, bool up);
   /// Makes the markers of a new installation. quorum_failed, and nothing is done, unless all primaries answer;
@@ -72,19 +72,19 @@ class voting final {
   struct primary {
     stage now = stage::votes;
     bool up = false;
-    bool heard = false;                    // this connection has answered who asked for the vote
-    opinion thinks = opinion::unknown;     // as far as this connection has told
-    std::size_t connections = 0;           // that have ended
-    std::string seen;                      // its marker, when it had no vote
-    std::string adopted;                   // its vote, where it does not say which run it is
-    time_point until{};                    // of the wait, the disagreement or the refusal
-    redis::failure refused;                // why it could not be asked
-    std::set<const void*> known;           // scripts
-    std::optional<nanoseconds> last_took;  // its answer
-    bool told_apart = false;               // from the others, although it does not say which run it is
-    std::optional<std::size_t> twin;       // the one that it could not be told from
+    bool heard = false;                           // this connection has answered who asked for the vote
+    opinion thinks = opinion::unknown;            // as far as this connection has told
+    std::size_t connections = 0;                  // that have ended
+    std::string seen;                             // its marker, when it had no vote
+    std::string adopted;                          // its vote, where it does not say which run it is
+    time_point until{};                           // of the wait, the disagreement or the refusal
+    redis::failure refused;                       // why it could not be asked
+    std::set<const void*> known;                  // scripts
+    std::optional<nanoseconds> last_took;         // its answer
+    bool told_apart = false;                      // from the others, although it does not say which run it is
+    std::optional<std::size_t> duplicate_server;  // the one that it could not be told from
   };
-  class founding;
+  class initialisation;
 
   void ask(std::size_t n, const call& what, function<void(const outcome&)> then);
   void refuses(std::size_t n, redis::failure why);
@@ -96,16 +96,16 @@ class voting final {
   void end_wait(std::size_t n);
   void tell_apart(std::size_t n);
   bool majority_agrees() const;
-  void look_for_flaw();
+  void look_for_misconfiguration();
   std::string where(std::size_t n) const { return around_.servers.primary(n).where({}); }
   std::string run(std::size_t n) const { return around_.servers.primary(n).run_of({}); }
-  std::string vote(std::size_t n) const;
+  std::string marker_value(std::size_t n) const;
 
-  surroundings& around_;
+  environment& around_;
   const std::string probe_key_;
   std::vector<primary> each_;
   std::vector<std::string> numbers_;
-  std::string flaw_;
+  std::string misconfiguration_;
   bool degraded_ = false;
 };
 

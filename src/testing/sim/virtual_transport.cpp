@@ -7,7 +7,7 @@
 #include <string_view>
 #include <utility>
 
-#include "redis/services.hpp"
+#include "redis/io_services.hpp"
 
 namespace holdfast::sim {
 namespace {
@@ -62,7 +62,7 @@ class dialling final : public redis::transport::attempt, public std::enable_shar
 
 }  // namespace
 
-std::shared_ptr<redis::transport::attempt> transport::connect(const redis::services&, const redis::endpoint& node,
+std::shared_ptr<redis::transport::attempt> transport::connect(const redis::io_services&, const redis::endpoint& node,
                                                               time_point, handler done) {
   const auto made = std::make_shared<dialling>(node, std::move(done));
   const auto way =

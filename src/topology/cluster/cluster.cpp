@@ -32,7 +32,7 @@ redis::endpoint for_questions(redis::endpoint e) {
 
 }  // namespace
 
-cluster::cluster(const redis::services& given, plan how, redis::connection::event_sink events)
+cluster::cluster(const redis::io_services& given, plan how, redis::connection::event_sink events)
     : given_(given), plan_(checked(std::move(how))), events_(std::move(events)),
       nodes_(given, plan_.discovered, plan_.answer_timeout, plan_.ways, events_),
       commands_(given, plan_.discovered, plan_.reach, map_, nodes_,
@@ -49,7 +49,7 @@ cluster::cluster(const redis::services& given, plan how, redis::connection::even
                  .first_sent = [this](const node& first) { ask_node_timeout(first); }}),
       channels_(std::make_shared<shard_channels>(
           given,
-          shard_channels::surroundings{
+          shard_channels::environment{
               .owner = [this](std::string_view channel) { return map_.owner(slot_of(channel)); },
               .subscribe =
                   [this](node_id n, const shard_channels::way& by, std::string_view channel, subscriber& who) {
@@ -60,7 +60,7 @@ cluster::cluster(const redis::services& given, plan how, redis::connection::even
           plan_.ways)),
       questions_(given, for_questions(plan_.discovered), plan_.reach, plan_.answer_timeout,
                  [this](const redis::address& node, const event& e) { seed_lost(node, e); },
-                 {.candidates = [this](std::size_t round) { return whom_to_ask(round); },
+                 {.candidates = [this](std::size_t quorum_call) { return whom_to_ask(quorum_call); },
                   .take = [this](const slot_view& v, const redis::address& by) { return take(v, by); },
                   .failed = [this](const redis::failure& why) { nobody_knows(why); },
                   .over =
@@ -200,15 +200,15 @@ void cluster::watch_nodes() {
 
 // Those that do not answer now take turns in front: one that has left the cluster, with an old map, is not to be the
 // first for ever.
-std::vector<slot_questions::candidate> cluster::whom_to_ask(std::size_t round) {
-  std::vector<slot_questions::candidate> all;
+std::vector<slot_map_refresh::candidate> cluster::whom_to_ask(std::size_t quorum_call) {
+  std::vector<slot_map_refresh::candidate> all;
   auto known = nodes_.answering();
   if (!known.empty()) std::swap(known.front(), known[given_.random.next() % known.size()]);
   for (const auto* n : known) all.push_back({n->commands, n->at});
   std::vector<redis::address> others;
   for (const auto id : map_.primaries()) others.push_back(map_.address_of(id));
   others.insert(others.end(), plan_.seeds.begin(), plan_.seeds.end());
-  const auto first = static_cast<std::ptrdiff_t>(round % others.size());
+  const auto first = static_cast<std::ptrdiff_t>(quorum_call % others.size());
   std::rotate(others.begin(), others.begin() + first, others.end());
   for (auto& at : others)
     if (std::none_of(all.begin(), all.end(), [&](const auto& c) { return c.at == at; })) all.push_back({nullptr, at});
@@ -216,8 +216,8 @@ std::vector<slot_questions::candidate> cluster::whom_to_ask(std::size_t round) {
 }
 
 // A node that has left its cluster, or is not in it yet, knows of few slots or none.
-slot_questions::verdict cluster::take(const slot_view& view, const redis::address& said_by) {
-  using verdict = slot_questions::verdict;
+slot_map_refresh::verdict cluster::take(const slot_view& view, const redis::address& said_by) {
+  using verdict = slot_map_refresh::verdict;
   const auto before = map_.covered();
   const auto changed = map_.replace(view, said_by);
   if (!changed) return verdict::refused;

@@ -10,12 +10,12 @@
 
 #include "redis/connection.hpp"
 #include "redis/endpoint.hpp"
-#include "redis/services.hpp"
+#include "redis/io_services.hpp"
 #include "topology/cluster/cluster_nodes.hpp"
 #include "topology/cluster/command_routing.hpp"
 #include "topology/cluster/shard_channels.hpp"
 #include "topology/cluster/slot_map.hpp"
-#include "topology/cluster/slot_questions.hpp"
+#include "topology/cluster/slot_map_refresh.hpp"
 #include "topology/topology.hpp"
 
 namespace holdfast::detail {
@@ -38,7 +38,7 @@ class cluster final : public topology {
 
   /// Throws holdfast::error(invalid_config) when the nodes are to be reached by TLS and a file for it cannot be used.
   /// `events`: outage, connected, fencing_degraded; slots_moved, ttl_shorter_than_failover.
-  cluster(const redis::services& given, plan how, redis::connection::event_sink events);
+  cluster(const redis::io_services& given, plan how, redis::connection::event_sink events);
   cluster(const cluster&) = delete;
   cluster& operator=(const cluster&) = delete;
   ~cluster() override { cluster::close(); }
@@ -76,8 +76,8 @@ class cluster final : public topology {
   std::string where_is(slot_number slot) const;
 
   // The map.
-  std::vector<slot_questions::candidate> whom_to_ask(std::size_t round);
-  slot_questions::verdict take(const slot_view& view, const redis::address& said_by);
+  std::vector<slot_map_refresh::candidate> whom_to_ask(std::size_t quorum_call);
+  slot_map_refresh::verdict take(const slot_view& view, const redis::address& said_by);
   /// `only`: the one slot that has moved; nothing: several may have.
   void map_changed(std::size_t moved, std::optional<slot_number> only = {});
   void channel_moved(node_id from, std::string_view channel, std::string_view words);
@@ -87,7 +87,7 @@ class cluster final : public topology {
   bool map_needed() const;
   void tell_moved(std::size_t moved);
 
-  const redis::services given_;
+  const redis::io_services given_;
   const plan plan_;
   const redis::connection::event_sink events_;
   std::function<void(std::optional<key_group>)> keys_moved_;
@@ -95,7 +95,7 @@ class cluster final : public topology {
   cluster_nodes nodes_;
   command_routing commands_;
   std::shared_ptr<shard_channels> channels_;
-  slot_questions questions_;
+  slot_map_refresh questions_;
   std::optional<redis::failure> why_no_map_;  // the last round found none
   std::size_t untold_moves_ = 0;
   timer tell_moves_;  // one second has passed since they were told

@@ -11,8 +11,8 @@
 
 #include "redis/connection.hpp"
 #include "redis/endpoint.hpp"
+#include "redis/io_services.hpp"
 #include "redis/pubsub.hpp"
-#include "redis/services.hpp"
 #include "topology/cluster/shard_channels.hpp"
 #include "topology/replicas/acknowledger.hpp"
 #include "topology/topology.hpp"
@@ -36,7 +36,7 @@ class cluster_nodes final {
 
   /// `how`: to introduce ourselves. `ways`: by which kinds of channels messages may come. `events`: of the command
   /// connections.
-  cluster_nodes(const redis::services& given, redis::endpoint how, std::chrono::milliseconds answer_timeout,
+  cluster_nodes(const redis::io_services& given, redis::endpoint how, std::chrono::milliseconds answer_timeout,
                 std::vector<shard_channels::way> ways, redis::connection::event_sink events)
       : given_(given), how_(std::move(how)), answer_timeout_(answer_timeout), ways_(std::move(ways)),
         events_(std::move(events)) {}
@@ -66,7 +66,7 @@ class cluster_nodes final {
   void close();
 
  private:
-  const redis::services given_;
+  const redis::io_services given_;
   const redis::endpoint how_;
   const std::chrono::milliseconds answer_timeout_;
   const std::vector<shard_channels::way> ways_;

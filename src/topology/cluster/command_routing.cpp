@@ -68,7 +68,7 @@ void command_routing::node_lost(node_id lost) {
 void command_routing::wait(routed_command& command) {
   command.pause.stop();
   const auto& delivery = command.asked.how;
-  const bool has_deadline = !delivery.patient || (delivery.tell_late && !command.told_late);
+  const bool has_deadline = !delivery.waits_for_reply || (delivery.tell_late && !command.told_late);
   const auto until = has_deadline ? std::min(command.resume, command.deadline) : command.resume;
   if (until == time_point::max()) return;
   command.pause.start(until, [this, number = command.number] {
@@ -78,7 +78,7 @@ void command_routing::wait(routed_command& command) {
 
 void command_routing::waited(routed_command& command) {
   const auto now = given_.now();
-  if (now >= command.deadline && !command.asked.how.patient) return give_up(command);
+  if (now >= command.deadline && !command.asked.how.waits_for_reply) return give_up(command);
   if (now >= command.deadline && command.asked.how.tell_late && !command.told_late) {
     command.late(refused(command));
     if (command.number == 0 || command.at != slot_map::nobody) return;

@@ -7,9 +7,9 @@
 
 #include "redis/endpoint.hpp"
 #include "redis/failure.hpp"
+#include "redis/io_services.hpp"
 #include "redis/outcome.hpp"
 #include "redis/request.hpp"
-#include "redis/services.hpp"
 #include "topology/cluster/cluster_nodes.hpp"
 #include "topology/cluster/redirects.hpp"
 #include "topology/cluster/routed_command.hpp"
@@ -39,7 +39,7 @@ class command_routing final : private routed_command::router {
   };
 
   /// `introduction`: how to introduce ourselves to a node. The references outlive this object.
-  command_routing(const redis::services& given, const redis::endpoint& introduction, const reach_by& reach,
+  command_routing(const redis::io_services& given, const redis::endpoint& introduction, const reach_by& reach,
                   slot_map& map, cluster_nodes& nodes, owner notified)
       : given_(given), introduction_(introduction), reach_(reach), map_(map), nodes_(nodes),
         notified_(std::move(notified)) {}
@@ -79,7 +79,7 @@ class command_routing final : private routed_command::router {
   void give_up(routed_command& command);
   redis::outcome refused(const routed_command& command) const;
 
-  const redis::services given_;
+  const redis::io_services given_;
   const redis::endpoint& introduction_;
   const reach_by& reach_;
   slot_map& map_;

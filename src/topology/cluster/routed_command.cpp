@@ -14,7 +14,7 @@ redis::delivery routed_command::delivery_at(time_point now) const {
   how.asking = asking;
   if (asking) how.rank = urgency::obligation;  // it has waited in its turn already
   how.tell_late = how.tell_late && !told_late;
-  if (!how.patient || how.tell_late) how.timeout = std::max(deadline - now, lease_clock::duration{});
+  if (!how.waits_for_reply || how.tell_late) how.timeout = std::max(deadline - now, lease_clock::duration{});
   return how;
 }
 

@@ -4,7 +4,7 @@
 #include <algorithm>
 
 #include "base/assert.hpp"
-#include "redis/audience.hpp"
+#include "redis/subscriber_list.hpp"
 #include "topology/cluster/shard_route.hpp"
 
 namespace holdfast::detail {
@@ -54,7 +54,7 @@ struct shard_channels::channel : std::enable_shared_from_this<channel> {
   }
 
   const std::string name;
-  redis::audience<member> members;
+  redis::subscriber_list<member> members;
   shard_route route;
   std::vector<std::unique_ptr<leg>> legs;
   std::optional<time_point> paused_until;
@@ -89,7 +89,7 @@ void shard_channels::leg::on_no_messages(error_code error, const std::string& de
   home.tell_all(of, [&](member& m) { m.who.on_no_messages(error, detail); });
 }
 
-shard_channels::shard_channels(const redis::services& given, surroundings around, std::vector<way> ways)
+shard_channels::shard_channels(const redis::io_services& given, environment around, std::vector<way> ways)
     : given_(given), around_(std::move(around)), ways_(std::move(ways)), next_pause_(given.alarms) {
   HOLDFAST_ASSERT(!ways_.empty());
 }

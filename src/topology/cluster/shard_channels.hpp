@@ -11,7 +11,7 @@
 #include <vector>
 
 #include "base/timers.hpp"
-#include "redis/services.hpp"
+#include "redis/io_services.hpp"
 #include "redis/subscription_table.hpp"
 #include "topology/topology.hpp"
 
@@ -32,7 +32,7 @@ class shard_channels final : public std::enable_shared_from_this<shard_channels>
   using way = std::optional<redis::channel_kind>;
 
   /// The cluster, as far as it is needed here.
-  struct surroundings {
+  struct environment {
     /// Who has the slot of the channel, as far as is known; 0: nobody.
     std::function<node_id(std::string_view channel)> owner;
     /// Subscribes at the pub/sub connection of this node for this way. Calls nobody inside.
@@ -41,7 +41,7 @@ class shard_channels final : public std::enable_shared_from_this<shard_channels>
 
   /// `ways`: one, or several at once; then a channel is subscribed when it is by all of them, and a message may come
   /// once by each.
-  shard_channels(const redis::services& given, surroundings around, std::vector<way> ways);
+  shard_channels(const redis::io_services& given, environment around, std::vector<way> ways);
   shard_channels(const shard_channels&) = delete;
   shard_channels& operator=(const shard_channels&) = delete;
   ~shard_channels();
@@ -84,8 +84,8 @@ class shard_channels final : public std::enable_shared_from_this<shard_channels>
   template <class What>
   void tell_all(channel& c, What what);
 
-  const redis::services given_;
-  const surroundings around_;
+  const redis::io_services given_;
+  const environment around_;
   const std::vector<way> ways_;
   std::map<std::string, std::shared_ptr<channel>, std::less<>> channels_;
   std::set<std::pair<time_point, channel*>> pauses_;

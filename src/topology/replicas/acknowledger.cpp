@@ -87,7 +87,7 @@ class acknowledger::question final : public redis::command {
   const acknowledgements::question asked_;
 };
 
-acknowledger::acknowledger(const redis::services& given, redis::endpoint server)
+acknowledger::acknowledger(const redis::io_services& given, redis::endpoint server)
     : given_(given), server_(std::move(server)) {}
 
 bool acknowledger::idle() const noexcept {

@@ -10,7 +10,7 @@
 #include "base/timers.hpp"
 #include "redis/connection.hpp"
 #include "redis/endpoint.hpp"
-#include "redis/services.hpp"
+#include "redis/io_services.hpp"
 #include "topology/replicas/acknowledgements.hpp"
 
 namespace holdfast::detail {
@@ -23,7 +23,7 @@ class acknowledger {
  public:
   using handler = acknowledgements::handler;
 
-  acknowledger(const redis::services& given, redis::endpoint server);
+  acknowledger(const redis::io_services& given, redis::endpoint server);
   acknowledger(const acknowledger&) = delete;
   acknowledger& operator=(const acknowledger&) = delete;
 
@@ -58,7 +58,7 @@ class acknowledger {
   void answered(line& l, const redis::outcome& o);
   void watch_deadline(line& l);
 
-  const redis::services given_;
+  const redis::io_services given_;
   redis::endpoint server_;
   std::map<unsigned, line> lines_;
 };

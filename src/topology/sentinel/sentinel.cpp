@@ -34,13 +34,13 @@ std::vector<redis::address> addresses(const std::vector<redis::endpoint>& server
   return all;
 }
 
-redis::services through(redis::services given, redis::transport& network) {
+redis::io_services through(redis::io_services given, redis::transport& network) {
   return {std::move(given.strand), given.time, given.alarms, given.random, network, std::move(given.counts)};
 }
 
 }  // namespace
 
-sentinel::sentinel(const redis::services& given, const server_list& which, const config& behaviour,
+sentinel::sentinel(const redis::io_services& given, const server_list& which, const config& behaviour,
                    redis::connection::event_sink events)
     : given_(given), any_sentinel_(introduced_to_sentinels(which)), primary_name_(which.primary_name),
       strict_(behaviour.strict_sentinel), ttl_(behaviour.ttl),
@@ -175,7 +175,7 @@ void sentinel::follow() {
     if (!known_address_ || commands_->node().at != *target) move_to(redis::address(*target));
   const bool open = resolver_.open(now);
   const bool was_open = gate_.is_open();
-  using state = primary_gate::state;
+  using state = connect_gate::state;
   if (open)
     gate_.set(state::open);
   else

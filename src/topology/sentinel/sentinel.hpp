@@ -12,10 +12,10 @@
 #include "base/timers.hpp"
 #include "redis/connection.hpp"
 #include "redis/endpoint.hpp"
+#include "redis/io_services.hpp"
 #include "redis/pubsub.hpp"
-#include "redis/services.hpp"
 #include "topology/replicas/acknowledger.hpp"
-#include "topology/sentinel/primary_gate.hpp"
+#include "topology/sentinel/connect_gate.hpp"
 #include "topology/sentinel/sentinel_resolver.hpp"
 #include "topology/sentinel/sentinel_watch.hpp"
 #include "topology/server_list.hpp"
@@ -32,7 +32,7 @@ class sentinel final : public topology, private sentinel_watch::listener {
  public:
   /// Throws holdfast::error(invalid_config) when TLS is to be used and a file for it cannot be used.
   /// `events`: outage, connected, fencing_degraded; primary_changed, sentinels_unreachable, ttl_shorter_than_failover.
-  sentinel(const redis::services& given, const server_list& which, const config& behaviour,
+  sentinel(const redis::io_services& given, const server_list& which, const config& behaviour,
            redis::connection::event_sink events);
   sentinel(const sentinel&) = delete;
   sentinel& operator=(const sentinel&) = delete;
@@ -80,7 +80,7 @@ class sentinel final : public topology, private sentinel_watch::listener {
   bool tolerate(const redis::failure& why);
   void report(event_kind what, errc reason, const std::string& detail) const;
 
-  redis::services given_;
+  redis::io_services given_;
   const redis::endpoint any_sentinel_;  // how to introduce ourselves to each
   const std::string primary_name_;
   const bool strict_;
@@ -89,7 +89,7 @@ class sentinel final : public topology, private sentinel_watch::listener {
   redis::connection::event_sink events_;
   link_listener listener_;
   sentinel_resolver resolver_;
-  primary_gate gate_;
+  connect_gate gate_;
   std::shared_ptr<redis::connection> commands_;
   std::shared_ptr<redis::pubsub> channels_;
   std::optional<acknowledger> replicas_;

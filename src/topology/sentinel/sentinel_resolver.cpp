@@ -15,7 +15,7 @@ using namespace std::chrono_literals;
 constexpr lease_clock::duration question_interval = 1s;
 constexpr lease_clock::duration word_valid = 3s;  // three rounds of questions
 constexpr lease_clock::duration shunned_for = 200ms;
-constexpr lease_clock::duration round_patience = 250ms;
+constexpr lease_clock::duration vote_timeout = 250ms;
 constexpr lease_clock::duration agreement = 10s;
 constexpr unsigned questions_per_list = 10;
 constexpr lease_clock::duration forgotten_after = 30s;  // three lists
@@ -210,7 +210,7 @@ void sentinel_resolver::decide(time_point now) {
     heard += e.heard;
     spoken += counts(e, now) && e.spoken >= started_;
   }
-  ready_ |= heard == known_.size() || 2 * spoken > members() || now - started_ >= round_patience;
+  ready_ |= heard == known_.size() || 2 * spoken > members() || now - started_ >= vote_timeout;
 }
 
 void sentinel_resolver::choose(time_point now) {
@@ -296,7 +296,7 @@ std::optional<time_point> sentinel_resolver::next_look(time_point now) const {
     if (!e.asked) also(e.next);
     if (counts(e, now)) also(e.spoken + word_valid + 1ns);
   }
-  if (!ready_) also(started_ + round_patience);
+  if (!ready_) also(started_ + vote_timeout);
   if (shunned_ && shunned_ == target_) also(shunned_until_);
   if (lower_) also(lower_->since + agreement);
   if (untrusted_since_) also(*untrusted_since_ + word_valid);

@@ -27,7 +27,7 @@ class sentinel_command final : public redis::command {
 
 }  // namespace
 
-sentinel_watch::sentinel_watch(const redis::services& given, const redis::endpoint& node, sentinel_id id,
+sentinel_watch::sentinel_watch(const redis::io_services& given, const redis::endpoint& node, sentinel_id id,
                                std::string primary_name, std::chrono::milliseconds answer_timeout, listener& told)
     : id_(id), name_(std::move(primary_name)), answer_timeout_(answer_timeout), told_(told) {
   const auto heard = [this](const event& e) {
@@ -62,7 +62,7 @@ void sentinel_watch::on_message(std::string_view payload) {
 
 void sentinel_watch::send(std::vector<std::string> argv, redis::handler done) {
   questions_->execute({std::make_shared<sentinel_command>(std::move(argv), std::move(done)),
-                       {.timeout = answer_timeout_, .rank = redis::urgency::patient}});
+                       {.timeout = answer_timeout_, .rank = redis::urgency::awaited}});
 }
 
 void sentinel_watch::ask(bool for_others) {

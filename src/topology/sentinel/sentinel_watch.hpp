@@ -9,8 +9,8 @@
 
 #include "redis/connection.hpp"
 #include "redis/endpoint.hpp"
+#include "redis/io_services.hpp"
 #include "redis/pubsub.hpp"
-#include "redis/services.hpp"
 #include "topology/sentinel/sentinel_resolver.hpp"
 
 namespace holdfast::detail {
@@ -36,7 +36,7 @@ class sentinel_watch final : private redis::subscriber {
   };
 
   /// `answer_timeout`: of a question, and of the acknowledgement of the subscription.
-  sentinel_watch(const redis::services& given, const redis::endpoint& node, sentinel_id id, std::string primary_name,
+  sentinel_watch(const redis::io_services& given, const redis::endpoint& node, sentinel_id id, std::string primary_name,
                  std::chrono::milliseconds answer_timeout, listener& told);
   sentinel_watch(const sentinel_watch&) = delete;
   sentinel_watch& operator=(const sentinel_watch&) = delete;

@@ -7,7 +7,7 @@
 
 namespace holdfast::detail {
 
-standalone::standalone(const redis::services& given, const redis::endpoint& server,
+standalone::standalone(const redis::io_services& given, const redis::endpoint& server,
                        std::chrono::milliseconds answer_timeout, redis::connection::event_sink events)
     : commands_(std::make_shared<redis::connection>(given, server, std::move(events))),
       channels_(std::make_shared<redis::pubsub>(given, server, answer_timeout)), replicas_(given, server) {

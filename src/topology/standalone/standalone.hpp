@@ -8,8 +8,8 @@
 
 #include "redis/connection.hpp"
 #include "redis/endpoint.hpp"
+#include "redis/io_services.hpp"
 #include "redis/pubsub.hpp"
-#include "redis/services.hpp"
 #include "topology/replicas/acknowledger.hpp"
 #include "topology/topology.hpp"
 
@@ -20,7 +20,7 @@ class standalone final : public topology {
  public:
   /// Throws holdfast::error(invalid_config) when the server is to be reached by TLS and a file for it cannot be used.
   /// `answer_timeout`: for acknowledgements of subscriptions. `events`: outage, connected, fencing_degraded.
-  standalone(const redis::services& given, const redis::endpoint& server, std::chrono::milliseconds answer_timeout,
+  standalone(const redis::io_services& given, const redis::endpoint& server, std::chrono::milliseconds answer_timeout,
              redis::connection::event_sink events);
   standalone(const standalone&) = delete;
   standalone& operator=(const standalone&) = delete;

@@ -10,7 +10,7 @@
 namespace holdfast::sim::bounds {
 
 /// The longest pause before a retry: the cap of the library's retry_backoff, of renewal_retry_pause(), and
-/// attempt_pacing::hopeless.
+/// reconnect_backoff::hopeless.
 constexpr nanoseconds retry = std::chrono::seconds(1);
 /// The time until a wake-up is followed, after many that were for nothing.
 constexpr nanoseconds wake_up = detail::wake_budget::interval;

@@ -158,7 +158,7 @@ TEST_CASE("the newest token is a number or there is none") {
   check_unexpected(read_token(replies::integer(1)));
 }
 
-TEST_CASE("recount answers 1 or 0") {
+TEST_CASE("set_hold_count answers 1 or 0") {
   CHECK(read_flag(replies::integer(1)).value);
   CHECK_FALSE(read_flag(replies::integer(0)).value);
   CHECK_FALSE(read_flag(replies::integer(0)).failed);

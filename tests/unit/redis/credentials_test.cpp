@@ -61,7 +61,7 @@ struct answer {
   bool has(errc code) const { return times == 1 && got.error == code; }
 };
 
-struct fixture : scripted_surroundings {
+struct fixture : scripted_environment {
   fixture() {
     network.hosts = {{redis::address{"A", 6379, {}}, &server}};
     node.at.host = "A";
@@ -240,7 +240,7 @@ TEST_CASE_METHOD(fixture, "a connection that is being replaced counts as answeri
   network.hosts.clear();  // a black hole
   after(60s);
   CHECK(link->answering());
-  after(node.patience + 1ms);
+  after(node.silence_limit + 1ms);
   CHECK_FALSE(link->answering());
 }
 

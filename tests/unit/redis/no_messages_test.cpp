@@ -52,7 +52,7 @@ struct waiter final : redis::subscriber {
   std::string words;
 };
 
-struct fixture : scripted_surroundings {
+struct fixture : scripted_environment {
   fixture() {
     node.at = {"A", 6379, {}};
     network.hosts = {{node.at, &server}};
@@ -65,7 +65,7 @@ struct fixture : scripted_surroundings {
   redis::subscription subscribe(std::string_view channel, waiter& who) {
     if (!servers)
       servers = std::make_unique<detail::standalone>(
-          redis::services{strand, clock, alarms, dice, network}, node, 500ms,
+          redis::io_services{strand, clock, alarms, dice, network}, node, 500ms,
           [this](const event& e) { events.push_back(std::string(to_string(e.what)) + ": " + std::string(e.detail)); });
     return servers->subscribe(channel, who);
   }

@@ -21,7 +21,7 @@ constexpr std::size_t all = 1'000'000;
 constexpr auto ignore = [](const redis::outcome&) {};
 
 struct fixture {
-  pending_queue queue{{.capacity = 100, .least_patience = 20ms, .window = 50}};
+  pending_queue queue{{.capacity = 100, .least_silence_limit = 20ms, .window = 50}};
   std::vector<std::string> answered, late;
 
   explicit fixture(bool up = true) {
@@ -36,7 +36,8 @@ struct fixture {
   }
   redis::ticket push_patient(const std::string& name, detail::lease_clock::duration timeout) {
     return queue.push(
-        plain_command(name, {.timeout = timeout, .patient = true}, note(answered, name), note(late, name)), start);
+        plain_command(name, {.timeout = timeout, .waits_for_reply = true}, note(answered, name), note(late, name)),
+        start);
   }
   std::string write(detail::time_point now = start, std::size_t enough = all) {
     std::string out;
@@ -81,7 +82,7 @@ TEST_CASE("a write takes about as much as asked for") {
 TEST_CASE("obligations are written before the others") {
   fixture f;
   f.push("a", 1s);
-  f.push("b", 1s, urgency::patient);
+  f.push("b", 1s, urgency::awaited);
   f.push("x", 1s, urgency::obligation);
   f.push("c", 1s);
   f.push("y", 1s, urgency::obligation);
@@ -123,7 +124,7 @@ TEST_CASE("an answer carries the time at which its own command was written") {
 }
 
 TEST_CASE("three quarters of the capacity are for what may be refused, and the rest always finds room") {
-  pending_queue queue({.capacity = 4, .least_patience = 20ms});
+  pending_queue queue({.capacity = 4, .least_silence_limit = 20ms});
   const auto refused = [&](urgency rank) { return queue.refuses({.timeout = 1s, .rank = rank}); };
   for (int i = 0; i < 3; ++i) {
     CHECK_FALSE(refused(urgency::refusable));
@@ -134,7 +135,7 @@ TEST_CASE("three quarters of the capacity are for what may be refused, and the r
   for (int i = 0; i < 9; ++i)
     queue.push(plain_command("a", {.timeout = 1s, .rank = urgency::obligation}, ignore), start);
   CHECK_FALSE(refused(urgency::obligation));
-  CHECK_FALSE(refused(urgency::patient));
+  CHECK_FALSE(refused(urgency::awaited));
 }
 
 TEST_CASE("a timeout counts from the write and the queue of a living connection costs nothing") {
@@ -338,7 +339,7 @@ TEST_CASE("all that waits can be given up") {
 }
 
 TEST_CASE("a handler that is dropped may use the queue while it is destroyed") {
-  pending_queue queue({.capacity = 10, .least_patience = 20ms});
+  pending_queue queue({.capacity = 10, .least_silence_limit = 20ms});
   struct user {
     pending_queue* queue;
     ~user() { CHECK(queue->empty()); }

@@ -14,7 +14,7 @@
 #include <utility>
 #include <vector>
 
-#include "redis/services.hpp"
+#include "redis/io_services.hpp"
 #include "redis/transport.hpp"
 #include "support/manual_clock.hpp"
 #include "support/replies.hpp"
@@ -70,7 +70,7 @@ struct scripted_host {
 class scripted_host::connection final : public redis::stream,
                                         public std::enable_shared_from_this<scripted_host::connection> {
  public:
-  connection(scripted_host& to, const redis::services& given) : to_(&to), given_(given) {
+  connection(scripted_host& to, const redis::io_services& given) : to_(&to), given_(given) {
     to.connections.insert(this);
     ++to.made;
   }
@@ -151,7 +151,7 @@ class scripted_host::connection final : public redis::stream,
   }
 
   scripted_host* to_;
-  const redis::services given_;
+  const redis::io_services given_;
   redis::reader parser_;
   std::string inbox_;
   boost::asio::mutable_buffer into_;
@@ -163,7 +163,7 @@ class scripted_network final : public redis::transport {
  public:
   std::map<redis::address, scripted_host*> hosts;
 
-  std::shared_ptr<attempt> connect(const redis::services& given, const redis::endpoint& node, detail::time_point,
+  std::shared_ptr<attempt> connect(const redis::io_services& given, const redis::endpoint& node, detail::time_point,
                                    handler done) override {
     const auto made = std::make_shared<dialling>(std::move(done));
     given.post([this, made, given, &node] {
@@ -189,15 +189,15 @@ class scripted_network final : public redis::transport {
 };
 
 /// What a connection to them is given, on the test's clock.
-struct scripted_surroundings {
-  scripted_surroundings() {
+struct scripted_environment {
+  scripted_environment() {
     alarms.on_step = [this] { poll(); };
   }
   void poll() {
     io.restart();
     io.poll();
   }
-  redis::services services(std::shared_ptr<observer> counts = {}) {
+  redis::io_services services(std::shared_ptr<observer> counts = {}) {
     return {strand, clock, alarms, random, network, std::move(counts)};
   }
 

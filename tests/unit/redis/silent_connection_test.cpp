@@ -56,10 +56,10 @@ struct answer {
   bool has(errc code) const { return times == 1 && got.error == code; }
 };
 
-struct fixture : scripted_surroundings {
+struct fixture : scripted_environment {
   fixture() {
     node.at = {"A", 6379, {}};
-    node.patience = 500ms;
+    node.silence_limit = 500ms;
     network.hosts = {{node.at, &server}};
   }
   ~fixture() {
@@ -222,7 +222,7 @@ TEST_CASE_METHOD(fixture, "a timeout goes on while the connection is asked, and 
 }
 
 TEST_CASE_METHOD(fixture, "a server that is far away is not given up for it") {
-  node.patience = 2s;
+  node.silence_limit = 2s;
   server.delay = 150ms;
   commands = std::make_shared<redis::connection>(services(), node, [](const event&) {});
   commands->on_link_change([this](bool up) { links += up ? '+' : '-'; });
@@ -261,7 +261,7 @@ TEST_CASE_METHOD(fixture,
   SECTION("it is forgotten") {
     forget();
     pass(10s);
-    pass(node.patience + 1ms);  // nobody waits: a packet may be lost
+    pass(node.silence_limit + 1ms);  // nobody waits: a packet may be lost
     CHECK(links == "+-+");
     CHECK(count("PING") == 4);
     pass(10s);

@@ -46,7 +46,8 @@ struct fixture {
   }
   void get() { server.execute("a", plain_command(get_a, {.timeout = 1s}, note(answers))); }
   holdfast::redis::ticket get_patiently() {
-    return server.execute("a", plain_command(get_a, {.timeout = 1s, .patient = true}, note(answers), note(late)));
+    return server.execute("a",
+                          plain_command(get_a, {.timeout = 1s, .waits_for_reply = true}, note(answers), note(late)));
   }
   std::vector<outcome> late;
 };

@@ -130,7 +130,7 @@ TEST_CASE_METHOD(draining,
   const auto a = hold("a");
   const auto d = drain();
   const auto again = lock("a", by(a.value()->of->who)), other = lock("b", by(a.value()->of->who));
-  CHECK(sent("recount") == 1);
+  CHECK(sent("set_hold_count") == 1);
   CHECK(sent("acquire") == 2);
   reenters();
   grants();

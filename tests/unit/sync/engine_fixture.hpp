@@ -139,7 +139,7 @@ class engine_fixture {
   explicit engine_fixture(config c = without_turns()) : settings(std::move(c)) {
     settings.observer = events;
     timers.on_step = [this] { server.run(); };
-    const detail::surroundings around{clock, timers, server, random, settings};
+    const detail::environment around{clock, timers, server, random, settings};
     around.blocks->close();  // it keeps nothing, so that each block is the heap's, which may guard it
     locks.emplace(around, std::weak_ptr<detail::lease_home>(),
                   detail::owner_fields(detail::uuid{random.next(), random.next()}));
@@ -148,31 +148,31 @@ class engine_fixture {
 
   // Verbs.
   lock_call lock(const std::string& name, asking a = {}) {
-    return ask(name, a, detail::lock_request::patience::forever);
+    return ask(name, a, detail::lock_request::wait_mode::forever);
   }
   lock_call try_lock(const std::string& name, asking a = {}) {
-    return ask(name, a, detail::lock_request::patience::once);
+    return ask(name, a, detail::lock_request::wait_mode::once);
   }
   lock_call try_lock_for(const std::string& name, nanoseconds wait, asking a = {}) {
-    return ask(name, a, detail::lock_request::patience::until_deadline, wait);
+    return ask(name, a, detail::lock_request::wait_mode::until_deadline, wait);
   }
   lock_call lock_any(const std::vector<std::string>& names, asking a = {}) {
-    return ask_any(names, a, detail::lock_request::patience::forever);
+    return ask_any(names, a, detail::lock_request::wait_mode::forever);
   }
   lock_call try_lock_any(const std::vector<std::string>& names, asking a = {}) {
-    return ask_any(names, a, detail::lock_request::patience::once);
+    return ask_any(names, a, detail::lock_request::wait_mode::once);
   }
   lock_call try_lock_any_for(const std::vector<std::string>& names, nanoseconds wait, asking a = {}) {
-    return ask_any(names, a, detail::lock_request::patience::until_deadline, wait);
+    return ask_any(names, a, detail::lock_request::wait_mode::until_deadline, wait);
   }
   multi_call lock_all(const std::vector<std::string>& names, asking a = {}) {
-    return ask_all(names, a, detail::lock_request::patience::forever);
+    return ask_all(names, a, detail::lock_request::wait_mode::forever);
   }
   multi_call try_lock_all(const std::vector<std::string>& names, asking a = {}) {
-    return ask_all(names, a, detail::lock_request::patience::once);
+    return ask_all(names, a, detail::lock_request::wait_mode::once);
   }
   multi_call try_lock_all_for(const std::vector<std::string>& names, nanoseconds wait, asking a = {}) {
-    return ask_all(names, a, detail::lock_request::patience::until_deadline, wait);
+    return ask_all(names, a, detail::lock_request::wait_mode::until_deadline, wait);
   }
   verb_call unlock(const record_ptr& lease) {
     verb_call c;
@@ -366,12 +366,13 @@ class engine_fixture {
   const std::string uuid = "00000000-0000-8000-8000-000000000000";
 
  private:
-  lock_call ask(const std::string& name, const asking& a, detail::lock_request::patience wait, nanoseconds limit = {}) {
+  lock_call ask(const std::string& name, const asking& a, detail::lock_request::wait_mode wait,
+                nanoseconds limit = {}) {
     const auto c = begin(name);
     c.place(locks->lock(keys(name, *a.kind), request(a, wait, limit), answer_to(c)));
     return c;
   }
-  lock_call ask_any(const std::vector<std::string>& names, const asking& a, detail::lock_request::patience wait,
+  lock_call ask_any(const std::vector<std::string>& names, const asking& a, detail::lock_request::wait_mode wait,
                     nanoseconds limit = {}) {
     lock_call c;
     std::vector<detail::shared_keys> of;
@@ -382,7 +383,7 @@ class engine_fixture {
     c.place(locks->lock_any(std::move(of), request(a, wait, limit), answer_to(c)));
     return c;
   }
-  multi_call ask_all(const std::vector<std::string>& names, const asking& a, detail::lock_request::patience wait,
+  multi_call ask_all(const std::vector<std::string>& names, const asking& a, detail::lock_request::wait_mode wait,
                      nanoseconds limit = {}) {
     const auto c = multi_calls_.emplace_back();
     std::vector<detail::shared_keys> of;
@@ -401,10 +402,10 @@ class engine_fixture {
     names_.push_back(name);
     return calls_.emplace_back();
   }
-  detail::lock_request request(const asking& a, detail::lock_request::patience wait, nanoseconds limit) {
+  detail::lock_request request(const asking& a, detail::lock_request::wait_mode wait, nanoseconds limit) {
     detail::lock_request r{a.who.value_or(owner()), a.who.has_value(), detail::resolve_terms(settings, a.options),
                            wait};
-    if (wait == detail::lock_request::patience::until_deadline) r.deadline = clock.now() + limit;
+    if (wait == detail::lock_request::wait_mode::until_deadline) r.deadline = clock.now() + limit;
     r.coroutine = a.coroutine;
     return r;
   }

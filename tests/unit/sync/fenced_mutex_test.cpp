@@ -39,7 +39,7 @@ TEST_CASE_METHOD(fixture, "a plain lock has no token") {
 TEST_CASE_METHOD(fixture, "a re-entry of a fenced hold keeps its token, whichever kind re-enters") {
   const auto outer = hold_fenced("a", 41, me);
   const auto inner = lock("a", fenced(me));
-  CHECK(last_sent() == "recount(a; 30000, #1, 2)");
+  CHECK(last_sent() == "set_hold_count(a; 30000, #1, 2)");
   reenters();
   REQUIRE(inner.granted());
   CHECK(token_of(inner) == 41);
@@ -54,7 +54,7 @@ TEST_CASE_METHOD(fixture, "a fenced re-entry of a hold without token is refused,
   const auto inner = lock("a", fenced(me));
   CHECK(inner.error() == errc::already_held);
   CHECK(outer.value()->of->exclusive());
-  CHECK(sent("recount") == 0);
+  CHECK(sent("set_hold_count") == 0);
   unlock(outer);
   frees();
   check_nothing_is_left();

@@ -36,7 +36,7 @@ class quorum_fixture {
     }
     timers.on_step = [this] { run(); };
     servers.emplace(timers, clock, std::move(each));
-    const detail::surroundings around{clock, timers, *servers, random, settings};
+    const detail::environment around{clock, timers, *servers, random, settings};
     around.blocks->close();  // as in engine_fixture
     locks.emplace(around, std::weak_ptr<detail::lease_home>(),
                   detail::owner_fields(detail::uuid{random.next(), random.next()}));
@@ -47,10 +47,10 @@ class quorum_fixture {
 
   /// Its marker says that it votes.
   void vote(std::size_t n) { nodes[n]->command({"SET", "holdfast:redlock", "run" + std::to_string(n) + " 60000"}); }
-  lock_call lock(const std::string& name) { return ask(name, detail::lock_request::patience::forever); }
-  lock_call try_lock(const std::string& name) { return ask(name, detail::lock_request::patience::once); }
+  lock_call lock(const std::string& name) { return ask(name, detail::lock_request::wait_mode::forever); }
+  lock_call try_lock(const std::string& name) { return ask(name, detail::lock_request::wait_mode::once); }
   lock_call try_lock_for(const std::string& name, nanoseconds wait) {
-    return ask(name, detail::lock_request::patience::until_deadline, std::nullopt, clock.now() + wait);
+    return ask(name, detail::lock_request::wait_mode::until_deadline, std::nullopt, clock.now() + wait);
   }
   /// lock() and its grant by all.
   lock_call granted(const std::string& name) {
@@ -62,7 +62,7 @@ class quorum_fixture {
   /// lock() by the owner of that lease.
   lock_call nested(const lock_call& outer) {
     const auto& of = *outer.value()->of;
-    return ask(of.keys()->name, detail::lock_request::patience::forever, of.who);
+    return ask(of.keys()->name, detail::lock_request::wait_mode::forever, of.who);
   }
   verb_call unlock(const lock_call& c) {
     verb_call v;
@@ -133,7 +133,7 @@ class quorum_fixture {
   std::optional<detail::engine> locks;
 
  private:
-  lock_call ask(const std::string& name, detail::lock_request::patience wait,
+  lock_call ask(const std::string& name, detail::lock_request::wait_mode wait,
                 std::optional<owner_id> who = std::nullopt, detail::time_point deadline = detail::time_point::max()) {
     const auto c = calls_.emplace_back();
     const detail::lock_request r{.who = who.value_or(owner()),

@@ -251,12 +251,12 @@ TEST_CASE_METHOD(replicated_fixture, "a re-entry is told when enough replicas ha
   SECTION("too few: the count is set back") {
     replicas(0);
     CHECK(inner.failed_with(errc::not_replicated));
-    CHECK(last_sent() == "recount(a; 29995, #1, 1, 30000)");
+    CHECK(last_sent() == "set_hold_count(a; 29995, #1, 1, 30000)");
   }
   SECTION("whoever leaves is counted no more") {
     inner.cancel();
     replicas(1);
-    CHECK(last_sent() == "recount(a; 29995, #1, 1, 30000)");
+    CHECK(last_sent() == "set_hold_count(a; 29995, #1, 1, 30000)");
   }
 }
 

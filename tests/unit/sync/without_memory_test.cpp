@@ -33,14 +33,14 @@ void starve_and_end(Prepare prepare, Act act) {
 const auto nobody_hears = [](error_code, const std::string&) {};
 
 detail::lock_request request_of(const config& settings, owner waiter) {
-  return {waiter, true, detail::resolve_terms(settings, {}), detail::lock_request::patience::forever};
+  return {waiter, true, detail::resolve_terms(settings, {}), detail::lock_request::wait_mode::forever};
 }
 
 }  // namespace
 
 TEST_CASE("no allocation that fails where a lock is asked for leaves a waiter whom nobody can cancel") {
   if (!failing_allocations::available()) skip("the sanitizer has the allocator for itself");
-  using patience = detail::lock_request::patience;
+  using patience = detail::lock_request::wait_mode;
   for (const bool others_wait : {false, true})
     for (const auto wait : {patience::forever, patience::until_deadline, patience::once}) {
       bool failed = true;

@@ -54,7 +54,7 @@ struct fake_server final : scripted_host {
   int commands = 0;
 };
 
-struct fixture : scripted_surroundings {
+struct fixture : scripted_environment {
   ~fixture() {
     if (servers) servers->close();
     poll();
@@ -68,10 +68,10 @@ struct fixture : scripted_surroundings {
     auto& server = which.servers.emplace_back();
     server.at = at(host);
     server.expected = mode;
-    server.patience = 500ms;
+    server.silence_limit = 500ms;
   }
   void make() {
-    which.discovered.patience = 500ms;
+    which.discovered.silence_limit = 500ms;
     servers = detail::make_topology(services(), which, config{}, [](const event&) {});
   }
   /// Whether a command with this time is answered by a server, by each of several primaries.

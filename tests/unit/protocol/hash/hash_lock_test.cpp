@@ -37,9 +37,12 @@ TEST_CASE("names of any bytes stay as they are") {
 TEST_CASE("each call uses the script of its name") {
   const renewal one{"a", u1, {1s}};
   const std::vector<std::pair<call, lua::script_text>> all{
-      {plain_lock.acquire.make(a, 1s, u1), lua::acquire},     {plain_lock.recount.make(a, {1s}, u1, 2), lua::recount},
-      {plain_lock.renew.make({&one, 1}), lua::renew},         {plain_lock.release.make(a, u1), lua::release},
-      {plain_lock.force_release.make(a), lua::force_release}, {plain_lock.holder.make(a), lua::holder},
+      {plain_lock.acquire.make(a, 1s, u1), lua::acquire},
+      {plain_lock.set_hold_count.make(a, {1s}, u1, 2), lua::set_hold_count},
+      {plain_lock.renew.make({&one, 1}), lua::renew},
+      {plain_lock.release.make(a, u1), lua::release},
+      {plain_lock.force_release.make(a), lua::force_release},
+      {plain_lock.holder.make(a), lua::holder},
   };
   for (const auto& [sent, script] : all) {
     CHECK(by_digest(sent)[1] == script.sha1);
@@ -49,8 +52,8 @@ TEST_CASE("each call uses the script of its name") {
   }
 }
 
-TEST_CASE("recount sends the TTL and the field and the absolute count") {
-  CHECK(operands(plain_lock.recount.make(a, {1500ms}, u1, 2'147'483'647)) ==
+TEST_CASE("set_hold_count sends the TTL and the field and the absolute count") {
+  CHECK(operands(plain_lock.set_hold_count.make(a, {1500ms}, u1, 2'147'483'647)) ==
         words{"1", "a", "1500", "u:1", "2147483647"});
 }
 
@@ -81,8 +84,8 @@ TEST_CASE("release sends the key, and as arguments the word and the channel and 
 }
 
 TEST_CASE("a TTL of its own for a key that has none is sent last, where it is more") {
-  CHECK(operands(plain_lock.recount.make(a, {1s, 2s}, u1, 2)) == words{"1", "a", "1000", "u:1", "2", "2000"});
-  CHECK(operands(plain_lock.recount.make(a, {1s, 1s}, u1, 2)) == words{"1", "a", "1000", "u:1", "2"});
+  CHECK(operands(plain_lock.set_hold_count.make(a, {1s, 2s}, u1, 2)) == words{"1", "a", "1000", "u:1", "2", "2000"});
+  CHECK(operands(plain_lock.set_hold_count.make(a, {1s, 1s}, u1, 2)) == words{"1", "a", "1000", "u:1", "2"});
   const std::vector<renewal> holds{{"a", u1, {1s}}, {"b", u2, {2s, 3s}}};
   CHECK(operands(plain_lock.renew.make(holds)) == words{"2", "a", "b", "1000", "2000", "u:1", "u:2", "1000", "3000"});
 }

@@ -12,7 +12,7 @@
 #include "support/seeded_random.hpp"
 #include "sync/command/single_server_sender.hpp"
 #include "sync/hold/claim_holders.hpp"
-#include "sync/hold/hold_services.hpp"
+#include "sync/hold/engine_parts.hpp"
 #include "sync/hold/lease_record.hpp"
 #include "sync/hold/unlocking.hpp"
 
@@ -35,15 +35,15 @@ struct hold_fixture : detail::hold_host {
   seeded_random random{1};
   config settings;
   const detail::single_server_sender sender;
-  detail::surroundings around{
+  detail::environment around{
       .time = clock, .alarms = timers, .servers = server, .random = random, .settings = settings, .sender = &sender};
   detail::releases freeing{around};
-  detail::unlock_patience patience{around};
+  detail::unlock_time_budget patience{around};
   detail::claim_holders holders;
   detail::watchdog renewals{around, holders};
   detail::open_calls calls;
   const detail::client_state_ptr client{new detail::client_state(clock, new detail::block_pool)};
-  const detail::hold_services services{around, renewals, freeing, patience, calls, {}, client};
+  const detail::engine_parts services{around, renewals, freeing, patience, calls, {}, client};
   const detail::claim_ptr on = make_claim(client);
   const detail::hold_ptr h = make_hold(on);
   std::vector<std::shared_ptr<detail::lease_record>> records;
@@ -72,7 +72,7 @@ struct hold_fixture : detail::hold_host {
   void forget(detail::hold&) override {}
   void release_begins() override {}
   void release_ends(const release_end&) override {}
-  bool pass_on(detail::hold&, const legacy&) override { return false; }
+  bool pass_on(detail::hold&, const handoff_offer&) override { return false; }
 };
 
 }  // namespace holdfast::test

@@ -33,7 +33,7 @@ TEST_CASE_METHOD(engine_fixture,
   const auto inner = lock("a", by(alice));
   reenters();
   const auto unlocking = unlock(inner);
-  CHECK(last_sent() == "recount(a; 29995, #1, 1, 30000)");
+  CHECK(last_sent() == "set_hold_count(a; 29995, #1, 1, 30000)");
   reenters();
   CHECK(unlocking.succeeded());
   CHECK(state(inner) == lease_state::released);
@@ -182,7 +182,7 @@ TEST_CASE_METHOD(engine_fixture, "the count of a partial unlock that finds no an
   CHECK(state(outer) == lease_state::held);
   CHECK(in_flight() == 0);
   lock("a", by(alice));
-  CHECK(last_sent() == "recount(a; 30000, #1, 2)");
+  CHECK(last_sent() == "set_hold_count(a; 30000, #1, 2)");
 }
 
 TEST_CASE_METHOD(engine_fixture, "what finds no answer is answered within one command timeout") {
@@ -208,7 +208,7 @@ TEST_CASE_METHOD(engine_fixture, "what finds no answer until the command timeout
   const auto partial = unlock(inner);
   advance(500ms);
   CHECK(partial.succeeded());
-  CHECK(sent("recount") == 2);
+  CHECK(sent("set_hold_count") == 2);
   CHECK(in_flight() == 0);
 }
 
@@ -260,7 +260,7 @@ TEST_CASE_METHOD(engine_fixture, "a dropped lease of a re-entered hold takes one
   const auto outer = hold("a", by(alice)), inner = lock("a", by(alice));
   reenters();
   drop(inner);
-  CHECK(last_sent() == "recount(a; 30000, #1, 1)");
+  CHECK(last_sent() == "set_hold_count(a; 30000, #1, 1)");
   reenters();
   CHECK(unlock(inner.value()).failed_with(errc::not_held));
 }

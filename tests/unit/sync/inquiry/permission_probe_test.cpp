@@ -12,7 +12,7 @@ TEST_CASE_METHOD(engine_fixture, "the probe uses every permission on a name of n
   const auto key = "__probe:" + uuid;
   CHECK(subscribers(key) == 1);
   for (const auto& script :
-       {"acquire(" + key + "; 1000, #1)", "recount(" + key + "; 1000, #1, 2)", "renew(" + key + "; 1000, #1)",
+       {"acquire(" + key + "; 1000, #1)", "set_hold_count(" + key + "; 1000, #1, 2)", "renew(" + key + "; 1000, #1)",
         "release(" + key + "; publish, redisson_lock__channel:{" + key + "}, #1)"}) {
     CHECK(last_sent() == script);
     errs("NOSCRIPT No matching script.");

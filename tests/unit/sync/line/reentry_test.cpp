@@ -39,14 +39,14 @@ struct fixture : engine_fixture {
 
 TEST_CASE_METHOD(fixture, "an owner that holds the lock re-enters by the absolute count") {
   const auto inner = again();
-  CHECK(last_sent() == "recount(a; 30000, #1, 2)");
+  CHECK(last_sent() == "set_hold_count(a; 30000, #1, 2)");
   CHECK(inner.waits());
   reenters();
   CHECK(inner.granted());
   CHECK(inner.value()->of == outer.value()->of);
   CHECK(heard() == "reentered");
   again();
-  CHECK(last_sent() == "recount(a; 30000, #1, 3)");
+  CHECK(last_sent() == "set_hold_count(a; 30000, #1, 3)");
 }
 
 TEST_CASE_METHOD(fixture, "every way to lock re-enters") {
@@ -54,7 +54,7 @@ TEST_CASE_METHOD(fixture, "every way to lock re-enters") {
   reenters();
   CHECK(tried.granted());
   const auto tried_for = try_lock_for("a", 1s, by(alice, longer));
-  CHECK(last_sent() == "recount(a; 30000, #1, 3)");
+  CHECK(last_sent() == "set_hold_count(a; 30000, #1, 3)");
   reenters();
   CHECK(tried_for.granted());
   advance(1s);
@@ -71,13 +71,13 @@ TEST_CASE_METHOD(fixture, "another owner and nobody in particular wait") {
 TEST_CASE_METHOD(engine_fixture, "the owner of an unbound hold re-enters it when it is named") {
   const auto outer = hold("a");
   const auto inner = lock("a", by(outer.value()->of->who));
-  CHECK(last_sent() == "recount(a; 30000, #1, 2)");
+  CHECK(last_sent() == "set_hold_count(a; 30000, #1, 2)");
 }
 
 TEST_CASE_METHOD(fixture, "a re-entry does not queue behind those who wait") {
   const auto waiting = lock("a");
   const auto inner = again();
-  CHECK(last_sent() == "recount(a; 30000, #1, 2)");
+  CHECK(last_sent() == "set_hold_count(a; 30000, #1, 2)");
   reenters();
   CHECK(inner.granted());
   CHECK(waiting.waits());
@@ -89,7 +89,7 @@ TEST_CASE_METHOD(fixture, "a re-entry extends the validity from its own send and
   const auto valid = held.valid_until();
   advance(1s);
   const auto shorter = lock("b", by(alice, {.ttl = 2s, .renew = true}));
-  CHECK(last_sent() == "recount(b; 28985, #2, 2)");
+  CHECK(last_sent() == "set_hold_count(b; 28985, #2, 2)");
   reenters();
   CHECK(held.valid_until() == valid);
   const auto asked = clock.now();
@@ -105,7 +105,7 @@ TEST_CASE_METHOD(fixture, "concurrent re-entries of one hold run one after the o
   reenters();
   CHECK(second.granted());
   CHECK(third.waits());
-  CHECK(last_sent() == "recount(a; 30000, #1, 3)");
+  CHECK(last_sent() == "set_hold_count(a; 30000, #1, 3)");
   reenters();
   CHECK(third.granted());
 }
@@ -117,11 +117,11 @@ TEST_CASE_METHOD(fixture, "re-entries that wait for Redis run one after the othe
   CHECK(unlock(second).succeeded());
   const auto fourth = again();
   CHECK(in_flight() == 1);
-  CHECK(last_sent() == "recount(a; 30000, #1, 3)");
+  CHECK(last_sent() == "set_hold_count(a; 30000, #1, 3)");
   reenters();
   CHECK(third.granted());
   CHECK(in_flight() == 1);
-  CHECK(last_sent() == "recount(a; 30000, #1, 3)");
+  CHECK(last_sent() == "set_hold_count(a; 30000, #1, 3)");
   reenters();
   CHECK(fourth.granted());
   CHECK(in_flight() == 0);
@@ -139,11 +139,11 @@ TEST_CASE_METHOD(fixture, "a re-entry without an answer is repeated with the sam
   fails(errc::unconfirmed);
   CHECK(inner.waits());
   advance(20ms);
-  CHECK(last_sent() == "recount(a; 30000, #1, 2)");
+  CHECK(last_sent() == "set_hold_count(a; 30000, #1, 2)");
   reenters();
   CHECK(inner.granted());
   unlock(inner);
-  CHECK(last_sent() == "recount(a; 30000, #1, 1)");
+  CHECK(last_sent() == "set_hold_count(a; 30000, #1, 1)");
 }
 
 TEST_CASE("a re-entry waits through what may mend itself and fails at once with the rest") {
@@ -324,7 +324,7 @@ TEST_CASE_METHOD(fixture, "a re-entry that is not answered by its deadline is un
   advance(100ms);
   CHECK(inner.failed_with(errc::unreachable));
   reenters();  // too late: the count goes back
-  CHECK(last_sent() == "recount(a; 30000, #1, 1)");
+  CHECK(last_sent() == "set_hold_count(a; 30000, #1, 1)");
   reenters();
   check_all_ends({outer});
 }
@@ -344,7 +344,7 @@ TEST_CASE_METHOD(fixture, "a deadline while the re-entry backs off ends the paus
   fails(errc::unconfirmed);
   advance(10ms);
   CHECK(inner.failed_with(errc::unreachable));
-  CHECK(last_sent() == "recount(a; 30000, #1, 1)");
+  CHECK(last_sent() == "set_hold_count(a; 30000, #1, 1)");
   reenters();
   check_all_ends({outer});
 }
@@ -366,7 +366,7 @@ TEST_CASE_METHOD(fixture, "a re-entry cancelled in flight is undone") {
   CHECK(inner.failed_with(aborted));
   CHECK(server.count() == 2);
   reenters();
-  CHECK(last_sent() == "recount(a; 30000, #1, 1)");
+  CHECK(last_sent() == "set_hold_count(a; 30000, #1, 1)");
   reenters();
   CHECK(outer.value()->state() == lease_state::held);
   check_all_ends({outer});
@@ -376,7 +376,7 @@ TEST_CASE_METHOD(fixture, "a re-entry cancelled in flight and never answered is 
   const auto inner = again();
   inner.cancel();
   fails(errc::unconfirmed);
-  CHECK(last_sent() == "recount(a; 30000, #1, 1)");
+  CHECK(last_sent() == "set_hold_count(a; 30000, #1, 1)");
 }
 
 TEST_CASE_METHOD(fixture, "a re-entry cancelled in flight and never written needs no undoing") {
@@ -392,7 +392,7 @@ TEST_CASE_METHOD(fixture, "a re-entry cancelled while it backs off leaves no tim
   fails(errc::unconfirmed);
   inner.cancel();
   CHECK(inner.failed_with(aborted));
-  CHECK(last_sent() == "recount(a; 30000, #1, 1)");
+  CHECK(last_sent() == "set_hold_count(a; 30000, #1, 1)");
   reenters();
   const auto u = unlock(outer);
   CHECK(last_sent() == "release(a; publish, redisson_lock__channel:{a}, #1)");
@@ -416,7 +416,7 @@ TEST_CASE_METHOD(fixture, "what is queued behind a re-entry that backs off goes 
   const auto third = again();
   CHECK(server.count() == 2);
   fails(errc::unreachable);
-  CHECK(last_sent() == "recount(a; 30000, #1, 2)");
+  CHECK(last_sent() == "set_hold_count(a; 30000, #1, 2)");
   CHECK(server.count() == 3);
   reenters();
   CHECK(third.granted());
@@ -432,7 +432,7 @@ TEST_CASE_METHOD(fixture, "an unlock does not wait for a re-entry that the serve
   CHECK(unlock(second).succeeded());
   CHECK(in_flight() == 0);  // the re-entry will tell the count
   advance(1s);
-  CHECK(last_sent() == "recount(a; 30000, #1, 2)");
+  CHECK(last_sent() == "set_hold_count(a; 30000, #1, 2)");
   reenters();
   CHECK(third.granted());
   check_all_ends({outer, third});
@@ -470,7 +470,7 @@ TEST_CASE_METHOD(fixture, "a re-entry that may have run and is cancelled in the 
   inner.cancel();
   errs("OOM command not allowed when used memory > 'maxmemory'.");
   CHECK(other.failed_with(errc::server_refused));
-  CHECK(last_sent() == "recount(a; 30000, #1, 1)");
+  CHECK(last_sent() == "set_hold_count(a; 30000, #1, 1)");
   reenters();
   check_all_ends({outer});
 }
@@ -482,7 +482,7 @@ TEST_CASE_METHOD(fixture, "a re-entry whose undoing fails leaves the next change
   fails(errc::unconfirmed);
   CHECK(in_flight() == 0);
   const auto next = again();
-  CHECK(last_sent() == "recount(a; 30000, #1, 2)");
+  CHECK(last_sent() == "set_hold_count(a; 30000, #1, 2)");
 }
 
 // ---- unlock while a re-entry is under way
@@ -493,7 +493,7 @@ TEST_CASE_METHOD(fixture, "the last unlock behind a re-entry that is granted low
   CHECK(server.count() == 2);
   reenters();
   CHECK(inner.granted());
-  CHECK(last_sent() == "recount(a; 60000, #1, 1)");
+  CHECK(last_sent() == "set_hold_count(a; 60000, #1, 1)");
   CHECK(u.succeeded());
   CHECK(held.state() == lease_state::held);
   reenters();
@@ -538,7 +538,7 @@ TEST_CASE_METHOD(fixture, "unlocks that were the last until a re-entry was grant
   CHECK(third.granted());
   CHECK(u1.succeeded());
   CHECK(u2.succeeded());
-  CHECK(last_sent() == "recount(a; 29995, #1, 1, 30000)");
+  CHECK(last_sent() == "set_hold_count(a; 29995, #1, 1, 30000)");
   const auto u3 = unlock(third);
   CHECK(last_sent() == "release(a; publish, redisson_lock__channel:{a}, #1)");
   reenters();
@@ -734,7 +734,7 @@ TEST_CASE_METHOD(fixture, "a try_lock that waited for its turn re-enters in what
   const auto tried = try_lock("a", by(alice, longer));
   advance(300ms);
   reenters();
-  REQUIRE(last_sent() == "recount(a; 30000, #1, 3)");
+  REQUIRE(last_sent() == "set_hold_count(a; 30000, #1, 3)");
   CHECK(server.last().timeout == 200ms);
   advance(200ms);
   CHECK(tried.failed_with(errc::unreachable));
@@ -810,7 +810,7 @@ TEST_CASE_METHOD(fixture, "a re-entry behind the last unlock goes to the line li
   frees();
   grants();
   CHECK(third.granted());  // in the order in which they came
-  CHECK(last_sent() == "recount(a; 30000, #2, 2)");
+  CHECK(last_sent() == "set_hold_count(a; 30000, #2, 2)");
   reenters();
   CHECK(fourth.granted());
   check_all_ends({third, fourth});
@@ -841,7 +841,7 @@ TEST_CASE_METHOD(fixture, "a deadline goes with its caller from the line to a ho
   advance(400ms);
   grants();
   REQUIRE(first.granted());
-  CHECK(last_sent() == "recount(a; 30000, #2, 2)");
+  CHECK(last_sent() == "set_hold_count(a; 30000, #2, 2)");
   advance(600ms - 1ns);
   CHECK(limited.waits());
   advance(1ns);
@@ -949,7 +949,7 @@ TEST_CASE_METHOD(engine_fixture, "an owner that waits twice re-enters at its gra
   grants();
   CHECK(first.granted());
   CHECK(second.waits());
-  CHECK(last_sent() == "recount(a; 30000, #1, 2)");
+  CHECK(last_sent() == "set_hold_count(a; 30000, #1, 2)");
   reenters();
   CHECK(second.granted());
   CHECK(last_event().waited == 50ms);
@@ -970,7 +970,7 @@ TEST_CASE_METHOD(engine_fixture, "an owner that waits twice may cancel the secon
   second.cancel();
   CHECK(second.failed_with(aborted));
   reenters();
-  CHECK(last_sent() == "recount(a; 29995, #1, 1, 30000)");
+  CHECK(last_sent() == "set_hold_count(a; 29995, #1, 1, 30000)");
   reenters();
   unlock(first);
   frees();
@@ -982,7 +982,7 @@ TEST_CASE_METHOD(engine_fixture, "waiters without an owner are never taken for o
   grants();
   CHECK(first.granted());
   CHECK(second.waits());
-  CHECK(sent("recount") == 0);
+  CHECK(sent("set_hold_count") == 0);
 }
 
 // ---- close

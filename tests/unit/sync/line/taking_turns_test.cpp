@@ -29,7 +29,7 @@ struct on_both_channels : turns {
     const lock_call asked;
     const auto both =
         std::make_shared<const detail::lock_keys>(detail::plain_lock, "a", "", detail::publish_word::both);
-    locks->lock(both, {owner(), false, detail::resolve_terms(settings, {}), detail::lock_request::patience::forever},
+    locks->lock(both, {owner(), false, detail::resolve_terms(settings, {}), detail::lock_request::wait_mode::forever},
                 [asked](detail::lock_answer answer) {
                   asked.answer(answer.error, std::move(answer.detail), std::move(answer.record));
                 });
@@ -325,7 +325,7 @@ TEST_CASE_METHOD(turns, "a hold that Redis counts twice is passed on, and counte
   inner.cancel();
   reenters();
   CHECK(next.granted());
-  CHECK(last_sent() == "recount(a; 30000, #1, 1)");
+  CHECK(last_sent() == "set_hold_count(a; 30000, #1, 1)");
   CHECK(sent("release") == 0);
 }
 
@@ -491,7 +491,7 @@ TEST_CASE_METHOD(turns, "a re-entered hold is passed on at its last unlock, and 
   unlock(first);
   CHECK(second.granted());
   CHECK(in_flight() == 1);
-  CHECK(last_sent() == "recount(a; 30000, #1, 1)");
+  CHECK(last_sent() == "set_hold_count(a; 30000, #1, 1)");
   answers(replies::integer(0));  // it is gone, which the hold hears of that has it now
   CHECK(second.value()->state() == lease_state::lost);
 }
@@ -508,7 +508,7 @@ TEST_CASE_METHOD(turns,
   reenters();     // the count: two
   errs("NOPERM this user has no permissions");
   REQUIRE(waiting.granted());
-  CHECK(last_sent() == "recount(a; 30000, #1, 1)");
+  CHECK(last_sent() == "set_hold_count(a; 30000, #1, 1)");
 }
 
 TEST_CASE_METHOD(turns, "a hold is passed on past a re-entry that was not answered, which goes to the line") {
@@ -520,7 +520,7 @@ TEST_CASE_METHOD(turns, "a hold is passed on past a re-entry that was not answer
   CHECK(inner.waits());
   unlock(first);
   CHECK(second.granted());
-  CHECK(last_sent() == "recount(a; 30000, #1, 1)");
+  CHECK(last_sent() == "set_hold_count(a; 30000, #1, 1)");
   CHECK(inner.waits());
 }
 
@@ -567,7 +567,7 @@ TEST_CASE_METHOD(turns, "a rest says nothing of the lock: without an answer afte
   advance(50ms);
   CHECK(sent("acquire") == 2);
   link_down();
-  server.patience = 10ms;
+  server.silence_limit = 10ms;
   advance(50ms);
   CHECK(bounded.failed_with(errc::unreachable));
 }
@@ -591,7 +591,7 @@ TEST_CASE_METHOD(turns, "who gets a lock by a pass re-enters it, and his other w
   const auto mine = waiter(by(me)), mine_too = waiter(by(me));
   unlock(first);
   CHECK(mine.granted());
-  CHECK(last_sent() == "recount(a; 30000, #1, 2)");
+  CHECK(last_sent() == "set_hold_count(a; 30000, #1, 2)");
   reenters();
   CHECK(mine_too.granted());
   CHECK(mine_too.value()->of == mine.value()->of);

@@ -24,7 +24,7 @@ struct alone : engine_fixture {
     make();
   }
   void make() {
-    locks.emplace(detail::surroundings{clock, timers, server, random, settings}, std::weak_ptr<detail::lease_home>(),
+    locks.emplace(detail::environment{clock, timers, server, random, settings}, std::weak_ptr<detail::lease_home>(),
                   detail::owner_fields(detail::uuid{random.next(), random.next()}),
                   [this](const std::string& line) { lines.push_back(line); });
   }

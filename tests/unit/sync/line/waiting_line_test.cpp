@@ -748,7 +748,7 @@ TEST_CASE("at its grant an owner takes all its waiters out of the line in their 
       if (each.call.waits()) f.reenters();  // the next in order
       CHECK(each.call.granted());
     }
-    CHECK(f.sent("recount") == static_cast<std::size_t>(std::max<std::ptrdiff_t>(mine - 1, 0)));
+    CHECK(f.sent("set_hold_count") == static_cast<std::size_t>(std::max<std::ptrdiff_t>(mine - 1, 0)));
     for (const auto& each : line) CHECK(each.call.waits() == (!is_mine(each) && &each != &line.front()));
   }
 }

@@ -10,7 +10,7 @@ namespace {
 
 /// Releases alone; the answers are those of the engine's fixture, whose engine is not used.
 struct fixture : engine_fixture, detail::release_host {
-  detail::surroundings around{clock, timers, server, random, settings};
+  detail::environment around{clock, timers, server, random, settings};
   const detail::uuid client{0, 0};
   const detail::owner_field field{client, 1};
   int begun = 0, ended = 0;

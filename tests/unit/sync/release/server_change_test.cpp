@@ -195,19 +195,19 @@ TEST_CASE_METHOD(fixture, "a count that was answered is sent again when another 
   const auto outer = hold("a", by(alice));
   const auto inner = lock("a", by(alice));
   reenters();
-  CHECK(sent_after_failover() == "renew(a; 30000, #1) recount(a; 30000, #1, 2)");
+  CHECK(sent_after_failover() == "renew(a; 30000, #1) set_hold_count(a; 30000, #1, 2)");
   confirms();
   reenters();
   unlock(inner);
   reenters();
-  CHECK(sent_after_failover() == "renew(a; 30000, #1) recount(a; 30000, #1, 1)");
+  CHECK(sent_after_failover() == "renew(a; 30000, #1) set_hold_count(a; 30000, #1, 1)");
 }
 
 TEST_CASE_METHOD(fixture, "a count that was asked for with more than the hold has is sent again as well") {
   const auto outer = hold("a", by(alice, {.ttl = 10s}));
   const auto inner = lock("a", by(alice, {.ttl = 30s}));
   reenters();
-  CHECK(sent_after_failover().find(" recount(a; 29995, #1, 2, 30000)") != std::string::npos);
+  CHECK(sent_after_failover().find(" set_hold_count(a; 29995, #1, 2, 30000)") != std::string::npos);
 }
 
 TEST_CASE_METHOD(fixture, "a count that nobody has changed is not sent again") {

@@ -186,7 +186,7 @@ TEST_CASE_METHOD(nested, "a count that could not be lowered in an outage is lowe
   link_up();
   CHECK(wire(server.open().front()).find("release") == 0);
   while (in_flight() > 0) reenters();
-  CHECK(last_sent() == "recount(a; 30000, #1, 1)");
+  CHECK(last_sent() == "set_hold_count(a; 30000, #1, 1)");
 }
 
 TEST_CASE_METHOD(nested, "a refusal is no silence, and each unlock hears why") {

@@ -470,7 +470,7 @@ TEST_CASE_METHOD(engine_fixture,
   confirms();
   renew(outer, 30s);
   lock("a", by(alice, {.ttl = 300ms}));
-  CHECK(last_sent() == "recount(a; 300, #1, 2, 30000)");
+  CHECK(last_sent() == "set_hold_count(a; 300, #1, 2, 30000)");
 }
 
 TEST_CASE_METHOD(engine_fixture, "a confirmation never raises the TTL, whatever a re-entry is asking for") {

@@ -259,7 +259,7 @@ TEST_CASE_METHOD(any_fixture, "a lock() of the same owner that asked right behin
 TEST_CASE_METHOD(any_fixture, "a try that finds all taken is refused, and one that finds one free has it") {
   const auto taken = try_lock_any(abc);
   CHECK(unanswered().timeout == 500ms);
-  CHECK_FALSE(unanswered().patient);
+  CHECK_FALSE(unanswered().waits_for_reply);
   all_busy();
   CHECK(taken.refused());
   const auto any = try_lock_any(abc);
@@ -338,14 +338,14 @@ TEST_CASE_METHOD(any_fixture,
   const auto silent = [this] { fails(errc::unconfirmed); };
   const auto full = [this] { errs("OOM command not allowed when used memory > 'maxmemory'."); };
   for (const auto& ends : std::vector<std::function<void()>>{silent, full}) {
-    const auto before = sent("recount");
+    const auto before = sent("set_hold_count");
     const auto any = lock_any({"a", "b"}, by(alice));
     const auto nested = lock("a", by(alice));
     grants_number(1);
     REQUIRE(name_of(any) == "a");
     ends();
     advance(5s);
-    CHECK(sent("recount") == before + 1);
+    CHECK(sent("set_hold_count") == before + 1);
     nested.cancel();
     unlock_all();
     while (in_flight() > 0) frees();
@@ -361,7 +361,7 @@ TEST_CASE_METHOD(any_fixture, "a lock() of the same owner that parked before any
   busy(10s);  // nested: a stranger's, until a moment later
   grants_number(1);
   REQUIRE(any.granted());
-  CHECK(sent("recount") == 1);
+  CHECK(sent("set_hold_count") == 1);
 }
 
 TEST_CASE_METHOD(any_fixture, "a lock that is only being given back is tried") {
@@ -658,7 +658,7 @@ TEST_CASE_METHOD(any_of_groups, "any_of asks those last whose server cannot be r
   CHECK(last_sent() == "acquire_any(c1; 30000, #2)");
   all_busy();
   CHECK(server.last().key == "a1");
-  CHECK_FALSE(server.last().patient);
+  CHECK_FALSE(server.last().waits_for_reply);
   CHECK(subscribers("b1") == 0);
   advance(1s);
   CHECK(subscribers("b1") == 1);

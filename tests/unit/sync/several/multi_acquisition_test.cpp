@@ -213,7 +213,7 @@ TEST_CASE_METHOD(multi_fixture, "two calls for the same locks have them one afte
 TEST_CASE_METHOD(multi_fixture, "what its owner holds is re-entered, and only the others are asked for") {
   const auto b = hold("b", by(alice));
   const auto all = lock_all(abc, by(alice));
-  CHECK(wire(1) == "recount(b; 30000, #1, 2)");
+  CHECK(wire(1) == "set_hold_count(b; 30000, #1, 2)");
   reenters();
   CHECK(wire(2) == "acquire_all(a, c; 30000, #2, #3)");
   grants();
@@ -294,7 +294,7 @@ TEST_CASE_METHOD(multi_fixture, "a parallel call of the same owner re-enters wha
 TEST_CASE_METHOD(multi_fixture, "a try has all at once, or none") {
   const auto all = try_lock_all(ab);
   CHECK(unanswered().timeout == 500ms);
-  CHECK_FALSE(unanswered().patient);
+  CHECK_FALSE(unanswered().waits_for_reply);
   busy_at(2);
   CHECK(all.refused());
   CHECK(server.count() == 1);
@@ -491,7 +491,7 @@ TEST_CASE_METHOD(multi_fixture, "a bounded wait ends at its deadline where its o
 TEST_CASE_METHOD(multi_fixture, "a bounded wait for the lease of an outer call ends at its deadline") {
   const auto outer = hold("a", by(alice));
   const auto all = try_lock_all_for(ab, 700ms, by(alice, {.ttl = 1min}));
-  CHECK(sent("recount") == 1);
+  CHECK(sent("set_hold_count") == 1);
   advance(699ms);
   CHECK(all.waits());
   advance(1ms);
@@ -548,7 +548,7 @@ TEST_CASE_METHOD(multi_fixture, "cancelled after a re-entry, it gives that back 
   busy_at(1);
   all.cancel();
   CHECK(all.error() == boost::asio::error::operation_aborted);
-  CHECK(last_sent() == "recount(a; 30000, #1, 1)");
+  CHECK(last_sent() == "set_hold_count(a; 30000, #1, 1)");
   reenters();
   CHECK(a.value()->of->count() == 1);
   let_go(a);

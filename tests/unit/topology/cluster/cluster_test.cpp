@@ -268,7 +268,7 @@ TEST_CASE_METHOD(fixture,
   says = [&](node& by, const std::string& key) {
     return by.number == 1 && asks-- > 0 ? "-ASK " + std::to_string(slot_of(key)) + " node:3\r\n" : "+1\r\n";
   };
-  CHECK(call(low, {.timeout = 20s, .patient = true})->is("1"));
+  CHECK(call(low, {.timeout = 20s, .waits_for_reply = true})->is("1"));
   CHECK(of(3).heard.empty());
 }
 
@@ -341,7 +341,7 @@ TEST_CASE_METHOD(fixture, "who waits for as long as it takes hears once that it 
     ++a->times;
     a->got = std::move(o);
   };
-  made->execute(low, plain_command(redis::make_command({"TEST", low}), {.timeout = 50ms, .patient = true}, done,
+  made->execute(low, plain_command(redis::make_command({"TEST", low}), {.timeout = 50ms, .waits_for_reply = true}, done,
                                    [&](const redis::outcome& o) {
                                      ++late;
                                      CHECK(o.error == errc::unreachable);
@@ -464,7 +464,8 @@ TEST_CASE_METHOD(fixture, "a seed with an old map does not hide the other seeds,
     return said;
   };
   servers({3, 2});
-  const auto one = ask(high, {.timeout = 20s, .patient = true}), two = ask(low, {.timeout = 20s, .patient = true});
+  const auto one = ask(high, {.timeout = 20s, .waits_for_reply = true}),
+             two = ask(low, {.timeout = 20s, .waits_for_reply = true});
   CHECK(until([&] { return one->times + two->times == 2; }));
   CHECK(one->is("2"));
   CHECK(two->is("1"));

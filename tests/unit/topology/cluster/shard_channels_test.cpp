@@ -33,7 +33,7 @@ struct fixture : redis_rig {
   explicit fixture(std::vector<shard_channels::way> ways = {channel_kind::sharded})
       : channels(std::make_shared<shard_channels>(
             services_at(clock, alarms),
-            shard_channels::surroundings{
+            shard_channels::environment{
                 [this](std::string_view channel) { return owners[std::string(channel)]; },
                 [this](node_id node, const shard_channels::way& by, std::string_view channel, redis::subscriber& who) {
                   const place at{node, by == channel_kind::classic, channel};

@@ -54,7 +54,7 @@ struct fake_primary final : scripted_host {
   words said;  // after the grant
 };
 
-struct acknowledger_fixture : scripted_surroundings {
+struct acknowledger_fixture : scripted_environment {
   acknowledger_fixture() { network.hosts = {{node.at, &server}}; }
   ~acknowledger_fixture() {
     if (grants) grants->close();

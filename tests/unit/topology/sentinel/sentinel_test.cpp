@@ -125,7 +125,7 @@ struct counting final : observer {
 };
 
 /// Servers A, B and C, and three sentinels who think that A is the primary.
-struct fixture : scripted_surroundings {
+struct fixture : scripted_environment {
   fixture() {
     network.hosts = {{at("A"), &a}, {at("B"), &b}, {at("C"), &c}};
     for (int n = 0; n < 3; ++n) {

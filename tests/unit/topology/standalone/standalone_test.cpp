@@ -70,7 +70,7 @@ struct listener final : redis::subscriber {
 };
 
 /// The address leads to A at first.
-struct fixture : scripted_surroundings {
+struct fixture : scripted_environment {
   fixture() { lead_to(a); }
   ~fixture() { server.close(); }
 
@@ -110,7 +110,7 @@ struct fixture : scripted_surroundings {
                             }};
 };
 
-constexpr redis::delivery patient{.timeout = 500ms, .rank = redis::urgency::obligation, .patient = true};
+constexpr redis::delivery patient{.timeout = 500ms, .rank = redis::urgency::obligation, .waits_for_reply = true};
 
 }  // namespace
 

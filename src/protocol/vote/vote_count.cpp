@@ -1,0 +1,71 @@
+// SPDX-License-Identifier: BSL-1.0
+#include "protocol/vote/vote_count.hpp"
+
+#include <algorithm>
+#include <string>
+#include <utility>
+#include <vector>
+
+#include "base/escape.hpp"
+#include "protocol/replies.hpp"
+
+namespace holdfast::detail {
+namespace {
+
+constexpr std::size_t longest_cause = 160;
+
+redis::failure failure_in(const redis::outcome& o) { return o.error ? redis::failure_of(o) : classify(o.reply.text); }
+
+}  // namespace
+
+vote_count::vote_count(const redis::votes& of, vote (*count)(const redis::reply&)) noexcept
+    : of_(of), needed_(majority(of.said.size())) {
+  for (std::size_t n = 0; n < of.said.size(); ++n) {
+    const auto& o = of.said[n];
+    if (!o) {
+      ++open_;
+      open_of_ |= only(n);
+    } else if (o->error) {
+      if (o->error == errc::unconfirmed) ran_ |= only(n);
+    } else {
+      const auto said = count(o->reply);
+      if (said == vote::yes) {
+        ++yes_;
+        yes_of_ |= only(n);
+        ran_ |= only(n);
+      } else if (said == vote::no) {
+        ++no_;
+        no_of_ |= only(n);
+      }
+    }
+  }
+}
+
+// What a majority will not do before somebody mends it is told by its own code.
+redis::failure vote_count::why() const {
+  auto code = errc::quorum_failed;
+  std::string text = std::to_string(yes_) + " of " + std::to_string(of_.said.size()) + " primaries, and " +
+                     std::to_string(needed_) + " are needed";
+  std::size_t standing = 0;
+  for (std::size_t n = 0; n < of_.said.size(); ++n) {
+    if ((yes_of_ & only(n)) != 0) continue;
+    const auto& o = of_.said[n];
+    std::string cause = "no answer yet";
+    if ((no_of_ & only(n)) != 0) {
+      cause = "no";
+    } else if (o) {
+      const auto its = failure_in(*o);
+      cause = o->error ? its.detail : escaped(o->reply.text, longest_cause);
+      if (!its.mends_itself() && its.code != errc::protocol_error && its.code != errc::overloaded &&
+          ++standing >= needed_)
+        code = its.code;
+    }
+    const auto& where = n < of_.where.size() ? of_.where[n] : std::to_string(n);
+    text += "; ";
+    if (!cause.starts_with(where)) text += where + ": ";
+    text += cause;
+  }
+  return {code, std::move(text), where_it_may_have_run() != 0};
+}
+
+}  // namespace holdfast::detail

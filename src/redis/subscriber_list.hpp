@@ -1,0 +1,52 @@
+// SPDX-License-Identifier: BSL-1.0
+#pragma once
+#include <algorithm>
+#include <cstddef>
+#include <vector>
+
+#include "base/assert.hpp"
+#include "base/if_memory.hpp"
+
+namespace holdfast::redis {
+
+/// Those who hear of one channel; it refers to them. They may come and go while they are being told: who leaves then
+/// only leaves a gap, and who comes is told otherwise.
+template <class Member>
+class subscriber_list {
+ public:
+  bool empty() const noexcept { return size_ == 0; }
+  void join(Member& who) {
+    members_.push_back(&who);
+    ++size_;
+  }
+  void leave(Member& who) {
+    const auto place = std::find(members_.begin(), members_.end(), &who);
+    HOLDFAST_ASSERT(place != members_.end() && size_ > 0);
+    if (telling_ != 0)
+      *place = nullptr;
+    else
+      members_.erase(place);
+    --size_;
+  }
+
+  /// Tells each member, as long as `go_on` says so, even if one of them finds no memory. A member may end the owner's
+  /// reference to this object meanwhile, but not the object.
+  template <class What, class GoOn>
+  void tell(What what, GoOn go_on) {
+    ++telling_;
+    const auto count = members_.size();
+    detail::each_step step;
+    for (std::size_t i = 0; i < count && go_on(); ++i)
+      if (auto* who = members_[i]) step([&] { what(*who); });
+    if (--telling_ == 0) std::erase(members_, nullptr);
+    HOLDFAST_ASSERT(telling_ != 0 || size_ == members_.size());
+    step.rethrow();
+  }
+
+ private:
+  std::vector<Member*> members_;
+  std::size_t size_ = 0;
+  int telling_ = 0;
+};
+
+}  // namespace holdfast::redis

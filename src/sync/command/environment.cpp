@@ -1,0 +1,57 @@
+// SPDX-License-Identifier: BSL-1.0
+#include "sync/command/environment.hpp"
+
+#include <new>
+#include <utility>
+
+#include "base/cancelled.hpp"
+#include "base/escape.hpp"
+#include "sync/claim/terms.hpp"
+
+namespace holdfast::detail {
+
+void environment::when_replicated(std::string_view key, unsigned wanted, std::uint64_t server, time_point valid,
+                                  function<void(std::optional<redis::failure>)> then) const {
+  const auto deadline = now() + replication_budget(settings, valid, now());
+  auto heard = [wanted, then = std::move(then)](const std::optional<redis::failure>& failed, unsigned had) {
+    then(too_few_replicas(failed, had, wanted));
+  };
+  servers.replicated(key, {wanted, server, deadline}, std::move(heard));
+}
+
+std::optional<redis::failure> too_few_replicas(const std::optional<redis::failure>& failed, unsigned had,
+                                               unsigned wanted) {
+  if (failed) return redis::failure{errc::not_replicated, failed->detail};
+  if (had >= wanted) return std::nullopt;
+  return redis::failure{errc::not_replicated, std::to_string(had) + " of " + std::to_string(wanted) + " in time"};
+}
+
+// Without memory for the text, the next release reports it.
+void environment::note_withheld_message(const outcome& o) try {
+  if (message_withheld) return;
+  const auto why = withheld_message(o);
+  if (!why) return;
+  message_withheld = true;
+  report({.what = event_kind::notifications_degraded, .reason = why->code, .detail = why->detail});
+} catch (const std::bad_alloc&) {
+}
+
+void environment::report_with_id(hold_event& e) const {
+  const auto id = e.id->hold_id(e.passes);
+  e.what.id = id;
+  settings.observer->on(e.what);
+}
+
+event_kind end_of_call(const error_code& failed) noexcept {
+  if (!failed) return event_kind::not_acquired;
+  const bool unwanted = failed == cancelled() || failed == errc::closed || failed == errc::shutting_down;
+  return unwanted ? event_kind::acquire_cancelled : event_kind::acquire_failed;
+}
+
+std::string about(std::string_view name, std::string_view cause) {
+  std::string text = "lock " + in_quotes(name);
+  if (!cause.empty()) text.append(": ").append(cause);
+  return text;
+}
+
+}  // namespace holdfast::detail

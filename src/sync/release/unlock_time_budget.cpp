@@ -1,0 +1,72 @@
+// SPDX-License-Identifier: BSL-1.0
+#include "sync/release/unlock_time_budget.hpp"
+
+#include <algorithm>
+#include <memory>
+#include <new>
+#include <utility>
+
+namespace holdfast::detail {
+
+class unlock_time_budget::waiting_caller : public std::enable_shared_from_this<waiting_caller> {
+ public:
+  waiting_caller(unlock_time_budget& of, shared_keys keys, error_code late, handler done)
+      : of_(of), keys_(std::move(keys)), since_(of.around_.now()), late_(late), done_(std::move(done)),
+        alarm_(of.around_.alarms) {}
+
+  void wait(time_point until) {
+    alarm_.start(until, [id = weak_from_this()] {
+      if (const auto still = id.lock()) still->give_up();
+    });
+  }
+  void answer(error_code error, const std::string& detail) {
+    alarm_.stop();
+    if (done_) std::exchange(done_, {})(error, detail);
+  }
+
+ private:
+  void give_up() {
+    // The command before it waits in the queue of a connection that is alive: that is no silence.
+    const auto& around = of_.around_;
+    if (around.servers.answering(keys_->lock)) return wait(around.now() + around.settings.command_timeout);
+    of_.ran_out(keys_->lock, since_);
+    answer(late_, unanswered_before);
+  }
+
+  unlock_time_budget& of_;
+  const shared_keys keys_;
+  const time_point since_;
+  const error_code late_;
+  handler done_;  // emptied when it is answered
+  timer alarm_;
+};
+
+time_point unlock_time_budget::answer_by(std::string_view key, time_point now, nanoseconds budget) {
+  const auto silent = silence_of(key);
+  return silent == silent_since_.end() ? now + budget : std::clamp(silent->second + budget, now, now + budget);
+}
+
+void unlock_time_budget::ran_out(std::string_view key, time_point since) noexcept try {
+  if (since < moved_) return;
+  if (around_.servers.answered_since(key, since)) return;  // it was late, and the server is not silent
+  if (silence_of(key) == silent_since_.end()) silent_since_.emplace(around_.servers.node_of(key), since);
+} catch (const std::bad_alloc&) {
+  // Not remembered: the next one waits for its whole time as well.
+}
+
+unlock_time_budget::handler unlock_time_budget::limit(const shared_keys& keys, time_point deadline, error_code late,
+                                                      handler done) {
+  const auto caller = std::make_shared<waiting_caller>(*this, keys, late, std::move(done));
+  caller->wait(deadline);
+  return [caller](error_code error, const std::string& detail) { caller->answer(error, detail); };
+}
+
+unlock_time_budget::silences::iterator unlock_time_budget::silence_of(std::string_view key) {
+  if (silent_since_.empty()) return silent_since_.end();
+  const auto found = silent_since_.find(around_.servers.node_of(key));
+  if (found == silent_since_.end() || !around_.servers.answered_since(key, found->second)) return found;
+  silent_since_.erase(found);
+  return silent_since_.end();
+}
+
+}  // namespace holdfast::detail
