@@ -25,7 +25,7 @@ class narrator final : public holdfast::observer {
 
   void on(const holdfast::event& e) noexcept override {
     using kind = holdfast::event_kind;
-    switch (e.what) {
+    switch (e.kind) {
       case kind::suspended: return tell_("suspended", "observer: suspended, the hold cannot be confirmed at present");
       case kind::restored: return tell_("restored", "observer: restored, the hold is confirmed");
       case kind::primary_changed: return tell_("changed", "observer: primary_changed");

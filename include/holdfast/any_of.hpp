@@ -49,7 +49,7 @@ class HOLDFAST_EXPORT any_of {
   /// One that is there twice counts once. Throws invalid_name for an empty list and for one of more than `most`;
   /// invalid_config for locks of different clients, kinds or owners, and for a red_lock. The names are checked when
   /// they are used, as a mutex does. With a mutex that was moved from, every call throws what that mutex throws.
-  explicit any_of(const std::vector<mutex>& which);
+  explicit any_of(const std::vector<mutex>& mutexes);
 
   /// Waits for whichever is free first, and through outages of Redis. Throws as mutex::lock(), except lost and
   /// already_held.

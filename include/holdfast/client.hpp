@@ -41,8 +41,8 @@ class HOLDFAST_EXPORT client {
   /// The same, on the executor of an io_context, a thread_pool or another context.
   template <class Context>
     requires std::is_convertible_v<Context&, asio::execution_context&>
-  explicit client(Context& context, config c = {})
-      : client(asio::any_io_executor(context.get_executor()), std::move(c)) {}
+  explicit client(Context& context, config config = {})
+      : client(asio::any_io_executor(context.get_executor()), std::move(config)) {}
   client(client&&) noexcept = default;
   client& operator=(client&&) noexcept;
   /// Closes at once: held() of every lease is false when it returns, waiters fail with shutting_down. Leases are

@@ -36,7 +36,7 @@ class HOLDFAST_EXPORT metrics final : public observer {
 
   /// Throws std::bad_alloc.
   metrics() : metrics(options{}) {}
-  explicit metrics(options o);
+  explicit metrics(options options);
   ~metrics() override;
 
   /// Writes all of it in Prometheus' text format 0.0.4 (Content-Type: text/plain; version=0.0.4). Any thread, at any
@@ -53,8 +53,8 @@ class HOLDFAST_EXPORT metrics final : public observer {
   /// kind of lock, of a command at a node, or of a connection, and hardly at any other: two connections that live at
   /// the same time, with a multiple of 1024 between their numbers, block each time. event::lock_kind and the name of a
   /// command must be constants: they are known by their addresses.
-  void on(const event& e) noexcept override;
-  void measured(const measurement& m) noexcept override;
+  void on(const event& event) noexcept override;
+  void measured(const measurement& measurement) noexcept override;
   bool wants_ids() const noexcept override { return false; }
 
  private:

@@ -55,7 +55,7 @@ class [[nodiscard]] HOLDFAST_EXPORT multi_lease {
   /// How many locks there are: one that was given twice counts once.
   [[nodiscard]] std::size_t size() const noexcept { return leases_.size(); }
   /// Of the lock that was given at this place, where each counts once: its name(), token() and id().
-  const lease& operator[](std::size_t which) const noexcept { return leases_[which]; }
+  const lease& operator[](std::size_t index) const noexcept { return leases_[index]; }
   /// Whose all of them are. A new identity for an empty one.
   holdfast::owner owner() const noexcept;
 
@@ -100,7 +100,7 @@ class HOLDFAST_EXPORT multi_lock {
   /// One that is there twice counts once. Throws invalid_name for none at all and for more than `most`; invalid_config
   /// for locks of different owners, and for one lock as mutex and as fenced_mutex. The names are checked when they are
   /// used, as a mutex does. With a mutex that was moved from, every call throws what that mutex throws.
-  explicit multi_lock(const std::vector<mutex>& which);
+  explicit multi_lock(const std::vector<mutex>& mutexes);
 
   /// Waits until it has all, and through outages of Redis. Throws as mutex::lock().
   asio::awaitable<multi_lease> lock(lock_options = {}) const;

@@ -99,7 +99,7 @@ enum class event_kind {
 
 /// One thing that happened. The views live as long as the call. What a kind does not know is empty or 0.
 struct event {
-  event_kind what{};
+  event_kind kind{};
   /// The lock's, without key_prefix, raw bytes. Empty for events of a connection, and for a call of any_of or of
   /// multi_lock that got none of its locks: the detail says how many those are.
   std::string_view name{};
@@ -126,9 +126,9 @@ inline constexpr std::size_t event_kinds = static_cast<std::size_t>(event_kind::
 
 /// True for released, passed, release_failed, lost and closed: the holds of a client at a moment are the `acquired`
 /// less these.
-constexpr bool ends_hold(event_kind k) noexcept {
-  return k == event_kind::released || k == event_kind::passed || k == event_kind::release_failed ||
-         k == event_kind::lost || k == event_kind::closed;
+constexpr bool ends_hold(event_kind kind) noexcept {
+  return kind == event_kind::released || kind == event_kind::passed || kind == event_kind::release_failed ||
+         kind == event_kind::lost || kind == event_kind::closed;
 }
 
 /// Short name of a kind: "acquired".
@@ -170,7 +170,7 @@ enum class measurement_kind : unsigned char {
 /// Something that is not worth a line in a log, and is counted or timed. The views live as long as the call. What a
 /// kind does not know is empty or 0.
 struct measurement {
-  measurement_kind what{};
+  measurement_kind kind{};
   bool script = false;           ///< it is one of holdfast's scripts
   std::string_view lock_kind{};  ///< as event::lock_kind
   std::string_view name{};       ///< of the lock; of the command, a constant

@@ -37,12 +37,14 @@ struct basic_body_ref {
 using body_ref = basic_body_ref<lease>;
 using multi_body_ref = basic_body_ref<multi_lease>;
 
-HOLDFAST_EXPORT asio::awaitable<void> run_locked(mutex m, body_ref body, lock_options options);
-HOLDFAST_EXPORT asio::awaitable<void> run_locked(any_of m, body_ref body, lock_options options);
-HOLDFAST_EXPORT asio::awaitable<void> run_locked(multi_lock m, multi_body_ref body, lock_options options);
-HOLDFAST_EXPORT asio::awaitable<bool> try_run_locked(mutex m, milliseconds wait, body_ref body, lock_options options);
-HOLDFAST_EXPORT asio::awaitable<bool> try_run_locked(any_of m, milliseconds wait, body_ref body, lock_options options);
-HOLDFAST_EXPORT asio::awaitable<bool> try_run_locked(multi_lock m, milliseconds wait, multi_body_ref body,
+HOLDFAST_EXPORT asio::awaitable<void> run_locked(mutex mutex, body_ref body, lock_options options);
+HOLDFAST_EXPORT asio::awaitable<void> run_locked(any_of mutex, body_ref body, lock_options options);
+HOLDFAST_EXPORT asio::awaitable<void> run_locked(multi_lock mutex, multi_body_ref body, lock_options options);
+HOLDFAST_EXPORT asio::awaitable<bool> try_run_locked(mutex mutex, milliseconds wait, body_ref body,
+                                                     lock_options options);
+HOLDFAST_EXPORT asio::awaitable<bool> try_run_locked(any_of mutex, milliseconds wait, body_ref body,
+                                                     lock_options options);
+HOLDFAST_EXPORT asio::awaitable<bool> try_run_locked(multi_lock mutex, milliseconds wait, multi_body_ref body,
                                                      lock_options options);
 HOLDFAST_EXPORT asio::awaitable<void> run_under(lease& held, body_ref body);
 HOLDFAST_EXPORT asio::awaitable<void> run_under(multi_lease& held, multi_body_ref body);
@@ -57,7 +59,7 @@ inline constexpr bool braced_closure_is_destroyed_twice = false;
 
 /// A coroutine that works under a lock: awaitable<T> body(lease&), or body(multi_lease&) under a multi_lock.
 template <class F, class Held = lease>
-concept lock_body = requires(F& body, Held& l) { typename detail::awaited_t<std::invoke_result_t<F&, Held&>>; };
+concept lock_body = requires(F& body, Held& lease) { typename detail::awaited_t<std::invoke_result_t<F&, Held&>>; };
 
 namespace detail {
 
@@ -79,9 +81,9 @@ struct kept_body {
   std::optional<T> value{};
 
   basic_body_ref<Held> ref() {
-    return {this, [](void* object, Held& l) -> asio::awaitable<void> {
+    return {this, [](void* object, Held& lease) -> asio::awaitable<void> {
               auto& kept = *static_cast<kept_body*>(object);
-              kept.value.emplace(co_await kept.body(l));
+              kept.value.emplace(co_await kept.body(lease));
             }};
   }
 };
@@ -90,23 +92,24 @@ struct kept_body<F, Held, void> {
   F& body;
 
   basic_body_ref<Held> ref() {
-    return {this,
-            [](void* object, Held& l) -> asio::awaitable<void> { return static_cast<kept_body*>(object)->body(l); }};
+    return {this, [](void* object, Held& lease) -> asio::awaitable<void> {
+              return static_cast<kept_body*>(object)->body(lease);
+            }};
   }
 };
 
 /// `Lock`: mutex or any_of, whose lease is a lease, or multi_lock.
 template <class Held, class F, class Lock>
-auto locked(Lock m, F body, lock_options options) -> asio::awaitable<body_value_t<F, Held>> {
+auto locked(Lock mutex, F body, lock_options options) -> asio::awaitable<body_value_t<F, Held>> {
   kept_body<F, Held> kept{body};
-  co_await run_locked(std::move(m), kept.ref(), options);
+  co_await run_locked(std::move(mutex), kept.ref(), options);
   if constexpr (!std::is_void_v<body_value_t<F, Held>>) co_return std::move(*kept.value);
 }
 
 template <class Held, class F, class Lock>
-auto try_locked(Lock m, milliseconds wait, F body, lock_options options) -> asio::awaitable<attempted_t<F, Held>> {
+auto try_locked(Lock mutex, milliseconds wait, F body, lock_options options) -> asio::awaitable<attempted_t<F, Held>> {
   kept_body<F, Held> kept{body};
-  [[maybe_unused]] const bool had = co_await try_run_locked(std::move(m), wait, kept.ref(), options);
+  [[maybe_unused]] const bool had = co_await try_run_locked(std::move(mutex), wait, kept.ref(), options);
   if constexpr (std::is_void_v<body_value_t<F, Held>>)
     co_return had;
   else
@@ -140,28 +143,29 @@ auto under(Held& held, F body) -> asio::awaitable<body_value_t<F, Held>> {
 /// written inside a co_await expression: name it first; a static_assert says so.
 template <class F>
   requires lock_body<std::decay_t<F>>
-auto with_lock(mutex m, F&& body, lock_options options = {}) -> asio::awaitable<detail::body_value_t<std::decay_t<F>>> {
+auto with_lock(mutex mutex, F&& body, lock_options options = {})
+    -> asio::awaitable<detail::body_value_t<std::decay_t<F>>> {
   static_assert(detail::passes_body_safely<F>, "g++ 12 destroys this closure twice: give it a name, and pass the name");
-  return detail::locked<lease, std::decay_t<F>>(std::move(m), std::forward<F>(body), options);
+  return detail::locked<lease, std::decay_t<F>>(std::move(mutex), std::forward<F>(body), options);
 }
 
 /// The same under any one of several locks: the lease that the body gets says which, by its name.
 template <class F>
   requires lock_body<std::decay_t<F>>
-auto with_lock(any_of m, F&& body, lock_options options = {})
+auto with_lock(any_of mutex, F&& body, lock_options options = {})
     -> asio::awaitable<detail::body_value_t<std::decay_t<F>>> {
   static_assert(detail::passes_body_safely<F>, "g++ 12 destroys this closure twice: give it a name, and pass the name");
-  return detail::locked<lease, std::decay_t<F>>(std::move(m), std::forward<F>(body), options);
+  return detail::locked<lease, std::decay_t<F>>(std::move(mutex), std::forward<F>(body), options);
 }
 
 /// The same under several locks, all or none. The body gets the multi_lease; the first of the holds that is lost
 /// cancels it.
 template <class F>
   requires lock_body<std::decay_t<F>, multi_lease>
-auto with_lock(multi_lock m, F&& body, lock_options options = {})
+auto with_lock(multi_lock mutex, F&& body, lock_options options = {})
     -> asio::awaitable<detail::body_value_t<std::decay_t<F>, multi_lease>> {
   static_assert(detail::passes_body_safely<F>, "g++ 12 destroys this closure twice: give it a name, and pass the name");
-  return detail::locked<multi_lease, std::decay_t<F>>(std::move(m), std::forward<F>(body), options);
+  return detail::locked<multi_lease, std::decay_t<F>>(std::move(mutex), std::forward<F>(body), options);
 }
 
 /// The same with a bounded wait (0: none): try_lock_for(wait), and `body` if that is granted. An optional with the
@@ -170,26 +174,26 @@ auto with_lock(multi_lock m, F&& body, lock_options options = {})
 /// unlock.
 template <class F>
   requires lock_body<std::decay_t<F>>
-auto try_with_lock_for(mutex m, milliseconds wait, F&& body, lock_options options = {})
+auto try_with_lock_for(mutex mutex, milliseconds wait, F&& body, lock_options options = {})
     -> asio::awaitable<detail::attempted_t<std::decay_t<F>>> {
   static_assert(detail::passes_body_safely<F>, "g++ 12 destroys this closure twice: give it a name, and pass the name");
-  return detail::try_locked<lease, std::decay_t<F>>(std::move(m), wait, std::forward<F>(body), options);
+  return detail::try_locked<lease, std::decay_t<F>>(std::move(mutex), wait, std::forward<F>(body), options);
 }
 
 template <class F>
   requires lock_body<std::decay_t<F>>
-auto try_with_lock_for(any_of m, milliseconds wait, F&& body, lock_options options = {})
+auto try_with_lock_for(any_of mutex, milliseconds wait, F&& body, lock_options options = {})
     -> asio::awaitable<detail::attempted_t<std::decay_t<F>>> {
   static_assert(detail::passes_body_safely<F>, "g++ 12 destroys this closure twice: give it a name, and pass the name");
-  return detail::try_locked<lease, std::decay_t<F>>(std::move(m), wait, std::forward<F>(body), options);
+  return detail::try_locked<lease, std::decay_t<F>>(std::move(mutex), wait, std::forward<F>(body), options);
 }
 
 template <class F>
   requires lock_body<std::decay_t<F>, multi_lease>
-auto try_with_lock_for(multi_lock m, milliseconds wait, F&& body, lock_options options = {})
+auto try_with_lock_for(multi_lock mutex, milliseconds wait, F&& body, lock_options options = {})
     -> asio::awaitable<detail::attempted_t<std::decay_t<F>, multi_lease>> {
   static_assert(detail::passes_body_safely<F>, "g++ 12 destroys this closure twice: give it a name, and pass the name");
-  return detail::try_locked<multi_lease, std::decay_t<F>>(std::move(m), wait, std::forward<F>(body), options);
+  return detail::try_locked<multi_lease, std::decay_t<F>>(std::move(mutex), wait, std::forward<F>(body), options);
 }
 
 /// Runs `body(held)` under a lease that the caller holds already, guarded as above, and does not unlock it: sends
@@ -214,13 +218,13 @@ auto with_lock(multi_lease& held, F&& body) -> asio::awaitable<detail::body_valu
 /// Codes instead of exceptions, for every awaitable of the library: `auto r = co_await as_result(m.lock());`.
 /// Cancellation is operation_aborted; exceptions that are no system_error pass through.
 template <class T>
-asio::awaitable<result<T>> as_result(asio::awaitable<T> a) {
+asio::awaitable<result<T>> as_result(asio::awaitable<T> operation) {
   try {
     if constexpr (std::is_void_v<T>) {
-      co_await std::move(a);
+      co_await std::move(operation);
       co_return result<T>{};
     } else {
-      co_return result<T>(boost::system::in_place_value, co_await std::move(a));
+      co_return result<T>(boost::system::in_place_value, co_await std::move(operation));
     }
   } catch (const boost::system::system_error& failed) {
     co_return result<T>(boost::system::in_place_error, failed.code());

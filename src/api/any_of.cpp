@@ -21,36 +21,36 @@ using detail::lock_call;
 using detail::shared_keys;
 using locks_list = std::shared_ptr<const std::vector<shared_keys>>;
 
-[[noreturn]] void refuse_mixture(const char* what) {
-  throw error(errc::invalid_config, std::string("any of locks of different ") + what);
+[[noreturn]] void refuse_mixture(const char* text) {
+  throw error(errc::invalid_config, std::string("any of locks of different ") + text);
 }
 
-bool of_one_client(const mutex& a, const mutex& b) {
-  const auto &one = access::home(a), &other = access::home(b);
+bool of_one_client(const mutex& left, const mutex& right) {
+  const auto &one = access::home(left), &other = access::home(right);
   return !one.owner_before(other) && !other.owner_before(one);
 }
 
-const mutex& first_of(const std::vector<mutex>& which) {
-  if (which.empty()) throw error(errc::invalid_name, "any of no locks");
-  if (which.size() > any_of::most)
+const mutex& first_of(const std::vector<mutex>& mutexes) {
+  if (mutexes.empty()) throw error(errc::invalid_name, "any of no locks");
+  if (mutexes.size() > any_of::most)
     throw error(errc::invalid_name,
-                "any of " + std::to_string(which.size()) + " locks, more than " + std::to_string(any_of::most));
-  return which.front();
+                "any of " + std::to_string(mutexes.size()) + " locks, more than " + std::to_string(any_of::most));
+  return mutexes.front();
 }
 
 /// Each once. Null if one was moved from.
-locks_list locks_of(const std::vector<mutex>& which) {
-  if (!std::all_of(which.begin(), which.end(), [](const mutex& m) { return access::keys(m) != nullptr; }))
+locks_list locks_of(const std::vector<mutex>& mutexes) {
+  if (!std::all_of(mutexes.begin(), mutexes.end(), [](const mutex& mutex) { return access::keys(mutex) != nullptr; }))
     return nullptr;
-  const auto& first = which.front();
+  const auto& first = mutexes.front();
   std::vector<shared_keys> all;
   std::unordered_set<std::string_view> names;
-  for (const auto& m : which) {
-    const auto& keys = access::keys(m);
-    if (!of_one_client(m, first)) refuse_mixture("clients");
+  for (const auto& mutex : mutexes) {
+    const auto& keys = access::keys(mutex);
+    if (!of_one_client(mutex, first)) refuse_mixture("clients");
     if (keys->of.voted) throw error(errc::invalid_config, "any of red_locks");
     if (&keys->of != &access::keys(first)->of) refuse_mixture("kinds");
-    if (access::given_owner(m) != access::given_owner(first)) refuse_mixture("owners");
+    if (access::given_owner(mutex) != access::given_owner(first)) refuse_mixture("owners");
     if (names.insert(keys->name).second) all.push_back(keys);
   }
   return std::make_shared<const std::vector<shared_keys>>(std::move(all));
@@ -58,14 +58,14 @@ locks_list locks_of(const std::vector<mutex>& which) {
 
 /// `T`: lease or optional<lease>.
 template <class T>
-asio::awaitable<T> acquire(const std::weak_ptr<core>& where, locks_list which, lock_call how) {
-  if (!which) return detail::without_client<T>();
+asio::awaitable<T> acquire(const std::weak_ptr<core>& where, locks_list mutexes, lock_call request) {
+  if (!mutexes) return detail::without_client<T>();
   return detail::on_strand<T>(
       where.lock(),
-      [which = std::move(which), how](engine& locks, const std::shared_ptr<caller<T>>& to,
-                                      const calling_coroutine& by) {
-        for (const auto& keys : *which) detail::check_lock(locks, *keys);
-        auto place = locks.lock_any(*which, how.request(locks, by), detail::lease_to(to));
+      [mutexes = std::move(mutexes), request](engine& locks, const std::shared_ptr<caller<T>>& to,
+                                              const calling_coroutine& by) {
+        for (const auto& keys : *mutexes) detail::check_lock(locks, *keys);
+        auto place = locks.lock_any(*mutexes, request.request(locks, by), detail::lease_to(to));
         if (place) to->cancels(std::move(place));
       },
       detail::refused_by(where));
@@ -73,8 +73,8 @@ asio::awaitable<T> acquire(const std::weak_ptr<core>& where, locks_list which, l
 
 }  // namespace
 
-any_of::any_of(const std::vector<mutex>& which)
-    : core_(access::home(first_of(which))), locks_(locks_of(which)), owner_(access::given_owner(which.front())) {}
+any_of::any_of(const std::vector<mutex>& mutexes)
+    : core_(access::home(first_of(mutexes))), locks_(locks_of(mutexes)), owner_(access::given_owner(mutexes.front())) {}
 
 asio::awaitable<lease> any_of::lock(lock_options options) const {
   return acquire<lease>(core_, locks_, lock_call::forever(owner_, options));

@@ -16,56 +16,56 @@ namespace {
 
 constexpr std::size_t longest_name = 64 * 1024;
 
-std::string ms(milliseconds d) { return std::to_string(d.count()) + " ms"; }
+std::string ms(milliseconds duration) { return std::to_string(duration.count()) + " ms"; }
 
-[[noreturn]] void refuse_ttl(const char* what, milliseconds given, milliseconds least, milliseconds most) {
+[[noreturn]] void refuse_ttl(const char* text, milliseconds given, milliseconds least, milliseconds most) {
   throw error(errc::invalid_ttl,
-              std::string(what) + " of " + ms(given) + " is not in " + ms(least) + " to " + ms(most));
+              std::string(text) + " of " + ms(given) + " is not in " + ms(least) + " to " + ms(most));
 }
 
 // Of several primaries: one that was restarted waits for no longer than they have agreed upon.
-void check_ttl(const config& c, const char* what, milliseconds given, milliseconds least) {
-  const auto most = c.longest_ttl == milliseconds::zero() ? longest_ttl : c.longest_ttl;
-  if (given < least || given > most) refuse_ttl(what, given, least, most);
+void check_ttl(const config& config, const char* text, milliseconds given, milliseconds least) {
+  const auto most = config.longest_ttl == milliseconds::zero() ? longest_ttl : config.longest_ttl;
+  if (given < least || given > most) refuse_ttl(text, given, least, most);
 }
 
-void check_replicas(const config& c, unsigned wanted) {
+void check_replicas(const config& config, unsigned wanted) {
   if (wanted > most_replicas)
     throw error(errc::invalid_config,
                 "min_replicas of " + std::to_string(wanted) + " is not in 0 to " + std::to_string(most_replicas));
-  if (wanted > 0 && !c.primaries.empty())
+  if (wanted > 0 && !config.primaries.empty())
     throw error(errc::invalid_config, "min_replicas is for a primary with replicas: a red_lock is at a majority");
 }
 
 }  // namespace
 
-terms resolve_terms(const config& c, const lock_options& asked) {
-  const auto ttl = asked.ttl.value_or(c.ttl);
+terms resolve_terms(const config& config, const lock_options& asked) {
+  const auto ttl = asked.ttl.value_or(config.ttl);
   const bool renew = asked.renew.value_or(!asked.ttl.has_value());
-  const auto min_replicas = asked.min_replicas.value_or(c.min_replicas);
-  check_replicas(c, min_replicas);
+  const auto min_replicas = asked.min_replicas.value_or(config.min_replicas);
+  check_replicas(config, min_replicas);
   const auto least = renew ? shortest_renewed_ttl : shortest_ttl;
-  check_ttl(c, renew ? "a renewed ttl" : "a ttl", ttl, least);
+  check_ttl(config, renew ? "a renewed ttl" : "a ttl", ttl, least);
   if (asked.max_hold) {
     if (!renew) throw error(errc::invalid_ttl, "max_hold is for renewed leases: without renewal the ttl is the limit");
     if (*asked.max_hold < milliseconds(1) || *asked.max_hold > longest_ttl)
       refuse_ttl("a max_hold", *asked.max_hold, milliseconds(1), longest_ttl);
   }
-  terms t{std::chrono::duration_cast<terms::duration>(ttl), renew, static_cast<std::uint8_t>(min_replicas), {}};
-  if (asked.max_hold) t.max_hold = std::chrono::duration_cast<terms::duration>(*asked.max_hold);
-  return t;
+  terms terms{std::chrono::duration_cast<terms::duration>(ttl), renew, static_cast<std::uint8_t>(min_replicas), {}};
+  if (asked.max_hold) terms.max_hold = std::chrono::duration_cast<terms::duration>(*asked.max_hold);
+  return terms;
 }
 
-void check_renew_ttl(const config& c, milliseconds ttl) {
-  if (ttl != milliseconds::zero()) check_ttl(c, "a ttl", ttl, shortest_ttl);
+void check_renew_ttl(const config& config, milliseconds ttl) {
+  if (ttl != milliseconds::zero()) check_ttl(config, "a ttl", ttl, shortest_ttl);
 }
 
-void check_lock(const engine& e, const lock_keys& which) {
-  check_name(which.name);
-  if (e.has_slots()) check_slot(which);
-  if (which.of.voted == e.several_primaries()) return;
-  throw error(errc::invalid_config, which.of.voted ? "a red_lock needs a client with several primaries"
-                                                   : "a client with several primaries has no other lock than red_lock");
+void check_lock(const engine& engine, const lock_keys& keys) {
+  check_name(keys.name);
+  if (engine.has_slots()) check_slot(keys);
+  if (keys.of.voted == engine.several_primaries()) return;
+  throw error(errc::invalid_config, keys.of.voted ? "a red_lock needs a client with several primaries"
+                                                  : "a client with several primaries has no other lock than red_lock");
 }
 
 void check_name(std::string_view name) {
@@ -74,10 +74,10 @@ void check_name(std::string_view name) {
     throw error(errc::invalid_name, "the name has " + std::to_string(name.size()) + " bytes, more than 65536");
 }
 
-void check_slot(const lock_keys& which) {
-  if (fits_a_cluster(which.lock)) return;
+void check_slot(const lock_keys& keys) {
+  if (fits_a_cluster(keys.lock)) return;
   throw error(errc::invalid_name,
-              "the name " + in_quotes(which.lock) +
+              "the name " + in_quotes(keys.lock) +
                   " does not fit a cluster: it may have no brace, or its first '{' must be followed "
                   "by at least one byte and a '}'");
 }

@@ -21,9 +21,9 @@ void check_renew_ttl(const config&, milliseconds ttl);
 /// Throws error: invalid_name.
 void check_name(std::string_view name);
 /// Throws error: invalid_name: what is derived from it would be in several slots of a cluster.
-void check_slot(const lock_keys& which);
+void check_slot(const lock_keys& keys);
 /// Throws error: invalid_name; invalid_config for a kind of lock that these servers do not have.
-void check_lock(const engine&, const lock_keys& which);
+void check_lock(const engine&, const lock_keys& keys);
 /// Throws error: invalid_wait.
 void check_wait(milliseconds wait);
 /// Throws error: invalid_wait.

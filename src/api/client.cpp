@@ -44,15 +44,15 @@ detail::server_list named(detail::server_list all, std::string_view uuid) {
   return all;
 }
 
-const detail::kind& fenced_of(const detail::core* c) noexcept {
-  return c && c->takes_turns() ? detail::fenced_lock_in_turns : detail::fenced_lock;
+const detail::kind& fenced_of(const detail::core* core) noexcept {
+  return core && core->takes_turns() ? detail::fenced_lock_in_turns : detail::fenced_lock;
 }
 
 /// By which word the waiters hear of a release.
-detail::publish_word word_of(const detail::settings& s) {
+detail::publish_word word_of(const detail::settings& settings) {
   using detail::publish_word;
-  if (s.kind != detail::deployment::cluster) return publish_word::publish;
-  switch (s.values.pubsub) {
+  if (settings.kind != detail::deployment::cluster) return publish_word::publish;
+  switch (settings.values.pubsub) {
     case pubsub_mode::automatic: break;
     case pubsub_mode::classic: return publish_word::publish;
     case pubsub_mode::sharded: return publish_word::spublish;
@@ -90,16 +90,16 @@ detail::environment_factory real_world() {
 /// The engine with the world outside around it.
 class client_parts {
  public:
-  client_parts(std::shared_ptr<core> home, const core::strand_type& strand, detail::settings s,
+  client_parts(std::shared_ptr<core> home, const core::strand_type& strand, detail::settings settings,
                const detail::environment_factory& world)
-      : home_(std::move(home)), settings_(std::move(s)),
-        environment_(world.make(strand, [c = home_.get()] { c->catch_up(); })),
+      : home_(std::move(home)), settings_(std::move(settings)),
+        environment_(world.make(strand, [client = home_.get()] { client->catch_up(); })),
         fields_(detail::uuid{environment_->random().next(), environment_->random().next()}),
         servers_(detail::make_topology({strand, *world.time, environment_->alarms(), environment_->random(),
                                         environment_->network(), settings_.values.observer},
                                        named(settings_, fields_.client_uuid()), settings_.values,
-                                       [this](const event& e) {
-                                         if (settings_.values.observer) settings_.values.observer->on(e);
+                                       [this](const event& event) {
+                                         if (settings_.values.observer) settings_.values.observer->on(event);
                                        })) {
     locks_.emplace(detail::environment{.time = *world.time,
                                        .alarms = environment_->alarms(),
@@ -167,19 +167,20 @@ struct strand_guest final : context_life::guest {
 
 class client_core final : public core {
  public:
-  static std::shared_ptr<client_core> make(const asio::any_io_executor& executor, detail::settings s,
+  static std::shared_ptr<client_core> make(const asio::any_io_executor& executor, detail::settings settings,
                                            const detail::environment_factory& world) {
     auto& context = asio::query(executor, asio::execution::context);
     const auto life = context_life::of(executor);
     const context_life::visit here(*life);
-    const auto c = std::make_shared<client_core>(life, s.values.key_prefix, word_of(s), s.values.turns, world.time);
+    const auto core = std::make_shared<client_core>(life, settings.values.key_prefix, word_of(settings),
+                                                    settings.values.turns, world.time);
     auto mine = std::make_shared<strand_guest>(executor);
-    mine->inside.emplace(c, mine->strand.any(), std::move(s), world);
-    c->lives_by(mine->strand, mine->inside->locks());
-    c->strand_guest_ = mine.get();
+    mine->inside.emplace(core, mine->strand.any(), std::move(settings), world);
+    core->lives_by(mine->strand, mine->inside->locks());
+    core->strand_guest_ = mine.get();
     life->add(std::move(mine));
     context_life::hear_of_forks(context);
-    return c;
+    return core;
   }
 
   client_core(std::shared_ptr<context_life> life, std::string key_prefix, detail::publish_word word, bool turns,
@@ -220,26 +221,26 @@ class client_core final : public core {
 };
 
 /// What ends a client has nothing to do where that has ended; unless by the end of its context, or in another process.
-asio::awaitable<void> done_if_ended(std::shared_ptr<core> c, asio::awaitable<void> end) {
+asio::awaitable<void> done_if_ended(std::shared_ptr<core> core, asio::awaitable<void> end) {
   try {
     co_await std::move(end);
-  } catch (const error& e) {
-    if (e.code() != errc::closed || !c || c->life()->elsewhere()) throw;
-    const context_life::visit here(*c->life());
-    if (!here || !c->closed()) throw;
+  } catch (const error& failure) {
+    if (failure.code() != errc::closed || !core || core->life()->elsewhere()) throw;
+    const context_life::visit here(*core->life());
+    if (!here || !core->closed()) throw;
   }
 }
 
 }  // namespace
 
-client detail::make_client(const asio::any_io_executor& executor, settings s, const environment_factory& world) {
-  return access::make_client(client_core::make(executor, std::move(s), world));
+client detail::make_client(const asio::any_io_executor& executor, settings settings, const environment_factory& world) {
+  return access::make_client(client_core::make(executor, std::move(settings), world));
 }
 
 client::client(std::shared_ptr<detail::core> core) noexcept : core_(std::move(core)) {}
 
-client::client(asio::any_io_executor executor, config c)
-    : client(client_core::make(executor, detail::resolve(std::move(c)), real_world())) {}
+client::client(asio::any_io_executor executor, config config)
+    : client(client_core::make(executor, detail::resolve(std::move(config)), real_world())) {}
 
 client& client::operator=(client&& other) noexcept {
   if (this != &other) {
@@ -256,23 +257,23 @@ client::~client() {
 asio::awaitable<void> client::connect() {
   auto probe = [](engine& locks, const std::shared_ptr<caller<void>>& to, const auto&) {
     const auto& kind = locks.several_primaries() ? detail::red_plain_lock : detail::plain_lock;
-    locks.probe(kind, [to](error_code e, const std::string& detail) { to->answer(e, detail); });
+    locks.probe(kind, [to](error_code error, const std::string& detail) { to->answer(error, detail); });
   };
   return detail::on_strand<void>(core_, std::move(probe), detail::refused_by(core_));
 }
 
 asio::awaitable<void> client::shutdown(milliseconds grace) {
-  auto end = [grace, c = core_](engine&, const std::shared_ptr<caller<void>>& to, const auto&) {
+  auto end = [grace, core = core_](engine&, const std::shared_ptr<caller<void>>& to, const auto&) {
     detail::check_grace(grace);
-    c->close(grace, [to] { to->answer({}, {}); });
+    core->close(grace, [to] { to->answer({}, {}); });
   };
   return done_if_ended(core_, detail::on_strand<void>(core_, std::move(end)));
 }
 
 asio::awaitable<void> client::drain(milliseconds grace) {
-  auto end = [grace, c = core_](engine&, const std::shared_ptr<caller<void>>& to, const auto&) {
+  auto end = [grace, core = core_](engine&, const std::shared_ptr<caller<void>>& to, const auto&) {
     detail::check_grace(grace);
-    c->drain(grace, [to] { to->answer({}, {}); });
+    core->drain(grace, [to] { to->answer({}, {}); });
   };
   return done_if_ended(core_, detail::on_strand<void>(core_, std::move(end)));
 }
@@ -281,16 +282,16 @@ mutex client::mutex(std::string_view name) const {
   return detail::access::make_mutex<holdfast::mutex>(core_, detail::plain_lock, name, std::nullopt);
 }
 
-mutex client::mutex(std::string_view name, holdfast::owner who) const {
-  return detail::access::make_mutex<holdfast::mutex>(core_, detail::plain_lock, name, who);
+mutex client::mutex(std::string_view name, holdfast::owner owner) const {
+  return detail::access::make_mutex<holdfast::mutex>(core_, detail::plain_lock, name, owner);
 }
 
 fenced_mutex client::fenced_mutex(std::string_view name) const {
   return detail::access::make_mutex<holdfast::fenced_mutex>(core_, fenced_of(core_.get()), name, std::nullopt);
 }
 
-fenced_mutex client::fenced_mutex(std::string_view name, holdfast::owner who) const {
-  return detail::access::make_mutex<holdfast::fenced_mutex>(core_, fenced_of(core_.get()), name, who);
+fenced_mutex client::fenced_mutex(std::string_view name, holdfast::owner owner) const {
+  return detail::access::make_mutex<holdfast::fenced_mutex>(core_, fenced_of(core_.get()), name, owner);
 }
 
 const std::string& client::id() const noexcept {

@@ -91,7 +91,7 @@ class core : public lease_home, public std::enable_shared_from_this<core> {
   /// What other threads have left for the strand to do: before anything else that is done there.
   void catch_up() {
     while (const auto lease = dropped_.pop())
-      if (auto* e = locks()) e->drop(lease);
+      if (auto* engine = locks()) engine->drop(lease);
     if (abandoned_.exchange(false, std::memory_order_acq_rel)) end_by_closing();
   }
   /// Also in the thread that ends the context.
@@ -142,38 +142,38 @@ inline std::shared_ptr<core> home_of(const lease_record& lease) { return std::st
 /// The way from the inside to the private parts of public types.
 struct access {
   static lease make_lease(std::shared_ptr<lease_record> record) {
-    lease l;
-    l.record_ = std::move(record);
-    return l;
+    lease lease;
+    lease.record_ = std::move(record);
+    return lease;
   }
-  static const std::shared_ptr<lease_record>& record(const lease& l) { return l.record_; }
-  static client make_client(std::shared_ptr<core> c) { return client(std::move(c)); }
+  static const std::shared_ptr<lease_record>& record(const lease& lease) { return lease.record_; }
+  static client make_client(std::shared_ptr<core> core) { return client(std::move(core)); }
   static multi_lease make_multi_lease(std::vector<lease> leases) {
-    multi_lease m;
-    m.leases_ = std::move(leases);
-    return m;
+    multi_lease lease;
+    lease.leases_ = std::move(leases);
+    return lease;
   }
-  static std::vector<lease> take_leases(multi_lease m) { return std::move(m.leases_); }
-  static std::vector<std::shared_ptr<lease_record>> records(const lease& l) { return {l.record_}; }
-  static std::vector<std::shared_ptr<lease_record>> records(const multi_lease& m) {
+  static std::vector<lease> take_leases(multi_lease leases) { return std::move(leases.leases_); }
+  static std::vector<std::shared_ptr<lease_record>> records(const lease& lease) { return {lease.record_}; }
+  static std::vector<std::shared_ptr<lease_record>> records(const multi_lease& leases) {
     std::vector<std::shared_ptr<lease_record>> all;
-    for (const auto& l : m.leases_) all.push_back(l.record_);
+    for (const auto& lease : leases.leases_) all.push_back(lease.record_);
     return all;
   }
   /// multi_lease::renew(). The answer comes at `answer_by` or before.
-  static asio::awaitable<void> renew(const multi_lease& m, milliseconds ttl, time_point answer_by);
-  static const std::weak_ptr<core>& home(const mutex& m) { return m.core_; }
-  static const std::shared_ptr<core>& home(const client& c) { return c.core_; }
-  static const shared_keys& keys(const mutex& m) { return m.keys_; }
-  static const std::optional<holdfast::owner>& given_owner(const mutex& m) { return m.owner_; }
+  static asio::awaitable<void> renew(const multi_lease& leases, milliseconds ttl, time_point answer_by);
+  static const std::weak_ptr<core>& home(const mutex& mutex) { return mutex.core_; }
+  static const std::shared_ptr<core>& home(const client& client) { return client.core_; }
+  static const shared_keys& keys(const mutex& mutex) { return mutex.keys_; }
+  static const std::optional<holdfast::owner>& given_owner(const mutex& mutex) { return mutex.owner_; }
   /// `Mutex`: mutex or a class of it.
   template <class Mutex>
-  static Mutex make_mutex(const std::shared_ptr<core>& c, const kind& of, std::string_view name,
-                          std::optional<holdfast::owner> who) {
-    return {c,
-            c ? std::make_shared<const lock_keys>(of, name, c->key_prefix(), c->word())
-              : std::make_shared<const lock_keys>(of, name),
-            who};
+  static Mutex make_mutex(const std::shared_ptr<core>& core, const kind& of, std::string_view name,
+                          std::optional<holdfast::owner> owner) {
+    return {core,
+            core ? std::make_shared<const lock_keys>(of, name, core->key_prefix(), core->word())
+                 : std::make_shared<const lock_keys>(of, name),
+            owner};
   }
 };
 

@@ -30,8 +30,8 @@ void release_in_background(std::shared_ptr<lease_record> record) noexcept {
 asio::awaitable<error_code> or_closed(std::shared_ptr<lease_record> record, asio::awaitable<error_code> answer) {
   try {
     co_return co_await std::move(answer);
-  } catch (const error& e) {
-    if (e.code() != errc::closed) throw;
+  } catch (const error& failure) {
+    if (failure.code() != errc::closed) throw;
   }
   if (record->released.load(std::memory_order_acquire))
     throw error(errc::not_held, detail::about(record->of->keys()->name, "released, not lost"));
@@ -54,27 +54,27 @@ lease::~lease() {
 asio::awaitable<void> lease::unlock() {
   if (!record_) return detail::not_held<void>();
   return detail::on_strand<void>(
-      home_of(*record_), [r = record_](engine& locks, const std::shared_ptr<caller<void>>& to, const auto&) {
-        to->concerns(r->of->keys());
-        locks.unlock(r, [to = to](error_code e, const std::string& detail) { to->answer(e, detail); });
+      home_of(*record_), [record = record_](engine& locks, const std::shared_ptr<caller<void>>& to, const auto&) {
+        to->concerns(record->of->keys());
+        locks.unlock(record, [to = to](error_code error, const std::string& detail) { to->answer(error, detail); });
       });
 }
 
 asio::awaitable<void> lease::renew(milliseconds ttl) {
   if (!record_) return detail::not_held<void>();
   return detail::on_strand<void>(
-      home_of(*record_), [r = record_, ttl](engine& locks, const std::shared_ptr<caller<void>>& to, const auto&) {
+      home_of(*record_), [record = record_, ttl](engine& locks, const std::shared_ptr<caller<void>>& to, const auto&) {
         detail::check_renew_ttl(locks.settings(), ttl);
-        to->concerns(r->of->keys());
-        locks.renew(r, ttl, [to = to](error_code e, const std::string& detail) { to->answer(e, detail); });
+        to->concerns(record->of->keys());
+        locks.renew(record, ttl, [to = to](error_code error, const std::string& detail) { to->answer(error, detail); });
       });
 }
 
 asio::awaitable<error_code> lease::lost() const {
   if (!record_) return detail::not_held<error_code>();
-  auto watch = [r = record_](engine& locks, const std::shared_ptr<caller<error_code>>& to, const auto&) {
-    to->concerns(r->of->keys());
-    auto watching = locks.when_ended(r, [to](error_code why) {
+  auto watch = [record = record_](engine& locks, const std::shared_ptr<caller<error_code>>& to, const auto&) {
+    to->concerns(record->of->keys());
+    auto watching = locks.when_ended(record, [to](error_code why) {
       const bool no_loss = why == errc::not_held || why == asio::error::operation_aborted;
       if (no_loss) return to->answer(why, "released, not lost");
       to->answer({}, {}, why);
@@ -129,7 +129,7 @@ std::string lease::id() const {
 
 owner lease::owner() const noexcept {
   note_use(record_);
-  return record_ ? record_->of->who : holdfast::owner{};
+  return record_ ? record_->of->owner : holdfast::owner{};
 }
 
 }  // namespace holdfast

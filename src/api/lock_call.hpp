@@ -13,29 +13,29 @@ namespace holdfast::detail {
 
 /// A call of lock(), try_lock() or try_lock_for(), as its caller made it.
 struct lock_call {
-  std::optional<owner> who;  // given to the mutex
+  std::optional<owner> locker;  // given to the mutex
   lock_options options;
   lock_request::wait_mode wait = lock_request::wait_mode::forever;
   milliseconds limit{};
 
-  static lock_call forever(std::optional<owner> who, const lock_options& o) { return {who, o}; }
-  static lock_call once(std::optional<owner> who, const lock_options& o) {
-    return {who, o, lock_request::wait_mode::once};
+  static lock_call forever(std::optional<owner> owner, const lock_options& options) { return {owner, options}; }
+  static lock_call once(std::optional<owner> owner, const lock_options& options) {
+    return {owner, options, lock_request::wait_mode::once};
   }
-  static lock_call within(milliseconds limit, std::optional<owner> who, const lock_options& o) {
+  static lock_call within(milliseconds limit, std::optional<owner> owner, const lock_options& options) {
     const auto wait =
         limit == milliseconds::zero() ? lock_request::wait_mode::once : lock_request::wait_mode::until_deadline;
-    return {who, o, wait, limit};
+    return {owner, options, wait, limit};
   }
 
   /// Throws error: invalid_wait, invalid_ttl.
   lock_request request(const engine& locks, const calling_coroutine& by) const {
     check_wait(limit);
-    const auto bound = who ? who : by.bound;
-    lock_request r{bound.value_or(owner{}), bound.has_value(), resolve_terms(locks.settings(), options), wait};
-    r.coroutine = by.coroutine;
-    if (wait == lock_request::wait_mode::until_deadline) r.deadline = saturating_add(locks.now(), limit);
-    return r;
+    const auto bound = locker ? locker : by.bound;
+    lock_request request{bound.value_or(owner{}), bound.has_value(), resolve_terms(locks.settings(), options), wait};
+    request.coroutine = by.coroutine;
+    if (wait == lock_request::wait_mode::until_deadline) request.deadline = saturating_add(locks.now(), limit);
+    return request;
   }
 };
 
@@ -48,12 +48,12 @@ asio::awaitable<T> without_client() {
 /// `T`: lease or optional<lease>.
 template <class T>
 lock_handler lease_to(std::shared_ptr<caller<T>> to) {
-  return [to = std::move(to)](lock_answer a) {
-    if (a.error) return to->answer(a.error, a.detail);
+  return [to = std::move(to)](lock_answer answer) {
+    if (answer.error) return to->answer(answer.error, answer.detail);
     if constexpr (std::is_same_v<T, lease>) {
-      to->answer({}, {}, access::make_lease(std::move(a.record)));
+      to->answer({}, {}, access::make_lease(std::move(answer.record)));
     } else {
-      to->answer({}, {}, a.record ? T(access::make_lease(std::move(a.record))) : T());
+      to->answer({}, {}, answer.record ? T(access::make_lease(std::move(answer.record))) : T());
     }
   };
 }

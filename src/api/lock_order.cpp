@@ -10,38 +10,38 @@
 
 namespace holdfast::detail {
 
-bool same_client(const wanted_lock& a, const wanted_lock& b) {
-  return !a.home.owner_before(b.home) && !b.home.owner_before(a.home);
+bool same_client(const wanted_lock& left, const wanted_lock& right) {
+  return !left.home.owner_before(right.home) && !right.home.owner_before(left.home);
 }
 
-bool same_lock(const wanted_lock& a, const wanted_lock& b) {
-  if (place_of(a.keys) != place_of(b.keys)) return false;
-  if (a.keys->of.fenced() != b.keys->of.fenced())
-    throw error(errc::invalid_config, about(a.keys->name, "wanted with a fencing token and without"));
+bool same_lock(const wanted_lock& left, const wanted_lock& right) {
+  if (place_of(left.keys) != place_of(right.keys)) return false;
+  if (left.keys->of.fenced() != right.keys->of.fenced())
+    throw error(errc::invalid_config, about(left.keys->name, "wanted with a fencing token and without"));
   return true;
 }
 
 std::vector<lock_group> groups_of(std::vector<placed_lock> all) {
-  std::sort(all.begin(), all.end(), [](const placed_lock& a, const placed_lock& b) {
-    return std::tuple_cat(std::tie(a.run, a.slot), place_of(a.what->keys), std::tie(a.place)) <
-           std::tuple_cat(std::tie(b.run, b.slot), place_of(b.what->keys), std::tie(b.place));
+  std::sort(all.begin(), all.end(), [](const placed_lock& left, const placed_lock& right) {
+    return std::tuple_cat(std::tie(left.run, left.slot), place_of(left.lock->keys), std::tie(left.place)) <
+           std::tuple_cat(std::tie(right.run, right.slot), place_of(right.lock->keys), std::tie(right.place));
   });
-  const auto again = std::unique(all.begin(), all.end(), [](const placed_lock& a, const placed_lock& b) {
-    if (a.run != b.run || a.slot != b.slot || !same_lock(*a.what, *b.what)) return false;
-    if (a.run.empty())
+  const auto again = std::unique(all.begin(), all.end(), [](const placed_lock& left, const placed_lock& right) {
+    if (left.run != right.run || left.slot != right.slot || !same_lock(*left.lock, *right.lock)) return false;
+    if (left.run.empty())
       throw error(errc::invalid_config,
-                  about(a.what->keys->name, "wanted of two clients whose servers cannot be told apart"));
+                  about(left.lock->keys->name, "wanted of two clients whose servers cannot be told apart"));
     return true;
   });
   all.erase(again, all.end());
   std::vector<lock_group> groups;
-  for (const auto& p : all) {
-    const auto& keys = p.what->keys;
-    const bool next = groups.empty() || !same_client({groups.back().home, {}}, *p.what) ||
-                      groups.back().slot != p.slot || &groups.back().keys.front()->of != &keys->of;
-    if (next) groups.push_back({p.what->home, p.run, p.slot, {}, {}});
+  for (const auto& placed : all) {
+    const auto& keys = placed.lock->keys;
+    const bool next = groups.empty() || !same_client({groups.back().home, {}}, *placed.lock) ||
+                      groups.back().slot != placed.slot || &groups.back().keys.front()->of != &keys->of;
+    if (next) groups.push_back({placed.lock->home, placed.run, placed.slot, {}, {}});
     groups.back().keys.push_back(keys);
-    groups.back().places.push_back(p.place);
+    groups.back().places.push_back(placed.place);
   }
   return groups;
 }

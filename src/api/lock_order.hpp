@@ -23,7 +23,7 @@ struct wanted_lock {
 /// One of those of a call, and what its place depends on. Where there is one server the run, which tells it from
 /// others, however it is reached. Where keys move between servers the slot, which stays as it is.
 struct placed_lock {
-  const wanted_lock* what;
+  const wanted_lock* lock;
   std::size_t place;   // in the call
   std::string run;     // of its server; empty: it does not say, or there is one client, or keys move
   key_group slot = 0;  // topology::group_of()
@@ -38,12 +38,12 @@ struct lock_group {
   std::vector<std::size_t> places;  // in the call
 };
 
-bool same_client(const wanted_lock& a, const wanted_lock& b);
+bool same_client(const wanted_lock& left, const wanted_lock& right);
 /// The order of the locks of one server, and of one slot. Kinds of one layout are one lock to each other, so that it is
 /// not by kind.
-inline auto place_of(const shared_keys& k) { return std::tie(k->of.layout.channel, k->lock); }
+inline auto place_of(const shared_keys& keys) { return std::tie(keys->of.layout.channel, keys->lock); }
 /// Two locks of one server. Throws error(invalid_config) where one is wanted with a fencing token and one without.
-bool same_lock(const wanted_lock& a, const wanted_lock& b);
+bool same_lock(const wanted_lock& left, const wanted_lock& right);
 /// All of them in the order, each once. Throws error(invalid_config) where nobody can tell whether two are the same.
 std::vector<lock_group> groups_of(std::vector<placed_lock> all);
 

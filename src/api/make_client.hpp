@@ -33,6 +33,7 @@ struct environment_factory {
   std::function<std::unique_ptr<client_environment>(const core::strand_type& strand, timer_queue::action on_wake)> make;
 };
 
-HOLDFAST_EXPORT client make_client(const asio::any_io_executor& executor, settings s, const environment_factory& world);
+HOLDFAST_EXPORT client make_client(const asio::any_io_executor& executor, settings settings,
+                                   const environment_factory& world);
 
 }  // namespace holdfast::detail

@@ -23,26 +23,30 @@ std::vector<shard_channels::way> ways_of(pubsub_mode mode) {
   return {std::nullopt};
 }
 
-std::unique_ptr<topology> make_cluster(const redis::io_services& given, const server_list& which,
+std::unique_ptr<topology> make_cluster(const redis::io_services& services, const server_list& servers,
                                        const config& behaviour, redis::connection::event_sink events) {
-  cluster::plan p{
-      {},           which.discovered, reach_of(which.node_map), behaviour.command_timeout, ways_of(behaviour.pubsub),
-      behaviour.ttl};
-  for (const auto& server : which.servers) p.seeds.push_back(server.at);
-  return std::make_unique<cluster>(given, std::move(p), std::move(events));
+  cluster::plan plan{{},
+                     servers.discovered,
+                     reach_of(servers.node_map),
+                     behaviour.command_timeout,
+                     ways_of(behaviour.pubsub),
+                     behaviour.ttl};
+  for (const auto& server : servers.servers) plan.seeds.push_back(server.at);
+  return std::make_unique<cluster>(services, std::move(plan), std::move(events));
 }
 
 }  // namespace
 
-std::unique_ptr<topology> make_topology(const redis::io_services& given, const server_list& which,
+std::unique_ptr<topology> make_topology(const redis::io_services& services, const server_list& servers,
                                         const config& behaviour, redis::connection::event_sink events) {
-  if (which.kind == deployment::cluster) return make_cluster(given, which, behaviour, std::move(events));
-  if (which.kind == deployment::sentinel) return std::make_unique<sentinel>(given, which, behaviour, std::move(events));
+  if (servers.kind == deployment::cluster) return make_cluster(services, servers, behaviour, std::move(events));
+  if (servers.kind == deployment::sentinel)
+    return std::make_unique<sentinel>(services, servers, behaviour, std::move(events));
   std::vector<std::unique_ptr<topology>> each;
-  for (const auto& server : which.servers)
-    each.push_back(std::make_unique<standalone>(given, server, behaviour.command_timeout, events));
+  for (const auto& server : servers.servers)
+    each.push_back(std::make_unique<standalone>(services, server, behaviour.command_timeout, events));
   if (each.size() == 1) return std::move(each.front());
-  return std::make_unique<quorum>(given.alarms, given.time, std::move(each));
+  return std::make_unique<quorum>(services.alarms, services.time, std::move(each));
 }
 
 }  // namespace holdfast::detail

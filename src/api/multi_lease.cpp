@@ -20,19 +20,19 @@ using record_ptr = std::shared_ptr<detail::lease_record>;
 using records = std::vector<record_ptr>;
 
 /// The smaller, the more its caller must hear of it.
-int rank_of(const error_code& e) {
-  if (!e) return 5;
-  if (e == errc::lost) return 0;
-  if (e == errc::closed) return 1;
-  if (e == errc::unconfirmed) return 3;
-  return e == errc::not_held ? 4 : 2;
+int rank_of(const error_code& error) {
+  if (!error) return 5;
+  if (error == errc::lost) return 0;
+  if (error == errc::closed) return 1;
+  if (error == errc::unconfirmed) return 3;
+  return error == errc::not_held ? 4 : 2;
 }
 
 /// A verb on each of several leases, at work on the strands of their clients; the last answer answers the caller.
 class joint_verb : public std::enable_shared_from_this<joint_verb> {
  public:
   joint_verb(records of, std::shared_ptr<caller<void>> to)
-      : of_(std::move(of)), to_(std::move(to)), said_(of_.size()), left_(of_.size()) {}
+      : of_(std::move(of)), to_(std::move(to)), outcomes_(of_.size()), left_(of_.size()) {}
 
   /// On the strand of the first one's client. `verb(engine&, record, done_handler)`.
   template <class Verb>
@@ -44,9 +44,9 @@ class joint_verb : public std::enable_shared_from_this<joint_verb> {
         continue;
       }
       auto there = [self, i, verb](auto& otherwise) {
-        auto* const its = home_of(*self->of_[i])->locks();
-        if (!its) return otherwise();
-        verb(*its, self->of_[i], self->hears(i));
+        auto* const engine = home_of(*self->of_[i])->locks();
+        if (!engine) return otherwise();
+        verb(*engine, self->of_[i], self->hears(i));
       };
       auto closed = [self, i] { self->hear(i, errc::closed, {}); };
       home_of(*of_[i])->enter_later(detail::strand_task(std::move(there), std::move(closed)));
@@ -61,14 +61,16 @@ class joint_verb : public std::enable_shared_from_this<joint_verb> {
 
   bool at_home(std::size_t i) const { return of_[i]->home == of_.front()->home; }
   detail::done_handler hears(std::size_t i) {
-    return [self = shared_from_this(), i](error_code e, const std::string& detail) { self->hear(i, e, detail); };
+    return
+        [self = shared_from_this(), i](error_code error, const std::string& detail) { self->hear(i, error, detail); };
   }
 
   // Any of the strands: each writes what is its own.
-  void hear(std::size_t i, error_code e, const std::string& detail) {
-    said_[i] = {e, detail};
+  void hear(std::size_t i, error_code error, const std::string& detail) {
+    outcomes_[i] = {error, detail};
     if (left_.fetch_sub(1, std::memory_order_acq_rel) > 1) return;
-    const bool alone = std::all_of(of_.begin(), of_.end(), [&](const auto& r) { return r->home == of_.front()->home; });
+    const bool alone =
+        std::all_of(of_.begin(), of_.end(), [&](const auto& run) { return run->home == of_.front()->home; });
     if (alone) return answer();
     const auto self = shared_from_this();
     auto home = [self](auto&) { self->answer(); };
@@ -77,16 +79,16 @@ class joint_verb : public std::enable_shared_from_this<joint_verb> {
   }
 
   void answer() {
-    const auto worst = std::min_element(said_.begin(), said_.end(), [](const outcome& a, const outcome& b) {
-      return rank_of(a.error) < rank_of(b.error);
-    });
-    const auto& name = of_[static_cast<std::size_t>(worst - said_.begin())]->of->keys()->name;
+    const auto worst = std::min_element(
+        outcomes_.begin(), outcomes_.end(),
+        [](const outcome& result, const outcome& outcome) { return rank_of(result.error) < rank_of(outcome.error); });
+    const auto& name = of_[static_cast<std::size_t>(worst - outcomes_.begin())]->of->keys()->name;
     to_->answer(worst->error, detail::about(name, worst->detail));
   }
 
   const records of_;
   const std::shared_ptr<caller<void>> to_;
-  std::vector<outcome> said_;
+  std::vector<outcome> outcomes_;
   std::atomic<std::size_t> left_;
 };
 
@@ -130,12 +132,12 @@ class loss_watch final : public detail::cancellable, public std::enable_shared_f
   };
 
   // On the strand of that one's client.
-  void heard(std::size_t which, error_code why) {
+  void heard(std::size_t index, error_code why) {
     if (why == boost::asio::error::operation_aborted) return;
     const bool released = why == errc::not_held;
     const auto self = shared_from_this();
-    const auto tell = [self, which, why, released] {
-      if (released) return self->end(why, detail::about(self->of_[which]->of->keys()->name, "released, not lost"), {});
+    const auto tell = [self, index, why, released] {
+      if (released) return self->end(why, detail::about(self->of_[index]->of->keys()->name, "released, not lost"), {});
       self->end({}, {}, why);
     };
     auto home = [tell](auto&) { tell(); };
@@ -162,12 +164,12 @@ class loss_watch final : public detail::cancellable, public std::enable_shared_f
 asio::awaitable<error_code> or_closed(records of, asio::awaitable<error_code> answer) {
   try {
     co_return co_await std::move(answer);
-  } catch (const error& e) {
-    if (e.code() != errc::closed) throw;
+  } catch (const error& failure) {
+    if (failure.code() != errc::closed) throw;
   }
-  for (const auto& r : of)
-    if (r->released.load(std::memory_order_acquire))
-      throw error(errc::not_held, detail::about(r->of->keys()->name, "released, not lost"));
+  for (const auto& record : of)
+    if (record->released.load(std::memory_order_acquire))
+      throw error(errc::not_held, detail::about(record->of->keys()->name, "released, not lost"));
   co_return errc::closed;
 }
 
@@ -175,19 +177,20 @@ asio::awaitable<error_code> or_closed(records of, asio::awaitable<error_code> an
 
 asio::awaitable<void> multi_lease::unlock() {
   if (leases_.empty()) return detail::not_held<void>();
-  return each(detail::access::records(*this),
-              [](engine& locks, const record_ptr& r, detail::done_handler done) { locks.unlock(r, std::move(done)); });
+  return each(detail::access::records(*this), [](engine& locks, const record_ptr& record, detail::done_handler done) {
+    locks.unlock(record, std::move(done));
+  });
 }
 
 asio::awaitable<void> multi_lease::renew(milliseconds ttl) {
   return detail::access::renew(*this, ttl, detail::time_point::max());
 }
 
-asio::awaitable<void> detail::access::renew(const multi_lease& m, milliseconds ttl, time_point answer_by) {
-  if (m.leases_.empty()) return not_held<void>();
-  return each(records(m), [ttl, answer_by](engine& locks, const record_ptr& r, done_handler done) {
+asio::awaitable<void> detail::access::renew(const multi_lease& leases, milliseconds ttl, time_point answer_by) {
+  if (leases.leases_.empty()) return not_held<void>();
+  return each(records(leases), [ttl, answer_by](engine& locks, const record_ptr& record, done_handler done) {
     check_renew_ttl(locks.settings(), ttl);
-    locks.renew(r, ttl, std::move(done), answer_by);
+    locks.renew(record, ttl, std::move(done), answer_by);
   });
 }
 
@@ -203,28 +206,29 @@ asio::awaitable<error_code> multi_lease::lost() const {
 }
 
 void multi_lease::feed() noexcept {
-  for (auto& l : leases_) l.feed();
+  for (auto& lease : leases_) lease.feed();
 }
 
 bool multi_lease::held() const noexcept {
-  return !leases_.empty() && std::all_of(leases_.begin(), leases_.end(), [](const lease& l) { return l.held(); });
+  return !leases_.empty() &&
+         std::all_of(leases_.begin(), leases_.end(), [](const lease& lease) { return lease.held(); });
 }
 
 milliseconds multi_lease::valid_for() const noexcept {
   if (leases_.empty()) return {};
   auto least = milliseconds::max();
-  for (const auto& l : leases_) least = std::min(least, l.valid_for());
+  for (const auto& lease : leases_) least = std::min(least, lease.valid_for());
   return least;
 }
 
 lease_state multi_lease::state() const noexcept {
   if (leases_.empty()) return lease_state::empty;
   bool suspended = false, released = false;
-  for (const auto& l : leases_) {
-    const auto s = l.state();
-    if (s == lease_state::lost) return s;
-    suspended |= s == lease_state::suspended;
-    released |= s == lease_state::released;
+  for (const auto& lease : leases_) {
+    const auto state = lease.state();
+    if (state == lease_state::lost) return state;
+    suspended |= state == lease_state::suspended;
+    released |= state == lease_state::released;
   }
   if (released) return lease_state::released;
   return suspended ? lease_state::suspended : lease_state::held;

@@ -21,7 +21,7 @@ namespace detail {
 /// What a multi_lock was given, each lock once.
 struct lock_plan {
   std::vector<wanted_lock> locks;
-  std::optional<owner> who;
+  std::optional<owner> locker;
 };
 
 }  // namespace detail
@@ -47,28 +47,30 @@ using detail::same_lock;
 using plan_ptr = std::shared_ptr<const lock_plan>;
 
 /// Null if one was moved from.
-plan_ptr plan_of(const std::vector<mutex>& which) {
-  if (which.empty()) throw error(errc::invalid_name, "all of no locks");
-  if (which.size() > multi_lock::most)
+plan_ptr plan_of(const std::vector<mutex>& mutexes) {
+  if (mutexes.empty()) throw error(errc::invalid_name, "all of no locks");
+  if (mutexes.size() > multi_lock::most)
     throw error(errc::invalid_name,
-                "all of " + std::to_string(which.size()) + " locks, more than " + std::to_string(multi_lock::most));
-  if (std::any_of(which.begin(), which.end(), [](const mutex& m) { return !access::keys(m); })) return nullptr;
-  lock_plan plan{{}, access::given_owner(which.front())};
+                "all of " + std::to_string(mutexes.size()) + " locks, more than " + std::to_string(multi_lock::most));
+  if (std::any_of(mutexes.begin(), mutexes.end(), [](const mutex& mutex) { return !access::keys(mutex); }))
+    return nullptr;
+  lock_plan plan{{}, access::given_owner(mutexes.front())};
   std::vector<std::size_t> order;
-  for (const auto& m : which) {
-    if (access::keys(m)->of.voted) throw error(errc::invalid_config, "all of red_locks");
-    if (access::given_owner(m) != plan.who) throw error(errc::invalid_config, "all of locks of different owners");
+  for (const auto& mutex : mutexes) {
+    if (access::keys(mutex)->of.voted) throw error(errc::invalid_config, "all of red_locks");
+    if (access::given_owner(mutex) != plan.locker)
+      throw error(errc::invalid_config, "all of locks of different owners");
     order.push_back(order.size());
   }
-  const auto at = [&](std::size_t n) { return wanted{access::home(which[n]), access::keys(which[n])}; };
-  std::sort(order.begin(), order.end(), [&](std::size_t m, std::size_t n) {
-    const auto a = at(m), b = at(n);
-    if (!same_client(a, b)) return a.home.owner_before(b.home);
-    return std::tuple(place_of(a.keys), m) < std::tuple(place_of(b.keys), n);
+  const auto at = [&](std::size_t index) { return wanted{access::home(mutexes[index]), access::keys(mutexes[index])}; };
+  std::sort(order.begin(), order.end(), [&](std::size_t m, std::size_t index) {
+    const auto left = at(m), right = at(index);
+    if (!same_client(left, right)) return left.home.owner_before(right.home);
+    return std::tuple(place_of(left.keys), m) < std::tuple(place_of(right.keys), index);
   });
-  const auto again = std::unique(order.begin(), order.end(), [&](std::size_t m, std::size_t n) {
-    const auto a = at(m), b = at(n);
-    return same_client(a, b) && same_lock(a, b);
+  const auto again = std::unique(order.begin(), order.end(), [&](std::size_t m, std::size_t index) {
+    const auto left = at(m), right = at(index);
+    return same_client(left, right) && same_lock(left, right);
   });
   order.erase(again, order.end());
   std::sort(order.begin(), order.end());
@@ -78,21 +80,21 @@ plan_ptr plan_of(const std::vector<mutex>& which) {
 
 /// One call for all: what is the same for each of its groups.
 struct joint_call {
-  lock_call how;
+  lock_call call;
   owner own;  // where none was given or bound
   std::optional<time_point> deadline{};
   std::vector<detail::key_group> slots{};  // of each lock of the plan; empty: not known yet
 
   lock_request request(const engine& locks, const calling_coroutine& by) {
-    auto r = how.request(locks, by);
-    if (!r.bound) r.who = own;
-    if (!deadline) deadline = r.deadline;
-    r.deadline = *deadline;
-    return r;
+    auto request = call.request(locks, by);
+    if (!request.bound) request.owner = own;
+    if (!deadline) deadline = request.deadline;
+    request.deadline = *deadline;
+    return request;
   }
-  bool forever() const noexcept { return how.wait == lock_request::wait_mode::forever; }
-  bool once() const noexcept { return how.wait == lock_request::wait_mode::once; }
-  bool renewed() const noexcept { return how.options.renew.value_or(!how.options.ttl); }
+  bool forever() const noexcept { return call.wait == lock_request::wait_mode::forever; }
+  bool once() const noexcept { return call.wait == lock_request::wait_mode::once; }
+  bool renewed() const noexcept { return call.options.renew.value_or(!call.options.ttl); }
 };
 using joint_call_ptr = std::shared_ptr<joint_call>;
 
@@ -104,25 +106,26 @@ void learn_slots(const engine& locks, const lock_plan& plan, const wanted& like,
 }
 
 /// The run of the server of this lock. A lock() waits through outages.
-asio::awaitable<std::string> run_of(plan_ptr plan, wanted what, joint_call_ptr call) {
+asio::awaitable<std::string> run_of(plan_ptr plan, wanted lock, joint_call_ptr call) {
   for (;;) {
-    auto ask = [plan, what, keys = what.keys, call](engine& locks, const std::shared_ptr<caller<std::string>>& to,
+    auto ask = [plan, lock, keys = lock.keys, call](engine& locks, const std::shared_ptr<caller<std::string>>& to,
                                                     const calling_coroutine& by) {
       detail::check_lock(locks, *keys);
-      learn_slots(locks, *plan, what, *call);
-      const auto r = call->request(locks, by);
+      learn_slots(locks, *plan, lock, *call);
+      const auto request = call->request(locks, by);
       to->concerns(keys);
-      const auto budget = detail::command_budget(locks.settings(), r.asked.ttl);
-      const auto bounded = r.wait == lock_request::wait_mode::until_deadline;
-      locks.learn_run(
-          keys, bounded ? r.deadline - locks.now() : budget,
-          [to](error_code e, const std::string& detail, std::string run) { to->answer(e, detail, std::move(run)); });
+      const auto budget = detail::command_budget(locks.settings(), request.asked.ttl);
+      const auto bounded = request.wait == lock_request::wait_mode::until_deadline;
+      locks.learn_run(keys, bounded ? request.deadline - locks.now() : budget,
+                      [to](error_code error, const std::string& detail, std::string run) {
+                        to->answer(error, detail, std::move(run));
+                      });
     };
     try {
-      co_return co_await detail::on_strand<std::string>(what.home.lock(), std::move(ask),
-                                                        detail::refused_by(what.home));
-    } catch (const error& e) {
-      if (e.code() != errc::unreachable || !call->forever()) throw;
+      co_return co_await detail::on_strand<std::string>(lock.home.lock(), std::move(ask),
+                                                        detail::refused_by(lock.home));
+    } catch (const error& failure) {
+      if (failure.code() != errc::unreachable || !call->forever()) throw;
     }
   }
 }
@@ -130,27 +133,27 @@ asio::awaitable<std::string> run_of(plan_ptr plan, wanted what, joint_call_ptr c
 asio::awaitable<std::vector<group>> in_order(plan_ptr plan, joint_call_ptr call) {
   const auto& locks = plan->locks;
   std::vector<placed> all;
-  for (const auto& w : locks) all.push_back({&w, all.size(), {}});
+  for (const auto& lock : locks) all.push_back({&lock, all.size(), {}});
   const bool one_client =
-      std::all_of(locks.begin(), locks.end(), [&](const wanted& w) { return same_client(w, locks.front()); });
+      std::all_of(locks.begin(), locks.end(), [&](const wanted& wanted) { return same_client(wanted, locks.front()); });
   if (!one_client) {
-    for (auto& p : all) {
-      const auto known =
-          std::find_if(all.begin(), all.end(), [&](const placed& q) { return same_client(*q.what, *p.what); });
-      if (known->what != p.what)
-        p.run = known->run;
+    for (auto& next : all) {
+      const auto known = std::find_if(all.begin(), all.end(),
+                                      [&](const placed& other) { return same_client(*other.lock, *next.lock); });
+      if (known->lock != next.lock)
+        next.run = known->run;
       else
-        p.run = co_await run_of(plan, *p.what, call);
+        next.run = co_await run_of(plan, *next.lock, call);
     }
   }
   if (!call->slots.empty())
-    for (auto& p : all) p.slot = call->slots[p.place];
+    for (auto& placed : all) placed.slot = call->slots[placed.place];
   co_return detail::groups_of(std::move(all));
 }
 
 struct group_answer {
   /// moved: its server is another run than it was. apart: it was found to be of several slots.
-  enum class kind { busy, had, moved, apart } what = kind::busy;
+  enum class kind { busy, had, moved, apart } type = kind::busy;
   std::vector<lease> leases{};
 };
 
@@ -172,20 +175,20 @@ void watch_order(const groups_ptr& groups, std::size_t upto, const std::shared_p
     const auto home = (*groups)[n].home.lock();
     if (!home || (*groups)[n].run.empty()) continue;
     home->enter_later([groups, n, home, moved, wanted = std::weak_ptr<const void>(to)] {
-      const auto& g = (*groups)[n];
+      const auto& group = (*groups)[n];
       if (auto* const locks = home->locks())
-        detail::if_memory([&] { locks->when_run_changes(g.keys.front(), g.run, wanted, moved); });
+        detail::if_memory([&] { locks->when_run_changes(group.keys.front(), group.run, wanted, moved); });
     });
   }
 }
 
 asio::awaitable<group_answer> taken(plan_ptr plan, groups_ptr groups, std::size_t position, joint_call_ptr call) {
-  const auto& g = (*groups)[position];
+  const auto& group = (*groups)[position];
   auto begin = [plan, groups, position, call](engine& locks, const std::shared_ptr<caller<group_answer>>& to,
                                               const calling_coroutine& by) {
     using kind = group_answer::kind;
-    const auto& g = (*groups)[position];
-    for (const auto& keys : g.keys) detail::check_lock(locks, *keys);
+    const auto& group = (*groups)[position];
+    for (const auto& keys : group.keys) detail::check_lock(locks, *keys);
     if (call->slots.empty()) {  // there is one client
       learn_slots(locks, *plan, plan->locks.front(), *call);
       const auto& slots = call->slots;
@@ -193,14 +196,14 @@ asio::awaitable<group_answer> taken(plan_ptr plan, groups_ptr groups, std::size_
         return to->answer({}, {}, {kind::apart, {}});
     }
     std::vector<lease> room;  // there may be no memory once the locks are held
-    room.reserve(g.keys.size());
-    auto answered = [to, room = std::move(room)](detail::multi_answer a) mutable {
-      if (a.error) return to->answer(a.error, a.detail);
-      group_answer said{a.moved ? kind::moved : a.records.empty() ? kind::busy : kind::had, std::move(room)};
-      for (auto& r : a.records) said.leases.push_back(access::make_lease(std::move(r)));
-      to->answer({}, {}, std::move(said));
+    room.reserve(group.keys.size());
+    auto answered = [to, room = std::move(room)](detail::multi_answer answer) mutable {
+      if (answer.error) return to->answer(answer.error, answer.detail);
+      group_answer reply{answer.moved ? kind::moved : answer.records.empty() ? kind::busy : kind::had, std::move(room)};
+      for (auto& record : answer.records) reply.leases.push_back(access::make_lease(std::move(record)));
+      to->answer({}, {}, std::move(reply));
     };
-    auto place = locks.lock_all(g.keys, g.run, call->request(locks, by), std::move(answered));
+    auto place = locks.lock_all(group.keys, group.run, call->request(locks, by), std::move(answered));
     if (!place) return;
     to->cancels(place);
     if (position == 0) return;  // it keeps nothing for others to wait for
@@ -211,7 +214,7 @@ asio::awaitable<group_answer> taken(plan_ptr plan, groups_ptr groups, std::size_
       place->cancel();
     }
   };
-  return detail::on_strand<group_answer>(g.home.lock(), std::move(begin), detail::refused_by(g.home));
+  return detail::on_strand<group_answer>(group.home.lock(), std::move(begin), detail::refused_by(group.home));
 }
 
 /// All groups in order, while the servers are what they were. Empty leases: contention.
@@ -219,24 +222,24 @@ asio::awaitable<group_answer> taken_in_order(plan_ptr plan, joint_call_ptr call)
   const auto groups = std::make_shared<const std::vector<group>>(co_await in_order(plan, call));
   std::vector<std::pair<std::size_t, lease>> had;  // the place of each in the plan
   for (std::size_t position = 0; position < groups->size(); ++position) {
-    const auto& g = (*groups)[position];
+    const auto& group = (*groups)[position];
     auto more = co_await taken(plan, groups, position, call);
-    if (more.what != group_answer::kind::had) co_return more;
-    for (std::size_t n = 0; n < g.places.size(); ++n) had.emplace_back(g.places[n], std::move(more.leases[n]));
+    if (more.type != group_answer::kind::had) co_return more;
+    for (std::size_t n = 0; n < group.places.size(); ++n) had.emplace_back(group.places[n], std::move(more.leases[n]));
   }
-  std::sort(had.begin(), had.end(), [](const auto& a, const auto& b) { return a.first < b.first; });
+  std::sort(had.begin(), had.end(), [](const auto& left, const auto& right) { return left.first < right.first; });
   group_answer all{group_answer::kind::had};
-  for (auto& [place, l] : had) all.leases.push_back(std::move(l));
+  for (auto& [place, lease] : had) all.leases.push_back(std::move(lease));
   if (groups->size() == 1) co_return all;
   // The earlier ones have waited for the later ones.
   auto together = access::make_multi_lease(std::move(all.leases));
   together.feed();
   try {
     if (!call->renewed()) co_await access::renew(together, {}, call->deadline.value_or(time_point::max()));
-  } catch (const error& e) {
+  } catch (const error& failure) {
     // A call that waits through outages waits through this one as well.
-    if (e.code() == condition::retry_later && !call->once()) co_return group_answer{group_answer::kind::moved};
-    if (e.code() != errc::lost) throw;
+    if (failure.code() == condition::retry_later && !call->once()) co_return group_answer{group_answer::kind::moved};
+    if (failure.code() != errc::lost) throw;
   }
   if (!together.held()) co_return group_answer{group_answer::kind::moved};
   all.leases = access::take_leases(std::move(together));
@@ -245,25 +248,25 @@ asio::awaitable<group_answer> taken_in_order(plan_ptr plan, joint_call_ptr call)
 
 /// `T`: multi_lease or optional<multi_lease>.
 template <class T>
-asio::awaitable<T> acquire(plan_ptr plan, lock_call how) {
+asio::awaitable<T> acquire(plan_ptr plan, lock_call request) {
   if (!plan) co_return co_await detail::without_client<T>();
-  for (const auto& w : plan->locks) detail::check_name(w.keys->name);
-  const auto call = std::make_shared<joint_call>(joint_call{how, how.who.value_or(owner())});
+  for (const auto& wanted : plan->locks) detail::check_name(wanted.keys->name);
+  const auto call = std::make_shared<joint_call>(joint_call{request, request.locker.value_or(owner())});
   for (;;) {
-    auto said = co_await taken_in_order(plan, call);
-    if (said.what == group_answer::kind::had) co_return access::make_multi_lease(std::move(said.leases));
-    if (said.what == group_answer::kind::apart) continue;
-    if (said.what == group_answer::kind::moved && !call->once()) continue;
-    if (said.what == group_answer::kind::moved) throw error(errc::unreachable, "a server has restarted meanwhile");
+    auto answer = co_await taken_in_order(plan, call);
+    if (answer.type == group_answer::kind::had) co_return access::make_multi_lease(std::move(answer.leases));
+    if (answer.type == group_answer::kind::apart) continue;
+    if (answer.type == group_answer::kind::moved && !call->once()) continue;
+    if (answer.type == group_answer::kind::moved) throw error(errc::unreachable, "a server has restarted meanwhile");
     if constexpr (!std::is_same_v<T, multi_lease>) co_return std::nullopt;
   }
 }
 
-std::optional<owner> given_owner(const plan_ptr& plan) { return plan ? plan->who : std::nullopt; }
+std::optional<owner> given_owner(const plan_ptr& plan) { return plan ? plan->locker : std::nullopt; }
 
 }  // namespace
 
-multi_lock::multi_lock(const std::vector<mutex>& which) : plan_(plan_of(which)) {}
+multi_lock::multi_lock(const std::vector<mutex>& mutexes) : plan_(plan_of(mutexes)) {}
 
 asio::awaitable<multi_lease> multi_lock::lock(lock_options options) const {
   return acquire<multi_lease>(plan_, lock_call::forever(given_owner(plan_), options));

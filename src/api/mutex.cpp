@@ -17,13 +17,15 @@ using detail::shared_keys;
 
 /// `T`: lease or optional<lease>.
 template <class T>
-asio::awaitable<T> acquire(const std::weak_ptr<core>& where, shared_keys keys, lock_call how) {
+asio::awaitable<T> acquire(const std::weak_ptr<core>& where, shared_keys keys, lock_call request) {
   return detail::on_strand<T>(
       where.lock(),
-      [keys = std::move(keys), how](engine& locks, const std::shared_ptr<caller<T>>& to, const calling_coroutine& by) {
+      [keys = std::move(keys), request](engine& locks, const std::shared_ptr<caller<T>>& to,
+                                        const calling_coroutine& by) {
         detail::check_lock(locks, *keys);
         to->concerns(keys);
-        if (auto place = locks.lock(keys, how.request(locks, by), detail::lease_to(to))) to->cancels(std::move(place));
+        if (auto place = locks.lock(keys, request.request(locks, by), detail::lease_to(to)))
+          to->cancels(std::move(place));
       },
       detail::refused_by(where));
 }
@@ -33,10 +35,10 @@ template <class T, class Verb>
 asio::awaitable<T> ask(const std::weak_ptr<core>& where, shared_keys keys, Verb verb) {
   return detail::on_strand<T>(
       where.lock(),
-      [keys = std::move(keys), verb](engine& e, const std::shared_ptr<caller<T>>& to, const auto&) {
-        detail::check_lock(e, *keys);
+      [keys = std::move(keys), verb](engine& engine, const std::shared_ptr<caller<T>>& to, const auto&) {
+        detail::check_lock(engine, *keys);
         to->concerns(keys);
-        verb(e, keys, [to = to](error_code failed, const std::string& detail, T value) {
+        verb(engine, keys, [to = to](error_code failed, const std::string& detail, T value) {
           to->answer(failed, detail, std::move(value));
         });
       },
@@ -45,11 +47,11 @@ asio::awaitable<T> ask(const std::weak_ptr<core>& where, shared_keys keys, Verb 
 
 }  // namespace
 
-mutex::mutex(std::weak_ptr<core> c, shared_keys keys, std::optional<holdfast::owner> who)
-    : core_(std::move(c)), keys_(std::move(keys)), owner_(who) {}
+mutex::mutex(std::weak_ptr<core> core, shared_keys keys, std::optional<holdfast::owner> owner)
+    : core_(std::move(core)), keys_(std::move(keys)), owner_(owner) {}
 
-fenced_mutex::fenced_mutex(std::weak_ptr<core> c, shared_keys keys, std::optional<holdfast::owner> who)
-    : mutex(std::move(c), std::move(keys), who) {}
+fenced_mutex::fenced_mutex(std::weak_ptr<core> core, shared_keys keys, std::optional<holdfast::owner> owner)
+    : mutex(std::move(core), std::move(keys), owner) {}
 
 asio::awaitable<lease> mutex::lock(lock_options options) const {
   return acquire<lease>(core_, keys_, lock_call::forever(owner_, options));
@@ -64,41 +66,48 @@ asio::awaitable<std::optional<lease>> mutex::try_lock_for(milliseconds wait, loc
 }
 
 asio::awaitable<bool> mutex::force_unlock() const {
-  return ask<bool>(core_, keys_,
-                   [](engine& e, const shared_keys& n, auto done) { e.force_unlock(n, std::move(done)); });
+  return ask<bool>(core_, keys_, [](engine& engine, const shared_keys& keys, auto done) {
+    engine.force_unlock(keys, std::move(done));
+  });
 }
 
 asio::awaitable<bool> mutex::is_locked() const {
-  return ask<bool>(core_, keys_,
-                   [](engine& e, const shared_keys& n, auto done) { e.ask().is_locked(n, std::move(done)); });
+  return ask<bool>(core_, keys_, [](engine& engine, const shared_keys& keys, auto done) {
+    engine.ask().is_locked(keys, std::move(done));
+  });
 }
 
-asio::awaitable<unsigned> mutex::hold_count(holdfast::owner who) const {
-  return ask<unsigned>(core_, keys_,
-                       [who](engine& e, const shared_keys& n, auto done) { e.hold_count(n, who, std::move(done)); });
+asio::awaitable<unsigned> mutex::hold_count(holdfast::owner owner) const {
+  return ask<unsigned>(core_, keys_, [owner](engine& engine, const shared_keys& keys, auto done) {
+    engine.hold_count(keys, owner, std::move(done));
+  });
 }
 
-asio::awaitable<bool> mutex::held_by(holdfast::owner who) const {
-  return ask<bool>(core_, keys_, [who](engine& e, const shared_keys& n, auto done) {
-    e.hold_count(n, who, [done = std::move(done)](error_code error, const std::string& detail, unsigned count) {
-      done(error, detail, count > 0);
-    });
+asio::awaitable<bool> mutex::held_by(holdfast::owner owner) const {
+  return ask<bool>(core_, keys_, [owner](engine& engine, const shared_keys& keys, auto done) {
+    engine.hold_count(keys, owner,
+                      [done = std::move(done)](error_code error, const std::string& detail, unsigned count) {
+                        done(error, detail, count > 0);
+                      });
   });
 }
 
 asio::awaitable<std::optional<lock_holder>> mutex::holder() const {
-  return ask<std::optional<lock_holder>>(
-      core_, keys_, [](engine& e, const shared_keys& n, auto done) { e.ask().holder(n, std::move(done)); });
+  return ask<std::optional<lock_holder>>(core_, keys_, [](engine& engine, const shared_keys& keys, auto done) {
+    engine.ask().holder(keys, std::move(done));
+  });
 }
 
 asio::awaitable<std::optional<milliseconds>> mutex::remaining_ttl() const {
-  return ask<std::optional<milliseconds>>(
-      core_, keys_, [](engine& e, const shared_keys& n, auto done) { e.ask().remaining_ttl(n, std::move(done)); });
+  return ask<std::optional<milliseconds>>(core_, keys_, [](engine& engine, const shared_keys& keys, auto done) {
+    engine.ask().remaining_ttl(keys, std::move(done));
+  });
 }
 
 asio::awaitable<std::optional<std::uint64_t>> fenced_mutex::last_token() const {
-  return ask<std::optional<std::uint64_t>>(
-      core_, keys_, [](engine& e, const shared_keys& n, auto done) { e.ask().last_token(n, std::move(done)); });
+  return ask<std::optional<std::uint64_t>>(core_, keys_, [](engine& engine, const shared_keys& keys, auto done) {
+    engine.ask().last_token(keys, std::move(done));
+  });
 }
 
 const std::string& mutex::name() const noexcept {

@@ -26,7 +26,7 @@ asio::any_io_executor owner::bind(asio::any_io_executor inner) const {
 
 std::optional<owner> owner::of(const asio::any_io_executor& executor) noexcept {
   if (detail::is_direct(executor)) return std::nullopt;  // most often, and found by one comparison
-  if (const auto* carrier = executor.target<detail::owner_executor>()) return carrier->who();
+  if (const auto* carrier = executor.target<detail::owner_executor>()) return carrier->current_owner();
   if (const auto* strand = executor.target<asio::strand<asio::any_io_executor>>())
     return of(strand->get_inner_executor());
   return std::nullopt;

@@ -15,36 +15,37 @@ namespace holdfast::detail {
 /// Forwards everything to the executor inside, and carries whose task it runs.
 class owner_executor {
  public:
-  owner_executor(asio::any_io_executor inner, owner who) noexcept : inner_(std::move(inner)), who_(who) {}
+  owner_executor(asio::any_io_executor inner, owner owner) noexcept : inner_(std::move(inner)), owner_(owner) {}
 
-  owner who() const noexcept { return who_; }
+  owner current_owner() const noexcept { return owner_; }
 
   // decltype and not auto: execution_context& must stay a reference.
   template <class Property>
     requires asio::can_query_v<const asio::any_io_executor&, Property>
-  auto query(const Property& p) const -> decltype(asio::query(std::declval<const asio::any_io_executor&>(), p)) {
-    return asio::query(inner_, p);
+  auto query(const Property& property) const
+      -> decltype(asio::query(std::declval<const asio::any_io_executor&>(), property)) {
+    return asio::query(inner_, property);
   }
   template <class Property>
     requires asio::can_require_v<const asio::any_io_executor&, Property>
-  owner_executor require(const Property& p) const {
-    return {asio::require(inner_, p), who_};
+  owner_executor require(const Property& property) const {
+    return {asio::require(inner_, property), owner_};
   }
   template <class Property>
     requires asio::can_prefer_v<const asio::any_io_executor&, Property>
-  owner_executor prefer(const Property& p) const {
-    return {asio::prefer(inner_, p), who_};
+  owner_executor prefer(const Property& property) const {
+    return {asio::prefer(inner_, property), owner_};
   }
   template <class F>
-  void execute(F&& f) const {
-    inner_.execute(std::forward<F>(f));
+  void execute(F&& action) const {
+    inner_.execute(std::forward<F>(action));
   }
 
   friend bool operator==(const owner_executor&, const owner_executor&) noexcept = default;
 
  private:
   asio::any_io_executor inner_;
-  owner who_;
+  owner owner_;
 };
 
 }  // namespace holdfast::detail

@@ -10,31 +10,31 @@
 namespace holdfast {
 namespace {
 
-const detail::kind& kind_of(reentrancy r) {
-  return r == reentrancy::reentrant ? detail::red_plain_lock : detail::red_simple_lock;
+const detail::kind& kind_of(reentrancy reentrancy) {
+  return reentrancy == reentrancy::reentrant ? detail::red_plain_lock : detail::red_simple_lock;
 }
 
 }  // namespace
 
-red_lock::red_lock(std::weak_ptr<detail::core> c, std::shared_ptr<const detail::lock_keys> keys,
-                   std::optional<holdfast::owner> who)
-    : mutex(std::move(c), std::move(keys), who) {}
+red_lock::red_lock(std::weak_ptr<detail::core> core, std::shared_ptr<const detail::lock_keys> keys,
+                   std::optional<holdfast::owner> owner)
+    : mutex(std::move(core), std::move(keys), owner) {}
 
-asio::awaitable<void> red_lock::initialise(const client& c) {
+asio::awaitable<void> red_lock::initialise(const client& client) {
   return detail::on_strand<void>(
-      detail::access::home(c),
-      [](detail::engine& e, const std::shared_ptr<detail::caller<void>>& to, const auto&) {
-        e.initialise_votes([to](error_code failed, const std::string& detail) { to->answer(failed, detail); });
+      detail::access::home(client),
+      [](detail::engine& engine, const std::shared_ptr<detail::caller<void>>& to, const auto&) {
+        engine.initialise_votes([to](error_code failed, const std::string& detail) { to->answer(failed, detail); });
       },
-      detail::refused_by(detail::access::home(c)));
+      detail::refused_by(detail::access::home(client)));
 }
 
 red_lock client::red_lock(std::string_view name, reentrancy nested) const {
   return detail::access::make_mutex<holdfast::red_lock>(core_, kind_of(nested), name, std::nullopt);
 }
 
-red_lock client::red_lock(std::string_view name, holdfast::owner who, reentrancy nested) const {
-  return detail::access::make_mutex<holdfast::red_lock>(core_, kind_of(nested), name, who);
+red_lock client::red_lock(std::string_view name, holdfast::owner owner, reentrancy nested) const {
+  return detail::access::make_mutex<holdfast::red_lock>(core_, kind_of(nested), name, owner);
 }
 
 }  // namespace holdfast

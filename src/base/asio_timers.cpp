@@ -46,13 +46,13 @@ struct asio_timers::wake {
   on_its_way coming;
 };
 
-void asio_timers::schedule(timer_queue::place& p, time_point when, timer_queue::action act) noexcept {
-  queue_.add(p, when, std::move(act));
+void asio_timers::schedule(timer_queue::place& place, time_point when, timer_queue::action act) noexcept {
+  queue_.add(place, when, std::move(act));
   if ((when < wake_ || !waiting_) && descriptor_.is_open()) wake_at(*queue_.earliest());
 }
 
-void asio_timers::cancel(timer_queue::place& p) noexcept {
-  queue_.remove(p);
+void asio_timers::cancel(timer_queue::place& place) noexcept {
+  queue_.remove(place);
   if (!queue_.empty() || !waiting_) return;
   if (const auto soon = lease_clock::now() + linger; soon < wake_) wake_at(soon);
 }
@@ -84,7 +84,7 @@ void asio_timers::wait() {
 void asio_timers::woken() {
   if (here_.elsewhere() || !descriptor_.is_open()) return;
   std::uint64_t expirations;
-  [[maybe_unused]] const auto n = ::read(descriptor_.native_handle(), &expirations, sizeof expirations);
+  [[maybe_unused]] const auto size = ::read(descriptor_.native_handle(), &expirations, sizeof expirations);
   wake_ = time_point::max();
   each_step step;  // an action that finds no memory delays none of the others
   step([this] { on_wake_(); });

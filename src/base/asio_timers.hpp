@@ -32,8 +32,8 @@ class asio_timers final : public timers, public std::enable_shared_from_this<asi
   asio_timers(const asio_timers&) = delete;
   asio_timers& operator=(const asio_timers&) = delete;
 
-  void schedule(timer_queue::place& p, time_point when, timer_queue::action act) noexcept override;
-  void cancel(timer_queue::place& p) noexcept override;
+  void schedule(timer_queue::place& place, time_point when, timer_queue::action act) noexcept override;
+  void cancel(timer_queue::place& place) noexcept override;
   void close();
 
  private:

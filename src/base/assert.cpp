@@ -7,8 +7,8 @@
 
 namespace holdfast::detail {
 
-void assertion_failed(const char* what, const char* file, int line) noexcept {
-  std::fprintf(stderr, "%s:%d: holdfast asserts: %s\n", file, line, what);
+void assertion_failed(const char* text, const char* file, int line) noexcept {
+  std::fprintf(stderr, "%s:%d: holdfast asserts: %s\n", file, line, text);
   std::abort();
 }
 

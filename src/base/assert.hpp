@@ -13,6 +13,6 @@
 
 namespace holdfast::detail {
 
-[[noreturn]] void assertion_failed(const char* what, const char* file, int line) noexcept;
+[[noreturn]] void assertion_failed(const char* text, const char* file, int line) noexcept;
 
 }  // namespace holdfast::detail

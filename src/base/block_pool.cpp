@@ -28,18 +28,18 @@ void* block_pool::take(std::size_t size) {
   return block;
 }
 
-void* block_pool::find(std::size_t n, std::size_t size) {
-  if (n >= sizes) return ::operator new(size);
-  auto& s = shelves_[n];
-  if (!s.first && s.returned.load(std::memory_order_relaxed))
-    s.first = s.returned.exchange(nullptr, std::memory_order_acquire);
-  if (!s.first) {
-    s.kept.store(0, std::memory_order_relaxed);
-    return ::operator new(size_of(n));
+void* block_pool::find(std::size_t index, std::size_t size) {
+  if (index >= sizes) return ::operator new(size);
+  auto& shelf = shelves_[index];
+  if (!shelf.first && shelf.returned.load(std::memory_order_relaxed))
+    shelf.first = shelf.returned.exchange(nullptr, std::memory_order_acquire);
+  if (!shelf.first) {
+    shelf.kept.store(0, std::memory_order_relaxed);
+    return ::operator new(size_of(index));
   }
-  const auto kept = s.kept.load(std::memory_order_relaxed);
-  s.kept.store(kept - std::min<std::size_t>(kept, 1), std::memory_order_relaxed);
-  return std::exchange(s.first, s.first->next);
+  const auto kept = shelf.kept.load(std::memory_order_relaxed);
+  shelf.kept.store(kept - std::min<std::size_t>(kept, 1), std::memory_order_relaxed);
+  return std::exchange(shelf.first, shelf.first->next);
 }
 
 void block_pool::give_back(void* block, std::size_t size) noexcept {
@@ -47,23 +47,24 @@ void block_pool::give_back(void* block, std::size_t size) noexcept {
   intrusive_ptr_release(this);
 }
 
-void block_pool::keep(void* block, std::size_t n) noexcept {
-  if (!keeps || n >= sizes || closed_.load(std::memory_order_relaxed)) return ::operator delete(block);
-  auto& s = shelves_[n];
-  const auto kept = s.kept.load(std::memory_order_relaxed);
-  if (kept * size_of(n) >= most_kept_of_a_size) return ::operator delete(block);
-  s.kept.store(kept + 1, std::memory_order_relaxed);
-  auto* const mine = new (block) free_block{s.returned.load(std::memory_order_relaxed)};
-  while (!s.returned.compare_exchange_weak(mine->next, mine, std::memory_order_release, std::memory_order_relaxed)) {
+void block_pool::keep(void* block, std::size_t index) noexcept {
+  if (!keeps || index >= sizes || closed_.load(std::memory_order_relaxed)) return ::operator delete(block);
+  auto& shelf = shelves_[index];
+  const auto kept = shelf.kept.load(std::memory_order_relaxed);
+  if (kept * size_of(index) >= most_kept_of_a_size) return ::operator delete(block);
+  shelf.kept.store(kept + 1, std::memory_order_relaxed);
+  auto* const mine = new (block) free_block{shelf.returned.load(std::memory_order_relaxed)};
+  while (
+      !shelf.returned.compare_exchange_weak(mine->next, mine, std::memory_order_release, std::memory_order_relaxed)) {
   }
 }
 
 // Blocks that are given back at the same time are freed by the destructor.
 void block_pool::close() noexcept {
   closed_.store(true, std::memory_order_relaxed);
-  for (auto& s : shelves_) {
-    free_all(std::exchange(s.first, nullptr));
-    free_all(s.returned.exchange(nullptr, std::memory_order_acquire));
+  for (auto& shelf : shelves_) {
+    free_all(std::exchange(shelf.first, nullptr));
+    free_all(shelf.returned.exchange(nullptr, std::memory_order_acquire));
   }
 }
 

@@ -69,25 +69,25 @@ void context_life::leave() noexcept {
   if (state_.fetch_sub(one_visit, std::memory_order_acq_rel) == one_visit + ended) state_.notify_all();
 }
 
-void context_life::add(std::shared_ptr<guest> who) noexcept {
+void context_life::add(std::shared_ptr<guest> guest) noexcept {
   const std::lock_guard lock(guard_);
-  take_in(std::move(who));
+  take_in(std::move(guest));
 }
 
-std::shared_ptr<context_life::guest> context_life::remove(guest& who) noexcept {
+std::shared_ptr<context_life::guest> context_life::remove(guest& guest) noexcept {
   const std::lock_guard lock(guard_);
-  return take_out(who);
+  return take_out(guest);
 }
 
-void context_life::take_in(std::shared_ptr<guest> who) noexcept {
-  auto& g = *who;
-  g.kept_ = std::move(who);
-  guests_.push_back(g);
+void context_life::take_in(std::shared_ptr<guest> guest) noexcept {
+  auto& listed = *guest;
+  listed.kept_ = std::move(guest);
+  guests_.push_back(listed);
 }
 
-std::shared_ptr<context_life::guest> context_life::take_out(guest& who) noexcept {
-  guests_.erase(guests_.iterator_to(who));
-  return std::move(who.kept_);
+std::shared_ptr<context_life::guest> context_life::take_out(guest& guest) noexcept {
+  guests_.erase(guests_.iterator_to(guest));
+  return std::move(guest.kept_);
 }
 
 void context_life::end() {
@@ -99,8 +99,8 @@ void context_life::end() {
 
 void context_life::fork() {
   std::vector<std::shared_ptr<guest>> all;
-  for (const auto& who : guests_) all.push_back(who.kept_);
-  for (const auto& who : all) who->forked();
+  for (const auto& guest : guests_) all.push_back(guest.kept_);
+  for (const auto& guest : all) guest->forked();
 }
 
 }  // namespace holdfast::detail

@@ -71,7 +71,7 @@ class context_life {
   bool elsewhere() const noexcept { return here_.elsewhere(); }
 
   // In a visit.
-  void add(std::shared_ptr<guest> who) noexcept;
+  void add(std::shared_ptr<guest> guest) noexcept;
   /// Makes one, in memory that was another's before, and adds it.
   template <class Guest, class... Args>
   std::shared_ptr<Guest> admit(Args&&... args) {
@@ -81,7 +81,7 @@ class context_life {
     return made;
   }
   /// One that was added; at most once.
-  std::shared_ptr<guest> remove(guest& who) noexcept;
+  std::shared_ptr<guest> remove(guest& guest) noexcept;
 
   // The context's.
   void end();
@@ -90,8 +90,8 @@ class context_life {
  private:
   bool enter() noexcept;
   void leave() noexcept;
-  void take_in(std::shared_ptr<guest> who) noexcept;
-  std::shared_ptr<guest> take_out(guest& who) noexcept;
+  void take_in(std::shared_ptr<guest> guest) noexcept;
+  std::shared_ptr<guest> take_out(guest& guest) noexcept;
 
   static constexpr int one_visit = 2, ended = 1;
 

@@ -32,7 +32,7 @@ const char* meaning(errc code) noexcept {
   return "unknown error";
 }
 
-constexpr unsigned only(condition c) noexcept { return 1U << static_cast<unsigned>(c); }
+constexpr unsigned only(condition condition) noexcept { return 1U << static_cast<unsigned>(condition); }
 
 unsigned conditions_of(errc code) noexcept {
   switch (code) {
@@ -62,8 +62,8 @@ unsigned conditions_of(errc code) noexcept {
   return 0;
 }
 
-const char* meaning(condition c) noexcept {
-  switch (c) {
+const char* meaning(condition condition) noexcept {
+  switch (condition) {
     case condition::retry_later: return "retry later";
     case condition::no_longer_held: return "no longer held";
     case condition::misuse: return "misuse";
@@ -85,10 +85,10 @@ class condition_category final : public boost::system::error_category {
  public:
   constexpr condition_category() noexcept : error_category(0x686f'6c64'636f'6e64) {}
   const char* name() const noexcept override { return "holdfast condition"; }
-  std::string message(int which) const override { return meaning(static_cast<condition>(which)); }
-  bool equivalent(const error_code& code, int which) const noexcept override {
+  std::string message(int code) const override { return meaning(static_cast<condition>(code)); }
+  bool equivalent(const error_code& code, int value) const noexcept override {
     if (code.category() != category()) return false;
-    return (conditions_of(static_cast<errc>(code.value())) & only(static_cast<condition>(which))) != 0;
+    return (conditions_of(static_cast<errc>(code.value())) & only(static_cast<condition>(value))) != 0;
   }
 };
 
@@ -105,9 +105,9 @@ const boost::system::error_category& category() noexcept {
 
 error_code make_error_code(errc code) noexcept { return {static_cast<int>(code), category()}; }
 
-boost::system::error_condition make_error_condition(condition c) noexcept {
+boost::system::error_condition make_error_condition(condition condition) noexcept {
   static const condition_category instance;
-  return {static_cast<int>(c), instance};
+  return {static_cast<int>(condition), instance};
 }
 
 error::error(error_code code, const std::string& detail) : system_error(code) {

@@ -9,13 +9,13 @@ namespace {
 /// `marked`: bytes that get a backslash.
 void append_escaped(std::string& out, std::string_view bytes, std::size_t limit, std::string_view marked) {
   constexpr char digits[] = "0123456789abcdef";
-  for (const unsigned char c : bytes.substr(0, limit)) {
-    if (c < 0x20 || c >= 0x7f) {
-      (out += "\\x").append({digits[c >> 4], digits[c & 0xf]});
+  for (const unsigned char byte : bytes.substr(0, limit)) {
+    if (byte < 0x20 || byte >= 0x7f) {
+      (out += "\\x").append({digits[byte >> 4], digits[byte & 0xf]});
       continue;
     }
-    if (marked.find(static_cast<char>(c)) != marked.npos) out += '\\';
-    out += static_cast<char>(c);
+    if (marked.find(static_cast<char>(byte)) != marked.npos) out += '\\';
+    out += static_cast<char>(byte);
   }
   if (bytes.size() > limit) out += "…";
 }

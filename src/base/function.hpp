@@ -20,13 +20,13 @@ class function<R(Args...), Words> {
   function() noexcept = default;
   template <class F>
     requires(!std::is_same_v<std::remove_cvref_t<F>, function> && std::is_invocable_r_v<R, std::decay_t<F>&, Args...>)
-  function(F&& f) {
+  function(F&& action) {
     using stored = std::decay_t<F>;
     if constexpr (fits<stored>) {
-      new (&place_) stored(std::forward<F>(f));
+      new (&place_) stored(std::forward<F>(action));
       does_ = &of<stored>::in_place;
     } else {
-      new (&place_) stored*(new stored(std::forward<F>(f)));
+      new (&place_) stored*(new stored(std::forward<F>(action)));
       does_ = &of<stored>::elsewhere;
     }
   }
@@ -56,20 +56,22 @@ class function<R(Args...), Words> {
       sizeof(F) <= Words * sizeof(void*) && alignof(F) <= alignof(void*) && std::is_nothrow_move_constructible_v<F>;
   template <class F>
   struct of {
-    static F& here(void* p) noexcept { return *std::launder(static_cast<F*>(p)); }
-    static F*& there(void* p) noexcept { return *std::launder(static_cast<F**>(p)); }
-    static constexpr actions in_place{
-        [](void* p, Args&&... args) -> R { return static_cast<R>(std::invoke(here(p), std::forward<Args>(args)...)); },
-        [](void* from, void* to) noexcept {
-          new (to) F(std::move(here(from)));
-          here(from).~F();
+    static F& here(void* object) noexcept { return *std::launder(static_cast<F*>(object)); }
+    static F*& there(void* object) noexcept { return *std::launder(static_cast<F**>(object)); }
+    static constexpr actions in_place{[](void* object, Args&&... args) -> R {
+                                        return static_cast<R>(std::invoke(here(object), std::forward<Args>(args)...));
+                                      },
+                                      [](void* from, void* to) noexcept {
+                                        new (to) F(std::move(here(from)));
+                                        here(from).~F();
+                                      },
+                                      [](void* object) noexcept { here(object).~F(); }};
+    static constexpr actions elsewhere{
+        [](void* object, Args&&... args) -> R {
+          return static_cast<R>(std::invoke(*there(object), std::forward<Args>(args)...));
         },
-        [](void* p) noexcept { here(p).~F(); }};
-    static constexpr actions elsewhere{[](void* p, Args&&... args) -> R {
-                                         return static_cast<R>(std::invoke(*there(p), std::forward<Args>(args)...));
-                                       },
-                                       [](void* from, void* to) noexcept { new (to) F*(there(from)); },
-                                       [](void* p) noexcept { delete there(p); }};
+        [](void* from, void* to) noexcept { new (to) F*(there(from)); },
+        [](void* object) noexcept { delete there(object); }};
   };
 
   void take(function& other) noexcept {

@@ -6,9 +6,9 @@
 namespace holdfast::detail {
 
 lease_clock::time_point lease_clock::now() noexcept {
-  timespec t{};
-  ::clock_gettime(CLOCK_BOOTTIME, &t);
-  return time_point{std::chrono::seconds{t.tv_sec} + std::chrono::nanoseconds{t.tv_nsec}};
+  timespec time{};
+  ::clock_gettime(CLOCK_BOOTTIME, &time);
+  return time_point{std::chrono::seconds{time.tv_sec} + std::chrono::nanoseconds{time.tv_nsec}};
 }
 
 const clock& system_clock() noexcept {

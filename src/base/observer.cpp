@@ -11,14 +11,14 @@ class tee_observer final : public observer {
  public:
   tee_observer(std::shared_ptr<observer> first, std::shared_ptr<observer> second)
       : first_(std::move(first)), second_(std::move(second)) {}
-  void on(const event& e) noexcept override {
-    first_->on(e);
-    second_->on(e);
+  void on(const event& event) noexcept override {
+    first_->on(event);
+    second_->on(event);
   }
   bool wants_ids() const noexcept override { return first_->wants_ids() || second_->wants_ids(); }
-  void measured(const measurement& m) noexcept override {
-    first_->measured(m);
-    second_->measured(m);
+  void measured(const measurement& measurement) noexcept override {
+    first_->measured(measurement);
+    second_->measured(measurement);
   }
 
  private:

@@ -3,16 +3,16 @@
 
 namespace holdfast::detail {
 
-void timer_queue::add(place& p, time_point when, action act) noexcept {
-  p.when_ = when;
-  p.serial_ = ++serial_;
-  p.act_ = std::move(act);
-  places_.insert(p);
+void timer_queue::add(place& place, time_point when, action act) noexcept {
+  place.when_ = when;
+  place.serial_ = ++serial_;
+  place.act_ = std::move(act);
+  places_.insert(place);
 }
 
-void timer_queue::remove(place& p) noexcept {
-  places_.erase(places_.iterator_to(p));
-  const auto dropped = std::move(p.act_);  // what it captured may come back to us, or own the place
+void timer_queue::remove(place& place) noexcept {
+  places_.erase(places_.iterator_to(place));
+  const auto dropped = std::move(place.act_);  // what it captured may come back to us, or own the place
 }
 
 void timer_queue::clear() noexcept {

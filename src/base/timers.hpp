@@ -26,8 +26,8 @@ class HOLDFAST_EXPORT timer_queue {
 
     /// When it will fire; empty when it is in no queue.
     std::optional<time_point> due() const noexcept { return is_linked() ? std::optional(when_) : std::nullopt; }
-    friend bool operator<(const place& a, const place& b) noexcept {
-      return a.when_ != b.when_ ? a.when_ < b.when_ : a.serial_ < b.serial_;
+    friend bool operator<(const place& left, const place& right) noexcept {
+      return left.when_ != right.when_ ? left.when_ < right.when_ : left.serial_ < right.serial_;
     }
 
    private:
@@ -43,9 +43,9 @@ class HOLDFAST_EXPORT timer_queue {
   ~timer_queue() { clear(); }
 
   /// The place is in no queue.
-  void add(place& p, time_point when, action act) noexcept;
+  void add(place& place, time_point when, action act) noexcept;
   /// The place is in this queue.
-  void remove(place& p) noexcept;
+  void remove(place& place) noexcept;
   void clear() noexcept;
   std::optional<time_point> earliest() const noexcept;
   bool empty() const noexcept { return places_.empty(); }
@@ -61,8 +61,8 @@ class HOLDFAST_EXPORT timer_queue {
 /// The timers that are passed in. Used on the client's strand only; actions run there, never inside schedule().
 class timers {
  public:
-  virtual void schedule(timer_queue::place& p, time_point when, timer_queue::action act) noexcept = 0;
-  virtual void cancel(timer_queue::place& p) noexcept = 0;
+  virtual void schedule(timer_queue::place& place, time_point when, timer_queue::action act) noexcept = 0;
+  virtual void cancel(timer_queue::place& place) noexcept = 0;
 
  protected:
   ~timers() = default;

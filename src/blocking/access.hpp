@@ -11,11 +11,11 @@ namespace holdfast::blocking::detail {
 
 /// The way to the private parts of public types.
 struct access {
-  static bool has_core(const lockable& l) noexcept { return l.core_ != nullptr; }
+  static bool has_core(const lockable& lockable) noexcept { return lockable.core_ != nullptr; }
   /// Throws closed where it was moved from.
-  static const std::shared_ptr<lock_core>& core(const lockable& l) {
-    if (!l.core_) throw error(errc::closed, "the lock was moved from");
-    return l.core_;
+  static const std::shared_ptr<lock_core>& core(const lockable& lockable) {
+    if (!lockable.core_) throw error(errc::closed, "the lock was moved from");
+    return lockable.core_;
   }
   /// `Lock`: mutex or a class of it.
   template <class Lock>

@@ -21,17 +21,17 @@ void end(std::shared_ptr<detail::io_thread>& io) noexcept {
   io->end();
 }
 
-/// `Lock`: as the client gives it; `what`: as coroutines have it.
+/// `Lock`: as the client gives it; `kind`: as coroutines have it.
 template <class Lock, class Of>
-Lock lock_of(const std::shared_ptr<detail::io_thread>& io, Of what, lock_options terms) {
-  std::string name = what.name();
+Lock lock_of(const std::shared_ptr<detail::io_thread>& io, Of kind, lock_options terms) {
+  std::string name = kind.name();
   return detail::access::make<Lock>(
-      std::make_shared<detail::lock_core>(std::vector{io}, detail::any_lock(std::move(what)), terms, std::move(name)));
+      std::make_shared<detail::lock_core>(std::vector{io}, detail::any_lock(std::move(kind)), terms, std::move(name)));
 }
 
 }  // namespace
 
-client::client(config c) : io_(detail::io_thread::start(std::move(c))) {}
+client::client(config config) : io_(detail::io_thread::start(std::move(config))) {}
 
 client& client::operator=(client&& other) noexcept {
   if (this == &other) return *this;

@@ -16,12 +16,12 @@ constexpr int one_thread = 1;  // a hint: who runs the context need not wake oth
 
 }  // namespace
 
-io_thread::io_thread(config c)
-    : grace_(c.command_timeout), observer_(c.observer), context_(std::in_place, one_thread),
-      client_(context_->get_executor(), std::move(c)) {}
+io_thread::io_thread(config config)
+    : grace_(config.command_timeout), observer_(config.observer), context_(std::in_place, one_thread),
+      client_(context_->get_executor(), std::move(config)) {}
 
-std::shared_ptr<io_thread> io_thread::start(config c) {
-  const std::shared_ptr<io_thread> made(new io_thread(std::move(c)));
+std::shared_ptr<io_thread> io_thread::start(config config) {
+  const std::shared_ptr<io_thread> made(new io_thread(std::move(config)));
   made->thread_ = std::thread([self = made] { self->work(); });
   return made;
 }
@@ -61,16 +61,16 @@ void io_thread::check_may_wait() {
   check_open(errc::shutting_down);
 }
 
-void io_thread::run(const owner& who, asio::awaitable<void> operation, errc ended, const call_ptr& as) {
+void io_thread::run(const owner& owner, asio::awaitable<void> operation, errc ended, const call_ptr& as) {
   if (elsewhere()) throw error(ended, "the blocking client is the parent process's");
   {
     const std::lock_guard lock(guard_);
     check_open(ended);
     // Spawned there: where memory is short co_spawn may end the process, and a post does not.
-    asio::post(*context_, [to = answer(as, *context_), this, who, op = std::move(operation)]() mutable {
+    asio::post(*context_, [to = answer(as, *context_), this, owner, op = std::move(operation)]() mutable {
       if (to.unwanted())
         return to(std::make_exception_ptr(boost::system::system_error(asio::error::operation_aborted)));
-      asio::co_spawn(who.bind(context_->get_executor()), std::move(op), std::move(to));
+      asio::co_spawn(owner.bind(context_->get_executor()), std::move(op), std::move(to));
     });
   }
   as->wait(ended);
@@ -85,19 +85,19 @@ bool io_thread::start_operation(asio::awaitable<void> operation) {
   return true;
 }
 
-void io_thread::cancel(const call_ptr& which) {
+void io_thread::cancel(const call_ptr& call) {
   const std::lock_guard lock(guard_);
-  if (open_) asio::post(*context_, [which] { which->cancel(); });
+  if (open_) asio::post(*context_, [call] { call->cancel(); });
 }
 
-void io_thread::tell_foreign_unlock(const owner& who, std::string_view name) {
+void io_thread::tell_foreign_unlock(const owner& owner, std::string_view name) {
   if (!observer_) return;
   const std::lock_guard lock(guard_);
   if (!open_) return;
-  asio::post(*context_, [observer = observer_, who, name = std::string(name)] {
-    event e{.what = event_kind::foreign_unlock, .name = name, .reason = errc::not_held};
-    e.owner = who;
-    observer->on(e);
+  asio::post(*context_, [observer = observer_, owner, name = std::string(name)] {
+    event event{.kind = event_kind::foreign_unlock, .name = name, .reason = errc::not_held};
+    event.owner = owner;
+    observer->on(event);
   });
 }
 

@@ -25,7 +25,7 @@ namespace holdfast::blocking::detail {
 template <class T>
 void never_end(std::shared_ptr<T> copied) noexcept {
   union keeper {
-    explicit keeper(std::shared_ptr<T> what) noexcept : kept(std::move(what)) {}
+    explicit keeper(std::shared_ptr<T> value) noexcept : kept(std::move(value)) {}
     ~keeper() {}
     std::shared_ptr<T> kept;
   };
@@ -46,23 +46,23 @@ class io_thread : public std::enable_shared_from_this<io_thread> {
   /// Throws if a call would wait indefinitely, or for nothing: resource_deadlock_would_occur, shutting_down.
   void check_may_wait();
 
-  /// Runs the operation as a task of `who` and waits for its end; rethrows what it throws. Throws as check_may_wait(),
-  /// but `ended` in place of shutting_down, and operation_aborted after cancel().
-  void run(const owner& who, asio::awaitable<void> operation, errc ended,
+  /// Runs the operation as a task of `owner` and waits for its end; rethrows what it throws. Throws as
+  /// check_may_wait(), but `ended` in place of shutting_down, and operation_aborted after cancel().
+  void run(const owner& owner, asio::awaitable<void> operation, errc ended,
            const call_ptr& as = std::make_shared<call>());
   template <class T>
-  T get(const owner& who, asio::awaitable<T> operation, errc ended, const call_ptr& as = std::make_shared<call>()) {
+  T get(const owner& owner, asio::awaitable<T> operation, errc ended, const call_ptr& as = std::make_shared<call>()) {
     std::optional<T> value;
-    run(who, into(value, std::move(operation)), ended, as);
+    run(owner, into(value, std::move(operation)), ended, as);
     return std::move(*value);
   }
   /// Starts it and waits for nothing. False: the thread has ended, and nothing was started.
   bool start_operation(asio::awaitable<void> operation);
-  void cancel(const call_ptr& which);
+  void cancel(const call_ptr& call);
   /// On a thread beside this one. Nothing of this class waits for a callback, except end().
   void request(stop_to_request stop) noexcept { stops_.request(std::move(stop)); }
-  /// An unlock() of a lock that `who` does not hold.
-  void tell_foreign_unlock(const owner& who, std::string_view name);
+  /// An unlock() of a lock that `owner` does not hold.
+  void tell_foreign_unlock(const owner& owner, std::string_view name);
 
   /// No call gets in any more, and all that wait get their `ended`. Waits for the thread and for the stops that it has
   /// told, unless it is called by that; called in a callback of a stop, it waits for the thread alone.

@@ -23,7 +23,7 @@ template <class T, class Ask>
 T of_newest(const std::shared_ptr<detail::lock_core>& core, Ask ask) {
   if (!core) return {};
   return core->newest(
-      detail::this_thread(), [&](const detail::any_lease& what) { return std::visit(ask, what); }, T());
+      detail::this_thread(), [&](const detail::any_lease& lease) { return std::visit(ask, lease); }, T());
 }
 
 }  // namespace
@@ -58,11 +58,11 @@ void lockable::unlock() noexcept {
 }
 
 bool lockable::held() const noexcept {
-  return of_newest<bool>(core_, [](const auto& l) { return l.held(); });
+  return of_newest<bool>(core_, [](const auto& lease) { return lease.held(); });
 }
 
 milliseconds lockable::valid_for() const noexcept {
-  return of_newest<milliseconds>(core_, [](const auto& l) { return l.valid_for(); });
+  return of_newest<milliseconds>(core_, [](const auto& lease) { return lease.valid_for(); });
 }
 
 void lockable::check() const {

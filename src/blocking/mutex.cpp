@@ -22,23 +22,23 @@ auto ask(const mutex& of, Verb verb) {
 mutex::mutex(std::shared_ptr<detail::lock_core> core) noexcept : lockable(std::move(core)) {}
 
 bool mutex::force_unlock() const {
-  return ask(*this, [](const holdfast::mutex& m) { return m.force_unlock(); });
+  return ask(*this, [](const holdfast::mutex& mutex) { return mutex.force_unlock(); });
 }
 
 bool mutex::is_locked() const {
-  return ask(*this, [](const holdfast::mutex& m) { return m.is_locked(); });
+  return ask(*this, [](const holdfast::mutex& mutex) { return mutex.is_locked(); });
 }
 
 unsigned mutex::hold_count() const {
-  return ask(*this, [](const holdfast::mutex& m) { return m.hold_count(detail::this_thread()); });
+  return ask(*this, [](const holdfast::mutex& mutex) { return mutex.hold_count(detail::this_thread()); });
 }
 
 std::optional<lock_holder> mutex::holder() const {
-  return ask(*this, [](const holdfast::mutex& m) { return m.holder(); });
+  return ask(*this, [](const holdfast::mutex& mutex) { return mutex.holder(); });
 }
 
 std::optional<milliseconds> mutex::remaining_ttl() const {
-  return ask(*this, [](const holdfast::mutex& m) { return m.remaining_ttl(); });
+  return ask(*this, [](const holdfast::mutex& mutex) { return mutex.remaining_ttl(); });
 }
 
 const std::string& mutex::name() const noexcept {
@@ -49,7 +49,7 @@ const std::string& mutex::name() const noexcept {
 std::optional<std::uint64_t> fenced_mutex::token() const noexcept {
   if (!detail::access::has_core(*this)) return std::nullopt;
   return detail::access::core(*this)->newest(
-      detail::this_thread(), [](const detail::any_lease& what) { return std::get<lease>(what).token(); },
+      detail::this_thread(), [](const detail::any_lease& taken) { return std::get<lease>(taken).token(); },
       std::optional<std::uint64_t>());
 }
 

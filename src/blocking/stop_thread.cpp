@@ -27,11 +27,11 @@ void stop_thread::line::work() {
   }
 }
 
-void stop_thread::request(stop_to_request which) noexcept {
+void stop_thread::request(stop_to_request stop) noexcept {
   {
     const std::lock_guard lock(line_->guard);
     if (line_->closed) return;
-    line_->requested.splice(line_->requested.end(), which);
+    line_->requested.splice(line_->requested.end(), stop);
   }
   line_->changed.notify_one();
 }

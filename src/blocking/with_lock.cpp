@@ -15,8 +15,8 @@ std::optional<error> error_in(const std::exception_ptr& failed) {
   if (!failed) return std::nullopt;
   try {
     std::rethrow_exception(failed);
-  } catch (const error& e) {
-    return e;
+  } catch (const error& failure) {
+    return failure;
   } catch (...) {
     return std::nullopt;
   }

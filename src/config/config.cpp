@@ -71,31 +71,31 @@ int db_of(const url_parts& url) {
   return static_cast<int>(db);
 }
 
-void merge_server(config& c, const url_parts& url) {
+void merge_server(config& settings, const url_parts& url) {
   const config untouched;
-  merge(c.user, untouched.user, url, "user", read_text);
-  merge(c.password, untouched.password, url, "password", read_text);
-  merge(c.tls.ca_file, untouched.tls.ca_file, url, "ca_file", read_text);
-  merge(c.tls.ca_dir, untouched.tls.ca_dir, url, "ca_dir", read_text);
-  merge(c.tls.certificate_file, untouched.tls.certificate_file, url, "certificate_file", read_text);
-  merge(c.tls.key_file, untouched.tls.key_file, url, "key_file", read_text);
-  merge(c.tls.server_name, untouched.tls.server_name, url, "server_name", read_text);
+  merge(settings.user, untouched.user, url, "user", read_text);
+  merge(settings.password, untouched.password, url, "password", read_text);
+  merge(settings.tls.ca_file, untouched.tls.ca_file, url, "ca_file", read_text);
+  merge(settings.tls.ca_dir, untouched.tls.ca_dir, url, "ca_dir", read_text);
+  merge(settings.tls.certificate_file, untouched.tls.certificate_file, url, "certificate_file", read_text);
+  merge(settings.tls.key_file, untouched.tls.key_file, url, "key_file", read_text);
+  merge(settings.tls.server_name, untouched.tls.server_name, url, "server_name", read_text);
 }
 
-void merge_behaviour(config& c, const url_parts& url) {
+void merge_behaviour(config& settings, const url_parts& url) {
   const config untouched;
-  merge(c.client_name, untouched.client_name, url, "client_name", read_text);
-  merge(c.key_prefix, untouched.key_prefix, url, "key_prefix", read_text);
-  merge(c.ttl, untouched.ttl, url, "ttl", read_duration);
-  merge(c.command_timeout, untouched.command_timeout, url, "command_timeout", read_duration);
-  merge(c.connect_timeout, untouched.connect_timeout, url, "connect_timeout", read_duration);
-  merge(c.turns, untouched.turns, url, "turns", read_switch);
-  merge(c.min_replicas, untouched.min_replicas, url, "min_replicas", read_count);
-  merge(c.sentinel_user, untouched.sentinel_user, url, "sentinel_user", read_text);
-  merge(c.sentinel_password, untouched.sentinel_password, url, "sentinel_password", read_text);
-  merge(c.sentinel_tls, untouched.sentinel_tls, url, "sentinel_tls", read_switch);
-  merge(c.strict_sentinel, untouched.strict_sentinel, url, "strict_sentinel", read_switch);
-  merge(c.pubsub, untouched.pubsub, url, "pubsub", read_pubsub);
+  merge(settings.client_name, untouched.client_name, url, "client_name", read_text);
+  merge(settings.key_prefix, untouched.key_prefix, url, "key_prefix", read_text);
+  merge(settings.ttl, untouched.ttl, url, "ttl", read_duration);
+  merge(settings.command_timeout, untouched.command_timeout, url, "command_timeout", read_duration);
+  merge(settings.connect_timeout, untouched.connect_timeout, url, "connect_timeout", read_duration);
+  merge(settings.turns, untouched.turns, url, "turns", read_switch);
+  merge(settings.min_replicas, untouched.min_replicas, url, "min_replicas", read_count);
+  merge(settings.sentinel_user, untouched.sentinel_user, url, "sentinel_user", read_text);
+  merge(settings.sentinel_password, untouched.sentinel_password, url, "sentinel_password", read_text);
+  merge(settings.sentinel_tls, untouched.sentinel_tls, url, "sentinel_tls", read_switch);
+  merge(settings.strict_sentinel, untouched.strict_sentinel, url, "strict_sentinel", read_switch);
+  merge(settings.pubsub, untouched.pubsub, url, "pubsub", read_pubsub);
 }
 
 // The checks.
@@ -113,20 +113,21 @@ void check_range(const char* field, milliseconds value, milliseconds least, mill
               std::string(field) + " is " + text_of(value) + "; allowed: " + text_of(least) + " to " + text_of(most));
 }
 
-void check_ranges(const config& c) {
-  check_range("ttl", c.ttl, 100ms, 24h, errc::invalid_ttl);
-  check_range("command_timeout", c.command_timeout, 5ms, 60s);
-  check_range("connect_timeout", c.connect_timeout, 10ms, 60s);
-  check_range("poll_cap", c.poll_cap, 50ms, 60s);
-  check_range("reconnect_cap", c.reconnect_cap, 50ms, 60s);
-  if (c.health_check_interval != 0ms) check_range("health_check_interval", c.health_check_interval, 100ms, 1h);
-  if (c.token_ttl != 0ms) check_range("token_ttl", c.token_ttl, 2 * c.ttl, 87'600h);
-  if (!(c.drift >= 0 && c.drift <= 0.2))
-    refuse("drift is " + std::to_string(c.drift) + "; allowed: 0 to 0.2");  // NaN too
-  if (c.pending_commands < 1 || c.pending_commands > (std::size_t{1} << 24))
-    refuse("pending_commands is " + std::to_string(c.pending_commands) + "; allowed: 1 to 16777216");
-  if (c.min_replicas > detail::most_replicas)
-    refuse("min_replicas is " + std::to_string(c.min_replicas) + "; allowed: 0 to 15");
+void check_ranges(const config& config) {
+  check_range("ttl", config.ttl, 100ms, 24h, errc::invalid_ttl);
+  check_range("command_timeout", config.command_timeout, 5ms, 60s);
+  check_range("connect_timeout", config.connect_timeout, 10ms, 60s);
+  check_range("poll_cap", config.poll_cap, 50ms, 60s);
+  check_range("reconnect_cap", config.reconnect_cap, 50ms, 60s);
+  if (config.health_check_interval != 0ms)
+    check_range("health_check_interval", config.health_check_interval, 100ms, 1h);
+  if (config.token_ttl != 0ms) check_range("token_ttl", config.token_ttl, 2 * config.ttl, 87'600h);
+  if (!(config.drift >= 0 && config.drift <= 0.2))
+    refuse("drift is " + std::to_string(config.drift) + "; allowed: 0 to 0.2");  // NaN too
+  if (config.pending_commands < 1 || config.pending_commands > (std::size_t{1} << 24))
+    refuse("pending_commands is " + std::to_string(config.pending_commands) + "; allowed: 1 to 16777216");
+  if (config.min_replicas > detail::most_replicas)
+    refuse("min_replicas is " + std::to_string(config.min_replicas) + "; allowed: 0 to 15");
 }
 
 void check_login(const std::string& prefix, const redis::credentials& login) {
@@ -135,25 +136,27 @@ void check_login(const std::string& prefix, const redis::credentials& login) {
 }
 
 // One of two sources would be ignored silently.
-void check_one_source(const config& c) {
-  if (!c.credentials) return;
-  const std::pair<const char*, const std::string&> fields[] = {{"user", c.user},
-                                                               {"password", c.password},
-                                                               {"sentinel_user", c.sentinel_user},
-                                                               {"sentinel_password", c.sentinel_password}};
+void check_one_source(const config& config) {
+  if (!config.credentials) return;
+  const std::pair<const char*, const std::string&> fields[] = {{"user", config.user},
+                                                               {"password", config.password},
+                                                               {"sentinel_user", config.sentinel_user},
+                                                               {"sentinel_password", config.sentinel_password}};
   for (const auto& [name, value] : fields)
     if (!value.empty()) refuse("both credentials and " + std::string(name) + " are set");
 }
 
-void check_names(const config& c) {
-  check_login("", {c.user, c.password});
-  check_login("sentinel_", {c.sentinel_user, c.sentinel_password});
-  check_one_source(c);
-  if (!c.user.empty() && c.password.empty()) refuse("a user without password");
-  if (!c.sentinel_user.empty() && c.sentinel_password.empty()) refuse("a sentinel_user without sentinel_password");
-  if (!std::all_of(c.client_name.begin(), c.client_name.end(), [](char byte) { return byte > 0x20 && byte < 0x7f; }))
+void check_names(const config& config) {
+  check_login("", {config.user, config.password});
+  check_login("sentinel_", {config.sentinel_user, config.sentinel_password});
+  check_one_source(config);
+  if (!config.user.empty() && config.password.empty()) refuse("a user without password");
+  if (!config.sentinel_user.empty() && config.sentinel_password.empty())
+    refuse("a sentinel_user without sentinel_password");
+  if (!std::all_of(config.client_name.begin(), config.client_name.end(),
+                   [](char byte) { return byte > 0x20 && byte < 0x7f; }))
     refuse("client_name has other bytes than printable ASCII without space");
-  if (c.key_prefix.size() > longest_prefix) refuse("key_prefix is longer than 65535 bytes");
+  if (config.key_prefix.size() > longest_prefix) refuse("key_prefix is longer than 65535 bytes");
 }
 
 std::string tls_scheme(const url_parts& url) {
@@ -178,69 +181,69 @@ void check_tls(const tls_config& tls, bool used, const std::string& scheme) {
 }
 
 /// One of the servers, the first of the URL.
-redis::endpoint endpoint_of(const config& c, const url_parts& url) {
-  check_names(c);
-  check_tls(c.tls, url.use_tls || c.sentinel_tls.value_or(false), tls_scheme(url));
+redis::endpoint endpoint_of(const config& config, const url_parts& url) {
+  check_names(config);
+  check_tls(config.tls, url.use_tls || config.sentinel_tls.value_or(false), tls_scheme(url));
   redis::endpoint server;
   if (url.hosts.empty())
     server.at = {"", server.at.port, url.unix_path};
   else
     server.at = {url.hosts.front().host, url.hosts.front().port, ""};
   server.use_tls = url.use_tls;
-  server.tls = c.tls;
-  server.login = {c.user, c.password};
-  if (c.credentials) server.logins = std::make_shared<const redis::login_source>(c.credentials);
+  server.tls = config.tls;
+  server.login = {config.user, config.password};
+  if (config.credentials) server.logins = std::make_shared<const redis::login_source>(config.credentials);
   server.db = db_of(url);
-  server.client_name = c.client_name;
-  server.connect_timeout = c.connect_timeout;
-  server.reconnect_cap = c.reconnect_cap;
-  server.health_check_interval = c.health_check_interval;
+  server.client_name = config.client_name;
+  server.connect_timeout = config.connect_timeout;
+  server.reconnect_cap = config.reconnect_cap;
+  server.health_check_interval = config.health_check_interval;
   // What a renewal of most leases waits for; a lease that is much shorter must not end the connection of all others.
-  server.silence_limit = std::max(server.silence_limit, std::min(c.command_timeout, c.ttl / 5));
-  server.pending_commands = c.pending_commands;
+  server.silence_limit = std::max(server.silence_limit, std::min(config.command_timeout, config.ttl / 5));
+  server.pending_commands = config.pending_commands;
   return server;
 }
 
 // The primaries of a red_lock.
 
-void check_primaries(const config& c) {
+void check_primaries(const config& settings) {
   constexpr std::size_t fewest = 3, most = 9;
-  const auto n = c.primaries.size();
+  const auto n = settings.primaries.size();
   const auto are = "primaries are " + std::to_string(n) + ": ";
   if (n == 1) refuse(are + "the lock of one server is a mutex, and its address belongs into url");
   if (n % 2 == 0) refuse(are + "an even number bears no more failures than one less; allowed: 3, 5, 7 or 9");
   if (n < fewest || n > most) refuse(are + "each lock would wait for more of them; allowed: 3, 5, 7 or 9");
-  if (c.url != config().url) refuse("both url and primaries are set");
+  if (settings.url != config().url) refuse("both url and primaries are set");
 }
 
-redis::endpoint primary_of(config c, std::size_t n) {
-  const auto which = "primaries[" + std::to_string(n) + "]: ";
+redis::endpoint primary_of(config config, std::size_t index) {
+  const auto name = "primaries[" + std::to_string(index) + "]: ";
   try {
-    const auto url = detail::parse_url(c.primaries[n]);
+    const auto url = detail::parse_url(config.primaries[index]);
     detail::check_is_one_server(url);
-    detail::check_meaning(c, detail::deployment::primaries, url);
+    detail::check_meaning(config, detail::deployment::primaries, url);
     for (const auto* key : {"client_name", "key_prefix", "ttl", "command_timeout", "connect_timeout"})
       if (url.find(key)) refuse(std::string(key) + " is not one server's: it belongs into the config");
-    merge_server(c, url);
-    return endpoint_of(c, url);
-  } catch (const error& e) {
-    const std::string text = e.what();
+    merge_server(config, url);
+    return endpoint_of(config, url);
+  } catch (const error& failure) {
+    const std::string text = failure.what();
     const auto cause = text.find(": ");
-    refuse(which + (cause == text.npos ? text : text.substr(cause + 2)));
+    refuse(name + (cause == text.npos ? text : text.substr(cause + 2)));
   }
 }
 
-void check_longest_ttl(const config& c) {
-  if (c.longest_ttl < c.ttl || c.longest_ttl > 24h)
-    refuse("longest_ttl is " + text_of(c.longest_ttl) + "; allowed: ttl to 24 h");
+void check_longest_ttl(const config& config) {
+  if (config.longest_ttl < config.ttl || config.longest_ttl > 24h)
+    refuse("longest_ttl is " + text_of(config.longest_ttl) + "; allowed: ttl to 24 h");
 }
 
 void check_differ(const std::vector<redis::endpoint>& servers) {
-  for (std::size_t a = 0; a < servers.size(); ++a)
-    for (std::size_t b = a + 1; b < servers.size(); ++b)
-      if (servers[a].to_string() == servers[b].to_string())
-        refuse("primaries[" + std::to_string(a) + "] and primaries[" + std::to_string(b) + "] are one server, " +
-               servers[a].to_string());
+  for (std::size_t first = 0; first < servers.size(); ++first)
+    for (std::size_t right = first + 1; right < servers.size(); ++right)
+      if (servers[first].to_string() == servers[right].to_string())
+        refuse("primaries[" + std::to_string(first) + "] and primaries[" + std::to_string(right) +
+               "] are one server, " + servers[first].to_string());
 }
 
 }  // namespace
@@ -249,64 +252,64 @@ namespace detail {
 namespace {
 
 // Sentinels are told none of the servers' secrets, and have one database.
-redis::endpoint sentinel_of(const config& c, redis::endpoint server) {
-  server.login = {c.sentinel_user, c.sentinel_password};
-  server.use_tls = c.sentinel_tls.value_or(server.use_tls);
+redis::endpoint sentinel_of(const config& config, redis::endpoint server) {
+  server.login = {config.sentinel_user, config.sentinel_password};
+  server.use_tls = config.sentinel_tls.value_or(server.use_tls);
   server.db = 0;
   server.expected = redis::server_mode::sentinel;
   return server;
 }
 
-settings of_url(config& c) {
-  const auto url = parse_url(c.url);
-  merge_server(c, url);
-  merge_behaviour(c, url);
-  check_ranges(c);
-  settings s;
-  s.kind = deployment_of(url);
-  check_meaning(c, s.kind, url);
-  auto server = endpoint_of(c, url);
-  if (s.kind == deployment::cluster) server.expected = redis::server_mode::cluster;
-  c.longest_ttl = 0ms;  // of several primaries
-  if (s.kind == deployment::one_server) {
-    s.servers.push_back(server);
-    return s;
+settings of_url(config& config) {
+  const auto url = parse_url(config.url);
+  merge_server(config, url);
+  merge_behaviour(config, url);
+  check_ranges(config);
+  settings settings;
+  settings.kind = deployment_of(url);
+  check_meaning(config, settings.kind, url);
+  auto server = endpoint_of(config, url);
+  if (settings.kind == deployment::cluster) server.expected = redis::server_mode::cluster;
+  config.longest_ttl = 0ms;  // of several primaries
+  if (settings.kind == deployment::one_server) {
+    settings.servers.push_back(server);
+    return settings;
   }
-  s.discovered = server.with({});
-  s.primary_name = url.primary_name;
-  s.node_map = read_node_map(c.node_map);
-  if (s.kind == deployment::sentinel) server = sentinel_of(c, server);
-  for (const auto& [host, port] : url.hosts) s.servers.push_back(server.with({host, port, ""}));
-  return s;
+  settings.discovered = server.with({});
+  settings.primary_name = url.primary_name;
+  settings.node_map = read_node_map(config.node_map);
+  if (settings.kind == deployment::sentinel) server = sentinel_of(config, server);
+  for (const auto& [host, port] : url.hosts) settings.servers.push_back(server.with({host, port, ""}));
+  return settings;
 }
 
-settings of_primaries(config& c) {
-  check_primaries(c);
-  check_ranges(c);
-  settings s;
-  s.kind = deployment::primaries;
-  check_meaning(c, s.kind, {});
-  for (std::size_t n = 0; n < c.primaries.size(); ++n) s.servers.push_back(primary_of(c, n));
-  check_differ(s.servers);
-  if (c.longest_ttl == 0ms) c.longest_ttl = std::clamp<milliseconds>(2 * c.ttl, 60s, 24h);
-  check_longest_ttl(c);
-  return s;
+settings of_primaries(config& config) {
+  check_primaries(config);
+  check_ranges(config);
+  settings settings;
+  settings.kind = deployment::primaries;
+  check_meaning(config, settings.kind, {});
+  for (std::size_t n = 0; n < config.primaries.size(); ++n) settings.servers.push_back(primary_of(config, n));
+  check_differ(settings.servers);
+  if (config.longest_ttl == 0ms) config.longest_ttl = std::clamp<milliseconds>(2 * config.ttl, 60s, 24h);
+  check_longest_ttl(config);
+  return settings;
 }
 
 }  // namespace
 
-settings resolve(config c) {
-  auto s = c.primaries.empty() ? of_url(c) : of_primaries(c);
-  c.user.clear();
-  c.password.clear();
-  c.sentinel_user.clear();
-  c.sentinel_password.clear();
-  c.credentials = nullptr;
-  c.url.clear();
-  c.primaries.clear();
-  c.node_map.clear();
-  s.values = std::move(c);
-  return s;
+settings resolve(config config) {
+  auto settings = config.primaries.empty() ? of_url(config) : of_primaries(config);
+  config.user.clear();
+  config.password.clear();
+  config.sentinel_user.clear();
+  config.sentinel_password.clear();
+  config.credentials = nullptr;
+  config.url.clear();
+  config.primaries.clear();
+  config.node_map.clear();
+  settings.values = std::move(config);
+  return settings;
 }
 
 }  // namespace detail

@@ -26,7 +26,8 @@ std::string urls(const std::vector<std::string>& all) {
 
 std::string text_of(const std::vector<std::pair<std::string, std::string>>& node_map) {
   std::string text = "[";
-  for (const auto& [told, reach] : node_map) text += (text.size() > 1 ? " " : "") + quoted(told) + "->" + quoted(reach);
+  for (const auto& [announced, reach] : node_map)
+    text += (text.size() > 1 ? " " : "") + quoted(announced) + "->" + quoted(reach);
   return text + ']';
 }
 
@@ -51,22 +52,26 @@ std::ostream& operator<<(std::ostream& out, const tls_config& tls) {
 
 }  // namespace
 
-std::ostream& operator<<(std::ostream& out, const config& c) {
-  return out << "url=" << text_of_url(c.url) << " user=" << quoted(c.user) << " password=" << password_text(c.password)
-             << " credentials=" << (c.credentials ? "set" : "none") << " client_name=" << quoted(c.client_name)
-             << " tls=" << c.tls << " key_prefix=" << quoted(c.key_prefix) << " ttl=" << c.ttl.count()
-             << "ms command_timeout=" << c.command_timeout.count() << "ms connect_timeout=" << c.connect_timeout.count()
-             << "ms drift=" << std::to_string(c.drift) << " poll_cap=" << c.poll_cap.count()
-             << "ms reconnect_cap=" << c.reconnect_cap.count()
-             << "ms health_check_interval=" << c.health_check_interval.count() << "ms token_ttl=" << c.token_ttl.count()
-             << "ms pending_commands=" << c.pending_commands << " turns=" << text_of(c.turns)
-             << " min_replicas=" << c.min_replicas << " sentinel_user=" << quoted(c.sentinel_user)
-             << " sentinel_password=" << password_text(c.sentinel_password)
-             << " sentinel_tls=" << (c.sentinel_tls ? text_of(*c.sentinel_tls) : "unset")
-             << " strict_sentinel=" << text_of(c.strict_sentinel) << " pubsub=" << text_of(c.pubsub)
-             << " node_map=" << text_of(c.node_map) << " primaries=" << urls(c.primaries)
-             << " longest_ttl=" << c.longest_ttl.count() << "ms delayed_restart=" << text_of(c.delayed_restart)
-             << " observer=" << (c.observer ? "set" : "none") << " quiet=" << text_of(c.quiet);
+std::ostream& operator<<(std::ostream& out, const config& config) {
+  return out << "url=" << text_of_url(config.url) << " user=" << quoted(config.user)
+             << " password=" << password_text(config.password)
+             << " credentials=" << (config.credentials ? "set" : "none")
+             << " client_name=" << quoted(config.client_name) << " tls=" << config.tls
+             << " key_prefix=" << quoted(config.key_prefix) << " ttl=" << config.ttl.count()
+             << "ms command_timeout=" << config.command_timeout.count()
+             << "ms connect_timeout=" << config.connect_timeout.count() << "ms drift=" << std::to_string(config.drift)
+             << " poll_cap=" << config.poll_cap.count() << "ms reconnect_cap=" << config.reconnect_cap.count()
+             << "ms health_check_interval=" << config.health_check_interval.count()
+             << "ms token_ttl=" << config.token_ttl.count() << "ms pending_commands=" << config.pending_commands
+             << " turns=" << text_of(config.turns) << " min_replicas=" << config.min_replicas
+             << " sentinel_user=" << quoted(config.sentinel_user)
+             << " sentinel_password=" << password_text(config.sentinel_password)
+             << " sentinel_tls=" << (config.sentinel_tls ? text_of(*config.sentinel_tls) : "unset")
+             << " strict_sentinel=" << text_of(config.strict_sentinel) << " pubsub=" << text_of(config.pubsub)
+             << " node_map=" << text_of(config.node_map) << " primaries=" << urls(config.primaries)
+             << " longest_ttl=" << config.longest_ttl.count()
+             << "ms delayed_restart=" << text_of(config.delayed_restart)
+             << " observer=" << (config.observer ? "set" : "none") << " quiet=" << text_of(config.quiet);
 }
 
 std::string redacted(std::string_view url) {

@@ -26,9 +26,9 @@ void refuse_each(std::initializer_list<field> fields, const url_parts& url, cons
   }
 }
 
-redis::address read_node(const std::string& text, const std::string& which) {
-  auto read = parse_host(text, 0, which);
-  if (read.port == 0) refuse_setting(which + ": no port; both sides are written host:port");
+redis::address read_node(const std::string& text, const std::string& name) {
+  auto read = parse_host(text, 0, name);
+  if (read.port == 0) refuse_setting(name + ": no port; both sides are written host:port");
   return {std::move(read.host), read.port, ""};
 }
 
@@ -44,21 +44,21 @@ deployment deployment_of(const url_parts& url) noexcept {
   return deployment::one_server;
 }
 
-void check_meaning(const config& c, deployment kind, const url_parts& url) {
+void check_meaning(const config& config, deployment kind, const url_parts& url) {
   if (kind != deployment::sentinel)
-    refuse_each({{"sentinel_user", !c.sentinel_user.empty()},
-                 {"sentinel_password", !c.sentinel_password.empty()},
-                 {"sentinel_tls", c.sentinel_tls.has_value()},
-                 {"strict_sentinel", c.strict_sentinel}},
+    refuse_each({{"sentinel_user", !config.sentinel_user.empty()},
+                 {"sentinel_password", !config.sentinel_password.empty()},
+                 {"sentinel_tls", config.sentinel_tls.has_value()},
+                 {"strict_sentinel", config.strict_sentinel}},
                 url, " is set, and the url names no sentinels: redis+sentinel:// or rediss+sentinel://");
   if (kind != deployment::cluster)
-    refuse_each({{"pubsub", c.pubsub != pubsub_mode::automatic}}, url,
+    refuse_each({{"pubsub", config.pubsub != pubsub_mode::automatic}}, url,
                 " is set, and the url names no cluster: redis+cluster:// or rediss+cluster://");
   if (kind != deployment::sentinel && kind != deployment::cluster)
-    refuse_each({{"node_map", !c.node_map.empty()}}, url,
+    refuse_each({{"node_map", !config.node_map.empty()}}, url,
                 " is set, and the url names neither sentinels nor a cluster, which would tell of nodes");
   if (kind == deployment::primaries)
-    refuse_each({{"min_replicas", c.min_replicas != 0}}, url,
+    refuse_each({{"min_replicas", config.min_replicas != 0}}, url,
                 " is set, and primaries are: their majority takes the place of replicas");
 }
 
@@ -72,14 +72,14 @@ std::vector<node_mapping> read_node_map(const std::vector<std::pair<std::string,
   if (pairs.size() > longest_node_map)
     refuse_setting("node_map has " + std::to_string(pairs.size()) + " pairs; allowed: 0 to 1024");
   std::vector<node_mapping> map;
-  for (const auto& [told, reach] : pairs) {
-    const auto which = "node_map[" + std::to_string(map.size()) + "]";
-    map.push_back({read_node(told, which), read_node(reach, which)});
+  for (const auto& [announced, reach] : pairs) {
+    const auto name = "node_map[" + std::to_string(map.size()) + "]";
+    map.push_back({read_node(announced, name), read_node(reach, name)});
   }
-  for (std::size_t a = 0; a < map.size(); ++a)
-    for (std::size_t b = a + 1; b < map.size(); ++b)
-      if (map[a].told == map[b].told)
-        refuse_setting("node_map[" + std::to_string(a) + "] and node_map[" + std::to_string(b) +
+  for (std::size_t first = 0; first < map.size(); ++first)
+    for (std::size_t right = first + 1; right < map.size(); ++right)
+      if (map[first].announced == map[right].announced)
+        refuse_setting("node_map[" + std::to_string(first) + "] and node_map[" + std::to_string(right) +
                        "] map the same address");
   return map;
 }

@@ -17,7 +17,7 @@ namespace holdfast::detail {
 deployment deployment_of(const url_parts& url) noexcept;
 
 /// Refuses a field, or a key of the URL, that has no meaning for such servers, also where it says the default.
-void check_meaning(const config& c, deployment kind, const url_parts& url);
+void check_meaning(const config& config, deployment kind, const url_parts& url);
 
 /// Refuses a primary of a red_lock that sentinels or a cluster would name.
 void check_is_one_server(const url_parts& url);

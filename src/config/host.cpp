@@ -14,8 +14,9 @@
 namespace holdfast::detail {
 namespace {
 
-constexpr bool is_name_byte(char c) {
-  return is_digit(c) || (c >= 'a' && c <= 'z') || (c >= 'A' && c <= 'Z') || c == '.' || c == '-' || c == '_';
+constexpr bool is_name_byte(char byte) {
+  return is_digit(byte) || (byte >= 'a' && byte <= 'z') || (byte >= 'A' && byte <= 'Z') || byte == '.' || byte == '-' ||
+         byte == '_';
 }
 
 class host_parser {

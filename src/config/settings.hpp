@@ -17,6 +17,6 @@ struct settings : server_list {
 };
 
 /// Throws holdfast::error: invalid_config or invalid_ttl, the text names field and cause, never a secret.
-HOLDFAST_EXPORT settings resolve(config c);
+HOLDFAST_EXPORT settings resolve(config config);
 
 }  // namespace holdfast::detail

@@ -65,10 +65,10 @@ bool contains(const std::array<std::string_view, N>& keys, std::string_view key)
 
 [[noreturn]] void refuse(const std::string& why) { throw error(errc::invalid_config, "url: " + why); }
 
-int hex_digit(char c) {
-  if (is_digit(c)) return c - '0';
-  if (c >= 'a' && c <= 'f') return c - 'a' + 10;
-  if (c >= 'A' && c <= 'F') return c - 'A' + 10;
+int hex_digit(char byte) {
+  if (is_digit(byte)) return byte - '0';
+  if (byte >= 'a' && byte <= 'f') return byte - 'a' + 10;
+  if (byte >= 'A' && byte <= 'F') return byte - 'A' + 10;
   return -1;
 }
 
@@ -115,10 +115,10 @@ class parser {
   void check_bytes() const {
     if (url_.empty()) refuse("empty");
     if (url_.size() > longest_url) refuse("longer than 4096 bytes");
-    for (const char c : url_) {
-      if (c <= 0x20 || c > 0x7e)
+    for (const char byte : url_) {
+      if (byte <= 0x20 || byte > 0x7e)
         refuse("a blank, control or non-ASCII byte; it is written as % and two hexadecimal digits");
-      if (c == '#') refuse("'#' has no meaning here; inside a password it is written %23");
+      if (byte == '#') refuse("'#' has no meaning here; inside a password it is written %23");
     }
   }
 
@@ -232,7 +232,7 @@ class parser {
 
   // After a user or password it may be a piece of it, cut off by an '&' that was not encoded: not quoted then.
   [[noreturn]] void refuse_key(std::string_view key) const {
-    const auto plain = [](char c) { return (c >= 'a' && c <= 'z') || c == '_'; };
+    const auto plain = [](char byte) { return (byte >= 'a' && byte <= 'z') || byte == '_'; };
     const auto given = [this](std::string_view secret) { return parts_.find(secret) != nullptr; };
     if (std::any_of(secret_keys.begin(), secret_keys.end(), given) || key.size() > 32 ||
         !std::all_of(key.begin(), key.end(), plain))
@@ -248,7 +248,7 @@ class parser {
 }  // namespace
 
 const std::string* url_parts::find(std::string_view key) const noexcept {
-  const auto found = std::find_if(values.begin(), values.end(), [&](const value& v) { return v.key == key; });
+  const auto found = std::find_if(values.begin(), values.end(), [&](const value& value) { return value.key == key; });
   return found == values.end() ? nullptr : &found->text;
 }
 

@@ -21,7 +21,7 @@ template <class T, std::size_t Room>
 class bounded_series {
  public:
   T& at(std::string_view text) noexcept { return entry_of(text).value; }
-  T& at_index(std::size_t n) noexcept { return entries_[n].value; }
+  T& at_index(std::size_t index) noexcept { return entries_[index].value; }
   std::size_t index_of(std::string_view text) noexcept {
     return static_cast<std::size_t>(&entry_of(text) - entries_.data());
   }
@@ -47,9 +47,9 @@ class bounded_series {
   entry& find_or_add(std::string_view text) noexcept {
     const std::lock_guard lock(adding_);
     const auto used = used_.load(std::memory_order_relaxed);
-    const auto known = [&](std::string_view what) {
+    const auto known = [&](std::string_view text) {
       const auto end = entries_.begin() + static_cast<std::ptrdiff_t>(used);
-      const auto found = std::find_if(entries_.begin(), end, [&](const entry& e) { return e.text == what; });
+      const auto found = std::find_if(entries_.begin(), end, [&](const entry& entry) { return entry.text == text; });
       return found != end ? &*found : nullptr;
     };
     if (auto* const there = known(text)) return *there;

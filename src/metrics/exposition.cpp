@@ -10,9 +10,9 @@ namespace holdfast::detail {
 
 template <class Visit>
 void exposition::each_series(Visit visit) const {
-  counted_.kinds_.each([&](std::string_view kind, const lock_series& rest, std::size_t n) {
+  counted_.kinds_.each([&](std::string_view kind, const lock_series& rest, std::size_t index) {
     if (counted_.room_ > 0)
-      for (const auto& [label, series] : counted_.by_label_[n]) visit(kind, label, series);
+      for (const auto& [label, series] : counted_.by_label_[index]) visit(kind, label, series);
     visit(kind, counted_.room_ > 0 ? other : std::string_view(), rest);
   });
 }

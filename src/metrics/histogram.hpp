@@ -34,7 +34,7 @@ inline constexpr std::array ratio_ends{
 /// Any thread. Who sees something counted sees whatever was counted before it by the same thread.
 class counter {
  public:
-  void add(std::int64_t n = 1) noexcept { value_.fetch_add(n, std::memory_order_release); }
+  void add(std::int64_t count = 1) noexcept { value_.fetch_add(count, std::memory_order_release); }
   std::int64_t get() const noexcept { return value_.load(std::memory_order_acquire); }
 
  private:
@@ -61,7 +61,7 @@ class histogram {
   }
   std::int64_t count() const noexcept {
     std::int64_t all = 0;
-    for (const auto& b : buckets_) all += b.get();
+    for (const auto& other : buckets_) all += other.get();
     return all;
   }
   std::int64_t sum() const noexcept { return sum_.get(); }

@@ -6,7 +6,7 @@
 namespace holdfast::detail {
 namespace {
 
-unsigned char byte_at(std::string_view bytes, std::size_t n) { return static_cast<unsigned char>(bytes[n]); }
+unsigned char byte_at(std::string_view bytes, std::size_t index) { return static_cast<unsigned char>(bytes[index]); }
 
 /// Of the character that begins there; 0: it is none that may be printed. Overlong forms, surrogates and what is beyond
 /// U+10FFFF are none (Unicode's table 3-7); nor are the control characters of C0 and C1.
@@ -22,12 +22,13 @@ std::size_t size_of_character(std::string_view bytes) {
                                     form{0xee, 0xef, 0x80, 0xbf, 3}, form{0xf0, 0xf0, 0x90, 0xbf, 4},
                                     form{0xf1, 0xf3, 0x80, 0xbf, 4}, form{0xf4, 0xf4, 0x80, 0x8f, 4}};
   const auto lead = byte_at(bytes, 0);
-  for (const auto& f : forms) {
-    if (lead < f.first || lead > f.last || bytes.size() < f.size) continue;
-    if (f.size > 1 && (byte_at(bytes, 1) < f.second_min || byte_at(bytes, 1) > f.second_max)) continue;
+  for (const auto& found : forms) {
+    if (lead < found.first || lead > found.last || bytes.size() < found.size) continue;
+    if (found.size > 1 && (byte_at(bytes, 1) < found.second_min || byte_at(bytes, 1) > found.second_max)) continue;
     bool whole = true;
-    for (std::size_t n = 2; n < f.size; ++n) whole = whole && byte_at(bytes, n) >= 0x80 && byte_at(bytes, n) <= 0xbf;
-    if (whole) return f.size;
+    for (std::size_t n = 2; n < found.size; ++n)
+      whole = whole && byte_at(bytes, n) >= 0x80 && byte_at(bytes, n) <= 0xbf;
+    if (whole) return found.size;
   }
   return 0;
 }
@@ -50,9 +51,9 @@ std::string label_of(std::string_view bytes) {
 }
 
 void append_escaped(std::string& to, std::string_view label) {
-  for (const char c : label) {
-    if (c == '\\' || c == '"') to += '\\';
-    to += c;
+  for (const char byte : label) {
+    if (byte == '\\' || byte == '"') to += '\\';
+    to += byte;
   }
 }
 

@@ -23,14 +23,14 @@ struct lock_series {
   std::array<counter, loss_causes> losses;
   counter waiters;
 
-  const durations& waits(std::size_t n) const noexcept { return times[n]; }
-  const durations& holds(std::size_t n) const noexcept { return times[call_ends.size() + n]; }
+  const durations& waits(std::size_t index) const noexcept { return times[index]; }
+  const durations& holds(std::size_t index) const noexcept { return times[call_ends.size() + index]; }
 
   /// An event that ends a call or a hold: one with a number of `times`, which is n.
-  void count(std::size_t n, const event& e) noexcept {
-    times[n].add((n < call_ends.size() ? e.waited : e.held).count());
-    if (n != static_cast<std::size_t>(event_kind::lost)) return;
-    const auto why = static_cast<std::size_t>(e.cause);
+  void count(std::size_t index, const event& event) noexcept {
+    times[index].add((index < call_ends.size() ? event.waited : event.held).count());
+    if (index != static_cast<std::size_t>(event_kind::lost)) return;
+    const auto why = static_cast<std::size_t>(event.cause);
     losses[why < losses.size() ? why : 0].add();
   }
   /// The ends first: a hold that ends meanwhile must not be missing where it has begun.

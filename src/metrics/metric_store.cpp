@@ -15,36 +15,36 @@ metric_store::metric_store(std::size_t lock_names) : room_(std::min(lock_names, 
   connections_[others] = std::make_unique<connections>(std::string(other), std::string(other), others);
 }
 
-void metric_store::count_slowly(const event& e) noexcept {
-  series_of(e.lock_kind, e.name).count(static_cast<std::size_t>(e.what), e);
+void metric_store::count_slowly(const event& event) noexcept {
+  series_of(event.lock_kind, event.name).count(static_cast<std::size_t>(event.kind), event);
 }
 
-void metric_store::count_slowly(const measurement& m) noexcept {
+void metric_store::count_slowly(const measurement& measurement) noexcept {
   using kind = measurement_kind;
-  switch (m.what) {
-    case kind::wait_began: return series_of(m.lock_kind, m.name).waiters.add();
-    case kind::wait_ended: return series_of(m.lock_kind, m.name).waiters.add(-1);
+  switch (measurement.kind) {
+    case kind::wait_began: return series_of(measurement.lock_kind, measurement.name).waiters.add();
+    case kind::wait_ended: return series_of(measurement.lock_kind, measurement.name).waiters.add(-1);
     case kind::woken: return woken_.add();
     case kind::woken_in_vain: return woken_in_vain_.add();
     case kind::polled: return polled_.add();
     case kind::renewed: {
-      const auto ttl = std::chrono::duration<double, std::nano>(m.ttl).count();
-      if (ttl > 0) slack_.add(static_cast<std::int64_t>(static_cast<double>(m.left.count()) / ttl * 1e9));
+      const auto ttl = std::chrono::duration<double, std::nano>(measurement.ttl).count();
+      if (ttl > 0) slack_.add(static_cast<std::int64_t>(static_cast<double>(measurement.left.count()) / ttl * 1e9));
       return confirmed_renewals_.add();
     }
-    case kind::command: return took_by(m)[failure_of(m)].add(m.took.count());
+    case kind::command: return took_by(measurement)[failure_of(measurement)].add(measurement.took.count());
     case kind::connection_up: {
-      if (!m.connection) return;
-      auto& of = connections_of(*m.connection);
+      if (!measurement.connection) return;
+      auto& of = connections_of(*measurement.connection);
       of.up.add();
-      if (m.count > 1) of.again.add();
+      if (measurement.count > 1) of.again.add();
       return;
     }
     case kind::in_flight:
-      if (m.connection) connections_of(*m.connection).in_flight.add(m.count);
+      if (measurement.connection) connections_of(*measurement.connection).in_flight.add(measurement.count);
       return;
     case kind::connection_down:
-      if (m.connection) connections_of(*m.connection).up.add(-1);
+      if (measurement.connection) connections_of(*measurement.connection).up.add(-1);
       return;
   }
 }
@@ -82,12 +82,12 @@ lock_series& metric_store::named(std::size_t kind, std::string_view name) noexce
   }
 }
 
-metric_store::durations_of_command& metric_store::took_by(const measurement& m) noexcept {
-  auto& by = m.connection ? connections_of(*m.connection) : *connections_[others];
-  auto& of = commands_.at(m.name);
+metric_store::durations_of_command& metric_store::took_by(const measurement& measurement) noexcept {
+  auto& by = measurement.connection ? connections_of(*measurement.connection) : *connections_[others];
+  auto& of = commands_.at(measurement.name);
   auto* const known = of.took(by.server);
-  auto& took = known ? *known : of.first_took(by.server, m.script);
-  if (of.took(by.server) == &took) by.took.add(m.name, took);  // without memory the next one tries again
+  auto& took = known ? *known : of.first_took(by.server, measurement.script);
+  if (of.took(by.server) == &took) by.took.add(measurement.name, took);  // without memory the next one tries again
   return took;
 }
 
@@ -109,22 +109,22 @@ metric_store::durations_of_command& metric_store::command::first_took(std::size_
   return *made.release();
 }
 
-metric_store::connections& metric_store::connections_of(const connection_facts& c) noexcept {
-  if (c.number == 0) return *connections_[others];
-  if (const auto known = seen(c)) return *connections_[*known];
+metric_store::connections& metric_store::connections_of(const connection_facts& facts) noexcept {
+  if (facts.number == 0) return *connections_[others];
+  if (const auto known = seen(facts)) return *connections_[*known];
   const std::lock_guard lock(connecting_);
   std::size_t index = others;
   try {
-    index = find_or_add(c);
+    index = find_or_add(facts);
   } catch (const std::bad_alloc&) {  // what has begun among the others must end there
     connections_full_ = true;
   }
   connections_crowded_ = connections_crowded_ || index == others;
-  found_[c.number % found_.size()].store(c.number << bits_of_index | index, std::memory_order_release);
+  found_[facts.number % found_.size()].store(facts.number << bits_of_index | index, std::memory_order_release);
   return *connections_[index];
 }
 
-std::size_t metric_store::find_or_add(const connection_facts& c) {
+std::size_t metric_store::find_or_add(const connection_facts& facts) {
   const auto known = [this](std::string_view role, std::string_view node) {
     const auto begin = connections_.begin() + others + 1;
     const auto end = connections_.begin() + static_cast<std::ptrdiff_t>(connections_used_);
@@ -133,11 +133,11 @@ std::size_t metric_store::find_or_add(const connection_facts& c) {
     return found != end ? static_cast<std::size_t>(found - connections_.begin()) : others;
   };
   // As they are first, which takes no memory: what has begun there must end there.
-  if (const auto n = known(c.role, c.node); n != others) return n;
-  auto role = label_of(c.role), node = label_of(c.node);
+  if (const auto n = known(facts.role, facts.node); n != others) return n;
+  auto role = label_of(facts.role), node = label_of(facts.node);
   if (const auto n = known(role, node); n != others) return n;
   if (connections_full_ || connections_used_ == connections_.size() || node == other) return others;
-  const server at{label_of(c.address), c.port != 0 ? std::to_string(c.port) : std::string()};
+  const server at{label_of(facts.address), facts.port != 0 ? std::to_string(facts.port) : std::string()};
   auto server = static_cast<std::size_t>(std::find(servers_.begin(), servers_.end(), at) - servers_.begin());
   if (server > most_servers || at.address == other) server = others;
   if (server == servers_.size()) servers_.push_back(at);

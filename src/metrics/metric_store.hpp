@@ -31,25 +31,25 @@ class metric_store {
  public:
   explicit metric_store(std::size_t lock_names);
 
-  void count(const event& e) noexcept {
-    const auto n = static_cast<std::size_t>(e.what);
+  void count(const event& event) noexcept {
+    const auto n = static_cast<std::size_t>(event.kind);
     if (n >= ends) return count_moment(n);
     events_[n].add();
-    auto* const series = nameless_.find(e.lock_kind);
-    if (!series) return count_slowly(e);
-    series->count(n, e);
+    auto* const series = nameless_.find(event.lock_kind);
+    if (!series) return count_slowly(event);
+    series->count(n, event);
   }
-  void count(const measurement& m) noexcept {
-    const auto known = m.connection ? seen(*m.connection) : std::nullopt;
-    if (!known) return count_slowly(m);
+  void count(const measurement& measurement) noexcept {
+    const auto known = measurement.connection ? seen(*measurement.connection) : std::nullopt;
+    if (!known) return count_slowly(measurement);
     auto& there = *connections_[*known];
-    if (m.what == measurement_kind::command) {
-      auto* const took = there.took.find(m.name);
-      if (!took) return count_slowly(m);
-      return (*took)[failure_of(m)].add(m.took.count());
+    if (measurement.kind == measurement_kind::command) {
+      auto* const took = there.took.find(measurement.name);
+      if (!took) return count_slowly(measurement);
+      return (*took)[failure_of(measurement)].add(measurement.took.count());
     }
-    if (m.what == measurement_kind::in_flight) return there.in_flight.add(m.count);
-    count_slowly(m);
+    if (measurement.kind == measurement_kind::in_flight) return there.in_flight.add(measurement.count);
+    count_slowly(measurement);
   }
   void count_fence_rejection() noexcept { fence_rejections_.add(); }
 
@@ -103,25 +103,25 @@ class metric_store {
     bool operator==(const server&) const = default;
   };
 
-  void count_moment(std::size_t n) noexcept {
-    if (n < events_.size()) events_[n].add();
+  void count_moment(std::size_t index) noexcept {
+    if (index < events_.size()) events_[index].add();
   }
-  void count_slowly(const event& e) noexcept;
-  void count_slowly(const measurement& m) noexcept;
-  static failure failure_of(const measurement& m) noexcept {
-    return m.failure == errc{} ? none : m.failure == errc::unconfirmed ? unanswered : error_reply;
+  void count_slowly(const event& event) noexcept;
+  void count_slowly(const measurement& measurement) noexcept;
+  static failure failure_of(const measurement& measurement) noexcept {
+    return measurement.failure == errc{} ? none : measurement.failure == errc::unconfirmed ? unanswered : error_reply;
   }
   lock_series& series_of(std::string_view lock_kind, std::string_view name) noexcept;
   lock_series& named(std::size_t kind, std::string_view name) noexcept;
-  durations_of_command& took_by(const measurement& m) noexcept;
+  durations_of_command& took_by(const measurement& measurement) noexcept;
   /// Nothing: they are to be found by the texts.
-  std::optional<std::size_t> seen(const connection_facts& c) const noexcept {
-    const auto found = found_[c.number % found_.size()].load(std::memory_order_acquire);
-    if (found >> bits_of_index != c.number) return std::nullopt;
+  std::optional<std::size_t> seen(const connection_facts& facts) const noexcept {
+    const auto found = found_[facts.number % found_.size()].load(std::memory_order_acquire);
+    if (found >> bits_of_index != facts.number) return std::nullopt;
     return found % (1 << bits_of_index);
   }
-  connections& connections_of(const connection_facts& c) noexcept;
-  std::size_t find_or_add(const connection_facts& c);
+  connections& connections_of(const connection_facts& facts) noexcept;
+  std::size_t find_or_add(const connection_facts& facts);
 
   bounded_series<lock_series, most_kinds> kinds_;        // of the names that have no series of their own
   pointer_index<lock_series, most_kinds + 1> nameless_;  // where no name has series of its own

@@ -8,7 +8,7 @@
 
 namespace holdfast {
 
-metrics::metrics(options o) : store_(std::make_unique<detail::metric_store>(o.lock_names)) {}
+metrics::metrics(options options) : store_(std::make_unique<detail::metric_store>(options.lock_names)) {}
 
 metrics::~metrics() = default;
 
@@ -20,8 +20,8 @@ void metrics::write(std::ostream& to) const {
 
 void metrics::fence_rejected() noexcept { store_->count_fence_rejection(); }
 
-void metrics::on(const event& e) noexcept { store_->count(e); }
+void metrics::on(const event& event) noexcept { store_->count(event); }
 
-void metrics::measured(const measurement& m) noexcept { store_->count(m); }
+void metrics::measured(const measurement& measurement) noexcept { store_->count(measurement); }
 
 }  // namespace holdfast

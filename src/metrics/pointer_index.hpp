@@ -17,9 +17,9 @@ class pointer_index {
  public:
   /// Null: no text is known to stand there.
   T* find(std::string_view text) const noexcept {
-    for (const auto* p = places_.data();; ++p) {
-      auto* const value = p->value.load(std::memory_order_acquire);
-      if (!value || p->begin == text.data()) return value;
+    for (const auto* probe = places_.data();; ++probe) {
+      auto* const value = probe->value.load(std::memory_order_acquire);
+      if (!value || probe->begin == text.data()) return value;
     }
   }
   /// The first text of a T has a place, as long as there is room: find() returns null for all others.
@@ -27,15 +27,15 @@ class pointer_index {
     if (has(value)) return;
     const std::lock_guard lock(adding_);
     if (has(value) || used_ == Room) return;
-    auto& p = places_[used_++];
-    p.begin = text.data();
-    p.value.store(&value, std::memory_order_release);
+    auto& probe = places_[used_++];
+    probe.begin = text.data();
+    probe.value.store(&value, std::memory_order_release);
   }
 
  private:
   bool has(const T& value) const noexcept {
     return std::any_of(places_.begin(), places_.end(),
-                       [&](const place& p) { return p.value.load(std::memory_order_acquire) == &value; });
+                       [&](const place& place) { return place.value.load(std::memory_order_acquire) == &value; });
   }
 
   struct place {

@@ -12,15 +12,15 @@ void text_format::family(std::string_view name, std::string_view type, std::stri
 void text_format::line(std::string_view suffix, labels with, std::string_view end_of_bucket, std::string_view value) {
   text_.append(family_).append(suffix);
   char before = '{';
-  const auto add = [&](const label& l) {
-    if (l.value.empty()) return;
+  const auto add = [&](const label& label) {
+    if (label.value.empty()) return;
     text_ += before;
     before = ',';
-    text_.append(l.name).append("=\"");
-    append_escaped(text_, l.value);
+    text_.append(label.name).append("=\"");
+    append_escaped(text_, label.value);
     text_ += '"';
   };
-  for (const auto& l : with) add(l);
+  for (const auto& label : with) add(label);
   add({"le", end_of_bucket});
   if (before == ',') text_ += '}';
   text_.append(" ").append(value).append("\n");

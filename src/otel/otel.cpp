@@ -31,29 +31,29 @@ class otel_observer final : public observer {
  public:
   otel_observer() : meter_(api::Provider::GetMeterProvider()->GetMeter("holdfast")) {}
 
-  void on(const event& e) noexcept override {
+  void on(const event& event) noexcept override {
     using kind = event_kind;
-    const attribute type{"lock.type", text(e.lock_kind)};
-    switch (e.what) {
+    const attribute type{"lock.type", text(event.lock_kind)};
+    switch (event.kind) {
       case kind::acquired: held_->Add(1, {type}); [[fallthrough]];
       case kind::reentered:
       case kind::not_acquired:
       case kind::acquire_failed:
       case kind::acquire_cancelled:
-        return record(*waits_, seconds(e.waited), {type, {"outcome", text(to_string(e.what))}});
-      case kind::lost: lost_->Add(1, {type, {"reason", text(to_string(e.cause))}}); break;
+        return record(*waits_, seconds(event.waited), {type, {"outcome", text(to_string(event.kind))}});
+      case kind::lost: lost_->Add(1, {type, {"reason", text(to_string(event.cause))}}); break;
       case kind::renewal_failed: return renewals_->Add(1, {type, {"outcome", "failed"}});
       default: break;
     }
-    if (!ends_hold(e.what)) return;
+    if (!ends_hold(event.kind)) return;
     held_->Add(-1, {type});
-    record(*holds_, seconds(e.held), {type, {"end", text(to_string(e.what))}});
+    record(*holds_, seconds(event.held), {type, {"end", text(to_string(event.kind))}});
   }
 
-  void measured(const measurement& m) noexcept override {
+  void measured(const measurement& measured) noexcept override {
     using kind = measurement_kind;
-    const attribute type{"lock.type", text(m.lock_kind)};
-    switch (m.what) {
+    const attribute type{"lock.type", text(measured.lock_kind)};
+    switch (measured.kind) {
       case kind::wait_began: return waiters_->Add(1, {type});
       case kind::wait_ended: return waiters_->Add(-1, {type});
       case kind::woken: return wakeups_->Add(1, {{"result", "useful"}});
@@ -61,12 +61,12 @@ class otel_observer final : public observer {
       case kind::polled: return wakeups_->Add(1, {{"result", "poll"}});
       case kind::renewed:
         renewals_->Add(1, {type, {"outcome", "confirmed"}});
-        return record(*slack_, m.ttl.count() > 0 ? seconds(m.left) / seconds(m.ttl) : 0, {type});
-      case kind::command: return count_command(m);
+        return record(*slack_, measured.ttl.count() > 0 ? seconds(measured.left) / seconds(measured.ttl) : 0, {type});
+      case kind::command: return count_command(measured);
       case kind::connection_up:
       case kind::in_flight:
       case kind::connection_down:
-        if (m.connection) count_connection(m, *m.connection);
+        if (measured.connection) count_connection(measured, *measured.connection);
         return;
     }
   }
@@ -83,26 +83,26 @@ class otel_observer final : public observer {
     into.Record(value, with, nowhere_);
   }
 
-  void count_connection(const measurement& m, const connection_facts& of) const noexcept {
+  void count_connection(const measurement& measured, const connection_facts& of) const noexcept {
     const attribute role{"role", text(of.role)}, node{"node", text(of.node)};
-    if (m.what == measurement_kind::in_flight) return in_flight_->Add(m.count, {role, node});
-    const bool up = m.what == measurement_kind::connection_up;
+    if (measured.kind == measurement_kind::in_flight) return in_flight_->Add(measured.count, {role, node});
+    const bool up = measured.kind == measurement_kind::connection_up;
     connections_->Add(up ? 1 : -1, {role, node});
-    if (up && m.count > 1) reconnects_->Add(1, {role, node});
+    if (up && measured.count > 1) reconnects_->Add(1, {role, node});
   }
 
-  void count_command(const measurement& m) const noexcept {
+  void count_command(const measurement& measured) const noexcept {
     std::array<attribute, 6> all{attribute{"db.system.name", "redis"},
-                                 attribute{"db.operation.name", m.script ? "EVALSHA" : text(m.name)}};
+                                 attribute{"db.operation.name", measured.script ? "EVALSHA" : text(measured.name)}};
     std::size_t used = 2;
-    if (m.script) all[used++] = {"db.stored_procedure.name", text(m.name)};
-    if (m.failure != errc{})
-      all[used++] = {"error.type", m.failure == errc::unconfirmed ? "unconfirmed" : "error_reply"};
-    if (m.connection) all[used++] = {"server.address", text(m.connection->address)};
-    if (m.connection && m.connection->port != 0)
-      all[used++] = {"server.port", static_cast<std::int64_t>(m.connection->port)};
+    if (measured.script) all[used++] = {"db.stored_procedure.name", text(measured.name)};
+    if (measured.failure != errc{})
+      all[used++] = {"error.type", measured.failure == errc::unconfirmed ? "unconfirmed" : "error_reply"};
+    if (measured.connection) all[used++] = {"server.address", text(measured.connection->address)};
+    if (measured.connection && measured.connection->port != 0)
+      all[used++] = {"server.port", static_cast<std::int64_t>(measured.connection->port)};
     const nostd::span<const attribute> with(all.data(), used);
-    commands_->Record(seconds(m.took), opentelemetry::common::KeyValueIterableView(with), nowhere_);
+    commands_->Record(seconds(measured.took), opentelemetry::common::KeyValueIterableView(with), nowhere_);
   }
 
   const opentelemetry::context::Context nowhere_;

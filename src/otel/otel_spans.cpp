@@ -27,29 +27,30 @@ using span = nostd::shared_ptr<api::Span>;
 
 nostd::string_view text(std::string_view of) { return {of.data(), of.size()}; }
 
-bool ends_call(event_kind k) {
-  return k == event_kind::acquired || k == event_kind::reentered || k == event_kind::not_acquired ||
-         k == event_kind::acquire_failed || k == event_kind::acquire_cancelled;
+bool ends_call(event_kind kind) {
+  return kind == event_kind::acquired || kind == event_kind::reentered || kind == event_kind::not_acquired ||
+         kind == event_kind::acquire_failed || kind == event_kind::acquire_cancelled;
 }
 
 class spans final : public observer {
  public:
-  explicit spans(otel_span_options how)
-      : how_(std::move(how)), tracer_(api::Provider::GetTracerProvider()->GetTracer("holdfast")) {}
+  explicit spans(otel_span_options options)
+      : options_(std::move(options)), tracer_(api::Provider::GetTracerProvider()->GetTracer("holdfast")) {}
 
-  void on(const event& e) noexcept override try {
+  void on(const event& event) noexcept override try {
     using kind = event_kind;
-    if (ends_call(e.what)) tell_call(e);
-    if (!how_.holds) return;
-    if (e.what == kind::acquired) return begin_hold(e);
-    if (ends_hold(e.what)) return end_hold(e);
-    if (e.what == kind::renewal_failed || e.what == kind::suspended || e.what == kind::restored)
-      note(e.lock_kind, e.name, text(to_string(e.what)));
+    if (ends_call(event.kind)) tell_call(event);
+    if (!options_.holds) return;
+    if (event.kind == kind::acquired) return begin_hold(event);
+    if (ends_hold(event.kind)) return end_hold(event);
+    if (event.kind == kind::renewal_failed || event.kind == kind::suspended || event.kind == kind::restored)
+      note(event.lock_kind, event.name, text(to_string(event.kind)));
   } catch (...) {  // a span less
   }
 
-  void measured(const measurement& m) noexcept override try {
-    if (how_.holds && m.what == measurement_kind::renewed) note(m.lock_kind, m.name, "renewed");
+  void measured(const measurement& measured) noexcept override try {
+    if (options_.holds && measured.kind == measurement_kind::renewed)
+      note(measured.lock_kind, measured.name, "renewed");
   } catch (...) {  // an event less
   }
 
@@ -59,11 +60,11 @@ class spans final : public observer {
   /// A client has one hold of a name of a kind at a time; of several clients the last one's is meant.
   using hold_key = std::pair<std::string, std::string>;
   struct hold_span {
-    std::optional<owner_id> whose;
+    std::optional<owner_id> owner;
     span at;
   };
 
-  span begin(const event& e, nostd::string_view what, std::chrono::nanoseconds ago) const {
+  span begin(const event& event, nostd::string_view act, std::chrono::nanoseconds ago) const {
     api::StartSpanOptions options;
     options.start_system_time =
         opentelemetry::common::SystemTimestamp(std::chrono::system_clock::now().time_since_epoch() - ago);
@@ -71,55 +72,57 @@ class spans final : public observer {
         opentelemetry::common::SteadyTimestamp(std::chrono::steady_clock::now().time_since_epoch() - ago);
     opentelemetry::context::Context root;
     options.parent = root.SetValue(api::kIsRootSpanKey, true);
-    if (how_.parent && e.owner)
-      if (const auto of = how_.parent(*e.owner); of.IsValid()) options.parent = of;
-    auto begun = tracer_->StartSpan(what, {{"lock.type", text(e.lock_kind)}}, options);
+    if (options_.parent && event.owner)
+      if (const auto of = options_.parent(*event.owner); of.IsValid()) options.parent = of;
+    auto begun = tracer_->StartSpan(act, {{"lock.type", text(event.lock_kind)}}, options);
     // A name that is not UTF-8 would make an exporter drop the whole batch.
-    if (how_.lock_names && !e.name.empty()) begun->SetAttribute("lock.name", text(detail::label_of(e.name)));
+    if (options_.lock_names && !event.name.empty())
+      begun->SetAttribute("lock.name", text(detail::label_of(event.name)));
     return begun;
   }
 
-  static void fail(api::Span& which, const event& e) {
-    if (e.reason) which.SetAttribute("error.type", nostd::string_view(e.reason.message()));
-    which.SetStatus(api::StatusCode::kError, text(e.detail));
+  static void fail(api::Span& span, const event& event) {
+    if (event.reason) span.SetAttribute("error.type", nostd::string_view(event.reason.message()));
+    span.SetStatus(api::StatusCode::kError, text(event.detail));
   }
 
-  void tell_call(const event& e) const {
-    const auto call = begin(e, "lock.acquire", e.waited);
-    call->SetAttribute("lock.outcome", text(to_string(e.what)));
-    if (e.what == event_kind::acquire_failed) fail(*call, e);
+  void tell_call(const event& event) const {
+    const auto call = begin(event, "lock.acquire", event.waited);
+    call->SetAttribute("lock.outcome", text(to_string(event.kind)));
+    if (event.kind == event_kind::acquire_failed) fail(*call, event);
     call->End();
   }
 
-  void begin_hold(const event& e) {
-    hold_span begun{e.owner, begin(e, "lock.hold", std::chrono::nanoseconds())};
+  void begin_hold(const event& event) {
+    hold_span begun{event.owner, begin(event, "lock.hold", std::chrono::nanoseconds())};
     const std::lock_guard lock(holding_);
-    std::swap(holds_[hold_key(e.lock_kind, e.name)], begun);  // one that nobody has ended does so without the lock
+    std::swap(holds_[hold_key(event.lock_kind, event.name)],
+              begun);  // one that nobody has ended does so without the lock
   }
 
-  void end_hold(const event& e) {
+  void end_hold(const event& event) {
     span ended;
     {
       const std::lock_guard lock(holding_);
-      const auto found = holds_.find(hold_key(e.lock_kind, e.name));
+      const auto found = holds_.find(hold_key(event.lock_kind, event.name));
       // The end of another's may be told late, when this one has begun already.
-      if (found == holds_.end() || found->second.whose != e.owner) return;
+      if (found == holds_.end() || found->second.owner != event.owner) return;
       ended = std::move(found->second.at);
       holds_.erase(found);
     }
-    ended->SetAttribute("lock.end", text(to_string(e.what)));
-    if (e.what == event_kind::lost) ended->SetAttribute("lock.loss.reason", text(to_string(e.cause)));
-    if (e.what == event_kind::lost || e.what == event_kind::release_failed) fail(*ended, e);
+    ended->SetAttribute("lock.end", text(to_string(event.kind)));
+    if (event.kind == event_kind::lost) ended->SetAttribute("lock.loss.reason", text(to_string(event.cause)));
+    if (event.kind == event_kind::lost || event.kind == event_kind::release_failed) fail(*ended, event);
     ended->End();
   }
 
-  void note(std::string_view lock_kind, std::string_view name, nostd::string_view what) {
+  void note(std::string_view lock_kind, std::string_view name, nostd::string_view act) {
     const std::lock_guard lock(holding_);
     const auto found = holds_.find(hold_key(lock_kind, name));
-    if (found != holds_.end()) found->second.at->AddEvent(what);
+    if (found != holds_.end()) found->second.at->AddEvent(act);
   }
 
-  const otel_span_options how_;
+  const otel_span_options options_;
   const nostd::shared_ptr<api::Tracer> tracer_;
   std::mutex holding_;
   std::map<hold_key, hold_span> holds_;
@@ -127,6 +130,6 @@ class spans final : public observer {
 
 }  // namespace
 
-std::shared_ptr<observer> otel_spans(otel_span_options how) { return std::make_shared<spans>(std::move(how)); }
+std::shared_ptr<observer> otel_spans(otel_span_options options) { return std::make_shared<spans>(std::move(options)); }
 
 }  // namespace holdfast

@@ -8,57 +8,57 @@
 namespace holdfast::detail {
 
 void call::append_to(std::string& out, bool by_text) const {
-  writer to(out, *how_, by_text);
-  how_->write(to, what_);
+  writer to(out, *recipe_, by_text);
+  recipe_->write(to, operands_);
   to.end();
 }
 
 std::string_view call::key() const noexcept {
-  if (what_.at) return what_.at->lock;
-  if (what_.several) return what_.several->front()->lock;
-  if (!what_.holds.empty()) return what_.holds.front().lock;
-  return what_.key ? std::string_view(*what_.key) : vote_marker;
+  if (operands_.at) return operands_.at->lock;
+  if (operands_.several) return operands_.several->front()->lock;
+  if (!operands_.holds.empty()) return operands_.holds.front().lock;
+  return operands_.key ? std::string_view(*operands_.key) : vote_marker;
 }
 
 call call::of_field(const owner_field& field) const noexcept {
   auto copy = *this;
-  if (copy.what_.field) {
-    HOLDFAST_ASSERT(*copy.what_.field == field);
-    copy.what_.field = &field;
+  if (copy.operands_.field) {
+    HOLDFAST_ASSERT(*copy.operands_.field == field);
+    copy.operands_.field = &field;
   }
   return copy;
 }
 
 call&& call::with_token_ttl(milliseconds ttl) && noexcept {
-  if (ttl != milliseconds{}) what_.token_ttl = std::max(ttl, 2 * what_.ttl.ttl);
+  if (ttl != milliseconds{}) operands_.token_ttl = std::max(ttl, 2 * operands_.ttl.ttl);
   return std::move(*this);
 }
 
-bool call::shows_primary(const redis::reply& r) const noexcept {
-  if (r.is_error() || !how_) return false;
-  const bool busy = r.type == redis::reply::kind::integer;
-  return how_->does == effect::writes || (how_->does == effect::takes && !busy);
+bool call::shows_primary(const redis::reply& reply) const noexcept {
+  if (reply.is_error() || !recipe_) return false;
+  const bool busy = reply.type == redis::reply::kind::integer;
+  return recipe_->does == effect::writes || (recipe_->does == effect::takes && !busy);
 }
 
 call call::copy_for(milliseconds later, const std::string* vote) const noexcept {
   auto copy = *this;
-  auto& its = copy.what_.ttl;
-  its.ttl = its.if_none = std::max(its.ttl - later, milliseconds(1));
-  copy.what_.vote = vote;
+  auto& ttl = copy.operands_.ttl;
+  ttl.ttl = ttl.if_none = std::max(ttl.ttl - later, milliseconds(1));
+  copy.operands_.vote = vote;
   return copy;
 }
 
 void call::writer::begin(std::size_t keys, std::size_t arguments) {
-  if (how_.evalsha.empty()) {
+  if (recipe_.evalsha.empty()) {
     bytes_.begin(1 + keys + arguments);
-    return bytes_.add(how_.body);
+    return bytes_.add(recipe_.body);
   }
   bytes_.begin(3 + keys + arguments);
   if (by_text_) {
     bytes_.add("EVAL");
-    bytes_.add(how_.body);
+    bytes_.add(recipe_.body);
   } else {
-    bytes_.add_encoded(how_.evalsha);
+    bytes_.add_encoded(recipe_.evalsha);
   }
   bytes_.add(static_cast<std::int64_t>(keys));
 }

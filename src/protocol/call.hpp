@@ -77,7 +77,7 @@ class call {
   };
 
   call() = default;
-  call(const recipe& how, const operands& what) noexcept : how_(&how), what_(what) {}
+  call(const recipe& recipe, const operands& operands) noexcept : recipe_(&recipe), operands_(operands) {}
 
   /// In RESP: a script by digest, or by text for a server that does not know it.
   void append_to(std::string& out, bool by_text) const;
@@ -85,34 +85,34 @@ class call {
   std::string_view key() const noexcept;
 
   // Of one that several primaries vote on.
-  auto count() const noexcept { return how_->count; }
+  auto count() const noexcept { return recipe_->count; }
   /// Empty where it has none.
-  owner_field field() const noexcept { return what_.field ? *what_.field : owner_field(); }
+  owner_field field() const noexcept { return operands_.field ? *operands_.field : owner_field(); }
   /// The same with another owner field, which lives longer.
   call of_field(const owner_field& field) const noexcept;
   /// The same of a client with this config::token_ttl. Without effect on a kind that has no tokens.
   call&& with_token_ttl(milliseconds ttl) && noexcept;
   /// Of the script, or of the command; null: there is none. Lives as long as the program.
-  const redis::command_name* name() const noexcept { return how_ ? &how_->name : nullptr; }
+  const redis::command_name* name() const noexcept { return recipe_ ? &recipe_->name : nullptr; }
   /// The script or command, without its operands.
-  const void* step() const noexcept { return how_; }
-  bool acquires() const noexcept { return how_->does == effect::takes; }
-  bool asks_all() const noexcept { return how_->does == effect::asks; }
+  const void* step() const noexcept { return recipe_; }
+  bool acquires() const noexcept { return recipe_->does == effect::takes; }
+  bool asks_all() const noexcept { return recipe_->does == effect::asks; }
   /// This answer to it shows a primary. A replica can say that a lock is taken, and answer what only reads.
-  bool shows_primary(const redis::reply& r) const noexcept;
+  bool shows_primary(const redis::reply& reply) const noexcept;
   /// The copy of one that acquires for a primary that is asked so much later than the first, and has a vote if its
   /// marker is `vote`; null: whatever that is.
   call copy_for(milliseconds later, const std::string* vote) const noexcept;
 
  private:
-  const recipe* how_ = nullptr;
-  operands what_;
+  const recipe* recipe_ = nullptr;
+  operands operands_;
 };
 
 /// Writes the operands of one call: how many keys and arguments there are, then these.
 class call::writer {
  public:
-  writer(std::string& out, const recipe& how, bool by_text) : bytes_(out), how_(how), by_text_(by_text) {}
+  writer(std::string& out, const recipe& recipe, bool by_text) : bytes_(out), recipe_(recipe), by_text_(by_text) {}
 
   void begin(std::size_t keys, std::size_t arguments);
   void add(std::string_view word) { bytes_.add(word); }
@@ -124,7 +124,7 @@ class call::writer {
 
  private:
   redis::command_writer bytes_;
-  const recipe& how_;
+  const recipe& recipe_;
   const bool by_text_;
 };
 

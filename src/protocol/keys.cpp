@@ -19,9 +19,9 @@ std::uint32_t hash_of(std::string_view name) noexcept {
   return static_cast<std::uint32_t>(std::hash<std::string_view>()(name));
 }
 
-lock_keys::lock_keys(const kind& k, std::string_view n, std::string_view prefix, publish_word w)
-    : of(k), name(n), lock(prefix.empty() ? name : *new std::string(std::string(prefix).append(n))), hash(hash_of(n)),
-      word(w) {}
+lock_keys::lock_keys(const kind& kind, std::string_view text, std::string_view prefix, publish_word publishing)
+    : of(kind), name(text), lock(prefix.empty() ? name : *new std::string(std::string(prefix).append(text))),
+      hash(hash_of(text)), word(publishing) {}
 
 // The braces of a derived key must enclose what is hashed of the key itself: a '}' in it would close them early.
 bool fits_a_cluster(std::string_view lock) noexcept {

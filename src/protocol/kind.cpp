@@ -4,24 +4,24 @@
 namespace holdfast::detail {
 namespace {
 
-std::optional<failure> why_withheld(const redis::outcome& o) {
-  if (o.error || o.reply.type != redis::reply::kind::string) return std::nullopt;
-  auto why = classify(o.reply.text);
+std::optional<failure> why_withheld(const redis::outcome& outcome) {
+  if (outcome.error || outcome.reply.type != redis::reply::kind::string) return std::nullopt;
+  auto why = classify(outcome.reply.text);
   why.detail.insert(0, "a release is not published: ");
   return why;
 }
 
 }  // namespace
 
-std::optional<failure> refusal_in(const redis::outcome& o) {
-  if (o.error) return redis::failure_of(o);
-  return o.reply.is_error() ? std::optional(classify(o.reply.text)) : std::nullopt;
+std::optional<failure> refusal_in(const redis::outcome& outcome) {
+  if (outcome.error) return redis::failure_of(outcome);
+  return outcome.reply.is_error() ? std::optional(classify(outcome.reply.text)) : std::nullopt;
 }
 
-std::optional<failure> withheld_message(const redis::outcome& o) {
-  if (!o.of_each) return why_withheld(o);
+std::optional<failure> withheld_message(const redis::outcome& outcome) {
+  if (!outcome.of_each) return why_withheld(outcome);
   std::optional<failure> why;
-  for (const auto& one : o.of_each->said)
+  for (const auto& one : outcome.of_each->outcomes)
     if (one && !why) why = why_withheld(*one);
   return why;
 }

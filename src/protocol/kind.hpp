@@ -102,9 +102,9 @@ extern const kind red_plain_lock;
 extern const kind red_simple_lock;
 
 /// Why it was not done, whatever it was.
-std::optional<failure> refusal_in(const redis::outcome& o);
+std::optional<failure> refusal_in(const redis::outcome& outcome);
 /// Why the server has refused the message of a release, or of a forced one, that has freed the lock. Empty: it has not.
-std::optional<failure> withheld_message(const redis::outcome& o);
+std::optional<failure> withheld_message(const redis::outcome& outcome);
 
 /// Reads an answer. Without memory for it there is none, and the command may have run.
 template <class Read>
@@ -118,11 +118,11 @@ auto read_if_memory(Read read) -> decltype(read()) try {
 
 /// Reads an outcome by what reads a reply.
 template <auto Read, class... With>
-auto read_outcome(const redis::outcome& o, With... with) -> decltype(Read(o.reply, with...)) {
-  using read = decltype(Read(o.reply, with...));
+auto read_outcome(const redis::outcome& outcome, With... with) -> decltype(Read(outcome.reply, with...)) {
+  using read = decltype(Read(outcome.reply, with...));
   return read_if_memory([&]() -> read {
-    if (o.error) return {redis::failure_of(o), {}};
-    return Read(o.reply, with...);
+    if (outcome.error) return {redis::failure_of(outcome), {}};
+    return Read(outcome.reply, with...);
   });
 }
 

@@ -12,75 +12,75 @@ namespace holdfast::detail::operands {
 namespace {
 
 void write(writer& to, std::span<const renewal> holds) {
-  const bool both = std::any_of(holds.begin(), holds.end(), [](const auto& h) { return differ(h.wanted); });
+  const bool both = std::any_of(holds.begin(), holds.end(), [](const auto& held) { return differ(held.wanted); });
   to.begin(holds.size(), (both ? 3 : 2) * holds.size());
-  for (const auto& h : holds) to.add(h.lock);
-  for (const auto& h : holds) to.add(h.wanted.ttl);
-  for (const auto& h : holds) to.add(h.field);
+  for (const auto& held : holds) to.add(held.lock);
+  for (const auto& held : holds) to.add(held.wanted.ttl);
+  for (const auto& held : holds) to.add(held.field);
   if (!both) return;
-  for (const auto& h : holds) to.add(h.wanted.if_none);
+  for (const auto& held : holds) to.add(held.wanted.if_none);
 }
 
 }  // namespace
 
-void key(writer& to, const made_of& o) {
+void key(writer& to, const made_of& operands) {
   to.begin(1, 0);
-  to.add(o.at->lock);
+  to.add(operands.at->lock);
 }
 
-void acquire(writer& to, const made_of& o) {
-  to.begin(o.vote ? 2 : 1, o.vote ? 3 : 2);
-  to.add(o.at->lock);
-  if (o.vote) to.add(vote_marker);
-  to.add(o.ttl.ttl);
-  to.add(*o.field);
-  if (o.vote) to.add(*o.vote);
+void acquire(writer& to, const made_of& operands) {
+  to.begin(operands.vote ? 2 : 1, operands.vote ? 3 : 2);
+  to.add(operands.at->lock);
+  if (operands.vote) to.add(vote_marker);
+  to.add(operands.ttl.ttl);
+  to.add(*operands.field);
+  if (operands.vote) to.add(*operands.vote);
 }
 
-void acquire_any(writer& to, const made_of& o) {
-  to.begin(o.several->size(), 2);
-  for (const auto& k : *o.several) to.add(k->lock);
-  to.add(o.ttl.ttl);
-  to.add(*o.field);
+void acquire_any(writer& to, const made_of& operands) {
+  to.begin(operands.several->size(), 2);
+  for (const auto& keys : *operands.several) to.add(keys->lock);
+  to.add(operands.ttl.ttl);
+  to.add(*operands.field);
 }
 
-void acquire_all(writer& to, const made_of& o) {
-  to.begin(o.several->size(), 1 + o.several->size());
-  for (const auto& k : *o.several) to.add(k->lock);
-  to.add(o.ttl.ttl);
-  for (const auto& f : o.each_field()) to.add(f);
+void acquire_all(writer& to, const made_of& operands) {
+  to.begin(operands.several->size(), 1 + operands.several->size());
+  for (const auto& keys : *operands.several) to.add(keys->lock);
+  to.add(operands.ttl.ttl);
+  for (const auto& field : operands.each_field()) to.add(field);
 }
 
-void renewals(writer& to, const made_of& o) { write(to, o.holds); }
+void renewals(writer& to, const made_of& operands) { write(to, operands.holds); }
 
-void renewal_of_one(writer& to, const made_of& o) {
-  const renewal one{o.at->lock, *o.field, o.ttl};
+void renewal_of_one(writer& to, const made_of& operands) {
+  const renewal one{operands.at->lock, *operands.field, operands.ttl};
   write(to, {&one, 1});
 }
 
-void release(writer& to, const made_of& o) {
+void release(writer& to, const made_of& operands) {
   to.begin(1, 3);
-  to.add(o.at->lock);
-  to.add(text_of(o.at->word));
-  to.add(channel_parts(*o.at));
-  to.add(*o.field);
+  to.add(operands.at->lock);
+  to.add(text_of(operands.at->word));
+  to.add(channel_parts(*operands.at));
+  to.add(*operands.field);
 }
 
-void force_release(writer& to, const made_of& o) {
+void force_release(writer& to, const made_of& operands) {
   to.begin(1, 2);
-  to.add(o.at->lock);
-  to.add(text_of(o.at->word));
-  to.add(channel_parts(*o.at));
+  to.add(operands.at->lock);
+  to.add(text_of(operands.at->word));
+  to.add(channel_parts(*operands.at));
 }
 
-call exists(const lock_keys& k) {
-  static constexpr call::recipe how{{}, "EXISTS", key, vote_of::flag};
-  return {how, {.at = &k}};
+call exists(const lock_keys& keys) {
+  static constexpr call::recipe recipe{{}, "EXISTS", key, vote_of::flag};
+  return {recipe, {.at = &keys}};
 }
 
-call ttl(const lock_keys& k) {
-  static constexpr call::recipe how{{}, "PTTL", key, vote_of::ttl, call::effect::asks};
-  return {how, {.at = &k}};
+call ttl(const lock_keys& keys) {
+  static constexpr call::recipe recipe{{}, "PTTL", key, vote_of::ttl, call::effect::asks};
+  return {recipe, {.at = &keys}};
 }
 
 }  // namespace holdfast::detail::operands

@@ -8,28 +8,28 @@ namespace holdfast::detail::operands {
 using writer = call::writer;
 using made_of = call::operands;
 
-inline bool differ(const key_ttl& t) { return t.if_none > t.ttl; }
+inline bool differ(const key_ttl& ttl) { return ttl.if_none > ttl.ttl; }
 
 /// (lock)
-void key(writer& to, const made_of& o);
+void key(writer& to, const made_of& operands);
 /// (lock[, marker]; ttl, owner[, vote])
-void acquire(writer& to, const made_of& o);
+void acquire(writer& to, const made_of& operands);
 /// (lock...; ttl, owner)
-void acquire_any(writer& to, const made_of& o);
+void acquire_any(writer& to, const made_of& operands);
 /// (lock...; ttl, owner...)
-void acquire_all(writer& to, const made_of& o);
+void acquire_all(writer& to, const made_of& operands);
 /// (lock...; ttl..., owner...[, if_none...])
-void renewals(writer& to, const made_of& o);
+void renewals(writer& to, const made_of& operands);
 /// The same with one hold.
-void renewal_of_one(writer& to, const made_of& o);
+void renewal_of_one(writer& to, const made_of& operands);
 /// (lock; word, channel, owner)
-void release(writer& to, const made_of& o);
+void release(writer& to, const made_of& operands);
 /// (lock; word, channel)
-void force_release(writer& to, const made_of& o);
+void force_release(writer& to, const made_of& operands);
 
 /// Whether the key is there.
-call exists(const lock_keys& k);
+call exists(const lock_keys& keys);
 /// For how long it will be.
-call ttl(const lock_keys& k);
+call ttl(const lock_keys& keys);
 
 }  // namespace holdfast::detail::operands

@@ -27,9 +27,9 @@ constexpr std::size_t longest_words = 200;
 constexpr auto *no_lock = "its key is no lock", *no_counter = "the counter of its fencing tokens is no number";
 
 template <class T>
-answer<T> unexpected(const reply& r) {
+answer<T> unexpected(const reply& reply) {
   constexpr auto* strange = "an answer of an unexpected form";  // it has run, and what it says nobody knows
-  return {r.is_error() ? classify(r.text) : failure{errc::protocol_error, strange, true}, {}};
+  return {reply.is_error() ? classify(reply.text) : failure{errc::protocol_error, strange, true}, {}};
 }
 
 template <class T>
@@ -38,183 +38,186 @@ answer<T> corrupt(const char* why) {
 }
 
 template <class T>
-answer<T> value(T v) {
-  return {std::nullopt, std::move(v)};
+answer<T> value(T value) {
+  return {std::nullopt, std::move(value)};
 }
 
-bool is_integer(const reply& r) { return r.type == reply::kind::integer; }
-bool is_nil(const reply& r) { return r.type == reply::kind::nil; }
+bool is_integer(const reply& reply) { return reply.type == reply::kind::integer; }
+bool is_nil(const reply& reply) { return reply.type == reply::kind::nil; }
 
-answer<acquire_answer> read_busy(const reply& r) {
+answer<acquire_answer> read_busy(const reply& reply) {
   using kind = acquire_answer::kind;
-  if (!is_integer(r) || r.integer < -1) return unexpected<acquire_answer>(r);
-  if (r.integer == -1) return value(acquire_answer{kind::busy_without_ttl, {}, {}});
-  return value(acquire_answer{kind::busy, milliseconds(std::min(r.integer, longest_busy_ttl)), {}});
+  if (!is_integer(reply) || reply.integer < -1) return unexpected<acquire_answer>(reply);
+  if (reply.integer == -1) return value(acquire_answer{kind::busy_without_ttl, {}, {}});
+  return value(acquire_answer{kind::busy, milliseconds(std::min(reply.integer, longest_busy_ttl)), {}});
 }
 
 /// A decimal number of at most `digits` digits.
-std::optional<std::uint64_t> read_decimal(const reply& r, std::size_t digits) {
-  const bool number = r.type == reply::kind::string && !r.text.empty() && r.text.size() <= digits &&
-                      r.text.find_first_not_of("0123456789") == std::string::npos;
-  return number ? std::optional<std::uint64_t>(std::stoull(r.text)) : std::nullopt;
+std::optional<std::uint64_t> read_decimal(const reply& reply, std::size_t digits) {
+  const bool number = reply.type == reply::kind::string && !reply.text.empty() && reply.text.size() <= digits &&
+                      reply.text.find_first_not_of("0123456789") == std::string::npos;
+  return number ? std::optional<std::uint64_t>(std::stoull(reply.text)) : std::nullopt;
 }
 
-std::optional<std::uint64_t> new_token(const reply& r) {
-  if (!is_integer(r) || r.integer <= 0) return std::nullopt;
-  const auto token = static_cast<std::uint64_t>(r.integer);
+std::optional<std::uint64_t> new_token(const reply& reply) {
+  if (!is_integer(reply) || reply.integer <= 0) return std::nullopt;
+  const auto token = static_cast<std::uint64_t>(reply.integer);
   return token <= largest_token ? std::optional(token) : std::nullopt;
 }
 
-std::optional<std::uint16_t> spare_tokens(const reply& r) {
-  const bool fits = is_integer(r) && r.integer >= 0 && r.integer <= std::numeric_limits<std::uint16_t>::max();
-  return fits ? std::optional(static_cast<std::uint16_t>(r.integer)) : std::nullopt;
+std::optional<std::uint16_t> spare_tokens(const reply& reply) {
+  const bool fits =
+      is_integer(reply) && reply.integer >= 0 && reply.integer <= std::numeric_limits<std::uint16_t>::max();
+  return fits ? std::optional(static_cast<std::uint16_t>(reply.integer)) : std::nullopt;
 }
 
 }  // namespace
 
-answer<acquire_answer> read_acquire(const reply& r) {
-  return is_nil(r) ? value(acquire_answer{acquire_answer::kind::acquired, {}, {}}) : read_busy(r);
+answer<acquire_answer> read_acquire(const reply& reply) {
+  return is_nil(reply) ? value(acquire_answer{acquire_answer::kind::acquired, {}, {}}) : read_busy(reply);
 }
 
-answer<acquire_answer> read_acquire_fenced(const reply& r) {
-  if (r.type != reply::kind::array) return read_busy(r);
-  const auto parts = r.elements.size();
-  const auto token = parts == 1 || parts == 2 ? new_token(r.elements[0]) : std::nullopt;
-  const auto spare = parts == 2 ? spare_tokens(r.elements[1]) : std::optional<std::uint16_t>(0);
-  if (!token || !spare || *token > largest_token - *spare) return unexpected<acquire_answer>(r);
-  return value(acquire_answer{.what = acquire_answer::kind::acquired, .token = token, .spare_tokens = *spare});
+answer<acquire_answer> read_acquire_fenced(const reply& reply) {
+  if (reply.type != reply::kind::array) return read_busy(reply);
+  const auto parts = reply.elements.size();
+  const auto token = parts == 1 || parts == 2 ? new_token(reply.elements[0]) : std::nullopt;
+  const auto spare = parts == 2 ? spare_tokens(reply.elements[1]) : std::optional<std::uint16_t>(0);
+  if (!token || !spare || *token > largest_token - *spare) return unexpected<acquire_answer>(reply);
+  return value(acquire_answer{.type = acquire_answer::kind::acquired, .token = token, .spare_tokens = *spare});
 }
 
-answer<acquire_any_answer> read_acquire_any(const reply& r, std::size_t sent) {
-  if (!is_integer(r) || r.integer < 0 || static_cast<unsigned long long>(r.integer) > sent)
-    return unexpected<acquire_any_answer>(r);
-  if (r.integer == 0) return value(acquire_any_answer{});
-  return value(acquire_any_answer{static_cast<std::size_t>(r.integer) - 1, {}});
+answer<acquire_any_answer> read_acquire_any(const reply& reply, std::size_t sent) {
+  if (!is_integer(reply) || reply.integer < 0 || static_cast<unsigned long long>(reply.integer) > sent)
+    return unexpected<acquire_any_answer>(reply);
+  if (reply.integer == 0) return value(acquire_any_answer{});
+  return value(acquire_any_answer{static_cast<std::size_t>(reply.integer) - 1, {}});
 }
 
-answer<acquire_any_answer> read_acquire_any_fenced(const reply& r, std::size_t sent) {
-  const bool acquired = r.type == reply::kind::array && r.elements.size() == 2;
-  auto said = read_acquire_any(acquired ? r.elements[0] : r, sent);
-  if (said.failed) return said;
-  if (acquired) said.value.token = new_token(r.elements[1]);
-  const bool whole = said.value.number.has_value() == acquired && said.value.token.has_value() == acquired;
-  return whole ? std::move(said) : unexpected<acquire_any_answer>(r);
+answer<acquire_any_answer> read_acquire_any_fenced(const reply& reply, std::size_t sent) {
+  const bool acquired = reply.type == reply::kind::array && reply.elements.size() == 2;
+  auto answer = read_acquire_any(acquired ? reply.elements[0] : reply, sent);
+  if (answer.failed) return answer;
+  if (acquired) answer.value.token = new_token(reply.elements[1]);
+  const bool whole = answer.value.number.has_value() == acquired && answer.value.token.has_value() == acquired;
+  return whole ? std::move(answer) : unexpected<acquire_any_answer>(reply);
 }
 
-answer<acquire_all_answer> read_acquire_all(const reply& r, std::size_t sent) {
-  if (is_nil(r)) return value(acquire_all_answer{});
+answer<acquire_all_answer> read_acquire_all(const reply& reply, std::size_t sent) {
+  if (is_nil(reply)) return value(acquire_all_answer{});
   const auto fits = [&] {
-    if (r.type != reply::kind::array || r.elements.size() != 2) return false;
-    const auto& number = r.elements[0];
+    if (reply.type != reply::kind::array || reply.elements.size() != 2) return false;
+    const auto& number = reply.elements[0];
     return is_integer(number) && number.integer > 0 && static_cast<unsigned long long>(number.integer) <= sent;
   };
-  if (!fits()) return unexpected<acquire_all_answer>(r);
-  const auto& ttl = r.elements[1];
-  auto said = is_integer(ttl) && ttl.integer == -2   ? corrupt<acquire_answer>(no_lock)
-              : is_integer(ttl) && ttl.integer == -3 ? corrupt<acquire_answer>(no_counter)
-                                                     : read_busy(ttl);
-  if (said.failed && said.failed->code != errc::corrupt_lock) return unexpected<acquire_all_answer>(r);
-  return value(acquire_all_answer{{{static_cast<std::size_t>(r.elements[0].integer) - 1, std::move(said)}}, {}});
+  if (!fits()) return unexpected<acquire_all_answer>(reply);
+  const auto& ttl = reply.elements[1];
+  auto answer = is_integer(ttl) && ttl.integer == -2   ? corrupt<acquire_answer>(no_lock)
+                : is_integer(ttl) && ttl.integer == -3 ? corrupt<acquire_answer>(no_counter)
+                                                       : read_busy(ttl);
+  if (answer.failed && answer.failed->code != errc::corrupt_lock) return unexpected<acquire_all_answer>(reply);
+  return value(acquire_all_answer{{{static_cast<std::size_t>(reply.elements[0].integer) - 1, std::move(answer)}}, {}});
 }
 
-answer<acquire_all_answer> read_acquire_all_fenced(const reply& r, std::size_t sent) {
-  const bool acquired =
-      r.type == reply::kind::array && !r.elements.empty() && is_integer(r.elements[0]) && r.elements[0].integer == 0;
-  if (!acquired) return is_nil(r) ? unexpected<acquire_all_answer>(r) : read_acquire_all(r, sent);
-  if (r.elements.size() != 1 + sent) return unexpected<acquire_all_answer>(r);
+answer<acquire_all_answer> read_acquire_all_fenced(const reply& reply, std::size_t sent) {
+  const bool acquired = reply.type == reply::kind::array && !reply.elements.empty() && is_integer(reply.elements[0]) &&
+                        reply.elements[0].integer == 0;
+  if (!acquired) return is_nil(reply) ? unexpected<acquire_all_answer>(reply) : read_acquire_all(reply, sent);
+  if (reply.elements.size() != 1 + sent) return unexpected<acquire_all_answer>(reply);
   acquire_all_answer all;
   all.tokens.reserve(sent);
   for (std::size_t i = 1; i <= sent; ++i) {
-    const auto token = new_token(r.elements[i]);
-    if (!token) return unexpected<acquire_all_answer>(r);
+    const auto token = new_token(reply.elements[i]);
+    if (!token) return unexpected<acquire_all_answer>(reply);
     all.tokens.push_back(*token);
   }
   return value(std::move(all));
 }
 
-answer<acquire_answer> read_set(const reply& r) {
+answer<acquire_answer> read_set(const reply& reply) {
   using kind = acquire_answer::kind;
-  if (is_nil(r)) return value(acquire_answer{kind::busy, {}, {}});
-  if (r.type == reply::kind::status && r.text == "OK") return value(acquire_answer{});
-  return unexpected<acquire_answer>(r);
+  if (is_nil(reply)) return value(acquire_answer{kind::busy, {}, {}});
+  if (reply.type == reply::kind::status && reply.text == "OK") return value(acquire_answer{});
+  return unexpected<acquire_answer>(reply);
 }
 
-answer<bool> read_flag(const reply& r) {
-  if (!is_integer(r) || (r.integer != 0 && r.integer != 1)) return unexpected<bool>(r);
-  return value(r.integer == 1);
+answer<bool> read_flag(const reply& reply) {
+  if (!is_integer(reply) || (reply.integer != 0 && reply.integer != 1)) return unexpected<bool>(reply);
+  return value(reply.integer == 1);
 }
 
-answer<std::vector<renewal_answer>> read_renew(const reply& r, std::size_t sent) {
+answer<std::vector<renewal_answer>> read_renew(const reply& reply, std::size_t sent) {
   using all = std::vector<renewal_answer>;
-  if (r.type != reply::kind::array || r.elements.size() != sent) return unexpected<all>(r);
+  if (reply.type != reply::kind::array || reply.elements.size() != sent) return unexpected<all>(reply);
   all answers;
   answers.reserve(sent);
-  for (const auto& e : r.elements) {
-    if (!is_integer(e) || e.integer < -1 || e.integer > 1) return unexpected<all>(e);
-    answers.push_back(e.integer == 1   ? renewal_answer::confirmed
-                      : e.integer == 0 ? renewal_answer::denied
-                                       : renewal_answer::shared);
+  for (const auto& response : reply.elements) {
+    if (!is_integer(response) || response.integer < -1 || response.integer > 1) return unexpected<all>(response);
+    answers.push_back(response.integer == 1   ? renewal_answer::confirmed
+                      : response.integer == 0 ? renewal_answer::denied
+                                              : renewal_answer::shared);
   }
   return value(std::move(answers));
 }
 
-answer<release_answer> read_release(const reply& r) {
-  if (is_nil(r)) return value(release_answer());
-  if (r.type == reply::kind::string) return value(release_answer(0));
-  if (!is_integer(r) || r.integer < 0) return unexpected<release_answer>(r);
-  return value(release_answer(r.integer));
+answer<release_answer> read_release(const reply& reply) {
+  if (is_nil(reply)) return value(release_answer());
+  if (reply.type == reply::kind::string) return value(release_answer(0));
+  if (!is_integer(reply) || reply.integer < 0) return unexpected<release_answer>(reply);
+  return value(release_answer(reply.integer));
 }
 
-answer<bool> read_force_release(const reply& r) { return r.type == reply::kind::string ? value(true) : read_flag(r); }
+answer<bool> read_force_release(const reply& reply) {
+  return reply.type == reply::kind::string ? value(true) : read_flag(reply);
+}
 
-answer<unsigned> read_count(const reply& r) {
-  if (is_nil(r)) return value(0U);
-  if (r.type != reply::kind::string) return unexpected<unsigned>(r);
-  if (const auto count = read_decimal(r, longest_count))
+answer<unsigned> read_count(const reply& reply) {
+  if (is_nil(reply)) return value(0U);
+  if (reply.type != reply::kind::string) return unexpected<unsigned>(reply);
+  if (const auto count = read_decimal(reply, longest_count))
     return value(static_cast<unsigned>(std::min<std::uint64_t>(*count, 0xFFFF'FFFF)));
   return corrupt<unsigned>("how often it is held is no number");
 }
 
-answer<std::optional<std::uint64_t>> read_token(const reply& r) {
+answer<std::optional<std::uint64_t>> read_token(const reply& reply) {
   using token = std::optional<std::uint64_t>;
-  if (is_nil(r)) return value(token{});
-  const auto number = read_decimal(r, 16);
+  if (is_nil(reply)) return value(token{});
+  const auto number = read_decimal(reply, 16);
   if (number && *number <= largest_token) return value(token{number});
-  if (r.type != reply::kind::string) return unexpected<token>(r);
+  if (reply.type != reply::kind::string) return unexpected<token>(reply);
   return corrupt<token>(no_counter);
 }
 
-answer<std::optional<milliseconds>> read_ttl(const reply& r) {
+answer<std::optional<milliseconds>> read_ttl(const reply& reply) {
   using ttl = std::optional<milliseconds>;
-  if (!is_integer(r) || r.integer < -2) return unexpected<ttl>(r);
-  if (r.integer == -2) return value(ttl{});
-  if (r.integer == -1) return value(ttl{milliseconds::max()});
-  return value(ttl{std::min(milliseconds(r.integer), longest_shown)});
+  if (!is_integer(reply) || reply.integer < -2) return unexpected<ttl>(reply);
+  if (reply.integer == -2) return value(ttl{});
+  if (reply.integer == -1) return value(ttl{milliseconds::max()});
+  return value(ttl{std::min(milliseconds(reply.integer), longest_shown)});
 }
 
-answer<std::optional<holder_answer>> read_holder(const reply& r) {
+answer<std::optional<holder_answer>> read_holder(const reply& reply) {
   using holder = std::optional<holder_answer>;
-  if (is_nil(r)) return value(holder{});
-  if (is_integer(r) && r.integer > 1) return corrupt<holder>("several fields: the lock of one owner has one");
-  if (r.type != reply::kind::array || r.elements.size() != 3 || r.elements[0].type != reply::kind::string ||
-      is_nil(r.elements[1]))
-    return unexpected<holder>(r);
-  const auto count = read_count(r.elements[1]);
-  const auto ttl = read_ttl(r.elements[2]);
+  if (is_nil(reply)) return value(holder{});
+  if (is_integer(reply) && reply.integer > 1) return corrupt<holder>("several fields: the lock of one owner has one");
+  if (reply.type != reply::kind::array || reply.elements.size() != 3 || reply.elements[0].type != reply::kind::string ||
+      is_nil(reply.elements[1]))
+    return unexpected<holder>(reply);
+  const auto count = read_count(reply.elements[1]);
+  const auto ttl = read_ttl(reply.elements[2]);
   for (const auto* failed : {&count.failed, &ttl.failed})
     if (*failed) return {*failed, {}};
-  if (!ttl.value) return unexpected<holder>(r);
-  return value(holder(holder_answer{r.elements[0].text, count.value, *ttl.value}));
+  if (!ttl.value) return unexpected<holder>(reply);
+  return value(holder(holder_answer{reply.elements[0].text, count.value, *ttl.value}));
 }
 
-bool is_unknown_script(const reply& r) noexcept { return r.is_error() && r.text.starts_with("NOSCRIPT"); }
+bool is_unknown_script(const reply& reply) noexcept { return reply.is_error() && reply.text.starts_with("NOSCRIPT"); }
 
-bool wants_one_key(const redis::outcome& o) noexcept {
-  return !o.error && o.reply.is_error() && o.reply.text.starts_with("TRYAGAIN");
+bool wants_one_key(const redis::outcome& outcome) noexcept {
+  return !outcome.error && outcome.reply.is_error() && outcome.reply.text.starts_with("TRYAGAIN");
 }
 
-bool wants_one_slot(const redis::outcome& o) noexcept {
-  return !o.error && o.reply.is_error() && o.reply.text.starts_with("CROSSSLOT");
+bool wants_one_slot(const redis::outcome& outcome) noexcept {
+  return !outcome.error && outcome.reply.is_error() && outcome.reply.text.starts_with("CROSSSLOT");
 }
 
 failure classify(std::string_view text) {

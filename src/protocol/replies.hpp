@@ -26,7 +26,7 @@ struct answer {
 };
 
 struct acquire_answer {
-  enum class kind { acquired, busy, busy_without_ttl } what = kind::acquired;
+  enum class kind { acquired, busy, busy_without_ttl } type = kind::acquired;
   std::optional<milliseconds> holder_ttl{};  // busy: empty where it was not told
   std::optional<std::uint64_t> token{};      // of a fenced hold
   std::uint16_t spare_tokens = 0;            // after that one, for those that the lock is passed on to
@@ -43,8 +43,8 @@ struct acquire_any_answer {
 /// acquired.
 struct acquire_all_answer {
   struct hindrance {
-    std::size_t number;           // of them, from 0
-    answer<acquire_answer> said;  // as if that one alone had been asked for
+    std::size_t number;             // of them, from 0
+    answer<acquire_answer> single;  // as if that one alone had been asked for
   };
   std::optional<hindrance> hindered{};
   std::vector<std::uint64_t> tokens{};  // of fenced holds, one each

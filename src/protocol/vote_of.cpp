@@ -12,31 +12,32 @@ vote yes_if(bool yes) { return yes ? vote::yes : vote::no; }
 
 }  // namespace
 
-vote acquire(const redis::reply& r) {
-  if (r.type == type::nil) return vote::yes;
-  return r.type == type::integer ? vote::no : vote::none;
+vote acquire(const redis::reply& reply) {
+  if (reply.type == type::nil) return vote::yes;
+  return reply.type == type::integer ? vote::no : vote::none;
 }
 
-vote flag(const redis::reply& r) {
-  return r.type == type::integer && (r.integer == 0 || r.integer == 1) ? yes_if(r.integer == 1) : vote::none;
+vote flag(const redis::reply& reply) {
+  return reply.type == type::integer && (reply.integer == 0 || reply.integer == 1) ? yes_if(reply.integer == 1)
+                                                                                   : vote::none;
 }
 
-vote sole_renewal(const redis::reply& r) {
-  const auto said = read_renew(r, 1);
-  return said.failed ? vote::none : yes_if(said.value.front() == renewal_answer::confirmed);
+vote sole_renewal(const redis::reply& reply) {
+  const auto answer = read_renew(reply, 1);
+  return answer.failed ? vote::none : yes_if(answer.value.front() == renewal_answer::confirmed);
 }
 
-vote release(const redis::reply& r) { return r.type == type::nil ? vote::no : force_release(r); }
+vote release(const redis::reply& reply) { return reply.type == type::nil ? vote::no : force_release(reply); }
 
-vote force_release(const redis::reply& r) {
-  return r.type == type::integer || r.type == type::string ? vote::yes : vote::none;
+vote force_release(const redis::reply& reply) {
+  return reply.type == type::integer || reply.type == type::string ? vote::yes : vote::none;
 }
 
-vote ttl(const redis::reply& r) { return r.type == type::integer ? yes_if(r.integer >= -1) : vote::none; }
+vote ttl(const redis::reply& reply) { return reply.type == type::integer ? yes_if(reply.integer >= -1) : vote::none; }
 
-vote something(const redis::reply& r) {
-  if (r.type == type::nil) return vote::no;
-  return r.type == type::string || r.type == type::array ? vote::yes : vote::none;
+vote something(const redis::reply& reply) {
+  if (reply.type == type::nil) return vote::no;
+  return reply.type == type::string || reply.type == type::array ? vote::yes : vote::none;
 }
 
 }  // namespace holdfast::detail::vote_of

@@ -18,63 +18,64 @@ constexpr auto resolution = std::chrono::milliseconds{1};
 
 // What only a subscriber gets. Taken for an answer it would leave every later command with the answer to the one
 // before.
-bool is_push(const reply& r) {
-  return r.type == reply::kind::array && r.elements.size() >= 3 && r.elements.front().text.ends_with("message");
+bool is_push(const reply& reply) {
+  return reply.type == reply::kind::array && reply.elements.size() >= 3 &&
+         reply.elements.front().text.ends_with("message");
 }
 
 // Redis 6 puts READONLY into a sentence. MASTERDOWN is the word of a replica that has lost its primary.
-bool is_of_replica(const reply& r) {
-  return r.is_error() && (r.text.find("READONLY") != std::string::npos || r.text.starts_with("MASTERDOWN"));
+bool is_of_replica(const reply& reply) {
+  return reply.is_error() && (reply.text.find("READONLY") != std::string::npos || reply.text.starts_with("MASTERDOWN"));
 }
 
 // Another run is another server, whose word about what the one before it did counts for nothing. FNV-1a.
 std::uint64_t number_of(std::string_view run) {
   if (run.empty()) return 0;
   std::uint64_t hash = 0xcbf29ce484222325;
-  for (const unsigned char c : run) hash = (hash ^ c) * 0x100000001b3;
+  for (const unsigned char byte : run) hash = (hash ^ byte) * 0x100000001b3;
   return hash != 0 ? hash : 1;
 }
 
 // Without memory for a text it has none: a command is always answered.
 outcome failed(errc code, const std::string& detail, detail::time_point sent = {}, std::uint64_t server = 0) {
-  outcome o{code, {}, {}, sent, server};
-  detail::if_memory([&] { o.detail = detail; });
-  return o;
+  outcome outcome{code, {}, {}, sent, server};
+  detail::if_memory([&] { outcome.detail = detail; });
+  return outcome;
 }
 
 }  // namespace
 
-connection::connection(const io_services& given, endpoint node, event_sink events)
-    : link(given, std::move(node)), events_(std::move(events)),
+connection::connection(const io_services& services, endpoint node, event_sink events)
+    : link(services, std::move(node)), events_(std::move(events)),
       pending_({.capacity = this->node().pending_commands, .least_silence_limit = this->node().silence_limit}),
-      look_(given.alarms) {}
+      look_(services.alarms) {}
 
 ticket connection::execute(request asked) {
   if (auto why = refusal(asked)) {
-    given().post([self = shared_from_this(), what = std::move(asked.what), why = *std::move(why)] {
-      if (!self->closed()) what->answered({why.code, {}, why.detail});
+    given().post([self = shared_from_this(), command = std::move(asked.command), why = *std::move(why)] {
+      if (!self->closed()) command->answered({why.code, {}, why.detail});
     });
     return 0;
   }
   if (up() && !pending_.empty() && !pending_.asking()) {  // its time begins with the write
-    const auto t = pending_.push(std::move(asked), {});
+    const auto ticket = pending_.push(std::move(asked), {});
     flush_soon();
-    return t;
+    return ticket;
   }
   const auto now = given().now();
-  const auto t = pending_.push(std::move(asked), now);
+  const auto ticket = pending_.push(std::move(asked), now);
   if (up()) {
     flush_alone(now);
-    return t;
+    return ticket;
   }
   demand_changed();
   arm();
-  return t;
+  return ticket;
 }
 
-bool connection::withdraw(ticket t) {
-  if (t == 0) return true;  // refused
-  if (!pending_.forget(t)) return false;
+bool connection::withdraw(ticket ticket) {
+  if (ticket == 0) return true;  // refused
+  if (!pending_.forget(ticket)) return false;
   if (closed()) return true;
   on_settled();
   demand_changed();
@@ -96,9 +97,9 @@ std::optional<failure> connection::refusal(const request& asked) const {
   if (closed()) return fail(node(), errc::closed, "the connection is closed");
   if (inherited()) return fail(node(), errc::closed, "the connection is the parent process's");
   if (const auto* why = standing_failure()) return *why;
-  if (pending_.refuses(asked.how))
+  if (pending_.refuses(asked.terms))
     return fail(node(), errc::overloaded, std::to_string(pending_.size()) + " commands are pending");
-  if (asked.how.timeout <= decltype(asked.how.timeout)::zero())
+  if (asked.terms.timeout <= decltype(asked.terms.timeout)::zero())
     return fail(node(), errc::unreachable, "no time was left to send the command");
   return std::nullopt;
 }
@@ -146,8 +147,8 @@ void connection::on_up(const handshake& introduced) {
   if (up()) arm();
 }
 
-void connection::on_reply(reply&& r) {
-  if (is_push(r))
+void connection::on_reply(reply&& reply) {
+  if (is_push(reply))
     return drop_for(
         [this] { return fail(node(), errc::protocol_error, "a message on a connection without subscriptions"); });
   const auto now = last_input();
@@ -155,23 +156,23 @@ void connection::on_reply(reply&& r) {
   const auto oldest = pending_.take_answered(now);
   if (!oldest) return drop_for([this] { return fail(node(), errc::protocol_error, "a reply that nobody asked for"); });
   if (health_check) note_round_trip(now - oldest->sent);
-  const bool of_replica = is_of_replica(r), outage = of_replica && failover_expected();
-  if (shows_work(r) && !outage) answered_ = now;
-  was_primary_ = was_primary_ || (oldest->what && oldest->what->shows_primary(r));
-  if (given().counts && oldest->what)
-    count(*oldest->what, oldest->sent, now, r.is_error() ? errc::server_refused : errc{});
+  const bool of_replica = is_of_replica(reply), outage = of_replica && failover_expected();
+  if (shows_work(reply) && !outage) answered_ = now;
+  was_primary_ = was_primary_ || (oldest->command && oldest->command->shows_primary(reply));
+  if (given().counts && oldest->command)
+    count(*oldest->command, oldest->sent, now, reply.is_error() ? errc::server_refused : errc{});
   if (!of_replica) {
-    if (oldest->what) oldest->what->answered({{}, std::move(r), {}, oldest->sent, number_});
+    if (oldest->command) oldest->command->answered({{}, std::move(reply), {}, oldest->sent, number_});
     return;
   }
   failure why{errc::not_primary, {}};
   detail::each_step step;
   step([&] { why = fail(node(), errc::not_primary, "the server has become a replica"); });
   step([&] {
-    if (oldest->what && outage)
-      oldest->what->answered(failed(errc::unreachable, why.detail));
-    else if (oldest->what)
-      oldest->what->answered({{}, std::move(r), {}, oldest->sent, number_});
+    if (oldest->command && outage)
+      oldest->command->answered(failed(errc::unreachable, why.detail));
+    else if (oldest->command)
+      oldest->command->answered({{}, std::move(reply), {}, oldest->sent, number_});
   });
   // It was the primary when it was connected: its address may belong to another by now.
   if (up()) step([&] { drop(why); });
@@ -248,7 +249,7 @@ bool connection::tell_overdue(detail::time_point now, detail::each_step& step) {
   auto why = without_memory();
   detail::if_memory([&] { why = trouble(); });
   while (auto late = pending_.take_overdue(now)) {
-    if (given().counts && late->written && !late->goes_on) count(*late->what, late->sent, now, errc::unconfirmed);
+    if (given().counts && late->written && !late->goes_on) count(*late->command, late->sent, now, errc::unconfirmed);
     step([&] { late->tell(failed(late->written ? errc::unconfirmed : why.code, why.detail, late->sent, number_)); });
     if (closed()) return false;
   }
@@ -274,8 +275,8 @@ void connection::on_down(const failure& why) {
   while (!closed()) {
     const auto lost = pending_.next_lost();
     if (!lost) break;
-    if (given().counts) count(*lost->what, lost->sent, now, errc::unconfirmed);
-    step([&] { lost->what->answered(failed(errc::unconfirmed, why.detail, lost->sent, there)); });
+    if (given().counts) count(*lost->command, lost->sent, now, errc::unconfirmed);
+    step([&] { lost->command->answered(failed(errc::unconfirmed, why.detail, lost->sent, there)); });
   }
   arm();
   if (!closed()) check_idle();
@@ -323,9 +324,9 @@ void connection::on_close() {
   pending_.clear();
 }
 
-void connection::count(const command& what, detail::time_point sent, detail::time_point now, errc failed) const {
-  if (const auto* const as = what.counted_as())
-    given().counts->measured({.what = measurement_kind::command,
+void connection::count(const command& command, detail::time_point sent, detail::time_point now, errc failed) const {
+  if (const auto* const as = command.counted_as())
+    given().counts->measured({.kind = measurement_kind::command,
                               .script = as->script,
                               .name = as->name,
                               .connection = facts(),
@@ -333,12 +334,12 @@ void connection::count(const command& what, detail::time_point sent, detail::tim
                               .failure = failed});
 }
 
-void connection::report(event_kind what, errc reason, const std::string& detail) const {
+void connection::report(event_kind kind, errc reason, const std::string& detail) const {
   if (!events_) return;
-  event e{what, {}};
-  if (reason != errc{}) e.reason = reason;
-  e.detail = detail;
-  events_(e);
+  event event{kind, {}};
+  if (reason != errc{}) event.reason = reason;
+  event.detail = detail;
+  events_(event);
 }
 
 void connection::report_fencing(const std::string& words) {

@@ -46,12 +46,12 @@ class connection final : public link {
  public:
   using event_sink = std::function<void(const event&)>;
 
-  connection(const io_services& given, endpoint node, event_sink events);
+  connection(const io_services& services, endpoint node, event_sink events);
 
   ticket execute(request asked);
   /// True: the command was not written and never will be. Nothing is called any more, except where execute() has
   /// refused it (ticket 0): then answered() is still to come. False: it was written, or answered already.
-  bool withdraw(ticket t);
+  bool withdraw(ticket ticket);
   /// Up, not being asked after a long silence, and not silent for longer than a written command may wait; or being
   /// replaced by a new connection.
   bool answering();
@@ -88,7 +88,7 @@ class connection final : public link {
   handshake introduce() const override { return {node(), handshake::purpose::commands, predecessor_}; }
   void on_up(const handshake& introduced) override;
   void fill(std::string& out, std::size_t enough, detail::time_point now) override;
-  void on_reply(reply&& r) override;
+  void on_reply(reply&& reply) override;
   void on_settled() override;
   void on_down(const failure& why) override;
   void on_attempt_failed(const failure& why) override;
@@ -108,8 +108,8 @@ class connection final : public link {
   bool failover_expected() const noexcept {
     return failover_ == failover::expected || (failover_ == failover::once_primary && was_primary_);
   }
-  void count(const command& what, detail::time_point sent, detail::time_point now, errc failed) const;
-  void report(event_kind what, errc reason, const std::string& detail) const;
+  void count(const command& command, detail::time_point sent, detail::time_point now, errc failed) const;
+  void report(event_kind kind, errc reason, const std::string& detail) const;
 
   event_sink events_;
   std::function<void(bool)> listener_;

@@ -19,8 +19,8 @@ constexpr auto enough_for_a_greeting = std::chrono::milliseconds{200};
 
 }  // namespace
 
-connector::connector(const io_services& given, const endpoint& node)
-    : services_(given), node_(node), resolver_(given.strand), alarm_(given.alarms) {}
+connector::connector(const io_services& services, const endpoint& node)
+    : services_(services), node_(node), resolver_(services.strand), alarm_(services.alarms) {}
 
 void connector::start(detail::time_point deadline, transport::handler done) {
   deadline_ = deadline;
@@ -62,10 +62,10 @@ void connector::resolve() try {
                           [self = shared_from_this()](error_code failed, resolver::results_type found) {
                             self->go_on([&] { self->on_resolved(failed, found); });
                           });
-} catch (const error& e) {
-  refuse(fail(node_, errc::tls_failed, e.what()));
-} catch (const boost::system::system_error& e) {
-  refuse(fail(node_, errc::unreachable, e.code().message()));
+} catch (const error& problem) {
+  refuse(fail(node_, errc::tls_failed, problem.what()));
+} catch (const boost::system::system_error& problem) {
+  refuse(fail(node_, errc::unreachable, problem.code().message()));
 }
 
 void connector::on_resolved(const error_code& failed, const resolver::results_type& found) {

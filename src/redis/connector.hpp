@@ -21,7 +21,7 @@ namespace holdfast::redis {
 /// One attempt to get a byte stream to a server: names are resolved, all addresses tried in turn, TLS negotiated.
 class connector final : public transport::attempt, public std::enable_shared_from_this<connector> {
  public:
-  connector(const io_services& given, const endpoint& node);
+  connector(const io_services& services, const endpoint& node);
 
   /// As transport::connect().
   void start(detail::time_point deadline, transport::handler done);

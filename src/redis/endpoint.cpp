@@ -9,11 +9,11 @@ namespace {
 std::string percent_encoded(const std::string& path) {
   constexpr char digits[] = "0123456789ABCDEF";
   std::string out;
-  for (const unsigned char c : path) {
-    if (c > 0x20 && c < 0x7f && c != '%' && c != '?' && c != '#' && c != '@')
-      out += static_cast<char>(c);
+  for (const unsigned char byte : path) {
+    if (byte > 0x20 && byte < 0x7f && byte != '%' && byte != '?' && byte != '#' && byte != '@')
+      out += static_cast<char>(byte);
     else
-      (out += '%').append({digits[c >> 4], digits[c & 0xf]});
+      (out += '%').append({digits[byte >> 4], digits[byte & 0xf]});
   }
   return out;
 }

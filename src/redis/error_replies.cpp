@@ -59,8 +59,8 @@ constexpr std::string_view wrapped[] = {"The user executing the script",
 const row* row_of(std::string_view text) {
   constexpr std::string_view generic = "ERR ";
   const auto words = text.substr(text.starts_with(generic) ? generic.size() : 0);
-  for (const auto& r : table)
-    if (words.starts_with(r.begins)) return &r;
+  for (const auto& row : table)
+    if (words.starts_with(row.begins)) return &row;
   for (const auto inner : wrapped)
     if (const auto at = text.find(inner); at != text.npos) return row_of(text.substr(at));
   return nullptr;
@@ -80,9 +80,9 @@ bool is_redirect(std::string_view error_reply) {
   return error_reply.starts_with("MOVED ") || error_reply.starts_with("ASK ");
 }
 
-bool shows_work(const reply& r) {
-  if (!r.is_error() || r.text.starts_with("TRYAGAIN")) return true;
-  const auto* known = row_of(r.text);
+bool shows_work(const reply& reply) {
+  if (!reply.is_error() || reply.text.starts_with("TRYAGAIN")) return true;
+  const auto* known = row_of(reply.text);
   return !known || !failure{.code = known->code, .detail = {}}.mends_itself();
 }
 

@@ -21,6 +21,6 @@ failure classify(std::string_view error_reply, errc otherwise);
 bool is_redirect(std::string_view error_reply);
 
 /// Whether a reply shows a server at work. A refusal that mends itself does not: Redis is there, and does nothing yet.
-bool shows_work(const reply& r);
+bool shows_work(const reply& reply);
 
 }  // namespace holdfast::redis

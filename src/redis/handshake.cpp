@@ -71,65 +71,67 @@ handshake::handshake(const endpoint& node, purpose why, std::optional<identity> 
     send(step::ping, {"PING"});
 }
 
-void handshake::send(step what, std::initializer_list<std::string_view> argv) {
+void handshake::send(step step, std::initializer_list<std::string_view> argv) {
   append_command(output_, std::span(argv.begin(), argv.size()));
-  awaited_.push_back(what);
+  awaited_.push_back(step);
 }
 
-handshake::progress handshake::on_reply(const reply& r) {
+handshake::progress handshake::on_reply(const reply& reply) {
   if (awaited_.empty()) {
     refuse(errc::protocol_error, "a reply that nobody asked for");
     return progress::failed;
   }
-  const auto what = awaited_.front();
+  const auto step = awaited_.front();
   awaited_.pop_front();
-  if (!accept(what, r)) return progress::failed;
-  if (awaited_.empty() && what != step::kill) fence_predecessor();
+  if (!accept(step, reply)) return progress::failed;
+  if (awaited_.empty() && step != step::kill) fence_predecessor();
   return awaited_.empty() ? progress::done : progress::more;
 }
 
-bool handshake::accept(step what, const reply& r) {
-  if (r.is_error() && what != step::kill) {
+bool handshake::accept(step step, const reply& reply) {
+  if (reply.is_error() && step != step::kill) {
     // Said to whatever comes first when the server will not talk to us at all.
-    const auto code = code_of(r);
-    if (code == errc::server_refused || r.text.starts_with("DENIED")) return refuse(code, quoted(node_, r.text));
-    if (what == step::auth) {
-      auth_refused_ = quoted(node_, meaning_of_auth_refusal(r.text, !node_.login.user.empty()));
-      if (has_no_password(r.text)) return true;  // it may be of another kind than is expected: INFO says so
+    const auto code = code_of(reply);
+    if (code == errc::server_refused || reply.text.starts_with("DENIED"))
+      return refuse(code, quoted(node_, reply.text));
+    if (step == step::auth) {
+      auth_refused_ = quoted(node_, meaning_of_auth_refusal(reply.text, !node_.login.user.empty()));
+      if (has_no_password(reply.text)) return true;  // it may be of another kind than is expected: INFO says so
     }
     if (!auth_refused_.empty()) return refuse(errc::auth_failed, auth_refused_);
-    if (code == errc::auth_failed) return refuse(code, quoted(node_, r.text));
-    if (code == errc::not_primary && what != step::set_name) return refuse(code, quoted(node_, r.text));
+    if (code == errc::auth_failed) return refuse(code, quoted(node_, reply.text));
+    if (code == errc::not_primary && step != step::set_name) return refuse(code, quoted(node_, reply.text));
   }
-  switch (what) {
+  switch (step) {
     case step::auth:
     case step::set_name:
     case step::ping: break;
     case step::select:
-      if (r.is_error()) return refuse(is_withheld(r.text) ? code_of(r) : errc::invalid_config, quoted(node_, r.text));
+      if (reply.is_error())
+        return refuse(is_withheld(reply.text) ? code_of(reply) : errc::invalid_config, quoted(node_, reply.text));
       break;
-    case step::id: return accept_id(r);
-    case step::info: return accept_info(r);
-    case step::role: return accept_role(r);
+    case step::id: return accept_id(reply);
+    case step::info: return accept_info(reply);
+    case step::role: return accept_role(reply);
     case step::kill:
-      if (r.is_error()) fencing_refused_ = "CLIENT KILL: " + quoted(node_, r.text);
+      if (reply.is_error()) fencing_refused_ = "CLIENT KILL: " + quoted(node_, reply.text);
       break;
   }
   return true;
 }
 
-bool handshake::accept_id(const reply& r) {
-  if (r.type == reply::kind::integer)
-    client_ = r.integer;
-  else if (r.is_error())
-    fencing_refused_ = "CLIENT ID: " + quoted(node_, r.text);
+bool handshake::accept_id(const reply& reply) {
+  if (reply.type == reply::kind::integer)
+    client_ = reply.integer;
+  else if (reply.is_error())
+    fencing_refused_ = "CLIENT ID: " + quoted(node_, reply.text);
   else
     return refuse(errc::protocol_error, "CLIENT ID answered without a number");
   return true;
 }
 
-bool handshake::accept_info(const reply& r) {
-  const std::string_view text = r.type == reply::kind::string ? std::string_view(r.text) : std::string_view();
+bool handshake::accept_info(const reply& reply) {
+  const std::string_view text = reply.type == reply::kind::string ? std::string_view(reply.text) : std::string_view();
   const auto redis_word = line_of_info(text, "\nredis_mode:"), valkey_word = line_of_info(text, "\nserver_mode:");
   server_.mode = valkey_word.empty() ? redis_word : valkey_word;
   server_.version = line_of_info(text, "\nredis_version:");
@@ -138,7 +140,7 @@ bool handshake::accept_info(const reply& r) {
   if (!accept_mode()) return false;
   if (!auth_refused_.empty()) return refuse(errc::auth_failed, auth_refused_);
   if (server_.run.empty() && fencing_refused_.empty())
-    fencing_refused_ = "INFO: " + (r.is_error() ? quoted(node_, r.text) : std::string("no run_id"));
+    fencing_refused_ = "INFO: " + (reply.is_error() ? quoted(node_, reply.text) : std::string("no run_id"));
   return true;
 }
 
@@ -160,11 +162,11 @@ bool handshake::accept_mode() {
   return true;
 }
 
-bool handshake::accept_role(const reply& r) {
-  if (r.is_error()) return true;
-  if (r.type != reply::kind::array || r.elements.empty())
+bool handshake::accept_role(const reply& reply) {
+  if (reply.is_error()) return true;
+  if (reply.type != reply::kind::array || reply.elements.empty())
     return refuse(errc::protocol_error, "ROLE answered without a role");
-  const auto& role = r.elements.front().text;
+  const auto& role = reply.elements.front().text;
   primary_ = role == "master";
   replica_ = role == "slave";
   if (role == (node_.expected == server_mode::sentinel ? "sentinel" : "master")) return true;

@@ -56,7 +56,7 @@ class handshake {
 
   /// Bytes to write now; empty: none. Look again after each reply.
   std::string take_output() { return std::exchange(output_, {}); }
-  progress on_reply(const reply& r);
+  progress on_reply(const reply& reply);
 
   const failure& why() const noexcept { return failure_; }  ///< once failed
   /// ROLE said so. Both are false if the server withholds it.
@@ -71,11 +71,11 @@ class handshake {
  private:
   enum class step { auth, select, set_name, id, info, role, ping, kill };
 
-  void send(step what, std::initializer_list<std::string_view> argv);
-  bool accept(step what, const reply& r);
-  bool accept_id(const reply& r);
-  bool accept_info(const reply& r);
-  bool accept_role(const reply& r);
+  void send(step step, std::initializer_list<std::string_view> argv);
+  bool accept(step step, const reply& reply);
+  bool accept_id(const reply& reply);
+  bool accept_info(const reply& reply);
+  bool accept_role(const reply& reply);
   bool accept_mode();
   bool refuse(errc code, std::string_view cause);
   void fence_predecessor();

@@ -40,7 +40,7 @@ detail::lease_clock::duration trust_of(std::chrono::milliseconds interval) {
 
 /// What belongs to one connection; handlers keep it alive, and with it the buffers and the link.
 struct link::session {
-  session(std::shared_ptr<stream> s, const reader_limits& limits) : wire(std::move(s)), parser(limits) {}
+  session(std::shared_ptr<stream> stream, const reader_limits& limits) : wire(std::move(stream)), parser(limits) {}
 
   void read(const error_code& failed, std::size_t size) {
     std::exchange(reads_for, nullptr)->on_read(*this, failed, size);
@@ -55,9 +55,9 @@ struct link::session {
   std::array<char, input_size> in;
 };
 
-link::link(const io_services& given, endpoint node)
-    : services_(given), node_(std::move(node)), counts_(services_.counts.get()), backoff_(node_.reconnect_cap),
-      timer_(given.alarms), replacement_(given.alarms), trusted_silence_(trust_of(node_.health_check_interval)) {}
+link::link(const io_services& services, endpoint node)
+    : services_(services), node_(std::move(node)), counts_(services_.counts.get()), backoff_(node_.reconnect_cap),
+      timer_(services.alarms), replacement_(services.alarms), trusted_silence_(trust_of(node_.health_check_interval)) {}
 
 detail::lease_clock::duration link::answer_limit(detail::lease_clock::duration time_left) const noexcept {
   using duration = detail::lease_clock::duration;
@@ -150,7 +150,7 @@ bool link::log_in() {
   detail::if_memory([&] { given = ask_for_login(node_, services_.now(), services_.random); });
   if (session_ != asking) return false;
   if (given.failed) return drop(std::move(*given.failed)), false;
-  node_.login = std::move(given.who);
+  node_.login = std::move(given.user);
   replace_at_ = given.replace_at;
   return true;
 }
@@ -186,8 +186,8 @@ void link::watch_replacement() noexcept {
   if (!replacement_.due()) replacement_.start(replace_at_, [this] { replace_if_due(services_.now()); });
 }
 
-void link::greet(const reply& r) {
-  const auto progress = handshake_->on_reply(r);
+void link::greet(const reply& reply) {
+  const auto progress = handshake_->on_reply(reply);
   met_replica_ = handshake_->replica();
   switch (progress) {
     case handshake::progress::more: return flush_soon();
@@ -293,8 +293,8 @@ void link::write_rest(std::size_t from) {
   session_->wire->async_write(asio::buffer(session_->out) + from, stream::handler::to<&session::written>(session_));
 }
 
-void link::on_written(const session& s, const error_code& failed) {
-  if (&s != session_.get() || failed) return;
+void link::on_written(const session& session, const error_code& failed) {
+  if (&session != session_.get() || failed) return;
   writing_ = false;
   flush();
 }
@@ -314,49 +314,49 @@ void link::read_more() {
   reading_ = true;
 }
 
-void link::on_read(session& s, const error_code& failed, std::size_t size) {
-  if (&s != session_.get()) return;
+void link::on_read(session& session, const error_code& failed, std::size_t size) {
+  if (&session != session_.get()) return;
   reading_ = false;
   if (starved_) return drop(without_memory());
   if (failed == asio::error::operation_aborted)
     return watch_input();  // cancelled for want of demand, which may be back
   if (failed) return drop_for([&] { return lost(failed); });
-  s.parser.feed({s.in.data(), size});
+  session.parser.feed({session.in.data(), size});
   take_replies(session_ptr(session_));
 }
 
-void link::take_replies(const session_ptr& s) {
+void link::take_replies(const session_ptr& session) {
   last_input_ = services_.now();
   detail::each_step step;  // a reply without memory takes none from the others
-  for (int taken = 0; auto* const r = s->parser.next(); ++taken) {
+  for (int taken = 0; auto* const reply = session->parser.next(); ++taken) {
     if (state_ == state::greeting) {
-      if (!detail::if_memory([&] { greet(*r); }) && s == session_) drop(without_memory());
+      if (!detail::if_memory([&] { greet(*reply); }) && session == session_) drop(without_memory());
     } else {
-      step([&] { on_reply(std::move(*r)); });
+      step([&] { on_reply(std::move(*reply)); });
     }
-    if (s != session_) break;
-    if (taken >= replies_at_once && detail::if_memory([&] { take_replies_soon(s); })) break;
+    if (session != session_) break;
+    if (taken >= replies_at_once && detail::if_memory([&] { take_replies_soon(session); })) break;
   }
-  if (s == session_ && s->parser.failed()) step([&] { drop_for([&] { return garbled(*s); }); });
-  if (s == session_ && up()) step([this] { on_settled(); });
-  if (s == session_ && replacing_) step([this] { replace_if_due(last_input_); });
-  if (s == session_) watch_input();
+  if (session == session_ && session->parser.failed()) step([&] { drop_for([&] { return garbled(*session); }); });
+  if (session == session_ && up()) step([this] { on_settled(); });
+  if (session == session_ && replacing_) step([this] { replace_if_due(last_input_); });
+  if (session == session_) watch_input();
   step.rethrow();
 }
 
-void link::take_replies_soon(const session_ptr& s) {
-  services_.post([self = shared_from_this(), s, coming = detail::on_its_way(s->digesting)]() mutable {
-    if (s != self->session_) return;
+void link::take_replies_soon(const session_ptr& session) {
+  services_.post([self = shared_from_this(), session, coming = detail::on_its_way(session->digesting)]() mutable {
+    if (session != self->session_) return;
     coming.arrived();
-    self->take_replies(s);
+    self->take_replies(session);
   });
 }
 
-failure link::garbled(const session& s) const {
-  if (s.parser.out_of_memory()) return fail(node_, errc::unreachable, "no memory for a reply");
+failure link::garbled(const session& session) const {
+  if (session.parser.out_of_memory()) return fail(node_, errc::unreachable, "no memory for a reply");
   constexpr char tls_alert = 0x15;
-  const bool tls = state_ == state::greeting && !s.wire->secured() && s.in[0] == tls_alert;
-  return fail(node_, errc::protocol_error, tls ? "the server expects TLS: rediss://" : s.parser.failure());
+  const bool tls = state_ == state::greeting && !session.wire->secured() && session.in[0] == tls_alert;
+  return fail(node_, errc::protocol_error, tls ? "the server expects TLS: rediss://" : session.parser.failure());
 }
 
 failure link::lost(const error_code& failed) {

@@ -53,7 +53,7 @@ class link : public std::enable_shared_from_this<link> {
   void follow(std::string_view run);
   /// Asked of a failure that does not mend itself. True: it does here, because another server may be found, so that
   /// whoever waits for the connection waits on.
-  void tolerate(std::function<bool(const failure&)> which) { tolerated_ = std::move(which); }
+  void tolerate(std::function<bool(const failure&)> ends) { tolerated_ = std::move(ends); }
   /// An attempt to connect that is under way is given up if nobody wants it any more: else it holds the io_context
   /// until it succeeds or its time is over.
   void rest();
@@ -65,7 +65,7 @@ class link : public std::enable_shared_from_this<link> {
   std::int64_t times_up() const noexcept { return counts_.times_up(); }
 
  protected:
-  link(const io_services& given, endpoint node);
+  link(const io_services& services, endpoint node);
 
   /// Whether there should be a connection, and whether something is expected to arrive on it: a read is pending only
   /// then.
@@ -75,7 +75,7 @@ class link : public std::enable_shared_from_this<link> {
   virtual void on_up(const handshake& introduced) = 0;
   /// Appends what is to be written next, now, until there are `enough` bytes; fewer: there is no more.
   virtual void fill(std::string& out, std::size_t enough, detail::time_point now) = 0;
-  virtual void on_reply(reply&& r) = 0;
+  virtual void on_reply(reply&& reply) = 0;
   /// After the replies that arrived together.
   virtual void on_settled() = 0;
   virtual void on_down(const failure& why) = 0;
@@ -158,7 +158,7 @@ class link : public std::enable_shared_from_this<link> {
   failure refused_login(failure why);
   bool replace_if_due(detail::time_point now);
   void watch_replacement() noexcept;
-  void greet(const reply& r);
+  void greet(const reply& reply);
   void come_up();
   void flush();
   void write_out(detail::time_point now);
@@ -167,12 +167,12 @@ class link : public std::enable_shared_from_this<link> {
   void write_rest(std::size_t from);
   void watch_input() noexcept;
   void read_more();
-  void on_written(const session& s, const error_code& failed);
-  void on_read(session& s, const error_code& failed, std::size_t size);
-  void take_replies(const session_ptr& s);
-  void take_replies_soon(const session_ptr& s);
+  void on_written(const session& session, const error_code& failed);
+  void on_read(session& session, const error_code& failed, std::size_t size);
+  void take_replies(const session_ptr& session);
+  void take_replies_soon(const session_ptr& session);
   failure lost(const error_code& failed);
-  failure garbled(const session& s) const;
+  failure garbled(const session& session) const;
   void tear_down();
   void end(const failure& why);
 

@@ -26,13 +26,13 @@ void link_counts::connection_up(std::string_view role, const endpoint& node) noe
             .port = at.unix_path.empty() ? at.port : std::uint16_t{}};
   known_ = &facts_;
   counted_ = true;
-  metrics_->measured({.what = measurement_kind::connection_up, .connection = &facts_, .count = times_up_});
+  metrics_->measured({.kind = measurement_kind::connection_up, .connection = &facts_, .count = times_up_});
 } catch (const std::bad_alloc&) {  // then its commands are counted without it, and its end is not
 }
 
 void link_counts::report_in_flight(std::size_t commands) {
   const auto before = std::exchange(reported_in_flight_, commands);
-  metrics_->measured({.what = measurement_kind::in_flight,
+  metrics_->measured({.kind = measurement_kind::in_flight,
                       .connection = &facts_,
                       .count = static_cast<std::int64_t>(commands) - static_cast<std::int64_t>(before)});
 }
@@ -41,7 +41,7 @@ void link_counts::connection_down() noexcept {
   if (!counted_) return;
   in_flight(0);
   counted_ = false;
-  metrics_->measured({.what = measurement_kind::connection_down, .connection = &facts_, .count = times_up_});
+  metrics_->measured({.kind = measurement_kind::connection_down, .connection = &facts_, .count = times_up_});
 }
 
 }  // namespace holdfast::redis

@@ -29,17 +29,17 @@ connection_login ask_for_login(const endpoint& node, detail::time_point now, det
                                 .sentinel = node.expected == server_mode::sentinel});
   connection_login given{{std::move(answer.user), std::move(answer.password)},
                          replacement_time(answer.valid_for, now, random)};
-  if (const auto misconfiguration = misconfiguration_of(given.who); !misconfiguration.empty())
+  if (const auto misconfiguration = misconfiguration_of(given.user); !misconfiguration.empty())
     given.failed = fail(node, errc::auth_failed, "from config::credentials: " + std::string(misconfiguration));
   return given;
 } catch (...) {  // its text may contain a secret
   return {.failed = fail(node, errc::auth_failed, "config::credentials has thrown an exception")};
 }
 
-std::string_view misconfiguration_of(const credentials& c) {
+std::string_view misconfiguration_of(const credentials& login) {
   constexpr std::string_view line_breaks("\r\n\0", 3);
-  if (c.user.find_first_of(line_breaks) != std::string::npos) return "user contains a line break or a NUL";
-  if (c.password.find_first_of(line_breaks) != std::string::npos) return "password contains a line break or a NUL";
+  if (login.user.find_first_of(line_breaks) != std::string::npos) return "user contains a line break or a NUL";
+  if (login.password.find_first_of(line_breaks) != std::string::npos) return "password contains a line break or a NUL";
   return {};
 }
 

@@ -12,7 +12,7 @@ namespace holdfast::redis {
 
 /// The answer of config::credentials for one connection.
 struct connection_login {
-  credentials who{};
+  credentials user{};
   /// The connection is replaced then: between six and seven eighths of login::valid_for, at random, so that the
   /// connections of many clients are not replaced together.
   detail::time_point replace_at = detail::time_point::max();
@@ -23,6 +23,6 @@ struct connection_login {
 connection_login ask_for_login(const endpoint& node, detail::time_point now, detail::random_source& random);
 
 /// Why Redis cannot be given this user and password; empty: it can.
-std::string_view misconfiguration_of(const credentials& c);
+std::string_view misconfiguration_of(const credentials& login);
 
 }  // namespace holdfast::redis

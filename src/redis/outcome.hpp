@@ -39,18 +39,18 @@ struct outcome {
 
 /// What became of the copies of one command, one for each primary.
 struct votes {
-  std::vector<std::optional<outcome>> said;  // empty: not known yet
-  std::vector<std::string> where;            // the addresses, for texts
-  detail::lease_clock::duration slowest{};   // until the last of the answers that have come
+  std::vector<std::optional<outcome>> outcomes;  // empty: not known yet
+  std::vector<std::string> where;                // the addresses, for texts
+  detail::lease_clock::duration slowest{};       // until the last of the answers that have come
 };
 using handler = detail::function<void(const outcome&)>;
 
 /// Of one with an error. Whether the command never went out or its answer never came: to who asked, the server was
 /// unreachable.
-inline failure failure_of(const outcome& o) {
-  const bool unconfirmed = o.error == errc::unconfirmed;
-  const bool may_have_run = unconfirmed || (o.of_each && o.may_have_run != 0);
-  return {unconfirmed ? errc::unreachable : static_cast<errc>(o.error.value()), o.detail, may_have_run};
+inline failure failure_of(const outcome& outcome) {
+  const bool unconfirmed = outcome.error == errc::unconfirmed;
+  const bool may_have_run = unconfirmed || (outcome.of_each && outcome.may_have_run != 0);
+  return {unconfirmed ? errc::unreachable : static_cast<errc>(outcome.error.value()), outcome.detail, may_have_run};
 }
 
 /// Hears of one channel. Called on the client's strand, never inside subscribe().

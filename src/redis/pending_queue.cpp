@@ -25,15 +25,15 @@ pending_queue::duration dribble_of(pending_queue::duration limit) {
 
 }  // namespace
 
-std::deque<pending_queue::waiting>::iterator pending_queue::line::find(ticket t) {
-  const auto found =
-      std::lower_bound(entries.begin(), entries.end(), t, [](const waiting& w, ticket id) { return w.id < id; });
-  return found != entries.end() && found->id == t && found->asked.what ? found : entries.end();
+std::deque<pending_queue::waiting>::iterator pending_queue::line::find(ticket withdrawn) {
+  const auto found = std::lower_bound(entries.begin(), entries.end(), withdrawn,
+                                      [](const waiting& entry, ticket id) { return entry.id < id; });
+  return found != entries.end() && found->id == withdrawn && found->asked.command ? found : entries.end();
 }
 
-request pending_queue::line::take(std::deque<waiting>::iterator which) {
-  HOLDFAST_ASSERT(alive > 0 && which->asked.what);
-  auto asked = std::exchange(which->asked, {});
+request pending_queue::line::take(std::deque<waiting>::iterator position) {
+  HOLDFAST_ASSERT(alive > 0 && position->asked.command);
+  auto asked = std::exchange(position->asked, {});
   --alive;
   close_gaps();
   return asked;
@@ -47,35 +47,36 @@ void pending_queue::line::drop_front() {
 }
 
 void pending_queue::line::close_gaps() {
-  while (!entries.empty() && !entries.front().asked.what) entries.pop_front();
-  while (!entries.empty() && !entries.back().asked.what) entries.pop_back();
-  if (entries.size() > 2 * alive) std::erase_if(entries, [](const waiting& w) { return !w.asked.what; });
+  while (!entries.empty() && !entries.front().asked.command) entries.pop_front();
+  while (!entries.empty() && !entries.back().asked.command) entries.pop_back();
+  if (entries.size() > 2 * alive) std::erase_if(entries, [](const waiting& entry) { return !entry.asked.command; });
 }
 
-bool pending_queue::refuses(const delivery& how) const noexcept {
-  return how.rank == urgency::refusable && size() >= limits_.capacity - limits_.capacity / 4;
+bool pending_queue::refuses(const delivery& delivery) const noexcept {
+  return delivery.rank == urgency::refusable && size() >= limits_.capacity - limits_.capacity / 4;
 }
 
 bool pending_queue::can_write() const noexcept {
   return trusted_ && (waiting_[0].alive > 0 || waiting_[1].alive > 0) && written_.size() < limits_.window;
 }
 
-ticket pending_queue::push(request r, time_point now) {
-  HOLDFAST_ASSERT(r.what);
-  const bool first = r.how.rank == urgency::obligation;
+ticket pending_queue::push(request request, time_point now) {
+  HOLDFAST_ASSERT(request.command);
+  const bool first = request.terms.rank == urgency::obligation;
   const ticket id = 2 * ++asked_ + (first ? 0 : 1);  // it says in which line it waits
-  if (!trusted_ && watched(r.how)) waiting_alarms_.push({detail::saturating_add(now, r.how.timeout), id});
-  auto& l = line_of(id);
-  l.entries.push_back({id, std::move(r)});
-  ++l.alive;
+  if (!trusted_ && watched(request.terms))
+    waiting_alarms_.push({detail::saturating_add(now, request.terms.timeout), id});
+  auto& line = line_of(id);
+  line.entries.push_back({id, std::move(request)});
+  ++line.alive;
   return id;
 }
 
-bool pending_queue::forget(ticket t) {
-  auto& l = line_of(t);
-  const auto found = l.find(t);
-  if (found == l.entries.end()) return false;
-  const auto dropped = l.take(found);  // destroyed when the queue is whole again: it may own what calls us
+bool pending_queue::forget(ticket ticket) {
+  auto& line = line_of(ticket);
+  const auto found = line.find(ticket);
+  if (found == line.entries.end()) return false;
+  const auto dropped = line.take(found);  // destroyed when the queue is whole again: it may own what calls us
   return true;
 }
 
@@ -83,9 +84,9 @@ void pending_queue::connected(time_point now) {
   trusted_ = true;
   for (; !waiting_alarms_.empty(); waiting_alarms_.pop()) {
     const auto& [when, id] = waiting_alarms_.top();
-    auto& l = line_of(id);
-    const auto found = l.find(id);
-    if (found != l.entries.end()) found->spent = found->asked.how.timeout - (when - now);
+    auto& line = line_of(id);
+    const auto found = line.find(id);
+    if (found != line.entries.end()) found->spent = found->asked.terms.timeout - (when - now);
   }
 }
 
@@ -103,31 +104,31 @@ void pending_queue::write(std::string& out, std::size_t enough, time_point now) 
 }
 
 // If there is no memory to write the command, it waits on.
-void pending_queue::write_first(std::string& out, line& l, time_point now) {
-  auto& next = l.entries.front();
+void pending_queue::write_first(std::string& out, line& line, time_point now) {
+  auto& next = line.entries.front();
   auto& asked = next.asked;
-  if (asked.how.asking) append_command(out, std::array<std::string_view, 1>{"ASKING"});
-  asked.what->append_to(out);
+  if (asked.terms.asking) append_command(out, std::array<std::string_view, 1>{"ASKING"});
+  asked.command->append_to(out);
   const auto number = answered_ + written_.size();
-  written_.push_back({nullptr, asked.how, now, asked.how.asking, false});
+  written_.push_back({nullptr, asked.terms, now, asked.terms.asking, false});
   try {
-    if (watched(asked.how)) written_alarms_.push({detail::saturating_add(now, next.left()), number});
+    if (watched(asked.terms)) written_alarms_.push({detail::saturating_add(now, next.left()), number});
   } catch (...) {
     written_.pop_back();
     throw;
   }
-  asked.what->written(now, next.left());
-  written_.back().what = std::move(asked.what);
-  l.drop_front();
+  asked.command->written(now, next.left());
+  written_.back().command = std::move(asked.command);
+  line.drop_front();
 }
 
 pending_queue::duration pending_queue::shortest_wait() const noexcept {
   auto least = duration::max();
-  for (const auto& l : waiting_)
-    for (const auto& w : l.entries) {
-      const auto& how = w.asked.how;
-      if (!w.asked.what || how.unhurried) continue;
-      least = std::min(least, watched(how) ? w.left() : how.timeout);
+  for (const auto& line : waiting_)
+    for (const auto& entry : line.entries) {
+      const auto& delivery = entry.asked.terms;
+      if (!entry.asked.command || delivery.unhurried) continue;
+      least = std::min(least, watched(delivery) ? entry.left() : delivery.timeout);
     }
   return least;
 }
@@ -145,48 +146,48 @@ std::optional<pending_queue::answered> pending_queue::take_answered(time_point n
   last_answer_ = now;
   if (asking()) connected(now);
   if (std::exchange(written_.front().asking_unanswered, false)) return answered{nullptr, written_.front().sent};
-  answered a{std::move(written_.front().what), written_.front().sent};
+  answered answer{std::move(written_.front().command), written_.front().sent};
   written_.pop_front();
   ++answered_;
   // Half of them or more are dropped, so that each pays for two steps of such a walk at most.
   if (written_alarms_.size() > 2 * written_.size() + most_stale_alarms) written_alarms_.drop_before(answered_);
-  return a;
+  return answer;
 }
 
 void pending_queue::drop_stale_alarms() {
-  while (!written_alarms_.empty() && written_alarms_.top().what < answered_) written_alarms_.pop();
+  while (!written_alarms_.empty() && written_alarms_.top().target < answered_) written_alarms_.pop();
 }
 
 std::optional<pending_queue::overdue> pending_queue::take_overdue(time_point now) {
-  auto o = take_overdue_written(now);
-  return o ? std::move(o) : take_overdue_waiting(now);
+  auto overdue = take_overdue_written(now);
+  return overdue ? std::move(overdue) : take_overdue_waiting(now);
 }
 
 std::optional<pending_queue::overdue> pending_queue::take_overdue_written(time_point now) {
   drop_stale_alarms();
   if (written_alarms_.empty() || written_alarms_.top().when > now) return std::nullopt;
-  auto& w = written_[written_alarms_.top().what - answered_];
+  auto& entry = written_[written_alarms_.top().target - answered_];
   written_alarms_.pop();
-  const bool goes_on = w.how.waits_for_reply;
-  return overdue{goes_on ? w.what : std::exchange(w.what, {}), goes_on, true, w.sent};
+  const bool goes_on = entry.terms.waits_for_reply;
+  return overdue{goes_on ? entry.command : std::exchange(entry.command, {}), goes_on, true, entry.sent};
 }
 
 std::optional<pending_queue::overdue> pending_queue::take_overdue_waiting(time_point now) {
   while (!waiting_alarms_.empty() && waiting_alarms_.top().when <= now) {
-    const ticket id = waiting_alarms_.top().what;
+    const ticket id = waiting_alarms_.top().target;
     waiting_alarms_.pop();
-    auto& l = line_of(id);
-    const auto found = l.find(id);
-    if (found == l.entries.end()) continue;
-    if (!found->asked.how.waits_for_reply) return overdue{l.take(found).what, false, false, {}};
-    if (std::exchange(found->asked.how.tell_late, false)) return overdue{found->asked.what, true, false, {}};
+    auto& line = line_of(id);
+    const auto found = line.find(id);
+    if (found == line.entries.end()) continue;
+    if (!found->asked.terms.waits_for_reply) return overdue{line.take(found).command, false, false, {}};
+    if (std::exchange(found->asked.terms.tell_late, false)) return overdue{found->asked.command, true, false, {}};
   }
   return std::nullopt;
 }
 
 pending_queue::time_point pending_queue::silence_ends(time_point last_input) const {
   const auto& oldest = written_.front();
-  const auto limit = asking() ? oldest.how.timeout : std::max(oldest.how.timeout, limits_.least_silence_limit);
+  const auto limit = asking() ? oldest.terms.timeout : std::max(oldest.terms.timeout, limits_.least_silence_limit);
   return std::min(detail::saturating_add(std::max(oldest.sent, last_input), limit),
                   detail::saturating_add(std::max(oldest.sent, last_answer_), dribble_of(limit)));
 }
@@ -215,16 +216,17 @@ void pending_queue::disconnected(time_point now) {
 
 // From now on waiting counts against a timeout.
 void pending_queue::watch_waiting(time_point now) {
-  for (const auto& l : waiting_)
-    for (const auto& w : l.entries)
-      if (w.asked.what && watched(w.asked.how)) waiting_alarms_.push({detail::saturating_add(now, w.left()), w.id});
+  for (const auto& line : waiting_)
+    for (const auto& entry : line.entries)
+      if (entry.asked.command && watched(entry.asked.terms))
+        waiting_alarms_.push({detail::saturating_add(now, entry.left()), entry.id});
 }
 
 std::optional<pending_queue::answered> pending_queue::next_lost() noexcept {
   while (!lost_.empty()) {
-    answered a{std::move(lost_.front().what), lost_.front().sent};
+    answered answer{std::move(lost_.front().command), lost_.front().sent};
     lost_.pop_front();
-    if (a.what) return a;
+    if (answer.command) return answer;
   }
   return std::nullopt;
 }
@@ -233,11 +235,11 @@ std::vector<command_ptr> pending_queue::lose_waiting() {
   HOLDFAST_ASSERT(written_.empty());
   std::vector<command_ptr> lost;
   lost.reserve(size());
-  for (auto& l : waiting_) {
-    for (auto& w : l.entries)
-      if (w.asked.what) lost.push_back(std::move(w.asked.what));
-    l.entries.clear();
-    l.alive = 0;
+  for (auto& line : waiting_) {
+    for (auto& entry : line.entries)
+      if (entry.asked.command) lost.push_back(std::move(entry.asked.command));
+    line.entries.clear();
+    line.alive = 0;
   }
   waiting_alarms_ = {};
   return lost;
@@ -245,11 +247,11 @@ std::vector<command_ptr> pending_queue::lose_waiting() {
 
 // Without memory, too: an empty deque takes some. A dropped command may own an object whose destructor calls us back.
 void pending_queue::clear() noexcept {
-  for (auto& l : waiting_) {
-    l.alive = 0;
-    while (!l.entries.empty()) {
-      const auto dropped = std::move(l.entries.front().asked);
-      l.entries.pop_front();
+  for (auto& line : waiting_) {
+    line.alive = 0;
+    while (!line.entries.empty()) {
+      const auto dropped = std::move(line.entries.front().asked);
+      line.entries.pop_front();
     }
   }
   answered_ += written_.size();

@@ -42,11 +42,11 @@ class pending_queue {
     duration least_silence_limit;
     std::size_t window = 4096;
   };
-  explicit pending_queue(const limits& l) noexcept : limits_(l) {}
+  explicit pending_queue(const limits& limits) noexcept : limits_(limits) {}
 
   bool empty() const noexcept { return size() == 0; }
   std::size_t size() const noexcept { return waiting_[0].alive + waiting_[1].alive + written_.size(); }
-  bool refuses(const delivery& how) const noexcept;
+  bool refuses(const delivery& delivery) const noexcept;
   bool any_written() const noexcept { return !written_.empty() && !asking(); }
   /// The connection is being asked by PING.
   bool asking() const noexcept { return !written_.empty() && written_.front().health_check; }
@@ -55,9 +55,9 @@ class pending_queue {
   bool can_write() const noexcept;
 
   /// `now` does not matter where there is a connection.
-  ticket push(request r, time_point now);
+  ticket push(request request, time_point now);
   /// True: it was not written, and never will be; the queue keeps it no more.
-  bool forget(ticket t);
+  bool forget(ticket ticket);
 
   /// A connection is there: waiting costs nothing from now on.
   void connected(time_point now);
@@ -71,19 +71,19 @@ class pending_queue {
   void ask(std::string& out, duration limit, time_point now);
 
   struct answered {
-    command_ptr what;  // null: abandoned, or it was the answer to ASKING or to the PING of ask()
+    command_ptr command;  // null: abandoned, or it was the answer to ASKING or to the PING of ask()
     time_point sent;
   };
   /// A reply came: it belongs to the oldest written command; nothing if none was written.
   std::optional<answered> take_answered(time_point now);
 
   struct overdue {
-    command_ptr what;
+    command_ptr command;
     bool goes_on;  // it is patient: late() is called, else answered()
     bool written;
     time_point sent;
 
-    void tell(const outcome& o) const { goes_on ? what->late(o) : what->answered(o); }
+    void tell(const outcome& outcome) const { goes_on ? command->late(outcome) : command->answered(outcome); }
   };
   /// Takes one whose timeout is over, if there is one.
   std::optional<overdue> take_overdue(time_point now);
@@ -106,28 +106,28 @@ class pending_queue {
     request asked;     // of nothing: forgotten
     duration spent{};  // of its timeout, without a connection
 
-    duration left() const noexcept { return asked.how.timeout - spent; }
+    duration left() const noexcept { return asked.terms.timeout - spent; }
   };
   /// Waiting commands of one rank. Forgotten ones leave gaps, fewer than half.
   struct line {
     std::deque<waiting> entries;
     std::size_t alive = 0;
 
-    std::deque<waiting>::iterator find(ticket t);
-    request take(std::deque<waiting>::iterator which);
+    std::deque<waiting>::iterator find(ticket ticket);
+    request take(std::deque<waiting>::iterator position);
     void drop_front();
     void close_gaps();
   };
   struct written {
-    command_ptr what;  // null: abandoned
-    delivery how;
+    command_ptr command;  // null: abandoned
+    delivery terms;
     time_point sent;
     bool asking_unanswered;  // that comes before its own answer
     bool health_check;       // the PING of ask()
   };
   struct alarm {
     time_point when;
-    std::uint64_t what;  // number of a written command, or ticket of a waiting one
+    std::uint64_t target;  // number of a written command, or ticket of a waiting one
     bool operator>(const alarm& other) const noexcept { return when > other.when; }
   };
   /// Those of commands that were answered meanwhile stay for a while: most alarms are never looked at.
@@ -136,8 +136,8 @@ class pending_queue {
     bool empty() const noexcept { return heap_.empty(); }
     std::size_t size() const noexcept { return heap_.size(); }
     const alarm& top() const noexcept { return heap_.front(); }
-    void push(alarm a) {
-      heap_.push_back(a);
+    void push(alarm first) {
+      heap_.push_back(first);
       std::push_heap(heap_.begin(), heap_.end(), std::greater<>());
     }
     void pop() noexcept {
@@ -145,8 +145,8 @@ class pending_queue {
       heap_.pop_back();
     }
     /// Those of all that came before this number.
-    void drop_before(std::uint64_t what) noexcept {
-      std::erase_if(heap_, [what](const alarm& a) { return a.what < what; });
+    void drop_before(std::uint64_t target) noexcept {
+      std::erase_if(heap_, [target](const alarm& first) { return first.target < target; });
       std::make_heap(heap_.begin(), heap_.end(), std::greater<>());
     }
 
@@ -154,10 +154,10 @@ class pending_queue {
     std::vector<alarm> heap_;
   };
 
-  static bool watched(const delivery& how) noexcept { return !how.waits_for_reply || how.tell_late; }
+  static bool watched(const delivery& delivery) noexcept { return !delivery.waits_for_reply || delivery.tell_late; }
   void watch_waiting(time_point now);
-  void write_first(std::string& out, line& l, time_point now);
-  line& line_of(ticket t) noexcept { return waiting_[t % 2]; }
+  void write_first(std::string& out, line& line, time_point now);
+  line& line_of(ticket ticket) noexcept { return waiting_[ticket % 2]; }
   time_point silence_ends(time_point last_input) const;
   void drop_stale_alarms();
   std::optional<overdue> take_overdue_written(time_point now);

@@ -22,44 +22,45 @@ constexpr std::chrono::milliseconds first_pause{50};
 }  // namespace
 
 struct pubsub::member {
-  member(std::weak_ptr<pubsub> h, std::string_view c, subscriber& w) : hub(std::move(h)), channel(c), who(w) {}
+  member(std::weak_ptr<pubsub> home, std::string_view name, subscriber& subscriber)
+      : hub(std::move(home)), channel(name), listener(subscriber) {}
   member(const member&) = delete;
   member& operator=(const member&) = delete;
   ~member() {
     if (!joined) return;
-    if (const auto h = hub.lock()) h->leave(*this);
+    if (const auto home = hub.lock()) home->leave(*this);
   }
 
   std::weak_ptr<pubsub> hub;
   std::string channel;
-  subscriber& who;
+  subscriber& listener;
   bool joined = false;
-  bool told = false;  // that it is subscribed: messages may come
+  bool notified = false;  // that it is subscribed: messages may come
 };
 
-pubsub::pubsub(const io_services& given, endpoint node, std::chrono::milliseconds answer_timeout,
+pubsub::pubsub(const io_services& services, endpoint node, std::chrono::milliseconds answer_timeout,
                std::optional<channel_kind> channels)
-    : link(given, std::move(node)), channels_(channels), answer_timeout_(std::max(answer_timeout, least_timeout)),
-      tick_(given.alarms), ask_again_(first_pause, this->node().reconnect_cap) {}
+    : link(services, std::move(node)), channels_(channels), answer_timeout_(std::max(answer_timeout, least_timeout)),
+      tick_(services.alarms), ask_again_(first_pause, this->node().reconnect_cap) {}
 
-subscription pubsub::subscribe(std::string_view channel, subscriber& who) {
+subscription pubsub::subscribe(std::string_view channel, subscriber& subscriber) {
   if (closed()) return nullptr;
   const auto self = std::static_pointer_cast<pubsub>(shared_from_this());
-  const auto m = std::make_shared<member>(self, channel, who);
+  const auto made = std::make_shared<member>(self, channel, subscriber);
   auto those = subscriber_lists_.find(channel);
   if (those == subscriber_lists_.end()) those = subscriber_lists_.emplace(channel, std::make_shared<crowd>()).first;
   try {
-    those->second->join(*m);
-    m->joined = true;
+    those->second->join(*made);
+    made->joined = true;
   } catch (...) {
     if (those->second->empty()) subscriber_lists_.erase(those);
     throw;
   }
   table_.want(channel);  // from here on the member leaves by its end
-  if (table_.confirmed(channel) || standing_failure()) greet_late_comer(m);
+  if (table_.confirmed(channel) || standing_failure()) greet_late_comer(made);
   if (up()) flush_soon();
   demand_changed();
-  return m;
+  return made;
 }
 
 void pubsub::listen(bool on) {
@@ -72,38 +73,38 @@ void pubsub::listen(bool on) {
   if (!expects_input()) tick_.stop();
 }
 
-void pubsub::greet_late_comer(std::weak_ptr<member> who) {
-  given().post([self = shared_from_this(), this, who = std::move(who)] {
-    const auto m = who.lock();
-    if (!m || closed() || m->told) return;
-    if (table_.confirmed(m->channel)) {
-      m->told = true;
-      m->who.on_subscribed();
+void pubsub::greet_late_comer(std::weak_ptr<member> member) {
+  given().post([self = shared_from_this(), this, member = std::move(member)] {
+    const auto subscriber = member.lock();
+    if (!subscriber || closed() || subscriber->notified) return;
+    if (table_.confirmed(subscriber->channel)) {
+      subscriber->notified = true;
+      subscriber->listener.on_subscribed();
     } else if (const auto* why = standing_failure()) {
-      m->who.on_subscribe_failed(why->code, why->detail);
+      subscriber->listener.on_subscribe_failed(why->code, why->detail);
     }
   });
 }
 
-void pubsub::leave(member& who) {
-  const auto found = subscriber_lists_.find(who.channel);
+void pubsub::leave(member& member) {
+  const auto found = subscriber_lists_.find(member.channel);
   if (found == subscriber_lists_.end()) return;  // closed
   const auto those = found->second;
-  those->leave(who);
+  those->leave(member);
   if (!those->empty()) return;
   subscriber_lists_.erase(found);
-  table_.unwant(who.channel);
+  table_.unwant(member.channel);
   if (up()) flush_soon();
   demand_changed();
   if (!expects_input()) tick_.stop();
   detail::if_memory([this] { check_idle(); });
 }
 
-void pubsub::tell_all(std::string_view channel, const std::function<void(member&)>& what) {
+void pubsub::tell_all(std::string_view channel, const std::function<void(member&)>& action) {
   const auto found = subscriber_lists_.find(channel);
   if (found == subscriber_lists_.end()) return;
   const auto those = found->second;
-  those->tell(what, [this] { return !closed(); });
+  those->tell(action, [this] { return !closed(); });
 }
 
 void pubsub::on_up(const handshake& introduced) {
@@ -129,33 +130,34 @@ void pubsub::fill(std::string& out, std::size_t enough, detail::time_point now) 
   if (const auto limit = silent_at(); limit && !out.empty()) look_at(*limit);
 }
 
-void pubsub::on_reply(reply&& r) {
+void pubsub::on_reply(reply&& reply) {
   using kind = subscription_table::event::kind;
-  auto e = table_.on_reply(std::move(r));
-  switch (e.what) {
+  auto event = table_.on_reply(std::move(reply));
+  switch (event.type) {
     case kind::nothing: return;
     case kind::confirmed:
       ends_in_a_row_ = 0;
-      return tell_all(e.channel, [](member& m) {
-        m.told = true;
-        m.who.on_subscribed();
+      return tell_all(event.channel, [](member& member) {
+        member.notified = true;
+        member.listener.on_subscribed();
       });
     case kind::refused: {
       const auto why = fail(node(), errc::no_permission,
-                            std::string(subscribe_word(table_.kind_of_channels())) + ": " + quoted(node(), e.text));
-      return tell_all(e.channel, [&](member& m) { m.who.on_subscribe_failed(why.code, why.detail); });
+                            std::string(subscribe_word(table_.kind_of_channels())) + ": " + quoted(node(), event.text));
+      return tell_all(event.channel,
+                      [&](member& member) { member.listener.on_subscribe_failed(why.code, why.detail); });
     }
-    case kind::unavailable: return on_unavailable(e.channel, e.text);
+    case kind::unavailable: return on_unavailable(event.channel, event.text);
     case kind::moved:
-      if (moved_) moved_(e.channel, e.text);
+      if (moved_) moved_(event.channel, event.text);
       return;
     case kind::message:
-      if (e.text.size() > longest_message) return;
-      return tell_all(e.channel, [&](member& m) {
-        if (m.told) m.who.on_message(e.text);
+      if (event.text.size() > longest_message) return;
+      return tell_all(event.channel, [&](member& member) {
+        if (member.notified) member.listener.on_message(event.text);
       });
-    case kind::error: return on_error(e.text);
-    case kind::desync: return drop_for([&] { return fail(node(), errc::protocol_error, e.text); });
+    case kind::error: return on_error(event.text);
+    case kind::desync: return drop_for([&] { return fail(node(), errc::protocol_error, event.text); });
   }
 }
 
@@ -186,7 +188,7 @@ void pubsub::tell_no_messages(const std::string& channel, const failure& why) {
   if (why.mends_itself() && why.is_answer()) return;  // it is loading, for example
   const auto self = shared_from_this();
   if (no_messages_) no_messages_(why);
-  if (!closed()) tell_all(channel, [&](member& m) { m.who.on_no_messages(why.code, why.detail); });
+  if (!closed()) tell_all(channel, [&](member& member) { member.listener.on_no_messages(why.code, why.detail); });
 }
 
 void pubsub::on_settled() {
@@ -204,7 +206,7 @@ void pubsub::on_down(const failure& why) {
   auto upon = why;
   upon.detail += std::string(" upon ") + std::string(subscribe_word(table_.kind_of_channels()));
   if (no_messages_) no_messages_(upon);
-  tell_every_channel([&](member& m) { m.who.on_no_messages(upon.code, upon.detail); });
+  tell_every_channel([&](member& member) { member.listener.on_no_messages(upon.code, upon.detail); });
 }
 
 // We have closed the old connection: it needs no fencing off.
@@ -217,13 +219,13 @@ void pubsub::on_replaced() {
 
 void pubsub::on_attempt_failed(const failure& why) {
   if (mends_itself(why)) return;
-  tell_every_channel([&](member& m) { m.who.on_subscribe_failed(why.code, why.detail); });
+  tell_every_channel([&](member& member) { member.listener.on_subscribe_failed(why.code, why.detail); });
 }
 
-void pubsub::tell_every_channel(const std::function<void(member&)>& what) {
+void pubsub::tell_every_channel(const std::function<void(member&)>& action) {
   std::vector<std::string> channels;
   for (const auto& [channel, those] : subscriber_lists_) channels.push_back(channel);
-  for (const auto& channel : channels) tell_all(channel, what);
+  for (const auto& channel : channels) tell_all(channel, action);
 }
 
 void pubsub::on_close() {

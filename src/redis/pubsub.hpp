@@ -35,7 +35,7 @@ class pubsub final : public link {
  public:
   /// `answer_timeout`: for an acknowledgement or the answer to PING. `channels`: of which kind they are; empty: sharded
   /// where the server has them.
-  pubsub(const io_services& given, endpoint node, std::chrono::milliseconds answer_timeout,
+  pubsub(const io_services& services, endpoint node, std::chrono::milliseconds answer_timeout,
          std::optional<channel_kind> channels = channel_kind::classic);
 
   /// Called at each connection for which the server refuses what fencing off its predecessor needs, with the server's
@@ -55,8 +55,8 @@ class pubsub final : public link {
     moved_ = std::move(listener);
   }
 
-  /// The result is released on the strand; it may outlive this object. `who` must live until then.
-  subscription subscribe(std::string_view channel, subscriber& who);
+  /// The result is released on the strand; it may outlive this object. `subscriber` must live until then.
+  subscription subscribe(std::string_view channel, subscriber& subscriber);
 
   /// While false nothing is read, so that nothing holds the io_context: messages wait in the socket, and a connection
   /// is not made again. Subscriptions stay.
@@ -72,7 +72,7 @@ class pubsub final : public link {
   handshake introduce() const override { return {node(), handshake::purpose::subscriptions, predecessor_}; }
   void on_up(const handshake& introduced) override;
   void fill(std::string& out, std::size_t enough, detail::time_point now) override;
-  void on_reply(reply&& r) override;
+  void on_reply(reply&& reply) override;
   void on_settled() override;
   void on_down(const failure&) override;
   void on_attempt_failed(const failure& why) override;
@@ -85,10 +85,10 @@ class pubsub final : public link {
   void on_error(const std::string& words);
   void on_unavailable(const std::string& channel, const std::string& words);
   void tell_no_messages(const std::string& channel, const failure& why);
-  void tell_every_channel(const std::function<void(member&)>& what);
-  void greet_late_comer(std::weak_ptr<member> who);
-  void leave(member& who);
-  void tell_all(std::string_view channel, const std::function<void(member&)>& what);
+  void tell_every_channel(const std::function<void(member&)>& action);
+  void greet_late_comer(std::weak_ptr<member> member);
+  void leave(member& member);
+  void tell_all(std::string_view channel, const std::function<void(member&)>& action);
   void schedule_ping(detail::time_point now);
   /// When the connection is given up if nothing comes; empty: nothing is asked.
   std::optional<detail::time_point> silent_at() const;

@@ -50,7 +50,7 @@ class command {
   virtual ~command() = default;
   /// Appends it in RESP.
   virtual void append_to(std::string& out) const = 0;
-  virtual void answered(const outcome& o) = 0;
+  virtual void answered(const outcome& outcome) = 0;
   /// A copy of it goes out now: no earlier answer is an answer to it. `left`: of its timeout.
   virtual void written(detail::time_point /*now*/, detail::lease_clock::duration /*left*/) noexcept {}
   /// A replica cannot give this answer to it.
@@ -64,8 +64,8 @@ using command_ptr = std::shared_ptr<command>;
 
 /// A command and its delivery. Its executor keeps the command until it is answered, or nobody waits for that.
 struct request {
-  command_ptr what;
-  delivery how;
+  command_ptr command;
+  delivery terms;
 };
 
 /// Names a command that is pending; 0: one that was refused.

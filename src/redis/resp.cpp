@@ -133,17 +133,17 @@ struct reader::impl {
 
   static redisReplyObjectFunctions* functions() {
     static redisReplyObjectFunctions table = [] {
-      redisReplyObjectFunctions f{};
-      f.createString = create_string;
-      f.createArray = create_array;
-      f.createInteger = create_integer;
-      f.createNil = create_nil;
+      redisReplyObjectFunctions functions{};
+      functions.createString = create_string;
+      functions.createArray = create_array;
+      functions.createInteger = create_integer;
+      functions.createNil = create_nil;
 #if HIREDIS_MAJOR >= 1  // without these two hiredis makes pointers up
       f.createDouble = [](const redisReadTask* task, double, char*, size_t) { return of(task).refuse("RESP3 double"); };
       f.createBool = [](const redisReadTask* task, int) { return of(task).refuse("RESP3 boolean"); };
 #endif
-      f.freeObject = [](void*) {};  // the tree belongs to `root`
-      return f;
+      functions.freeObject = [](void*) {};  // the tree belongs to `root`
+      return functions;
     }();
     return &table;
   }
@@ -155,11 +155,11 @@ struct reader::impl {
     const auto type = kind_of(task->type);
     if (!type) return self.refuse("RESP3 string");
     if (!self.take(length)) return nullptr;
-    auto* r = self.slot(task);
-    if (!r) return nullptr;
-    r->type = *type;
-    r->text.assign(text, length);
-    return r;
+    auto* reply = self.slot(task);
+    if (!reply) return nullptr;
+    reply->type = *type;
+    reply->text.assign(text, length);
+    return reply;
   } catch (const std::bad_alloc&) {
     return of(task).refuse(no_memory);
   }
@@ -171,21 +171,21 @@ struct reader::impl {
     if (elements > self.limits.elements) return self.refuse("array too long");
     if (depth(task) > self.limits.depth) return self.refuse("arrays nested too deeply");
     if (!self.take(elements * sizeof(reply))) return nullptr;
-    auto* r = self.slot(task);
-    if (!r) return nullptr;
-    r->type = reply::kind::array;
-    r->elements.resize(elements);
-    return r;
+    auto* reply = self.slot(task);
+    if (!reply) return nullptr;
+    reply->type = reply::kind::array;
+    reply->elements.resize(elements);
+    return reply;
   } catch (const std::bad_alloc&) {
     return of(task).refuse(no_memory);
   }
 
   static void* create_integer(const redisReadTask* task, long long value) noexcept {
-    auto* r = of(task).slot(task);
-    if (!r) return nullptr;
-    r->type = reply::kind::integer;
-    r->integer = value;
-    return r;
+    auto* reply = of(task).slot(task);
+    if (!reply) return nullptr;
+    reply->type = reply::kind::integer;
+    reply->integer = value;
+    return reply;
   }
 
   static void* create_nil(const redisReadTask* task) noexcept {
@@ -274,18 +274,19 @@ void reader::feed(std::string_view bytes) {
 }
 
 reply* reader::next() {
-  auto& r = *impl_;
-  if (r.failed) return nullptr;
+  auto& reader = *impl_;
+  if (reader.failed) return nullptr;
   void* whole = nullptr;
-  if (redisReaderGetReply(r.parser, &whole) != REDIS_OK) {
-    r.fail();
+  if (redisReaderGetReply(reader.parser, &whole) != REDIS_OK) {
+    reader.fail();
     return nullptr;
   }
   if (whole) {
-    r.taken = 0;
-    return &r.root;
+    reader.taken = 0;
+    return &reader.root;
   }
-  if (r.taken + (r.parser->len - r.parser->pos) > r.limits.bytes + longest_frame) r.fail("reply too large");
+  if (reader.taken + (reader.parser->len - reader.parser->pos) > reader.limits.bytes + longest_frame)
+    reader.fail("reply too large");
   return nullptr;
 }
 

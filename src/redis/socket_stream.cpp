@@ -38,8 +38,8 @@ void socket_stream::async_write(asio::const_buffer bytes, handler done) {
 }
 
 std::size_t socket_stream::write_now(std::string_view bytes, error_code& failed) {
-  const auto n = ::send(socket_.native_handle(), bytes.data(), bytes.size(), MSG_NOSIGNAL | MSG_DONTWAIT);
-  if (n >= 0) return static_cast<std::size_t>(n);
+  const auto size = ::send(socket_.native_handle(), bytes.data(), bytes.size(), MSG_NOSIGNAL | MSG_DONTWAIT);
+  if (size >= 0) return static_cast<std::size_t>(size);
   if (errno != EAGAIN && errno != EWOULDBLOCK && errno != EINTR)
     failed = error_code(errno, boost::system::system_category());
   return 0;
@@ -77,10 +77,10 @@ void set_tcp_options(stream_socket& socket, std::chrono::milliseconds silence) {
 
 stream::input peek(stream_socket& socket) {
   char byte;
-  const auto n = ::recv(socket.native_handle(), &byte, 1, MSG_PEEK | MSG_DONTWAIT);
-  if (n > 0) return stream::input::some;
-  return n < 0 && (errno == EAGAIN || errno == EWOULDBLOCK || errno == EINTR) ? stream::input::none
-                                                                              : stream::input::ended;
+  const auto size = ::recv(socket.native_handle(), &byte, 1, MSG_PEEK | MSG_DONTWAIT);
+  if (size > 0) return stream::input::some;
+  return size < 0 && (errno == EAGAIN || errno == EWOULDBLOCK || errno == EINTR) ? stream::input::none
+                                                                                 : stream::input::ended;
 }
 
 }  // namespace holdfast::redis

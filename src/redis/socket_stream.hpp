@@ -16,7 +16,7 @@ using stream_socket = asio::basic_stream_socket<asio::generic::stream_protocol, 
 /// A byte stream over TCP or a unix socket.
 class socket_stream final : public stream {
  public:
-  explicit socket_stream(const redis::strand& s) : socket_(s) {}
+  explicit socket_stream(const redis::strand& strand) : socket_(strand) {}
 
   /// Opens a socket, which no program inherits that this process executes, and connects it. Before anything else.
   /// `done` is called on the strand, never inside the call.

@@ -7,9 +7,9 @@
 
 namespace holdfast::redis {
 
-std::shared_ptr<transport::attempt> sockets::connect(const io_services& given, const endpoint& node,
+std::shared_ptr<transport::attempt> sockets::connect(const io_services& services, const endpoint& node,
                                                      detail::time_point deadline, handler done) {
-  const auto made = std::make_shared<connector>(given, node);
+  const auto made = std::make_shared<connector>(services, node);
   made->start(deadline, std::move(done));
   return made;
 }

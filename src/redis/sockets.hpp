@@ -9,7 +9,7 @@ namespace holdfast::redis {
 /// Our transport: TCP, unix sockets, and TLS over TCP.
 class sockets final : public transport {
  public:
-  std::shared_ptr<attempt> connect(const io_services& given, const endpoint& node, detail::time_point deadline,
+  std::shared_ptr<attempt> connect(const io_services& services, const endpoint& node, detail::time_point deadline,
                                    handler done) override;
 };
 

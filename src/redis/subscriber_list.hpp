@@ -15,12 +15,12 @@ template <class Member>
 class subscriber_list {
  public:
   bool empty() const noexcept { return size_ == 0; }
-  void join(Member& who) {
-    members_.push_back(&who);
+  void join(Member& subscriber) {
+    members_.push_back(&subscriber);
     ++size_;
   }
-  void leave(Member& who) {
-    const auto place = std::find(members_.begin(), members_.end(), &who);
+  void leave(Member& subscriber) {
+    const auto place = std::find(members_.begin(), members_.end(), &subscriber);
     HOLDFAST_ASSERT(place != members_.end() && size_ > 0);
     if (telling_ != 0)
       *place = nullptr;
@@ -32,12 +32,12 @@ class subscriber_list {
   /// Tells each member, as long as `go_on` says so, even if one of them finds no memory. A member may end the owner's
   /// reference to this object meanwhile, but not the object.
   template <class What, class GoOn>
-  void tell(What what, GoOn go_on) {
+  void tell(What action, GoOn go_on) {
     ++telling_;
     const auto count = members_.size();
     detail::each_step step;
     for (std::size_t i = 0; i < count && go_on(); ++i)
-      if (auto* who = members_[i]) step([&] { what(*who); });
+      if (auto* subscriber = members_[i]) step([&] { action(*subscriber); });
     if (--telling_ == 0) std::erase(members_, nullptr);
     HOLDFAST_ASSERT(telling_ != 0 || size_ == members_.size());
     step.rethrow();

@@ -68,12 +68,12 @@ class subscription_table {
 
   struct event {
     /// refused: by an ACL; unavailable: by any other words
-    enum class kind { nothing, confirmed, refused, unavailable, moved, message, desync, error } what = kind::nothing;
+    enum class kind { nothing, confirmed, refused, unavailable, moved, message, desync, error } type = kind::nothing;
     std::string channel{};  // confirmed, refused, unavailable, moved, message
     /// refused, unavailable, error: the server's words; moved: these, or empty; message: the payload; desync: a cause
     std::string text{};
   };
-  event on_reply(reply r);
+  event on_reply(reply reply);
 
  private:
   struct state {
@@ -90,20 +90,20 @@ class subscription_table {
       state, boost::intrusive::member_hook<state, boost::intrusive::list_member_hook<>, &state::changed>>;
   enum class command { subscribe, unsubscribe, ping };
   struct question {
-    command what;
+    command sent;
     channels::iterator of;  // not for ping
     time_point when;
   };
 
-  void mark(state& s) noexcept;
-  void unmark(state& s) noexcept;
-  void forget_if_unused(channels::iterator c);
-  void ask(std::string& out, channels::iterator c, time_point now);
-  bool answers(const question& q, const reply& r) const;
-  event on_answer(const question& q, const reply& r);
-  event on_not_subscribed(channels::iterator c, event::kind why, std::string words);
+  void mark(state& state) noexcept;
+  void unmark(state& state) noexcept;
+  void forget_if_unused(channels::iterator channel);
+  void ask(std::string& out, channels::iterator channel, time_point now);
+  bool answers(const question& question, const reply& reply) const;
+  event on_answer(const question& question, const reply& reply);
+  event on_not_subscribed(channels::iterator channel, event::kind why, std::string words);
   event on_unasked(std::string_view channel);
-  event on_push(reply& r);
+  event on_push(reply& reply);
 
   channel_kind kind_ = channel_kind::classic;
   channels channels_;

@@ -27,8 +27,9 @@ class stream {
    public:
     template <auto Call, class T>
     static handler to(std::shared_ptr<T> whom) {
-      return {std::move(whom),
-              [](void* w, const error_code& failed, std::size_t size) { (static_cast<T*>(w)->*Call)(failed, size); }};
+      return {std::move(whom), [](void* object, const error_code& failed, std::size_t size) {
+                (static_cast<T*>(object)->*Call)(failed, size);
+              }};
     }
     void operator()(const error_code& failed, std::size_t size) const { call_(whom_.get(), failed, size); }
 
@@ -75,8 +76,8 @@ class transport {
 
   /// `done` is called once, from the strand, never inside the call. `node` must live until then or until cancel().
   /// `deadline`: when the caller will cancel; it shares the time among the addresses of a name.
-  virtual std::shared_ptr<attempt> connect(const io_services& given, const endpoint& node, detail::time_point deadline,
-                                           handler done) = 0;
+  virtual std::shared_ptr<attempt> connect(const io_services& services, const endpoint& node,
+                                           detail::time_point deadline, handler done) = 0;
 
  protected:
   ~transport() = default;

@@ -15,44 +15,44 @@ namespace {
 /// A listener of a lease's end, for those who may cancel it.
 class end_watch final : public cancellable {
  public:
-  end_watch(std::weak_ptr<lease_record> of, const lease_record::end_listener* which)
-      : of_(std::move(of)), which_(which) {}
+  end_watch(std::weak_ptr<lease_record> of, const lease_record::end_listener* listener)
+      : of_(std::move(of)), listener_(listener) {}
 
   void cancel() override {
     const auto record = of_.lock();
     if (!record) return;
-    if (const auto listener = record->remove_listener(std::exchange(which_, nullptr))) listener(cancelled());
+    if (const auto listener = record->remove_listener(std::exchange(listener_, nullptr))) listener(cancelled());
   }
 
  private:
   const std::weak_ptr<lease_record> of_;
-  const lease_record::end_listener* which_;
+  const lease_record::end_listener* listener_;
 };
 
 }  // namespace
 
-engine::engine(environment around, std::weak_ptr<lease_home> home, owner_fields fields, wait_notices::sink notice)
-    : around_(around), releases_(around_), unlock_budget_(around_), watchdog_(around_, holders_),
-      with_{around_,
-            watchdog_,
-            releases_,
-            unlock_budget_,
-            calls_,
-            std::move(home),
-            new client_state(around_.time, around_.blocks, fields.client())},
-      registry_(with_, std::move(fields), [this] { drain_until(now()); }), questions_(with_), grace_(around.alarms) {
-  if (notice && !around_.settings.observer && !around_.settings.quiet) {
-    notices_ = std::make_unique<wait_notices>(
-        around_, std::move(notice),
-        [this](const lock_keys& keys, time_point since) { return registry_.held_since(keys, since); });
-    around_.notices = notices_.get();
+engine::engine(environment env, std::weak_ptr<lease_home> home, owner_fields fields, wait_notices::sink notice)
+    : env_(env), releases_(env_), unlock_budget_(env_), watchdog_(env_, holders_),
+      parts_{env_,
+             watchdog_,
+             releases_,
+             unlock_budget_,
+             calls_,
+             std::move(home),
+             new client_state(env_.time, env_.blocks, fields.client())},
+      registry_(parts_, std::move(fields), [this] { drain_until(now()); }), questions_(parts_), grace_(env.alarms) {
+  if (notice && !env_.settings.observer && !env_.settings.quiet) {
+    notices_ = std::make_unique<wait_notices>(env_, std::move(notice), [this](const lock_keys& keys, time_point since) {
+      return registry_.held_since(keys, since);
+    });
+    env_.notices = notices_.get();
   }
-  around_.sender = &single_;
-  if (around_.servers.primaries() > 1) {
-    voting_ = std::make_unique<voting>(around_, std::string(client_id()));
-    around_.sender = &quorum_.emplace(*voting_);
+  env_.sender = &single_;
+  if (env_.servers.primaries() > 1) {
+    voting_ = std::make_unique<voting>(env_, std::string(client_id()));
+    env_.sender = &quorum_.emplace(*voting_);
   }
-  around_.servers.on_link_change([this](node_id node, bool up) {
+  env_.servers.on_link_change([this](node_id node, bool up) {
     if (voting_) voting_->link_changed(node, up);
     watchdog_.link_changed(node, up);
     if (up)
@@ -60,7 +60,7 @@ engine::engine(environment around, std::weak_ptr<lease_home> home, owner_fields 
     else if (notices_)
       registry_.lost_redis();
   });
-  around_.servers.on_keys_moved([this](std::optional<key_group> group) {
+  env_.servers.on_keys_moved([this](std::optional<key_group> group) {
     unlock_budget_.keys_moved();
     watchdog_.keys_moved();
     if (closed()) return;
@@ -70,8 +70,8 @@ engine::engine(environment around, std::weak_ptr<lease_home> home, owner_fields 
 }
 
 engine::~engine() {
-  with_.client->closed.store(true, std::memory_order_release);
-  around_.blocks->close();
+  parts_.client->closed.store(true, std::memory_order_release);
+  env_.blocks->close();
 }
 
 void engine::server_changed(node_id node) {
@@ -87,23 +87,23 @@ cancellable_ptr engine::lock(const shared_keys& keys, const lock_request& reques
 }
 
 cancellable_ptr engine::lock_any(std::vector<shared_keys> of, lock_request request, lock_handler done) {
-  if (const auto* const refused = refusal(request.who)) {
+  if (const auto* const refused = refusal(request.owner)) {
     done({errc::shutting_down, refused, nullptr});
     return nullptr;
   }
   const auto caller =
-      std::make_shared<any_acquisition>(around_, registry_, std::move(of), std::move(request), std::move(done));
+      std::make_shared<any_acquisition>(env_, registry_, std::move(of), std::move(request), std::move(done));
   registry_.begin(caller);
   return caller;
 }
 
 std::shared_ptr<multi_acquisition> engine::lock_all(std::vector<shared_keys> of, std::string run, lock_request request,
                                                     multi_handler done) {
-  if (const auto* const refused = refusal(request.who)) {
+  if (const auto* const refused = refusal(request.owner)) {
     done({.error = errc::shutting_down, .detail = refused});
     return nullptr;
   }
-  const auto caller = std::make_shared<multi_acquisition>(around_, registry_, std::move(of), std::move(run),
+  const auto caller = std::make_shared<multi_acquisition>(env_, registry_, std::move(of), std::move(run),
                                                           std::move(request), std::move(done));
   registry_.begin(caller);
   return caller;
@@ -115,9 +115,9 @@ void engine::unlock(const std::shared_ptr<lease_record>& record, done_handler&& 
 }
 
 void engine::drop(const std::shared_ptr<lease_record>& record) {
-  auto& h = *record->of;
-  const bool ends_it = !h.ended() && !closed() && h.count() == 1 && !h.changing();
-  if (record->dropped_at_once && ends_it) h.report(event_kind::dropped_at_once);
+  auto& hold = *record->of;
+  const bool ends_it = !hold.ended() && !closed() && hold.count() == 1 && !hold.changing();
+  if (record->dropped_at_once && ends_it) hold.report(event_kind::dropped_at_once);
   give_up(*record, {});
 }
 
@@ -154,30 +154,30 @@ void engine::force_unlock(const shared_keys& keys, value_handler<bool> done) {
   const auto copies = std::make_shared<unsigned>(0);
   auto send = [this, keys, copies](time_point end, topology::handler then) {
     ++*copies;
-    send_until(around_, end, keys->of.force_release.make(*keys), urgency::refusable, std::move(then));
+    send_until(env_, end, keys->of.force_release.make(*keys), urgency::refusable, std::move(then));
   };
   auto answered = [this, keys, copies,
-                   done = calls_.until_closed(errc::shutting_down, std::move(done))](const outcome& o) {
-    const auto said = keys->of.force_release.read(o);
-    if (said.failed) return done(said.failed->code, said.failed->detail, {});
-    around_.note_withheld_message(o);
-    registry_.forced(*keys, said.value);
-    if (*copies > 1 && !said.value)
+                   done = calls_.until_closed(errc::shutting_down, std::move(done))](const outcome& outcome) {
+    const auto reply = keys->of.force_release.read(outcome);
+    if (reply.failed) return done(reply.failed->code, reply.failed->detail, {});
+    env_.note_withheld_message(outcome);
+    registry_.forced(*keys, reply.value);
+    if (*copies > 1 && !reply.value)
       return done(errc::unconfirmed, "the first answer was lost, and the second found no hold", {});
-    done({}, {}, said.value);
+    done({}, {}, reply.value);
   };
-  ask_twice(around_, around_.settings.command_timeout, std::move(send), std::move(answered));
+  ask_twice(env_, env_.settings.command_timeout, std::move(send), std::move(answered));
 }
 
-void engine::hold_count(const shared_keys& keys, owner_id who, value_handler<unsigned> done) {
-  const hold_ptr h(registry_.hold_of(*keys, who));
-  if (!h && !closed()) return done({}, {}, 0);
+void engine::hold_count(const shared_keys& keys, owner_id owner, value_handler<unsigned> done) {
+  const hold_ptr hold(registry_.hold_of(*keys, owner));
+  if (!hold && !closed()) return done({}, {}, 0);
   // Redis says whether it is held; how often, this client knows first.
-  auto answered = [h, done = std::move(done)](error_code error, const std::string& detail, unsigned at_server) {
-    const bool ours = at_server > 0 && h->exclusive() && h->count() > 0;
-    done(error, detail, ours ? static_cast<unsigned>(h->count()) : at_server);
+  auto answered = [hold, done = std::move(done)](error_code error, const std::string& detail, unsigned at_server) {
+    const bool ours = at_server > 0 && hold->exclusive() && hold->count() > 0;
+    done(error, detail, ours ? static_cast<unsigned>(hold->count()) : at_server);
   };
-  questions_.count(keys, h ? h->field() : owner_field(), std::move(answered));
+  questions_.count(keys, hold ? hold->field() : owner_field(), std::move(answered));
 }
 
 void engine::initialise_votes(done_handler done) {
@@ -190,12 +190,13 @@ void engine::initialise_votes(done_handler done) {
 void engine::learn_run(const shared_keys& keys, nanoseconds wait, value_handler<std::string> done) {
   if (closed()) return done(errc::shutting_down, {}, {});
   if (auto known = known_run(*keys); !known.empty()) return done({}, {}, std::move(known));
-  auto answered = [this, keys, done = calls_.until_closed(errc::shutting_down, std::move(done))](const outcome& o) {
-    if (!o.error) return done({}, {}, known_run(*keys));
-    const auto why = redis::failure_of(o);
+  auto answered = [this, keys,
+                   done = calls_.until_closed(errc::shutting_down, std::move(done))](const outcome& outcome) {
+    if (!outcome.error) return done({}, {}, known_run(*keys));
+    const auto why = redis::failure_of(outcome);
     done(why.code, why.detail, {});
   };
-  send_until(around_, saturating_add(now(), wait), keys->of.exists.make(*keys), urgency::awaited, std::move(answered));
+  send_until(env_, saturating_add(now(), wait), keys->of.exists.make(*keys), urgency::awaited, std::move(answered));
 }
 
 void engine::when_run_changes(const shared_keys& keys, std::string run, std::weak_ptr<const void> wanted,
@@ -204,46 +205,46 @@ void engine::when_run_changes(const shared_keys& keys, std::string run, std::wea
   run_watch watch{keys, std::move(run), std::move(wanted), std::move(then)};
   if (is_another_run(watch)) return watch.then();
   if (run_watches_.size() >= prune_run_watches_at_) {
-    run_watches_.remove_if([](const run_watch& w) { return w.wanted.expired(); });
+    run_watches_.remove_if([](const run_watch& watch) { return watch.wanted.expired(); });
     prune_run_watches_at_ = 2 * run_watches_.size() + 16;  // so that each costs the same, however many there are
   }
   run_watches_.push_back(std::move(watch));
 }
 
-bool engine::is_another_run(const run_watch& w) const {
-  const auto run = known_run(*w.keys);
-  return !run.empty() && run != w.run;
+bool engine::is_another_run(const run_watch& watch) const {
+  const auto run = known_run(*watch.keys);
+  return !run.empty() && run != watch.run;
 }
 
 // Where there is no memory to tell one, it stays, and is told at the next change.
 void engine::tell_changed_runs() {
-  std::list<run_watch> told;
-  for (auto w = run_watches_.begin(); w != run_watches_.end();) {
-    const auto which = w++;
+  std::list<run_watch> ended;
+  for (auto watch = run_watches_.begin(); watch != run_watches_.end();) {
+    const auto this_watch = watch++;
     if_memory([&] {
-      if (!is_another_run(*which)) return;
-      if (!which->wanted.expired()) which->then();
-      told.splice(told.end(), run_watches_, which);
+      if (!is_another_run(*this_watch)) return;
+      if (!this_watch->wanted.expired()) this_watch->then();
+      ended.splice(ended.end(), run_watches_, this_watch);
     });
   }
 }
 
-void engine::probe(const kind& what, done_handler done) {
+void engine::probe(const kind& kind, done_handler done) {
   if (closed()) return done(errc::shutting_down, {});
-  probes_.remove_if([](const auto& p) { return p.over(); });
-  probes_.emplace_back(around_, what, around_.settings.key_prefix + "__probe:" + std::string(client_id()),
+  probes_.remove_if([](const auto& probe) { return probe.over(); });
+  probes_.emplace_back(env_, kind, env_.settings.key_prefix + "__probe:" + std::string(client_id()),
                        registry_.new_field(), std::move(done));
   probes_.back().begin();
 }
 
 void engine::end_probes() {
-  for (auto& p : probes_) p.end(errc::shutting_down, {});
+  for (auto& probe : probes_) probe.end(errc::shutting_down, {});
 }
 
 void engine::close(nanoseconds grace, function<void()> done) {
   when_closed_.push_back(std::move(done));
   if (!std::exchange(closing_, true)) {
-    with_.client->closed.store(true, std::memory_order_release);
+    parts_.client->closed.store(true, std::memory_order_release);
     grace_.stop();
     registry_.close();
     end_probes();
@@ -264,7 +265,7 @@ void engine::abandon() {
 }
 
 void engine::drain(nanoseconds grace, function<void()> done) {
-  if (closing_) return close(around_.settings.command_timeout, std::move(done));
+  if (closing_) return close(env_.settings.command_timeout, std::move(done));
   when_closed_.push_back(std::move(done));
   if (!registry_.draining()) registry_.drain();
   drain_until(registry_.drained() ? now() : saturating_add(now(), grace));
@@ -272,8 +273,7 @@ void engine::drain(nanoseconds grace, function<void()> done) {
 
 // Always by the timer: the caller that ends the last hold is in the midst of doing so.
 void engine::drain_until(time_point end) {
-  if (!grace_.due() || end < *grace_.due())
-    grace_.start(end, [this] { close(around_.settings.command_timeout, [] {}); });
+  if (!grace_.due() || end < *grace_.due()) grace_.start(end, [this] { close(env_.settings.command_timeout, [] {}); });
 }
 
 void engine::answer_at_close() {

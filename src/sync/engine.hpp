@@ -28,7 +28,7 @@ namespace holdfast::detail {
 class engine final {
  public:
   /// `notice`: prints a line if nobody observes (wait_notices); null: nothing is printed.
-  engine(environment around, std::weak_ptr<lease_home> home, owner_fields fields, wait_notices::sink notice = {});
+  engine(environment env, std::weak_ptr<lease_home> home, owner_fields fields, wait_notices::sink notice = {});
   engine(const engine&) = delete;
   engine& operator=(const engine&) = delete;
   ~engine();
@@ -52,22 +52,22 @@ class engine final {
   cancellable_ptr when_ended(const std::shared_ptr<lease_record>& record, lease_record::end_listener listener);
 
   void force_unlock(const shared_keys& keys, value_handler<bool> done);
-  void hold_count(const shared_keys& keys, owner_id who, value_handler<unsigned> done);
+  void hold_count(const shared_keys& keys, owner_id owner, value_handler<unsigned> done);
   /// Which run of a server has this name (topology::run_of), once it is connected. In `wait` at most, else unreachable.
   void learn_run(const shared_keys& keys, nanoseconds wait, value_handler<std::string> done);
   /// The same by what is known now.
-  std::string known_run(const lock_keys& keys) const { return around_.servers.run_of(keys.lock); }
+  std::string known_run(const lock_keys& keys) const { return env_.servers.run_of(keys.lock); }
   /// Calls `then` once when the server of this name is another run than `run`; at once if it is. Not after `wanted` has
   /// ended.
   void when_run_changes(const shared_keys& keys, std::string run, std::weak_ptr<const void> wanted,
                         function<void()> then);
   /// Which group of keys it is of (topology::group_of): one script asks for one group.
-  key_group group_of(const lock_keys& keys) const noexcept { return around_.servers.group_of(keys.lock); }
+  key_group group_of(const lock_keys& keys) const noexcept { return env_.servers.group_of(keys.lock); }
   const questions& ask() const noexcept { return questions_; }
   /// See voting::initialise. Of one with several primaries; else invalid_config.
   void initialise_votes(done_handler done);
   /// Uses every permission that a lock of this kind needs, on a name of nobody at each primary.
-  void probe(const kind& what, done_handler done);
+  void probe(const kind& kind, done_handler done);
 
   /// From now on every call about a lease gets closed, and every other one shutting_down: waiters fail, holds are lost
   /// and released. `done` when the releases have ended, or after `grace`. A second call waits with the first; the grace
@@ -80,15 +80,15 @@ class engine final {
   /// grace that ends first counts, and so does a close() meanwhile.
   void drain(nanoseconds grace, function<void()> done);
   /// All that belongs to a lock must be in one slot.
-  bool has_slots() const noexcept { return around_.servers.has_slots(); }
+  bool has_slots() const noexcept { return env_.servers.has_slots(); }
   /// Then they vote, and every lock is one of a majority.
   bool several_primaries() const noexcept { return voting_ != nullptr; }
-  const config& settings() const noexcept { return around_.settings; }
+  const config& settings() const noexcept { return env_.settings; }
   std::string_view client_id() const noexcept { return registry_.client_id(); }
-  time_point now() const noexcept { return around_.now(); }
-  bool closed() const noexcept { return with_.closed(); }
+  time_point now() const noexcept { return env_.now(); }
+  bool closed() const noexcept { return parts_.closed(); }
   /// What any thread may know of it, and whose end any thread may declare.
-  const client_state_ptr& state() const noexcept { return with_.client; }
+  const client_state_ptr& state() const noexcept { return parts_.client; }
   /// No waiter, no hold, no release under way.
   bool idle() const noexcept { return registry_.idle() && watchdog_.idle() && releases_.idle(); }
 
@@ -103,13 +103,13 @@ class engine final {
   /// Why this owner may not ask for several locks, for a person; null: it may.
   const char* refusal(owner_id owner) const { return closed() ? "" : registry_.refusal(owner); }
   void server_changed(node_id node);
-  bool is_another_run(const run_watch& w) const;
+  bool is_another_run(const run_watch& watch) const;
   void tell_changed_runs();
   void drain_until(time_point end);
   void answer_at_close();
   void end_probes();
 
-  environment around_;
+  environment env_;
   std::unique_ptr<wait_notices> notices_;  // where nobody observes
   std::unique_ptr<voting> voting_;         // where there are several primaries
   std::optional<quorum_sender> quorum_;    // the same
@@ -119,7 +119,7 @@ class engine final {
   claim_holders holders_;
   watchdog watchdog_;
   open_calls calls_;
-  const engine_parts with_;  // uses all of the above
+  const engine_parts parts_;  // uses all of the above
   registry registry_;
   const questions questions_;
   std::list<permission_survey> probes_;

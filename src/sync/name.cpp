@@ -18,7 +18,7 @@ constexpr auto* not_reentrant = "its owner holds it, and it is not re-entrant";
 /// The event of an answer without a lease.
 auto failed_at(const lock_keys& keys) {
   return [&keys](const lock_answer& answer) {
-    return hold_event{{.what = end_of_call(answer.error), .name = keys.name, .lock_kind = keys.of.name}};
+    return hold_event{{.kind = end_of_call(answer.error), .name = keys.name, .lock_kind = keys.of.name}};
   };
 }
 
@@ -32,7 +32,7 @@ hold* name::live_hold() {
 hold* name::hold_of(owner_id owner) {
   hold* mine = nullptr;
   for (auto& each : holds_)
-    if (each.who == owner && (!mine || !each.ended())) mine = &each;
+    if (each.owner == owner && (!mine || !each.ended())) mine = &each;
   return mine;
 }
 
@@ -67,7 +67,7 @@ void name::wake() noexcept {
 void name::forced(bool was_held) {
   if (auto* const held = live_hold()) {
     if (was_held) held->forced();
-    host_.with.renewals.confirm_soon(*held->on, nanoseconds::zero());
+    host_.parts.renewals.confirm_soon(*held->on, nanoseconds::zero());
   }
   wake();
 }
@@ -80,7 +80,7 @@ void name::report_own_wait(acquisition& caller) {
   if (!held || held->bound()) return;
   const bool known = held->coroutine && request.coroutine;
   if (known && held->coroutine != request.coroutine) return;
-  around().report({.what = known ? event_kind::waiting_for_ourselves : event_kind::perhaps_waiting_for_ourselves,
+  around().report({.kind = known ? event_kind::waiting_for_ourselves : event_kind::perhaps_waiting_for_ourselves,
                    .name = keys_->name});
   if (around().notices) around().notices->waits_for_own_hold(caller.noticed, keys_);
 }
@@ -107,15 +107,15 @@ void name::end_lingering() {
 
 std::shared_ptr<lease_record> name::hold_for(const lock_request& request, const shared_keys& keys,
                                              const granted_field& grant) {
-  const auto& with = host_.with;
-  auto& servers = with.around.servers;
+  const auto& parts = host_.parts;
+  auto& servers = parts.env.servers;
   boost::container::small_vector<node_id, 1> nodes{servers.node_of(keys_->lock)};
   while (nodes.size() < servers.primaries()) nodes.push_back(static_cast<node_id>(nodes.size()));
-  auto& pool = *with.client->blocks;
-  auto claimed = claim::make(with.client, keys, grant.field, nodes, vote_count::majority(nodes.size()));
+  auto& pool = *parts.client->blocks;
+  auto claimed = claim::make(parts.client, keys, grant.field, nodes, vote_count::majority(nodes.size()));
   claimed->begin_without(~grant.may_be_at);
-  const hold_ptr made(new (pool) hold(std::move(claimed), request.who, request.bound, {grant.token, grant.spare_tokens},
-                                      0, grant.now, with, *this));
+  const hold_ptr made(new (pool) hold(std::move(claimed), request.owner, request.bound,
+                                      {grant.token, grant.spare_tokens}, 0, grant.now, parts, *this));
   made->coroutine = request.coroutine;
   auto lease = begin(made, [&] { return made->grant(request.asked, grant.sent, grant.now, grant.at); });
   hand_over_.granted(grant.now, line_ && !line_->empty() ? line_->size() - 1 : 0);
@@ -130,7 +130,7 @@ std::shared_ptr<lease_record> name::begin(const hold_ptr& next, First make_lease
   holds_.insert_after(holds_.previous(holds_.end()), *next);  // most often there is none before it
   try {
     auto lease = make_lease();
-    if (host_.may_lock) host_.may_lock->add(next->who);
+    if (host_.may_lock) host_.may_lock->add(next->owner);
     return lease;
   } catch (...) {
     holds_.erase(holds_.iterator_to(*next));
@@ -162,12 +162,13 @@ void name::reenter(hold& outer, std::shared_ptr<acquisition> caller) {
 }
 
 void name::reenter(std::shared_ptr<acquisition> caller) {
-  auto& mine = *hold_of(caller->request.who);
+  auto& mine = *hold_of(caller->request.owner);
   move_to(mine, std::move(caller));
 }
 
 void name::move_to_hold_of(const lock_request& request, hold& granted) {
-  while (auto same = request.bound && line_ ? line_->extract(request.who) : nullptr) move_to(granted, std::move(same));
+  while (auto same = request.bound && line_ ? line_->extract(request.owner) : nullptr)
+    move_to(granted, std::move(same));
 }
 
 // The hold stands, whatever becomes of those who would re-enter it: nothing is thrown, even where their answer finds no
@@ -212,8 +213,8 @@ bool name::pass_on(hold& before, const handoff_offer& offer) {
 std::shared_ptr<lease_record> name::take_over(hold& before, const acquisition& successor, time_point now) {
   const auto& request = successor.request;
   const auto token = successor.keys->of.fenced() ? before.next_token() : hold::fencing();
-  const hold_ptr next(new (*host_.with.client->blocks) hold(before.on, request.who, request.bound, token,
-                                                            before.passes + 1, now, host_.with, *this));
+  const hold_ptr next(new (*host_.parts.client->blocks) hold(before.on, request.owner, request.bound, token,
+                                                             before.passes + 1, now, host_.parts, *this));
   next->coroutine = request.coroutine;
   return begin(next, [&] { return next->take_over(request.asked, now); });
 }
@@ -221,13 +222,13 @@ std::shared_ptr<lease_record> name::take_over(hold& before, const acquisition& s
 void name::report_pass(const hold& before, milliseconds ttl, time_point now) const {
   if (!around().settings.observer) return;
   auto passed = event_of(event_kind::passed, before, now);
-  passed.what.ttl = ttl;
+  passed.content.ttl = ttl;
   around().report(std::move(passed));
 }
 
 // A loss is news: nobody publishes it.
 void name::ended(hold& over) {
-  if (host_.may_lock) host_.hold_is_over(over.who);
+  if (host_.may_lock) host_.hold_is_over(over.owner);
   if (over.state() != lease_state::lost) return;
   wake();
   end_lingering();
@@ -236,14 +237,14 @@ void name::ended(hold& over) {
 void name::forget(hold& over) {
   HOLDFAST_ASSERT(over.of_host.is_linked());
   holds_.erase(holds_.iterator_to(over));
-  if (host_.with.closed() && over.changing()) host_.changing.emplace_back(&over);
+  if (host_.parts.closed() && over.changing()) host_.changing.emplace_back(&over);
   leave_if_unused();
 }
 
 void name::queue(std::shared_ptr<acquisition> caller) {
-  const bool closed = host_.with.closed();
-  if (!closed && !host_.refuses(caller->request.who)) {
-    if (host_.may_lock) host_.may_lock->waits(caller->request.who, keys_->name);
+  const bool closed = host_.parts.closed();
+  if (!closed && !host_.refuses(caller->request.owner)) {
+    if (host_.may_lock) host_.may_lock->waits(caller->request.owner, keys_->name);
     return join(std::move(caller));
   }
   caller->answer({errc::shutting_down, closed ? "" : drained_without, nullptr}, failed_at(*keys_));
@@ -257,8 +258,8 @@ nanoseconds name::found_busy() {
 }
 
 void name::end_turn(const release_end& end) {
-  if (end.told > 0 && !host_.with.closed()) share();
-  hand_over_.release_ends(around().time, end.told, line_.get(), *this);
+  if (end.heard_by > 0 && !host_.parts.closed()) share();
+  hand_over_.release_ends(around().time, end.heard_by, line_.get(), *this);
 }
 
 void name::cool_down_ends() {
@@ -270,7 +271,7 @@ void name::cool_down_ends() {
 // ---- releases, and the end of the name
 
 void name::give_back(const owner_field& field, milliseconds ttl, function<void()> tried, primary_set at) {
-  host_.with.freeing.release_in_background(*this, keys_, field, ttl, std::move(tried), at);
+  host_.parts.freeing.release_in_background(*this, keys_, field, ttl, std::move(tried), at);
 }
 
 void name::release_ends(const release_end& end) {

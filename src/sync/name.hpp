@@ -28,7 +28,7 @@ inline constexpr const char* drained_without =
 /// The registry, as one of its names sees it: the parts of the engine, the state of a drain, and the end of a name.
 class name_host {
  public:
-  const engine_parts& with;
+  const engine_parts& parts;
   owner_fields fields;
   std::optional<last_holders> may_lock;  // from drain() until close(): the owners that still hold, and no others
   std::vector<hold_ptr> changing;        // had a change under way when the client was closed
@@ -40,7 +40,7 @@ class name_host {
   virtual void unused(name& forgotten) noexcept = 0;
 
  protected:
-  name_host(const engine_parts& parts, owner_fields of_client) : with(parts), fields(std::move(of_client)) {}
+  name_host(const engine_parts& parts, owner_fields of_client) : parts(parts), fields(std::move(of_client)) {}
   ~name_host() = default;
 };
 
@@ -145,7 +145,7 @@ class name final : public line_host,
   void release_begins() override { ++releasing_; }
   void release_ends(const release_end& end) override;
 
-  environment& around() const noexcept { return host_.with.around; }
+  environment& around() const noexcept { return host_.parts.env; }
   void share() {
     if (!hand_over_.shared()) hand_over_.share(around(), keys_->of, live_hold());
   }

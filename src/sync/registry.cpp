@@ -33,18 +33,18 @@ std::shared_ptr<acquisition> registry::lock(const shared_keys& keys, const lock_
   const auto key = name::key::of(*keys);
   const auto place = names_.lower_bound(key);
   name* found = place != names_.end() && name::key::of(*place->keys()) == key ? &*place : nullptr;
-  auto* mine = found && !request.one_of_several ? found->hold_of(request.who) : nullptr;
+  auto* mine = found && !request.one_of_several ? found->hold_of(request.owner) : nullptr;
   if (mine && !keys->of.reentrant && !mine->live()) mine = nullptr;  // there is nothing to be nested in
-  if (!mine && refuses(request.who)) {
+  if (!mine && refuses(request.owner)) {
     done({errc::shutting_down, drained_without, nullptr});
     return nullptr;
   }
-  auto caller = make_pooled<acquisition>(with.around.blocks, with.around, keys, request, std::move(done));
+  auto caller = make_pooled<acquisition>(parts.env.blocks, parts.env, keys, request, std::move(done));
   if (mine) {
     found->nest(*mine, caller);
     return caller;
   }
-  if (may_lock) may_lock->waits(request.who, keys->name);
+  if (may_lock) may_lock->waits(request.owner, keys->name);
   if (!found) found = &make_name(keys, place);
   found->report_own_wait(*caller);
   try {
@@ -89,18 +89,18 @@ void registry::give_back(const shared_keys& keys, const owner_field& field, mill
 
 void registry::server_changed(node_id node) {
   repeat_releases(std::nullopt);
-  if (with.around.servers.primaries() > 1) return;
+  if (parts.env.servers.primaries() > 1) return;
   for (auto& each : names_)
-    if (with.around.servers.node_of(each.keys()->lock) == node)
+    if (parts.env.servers.node_of(each.keys()->lock) == node)
       each.each_hold([](hold& held) { held.count_elsewhere(); });
 }
 
 // Obligations are written before all other commands that wait for the same connection, so the next request for these
 // names finds them free. A release without memory leaves its key to the TTL.
 void registry::repeat_releases(std::optional<key_group> group) {
-  with.freeing.take_answered_elsewhere(group, [this](const answered_releases::entry& answered) {
+  parts.freeing.take_answered_elsewhere(group, [this](const answered_releases::entry& answered) {
     try {
-      with.freeing.repeat(at(answered.keys), answered);
+      parts.freeing.repeat(at(answered.keys), answered);
     } catch (const std::bad_alloc&) {
       leave_if_unused(*answered.keys);
     }
@@ -125,7 +125,7 @@ template <class Predicate>
 void registry::fail_requests(Predicate leaves, const char* detail) {
   std::vector<std::shared_ptr<multi_key_request>> leaving;
   for (const auto& each : asking_)
-    if (leaves(each.kept->request.who)) leaving.push_back(each.kept);
+    if (leaves(each.kept->request.owner)) leaving.push_back(each.kept);
   for (const auto& each : leaving) each->fail(errc::shutting_down, detail);
 }
 
@@ -137,7 +137,7 @@ name& registry::at(const shared_keys& keys) {
 }
 
 name& registry::make_name(const shared_keys& keys, names::iterator before) {
-  auto* const made = new (with.around.blocks->take(sizeof(name))) name(*this, keys);
+  auto* const made = new (parts.env.blocks->take(sizeof(name))) name(*this, keys);
   return *names_.insert_before(before, *made);
 }
 
@@ -162,10 +162,10 @@ bool registry::held_since(const lock_keys& keys, time_point since) {
 }
 
 void registry::lost_redis() {
-  const auto& around = with.around;
+  const auto& env = parts.env;
   for (auto& each : names_)
-    if (auto* const line = each.line(); line && !around.servers.answering(each.keys()->lock))
-      line->each_waiter([&](acquisition& waiter) { around.notices->lost_redis(waiter.noticed, waiter.keys); });
+    if (auto* const line = each.line(); line && !env.servers.answering(each.keys()->lock))
+      line->each_waiter([&](acquisition& waiter) { env.notices->lost_redis(waiter.noticed, waiter.keys); });
 }
 
 void registry::drain() {
@@ -173,7 +173,7 @@ void registry::drain() {
   std::vector<std::shared_ptr<waiting_line>> lines;  // a line that becomes empty leaves its name
   for (auto& each : names_) {
     each.each_hold([&](const hold& held) {
-      if (!held.ended()) may_lock->add(held.who);
+      if (!held.ended()) may_lock->add(held.owner);
     });
     if (auto* const line = each.line()) lines.push_back(line->shared_from_this());
   }
@@ -181,8 +181,8 @@ void registry::drain() {
   for (const auto& line : lines)
     line->fail(
         [&](const acquisition& waiter) {
-          const bool stays = may_lock->contains(waiter.request.who);
-          if (stays) may_lock->waits(waiter.request.who, line->name());
+          const bool stays = may_lock->contains(waiter.request.owner);
+          if (stays) may_lock->waits(waiter.request.owner, line->name());
           return !stays;
         },
         errc::shutting_down, drained_without);

@@ -82,7 +82,7 @@ class registry final : public multi_key_host, private name_host {
   name& at(const shared_keys& keys);
   name& make_name(const shared_keys& keys, names::iterator before);
   auto unmake_name() const {
-    return [&pool = *with.around.blocks](name* unused) {
+    return [&pool = *parts.env.blocks](name* unused) {
       unused->~name();
       pool.give_back(unused, sizeof(name));
     };

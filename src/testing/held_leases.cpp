@@ -8,20 +8,20 @@
 
 namespace holdfast::testing {
 
-void held_leases::hear(const event& e, time_point now) {
-  if (e.what == event_kind::acquired)
-    by_id_.insert_or_assign(std::string(e.id), grant{std::string(e.name), now});
-  else if (ends_hold(e.what))
-    by_id_.erase(std::string(e.id));
+void held_leases::hear(const event& event, time_point now) {
+  if (event.kind == event_kind::acquired)
+    by_id_.insert_or_assign(std::string(event.id), grant{std::string(event.name), now});
+  else if (ends_hold(event.kind))
+    by_id_.erase(std::string(event.id));
 }
 
 std::string held_leases::text(time_point now) const {
   constexpr std::size_t longest_name = 80;
   if (by_id_.empty()) return {};
   std::string all;
-  for (const auto& [id, g] : by_id_) {
-    const auto held = std::chrono::duration_cast<std::chrono::milliseconds>(now - g.since);
-    all += (all.empty() ? "" : ", ") + detail::in_quotes(g.name, longest_name) + " by lease " + id + " for " +
+  for (const auto& [id, group] : by_id_) {
+    const auto held = std::chrono::duration_cast<std::chrono::milliseconds>(now - group.since);
+    all += (all.empty() ? "" : ", ") + detail::in_quotes(group.name, longest_name) + " by lease " + id + " for " +
            std::to_string(held.count()) + " ms";
   }
   return std::to_string(by_id_.size()) + (by_id_.size() == 1 ? " lock is" : " locks are") + " still held: " + all;

@@ -15,7 +15,7 @@ using detail::time_point;
 /// What clients hold, by what their observers are told.
 class held_leases {
  public:
-  void hear(const event& e, time_point now);
+  void hear(const event& event, time_point now);
   /// "2 leases are still held: 'name' (id) for 30000 ms, …"; empty: none.
   std::string text(time_point now) const;
 

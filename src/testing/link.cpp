@@ -12,18 +12,18 @@ void link::drop_next_reply() { way_->loses_next_reply = true; }
 void link::cut() {
   if (stage_->ended()) return;
   way_->unreachable = true;
-  for (const auto& w : way_->wires()) {
-    w->lose_up();
-    w->end();
+  for (const auto& wire : way_->wires()) {
+    wire->lose_up();
+    wire->end();
   }
 }
 
 void link::fall_silent() {
   if (stage_->ended()) return;
   way_->blocked = true;
-  for (const auto& w : way_->wires()) {
-    w->lose_up();
-    w->lose_down();
+  for (const auto& wire : way_->wires()) {
+    wire->lose_up();
+    wire->lose_down();
   }
 }
 
@@ -34,7 +34,7 @@ void link::restore() {
 
 void link::set_latency(std::chrono::nanoseconds latency) {
   if (latency < latency.zero() || latency > std::chrono::hours(1))
-    throw std::invalid_argument(said("a latency is 0 to 1 h"));
+    throw std::invalid_argument(error_text("a latency is 0 to 1 h"));
   way_->usual.latency = way_->now.latency = latency;
 }
 

@@ -12,7 +12,7 @@ namespace {
 
 std::size_t checked(std::size_t how_many) {
   if (how_many < 3 || how_many > 9 || how_many % 2 == 0)
-    throw std::invalid_argument(said("a red_lock has 3, 5, 7 or 9 primaries, not " + std::to_string(how_many)));
+    throw std::invalid_argument(error_text("a red_lock has 3, 5, 7 or 9 primaries, not " + std::to_string(how_many)));
   return how_many;
 }
 
@@ -24,10 +24,10 @@ primaries::primaries(context where, std::size_t how_many) : world(std::move(wher
 
 primaries::~primaries() { stage_->end(); }
 
-client primaries::make_client(config c) { return make_client(stage_->executor(), std::move(c)); }
+client primaries::make_client(config config) { return make_client(stage_->executor(), std::move(config)); }
 
-client primaries::make_client(asio::any_io_executor executor, config c) {
-  return stage_->make_client(executor, std::move(c));
+client primaries::make_client(asio::any_io_executor executor, config config) {
+  return stage_->make_client(executor, std::move(config));
 }
 
 }  // namespace holdfast::testing

@@ -23,16 +23,16 @@ std::string quoted(std::string_view key) {
 
 /// Another string or hash is no lock: a fencing counter, the mark of a primary that votes, or the test's own data.
 std::optional<lock_holder> holder_in(const sim::keyspace& keys, std::string_view key) {
-  const auto* e = keys.find(key);
-  if (!e || key.starts_with("redisson_lock_token:") || key == detail::vote_marker) return std::nullopt;
+  const auto* entry = keys.find(key);
+  if (!entry || key.starts_with("redisson_lock_token:") || key == detail::vote_marker) return std::nullopt;
   lock_holder found;
-  found.ttl = e->expires ? milliseconds(*e->expires - keys.now()) : milliseconds::max();
-  if (const auto* text = e->text()) {
+  found.ttl = entry->expires ? milliseconds(*entry->expires - keys.now()) : milliseconds::max();
+  if (const auto* text = entry->text()) {
     found.id = *text;
     found.count = 1;
     return found;
   }
-  const auto& fields = e->hash()->fields();
+  const auto& fields = entry->hash()->fields();
   long long count = 0;
   if (fields.size() != 1 || !sim::to_integer(fields.front().second, count)) return std::nullopt;
   found.id = fields.front().first;
@@ -60,15 +60,15 @@ server::server(std::shared_ptr<stage> on, sim::server& machine) : world(std::mov
 
 server::~server() { stage_->end(); }
 
-client server::make_client(config c) { return make_client(stage_->executor(), std::move(c)); }
+client server::make_client(config config) { return make_client(stage_->executor(), std::move(config)); }
 
-client server::make_client(asio::any_io_executor executor, config c) {
-  return stage_->make_client(executor, std::move(c), *machine_);
+client server::make_client(asio::any_io_executor executor, config config) {
+  return stage_->make_client(executor, std::move(config), *machine_);
 }
 
 link server::link_of(const client& of) const {
   auto* way = stage_->way_of(of, *machine_);
-  if (!way) throw std::invalid_argument(said("this is no client of this server"));
+  if (!way) throw std::invalid_argument(error_text("this is no client of this server"));
   return {stage_, *way};
 }
 
@@ -76,26 +76,26 @@ lease server::held_lease(std::string_view name) {
   stage_->check_outside("held_lease()");
   if (!own_) own_.emplace(make_client());
   auto got = run(own_->fenced_mutex(name).try_lock());
-  if (!got) throw std::logic_error(said(quoted(name) + " is held by " + holder(name).value_or(lock_holder()).id));
+  if (!got) throw std::logic_error(error_text(quoted(name) + " is held by " + holder(name).value_or(lock_holder()).id));
   return std::move(*got);
 }
 
 lease server::lost_lease(std::string_view name) {
-  auto l = held_lease(name);
+  auto lease = held_lease(name);
   lose(name);
   try {
-    run(l.renew());
-  } catch (const error& e) {
-    if (e.code() != errc::lost) throw;
+    run(lease.renew());
+  } catch (const error& failure) {
+    if (failure.code() != errc::lost) throw;
   }
-  return l;
+  return lease;
 }
 
 std::vector<stored_lock> server::locks() const {
   const auto& keys = machine_->program().keys();
   std::vector<stored_lock> all;
   for (const auto& [key, entry] : keys.all())
-    if (auto who = holder_in(keys, key)) all.push_back({key, std::move(*who)});
+    if (auto holder = holder_in(keys, key)) all.push_back({key, std::move(*holder)});
   return all;
 }
 
@@ -104,14 +104,14 @@ std::optional<lock_holder> server::holder(std::string_view key) const {
 }
 
 void server::lose(std::string_view key) {
-  if (!holder(key)) throw std::logic_error(said("nobody holds " + quoted(key)));
+  if (!holder(key)) throw std::logic_error(error_text("nobody holds " + quoted(key)));
   machine_->program().tamper().erase(key);
 }
 
 void server::take_over(std::string_view key, milliseconds ttl, format as) {
-  if (ttl < milliseconds(1) || ttl > longest) throw std::invalid_argument(said("a TTL is 1 ms to ten years"));
+  if (ttl < milliseconds(1) || ttl > longest) throw std::invalid_argument(error_text("a TTL is 1 ms to ten years"));
   auto& keys = machine_->program().tamper();
-  if (const auto* e = keys.find(key)) as = e->text() ? format::string : format::hash;
+  if (const auto* entry = keys.find(key)) as = entry->text() ? format::string : format::hash;
   sim::keyspace::entry taken{rival, keys.now() + ttl.count()};
   if (as == format::hash) {
     sim::hash_value count;
@@ -122,8 +122,8 @@ void server::take_over(std::string_view key, milliseconds ttl, format as) {
 }
 
 void server::give_back(std::string_view key) {
-  const auto who = holder(key);
-  if (!who || who->id != rival) throw std::logic_error(said("take_over() has not got " + quoted(key)));
+  const auto found = holder(key);
+  if (!found || found->id != rival) throw std::logic_error(error_text("take_over() has not got " + quoted(key)));
   auto& program = machine_->program();
   const detail::lock_keys at(program.keys().find(key)->text() ? detail::simple_lock : detail::plain_lock, key);
   program.tamper().erase(key);
@@ -151,7 +151,7 @@ void server::restart_empty() {
 void server::refuse(refusal why) { machine_->program().refuse(refusal_of(why)); }
 
 void server::step_clock(milliseconds by) {
-  if (by < -longest || by > longest) throw std::invalid_argument(said("a clock is stepped by ten years at most"));
+  if (by < -longest || by > longest) throw std::invalid_argument(error_text("a clock is stepped by ten years at most"));
   machine_->clock().step(by);
 }
 

@@ -58,15 +58,16 @@ class stage::virtual_environment final : public detail::client_environment {
 };
 
 /// Notes what a client holds, and tells the test's own observer.
-class stage::told final : public observer {
+class stage::stage_observer final : public observer {
  public:
-  told(std::weak_ptr<stage> on, std::shared_ptr<observer> next) : stage_(std::move(on)), next_(std::move(next)) {}
-  void on(const event& e) noexcept override {
-    if (const auto s = stage_.lock()) s->held_.hear(e, s->now());
-    if (next_) next_->on(e);
+  stage_observer(std::weak_ptr<stage> on, std::shared_ptr<observer> next)
+      : stage_(std::move(on)), next_(std::move(next)) {}
+  void on(const event& event) noexcept override {
+    if (const auto stream = stage_.lock()) stream->held_.hear(event, stream->now());
+    if (next_) next_->on(event);
   }
-  void measured(const measurement& m) noexcept override {
-    if (next_) next_->measured(m);
+  void measured(const measurement& measurement) noexcept override {
+    if (next_) next_->measured(measurement);
   }
 
  private:
@@ -83,67 +84,70 @@ stage::stage(context where, std::size_t machines) : context_(std::move(where)) {
 
 void stage::check_is_here(const asio::any_io_executor& other) const {
   if (!other || &asio::query(other, asio::execution::context) != &asio::query(executor(), asio::execution::context))
-    throw std::invalid_argument(said("a client runs on the io_context of its server, and this executor is another's"));
+    throw std::invalid_argument(
+        error_text("a client runs on the io_context of its server, and this executor is another's"));
 }
 
-void stage::check_outside(const char* what) const {
+void stage::check_outside(const char* text) const {
   if (context_.inside())
     throw std::logic_error(
-        said(std::string(what) + " inside of a handler of the io_context, which it would have to run"));
+        error_text(std::string(text) + " inside of a handler of the io_context, which it would have to run"));
 }
 
-client stage::make_client(const asio::any_io_executor& executor, config c, sim::server& machine) {
+client stage::make_client(const asio::any_io_executor& executor, config config, sim::server& machine) {
   check_is_here(executor);
-  c.observer = std::make_shared<told>(weak_from_this(), std::move(c.observer));
-  auto s = detail::resolve(std::move(c));
-  if (s.kind != detail::deployment::one_server || s.values.min_replicas != 0)
-    throw error(make_error_code(errc::invalid_config),
-                said("there are no sentinels, no cluster and no replicas (docs/guide/testing.md says why), and the "
-                     "primaries of a red_lock are testing::primaries"));
-  return connect(executor, std::move(s), {&machine});
+  config.observer = std::make_shared<stage_observer>(weak_from_this(), std::move(config.observer));
+  auto settings = detail::resolve(std::move(config));
+  if (settings.kind != detail::deployment::one_server || settings.values.min_replicas != 0)
+    throw error(
+        make_error_code(errc::invalid_config),
+        error_text("there are no sentinels, no cluster and no replicas (docs/guide/testing.md says why), and the "
+                   "primaries of a red_lock are testing::primaries"));
+  return connect(executor, std::move(settings), {&machine});
 }
 
-client stage::make_client(const asio::any_io_executor& executor, config c) {
+client stage::make_client(const asio::any_io_executor& executor, config config) {
   check_is_here(executor);
-  c.observer = std::make_shared<told>(weak_from_this(), std::move(c.observer));
-  if (c.primaries.empty())
-    for (const auto& m : machines_) c.primaries.push_back("redis://" + m.at().host);
-  auto s = detail::resolve(std::move(c));
-  if (s.servers.size() != machines_.size())
+  config.observer = std::make_shared<stage_observer>(weak_from_this(), std::move(config.observer));
+  if (config.primaries.empty())
+    for (const auto& server : machines_) config.primaries.push_back("redis://" + server.at().host);
+  auto settings = detail::resolve(std::move(config));
+  if (settings.servers.size() != machines_.size())
     throw error(make_error_code(errc::invalid_config),
-                said("the config has " + std::to_string(s.servers.size()) + " primaries, and the test " +
-                     std::to_string(machines_.size())));
+                error_text("the config has " + std::to_string(settings.servers.size()) + " primaries, and the test " +
+                           std::to_string(machines_.size())));
   std::vector<sim::server*> to;
-  for (auto& m : machines_) to.push_back(&m);
-  return connect(executor, std::move(s), to);
+  for (auto& server : machines_) to.push_back(&server);
+  return connect(executor, std::move(settings), to);
 }
 
-client stage::connect(const asio::any_io_executor& executor, detail::settings s, const std::vector<sim::server*>& to) {
-  auto& m = members_.emplace_back();
+client stage::connect(const asio::any_io_executor& executor, detail::settings settings,
+                      const std::vector<sim::server*>& to) {
+  auto& member = members_.emplace_back();
   const auto number = members_.size();
   for (std::size_t n = 0; n < to.size(); ++n) {
-    auto& node = s.servers[n];
+    auto& node = settings.servers[n];
     node.at = to[n]->at();
     node.login = {};
     node.use_tls = false;
     node.db = 0;
-    m.ways.emplace_back(plan_, *to[n], random_, log_, "client" + std::to_string(number));
+    member.ways.emplace_back(plan_, *to[n], random_, log_, "client" + std::to_string(number));
   }
-  const auto make = [self = shared_from_this(), ways = &m.ways, number](const sim::strand& at,
-                                                                        detail::timer_queue::action on_wake) {
+  const auto make = [self = shared_from_this(), ways = &member.ways, number](const sim::strand& at,
+                                                                             detail::timer_queue::action on_wake) {
     return std::make_unique<virtual_environment>(self, *ways, number, at, std::move(on_wake));
   };
-  auto made = detail::make_client(executor, std::move(s),
+  auto made = detail::make_client(executor, std::move(settings),
                                   {std::shared_ptr<const detail::clock>(shared_from_this(), &plan_.time()), make});
-  m.id = made.id();
-  m.core = detail::access::home(made);
+  member.id = made.id();
+  member.core = detail::access::home(made);
   return made;
 }
 
-sim::route* stage::way_of(const client& c, const sim::server& machine) {
-  for (auto& m : members_)
-    if (!m.id.empty() && m.id == c.id())
-      for (auto& way : m.ways)
+sim::route* stage::way_of(const client& client, const sim::server& machine) {
+  for (auto& member : members_)
+    if (!member.id.empty() && member.id == client.id())
+      for (auto& way : member.ways)
         if (&way.to() == &machine) return &way;
   return nullptr;
 }
@@ -151,9 +155,9 @@ sim::route* stage::way_of(const client& c, const sim::server& machine) {
 void stage::end() {
   if (std::exchange(ended_, true)) return;
   pumping_ = true;  // nothing is posted while it is not known whether the io_context lives
-  for (auto& m : machines_) m.shut_down();
-  for (const auto& m : members_) {
-    auto core = m.core.lock();
+  for (auto& server : machines_) server.shut_down();
+  for (const auto& member : members_) {
+    auto core = member.core.lock();
     if (!core) continue;
     const auto whose = detail::access::make_client(std::move(core));  // its end is the client's
     if (!whose.get_executor()) continue;

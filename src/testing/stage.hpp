@@ -27,7 +27,7 @@ namespace holdfast::testing {
 /// The longest that anything in a test may last.
 inline constexpr auto longest = std::chrono::hours(24 * 365 * 10);
 
-inline std::string said(const std::string& text) { return "holdfast::testing: " + text; }
+inline std::string error_text(const std::string& text) { return "holdfast::testing: " + text; }
 
 /// All that the clients of a test share: time, the machines, the ways to them, and the io_context of the test, on which
 /// everything runs. Plain memory, which may outlive the io_context: clients and leases keep it.
@@ -49,15 +49,15 @@ class stage final : public std::enable_shared_from_this<stage> {
   const held_leases& held() const noexcept { return held_; }
   const asio::any_io_executor& executor() const noexcept { return context_.executor; }
   bool ended() const noexcept { return ended_; }
-  /// Throws std::logic_error inside of a handler of the io_context, where `what` cannot be done.
-  void check_outside(const char* what) const;
+  /// Throws std::logic_error inside of a handler of the io_context, where `act` cannot be done.
+  void check_outside(const char* text) const;
 
   // Throw std::invalid_argument for an executor of another context.
-  client make_client(const asio::any_io_executor& executor, config c, sim::server& machine);
+  client make_client(const asio::any_io_executor& executor, config config, sim::server& machine);
   /// Of all machines.
-  client make_client(const asio::any_io_executor& executor, config c);
+  client make_client(const asio::any_io_executor& executor, config config);
   /// Null: it is no client of this machine.
-  sim::route* way_of(const client& c, const sim::server& machine);
+  sim::route* way_of(const client& client, const sim::server& machine);
   /// The servers are gone, and clients are closed. From now on time goes on by itself as far as they need it to end.
   /// Idempotent.
   void end();
@@ -90,10 +90,10 @@ class stage final : public std::enable_shared_from_this<stage> {
     std::deque<sim::route> ways;  // to each machine that it knows
   };
   class virtual_environment;
-  class told;
+  class stage_observer;
 
   void check_is_here(const asio::any_io_executor& other) const;
-  client connect(const asio::any_io_executor& executor, detail::settings s, const std::vector<sim::server*>& to);
+  client connect(const asio::any_io_executor& executor, detail::settings settings, const std::vector<sim::server*>& to);
   void hear_of(time_point something_new);
   void pump();
 

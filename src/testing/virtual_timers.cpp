@@ -3,9 +3,9 @@
 
 namespace holdfast::testing {
 
-void virtual_timers::schedule(detail::timer_queue::place& p, time_point when,
+void virtual_timers::schedule(detail::timer_queue::place& place, time_point when,
                               detail::timer_queue::action act) noexcept {
-  queue_.add(p, when, std::move(act));
+  queue_.add(place, when, std::move(act));
   plan_.announce(when);
 }
 

@@ -18,8 +18,8 @@ class virtual_timers final : public detail::timers,
   virtual_timers(sim::scheduler& plan, sim::home_ptr at, detail::timer_queue::action on_wake)
       : plan_(plan), home_(std::move(at)), on_wake_(std::move(on_wake)) {}
 
-  void schedule(detail::timer_queue::place& p, time_point when, detail::timer_queue::action act) noexcept override;
-  void cancel(detail::timer_queue::place& p) noexcept override { queue_.remove(p); }
+  void schedule(detail::timer_queue::place& place, time_point when, detail::timer_queue::action act) noexcept override;
+  void cancel(detail::timer_queue::place& place) noexcept override { queue_.remove(place); }
   /// What is pending is dropped, and nothing runs any more.
   void close();
 

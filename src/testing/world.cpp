@@ -22,7 +22,7 @@ namespace {
 void check_forward(nanoseconds by) {
   if (by < nanoseconds::zero() || by > longest)
     throw std::invalid_argument(
-        said("time goes on by 0 to ten years, and never back: not by " + std::to_string(by.count()) + " ns"));
+        error_text("time goes on by 0 to ten years, and never back: not by " + std::to_string(by.count()) + " ns"));
 }
 
 }  // namespace
@@ -49,7 +49,7 @@ void world::pause_process(nanoseconds by) {
 
 nanoseconds world::elapsed() const noexcept { return stage_->now() - sim::virtual_clock().now(); }
 
-void world::run_to_its_end(asio::awaitable<void> what, nanoseconds at_most) {
+void world::run_to_its_end(asio::awaitable<void> operation, nanoseconds at_most) {
   stage_->check_outside("run()");
   check_forward(at_most);
   struct outcome {
@@ -59,7 +59,7 @@ void world::run_to_its_end(asio::awaitable<void> what, nanoseconds at_most) {
   };
   const auto end = stage_->now() + at_most;
   const auto result = std::make_shared<outcome>();
-  asio::co_spawn(stage_->executor(), std::move(what),
+  asio::co_spawn(stage_->executor(), std::move(operation),
                  asio::bind_cancellation_slot(result->stop.slot(), [result](std::exception_ptr failed) {
                    result->done = true;
                    result->failed = failed;
@@ -67,7 +67,7 @@ void world::run_to_its_end(asio::awaitable<void> what, nanoseconds at_most) {
   const auto give_up = [&](const std::string& why) {
     result->stop.emit(asio::cancellation_type::terminal);
     stage_->run_due();
-    throw std::logic_error(said("the coroutine has not ended: " + why));
+    throw std::logic_error(error_text("the coroutine has not ended: " + why));
   };
   stage_->run_due();
   while (!result->done) {
@@ -90,10 +90,10 @@ asio::awaitable<void> world::sleep_for(nanoseconds how_long) {
         std::make_shared<asio::steady_timer>(co_await asio::this_coro::executor, asio::steady_timer::time_point::max());
     bool due = false;
     on->plan().at(until, [&due, waiting = std::weak_ptr(alarm)] {
-      const auto a = waiting.lock();
-      if (!a) return;
+      const auto first = waiting.lock();
+      if (!first) return;
       due = true;
-      a->cancel();
+      first->cancel();
     });
     error_code failed;
     co_await alarm->async_wait(asio::redirect_error(asio::use_awaitable, failed));
@@ -103,7 +103,7 @@ asio::awaitable<void> world::sleep_for(nanoseconds how_long) {
 
 void world::check() {
   run_until_idle();
-  if (const auto text = stage_->held().text(stage_->now()); !text.empty()) throw std::logic_error(said(text));
+  if (const auto text = stage_->held().text(stage_->now()); !text.empty()) throw std::logic_error(error_text(text));
 }
 
 }  // namespace holdfast::testing

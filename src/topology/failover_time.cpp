@@ -10,10 +10,11 @@ namespace {
 constexpr auto question = std::array<std::string_view, 3>{"CONFIG", "GET", cluster_failover.setting};
 
 // The name and the value.
-std::optional<std::chrono::milliseconds> milliseconds_of(const redis::reply& r) {
+std::optional<std::chrono::milliseconds> milliseconds_of(const redis::reply& reply) {
   using kind = redis::reply::kind;
-  if (r.type != kind::array || r.elements.size() != 2 || r.elements[1].type != kind::string) return std::nullopt;
-  const auto& text = r.elements[1].text;
+  if (reply.type != kind::array || reply.elements.size() != 2 || reply.elements[1].type != kind::string)
+    return std::nullopt;
+  const auto& text = reply.elements[1].text;
   int value = 0;  // as Redis has it
   const auto [end, error] = std::from_chars(text.data(), text.data() + text.size(), value);
   if (error != std::errc{} || end != text.data() + text.size() || value < 0) return std::nullopt;
@@ -33,9 +34,9 @@ std::optional<std::string> shorter_than(const failover_time& takes, std::chrono:
 
 void node_timeout_question::append_to(std::string& out) const { redis::append_command(out, question); }
 
-void node_timeout_question::answered(const redis::outcome& o) {
-  if (o.error) return;
-  if (const auto value = milliseconds_of(o.reply)) told_(*value);
+void node_timeout_question::answered(const redis::outcome& outcome) {
+  if (outcome.error) return;
+  if (const auto value = milliseconds_of(outcome.reply)) answer_(*value);
 }
 
 }  // namespace holdfast::detail

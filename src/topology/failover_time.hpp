@@ -26,13 +26,13 @@ std::optional<std::string> shorter_than(const failover_time& takes, std::chrono:
 /// Asks a node of a cluster for its cluster-node-timeout. Many servers let no client read that: then nobody is told.
 class node_timeout_question final : public redis::command {
  public:
-  explicit node_timeout_question(std::function<void(std::chrono::milliseconds)> told) : told_(std::move(told)) {}
+  explicit node_timeout_question(std::function<void(std::chrono::milliseconds)> answer) : answer_(std::move(answer)) {}
 
   void append_to(std::string& out) const override;
-  void answered(const redis::outcome& o) override;
+  void answered(const redis::outcome& outcome) override;
 
  private:
-  const std::function<void(std::chrono::milliseconds)> told_;
+  const std::function<void(std::chrono::milliseconds)> answer_;
 };
 
 }  // namespace holdfast::detail

@@ -22,8 +22,8 @@ constexpr lease_clock::duration longest_pause = std::chrono::seconds(1);
 /// One subscriber at each of the primaries.
 class quorum::subscriber_list final {
  public:
-  subscriber_list(const quorum& of, std::string_view channel, subscriber& who)
-      : of_(of), who_(who), acknowledged_(of.alarms_), round_trip_(of.alarms_), seats_(of.each_.size()) {
+  subscriber_list(const quorum& of, std::string_view channel, subscriber& subscriber)
+      : of_(of), subscriber_(subscriber), acknowledged_(of.alarms_), round_trip_(of.alarms_), seats_(of.each_.size()) {
     for (std::size_t n = 0; n < seats_.size(); ++n) {
       seats_[n].in = this;
       seats_[n].number = n;
@@ -62,14 +62,14 @@ class quorum::subscriber_list final {
   };
 
   template <class Which>
-  std::size_t count(Which which) const {
-    return static_cast<std::size_t>(std::count_if(seats_.begin(), seats_.end(), which));
+  std::size_t count(Which matches) const {
+    return static_cast<std::size_t>(std::count_if(seats_.begin(), seats_.end(), matches));
   }
 
   // Each that comes later, too: what was published there before is missed. Those that come together are told together,
   // because whoever hears it asks all of them.
   void on_subscribed() {
-    const auto there = count([](const seat& s) { return s.acknowledged; });
+    const auto there = count([](const seat& seat) { return seat.acknowledged; });
     if (there < of_.needed()) return;
     if (there == seats_.size()) return tell_subscribed();
     if (!acknowledged_.due()) acknowledged_.start(of_.time_.now() + of_.round_, [this] { tell_subscribed(); });
@@ -77,15 +77,15 @@ class quorum::subscriber_list final {
 
   void tell_subscribed() {
     acknowledged_.stop();
-    who_.on_subscribed();
+    subscriber_.on_subscribed();
   }
 
   // Where it is free already others may take it and give it back: less than a majority's messages says nothing then.
   void on_message(bool again, std::string_view payload) {
-    const auto free = who_.free_at();
-    if (told_) {
+    const auto free = subscriber_.free_at();
+    if (notified_) {
       one_more_ |= again;
-    } else if (count([&](const seat& s) { return s.heard || (free >> s.number & 1U) != 0; }) >= of_.needed()) {
+    } else if (count([&](const seat& seat) { return seat.heard || (free >> seat.number & 1U) != 0; }) >= of_.needed()) {
       told_by_few_ = 0;
       tell(payload);
     } else if (free == 0 && !round_trip_.due()) {
@@ -96,16 +96,16 @@ class quorum::subscriber_list final {
     }
   }
 
-  void tell(std::string_view payload, void (subscriber::*how)(std::string_view) = &subscriber::on_message) {
-    told_ = true;
+  void tell(std::string_view payload, void (subscriber::*notify)(std::string_view) = &subscriber::on_message) {
+    notified_ = true;
     wait_then(of_.round_, payload, [this](std::string_view text) { hear_anew(text); });
-    (who_.*how)(payload);
+    (subscriber_.*notify)(payload);
   }
 
   // What the slower ones have told meanwhile was the same release; what one has told twice was not.
   void hear_anew(std::string_view payload) {
-    told_ = false;
-    for (auto& s : seats_) s.heard = false;
+    notified_ = false;
+    for (auto& seat : seats_) seat.heard = false;
     if (std::exchange(one_more_, false)) tell(payload);
   }
 
@@ -115,25 +115,25 @@ class quorum::subscriber_list final {
   }
 
   void on_refused(error_code error) {
-    if (count([](const seat& s) { return s.refused.has_value(); }) == of_.needed())
-      who_.on_subscribe_failed(error, texts(&seat::refused));
+    if (count([](const seat& seat) { return seat.refused.has_value(); }) == of_.needed())
+      subscriber_.on_subscribe_failed(error, texts(&seat::refused));
   }
   void on_no_messages(error_code error) {
-    if (count([](const seat& s) { return s.no_messages.has_value(); }) == of_.needed())
-      who_.on_no_messages(error, texts(&seat::no_messages));
+    if (count([](const seat& seat) { return seat.no_messages.has_value(); }) == of_.needed())
+      subscriber_.on_no_messages(error, texts(&seat::no_messages));
   }
-  std::string texts(std::optional<std::string> seat::*which) const {
+  std::string texts(std::optional<std::string> seat::*field) const {
     std::string all;
-    for (const auto& s : seats_)
-      if (s.*which) all += (all.empty() ? "" : "; ") + *(s.*which);
+    for (const auto& seat : seats_)
+      if (seat.*field) all += (all.empty() ? "" : "; ") + *(seat.*field);
     return all;
   }
 
   const quorum& of_;
-  subscriber& who_;
+  subscriber& subscriber_;
   timer acknowledged_;  // since a majority has, for the others
   timer round_trip_;    // since the first message, or since one was told
-  bool told_ = false;
+  bool notified_ = false;
   bool one_more_ = false;     // has come since
   unsigned told_by_few_ = 0;  // times in a row that no majority had a message
   std::vector<seat> seats_;
@@ -157,8 +157,8 @@ bool quorum::withdraw(redis::ticket) {
 }
 
 template <class Which>
-bool quorum::majority(Which which) const {
-  return static_cast<std::size_t>(std::count_if(each_.begin(), each_.end(), which)) >= needed();
+bool quorum::majority(Which matches) const {
+  return static_cast<std::size_t>(std::count_if(each_.begin(), each_.end(), matches)) >= needed();
 }
 
 bool quorum::answering(std::string_view key) {
@@ -204,8 +204,8 @@ std::string quorum::where(std::string_view key) const {
   return all;
 }
 
-subscription quorum::subscribe(std::string_view channel, subscriber& who) {
-  return std::make_shared<subscriber_list>(*this, channel, who);
+subscription quorum::subscribe(std::string_view channel, subscriber& subscriber) {
+  return std::make_shared<subscriber_list>(*this, channel, subscriber);
 }
 
 // The answers that a stopped process has found in its sockets seem to have taken as long as it was stopped.

@@ -22,13 +22,13 @@ class quorum final : public topology {
   node_id node_of(std::string_view) const override { return 0; }
   /// Not here: each is asked by itself.
   redis::ticket execute(std::string_view key, redis::request asked) override;
-  bool withdraw(redis::ticket t) override;
+  bool withdraw(redis::ticket ticket) override;
   bool answering(std::string_view key) override;
   bool answered_since(std::string_view key, time_point when) override;
   redis::failure trouble(std::string_view key) const override;
   std::optional<redis::failure> silence_since(std::string_view key, time_point when) override;
   std::size_t primaries() const noexcept override { return each_.size(); }
-  topology& primary(std::size_t n) noexcept override { return *each_[n]; }
+  topology& primary(std::size_t index) noexcept override { return *each_[index]; }
   std::string run_of(std::string_view) const override { return {}; }
   /// Not here, as execute().
   std::uint64_t server_of(std::string_view) const override { return 0; }
@@ -37,7 +37,7 @@ class quorum final : public topology {
   void note_round(lease_clock::duration took) override;
   /// It hears a message when a majority has sent one or was free; where none was, one round trip after the first at
   /// the latest; not that of the slower ones.
-  subscription subscribe(std::string_view channel, subscriber& who) override;
+  subscription subscribe(std::string_view channel, subscriber& subscriber) override;
   void keep_watch(bool on) override;
   void on_link_change(link_listener listener) override;
   void close() override;
@@ -47,7 +47,7 @@ class quorum final : public topology {
 
   std::size_t needed() const noexcept { return each_.size() / 2 + 1; }
   template <class Which>
-  bool majority(Which which) const;
+  bool majority(Which matches) const;
 
   timers& alarms_;
   const clock& time_;

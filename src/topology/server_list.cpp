@@ -5,10 +5,10 @@ namespace holdfast::detail {
 
 reach_by reach_of(const std::vector<node_mapping>& node_map) {
   if (node_map.empty()) return {};
-  return [node_map](const redis::address& told) {
-    for (const auto& m : node_map)
-      if (m.told == told) return m.reach;
-    return told;
+  return [node_map](const redis::address& announced) {
+    for (const auto& mapping : node_map)
+      if (mapping.announced == announced) return mapping.reach;
+    return announced;
   };
 }
 

@@ -59,7 +59,7 @@ class topology {
   virtual redis::ticket execute(std::string_view key, redis::request asked) = 0;
   /// True: the command has not run and never will. Nothing is called any more, except where execute() has refused it
   /// (ticket 0): then answered() is still to come. False: it was written, and is not sent anew where it is refused.
-  virtual bool withdraw(redis::ticket t) = 0;
+  virtual bool withdraw(redis::ticket ticket) = 0;
   /// There is a connection to the server that owns `key`, and it is not silent for longer than a command may wait.
   virtual bool answering(std::string_view key) = 0;
   /// The server that owns `key` has answered a command after `when`, or has let us in or kept us out for good since. To
@@ -100,7 +100,7 @@ class topology {
   /// topology without replicas says that none has it. The key, of a lock that was granted, is changed to what it is.
   virtual void replicated(std::string_view, const copies&, copies_handler done) { done(std::nullopt, 0); }
 
-  virtual subscription subscribe(std::string_view channel, subscriber& who) = 0;
+  virtual subscription subscribe(std::string_view channel, subscriber& subscriber) = 0;
 
   /// While true the connections in use are watched and re-made even with no command pending, so that an outage is
   /// noticed at once.

@@ -240,10 +240,10 @@ void call_book::next_round() {
 void book_observer::on(const event& e) noexcept {
   try {
     std::ostringstream text;
-    text << client_ << " event " << to_string(e.what) << ' ' << e.name << ' ' << e.id;
+    text << client_ << " event " << to_string(e.kind) << ' ' << e.name << ' ' << e.id;
     if (e.reason) text << " (" << e.reason.message() << ')';
     if (!e.detail.empty()) text << ' ' << e.detail;
-    book_.note_event(to_string(e.what), text.str());
+    book_.note_event(to_string(e.kind), text.str());
   } catch (const std::exception&) {  // a line less
   }
 }

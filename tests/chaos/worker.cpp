@@ -46,12 +46,12 @@ class witness final : public observer {
 
   void on(const event& e) noexcept override {
     using kind = event_kind;
-    if (e.what != kind::lost && e.what != kind::suspended && e.what != kind::restored && e.what != kind::closed &&
-        e.what != kind::release_failed && e.what != kind::release_given_up && e.what != kind::vote_withheld &&
-        e.what != kind::passed)
+    if (e.kind != kind::lost && e.kind != kind::suspended && e.kind != kind::restored && e.kind != kind::closed &&
+        e.kind != kind::release_failed && e.kind != kind::release_given_up && e.kind != kind::vote_withheld &&
+        e.kind != kind::passed)
       return;
     auto line = place_.log.write("told");
-    line.add("what", to_string(e.what))
+    line.add("what", to_string(e.kind))
         .add("client", client_number_)
         .add("lock", e.name)
         .add("id", e.id)

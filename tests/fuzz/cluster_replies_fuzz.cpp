@@ -52,11 +52,11 @@ class replies {
     using kind = redirects::step::kind;
     const auto next = policy_.on_reply(r, by, {}, now_);
     now_ += next.pause;
-    require(next.what != kind::deliver || !next.refresh, "an answer needs no newer map");
+    require(next.type != kind::deliver || !next.refresh, "an answer needs no newer map");
     require(next.pause <= std::chrono::milliseconds(100), "a pause has an end");
-    if (next.what != kind::deliver && next.pause == lease_clock::duration{})
+    if (next.type != kind::deliver && next.pause == lease_clock::duration{})
       require(++followed_at_once_ <= 2, "nothing is followed at once for ever");
-    if (next.what == kind::to_named) can_be_reached(next.to);
+    if (next.type == kind::to_named) can_be_reached(next.to);
     if (!next.moved) return;
     can_be_reached(next.moved->to);
     map_.moved(next.moved->slot, next.moved->to);

@@ -96,12 +96,12 @@ class program {
   void hear(redis::reply r) {
     if (is_answer(r) && !open_.empty()) open_.pop_front();
     const auto e = table_.on_reply(std::move(r));
-    if (e.what == kind::confirmed || e.what == kind::refused || e.what == kind::unavailable || e.what == kind::moved ||
-        e.what == kind::message)
+    if (e.type == kind::confirmed || e.type == kind::refused || e.type == kind::unavailable || e.type == kind::moved ||
+        e.type == kind::message)
       require(wanted_.contains(e.channel), "events name what is wanted");
-    if (e.what == kind::confirmed) require(table_.confirmed(e.channel), "what was confirmed is confirmed");
-    if (e.what == kind::moved) require(!table_.confirmed(e.channel), "what has moved is not here");
-    if (e.what == kind::desync || e.what == kind::error) stop();  // as its owner does
+    if (e.type == kind::confirmed) require(table_.confirmed(e.channel), "what was confirmed is confirmed");
+    if (e.type == kind::moved) require(!table_.confirmed(e.channel), "what has moved is not here");
+    if (e.type == kind::desync || e.type == kind::error) stop();  // as its owner does
   }
 
   /// And neither a message nor said unasked.

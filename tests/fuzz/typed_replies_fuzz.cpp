@@ -33,10 +33,10 @@ void check(const redis::reply& r) {
   if (const auto a = detail::read_acquire(r); is_value(r, a)) {
     require(!a.value.holder_ttl || (*a.value.holder_ttl >= 0ms && *a.value.holder_ttl <= 24h),
             "a holder's TTL is one that a lock may have");
-    require((a.value.what == acquire::busy) == a.value.holder_ttl.has_value(), "only a busy lock has a TTL");
+    require((a.value.type == acquire::busy) == a.value.holder_ttl.has_value(), "only a busy lock has a TTL");
   }
   if (const auto a = detail::read_acquire_fenced(r); is_value(r, a)) {
-    require(a.value.token.has_value() == (a.value.what == acquire::acquired),
+    require(a.value.token.has_value() == (a.value.type == acquire::acquired),
             "a fenced hold has a token, and nothing else has");
     require(!a.value.token || countable_token(*a.value.token + a.value.spare_tokens),
             "a token is a number that Lua counts exactly");
@@ -51,7 +51,7 @@ void check(const redis::reply& r) {
   if (const auto a = detail::read_acquire_all(r, 3); is_value(r, a)) {
     const auto& h = a.value.hindered;
     require(!h || h->number < 3, "one of those that were asked for");
-    require(!h || h->said.failed || h->said.value.what != acquire::acquired, "what hinders is not acquired");
+    require(!h || h->single.failed || h->single.value.type != acquire::acquired, "what hinders is not acquired");
     require(a.value.tokens.empty(), "a plain hold has no token");
   }
   if (const auto a = detail::read_acquire_all_fenced(r, 3); is_value(r, a)) {

@@ -257,7 +257,7 @@ TEST_CASE("an observer that locks while a client ends is refused and nothing han
   blocking_world w;
   struct locking final : observer {
     void on(const event& e) noexcept override {
-      if (e.what == kind::closed) refused += client_side::code_of_call(lock).failed();
+      if (e.kind == kind::closed) refused += client_side::code_of_call(lock).failed();
     }
     std::function<void()> lock;
     std::atomic<int> refused{0};

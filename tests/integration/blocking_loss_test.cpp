@@ -474,7 +474,7 @@ TEST_CASE("a blocking call on the thread that has to work for it is refused at o
   SECTION("in an observer") {
     struct locking final : observer {
       void on(const event& e) noexcept override {
-        if (e.what == kind::connected && ask) said.set_value(ask());
+        if (e.kind == kind::connected && ask) said.set_value(ask());
       }
       std::function<bool()> ask;
       std::promise<bool> said;

@@ -16,7 +16,7 @@ namespace {
 struct counting final : observer {
   void on(const event& e) noexcept override { events.on(e); }
   void measured(const measurement& m) noexcept override {
-    connections += m.what == measurement_kind::connection_up && m.connection->role == "pubsub";
+    connections += m.kind == measurement_kind::connection_up && m.connection->role == "pubsub";
   }
 
   recorder events;

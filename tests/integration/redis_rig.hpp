@@ -69,7 +69,7 @@ class redis_rig {
 
   std::shared_ptr<redis::connection> connect(const redis::endpoint& node) {
     auto c = std::make_shared<redis::connection>(services(), node, [this](const event& e) {
-      events.emplace_back(to_string(e.what));
+      events.emplace_back(to_string(e.kind));
       details.emplace_back(e.detail);
       reasons.push_back(e.reason);
     });

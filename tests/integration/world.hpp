@@ -36,7 +36,7 @@ class recorder final : public observer {
   };
   void on(const event& e) noexcept override {
     const std::lock_guard lock(guard_);
-    seen_.push_back({e.what, std::string(e.name), std::string(e.detail), e.reason, e.waiters});
+    seen_.push_back({e.kind, std::string(e.name), std::string(e.detail), e.reason, e.waiters});
   }
   std::size_t count(event_kind what) const {
     const std::lock_guard lock(guard_);

@@ -11,9 +11,9 @@ class sim_client::event_log final : public observer {
       : plan_(plan), log_(log), met_(met), holds_(holds), who_(std::move(who)) {}
 
   void on(const event& e) noexcept override {
-    met_.hit(std::string("event: ").append(to_string(e.what)));
+    met_.hit(std::string("event: ").append(to_string(e.kind)));
     holds_.hear(e);
-    log_.note(plan_.now(), who_, to_string(e.what),
+    log_.note(plan_.now(), who_, to_string(e.kind),
               std::string(e.name).append(" ").append(e.reason ? e.reason.message() : ""));
   }
 
@@ -27,11 +27,11 @@ class sim_client::event_log final : public observer {
 
 void sim_client::hold_count::hear(const event& e) {
   const std::string id(e.id);
-  const bool begins = e.what == event_kind::acquired;
-  if (!begins && !ends_hold(e.what)) return;
+  const bool begins = e.kind == event_kind::acquired;
+  if (!begins && !ends_hold(e.kind)) return;
   const bool counts = begins ? held_.insert(id).second : held_.erase(id) == 1;
   if (!counts && wrong_.empty())
-    wrong_ = std::string("was told ").append(to_string(e.what)).append(" once too often of ").append(e.name);
+    wrong_ = std::string("was told ").append(to_string(e.kind)).append(" once too often of ").append(e.name);
 }
 
 std::string sim_client::hold_count::wrong_at_the_end() const {

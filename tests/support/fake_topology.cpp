@@ -141,19 +141,21 @@ void fake_topology::replicas_have(unsigned had, const std::optional<redis::failu
 
 redis::ticket fake_topology::execute(std::string_view key, redis::request asked) {
   std::string bytes;
-  asked.what->append_to(bytes);
+  asked.command->append_to(bytes);
   if (refusal) {
-    post([asked = std::move(asked.what), why = *refusal] { asked->answered({make_error_code(why), {}, "refused"}); });
+    post([asked = std::move(asked.command), why = *refusal] {
+      asked->answered({make_error_code(why), {}, "refused"});
+    });
     return 0;
   }
   const auto decoded = decode_commands(bytes);
   if (decoded.size() != 1) throw std::logic_error("execute() takes one command");
-  const auto& how = asked.how;
+  const auto& how = asked.terms;
   const auto n = commands_.size();
   const auto node = node_of(key);
   commands_.push_back(
       {{n, std::string(key), node, decoded[0], clock_.now(), how.timeout, how.rank, how.waits_for_reply, how.divisible},
-       std::move(asked.what),
+       std::move(asked.command),
        how.tell_late});
   if (up(node) && !blocked_) write(commands_[n]);
   const bool waits_in_a_living_link = up(node) && blocked_;  // which costs no time

@@ -38,7 +38,7 @@ error_code code_of(Call call) {
 /// All that an observer is told.
 struct journal : observer {
   void on(const event& e) noexcept override {
-    text << to_string(e.what) << ' ' << e.name << ' ' << e.id << ' ' << e.reason.value() << ' ' << e.held.count()
+    text << to_string(e.kind) << ' ' << e.name << ' ' << e.id << ' ' << e.reason.value() << ' ' << e.held.count()
          << '\n';
   }
   std::ostringstream text;

@@ -34,9 +34,9 @@ nanoseconds cpu_time() {
 /// What a client's observer was told of holds.
 struct diary : observer {
   void on(const event& e) noexcept override {
-    if (e.what == event_kind::suspended || e.what == event_kind::restored || e.what == event_kind::lost)
-      told.push_back(e.what);
-    if (e.what == event_kind::outage) ++outages;
+    if (e.kind == event_kind::suspended || e.kind == event_kind::restored || e.kind == event_kind::lost)
+      told.push_back(e.kind);
+    if (e.kind == event_kind::outage) ++outages;
   }
   std::vector<event_kind> told;
   int outages = 0;

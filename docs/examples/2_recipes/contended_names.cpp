@@ -13,7 +13,7 @@ namespace asio = boost::asio;
 
 struct contention final : holdfast::observer {
   void on(const holdfast::event& e) noexcept override {  // one call at a time, on the client's strand
-    if (e.waiters > 0 || e.what == holdfast::event_kind::not_acquired) ++met[std::string(e.name)];
+    if (e.waiters > 0 || e.kind == holdfast::event_kind::not_acquired) ++met[std::string(e.name)];
   }
   void print_ten() const {
     std::vector<std::pair<int, std::string>> most;

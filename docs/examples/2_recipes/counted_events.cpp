@@ -12,9 +12,9 @@ using kind = holdfast::event_kind;
 
 struct counters final : holdfast::observer {
   void on(const holdfast::event& e) noexcept override {
-    ++times[static_cast<std::size_t>(e.what)];
-    if (e.what == kind::acquired) ++held;
-    if (holdfast::ends_hold(e.what)) --held;
+    ++times[static_cast<std::size_t>(e.kind)];
+    if (e.kind == kind::acquired) ++held;
+    if (holdfast::ends_hold(e.kind)) --held;
   }
   void print() const {
     for (std::size_t k = 0; k < holdfast::event_kinds; ++k)

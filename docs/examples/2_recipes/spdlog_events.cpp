@@ -12,13 +12,13 @@ using kind = holdfast::event_kind;
 
 struct spdlog_events final : holdfast::observer {
   void on(const holdfast::event& e) noexcept override {
-    const bool error = e.what == kind::lost || e.what == kind::release_failed;
-    const bool warning = e.what == kind::renewal_failed || e.what == kind::suspended || e.what == kind::outage;
+    const bool error = e.kind == kind::lost || e.kind == kind::release_failed;
+    const bool warning = e.kind == kind::renewal_failed || e.kind == kind::suspended || e.kind == kind::outage;
     const auto level = error ? spdlog::level::err : warning ? spdlog::level::warn : spdlog::level::debug;
     std::string name(e.name);  // raw bytes: a line feed would forge a line
     for (char& c : name)
       if (static_cast<unsigned char>(c) < 0x20) c = '?';
-    spdlog::log(level, "{} lock={} {}", to_string(e.what), name, e.detail);
+    spdlog::log(level, "{} lock={} {}", to_string(e.kind), name, e.detail);
   }
 };
 

@@ -36,7 +36,7 @@ struct attentive_process : process {
     std::string name;
   };
   struct listener final : holdfast::observer {
-    void on(const holdfast::event& e) noexcept override { events.push_back({e.what, std::string(e.name)}); }
+    void on(const holdfast::event& e) noexcept override { events.push_back({e.kind, std::string(e.name)}); }
     std::vector<happening> events;
   };
 

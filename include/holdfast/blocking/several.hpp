@@ -24,7 +24,7 @@ using mutex_list = std::vector<std::reference_wrapper<const mutex>>;
 class HOLDFAST_EXPORT multi_lock : public lockable {
  public:
   /// Throws as holdfast::multi_lock; closed if one was moved from.
-  explicit multi_lock(const mutex_list& which, lock_options = {});
+  explicit multi_lock(const mutex_list& mutexes, lock_options = {});
 };
 
 /// holdfast::any_of for threads: any one of several locks of one client and kind, whichever is free. It never
@@ -32,7 +32,7 @@ class HOLDFAST_EXPORT multi_lock : public lockable {
 class HOLDFAST_EXPORT any_of : public lockable {
  public:
   /// Throws as holdfast::any_of; closed if one was moved from.
-  explicit any_of(const mutex_list& which, lock_options = {});
+  explicit any_of(const mutex_list& mutexes, lock_options = {});
 
   /// Which lock the newest hold is that this thread has taken through this object. Empty without one.
   [[nodiscard]] std::string name() const;

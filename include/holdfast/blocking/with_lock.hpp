@@ -50,26 +50,26 @@ using section_value_t = std::invoke_result_t<F&, std::stop_token>;
 
 /// Calls f in it, and ends it.
 template <class F>
-section_value_t<F> run_in(section& in, F& f) {
+section_value_t<F> run_in(section& in, F& action) {
   using value = section_value_t<F>;
   static_assert(!std::is_reference_v<value>, "what it refers to would be used without the lock: return a value");
   std::exception_ptr thrown;
   if constexpr (std::is_void_v<value>) {
     try {
-      std::invoke(f, in.stop());
+      std::invoke(action, in.stop());
     } catch (...) {
       thrown = std::current_exception();
     }
     in.end(thrown);
   } else {
-    std::optional<value> v;
+    std::optional<value> value;
     try {
-      v.emplace(std::invoke(f, in.stop()));
+      value.emplace(std::invoke(action, in.stop()));
     } catch (...) {
       thrown = std::current_exception();
     }
     in.end(thrown);
-    return std::move(*v);
+    return std::move(*value);
   }
 }
 
@@ -93,9 +93,9 @@ concept lockable_object = std::convertible_to<Lock&, lockable&>;
 /// The token stays requested after the call, and may be kept. Throws as lockable::lock() before f is called.
 template <lockable_object Lock, class F>
   requires std::invocable<F&, std::stop_token>
-auto with_lock(Lock&& on, F&& f) -> detail::section_value_t<F> {
+auto with_lock(Lock&& on, F&& action) -> detail::section_value_t<F> {
   detail::section section(on);
-  return detail::run_in(section, f);
+  return detail::run_in(section, action);
 }
 
 /// The same with a bounded wait, as lockable::try_lock_for(): 0 or less is one attempt. Gives an optional with f's
@@ -103,14 +103,14 @@ auto with_lock(Lock&& on, F&& f) -> detail::section_value_t<F> {
 /// optional, or false. Throws as try_lock_for() before f is called. `wait` bounds neither f nor the unlock.
 template <lockable_object Lock, class Rep, class Period, class F>
   requires std::invocable<F&, std::stop_token>
-auto try_with_lock_for(Lock&& on, const std::chrono::duration<Rep, Period>& wait, F&& f) {
+auto try_with_lock_for(Lock&& on, const std::chrono::duration<Rep, Period>& wait, F&& action) {
   using value = detail::section_value_t<F>;
   detail::section section(on, detail::wait_of(wait));
   if constexpr (std::is_void_v<value>) {
-    if (section.had()) detail::run_in(section, f);
+    if (section.had()) detail::run_in(section, action);
     return section.had();
   } else {
-    return section.had() ? std::optional<value>(detail::run_in(section, f)) : std::nullopt;
+    return section.had() ? std::optional<value>(detail::run_in(section, action)) : std::nullopt;
   }
 }
 

@@ -53,13 +53,13 @@ class world {
   /// coroutine waits for something that cannot happen any more, for example a timer of Asio; and where it has not ended
   /// after `at_most` of virtual time. Then it is cancelled.
   template <class T>
-  T run(asio::awaitable<T> what, nanoseconds at_most = std::chrono::hours(1)) {
+  T run(asio::awaitable<T> operation, nanoseconds at_most = std::chrono::hours(1)) {
     const auto result = std::make_shared<std::optional<T>>();
-    run_to_its_end(kept(std::move(what), result), at_most);
+    run_to_its_end(kept(std::move(operation), result), at_most);
     return std::move(**result);
   }
-  void run(asio::awaitable<void> what, nanoseconds at_most = std::chrono::hours(1)) {
-    run_to_its_end(std::move(what), at_most);
+  void run(asio::awaitable<void> operation, nanoseconds at_most = std::chrono::hours(1)) {
+    run_to_its_end(std::move(operation), at_most);
   }
 
   /// Waits in virtual time, for coroutines of the io_context; resumes on the awaiting coroutine's executor. Throws
@@ -102,8 +102,8 @@ class world {
 
  private:
   template <class T>
-  static asio::awaitable<void> kept(asio::awaitable<T> what, std::shared_ptr<std::optional<T>> into) {
-    into->emplace(co_await std::move(what));
+  static asio::awaitable<void> kept(asio::awaitable<T> operation, std::shared_ptr<std::optional<T>> into) {
+    into->emplace(co_await std::move(operation));
   }
   void run_to_its_end(asio::awaitable<void>, nanoseconds at_most);
 };

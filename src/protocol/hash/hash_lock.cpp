@@ -22,130 +22,133 @@ using recipe = call::recipe;
 
 constexpr milliseconds none{};
 
-call acquire(const lock_keys& k, milliseconds ttl, const owner_field& field) {
-  static constexpr recipe how{lua::acquire.evalsha, lua::acquire.body, operands::acquire, vote_of::acquire,
-                              call::effect::takes};
-  return {how, {.at = &k, .field = &field, .ttl = {ttl}}};
+call acquire(const lock_keys& keys, milliseconds ttl, const owner_field& field) {
+  static constexpr recipe recipe{lua::acquire.evalsha, lua::acquire.body, operands::acquire, vote_of::acquire,
+                                 call::effect::takes};
+  return {recipe, {.at = &keys, .field = &field, .ttl = {ttl}}};
 }
 
-call acquire_fenced(const lock_keys& k, milliseconds ttl, const owner_field& field) {
-  static constexpr recipe how{lua::acquire_fenced.evalsha, lua::acquire_fenced.body,
-                              [](writer& to, const made_of& o) {
-                                const auto block = o.at->of.tokens;
-                                const bool ends = o.token_ttl != none;
-                                to.begin(2, ends ? 4 : block > 1 ? 3 : 2);
-                                to.add(o.at->lock);
-                                to.add(token_parts(*o.at));
-                                to.add(o.ttl.ttl);
-                                to.add(*o.field);
-                                if (ends || block > 1) to.add(block);
-                                if (ends) to.add(o.token_ttl);
-                              },
-                              nullptr, call::effect::takes};
-  return {how, {.at = &k, .field = &field, .ttl = {ttl}}};
+call acquire_fenced(const lock_keys& keys, milliseconds ttl, const owner_field& field) {
+  static constexpr recipe recipe{lua::acquire_fenced.evalsha, lua::acquire_fenced.body,
+                                 [](writer& to, const made_of& operands) {
+                                   const auto block = operands.at->of.tokens;
+                                   const bool ends = operands.token_ttl != none;
+                                   to.begin(2, ends ? 4 : block > 1 ? 3 : 2);
+                                   to.add(operands.at->lock);
+                                   to.add(token_parts(*operands.at));
+                                   to.add(operands.ttl.ttl);
+                                   to.add(*operands.field);
+                                   if (ends || block > 1) to.add(block);
+                                   if (ends) to.add(operands.token_ttl);
+                                 },
+                                 nullptr, call::effect::takes};
+  return {recipe, {.at = &keys, .field = &field, .ttl = {ttl}}};
 }
 
 call acquire_any(const std::vector<shared_keys>& of, milliseconds ttl, const owner_field& field) {
-  static constexpr recipe how{lua::acquire_any.evalsha, lua::acquire_any.body, operands::acquire_any};
-  return {how, {.field = &field, .ttl = {ttl}, .several = &of}};
+  static constexpr recipe recipe{lua::acquire_any.evalsha, lua::acquire_any.body, operands::acquire_any};
+  return {recipe, {.field = &field, .ttl = {ttl}, .several = &of}};
 }
 
 call acquire_any_fenced(const std::vector<shared_keys>& of, milliseconds ttl, const owner_field& field) {
-  static constexpr recipe how{lua::acquire_any_fenced.evalsha, lua::acquire_any_fenced.body,
-                              [](writer& to, const made_of& o) {
-                                to.begin(2 * o.several->size(), o.token_ttl != none ? 3 : 2);
-                                for (const auto& k : *o.several) to.add(k->lock);
-                                for (const auto& k : *o.several) to.add(token_parts(*k));
-                                to.add(o.ttl.ttl);
-                                to.add(*o.field);
-                                if (o.token_ttl != none) to.add(o.token_ttl);
-                              }};
-  return {how, {.field = &field, .ttl = {ttl}, .several = &of}};
+  static constexpr recipe recipe{lua::acquire_any_fenced.evalsha, lua::acquire_any_fenced.body,
+                                 [](writer& to, const made_of& operands) {
+                                   to.begin(2 * operands.several->size(), operands.token_ttl != none ? 3 : 2);
+                                   for (const auto& keys : *operands.several) to.add(keys->lock);
+                                   for (const auto& keys : *operands.several) to.add(token_parts(*keys));
+                                   to.add(operands.ttl.ttl);
+                                   to.add(*operands.field);
+                                   if (operands.token_ttl != none) to.add(operands.token_ttl);
+                                 }};
+  return {recipe, {.field = &field, .ttl = {ttl}, .several = &of}};
 }
 
 call acquire_all(const std::vector<shared_keys>& of, milliseconds ttl, std::span<const owner_field> fields) {
-  static constexpr recipe how{lua::acquire_all.evalsha, lua::acquire_all.body, operands::acquire_all};
-  return {how, {.ttl = {ttl}, .several = &of, .fields = fields.data()}};
+  static constexpr recipe recipe{lua::acquire_all.evalsha, lua::acquire_all.body, operands::acquire_all};
+  return {recipe, {.ttl = {ttl}, .several = &of, .fields = fields.data()}};
 }
 
 call acquire_all_fenced(const std::vector<shared_keys>& of, milliseconds ttl, std::span<const owner_field> fields) {
-  static constexpr recipe how{lua::acquire_all_fenced.evalsha, lua::acquire_all_fenced.body,
-                              [](writer& to, const made_of& o) {
-                                to.begin(2 * o.several->size(), 1 + o.several->size() + (o.token_ttl != none ? 1 : 0));
-                                for (const auto& k : *o.several) to.add(k->lock);
-                                for (const auto& k : *o.several) to.add(token_parts(*k));
-                                to.add(o.ttl.ttl);
-                                for (const auto& f : o.each_field()) to.add(f);
-                                if (o.token_ttl != none) to.add(o.token_ttl);
-                              }};
-  return {how, {.ttl = {ttl}, .several = &of, .fields = fields.data()}};
+  static constexpr recipe recipe{
+      lua::acquire_all_fenced.evalsha, lua::acquire_all_fenced.body, [](writer& to, const made_of& operands) {
+        to.begin(2 * operands.several->size(), 1 + operands.several->size() + (operands.token_ttl != none ? 1 : 0));
+        for (const auto& keys : *operands.several) to.add(keys->lock);
+        for (const auto& keys : *operands.several) to.add(token_parts(*keys));
+        to.add(operands.ttl.ttl);
+        for (const auto& field : operands.each_field()) to.add(field);
+        if (operands.token_ttl != none) to.add(operands.token_ttl);
+      }};
+  return {recipe, {.ttl = {ttl}, .several = &of, .fields = fields.data()}};
 }
 
-call set_hold_count(const lock_keys& k, key_ttl wanted, const owner_field& field, unsigned count) {
-  static constexpr recipe how{lua::set_hold_count.evalsha, lua::set_hold_count.body,
-                              [](writer& to, const made_of& o) {
-                                to.begin(1, operands::differ(o.ttl) ? 4 : 3);
-                                to.add(o.at->lock);
-                                to.add(o.ttl.ttl);
-                                to.add(*o.field);
-                                to.add(std::int64_t{o.count});
-                                if (operands::differ(o.ttl)) to.add(o.ttl.if_none);
-                              },
-                              vote_of::flag, call::effect::writes};
-  return {how, {.at = &k, .field = &field, .ttl = wanted, .count = count}};
+call set_hold_count(const lock_keys& keys, key_ttl wanted, const owner_field& field, unsigned count) {
+  static constexpr recipe recipe{lua::set_hold_count.evalsha, lua::set_hold_count.body,
+                                 [](writer& to, const made_of& operands) {
+                                   to.begin(1, operands::differ(operands.ttl) ? 4 : 3);
+                                   to.add(operands.at->lock);
+                                   to.add(operands.ttl.ttl);
+                                   to.add(*operands.field);
+                                   to.add(std::int64_t{operands.count});
+                                   if (operands::differ(operands.ttl)) to.add(operands.ttl.if_none);
+                                 },
+                                 vote_of::flag, call::effect::writes};
+  return {recipe, {.at = &keys, .field = &field, .ttl = wanted, .count = count}};
 }
 
 call renew(std::span<const renewal> holds) {
-  static constexpr recipe how{lua::renew.evalsha, lua::renew.body, operands::renewals, nullptr, call::effect::writes};
-  return {how, {.holds = holds}};
+  static constexpr recipe recipe{lua::renew.evalsha, lua::renew.body, operands::renewals, nullptr,
+                                 call::effect::writes};
+  return {recipe, {.holds = holds}};
 }
 
-call renew_one(const lock_keys& k, key_ttl wanted, const owner_field& field) {
-  static constexpr recipe how{lua::renew.evalsha, lua::renew.body, operands::renewal_of_one, vote_of::sole_renewal,
-                              call::effect::writes};
-  return {how, {.at = &k, .field = &field, .ttl = wanted}};
+call renew_one(const lock_keys& keys, key_ttl wanted, const owner_field& field) {
+  static constexpr recipe recipe{lua::renew.evalsha, lua::renew.body, operands::renewal_of_one, vote_of::sole_renewal,
+                                 call::effect::writes};
+  return {recipe, {.at = &keys, .field = &field, .ttl = wanted}};
 }
 
-call release(const lock_keys& k, const owner_field& field) {
-  static constexpr recipe how{lua::release.evalsha, lua::release.body, operands::release, vote_of::release,
-                              call::effect::writes};
-  return {how, {.at = &k, .field = &field}};
+call release(const lock_keys& keys, const owner_field& field) {
+  static constexpr recipe recipe{lua::release.evalsha, lua::release.body, operands::release, vote_of::release,
+                                 call::effect::writes};
+  return {recipe, {.at = &keys, .field = &field}};
 }
 
-call force_release(const lock_keys& k) {
-  static constexpr recipe how{lua::force_release.evalsha, lua::force_release.body, operands::force_release,
-                              vote_of::force_release};
-  return {how, {.at = &k}};
+call force_release(const lock_keys& keys) {
+  static constexpr recipe recipe{lua::force_release.evalsha, lua::force_release.body, operands::force_release,
+                                 vote_of::force_release};
+  return {recipe, {.at = &keys}};
 }
 
-call holder(const lock_keys& k) {
-  static constexpr recipe how{lua::holder.evalsha, lua::holder.body, operands::key, vote_of::something,
-                              call::effect::asks};
-  return {how, {.at = &k}};
+call holder(const lock_keys& keys) {
+  static constexpr recipe recipe{lua::holder.evalsha, lua::holder.body, operands::key, vote_of::something,
+                                 call::effect::asks};
+  return {recipe, {.at = &keys}};
 }
 
-call count(const lock_keys& k, const owner_field& field) {
-  static constexpr recipe how{{},
-                              "HGET",
-                              [](writer& to, const made_of& o) {
-                                to.begin(1, 1);
-                                to.add(o.at->lock);
-                                to.add(*o.field);
-                              },
-                              vote_of::something,
-                              call::effect::asks};
-  return {how, {.at = &k, .field = &field}};
+call count(const lock_keys& keys, const owner_field& field) {
+  static constexpr recipe recipe{{},
+                                 "HGET",
+                                 [](writer& to, const made_of& operands) {
+                                   to.begin(1, 1);
+                                   to.add(operands.at->lock);
+                                   to.add(*operands.field);
+                                 },
+                                 vote_of::something,
+                                 call::effect::asks};
+  return {recipe, {.at = &keys, .field = &field}};
 }
 
-call last_token(const lock_keys& k) {
-  static constexpr recipe how{{}, "GET", [](writer& to, const made_of& o) {
-                                to.begin(1, 0);
-                                to.add(token_parts(*o.at));
-                              }};
-  return {how, {.at = &k}};
+call last_token(const lock_keys& keys) {
+  static constexpr recipe recipe{{}, "GET", [](writer& to, const made_of& operands) {
+                                   to.begin(1, 0);
+                                   to.add(token_parts(*operands.at));
+                                 }};
+  return {recipe, {.at = &keys}};
 }
 
-answer<unsigned> read_count_of(const redis::outcome& o, const owner_field&) { return read_outcome<read_count>(o); }
+answer<unsigned> read_count_of(const redis::outcome& outcome, const owner_field&) {
+  return read_outcome<read_count>(outcome);
+}
 
 constexpr key_layout layout{.channel = "redisson_lock__channel", .token = "redisson_lock_token"};
 

@@ -17,74 +17,74 @@ using operands::made_of;
 using operands::writer;
 using recipe = call::recipe;
 
-call acquire(const lock_keys& k, milliseconds ttl, const owner_field& field) {
-  static constexpr recipe how{lua::simple_acquire.evalsha, lua::simple_acquire.body, operands::acquire,
-                              vote_of::acquire, call::effect::takes};
-  return {how, {.at = &k, .field = &field, .ttl = {ttl}}};
+call acquire(const lock_keys& keys, milliseconds ttl, const owner_field& field) {
+  static constexpr recipe recipe{lua::simple_acquire.evalsha, lua::simple_acquire.body, operands::acquire,
+                                 vote_of::acquire, call::effect::takes};
+  return {recipe, {.at = &keys, .field = &field, .ttl = {ttl}}};
 }
 
-call set(const lock_keys& k, milliseconds ttl, const owner_field& field) {
-  static constexpr recipe how{{},
-                              "SET",
-                              [](writer& to, const made_of& o) {
-                                to.begin(1, 4);
-                                to.add(o.at->lock);
-                                to.add(*o.field);
-                                to.add("NX");
-                                to.add("PX");
-                                to.add(o.ttl.ttl);
-                              },
-                              nullptr,
-                              call::effect::writes};
-  return {how, {.at = &k, .field = &field, .ttl = {ttl}}};
+call set(const lock_keys& keys, milliseconds ttl, const owner_field& field) {
+  static constexpr recipe recipe{{},
+                                 "SET",
+                                 [](writer& to, const made_of& operands) {
+                                   to.begin(1, 4);
+                                   to.add(operands.at->lock);
+                                   to.add(*operands.field);
+                                   to.add("NX");
+                                   to.add("PX");
+                                   to.add(operands.ttl.ttl);
+                                 },
+                                 nullptr,
+                                 call::effect::writes};
+  return {recipe, {.at = &keys, .field = &field, .ttl = {ttl}}};
 }
 
 call acquire_any(const std::vector<shared_keys>& of, milliseconds ttl, const owner_field& field) {
-  static constexpr recipe how{lua::simple_acquire_any.evalsha, lua::simple_acquire_any.body, operands::acquire_any};
-  return {how, {.field = &field, .ttl = {ttl}, .several = &of}};
+  static constexpr recipe recipe{lua::simple_acquire_any.evalsha, lua::simple_acquire_any.body, operands::acquire_any};
+  return {recipe, {.field = &field, .ttl = {ttl}, .several = &of}};
 }
 
 call acquire_all(const std::vector<shared_keys>& of, milliseconds ttl, std::span<const owner_field> fields) {
-  static constexpr recipe how{lua::simple_acquire_all.evalsha, lua::simple_acquire_all.body, operands::acquire_all};
-  return {how, {.ttl = {ttl}, .several = &of, .fields = fields.data()}};
+  static constexpr recipe recipe{lua::simple_acquire_all.evalsha, lua::simple_acquire_all.body, operands::acquire_all};
+  return {recipe, {.ttl = {ttl}, .several = &of, .fields = fields.data()}};
 }
 
 call renew(std::span<const renewal> holds) {
-  static constexpr recipe how{lua::simple_renew.evalsha, lua::simple_renew.body, operands::renewals, nullptr,
-                              call::effect::writes};
-  return {how, {.holds = holds}};
+  static constexpr recipe recipe{lua::simple_renew.evalsha, lua::simple_renew.body, operands::renewals, nullptr,
+                                 call::effect::writes};
+  return {recipe, {.holds = holds}};
 }
 
-call renew_one(const lock_keys& k, key_ttl wanted, const owner_field& field) {
-  static constexpr recipe how{lua::simple_renew.evalsha, lua::simple_renew.body, operands::renewal_of_one,
-                              vote_of::sole_renewal, call::effect::writes};
-  return {how, {.at = &k, .field = &field, .ttl = wanted}};
+call renew_one(const lock_keys& keys, key_ttl wanted, const owner_field& field) {
+  static constexpr recipe recipe{lua::simple_renew.evalsha, lua::simple_renew.body, operands::renewal_of_one,
+                                 vote_of::sole_renewal, call::effect::writes};
+  return {recipe, {.at = &keys, .field = &field, .ttl = wanted}};
 }
 
-call release(const lock_keys& k, const owner_field& field) {
-  static constexpr recipe how{lua::simple_release.evalsha, lua::simple_release.body, operands::release,
-                              vote_of::release, call::effect::writes};
-  return {how, {.at = &k, .field = &field}};
+call release(const lock_keys& keys, const owner_field& field) {
+  static constexpr recipe recipe{lua::simple_release.evalsha, lua::simple_release.body, operands::release,
+                                 vote_of::release, call::effect::writes};
+  return {recipe, {.at = &keys, .field = &field}};
 }
 
-call force_release(const lock_keys& k) {
-  static constexpr recipe how{lua::simple_force_release.evalsha, lua::simple_force_release.body,
-                              operands::force_release, vote_of::force_release};
-  return {how, {.at = &k}};
+call force_release(const lock_keys& keys) {
+  static constexpr recipe recipe{lua::simple_force_release.evalsha, lua::simple_force_release.body,
+                                 operands::force_release, vote_of::force_release};
+  return {recipe, {.at = &keys}};
 }
 
-call holder(const lock_keys& k) {
-  static constexpr recipe how{lua::simple_holder.evalsha, lua::simple_holder.body, operands::key, vote_of::something,
-                              call::effect::asks};
-  return {how, {.at = &k}};
+call holder(const lock_keys& keys) {
+  static constexpr recipe recipe{lua::simple_holder.evalsha, lua::simple_holder.body, operands::key, vote_of::something,
+                                 call::effect::asks};
+  return {recipe, {.at = &keys}};
 }
 
-call count(const lock_keys& k, const owner_field&) { return holder(k); }
+call count(const lock_keys& keys, const owner_field&) { return holder(keys); }
 
-answer<unsigned> read_count_of(const redis::outcome& o, const owner_field& field) {
-  auto said = read_outcome<read_holder>(o);
-  const bool its = said.value && said.value->field == std::string_view(field.to_text());
-  return {std::move(said.failed), its ? 1U : 0U};
+answer<unsigned> read_count_of(const redis::outcome& outcome, const owner_field& field) {
+  auto answer = read_outcome<read_holder>(outcome);
+  const bool matches = answer.value && answer.value->field == std::string_view(field.to_text());
+  return {std::move(answer.failed), matches ? 1U : 0U};
 }
 
 constexpr key_layout layout{.channel = "holdfast_simple", .token = {}};

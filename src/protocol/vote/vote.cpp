@@ -15,21 +15,23 @@ using made_of = call::operands;
 
 constexpr std::string_view unknown_run = "-";
 
-answer<std::string> read_text(const redis::reply& r) {
-  if (r.type == redis::reply::kind::string) return {std::nullopt, r.text};
-  return {r.is_error() ? classify(r.text) : failure{errc::protocol_error, "an answer of an unexpected form", true}, {}};
+answer<std::string> read_text(const redis::reply& reply) {
+  if (reply.type == redis::reply::kind::string) return {std::nullopt, reply.text};
+  return {
+      reply.is_error() ? classify(reply.text) : failure{errc::protocol_error, "an answer of an unexpected form", true},
+      {}};
 }
 
-answer<std::string> read_optional_text(const redis::reply& r) {
-  return r.type == redis::reply::kind::nil ? answer<std::string>() : read_text(r);
+answer<std::string> read_optional_text(const redis::reply& reply) {
+  return reply.type == redis::reply::kind::nil ? answer<std::string>() : read_text(reply);
 }
 
 /// The next word, which is taken off.
 std::string_view word(std::string_view& text) {
   const auto end = std::min(text.find(' '), text.size());
-  const auto its = text.substr(0, end);
+  const auto marker = text.substr(0, end);
   text.remove_prefix(std::min(end + 1, text.size()));
-  return its;
+  return marker;
 }
 
 }  // namespace
@@ -38,63 +40,67 @@ std::string vote_text(std::string_view run, milliseconds longest) {
   return std::string(run.empty() ? unknown_run : run) + ' ' + std::to_string(longest.count());
 }
 
-bool says_no_vote(const redis::reply& r) noexcept {
-  return r.is_error() && r.text.find("HOLDFAST no vote") != std::string::npos;
+bool says_no_vote(const redis::reply& reply) noexcept {
+  return reply.is_error() && reply.text.find("HOLDFAST no vote") != std::string::npos;
 }
 
 std::optional<marker_text> marker_text::parse(std::string_view text) noexcept {
-  marker_text m{word(text), word(text), word(text)};
-  const bool number = !m.longest.empty() && m.longest.find_first_not_of("0123456789") == m.longest.npos;
-  return m.run.empty() || !number || !text.empty() ? std::nullopt : std::optional(m);
+  marker_text marker{word(text), word(text), word(text)};
+  const bool number = !marker.longest.empty() && marker.longest.find_first_not_of("0123456789") == marker.longest.npos;
+  return marker.run.empty() || !number || !text.empty() ? std::nullopt : std::optional(marker);
 }
 
 call look_at_marker() {
-  static constexpr recipe how{{}, "GET", [](writer& to, const made_of&) {
-                                to.begin(1, 0);
-                                to.add(vote_marker);
-                              }};
-  return {how, {}};
+  static constexpr recipe recipe{{}, "GET", [](writer& to, const made_of&) {
+                                   to.begin(1, 0);
+                                   to.add(vote_marker);
+                                 }};
+  return {recipe, {}};
 }
 
-answer<std::string> read_look_at_marker(const redis::outcome& o) { return read_outcome<read_optional_text>(o); }
+answer<std::string> read_look_at_marker(const redis::outcome& outcome) {
+  return read_outcome<read_optional_text>(outcome);
+}
 
 call change_marker(const std::string& was, const std::string& becomes) {
-  static constexpr recipe how{lua::change_marker.evalsha, lua::change_marker.body, [](writer& to, const made_of& o) {
-                                to.begin(1, 2);
-                                to.add(vote_marker);
-                                to.add(*o.word);
-                                to.add(*o.vote);
-                              }};
-  return {how, {.vote = &becomes, .word = &was}};
+  static constexpr recipe recipe{lua::change_marker.evalsha, lua::change_marker.body,
+                                 [](writer& to, const made_of& operands) {
+                                   to.begin(1, 2);
+                                   to.add(vote_marker);
+                                   to.add(*operands.word);
+                                   to.add(*operands.vote);
+                                 }};
+  return {recipe, {.vote = &becomes, .word = &was}};
 }
 
-answer<bool> read_change_marker(const redis::outcome& o) { return read_outcome<read_flag>(o); }
+answer<bool> read_change_marker(const redis::outcome& outcome) { return read_outcome<read_flag>(outcome); }
 
 call make_marker(const std::string& vote) {
-  static constexpr recipe how{{}, "SET", [](writer& to, const made_of& o) {
-                                to.begin(1, 2);
-                                to.add(vote_marker);
-                                to.add(*o.vote);
-                                to.add("NX");
-                              }};
-  return {how, {.vote = &vote}};
+  static constexpr recipe recipe{{}, "SET", [](writer& to, const made_of& operands) {
+                                   to.begin(1, 2);
+                                   to.add(vote_marker);
+                                   to.add(*operands.vote);
+                                   to.add("NX");
+                                 }};
+  return {recipe, {.vote = &vote}};
 }
 
-answer<bool> read_make_marker(const redis::outcome& o) {
-  const auto said = read_outcome<read_set>(o);
-  return {said.failed, said.value.what == acquire_answer::kind::acquired};
+answer<bool> read_make_marker(const redis::outcome& outcome) {
+  const auto answer = read_outcome<read_set>(outcome);
+  return {answer.failed, answer.value.type == acquire_answer::kind::acquired};
 }
 
 call tell_apart(const std::string& key, const std::string& number) {
-  static constexpr recipe how{lua::tell_apart.evalsha, lua::tell_apart.body, [](writer& to, const made_of& o) {
-                                to.begin(1, 2);
-                                to.add(*o.key);
-                                to.add(*o.word);
-                                to.add("60000");
-                              }};
-  return {how, {.key = &key, .word = &number}};
+  static constexpr recipe recipe{lua::tell_apart.evalsha, lua::tell_apart.body,
+                                 [](writer& to, const made_of& operands) {
+                                   to.begin(1, 2);
+                                   to.add(*operands.key);
+                                   to.add(*operands.word);
+                                   to.add("60000");
+                                 }};
+  return {recipe, {.key = &key, .word = &number}};
 }
 
-answer<std::string> read_tell_apart(const redis::outcome& o) { return read_outcome<read_text>(o); }
+answer<std::string> read_tell_apart(const redis::outcome& outcome) { return read_outcome<read_text>(outcome); }
 
 }  // namespace holdfast::detail

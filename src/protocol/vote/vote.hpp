@@ -18,7 +18,7 @@ namespace holdfast::detail {
 std::string vote_text(std::string_view run, milliseconds longest);
 
 /// The server has answered that it has no vote.
-bool says_no_vote(const redis::reply& r) noexcept;
+bool says_no_vote(const redis::reply& reply) noexcept;
 
 /// A marker: a vote, or the wait for one, which has a nonce behind it.
 struct marker_text {
@@ -30,16 +30,16 @@ struct marker_text {
 
 /// What the marker is; empty: there is none.
 call look_at_marker();
-answer<std::string> read_look_at_marker(const redis::outcome& o);
+answer<std::string> read_look_at_marker(const redis::outcome& outcome);
 /// Changes it, if it is still `was`. True: it is `becomes`.
 call change_marker(const std::string& was, const std::string& becomes);
 /// Makes it, where there is none.
 call make_marker(const std::string& vote);
-answer<bool> read_change_marker(const redis::outcome& o);
-answer<bool> read_make_marker(const redis::outcome& o);
+answer<bool> read_change_marker(const redis::outcome& outcome);
+answer<bool> read_make_marker(const redis::outcome& outcome);
 
 /// Gives a server a number, for a minute; `key` is of this client alone. It answers with the first that it was given.
 call tell_apart(const std::string& key, const std::string& number);
-answer<std::string> read_tell_apart(const redis::outcome& o);
+answer<std::string> read_tell_apart(const redis::outcome& outcome);
 
 }  // namespace holdfast::detail

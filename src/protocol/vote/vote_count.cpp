@@ -14,26 +14,28 @@ namespace {
 
 constexpr std::size_t longest_cause = 160;
 
-redis::failure failure_in(const redis::outcome& o) { return o.error ? redis::failure_of(o) : classify(o.reply.text); }
+redis::failure failure_in(const redis::outcome& outcome) {
+  return outcome.error ? redis::failure_of(outcome) : classify(outcome.reply.text);
+}
 
 }  // namespace
 
 vote_count::vote_count(const redis::votes& of, vote (*count)(const redis::reply&)) noexcept
-    : of_(of), needed_(majority(of.said.size())) {
-  for (std::size_t n = 0; n < of.said.size(); ++n) {
-    const auto& o = of.said[n];
-    if (!o) {
+    : of_(of), needed_(majority(of.outcomes.size())) {
+  for (std::size_t n = 0; n < of.outcomes.size(); ++n) {
+    const auto& outcome = of.outcomes[n];
+    if (!outcome) {
       ++open_;
       open_of_ |= only(n);
-    } else if (o->error) {
-      if (o->error == errc::unconfirmed) ran_ |= only(n);
+    } else if (outcome->error) {
+      if (outcome->error == errc::unconfirmed) ran_ |= only(n);
     } else {
-      const auto said = count(o->reply);
-      if (said == vote::yes) {
+      const auto cast = count(outcome->reply);
+      if (cast == vote::yes) {
         ++yes_;
         yes_of_ |= only(n);
         ran_ |= only(n);
-      } else if (said == vote::no) {
+      } else if (cast == vote::no) {
         ++no_;
         no_of_ |= only(n);
       }
@@ -44,21 +46,21 @@ vote_count::vote_count(const redis::votes& of, vote (*count)(const redis::reply&
 // What a majority will not do before somebody mends it is told by its own code.
 redis::failure vote_count::why() const {
   auto code = errc::quorum_failed;
-  std::string text = std::to_string(yes_) + " of " + std::to_string(of_.said.size()) + " primaries, and " +
+  std::string text = std::to_string(yes_) + " of " + std::to_string(of_.outcomes.size()) + " primaries, and " +
                      std::to_string(needed_) + " are needed";
   std::size_t standing = 0;
-  for (std::size_t n = 0; n < of_.said.size(); ++n) {
+  for (std::size_t n = 0; n < of_.outcomes.size(); ++n) {
     if ((yes_of_ & only(n)) != 0) continue;
-    const auto& o = of_.said[n];
+    const auto& outcome = of_.outcomes[n];
     std::string cause = "no answer yet";
     if ((no_of_ & only(n)) != 0) {
       cause = "no";
-    } else if (o) {
-      const auto its = failure_in(*o);
-      cause = o->error ? its.detail : escaped(o->reply.text, longest_cause);
-      if (!its.mends_itself() && its.code != errc::protocol_error && its.code != errc::overloaded &&
+    } else if (outcome) {
+      const auto failure = failure_in(*outcome);
+      cause = outcome->error ? failure.detail : escaped(outcome->reply.text, longest_cause);
+      if (!failure.mends_itself() && failure.code != errc::protocol_error && failure.code != errc::overloaded &&
           ++standing >= needed_)
-        code = its.code;
+        code = failure.code;
     }
     const auto& where = n < of_.where.size() ? of_.where[n] : std::to_string(n);
     text += "; ";

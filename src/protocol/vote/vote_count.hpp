@@ -12,7 +12,7 @@ namespace holdfast::detail {
 /// Some of several primaries, by their numbers.
 using primary_set = std::uint32_t;
 inline constexpr primary_set nowhere = 0, everywhere = ~primary_set{0};
-constexpr primary_set only(std::size_t n) noexcept { return primary_set{1} << n; }
+constexpr primary_set only(std::size_t index) noexcept { return primary_set{1} << index; }
 
 /// Pure: what the answers of several independent primaries say together. A majority of those that are configured
 /// decides, whether they answer or not.
@@ -33,7 +33,7 @@ class vote_count {
   bool decided() const noexcept { return carried() || rejected() || (yes_ + open_ < needed_ && no_ + open_ < needed_); }
 
   /// So many have said neither yes nor no.
-  std::size_t silent() const noexcept { return of_.said.size() - yes_ - no_; }
+  std::size_t silent() const noexcept { return of_.outcomes.size() - yes_ - no_; }
 
   /// Nothing is still to come.
   bool complete() const noexcept { return open_ == 0; }

@@ -33,12 +33,13 @@ milliseconds share::may_live(time_point now, double rho) const noexcept {
 
 void share::settle() const noexcept { prefetch(of); }
 
-void intrusive_ptr_add_ref(const share* s) noexcept { intrusive_ptr_add_ref(&s->of); }
-void intrusive_ptr_release(const share* s) noexcept { intrusive_ptr_release(&s->of); }
+void intrusive_ptr_add_ref(const share* share) noexcept { intrusive_ptr_add_ref(&share->of); }
+void intrusive_ptr_release(const share* share) noexcept { intrusive_ptr_release(&share->of); }
 
-claim::claim(client_state_ptr of, shared_keys k, const owner_field& f, std::size_t shares, std::size_t needed)
-    : share_count_(static_cast<std::uint8_t>(shares)), needed_(static_cast<std::uint8_t>(needed)), keys(std::move(k)),
-      field(f), validity_(std::move(of)) {}
+claim::claim(client_state_ptr of, shared_keys lock, const owner_field& owner_field, std::size_t shares,
+             std::size_t needed)
+    : share_count_(static_cast<std::uint8_t>(shares)), needed_(static_cast<std::uint8_t>(needed)),
+      keys(std::move(lock)), field(owner_field), validity_(std::move(of)) {}
 
 claim_ptr claim::make(client_state_ptr of, shared_keys keys, const owner_field& field, std::span<const node_id> nodes,
                       std::size_t needed) {
@@ -64,10 +65,11 @@ share& claim::sole_share() noexcept {
   return shares().front();
 }
 
-bool claim::confirm(share& s, time_point until) noexcept {
-  HOLDFAST_ASSERT(&s.of == this);
-  s.valid_until_ = std::max(s.valid_until_, until);  // also where the claim is over: the key lives on, and is released
-  s.denied_ = false;
+bool claim::confirm(share& share, time_point until) noexcept {
+  HOLDFAST_ASSERT(&share.of == this);
+  share.valid_until_ =
+      std::max(share.valid_until_, until);  // also where the claim is over: the key lives on, and is released
+  share.denied_ = false;
   return validity_.extend(end_of_needed());
 }
 
@@ -78,11 +80,11 @@ bool claim::confirm(primary_set at, time_point until) noexcept {
   return valid;
 }
 
-bool claim::deny(share& s) noexcept {
-  HOLDFAST_ASSERT(&s.of == this);
-  s.denied_ = true;
+bool claim::deny(share& part) noexcept {
+  HOLDFAST_ASSERT(&part.of == this);
+  part.denied_ = true;
   if (shares().size() == 1) return false;
-  s.valid_until_ = {};
+  part.valid_until_ = {};
   if (!enough([](const share& each) { return each.confirmed(); })) return false;
   validity_.limit(end_of_needed());
   return true;
@@ -120,22 +122,22 @@ time_point claim::end_of_needed() const noexcept {
 key_ttl claim::ttl_to_send(milliseconds wanted, time_point now, double rho) noexcept {
   key_ttl all{wanted};
   for (auto& each : shares()) {
-    const auto its = each.ttl_to_send(wanted, now, rho);
-    all = {std::max(all.ttl, its.ttl), std::max(all.if_none, its.if_none)};
+    const auto ttl = each.ttl_to_send(wanted, now, rho);
+    all = {std::max(all.ttl, ttl.ttl), std::max(all.if_none, ttl.if_none)};
   }
   return all;
 }
 
-bool claim::set_doubted(share& s, bool doubted) noexcept {
-  HOLDFAST_ASSERT(&s.of == this);
-  if (std::exchange(s.doubted_, doubted) == doubted) return false;
+bool claim::set_doubted(share& part, bool doubted) noexcept {
+  HOLDFAST_ASSERT(&part.of == this);
+  if (std::exchange(part.doubted_, doubted) == doubted) return false;
   const bool suspended = !enough([](const share& each) { return !each.doubted_ && !each.denied_; });
   return suspended_.exchange(suspended, std::memory_order_acq_rel) != suspended;
 }
 
 template <class Which>
-bool claim::enough(Which which) const noexcept {
-  return static_cast<std::size_t>(std::ranges::count_if(shares(), which)) >= needed_;
+bool claim::enough(Which matches) const noexcept {
+  return static_cast<std::size_t>(std::ranges::count_if(shares(), matches)) >= needed_;
 }
 
 milliseconds claim::may_live(time_point now, double rho) const noexcept {

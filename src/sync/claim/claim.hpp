@@ -56,8 +56,8 @@ class share {
   bool denied() const noexcept { return denied_; }
 
   /// A reference to a share keeps its claim alive.
-  friend void intrusive_ptr_add_ref(const share* s) noexcept;
-  friend void intrusive_ptr_release(const share* s) noexcept;
+  friend void intrusive_ptr_add_ref(const share* share) noexcept;
+  friend void intrusive_ptr_release(const share* share) noexcept;
 
   claim& of;
   node_id node;  // where it was when its renewal was due last; the watchdog asks again then
@@ -114,11 +114,11 @@ class claim final : public boost::intrusive_ref_counter<claim> {
   /// The share of a claim that has one.
   share& sole_share() noexcept;
   /// The server has confirmed the share until then. False: the validity was over before.
-  bool confirm(share& s, time_point until) noexcept;
+  bool confirm(share& share, time_point until) noexcept;
   /// The same with the shares at these servers, by their order.
   bool confirm(primary_set at, time_point until) noexcept;
   /// The share is not ours: what it was valid for counts no more. False: what is left of the claim is too little.
-  bool deny(share& s) noexcept;
+  bool deny(share& share) noexcept;
   /// The same with the shares at these servers, before anything is claimed.
   void begin_without(primary_set at) noexcept;
   /// Where it may be: all but what was denied.
@@ -128,8 +128,8 @@ class claim final : public boost::intrusive_ref_counter<claim> {
   /// share::ttl_to_send() of one command to all of them.
   key_ttl ttl_to_send(milliseconds wanted, time_point now, double rho) noexcept;
   /// The share cannot be confirmed at present, or can again. True: that has suspended the claim, or restored it.
-  bool doubt(share& s) noexcept { return set_doubted(s, true); }
-  bool trust(share& s) noexcept { return set_doubted(s, false); }
+  bool doubt(share& share) noexcept { return set_doubted(share, true); }
+  bool trust(share& share) noexcept { return set_doubted(share, false); }
   /// For how long a key of it may live anywhere.
   milliseconds may_live(time_point now, double rho) const noexcept;
 
@@ -165,9 +165,9 @@ class claim final : public boost::intrusive_ref_counter<claim> {
   // They follow in the same block, and are never moved: the watchdog points to them.
   static constexpr std::size_t size_with(std::size_t shares) noexcept { return sizeof(claim) + shares * sizeof(share); }
   share* first_share() noexcept { return std::launder(reinterpret_cast<share*>(this + 1)); }
-  bool set_doubted(share& s, bool doubted) noexcept;
+  bool set_doubted(share& share, bool doubted) noexcept;
   template <class Which>
-  bool enough(Which which) const noexcept;
+  bool enough(Which matches) const noexcept;
   time_point end_of_needed() const noexcept;
 
   validity validity_;

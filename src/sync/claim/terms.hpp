@@ -48,18 +48,18 @@ constexpr nanoseconds min_validity(milliseconds ttl) {
 }
 
 /// How long a command about a lease of this TTL may take.
-constexpr nanoseconds command_budget(const config& c, milliseconds ttl) {
-  return std::min<nanoseconds>(c.command_timeout, nanoseconds(ttl) / 5);
+constexpr nanoseconds command_budget(const config& config, milliseconds ttl) {
+  return std::min<nanoseconds>(config.command_timeout, nanoseconds(ttl) / 5);
 }
 
 /// How long one of several primaries is waited for that is asked for a lock: little, because the others have answered.
-constexpr nanoseconds vote_budget(const config& c, milliseconds ttl) {
-  return std::max<nanoseconds>(std::min<nanoseconds>(c.command_timeout, nanoseconds(ttl) / 50), milliseconds(10));
+constexpr nanoseconds vote_budget(const config& config, milliseconds ttl) {
+  return std::max<nanoseconds>(std::min<nanoseconds>(config.command_timeout, nanoseconds(ttl) / 50), milliseconds(10));
 }
 
 /// How long replicas may take for what is valid until then: so little that most of it is left for its holder.
-constexpr nanoseconds replication_budget(const config& c, time_point valid, time_point now) {
-  return std::max<nanoseconds>(std::min<nanoseconds>(c.command_timeout, (valid - now) / 4), milliseconds(1));
+constexpr nanoseconds replication_budget(const config& config, time_point valid, time_point now) {
+  return std::max<nanoseconds>(std::min<nanoseconds>(config.command_timeout, (valid - now) / 4), milliseconds(1));
 }
 
 /// The pause after a renewal that failed.

@@ -15,8 +15,8 @@ namespace holdfast::detail {
 
 /// What any thread has to know of a client, as long as there are leases of it.
 struct client_state final : boost::intrusive_ref_counter<client_state> {
-  client_state(const clock& t, block_pool_ptr memory, std::shared_ptr<const uuid> client = nullptr)
-      : time(t), blocks(std::move(memory)), id(std::move(client)) {}
+  client_state(const clock& clock, block_pool_ptr memory, std::shared_ptr<const uuid> client = nullptr)
+      : time(clock), blocks(std::move(memory)), id(std::move(client)) {}
 
   const clock& time;
   const block_pool_ptr blocks;

@@ -9,20 +9,20 @@ namespace {
 
 class question : public std::enable_shared_from_this<question> {
  public:
-  question(const environment& around, time_point end, copy_sender send, topology::handler done)
-      : around_(around), end_(end), send_(std::move(send)), done_(std::move(done)) {}
+  question(const environment& env, time_point end, copy_sender send, topology::handler done)
+      : env_(env), end_(end), send_(std::move(send)), done_(std::move(done)) {}
 
   void ask() {
-    send_(end_, [self = shared_from_this()](const outcome& o) { self->answered(o); });
+    send_(end_, [self = shared_from_this()](const outcome& outcome) { self->answered(outcome); });
   }
 
  private:
-  void answered(const outcome& o) {
-    if (o.error == errc::unconfirmed && around_.now() < end_ && !std::exchange(again_, true)) return ask();
-    done_(o);
+  void answered(const outcome& outcome) {
+    if (outcome.error == errc::unconfirmed && env_.now() < end_ && !std::exchange(again_, true)) return ask();
+    done_(outcome);
   }
 
-  const environment& around_;
+  const environment& env_;
   const time_point end_;
   const copy_sender send_;
   const topology::handler done_;
@@ -31,8 +31,8 @@ class question : public std::enable_shared_from_this<question> {
 
 }  // namespace
 
-void ask_twice(const environment& around, nanoseconds timeout, copy_sender send, topology::handler done) {
-  std::make_shared<question>(around, around.now() + timeout, std::move(send), std::move(done))->ask();
+void ask_twice(const environment& env, nanoseconds timeout, copy_sender send, topology::handler done) {
+  std::make_shared<question>(env, env.now() + timeout, std::move(send), std::move(done))->ask();
 }
 
 }  // namespace holdfast::detail

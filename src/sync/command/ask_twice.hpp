@@ -11,6 +11,6 @@ using copy_sender = function<void(time_point end, topology::handler)>;
 
 /// Sends until there is an answer that is not "unconfirmed", at most twice; both copies together, and a connection that
 /// has to be made for them, take no more than `timeout`.
-void ask_twice(const environment& around, nanoseconds timeout, copy_sender send, topology::handler done);
+void ask_twice(const environment& env, nanoseconds timeout, copy_sender send, topology::handler done);
 
 }  // namespace holdfast::detail

@@ -27,19 +27,19 @@ std::optional<redis::failure> too_few_replicas(const std::optional<redis::failur
 }
 
 // Without memory for the text, the next release reports it.
-void environment::note_withheld_message(const outcome& o) try {
+void environment::note_withheld_message(const outcome& outcome) try {
   if (message_withheld) return;
-  const auto why = withheld_message(o);
+  const auto why = withheld_message(outcome);
   if (!why) return;
   message_withheld = true;
-  report({.what = event_kind::notifications_degraded, .reason = why->code, .detail = why->detail});
+  report({.kind = event_kind::notifications_degraded, .reason = why->code, .detail = why->detail});
 } catch (const std::bad_alloc&) {
 }
 
-void environment::report_with_id(hold_event& e) const {
-  const auto id = e.id->hold_id(e.passes);
-  e.what.id = id;
-  settings.observer->on(e.what);
+void environment::report_with_id(hold_event& event) const {
+  const auto id = event.id->hold_id(event.passes);
+  event.content.id = id;
+  settings.observer->on(event.content);
 }
 
 event_kind end_of_call(const error_code& failed) noexcept {

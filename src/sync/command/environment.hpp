@@ -27,7 +27,7 @@ class wait_notices;
 
 /// An event about a hold, whose id is made where it is told.
 struct hold_event {
-  event what;
+  event content;
   const owner_field* id = nullptr;  // null: it has none
   std::uint32_t passes = 0;
   time_point at{};  // of a hold
@@ -50,21 +50,21 @@ struct environment {
 
   time_point now() const noexcept { return time.now(); }
 
-  void report(const event& e) const {
-    if (settings.observer) settings.observer->on(e);
+  void report(const event& event) const {
+    if (settings.observer) settings.observer->on(event);
   }
   /// Whoever makes such an event asks first whether there is an observer.
-  void report(hold_event&& e) const {
+  void report(hold_event&& event) const {
     HOLDFAST_ASSERT(settings.observer);
-    if (ids && e.id) return report_with_id(e);
-    settings.observer->on(e.what);
+    if (ids && event.id) return report_with_id(event);
+    settings.observer->on(event.content);
   }
-  void count(measurement_kind what, const lock_keys& keys) const {
-    if (settings.observer) settings.observer->measured({.what = what, .lock_kind = keys.of.name, .name = keys.name});
+  void count(measurement_kind kind, const lock_keys& keys) const {
+    if (settings.observer) settings.observer->measured({.kind = kind, .lock_kind = keys.of.name, .name = keys.name});
   }
 
   /// Tells the observer, the first time, that a release was not allowed to tell waiters.
-  void note_withheld_message(const redis::outcome& o);
+  void note_withheld_message(const redis::outcome& outcome);
 
   /// Asks whether so many replicas have what this server has answered about `key`, which is good for anything until
   /// `valid`. `then` hears why it does not count; nothing where enough have it in time.
@@ -72,7 +72,7 @@ struct environment {
                        function<void(std::optional<redis::failure>)> then) const;
 
  private:
-  void report_with_id(hold_event& e) const;
+  void report_with_id(hold_event& event) const;
 };
 
 /// Why what so many replicas have does not count; nothing where they are enough. `error`: why that is not known.

@@ -12,18 +12,18 @@
 
 namespace holdfast::detail {
 
-void script_command::send(topology& to, const call& asked, const delivery& how, bool by_text) {
+void script_command::send(topology& to, const call& asked, const delivery& delivery, bool by_text) {
   HOLDFAST_ASSERT(!unanswered_);
   to_ = &to;
   call_ = asked;
-  how_ = how;
+  delivery_ = delivery;
   by_text_ = by_text;
   unwanted_ = false;
   execute();
 }
 
-void script_command::send(const environment& around, const call& asked, const delivery& how) {
-  around.sender->send(around, *this, asked, how);
+void script_command::send(const environment& env, const call& asked, const delivery& delivery) {
+  env.sender->send(env, *this, asked, delivery);
 }
 
 void script_command::send(const std::shared_ptr<script_copies>& copies, nanoseconds timeout) {
@@ -38,10 +38,10 @@ void script_command::send(const std::shared_ptr<script_copies>& copies, nanoseco
   }
 }
 
-void script_command::answered_by_all(const outcome& o) {
+void script_command::answered_by_all(const outcome& outcome) {
   copies_.reset();
   unanswered_ = false;
-  on_answer(o);
+  on_answer(outcome);
 }
 
 std::optional<redis::failure> script_command::silence(time_point asked) const {
@@ -52,7 +52,7 @@ std::optional<redis::failure> script_command::silence(time_point asked) const {
 
 void script_command::execute() {
   written_ = {};
-  asked_ = to_->execute(call_.key(), {shared_from_this(), how_});
+  asked_ = to_->execute(call_.key(), {shared_from_this(), delivery_});
   unanswered_ = true;  // not where there was no memory to send it
 }
 
@@ -72,19 +72,19 @@ primary_set script_command::withdraw_all() {
 }
 
 // An abandoned script is not sent again: its release may be on its way already, in front of the text.
-void script_command::answered(const outcome& o) {
+void script_command::answered(const outcome& outcome) {
   if (!unanswered_) return;  // it was refused, and withdrawn before that was told
-  if (!by_text_ && !unwanted_ && may_repeat() && !o.error && is_unknown_script(o.reply)) {
+  if (!by_text_ && !unwanted_ && may_repeat() && !outcome.error && is_unknown_script(outcome.reply)) {
     by_text_ = true;
     // A patient command goes on when its time is over: it is written, and told at once that it is late.
-    const auto least = how_.waits_for_reply ? nanoseconds(1) : nanoseconds::min();
-    if (const auto left = time_left_for_copies()) how_.timeout = std::max(*left, least);
+    const auto least = delivery_.waits_for_reply ? nanoseconds(1) : nanoseconds::min();
+    if (const auto left = time_left_for_copies()) delivery_.timeout = std::max(*left, least);
     if (if_memory([this] { execute(); })) return;
     unanswered_ = false;
     return on_answer({errc::unreachable, {}, "no memory"});
   }
   unanswered_ = false;
-  on_answer(o);
+  on_answer(outcome);
 }
 
 }  // namespace holdfast::detail

@@ -18,7 +18,7 @@ struct environment;
 /// done the command, and never will.
 struct late_vote {
   owner_field field;
-  vote said;
+  vote cast;
   bool never;
   time_point sent;
 };
@@ -45,9 +45,9 @@ class script_copies {
 class script_command : public redis::command, public std::enable_shared_from_this<script_command> {
  public:
   /// What `asked` refers to must live until on_answer(), or until withdraw() has returned true.
-  void send(topology& to, const call& asked, const delivery& how, bool by_text = false);
+  void send(topology& to, const call& asked, const delivery& delivery, bool by_text = false);
   /// The same to all servers that answer it.
-  void send(const environment& around, const call& asked, const delivery& how);
+  void send(const environment& env, const call& asked, const delivery& delivery);
   /// The same by copies, which must live until answered_by_all().
   void send(const std::shared_ptr<script_copies>& copies, nanoseconds timeout);
   /// The sender wants the answer no more. True: the script has not run and never will, and on_answer() is not called.
@@ -61,14 +61,14 @@ class script_command : public redis::command, public std::enable_shared_from_thi
   /// `asked`.
   std::optional<redis::failure> silence(time_point asked) const;
   /// All that matters of its copies is known.
-  void answered_by_all(const outcome& o);
+  void answered_by_all(const outcome& outcome);
   /// What one more primary has said after that.
   virtual void on_late_vote(std::size_t, const late_vote&) {}
   void written(time_point now, nanoseconds) noexcept override { written_ = now; }
 
  private:
-  virtual void on_answer(const outcome& o) = 0;
-  virtual void append(const call& what, std::string& out, bool by_text) const { what.append_to(out, by_text); }
+  virtual void on_answer(const outcome& outcome) = 0;
+  virtual void append(const call& command, std::string& out, bool by_text) const { command.append_to(out, by_text); }
   /// The time left for a copy that is sent by its text, if all copies share one time. Empty: each has the time of its
   /// delivery.
   virtual std::optional<nanoseconds> time_left_for_copies() const { return std::nullopt; }
@@ -77,14 +77,14 @@ class script_command : public redis::command, public std::enable_shared_from_thi
 
   const redis::command_name* counted_as() const noexcept final { return call_.name(); }
   void append_to(std::string& out) const final { append(call_, out, by_text_); }
-  bool shows_primary(const redis::reply& r) const noexcept final { return call_.shows_primary(r); }
-  void answered(const outcome& o) final;
+  bool shows_primary(const redis::reply& reply) const noexcept final { return call_.shows_primary(reply); }
+  void answered(const outcome& outcome) final;
   void execute();
 
   topology* to_ = nullptr;
   std::weak_ptr<script_copies> copies_;  // under way
   call call_;
-  delivery how_{};
+  delivery delivery_{};
   redis::ticket asked_ = 0;
   time_point written_{};  // the copy that is under way; zero: it was not yet
   bool unanswered_ = false;

@@ -16,8 +16,8 @@ struct environment;
 class script_sender {
  public:
   /// Begins `command`, which is not under way.
-  virtual void send(const environment& around, script_command& command, const call& asked,
-                    const redis::delivery& how) const = 0;
+  virtual void send(const environment& env, script_command& command, const call& asked,
+                    const redis::delivery& delivery) const = 0;
 
  protected:
   ~script_sender() = default;

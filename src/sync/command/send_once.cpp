@@ -34,18 +34,18 @@ class bounded_call final : public one_call {
 
 }  // namespace
 
-void send_once(const environment& around, const call& asked, const delivery& how, topology::handler done) {
-  make_pooled<one_call>(around.blocks, std::move(done))->send(around, asked, how);
+void send_once(const environment& env, const call& asked, const delivery& delivery, topology::handler done) {
+  make_pooled<one_call>(env.blocks, std::move(done))->send(env, asked, delivery);
 }
 
-void send_until(const environment& around, time_point end, const call& asked, urgency rank, topology::handler done) {
-  make_pooled<bounded_call>(around.blocks, std::move(done), around.time, end)
-      ->send(around, asked, {.timeout = end - around.now(), .rank = rank});
+void send_until(const environment& env, time_point end, const call& asked, urgency rank, topology::handler done) {
+  make_pooled<bounded_call>(env.blocks, std::move(done), env.time, end)
+      ->send(env, asked, {.timeout = end - env.now(), .rank = rank});
 }
 
-void send_to_primary(const environment& around, std::size_t primary, const call& asked, const delivery& how,
+void send_to_primary(const environment& env, std::size_t primary, const call& asked, const delivery& delivery,
                      topology::handler done) {
-  make_pooled<one_call>(around.blocks, std::move(done))->send(around.servers.primary(primary), asked, how);
+  make_pooled<one_call>(env.blocks, std::move(done))->send(env.servers.primary(primary), asked, delivery);
 }
 
 }  // namespace holdfast::detail

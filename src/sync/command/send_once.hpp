@@ -15,11 +15,11 @@ namespace holdfast::detail {
 struct environment;
 
 /// Sends a command that is never withdrawn. What the call refers to must live until the answer.
-void send_once(const environment& around, const call& asked, const delivery& how, topology::handler done);
+void send_once(const environment& env, const call& asked, const delivery& delivery, topology::handler done);
 /// The same for an answer that is of no use after `end`, whether it takes one copy or two.
-void send_until(const environment& around, time_point end, const call& asked, urgency rank, topology::handler done);
+void send_until(const environment& env, time_point end, const call& asked, urgency rank, topology::handler done);
 /// The same as send_once() to one of several primaries.
-void send_to_primary(const environment& around, std::size_t primary, const call& asked, const delivery& how,
+void send_to_primary(const environment& env, std::size_t primary, const call& asked, const delivery& delivery,
                      topology::handler done);
 
 }  // namespace holdfast::detail

@@ -9,9 +9,9 @@ namespace holdfast::detail {
 /// Sends each command to the server that has its key: one server decides about it.
 class single_server_sender final : public script_sender {
  public:
-  void send(const environment& around, script_command& command, const call& asked,
-            const redis::delivery& how) const override {
-    command.send(around.servers, asked, how);
+  void send(const environment& env, script_command& command, const call& asked,
+            const redis::delivery& delivery) const override {
+    command.send(env.servers, asked, delivery);
   }
 };
 

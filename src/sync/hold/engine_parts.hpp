@@ -16,7 +16,7 @@ class lease_home;
 /// The parts of an engine that holds, registry and questions use. A member of the engine: it outlives every handler of
 /// the strand.
 struct engine_parts {
-  environment& around;
+  environment& env;
   watchdog& renewals;
   releases& freeing;
   unlock_time_budget& unlock_budget;
@@ -25,7 +25,7 @@ struct engine_parts {
   const client_state_ptr client;
 
   bool closed() const noexcept { return client->over(); }
-  void watch_links() const { around.servers.keep_watch(!renewals.idle()); }
+  void watch_links() const { env.servers.keep_watch(!renewals.idle()); }
 };
 
 }  // namespace holdfast::detail

@@ -18,8 +18,8 @@
 namespace holdfast::detail {
 
 hold::hold(claim_ptr claimed, owner_id owner, bool bound, fencing fenced, std::uint32_t times_passed, time_point now,
-           const engine_parts& with, hold_host& host)
-    : passes(times_passed), on(std::move(claimed)), who(owner), granted_at(now), with_(with), host_(&host),
+           const engine_parts& parts, hold_host& host)
+    : passes(times_passed), on(std::move(claimed)), owner(owner), granted_at(now), parts_(parts), host_(&host),
       token_(fenced.token.value_or(0)),
       packed_{.spare_tokens = fenced.spare, .bound = bound, .fenced = fenced.token.has_value()} {
   on->hand_to(this);
@@ -63,7 +63,7 @@ milliseconds hold::ttl() const noexcept {
 }
 
 milliseconds hold::ttl_to_keep() const noexcept {
-  const bool renewed = wants_renewal(with_.around.now()) && !renewal_paused();
+  const bool renewed = wants_renewal(parts_.env.now()) && !renewal_paused();
   return renewed && min_replicas() == 0 ? ttl() : ttl_that_never_raises;
 }
 
@@ -82,7 +82,7 @@ time_point hold::renewed_until() const noexcept {
 // ---- leases
 
 std::shared_ptr<lease_record> hold::make_lease(const terms& asked, time_point now) {
-  auto lease = make_pooled<lease_record>(with_.around.blocks, self(), asked, now, with_.leases_home.lock());
+  auto lease = make_pooled<lease_record>(parts_.env.blocks, self(), asked, now, parts_.leases_home.lock());
   add(*lease);
   return lease;
 }
@@ -113,8 +113,8 @@ std::shared_ptr<lease_record> hold::grant(const terms& asked, time_point sent, t
   auto lease = make_lease(asked, now);
   try {
     confirm(sent, asked.ttl, at);
-    with_.renewals.guard(*on, sent, now, at);
-    with_.watch_links();
+    parts_.renewals.guard(*on, sent, now, at);
+    parts_.watch_links();
   } catch (...) {
     remove(*lease);
     throw;
@@ -125,8 +125,8 @@ std::shared_ptr<lease_record> hold::grant(const terms& asked, time_point sent, t
 std::shared_ptr<lease_record> hold::take_over(const terms& asked, time_point now) {
   auto lease = make_lease(asked, now);
   try {
-    with_.renewals.guard_on(*on, now);
-    set_hold_count(with_, *on, in_question::count);
+    parts_.renewals.guard_on(*on, now);
+    set_hold_count(parts_, *on, in_question::count);
   } catch (...) {
     remove(*lease);
     throw;
@@ -144,7 +144,7 @@ bool hold::covers(const terms& asked, time_point now) const noexcept {
 std::shared_ptr<lease_record> hold::enter(const terms& asked, time_point now) {
   auto lease = make_lease(asked, now);
   try {
-    set_hold_count(with_, *on, in_question::claim);
+    set_hold_count(parts_, *on, in_question::claim);
   } catch (...) {
     remove(*lease);
     throw;
@@ -154,20 +154,20 @@ std::shared_ptr<lease_record> hold::enter(const terms& asked, time_point now) {
 
 void hold::hear_of(std::size_t primary, const late_vote& late, milliseconds ttl) {
   if (ended()) return;  // it was given back there too
-  if (late.said == vote::yes) {
+  if (late.cast == vote::yes) {
     confirm(late.sent, ttl, only(primary));
-    if (live() && !leases_.empty()) with_.renewals.guard(*on, late.sent, with_.around.now(), only(primary));
-  } else if (late.said == vote::no || late.never) {
-    with_.renewals.denied(on->shares()[primary]);
+    if (live() && !leases_.empty()) parts_.renewals.guard(*on, late.sent, parts_.env.now(), only(primary));
+  } else if (late.cast == vote::no || late.never) {
+    parts_.renewals.denied(on->shares()[primary]);
   }
 }
 
 bool hold::confirm(time_point sent, milliseconds ttl, primary_set at) {
-  return on->confirm(at, detail::valid_until(sent, ttl, with_.around.settings.drift));
+  return on->confirm(at, detail::valid_until(sent, ttl, parts_.env.settings.drift));
 }
 
 key_ttl hold::ttl_to_send(milliseconds wanted) {
-  return on->ttl_to_send(wanted, with_.around.now(), with_.around.settings.drift);
+  return on->ttl_to_send(wanted, parts_.env.now(), parts_.env.settings.drift);
 }
 
 // It may have waited to be written until nobody wanted the hold to be renewed any more.
@@ -175,7 +175,7 @@ void hold::confirmed_by_count(time_point sent, milliseconds ttl, primary_set at)
   if (!unquestioned() || min_replicas() > 0) return;
   const auto from = std::min(sent, renewed_until());
   confirm(from, ttl, at);
-  with_.renewals.guard(*on, sent, with_.around.now(), at);
+  parts_.renewals.guard(*on, sent, parts_.env.now(), at);
 }
 
 void hold::renew(std::shared_ptr<lease_record> lease, milliseconds ttl, time_point answer_by, done_handler done) {
@@ -183,11 +183,11 @@ void hold::renew(std::shared_ptr<lease_record> lease, milliseconds ttl, time_poi
   if (ttl == milliseconds::zero()) ttl = lease->asked.ttl;
   auto send = [this, self = self(), ttl](time_point end, topology::handler then) {
     if (ended()) return then({errc::unconfirmed, {}});  // what it would raise may be another's
-    send_until(with_.around, end, keys()->of.renew.make_one(*keys(), ttl_to_send(ttl), field()), urgency::obligation,
+    send_until(parts_.env, end, keys()->of.renew.make_one(*keys(), ttl_to_send(ttl), field()), urgency::obligation,
                std::move(then));
   };
   auto answered = [this, self = self(), lease = std::move(lease), ttl,
-                   done = with_.calls.until_closed(errc::closed, std::move(done))](const outcome& reply) {
+                   done = parts_.calls.until_closed(errc::closed, std::move(done))](const outcome& reply) {
     const auto answer = keys()->of.renew.read(reply, 1);
     if (state() == lease_state::released) {
       if (auto* const next = on->holder(); next && !answer.failed) next->heed(answer.value[0]);
@@ -198,13 +198,13 @@ void hold::renew(std::shared_ptr<lease_record> lease, milliseconds ttl, time_poi
     if (ended()) return done(end_reason(), end_detail());
     if (answer.failed) return done(answer.failed->code, answer.failed->detail);
     if (!lease->released.load(std::memory_order_acquire))
-      with_.renewals.guard(*on, reply.sent, with_.around.now(), reply.yes);
+      parts_.renewals.guard(*on, reply.sent, parts_.env.now(), reply.yes);
     done({}, {});
   };
   topology::handler heard = std::move(answered);
   if (min_replicas() > 0) heard = when_replicated(std::move(heard));
-  const auto left = std::max<nanoseconds>(answer_by - with_.around.now(), nanoseconds(1));
-  ask_twice(with_.around, std::min(command_budget(with_.around.settings, this->ttl()), left), std::move(send),
+  const auto left = std::max<nanoseconds>(answer_by - parts_.env.now(), nanoseconds(1));
+  ask_twice(parts_.env, std::min(command_budget(parts_.env.settings, this->ttl()), left), std::move(send),
             std::move(heard));
 }
 
@@ -216,7 +216,7 @@ topology::handler hold::when_replicated(topology::handler then) {
     auto counted = [reply, then = std::move(then)](const std::optional<redis::failure>& too_few) {
       then(too_few ? outcome{too_few->code, {}, too_few->detail} : reply);
     };
-    with_.around.when_replicated(keys()->lock, min_replicas(), reply.server, valid_until(), std::move(counted));
+    parts_.env.when_replicated(keys()->lock, min_replicas(), reply.server, valid_until(), std::move(counted));
   };
 }
 
@@ -230,7 +230,7 @@ void hold::end_change() {
 
 // Who re-enters, or waits for its turn to do so, tells the count by that.
 void hold::tell_count() noexcept try {
-  if (!ended() && !changing() && reentries_.empty()) set_hold_count(with_, *on, in_question::count);
+  if (!ended() && !changing() && reentries_.empty()) set_hold_count(parts_, *on, in_question::count);
 } catch (const std::bad_alloc&) {
   note_count(0);
 }
@@ -243,7 +243,7 @@ void hold::count_elsewhere() noexcept {
 
 // A claim that was not confirmed, or that somebody may have broken, is nothing for another lease.
 bool hold::unquestioned() const noexcept {
-  return exclusive() && !on->suspended() && !packed_.forced && !on->in_doubt && !with_.closed();
+  return exclusive() && !on->suspended() && !packed_.forced && !on->in_doubt && !parts_.closed();
 }
 
 // ---- the end
@@ -277,22 +277,21 @@ void hold::close() {
 
 void hold::doubt(nanoseconds pause) {
   on->in_doubt = true;
-  with_.renewals.confirm_soon(*on, pause);
+  parts_.renewals.confirm_soon(*on, pause);
 }
 
-bool hold::client_closed() const noexcept { return with_.closed(); }
+bool hold::client_closed() const noexcept { return parts_.closed(); }
 
 void hold::end_by_loss(errc reason) {
   HOLDFAST_ASSERT(host_);
-  if (with_.closed()) reason = errc::closed;
-  const auto& around = with_.around;
-  const auto now = around.now();
+  if (parts_.closed()) reason = errc::closed;
+  const auto& env = parts_.env;
+  const auto now = env.now();
   const loss_facts loss{reason, now >= valid_until(), packed_.shared, packed_.forced, renewal_paused()};
-  const auto may_live =
-      std::max(leases_.empty() ? around.settings.ttl : ttl(), on->may_live(now, around.settings.drift));
+  const auto may_live = std::max(leases_.empty() ? env.settings.ttl : ttl(), on->may_live(now, env.settings.drift));
   end(lease_state::lost, reason, text_of(loss));
   // The hold is lost, even if one of these steps finds no memory.
-  if_memory([this] { with_.watch_links(); });
+  if_memory([this] { parts_.watch_links(); });
   if_memory([&] {
     report(reason == errc::closed ? event_kind::closed : event_kind::lost, reason, end_detail(), cause_of(loss));
   });
@@ -301,13 +300,13 @@ void hold::end_by_loss(errc reason) {
   // it.
   // A minority of several primaries may have a field that a majority has not. Its field among others would keep the key
   // from becoming free.
-  if (loss.expired || with_.closed() || keys()->of.voted || packed_.shared)
+  if (loss.expired || parts_.closed() || keys()->of.voted || packed_.shared)
     if_memory([&] {
-      with_.freeing.release_in_background(*host_, keys(), field(), may_live, {},
-                                          packed_.shared ? everywhere : on->may_be_at());
+      parts_.freeing.release_in_background(*host_, keys(), field(), may_live, {},
+                                           packed_.shared ? everywhere : on->may_be_at());
     });
   else
-    with_.freeing.found_gone(keys(), field(), may_live, now);
+    parts_.freeing.found_gone(keys(), field(), may_live, now);
   if_memory([this] { host_->ended(*this); });
 }
 
@@ -315,7 +314,7 @@ void hold::end(lease_state as, errc reason, text detail) noexcept {
   HOLDFAST_ASSERT(!ended() && (as == lease_state::lost || as == lease_state::released));
   packed_.end_reason = reason;
   end_detail_ = std::move(detail);
-  with_.renewals.forget(*on);
+  parts_.renewals.forget(*on);
   packed_.end.store(as, std::memory_order_release);
   if (on->holder() == this) on->hand_to(nullptr);
 }
@@ -335,7 +334,7 @@ void hold::leave_if_forgotten() {
 void hold::leave_host() noexcept {
   const auto last = no_more_kept();
   if (on->holder() == this) {
-    with_.renewals.forget(*on);
+    parts_.renewals.forget(*on);
     on->hand_to(nullptr);
   }
   host_ = nullptr;
@@ -350,7 +349,7 @@ void hold::forget_changes() noexcept {
 
 // Empty where there is no memory for the text: the loss itself must be told.
 hold::text hold::text_of(const loss_facts& loss) const noexcept try {
-  auto& servers = with_.around.servers;
+  auto& servers = parts_.env.servers;
   const auto& key = keys()->lock;
   std::optional<std::string> trouble;
   if (tells_trouble(loss) && !servers.answering(key)) trouble = servers.trouble(key).detail;
@@ -360,27 +359,27 @@ hold::text hold::text_of(const loss_facts& loss) const noexcept try {
 }
 
 void hold::report(event_kind happened, error_code reason, std::string_view detail, loss_cause cause) const {
-  const auto& around = with_.around;
-  if (!around.settings.observer) return;
-  auto e = event_of(happened, *this, around.now());
-  e.what.ttl = ttl();
-  e.what.cause = cause;
-  e.what.reason = reason;
-  e.what.detail = detail;
-  around.report(std::move(e));
+  const auto& env = parts_.env;
+  if (!env.settings.observer) return;
+  auto event = event_of(happened, *this, env.now());
+  event.content.ttl = ttl();
+  event.content.cause = cause;
+  event.content.reason = reason;
+  event.content.detail = detail;
+  env.report(std::move(event));
 }
 
-hold_event event_of(event_kind what, const hold& h, time_point at) {
-  const auto& keys = *h.keys();
-  return {{.what = what,
+hold_event event_of(event_kind kind, const hold& hold, time_point at) {
+  const auto& keys = *hold.keys();
+  return {{.kind = kind,
            .name = keys.name,
-           .held = at - h.granted_at,
-           .owner = h.who,
-           .token = h.token(),
-           .count = h.count(),
+           .held = at - hold.granted_at,
+           .owner = hold.owner,
+           .token = hold.token(),
+           .count = hold.count(),
            .lock_kind = keys.of.name},
-          &h.field(),
-          h.passes,
+          &hold.field(),
+          hold.passes,
           at};
 }
 

@@ -53,9 +53,9 @@ using hold_ptr = boost::intrusive_ptr<hold>;
 class hold_host : public release_host {
  public:
   /// It has ended: others may have the name now.
-  virtual void ended(hold& h) = 0;
+  virtual void ended(hold& hold) = 0;
   /// It has ended, and nobody has a lease of it.
-  virtual void forget(hold& h) = 0;
+  virtual void forget(hold& hold) = 0;
   struct handoff_offer {
     bool sound;         // the claim is good for another hold
     milliseconds ttl;   // of the hold until now
@@ -63,7 +63,7 @@ class hold_host : public release_host {
   };
   /// It has ended by its holder's wish. True: its claim is the next hold's now, and the observer was told. False: the
   /// claim is to be released.
-  virtual bool pass_on(hold& h, const handoff_offer& what) = 0;
+  virtual bool pass_on(hold& hold, const handoff_offer& offer) = 0;
 
  protected:
   ~hold_host() = default;
@@ -90,10 +90,10 @@ class hold final : public boost::intrusive_ref_counter<hold> {
     std::optional<std::uint64_t> token{};
     std::uint16_t spare = 0;
   };
-  /// `with`: outlives every handler of the strand. `host`: hears of it until forget() or leave_host().
+  /// `parts`: outlives every handler of the strand. `host`: hears of it until forget() or leave_host().
   /// `passes`: of the claim, before it.
-  hold(claim_ptr on, owner_id who, bool bound, fencing token, std::uint32_t passes, time_point now,
-       const engine_parts& with, hold_host& host);
+  hold(claim_ptr on, owner_id owner, bool bound, fencing token, std::uint32_t passes, time_point now,
+       const engine_parts& parts, hold_host& host);
   hold(const hold&) = delete;
   hold& operator=(const hold&) = delete;
   ~hold();
@@ -105,7 +105,7 @@ class hold final : public boost::intrusive_ref_counter<hold> {
 
   const std::uint32_t passes;
   const claim_ptr on;
-  const owner_id who;
+  const owner_id owner;
   const time_point granted_at;
   const void* coroutine = nullptr;                // the thread of co_spawn that has taken it; null: it cannot be known
   boost::intrusive::slist_member_hook<> of_host;  // its host's alone
@@ -225,8 +225,8 @@ class hold final : public boost::intrusive_ref_counter<hold> {
   /// The server has confirmed the hold with a count that was sent at `sent` with this TTL: as good as a renewal, unless
   /// the hold is in doubt, or wants replicas, which nobody has asked.
   void confirmed_by_count(time_point sent, milliseconds ttl, primary_set at);
-  void add_reentry(hold_reentry& who) noexcept { reentries_.push_back(who); }
-  void remove_reentry(hold_reentry& who) noexcept { reentries_.erase(reentries_.iterator_to(who)); }
+  void add_reentry(hold_reentry& waiting) noexcept { reentries_.push_back(waiting); }
+  void remove_reentry(hold_reentry& waiting) noexcept { reentries_.erase(reentries_.iterator_to(waiting)); }
 
  private:
   friend class unlocking;  // the other half of its room: how it ends by its owner's wish
@@ -269,7 +269,7 @@ class hold final : public boost::intrusive_ref_counter<hold> {
   void tell_reentries();
   void leave_if_forgotten();
 
-  const engine_parts& with_;
+  const engine_parts& parts_;
   hold_host* host_;            // null once it is forgotten
   const std::uint64_t token_;  // where there is one
   text end_detail_;
@@ -281,6 +281,6 @@ class hold final : public boost::intrusive_ref_counter<hold> {
 };
 
 /// What an event says of its hold, except the TTL.
-hold_event event_of(event_kind what, const hold& h, time_point at);
+hold_event event_of(event_kind kind, const hold& hold, time_point at);
 
 }  // namespace holdfast::detail

@@ -7,14 +7,14 @@
 
 namespace holdfast::detail {
 
-void last_holders::waits(owner_id who, const std::string& name) {
-  const auto found = holders_.find(who);
+void last_holders::waits(owner_id owner, const std::string& name) {
+  const auto found = holders_.find(owner);
   HOLDFAST_ASSERT(found != holders_.end());
   found->second.lines.insert(name);
 }
 
-std::set<std::string> last_holders::remove(owner_id who) {
-  const auto found = holders_.find(who);
+std::set<std::string> last_holders::remove(owner_id owner) {
+  const auto found = holders_.find(owner);
   HOLDFAST_ASSERT(found != holders_.end() && found->second.holds > 0);
   if (--found->second.holds > 0) return {};
   auto lines = std::move(found->second.lines);

@@ -13,13 +13,13 @@ namespace holdfast::detail {
 class last_holders {
  public:
   bool empty() const noexcept { return holders_.empty(); }
-  bool contains(owner_id who) const { return holders_.contains(who); }
+  bool contains(owner_id owner) const { return holders_.contains(owner); }
   /// They have one hold more.
-  void add(owner_id who) { ++holders_[who].holds; }
+  void add(owner_id owner) { ++holders_[owner].holds; }
   /// They may be in the line of this name from now on. They hold.
-  void waits(owner_id who, const std::string& name);
+  void waits(owner_id owner, const std::string& name);
   /// They have one hold less. Answers the names in whose lines they may be, if it was their last.
-  std::set<std::string> remove(owner_id who);
+  std::set<std::string> remove(owner_id owner);
 
  private:
   struct holder {

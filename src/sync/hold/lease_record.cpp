@@ -11,8 +11,8 @@ constexpr nanoseconds instant = std::chrono::microseconds(10);
 
 }  // namespace
 
-lease_record::lease_record(hold_ptr h, terms t, time_point now, std::shared_ptr<lease_home> where)
-    : of(std::move(h)), asked(t), home(std::move(where)), fed_at(now.time_since_epoch().count()) {}
+lease_record::lease_record(hold_ptr hold, terms terms, time_point now, std::shared_ptr<lease_home> where)
+    : of(std::move(hold)), asked(terms), home(std::move(where)), fed_at(now.time_since_epoch().count()) {}
 
 time_point lease_record::renewed_until() const noexcept {
   if (!asked.renew || released.load(std::memory_order_acquire)) return {};
@@ -41,10 +41,10 @@ const lease_record::end_listener* lease_record::add_listener(end_listener listen
   return &*end_listeners_.insert_after(last, std::move(listener));
 }
 
-lease_record::end_listener lease_record::remove_listener(const end_listener* which) {
+lease_record::end_listener lease_record::remove_listener(const end_listener* removed) {
   auto before = end_listeners_.before_begin();
   for (auto next = end_listeners_.begin(); next != end_listeners_.end(); before = next++) {
-    if (&*next != which) continue;
+    if (&*next != removed) continue;
     auto listener = std::move(*next);
     end_listeners_.erase_after(before);
     return listener;

@@ -53,7 +53,7 @@ struct lease_record : dropped_leases::link {
   /// The new listener is told after those that were there before. The address names it until it is told.
   const end_listener* add_listener(end_listener listener);
   /// Takes it back; empty when it was told.
-  end_listener remove_listener(const end_listener* which);
+  end_listener remove_listener(const end_listener* listener);
   bool has_listeners() const noexcept { return !end_listeners_.empty(); }
   void tell_end(error_code reason);
 

@@ -13,6 +13,6 @@ enum class in_question { count, claim };
 /// given without asking the server wants to hear whether it is there. A count that is refused or not answered changes
 /// nothing; it is told with the next. Once the claim has no holder, or one that gives it back, no count is sent, and no
 /// answer means anything.
-void set_hold_count(const engine_parts& with, claim& c, in_question what);
+void set_hold_count(const engine_parts& parts, claim& claim, in_question question);
 
 }  // namespace holdfast::detail

@@ -25,7 +25,7 @@ constexpr auto without_caller = [](error_code, const std::string&) {};
 /// The acts of one call about one hold, whose caller keeps it alive. It has no state: what waits is in the hold.
 class unlocking {
  public:
-  explicit unlocking(hold& of) noexcept : hold_(of), with_(of.with_) {}
+  explicit unlocking(hold& of) noexcept : hold_(of), parts_(of.parts_) {}
 
   void give_up(lease_record& lease, done_handler&& done);
 
@@ -40,7 +40,7 @@ class unlocking {
   void report_release(time_point called, milliseconds ttl, const error_code& error, std::string_view detail) const;
 
   hold& hold_;
-  const engine_parts& with_;
+  const engine_parts& parts_;
 };
 
 void give_up(lease_record& lease, done_handler&& done) {
@@ -54,16 +54,16 @@ void unlocking::give_up(lease_record& lease, done_handler&& done) {
   const bool has_caller = static_cast<bool>(done);
   if (!has_caller) done = without_caller;
   // The validity may be over and nobody has noticed.
-  const bool found_over = !hold_.exclusive() && !hold_.ended() && !with_.closed();
+  const bool found_over = !hold_.exclusive() && !hold_.ended() && !parts_.closed();
   if (found_over) hold_.end_by_loss(errc::lost);
   hold_.remove(lease);
   const bool was_last = hold_.leases_.empty();
   if (was_last) {
     if (hold_.host_) hold_.keep_itself();
-    with_.renewals.forget(*hold_.on);  // disarmed before anything is sent
+    parts_.renewals.forget(*hold_.on);  // disarmed before anything is sent
   }
   lease.tell_end(errc::not_held);
-  if (with_.closed()) {
+  if (parts_.closed()) {
     if (was_last) hold_.lose(errc::closed);  // close() comes too late to find it
     if (hold_.ended()) hold_.leave_if_forgotten();
     return done(errc::closed, {});
@@ -86,9 +86,9 @@ void unlocking::give_up(lease_record& lease, done_handler&& done) {
 }
 
 void unlocking::unlock_last(milliseconds ttl, unsigned replicas, bool has_caller, done_handler&& done) {
-  const auto now = with_.around.now();
+  const auto now = parts_.env.now();
   const auto& keys = hold_.keys();
-  const auto answer_by = with_.unlock_budget.answer_by(keys->lock, now, command_budget(with_.around.settings, ttl));
+  const auto answer_by = parts_.unlock_budget.answer_by(keys->lock, now, command_budget(parts_.env.settings, ttl));
   if (!hold_.changing()) return begin_or_wait({ttl, replicas, now, answer_by, std::move(done)});
   // A re-entry before it may take its own time.
   const auto late = make_error_code(errc::unconfirmed);
@@ -96,8 +96,8 @@ void unlocking::unlock_last(milliseconds ttl, unsigned replicas, bool has_caller
     begin_or_wait({ttl, replicas, now, answer_by, without_caller});
     return done(late, unanswered_before);
   }
-  if (has_caller) done = with_.unlock_budget.limit(keys, answer_by, late, std::move(done));
-  begin_or_wait({ttl, replicas, now, answer_by, with_.calls.until_closed(errc::closed, std::move(done))});
+  if (has_caller) done = parts_.unlock_budget.limit(keys, answer_by, late, std::move(done));
+  begin_or_wait({ttl, replicas, now, answer_by, parts_.calls.until_closed(errc::closed, std::move(done))});
 }
 
 void unlocking::begin_or_wait(last_unlock&& unlock) {
@@ -154,22 +154,22 @@ void unlocking::release(last_unlock&& unlock, time_point valid) {
     unlock.ttl = std::max(unlock.ttl, other.ttl);
     unlock.answer_by = std::max(unlock.answer_by, other.answer_by);
   }
-  const auto now = with_.around.now();
+  const auto now = parts_.env.now();
   const auto& on = *hold_.on;
-  const auto may_live = std::max(unlock.ttl, on.may_live(now, with_.around.settings.drift));
+  const auto may_live = std::max(unlock.ttl, on.may_live(now, parts_.env.settings.drift));
   const auto answer_by = unlock.answer_by;
   auto answered = [keep = hold_ptr(&hold_), asked = std::move(unlock), others = std::exchange(hold_.last_unlocks_, {}),
                    now](error_code error, const std::string& why) {
-    const auto& with = keep->with_;
-    if (error == errc::unconfirmed && with.around.now() >= asked.answer_by)
-      with.unlock_budget.ran_out(keep->keys()->lock, asked.called);
+    const auto& parts = keep->parts_;
+    if (error == errc::unconfirmed && parts.env.now() >= asked.answer_by)
+      parts.unlock_budget.ran_out(keep->keys()->lock, asked.called);
     const auto& detail = error == errc::lost && keep->packed_.forced ? by_force() : why;
-    if (with.around.settings.observer) unlocking(*keep).report_release(now, asked.ttl, error, detail);
+    if (parts.env.settings.observer) unlocking(*keep).report_release(now, asked.ttl, error, detail);
     asked.done(error, detail);
     for (const auto& other : others) other.done(error, detail);
   };
-  with_.freeing.release(*hold_.host_, hold_.keys(), hold_.field(), may_live, now, valid, answer_by, on.may_be_at(),
-                        std::move(answered));
+  parts_.freeing.release(*hold_.host_, hold_.keys(), hold_.field(), may_live, now, valid, answer_by, on.may_be_at(),
+                         std::move(answered));
 }
 
 void unlocking::released() {
@@ -177,7 +177,7 @@ void unlocking::released() {
   each_step step;
   step([this] { hold_.host_->ended(hold_); });
   step([this] { hold_.leave_if_forgotten(); });
-  step([this] { with_.watch_links(); });
+  step([this] { parts_.watch_links(); });
   step([this] { hold_.end_change(); });
   step.rethrow();
 }
@@ -185,12 +185,12 @@ void unlocking::released() {
 void unlocking::report_release(time_point called, milliseconds ttl, const error_code& error,
                                std::string_view detail) const {
   auto ending = event_of(event_kind::released, hold_, called);
-  auto& shown = ending.what;
+  auto& shown = ending.content;
   shown.detail = detail;
   shown.ttl = ttl;
   if (error) {
     const bool corrupt = error == errc::corrupt_lock, lost = corrupt || error == errc::lost;
-    shown.what = lost ? event_kind::lost : event_kind::release_failed;
+    shown.kind = lost ? event_kind::lost : event_kind::release_failed;
     shown.reason = error;
     if (corrupt)
       shown.cause = loss_cause::corrupt;
@@ -198,7 +198,7 @@ void unlocking::report_release(time_point called, milliseconds ttl, const error_
       shown.cause = called < hold_.valid_until() ? cause_of_denial(hold_.packed_.shared, hold_.packed_.forced)
                                                  : loss_cause::unconfirmed;
   }
-  with_.around.report(std::move(ending));
+  parts_.env.report(std::move(ending));
 }
 
 }  // namespace holdfast::detail

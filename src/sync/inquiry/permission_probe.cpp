@@ -10,16 +10,15 @@
 
 namespace holdfast::detail {
 
-permission_probe::permission_probe(environment& around, const kind& what, const std::string& name, owner_field field,
+permission_probe::permission_probe(environment& env, const kind& kind, const std::string& name, owner_field field,
                                    done_handler done)
-    : around_(around), done_(std::move(done)), keys_(what, name, {}, around.word), field_(field),
-      alarm_(around.alarms) {
-  HOLDFAST_ASSERT(what.reentrant);
+    : env_(env), done_(std::move(done)), keys_(kind, name, {}, env.word), field_(field), alarm_(env.alarms) {
+  HOLDFAST_ASSERT(kind.reentrant);
 }
 
 void permission_probe::begin(time_point deadline) {
   deadline_ = deadline;
-  heard_ = around_.servers.subscribe(channel_of(keys_), *this);
+  heard_ = env_.servers.subscribe(channel_of(keys_), *this);
   alarm_.start(deadline_, [this] { time_out(); });
   send_next();
 }
@@ -55,30 +54,30 @@ call permission_probe::next() const {
 
 void permission_probe::send_next() {
   auto send = [self = shared_from_this()](time_point end, topology::handler then) {
-    send_until(self->around_, end, self->next(), urgency::refusable, std::move(then));
+    send_until(self->env_, end, self->next(), urgency::refusable, std::move(then));
   };
-  auto heard = [self = shared_from_this()](const outcome& o) { self->answered(o); };
-  ask_twice(around_, deadline_ - around_.now(), std::move(send), std::move(heard));
+  auto heard = [self = shared_from_this()](const outcome& outcome) { self->answered(outcome); };
+  ask_twice(env_, deadline_ - env_.now(), std::move(send), std::move(heard));
 }
 
-void permission_probe::answered(const outcome& o) {
+void permission_probe::answered(const outcome& outcome) {
   if (over()) return;
-  for (const auto& refused : {refusal_in(o), withheld_message(o)})
+  for (const auto& refused : {refusal_in(outcome), withheld_message(outcome)})
     if (refused) return end(refused->code, refused->detail);
   if (++answers_ < all_scripts) return send_next();
-  ask_for_replicas(o.server);
+  ask_for_replicas(outcome.server);
 }
 
 // A server that does not know WAIT, or has no replica, should be found now and not by the first lock.
 void permission_probe::ask_for_replicas(std::uint64_t server) {
-  const auto wanted = around_.settings.min_replicas;
+  const auto wanted = env_.settings.min_replicas;
   if (wanted > 0)
-    return around_.when_replicated(keys_.lock, wanted, server, time_point::max(),
-                                   [self = shared_from_this()](const std::optional<redis::failure>& too_few) {
-                                     if (too_few) return self->end(too_few->code, too_few->detail);
-                                     self->replicated_ = true;
-                                     self->end_if_done();
-                                   });
+    return env_.when_replicated(keys_.lock, wanted, server, time_point::max(),
+                                [self = shared_from_this()](const std::optional<redis::failure>& too_few) {
+                                  if (too_few) return self->end(too_few->code, too_few->detail);
+                                  self->replicated_ = true;
+                                  self->end_if_done();
+                                });
   replicated_ = true;
   end_if_done();
 }
@@ -90,7 +89,7 @@ void permission_probe::end_if_done() {
 // Not left to the commands: the subscription has no deadline of its own.
 void permission_probe::time_out() {
   if (replicated_) return end(errc::unreachable, "SUBSCRIBE was not acknowledged in time");
-  const auto why = around_.servers.trouble(keys_.lock);
+  const auto why = env_.servers.trouble(keys_.lock);
   end(why.code, why.detail);
 }
 

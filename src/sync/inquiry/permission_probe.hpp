@@ -16,8 +16,7 @@ namespace holdfast::detail {
 class permission_probe final : private subscriber, public std::enable_shared_from_this<permission_probe> {
  public:
   /// `name`: with the key prefix.
-  permission_probe(environment& around, const kind& what, const std::string& name, owner_field field,
-                   done_handler done);
+  permission_probe(environment& env, const kind& kind, const std::string& name, owner_field field, done_handler done);
 
   void begin(time_point deadline);
   void end(error_code error, const std::string& detail);
@@ -35,12 +34,12 @@ class permission_probe final : private subscriber, public std::enable_shared_fro
 
   call next() const;
   void send_next();
-  void answered(const outcome& o);
+  void answered(const outcome& outcome);
   void ask_for_replicas(std::uint64_t server);
   void end_if_done();
   void time_out();
 
-  environment& around_;
+  environment& env_;
   done_handler done_;  // emptied when it is answered
   const lock_keys keys_;
   const owner_field field_;

@@ -5,22 +5,22 @@
 
 namespace holdfast::detail {
 
-permission_survey::permission_survey(environment& around, const kind& what, std::string stem, owner_field field,
+permission_survey::permission_survey(environment& env, const kind& kind, std::string stem, owner_field field,
                                      done_handler done)
-    : around_(around), what_(what), stem_(std::move(stem)), field_(field), done_(std::move(done)) {}
+    : env_(env), kind_(kind), stem_(std::move(stem)), field_(field), done_(std::move(done)) {}
 
 void permission_survey::begin() {
-  deadline_ = around_.now() + around_.settings.connect_timeout + around_.settings.command_timeout;
+  deadline_ = env_.now() + env_.settings.connect_timeout + env_.settings.command_timeout;
   probe_each();
 }
 
 void permission_survey::probe_each() {
   ++rounds_;
   const auto before = probes_.size();
-  for (const auto& name : around_.servers.name_on_each_primary(stem_))
-    if (!probed_.contains(around_.servers.node_of(name)))
+  for (const auto& name : env_.servers.name_on_each_primary(stem_))
+    if (!probed_.contains(env_.servers.node_of(name)))
       probes_.push_back(std::make_shared<permission_probe>(
-          around_, what_, name, field_,
+          env_, kind_, name, field_,
           [this, name](error_code error, const std::string& detail) { probe_ended(name, error, detail); }));
   under_way_ = probes_.size() - before;
   if (under_way_ == 0) return end({}, {});
@@ -30,7 +30,7 @@ void permission_survey::probe_each() {
 // Where nobody knew before which node has the name, its answer has told.
 void permission_survey::probe_ended(const std::string& name, error_code error, const std::string& detail) {
   if (error) return end(error, detail);
-  probed_.insert(around_.servers.node_of(name));
+  probed_.insert(env_.servers.node_of(name));
   if (--under_way_ > 0) return;
   if (rounds_ < most_rounds) return probe_each();
   end({}, {});
@@ -44,7 +44,7 @@ void permission_survey::end(error_code error, const std::string& detail) {
 }
 
 void permission_survey::forget_caller() {
-  for (const auto& p : probes_) p->forget_caller();
+  for (const auto& probe : probes_) probe->forget_caller();
   done_ = {};
 }
 

@@ -15,7 +15,7 @@ namespace holdfast::detail {
 class permission_survey final {
  public:
   /// `stem`: of the names, with the key prefix.
-  permission_survey(environment& around, const kind& what, std::string stem, owner_field field, done_handler done);
+  permission_survey(environment& env, const kind& kind, std::string stem, owner_field field, done_handler done);
   permission_survey(const permission_survey&) = delete;
   permission_survey& operator=(const permission_survey&) = delete;
   ~permission_survey() { forget_caller(); }
@@ -32,8 +32,8 @@ class permission_survey final {
   void probe_each();
   void probe_ended(const std::string& name, error_code error, const std::string& detail);
 
-  environment& around_;
-  const kind& what_;
+  environment& env_;
+  const kind& kind_;
   const std::string stem_;
   const owner_field field_;
   done_handler done_;                                      // emptied when it is answered

@@ -7,16 +7,17 @@ namespace holdfast::detail {
 
 template <class T, class Make, class Read>
 void questions::ask(const shared_keys& keys, Make make, Read read, value_handler<T> done) const {
-  if (with_.closed()) return done(errc::shutting_down, {}, {});
+  if (parts_.closed()) return done(errc::shutting_down, {}, {});
   auto send = [this, keys, make](time_point end, topology::handler then) {
-    send_until(with_.around, end, make(*keys), urgency::refusable, std::move(then));
+    send_until(parts_.env, end, make(*keys), urgency::refusable, std::move(then));
   };
-  auto answered = [read, done = with_.calls.until_closed(errc::shutting_down, std::move(done))](const outcome& o) {
-    auto said = read(o);
-    if (said.failed) return done(said.failed->code, said.failed->detail, {});
-    done({}, {}, std::move(said.value));
+  auto answered = [read,
+                   done = parts_.calls.until_closed(errc::shutting_down, std::move(done))](const outcome& outcome) {
+    auto answer = read(outcome);
+    if (answer.failed) return done(answer.failed->code, answer.failed->detail, {});
+    done({}, {}, std::move(answer.value));
   };
-  ask_twice(with_.around, with_.around.settings.command_timeout, std::move(send), std::move(answered));
+  ask_twice(parts_.env, parts_.env.settings.command_timeout, std::move(send), std::move(answered));
 }
 
 void questions::is_locked(const shared_keys& keys, value_handler<bool> done) const {
@@ -27,16 +28,16 @@ void questions::count(const shared_keys& keys, const owner_field& field, value_h
   const auto whose = std::make_shared<const owner_field>(field);  // the call refers to it
   const auto& step = keys->of.count;
   ask(
-      keys, [whose, make = step.make](const lock_keys& k) { return make(k, *whose); },
-      [whose, read = step.read](const outcome& o) { return read(o, *whose); }, std::move(done));
+      keys, [whose, make = step.make](const lock_keys& keys) { return make(keys, *whose); },
+      [whose, read = step.read](const outcome& outcome) { return read(outcome, *whose); }, std::move(done));
 }
 
 void questions::holder(const shared_keys& keys, value_handler<std::optional<lock_holder>> done) const {
-  auto read = [keys](const outcome& o) {
-    auto said = keys->of.holder.read(o);
-    answer<std::optional<lock_holder>> a{std::move(said.failed), {}};
-    if (auto& who = said.value) a.value = lock_holder{std::move(who->field), who->count, who->ttl};
-    return a;
+  auto read = [keys](const outcome& outcome) {
+    auto reply = keys->of.holder.read(outcome);
+    answer<std::optional<lock_holder>> answer{std::move(reply.failed), {}};
+    if (auto& holder = reply.value) answer.value = lock_holder{std::move(holder->field), holder->count, holder->ttl};
+    return answer;
   };
   ask(keys, keys->of.holder.make, std::move(read), std::move(done));
 }

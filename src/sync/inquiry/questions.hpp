@@ -16,7 +16,7 @@ namespace holdfast::detail {
 /// The questions about a lock that Redis answers. Nothing here changes what is held.
 class questions {
  public:
-  explicit questions(const engine_parts& with) noexcept : with_(with) {}
+  explicit questions(const engine_parts& parts) noexcept : parts_(parts) {}
 
   void is_locked(const shared_keys& keys, value_handler<bool> done) const;
   /// The count of this field.
@@ -29,7 +29,7 @@ class questions {
   template <class T, class Make, class Read>
   void ask(const shared_keys& keys, Make make, Read read, value_handler<T> done) const;
 
-  const engine_parts& with_;
+  const engine_parts& parts_;
 };
 
 }  // namespace holdfast::detail

@@ -9,20 +9,20 @@ namespace holdfast::detail {
 
 lock_answer without_memory() { return {errc::unreachable, "no memory", nullptr}; }
 
-acquisition::acquisition(environment& around, shared_keys k, const lock_request& r, lock_handler&& done)
-    : keys(std::move(k)), request(r), backoff(milliseconds(20), std::chrono::seconds(1)), around_(around),
-      since_(request.whole ? request.whole->since() : around.now()), done_(std::move(done)), alarm_(around.alarms) {}
+acquisition::acquisition(environment& env, shared_keys lock, const lock_request& wanted, lock_handler&& done)
+    : keys(std::move(lock)), request(wanted), backoff(milliseconds(20), std::chrono::seconds(1)), env_(env),
+      since_(request.whole ? request.whole->since() : env.now()), done_(std::move(done)), alarm_(env.alarms) {}
 
 time_point acquisition::answer_by() const noexcept {
   HOLDFAST_ASSERT(asks_once());
-  return since_ + command_budget(around_.settings, request.asked.ttl);
+  return since_ + command_budget(env_.settings, request.asked.ttl);
 }
 
 void acquisition::wait_in(acquisition_place& where) {
   HOLDFAST_ASSERT(open());
   const bool first = !std::exchange(place_, &where);
   if (first && !request.whole && request.deadline != time_point::max()) wake_at(request.deadline);
-  if (around_.notices) around_.notices->waits_for_redis(noticed, keys, since_);
+  if (env_.notices) env_.notices->waits_for_redis(noticed, keys, since_);
   backoff.reset();
 }
 
@@ -46,39 +46,39 @@ void acquisition::forget_caller() {
 }
 
 // One that was answered meanwhile waits nowhere, and what it had sent is being given back.
-void acquisition::on_answer(const outcome& o) {
-  if (place_) place_->attempt_answered(*this, o);
+void acquisition::on_answer(const outcome& outcome) {
+  if (place_) place_->attempt_answered(*this, outcome);
 }
 
-void acquisition::tell(const attempt& what) {
+void acquisition::tell(const attempt& attempt) {
   const auto keep = self();
-  if (place_) place_->told(*this, what);
+  if (place_) place_->settled(*this, attempt);
 }
 
 // Not the word on an attempt before the one that was granted: that one's field is given back.
-void acquisition::on_late_vote(std::size_t n, const late_vote& what) {
-  if (!got || got->field != what.field) return;
-  if (auto* const h = got->holder()) h->hear_of(n, what, request.asked.ttl);
+void acquisition::on_late_vote(std::size_t index, const late_vote& late) {
+  if (!got || got->field != late.field) return;
+  if (auto* const hold = got->holder()) hold->hear_of(index, late, request.asked.ttl);
 }
 
 void acquisition::leave_place() {
   place_ = nullptr;
   alarm_.stop();
   noticed.end();
-  if (std::exchange(seat.counted, false)) around_.count(measurement_kind::wait_ended, *keys);
+  if (std::exchange(seat.counted, false)) env_.count(measurement_kind::wait_ended, *keys);
 }
 
-void acquisition::report(const lock_answer& a, hold_event&& e) const {
-  e.what.ttl = request.asked.ttl;
-  if (a.record) {
-    e.what.waited = e.at - since_;
+void acquisition::report(const lock_answer& answer, hold_event&& event) const {
+  event.content.ttl = request.asked.ttl;
+  if (answer.record) {
+    event.content.waited = event.at - since_;
   } else {
-    e.what.reason = a.error;
-    e.what.waited = around_.now() - since_;
-    e.what.detail = a.detail;
-    e.what.owner = request.who;
+    event.content.reason = answer.error;
+    event.content.waited = env_.now() - since_;
+    event.content.detail = answer.detail;
+    event.content.owner = request.owner;
   }
-  around_.report(std::move(e));
+  env_.report(std::move(event));
 }
 
 }  // namespace holdfast::detail

@@ -64,7 +64,7 @@ lock_answer without_memory();
 /// One call of lock, try_lock or try_lock_for.
 struct lock_request {
   enum class wait_mode : std::uint8_t { forever, once, until_deadline };
-  owner_id who;
+  owner_id owner;
   bool bound = false;  // the owner was given or bound
   terms asked;
   wait_mode wait = wait_mode::forever;
@@ -82,7 +82,7 @@ struct lock_request {
 
 /// What came of an attempt to acquire.
 struct attempt {
-  answer<acquire_answer> said;
+  answer<acquire_answer> reply;
   bool answered;  // by Redis, a refusal included
   time_point sent;
   primary_set yes = only(0), may_have_run = only(0);  // as of redis::outcome
@@ -102,13 +102,13 @@ struct granted_field {
 class acquisition_place {
  public:
   /// Its caller waits no longer: answers it with `why`, and undoes what was sent for it.
-  virtual void leave(acquisition& who, lock_answer why) = 0;
+  virtual void leave(acquisition& waiter, lock_answer why) = 0;
   /// Its deadline has come, or the time that wake_at() was given.
-  virtual void time_out(acquisition& who) = 0;
+  virtual void time_out(acquisition& waiter) = 0;
   /// Its command was answered.
-  virtual void attempt_answered(acquisition& who, const outcome& o) = 0;
+  virtual void attempt_answered(acquisition& waiter, const outcome& outcome) = 0;
   /// Its turn as a part has come to this.
-  virtual void told(acquisition& who, const attempt& what) = 0;
+  virtual void settled(acquisition& waiter, const attempt& attempt) = 0;
 
  protected:
   ~acquisition_place() = default;
@@ -132,7 +132,7 @@ struct line_seat {
 /// One caller who wants a lock, from the call to the answer, wherever it waits meanwhile.
 class acquisition final : public cancellable, public script_command {
  public:
-  acquisition(environment& around, shared_keys keys, const lock_request& request, lock_handler&& done);
+  acquisition(environment& env, shared_keys keys, const lock_request& request, lock_handler&& done);
 
   /// It was not answered yet.
   bool open() const noexcept { return static_cast<bool>(done_); }
@@ -142,13 +142,13 @@ class acquisition final : public cancellable, public script_command {
   /// The end of its time, and the rest of it. One that asks once has the time of a command, from its call on and
   /// wherever it waits.
   time_point answer_by() const noexcept;
-  nanoseconds time_left() const noexcept { return answer_by() - around_.now(); }
+  nanoseconds time_left() const noexcept { return answer_by() - env_.now(); }
   /// From now on it waits at `where`, which hears of its cancellation, its deadline and its answers until it is
   /// answered or waits elsewhere. The first call starts the deadline; that of a part is its caller's.
   void wait_in(acquisition_place& where);
   /// It stands in line from now on, or did so already.
   void stand_in_line() {
-    if (!std::exchange(seat.counted, true)) around_.count(measurement_kind::wait_began, *keys);
+    if (!std::exchange(seat.counted, true)) env_.count(measurement_kind::wait_began, *keys);
   }
   void cancel() override;
   /// At `when` its place's time_out() is called. Replaces an earlier alarm, the deadline too.
@@ -157,7 +157,7 @@ class acquisition final : public cancellable, public script_command {
   void time_out();
   void stop_alarm() { alarm_.stop(); }
   /// Of a part that has its turn: what came of that.
-  void tell(const attempt& what);
+  void tell(const attempt& attempt);
   /// Its attempt is not wanted any more. Where it may have been granted, or may still be.
   primary_set withdraw_attempt() {
     if (!request.whole) return withdraw_all();
@@ -170,10 +170,10 @@ class acquisition final : public cancellable, public script_command {
   /// Answers the caller, whose handler must not call the engine. `event_for(a)` makes the event of this answer, without
   /// the fields that report() fills in.
   template <class EventFor>
-  void answer(lock_answer&& a, EventFor event_for) {
+  void answer(lock_answer&& answer, EventFor event_for) {
     leave_place();
-    if (around_.settings.observer && reports(a)) report(a, event_for(a));
-    std::exchange(done_, {})(std::move(a));
+    if (env_.settings.observer && reports(answer)) report(answer, event_for(answer));
+    std::exchange(done_, {})(std::move(answer));
   }
   /// The engine ends, and nobody is answered.
   void forget_caller();
@@ -186,17 +186,19 @@ class acquisition final : public cancellable, public script_command {
   claim_ptr got;  // of several primaries: what it was granted, of which the slower ones have not spoken yet
 
  private:
-  void on_answer(const outcome& o) override;
+  void on_answer(const outcome& outcome) override;
   std::optional<nanoseconds> time_left_for_copies() const override {
     return asks_once() ? std::optional(time_left()) : std::nullopt;
   }
-  void on_late_vote(std::size_t n, const late_vote& what) override;
+  void on_late_vote(std::size_t index, const late_vote& late) override;
   void leave_place();
-  bool reports(const lock_answer& a) const noexcept { return !request.one_of_several && (!request.whole || a.record); }
-  void report(const lock_answer& a, hold_event&& e) const;
+  bool reports(const lock_answer& answer) const noexcept {
+    return !request.one_of_several && (!request.whole || answer.record);
+  }
+  void report(const lock_answer& answer, hold_event&& event) const;
   std::shared_ptr<acquisition> self() { return std::static_pointer_cast<acquisition>(shared_from_this()); }
 
-  environment& around_;
+  environment& env_;
   const time_point since_;
   acquisition_place* place_ = nullptr;
   lock_handler done_;  // empty once it is answered

@@ -16,11 +16,11 @@ bool may_take_over(const terms& asked, const claim_left& left, time_point now, d
   return fits && asked.renew;
 }
 
-void hand_over::share(const environment& around, const kind& of, const hold* here) noexcept {
+void hand_over::share(const environment& env, const kind& of, const hold* here) noexcept {
   HOLDFAST_ASSERT(!state_);
-  if (!around.settings.turns) return;
-  const auto now = around.now();
-  state_.reset(new (std::nothrow) state(around.alarms, handoff_window(now, of.polls.first)));
+  if (!env.settings.turns) return;
+  const auto now = env.now();
+  state_.reset(new (std::nothrow) state(env.alarms, handoff_window(now, of.polls.first)));
   if (state_) state_->window.begin(here ? here->granted_at : now, 0);
 }
 

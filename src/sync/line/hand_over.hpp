@@ -41,7 +41,7 @@ class hand_over final {
 
   /// Somebody waits for the name, here or elsewhere: once. `here`: the hold of this client, or null. Without memory the
   /// name goes without turns.
-  void share(const environment& around, const kind& of, const hold* here) noexcept;
+  void share(const environment& env, const kind& of, const hold* here) noexcept;
   bool shared() const noexcept { return state_ != nullptr; }
   /// The name is closed: no cool-down is under way any more.
   void end() noexcept { state_.reset(); }

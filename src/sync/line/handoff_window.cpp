@@ -38,10 +38,10 @@ void handoff_window::release_begins(time_point now) noexcept {
 }
 
 // The message and the answer come by two connections, in either order.
-void handoff_window::release_ends(time_point now, std::uint64_t told, own_notification own) noexcept {
+void handoff_window::release_ends(time_point now, std::uint64_t subscribers, own_notification own) noexcept {
   releasing_ = false;
-  const bool notified_itself = own != own_notification::none && told > 0;
-  others_ = told - (notified_itself ? 1 : 0);
+  const bool notified_itself = own != own_notification::none && subscribers > 0;
+  others_ = subscribers - (notified_itself ? 1 : 0);
   last_release_ = now;
   probing_ = false;
   cools_down_by_time_ = others_ > 0 && beside_barging_clients(now);

@@ -46,7 +46,7 @@ class handoff_window {
   /// if it rests, because it listens no longer than that; or it was not told.
   enum class own_notification { heard, fades, none };
   /// Redis has confirmed the release and told so many of it.
-  void release_ends(time_point now, std::uint64_t told, own_notification own) noexcept;
+  void release_ends(time_point now, std::uint64_t subscribers, own_notification own) noexcept;
   /// A release was told. True: by this client itself, so that it is no news.
   bool hear(time_point now) noexcept;
   /// This client has asked for the lock, and somebody else has it. For how long it waits at most, though no message

@@ -12,24 +12,24 @@
 
 namespace holdfast::detail {
 
-reentry::reentry(environment& around, line_host& name, hold_ptr of, std::shared_ptr<acquisition> who)
-    : around_(around), name_(name), of_(std::move(of)), who_(std::move(who)), pause_(around.alarms) {}
+reentry::reentry(environment& env, line_host& name, hold_ptr of, std::shared_ptr<acquisition> waiter)
+    : env_(env), name_(name), of_(std::move(of)), waiter_(std::move(waiter)), pause_(env.alarms) {}
 
 void reentry::begin() {
   of_->add_reentry(*this);
   try {
-    who_->wait_in(*this);
-    if (who_->asks_once()) who_->wake_at(around_.now() + who_->time_left());
+    waiter_->wait_in(*this);
+    if (waiter_->asks_once()) waiter_->wake_at(env_.now() + waiter_->time_left());
     wait_for_queued_change();
   } catch (...) {
-    if (who_) leave_hold();
+    if (waiter_) leave_hold();
     throw;
   }
 }
 
 template <class Act>
 void reentry::or_without_memory(Act act) {
-  if (!if_memory(act) && who_) finish(without_memory());
+  if (!if_memory(act) && waiter_) finish(without_memory());
 }
 
 void reentry::wait_for_queued_change() {
@@ -37,12 +37,12 @@ void reentry::wait_for_queued_change() {
 }
 
 void reentry::run() {
-  if (!who_) return of_->end_change();
+  if (!waiter_) return of_->end_change();
   if (!of_->live()) {
-    if (who_) nothing_to_enter();  // it ended before
+    if (waiter_) nothing_to_enter();  // it ended before
     return of_->end_change();
   }
-  if (who_->keys->of.fenced() && !of_->token()) {
+  if (waiter_->keys->of.fenced() && !of_->token()) {
     finish({errc::already_held, "the hold that it would re-enter was taken without a fencing token", nullptr});
     return of_->end_change();
   }
@@ -59,13 +59,13 @@ void reentry::run() {
 }
 
 void reentry::send() {
-  const auto ttl = who_->request.asked.ttl;
-  const bool once = who_->asks_once();
-  if (once) who_->stop_alarm();  // from here on the command's timeout counts
-  const auto timeout = once ? who_->time_left() : command_budget(around_.settings, ttl);
+  const auto ttl = waiter_->request.asked.ttl;
+  const bool once = waiter_->asks_once();
+  if (once) waiter_->stop_alarm();  // from here on the command's timeout counts
+  const auto timeout = once ? waiter_->time_left() : command_budget(env_.settings, ttl);
   const auto& keys = *of_->keys();
   want_ = static_cast<unsigned>(of_->count()) + 1;
-  script_command::send(around_, keys.of.set_hold_count.make(keys, of_->ttl_to_send(ttl), of_->field(), want_),
+  script_command::send(env_, keys.of.set_hold_count.make(keys, of_->ttl_to_send(ttl), of_->field(), want_),
                        {.timeout = timeout,
                         .rank = once ? urgency::refusable : urgency::awaited,
                         .waits_for_reply = !once,
@@ -74,49 +74,49 @@ void reentry::send() {
 
 // Without a connection it is sent anew now and then, and waits for no longer than its hold. Once written it waits for
 // the answer.
-void reentry::late(const outcome& o) {
-  if (withdraw()) failed({errc::unreachable, o.detail});
+void reentry::late(const outcome& outcome) {
+  if (withdraw()) failed({errc::unreachable, outcome.detail});
 }
 
 std::optional<nanoseconds> reentry::time_left_for_copies() const {
-  return who_->asks_once() ? std::optional(who_->time_left()) : std::nullopt;
+  return waiter_->asks_once() ? std::optional(waiter_->time_left()) : std::nullopt;
 }
 
-void reentry::on_answer(const outcome& o) {
-  const auto said = of_->keys()->of.set_hold_count.read(o);
-  if (said.failed && said.failed->code == errc::corrupt_lock) {
-    if (who_) finish({said.failed->code, said.failed->detail, nullptr});
+void reentry::on_answer(const outcome& outcome) {
+  const auto reply = of_->keys()->of.set_hold_count.read(outcome);
+  if (reply.failed && reply.failed->code == errc::corrupt_lock) {
+    if (waiter_) finish({reply.failed->code, reply.failed->detail, nullptr});
     of_->lose(errc::corrupt_lock);
     return of_->end_change();
   }
-  if (said.failed) return failed(*said.failed);
-  if (!said.value || !of_->exclusive()) {
+  if (reply.failed) return failed(*reply.failed);
+  if (!reply.value || !of_->exclusive()) {
     of_->lose(errc::lost);
-    if (who_) nothing_to_enter();
+    if (waiter_) nothing_to_enter();
     return of_->end_change();
   }
   of_->note_count(want_);
-  if (!who_) return of_->end_change();
-  const auto wanted = std::max<unsigned>(who_->request.asked.min_replicas, of_->min_replicas());
-  if (wanted > 0) return wait_for_replicas(wanted, o);
-  entered(o.sent, o.yes);
+  if (!waiter_) return of_->end_change();
+  const auto wanted = std::max<unsigned>(waiter_->request.asked.min_replicas, of_->min_replicas());
+  if (wanted > 0) return wait_for_replicas(wanted, outcome);
+  entered(outcome.sent, outcome.yes);
 }
 
-void reentry::wait_for_replicas(unsigned wanted, const outcome& o) {
-  auto then = [self = self(), sent = o.sent](const std::optional<failure>& too_few) {
+void reentry::wait_for_replicas(unsigned wanted, const outcome& outcome) {
+  auto then = [self = self(), sent = outcome.sent](const std::optional<failure>& too_few) {
     self->on_replicas(too_few, sent);
   };
   const bool asked = if_memory(
-      [&] { around_.when_replicated(of_->keys()->lock, wanted, o.server, of_->valid_until(), std::move(then)); });
+      [&] { env_.when_replicated(of_->keys()->lock, wanted, outcome.server, of_->valid_until(), std::move(then)); });
   if (!asked) failed(redis::without_memory());
 }
 
 void reentry::on_replicas(const std::optional<failure>& too_few, time_point sent) {
   if (!of_->live()) {
-    if (who_) nothing_to_enter();
+    if (waiter_) nothing_to_enter();
     return of_->end_change();
   }
-  if (!who_) return of_->end_change();
+  if (!waiter_) return of_->end_change();
   if (too_few) return failed(*too_few);
   entered(sent, only(0));
 }
@@ -124,7 +124,7 @@ void reentry::on_replicas(const std::optional<failure>& too_few, time_point sent
 void reentry::entered(time_point sent, primary_set at) {
   std::shared_ptr<lease_record> lease;
   try {
-    lease = of_->grant(who_->request.asked, sent, around_.now(), at);
+    lease = of_->grant(waiter_->request.asked, sent, env_.now(), at);
   } catch (const std::bad_alloc&) {
     finish(without_memory());
     return of_->end_change();
@@ -138,16 +138,16 @@ void reentry::entered(time_point sent, primary_set at) {
 void reentry::failed(const failure& why) {
   last_failure_ = why;
   if (why.may_have_run) of_->note_count(0);
-  if (who_ && why.mends_itself() && !who_->asks_once()) {
+  if (waiter_ && why.mends_itself() && !waiter_->asks_once()) {
     // It waits no longer than its hold lives. Others may change the count during the pause: an unlock must not wait for
     // it.
-    const auto again = around_.now() + who_->backoff.next(around_.random);
+    const auto again = env_.now() + waiter_->backoff.next(env_.random);
     or_without_memory([&] {
       pause_.start(again, [self = self()] { self->or_without_memory([&] { self->wait_for_queued_change(); }); });
     });
     return of_->end_change();
   }
-  if (who_) finish({why.code, why.detail, nullptr});
+  if (waiter_) finish({why.code, why.detail, nullptr});
   of_->end_change();
 }
 
@@ -166,11 +166,11 @@ void reentry::leave(acquisition&, lock_answer why) {
   of_->end_change();
 }
 
-void reentry::time_out(acquisition& who) {
-  if (who.asks_once()) return leave(who, {errc::unreachable, unanswered_before, nullptr});
+void reentry::time_out(acquisition& waiter) {
+  if (waiter.asks_once()) return leave(waiter, {errc::unreachable, unanswered_before, nullptr});
   const auto& why = last_failure_;
   const bool silence = why.code == errc::unreachable;
-  leave(who, {why.code, silence ? around_.servers.trouble(of_->keys()->lock).detail : why.detail, nullptr});
+  leave(waiter, {why.code, silence ? env_.servers.trouble(of_->keys()->lock).detail : why.detail, nullptr});
 }
 
 void reentry::hold_ended() {
@@ -198,14 +198,14 @@ void reentry::forget_caller() {
 
 std::shared_ptr<acquisition> reentry::leave_hold() {
   of_->remove_reentry(*this);
-  return std::exchange(who_, nullptr);
+  return std::exchange(waiter_, nullptr);
 }
 
-void reentry::finish(lock_answer a) {
-  HOLDFAST_ASSERT(who_);
-  const auto who = leave_hold();
-  who->answer(std::move(a), [this](const lock_answer& said) {
-    return event_of(said.record ? event_kind::reentered : end_of_call(said.error), *of_, around_.now());
+void reentry::finish(lock_answer answer) {
+  HOLDFAST_ASSERT(waiter_);
+  const auto waiter = leave_hold();
+  waiter->answer(std::move(answer), [this](const lock_answer& reply) {
+    return event_of(reply.record ? event_kind::reentered : end_of_call(reply.error), *of_, env_.now());
   });
 }
 

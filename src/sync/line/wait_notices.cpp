@@ -16,8 +16,8 @@ constexpr auto* silenced_by = " Said once: an observer (config::observer) hears 
 
 }  // namespace
 
-wait_notices::wait_notices(const environment& around, sink say, holder_test held_since)
-    : around_(around), say_(std::move(say)), held_since_(std::move(held_since)), look_(around.alarms) {}
+wait_notices::wait_notices(const environment& env, sink say, holder_test held_since)
+    : env_(env), say_(std::move(say)), held_since_(std::move(held_since)), look_(env.alarms) {}
 
 wait_notices::~wait_notices() {
   while (!waits_.empty()) ends(waits_.front());
@@ -25,22 +25,23 @@ wait_notices::~wait_notices() {
 
 void wait_notices::waits_for_redis(noticed_wait& wait, const shared_keys& keys, time_point since) {
   if (wait.listed_ || said_unreachable_) return;
-  auto& servers = around_.servers;
+  auto& servers = env_.servers;
   if (servers.answered_since(keys->lock, {}) && !servers.in_outage(keys->lock)) return;
   add(wait, cause::unreachable, keys, since);
 }
 
 void wait_notices::lost_redis(noticed_wait& wait, const shared_keys& keys) {
-  if (!wait.listed_ && !said_unreachable_) add(wait, cause::unreachable, keys, around_.now());
+  if (!wait.listed_ && !said_unreachable_) add(wait, cause::unreachable, keys, env_.now());
 }
 
 void wait_notices::waits_for_own_hold(noticed_wait& wait, const shared_keys& keys) {
-  if (!wait.listed_ && !said_own_hold_) add(wait, cause::own_hold, keys, around_.now());
+  if (!wait.listed_ && !said_own_hold_) add(wait, cause::own_hold, keys, env_.now());
 }
 
 // Without memory the wait is not watched.
 void wait_notices::add(noticed_wait& wait, cause why, const shared_keys& keys, time_point since) try {
-  const auto later = std::find_if(waits_.rbegin(), waits_.rend(), [&](const auto& w) { return w.since <= since; });
+  const auto later =
+      std::find_if(waits_.rbegin(), waits_.rend(), [&](const auto& wait) { return wait.since <= since; });
   const auto place = waits_.insert(later.base(), entry{*this, wait, why, keys, since});
   place->place = place;
   wait.listed_ = &*place;
@@ -62,11 +63,12 @@ void wait_notices::arm() {
 }
 
 void wait_notices::look() {
-  const auto now = around_.now();
-  while (!waits_.empty() && (said(waits_.front().why) || saturating_add(waits_.front().since, long_wait) <= now)) {
+  const auto now = env_.now();
+  while (!waits_.empty() &&
+         (has_reported(waits_.front().why) || saturating_add(waits_.front().since, long_wait) <= now)) {
     auto& oldest = waits_.front();
     try {
-      if (!said(oldest.why)) look_at(oldest);
+      if (!has_reported(oldest.why)) look_at(oldest);
     } catch (const std::bad_alloc&) {
       // This wait is not reported.
     }
@@ -78,9 +80,9 @@ void wait_notices::look() {
 void wait_notices::look_at(const entry& wait) {
   const auto call = "holdfast: a call has waited for 5 s for " + about(wait.keys->name, {});
   if (wait.why == cause::unreachable) {
-    if (around_.servers.answering(wait.keys->lock)) return;
+    if (env_.servers.answering(wait.keys->lock)) return;
     said_unreachable_ = true;
-    say_(call + ", because Redis cannot be reached: " + around_.servers.trouble(wait.keys->lock).detail + '.' +
+    say_(call + ", because Redis cannot be reached: " + env_.servers.trouble(wait.keys->lock).detail + '.' +
          silenced_by);
   } else if (held_since_(*wait.keys, wait.since)) {
     said_own_hold_ = true;

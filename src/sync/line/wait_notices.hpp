@@ -38,7 +38,7 @@ class wait_notices {
   /// Whether this client has held the lock all the time since.
   using holder_test = function<bool(const lock_keys&, time_point since)>;
 
-  wait_notices(const environment& around, sink say, holder_test held_since);
+  wait_notices(const environment& env, sink say, holder_test held_since);
   wait_notices(const wait_notices&) = delete;
   wait_notices& operator=(const wait_notices&) = delete;
   ~wait_notices();
@@ -54,14 +54,14 @@ class wait_notices {
   friend class noticed_wait;
   using entry = noticed_wait::entry;
 
-  bool said(cause why) const noexcept { return why == cause::unreachable ? said_unreachable_ : said_own_hold_; }
+  bool has_reported(cause why) const noexcept { return why == cause::unreachable ? said_unreachable_ : said_own_hold_; }
   void add(noticed_wait& wait, cause why, const shared_keys& keys, time_point since);
   void arm();
   void look();
   void look_at(const entry& wait);
   void ends(entry& wait) noexcept;
 
-  const environment& around_;
+  const environment& env_;
   const sink say_;
   const holder_test held_since_;
   std::list<entry> waits_;  // the oldest first

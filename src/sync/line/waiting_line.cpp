@@ -41,7 +41,7 @@ constexpr std::string_view copy_on_sharded_channel = "00";
 // an attempt, an alarm nor a release under way is stuck(), for lack of memory.
 // pending_giveback_ > 0 while trying: a try_lock() at half of its time, or an attempt that is repeated at once.
 //
-//   flag              idle      trying    parked    barred    moved by
+//   flag              idle      trying    parked    blocked   moved by
 //   woken_            old       yes       old       old       set by wake(), cleared by try_now()
 //   resting_          old       no        yes       yes       set by go_on() while others have their turns; cleared by
 //                                                             try_now(), or while this client holds
@@ -53,7 +53,7 @@ constexpr std::string_view copy_on_sharded_channel = "00";
 //   listens_          as subscription_; without it the flag is old    set by on_subscribed()
 //   first().granted   -         yes       no        no        from a grant until replicas have it, or the field is
 //                                                             given back
-//   backoff_delay_ > 0      yes       yes       yes       yes       doubled by back_off(), cleared by an answer of Redis
+//   backoff_delay_    yes       yes       yes       yes       above 0: doubled by back_off(), cleared by an answer
 //   last_failure_     yes       yes       yes       yes       set by a failure, cleared by an answer about the lock
 //   known_held_       yes       yes       yes       yes       set by each answer about the lock; only its time counts
 //   granted_in_part_  yes       yes       yes       yes       set by a divided vote; cleared by a grant, or by busy
@@ -61,52 +61,52 @@ constexpr std::string_view copy_on_sharded_channel = "00";
 // yes: possible. old: left from an earlier step. no one: only without waiters, and then the line lingers next.
 // "Parked while held" is derived: parked, with neither last_failure_ nor resting_.
 
-waiting_line::waiting_line(environment& around, owner_fields& fields, line_host& host, shared_keys keys)
-    : around_(around), fields_(fields), host_(host), keys_(std::move(keys)), park_(around.alarms) {}
+waiting_line::waiting_line(environment& env, owner_fields& fields, line_host& host, shared_keys keys)
+    : env_(env), fields_(fields), host_(host), keys_(std::move(keys)), park_(env.alarms) {}
 
 // The engine ends: whoever can cancel a waiter may keep it alive.
 waiting_line::~waiting_line() {
   while (!waiters_.empty()) take_out(first())->forget_caller();
 }
 
-void waiting_line::join(std::shared_ptr<acquisition> who) {
+void waiting_line::join(std::shared_ptr<acquisition> waiter) {
   HOLDFAST_ASSERT(!waiters_.empty() || step_ == step::idle || step_ == step::blocked_on_release);
   if (std::exchange(lingers_, false)) park_.stop();
-  auto& w = *who;
-  w.seat.ahead = static_cast<unsigned>(waiters_.size());
-  w.seat.number = ++joined_;
-  waiters_.push_back(w.seat);
-  w.seat.kept = std::move(who);
+  auto& caller = *waiter;
+  caller.seat.ahead = static_cast<unsigned>(waiters_.size());
+  caller.seat.number = ++joined_;
+  waiters_.push_back(caller.seat);
+  caller.seat.kept = std::move(waiter);
   try {
-    if (w.request.bound) bound_.emplace(std::pair(w.request.who, w.seat.number), &w);
-    begin(w);
+    if (caller.request.bound) bound_.emplace(std::pair(caller.request.owner, caller.seat.number), &caller);
+    begin(caller);
   } catch (const std::bad_alloc&) {
-    take_back(w);
+    take_back(caller);
     throw;
   }
 }
 
-void waiting_line::begin(acquisition& w) {
-  w.wait_in(*this);
-  const bool once = w.asks_once();
-  if (once && w.seat.ahead > 0) return finish(w, {});
+void waiting_line::begin(acquisition& waiter) {
+  waiter.wait_in(*this);
+  const bool once = waiter.asks_once();
+  if (once && waiter.seat.ahead > 0) return finish(waiter, {});
   // Nobody answers a first question in an outage; where nobody counts, that need not be looked up for each call.
-  const bool in_vain = around_.settings.observer && around_.servers.in_outage(keys_->lock);
-  if (w.seat.ahead > 0 || in_vain) w.stand_in_line();
-  if (once && step_ == step::blocked_on_release) w.wake_at(around_.now() + w.time_left() / 2);
-  if (w.seat.ahead > 0) return;
-  if (!w.request.found_taken || step_ == step::blocked_on_release) return go_on();
-  known_held_ = around_.now();
+  const bool in_vain = env_.settings.observer && env_.servers.in_outage(keys_->lock);
+  if (waiter.seat.ahead > 0 || in_vain) waiter.stand_in_line();
+  if (once && step_ == step::blocked_on_release) waiter.wake_at(env_.now() + waiter.time_left() / 2);
+  if (waiter.seat.ahead > 0) return;
+  if (!waiter.request.found_taken || step_ == step::blocked_on_release) return go_on();
+  known_held_ = env_.now();
   subscribe();
-  park_while_held(nanoseconds::max(), around_.now(), next_poll());
+  park_while_held(nanoseconds::max(), env_.now(), next_poll());
 }
 
 // Its caller hears that there was no memory, and could cancel nothing.
-void waiting_line::take_back(acquisition& w) {
-  if (!w.seat.hook.is_linked()) return;
-  const bool was_first = &w == &first();
-  const auto keep = take_out(w);
-  w.forget_caller();
+void waiting_line::take_back(acquisition& waiter) {
+  if (!waiter.seat.hook.is_linked()) return;
+  const bool was_first = &waiter == &first();
+  const auto keep = take_out(waiter);
+  waiter.forget_caller();
   if (!was_first || step_ == step::blocked_on_release) return;
   step_ = step::idle;
   subscription_.reset();
@@ -119,14 +119,14 @@ void waiting_line::stop_lingering() {
   advance();
 }
 
-void waiting_line::leave(acquisition& w, lock_answer why) { finish(w, std::move(why)); }
+void waiting_line::leave(acquisition& waiter, lock_answer why) { finish(waiter, std::move(why)); }
 
 void waiting_line::wake(incentive why) {
   if (step_ == step::trying) woken_ = true;
   if (step_ != step::parked) return;
   if (resting_ && rest() > nanoseconds::zero()) return or_without_memory([this] { park_for(rest()); });
-  if (wake_ups_.next() <= around_.now()) {
-    wake_ups_.spend(around_.now());
+  if (wake_ups_.next() <= env_.now()) {
+    wake_ups_.spend(env_.now());
     incentive_ = why;
     advance();
   } else if (park_.due() > wake_ups_.next()) {
@@ -134,19 +134,21 @@ void waiting_line::wake(incentive why) {
   }
 }
 
-std::shared_ptr<acquisition> waiting_line::extract(owner_id who) {
+std::shared_ptr<acquisition> waiting_line::extract(owner_id owner) {
   if (waiters_.empty()) return nullptr;
-  for (auto w = bound_.upper_bound({who, waiters_.front().number}); w != bound_.end() && w->first.first == who; ++w)
-    if (!w->second->request.one_of_several) return take_out(*w->second);
+  for (auto seat = bound_.upper_bound({owner, waiters_.front().number});
+       seat != bound_.end() && seat->first.first == owner; ++seat)
+    if (!seat->second->request.one_of_several) return take_out(*seat->second);
   return nullptr;
 }
 
-void waiting_line::fail_all_of(owner_id who, error_code error, const char* detail) {
+void waiting_line::fail_all_of(owner_id owner, error_code error, const char* detail) {
   std::vector<std::shared_ptr<acquisition>> leaving;
-  for (auto w = bound_.upper_bound({who, 0}); w != bound_.end() && w->first.first == who; ++w)
-    leaving.push_back(w->second->seat.kept);
+  for (auto seat = bound_.upper_bound({owner, 0}); seat != bound_.end() && seat->first.first == owner; ++seat)
+    leaving.push_back(seat->second->seat.kept);
   each_step all;
-  for (auto w = leaving.rbegin(); w != leaving.rend(); ++w) all([&] { leave(**w, {error, detail, nullptr}); });
+  for (auto seat = leaving.rbegin(); seat != leaving.rend(); ++seat)
+    all([&] { leave(**seat, {error, detail, nullptr}); });
   all.rethrow();
 }
 
@@ -212,7 +214,7 @@ void waiting_line::go_on() {
   if (waiters_.empty()) {
     step_ = step::idle;
     park_.stop();
-    const auto linger = [this] { park_.start(around_.now() + longest_linger, [this] { stop_lingering(); }); };
+    const auto linger = [this] { park_.start(env_.now() + longest_linger, [this] { stop_lingering(); }); };
     if (lingers_ && if_memory(linger)) return;
     lingers_ = false;
     subscription_.reset();
@@ -230,185 +232,188 @@ void waiting_line::go_on() {
   resting_ = false;
   // Subscribed all the same: a force-unlock from elsewhere frees what we believe to hold.
   subscribe();
-  park_while_held(nanoseconds::max(), around_.now(), nanoseconds::max());
+  park_while_held(nanoseconds::max(), env_.now(), nanoseconds::max());
 }
 
 void waiting_line::subscribe() {
   if (subscription_) return;
   listens_ = false;
-  subscription_ = around_.servers.subscribe(channel_of(*keys_), *this);
+  subscription_ = env_.servers.subscribe(channel_of(*keys_), *this);
 }
 
 void waiting_line::try_now() {
   HOLDFAST_ASSERT(!waiters_.empty() && step_ != step::trying);
-  auto& w = first();
-  if (parked_while_held()) known_held_ = around_.now();
+  auto& waiter = first();
+  if (parked_while_held()) known_held_ = env_.now();
   step_ = step::trying;
   woken_ = resting_ = false;
   park_.stop();
-  const auto& asked = w.request;
-  const auto& steps = w.keys->of;
-  const bool once = w.asks_once();
-  const bool never_asked = !once && !asked.found_taken && !asked.whole && w.seat.field.empty();
-  w.seat.first_try = never_asked && steps.first_acquire.make;
-  if (w.seat.field.empty()) w.seat.field = fields_.next();
-  if (once) w.stop_alarm();  // from here on the command's timeout counts
+  const auto& asked = waiter.request;
+  const auto& steps = waiter.keys->of;
+  const bool once = waiter.asks_once();
+  const bool never_asked = !once && !asked.found_taken && !asked.whole && waiter.seat.field.empty();
+  waiter.seat.first_try = never_asked && steps.first_acquire.make;
+  if (waiter.seat.field.empty()) waiter.seat.field = fields_.next();
+  if (once) waiter.stop_alarm();  // from here on the command's timeout counts
   if (asked.whole) return asked.whole->part_is_first(asked.part);
   try {
-    send_attempt(w);
+    send_attempt(waiter);
   } catch (...) {
     step_ = step::idle;
     throw;
   }
 }
 
-void waiting_line::send_attempt(acquisition& w) {
-  const auto& asked = w.request;
-  const auto& steps = w.keys->of;
-  const bool once = w.asks_once();
-  auto timeout = once ? w.time_left() : command_budget(around_.settings, asked.asked.ttl);
-  if (steps.voted) timeout = std::min(timeout, vote_budget(around_.settings, asked.asked.ttl));
-  const auto& step = w.seat.first_try ? steps.first_acquire : steps.acquire;
-  w.send(around_, step.make(*w.keys, asked.asked.ttl, w.seat.field).with_token_ttl(around_.settings.token_ttl),
-         {.timeout = timeout, .rank = once ? urgency::refusable : urgency::awaited, .waits_for_reply = !once});
+void waiting_line::send_attempt(acquisition& waiter) {
+  const auto& asked = waiter.request;
+  const auto& steps = waiter.keys->of;
+  const bool once = waiter.asks_once();
+  auto timeout = once ? waiter.time_left() : command_budget(env_.settings, asked.asked.ttl);
+  if (steps.voted) timeout = std::min(timeout, vote_budget(env_.settings, asked.asked.ttl));
+  const auto& step = waiter.seat.first_try ? steps.first_acquire : steps.acquire;
+  waiter.send(env_, step.make(*waiter.keys, asked.asked.ttl, waiter.seat.field).with_token_ttl(env_.settings.token_ttl),
+              {.timeout = timeout, .rank = once ? urgency::refusable : urgency::awaited, .waits_for_reply = !once});
 }
 
-void waiting_line::attempt_answered(acquisition& w, const outcome& o) {
-  if (!if_memory([&] { on_answer(w, o); }) && w.seat.kept) answer_stuck();  // else it has left, and the line went on
+void waiting_line::attempt_answered(acquisition& waiter, const outcome& outcome) {
+  if (!if_memory([&] { on_answer(waiter, outcome); }) && waiter.seat.kept)
+    answer_stuck();  // else it has left, and the line went on
 }
 
-void waiting_line::on_answer(acquisition& w, const outcome& o) {
-  HOLDFAST_ASSERT(step_ == step::trying && &w == &first());
-  auto said = (w.seat.first_try ? w.keys->of.first_acquire : w.keys->of.acquire).read(o);
-  const bool refused = !o.error && o.reply.is_error();
-  if (!w.seat.first_try || !refused)
-    return on_attempt(w, {std::move(said), !o.error, o.sent, o.yes, o.may_have_run, o.server});
+void waiting_line::on_answer(acquisition& waiter, const outcome& outcome) {
+  HOLDFAST_ASSERT(step_ == step::trying && &waiter == &first());
+  auto reply = (waiter.seat.first_try ? waiter.keys->of.first_acquire : waiter.keys->of.acquire).read(outcome);
+  const bool refused = !outcome.error && outcome.reply.is_error();
+  if (!waiter.seat.first_try || !refused)
+    return on_attempt(
+        waiter, {std::move(reply), !outcome.error, outcome.sent, outcome.yes, outcome.may_have_run, outcome.server});
   // It may be held, by somebody who was let write: acquire looks.
   step_ = step::idle;
   backoff_delay_ = {};
   try_now();
 }
 
-void waiting_line::told(acquisition& w, const attempt& what) {
-  or_without_memory([&] { on_attempt(w, what); });
+void waiting_line::settled(acquisition& waiter, const attempt& attempt) {
+  or_without_memory([&] { on_attempt(waiter, attempt); });
 }
 
-void waiting_line::on_attempt(acquisition& w, const attempt& what) {
-  HOLDFAST_ASSERT(step_ == step::trying && &w == &first());
+void waiting_line::on_attempt(acquisition& waiter, const attempt& attempt) {
+  HOLDFAST_ASSERT(step_ == step::trying && &waiter == &first());
   step_ = step::idle;
-  const auto& said = what.said;
-  count_incentive(what);
-  if (what.answered) backoff_delay_ = {};
+  const auto& reply = attempt.reply;
+  count_incentive(attempt);
+  if (attempt.answered) backoff_delay_ = {};
   // Some of several primaries may have granted it.
-  const bool in_part = w.keys->of.voted && (said.failed || said.value.what != acquire_answer::kind::acquired);
-  if (in_part) abandon_field(w, what.may_have_run);
-  if (said.failed) {
-    if (!what.answered) last_failure_ = said.failed;  // no news: the connection has told
-    if (!in_part && said.failed->may_have_run) ++w.seat.unanswered;
-    if (w.seat.unanswered >= most_unanswered && !what.answered && !w.asks_once()) return back_off(w);
-    return on_failed(w, *said.failed);
+  const bool in_part = waiter.keys->of.voted && (reply.failed || reply.value.type != acquire_answer::kind::acquired);
+  if (in_part) abandon_field(waiter, attempt.may_have_run);
+  if (reply.failed) {
+    if (!attempt.answered) last_failure_ = reply.failed;  // no news: the connection has told
+    if (!in_part && reply.failed->may_have_run) ++waiter.seat.unanswered;
+    if (waiter.seat.unanswered >= most_unanswered && !attempt.answered && !waiter.asks_once()) return back_off(waiter);
+    return on_failed(waiter, *reply.failed);
   }
-  const auto now = around_.now();
+  const auto now = env_.now();
   known_held_ = now;
   last_failure_.reset();
-  switch (said.value.what) {
+  switch (reply.value.type) {
     case acquire_answer::kind::acquired:
-      return w.request.asked.min_replicas > 0 ? wait_for_replicas(w, what) : on_acquired(w, what, now);
-    case acquire_answer::kind::busy: return on_busy(w, what, now);
+      return waiter.request.asked.min_replicas > 0 ? wait_for_replicas(waiter, attempt)
+                                                   : on_acquired(waiter, attempt, now);
+    case acquire_answer::kind::busy: return on_busy(waiter, attempt, now);
     case acquire_answer::kind::busy_without_ttl:
-      return finish(w, {errc::corrupt_lock, "its key has no TTL, so it would never end", nullptr});
+      return finish(waiter, {errc::corrupt_lock, "its key has no TTL, so it would never end", nullptr});
   }
 }
 
-void waiting_line::count_incentive(const attempt& what) {
+void waiting_line::count_incentive(const attempt& attempt) {
   const auto why = std::exchange(incentive_, incentive::none);
-  if (why == incentive::none || what.said.failed) return;
+  if (why == incentive::none || attempt.reply.failed) return;
   using kind = measurement_kind;
-  const bool had = what.said.value.what == acquire_answer::kind::acquired;
-  around_.count(why == incentive::poll ? kind::polled : had ? kind::woken : kind::woken_in_vain, *keys_);
+  const bool had = attempt.reply.value.type == acquire_answer::kind::acquired;
+  env_.count(why == incentive::poll ? kind::polled : had ? kind::woken : kind::woken_in_vain, *keys_);
 }
 
 // Whoever leaves meanwhile gives its field back.
-void waiting_line::wait_for_replicas(acquisition& w, const attempt& what) {
+void waiting_line::wait_for_replicas(acquisition& waiter, const attempt& attempt) {
   step_ = step::trying;
-  w.seat.granted = true;
-  w.seat.unanswered = 1;
-  const auto& asked = w.request.asked;
-  auto then = [id = weak_from_this(), who = std::weak_ptr(w.seat.kept), field = w.seat.field,
-               what](const std::optional<failure>& too_few) {
+  waiter.seat.granted = true;
+  waiter.seat.unanswered = 1;
+  const auto& asked = waiter.request.asked;
+  auto then = [id = weak_from_this(), caller = std::weak_ptr(waiter.seat.kept), field = waiter.seat.field,
+               attempt](const std::optional<failure>& too_few) {
     const auto line = id.lock();
-    const auto still = who.lock();
+    const auto still = caller.lock();
     if (line && still && still->seat.granted && still->seat.field == field)
-      line->or_without_memory([&] { line->on_replicas(*still, what, too_few); });
+      line->or_without_memory([&] { line->on_replicas(*still, attempt, too_few); });
   };
   try {
-    around_.when_replicated(keys_->lock, asked.min_replicas, what.server,
-                            valid_until(what.sent, asked.ttl, around_.settings.drift), std::move(then));
+    env_.when_replicated(keys_->lock, asked.min_replicas, attempt.server,
+                         valid_until(attempt.sent, asked.ttl, env_.settings.drift), std::move(then));
   } catch (...) {
     step_ = step::idle;
     throw;
   }
 }
 
-void waiting_line::on_replicas(acquisition& w, const attempt& what, const std::optional<failure>& too_few) {
-  HOLDFAST_ASSERT(step_ == step::trying && &w == &first());
+void waiting_line::on_replicas(acquisition& waiter, const attempt& attempt, const std::optional<failure>& too_few) {
+  HOLDFAST_ASSERT(step_ == step::trying && &waiter == &first());
   step_ = step::idle;
-  w.seat.granted = false;
-  if (!too_few) return on_acquired(w, what, around_.now());
-  abandon_field(w);
-  around_.report({.what = event_kind::not_replicated,
-                  .name = keys_->name,
-                  .reason = too_few->code,
-                  .detail = too_few->detail,
-                  .owner = w.request.who,
-                  .ttl = w.request.asked.ttl});
-  on_failed(w, *too_few);
+  waiter.seat.granted = false;
+  if (!too_few) return on_acquired(waiter, attempt, env_.now());
+  abandon_field(waiter);
+  env_.report({.kind = event_kind::not_replicated,
+               .name = keys_->name,
+               .reason = too_few->code,
+               .detail = too_few->detail,
+               .owner = waiter.request.owner,
+               .ttl = waiter.request.asked.ttl});
+  on_failed(waiter, *too_few);
 }
 
-void waiting_line::on_acquired(acquisition& w, const attempt& what, time_point now) {
-  const auto ttl = w.request.asked.ttl;
-  if (now >= valid_until(what.sent, ttl, around_.settings.drift) - min_validity(ttl)) {
-    abandon_field(w);
-    return on_failed(w, {errc::unreachable, "the grant came too late to be of use"});
+void waiting_line::on_acquired(acquisition& waiter, const attempt& attempt, time_point now) {
+  const auto ttl = waiter.request.asked.ttl;
+  if (now >= valid_until(attempt.sent, ttl, env_.settings.drift) - min_validity(ttl)) {
+    abandon_field(waiter);
+    return on_failed(waiter, {errc::unreachable, "the grant came too late to be of use"});
   }
   wake_ups_.granted();
   polled_ = {};
   granted_in_part_ = 0;
-  w.seat.unanswered = 1;  // where there is no memory for its hold, it is given back
-  auto record = host_.granted(w, {w.seat.field, what.said.value.token, what.sent, now, what.yes, what.may_have_run,
-                                  what.said.value.spare_tokens});
-  if (w.keys->of.voted) w.got = record->of->on;
-  w.seat.unanswered = 0;
-  w.seat.field.clear();  // the hold's from now on
-  finish(w, {{}, {}, std::move(record)});
+  waiter.seat.unanswered = 1;  // where there is no memory for its hold, it is given back
+  auto record = host_.granted(waiter, {waiter.seat.field, attempt.reply.value.token, attempt.sent, now, attempt.yes,
+                                       attempt.may_have_run, attempt.reply.value.spare_tokens});
+  if (waiter.keys->of.voted) waiter.got = record->of->on;
+  waiter.seat.unanswered = 0;
+  waiter.seat.field.clear();  // the hold's from now on
+  finish(waiter, {{}, {}, std::move(record)});
 }
 
 const acquisition* waiting_line::successor() const noexcept {
   if (waiters_.empty() || step_ == step::trying) return nullptr;
-  const auto& w = *waiters_.front().kept;
-  return w.request.whole || w.asks_once() ? nullptr : &w;
+  const auto& waiter = *waiters_.front().kept;
+  return waiter.request.whole || waiter.asks_once() ? nullptr : &waiter;
 }
 
 void waiting_line::inherited(std::shared_ptr<lease_record> record) {
-  known_held_ = around_.now();
+  known_held_ = env_.now();
   last_failure_.reset();
   wake_ups_.granted();
   finish(first(), {{}, {}, std::move(record)});
 }
 
 // What it was granted, or may still be, is given back; the next attempt has a field of its own.
-void waiting_line::abandon_field(acquisition& w, primary_set at) {
-  HOLDFAST_ASSERT(!w.seat.field.empty());
-  w.seat.unanswered = 0;
-  w.seat.granted = false;
-  const auto field = std::exchange(w.seat.field, {});
+void waiting_line::abandon_field(acquisition& waiter, primary_set at) {
+  HOLDFAST_ASSERT(!waiter.seat.field.empty());
+  waiter.seat.unanswered = 0;
+  waiter.seat.granted = false;
+  const auto field = std::exchange(waiter.seat.field, {});
   if (at == nowhere) return;
   const auto tried = [id = weak_from_this()] {
     if (const auto line = id.lock()) line->on_tried();
   };
   ++pending_giveback_;
   try {
-    host_.give_back(field, w.request.asked.ttl, tried, at);
+    host_.give_back(field, waiter.request.asked.ttl, tried, at);
   } catch (...) {
     --pending_giveback_;
     throw;
@@ -426,11 +431,11 @@ void waiting_line::on_tried() {
   });
 }
 
-void waiting_line::back_off(acquisition& w) {
+void waiting_line::back_off(acquisition& waiter) {
   backoff_delay_ = std::clamp(2 * backoff_delay_, least_backoff_delay, longest_backoff_delay);
   step_ = step::blocked_on_release;
   try {
-    abandon_field(w);
+    abandon_field(waiter);
   } catch (...) {
     step_ = step::idle;
     throw;
@@ -439,78 +444,78 @@ void waiting_line::back_off(acquisition& w) {
 
 // Barred: what others give back in their turn says nothing. The answers that a stopped process has found in its sockets
 // seem to have taken as long as it was stopped.
-void waiting_line::park_divided(acquisition& w, nanoseconds slowest) {
-  ++w.seat.splits;
-  park_for(around_.random.up_to(std::min(2 * slowest, longest_backoff_delay)), step::blocked_on_release);
+void waiting_line::park_divided(acquisition& waiter, nanoseconds slowest) {
+  ++waiter.seat.splits;
+  park_for(env_.random.up_to(std::min(2 * slowest, longest_backoff_delay)), step::blocked_on_release);
 }
 
-void waiting_line::on_busy(acquisition& w, const attempt& what, time_point now) {
-  const auto& said = what.said.value;
-  const auto holder_ttl = said.holder_ttl;
-  w.backoff.reset();
+void waiting_line::on_busy(acquisition& waiter, const attempt& attempt, time_point now) {
+  const auto& answer = attempt.reply.value;
+  const auto holder_ttl = answer.holder_ttl;
+  waiter.backoff.reset();
   if (!holder_ttl && subscription_) return try_now();  // no acknowledgement comes, after which it would
-  if (holder_ttl) wake_ups_.found_busy(what.sent, now, *holder_ttl);
-  const auto again_after = said.split ? nanoseconds::max() : host_.found_busy();
-  if (may_reenter(w)) return leave_to_reenter(w);
-  if (w.asks_once()) return finish(w, {});
-  granted_in_part_ = said.split ? what.yes : 0;
-  if (said.split && w.seat.splits < quick_rounds) return park_divided(w, *said.split);
-  if (!said.split) w.seat.splits = 0;
+  if (holder_ttl) wake_ups_.found_busy(attempt.sent, now, *holder_ttl);
+  const auto again_after = answer.split ? nanoseconds::max() : host_.found_busy();
+  if (may_reenter(waiter)) return leave_to_reenter(waiter);
+  if (waiter.asks_once()) return finish(waiter, {});
+  granted_in_part_ = answer.split ? attempt.yes : 0;
+  if (answer.split && waiter.seat.splits < quick_rounds) return park_divided(waiter, *answer.split);
+  if (!answer.split) waiter.seat.splits = 0;
   const bool again = subscription_ && woken_;
   // What was published before the acknowledgement is missed: on_subscribed() tries again.
   subscribe();
   const auto ttl_left = holder_ttl ? nanoseconds(*holder_ttl) : nanoseconds::max();
-  park_while_held(ttl_left, what.sent, std::min(next_poll(), again_after));
+  park_while_held(ttl_left, attempt.sent, std::min(next_poll(), again_after));
   if (again) wake();
 }
 
 // Its owner was granted the lock by another way: as one of several, or as all of them.
-bool waiting_line::may_reenter(const acquisition& w) const {
-  return w.request.bound && !w.request.one_of_several && host_.held_by(w.request.who);
+bool waiting_line::may_reenter(const acquisition& waiter) const {
+  return waiter.request.bound && !waiter.request.one_of_several && host_.held_by(waiter.request.owner);
 }
 
 // The line may be gone by then; its host has a hold.
-void waiting_line::leave_to_reenter(acquisition& w) {
+void waiting_line::leave_to_reenter(acquisition& waiter) {
   auto& host = host_;
-  const auto who = w.seat.kept;
-  remove(w);
-  host.reenter(who);
+  const auto caller = waiter.seat.kept;
+  remove(waiter);
+  host.reenter(caller);
 }
 
 // The connection of a try_lock() has ended before its time. The second copy finds its own field, if the first one has
 // run.
-bool waiting_line::may_ask_again(const acquisition& w, const failure& why) const {
-  const bool lost = why.may_have_run && why.mends_itself() && w.seat.unanswered == 1;
-  return lost && w.asks_once() && !w.request.whole && w.time_left() > nanoseconds::zero();
+bool waiting_line::may_ask_again(const acquisition& waiter, const failure& why) const {
+  const bool lost = why.may_have_run && why.mends_itself() && waiter.seat.unanswered == 1;
+  return lost && waiter.asks_once() && !waiter.request.whole && waiter.time_left() > nanoseconds::zero();
 }
 
-void waiting_line::on_failed(acquisition& w, const failure& why) {
+void waiting_line::on_failed(acquisition& waiter, const failure& why) {
   const auto before = std::exchange(last_failure_, why);
   const bool news = !before || before->code != why.code;
-  if (may_ask_again(w, why)) return try_now();
-  if (!why.mends_itself() || w.asks_once()) return finish(w, {why.code, why.detail, nullptr});
+  if (may_ask_again(waiter, why)) return try_now();
+  if (!why.mends_itself() || waiter.asks_once()) return finish(waiter, {why.code, why.detail, nullptr});
   // The connection tells of its own outages; of a server that answers and will not write nobody else does.
   if (news && why.code == errc::server_refused)
-    around_.report({.what = event_kind::outage, .name = keys_->name, .reason = why.code, .detail = why.detail});
-  const auto pause = w.backoff.next(around_.random);
-  const bool blocked_on_release = w.seat.unanswered == 0 && backoff_delay_ > nanoseconds::zero();
+    env_.report({.kind = event_kind::outage, .name = keys_->name, .reason = why.code, .detail = why.detail});
+  const auto pause = waiter.backoff.next(env_.random);
+  const bool blocked_on_release = waiter.seat.unanswered == 0 && backoff_delay_ > nanoseconds::zero();
   park_for(std::max(pause, backoff_delay_), blocked_on_release ? step::blocked_on_release : step::parked);
 }
 
 // Who has a deadline asks once before it, all the same.
 nanoseconds waiting_line::rest() const {
   auto until = host_.cool_down_until();
-  const auto& w = *waiters_.front().kept;
-  if (until <= w.since()) return {};
-  if (w.request.deadline != time_point::max())
-    until = std::min(until, w.since() + (w.request.deadline - w.since()) / 2);
-  return until - around_.now();
+  const auto& waiter = *waiters_.front().kept;
+  if (until <= waiter.since()) return {};
+  if (waiter.request.deadline != time_point::max())
+    until = std::min(until, waiter.since() + (waiter.request.deadline - waiter.since()) / 2);
+  return until - env_.now();
 }
 
 // A lock may become free without a message.
 nanoseconds waiting_line::longest_park() {
-  const nanoseconds cap = around_.settings.poll_cap;
-  return cap - around_.random.up_to(cap / 10);
+  const nanoseconds cap = env_.settings.poll_cap;
+  return cap - env_.random.up_to(cap / 10);
 }
 
 // In vain, if he who holds it tells of its release.
@@ -518,23 +523,23 @@ nanoseconds waiting_line::next_poll() {
   const auto& polls = keys_->of.polls;
   if (polls.longest == milliseconds::zero()) return nanoseconds::max();
   const auto pause = std::clamp<nanoseconds>(polled_, polls.first, polls.longest);
-  return pause - around_.random.up_to(pause / 10);
+  return pause - env_.random.up_to(pause / 10);
 }
 
 // What was so when Redis was asked: a process that was stopped since has slept through a part of it.
 void waiting_line::park_while_held(nanoseconds holder_ttl, time_point asked, nanoseconds poll) {
   const auto capped = longest_park();
   // Redis keeps a key through the millisecond in which it ends.
-  const nanoseconds least = milliseconds(1) + around_.random.up_to(milliseconds(1));
+  const nanoseconds least = milliseconds(1) + env_.random.up_to(milliseconds(1));
   const auto pause = holder_ttl < capped ? holder_ttl + least : capped;
-  park_for(std::min(std::max(pause - (around_.now() - asked), least), poll));
+  park_for(std::min(std::max(pause - (env_.now() - asked), least), poll));
 }
 
-void waiting_line::park_for(nanoseconds pause, step how) {
+void waiting_line::park_for(nanoseconds pause, step step) {
   HOLDFAST_ASSERT(!waiters_.empty());
   step_ = step::idle;  // until there is a timer
   first().stand_in_line();
-  park_.start(around_.now() + pause, [this] {
+  park_.start(env_.now() + pause, [this] {
     if (parked_while_held() && !host_.held_here()) {
       polled_ = 2 * std::clamp<nanoseconds>(polled_, keys_->of.polls.first, keys_->of.polls.longest);
       incentive_ = incentive::poll;
@@ -542,49 +547,49 @@ void waiting_line::park_for(nanoseconds pause, step how) {
     if (step_ == step::blocked_on_release) step_ = step::idle;
     advance();
   });
-  step_ = how;
+  step_ = step;
 }
 
 // Only Redis or a hold of this client says busy. A server that has answered others meanwhile had no time for this
 // attempt: the answer is empty. A silent server may be gone, and the state of the lock is unknown.
-void waiting_line::time_out(acquisition& w) {
-  or_without_memory([&] { on_time_out(w); });
+void waiting_line::time_out(acquisition& waiter) {
+  or_without_memory([&] { on_time_out(waiter); });
 }
 
-void waiting_line::on_time_out(acquisition& w) {
-  if (w.seat.granted) return finish(w, {errc::not_replicated, "not in time", nullptr});
-  if (w.asks_once()) return try_now();  // the other half of its time is for the answer
+void waiting_line::on_time_out(acquisition& waiter) {
+  if (waiter.seat.granted) return finish(waiter, {errc::not_replicated, "not in time", nullptr});
+  if (waiter.asks_once()) return try_now();  // the other half of its time is for the answer
   const bool held = parked_while_held() || host_.held_here();
-  if (held || (known_held_ && *known_held_ >= w.since())) return finish(w, {});
+  if (held || (known_held_ && *known_held_ >= waiter.since())) return finish(waiter, {});
   if (last_failure_ && last_failure_->code != errc::unreachable)
-    return finish(w, {last_failure_->code, last_failure_->detail, nullptr});
-  const bool asks = step_ == step::trying && &w == &first();
-  const auto silence = asks ? w.silence_of_attempt() : around_.servers.silence_since(keys_->lock, w.since());
-  finish(w, silence ? lock_answer{silence->code, silence->detail, nullptr} : lock_answer());
+    return finish(waiter, {last_failure_->code, last_failure_->detail, nullptr});
+  const bool asks = step_ == step::trying && &waiter == &first();
+  const auto silence = asks ? waiter.silence_of_attempt() : env_.servers.silence_since(keys_->lock, waiter.since());
+  finish(waiter, silence ? lock_answer{silence->code, silence->detail, nullptr} : lock_answer());
 }
 
 // Not after a failure, nor in a rest: these say nothing of the lock.
 bool waiting_line::parked_while_held() const { return step_ == step::parked && !last_failure_ && !resting_; }
 
-std::shared_ptr<acquisition> waiting_line::take_out(acquisition& w) {
-  waiters_.erase(waiters_.iterator_to(w.seat));
-  if (w.request.bound) bound_.erase({w.request.who, w.seat.number});
-  return std::move(w.seat.kept);
+std::shared_ptr<acquisition> waiting_line::take_out(acquisition& waiter) {
+  waiters_.erase(waiters_.iterator_to(waiter.seat));
+  if (waiter.request.bound) bound_.erase({waiter.request.owner, waiter.seat.number});
+  return std::move(waiter.seat.kept);
 }
 
-void waiting_line::remove(acquisition& w, bool served) {
-  const bool was_first = &w == &first();
-  const auto keep = take_out(w);
-  auto sent_to = w.seat.unanswered > 0 ? everywhere : nowhere;
+void waiting_line::remove(acquisition& waiter, bool served) {
+  const bool was_first = &waiter == &first();
+  const auto keep = take_out(waiter);
+  auto sent_to = waiter.seat.unanswered > 0 ? everywhere : nowhere;
   if (was_first && step_ == step::trying) {
     step_ = step::idle;
-    sent_to |= w.withdraw_attempt();  // what was never written needs no compensation
+    sent_to |= waiter.withdraw_attempt();  // what was never written needs no compensation
   }
   each_step all;  // if there is no memory to give a field back, the others still go on
-  if (sent_to != nowhere && !w.seat.field.empty()) all([&] { abandon_field(w, sent_to); });
-  HOLDFAST_ASSERT(sent_to == nowhere || w.seat.field.empty());
+  if (sent_to != nowhere && !waiter.seat.field.empty()) all([&] { abandon_field(waiter, sent_to); });
+  HOLDFAST_ASSERT(sent_to == nowhere || waiter.seat.field.empty());
   if (waiters_.empty()) {
-    lingers_ = (served || w.asks_once()) && subscription_ && host_.may_linger();
+    lingers_ = (served || waiter.asks_once()) && subscription_ && host_.may_linger();
     if (!lingers_) subscription_.reset();
   } else if (was_first && step_ == step::parked && resting_) {
     all([this] { park_for(rest()); });
@@ -596,22 +601,24 @@ void waiting_line::remove(acquisition& w, bool served) {
 
 // The caller last: where there is no memory for its answer, the line still goes on. The line may be gone by then. And
 // where the line finds none to go on, the caller is answered all the same: its lease is of a hold that stands.
-void waiting_line::finish(acquisition& w, lock_answer&& a) {
-  const auto keep = w.seat.kept;
-  const auto event_for = [&w](const lock_answer& said) {
-    auto e = said.record
-                 ? event_of(event_kind::acquired, *said.record->of, said.record->of->granted_at)
-                 : hold_event{{.what = end_of_call(said.error), .name = w.keys->name, .lock_kind = w.keys->of.name}};
-    e.what.waiters = w.seat.ahead;
-    return e;
+void waiting_line::finish(acquisition& waiter, lock_answer&& answer) {
+  const auto keep = waiter.seat.kept;
+  const auto event_for = [&waiter](const lock_answer& reply) {
+    auto event =
+        reply.record
+            ? event_of(event_kind::acquired, *reply.record->of, reply.record->of->granted_at)
+            : hold_event{
+                  {.kind = end_of_call(reply.error), .name = waiter.keys->name, .lock_kind = waiter.keys->of.name}};
+    event.content.waiters = waiter.seat.ahead;
+    return event;
   };
   try {
-    remove(w, a.record != nullptr);
+    remove(waiter, answer.record != nullptr);
   } catch (...) {
-    w.answer(std::move(a), event_for);
+    waiter.answer(std::move(answer), event_for);
     throw;
   }
-  w.answer(std::move(a), event_for);
+  waiter.answer(std::move(answer), event_for);
 }
 
 }  // namespace holdfast::detail

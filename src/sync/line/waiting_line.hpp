@@ -31,13 +31,13 @@ class line_host {
   /// The time that was left to other clients is over, or prolonged by what was heard meanwhile. May destroy the host.
   virtual void cool_down_ends() = 0;
   /// This owner has it: it was granted meanwhile, as one of several that another call of this owner wanted.
-  virtual bool held_by(owner_id who) = 0;
+  virtual bool held_by(owner_id owner) = 0;
   /// Moves a waiter of that owner to a re-entry.
-  virtual void reenter(std::shared_ptr<acquisition> who) = 0;
+  virtual void reenter(std::shared_ptr<acquisition> waiter) = 0;
   /// A re-entry found that there is nothing that it would be nested in: it waits like anybody.
-  virtual void queue(std::shared_ptr<acquisition> who) = 0;
+  virtual void queue(std::shared_ptr<acquisition> waiter) = 0;
   /// The last attempt of `first` was granted: makes its hold, and moves the other waiters of its owner to re-entries.
-  virtual std::shared_ptr<lease_record> granted(const acquisition& first, const granted_field& what) = 0;
+  virtual std::shared_ptr<lease_record> granted(const acquisition& first, const granted_field& grant) = 0;
   /// Gives back what was or may still be granted to a field that nobody waits for; `tried` as in
   /// releases::release_in_background.
   virtual void give_back(const owner_field& field, milliseconds ttl, function<void()> tried, primary_set at) = 0;
@@ -68,12 +68,12 @@ class waiting_line final : public std::enable_shared_from_this<waiting_line>,
                            private acquisition_place,
                            private subscriber {
  public:
-  waiting_line(environment& around, owner_fields& fields, line_host& host, shared_keys keys);
+  waiting_line(environment& env, owner_fields& fields, line_host& host, shared_keys keys);
   waiting_line(const waiting_line&) = delete;
   waiting_line& operator=(const waiting_line&) = delete;
   ~waiting_line();
 
-  void join(std::shared_ptr<acquisition> who);
+  void join(std::shared_ptr<acquisition> waiter);
   /// Why the first tries, as far as that is counted.
   enum class incentive : std::uint8_t { none, news, poll };
   /// The lock may be free: the first tries now, or once more after the try in flight; later, if wake-ups have come in
@@ -84,8 +84,8 @@ class waiting_line final : public std::enable_shared_from_this<waiting_line>,
   bool empty() const noexcept { return waiters_.empty(); }
   std::size_t size() const noexcept { return waiters_.size(); }
   template <class F>
-  void each_waiter(F f) {
-    for (auto& w : waiters_) f(*w.kept);
+  void each_waiter(F action) {
+    for (auto& seat : waiters_) action(*seat.kept);
   }
   /// Nobody waits, and the line is there for its subscription alone.
   bool lingers() const noexcept { return lingers_; }
@@ -99,30 +99,30 @@ class waiting_line final : public std::enable_shared_from_this<waiting_line>,
   void inherited(std::shared_ptr<lease_record> record);
   /// Takes a waiter of this owner that stands behind the first, and would re-enter, out without answering it; null when
   /// there is none.
-  std::shared_ptr<acquisition> extract(owner_id who);
+  std::shared_ptr<acquisition> extract(owner_id owner);
   /// Answers those of whom `which(const acquisition&)` is true, the last of them first: when the first leaves, the next
   /// would send an attempt in vain.
   template <class Which>
-  void fail(Which which, error_code error, const char* detail) {
+  void fail(Which matches, error_code error, const char* detail) {
     std::vector<std::shared_ptr<acquisition>> leaving;
-    for (auto w = waiters_.rbegin(); w != waiters_.rend(); ++w)
-      if (which(std::as_const(*w->kept))) leaving.push_back(w->kept);
+    for (auto seat = waiters_.rbegin(); seat != waiters_.rend(); ++seat)
+      if (matches(std::as_const(*seat->kept))) leaving.push_back(seat->kept);
     each_step all;
-    for (const auto& w : leaving) all([&] { leave(*w, {error, detail, nullptr}); });
+    for (const auto& waiter : leaving) all([&] { leave(*waiter, {error, detail, nullptr}); });
     all.rethrow();
   }
   /// The same with those of one owner, which was given or bound.
-  void fail_all_of(owner_id who, error_code error, const char* detail);
+  void fail_all_of(owner_id owner, error_code error, const char* detail);
 
  private:
   enum class step { idle, trying, parked, blocked_on_release };  // barred: nothing wakes it; perhaps nobody waits
   using seats = boost::intrusive::list<
       line_seat, boost::intrusive::member_hook<line_seat, boost::intrusive::list_member_hook<>, &line_seat::hook>>;
 
-  void leave(acquisition& w, lock_answer why) override;
-  void time_out(acquisition& w) override;
-  void attempt_answered(acquisition& w, const outcome& o) override;
-  void told(acquisition& w, const attempt& what) override;
+  void leave(acquisition& waiter, lock_answer why) override;
+  void time_out(acquisition& waiter) override;
+  void attempt_answered(acquisition& waiter, const outcome& outcome) override;
+  void settled(acquisition& waiter, const attempt& attempt) override;
   void on_subscribed() override;
   void on_message(std::string_view payload) override;
   void on_rumour(std::string_view payload) override;
@@ -130,8 +130,8 @@ class waiting_line final : public std::enable_shared_from_this<waiting_line>,
   void on_subscribe_failed(error_code error, const std::string& detail) override;
   std::uint32_t free_at() const override { return granted_in_part_; }
 
-  void begin(acquisition& w);
-  void take_back(acquisition& w);
+  void begin(acquisition& waiter);
+  void take_back(acquisition& waiter);
   void advance();
   void go_on();
   template <class Act>
@@ -140,36 +140,36 @@ class waiting_line final : public std::enable_shared_from_this<waiting_line>,
   /// Nothing that would answer the first waiter is under way.
   bool stuck() const noexcept;
   void try_now();
-  void send_attempt(acquisition& w);
-  void on_answer(acquisition& w, const outcome& o);
-  void on_attempt(acquisition& w, const attempt& what);
-  void on_time_out(acquisition& w);
+  void send_attempt(acquisition& waiter);
+  void on_answer(acquisition& waiter, const outcome& outcome);
+  void on_attempt(acquisition& waiter, const attempt& attempt);
+  void on_time_out(acquisition& waiter);
   void subscribe();
-  void count_incentive(const attempt& what);
-  void wait_for_replicas(acquisition& w, const attempt& what);
-  void on_replicas(acquisition& w, const attempt& what, const std::optional<failure>& too_few);
-  void on_acquired(acquisition& w, const attempt& what, time_point now);
-  void on_busy(acquisition& w, const attempt& what, time_point now);
-  bool may_reenter(const acquisition& w) const;
-  void leave_to_reenter(acquisition& w);
-  bool may_ask_again(const acquisition& w, const failure& why) const;
-  void on_failed(acquisition& w, const failure& why);
-  void park_divided(acquisition& w, nanoseconds slowest);
-  void abandon_field(acquisition& w, primary_set at = everywhere);
+  void count_incentive(const attempt& attempt);
+  void wait_for_replicas(acquisition& waiter, const attempt& attempt);
+  void on_replicas(acquisition& waiter, const attempt& attempt, const std::optional<failure>& too_few);
+  void on_acquired(acquisition& waiter, const attempt& attempt, time_point now);
+  void on_busy(acquisition& waiter, const attempt& attempt, time_point now);
+  bool may_reenter(const acquisition& waiter) const;
+  void leave_to_reenter(acquisition& waiter);
+  bool may_ask_again(const acquisition& waiter, const failure& why) const;
+  void on_failed(acquisition& waiter, const failure& why);
+  void park_divided(acquisition& waiter, nanoseconds slowest);
+  void abandon_field(acquisition& waiter, primary_set at = everywhere);
   void on_tried();
-  void back_off(acquisition& w);
-  void park_for(nanoseconds pause, step how = step::parked);
+  void back_off(acquisition& waiter);
+  void park_for(nanoseconds pause, step step = step::parked);
   nanoseconds rest() const;
   nanoseconds longest_park();
   nanoseconds next_poll();
   void park_while_held(nanoseconds holder_ttl, time_point asked, nanoseconds poll);
   bool parked_while_held() const;
   acquisition& first() { return *waiters_.front().kept; }
-  std::shared_ptr<acquisition> take_out(acquisition& w);
-  void remove(acquisition& w, bool served = false);
-  void finish(acquisition& w, lock_answer&& a);
+  std::shared_ptr<acquisition> take_out(acquisition& waiter);
+  void remove(acquisition& waiter, bool served = false);
+  void finish(acquisition& waiter, lock_answer&& answer);
 
-  environment& around_;
+  environment& env_;
   owner_fields& fields_;
   line_host& host_;
   const shared_keys keys_;

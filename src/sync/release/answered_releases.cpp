@@ -12,13 +12,13 @@ constexpr std::size_t first_size = 16;
 
 }  // namespace
 
-void answered_releases::note(entry&& e) noexcept {
-  while (size_ > 0 && oldest().sent + kept_for < e.sent) drop_oldest();
+void answered_releases::note(entry&& release) noexcept {
+  while (size_ > 0 && oldest().sent + kept_for < release.sent) drop_oldest();
   if (size_ == ring_.size() && (size_ == most || !grow())) {
     if (size_ == 0) return;
     drop_oldest();
   }
-  append(std::move(e));
+  append(std::move(release));
 }
 
 void answered_releases::drop_oldest() noexcept {
@@ -27,8 +27,8 @@ void answered_releases::drop_oldest() noexcept {
   --size_;
 }
 
-void answered_releases::append(entry&& e) noexcept {
-  ring_[(first_ + size_) & (ring_.size() - 1)] = std::move(e);
+void answered_releases::append(entry&& release) noexcept {
+  ring_[(first_ + size_) & (ring_.size() - 1)] = std::move(release);
   ++size_;
 }
 

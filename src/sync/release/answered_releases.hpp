@@ -39,29 +39,29 @@ class answered_releases {
   static constexpr duration kept_for = std::chrono::seconds(10);
 
   /// Without memory the oldest one is dropped, or this one.
-  void note(entry&& e) noexcept;
+  void note(entry&& release) noexcept;
   std::size_t size() const noexcept { return size_; }
 
   /// Hands over those for which `which(entry&)` is true, oldest first, and keeps the others. `use` notes nothing.
   template <class Which, class Use>
-  void take(Which which, Use use) {
+  void take(Which matches, Use use) {
     std::size_t n = 0;
-    while (n < size_ && !which(ring_[(first_ + n) & (ring_.size() - 1)])) ++n;
+    while (n < size_ && !matches(ring_[(first_ + n) & (ring_.size() - 1)])) ++n;
     if (n == size_) return;  // most often: none is moved within the ring
     for (auto left = size_; left > 0; --left) {
-      auto e = std::move(oldest());
+      auto release = std::move(oldest());
       drop_oldest();
-      if (which(e))
-        use(std::move(e));
+      if (matches(release))
+        use(std::move(release));
       else
-        append(std::move(e));
+        append(std::move(release));
     }
   }
 
  private:
   entry& oldest() noexcept { return ring_[first_]; }
   void drop_oldest() noexcept;
-  void append(entry&& e) noexcept;
+  void append(entry&& release) noexcept;
   bool grow() noexcept;
 
   std::vector<entry> ring_;  // its size is a power of two

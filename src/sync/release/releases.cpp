@@ -37,7 +37,7 @@ class releases::joint {
       failed_ = error;
       why_ = detail;
     }
-    const bool all = ++told_ == tasks_;
+    const bool all = ++reported_ == tasks_;
     if (!released && !not_ours && !refused && !all) return;
     settled_ = settled_ || released || not_ours || refused;
     if (!done_) return;
@@ -75,7 +75,7 @@ class releases::joint {
   bool whole_;
   handler done_;  // empty: nobody waits (any more)
   function<void()> tried_;
-  std::size_t told_ = 0, released_ = 0, refused_ = 0, had_it_ = 0, over_ = 0, freed_ = 0;
+  std::size_t reported_ = 0, released_ = 0, refused_ = 0, had_it_ = 0, over_ = 0, freed_ = 0;
   std::size_t not_ours_;  // and those that are known not to have it
   bool settled_ = false, turn_over_ = false;
   error_code failed_;
@@ -84,9 +84,9 @@ class releases::joint {
 
 class releases::task final : public script_command {
  public:
-  task(releases& to, release_host& name, shared_keys k, owner_field f, milliseconds t)
-      : of(name), keys(std::move(k)), field(f), ttl(t), backoff(milliseconds(20), std::chrono::seconds(1)),
-        pause(to.around_.alarms), to_(to) {}
+  task(releases& to, release_host& name, shared_keys lock, owner_field owner_field, milliseconds time)
+      : of(name), keys(std::move(lock)), field(owner_field), ttl(time),
+        backoff(milliseconds(20), std::chrono::seconds(1)), pause(to.env_.alarms), to_(to) {}
   /// The same for one of several primaries.
   task(const task& like, std::size_t where, std::shared_ptr<joint> all)
       : task(like.to_, like.of, like.keys, like.field, like.ttl) {
@@ -115,12 +115,12 @@ class releases::task final : public script_command {
   bool may_have_run = false;             // a copy was written and not answered
   std::optional<std::uint64_t> went_to;  // the server that it was written to; 0: unknown, or several
   bool repeated = false;
-  bool of_hold = false;               // not of an attempt
-  bool was_answered = false;          // by another server
-  std::optional<std::uint64_t> told;  // by the release, where it has freed: so many subscribers
-  std::string last_failure;           // why
-  handler done;                       // empty: nobody waits (any more)
-  function<void()> tried;             // empty: nobody asks (any more)
+  bool of_hold = false;                   // not of an attempt
+  bool was_answered = false;              // by another server
+  std::optional<std::uint64_t> heard_by;  // by the release, where it has freed: so many subscribers
+  std::string last_failure;               // why
+  handler done;                           // empty: nobody waits (any more)
+  function<void()> tried;                 // empty: nobody asks (any more)
   retry_backoff backoff;
   timer pause;  // before the next copy; or, with one late, until it is given up
   member membership;
@@ -132,14 +132,14 @@ class releases::task final : public script_command {
   }
 
  private:
-  void on_answer(const outcome& o) override {
-    if (listed()) to_.answered(*this, o);
+  void on_answer(const outcome& outcome) override {
+    if (listed()) to_.answered(*this, outcome);
   }
-  void late(const outcome& o) override {
-    if (listed()) to_.on_late(*this, o.detail);
+  void late(const outcome& outcome) override {
+    if (listed()) to_.on_late(*this, outcome.detail);
   }
   std::optional<nanoseconds> time_left_for_copies() const override {
-    return done ? std::optional(answer_by - to_.around_.now()) : std::nullopt;
+    return done ? std::optional(answer_by - to_.env_.now()) : std::nullopt;
   }
 
   releases& to_;
@@ -151,19 +151,19 @@ releases::~releases() {
 
 void releases::release(release_host& of, shared_keys keys, owner_field field, milliseconds ttl, time_point now,
                        time_point valid, time_point answer_by, primary_set at, handler&& done) {
-  auto t = make_pooled<task>(around_.blocks, *this, of, std::move(keys), field, ttl);
-  t->of_hold = true;
-  t->valid = valid;
-  t->answer_by = answer_by;
-  t->done = std::move(done);
-  start(std::move(t), at, now);
+  auto repeated = make_pooled<task>(env_.blocks, *this, of, std::move(keys), field, ttl);
+  repeated->of_hold = true;
+  repeated->valid = valid;
+  repeated->answer_by = answer_by;
+  repeated->done = std::move(done);
+  start(std::move(repeated), at, now);
 }
 
 void releases::release_in_background(release_host& of, shared_keys keys, owner_field field, milliseconds ttl,
                                      function<void()> tried, primary_set at) {
-  auto t = make_pooled<task>(around_.blocks, *this, of, std::move(keys), field, ttl);
-  t->tried = std::move(tried);
-  start(std::move(t), at, around_.now());
+  auto repeated = make_pooled<task>(env_.blocks, *this, of, std::move(keys), field, ttl);
+  repeated->tried = std::move(tried);
+  start(std::move(repeated), at, env_.now());
 }
 
 void releases::found_gone(const shared_keys& keys, const owner_field& field, milliseconds ttl,
@@ -171,157 +171,160 @@ void releases::found_gone(const shared_keys& keys, const owner_field& field, mil
   answered_.note({keys, field, server_of(0, keys), now, now + ttl, 0});
 }
 
-void releases::repeat(release_host& of, const answered_releases::entry& what) {
-  const auto now = around_.now();
-  const auto left = std::chrono::ceil<milliseconds>(what.gone_by - now) - around_.settings.command_timeout;
-  auto t = make_pooled<task>(around_.blocks, *this, of, what.keys, what.field, std::max(left, milliseconds(10)));
-  t->was_answered = true;
-  start(std::move(t), only(what.primary), now);
+void releases::repeat(release_host& of, const answered_releases::entry& release) {
+  const auto now = env_.now();
+  const auto left = std::chrono::ceil<milliseconds>(release.gone_by - now) - env_.settings.command_timeout;
+  auto repeated =
+      make_pooled<task>(env_.blocks, *this, of, release.keys, release.field, std::max(left, milliseconds(10)));
+  repeated->was_answered = true;
+  start(std::move(repeated), only(release.primary), now);
 }
 
 std::uint64_t releases::server_of(std::size_t primary, const shared_keys& keys) const {
-  return around_.servers.primary(primary).server_of(keys->lock);
+  return env_.servers.primary(primary).server_of(keys->lock);
 }
 
 // Slots move by the thousand while a cluster is resharded. An entry's is computed once, and not for a release that no
 // move follows.
 bool releases::is_in(std::optional<key_group> group, answered_releases::entry& released) const {
   if (!group) return true;
-  if (!released.group) released.group = around_.servers.group_of(released.keys->lock);
+  if (!released.group) released.group = env_.servers.group_of(released.keys->lock);
   return *released.group == *group;
 }
 
-bool releases::answered_elsewhere(const answered_releases::entry& what) const {
-  return what.server == 0 || what.server != server_of(what.primary, what.keys);
+bool releases::answered_elsewhere(const answered_releases::entry& release) const {
+  return release.server == 0 || release.server != server_of(release.primary, release.keys);
 }
 
-void releases::start(std::shared_ptr<task> which, primary_set at, time_point now) {
-  const auto primaries = around_.servers.primaries();
-  if (primaries == 1) return begin(std::move(which), now);
+void releases::start(std::shared_ptr<task> given, primary_set at, time_point now) {
+  const auto primaries = env_.servers.primaries();
+  if (primaries == 1) return begin(std::move(given), now);
   std::vector<std::size_t> asked;
   for (std::size_t n = 0; n < primaries; ++n)
     if ((at & only(n)) != 0) asked.push_back(n);
-  const auto all = std::make_shared<joint>(asked.size(), primaries, !which->tried || at == everywhere,
-                                           std::move(which->done), std::move(which->tried));
+  const auto all = std::make_shared<joint>(asked.size(), primaries, !given->tried || at == everywhere,
+                                           std::move(given->done), std::move(given->tried));
   std::vector<std::shared_ptr<task>> each;
-  for (const auto n : asked) each.push_back(std::make_shared<task>(*which, n, all));
-  for (auto& t : each) begin(std::move(t), now);
+  for (const auto n : asked) each.push_back(std::make_shared<task>(*given, n, all));
+  for (auto& task : each) begin(std::move(task), now);
   all->begun();
 }
 
-void releases::begin(std::shared_ptr<task> which, time_point now) {
-  auto& t = *which;
-  t.began = now;
+void releases::begin(std::shared_ptr<task> given, time_point now) {
+  auto& task = *given;
+  task.began = now;
   // After one TTL without renewal the key is gone; a command delayed on its way may still have set it that much later.
-  t.give_up = t.began + around_.settings.command_timeout + t.ttl;
-  under_way_.push_back(t.membership);
-  t.membership.kept = std::move(which);
-  t.of.release_begins();
+  task.give_up = task.began + env_.settings.command_timeout + task.ttl;
+  under_way_.push_back(task.membership);
+  task.membership.kept = std::move(given);
+  task.of.release_begins();
   try {
-    send(t, now);
+    send(task, now);
   } catch (...) {
-    if (t.one_of) return end(t, errc::unconfirmed, no_memory);
-    const auto keep = take_out(t);
-    t.of.release_ends({.ends_turn = t.of_hold});
+    if (task.one_of) return end(task, errc::unconfirmed, no_memory);
+    const auto keep = take_out(task);
+    task.of.release_ends({.ends_turn = task.of_hold});
     throw;
   }
 }
 
 // Patient: a connection that goes on answering is not late, and only its end is a reason to send once more.
-void releases::send(task& t, time_point now) {
-  if (t.done && now >= t.answer_by)
-    std::exchange(t.done, {})(errc::unconfirmed,
-                              t.repeated ? t.last_failure : "Redis did not answer what came before it in time");
-  const auto timeout = t.done ? t.answer_by - now : command_budget(around_.settings, t.ttl);
-  t.script_command::send(around_.servers.primary(t.at), t.keys->of.release.make(*t.keys, t.field),
-                         {.timeout = timeout, .rank = urgency::obligation, .waits_for_reply = true, .tell_late = true});
+void releases::send(task& task, time_point now) {
+  if (task.done && now >= task.answer_by)
+    std::exchange(task.done, {})(
+        errc::unconfirmed, task.repeated ? task.last_failure : "Redis did not answer what came before it in time");
+  const auto timeout = task.done ? task.answer_by - now : command_budget(env_.settings, task.ttl);
+  task.script_command::send(
+      env_.servers.primary(task.at), task.keys->of.release.make(*task.keys, task.field),
+      {.timeout = timeout, .rank = urgency::obligation, .waits_for_reply = true, .tell_late = true});
 }
 
-void releases::on_late(task& t, const std::string& detail) {
-  if (t.done) std::exchange(t.done, {})(errc::unconfirmed, detail);
-  const auto give_up = [this, &t, detail] {
-    t.withdraw();
-    end(t, errc::unconfirmed, detail);
+void releases::on_late(task& task, const std::string& detail) {
+  if (task.done) std::exchange(task.done, {})(errc::unconfirmed, detail);
+  const auto give_up = [this, &task, detail] {
+    task.withdraw();
+    end(task, errc::unconfirmed, detail);
   };
-  if (!if_memory([&] { t.pause.start(std::max(t.give_up, around_.now()), give_up); })) give_up();
+  if (!if_memory([&] { task.pause.start(std::max(task.give_up, env_.now()), give_up); })) give_up();
 }
 
-void releases::answered(task& t, const outcome& o) {
-  t.pause.stop();
-  if (t.tried && (!o.error || o.error == errc::unconfirmed)) std::exchange(t.tried, {})();
-  if (o.error) return again(t, o);
-  const auto said = t.keys->of.release.read(o);
-  if (said.failed) {
-    if (said.failed->mends_itself()) return again(t, {said.failed->code, {}, said.failed->detail});
-    return end(t, said.failed->code, said.failed->detail);
+void releases::answered(task& task, const outcome& outcome) {
+  task.pause.stop();
+  if (task.tried && (!outcome.error || outcome.error == errc::unconfirmed)) std::exchange(task.tried, {})();
+  if (outcome.error) return again(task, outcome);
+  const auto reply = task.keys->of.release.read(outcome);
+  if (reply.failed) {
+    if (reply.failed->mends_itself()) return again(task, {reply.failed->code, {}, reply.failed->detail});
+    return end(task, reply.failed->code, reply.failed->detail);
   }
-  around_.note_withheld_message(o);
-  t.told = said.value;
-  answered_.note({t.keys, t.field, o.server, o.sent, t.give_up, t.at});
-  if (t.told || !t.done) return end(t, {}, {});
-  if (!t.may_have_run) return end(t, errc::lost, not_ours);
+  env_.note_withheld_message(outcome);
+  task.heard_by = reply.value;
+  answered_.note({task.keys, task.field, outcome.server, outcome.sent, task.give_up, task.at});
+  if (task.heard_by || !task.done) return end(task, {}, {});
+  if (!task.may_have_run) return end(task, errc::lost, not_ours);
   // The first copy may have released it; once the validity is over it may as well have expired. Another server knows
   // nothing of that.
-  const bool same = t.went_to.value_or(0) != 0 && *t.went_to == o.server;
-  if (same && around_.now() < t.valid) return end(t, {}, {});
-  end(t, errc::unconfirmed,
+  const bool same = task.went_to.value_or(0) != 0 && *task.went_to == outcome.server;
+  if (same && env_.now() < task.valid) return end(task, {}, {});
+  end(task, errc::unconfirmed,
       same ? "the first answer was lost, and the validity ended before the second"
            : "the first answer was lost, and another server answered the second");
 }
 
-void releases::again(task& t, const outcome& o) {
-  const auto& why = o.error;
+void releases::again(task& task, const outcome& outcome) {
+  const auto& why = outcome.error;
   const bool mends =
       why == errc::unreachable || why == errc::unconfirmed || why == errc::server_refused || why == errc::overloaded;
-  const auto now = around_.now();
-  if (!mends || now >= t.give_up) return end(t, mends ? make_error_code(errc::unconfirmed) : why, o.detail);
+  const auto now = env_.now();
+  if (!mends || now >= task.give_up) return end(task, mends ? make_error_code(errc::unconfirmed) : why, outcome.detail);
   if (why == errc::unconfirmed) {
-    t.may_have_run = true;
-    if (t.went_to.value_or(o.server) != o.server) t.went_to = 0;
-    if (!t.went_to) t.went_to = o.server;
+    task.may_have_run = true;
+    if (task.went_to.value_or(outcome.server) != outcome.server) task.went_to = 0;
+    if (!task.went_to) task.went_to = outcome.server;
   }
-  if (t.done && now >= t.answer_by) std::exchange(t.done, {})(errc::unconfirmed, o.detail);
-  t.last_failure = o.detail;
+  if (task.done && now >= task.answer_by) std::exchange(task.done, {})(errc::unconfirmed, outcome.detail);
+  task.last_failure = outcome.detail;
   // Once at once: a connection that was cut is usually made anew in no time.
-  const auto pause = std::exchange(t.repeated, true) ? t.backoff.next(around_.random) : nanoseconds::zero();
-  const auto when = t.done ? std::min(now + pause, t.answer_by) : now + pause;
-  const auto send_again = [this, &t] {
-    if (!if_memory([&] { send(t, around_.now()); })) end(t, errc::unconfirmed, no_memory);
+  const auto pause = std::exchange(task.repeated, true) ? task.backoff.next(env_.random) : nanoseconds::zero();
+  const auto when = task.done ? std::min(now + pause, task.answer_by) : now + pause;
+  const auto send_again = [this, &task] {
+    if (!if_memory([&] { send(task, env_.now()); })) end(task, errc::unconfirmed, no_memory);
   };
-  t.pause.start(when, send_again);
+  task.pause.start(when, send_again);
 }
 
-void releases::end(task& t, error_code error, const std::string& detail) {
-  const auto keep = take_out(t);
+void releases::end(task& task, error_code error, const std::string& detail) {
+  const auto keep = take_out(task);
   each_step step;  // the host is notified of the end even if a caller finds no memory
-  if (t.tried) step([&] { std::exchange(t.tried, {})(); });
-  const bool waited_for = static_cast<bool>(t.done);
-  const bool silent = t.was_answered && !t.told;  // nothing has changed
-  if (waited_for) step([&] { std::exchange(t.done, {})(error, detail); });
-  if (t.one_of) {
-    if (const auto what = t.one_of->ended(error); what && !silent)
-      step([&] { report(t, *what, *what == event_kind::released_late ? error_code() : error, detail); });
+  if (task.tried) step([&] { std::exchange(task.tried, {})(); });
+  const bool waited_for = static_cast<bool>(task.done);
+  const bool silent = task.was_answered && !task.heard_by;  // nothing has changed
+  if (waited_for) step([&] { std::exchange(task.done, {})(error, detail); });
+  if (task.one_of) {
+    if (const auto kind = task.one_of->ended(error); kind && !silent)
+      step([&] { report(task, *kind, *kind == event_kind::released_late ? error_code() : error, detail); });
   } else if (!silent && (!waited_for || error == errc::unconfirmed)) {
-    step([&] { report(t, error ? event_kind::release_given_up : event_kind::released_late, error, detail); });
+    step([&] { report(task, error ? event_kind::release_given_up : event_kind::released_late, error, detail); });
   }
   // Of several primaries: once, and not where an attempt gives back what did not make it the holder.
-  t.of.release_ends({.may_be_free = !silent && (!t.one_of || t.one_of->first_end()),
-                     .ends_turn = t.of_hold && (!t.one_of || t.one_of->ends_turn(t.told.has_value())),
-                     .told = t.told.value_or(0)});
+  task.of.release_ends(
+      {.may_be_free = !silent && (!task.one_of || task.one_of->first_end()),
+       .ends_turn = task.of_hold && (!task.one_of || task.one_of->ends_turn(task.heard_by.has_value())),
+       .heard_by = task.heard_by.value_or(0)});
   if (under_way_.empty() && when_idle_) step([&] { std::exchange(when_idle_, {})(); });
   step.rethrow();
 }
 
-std::shared_ptr<releases::task> releases::take_out(task& t) {
-  HOLDFAST_ASSERT(t.listed());
-  under_way_.erase(under_way_.iterator_to(t.membership));
-  t.pause.stop();
-  return std::move(t.membership.kept);
+std::shared_ptr<releases::task> releases::take_out(task& task) {
+  HOLDFAST_ASSERT(task.listed());
+  under_way_.erase(under_way_.iterator_to(task.membership));
+  task.pause.stop();
+  return std::move(task.membership.kept);
 }
 
-void releases::report(const task& t, event_kind what, error_code reason, const std::string& detail) const {
-  if (!around_.settings.observer) return;
-  around_.report(hold_event{{.what = what, .name = t.keys->name, .reason = reason, .detail = detail}, &t.field});
+void releases::report(const task& task, event_kind kind, error_code reason, const std::string& detail) const {
+  if (!env_.settings.observer) return;
+  env_.report(hold_event{{.kind = kind, .name = task.keys->name, .reason = reason, .detail = detail}, &task.field});
 }
 
 void releases::when_idle(function<void()> then) {
@@ -332,10 +335,10 @@ void releases::when_idle(function<void()> then) {
 void releases::abandon() {
   when_idle_ = {};
   while (!under_way_.empty()) {
-    auto& t = *under_way_.front().kept;
-    t.withdraw();
-    t.tried = {};
-    end(t, errc::unconfirmed, "the client was closed before Redis answered");
+    auto& task = *under_way_.front().kept;
+    task.withdraw();
+    task.tried = {};
+    end(task, errc::unconfirmed, "the client was closed before Redis answered");
   }
 }
 

@@ -22,13 +22,13 @@ inline constexpr const char* not_ours = "Redis answered that its key is gone or 
 class release_host {
  public:
   struct release_end {
-    bool may_be_free = true;  // the lock, and nobody else may say so; also where the release found the key gone
-    bool ends_turn = false;   // of a hold, and its word is the first
-    std::uint64_t told = 0;   // so many subscribers heard of it
+    bool may_be_free = true;     // the lock, and nobody else may say so; also where the release found the key gone
+    bool ends_turn = false;      // of a hold, and its word is the first
+    std::uint64_t heard_by = 0;  // so many subscribers heard of it
   };
   virtual void release_begins() = 0;
   /// May destroy the host.
-  virtual void release_ends(const release_end& how) = 0;
+  virtual void release_ends(const release_end& end) = 0;
 
  protected:
   ~release_host() = default;
@@ -51,7 +51,7 @@ class releases {
   /// server's refusal.
   using handler = function<void(error_code, const std::string& detail), 13>;  // a hold's, which has its callers in it
 
-  explicit releases(environment& around) : around_(around) {}
+  explicit releases(environment& env) : env_(env) {}
   releases(const releases&) = delete;
   releases& operator=(const releases&) = delete;
   ~releases();
@@ -74,15 +74,17 @@ class releases {
   /// these keys alone. `use` may send.
   template <class Use>
   void take_answered_elsewhere(std::optional<key_group> group, Use use) {
-    const auto now = around_.now();
+    const auto now = env_.now();
     answered_.take(
-        [&](answered_releases::entry& e) { return is_in(group, e) && (e.gone_by <= now || answered_elsewhere(e)); },
-        [&](answered_releases::entry&& e) {
-          if (e.gone_by > now) use(e);
+        [&](answered_releases::entry& release) {
+          return is_in(group, release) && (release.gone_by <= now || answered_elsewhere(release));
+        },
+        [&](answered_releases::entry&& entry) {
+          if (entry.gone_by > now) use(entry);
         });
   }
   /// Sends the release once more, with nobody waiting. The observer gets released_late if that has freed something.
-  void repeat(release_host& of, const answered_releases::entry& what);
+  void repeat(release_host& of, const answered_releases::entry& release);
 
   bool idle() const noexcept { return under_way_.empty(); }
   /// Called once, when the last one under way has ended; at once if there is none.
@@ -109,12 +111,12 @@ class releases {
   void again(task&, const outcome&);
   void end(task&, error_code, const std::string& detail);
   std::shared_ptr<task> take_out(task&);
-  void report(const task&, event_kind what, error_code reason, const std::string& detail) const;
+  void report(const task&, event_kind kind, error_code reason, const std::string& detail) const;
   bool is_in(std::optional<key_group> group, answered_releases::entry& released) const;
-  bool answered_elsewhere(const answered_releases::entry& what) const;
+  bool answered_elsewhere(const answered_releases::entry& release) const;
   std::uint64_t server_of(std::size_t primary, const shared_keys& keys) const;
 
-  environment& around_;
+  environment& env_;
   members under_way_;  // oldest first
   answered_releases answered_;
   function<void()> when_idle_;

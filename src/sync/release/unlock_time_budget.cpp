@@ -11,8 +11,8 @@ namespace holdfast::detail {
 class unlock_time_budget::waiting_caller : public std::enable_shared_from_this<waiting_caller> {
  public:
   waiting_caller(unlock_time_budget& of, shared_keys keys, error_code late, handler done)
-      : of_(of), keys_(std::move(keys)), since_(of.around_.now()), late_(late), done_(std::move(done)),
-        alarm_(of.around_.alarms) {}
+      : of_(of), keys_(std::move(keys)), since_(of.env_.now()), late_(late), done_(std::move(done)),
+        alarm_(of.env_.alarms) {}
 
   void wait(time_point until) {
     alarm_.start(until, [id = weak_from_this()] {
@@ -27,8 +27,8 @@ class unlock_time_budget::waiting_caller : public std::enable_shared_from_this<w
  private:
   void give_up() {
     // The command before it waits in the queue of a connection that is alive: that is no silence.
-    const auto& around = of_.around_;
-    if (around.servers.answering(keys_->lock)) return wait(around.now() + around.settings.command_timeout);
+    const auto& env = of_.env_;
+    if (env.servers.answering(keys_->lock)) return wait(env.now() + env.settings.command_timeout);
     of_.ran_out(keys_->lock, since_);
     answer(late_, unanswered_before);
   }
@@ -48,8 +48,8 @@ time_point unlock_time_budget::answer_by(std::string_view key, time_point now, n
 
 void unlock_time_budget::ran_out(std::string_view key, time_point since) noexcept try {
   if (since < moved_) return;
-  if (around_.servers.answered_since(key, since)) return;  // it was late, and the server is not silent
-  if (silence_of(key) == silent_since_.end()) silent_since_.emplace(around_.servers.node_of(key), since);
+  if (env_.servers.answered_since(key, since)) return;  // it was late, and the server is not silent
+  if (silence_of(key) == silent_since_.end()) silent_since_.emplace(env_.servers.node_of(key), since);
 } catch (const std::bad_alloc&) {
   // Not remembered: the next one waits for its whole time as well.
 }
@@ -63,8 +63,8 @@ unlock_time_budget::handler unlock_time_budget::limit(const shared_keys& keys, t
 
 unlock_time_budget::silences::iterator unlock_time_budget::silence_of(std::string_view key) {
   if (silent_since_.empty()) return silent_since_.end();
-  const auto found = silent_since_.find(around_.servers.node_of(key));
-  if (found == silent_since_.end() || !around_.servers.answered_since(key, found->second)) return found;
+  const auto found = silent_since_.find(env_.servers.node_of(key));
+  if (found == silent_since_.end() || !env_.servers.answered_since(key, found->second)) return found;
   silent_since_.erase(found);
   return silent_since_.end();
 }

@@ -18,7 +18,7 @@ class unlock_time_budget {
  public:
   using handler = function<void(error_code, const std::string& detail)>;
 
-  explicit unlock_time_budget(const environment& around) noexcept : around_(around) {}
+  explicit unlock_time_budget(const environment& env) noexcept : env_(env) {}
 
   /// Until when an unlock of `key` that is called now and may take `budget` waits for its answer. Where that is not in
   /// the future, it waits for nothing.
@@ -26,7 +26,7 @@ class unlock_time_budget {
   /// The time of an unlock of `key` that was called at `since` is over, and there was no answer to it.
   void ran_out(std::string_view key, time_point since) noexcept;
   /// Keys have another node than before: nobody knows which one was silent until now.
-  void keys_moved() noexcept { moved_ = around_.now(); }
+  void keys_moved() noexcept { moved_ = env_.now(); }
   /// Returns a handler that passes on to `done` what comes first: its own call, or `late` at `deadline`. While the
   /// server answers others, the deadline is put off by a command timeout.
   handler limit(const shared_keys& keys, time_point deadline, error_code late, handler done);
@@ -37,7 +37,7 @@ class unlock_time_budget {
 
   silences::iterator silence_of(std::string_view key);
 
-  const environment& around_;
+  const environment& env_;
   silences silent_since_;  // of servers that have answered nothing since
   time_point moved_{};     // when keys have moved last
 };

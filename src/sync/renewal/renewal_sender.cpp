@@ -41,7 +41,7 @@ void renewal_sender::send_due(time_point now) {
 
 key_group renewal_sender::group_of(const share& part) const {
   const auto& key = part.of.keys->lock;
-  return smallest_groups_ ? topology::smallest_group_of(key) : around_.servers.group_of(key);
+  return smallest_groups_ ? topology::smallest_group_of(key) : env_.servers.group_of(key);
 }
 
 // One after the other: all of them are written at once.
@@ -50,7 +50,7 @@ void renewal_sender::send_by_group(node_id node, shares&& parts) {
   if (std::all_of(parts.begin() + 1, parts.end(), [&](const share_ptr& part) { return group_of(*part) == first; }))
     return send(node, std::move(parts));
   std::vector<std::pair<key_group, share_ptr>> grouped;
-  const auto now = around_.now();
+  const auto now = env_.now();
   if (!if_memory([&] { grouped.reserve(parts.size()); })) return renewals_.put_off(parts, now);
   for (auto& part : parts) grouped.emplace_back(group_of(*part), std::move(part));
   std::stable_sort(grouped.begin(), grouped.end(),
@@ -65,24 +65,24 @@ void renewal_sender::send_by_group(node_id node, shares&& parts) {
 }
 
 void renewal_sender::send(node_id node, shares&& parts) {
-  const auto now = around_.now();
+  const auto now = env_.now();
   std::shared_ptr<batch> script;
   bool counted = false;
   const bool sent = if_memory([&] {
-    script = make_pooled<batch>(around_.blocks, *this, node, std::move(parts));
+    script = make_pooled<batch>(env_.blocks, *this, node, std::move(parts));
     script->asked.reserve(script->shares.size());
     auto timeout = nanoseconds::max();
     for (const auto& part : script->shares) {
       const auto& held = part->of;
       const auto ttl = holders_.wants_renewal(held, now) ? milliseconds(held.wanted.ttl) : ttl_that_never_raises;
-      script->asked.push_back({held.keys->lock, held.field, part->ttl_to_send(ttl, now, around_.settings.drift)});
+      script->asked.push_back({held.keys->lock, held.field, part->ttl_to_send(ttl, now, env_.settings.drift)});
       script->replicas = std::max<unsigned>(script->replicas, held.wanted.min_replicas);
       timeout = std::min(timeout, renewals_.timeout_of(*part, now));
     }
     renewals_.sent(node, script->shares.size());
     counted = true;
     script->script_command::send(
-        around_.servers.primary(node),
+        env_.servers.primary(node),
         script->shares.front()->of.keys->of.renew.make({script->asked.data(), script->asked.size()}),
         {.timeout = timeout,
          .rank = urgency::obligation,
@@ -101,7 +101,7 @@ void renewal_sender::answered(const batch& script, const outcome& answer) {
   const auto reply = script.shares.front()->of.keys->of.renew.read(answer, script.shares.size());
   bool apart = false;
   if (reply.failed && !if_memory([&] { apart = send_apart(script, answer, *reply.failed); }))
-    return renewals_.put_off(script.shares, around_.now());
+    return renewals_.put_off(script.shares, env_.now());
   if (apart) return;
   std::vector<std::size_t> granted;  // their places in the script; replicas must have them
   each_step step;                    // a hold without memory keeps no answer from the others
@@ -127,7 +127,7 @@ void renewal_sender::answered(const batch& script, const outcome& answer) {
     });
   }
   if (!granted.empty() && !if_memory([&] { wait_for_replicas(script, granted, answer); }))
-    renewals_.put_off(script.shares, around_.now());
+    renewals_.put_off(script.shares, env_.now());
   step.rethrow();
 }
 
@@ -135,14 +135,14 @@ void renewal_sender::wait_for_replicas(const batch& script, std::vector<std::siz
   auto valid = time_point::max();
   for (const auto i : granted) valid = std::min(valid, script.shares[i]->of.valid_until());
   const std::string_view key = script.asked[granted.front()].lock;
-  const auto now = around_.now();
+  const auto now = env_.now();
   auto done = [this, keep = std::static_pointer_cast<const batch>(script.shared_from_this()),
                granted = std::move(granted),
                sent = answer.sent](const std::optional<redis::failure>& failed, unsigned replicas) {
     on_replicas(*keep, granted, sent, failed, replicas);
   };
-  const auto deadline = now + replication_budget(around_.settings, valid, now);
-  around_.servers.replicated(key, {script.replicas, answer.server, deadline}, std::move(done));
+  const auto deadline = now + replication_budget(env_.settings, valid, now);
+  env_.servers.replicated(key, {script.replicas, answer.server, deadline}, std::move(done));
 }
 
 void renewal_sender::on_replicas(const batch& script, const std::vector<std::size_t>& granted, time_point sent,

@@ -57,8 +57,8 @@ class renewal_results {
 /// The servers call it back and do not keep it alive: their owner ends them before it.
 class renewal_sender {
  public:
-  renewal_sender(environment& around, renewals& planned, const renewal_host& holders, renewal_results& results) noexcept
-      : around_(around), renewals_(planned), holders_(holders), results_(results) {}
+  renewal_sender(environment& env, renewals& planned, const renewal_host& holders, renewal_results& results) noexcept
+      : env_(env), renewals_(planned), holders_(holders), results_(results) {}
 
   /// Sends all that is due now and may be sent.
   void send_due(time_point now);
@@ -77,7 +77,7 @@ class renewal_sender {
                    const std::optional<failure>& failed, unsigned replicas);
   void on_late(const batch& script, const outcome& answer);
 
-  environment& around_;
+  environment& env_;
   renewals& renewals_;
   const renewal_host& holders_;
   renewal_results& results_;

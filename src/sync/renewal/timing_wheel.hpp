@@ -44,16 +44,16 @@ class timing_wheel {
   bool empty() const noexcept { return size_ == 0; }
   std::size_t size() const noexcept { return size_; }
 
-  void insert(value_type& what) noexcept {
-    links::enter(Traits::to_node_ptr(what));
+  void insert(value_type& item) noexcept {
+    links::enter(Traits::to_node_ptr(item));
     ++size_;
-    put_into_slot(what);
+    put_into_slot(item);
   }
-  void erase(value_type& what) noexcept {
-    const auto node = Traits::to_node_ptr(what);
+  void erase(value_type& item) noexcept {
+    const auto node = Traits::to_node_ptr(item);
     list::unlink(node);
     links::leave(node);
-    const auto slot = slot_of(what.when());
+    const auto slot = slot_of(item.when());
     if (is_empty(slots_[slot])) firsts_[slot] = time_point::max();
     if (--size_ == 0) first_of_slots_ = time_point::max();
   }
@@ -65,9 +65,10 @@ class timing_wheel {
   value_type* first_until(time_point when) noexcept { return next_until(&sorted_, when); }
   /// All, in no order.
   template <class F>
-  void each(F f) {
+  void each(F action) {
     const auto in = [&](node& header) {
-      for (auto* next = links::get_next(&header); next != &header;) f(at(std::exchange(next, links::get_next(next))));
+      for (auto* next = links::get_next(&header); next != &header;)
+        action(at(std::exchange(next, links::get_next(next))));
     };
     in(sorted_);
     for (auto& slot : slots_) in(slot);
@@ -85,44 +86,44 @@ class timing_wheel {
     using node = typename node_traits::node;
     using node_ptr = node*;
     using const_node_ptr = const node*;
-    static constexpr bool of_tree = requires(node_ptr n) { node_traits::get_parent(n); };
+    static constexpr bool of_tree = requires(node_ptr node) { node_traits::get_parent(node); };
 
-    static node_ptr get_next(const_node_ptr n) {
+    static node_ptr get_next(const_node_ptr node) {
       if constexpr (of_tree)
-        return node_traits::get_right(n);
+        return node_traits::get_right(node);
       else
-        return node_traits::get_next(n);
+        return node_traits::get_next(node);
     }
-    static void set_next(node_ptr n, node_ptr next) {
+    static void set_next(node_ptr node, node_ptr next) {
       if constexpr (of_tree)
-        node_traits::set_right(n, next);
+        node_traits::set_right(node, next);
       else
-        node_traits::set_next(n, next);
+        node_traits::set_next(node, next);
     }
-    static node_ptr get_previous(const_node_ptr n) {
+    static node_ptr get_previous(const_node_ptr node) {
       if constexpr (of_tree)
-        return node_traits::get_left(n);
+        return node_traits::get_left(node);
       else
-        return node_traits::get_previous(n);
+        return node_traits::get_previous(node);
     }
-    static void set_previous(node_ptr n, node_ptr previous) {
+    static void set_previous(node_ptr node, node_ptr previous) {
       if constexpr (of_tree)
-        node_traits::set_left(n, previous);
+        node_traits::set_left(node, previous);
       else
-        node_traits::set_previous(n, previous);
+        node_traits::set_previous(node, previous);
     }
-    static void enter(node_ptr n) {
+    static void enter(node_ptr node) {
       if constexpr (of_tree) {
-        HOLDFAST_ASSERT(!node_traits::get_parent(n));
-        node_traits::set_parent(n, n);
+        HOLDFAST_ASSERT(!node_traits::get_parent(node));
+        node_traits::set_parent(node, node);
       } else {
-        HOLDFAST_ASSERT(!node_traits::get_next(n));
+        HOLDFAST_ASSERT(!node_traits::get_next(node));
       }
     }
-    static void leave(node_ptr n) {
-      set_next(n, nullptr);
-      set_previous(n, nullptr);
-      if constexpr (of_tree) node_traits::set_parent(n, nullptr);
+    static void leave(node_ptr node) {
+      set_next(node, nullptr);
+      set_previous(node, nullptr);
+      if constexpr (of_tree) node_traits::set_parent(node, nullptr);
     }
   };
   using list = boost::intrusive::circular_list_algorithms<links>;
@@ -133,8 +134,8 @@ class timing_wheel {
 
   static auto span_of(time_point when) noexcept { return when.time_since_epoch() / span; }
   static std::size_t slot_of(time_point when) noexcept { return static_cast<std::size_t>(span_of(when)) % slot_count; }
-  static value_type& at(node* n) noexcept { return *Traits::to_value_ptr(n); }
-  static bool sooner(node* a, node* b) noexcept { return Sooner()(at(a), at(b)); }
+  static value_type& at(node* node) noexcept { return *Traits::to_value_ptr(node); }
+  static bool sooner(node* left, node* right) noexcept { return Sooner()(at(left), at(right)); }
 
   static bool is_empty(const node& header) noexcept { return links::get_next(&header) == &header; }
   bool nothing_sorted() const noexcept { return is_empty(sorted_); }
@@ -150,10 +151,10 @@ class timing_wheel {
     }
   }
 
-  void put_into_slot(value_type& what) noexcept {
-    const auto when = what.when();
+  void put_into_slot(value_type& item) noexcept {
+    const auto when = item.when();
     const auto slot = slot_of(when);
-    list::link_before(&slots_[slot], Traits::to_node_ptr(what));
+    list::link_before(&slots_[slot], Traits::to_node_ptr(item));
     firsts_[slot] = std::min(firsts_[slot], when);
     first_of_slots_ = std::min(first_of_slots_, when);
   }
@@ -167,13 +168,13 @@ class timing_wheel {
     list::swap_nodes(&waiting, &slots_[slot]);
     firsts_[slot] = time_point::max();
     for (auto next = links::get_next(&waiting); next != &waiting;) {
-      const auto n = std::exchange(next, links::get_next(next));
-      auto& what = at(n);
-      what.settle();
-      if (span_of(what.when()) <= span_now) {
-        links::set_next(n, std::exchange(found, n));
+      const auto node = std::exchange(next, links::get_next(next));
+      auto& item = at(node);
+      item.settle();
+      if (span_of(item.when()) <= span_now) {
+        links::set_next(node, std::exchange(found, node));
       } else {
-        put_into_slot(what);
+        put_into_slot(item);
       }
     }
     add_to_sorted(in_order(found));
@@ -181,15 +182,15 @@ class timing_wheel {
   }
 
   // Chains: nodes that are linked forwards, up to null.
-  static node* merged(node* a, node* b) noexcept {
+  static node* merged(node* left, node* right) noexcept {
     node before;
     node* last = &before;
-    while (a && b) {
-      auto& next = sooner(b, a) ? b : a;
+    while (left && right) {
+      auto& next = sooner(right, left) ? right : left;
       links::set_next(last, next);
       last = std::exchange(next, links::get_next(next));
     }
-    links::set_next(last, a ? a : b);
+    links::set_next(last, left ? left : right);
     return links::get_next(&before);
   }
   static node* in_order(node* chain) noexcept {
@@ -210,9 +211,9 @@ class timing_wheel {
     auto* const last = links::get_previous(&sorted_);
     auto* place = last == &sorted_ || sooner(last, chain) ? &sorted_ : links::get_next(&sorted_);
     while (chain) {
-      auto* const n = std::exchange(chain, links::get_next(chain));
-      while (place != &sorted_ && sooner(place, n)) place = links::get_next(place);
-      list::link_before(place, n);
+      auto* const node = std::exchange(chain, links::get_next(chain));
+      while (place != &sorted_ && sooner(place, node)) place = links::get_next(place);
+      list::link_before(place, node);
     }
   }
   static void clear(node& header) noexcept {

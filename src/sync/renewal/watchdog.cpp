@@ -15,9 +15,9 @@ constexpr std::size_t crowd = 1000;
 
 }  // namespace
 
-watchdog::watchdog(environment& around, renewal_host& holders)
-    : around_(around), holders_(holders), renewals_(around.servers, around.settings),
-      sender_(around, renewals_, holders, *this), renewal_alarm_(around.alarms), expiry_alarm_(around.alarms) {}
+watchdog::watchdog(environment& env, renewal_host& holders)
+    : env_(env), holders_(holders), renewals_(env.servers, env.settings), sender_(env, renewals_, holders, *this),
+      renewal_alarm_(env.alarms), expiry_alarm_(env.alarms) {}
 
 // ---- which claims are guarded
 
@@ -69,15 +69,15 @@ void watchdog::plan_next(share& part, time_point sent, time_point now, rhythm pa
   if (!part.of.wanted.for_good && holders_.pause_if_unwanted(part.of, now)) return renewals_.unschedule(part);
   const milliseconds ttl = part.of.wanted.ttl;
   // What was sent for a shorter TTL may not have extended the validity.
-  const auto by_its_word = part.valid_until() - (ttl - drift_of(ttl, around_.settings.drift));
+  const auto by_its_word = part.valid_until() - (ttl - drift_of(ttl, env_.settings.drift));
   const auto confirmed = part.confirmed() ? std::min(sent, by_its_word) : sent;
   const nanoseconds period = nanoseconds(ttl) / 3;
   const bool spread = pace == rhythm::begun && guarded_shares_ > crowd;
-  renewals_.schedule(part, confirmed + period - around_.random.up_to(spread ? period : period / 20));
+  renewals_.schedule(part, confirmed + period - env_.random.up_to(spread ? period : period / 20));
 }
 
 void watchdog::renew_due() {
-  const auto now = around_.now();
+  const auto now = env_.now();
   renewals_.collect(now);
   sender_.send_due(now);
   rearm();
@@ -85,7 +85,7 @@ void watchdog::renew_due() {
 
 void watchdog::confirm_soon(claim& held, nanoseconds delay) {
   if (!guarded(held)) return;
-  const auto by = around_.now() + delay;
+  const auto by = env_.now() + delay;
   for (auto& part : held.shares())
     if (!part.denied()) renewals_.confirm_by(part, by);
   rearm();
@@ -93,7 +93,7 @@ void watchdog::confirm_soon(claim& held, nanoseconds delay) {
 
 void watchdog::link_changed(node_id node, bool up) {
   renewals_.link_changed(node, up);
-  const auto now = around_.now();
+  const auto now = env_.now();
   expiries_.each([&](claim& held) {
     for (auto& part : held.shares()) {
       if (part.denied() || renewals_.home_of(part) != node) continue;
@@ -112,7 +112,7 @@ void watchdog::link_changed(node_id node, bool up) {
 void watchdog::keys_moved() {
   if (!any_doubted_ && !renewals_.any_down()) return;
   any_doubted_ = false;
-  const auto now = around_.now();
+  const auto now = env_.now();
   expiries_.each([&](claim& held) {
     for (auto& part : held.shares()) {
       if (!in_flight(part) && !part.denied()) {
@@ -133,12 +133,12 @@ void watchdog::keys_moved() {
 
 void watchdog::confirmed(share& part, time_point sent, milliseconds ttl, bool doubted) {
   auto& held = part.of;
-  const auto now = around_.now(), once_more = part.renewal;
+  const auto now = env_.now(), once_more = part.renewal;
   // It may have waited to be written. A hold ends a TTL after its max_hold all the same.
   const auto from = held.wanted.for_good ? sent : std::min(sent, holders_.renewed_until(held));
   const auto left = held.valid_until() - now;
   // Loss is sticky: what is confirmed after the validity was over is lost all the same. expire_due() says so.
-  if (now >= held.valid_until() || !held.confirm(part, valid_until(from, ttl, around_.settings.drift))) return;
+  if (now >= held.valid_until() || !held.confirm(part, valid_until(from, ttl, env_.settings.drift))) return;
   count_renewal(part, left);
   plan_next(part, sent, now, restore(part) ? rhythm::begun : rhythm::kept);
   if (doubted) return renewals_.confirm_by(part, once_more);
@@ -146,12 +146,12 @@ void watchdog::confirmed(share& part, time_point sent, milliseconds ttl, bool do
 }
 
 void watchdog::count_renewal(const share& part, nanoseconds left) const {
-  if (!around_.settings.observer) return;
-  around_.settings.observer->measured({.what = measurement_kind::renewed,
-                                       .lock_kind = part.of.keys->of.name,
-                                       .name = part.of.keys->name,
-                                       .left = left,
-                                       .ttl = part.of.wanted.ttl});
+  if (!env_.settings.observer) return;
+  env_.settings.observer->measured({.kind = measurement_kind::renewed,
+                                    .lock_kind = part.of.keys->of.name,
+                                    .name = part.of.keys->name,
+                                    .left = left,
+                                    .ttl = part.of.wanted.ttl});
 }
 
 void watchdog::denied(share& part) {
@@ -175,12 +175,12 @@ void watchdog::denied(share& part, renewal_answer cause) {
 
 void watchdog::unanswered(share& part, const error_code& cause, const std::string& detail) {
   if_memory([&] { doubt(part, cause, detail); });
-  const auto now = around_.now();
+  const auto now = env_.now();
   const auto left = std::max<nanoseconds>(part.of.valid_until() - now, milliseconds(2));
   const auto pause = std::min<nanoseconds>(renewal_retry_pause(part.of.wanted.ttl), left / 2);
   // One that has moved meanwhile was asked for at a server that may not have it any more.
   const bool moved = renewals_.home_of(part) != part.node;
-  renewals_.schedule(part, moved ? now : now + pause - around_.random.up_to(pause / 5));
+  renewals_.schedule(part, moved ? now : now + pause - env_.random.up_to(pause / 5));
 }
 
 // It may still be answered, and counts then.
@@ -214,7 +214,7 @@ void watchdog::expire_at(claim& held, time_point when) {
 }
 
 void watchdog::expire_due() {
-  const auto now = around_.now();
+  const auto now = env_.now();
   while (auto* const held = expiries_.first_until(now)) {
     if (held->valid_until() > now) {
       expire_at(*held, held->valid_until());  // renewed since

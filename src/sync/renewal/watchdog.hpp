@@ -47,7 +47,7 @@ namespace holdfast::detail {
 /// The servers call it back and do not keep it alive: their owner ends them before it.
 class watchdog final : private renewal_results {
  public:
-  watchdog(environment& around, renewal_host& holders);
+  watchdog(environment& env, renewal_host& holders);
 
   /// Guards the claim from now on: a command that was sent at `sent` has granted or extended it at these servers. It
   /// must have a holder until forget().
@@ -94,7 +94,7 @@ class watchdog final : private renewal_results {
   void expire_due();
   void rearm();
 
-  environment& around_;
+  environment& env_;
   renewal_host& holders_;
   renewals renewals_;
   renewal_sender sender_;

@@ -25,7 +25,7 @@ std::string about_any(std::size_t locks, std::string_view cause = {}) {
 }
 
 /// A failure that another lock of the same server need not have.
-bool of_one_lock(const error_code& e) { return e == errc::corrupt_lock || e == errc::no_permission; }
+bool of_one_lock(const error_code& error) { return error == errc::corrupt_lock || error == errc::no_permission; }
 
 }  // namespace
 
@@ -48,12 +48,12 @@ bool of_one_lock(const error_code& e) { return e == errc::corrupt_lock || e == e
 //   taken_     those that Redis has called busy   their parts begin by listening   go_on()
 //   waiting_   0                                  parts that have not ended        join_lines(), part_ended()
 
-any_acquisition::any_acquisition(environment& around, multi_key_host& names, std::vector<shared_keys> of,
-                                 lock_request r, lock_handler done)
-    : multi_key_request(std::move(r)), around_(around), names_(names), since_(around.now()), of_(std::move(of)),
-      done_(std::move(done)), alarm_(around.alarms) {
+any_acquisition::any_acquisition(environment& env, multi_key_host& names, std::vector<shared_keys> of,
+                                 lock_request request, lock_handler done)
+    : multi_key_request(std::move(request)), env_(env), names_(names), since_(env.now()), of_(std::move(of)),
+      done_(std::move(done)), alarm_(env.alarms) {
   HOLDFAST_ASSERT(!of_.empty());
-  const auto first = static_cast<std::ptrdiff_t>(around.random.next() % of_.size());
+  const auto first = static_cast<std::ptrdiff_t>(env.random.next() % of_.size());
   std::rotate(of_.begin(), of_.begin() + first, of_.end());
   order_by_group();
 }
@@ -61,16 +61,17 @@ any_acquisition::any_acquisition(environment& around, multi_key_host& names, std
 // In the order in which each group comes first; those whose server cannot be reached at present are asked last.
 void any_acquisition::order_by_group() {
   const auto group = group_of(of_.front());
-  if (std::all_of(of_.begin(), of_.end(), [&](const shared_keys& k) { return group_of(k) == group; })) return;
+  if (std::all_of(of_.begin(), of_.end(), [&](const shared_keys& keys) { return group_of(keys) == group; })) return;
   one_group_ = false;
   std::unordered_map<key_group, std::pair<bool, std::size_t>> places;
   std::vector<std::pair<std::pair<bool, std::size_t>, shared_keys>> all;
-  for (auto& k : of_) {
-    const std::pair last{around_.servers.in_outage(k->lock), places.size()};
-    const auto place = places.try_emplace(group_of(k), last).first->second;
-    all.emplace_back(place, std::move(k));
+  for (auto& keys : of_) {
+    const std::pair last{env_.servers.in_outage(keys->lock), places.size()};
+    const auto place = places.try_emplace(group_of(keys), last).first->second;
+    all.emplace_back(place, std::move(keys));
   }
-  std::stable_sort(all.begin(), all.end(), [](const auto& a, const auto& b) { return a.first < b.first; });
+  std::stable_sort(all.begin(), all.end(),
+                   [](const auto& left, const auto& right) { return left.first < right.first; });
   std::transform(all.begin(), all.end(), of_.begin(), [](auto& each) { return std::move(each.second); });
 }
 
@@ -95,21 +96,21 @@ void any_acquisition::ask() {
   field_ = names_.new_field();
   const auto& asked = request.asked;
   const bool first = !in_vain_ && !failed_.error;
-  const auto budget = command_budget(around_.settings, asked.ttl);
-  const delivery how{.timeout = first || !asks_once() ? budget : since_ + budget - around_.now(),
-                     .rank = asks_once() ? urgency::refusable : urgency::awaited,
-                     .waits_for_reply = one_group_ && !asks_once()};
-  if (how.timeout <= nanoseconds::zero()) return finish(nothing_had());
+  const auto budget = command_budget(env_.settings, asked.ttl);
+  const delivery delivery{.timeout = first || !asks_once() ? budget : since_ + budget - env_.now(),
+                          .rank = asks_once() ? urgency::refusable : urgency::awaited,
+                          .waits_for_reply = one_group_ && !asks_once()};
+  if (delivery.timeout <= nanoseconds::zero()) return finish(nothing_had());
   if (request.deadline != time_point::max()) alarm_.start(request.deadline, [this] { time_out(); });
   auto script = of_.front()->of.acquire_any.make(asked_, asked.ttl, field_);
-  send(around_.servers, std::move(script).with_token_ttl(around_.settings.token_ttl), how);
+  send(env_.servers, std::move(script).with_token_ttl(env_.settings.token_ttl), delivery);
   under_way_ = true;
-  if (around_.notices) around_.notices->waits_for_redis(noticed_, asked_.front(), since_);
+  if (env_.notices) env_.notices->waits_for_redis(noticed_, asked_.front(), since_);
 }
 
 std::optional<nanoseconds> any_acquisition::time_left_for_copies() const {
   if (!asks_once()) return std::nullopt;
-  return since_ + command_budget(around_.settings, request.asked.ttl) - around_.now();
+  return since_ + command_budget(env_.settings, request.asked.ttl) - env_.now();
 }
 
 template <class Act>
@@ -118,70 +119,70 @@ void any_acquisition::or_without_memory(Act act) {
   if (!if_memory(act) && open()) finish(without_memory());
 }
 
-void any_acquisition::on_answer(const outcome& o) {
+void any_acquisition::on_answer(const outcome& outcome) {
   under_way_ = false;
-  if (open()) or_without_memory([&] { go_on(o); });  // else what it was granted is being given back
+  if (open()) or_without_memory([&] { go_on(outcome); });  // else what it was granted is being given back
 }
 
-void any_acquisition::go_on(const outcome& o) {
-  const auto said = of_.front()->of.acquire_any.read(o, asked_.size());
-  if (said.failed) return on_failed(*said.failed);
-  if (said.value.number) {
-    const auto which = *said.value.number;
-    if (request.asked.min_replicas > 0) return wait_for_replicas(which, said.value.token, o);
-    return on_granted(which, said.value.token, o.sent);
+void any_acquisition::go_on(const outcome& outcome) {
+  const auto reply = of_.front()->of.acquire_any.read(outcome, asked_.size());
+  if (reply.failed) return on_failed(*reply.failed);
+  if (reply.value.number) {
+    const auto index = *reply.value.number;
+    if (request.asked.min_replicas > 0) return wait_for_replicas(index, reply.value.token, outcome);
+    return on_granted(index, reply.value.token, outcome.sent);
   }
   in_vain_ = true;
   taken_.insert(taken_.end(), asked_.begin(), asked_.end());
   ask_next();
 }
 
-void any_acquisition::wait_for_replicas(std::size_t which, std::optional<std::uint64_t> token, const outcome& o) {
+void any_acquisition::wait_for_replicas(std::size_t index, std::optional<std::uint64_t> token, const outcome& outcome) {
   under_way_ = true;
   const auto& asked = request.asked;
-  auto then = [this, self = self(), which, token, sent = o.sent](const std::optional<failure>& too_few) {
+  auto then = [this, self = self(), index, token, sent = outcome.sent](const std::optional<failure>& too_few) {
     under_way_ = false;
-    if (open()) or_without_memory([&] { on_replicas(which, token, sent, too_few); });  // else it was given back
+    if (open()) or_without_memory([&] { on_replicas(index, token, sent, too_few); });  // else it was given back
   };
   const bool waits = if_memory([&] {
-    around_.when_replicated(asked_[which]->lock, asked.min_replicas, o.server,
-                            valid_until(o.sent, asked.ttl, around_.settings.drift), std::move(then));
+    env_.when_replicated(asked_[index]->lock, asked.min_replicas, outcome.server,
+                         valid_until(outcome.sent, asked.ttl, env_.settings.drift), std::move(then));
   });
   if (waits) return;
   under_way_ = false;
-  give_back({&asked_[which], 1});
+  give_back({&asked_[index], 1});
   finish(without_memory());
 }
 
-void any_acquisition::on_replicas(std::size_t which, std::optional<std::uint64_t> token, time_point sent,
+void any_acquisition::on_replicas(std::size_t index, std::optional<std::uint64_t> token, time_point sent,
                                   const std::optional<failure>& too_few) {
-  if (!too_few) return on_granted(which, token, sent);
-  give_back({&asked_[which], 1});
-  around_.report({.what = event_kind::not_replicated,
-                  .name = asked_[which]->name,
-                  .reason = too_few->code,
-                  .detail = too_few->detail,
-                  .owner = request.who,
-                  .ttl = request.asked.ttl});
+  if (!too_few) return on_granted(index, token, sent);
+  give_back({&asked_[index], 1});
+  env_.report({.kind = event_kind::not_replicated,
+               .name = asked_[index]->name,
+               .reason = too_few->code,
+               .detail = too_few->detail,
+               .owner = request.owner,
+               .ttl = request.asked.ttl});
   on_failed(*too_few);
 }
 
-void any_acquisition::on_granted(std::size_t which, std::optional<std::uint64_t> token, time_point sent) {
-  const auto& its = asked_[which];
-  const auto now = around_.now();
+void any_acquisition::on_granted(std::size_t index, std::optional<std::uint64_t> token, time_point sent) {
+  const auto& other = asked_[index];
+  const auto now = env_.now();
   const auto ttl = request.asked.ttl;
-  if (now >= valid_until(sent, ttl, around_.settings.drift) - min_validity(ttl)) {
-    give_back({&its, 1});
+  if (now >= valid_until(sent, ttl, env_.settings.drift) - min_validity(ttl)) {
+    give_back({&other, 1});
     return on_failed({errc::unreachable, "the grant came too late to be of use"});
   }
-  lock_answer a;
+  lock_answer answer;
   try {
-    a.record = names_.granted(its, request, {field_, token, sent, now});
+    answer.record = names_.granted(other, request, {field_, token, sent, now});
   } catch (const std::bad_alloc&) {
-    give_back({&its, 1});
-    a = without_memory();
+    give_back({&other, 1});
+    answer = without_memory();
   }
-  finish(std::move(a));
+  finish(std::move(answer));
 }
 
 // It does not ask twice: the script does not know its own field again. The lines do what is to be done in an outage.
@@ -199,14 +200,14 @@ void any_acquisition::on_failed(const failure& why) {
 lock_answer any_acquisition::nothing_had() { return in_vain_ ? lock_answer() : std::move(failed_); }
 
 // Where there is no memory for it, the key ends with its TTL.
-void any_acquisition::give_back(std::span<const shared_keys> which) noexcept {
+void any_acquisition::give_back(std::span<const shared_keys> locks) noexcept {
   const auto tried = [id = weak_from_this()] {
     if (const auto still = id.lock()) static_cast<any_acquisition&>(*still).on_tried();
   };
-  for (const auto& k : which) {
+  for (const auto& keys : locks) {
     ++pending_giveback_;
     try {
-      names_.give_back(k, field_, request.asked.ttl, tried);
+      names_.give_back(keys, field_, request.asked.ttl, tried);
     } catch (const std::bad_alloc&) {
       --pending_giveback_;
     }
@@ -221,8 +222,8 @@ void any_acquisition::on_tried() {
 void any_acquisition::time_out() {
   const auto asked = of_.begin() + static_cast<std::ptrdiff_t>(next_);
   auto why = silence(since_);
-  for (auto k = of_.begin(); k != asked && !why; ++k)
-    if (!around_.servers.answering((*k)->lock)) why = around_.servers.trouble((*k)->lock);
+  for (auto position = of_.begin(); position != asked && !why; ++position)
+    if (!env_.servers.answering((*position)->lock)) why = env_.servers.trouble((*position)->lock);
   if (why) return fail(why->code, why->detail.c_str());
   fail({}, "");
 }
@@ -240,24 +241,25 @@ void any_acquisition::join_lines() {
   part.one_of_several = true;
   in_vain_ = false;
   auto taken = taken_.begin();  // in the order of of_
-  for (const auto& k : of_) {
-    part.found_taken = taken != taken_.end() && *taken == k;
+  for (const auto& keys : of_) {
+    part.found_taken = taken != taken_.end() && *taken == keys;
     if (part.found_taken) ++taken;
-    auto its = names_.lock(k, part, [self = self(), k](lock_answer a) { self->part_ended(*k, std::move(a)); });
+    auto waiter = names_.lock(
+        keys, part, [self = self(), keys](lock_answer answer) { self->part_ended(*keys, std::move(answer)); });
     if (!open()) return;
-    if (its) parts_.push_back(std::move(its));
+    if (waiter) parts_.push_back(std::move(waiter));
   }
 }
 
-void any_acquisition::part_ended(const lock_keys& which, lock_answer a) {
+void any_acquisition::part_ended(const lock_keys& keys, lock_answer answer) {
   if (!open()) return;  // another was granted, or nobody waits any more
   HOLDFAST_ASSERT(waiting_ > 0);
   --waiting_;
-  if (a.record) return finish(std::move(a));
-  if (a.error) a.detail = about(which.name, a.detail);
-  if (a.error && !of_one_lock(a.error)) return finish(std::move(a));
-  if (!a.error) in_vain_ = true;
-  if (a.error && !failed_.error) failed_ = std::move(a);
+  if (answer.record) return finish(std::move(answer));
+  if (answer.error) answer.detail = about(keys.name, answer.detail);
+  if (answer.error && !of_one_lock(answer.error)) return finish(std::move(answer));
+  if (!answer.error) in_vain_ = true;
+  if (answer.error && !failed_.error) failed_ = std::move(answer);
   if (waiting_ == 0) finish(nothing_had());
 }
 
@@ -271,7 +273,7 @@ void any_acquisition::fail(error_code error, const char* detail) {
 }
 
 // The others leave first: whoever has one lock waits for no other. Each does, also where one finds no memory to.
-void any_acquisition::finish(lock_answer a) {
+void any_acquisition::finish(lock_answer answer) {
   const auto keep = self();
   names_.forget(*this);
   alarm_.stop();
@@ -285,9 +287,9 @@ void any_acquisition::finish(lock_answer a) {
       no_memory = std::current_exception();
     }
   };
-  for (const auto& p : std::exchange(parts_, {})) hear_of([&] { p->cancel(); });
-  hear_of([&] { report(a); });
-  done(std::move(a));
+  for (const auto& part : std::exchange(parts_, {})) hear_of([&] { part->cancel(); });
+  hear_of([&] { report(answer); });
+  done(std::move(answer));
   if (no_memory) std::rethrow_exception(no_memory);
 }
 
@@ -297,17 +299,17 @@ void any_acquisition::forget_caller() {
   done_ = {};
 }
 
-void any_acquisition::report(const lock_answer& a) const {
-  if (!around_.settings.observer) return;
-  auto e = a.record ? event_of(event_kind::acquired, *a.record->of, around_.now())
-                    : hold_event{{.what = end_of_call(a.error), .lock_kind = of_.front()->of.name}};
-  e.what.reason = a.error;
-  e.what.waited = around_.now() - since_;
+void any_acquisition::report(const lock_answer& answer) const {
+  if (!env_.settings.observer) return;
+  auto event = answer.record ? event_of(event_kind::acquired, *answer.record->of, env_.now())
+                             : hold_event{{.kind = end_of_call(answer.error), .lock_kind = of_.front()->of.name}};
+  event.content.reason = answer.error;
+  event.content.waited = env_.now() - since_;
   const auto all = about_any(of_.size());
-  e.what.detail = a.detail.empty() ? all : a.detail;
-  e.what.owner = request.who;
-  e.what.ttl = request.asked.ttl;
-  around_.report(std::move(e));
+  event.content.detail = answer.detail.empty() ? all : answer.detail;
+  event.content.owner = request.owner;
+  event.content.ttl = request.asked.ttl;
+  env_.report(std::move(event));
 }
 
 }  // namespace holdfast::detail

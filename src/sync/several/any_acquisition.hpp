@@ -22,7 +22,7 @@ namespace holdfast::detail {
 class any_acquisition final : public multi_key_request, public script_command {
  public:
   /// `of`: one at least, all of one kind, none twice.
-  any_acquisition(environment& around, multi_key_host& names, std::vector<shared_keys> of, lock_request request,
+  any_acquisition(environment& env, multi_key_host& names, std::vector<shared_keys> of, lock_request request,
                   lock_handler done);
 
   void begin() override;
@@ -33,32 +33,32 @@ class any_acquisition final : public multi_key_request, public script_command {
 
  private:
   bool asks_once() const noexcept { return request.wait == lock_request::wait_mode::once; }
-  key_group group_of(const shared_keys& k) const { return around_.servers.group_of(k->lock); }
+  key_group group_of(const shared_keys& keys) const { return env_.servers.group_of(keys->lock); }
   void order_by_group();
   void ask_next();
   void ask();
   template <class Act>
   void or_without_memory(Act act);
-  void on_answer(const outcome& o) override;
+  void on_answer(const outcome& outcome) override;
   std::optional<nanoseconds> time_left_for_copies() const override;
-  void go_on(const outcome& o);
-  void wait_for_replicas(std::size_t which, std::optional<std::uint64_t> token, const outcome& o);
-  void on_replicas(std::size_t which, std::optional<std::uint64_t> token, time_point sent,
+  void go_on(const outcome& outcome);
+  void wait_for_replicas(std::size_t index, std::optional<std::uint64_t> token, const outcome& outcome);
+  void on_replicas(std::size_t index, std::optional<std::uint64_t> token, time_point sent,
                    const std::optional<failure>& too_few);
-  void on_granted(std::size_t which, std::optional<std::uint64_t> token, time_point sent);
+  void on_granted(std::size_t index, std::optional<std::uint64_t> token, time_point sent);
   void on_failed(const failure& why);
-  void give_back(std::span<const shared_keys> which) noexcept;
+  void give_back(std::span<const shared_keys> locks) noexcept;
   void on_tried();
   void time_out();
   void wait_in_lines();
   lock_answer nothing_had();
   void join_lines();
-  void part_ended(const lock_keys& which, lock_answer a);
-  void finish(lock_answer a);
-  void report(const lock_answer& a) const;
+  void part_ended(const lock_keys& keys, lock_answer answer);
+  void finish(lock_answer answer);
+  void report(const lock_answer& answer) const;
   std::shared_ptr<any_acquisition> self() { return std::static_pointer_cast<any_acquisition>(shared_from_this()); }
 
-  environment& around_;
+  environment& env_;
   multi_key_host& names_;
   const time_point since_;
   std::vector<shared_keys> of_;  // group by group, from a random one on, so that callers spread

@@ -44,16 +44,16 @@ void give_up(const std::shared_ptr<lease_record>& lease) {
 //   told_of_order_  yes   yes    yes   yes    yes  set once by waits_for(), and never cleared
 //   deadline_       yes   yes    yes   yes    yes  runs from begin() to the answer, where there is a deadline
 
-multi_acquisition::multi_acquisition(environment& around, multi_key_host& names, std::vector<shared_keys> of,
-                                     std::string run, lock_request r, multi_handler done)
-    : multi_key_request(std::move(r)), around_(around), names_(names), run_(std::move(run)), since_(around.now()),
-      done_(std::move(done)), deadline_(around.alarms) {
+multi_acquisition::multi_acquisition(environment& env, multi_key_host& names, std::vector<shared_keys> of,
+                                     std::string run, lock_request request, multi_handler done)
+    : multi_key_request(std::move(request)), env_(env), names_(names), run_(std::move(run)), since_(env.now()),
+      done_(std::move(done)), deadline_(env.alarms) {
   HOLDFAST_ASSERT(!of.empty());
-  HOLDFAST_ASSERT(std::all_of(of.begin(), of.end(), [&](const shared_keys& k) {
-    return around.servers.group_of(k->lock) == around.servers.group_of(of.front()->lock);
+  HOLDFAST_ASSERT(std::all_of(of.begin(), of.end(), [&](const shared_keys& keys) {
+    return env.servers.group_of(keys->lock) == env.servers.group_of(of.front()->lock);
   }));
   parts_.reserve(of.size());
-  for (auto& k : of) parts_.push_back({std::move(k)});
+  for (auto& keys : of) parts_.push_back({std::move(keys)});
 }
 
 void multi_acquisition::begin() {
@@ -61,7 +61,7 @@ void multi_acquisition::begin() {
     if (moved()) return finish({.moved = true});
     if (request.deadline != time_point::max()) deadline_.start(request.deadline, [this] { time_out(); });
     for (std::size_t i = 0; i < parts_.size() && open(); ++i)
-      if (names_.holds(*parts_[i].keys, request.who)) join(i);
+      if (names_.holds(*parts_[i].keys, request.owner)) join(i);
     if (open()) take_turns();
   });
 }
@@ -79,24 +79,24 @@ void multi_acquisition::or_without_memory(Act act) {
   }
 }
 
-void multi_acquisition::join(std::size_t which) {
-  auto& p = parts_[which];
-  auto its = request;
-  its.whole = this;
-  its.part = static_cast<std::uint32_t>(which);
-  p.now = stage::waits;
+void multi_acquisition::join(std::size_t index) {
+  auto& part = parts_[index];
+  auto own = request;
+  own.whole = this;
+  own.part = static_cast<std::uint32_t>(index);
+  part.now = stage::waits;
   busy_ = true;
-  auto there = names_.lock(p.keys, std::move(its),
-                           [self = self(), which](lock_answer a) { self->part_ended(which, std::move(a)); });
+  auto there = names_.lock(part.keys, std::move(own),
+                           [self = self(), index](lock_answer answer) { self->part_ended(index, std::move(answer)); });
   busy_ = false;
-  if (there && there->open()) p.there = std::move(there);
+  if (there && there->open()) part.there = std::move(there);
 }
 
 // As one who is cancelled: what may have been granted to its field is given back.
-void multi_acquisition::leave(part& p) {
-  if (p.now == stage::had) return;
-  p.now = stage::away;
-  if (const auto there = std::exchange(p.there, nullptr)) there->cancel();
+void multi_acquisition::leave(part& part) {
+  if (part.now == stage::had) return;
+  part.now = stage::away;
+  if (const auto there = std::exchange(part.there, nullptr)) there->cancel();
 }
 
 void multi_acquisition::take_turns() {
@@ -109,8 +109,8 @@ void multi_acquisition::take_turns() {
   ask();
 }
 
-void multi_acquisition::part_is_first(std::size_t which) {
-  parts_[which].now = stage::turn;
+void multi_acquisition::part_is_first(std::size_t index) {
+  parts_[index].now = stage::turn;
   if (open()) or_without_memory([&] { take_turns(); });
 }
 
@@ -119,18 +119,18 @@ void multi_acquisition::ask() {
   keys_.clear();
   fields_.clear();
   for (std::size_t i = 0; i < parts_.size(); ++i) {
-    const auto& p = parts_[i];
-    if (p.now != stage::turn) continue;
+    const auto& part = parts_[i];
+    if (part.now != stage::turn) continue;
     asked_.push_back(i);
-    keys_.push_back(p.keys);
-    fields_.push_back(p.there->seat.field);
+    keys_.push_back(part.keys);
+    fields_.push_back(part.there->seat.field);
   }
   if (asked_.empty()) return all_had();
   const bool once = request.wait == lock_request::wait_mode::once;
-  const auto budget = command_budget(around_.settings, request.asked.ttl);
+  const auto budget = command_budget(env_.settings, request.asked.ttl);
   auto script = keys_.front()->of.acquire_all.make(keys_, request.asked.ttl, fields_);
-  send(around_.servers, std::move(script).with_token_ttl(around_.settings.token_ttl),
-       {.timeout = once ? since_ + budget - around_.now() : budget,
+  send(env_.servers, std::move(script).with_token_ttl(env_.settings.token_ttl),
+       {.timeout = once ? since_ + budget - env_.now() : budget,
         .rank = once ? urgency::refusable : urgency::awaited,
         .waits_for_reply = !once});
   for (const auto i : asked_) parts_[i].now = stage::asked;
@@ -139,97 +139,100 @@ void multi_acquisition::ask() {
 // What a call that was answered meanwhile was granted is being given back.
 std::optional<nanoseconds> multi_acquisition::time_left_for_copies() const {
   if (request.wait != lock_request::wait_mode::once) return std::nullopt;
-  return since_ + command_budget(around_.settings, request.asked.ttl) - around_.now();
+  return since_ + command_budget(env_.settings, request.asked.ttl) - env_.now();
 }
 
-void multi_acquisition::on_answer(const outcome& o) {
+void multi_acquisition::on_answer(const outcome& outcome) {
   if (!open()) return;
   or_without_memory([&] {
-    const auto said = keys_.front()->of.acquire_all.read(o, asked_.size());
-    if (said.value.hindered && !said.failed)
-      return on_hindered(asked_[said.value.hindered->number], {said.value.hindered->said, !o.error, o.sent});
-    on_all({{said.failed, {}}, !o.error, o.sent, only(0), only(0), o.server}, said.value.tokens);
+    const auto reply = keys_.front()->of.acquire_all.read(outcome, asked_.size());
+    if (reply.value.hindered && !reply.failed)
+      return on_hindered(asked_[reply.value.hindered->number],
+                         {reply.value.hindered->single, !outcome.error, outcome.sent});
+    on_all({{reply.failed, {}}, !outcome.error, outcome.sent, only(0), only(0), outcome.server}, reply.value.tokens);
   });
 }
 
 // One line after the other is told. Where a line's answer ends the call, those that were not told yet give back.
-void multi_acquisition::on_all(const attempt& what, const std::vector<std::uint64_t>& tokens) {
+void multi_acquisition::on_all(const attempt& attempt, const std::vector<std::uint64_t>& tokens) {
   const auto asked = std::exchange(asked_, {});
-  const bool refused = what.said.failed && !what.said.failed->may_have_run;
+  const bool refused = attempt.reply.failed && !attempt.reply.failed->may_have_run;
   if (refused)
     for (const auto i : asked) parts_[i].now = stage::turn;
   busy_ = true;
   for (std::size_t n = 0; n < asked.size() && open(); ++n) {
-    auto& p = parts_[asked[n]];
-    p.now = stage::waits;
-    auto its = what;
-    if (!tokens.empty()) its.said.value.token = tokens[n];
-    std::shared_ptr(p.there)->tell(its);
+    auto& part = parts_[asked[n]];
+    part.now = stage::waits;
+    auto own = attempt;
+    if (!tokens.empty()) own.reply.value.token = tokens[n];
+    std::shared_ptr(part.there)->tell(own);
   }
   busy_ = false;
   if (open()) take_turns();
 }
 
-void multi_acquisition::on_hindered(std::size_t which, const attempt& what) {
+void multi_acquisition::on_hindered(std::size_t index, const attempt& attempt) {
   for (const auto i : asked_) parts_[i].now = stage::turn;  // nothing was granted
   if (moved()) return finish({.moved = true});
-  for (std::size_t i = parts_.size(); i-- > which + 1;) leave(parts_[i]);
-  auto& p = parts_[which];
-  p.now = stage::waits;
-  std::shared_ptr(p.there)->tell(what);
-  if (open() && p.now == stage::waits) waits_for(which);
+  for (std::size_t i = parts_.size(); i-- > index + 1;) leave(parts_[i]);
+  auto& part = parts_[index];
+  part.now = stage::waits;
+  std::shared_ptr(part.there)->tell(attempt);
+  if (open() && part.now == stage::waits) waits_for(index);
 }
 
-void multi_acquisition::part_ended(std::size_t which, lock_answer a) {
-  auto& p = parts_[which];
-  if (!open() || p.now == stage::away) return give_up(a.record);  // nobody waits there any more
-  p.there.reset();
-  if (!a.record) {
-    p.now = stage::away;
-    return finish({.error = a.error, .detail = a.error ? about(p.keys->name, a.detail) : std::string()});
+void multi_acquisition::part_ended(std::size_t index, lock_answer answer) {
+  auto& part = parts_[index];
+  if (!open() || part.now == stage::away) return give_up(answer.record);  // nobody waits there any more
+  part.there.reset();
+  if (!answer.record) {
+    part.now = stage::away;
+    return finish(
+        {.error = answer.error, .detail = answer.error ? about(part.keys->name, answer.detail) : std::string()});
   }
-  p.now = stage::had;
-  p.lease = std::move(a.record);
+  part.now = stage::had;
+  part.lease = std::move(answer.record);
   or_without_memory([this] { take_turns(); });
 }
 
 // Whoever has that lock may wait for the later one in turn.
-void multi_acquisition::waits_for(std::size_t which) {
-  const auto& p = parts_[which];
-  if (told_of_order_ || p.now != stage::waits || names_.holds(*p.keys, request.who)) return;
-  const auto held = std::find_if(parts_.begin() + static_cast<std::ptrdiff_t>(which) + 1, parts_.end(),
-                                 [&](const part& later) { return names_.holds(*later.keys, request.who); });
+void multi_acquisition::waits_for(std::size_t index) {
+  const auto& other_part = parts_[index];
+  if (told_of_order_ || other_part.now != stage::waits || names_.holds(*other_part.keys, request.owner)) return;
+  const auto held = std::find_if(parts_.begin() + static_cast<std::ptrdiff_t>(index) + 1, parts_.end(),
+                                 [&](const part& later) { return names_.holds(*later.keys, request.owner); });
   if (held == parts_.end()) return;
   told_of_order_ = true;
   const auto detail = "its owner holds what comes after it: " + about(held->keys->name, "held");
-  around_.report({.what = event_kind::lock_order_broken, .name = p.keys->name, .detail = detail, .owner = request.who});
+  env_.report(
+      {.kind = event_kind::lock_order_broken, .name = other_part.keys->name, .detail = detail, .owner = request.owner});
 }
 
 // What it has asked was answered by the server that is connected now.
 bool multi_acquisition::moved() const {
-  return !run_.empty() && around_.servers.run_of(parts_.front().keys->lock) != run_;
+  return !run_.empty() && env_.servers.run_of(parts_.front().keys->lock) != run_;
 }
 
 // What was re-entered may have been lost since. That is told to an owner that has another lease of it; without one
 // there was nothing to be nested in, and all is asked for anew.
 void multi_acquisition::all_had() {
-  multi_answer a;
-  a.records.reserve(parts_.size());
-  for (const auto& p : parts_) {
-    if (p.lease->state() != lease_state::lost) {
-      a.records.push_back(p.lease);
+  multi_answer answer;
+  answer.records.reserve(parts_.size());
+  for (const auto& part : parts_) {
+    if (part.lease->state() != lease_state::lost) {
+      answer.records.push_back(part.lease);
       continue;
     }
-    if (p.lease->of->count() == 1) return begin_anew();
-    return finish({.error = errc::lost, .detail = about(p.keys->name, "lost while others were waited for")});
+    if (part.lease->of->count() == 1) return begin_anew();
+    return finish({.error = errc::lost, .detail = about(part.keys->name, "lost while others were waited for")});
   }
-  finish(std::move(a));
+  finish(std::move(answer));
 }
 
 void multi_acquisition::begin_anew() {
-  for (auto& p : parts_) {
-    p.now = stage::away;
-    give_up(std::exchange(p.lease, nullptr));
+  for (auto& part : parts_) {
+    part.now = stage::away;
+    give_up(std::exchange(part.lease, nullptr));
   }
   begin();
 }
@@ -237,8 +240,8 @@ void multi_acquisition::begin_anew() {
 // The part that is waited for knows best why the deadline was not met: its answer is the answer of the call.
 void multi_acquisition::time_out() {
   const auto keep = self();
-  const auto waited_for = std::find_if(parts_.begin(), parts_.end(), [](const part& p) {
-    return p.there && (p.now == stage::waits || p.now == stage::asked);
+  const auto waited_for = std::find_if(parts_.begin(), parts_.end(), [](const part& part) {
+    return part.there && (part.now == stage::waits || part.now == stage::asked);
   });
   if (waited_for == parts_.end()) return fail({}, "");
   or_without_memory([&] { std::shared_ptr(waited_for->there)->time_out(); });
@@ -258,7 +261,7 @@ void multi_acquisition::fail(error_code error, const char* detail) {
 
 // Each leaves and gives back, also where one finds no memory to. The last first: when the first leaves, who comes next
 // would wait for the others.
-void multi_acquisition::finish(multi_answer a) {
+void multi_acquisition::finish(multi_answer answer) {
   const auto keep = self();
   names_.forget(*this);
   deadline_.stop();
@@ -273,12 +276,13 @@ void multi_acquisition::finish(multi_answer a) {
       no_memory = std::current_exception();
     }
   };
-  for (auto p = parts_.rbegin(); p != parts_.rend(); ++p) {
-    if (const auto there = std::exchange(p->there, nullptr)) hear_of([&] { there->cancel(); });
-    if (const auto lease = std::exchange(p->lease, nullptr); a.records.empty()) hear_of([&] { give_up(lease); });
+  for (auto part = parts_.rbegin(); part != parts_.rend(); ++part) {
+    if (const auto there = std::exchange(part->there, nullptr)) hear_of([&] { there->cancel(); });
+    if (const auto lease = std::exchange(part->lease, nullptr); answer.records.empty())
+      hear_of([&] { give_up(lease); });
   }
-  if (a.records.empty() && !a.moved) hear_of([&] { report_failure(a); });
-  done(std::move(a));
+  if (answer.records.empty() && !answer.moved) hear_of([&] { report_failure(answer); });
+  done(std::move(answer));
   if (no_memory) std::rethrow_exception(no_memory);
 }
 
@@ -288,16 +292,16 @@ void multi_acquisition::forget_caller() {
 }
 
 // Of what was granted each lock tells itself.
-void multi_acquisition::report_failure(const multi_answer& a) const {
-  if (!around_.settings.observer) return;
-  hold_event e{{.what = end_of_call(a.error), .lock_kind = parts_.front().keys->of.name}};
-  e.what.reason = a.error;
-  e.what.waited = around_.now() - since_;
+void multi_acquisition::report_failure(const multi_answer& answer) const {
+  if (!env_.settings.observer) return;
+  hold_event event{{.kind = end_of_call(answer.error), .lock_kind = parts_.front().keys->of.name}};
+  event.content.reason = answer.error;
+  event.content.waited = env_.now() - since_;
   const auto all = about_all(parts_.size());
-  e.what.detail = a.detail.empty() ? all : a.detail;
-  e.what.owner = request.who;
-  e.what.ttl = request.asked.ttl;
-  around_.report(std::move(e));
+  event.content.detail = answer.detail.empty() ? all : answer.detail;
+  event.content.owner = request.owner;
+  event.content.ttl = request.asked.ttl;
+  env_.report(std::move(event));
 }
 
 }  // namespace holdfast::detail

@@ -33,7 +33,7 @@ class multi_acquisition final : public multi_key_request, public script_command,
  public:
   /// `of`: one at least, all of one kind and group, none twice, in the order of all processes. `run`: of their server,
   /// by which that order was made; empty: it does not depend on it.
-  multi_acquisition(environment& around, multi_key_host& names, std::vector<shared_keys> of, std::string run,
+  multi_acquisition(environment& env, multi_key_host& names, std::vector<shared_keys> of, std::string run,
                     lock_request request, multi_handler done);
 
   void begin() override;
@@ -60,32 +60,32 @@ class multi_acquisition final : public multi_key_request, public script_command,
     std::shared_ptr<lease_record> lease{};
   };
 
-  void part_is_first(std::size_t which) override;
-  bool nothing_asked(std::size_t which) const override { return parts_[which].now != stage::asked; }
+  void part_is_first(std::size_t index) override;
+  bool nothing_asked(std::size_t index) const override { return parts_[index].now != stage::asked; }
   std::optional<redis::failure> silence_of_all() const override { return silence(since_); }
   time_point since() const noexcept override { return since_; }
 
   template <class Act>
   void or_without_memory(Act act);
-  void join(std::size_t which);
-  void leave(part& p);
+  void join(std::size_t index);
+  void leave(part& part);
   void take_turns();
   void ask();
-  void on_answer(const outcome& o) override;
+  void on_answer(const outcome& outcome) override;
   std::optional<nanoseconds> time_left_for_copies() const override;
-  void on_all(const attempt& what, const std::vector<std::uint64_t>& tokens);
-  void on_hindered(std::size_t which, const attempt& what);
-  void part_ended(std::size_t which, lock_answer a);
-  void waits_for(std::size_t which);
+  void on_all(const attempt& attempt, const std::vector<std::uint64_t>& tokens);
+  void on_hindered(std::size_t index, const attempt& attempt);
+  void part_ended(std::size_t index, lock_answer answer);
+  void waits_for(std::size_t index);
   bool moved() const;
   void all_had();
   void time_out();
   void begin_anew();
-  void finish(multi_answer a);
-  void report_failure(const multi_answer& a) const;
+  void finish(multi_answer answer);
+  void report_failure(const multi_answer& answer) const;
   std::shared_ptr<multi_acquisition> self() { return std::static_pointer_cast<multi_acquisition>(shared_from_this()); }
 
-  environment& around_;
+  environment& env_;
   multi_key_host& names_;
   const std::string run_;
   const time_point since_;

@@ -19,7 +19,7 @@ class multi_key_host {
   /// Nobody of this client has it or waits for it.
   virtual bool untouched(const lock_keys& keys) = 0;
   /// This owner has a hold of it; also a lost one, whose leases are still there.
-  virtual bool holds(const lock_keys& keys, owner_id who) = 0;
+  virtual bool holds(const lock_keys& keys, owner_id owner) = 0;
   virtual owner_field new_field() = 0;
   /// Redis has granted one, by a command that was sent for it here.
   virtual std::shared_ptr<lease_record> granted(const shared_keys& keys, const lock_request& request,
@@ -38,7 +38,7 @@ class multi_key_host {
 /// closes or ends.
 class multi_key_request : public cancellable {
  public:
-  explicit multi_key_request(lock_request r) : request(std::move(r)) {}
+  explicit multi_key_request(lock_request wanted) : request(std::move(wanted)) {}
 
   const lock_request request;
 

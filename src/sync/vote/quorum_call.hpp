@@ -26,7 +26,7 @@ class voting;
 /// field.
 class quorum_call final : public script_copies, public std::enable_shared_from_this<quorum_call> {
  public:
-  quorum_call(const environment& around, voting& voters, const call& what, std::shared_ptr<script_command> sender);
+  quorum_call(const environment& env, voting& voters, const call& command, std::shared_ptr<script_command> sender);
 
   void begin(nanoseconds timeout) override;
   withdrawn withdraw() override;
@@ -35,29 +35,29 @@ class quorum_call final : public script_copies, public std::enable_shared_from_t
  private:
   class copy;
 
-  void answered(std::size_t n, const outcome& o);
-  void note(std::size_t n, const outcome& o);
-  outcome without_vote(std::size_t n) const;
+  void answered(std::size_t index, const outcome& outcome);
+  void note(std::size_t index, const outcome& outcome);
+  outcome without_vote(std::size_t index) const;
   void tell_if_decided();
   /// What those that have not answered yet are given of it, in all: empty: all.
-  std::optional<nanoseconds> silence_limit(const vote_count& t) const;
+  std::optional<nanoseconds> silence_limit(const vote_count& count) const;
   void tell();
   /// None where a majority has said yes or no, or anything that answers an acquire.
-  std::optional<redis::failure> failure_by(const vote_count& t);
+  std::optional<redis::failure> failure_by(const vote_count& count);
   /// With the addresses.
-  redis::failure why(const vote_count& t);
-  void tell_late(std::size_t n, const outcome& o);
+  redis::failure why(const vote_count& count);
+  void tell_late(std::size_t index, const outcome& outcome);
   /// Where `which(n)`. How many copies are still under way.
   template <class Which>
-  std::size_t stop_writing(Which which);
+  std::size_t stop_writing(Which matches);
 
   topology& to_;
   const clock& time_;
   voting& voters_;
   const owner_field field_;  // the sender may have another by the time that the last copy is written
-  const call what_;
+  const call command_;
   const std::shared_ptr<script_command> sender_;
-  bool told_ = false;
+  bool notified_ = false;
   time_point began_{};
   redis::votes votes_;
   std::vector<std::weak_ptr<copy>> copies_;

@@ -7,9 +7,9 @@
 
 namespace holdfast::detail {
 
-void quorum_sender::send(const environment& around, script_command& command, const call& asked,
-                         const redis::delivery& how) const {
-  command.send(std::make_shared<quorum_call>(around, voters_, asked, command.shared_from_this()), how.timeout);
+void quorum_sender::send(const environment& env, script_command& command, const call& asked,
+                         const redis::delivery& delivery) const {
+  command.send(std::make_shared<quorum_call>(env, voters_, asked, command.shared_from_this()), delivery.timeout);
 }
 
 }  // namespace holdfast::detail

@@ -11,8 +11,8 @@ class quorum_sender final : public script_sender {
  public:
   explicit quorum_sender(voting& voters) noexcept : voters_(voters) {}
 
-  void send(const environment& around, script_command& command, const call& asked,
-            const redis::delivery& how) const override;
+  void send(const environment& env, script_command& command, const call& asked,
+            const redis::delivery& delivery) const override;
 
  private:
   voting& voters_;

@@ -29,28 +29,32 @@ struct change {
 
 constexpr auto emptied_or_new = "it was restarted or emptied, or is new (red_lock::initialise)";
 
-std::string seconds(nanoseconds d) { return std::to_string(std::chrono::ceil<std::chrono::seconds>(d).count()) + " s"; }
+std::string seconds(nanoseconds duration) {
+  return std::to_string(std::chrono::ceil<std::chrono::seconds>(duration).count()) + " s";
+}
 
 }  // namespace
 
-voting::voting(environment& around, const std::string& client_id)
-    : around_(around), probe_key_(std::string(vote_marker) + ":probe:" + client_id), each_(around.servers.primaries()) {
+voting::voting(environment& env, const std::string& client_id)
+    : env_(env), probe_key_(std::string(vote_marker) + ":probe:" + client_id), each_(env.servers.primaries()) {
   for (std::size_t n = 0; n < each_.size(); ++n) numbers_.push_back(std::to_string(n));
 }
 
-bool voting::may_vote(std::size_t n) {
-  auto& p = each_[n];
-  const bool over = around_.now() >= p.until;
-  if ((p.now == stage::disagreeing || p.now == stage::refusing) && over) p.now = stage::votes;
-  if (p.now == stage::waiting && over) end_wait(n);
+bool voting::may_vote(std::size_t index) {
+  auto& voter = each_[index];
+  const bool over = env_.now() >= voter.until;
+  if ((voter.now == stage::disagreeing || voter.now == stage::refusing) && over) voter.now = stage::votes;
+  if (voter.now == stage::waiting && over) end_wait(index);
   begin_waits();
-  return p.now == stage::votes;
+  return voter.now == stage::votes;
 }
 
-redis::failure voting::why_no_vote(std::size_t n) const {
-  const auto& p = each_[n];
-  const auto because = [&](errc code, const std::string& why) { return redis::failure{code, where(n) + ": " + why}; };
-  switch (p.now) {
+redis::failure voting::why_no_vote(std::size_t index) const {
+  const auto& voter = each_[index];
+  const auto because = [&](errc code, const std::string& why) {
+    return redis::failure{code, where(index) + ": " + why};
+  };
+  switch (voter.now) {
     case stage::votes: return because(errc::unreachable, "it had no vote when it was asked");
     case stage::asking:
       return because(errc::unreachable,
@@ -58,125 +62,126 @@ redis::failure voting::why_no_vote(std::size_t n) const {
     case stage::to_wait:
       return because(errc::unreachable, "it has no vote, and too few others agree about the longest TTL so far");
     case stage::disagreeing:
-      return because(errc::invalid_config, "clients disagree about the longest TTL: its marker is " +
-                                               in_quotes(p.seen, longest_marker) + ", and this client's longest_ttl " +
-                                               std::to_string(around_.settings.longest_ttl.count()));
-    case stage::refusing: return because(p.refused.code, "it was to be given a vote: " + p.refused.detail);
+      return because(errc::invalid_config,
+                     "clients disagree about the longest TTL: its marker is " + in_quotes(voter.seen, longest_marker) +
+                         ", and this client's longest_ttl " + std::to_string(env_.settings.longest_ttl.count()));
+    case stage::refusing: return because(voter.refused.code, "it was to be given a vote: " + voter.refused.detail);
     case stage::waiting: break;
   }
   return because(errc::unreachable,
-                 "it has no vote for another " + seconds(p.until - around_.now()) + ", because " + emptied_or_new);
+                 "it has no vote for another " + seconds(voter.until - env_.now()) + ", because " + emptied_or_new);
 }
 
-std::string voting::marker(std::size_t n) const {
-  if (run(n).empty() && !each_[n].told_apart) return not_told_apart;
-  return around_.settings.delayed_restart ? marker_value(n) : std::string();
+std::string voting::marker(std::size_t index) const {
+  if (run(index).empty() && !each_[index].told_apart) return not_told_apart;
+  return env_.settings.delayed_restart ? marker_value(index) : std::string();
 }
 
-std::string voting::marker_value(std::size_t n) const {
-  const auto& p = each_[n];
-  return p.adopted.empty() ? vote_text(run(n), around_.settings.longest_ttl) : p.adopted;
+std::string voting::marker_value(std::size_t index) const {
+  const auto& voter = each_[index];
+  return voter.adopted.empty() ? vote_text(run(index), env_.settings.longest_ttl) : voter.adopted;
 }
 
-void voting::has_no_vote(std::size_t n) {
-  if (each_[n].now != stage::votes) return;
-  if (run(n).empty() && !each_[n].told_apart) return tell_apart(n);
-  if (around_.settings.delayed_restart) look(n);
+void voting::has_no_vote(std::size_t index) {
+  if (each_[index].now != stage::votes) return;
+  if (run(index).empty() && !each_[index].told_apart) return tell_apart(index);
+  if (env_.settings.delayed_restart) look(index);
 }
 
-bool voting::knows(std::size_t n, const call& script) const { return each_[n].known.contains(script.step()); }
+bool voting::knows(std::size_t index, const call& script) const { return each_[index].known.contains(script.step()); }
 
-void voting::answered(std::size_t n, const call& script, const redis::reply& said) {
-  auto& p = each_[n];
-  if (is_unknown_script(said)) return static_cast<void>(p.known.erase(script.step()));
-  if (!said.is_error()) p.known.insert(script.step());
+void voting::answered(std::size_t index, const call& script, const redis::reply& reply) {
+  auto& voter = each_[index];
+  if (is_unknown_script(reply)) return static_cast<void>(voter.known.erase(script.step()));
+  if (!reply.is_error()) voter.known.insert(script.step());
   if (!script.acquires()) return;
-  p.heard = true;
-  if (!said.is_error()) p.thinks = opinion::agrees;
+  voter.heard = true;
+  if (!reply.is_error()) voter.thinks = opinion::agrees;
 }
 
 void voting::look_for_misconfiguration() {
   misconfiguration_.clear();
-  const auto are_one = [this](std::size_t a, std::size_t b, const char* known_by) {
-    misconfiguration_ = where(a) + " and " + where(b) + " are one server: " + known_by;
+  const auto are_one = [this](std::size_t left, std::size_t right, const char* known_by) {
+    misconfiguration_ = where(left) + " and " + where(right) + " are one server: " + known_by;
   };
-  for (std::size_t a = 0; a < each_.size(); ++a) {
-    if (each_[a].duplicate_server) return are_one(*each_[a].duplicate_server, a, "what one was told, the other knows");
-    for (std::size_t b = a + 1; b < each_.size(); ++b)
-      if (each_[a].up && each_[b].up && !run(a).empty() && run(a) == run(b))
-        return are_one(a, b, "they have the same run_id");
+  for (std::size_t first = 0; first < each_.size(); ++first) {
+    if (each_[first].duplicate_server)
+      return are_one(*each_[first].duplicate_server, first, "what one was told, the other knows");
+    for (std::size_t right = first + 1; right < each_.size(); ++right)
+      if (each_[first].up && each_[right].up && !run(first).empty() && run(first) == run(right))
+        return are_one(first, right, "they have the same run_id");
   }
 }
 
-void voting::link_changed(std::size_t n, bool up) {
-  auto& p = each_[n];
-  const auto ended = p.connections + (up ? 0 : 1);
-  p = primary();
-  p.up = up;
-  p.connections = ended;
+void voting::link_changed(std::size_t index, bool up) {
+  auto& voter = each_[index];
+  const auto ended = voter.connections + (up ? 0 : 1);
+  voter = primary();
+  voter.up = up;
+  voter.connections = ended;
   look_for_misconfiguration();
-  if (!up || !run(n).empty()) return;
+  if (!up || !run(index).empty()) return;
   // The others forget their numbers after a minute: each is asked again.
   for (std::size_t other = 0; other < each_.size(); ++other)
     if (run(other).empty()) each_[other].told_apart = false;
-  if (around_.settings.delayed_restart && !std::exchange(degraded_, true))
-    around_.report({.what = event_kind::delayed_restart_degraded, .detail = where(n)});
+  if (env_.settings.delayed_restart && !std::exchange(degraded_, true))
+    env_.report({.kind = event_kind::delayed_restart_degraded, .detail = where(index)});
 }
 
 // What an answer says of a connection that has ended counts for nothing.
-void voting::ask(std::size_t n, const call& what, function<void(const outcome&)> then) {
-  send_to_primary(around_, n, what, {.timeout = around_.settings.command_timeout, .rank = urgency::obligation},
-                  [this, n, asked_on = each_[n].connections, then = std::move(then)](const outcome& o) {
-                    if (each_[n].connections != asked_on) return;
-                    HOLDFAST_ASSERT(each_[n].now == stage::asking);
-                    each_[n].now = stage::votes;  // perhaps: if not, it says so again
-                    then(o);
+void voting::ask(std::size_t index, const call& command, function<void(const outcome&)> then) {
+  send_to_primary(env_, index, command, {.timeout = env_.settings.command_timeout, .rank = urgency::obligation},
+                  [this, index, asked_on = each_[index].connections, then = std::move(then)](const outcome& outcome) {
+                    if (each_[index].connections != asked_on) return;
+                    HOLDFAST_ASSERT(each_[index].now == stage::asking);
+                    each_[index].now = stage::votes;  // perhaps: if not, it says so again
+                    then(outcome);
                     begin_waits();
                   });
-  each_[n].now = stage::asking;
+  each_[index].now = stage::asking;
 }
 
 // What may mend itself is asked again with the next attempt.
-void voting::refuses(std::size_t n, redis::failure why) {
+void voting::refuses(std::size_t index, redis::failure why) {
   if (why.mends_itself()) return;
-  auto& p = each_[n];
-  p.now = stage::refusing;
-  p.until = around_.now() + misconfiguration_lasts;
-  p.refused = std::move(why);
+  auto& voter = each_[index];
+  voter.now = stage::refusing;
+  voter.until = env_.now() + misconfiguration_lasts;
+  voter.refused = std::move(why);
 }
 
-void voting::look(std::size_t n) {
-  ask(n, look_at_marker(), [this, n](const outcome& o) {
-    auto said = read_look_at_marker(o);
-    said.failed ? refuses(n, std::move(*said.failed)) : on_marker(n, std::move(said.value));
+void voting::look(std::size_t index) {
+  ask(index, look_at_marker(), [this, index](const outcome& outcome) {
+    auto reply = read_look_at_marker(outcome);
+    reply.failed ? refuses(index, std::move(*reply.failed)) : on_marker(index, std::move(reply.value));
   });
 }
 
-void voting::on_marker(std::size_t n, std::string text) {
-  auto& p = each_[n];
-  p.seen = std::move(text);
-  const auto its = marker_text::parse(p.seen);
-  const auto longest = std::to_string(around_.settings.longest_ttl.count());
-  const bool agrees = its && its->longest == longest;
-  p.thinks = p.seen.empty() ? opinion::none : agrees ? opinion::agrees : opinion::disagrees;
-  if (p.thinks == opinion::disagrees) {
-    p.now = stage::disagreeing;
-    p.until = around_.now() + misconfiguration_lasts;
+void voting::on_marker(std::size_t index, std::string text) {
+  auto& voter = each_[index];
+  voter.seen = std::move(text);
+  const auto marker = marker_text::parse(voter.seen);
+  const auto longest = std::to_string(env_.settings.longest_ttl.count());
+  const bool agrees = marker && marker->longest == longest;
+  voter.thinks = voter.seen.empty() ? opinion::none : agrees ? opinion::agrees : opinion::disagrees;
+  if (voter.thinks == opinion::disagrees) {
+    voter.now = stage::disagreeing;
+    voter.until = env_.now() + misconfiguration_lasts;
     return;
   }
-  const bool ours = its && (run(n).empty() || its->run == run(n));
-  if (ours && run(n).empty()) p.adopted = std::string(its->run) + ' ' + longest;
-  if (ours && !its->nonce.empty()) return wait(n, p.seen);
-  if (!ours) p.now = stage::to_wait;
+  const bool ours = marker && (run(index).empty() || marker->run == run(index));
+  if (ours && run(index).empty()) voter.adopted = std::string(marker->run) + ' ' + longest;
+  if (ours && !marker->nonce.empty()) return wait(index, voter.seen);
+  if (!ours) voter.now = stage::to_wait;
 }
 
-void voting::wait(std::size_t n, std::string marker) {
-  auto& p = each_[n];
-  p.seen = std::move(marker);
-  p.until = around_.now() + around_.settings.longest_ttl;
-  p.now = stage::waiting;
-  const auto why = why_no_vote(n).detail;
-  around_.report({.what = event_kind::vote_withheld, .detail = why});
+void voting::wait(std::size_t index, std::string marker) {
+  auto& voter = each_[index];
+  voter.seen = std::move(marker);
+  voter.until = env_.now() + env_.settings.longest_ttl;
+  voter.now = stage::waiting;
+  const auto why = why_no_vote(index).detail;
+  env_.report({.kind = event_kind::vote_withheld, .detail = why});
 }
 
 void voting::begin_waits() {
@@ -185,43 +190,45 @@ void voting::begin_waits() {
     if (each_[n].now == stage::to_wait) begin_wait(n);
 }
 
-void voting::begin_wait(std::size_t n) {
-  const auto its =
-      std::make_shared<const change>(change{each_[n].seen, marker_value(n) + ' ' + std::to_string(around_.random.next())});
-  ask(n, change_marker(its->was, its->becomes), [this, n, its](const outcome& o) {
-    auto said = read_change_marker(o);
-    if (said.failed) return refuses(n, std::move(*said.failed));
-    if (said.value) wait(n, its->becomes);
+void voting::begin_wait(std::size_t index) {
+  const auto own = std::make_shared<const change>(
+      change{each_[index].seen, marker_value(index) + ' ' + std::to_string(env_.random.next())});
+  ask(index, change_marker(own->was, own->becomes), [this, index, own](const outcome& outcome) {
+    auto reply = read_change_marker(outcome);
+    if (reply.failed) return refuses(index, std::move(*reply.failed));
+    if (reply.value) wait(index, own->becomes);
   });
 }
 
-void voting::end_wait(std::size_t n) {
-  const auto its = std::make_shared<const change>(change{each_[n].seen, marker_value(n)});
-  ask(n, change_marker(its->was, its->becomes), [this, n, its](const outcome& o) {
-    auto said = read_change_marker(o);
-    if (said.failed) refuses(n, std::move(*said.failed));
+void voting::end_wait(std::size_t index) {
+  const auto own = std::make_shared<const change>(change{each_[index].seen, marker_value(index)});
+  ask(index, change_marker(own->was, own->becomes), [this, index, own](const outcome& outcome) {
+    auto reply = read_change_marker(outcome);
+    if (reply.failed) refuses(index, std::move(*reply.failed));
   });
 }
 
-void voting::tell_apart(std::size_t n) {
-  ask(n, holdfast::detail::tell_apart(probe_key_, numbers_[n]), [this, n](const outcome& o) {
-    auto said = read_tell_apart(o);
-    if (said.failed) return refuses(n, std::move(*said.failed));
-    const auto first = std::find(numbers_.begin(), numbers_.end(), said.value);
-    const bool its_own = first == numbers_.end() || *first == numbers_[n];
-    if (!its_own) each_[n].duplicate_server = static_cast<std::size_t>(first - numbers_.begin());
-    each_[n].told_apart = its_own;
+void voting::tell_apart(std::size_t index) {
+  ask(index, holdfast::detail::tell_apart(probe_key_, numbers_[index]), [this, index](const outcome& outcome) {
+    auto reply = read_tell_apart(outcome);
+    if (reply.failed) return refuses(index, std::move(*reply.failed));
+    const auto first = std::find(numbers_.begin(), numbers_.end(), reply.value);
+    const bool its_own = first == numbers_.end() || *first == numbers_[index];
+    if (!its_own) each_[index].duplicate_server = static_cast<std::size_t>(first - numbers_.begin());
+    each_[index].told_apart = its_own;
     look_for_misconfiguration();
   });
 }
 
 // Whoever disagrees has its say before those that were emptied, also where it is slower.
 bool voting::majority_agrees() const {
-  const auto to_be_heard = [](const primary& p) { return p.up && (!p.heard || p.now == stage::asking); };
+  const auto to_be_heard = [](const primary& primary) {
+    return primary.up && (!primary.heard || primary.now == stage::asking);
+  };
   if (std::any_of(each_.begin(), each_.end(), to_be_heard)) return false;
-  const auto count = [this](opinion which) {
-    return static_cast<std::size_t>(
-        std::count_if(each_.begin(), each_.end(), [which](const primary& p) { return p.thinks == which; }));
+  const auto count = [this](opinion opinion) {
+    return static_cast<std::size_t>(std::count_if(
+        each_.begin(), each_.end(), [opinion](const primary& primary) { return primary.thinks == opinion; }));
   };
   const auto agree = count(opinion::agrees), disagree = count(opinion::disagrees);
   if (disagree > 0 && disagree >= agree) return false;
@@ -237,14 +244,14 @@ class voting::initialisation final : public std::enable_shared_from_this<initial
 
   void look() {
     each([](std::size_t) { return look_at_marker(); },
-         [](initialisation& self, std::size_t n, const outcome& o) {
-           const auto there = self.read(n, o, read_look_at_marker);
+         [](initialisation& self, std::size_t index, const outcome& outcome) {
+           const auto there = self.read(index, outcome, read_look_at_marker);
            if (!there || there->empty()) return;
-           const auto its = marker_text::parse(*there);
-           const bool waits = its && !its->nonce.empty();
+           const auto marker = marker_text::parse(*there);
+           const bool waits = marker && !marker->nonce.empty();
            self.fail(
                errc::invalid_config,
-               self.of_.where(n) + ": it has a marker already" +
+               self.of_.where(index) + ": it has a marker already" +
                    (waits ? ", because a client has asked for its vote: it votes when the longest TTL is over" : ""));
          },
          [](initialisation& self) { self.make(); });
@@ -255,9 +262,9 @@ class voting::initialisation final : public std::enable_shared_from_this<initial
   void each(Make make, Heard heard, Then then) {
     waits_for_ = of_.each_.size();
     for (std::size_t n = 0; n < of_.each_.size(); ++n)
-      send_to_primary(of_.around_, n, make(n), {.timeout = of_.around_.settings.command_timeout},
-                      [self = shared_from_this(), n, heard, then](const outcome& o) {
-                        heard(*self, n, o);
+      send_to_primary(of_.env_, n, make(n), {.timeout = of_.env_.settings.command_timeout},
+                      [self = shared_from_this(), n, heard, then](const outcome& outcome) {
+                        heard(*self, n, outcome);
                         if (--self->waits_for_ > 0) return;
                         if (self->failed_) return self->done_(self->failed_, self->why_);
                         then(*self);
@@ -267,23 +274,23 @@ class voting::initialisation final : public std::enable_shared_from_this<initial
   void make() {
     if (auto misconfiguration = of_.misconfiguration(); !misconfiguration.empty())
       return done_(errc::invalid_config, std::move(misconfiguration));
-    for (std::size_t n = 0; n < votes_.size(); ++n) votes_[n] = vote_text(of_.run(n), of_.around_.settings.longest_ttl);
-    each([this](std::size_t n) { return make_marker(votes_[n]); },
-         [](initialisation& self, std::size_t n, const outcome& o) {
-           const auto made = self.read(n, o, read_make_marker);
-           if (made && !*made) self.fail(errc::invalid_config, self.of_.where(n) + ": it has a marker already");
+    for (std::size_t n = 0; n < votes_.size(); ++n) votes_[n] = vote_text(of_.run(n), of_.env_.settings.longest_ttl);
+    each([this](std::size_t index) { return make_marker(votes_[index]); },
+         [](initialisation& self, std::size_t place, const outcome& outcome) {
+           const auto made = self.read(place, outcome, read_make_marker);
+           if (made && !*made) self.fail(errc::invalid_config, self.of_.where(place) + ": it has a marker already");
          },
          [](initialisation& self) { self.done_({}, {}); });
   }
 
   template <class T>
-  std::optional<T> read(std::size_t n, const outcome& o, answer<T> (*how)(const outcome&)) {
-    const auto said = how(o);
-    if (!said.failed) return said.value;
-    const bool silent = said.failed->code == errc::unreachable;
-    const auto node = of_.where(n);
-    const auto& why = said.failed->detail;
-    fail(silent ? errc::quorum_failed : said.failed->code, why.starts_with(node) ? why : node + ": " + why);
+  std::optional<T> read(std::size_t index, const outcome& result, answer<T> (*read)(const outcome&)) {
+    const auto answer = read(result);
+    if (!answer.failed) return answer.value;
+    const bool silent = answer.failed->code == errc::unreachable;
+    const auto node = of_.where(index);
+    const auto& why = answer.failed->detail;
+    fail(silent ? errc::quorum_failed : answer.failed->code, why.starts_with(node) ? why : node + ": " + why);
     return std::nullopt;
   }
   void fail(errc code, std::string why) {

@@ -39,28 +39,28 @@ namespace holdfast::detail {
 class voting final {
  public:
   /// `client_id`: of this client alone.
-  voting(environment& around, const std::string& client_id);
+  voting(environment& env, const std::string& client_id);
   voting(const voting&) = delete;
   voting& operator=(const voting&) = delete;
 
   /// Somebody wants the vote of this one: it may have one at present.
-  bool may_vote(std::size_t n);
+  bool may_vote(std::size_t index);
   /// Why it has none: unreachable, or what somebody must mend.
-  redis::failure why_no_vote(std::size_t n) const;
+  redis::failure why_no_vote(std::size_t index) const;
   /// What its marker must be for its vote to count, by the server that is connected now; empty: it needs none.
-  std::string marker(std::size_t n) const;
+  std::string marker(std::size_t index) const;
   /// It has answered that it has no vote.
-  void has_no_vote(std::size_t n);
+  void has_no_vote(std::size_t index);
   /// Its present connection has answered this script; and it has now, so.
-  bool knows(std::size_t n, const call& script) const;
-  void answered(std::size_t n, const call& script, const redis::reply& said);
+  bool knows(std::size_t index, const call& script) const;
+  void answered(std::size_t index, const call& script, const redis::reply& reply);
   /// How long its last answer took, zero where it did not answer in time; empty: it was not asked yet. And it has now.
-  std::optional<nanoseconds> last_took(std::size_t n) const { return each_[n].last_took; }
-  void took(std::size_t n, nanoseconds time) { each_[n].last_took = time; }
+  std::optional<nanoseconds> last_took(std::size_t index) const { return each_[index].last_took; }
+  void took(std::size_t index, nanoseconds time) { each_[index].last_took = time; }
   /// Why no vote counts, until somebody mends that: one server is there twice. Empty: each counts.
   const std::string& misconfiguration() const { return misconfiguration_; }
 
-  void link_changed(std::size_t n, bool up);
+  void link_changed(std::size_t index, bool up);
   /// Makes the markers of a new installation. quorum_failed, and nothing is done, unless all primaries answer;
   /// invalid_config where one has a marker.
   void initialise(done_handler done);
@@ -86,22 +86,22 @@ class voting final {
   };
   class initialisation;
 
-  void ask(std::size_t n, const call& what, function<void(const outcome&)> then);
-  void refuses(std::size_t n, redis::failure why);
-  void look(std::size_t n);
-  void on_marker(std::size_t n, std::string text);
-  void wait(std::size_t n, std::string marker);
+  void ask(std::size_t index, const call& command, function<void(const outcome&)> then);
+  void refuses(std::size_t index, redis::failure why);
+  void look(std::size_t index);
+  void on_marker(std::size_t index, std::string text);
+  void wait(std::size_t index, std::string marker);
   void begin_waits();
-  void begin_wait(std::size_t n);
-  void end_wait(std::size_t n);
-  void tell_apart(std::size_t n);
+  void begin_wait(std::size_t index);
+  void end_wait(std::size_t index);
+  void tell_apart(std::size_t index);
   bool majority_agrees() const;
   void look_for_misconfiguration();
-  std::string where(std::size_t n) const { return around_.servers.primary(n).where({}); }
-  std::string run(std::size_t n) const { return around_.servers.primary(n).run_of({}); }
-  std::string marker_value(std::size_t n) const;
+  std::string where(std::size_t index) const { return env_.servers.primary(index).where({}); }
+  std::string run(std::size_t index) const { return env_.servers.primary(index).run_of({}); }
+  std::string marker_value(std::size_t index) const;
 
-  environment& around_;
+  environment& env_;
   const std::string probe_key_;
   std::vector<primary> each_;
   std::vector<std::string> numbers_;

@@ -17,40 +17,41 @@ reply not_an_integer() { return error_reply("ERR value is not an integer or out 
 
 /// The hash at a key for reading: `absent` when there is none.
 template <class Use>
-reply with_hash(database& d, const std::string& key, reply absent, Use use) {
-  const auto* e = d.keys.find(key);
-  if (!e) return absent;
-  const auto* h = e->hash();
-  return h ? use(*h) : wrong_type();
+reply with_hash(database& db, const std::string& key, reply absent, Use use) {
+  const auto* entry = db.keys.find(key);
+  if (!entry) return absent;
+  const auto* hash = entry->hash();
+  return hash ? use(*hash) : wrong_type();
 }
 
-reply exists(database& d, const arguments& a) {
+reply exists(database& db, const arguments& args) {
   return integer_reply(
-      std::count_if(a.begin() + 1, a.end(), [&](const auto& key) { return d.keys.find(key) != nullptr; }));
+      std::count_if(args.begin() + 1, args.end(), [&](const auto& key) { return db.keys.find(key) != nullptr; }));
 }
 
-reply del(database& d, const arguments& a) {
-  return integer_reply(std::count_if(a.begin() + 1, a.end(), [&](const auto& key) { return d.keys.erase(key); }));
+reply del(database& db, const arguments& args) {
+  return integer_reply(
+      std::count_if(args.begin() + 1, args.end(), [&](const auto& key) { return db.keys.erase(key); }));
 }
 
-reply type(database& d, const arguments& a) {
-  const auto* e = d.keys.find(a[1]);
-  return status_reply(!e ? "none" : e->hash() ? "hash" : "string");
+reply type(database& db, const arguments& args) {
+  const auto* entry = db.keys.find(args[1]);
+  return status_reply(!entry ? "none" : entry->hash() ? "hash" : "string");
 }
 
-reply get(database& d, const arguments& a) {
-  const auto* e = d.keys.find(a[1]);
-  if (!e) return {};
-  return e->hash() ? wrong_type() : string_reply(std::get<std::string>(e->value));
+reply get(database& db, const arguments& args) {
+  const auto* entry = db.keys.find(args[1]);
+  if (!entry) return {};
+  return entry->hash() ? wrong_type() : string_reply(std::get<std::string>(entry->value));
 }
 
-reply getrange(database& d, const arguments& a) {
+reply getrange(database& db, const arguments& args) {
   long long first = 0, last = 0;
-  if (!to_integer(a[2], first) || !to_integer(a[3], last)) return not_an_integer();
-  const auto* e = d.keys.find(a[1]);
-  if (!e) return string_reply("");
-  if (e->hash()) return wrong_type();
-  const auto& text = std::get<std::string>(e->value);
+  if (!to_integer(args[2], first) || !to_integer(args[3], last)) return not_an_integer();
+  const auto* entry = db.keys.find(args[1]);
+  if (!entry) return string_reply("");
+  if (entry->hash()) return wrong_type();
+  const auto& text = std::get<std::string>(entry->value);
   const auto size = static_cast<long long>(text.size());
   if (first < 0 && last < 0 && first > last) return string_reply("");
   if (first < 0) first = std::max(0LL, size + first);
@@ -60,17 +61,17 @@ reply getrange(database& d, const arguments& a) {
   return string_reply(text.substr(static_cast<std::size_t>(first), static_cast<std::size_t>(last - first + 1)));
 }
 
-reply set(database& d, const arguments& a) {
+reply set(database& db, const arguments& args) {
   bool only_new = false, only_old = false, keep_ttl = false;
   const std::string* px = nullptr;
-  for (std::size_t i = 3; i < a.size(); ++i) {
-    const auto option = lower(a[i]);
+  for (std::size_t i = 3; i < args.size(); ++i) {
+    const auto option = lower(args[i]);
     if (option == "nx" && !only_old) {
       only_new = true;
     } else if (option == "xx" && !only_new) {
       only_old = true;
-    } else if (option == "px" && i + 1 < a.size() && !px && !keep_ttl) {
-      px = &a[++i];
+    } else if (option == "px" && i + 1 < args.size() && !px && !keep_ttl) {
+      px = &args[++i];
     } else if (option == "keepttl" && !px) {
       keep_ttl = true;
     } else {
@@ -79,53 +80,53 @@ reply set(database& d, const arguments& a) {
   }
   long long ms = 0;
   if (px && !to_integer(*px, ms)) return not_an_integer();
-  if (px && (ms <= 0 || ms > std::numeric_limits<long long>::max() - d.keys.now()))
+  if (px && (ms <= 0 || ms > std::numeric_limits<long long>::max() - db.keys.now()))
     return error_reply("ERR invalid expire time in 'set' command");
-  const auto* const before = d.keys.find(a[1]);
+  const auto* const before = db.keys.find(args[1]);
   if ((only_new && before) || (only_old && !before)) return {};
-  const auto expires = px                   ? std::optional<wall_ms>(d.keys.now() + ms)
+  const auto expires = px                   ? std::optional<wall_ms>(db.keys.now() + ms)
                        : keep_ttl && before ? before->expires
                                             : std::nullopt;
-  d.keys.put(a[1], a[2]).expires = expires;
+  db.keys.put(args[1], args[2]).expires = expires;
   return status_reply("OK");
 }
 
-reply incr(database& d, const arguments& a) {
-  auto* e = d.keys.find(a[1]);
-  if (e && e->hash()) return wrong_type();
+reply incr(database& db, const arguments& args) {
+  auto* entry = db.keys.find(args[1]);
+  if (entry && entry->hash()) return wrong_type();
   long long n = 0;
-  if (e && !to_integer(std::get<std::string>(e->value), n)) return not_an_integer();
+  if (entry && !to_integer(std::get<std::string>(entry->value), n)) return not_an_integer();
   if (n == std::numeric_limits<long long>::max()) return error_reply("ERR increment or decrement would overflow");
   ++n;
-  if (e)
-    e->value = std::to_string(n);
+  if (entry)
+    entry->value = std::to_string(n);
   else
-    d.keys.put(a[1], std::to_string(n));
+    db.keys.put(args[1], std::to_string(n));
   return integer_reply(n);
 }
 
-reply hget(database& d, const arguments& a) {
-  return with_hash(d, a[1], {}, [&](const hash_value& h) {
-    const auto* v = h.find(a[2]);
-    return v ? string_reply(*v) : reply{};
+reply hget(database& db, const arguments& args) {
+  return with_hash(db, args[1], {}, [&](const hash_value& hash) {
+    const auto* value = hash.find(args[2]);
+    return value ? string_reply(*value) : reply{};
   });
 }
 
-reply hexists(database& d, const arguments& a) {
-  return with_hash(d, a[1], integer_reply(0),
-                   [&](const hash_value& h) { return integer_reply(h.find(a[2]) != nullptr); });
+reply hexists(database& db, const arguments& args) {
+  return with_hash(db, args[1], integer_reply(0),
+                   [&](const hash_value& hash) { return integer_reply(hash.find(args[2]) != nullptr); });
 }
 
-reply hlen(database& d, const arguments& a) {
-  return with_hash(d, a[1], integer_reply(0),
-                   [](const hash_value& h) { return integer_reply(static_cast<long long>(h.fields().size())); });
+reply hlen(database& db, const arguments& args) {
+  return with_hash(db, args[1], integer_reply(0),
+                   [](const hash_value& hash) { return integer_reply(static_cast<long long>(hash.fields().size())); });
 }
 
-reply hgetall(database& d, const arguments& a) {
+reply hgetall(database& db, const arguments& args) {
   const reply none{kind::array, 0, {}, {}};
-  return with_hash(d, a[1], none, [&](const hash_value& h) {
+  return with_hash(db, args[1], none, [&](const hash_value& hash) {
     auto all = none;
-    for (const auto& [name, value] : h.fields()) {
+    for (const auto& [name, value] : hash.fields()) {
       all.elements.push_back(string_reply(name));
       all.elements.push_back(string_reply(value));
     }
@@ -133,84 +134,84 @@ reply hgetall(database& d, const arguments& a) {
   });
 }
 
-reply hset(database& d, const arguments& a) {
-  if (a.size() % 2 != 0) return wrong_number_of_arguments("hset");
-  auto* h = d.keys.hash_to_write(a[1]);
-  if (!h) return wrong_type();
+reply hset(database& db, const arguments& args) {
+  if (args.size() % 2 != 0) return wrong_number_of_arguments("hset");
+  auto* hash = db.keys.hash_to_write(args[1]);
+  if (!hash) return wrong_type();
   long long fresh = 0;
-  for (std::size_t i = 2; i < a.size(); i += 2) fresh += h->set(a[i], a[i + 1]);
+  for (std::size_t i = 2; i < args.size(); i += 2) fresh += hash->set(args[i], args[i + 1]);
   return integer_reply(fresh);
 }
 
-reply hdel(database& d, const arguments& a) {
-  auto* e = d.keys.find(a[1]);
-  if (!e) return integer_reply(0);
-  auto* h = std::get_if<hash_value>(&e->value);
-  if (!h) return wrong_type();
-  const auto gone = std::count_if(a.begin() + 2, a.end(), [&](const auto& name) { return h->erase(name); });
-  if (h->fields().empty()) d.keys.erase(a[1]);
+reply hdel(database& db, const arguments& args) {
+  auto* entry = db.keys.find(args[1]);
+  if (!entry) return integer_reply(0);
+  auto* hash = std::get_if<hash_value>(&entry->value);
+  if (!hash) return wrong_type();
+  const auto gone = std::count_if(args.begin() + 2, args.end(), [&](const auto& name) { return hash->erase(name); });
+  if (hash->fields().empty()) db.keys.erase(args[1]);
   return integer_reply(gone);
 }
 
-reply hincrby(database& d, const arguments& a) {
+reply hincrby(database& db, const arguments& args) {
   long long by = 0, n = 0;
-  if (!to_integer(a[3], by)) return not_an_integer();
-  auto* h = d.keys.hash_to_write(a[1]);
-  if (!h) return wrong_type();
-  const auto* old = h->find(a[2]);
+  if (!to_integer(args[3], by)) return not_an_integer();
+  auto* hash = db.keys.hash_to_write(args[1]);
+  if (!hash) return wrong_type();
+  const auto* old = hash->find(args[2]);
   if (old && !to_integer(*old, n)) return error_reply("ERR hash value is not an integer");
   if (__builtin_add_overflow(n, by, &n)) return error_reply("ERR increment or decrement would overflow");
-  h->set(a[2], std::to_string(n));
+  hash->set(args[2], std::to_string(n));
   return integer_reply(n);
 }
 
-reply pexpire(database& d, const arguments& a) {
+reply pexpire(database& db, const arguments& args) {
   long long ttl = 0;
-  if (!to_integer(a[2], ttl)) return not_an_integer();
-  if (ttl > std::numeric_limits<long long>::max() - d.keys.now())
+  if (!to_integer(args[2], ttl)) return not_an_integer();
+  if (ttl > std::numeric_limits<long long>::max() - db.keys.now())
     return error_reply("ERR invalid expire time in 'pexpire' command");
-  auto* e = d.keys.find(a[1]);
-  if (!e) return integer_reply(0);
+  auto* entry = db.keys.find(args[1]);
+  if (!entry) return integer_reply(0);
   if (ttl <= 0)
-    d.keys.erase(a[1]);
+    db.keys.erase(args[1]);
   else
-    e->expires = d.keys.now() + ttl;
+    entry->expires = db.keys.now() + ttl;
   return integer_reply(1);
 }
 
-reply pttl(database& d, const arguments& a) {
-  const auto* e = d.keys.find(a[1]);
-  if (!e) return integer_reply(-2);
-  return integer_reply(e->expires ? *e->expires - d.keys.now() : -1);
+reply pttl(database& db, const arguments& args) {
+  const auto* entry = db.keys.find(args[1]);
+  if (!entry) return integer_reply(-2);
+  return integer_reply(entry->expires ? *entry->expires - db.keys.now() : -1);
 }
 
-reply persist(database& d, const arguments& a) {
-  auto* e = d.keys.find(a[1]);
-  if (!e || !e->expires) return integer_reply(0);
-  e->expires.reset();
+reply persist(database& db, const arguments& args) {
+  auto* entry = db.keys.find(args[1]);
+  if (!entry || !entry->expires) return integer_reply(0);
+  entry->expires.reset();
   return integer_reply(1);
 }
 
-reply time(database& d, const arguments&) {
+reply time(database& db, const arguments&) {
   constexpr std::int64_t second = 1'000'000;
   return {kind::array,
           0,
           {},
-          {string_reply(std::to_string(d.time_us / second)), string_reply(std::to_string(d.time_us % second))}};
+          {string_reply(std::to_string(db.time_us / second)), string_reply(std::to_string(db.time_us % second))}};
 }
 
-reply publish(database& d, const arguments& a) { return integer_reply(d.publish(a[1], a[2], false)); }
-reply spublish(database& d, const arguments& a) { return integer_reply(d.publish(a[1], a[2], true)); }
+reply publish(database& db, const arguments& args) { return integer_reply(db.publish(args[1], args[2], false)); }
+reply spublish(database& db, const arguments& args) { return integer_reply(db.publish(args[1], args[2], true)); }
 
-reply flushall(database& d, const arguments& a) {
-  if (a.size() > 1 && lower(a[1]) != "async" && lower(a[1]) != "sync") return error_reply("ERR syntax error");
-  d.keys.clear();
+reply flushall(database& db, const arguments& args) {
+  if (args.size() > 1 && lower(args[1]) != "async" && lower(args[1]) != "sync") return error_reply("ERR syntax error");
+  db.keys.clear();
   return status_reply("OK");
 }
 
 struct command {
   int arity;  // with the name; negative: at least
-  enum { reads, writes, grows } what;
+  enum { reads, writes, grows } form;
   reply (*run)(database&, const arguments&);
 };
 
@@ -231,45 +232,45 @@ const std::map<std::string, command, std::less<>>& table() {
   return all;
 }
 
-bool refuses_writes(refusal r) { return r != refusal::none && r != refusal::out_of_memory; }
+bool refuses_writes(refusal refusal) { return refusal != refusal::none && refusal != refusal::out_of_memory; }
 
 }  // namespace
 
-reply run_command(database& d, const arguments& a) {
-  const auto name = lower(a.front());
+reply run_command(database& db, const arguments& args) {
+  const auto name = lower(args.front());
   const auto found = table().find(name);
-  if (found == table().end()) return error_reply("ERR unknown command '" + a.front() + "'");
-  const auto& c = found->second;
-  const auto given = static_cast<int>(a.size());
-  if (c.arity > 0 ? given != c.arity : given < -c.arity) return wrong_number_of_arguments(name);
-  const bool full = d.refuses == refusal::out_of_memory && c.what == command::grows && !d.wrote;
-  if (full || (c.what != command::reads && refuses_writes(d.refuses))) {
-    d.on_refused(text_of(d.refuses));
-    return error_reply(std::string(text_of(d.refuses)));
+  if (found == table().end()) return error_reply("ERR unknown command '" + args.front() + "'");
+  const auto& command = found->second;
+  const auto given = static_cast<int>(args.size());
+  if (command.arity > 0 ? given != command.arity : given < -command.arity) return wrong_number_of_arguments(name);
+  const bool full = db.refuses == refusal::out_of_memory && command.form == command::grows && !db.wrote;
+  if (full || (command.form != command::reads && refuses_writes(db.refuses))) {
+    db.on_refused(text_of(db.refuses));
+    return error_reply(std::string(text_of(db.refuses)));
   }
-  d.wrote |= c.what != command::reads;
-  return c.run(d, a);
+  db.wrote |= command.form != command::reads;
+  return command.run(db, args);
 }
 
-keys_of_command keys_of(const arguments& a) {
-  const auto name = lower(a.front());
-  if (a.size() < 2) return {};
+keys_of_command keys_of(const arguments& args) {
+  const auto name = lower(args.front());
+  if (args.size() < 2) return {};
   if (name == "eval" || name == "evalsha") {
     long long keys = 0;
     const bool fits =
-        a.size() > 2 && to_integer(a[2], keys) && keys > 0 && keys <= static_cast<long long>(a.size()) - 3;
-    return fits ? keys_of_command{{a.begin() + 3, a.begin() + 3 + static_cast<std::ptrdiff_t>(keys)}}
+        args.size() > 2 && to_integer(args[2], keys) && keys > 0 && keys <= static_cast<long long>(args.size()) - 3;
+    return fits ? keys_of_command{{args.begin() + 3, args.begin() + 3 + static_cast<std::ptrdiff_t>(keys)}}
                 : keys_of_command{};
   }
-  if (name == "ssubscribe" || name == "sunsubscribe") return {{a.begin() + 1, a.end()}, true};
-  if (name == "spublish") return {{a[1]}, true};
+  if (name == "ssubscribe" || name == "sunsubscribe") return {{args.begin() + 1, args.end()}, true};
+  if (name == "spublish") return {{args[1]}, true};
   if (!is_data_command(name) || name == "publish" || name == "flushall" || name == "time") return {};
-  if (name == "del" || name == "exists") return {{a.begin() + 1, a.end()}};
-  return {{a[1]}};
+  if (name == "del" || name == "exists") return {{args.begin() + 1, args.end()}};
+  return {{args[1]}};
 }
 
-std::string_view text_of(refusal r) {
-  switch (r) {
+std::string_view text_of(refusal refusal) {
+  switch (refusal) {
     case refusal::none: break;
     case refusal::out_of_memory: return "OOM command not allowed when used memory > 'maxmemory'.";
     case refusal::disk_failed:
@@ -286,12 +287,12 @@ bool is_data_command(std::string_view name) { return table().contains(name); }
 
 std::string lower(std::string_view text) {
   std::string out(text);
-  for (auto& c : out) c = static_cast<char>(std::tolower(static_cast<unsigned char>(c)));
+  for (auto& byte : out) byte = static_cast<char>(std::tolower(static_cast<unsigned char>(byte)));
   return out;
 }
 
 reply error_reply(std::string text) { return {kind::error, 0, std::move(text), {}}; }
-reply integer_reply(long long n) { return {kind::integer, n, {}, {}}; }
+reply integer_reply(long long value) { return {kind::integer, value, {}, {}}; }
 reply string_reply(std::string text) { return {kind::string, 0, std::move(text), {}}; }
 reply status_reply(std::string text) { return {kind::status, 0, std::move(text), {}}; }
 

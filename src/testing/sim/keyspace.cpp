@@ -6,14 +6,16 @@
 namespace holdfast::sim {
 
 const std::string* hash_value::find(std::string_view name) const {
-  const auto f = std::find_if(fields_.begin(), fields_.end(), [&](const field& each) { return each.first == name; });
-  return f == fields_.end() ? nullptr : &f->second;
+  const auto found =
+      std::find_if(fields_.begin(), fields_.end(), [&](const field& each) { return each.first == name; });
+  return found == fields_.end() ? nullptr : &found->second;
 }
 
 bool hash_value::set(std::string_view name, std::string value) {
-  const auto f = std::find_if(fields_.begin(), fields_.end(), [&](const field& each) { return each.first == name; });
-  if (f != fields_.end()) {
-    f->second = std::move(value);
+  const auto found =
+      std::find_if(fields_.begin(), fields_.end(), [&](const field& each) { return each.first == name; });
+  if (found != fields_.end()) {
+    found->second = std::move(value);
     return false;
   }
   fields_.emplace_back(name, std::move(value));
@@ -38,7 +40,7 @@ const keyspace::entry* keyspace::find(std::string_view key) const {
 }
 
 hash_value* keyspace::hash_to_write(std::string_view key) {
-  if (auto* e = find(key)) return std::get_if<hash_value>(&e->value);
+  if (auto* found = find(key)) return std::get_if<hash_value>(&found->value);
   return &std::get<hash_value>(entries_.emplace(key, entry{hash_value(), {}}).first->second.value);
 }
 

@@ -49,14 +49,14 @@ class keyspace {
   /// The hash at `key`, made when there is nothing; null for a value of another type.
   hash_value* hash_to_write(std::string_view key);
   entry& put(std::string_view key, std::string value);
-  void restore(std::string_view key, entry e) { entries_.insert_or_assign(std::string(key), std::move(e)); }
+  void restore(std::string_view key, entry entry) { entries_.insert_or_assign(std::string(key), std::move(entry)); }
   bool erase(std::string_view key);
   void clear() noexcept { entries_.clear(); }
   void replace(entries all) { entries_ = std::move(all); }
   const entries& all() const noexcept { return entries_; }
 
  private:
-  bool over(const entry& e) const noexcept { return e.expires && now_ > *e.expires; }
+  bool over(const entry& entry) const noexcept { return entry.expires && now_ > *entry.expires; }
 
   entries entries_;
   wall_ms now_ = 0;

@@ -14,16 +14,16 @@ constexpr auto keepalive = std::chrono::seconds(5);
 
 std::string line_of(const std::vector<std::string>& words) {
   std::string line;
-  for (const auto& w : words) (line += line.empty() ? "" : " ") += w.find('\n') == w.npos ? w : "<text>";
+  for (const auto& word : words) (line += line.empty() ? "" : " ") += word.find('\n') == word.npos ? word : "<text>";
   return line;
 }
 
-std::string line_of(const reply& r) {
-  if (r.type == reply::kind::nil) return "nil";
-  if (r.type == reply::kind::integer) return std::to_string(r.integer);
-  if (r.type != reply::kind::array) return r.text;
+std::string line_of(const reply& reply) {
+  if (reply.type == reply::kind::nil) return "nil";
+  if (reply.type == reply::kind::integer) return std::to_string(reply.integer);
+  if (reply.type != reply::kind::array) return reply.text;
   std::string line = "[";
-  for (const auto& e : r.elements) (line += line.size() == 1 ? "" : " ") += line_of(e);
+  for (const auto& response : reply.elements) (line += line.size() == 1 ? "" : " ") += line_of(response);
   return line + "]";
 }
 
@@ -38,9 +38,9 @@ std::size_t wire::take_at_once(std::size_t size) {
 
 void wire::write(std::string_view bytes) {
   parser_.feed(bytes);
-  while (auto* const r = parser_.next()) {
+  while (auto* const reply = parser_.next()) {
     auto command = std::make_shared<std::vector<std::string>>();
-    for (auto& word : r->elements) command->push_back(std::move(word.text));
+    for (auto& word : reply->elements) command->push_back(std::move(word.text));
     up_free_ = std::max(up_free_, way_.plan_.now() + way_.delay());
     way_.plan_.at(up_free_, [self = shared_from_this(), command] { self->arrive(command); });
   }
@@ -63,17 +63,17 @@ void wire::execute(const std::vector<std::string>& command) {
   if (!way_.server_.program().connected(session_)) return way_.note("fenced", line_of(command));
   way_.note("runs", line_of(command));
   if (spared_) way_.on_unfenced(command);
-  for (const auto& r : way_.server_.program().execute(session_, command)) {
-    if (reply_is_lost(command, r)) return end();
-    send_down(r, false);
+  for (const auto& reply : way_.server_.program().execute(session_, command)) {
+    if (reply_is_lost(command, reply)) return end();
+    send_down(reply, false);
   }
 }
 
-bool wire::reply_is_lost(const std::vector<std::string>& command, const reply& r) {
+bool wire::reply_is_lost(const std::vector<std::string>& command, const reply& reply) {
   const auto name = lower(command.front());
   const bool about_a_lock = name == "eval" || name == "evalsha" || is_data_command(name);
-  if (!about_a_lock || r.text.starts_with("NOSCRIPT") || !std::exchange(way_.loses_next_reply, false)) return false;
-  way_.note("reply lost", line_of(r));
+  if (!about_a_lock || reply.text.starts_with("NOSCRIPT") || !std::exchange(way_.loses_next_reply, false)) return false;
+  way_.note("reply lost", line_of(reply));
   return true;
 }
 
@@ -82,16 +82,16 @@ void wire::end() {
   end_at_server({});
 }
 
-void wire::send_down(const reply& r, bool message) {
+void wire::send_down(const reply& reply, bool message) {
   if (message && way_.loses_messages) {
     way_.note("message lost");
     ++way_.did.messages_lost;
     return way_.on_message_lost();
   }
-  way_.note(message ? "message" : "answers", line_of(r));
+  way_.note(message ? "message" : "answers", line_of(reply));
   down_free_ = std::max(down_free_, way_.plan_.now() + way_.delay() + (message ? way_.message_delay : nanoseconds()));
   if (message && way_.message_delay != nanoseconds()) ++way_.did.messages_delayed;
-  way_.plan_.at(down_free_, [self = shared_from_this(), bytes = encode(r)] {
+  way_.plan_.at(down_free_, [self = shared_from_this(), bytes = encode(reply)] {
     if (self->ended_ || self->closed_) return;
     if (self->loses_down_) {
       ++self->way_.did.lost;
@@ -154,8 +154,8 @@ void wire::end_from_server() {
 }
 
 void route::dial(const home_ptr& from, dialled done) {
-  const auto answer = [this, from, done = std::move(done)](error_code why, std::shared_ptr<wire> w) {
-    plan_.after(delay(), [from, done, why, w] { from->post([done, why, w] { done(why, w); }); });
+  const auto answer = [this, from, done = std::move(done)](error_code why, std::shared_ptr<wire> wire) {
+    plan_.after(delay(), [from, done, why, wire] { from->post([done, why, wire] { done(why, wire); }); });
   };
   plan_.after(delay(), [this, from, answer] {
     if (blocked) {
@@ -164,46 +164,46 @@ void route::dial(const home_ptr& from, dialled done) {
     }
     if (unreachable) return answer(asio::error::network_unreachable, nullptr);
     if (server_.down()) return answer(asio::error::connection_refused, nullptr);
-    const auto w = std::make_shared<wire>(*this, from);
-    wires_.push_back(w);
-    server_.expect(w);
-    server_.arrive([this, w] {
-      w->session_ = server_.accept(w);
+    const auto dialled_wire = std::make_shared<wire>(*this, from);
+    wires_.push_back(dialled_wire);
+    server_.expect(dialled_wire);
+    server_.arrive([this, dialled_wire] {
+      dialled_wire->session_ = server_.accept(dialled_wire);
       note("connected");
     });
-    answer({}, w);
+    answer({}, dialled_wire);
   });
 }
 
 std::vector<std::shared_ptr<wire>> route::wires() {
   std::vector<std::shared_ptr<wire>> open;
   std::erase_if(wires_, [&](const auto& each) {
-    const auto w = each.lock();
-    if (w && !w->ended()) open.push_back(w);
-    return !w;
+    const auto wire = each.lock();
+    if (wire && !wire->ended()) open.push_back(wire);
+    return !wire;
   });
   return open;
 }
 
 bool route::troubled() const {
   return blocked || std::any_of(wires_.begin(), wires_.end(), [](const auto& each) {
-           const auto w = each.lock();
-           return w && !w->ended() && w->loses();
+           const auto wire = each.lock();
+           return wire && !wire->ended() && wire->loses();
          });
 }
 
-std::string encode(const reply& r) {
+std::string encode(const reply& reply) {
   using kind = reply::kind;
-  switch (r.type) {
+  switch (reply.type) {
     case kind::nil: return "$-1\r\n";
-    case kind::integer: return ":" + std::to_string(r.integer) + "\r\n";
-    case kind::status: return "+" + r.text + "\r\n";
-    case kind::error: return "-" + r.text + "\r\n";
-    case kind::string: return "$" + std::to_string(r.text.size()) + "\r\n" + r.text + "\r\n";
+    case kind::integer: return ":" + std::to_string(reply.integer) + "\r\n";
+    case kind::status: return "+" + reply.text + "\r\n";
+    case kind::error: return "-" + reply.text + "\r\n";
+    case kind::string: return "$" + std::to_string(reply.text.size()) + "\r\n" + reply.text + "\r\n";
     case kind::array: break;
   }
-  auto bytes = "*" + std::to_string(r.elements.size()) + "\r\n";
-  for (const auto& e : r.elements) bytes += encode(e);
+  auto bytes = "*" + std::to_string(reply.elements.size()) + "\r\n";
+  for (const auto& response : reply.elements) bytes += encode(response);
   return bytes;
 }
 

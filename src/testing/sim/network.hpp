@@ -66,7 +66,7 @@ class wire final : public server_connection, public std::enable_shared_from_this
   std::size_t take_at_once(std::size_t size);
 
   // The node's end.
-  void send_down(const reply& r, bool message) override;
+  void send_down(const reply& reply, bool message) override;
   void end_from_server() override;
   /// CLIENT KILL.
   void kill() override;
@@ -91,7 +91,7 @@ class wire final : public server_connection, public std::enable_shared_from_this
   void arrive(const std::shared_ptr<std::vector<std::string>>& command);
   void execute(const std::vector<std::string>& command);
   void wake_reader();
-  bool reply_is_lost(const std::vector<std::string>& command, const reply& r);
+  bool reply_is_lost(const std::vector<std::string>& command, const reply& reply);
 
   route& way_;
   const home_ptr home_;
@@ -147,7 +147,7 @@ class route {
     if (now.latency != usual.latency) ++did.slowed;
     return now.latency + random_.up_to(now.jitter);
   }
-  void note(std::string_view what, std::string_view about = {}) { log_.note(plan_.now(), name_, what, about); }
+  void note(std::string_view act, std::string_view about = {}) { log_.note(plan_.now(), name_, act, about); }
 
   scheduler& plan_;
   server& server_;
@@ -158,6 +158,6 @@ class route {
 };
 
 /// A reply as a server sends it.
-std::string encode(const reply& r);
+std::string encode(const reply& reply);
 
 }  // namespace holdfast::sim

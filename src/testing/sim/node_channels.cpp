@@ -9,8 +9,8 @@ namespace {
 
 using kind = reply::kind;
 
-reply push_of(const std::string& what, const std::string& channel, reply last) {
-  return {kind::array, 0, {}, {string_reply(what), string_reply(channel), std::move(last)}};
+reply push_of(const std::string& text, const std::string& channel, reply last) {
+  return {kind::array, 0, {}, {string_reply(text), string_reply(channel), std::move(last)}};
 }
 
 reply count_of(const std::set<std::string, std::less<>>& channels) {
@@ -19,13 +19,13 @@ reply count_of(const std::set<std::string, std::less<>>& channels) {
 
 }  // namespace
 
-std::vector<reply> node::subscribe(session& s, const std::string& name, const arguments& a) {
-  auto& channels = name == "ssubscribe" || name == "sunsubscribe" ? s.sharded : s.subscribed;
+std::vector<reply> node::subscribe(session& session, const std::string& name, const arguments& args) {
+  auto& channels = name == "ssubscribe" || name == "sunsubscribe" ? session.sharded : session.subscribed;
   const bool on = name == "subscribe" || name == "ssubscribe";
-  arguments which(a.begin() + 1, a.end());
-  if (!on && which.empty()) which.assign(channels.begin(), channels.end());
+  arguments names(args.begin() + 1, args.end());
+  if (!on && names.empty()) names.assign(channels.begin(), channels.end());
   std::vector<reply> answers;
-  for (const auto& channel : which) {
+  for (const auto& channel : names) {
     on ? void(channels.insert(channel)) : void(channels.erase(channel));
     answers.push_back(push_of(name, channel, count_of(channels)));
   }
@@ -34,15 +34,15 @@ std::vector<reply> node::subscribe(session& s, const std::string& name, const ar
 }
 
 void node::end_foreign_subscriptions() {
-  for (auto& [id, s] : sessions_)
-    for (auto channel = s.sharded.begin(); channel != s.sharded.end();) {
+  for (auto& [id, session] : sessions_)
+    for (auto channel = session.sharded.begin(); channel != session.sharded.end();) {
       if (slots_->owner(slot_of(*channel)) == slots_->self()) {
         ++channel;
         continue;
       }
       const auto name = *channel;
-      channel = s.sharded.erase(channel);
-      send_(id, push_of("sunsubscribe", name, count_of(s.sharded)));
+      channel = session.sharded.erase(channel);
+      send_(id, push_of("sunsubscribe", name, count_of(session.sharded)));
     }
 }
 
@@ -56,8 +56,8 @@ void node::deliver(std::string_view channel, std::string_view payload) { hand_ou
 
 long long node::hand_out(std::string_view channel, std::string_view payload, bool sharded) {
   long long receivers = 0;
-  for (const auto& [id, s] : sessions_) {
-    if (!(sharded ? s.sharded : s.subscribed).contains(channel)) continue;
+  for (const auto& [id, session] : sessions_) {
+    if (!(sharded ? session.sharded : session.subscribed).contains(channel)) continue;
     ++receivers;
     send_(id, push_of(sharded ? "smessage" : "message", std::string(channel), string_reply(std::string(payload))));
   }
@@ -66,7 +66,7 @@ long long node::hand_out(std::string_view channel, std::string_view payload, boo
 
 std::size_t node::subscriptions() const {
   std::size_t n = 0;
-  for (const auto& [id, s] : sessions_) n += s.subscribed.size() + s.sharded.size();
+  for (const auto& [id, session] : sessions_) n += session.subscribed.size() + session.sharded.size();
   return n;
 }
 

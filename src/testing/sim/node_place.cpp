@@ -11,9 +11,9 @@ using kind = reply::kind;
 
 reply array_of(std::vector<reply> all) { return {kind::array, 0, {}, std::move(all)}; }
 
-reply unknown_command(const arguments& a) {
-  auto text = "ERR unknown command '" + a.front() + "', with args beginning with: ";
-  for (std::size_t i = 1; i < a.size(); ++i) text += '\'' + a[i] + "' ";
+reply unknown_command(const arguments& args) {
+  auto text = "ERR unknown command '" + args.front() + "', with args beginning with: ";
+  for (std::size_t i = 1; i < args.size(); ++i) text += '\'' + args[i] + "' ";
   return error_reply(std::move(text));
 }
 
@@ -56,9 +56,9 @@ reply node::role() const {
 
 std::string_view node::mode() const noexcept { return sentinel_ ? "sentinel" : slots_ ? "cluster" : "standalone"; }
 
-reply node::info(const arguments& a) const {
+reply node::info(const arguments& args) const {
   if (refuse_info_) return error_reply("NOPERM this user has no permissions to run the 'info' command");
-  const auto section = a.size() > 1 ? lower(a[1]) : std::string();
+  const auto section = args.size() > 1 ? lower(args[1]) : std::string();
   std::string text;
   const auto begin = [&](std::string_view title) {
     const bool asked = section.empty() || section == lower(title);
@@ -91,14 +91,14 @@ reply node::info(const arguments& a) const {
   return string_reply(std::move(text));
 }
 
-reply node::cluster(const arguments& a) const {
-  if (a.size() < 2) return wrong_number_of_arguments("cluster");
+reply node::cluster(const arguments& args) const {
+  if (args.size() < 2) return wrong_number_of_arguments("cluster");
   if (!slots_) return error_reply("ERR This instance has cluster support disabled");
-  const auto verb = lower(a[1]);
-  if (verb == "slots" && a.size() == 2) return slots_->slots();
-  if (verb == "myid" && a.size() == 2) return string_reply(slots_->who(slots_->self()).id);
-  if (verb == "keyslot" && a.size() == 3) return integer_reply(slot_of(a[2]));
-  return error_reply("ERR unknown subcommand '" + a[1] + "'. Try CLUSTER HELP.");
+  const auto verb = lower(args[1]);
+  if (verb == "slots" && args.size() == 2) return slots_->slots();
+  if (verb == "myid" && args.size() == 2) return string_reply(slots_->identity_of(slots_->self()).id);
+  if (verb == "keyslot" && args.size() == 3) return integer_reply(slot_of(args[2]));
+  return error_reply("ERR unknown subcommand '" + args[1] + "'. Try CLUSTER HELP.");
 }
 
 void node::watch_over(std::string name, std::function<reply(const arguments&)> answers) {
@@ -106,20 +106,20 @@ void node::watch_over(std::string name, std::function<reply(const arguments&)> a
   sentinel_ = std::move(answers);
 }
 
-reply node::answer_as_sentinel(session_id id, const std::string& name, const arguments& a) {
-  if (name == "client") return client(id, a);
-  if (name == "ping" && a.size() == 1) return status_reply("PONG");
-  if (name == "info") return info(a);
+reply node::answer_as_sentinel(session_id id, const std::string& name, const arguments& args) {
+  if (name == "client") return client(id, args);
+  if (name == "ping" && args.size() == 1) return status_reply("PONG");
+  if (name == "info") return info(args);
   if (name == "role") return array_of({string_reply("sentinel"), array_of({string_reply(watched_)})});
   if (name == "publish") return error_reply("ERR Only HELLO messages are accepted by Sentinel instances.");
-  if (name != "sentinel") return unknown_command(a);
-  if (a.size() < 2) return wrong_number_of_arguments(name);
-  const auto verb = lower(a[1]);
-  if (verb == "myid" && a.size() == 2) return string_reply(name_);
+  if (name != "sentinel") return unknown_command(args);
+  if (args.size() < 2) return wrong_number_of_arguments(name);
+  const auto verb = lower(args[1]);
+  if (verb == "myid" && args.size() == 2) return string_reply(name_);
   if (verb != "master" && verb != "sentinels" && verb != "get-master-addr-by-name")
-    return error_reply("ERR unknown subcommand '" + a[1] + "'. Try SENTINEL HELP.");
-  if (a.size() != 3) return wrong_number_of_arguments("sentinel|" + verb);
-  if (a[2] == watched_) return sentinel_(a);
+    return error_reply("ERR unknown subcommand '" + args[1] + "'. Try SENTINEL HELP.");
+  if (args.size() != 3) return wrong_number_of_arguments("sentinel|" + verb);
+  if (args[2] == watched_) return sentinel_(args);
   return verb == "get-master-addr-by-name" ? reply{} : error_reply("ERR No such master with that name");
 }
 

@@ -10,8 +10,8 @@ void scheduler::at(time_point when, detail::function<void()> act) {
 
 std::optional<time_point> scheduler::next() const {
   auto first = next_event();
-  for (const auto* p : participants_)
-    if (const auto own = p->next()) first = first ? std::min(*first, *own) : *own;
+  for (const auto* participant : participants_)
+    if (const auto own = participant->next()) first = first ? std::min(*first, *own) : *own;
   return first;
 }
 

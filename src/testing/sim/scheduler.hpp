@@ -50,8 +50,8 @@ class scheduler {
   void at(time_point when, detail::function<void()> act);
   void after(nanoseconds delay, detail::function<void()> act) { at(now() + delay, std::move(act)); }
   /// Participants run in the order in which they came.
-  void add(participant& p) { participants_.push_back(&p); }
-  void remove(participant& p) { std::erase(participants_, &p); }
+  void add(participant& participant) { participants_.push_back(&participant); }
+  void remove(participant& participant) { std::erase(participants_, &participant); }
 
   /// Goes to the next instant at which something happens and runs all of it; false when nothing will ever happen again.
   bool step();

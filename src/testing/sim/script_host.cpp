@@ -32,18 +32,18 @@ void push_table(lua_State* lua, const char* field, std::string_view text) {
   lua_setfield(lua, -2, field);
 }
 
-void push_reply(lua_State* lua, const reply& r) {
-  switch (r.type) {
+void push_reply(lua_State* lua, const reply& reply) {
+  switch (reply.type) {
     case kind::nil: return lua_pushboolean(lua, 0);
-    case kind::integer: return lua_pushnumber(lua, static_cast<lua_Number>(r.integer));
-    case kind::string: return push(lua, r.text);
-    case kind::status: return push_table(lua, "ok", r.text);
-    case kind::error: return push_table(lua, "err", r.text);
+    case kind::integer: return lua_pushnumber(lua, static_cast<lua_Number>(reply.integer));
+    case kind::string: return push(lua, reply.text);
+    case kind::status: return push_table(lua, "ok", reply.text);
+    case kind::error: return push_table(lua, "err", reply.text);
     case kind::array: break;
   }
-  lua_createtable(lua, static_cast<int>(r.elements.size()), 0);
-  for (std::size_t i = 0; i < r.elements.size(); ++i) {
-    push_reply(lua, r.elements[i]);
+  lua_createtable(lua, static_cast<int>(reply.elements.size()), 0);
+  for (std::size_t i = 0; i < reply.elements.size(); ++i) {
+    push_reply(lua, reply.elements[i]);
     lua_rawseti(lua, -2, static_cast<int>(i + 1));
   }
 }
@@ -224,10 +224,10 @@ int script_host::call(bool protect) {
     }
     const auto name = lower(words.front());
     if (!is_data_command(name)) return error_reply("ERR Unknown Redis command called from script");
-    auto r = call_(words);
-    if (r.is_error() && r.text.starts_with("ERR wrong number of arguments"))
+    auto reply = call_(words);
+    if (reply.is_error() && reply.text.starts_with("ERR wrong number of arguments"))
       return error_reply("ERR Wrong number of args calling Redis command from script");
-    return r;
+    return reply;
   }();
   push_reply(lua, answer);
   return answer.is_error() && !protect ? 0 : 1;

@@ -20,14 +20,15 @@ server::server(scheduler& plan, double clock_rate, std::string name, unsigned nu
       clock_(plan.time(), clock_rate), node_([this] { return clock_.now_us(); },
                                              [this](node::session_id to, const reply& message) {
                                                const bool hint = message.elements.at(0).text.ends_with("message");
-                                               if (const auto w = wire_of(to)) w->send_down(message, hint);
+                                               if (const auto connection = wire_of(to))
+                                                 connection->send_down(message, hint);
                                              },
                                              [this](node::session_id id) {
-                                               if (const auto w = wire_of(id)) w->kill();
+                                               if (const auto connection = wire_of(id)) connection->kill();
                                              },
                                              name_) {
   node_.on_kill_refused = [this](node::session_id id) {
-    if (const auto w = wire_of(id)) w->spare();
+    if (const auto connection = wire_of(id)) connection->spare();
   };
 }
 
@@ -43,18 +44,18 @@ node::session_id server::accept(const std::shared_ptr<server_connection>& from) 
   return id;
 }
 
-void server::arrive(std::function<void()> what) {
+void server::arrive(std::function<void()> action) {
   if (down_) return;
   if (stopped_) {
     ++held_back_;
-    return arrived_.push_back(std::move(what));
+    return arrived_.push_back(std::move(action));
   }
-  what();
+  action();
 }
 
 void server::resume() {
   stopped_ = false;
-  for (auto& what : std::exchange(arrived_, {})) what();
+  for (auto& action : std::exchange(arrived_, {})) action();
 }
 
 void server::shut_down() {
@@ -62,15 +63,15 @@ void server::shut_down() {
   stopped_ = false;
   arrived_.clear();
   for (const auto& [id, to] : std::exchange(wires_, {}))
-    if (const auto w = to.lock()) w->end_from_server();
+    if (const auto connection = to.lock()) connection->end_from_server();
   for (const auto& each : std::exchange(expected_, {}))
-    if (const auto w = each.lock()) w->end_from_server();
+    if (const auto connection = each.lock()) connection->end_from_server();
 }
 
 void server::cut_clients() {
   for (const auto id : node_.sessions()) {
     node_.disconnect(id);
-    if (const auto w = wire_of(id)) w->end_from_server();
+    if (const auto connection = wire_of(id)) connection->end_from_server();
   }
 }
 

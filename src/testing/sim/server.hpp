@@ -53,7 +53,7 @@ class server {
   server(scheduler& plan, double clock_rate, std::string name = {}, unsigned number = 0);
 
   /// Something arrives: done now, after the stop, or never if the server is down or goes down before.
-  void arrive(std::function<void()> what);
+  void arrive(std::function<void()> action);
   bool down() const noexcept { return down_; }
   bool running() const noexcept { return !down_ && !stopped_; }
   /// A connection is made, which the node has not accepted yet. It ends with the others if the server goes down before.

@@ -15,8 +15,8 @@ slot_number slot_of(std::string_view key) {
   }
   constexpr unsigned polynomial = 0x1021, top = 0x8000;
   unsigned crc = 0;
-  for (const auto c : key) {
-    crc ^= static_cast<unsigned>(static_cast<unsigned char>(c)) << 8;
+  for (const auto byte : key) {
+    crc ^= static_cast<unsigned>(static_cast<unsigned char>(byte)) << 8;
     for (int bit = 0; bit < 8; ++bit) crc = (crc & top) != 0 ? (crc << 1) ^ polynomial : crc << 1;
     crc &= 0xffff;
   }
@@ -27,32 +27,34 @@ void slot_view::replace(member from, member to) {
   std::replace(owners_.begin(), owners_.end(), static_cast<std::uint8_t>(from), static_cast<std::uint8_t>(to));
 }
 
-slot_view::answer slot_view::ask(const question& q, const std::function<bool(const std::string&)>& exists) const {
-  if (q.keys.empty()) return answer::mine;
-  const auto slot = slot_of(q.keys.front());
-  if (std::any_of(q.keys.begin(), q.keys.end(), [&](const auto& key) { return slot_of(key) != slot; }))
+slot_view::answer slot_view::ask(const question& question,
+                                 const std::function<bool(const std::string&)>& exists) const {
+  if (question.keys.empty()) return answer::mine;
+  const auto slot = slot_of(question.keys.front());
+  if (std::any_of(question.keys.begin(), question.keys.end(), [&](const auto& key) { return slot_of(key) != slot; }))
     return answer::cross_slot;
   const auto whose = owner(slot);
   if (whose == nobody) return answer::not_served;
-  if (!serves_ && !q.channels) return answer::down;
+  if (!serves_ && !question.channels) return answer::down;
   const bool leaves = whose == self_ && migrating_.contains(slot), comes = importing_.contains(slot);
-  const auto there = q.channels ? q.keys.size() : std::count_if(q.keys.begin(), q.keys.end(), exists);
-  const bool incomplete = static_cast<std::size_t>(there) < q.keys.size();
+  const auto there =
+      question.channels ? question.keys.size() : std::count_if(question.keys.begin(), question.keys.end(), exists);
+  const bool incomplete = static_cast<std::size_t>(there) < question.keys.size();
   if (leaves && incomplete) return there > 0 ? answer::try_again : answer::ask;
-  if (comes && q.asking) return incomplete && q.keys.size() > 1 ? answer::try_again : answer::mine;
+  if (comes && question.asking) return incomplete && question.keys.size() > 1 ? answer::try_again : answer::mine;
   return whose == self_ ? answer::mine : answer::moved;
 }
 
-std::string slot_view::text_of(answer a, const question& q) const {
-  const auto to = [&](std::string_view word, member m) {
-    const auto& at = who(m);
-    return std::string(word) + ' ' + std::to_string(slot_of(q.keys.front())) + ' ' + at.host + ':' +
+std::string slot_view::text_of(answer answer, const question& question) const {
+  const auto to = [&](std::string_view word, member member) {
+    const auto& at = identity_of(member);
+    return std::string(word) + ' ' + std::to_string(slot_of(question.keys.front())) + ' ' + at.host + ':' +
            std::to_string(at.port);
   };
-  switch (a) {
+  switch (answer) {
     case answer::mine: break;
-    case answer::moved: return to("MOVED", owner(slot_of(q.keys.front())));
-    case answer::ask: return to("ASK", migrating_.at(slot_of(q.keys.front())));
+    case answer::moved: return to("MOVED", owner(slot_of(question.keys.front())));
+    case answer::ask: return to("ASK", migrating_.at(slot_of(question.keys.front())));
     case answer::try_again: return "TRYAGAIN Multiple keys request during rehashing of slot";
     case answer::cross_slot: return "CROSSSLOT Keys in request don't hash to the same slot";
     case answer::down: return "CLUSTERDOWN The cluster is down";
@@ -63,8 +65,8 @@ std::string slot_view::text_of(answer a, const question& q) const {
 
 redis::reply slot_view::slots() const {
   using kind = redis::reply::kind;
-  const auto entry = [&](member m) {
-    const auto& at = who(m);
+  const auto entry = [&](member member) {
+    const auto& at = identity_of(member);
     return redis::reply{kind::array,
                         0,
                         {},
@@ -76,7 +78,7 @@ redis::reply slot_view::slots() const {
     if (owners_[first] == unowned) continue;
     redis::reply range{kind::array, 0, {}, {integer_reply(first), integer_reply(next - 1), entry(owners_[first])}};
     if (const auto followers = replicas_.find(owners_[first]); followers != replicas_.end())
-      for (const auto m : followers->second) range.elements.push_back(entry(m));
+      for (const auto member : followers->second) range.elements.push_back(entry(member));
     all.elements.push_back(std::move(range));
   }
   return all;

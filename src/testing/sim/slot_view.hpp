@@ -33,16 +33,18 @@ class slot_view {
   slot_view(std::vector<identity> all, member self) : all_(std::move(all)), self_(self) { owners_.fill(unowned); }
 
   member self() const noexcept { return self_; }
-  const identity& who(member m) const { return all_.at(m); }
-  member owner(slot_number s) const { return owners_[s] == unowned ? nobody : owners_[s]; }
-  void set_owner(slot_number s, member m) { owners_[s] = m == nobody ? unowned : static_cast<std::uint8_t>(m); }
+  const identity& identity_of(member member) const { return all_.at(member); }
+  member owner(slot_number slot) const { return owners_[slot] == unowned ? nobody : owners_[slot]; }
+  void set_owner(slot_number slot, member member) {
+    owners_[slot] = member == nobody ? unowned : static_cast<std::uint8_t>(member);
+  }
   /// `to` has all slots of `from`.
   void replace(member from, member to);
-  void set_replicas(member of, std::vector<member> which) { replicas_[of] = std::move(which); }
+  void set_replicas(member of, std::vector<member> members) { replicas_[of] = std::move(members); }
   /// SETSLOT MIGRATING, IMPORTING and STABLE.
-  void migrate(slot_number s, member to) { migrating_[s] = to; }
-  void import(slot_number s, member from) { importing_[s] = from; }
-  void close(slot_number s) { migrating_.erase(s), importing_.erase(s); }
+  void migrate(slot_number slot, member to) { migrating_[slot] = to; }
+  void import(slot_number slot, member from) { importing_[slot] = from; }
+  void close(slot_number slot) { migrating_.erase(slot), importing_.erase(slot); }
   /// Whether it serves anything: not while a primary is missing, or it sees too few of them.
   void serve(bool on) noexcept { serves_ = on; }
   bool serves() const noexcept { return serves_; }
@@ -53,9 +55,9 @@ class slot_view {
     bool asking = false;
   };
   enum class answer { mine, moved, ask, try_again, cross_slot, down, not_served };
-  answer ask(const question& q, const std::function<bool(const std::string&)>& exists) const;
+  answer ask(const question& question, const std::function<bool(const std::string&)>& exists) const;
   /// The error for it.
-  std::string text_of(answer a, const question& q) const;
+  std::string text_of(answer answer, const question& question) const;
   /// CLUSTER SLOTS.
   redis::reply slots() const;
 

@@ -26,16 +26,16 @@ void trace::mix(std::string_view text) noexcept {
   }
 }
 
-void trace::note(detail::time_point at, std::string_view who, std::string_view what, std::string_view about) {
+void trace::note(detail::time_point at, std::string_view actor, std::string_view act, std::string_view about) {
   const auto ns = at.time_since_epoch().count();
   mix({reinterpret_cast<const char*>(&ns), sizeof ns});
-  mix(who);
-  mix(what);
+  mix(actor);
+  mix(act);
   mix(about);
   if (!out_) return;
   char time[32];
   std::snprintf(time, sizeof time, "%12.3f", static_cast<double>(ns) / 1e6);
-  *out_ << time << "  " << who << std::string(who.size() < 8 ? 8 - who.size() : 0, ' ') << ' ' << what << ' '
+  *out_ << time << "  " << actor << std::string(actor.size() < 8 ? 8 - actor.size() : 0, ' ') << ' ' << act << ' '
         << shortened(about) << '\n';
 }
 

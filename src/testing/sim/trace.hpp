@@ -19,7 +19,7 @@ class trace {
 
   /// From now on `long_name` is written as `short_name`: client uuids, script digests.
   void abbreviate(std::string long_name, std::string short_name);
-  void note(detail::time_point at, std::string_view who, std::string_view what, std::string_view about = {});
+  void note(detail::time_point at, std::string_view actor, std::string_view act, std::string_view about = {});
   std::uint64_t hash() const noexcept { return hash_; }
 
  private:

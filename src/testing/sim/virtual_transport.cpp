@@ -15,7 +15,7 @@ namespace {
 /// The client's end of a simulated connection; never TLS.
 class wire_stream final : public redis::stream {
  public:
-  explicit wire_stream(std::shared_ptr<wire> w) : wire_(std::move(w)) {}
+  explicit wire_stream(std::shared_ptr<wire> wire) : wire_(std::move(wire)) {}
   ~wire_stream() override { wire_->close(); }
 
   void async_read_some(asio::mutable_buffer into, handler done) override { wire_->read(into, std::move(done)); }
@@ -46,8 +46,8 @@ class dialling final : public redis::transport::attempt, public std::enable_shar
   dialling(const redis::endpoint& node, redis::transport::handler done) : node_(node), done_(std::move(done)) {}
 
   void begin(route& way, const home_ptr& from) {
-    way.dial(from, [self = shared_from_this()](error_code failed, const std::shared_ptr<wire>& w) {
-      const auto made = w ? std::make_shared<wire_stream>(w) : nullptr;
+    way.dial(from, [self = shared_from_this()](error_code failed, const std::shared_ptr<wire>& wire) {
+      const auto made = wire ? std::make_shared<wire_stream>(wire) : nullptr;
       if (const auto done = std::exchange(self->done_, nullptr))
         done(made, failed ? redis::fail(self->node_, errc::unreachable, failed.message()) : redis::failure());
     });

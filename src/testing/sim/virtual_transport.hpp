@@ -14,7 +14,7 @@ class transport final : public redis::transport {
  public:
   /// The address of an endpoint says by which of them; to any other there is none.
   transport(std::deque<route>& ways, home_ptr client) noexcept : ways_(ways), client_(std::move(client)) {}
-  std::shared_ptr<attempt> connect(const redis::io_services& given, const redis::endpoint& node, time_point deadline,
+  std::shared_ptr<attempt> connect(const redis::io_services& services, const redis::endpoint& node, time_point deadline,
                                    handler done) override;
 
  private:

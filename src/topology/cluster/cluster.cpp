@@ -17,25 +17,25 @@ constexpr auto between_tellings = std::chrono::seconds(1);
 // A map in which every slot stands alone is 1.4 MB.
 constexpr redis::reader_limits for_maps{.elements = 20'000, .depth = 8, .bytes = 8 * 1024 * 1024};
 
-cluster::plan checked(cluster::plan p) {
-  HOLDFAST_ASSERT(!p.seeds.empty() && !p.ways.empty());
-  if (p.discovered.use_tls) redis::check(p.discovered.tls);
-  p.discovered.expected = redis::server_mode::cluster;
-  p.discovered.limits = for_maps;
-  return p;
+cluster::plan checked(cluster::plan plan) {
+  HOLDFAST_ASSERT(!plan.seeds.empty() && !plan.ways.empty());
+  if (plan.discovered.use_tls) redis::check(plan.discovered.tls);
+  plan.discovered.expected = redis::server_mode::cluster;
+  plan.discovered.limits = for_maps;
+  return plan;
 }
 
-redis::endpoint for_questions(redis::endpoint e) {
-  e.any_role = true;
-  return e;
+redis::endpoint for_questions(redis::endpoint endpoint) {
+  endpoint.any_role = true;
+  return endpoint;
 }
 
 }  // namespace
 
-cluster::cluster(const redis::io_services& given, plan how, redis::connection::event_sink events)
-    : given_(given), plan_(checked(std::move(how))), events_(std::move(events)),
-      nodes_(given, plan_.discovered, plan_.answer_timeout, plan_.ways, events_),
-      commands_(given, plan_.discovered, plan_.reach, map_, nodes_,
+cluster::cluster(const redis::io_services& services, plan plan, redis::connection::event_sink events)
+    : services_(services), plan_(checked(std::move(plan))), events_(std::move(events)),
+      nodes_(services, plan_.discovered, plan_.answer_timeout, plan_.ways, events_),
+      commands_(services, plan_.discovered, plan_.reach, map_, nodes_,
                 {.ask_map = [this] { questions_.ask(); },
                  .slot_moved =
                      [this](const redirect& to) {
@@ -48,27 +48,27 @@ cluster::cluster(const redis::io_services& given, plan how, redis::connection::e
                      },
                  .first_sent = [this](const node& first) { ask_node_timeout(first); }}),
       channels_(std::make_shared<shard_channels>(
-          given,
+          services,
           shard_channels::environment{
               .owner = [this](std::string_view channel) { return map_.owner(slot_of(channel)); },
               .subscribe =
-                  [this](node_id n, const shard_channels::way& by, std::string_view channel, subscriber& who) {
-                    const auto which = std::find(plan_.ways.begin(), plan_.ways.end(), by) - plan_.ways.begin();
-                    const auto& hubs = nodes_.enter(n, map_.address_of(n)).channels;
-                    return hubs.at(static_cast<std::size_t>(which))->subscribe(channel, who);
+                  [this](node_id id, const shard_channels::way& by, std::string_view channel, subscriber& subscriber) {
+                    const auto found = std::find(plan_.ways.begin(), plan_.ways.end(), by) - plan_.ways.begin();
+                    const auto& hubs = nodes_.enter(id, map_.address_of(id)).channels;
+                    return hubs.at(static_cast<std::size_t>(found))->subscribe(channel, subscriber);
                   }},
           plan_.ways)),
-      questions_(given, for_questions(plan_.discovered), plan_.reach, plan_.answer_timeout,
-                 [this](const redis::address& node, const event& e) { seed_lost(node, e); },
+      questions_(services, for_questions(plan_.discovered), plan_.reach, plan_.answer_timeout,
+                 [this](const redis::address& node, const event& event) { seed_lost(node, event); },
                  {.candidates = [this](std::size_t quorum_call) { return whom_to_ask(quorum_call); },
-                  .take = [this](const slot_view& v, const redis::address& by) { return take(v, by); },
+                  .take = [this](const slot_view& view, const redis::address& by) { return take(view, by); },
                   .failed = [this](const redis::failure& why) { nobody_knows(why); },
                   .over =
                       [this] {
                         drop_unused();
                         return map_needed();
                       }}),
-      tell_moves_(given.alarms) {
+      tell_moves_(services.alarms) {
   nodes_.on_outage([this](node_id lost) {
     questions_.ask();
     commands_.node_lost(lost);
@@ -88,51 +88,51 @@ void cluster::close() {
 
 redis::ticket cluster::execute(std::string_view key, redis::request asked) {
   if (closed_) return 0;
-  if (questions_.quiet_since(given_.now() - map_is_old)) questions_.ask();
+  if (questions_.quiet_since(services_.now() - map_is_old)) questions_.ask();
   return commands_.execute(slot_of(key), std::move(asked));
 }
 
-bool cluster::withdraw(redis::ticket t) { return !closed_ && commands_.withdraw(t); }
+bool cluster::withdraw(redis::ticket ticket) { return !closed_ && commands_.withdraw(ticket); }
 
 // --- nodes
 
 // Not one that is being asked for the map.
 void cluster::drop_unused() {
   if (questions_.under_way()) return;
-  nodes_.drop([this](node_id number, const node& n) {
-    return !map_.owns_any(number) && n.under_way == 0 && n.replicas->idle() && !channels_->any_at(number);
+  nodes_.drop([this](node_id number, const node& node) {
+    return !map_.owns_any(number) && node.under_way == 0 && node.replicas->idle() && !channels_->any_at(number);
   });
 }
 
 // Of the first node in use: they are configured alike.
-void cluster::ask_node_timeout(const node& n) {
-  const auto told = [this](std::chrono::milliseconds node_timeout) {
+void cluster::ask_node_timeout(const node& node) {
+  const auto notify = [this](std::chrono::milliseconds node_timeout) {
     const auto text = shorter_than(cluster_failover, node_timeout, plan_.ttl);
     if (!text || !events_) return;
-    event e{event_kind::ttl_shorter_than_failover, {}};
-    e.detail = *text;
-    events_(e);
+    event event{event_kind::ttl_shorter_than_failover, {}};
+    event.detail = *text;
+    events_(event);
   };
-  n.commands->execute({std::make_shared<node_timeout_question>(told), {.timeout = plan_.answer_timeout}});
+  node.commands->execute({std::make_shared<node_timeout_question>(notify), {.timeout = plan_.answer_timeout}});
 }
 
 std::uint64_t cluster::server_of(std::string_view key) const {
-  const auto* n = nodes_.find(node_of(key));
-  return n ? n->commands->server_number() : 0;
+  const auto* node = nodes_.find(node_of(key));
+  return node ? node->commands->server_number() : 0;
 }
 
 bool cluster::answering(std::string_view key) {
-  const auto* n = nodes_.find(node_of(key));
-  return n && n->commands->answering();
+  const auto* node = nodes_.find(node_of(key));
+  return node && node->commands->answering();
 }
 
 bool cluster::answered_since(std::string_view key, time_point when) {
-  const auto* n = nodes_.find(node_of(key));
-  return n && n->commands->answered_since(when);
+  const auto* node = nodes_.find(node_of(key));
+  return node && node->commands->answered_since(when);
 }
 
 redis::failure cluster::trouble(std::string_view key) const {
-  if (const auto* n = nodes_.find(node_of(key))) return n->commands->trouble();
+  if (const auto* node = nodes_.find(node_of(key))) return node->commands->trouble();
   return no_owner(slot_of(key));
 }
 
@@ -142,8 +142,8 @@ redis::failure cluster::no_owner(slot_number slot) const {
 }
 
 bool cluster::in_outage(std::string_view key) const {
-  const auto* n = nodes_.find(node_of(key));
-  return n ? n->commands->in_outage() : why_no_map_.has_value();
+  const auto* node = nodes_.find(node_of(key));
+  return node ? node->commands->in_outage() : why_no_map_.has_value();
 }
 
 std::string cluster::where(std::string_view key) const { return where_is(slot_of(key)); }
@@ -169,20 +169,20 @@ std::vector<std::string> cluster::name_on_each_primary(std::string_view stem) co
 
 // The node that a slot is moving to grants locks already. Who had the slot before says nothing of it any more, though
 // replicas may have what it has granted.
-void cluster::replicated(std::string_view key, const copies& what, copies_handler done) {
-  const auto* n = nodes_.find(node_of(key));
+void cluster::replicated(std::string_view key, const copies& wanted, copies_handler done) {
+  const auto* node = nodes_.find(node_of(key));
   if (const auto moving = commands_.moving_to(slot_of(key))) {
     const auto* there = nodes_.find(*moving);
-    if (there && there->commands->server_number() == what.server) n = there;
+    if (there && there->commands->server_number() == wanted.server) node = there;
   }
-  if (!n) return done(redis::failure{errc::unreachable, "nobody has the slot"}, 0);
-  n->replicas->ask(key, what, std::move(done));
+  if (!node) return done(redis::failure{errc::unreachable, "nobody has the slot"}, 0);
+  node->replicas->ask(key, wanted, std::move(done));
 }
 
-subscription cluster::subscribe(std::string_view channel, subscriber& who) {
+subscription cluster::subscribe(std::string_view channel, subscriber& subscriber) {
   if (closed_) return nullptr;
   if (map_.owner(slot_of(channel)) == slot_map::nobody) questions_.ask();
-  return channels_->subscribe(channel, who);
+  return channels_->subscribe(channel, subscriber);
 }
 
 // A caller that takes one lock after the other switches it with each: a node that has none of them need not hear of it.
@@ -203,15 +203,16 @@ void cluster::watch_nodes() {
 std::vector<slot_map_refresh::candidate> cluster::whom_to_ask(std::size_t quorum_call) {
   std::vector<slot_map_refresh::candidate> all;
   auto known = nodes_.answering();
-  if (!known.empty()) std::swap(known.front(), known[given_.random.next() % known.size()]);
-  for (const auto* n : known) all.push_back({n->commands, n->at});
+  if (!known.empty()) std::swap(known.front(), known[services_.random.next() % known.size()]);
+  for (const auto* node : known) all.push_back({node->commands, node->at});
   std::vector<redis::address> others;
   for (const auto id : map_.primaries()) others.push_back(map_.address_of(id));
   others.insert(others.end(), plan_.seeds.begin(), plan_.seeds.end());
   const auto first = static_cast<std::ptrdiff_t>(quorum_call % others.size());
   std::rotate(others.begin(), others.begin() + first, others.end());
   for (auto& at : others)
-    if (std::none_of(all.begin(), all.end(), [&](const auto& c) { return c.at == at; })) all.push_back({nullptr, at});
+    if (std::none_of(all.begin(), all.end(), [&](const auto& command) { return command.at == at; }))
+      all.push_back({nullptr, at});
   return all;
 }
 
@@ -228,9 +229,10 @@ slot_map_refresh::verdict cluster::take(const slot_view& view, const redis::addr
 }
 
 // Once, and not in each round.
-void cluster::seed_lost(const redis::address& node, const event& e) {
-  const bool told = nodes_.any([&](node_id, const auto& n) { return n.at == node && n.commands->is_down(); });
-  if (events_ && !why_no_map_ && !told) events_(e);
+void cluster::seed_lost(const redis::address& node, const event& event) {
+  const bool notified =
+      nodes_.any([&](node_id, const auto& other) { return other.at == node && other.commands->is_down(); });
+  if (events_ && !why_no_map_ && !notified) events_(event);
 }
 
 void cluster::map_changed(std::size_t moved, std::optional<slot_number> only) {
@@ -250,7 +252,7 @@ void cluster::map_changed(std::size_t moved, std::optional<slot_number> only) {
 void cluster::channel_moved(node_id from, std::string_view channel, std::string_view words) {
   const auto to = read_redirect(words, nodes_.at(from).at, plan_.reach);
   questions_.ask();
-  const bool news = to && to->what == redirect::kind::moved && map_.moved(to->slot, to->to);
+  const bool news = to && to->type == redirect::kind::moved && map_.moved(to->slot, to->to);
   channels_->moved(from, channel);
   if (news) map_changed(1, to->slot);
 }
@@ -269,21 +271,21 @@ bool cluster::owner_wanted() const { return commands_.owner_wanted() || channels
 bool cluster::map_needed() const {
   if (closed_) return false;
   if (owner_wanted()) return true;
-  return nodes_.any([this](node_id number, const node& n) {
-    return n.commands->is_down() && (watch_ || n.under_way != 0 || channels_->any_at(number));
+  return nodes_.any([this](node_id number, const node& node) {
+    return node.commands->is_down() && (watch_ || node.under_way != 0 || channels_->any_at(number));
   });
 }
 
 void cluster::tell_moved(std::size_t moved) {
   untold_moves_ += moved;
   if (untold_moves_ == 0 || tell_moves_.due()) return;
-  event e{event_kind::slots_moved, {}};
-  e.count = std::exchange(untold_moves_, 0);
+  event event{event_kind::slots_moved, {}};
+  event.count = std::exchange(untold_moves_, 0);
   const auto text =
-      std::to_string(e.count) + (e.count == 1 ? " slot has" : " slots have") + " another primary than before";
-  e.detail = text;
-  tell_moves_.start(given_.now() + between_tellings, [this] { tell_moved(0); });
-  if (events_) events_(e);
+      std::to_string(event.count) + (event.count == 1 ? " slot has" : " slots have") + " another primary than before";
+  event.detail = text;
+  tell_moves_.start(services_.now() + between_tellings, [this] { tell_moved(0); });
+  if (events_) events_(event);
 }
 
 }  // namespace holdfast::detail

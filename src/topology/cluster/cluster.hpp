@@ -38,7 +38,7 @@ class cluster final : public topology {
 
   /// Throws holdfast::error(invalid_config) when the nodes are to be reached by TLS and a file for it cannot be used.
   /// `events`: outage, connected, fencing_degraded; slots_moved, ttl_shorter_than_failover.
-  cluster(const redis::io_services& given, plan how, redis::connection::event_sink events);
+  cluster(const redis::io_services& services, plan plan, redis::connection::event_sink events);
   cluster(const cluster&) = delete;
   cluster& operator=(const cluster&) = delete;
   ~cluster() override { cluster::close(); }
@@ -50,14 +50,14 @@ class cluster final : public topology {
   std::string run_of(std::string_view) const override { return {}; }
   std::uint64_t server_of(std::string_view key) const override;
   redis::ticket execute(std::string_view key, redis::request asked) override;
-  bool withdraw(redis::ticket t) override;
+  bool withdraw(redis::ticket ticket) override;
   bool answering(std::string_view key) override;
   bool answered_since(std::string_view key, time_point when) override;
   redis::failure trouble(std::string_view key) const override;
   bool in_outage(std::string_view key) const override;
   std::string where(std::string_view key) const override;
-  void replicated(std::string_view key, const copies& what, copies_handler done) override;
-  subscription subscribe(std::string_view channel, subscriber& who) override;
+  void replicated(std::string_view key, const copies& wanted, copies_handler done) override;
+  subscription subscribe(std::string_view channel, subscriber& subscriber) override;
   void keep_watch(bool on) override;
   void on_link_change(link_listener listener) override { nodes_.on_link_change(std::move(listener)); }
   void on_keys_moved(std::function<void(std::optional<key_group>)> listener) override {
@@ -71,7 +71,7 @@ class cluster final : public topology {
   // Nodes.
   void watch_nodes();
   void drop_unused();
-  void ask_node_timeout(const node& n);
+  void ask_node_timeout(const node& node);
   redis::failure no_owner(slot_number slot) const;
   std::string where_is(slot_number slot) const;
 
@@ -82,12 +82,12 @@ class cluster final : public topology {
   void map_changed(std::size_t moved, std::optional<slot_number> only = {});
   void channel_moved(node_id from, std::string_view channel, std::string_view words);
   void nobody_knows(const redis::failure& why);
-  void seed_lost(const redis::address& node, const event& e);
+  void seed_lost(const redis::address& node, const event& event);
   bool owner_wanted() const;
   bool map_needed() const;
   void tell_moved(std::size_t moved);
 
-  const redis::io_services given_;
+  const redis::io_services services_;
   const plan plan_;
   const redis::connection::event_sink events_;
   std::function<void(std::optional<key_group>)> keys_moved_;

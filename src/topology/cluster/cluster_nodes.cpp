@@ -9,15 +9,15 @@ namespace holdfast::detail {
 
 cluster_nodes::node& cluster_nodes::enter(node_id number, const redis::address& at) {
   if (const auto known = nodes_.find(number); known != nodes_.end()) return known->second;
-  const auto endpoint = how_.with(at);
-  const auto hear = [this, number](const event& e) {
-    if (e.what == event_kind::outage && outage_) outage_(number);
-    if (events_) events_(e);
+  const auto endpoint = endpoint_.with(at);
+  const auto hear = [this, number](const event& event) {
+    if (event.kind == event_kind::outage && outage_) outage_(number);
+    if (events_) events_(event);
   };
   node made{at,
-            std::make_shared<redis::connection>(given_, endpoint, hear),
+            std::make_shared<redis::connection>(services_, endpoint, hear),
             {},
-            std::make_shared<acknowledger>(given_, endpoint)};
+            std::make_shared<acknowledger>(services_, endpoint)};
   // The map may be older than a failover: another one will say who is the primary.
   made.commands->tolerate([](const redis::failure& why) { return why.code == errc::not_primary; });
   made.commands->on_link_change([this, number](bool up) {
@@ -25,9 +25,11 @@ cluster_nodes::node& cluster_nodes::enter(node_id number, const redis::address& 
   });
   for (const auto& way : ways_) {
     const auto& hub =
-        made.channels.emplace_back(std::make_shared<redis::pubsub>(given_, endpoint, answer_timeout_, way));
-    hub->on_fencing_refused([c = made.commands](const std::string& words) { c->report_fencing(words); });
-    hub->on_no_messages([c = made.commands](const redis::failure& why) { c->report_no_messages(why); });
+        made.channels.emplace_back(std::make_shared<redis::pubsub>(services_, endpoint, answer_timeout_, way));
+    hub->on_fencing_refused(
+        [connection = made.commands](const std::string& words) { connection->report_fencing(words); });
+    hub->on_no_messages(
+        [connection = made.commands](const redis::failure& why) { connection->report_no_messages(why); });
     hub->on_moved([this, number](std::string_view channel, std::string_view words) {
       if (channel_moved_) channel_moved_(number, channel, words);
     });
@@ -40,12 +42,12 @@ const cluster_nodes::node* cluster_nodes::find(node_id number) const {
   return found == nodes_.end() ? nullptr : &found->second;
 }
 
-bool cluster_nodes::any(const which& of) const {
-  return std::any_of(nodes_.begin(), nodes_.end(), [&](const auto& n) { return of(n.first, n.second); });
+bool cluster_nodes::any(const predicate& matches) const {
+  return std::any_of(nodes_.begin(), nodes_.end(), [&](const auto& node) { return matches(node.first, node.second); });
 }
 
-void cluster_nodes::keep_watch(const which& of) {
-  for (const auto& [number, n] : nodes_) n.commands->keep_watch(n.in_use && of(number, n));
+void cluster_nodes::keep_watch(const predicate& matches) {
+  for (const auto& [number, node] : nodes_) node.commands->keep_watch(node.in_use && matches(number, node));
 }
 
 void cluster_nodes::rest() {
@@ -58,8 +60,8 @@ void cluster_nodes::all_in_use() {
 
 std::vector<const cluster_nodes::node*> cluster_nodes::answering() const {
   std::vector<const node*> all;
-  for (const auto& [number, n] : nodes_)
-    if (n.commands->answering()) all.push_back(&n);
+  for (const auto& [number, node] : nodes_)
+    if (node.commands->answering()) all.push_back(&node);
   return all;
 }
 
@@ -69,12 +71,12 @@ void cluster_nodes::node::close() const {
   replicas->close();
 }
 
-void cluster_nodes::drop(const which& of) {
+void cluster_nodes::drop(const predicate& matches) {
   std::vector<node_id> dropped;
   std::erase_if(nodes_, [&](const auto& each) {
-    const auto& [number, n] = each;
-    if (!of(number, n)) return false;
-    n.close();
+    const auto& [number, node] = each;
+    if (!matches(number, node)) return false;
+    node.close();
     dropped.push_back(number);
     return true;
   });

@@ -32,22 +32,22 @@ class cluster_nodes final {
 
     void close() const;
   };
-  using which = std::function<bool(node_id, const node&)>;
+  using predicate = std::function<bool(node_id, const node&)>;
 
-  /// `how`: to introduce ourselves. `ways`: by which kinds of channels messages may come. `events`: of the command
+  /// `endpoint`: to introduce ourselves. `ways`: by which kinds of channels messages may come. `events`: of the command
   /// connections.
-  cluster_nodes(const redis::io_services& given, redis::endpoint how, std::chrono::milliseconds answer_timeout,
+  cluster_nodes(const redis::io_services& services, redis::endpoint endpoint, std::chrono::milliseconds answer_timeout,
                 std::vector<shard_channels::way> ways, redis::connection::event_sink events)
-      : given_(given), how_(std::move(how)), answer_timeout_(answer_timeout), ways_(std::move(ways)),
+      : services_(services), endpoint_(std::move(endpoint)), answer_timeout_(answer_timeout), ways_(std::move(ways)),
         events_(std::move(events)) {}
 
   /// It is entered where it is new.
   node& enter(node_id number, const redis::address& at);
   node& at(node_id number) { return nodes_.at(number); }
   const node* find(node_id number) const;
-  bool any(const which& of) const;
+  bool any(const predicate& matches) const;
   /// Those in use of which it holds are watched, the others not.
-  void keep_watch(const which& of);
+  void keep_watch(const predicate& matches);
   /// Nothing is held any more: only those where commands are under way are in use.
   void rest();
   /// Keys may have come to any.
@@ -62,12 +62,12 @@ class cluster_nodes final {
   /// Those that answer.
   std::vector<const node*> answering() const;
   /// Closes those that nobody needs any more; the listener hears that their links are not down.
-  void drop(const which& of);
+  void drop(const predicate& matches);
   void close();
 
  private:
-  const redis::io_services given_;
-  const redis::endpoint how_;
+  const redis::io_services services_;
+  const redis::endpoint endpoint_;
   const std::chrono::milliseconds answer_timeout_;
   const std::vector<shard_channels::way> ways_;
   const redis::connection::event_sink events_;

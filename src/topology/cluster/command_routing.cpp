@@ -10,8 +10,8 @@
 namespace holdfast::detail {
 
 redis::ticket command_routing::execute(slot_number slot, redis::request asked) {
-  const auto command = std::make_shared<routed_command>(static_cast<router&>(*this), given_.alarms, slot,
-                                                        std::move(asked), given_.now());
+  const auto command = std::make_shared<routed_command>(static_cast<router&>(*this), services_.alarms, slot,
+                                                        std::move(asked), services_.now());
   open_.add(command);
   const auto number = command->number;
   try {
@@ -39,7 +39,7 @@ void command_routing::send(routed_command& command) {
 void command_routing::send_to(node_id number, const redis::address& at, routed_command& command) {
   auto& there = nodes_.enter(number, at);
   if (!std::exchange(there.in_use, true)) notified_.node_used(number, there);
-  command.sent_as = there.commands->execute({open_.find(command.number), command.delivery_at(given_.now())});
+  command.sent_as = there.commands->execute({open_.find(command.number), command.delivery_at(services_.now())});
   command.at = number;
   ++there.under_way;
   if (!std::exchange(sent_any_, true)) notified_.first_sent(there);
@@ -50,7 +50,7 @@ void command_routing::named_lost(routed_command& command) {
   const auto node = introduction_.with(*command.named);
   command.refusal = redis::fail(node, errc::unreachable, "the slot was moving there, and it cannot be reached").detail;
   command.try_again.reset();
-  command.resume = given_.now() + command.policy.on_named_lost().pause;
+  command.resume = services_.now() + command.policy.on_named_lost().pause;
   command.named.reset();
   command.asking = false;
   wait(command);
@@ -67,7 +67,7 @@ void command_routing::node_lost(node_id lost) {
 
 void command_routing::wait(routed_command& command) {
   command.pause.stop();
-  const auto& delivery = command.asked.how;
+  const auto& delivery = command.asked.terms;
   const bool has_deadline = !delivery.waits_for_reply || (delivery.tell_late && !command.told_late);
   const auto until = has_deadline ? std::min(command.resume, command.deadline) : command.resume;
   if (until == time_point::max()) return;
@@ -77,9 +77,9 @@ void command_routing::wait(routed_command& command) {
 }
 
 void command_routing::waited(routed_command& command) {
-  const auto now = given_.now();
-  if (now >= command.deadline && !command.asked.how.waits_for_reply) return give_up(command);
-  if (now >= command.deadline && command.asked.how.tell_late && !command.told_late) {
+  const auto now = services_.now();
+  if (now >= command.deadline && !command.asked.terms.waits_for_reply) return give_up(command);
+  if (now >= command.deadline && command.asked.terms.tell_late && !command.told_late) {
     command.late(refused(command));
     if (command.number == 0 || command.at != slot_map::nobody) return;
   }
@@ -91,16 +91,16 @@ void command_routing::waited(routed_command& command) {
 void command_routing::heard(routed_command& command, const redis::outcome& outcome) {
   if (outcome.error || !outcome.reply.is_error()) return finish(command, outcome);
   const auto by = introduction_.with(nodes_.at(command.at).at);
-  const auto next = command.policy.on_reply(outcome.reply, by.at, reach_, given_.now());
+  const auto next = command.policy.on_reply(outcome.reply, by.at, reach_, services_.now());
   using kind = redirects::step::kind;
-  if (next.what == kind::deliver) return finish(command, outcome);
+  if (next.type == kind::deliver) return finish(command, outcome);
   command.refusal = redis::fail(by, errc::unreachable, redis::quoted(by, outcome.reply.text)).detail;
-  command.try_again = next.what == kind::same_node ? std::make_unique<const redis::outcome>(outcome) : nullptr;
+  command.try_again = next.type == kind::same_node ? std::make_unique<const redis::outcome>(outcome) : nullptr;
   if (command.unwanted) return give_up(command);
   left_node(command);
-  command.resume = given_.now() + next.pause;
-  if (next.what == kind::by_map) command.named.reset(), command.asking = false;
-  if (next.what == kind::to_named) {
+  command.resume = services_.now() + next.pause;
+  if (next.type == kind::by_map) command.named.reset(), command.asking = false;
+  if (next.type == kind::to_named) {
     command.named = next.to;
     command.asking = true;
     moving_to_[command.slot] = map_.number_of(next.to);
@@ -120,7 +120,7 @@ void command_routing::left_node(routed_command& command) {
 }
 
 void command_routing::finish(routed_command& command, const redis::outcome& outcome) {
-  const auto asked = command.asked.what;
+  const auto asked = command.asked.command;
   left_node(command);
   command.pause.stop();
   open_.remove(command);
@@ -173,7 +173,7 @@ void command_routing::map_changed() {
   for (const auto number : misplaced) {
     const auto command = open_.find(number);
     if (!command || command->unwanted || !leaves_node(*command)) continue;
-    command->resume = given_.now();
+    command->resume = services_.now();
     waited(*command);
   }
 }

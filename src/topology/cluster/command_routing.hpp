@@ -39,9 +39,9 @@ class command_routing final : private routed_command::router {
   };
 
   /// `introduction`: how to introduce ourselves to a node. The references outlive this object.
-  command_routing(const redis::io_services& given, const redis::endpoint& introduction, const reach_by& reach,
+  command_routing(const redis::io_services& services, const redis::endpoint& introduction, const reach_by& reach,
                   slot_map& map, cluster_nodes& nodes, owner notified)
-      : given_(given), introduction_(introduction), reach_(reach), map_(map), nodes_(nodes),
+      : services_(services), introduction_(introduction), reach_(reach), map_(map), nodes_(nodes),
         notified_(std::move(notified)) {}
   command_routing(const command_routing&) = delete;
   command_routing& operator=(const command_routing&) = delete;
@@ -79,7 +79,7 @@ class command_routing final : private routed_command::router {
   void give_up(routed_command& command);
   redis::outcome refused(const routed_command& command) const;
 
-  const redis::io_services given_;
+  const redis::io_services services_;
   const redis::endpoint& introduction_;
   const reach_by& reach_;
   slot_map& map_;

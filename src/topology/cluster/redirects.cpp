@@ -46,26 +46,26 @@ std::optional<redirect> read_redirect(std::string_view error, const redis::addre
   if (!slot || *slot >= slot_count || !port) return std::nullopt;
   auto to = told_address(where.substr(0, colon), *port, answered_by, reach);
   if (!to) return std::nullopt;
-  const auto what = error.front() == 'M' ? redirect::kind::moved : redirect::kind::ask;
-  return redirect{what, static_cast<slot_number>(*slot), *std::move(to)};
+  const auto kind = error.front() == 'M' ? redirect::kind::moved : redirect::kind::ask;
+  return redirect{kind, static_cast<slot_number>(*slot), *std::move(to)};
 }
 
-redirects::step redirects::on_reply(const redis::reply& r, const redis::address& answered_by, const reach_by& reach,
+redirects::step redirects::on_reply(const redis::reply& reply, const redis::address& answered_by, const reach_by& reach,
                                     time_point now) {
-  if (!r.is_error()) return {};
-  if (r.text.starts_with("TRYAGAIN")) return divisible_ ? step{} : on_try_again(now);
+  if (!reply.is_error()) return {};
+  if (reply.text.starts_with("TRYAGAIN")) return divisible_ ? step{} : on_try_again(now);
   try_again_since_.reset();
-  if (const auto to = read_redirect(r.text, answered_by, reach)) return on_redirect(*to, answered_by);
-  if (redis::is_redirect(r.text) || says_not_now(r.text)) return elsewhere(step::kind::by_map);
+  if (const auto to = read_redirect(reply.text, answered_by, reach)) return on_redirect(*to, answered_by);
+  if (redis::is_redirect(reply.text) || says_not_now(reply.text)) return elsewhere(step::kind::by_map);
   return {};
 }
 
-redirects::step redirects::on_redirect(const redirect& r, const redis::address& answered_by) {
-  const bool ask = r.what == redirect::kind::ask;
+redirects::step redirects::on_redirect(const redirect& redirect, const redis::address& answered_by) {
+  const bool ask = redirect.type == redirect::kind::ask;
   // A node that sends us to itself, or two that send us to each other, know no better yet.
-  const bool doubtful = r.to == answered_by || followed_ >= (ask ? 2 : 1);
-  step next{ask ? step::kind::to_named : step::kind::by_map, r.to, ask, {}, !ask, {}};
-  if (!ask) next.moved = r;
+  const bool doubtful = redirect.to == answered_by || followed_ >= (ask ? 2 : 1);
+  step next{ask ? step::kind::to_named : step::kind::by_map, redirect.to, ask, {}, !ask, {}};
+  if (!ask) next.moved = redirect;
   if (++followed_ > most_hops) pause_ = longest_redirect_pause;
   if (doubtful) next.pause = grow();
   return next;
@@ -74,10 +74,10 @@ redirects::step redirects::on_redirect(const redirect& r, const redis::address& 
 redirects::step redirects::on_try_again(time_point now) {
   if (!try_again_since_) try_again_since_ = now;
   if (now - *try_again_since_ >= longest_try_again) return {};
-  return {.what = step::kind::same_node, .pause = grow()};
+  return {.type = step::kind::same_node, .pause = grow()};
 }
 
-redirects::step redirects::elsewhere(step::kind what) { return {.what = what, .pause = grow(), .refresh = true}; }
+redirects::step redirects::elsewhere(step::kind kind) { return {.type = kind, .pause = grow(), .refresh = true}; }
 
 redirects::duration redirects::grow() {
   pause_ = pause_ == duration{} ? first_pause : std::min(2 * pause_, longest_redirect_pause);

@@ -15,7 +15,7 @@ namespace holdfast::detail {
 /// "MOVED 3999 127.0.0.1:6381", "ASK 3999 127.0.0.1:6381", also with an empty host, which is that of the node that
 /// answered, and with IPv6, whose colons end before the last one.
 struct redirect {
-  enum class kind { moved, ask } what;
+  enum class kind { moved, ask } type;
   slot_number slot;
   redis::address to;
 };
@@ -47,21 +47,21 @@ class redirects {
       by_map,     // again, to the owner of its slot
       to_named,   // again, to `to`
       same_node,  // again, to where it was sent, as it was sent; at the deadline it is an answer
-    } what = kind::deliver;
+    } type = kind::deliver;
     redis::address to{};
     bool asking = false;
     duration pause{};
     bool refresh = false;             // the map is older than what the answer says
     std::optional<redirect> moved{};  // what it says of one slot
   };
-  step on_reply(const redis::reply& r, const redis::address& answered_by, const reach_by& reach, time_point now);
+  step on_reply(const redis::reply& reply, const redis::address& answered_by, const reach_by& reach, time_point now);
   /// The node that a redirect has named cannot be reached, and the command was not written.
   step on_named_lost() { return elsewhere(step::kind::by_map); }
 
  private:
-  step on_redirect(const redirect& r, const redis::address& answered_by);
+  step on_redirect(const redirect& redirect, const redis::address& answered_by);
   step on_try_again(time_point now);
-  step elsewhere(step::kind what);
+  step elsewhere(step::kind kind);
   duration grow();
 
   bool divisible_;

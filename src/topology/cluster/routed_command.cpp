@@ -10,51 +10,52 @@ namespace holdfast::detail {
 
 // One that waits for as long as it takes has its whole timeout at each node: by that a silent one is found.
 redis::delivery routed_command::delivery_at(time_point now) const {
-  auto how = asked.how;
-  how.asking = asking;
-  if (asking) how.rank = urgency::obligation;  // it has waited in its turn already
-  how.tell_late = how.tell_late && !told_late;
-  if (!how.waits_for_reply || how.tell_late) how.timeout = std::max(deadline - now, lease_clock::duration{});
-  return how;
+  auto delivery = asked.terms;
+  delivery.asking = asking;
+  if (asking) delivery.rank = urgency::obligation;  // it has waited in its turn already
+  delivery.tell_late = delivery.tell_late && !told_late;
+  if (!delivery.waits_for_reply || delivery.tell_late)
+    delivery.timeout = std::max(deadline - now, lease_clock::duration{});
+  return delivery;
 }
 
-void open_commands::add(routed_ptr c) {
-  c->number = last_ + 1;
-  entries_.push_back({c->number, std::move(c)});
+void open_commands::add(routed_ptr command) {
+  command->number = last_ + 1;
+  entries_.push_back({command->number, std::move(command)});
   ++last_;
   ++alive_;
 }
 
 std::deque<open_commands::entry>::iterator open_commands::place_of(redis::ticket number) {
   return std::lower_bound(entries_.begin(), entries_.end(), number,
-                          [](const entry& e, redis::ticket wanted) { return e.number < wanted; });
+                          [](const entry& entry, redis::ticket wanted) { return entry.number < wanted; });
 }
 
 routed_ptr open_commands::find(redis::ticket number) const {
   const auto found = const_cast<open_commands*>(this)->place_of(number);
-  return found != entries_.end() && found->number == number ? found->what : nullptr;
+  return found != entries_.end() && found->number == number ? found->command : nullptr;
 }
 
-void open_commands::remove(routed_command& c) {
-  const auto found = place_of(std::exchange(c.number, 0));
-  HOLDFAST_ASSERT(found != entries_.end() && found->what.get() == &c && alive_ > 0);
-  found->what.reset();
+void open_commands::remove(routed_command& command) {
+  const auto found = place_of(std::exchange(command.number, 0));
+  HOLDFAST_ASSERT(found != entries_.end() && found->command.get() == &command && alive_ > 0);
+  found->command.reset();
   --alive_;
-  while (!entries_.empty() && !entries_.front().what) entries_.pop_front();
-  while (!entries_.empty() && !entries_.back().what) entries_.pop_back();
-  if (entries_.size() > 2 * alive_) std::erase_if(entries_, [](const entry& e) { return !e.what; });
+  while (!entries_.empty() && !entries_.front().command) entries_.pop_front();
+  while (!entries_.empty() && !entries_.back().command) entries_.pop_back();
+  if (entries_.size() > 2 * alive_) std::erase_if(entries_, [](const entry& entry) { return !entry.command; });
 }
 
 // What a command owns may call us back when it goes.
 void open_commands::clear() noexcept {
-  for (auto& e : entries_)
-    if (e.what) {
-      e.what->number = 0;
-      e.what->pause.stop();
+  for (auto& entry : entries_)
+    if (entry.command) {
+      entry.command->number = 0;
+      entry.command->pause.stop();
     }
   alive_ = 0;
   while (!entries_.empty()) {
-    const auto dropped = std::move(entries_.front().what);
+    const auto dropped = std::move(entries_.front().command);
     entries_.pop_front();
   }
 }

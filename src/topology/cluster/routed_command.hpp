@@ -26,15 +26,15 @@ class routed_command final : public redis::command {
  public:
   class router {
    public:
-    virtual void heard(routed_command& c, const redis::outcome& o) = 0;
+    virtual void heard(routed_command& command, const redis::outcome& outcome) = 0;
 
    protected:
     ~router() = default;
   };
 
-  routed_command(router& by, timers& alarms, slot_number of, redis::request what, time_point now)
-      : slot(of), asked(std::move(what)), deadline(saturating_add(now, asked.how.timeout)), policy(asked.how.divisible),
-        pause(alarms), router_(by) {}
+  routed_command(router& by, timers& alarms, slot_number of, redis::request request, time_point now)
+      : slot(of), asked(std::move(request)), deadline(saturating_add(now, asked.terms.timeout)),
+        policy(asked.terms.divisible), pause(alarms), router_(by) {}
 
   const slot_number slot;
   const redis::request asked;
@@ -56,15 +56,15 @@ class routed_command final : public redis::command {
   /// How it is to be sent now.
   redis::delivery delivery_at(time_point now) const;
 
-  void append_to(std::string& out) const override { asked.what->append_to(out); }
-  void written(time_point now, lease_clock::duration left) noexcept override { asked.what->written(now, left); }
-  const redis::command_name* counted_as() const noexcept override { return asked.what->counted_as(); }
-  void answered(const redis::outcome& o) override {
-    if (number != 0) router_.heard(*this, o);
+  void append_to(std::string& out) const override { asked.command->append_to(out); }
+  void written(time_point now, lease_clock::duration left) noexcept override { asked.command->written(now, left); }
+  const redis::command_name* counted_as() const noexcept override { return asked.command->counted_as(); }
+  void answered(const redis::outcome& outcome) override {
+    if (number != 0) router_.heard(*this, outcome);
   }
-  void late(const redis::outcome& o) override {
+  void late(const redis::outcome& outcome) override {
     told_late = true;
-    if (number != 0) asked.what->late(o);
+    if (number != 0) asked.command->late(outcome);
   }
 
  private:
@@ -78,26 +78,26 @@ class open_commands {
   bool empty() const noexcept { return alive_ == 0; }
   std::size_t size() const noexcept { return alive_; }
   /// Gives it its number.
-  void add(routed_ptr c);
+  void add(routed_ptr command);
   /// Null: it is over.
   routed_ptr find(redis::ticket number) const;
   /// It is over. Whoever calls it keeps the command alive meanwhile.
-  void remove(routed_command& c);
+  void remove(routed_command& command);
   void clear() noexcept;
 
   /// The numbers of those of which this holds: they may be removed and added to meanwhile.
   template <class Which>
-  std::vector<redis::ticket> all(Which which) const {
+  std::vector<redis::ticket> all(Which matches) const {
     std::vector<redis::ticket> found;
-    for (const auto& e : entries_)
-      if (e.what && which(*e.what)) found.push_back(e.number);
+    for (const auto& entry : entries_)
+      if (entry.command && matches(*entry.command)) found.push_back(entry.number);
     return found;
   }
 
  private:
   struct entry {
     redis::ticket number;
-    routed_ptr what;  // null: a gap
+    routed_ptr command;  // null: a gap
   };
   std::deque<entry>::iterator place_of(redis::ticket number);
 

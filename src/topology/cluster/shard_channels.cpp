@@ -10,25 +10,25 @@
 namespace holdfast::detail {
 
 struct shard_channels::member {
-  member(std::weak_ptr<shard_channels> h, std::string_view name, subscriber& w)
-      : home(std::move(h)), channel(name), who(w) {}
+  member(std::weak_ptr<shard_channels> hub, std::string_view name, subscriber& subscriber)
+      : home(std::move(hub)), channel(name), listener(subscriber) {}
   member(const member&) = delete;
   member& operator=(const member&) = delete;
   ~member() {
     if (!joined) return;
-    if (const auto h = home.lock()) h->leave(*this);
+    if (const auto hub = home.lock()) hub->leave(*this);
   }
 
   const std::weak_ptr<shard_channels> home;
   const std::string channel;
-  subscriber& who;
+  subscriber& listener;
   bool joined = false;
-  bool told = false;  // that it is subscribed: messages may come
+  bool notified = false;  // that it is subscribed: messages may come
 };
 
 /// A channel's subscription by one way.
 struct shard_channels::leg final : subscriber {
-  leg(shard_channels& h, channel& c) : home(h), of(c) {}
+  leg(shard_channels& hub, channel& channel) : home(hub), of(channel) {}
 
   void on_subscribed() override;
   void on_message(std::string_view payload) override;
@@ -42,14 +42,14 @@ struct shard_channels::leg final : subscriber {
 };
 
 struct shard_channels::channel : std::enable_shared_from_this<channel> {
-  channel(shard_channels& home, std::string_view n) : name(n) {
+  channel(shard_channels& home, std::string_view text) : name(text) {
     for (std::size_t i = 0; i < home.ways_.size(); ++i) legs.push_back(std::make_unique<leg>(home, *this));
   }
 
   void leave() {
-    for (const auto& l : legs) {
-      l->kept.reset();
-      l->acknowledged = false;
+    for (const auto& leg : legs) {
+      leg->kept.reset();
+      leg->acknowledged = false;
     }
   }
 
@@ -70,8 +70,8 @@ void shard_channels::leg::on_subscribed() {
 void shard_channels::leg::on_message(std::string_view payload) {
   const auto home_alive = home.shared_from_this();
   const auto channel_alive = of.shared_from_this();
-  home.tell_all(of, [payload](member& m) {
-    if (m.told) m.who.on_message(payload);
+  home.tell_all(of, [payload](member& member) {
+    if (member.notified) member.listener.on_message(payload);
   });
 }
 
@@ -86,64 +86,64 @@ void shard_channels::leg::on_no_messages(error_code error, const std::string& de
   const auto home_alive = home.shared_from_this();
   const auto channel_alive = of.shared_from_this();
   acknowledged = false;
-  home.tell_all(of, [&](member& m) { m.who.on_no_messages(error, detail); });
+  home.tell_all(of, [&](member& member) { member.listener.on_no_messages(error, detail); });
 }
 
-shard_channels::shard_channels(const redis::io_services& given, environment around, std::vector<way> ways)
-    : given_(given), around_(std::move(around)), ways_(std::move(ways)), next_pause_(given.alarms) {
+shard_channels::shard_channels(const redis::io_services& services, environment env, std::vector<way> ways)
+    : services_(services), env_(std::move(env)), ways_(std::move(ways)), next_pause_(services.alarms) {
   HOLDFAST_ASSERT(!ways_.empty());
 }
 
 shard_channels::~shard_channels() { close(); }
 
-subscription shard_channels::subscribe(std::string_view channel_name, subscriber& who) {
+subscription shard_channels::subscribe(std::string_view channel_name, subscriber& subscriber) {
   if (closed_) return nullptr;
-  const auto m = std::make_shared<member>(weak_from_this(), channel_name, who);
+  const auto made = std::make_shared<member>(weak_from_this(), channel_name, subscriber);
   auto found = channels_.find(channel_name);
   const bool first = found == channels_.end();
   if (first) found = channels_.emplace(channel_name, std::make_shared<channel>(*this, channel_name)).first;
-  const auto c = found->second;
+  const auto channel = found->second;
   try {
-    c->members.join(*m);
-    m->joined = true;
+    channel->members.join(*made);
+    made->joined = true;
   } catch (...) {
     if (first) channels_.erase(found);
     throw;
   }
-  if (c->route.live()) greet_late_comer(m);
+  if (channel->route.live()) greet_late_comer(made);
   // Whoever comes after a refusal wants to know whether it holds; so do the others then.
-  const bool try_again = c->route.is_refused();
-  if (try_again) c->route.gone();
-  if (first || try_again) look(*c);
-  return m;
+  const bool try_again = channel->route.is_refused();
+  if (try_again) channel->route.gone();
+  if (first || try_again) look(*channel);
+  return made;
 }
 
-void shard_channels::greet_late_comer(std::weak_ptr<member> who) {
-  given_.post([self = shared_from_this(), this, who = std::move(who)] {
-    const auto m = who.lock();
-    if (!m || closed_ || m->told) return;
-    const auto c = channels_.find(m->channel);
-    if (c == channels_.end() || !c->second->route.live()) return;  // it will be told with the others
-    m->told = true;
-    m->who.on_subscribed();
+void shard_channels::greet_late_comer(std::weak_ptr<member> member) {
+  services_.post([self = shared_from_this(), this, member = std::move(member)] {
+    const auto subscriber = member.lock();
+    if (!subscriber || closed_ || subscriber->notified) return;
+    const auto channel = channels_.find(subscriber->channel);
+    if (channel == channels_.end() || !channel->second->route.live()) return;  // it will be told with the others
+    subscriber->notified = true;
+    subscriber->listener.on_subscribed();
   });
 }
 
-void shard_channels::leave(member& who) {
-  const auto found = channels_.find(who.channel);
+void shard_channels::leave(member& member) {
+  const auto found = channels_.find(member.channel);
   if (found == channels_.end()) return;  // closed
-  const auto c = found->second;
-  c->members.leave(who);
-  if (!c->members.empty()) return;
-  stop_pause(*c);
+  const auto channel = found->second;
+  channel->members.leave(member);
+  if (!channel->members.empty()) return;
+  stop_pause(*channel);
   channels_.erase(found);
-  c->leave();
+  channel->leave();
 }
 
 void shard_channels::moved(node_id node, std::string_view name) {
   const auto found = channels_.find(name);
   if (found == channels_.end() || found->second->route.node() != node) return;
-  found->second->route.moved(given_.now());
+  found->second->route.moved(services_.now());
   look(*found->second);
 }
 
@@ -156,64 +156,65 @@ void shard_channels::map_changed() {
 void shard_channels::node_gone(node_id node) {
   each_step step;
   for (const auto& each : channels_) {
-    auto& c = *each.second;
-    if (c.route.node() != node) continue;
-    c.route.gone();
-    step([&] { look(c); });
+    auto& channel = *each.second;
+    if (channel.route.node() != node) continue;
+    channel.route.gone();
+    step([&] { look(channel); });
   }
   step.rethrow();
 }
 
 void shard_channels::tell_homeless(const redis::failure& why) {
   std::vector<std::weak_ptr<channel>> homeless;
-  for (const auto& [name, c] : channels_)
-    if (c->route.node() == shard_route::nobody) homeless.push_back(c);
+  for (const auto& [name, channel] : channels_)
+    if (channel->route.node() == shard_route::nobody) homeless.push_back(channel);
   for (const auto& each : homeless)
-    if (const auto c = each.lock()) tell_all(*c, [&](member& m) { m.who.on_subscribe_failed(why.code, why.detail); });
+    if (const auto channel = each.lock())
+      tell_all(*channel, [&](member& member) { member.listener.on_subscribe_failed(why.code, why.detail); });
 }
 
 bool shard_channels::any_at(node_id node) const noexcept {
   return std::any_of(channels_.begin(), channels_.end(),
-                     [node](const auto& c) { return c.second->route.node() == node; });
+                     [node](const auto& channel) { return channel.second->route.node() == node; });
 }
 
 bool shard_channels::any_homeless() const noexcept { return any_at(shard_route::nobody); }
 
-void shard_channels::look(channel& c) {
+void shard_channels::look(channel& channel) {
   using kind = shard_route::step::kind;
-  const auto next = c.route.look(around_.owner(c.name), given_.now());
-  if (next.what == kind::stay) return;
-  stop_pause(c);
-  c.leave();
+  const auto next = channel.route.look(env_.owner(channel.name), services_.now());
+  if (next.type == kind::stay) return;
+  stop_pause(channel);
+  channel.leave();
   try {
-    if (next.what == kind::ask) return ask(c, next.node);
-    if (next.what == kind::wait) pause(c, next.until);
+    if (next.type == kind::ask) return ask(channel, next.node);
+    if (next.type == kind::wait) pause(channel, next.until);
   } catch (...) {  // the channel is at no node, and is looked at with the next map
-    stop_pause(c);
-    c.leave();
-    c.route.gone();
+    stop_pause(channel);
+    channel.leave();
+    channel.route.gone();
     throw;
   }
 }
 
-void shard_channels::ask(channel& c, node_id node) {
+void shard_channels::ask(channel& channel, node_id node) {
   for (std::size_t i = 0; i < ways_.size(); ++i)
-    c.legs[i]->kept = around_.subscribe(node, ways_[i], c.name, *c.legs[i]);
+    channel.legs[i]->kept = env_.subscribe(node, ways_[i], channel.name, *channel.legs[i]);
 }
 
-void shard_channels::pause(channel& c, time_point until) {
-  c.paused_until = until;
-  pauses_.emplace(until, &c);
+void shard_channels::pause(channel& channel, time_point until) {
+  channel.paused_until = until;
+  pauses_.emplace(until, &channel);
   if (!next_pause_.due() || until < *next_pause_.due()) next_pause_.start(until, [this] { on_pause_over(); });
 }
 
-void shard_channels::stop_pause(channel& c) {
-  if (const auto until = std::exchange(c.paused_until, std::nullopt)) pauses_.erase({*until, &c});
+void shard_channels::stop_pause(channel& channel) {
+  if (const auto until = std::exchange(channel.paused_until, std::nullopt)) pauses_.erase({*until, &channel});
   if (pauses_.empty()) next_pause_.stop();
 }
 
 void shard_channels::on_pause_over() {
-  const auto now = given_.now();
+  const auto now = services_.now();
   each_step step;
   while (!pauses_.empty() && pauses_.begin()->first <= now) step([this] { look(*pauses_.begin()->second); });
   if (!pauses_.empty()) next_pause_.start(pauses_.begin()->first, [this] { on_pause_over(); });
@@ -221,24 +222,24 @@ void shard_channels::on_pause_over() {
 }
 
 void shard_channels::on_subscribed(leg& by) {
-  auto& c = by.of;
+  auto& channel = by.of;
   by.acknowledged = true;
-  if (!std::all_of(c.legs.begin(), c.legs.end(), [](const auto& l) { return l->acknowledged; })) return;
-  c.route.acknowledged();
-  tell_all(c, [](member& m) {
-    m.told = true;
-    m.who.on_subscribed();
+  if (!std::all_of(channel.legs.begin(), channel.legs.end(), [](const auto& leg) { return leg->acknowledged; })) return;
+  channel.route.acknowledged();
+  tell_all(channel, [](member& member) {
+    member.notified = true;
+    member.listener.on_subscribed();
   });
 }
 
-void shard_channels::tell_failed(channel& c, error_code error, const std::string& detail) {
-  c.route.refused();
-  tell_all(c, [&](member& m) { m.who.on_subscribe_failed(error, detail); });
+void shard_channels::tell_failed(channel& channel, error_code error, const std::string& detail) {
+  channel.route.refused();
+  tell_all(channel, [&](member& member) { member.listener.on_subscribe_failed(error, detail); });
 }
 
 template <class What>
-void shard_channels::tell_all(channel& c, What what) {
-  c.members.tell(what, [this] { return !closed_; });
+void shard_channels::tell_all(channel& channel, What action) {
+  channel.members.tell(action, [this] { return !closed_; });
 }
 
 void shard_channels::close() {
@@ -246,7 +247,7 @@ void shard_channels::close() {
   next_pause_.stop();
   pauses_.clear();
   const auto all = std::exchange(channels_, {});
-  for (const auto& [name, c] : all) c->leave();
+  for (const auto& [name, channel] : all) channel->leave();
 }
 
 }  // namespace holdfast::detail

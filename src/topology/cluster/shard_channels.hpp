@@ -36,18 +36,19 @@ class shard_channels final : public std::enable_shared_from_this<shard_channels>
     /// Who has the slot of the channel, as far as is known; 0: nobody.
     std::function<node_id(std::string_view channel)> owner;
     /// Subscribes at the pub/sub connection of this node for this way. Calls nobody inside.
-    std::function<subscription(node_id node, const way& by, std::string_view channel, subscriber& who)> subscribe;
+    std::function<subscription(node_id node, const way& by, std::string_view channel, subscriber& subscriber)>
+        subscribe;
   };
 
   /// `ways`: one, or several at once; then a channel is subscribed when it is by all of them, and a message may come
   /// once by each.
-  shard_channels(const redis::io_services& given, environment around, std::vector<way> ways);
+  shard_channels(const redis::io_services& services, environment env, std::vector<way> ways);
   shard_channels(const shard_channels&) = delete;
   shard_channels& operator=(const shard_channels&) = delete;
   ~shard_channels();
 
-  /// The result is released on the strand; it may outlive this object. `who` must live until then.
-  subscription subscribe(std::string_view channel, subscriber& who);
+  /// The result is released on the strand; it may outlive this object. `subscriber` must live until then.
+  subscription subscribe(std::string_view channel, subscriber& subscriber);
 
   /// A node's pub/sub connection has said so, after the cluster has learned of it what there is to learn.
   void moved(node_id node, std::string_view channel);
@@ -71,21 +72,21 @@ class shard_channels final : public std::enable_shared_from_this<shard_channels>
   struct channel;
   struct leg;
 
-  void leave(member& who);
-  void greet_late_comer(std::weak_ptr<member> who);
-  void look(channel& c);
-  void ask(channel& c, node_id node);
-  void pause(channel& c, time_point until);
-  void stop_pause(channel& c);
+  void leave(member& member);
+  void greet_late_comer(std::weak_ptr<member> member);
+  void look(channel& channel);
+  void ask(channel& channel, node_id node);
+  void pause(channel& channel, time_point until);
+  void stop_pause(channel& channel);
   void on_pause_over();
   void on_subscribed(leg& by);
-  void tell_failed(channel& c, error_code error, const std::string& detail);
+  void tell_failed(channel& channel, error_code error, const std::string& detail);
 
   template <class What>
-  void tell_all(channel& c, What what);
+  void tell_all(channel& channel, What action);
 
-  const redis::io_services given_;
-  const environment around_;
+  const redis::io_services services_;
+  const environment env_;
   const std::vector<way> ways_;
   std::map<std::string, std::shared_ptr<channel>, std::less<>> channels_;
   std::set<std::pair<time_point, channel*>> pauses_;

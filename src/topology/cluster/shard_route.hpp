@@ -23,7 +23,7 @@ class shard_route {
       ask,    // leave, and subscribe at `node`
       leave,  // its slot has no owner: there is nobody to ask until the map changes
       wait    // leave, and look again at `until`
-    } what = kind::stay;
+    } type = kind::stay;
     node_id node = nobody;
     time_point until{};
   };

@@ -15,15 +15,16 @@ constexpr std::size_t many_servers = 1024;
 
 bool may_be_host(std::string_view text) {
   if (text.empty() || text.size() > longest_host || text == "?") return false;
-  return std::all_of(text.begin(), text.end(), [](char c) { return c > 0x20 && c < 0x7f && c != '/' && c != '@'; });
+  return std::all_of(text.begin(), text.end(),
+                     [](char byte) { return byte > 0x20 && byte < 0x7f && byte != '/' && byte != '@'; });
 }
 
-bool is_number(const redis::reply& r) { return r.type == redis::reply::kind::integer; }
-bool is_array(const redis::reply& r) { return r.type == redis::reply::kind::array; }
+bool is_number(const redis::reply& reply) { return reply.type == redis::reply::kind::integer; }
+bool is_array(const redis::reply& reply) { return reply.type == redis::reply::kind::array; }
 
-std::optional<slot_number> slot_in(const redis::reply& r) {
-  if (!is_number(r) || r.integer < 0 || r.integer >= slot_count) return std::nullopt;
-  return static_cast<slot_number>(r.integer);
+std::optional<slot_number> slot_in(const redis::reply& reply) {
+  if (!is_number(reply) || reply.integer < 0 || reply.integer >= slot_count) return std::nullopt;
+  return static_cast<slot_number>(reply.integer);
 }
 
 }  // namespace
@@ -31,23 +32,24 @@ std::optional<slot_number> slot_in(const redis::reply& r) {
 std::optional<redis::address> told_address(std::string_view host, long long port, const redis::address& answered_by,
                                            const reach_by& reach) {
   if (port <= 0 || port > last_port) return std::nullopt;
-  redis::address told;
-  told.port = static_cast<std::uint16_t>(port);
+  redis::address announced;
+  announced.port = static_cast<std::uint16_t>(port);
   if (host.empty()) {
-    told.host = answered_by.host;  // where we have reached it: nothing to translate but the port
+    announced.host = answered_by.host;  // where we have reached it: nothing to translate but the port
   } else if (may_be_host(host)) {
-    told.host = host;
+    announced.host = host;
   } else {
     return std::nullopt;
   }
-  return reach ? reach(told) : told;
+  return reach ? reach(announced) : announced;
 }
 
-std::optional<slot_view> read_slots(const redis::reply& r, const redis::address& answered_by, const reach_by& reach) {
-  if (!is_array(r)) return std::nullopt;
+std::optional<slot_view> read_slots(const redis::reply& reply, const redis::address& answered_by,
+                                    const reach_by& reach) {
+  if (!is_array(reply)) return std::nullopt;
   slot_view view;
-  view.ranges.reserve(r.elements.size());
-  for (const auto& row : r.elements) {
+  view.ranges.reserve(reply.elements.size());
+  for (const auto& row : reply.elements) {
     if (!is_array(row) || row.elements.size() < 3) return std::nullopt;
     const auto first = slot_in(row.elements[0]), last = slot_in(row.elements[1]);
     const auto& primary = row.elements[2];
@@ -63,14 +65,14 @@ std::optional<slot_view> read_slots(const redis::reply& r, const redis::address&
 std::optional<std::size_t> slot_map::replace(const slot_view& view, const redis::address& said_by) {
   forget_unused();
   owners next{};
-  std::array<bool, slot_count> told{};
+  std::array<bool, slot_count> named{};
   std::size_t covered = 0;
   for (const auto& [first, last, primary] : view.ranges) {
     if (first > last || last >= slot_count) return std::nullopt;
-    const auto who = primary ? entry_of(*primary).number : nobody;
+    const auto id = primary ? entry_of(*primary).number : nobody;
     for (std::size_t slot = first; slot <= last; ++slot) {
-      if (std::exchange(told[slot], true)) return std::nullopt;
-      next[slot] = primary ? who : owners_[slot];
+      if (std::exchange(named[slot], true)) return std::nullopt;
+      next[slot] = primary ? id : owners_[slot];
       covered += next[slot] != nobody;
     }
   }
@@ -89,22 +91,22 @@ std::optional<std::size_t> slot_map::replace(const slot_view& view, const redis:
 }
 
 bool slot_map::moved(slot_number slot, const redis::address& to) {
-  const auto who = number_of(to);
-  if (owners_[slot] == who) return false;
-  own(slot, who);
+  const auto id = number_of(to);
+  if (owners_[slot] == id) return false;
+  own(slot, id);
   return true;
 }
 
-void slot_map::own(slot_number slot, node_id who) {
-  const auto before = std::exchange(owners_[slot], who);
+void slot_map::own(slot_number slot, node_id id) {
+  const auto before = std::exchange(owners_[slot], id);
   if (before != nobody) --by_number_.at(before)->slots;
-  if (who != nobody) ++by_number_.at(who)->slots;
-  covered_ += (who != nobody);
+  if (id != nobody) ++by_number_.at(id)->slots;
+  covered_ += (id != nobody);
   covered_ -= (before != nobody);
 }
 
-bool slot_map::owns_any(node_id which) const noexcept {
-  const auto found = by_number_.find(which);
+bool slot_map::owns_any(node_id node) const noexcept {
+  const auto found = by_number_.find(node);
   return found != by_number_.end() && found->second->slots != 0;
 }
 
@@ -133,9 +135,9 @@ slot_map::server& slot_map::entry_of(const redis::address& at) {
 
 void slot_map::forget_unused() {
   if (servers_.size() < many_servers) return;
-  std::erase_if(servers_, [this](const auto& s) {
-    const bool unused = s.second.slots == 0;
-    if (unused) by_number_.erase(s.second.number);
+  std::erase_if(servers_, [this](const auto& slots) {
+    const bool unused = slots.second.slots == 0;
+    if (unused) by_number_.erase(slots.second.number);
     return unused;
   });
 }

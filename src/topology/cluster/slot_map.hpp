@@ -31,7 +31,8 @@ struct slot_view {
 };
 
 /// Reads the reply to CLUSTER SLOTS; nothing where it is broken: then none of it is believed.
-std::optional<slot_view> read_slots(const redis::reply& r, const redis::address& answered_by, const reach_by& reach);
+std::optional<slot_view> read_slots(const redis::reply& reply, const redis::address& answered_by,
+                                    const reach_by& reach);
 
 /// Pure: which primary has which slot, as far as we know; and a number for each server, which never names another one.
 class slot_map {
@@ -47,8 +48,8 @@ class slot_map {
 
   node_id owner(slot_number slot) const noexcept { return owners_[slot]; }
   /// Of a server that has a slot.
-  const redis::address& address_of(node_id which) const { return *by_number_.at(which)->at; }
-  bool owns_any(node_id which) const noexcept;
+  const redis::address& address_of(node_id node) const { return *by_number_.at(node)->at; }
+  bool owns_any(node_id node) const noexcept;
   /// Every number of a server that has a slot, each once.
   std::vector<node_id> primaries() const;
   std::size_t covered() const noexcept { return covered_; }
@@ -65,7 +66,7 @@ class slot_map {
     const redis::address* at = nullptr;
   };
 
-  void own(slot_number slot, node_id who);
+  void own(slot_number slot, node_id id);
   server& entry_of(const redis::address& at);
   void forget_unused();
 

@@ -34,8 +34,8 @@ class slot_map_refresh::question final : public redis::command {
   const redis::endpoint to_node;
 
   void append_to(std::string& out) const override { redis::append_command(out, words); }
-  void answered(const redis::outcome& o) override {
-    if (!in_.expired()) whose_.heard(*this, o);  // else its round is over
+  void answered(const redis::outcome& outcome) override {
+    if (!in_.expired()) whose_.heard(*this, outcome);  // else its round is over
   }
 
  private:
@@ -43,20 +43,20 @@ class slot_map_refresh::question final : public redis::command {
   slot_map_refresh& whose_;
 };
 
-slot_map_refresh::slot_map_refresh(const redis::io_services& given, const redis::endpoint& how, reach_by reach,
+slot_map_refresh::slot_map_refresh(const redis::io_services& services, const redis::endpoint& endpoint, reach_by reach,
                                    std::chrono::milliseconds answer_timeout, outage_sink outages, owner whose)
-    : given_(given), how_(how), reach_(std::move(reach)), answer_timeout_(answer_timeout), outages_(std::move(outages)),
-      whose_(std::move(whose)), next_(given.alarms) {}
+    : services_(services), endpoint_(endpoint), reach_(std::move(reach)), answer_timeout_(answer_timeout),
+      outages_(std::move(outages)), whose_(std::move(whose)), next_(services.alarms) {}
 
 void slot_map_refresh::ask() {
   if (closed_ || round_ || next_.due()) return;
-  const auto now = given_.now();
+  const auto now = services_.now();
   const auto allowed = begun_ == time_point::min() ? now : begun_ + between_rounds;
   next_.start(std::max(now, allowed), [this] { begin(); });
 }
 
 void slot_map_refresh::begin() {
-  begun_ = given_.now();
+  begun_ = services_.now();
   round_ = std::make_shared<quorum_call>();
   round_->to_ask = whose_.candidates(rounds_++);
   next();
@@ -70,57 +70,57 @@ void slot_map_refresh::next() {
     return;
   }
   auto [by, at] = in->to_ask[in->asked++];
-  const auto node = how_.with(at);
+  const auto node = endpoint_.with(at);
   const bool own = !by;
   if (own) {
-    const auto on_event = [this, number = in->asked, part_of = std::weak_ptr(in), at = at](const event& e) {
-      if (e.what != event_kind::outage) return;
-      outages_(at, e);
+    const auto on_event = [this, number = in->asked, part_of = std::weak_ptr(in), at = at](const event& event) {
+      if (event.kind != event_kind::outage) return;
+      outages_(at, event);
       const auto asking = part_of.lock();
       if (asking && asking == round_ && asking->asked == number && number < asking->to_ask.size()) next();
     };
-    in->own.push_back(by = std::make_shared<redis::connection>(given_, node, on_event));
+    in->own.push_back(by = std::make_shared<redis::connection>(services_, node, on_event));
   }
   ++in->open;
   // One that is not connected has to be.
   const auto timeout = own ? node.connect_timeout + answer_timeout_ : answer_timeout_;
   by->execute({std::make_shared<question>(*this, in, node), {.timeout = timeout, .rank = urgency::obligation}});
   if (in->asked < in->to_ask.size())
-    next_.start(given_.now() + std::min(prompt, lease_clock::duration(answer_timeout_)), [this] { next(); });
+    next_.start(services_.now() + std::min(prompt, lease_clock::duration(answer_timeout_)), [this] { next(); });
 }
 
-void slot_map_refresh::heard(question& q, const redis::outcome& o) {
+void slot_map_refresh::heard(question& question, const redis::outcome& outcome) {
   --round_->open;
-  if (o.error) return disappointed(redis::failure_of(o));
-  const auto& node = q.to_node;
-  if (o.reply.is_error()) {
-    const auto why = redis::classify(o.reply.text, errc::protocol_error);
-    return disappointed(redis::fail(node, why.code, "CLUSTER SLOTS: " + redis::quoted(node, o.reply.text)));
+  if (outcome.error) return disappointed(redis::failure_of(outcome));
+  const auto& node = question.to_node;
+  if (outcome.reply.is_error()) {
+    const auto why = redis::classify(outcome.reply.text, errc::protocol_error);
+    return disappointed(redis::fail(node, why.code, "CLUSTER SLOTS: " + redis::quoted(node, outcome.reply.text)));
   }
-  const auto view = read_slots(o.reply, node.at, reach_);
+  const auto view = read_slots(outcome.reply, node.at, reach_);
   if (!view) return disappointed(redis::fail(node, errc::protocol_error, "CLUSTER SLOTS: a broken reply"));
   const auto in = round_;
-  const auto said = whose_.take(*view, node.at);
+  const auto verdict = whose_.take(*view, node.at);
   if (in != round_) return;  // closed
-  if (said == verdict::refused)
+  if (verdict == verdict::refused)
     return disappointed(redis::fail(node, errc::protocol_error, "CLUSTER SLOTS: a map with too few slots"));
   in->taken = true;
-  if (said == verdict::too_little) return next();
+  if (verdict == verdict::too_little) return next();
   in->to_ask.clear();
   in->asked = in->open = 0;
   end();
 }
 
 void slot_map_refresh::disappointed(redis::failure why) {
-  auto& told = round_->why;
-  if (!told || !told->is_answer() || (told->mends_itself() && why.is_answer())) told = std::move(why);
+  auto& failure = round_->why;
+  if (!failure || !failure->is_answer() || (failure->mends_itself() && why.is_answer())) failure = std::move(why);
   next();
 }
 
 void slot_map_refresh::end() {
   next_.stop();
   const auto over = std::exchange(round_, nullptr);
-  for (const auto& c : over->own) c->close();
+  for (const auto& connection : over->own) connection->close();
   if (over->why && !over->taken) whose_.failed(*over->why);
   if (!closed_ && whose_.over()) ask();
 }
@@ -130,7 +130,7 @@ void slot_map_refresh::close() {
   next_.stop();
   const auto over = std::exchange(round_, nullptr);
   if (!over) return;
-  for (const auto& c : over->own) c->close();
+  for (const auto& connection : over->own) connection->close();
 }
 
 }  // namespace holdfast::detail

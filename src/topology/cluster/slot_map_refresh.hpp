@@ -39,8 +39,8 @@ class slot_map_refresh final {
     std::function<bool()> over;
   };
 
-  /// `how`: to introduce ourselves.
-  slot_map_refresh(const redis::io_services& given, const redis::endpoint& how, reach_by reach,
+  /// `endpoint`: to introduce ourselves.
+  slot_map_refresh(const redis::io_services& services, const redis::endpoint& endpoint, reach_by reach,
                    std::chrono::milliseconds answer_timeout, outage_sink outages, owner whose);
   slot_map_refresh(const slot_map_refresh&) = delete;
   slot_map_refresh& operator=(const slot_map_refresh&) = delete;
@@ -59,12 +59,12 @@ class slot_map_refresh final {
 
   void begin();
   void next();
-  void heard(question& q, const redis::outcome& o);
+  void heard(question& question, const redis::outcome& outcome);
   void disappointed(redis::failure why);
   void end();
 
-  const redis::io_services given_;
-  const redis::endpoint how_;
+  const redis::io_services services_;
+  const redis::endpoint endpoint_;
   const reach_by reach_;
   const std::chrono::milliseconds answer_timeout_;
   const outage_sink outages_;

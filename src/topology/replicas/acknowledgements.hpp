@@ -32,8 +32,8 @@ class acknowledgements {
     unsigned had;
   };
 
-  void add(std::string_view key, const copies& what, handler done) {
-    next_.push_back({std::string(key), what, std::move(done)});
+  void add(std::string_view key, const copies& wanted, handler done) {
+    next_.push_back({std::string(key), wanted, std::move(done)});
   }
   bool idle() const noexcept { return asked_.empty() && next_.empty(); }
   /// The next question, if none is under way and anybody waits: it is under way from now on.
@@ -53,7 +53,7 @@ class acknowledgements {
  private:
   struct waiter {
     std::string key;
-    copies what;
+    copies wanted;
     handler done;
   };
 

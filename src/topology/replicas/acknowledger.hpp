@@ -23,13 +23,13 @@ class acknowledger {
  public:
   using handler = acknowledgements::handler;
 
-  acknowledger(const redis::io_services& given, redis::endpoint server);
+  acknowledger(const redis::io_services& services, redis::endpoint server);
   acknowledger(const acknowledger&) = delete;
   acknowledger& operator=(const acknowledger&) = delete;
 
   /// `done` hears how many have it before the deadline, or then that there was no answer; never inside the call. `key`
   /// is of the server: a lock that it has granted.
-  void ask(std::string_view key, const topology::copies& what, handler done);
+  void ask(std::string_view key, const topology::copies& wanted, handler done);
   /// Nobody waits for an answer.
   bool idle() const noexcept;
   /// As connection::retarget().
@@ -52,13 +52,13 @@ class acknowledger {
     timer alarm;                               // the first of them has no more time
   };
 
-  void connect(line& l);
-  void ask_next(line& l);
-  std::vector<acknowledgements::answer> end_question(line& l, const redis::outcome& o) const;
-  void answered(line& l, const redis::outcome& o);
-  void watch_deadline(line& l);
+  void connect(line& line);
+  void ask_next(line& line);
+  std::vector<acknowledgements::answer> end_question(line& line, const redis::outcome& outcome) const;
+  void answered(line& line, const redis::outcome& outcome);
+  void watch_deadline(line& line);
 
-  const redis::io_services given_;
+  const redis::io_services services_;
   redis::endpoint server_;
   std::map<unsigned, line> lines_;
 };

@@ -17,20 +17,21 @@ constexpr std::chrono::milliseconds earlier{1};
 /// One attempt: first here, then beyond.
 class connect_gate::passage final : public attempt, public std::enable_shared_from_this<passage> {
  public:
-  passage(connect_gate& gate, const redis::io_services& given, const redis::endpoint& node, time_point deadline,
+  passage(connect_gate& gate, const redis::io_services& services, const redis::endpoint& node, time_point deadline,
           handler done)
-      : gate_(&gate), given_(given), node_(node), deadline_(deadline), done_(std::move(done)), alarm_(given.alarms) {}
+      : gate_(&gate), services_(services), node_(node), deadline_(deadline), done_(std::move(done)),
+        alarm_(services.alarms) {}
 
   void wait() {
     gate_->waiting_.push_back(this);
     alarm_.start(deadline_ - earlier, [this] { fail(); });
-    given_.post([self = shared_from_this()] { self->look(); });
+    services_.post([self = shared_from_this()] { self->look(); });
   }
   void look() {
     const auto self = shared_from_this();
     if (!gate_ || gate_->state_ == state::closed) return;
     if (gate_->state_ == state::hopeless) return fail();
-    inner_ = leave().beyond_.connect(given_, node_, deadline_, std::move(done_));
+    inner_ = leave().beyond_.connect(services_, node_, deadline_, std::move(done_));
   }
   void cancel() override {
     if (gate_) leave();
@@ -54,7 +55,7 @@ class connect_gate::passage final : public attempt, public std::enable_shared_fr
   }
 
   connect_gate* gate_;  // while it waits there
-  const redis::io_services given_;
+  const redis::io_services services_;
   const redis::endpoint& node_;
   const time_point deadline_;
   handler done_;
@@ -62,21 +63,21 @@ class connect_gate::passage final : public attempt, public std::enable_shared_fr
   std::shared_ptr<attempt> inner_;
 };
 
-std::shared_ptr<redis::transport::attempt> connect_gate::connect(const redis::io_services& given,
+std::shared_ptr<redis::transport::attempt> connect_gate::connect(const redis::io_services& services,
                                                                  const redis::endpoint& node, time_point deadline,
                                                                  handler done) {
-  if (is_open()) return beyond_.connect(given, node, deadline, std::move(done));
-  const auto p = std::make_shared<passage>(*this, given, node, deadline, std::move(done));
-  p->wait();
-  return p;
+  if (is_open()) return beyond_.connect(services, node, deadline, std::move(done));
+  const auto made = std::make_shared<passage>(*this, services, node, deadline, std::move(done));
+  made->wait();
+  return made;
 }
 
-void connect_gate::set(state s, redis::failure why) {
+void connect_gate::set(state state, redis::failure why) {
   why_ = std::move(why);
-  if (std::exchange(state_, s) == s || s == state::closed) return;
+  if (std::exchange(state_, state) == state || state == state::closed) return;
   std::vector<std::shared_ptr<passage>> all;
-  for (auto* p : waiting_) all.push_back(p->shared_from_this());
-  for (const auto& p : all) p->look();
+  for (auto* passage : waiting_) all.push_back(passage->shared_from_this());
+  for (const auto& passage : all) passage->look();
 }
 
 }  // namespace holdfast::detail

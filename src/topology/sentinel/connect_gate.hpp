@@ -18,11 +18,11 @@ class connect_gate final : public redis::transport {
  public:
   explicit connect_gate(redis::transport& beyond) noexcept : beyond_(beyond) {}
 
-  std::shared_ptr<attempt> connect(const redis::io_services& given, const redis::endpoint& node, time_point deadline,
+  std::shared_ptr<attempt> connect(const redis::io_services& services, const redis::endpoint& node, time_point deadline,
                                    handler done) override;
   enum class state { closed, hopeless, open };
   /// `why` it is not open.
-  void set(state s, redis::failure why = {});
+  void set(state state, redis::failure why = {});
   bool is_open() const noexcept { return state_ == state::open; }
 
  private:

@@ -16,44 +16,47 @@ constexpr std::chrono::milliseconds longest_reconnect_pause{1'000};
 constexpr std::chrono::milliseconds longest_question{1'000};
 
 // A sentinel that is away is looked for more often than a primary.
-redis::endpoint introduced_to_sentinels(const server_list& which) {
-  auto any = which.servers.front();
+redis::endpoint introduced_to_sentinels(const server_list& servers) {
+  auto any = servers.servers.front();
   any.reconnect_cap = std::min(any.reconnect_cap, longest_reconnect_pause);
   if (any.use_tls) redis::check(any.tls);
   return any;
 }
 
-redis::endpoint not_found_yet(const server_list& which) {
-  if (which.discovered.use_tls) redis::check(which.discovered.tls);
-  return which.discovered.with({which.primary_name, 0, {}});
+redis::endpoint not_found_yet(const server_list& servers) {
+  if (servers.discovered.use_tls) redis::check(servers.discovered.tls);
+  return servers.discovered.with({servers.primary_name, 0, {}});
 }
 
 std::vector<redis::address> addresses(const std::vector<redis::endpoint>& servers) {
   std::vector<redis::address> all;
-  for (const auto& s : servers) all.push_back(s.at);
+  for (const auto& endpoint : servers) all.push_back(endpoint.at);
   return all;
 }
 
-redis::io_services through(redis::io_services given, redis::transport& network) {
-  return {std::move(given.strand), given.time, given.alarms, given.random, network, std::move(given.counts)};
+redis::io_services through(redis::io_services services, redis::transport& network) {
+  return {std::move(services.strand), services.time, services.alarms, services.random, network,
+          std::move(services.counts)};
 }
 
 }  // namespace
 
-sentinel::sentinel(const redis::io_services& given, const server_list& which, const config& behaviour,
+sentinel::sentinel(const redis::io_services& services, const server_list& servers, const config& behaviour,
                    redis::connection::event_sink events)
-    : given_(given), any_sentinel_(introduced_to_sentinels(which)), primary_name_(which.primary_name),
+    : services_(services), any_sentinel_(introduced_to_sentinels(servers)), primary_name_(servers.primary_name),
       strict_(behaviour.strict_sentinel), ttl_(behaviour.ttl),
       answer_timeout_(std::min(behaviour.command_timeout, longest_question)), events_(std::move(events)),
-      resolver_(primary_name_, addresses(which.servers), strict_, reach_of(which.node_map)), gate_(given.network),
-      look_(given.alarms), linger_(given.alarms) {
-  const auto gated = through(given, gate_);
-  const auto primary = not_found_yet(which);
-  commands_ = std::make_shared<redis::connection>(gated, primary, [this](const event& e) { hear(e); });
+      resolver_(primary_name_, addresses(servers.servers), strict_, reach_of(servers.node_map)),
+      gate_(services.network), look_(services.alarms), linger_(services.alarms) {
+  const auto gated = through(services, gate_);
+  const auto primary = not_found_yet(servers);
+  commands_ = std::make_shared<redis::connection>(gated, primary, [this](const event& event) { hear(event); });
   channels_ = std::make_shared<redis::pubsub>(gated, primary, answer_timeout_);
   replicas_.emplace(gated, primary);
-  channels_->on_fencing_refused([c = commands_](const std::string& words) { c->report_fencing(words); });
-  channels_->on_no_messages([c = commands_](const redis::failure& why) { c->report_no_messages(why); });
+  channels_->on_fencing_refused(
+      [connection = commands_](const std::string& words) { connection->report_fencing(words); });
+  channels_->on_no_messages(
+      [connection = commands_](const redis::failure& why) { connection->report_no_messages(why); });
   commands_->expect_failover(redis::failover::expected);
   commands_->on_link_change([this](bool up) { on_link(up); });
   commands_->tolerate([this](const redis::failure& why) { return tolerate(why); });
@@ -64,18 +67,18 @@ sentinel::sentinel(const redis::io_services& given, const server_list& which, co
 
 redis::ticket sentinel::execute(std::string_view, redis::request asked) {
   wake();
-  const auto t = commands_->execute(std::move(asked));
+  const auto ticket = commands_->execute(std::move(asked));
   if (commands_->idle()) sleep_soon();  // refused
-  return t;
+  return ticket;
 }
 
-subscription sentinel::subscribe(std::string_view channel, subscriber& who) {
+subscription sentinel::subscribe(std::string_view channel, subscriber& subscriber) {
   wake();
-  return channels_->subscribe(channel, who);
+  return channels_->subscribe(channel, subscriber);
 }
 
-void sentinel::replicated(std::string_view key, const copies& what, copies_handler done) {
-  replicas_->ask(key, what, std::move(done));
+void sentinel::replicated(std::string_view key, const copies& wanted, copies_handler done) {
+  replicas_->ask(key, wanted, std::move(done));
 }
 
 void sentinel::keep_watch(bool on) {
@@ -85,7 +88,7 @@ void sentinel::keep_watch(bool on) {
 
 redis::failure sentinel::trouble(std::string_view) const {
   return gate_.is_open() ? commands_->trouble()
-                         : redis::failure{errc::unreachable, resolver_.trouble(given_.now()).detail};
+                         : redis::failure{errc::unreachable, resolver_.trouble(services_.now()).detail};
 }
 
 std::string sentinel::where(std::string_view) const {
@@ -104,13 +107,13 @@ void sentinel::close() {
 void sentinel::wake() {
   if (awake_ || commands_->closed()) return;
   awake_ = true;
-  resolver_.start(given_.now());
-  for (const auto& w : watches_) w->listen(true);
+  resolver_.start(services_.now());
+  for (const auto& watch : watches_) watch->listen(true);
   pump();
 }
 
 void sentinel::sleep_soon() {
-  if (awake_ && !linger_.due()) linger_.start(given_.now() + lingering, [this] { sleep_if_idle(); });
+  if (awake_ && !linger_.due()) linger_.start(services_.now() + lingering, [this] { sleep_if_idle(); });
 }
 
 void sentinel::sleep_if_idle() {
@@ -118,7 +121,7 @@ void sentinel::sleep_if_idle() {
   awake_ = false;
   resolver_.stop();
   look_.stop();
-  for (const auto& w : watches_) w->listen(false);
+  for (const auto& watch : watches_) watch->listen(false);
   commands_->rest();
   channels_->rest();
 }
@@ -134,43 +137,45 @@ void sentinel::pump() {
     attend_to_known();
     ask();
     follow();
-    report_trust(given_.now());
+    report_trust(services_.now());
   } while (pump_again_ && !commands_->closed());
   pumping_ = false;
-  if (const auto next = resolver_.next_look(given_.now()); next && awake_ && !commands_->closed())
+  if (const auto next = resolver_.next_look(services_.now()); next && awake_ && !commands_->closed())
     look_.start(*next, [this] {
-      resolver_.look(given_.now());
+      resolver_.look(services_.now());
       pump();
     });
 }
 
 // For what is heard inside the calls of a connection that may have to be sent elsewhere.
 void sentinel::pump_soon() {
-  if (awake_) look_.start(given_.now(), [this] { pump(); });
+  if (awake_) look_.start(services_.now(), [this] { pump(); });
 }
 
 void sentinel::attend_to_known() {
   const auto known = resolver_.known();
-  std::erase_if(watches_, [&](const auto& w) {
-    return std::none_of(known.begin(), known.end(), [&](const auto& k) { return k.id == w->id(); });
+  std::erase_if(watches_, [&](const auto& watch) {
+    return std::none_of(known.begin(), known.end(), [&](const auto& known) { return known.id == watch->id(); });
   });
-  sentinel_watch::listener& told = *this;
-  for (const auto& k : known) {
-    if (std::any_of(watches_.begin(), watches_.end(), [&](const auto& w) { return k.id == w->id(); })) continue;
-    const auto node = any_sentinel_.with(k.at);
-    watches_.push_back(std::make_unique<sentinel_watch>(given_, node, k.id, primary_name_, answer_timeout_, told));
+  sentinel_watch::listener& listener = *this;
+  for (const auto& sentinel : known) {
+    if (std::any_of(watches_.begin(), watches_.end(), [&](const auto& watch) { return sentinel.id == watch->id(); }))
+      continue;
+    const auto node = any_sentinel_.with(sentinel.at);
+    watches_.push_back(
+        std::make_unique<sentinel_watch>(services_, node, sentinel.id, primary_name_, answer_timeout_, listener));
     watches_.back()->listen(awake_);
   }
 }
 
 void sentinel::ask() {
-  for (const auto& q : resolver_.take_due(given_.now()))
-    for (const auto& w : watches_)
-      if (w->id() == q.whom) w->ask(q.for_others);
+  for (const auto& question : resolver_.take_due(services_.now()))
+    for (const auto& watch : watches_)
+      if (watch->id() == question.whom) watch->ask(question.for_others);
 }
 
 void sentinel::follow() {
-  const auto now = given_.now();
+  const auto now = services_.now();
   if (const auto& target = resolver_.target(); target && resolver_.ready())
     if (!known_address_ || commands_->node().at != *target) move_to(redis::address(*target));
   const bool open = resolver_.open(now);
@@ -206,69 +211,69 @@ void sentinel::report_trust(time_point now) {
   }
 }
 
-void sentinel::on_news(sentinel_watch::sentinel_id who) {
-  resolver_.ask_soon(who, given_.now());
+void sentinel::on_news(sentinel_watch::sentinel_id id) {
+  resolver_.ask_soon(id, services_.now());
   pump();
 }
 
-void sentinel::on_answer(sentinel_watch::sentinel_id who, const sentinel_answer& what) {
-  resolver_.said(who, what, given_.now());
-  if (what.down_after && !told_short_ttl_)
-    if (const auto text = shorter_than(sentinel_failover, *what.down_after, ttl_)) {
+void sentinel::on_answer(sentinel_watch::sentinel_id id, const sentinel_answer& answer) {
+  resolver_.replied(id, answer, services_.now());
+  if (answer.down_after && !told_short_ttl_)
+    if (const auto text = shorter_than(sentinel_failover, *answer.down_after, ttl_)) {
       told_short_ttl_ = true;
       report(event_kind::ttl_shorter_than_failover, errc{}, *text);
     }
   pump();
 }
 
-void sentinel::on_failed(sentinel_watch::sentinel_id who, const redis::failure& why) {
-  resolver_.failed(who, why, given_.now());
+void sentinel::on_failed(sentinel_watch::sentinel_id id, const redis::failure& why) {
+  resolver_.failed(id, why, services_.now());
   pump();
 }
 
-void sentinel::on_down(sentinel_watch::sentinel_id who, const redis::failure& why) {
-  resolver_.down(who, why, given_.now());
+void sentinel::on_down(sentinel_watch::sentinel_id id, const redis::failure& why) {
+  resolver_.down(id, why, services_.now());
   pump();
 }
 
-void sentinel::on_identified(sentinel_watch::sentinel_id who, const std::string& run) {
-  resolver_.identified(who, run);
+void sentinel::on_identified(sentinel_watch::sentinel_id id, const std::string& run) {
+  resolver_.identified(id, run);
   pump();
 }
 
 void sentinel::on_listed(const std::vector<listed_sentinel>& others) {
-  resolver_.listed(others, given_.now());
+  resolver_.listed(others, services_.now());
   pump();
 }
 
 void sentinel::on_link(bool up) {
   if (!up) {
-    resolver_.ask_all_soon(given_.now());
+    resolver_.ask_all_soon(services_.now());
     pump_soon();
   }
   if (listener_) listener_(the_only_node, up);
 }
 
-void sentinel::hear(const event& e) {
-  if (e.what == event_kind::outage && e.reason == errc::not_primary)
+void sentinel::hear(const event& event) {
+  if (event.kind == event_kind::outage && event.reason == errc::not_primary)
     tolerate({errc::not_primary, {}});  // a connection that was there found out
-  if (events_) events_(e);
+  if (events_) events_(event);
 }
 
 bool sentinel::tolerate(const redis::failure& why) {
   if (why.code != errc::not_primary || !gate_.is_open()) return false;  // closed: said of a sentinel
-  resolver_.refused(commands_->node().at, given_.now());
-  resolver_.ask_all_soon(given_.now());
+  resolver_.refused(commands_->node().at, services_.now());
+  resolver_.ask_all_soon(services_.now());
   pump_soon();
   return true;
 }
 
-void sentinel::report(event_kind what, errc reason, const std::string& detail) const {
+void sentinel::report(event_kind kind, errc reason, const std::string& detail) const {
   if (!events_ || commands_->closed()) return;
-  event e{what, {}};
-  if (reason != errc{}) e.reason = reason;
-  e.detail = detail;
-  events_(e);
+  event event{kind, {}};
+  if (reason != errc{}) event.reason = reason;
+  event.detail = detail;
+  events_(event);
 }
 
 }  // namespace holdfast::detail

@@ -32,7 +32,7 @@ class sentinel final : public topology, private sentinel_watch::listener {
  public:
   /// Throws holdfast::error(invalid_config) when TLS is to be used and a file for it cannot be used.
   /// `events`: outage, connected, fencing_degraded; primary_changed, sentinels_unreachable, ttl_shorter_than_failover.
-  sentinel(const redis::io_services& given, const server_list& which, const config& behaviour,
+  sentinel(const redis::io_services& services, const server_list& servers, const config& behaviour,
            redis::connection::event_sink events);
   sentinel(const sentinel&) = delete;
   sentinel& operator=(const sentinel&) = delete;
@@ -42,14 +42,14 @@ class sentinel final : public topology, private sentinel_watch::listener {
   std::string run_of(std::string_view) const override { return commands_->run(); }
   std::uint64_t server_of(std::string_view) const override { return commands_->server_number(); }
   redis::ticket execute(std::string_view key, redis::request asked) override;
-  bool withdraw(redis::ticket t) override { return commands_->withdraw(t); }
+  bool withdraw(redis::ticket ticket) override { return commands_->withdraw(ticket); }
   bool answering(std::string_view) override { return commands_->answering(); }
   bool answered_since(std::string_view, time_point when) override { return commands_->answered_since(when); }
   redis::failure trouble(std::string_view key) const override;
   bool in_outage(std::string_view) const override { return commands_->in_outage(); }
   std::string where(std::string_view key) const override;
-  void replicated(std::string_view key, const copies& what, copies_handler done) override;
-  subscription subscribe(std::string_view channel, subscriber& who) override;
+  void replicated(std::string_view key, const copies& wanted, copies_handler done) override;
+  subscription subscribe(std::string_view channel, subscriber& subscriber) override;
   void keep_watch(bool on) override;
   void on_link_change(link_listener listener) override { listener_ = std::move(listener); }
   void close() override;
@@ -57,11 +57,11 @@ class sentinel final : public topology, private sentinel_watch::listener {
  private:
   static constexpr node_id the_only_node = 0;
 
-  void on_news(sentinel_watch::sentinel_id who) override;
-  void on_answer(sentinel_watch::sentinel_id who, const sentinel_answer& what) override;
-  void on_failed(sentinel_watch::sentinel_id who, const redis::failure& why) override;
-  void on_down(sentinel_watch::sentinel_id who, const redis::failure& why) override;
-  void on_identified(sentinel_watch::sentinel_id who, const std::string& run) override;
+  void on_news(sentinel_watch::sentinel_id id) override;
+  void on_answer(sentinel_watch::sentinel_id id, const sentinel_answer& answer) override;
+  void on_failed(sentinel_watch::sentinel_id id, const redis::failure& why) override;
+  void on_down(sentinel_watch::sentinel_id id, const redis::failure& why) override;
+  void on_identified(sentinel_watch::sentinel_id id, const std::string& run) override;
   void on_listed(const std::vector<listed_sentinel>& others) override;
 
   void wake();
@@ -76,11 +76,11 @@ class sentinel final : public topology, private sentinel_watch::listener {
   void send_both(const redis::address& to, const std::string& cause);
   void report_trust(time_point now);
   void on_link(bool up);
-  void hear(const event& e);
+  void hear(const event& event);
   bool tolerate(const redis::failure& why);
-  void report(event_kind what, errc reason, const std::string& detail) const;
+  void report(event_kind kind, errc reason, const std::string& detail) const;
 
-  redis::io_services given_;
+  redis::io_services services_;
   const redis::endpoint any_sentinel_;  // how to introduce ourselves to each
   const std::string primary_name_;
   const bool strict_;

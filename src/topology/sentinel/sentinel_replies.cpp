@@ -36,13 +36,13 @@ std::optional<Number> number(std::optional<std::string_view> digits) {
 
 bool visible(std::string_view text, std::size_t longest) {
   return !text.empty() && text.size() <= longest &&
-         std::all_of(text.begin(), text.end(), [](unsigned char c) { return c > 0x20 && c < 0x7f; });
+         std::all_of(text.begin(), text.end(), [](unsigned char byte) { return byte > 0x20 && byte < 0x7f; });
 }
 
 std::optional<redis::address> address_of(std::optional<std::string_view> host, std::optional<std::string_view> port) {
-  const auto p = number<std::uint16_t>(port);
-  if (!host || !visible(*host, longest_host) || !p || *p == 0) return std::nullopt;
-  return redis::address{std::string(*host), *p, {}};
+  const auto parsed = number<std::uint16_t>(port);
+  if (!host || !visible(*host, longest_host) || !parsed || *parsed == 0) return std::nullopt;
+  return redis::address{std::string(*host), *parsed, {}};
 }
 
 bool has_flag(std::string_view flags, std::string_view flag) {
@@ -54,46 +54,46 @@ bool has_flag(std::string_view flags, std::string_view flag) {
   return false;
 }
 
-bool knows_no_such_name(const reply& r) {
-  return r.type == reply::kind::nil || (r.is_error() && r.text.find("No such master") != std::string::npos);
+bool knows_no_such_name(const reply& reply) {
+  return reply.type == reply::kind::nil || (reply.is_error() && reply.text.find("No such master") != std::string::npos);
 }
 
-redis::failure refusal(const reply& r, std::string_view what) {
-  if (r.is_error()) return redis::classify(r.text, errc::protocol_error);
-  return {errc::protocol_error, "SENTINEL " + std::string(what) + ": no address of a primary"};
+redis::failure refusal(const reply& reply, std::string_view name) {
+  if (reply.is_error()) return redis::classify(reply.text, errc::protocol_error);
+  return {errc::protocol_error, "SENTINEL " + std::string(name) + ": no address of a primary"};
 }
 
-std::optional<redis::address> told_address(const reply& r) {
-  if (r.type != reply::kind::array || r.elements.size() != 2) return std::nullopt;
-  return address_of(r.elements[0].text, r.elements[1].text);
+std::optional<redis::address> told_address(const reply& reply) {
+  if (reply.type != reply::kind::array || reply.elements.size() != 2) return std::nullopt;
+  return address_of(reply.elements[0].text, reply.elements[1].text);
 }
 
 }  // namespace
 
 sentinel_answer read_answer(std::string_view name, const reply& master, const reply& address) {
-  sentinel_answer said;
+  sentinel_answer answer;
   if (knows_no_such_name(master) || knows_no_such_name(address)) {
-    said.why = {errc::invalid_config, "no primary of the name " + escaped(name, longest_quote)};
-    return said;
+    answer.why = {errc::invalid_config, "no primary of the name " + escaped(name, longest_quote)};
+    return answer;
   }
   // Above 2^31 - 1 it is no time at all.
   const auto down_after = number<std::int32_t>(field(master, "down-after-milliseconds"));
-  if (down_after && *down_after > 0) said.down_after = std::chrono::milliseconds(*down_after);
+  if (down_after && *down_after > 0) answer.down_after = std::chrono::milliseconds(*down_after);
   auto at = told_address(address);
   // Where the second question is withheld the first one must do, but not while its two halves may disagree.
   if (!at && address.is_error() && !has_flag(field(master, "flags").value_or(""), "failover_in_progress"))
     at = address_of(field(master, "ip"), field(master, "port"));
   if (at)
-    said.word = {*std::move(at), number<std::uint64_t>(field(master, "config-epoch"))};
+    answer.word = {*std::move(at), number<std::uint64_t>(field(master, "config-epoch"))};
   else
-    said.why = refusal(address, "GET-MASTER-ADDR-BY-NAME");
-  return said;
+    answer.why = refusal(address, "GET-MASTER-ADDR-BY-NAME");
+  return answer;
 }
 
-std::vector<listed_sentinel> read_sentinels(const reply& r, std::size_t most) {
+std::vector<listed_sentinel> read_sentinels(const reply& reply, std::size_t most) {
   std::vector<listed_sentinel> all;
-  if (r.type != reply::kind::array) return all;
-  for (const auto& each : r.elements) {
+  if (reply.type != reply::kind::array) return all;
+  for (const auto& each : reply.elements) {
     if (all.size() == most) break;
     auto at = address_of(field(each, "ip"), field(each, "port"));
     const auto run = field(each, "runid");
@@ -102,8 +102,8 @@ std::vector<listed_sentinel> read_sentinels(const reply& r, std::size_t most) {
   return all;
 }
 
-std::string read_run(const reply& r) {
-  return r.type == reply::kind::string && visible(r.text, longest_run) ? r.text : std::string();
+std::string read_run(const reply& reply) {
+  return reply.type == reply::kind::string && visible(reply.text, longest_run) ? reply.text : std::string();
 }
 
 }  // namespace holdfast::detail

@@ -40,9 +40,9 @@ struct listed_sentinel {
 };
 /// Of the answer to `SENTINEL SENTINELS name`; what cannot be used is left out, and all that comes after the first
 /// `most`.
-std::vector<listed_sentinel> read_sentinels(const redis::reply& r, std::size_t most);
+std::vector<listed_sentinel> read_sentinels(const redis::reply& reply, std::size_t most);
 
 /// Of the answer to `SENTINEL MYID`; empty: it does not say.
-std::string read_run(const redis::reply& r);
+std::string read_run(const redis::reply& reply);
 
 }  // namespace holdfast::detail

@@ -43,124 +43,125 @@ void sentinel_resolver::start(time_point now) {
   ready_ = was_trusted_ = false;
   started_ = now;
   lower_.reset();
-  for (auto& e : known_) {
-    e.heard = false;
-    e.named = now;
+  for (auto& entry : known_) {
+    entry.heard = false;
+    entry.named = now;
   }
   decide(now);
 }
 
 std::vector<sentinel_resolver::sentinel> sentinel_resolver::known() const {
   std::vector<sentinel> all;
-  for (const auto& e : known_) all.push_back({e.id, e.at});
+  for (const auto& entry : known_) all.push_back({entry.id, entry.at});
   return all;
 }
 
 template <class Which>
-sentinel_resolver::entry* sentinel_resolver::find_if(Which which) {
-  const auto found = std::find_if(known_.begin(), known_.end(), which);
+sentinel_resolver::entry* sentinel_resolver::find_if(Which matches) {
+  const auto found = std::find_if(known_.begin(), known_.end(), matches);
   return found == known_.end() ? nullptr : &*found;
 }
 
-sentinel_resolver::entry* sentinel_resolver::find(sentinel_id who) {
-  return find_if([who](const entry& e) { return e.id == who; });
+sentinel_resolver::entry* sentinel_resolver::find(sentinel_id id) {
+  return find_if([id](const entry& entry) { return entry.id == id; });
 }
 
 std::vector<sentinel_resolver::question> sentinel_resolver::take_due(time_point now) {
   std::vector<question> due;
   if (!asking_) return due;
-  for (auto& e : known_) {
-    if (e.asked || e.next > now) continue;
-    e.asked = true;
-    e.next = now + question_interval;
-    due.push_back({e.id, e.questions % questions_per_list == 0});
+  for (auto& entry : known_) {
+    if (entry.asked || entry.next > now) continue;
+    entry.asked = true;
+    entry.next = now + question_interval;
+    due.push_back({entry.id, entry.questions % questions_per_list == 0});
   }
   return due;
 }
 
-void sentinel_resolver::ask_soon(sentinel_id who, time_point now) {
-  auto* e = find(who);
-  if (!e) return;
-  if (e->asked)
-    e->again = true;  // the answer that is on its way may be older than the news
+void sentinel_resolver::ask_soon(sentinel_id id, time_point now) {
+  auto* entry = find(id);
+  if (!entry) return;
+  if (entry->asked)
+    entry->again = true;  // the answer that is on its way may be older than the news
   else
-    e->next = now;
+    entry->next = now;
 }
 
 void sentinel_resolver::ask_all_soon(time_point now) {
-  for (const auto& e : known_) ask_soon(e.id, now);
+  for (const auto& entry : known_) ask_soon(entry.id, now);
 }
 
-void sentinel_resolver::answered(entry& e, time_point now) {
-  e.asked = false;
-  if (std::exchange(e.again, false)) e.next = now;
+void sentinel_resolver::answered(entry& entry, time_point now) {
+  entry.asked = false;
+  if (std::exchange(entry.again, false)) entry.next = now;
 }
 
-void sentinel_resolver::said(sentinel_id who, const sentinel_answer& what, time_point now) {
-  auto* e = find(who);
-  if (!e) return;
-  answered(*e, now);
-  ++e->questions;
-  e->heard = true;
-  e->named = now;
-  if (what.word) {
-    e->word = {reached(what.word->primary), what.word->epoch};
-    e->spoken = now;
-    e->why.reset();
-    e->moved = false;
+void sentinel_resolver::replied(sentinel_id id, const sentinel_answer& answer, time_point now) {
+  auto* entry = find(id);
+  if (!entry) return;
+  answered(*entry, now);
+  ++entry->questions;
+  entry->heard = true;
+  entry->named = now;
+  if (answer.word) {
+    entry->word = {reached(answer.word->primary), answer.word->epoch};
+    entry->spoken = now;
+    entry->why.reset();
+    entry->moved = false;
     last_word_ = now;
   } else {
-    e->why = fail_at(e->at, what.why.code, what.why.detail);
+    entry->why = fail_at(entry->at, answer.why.code, answer.why.detail);
   }
   decide(now);
 }
 
-void sentinel_resolver::failed(sentinel_id who, redis::failure why, time_point now) {
-  auto* e = find(who);
-  if (!e) return;
-  answered(*e, now);
-  e->questions = 0;
-  down(who, std::move(why), now);
+void sentinel_resolver::failed(sentinel_id id, redis::failure why, time_point now) {
+  auto* entry = find(id);
+  if (!entry) return;
+  answered(*entry, now);
+  entry->questions = 0;
+  down(id, std::move(why), now);
 }
 
-void sentinel_resolver::down(sentinel_id who, redis::failure why, time_point now) {
-  auto* e = find(who);
-  if (!e) return;
-  e->heard = true;
-  e->why = std::move(why);
+void sentinel_resolver::down(sentinel_id id, redis::failure why, time_point now) {
+  auto* entry = find(id);
+  if (!entry) return;
+  entry->heard = true;
+  entry->why = std::move(why);
   decide(now);
 }
 
-void sentinel_resolver::identified(sentinel_id who, const std::string& run) {
-  auto* e = find(who);
-  if (!e || run.empty()) return;
-  e->run = run;
-  e->moved = false;
+void sentinel_resolver::identified(sentinel_id id, const std::string& run) {
+  auto* sentinel = find(id);
+  if (!sentinel || run.empty()) return;
+  sentinel->run = run;
+  sentinel->moved = false;
   // Given by one address and learnt by another.
-  std::erase_if(known_, [&](const entry& other) { return other.run == run && other.id != who && !other.seed; });
+  std::erase_if(known_, [&](const entry& other) { return other.run == run && other.id != id && !other.seed; });
 }
 
 void sentinel_resolver::listed(const std::vector<listed_sentinel>& others, time_point now) {
   for (const auto& other : others) name({other.run, reached(other.at)}, now);
-  std::erase_if(known_, [now](const entry& e) { return !e.seed && now - e.named > forgotten_after; });
+  std::erase_if(known_, [now](const entry& entry) { return !entry.seed && now - entry.named > forgotten_after; });
   // One whose new address is forgotten counts where it was given, or too few would be a majority.
-  for (auto& e : known_)
-    if (e.moved) e.moved = find_if([&](const entry& other) { return !other.seed && other.run == e.run; }) != nullptr;
+  for (auto& sentinel : known_)
+    if (sentinel.moved)
+      sentinel.moved = find_if([&](const entry& other) { return !other.seed && other.run == sentinel.run; }) != nullptr;
   decide(now);
 }
 
 void sentinel_resolver::name(const listed_sentinel& other, time_point now) {
-  auto* found = find_if([&](const entry& e) { return e.run == other.run && !e.moved; });
+  auto* found = find_if([&](const entry& entry) { return entry.run == other.run && !entry.moved; });
   if (found && found->at != other.at) {
     if (!found->seed) {
-      std::erase_if(known_, [&](const entry& e) { return e.run == other.run && !e.seed; });
+      std::erase_if(known_, [&](const entry& entry) { return entry.run == other.run && !entry.seed; });
       found = nullptr;
     } else if (found->why && !counts(*found, now)) {  // else it is known by another address
       found->moved = true;
       found = nullptr;
     }
   }
-  if (!found) found = find_if([&](const entry& e) { return e.at == other.at; });
+  if (!found) found = find_if([&](const entry& entry) { return entry.at == other.at; });
   if (found) {
     found->run = other.run;
     found->named = now;
@@ -176,15 +177,18 @@ void sentinel_resolver::refused(const redis::address& at, time_point now) {
 
 void sentinel_resolver::look(time_point now) { decide(now); }
 
-bool sentinel_resolver::counts(const entry& e, time_point now) { return e.word && now - e.spoken <= word_valid; }
+bool sentinel_resolver::counts(const entry& entry, time_point now) {
+  return entry.word && now - entry.spoken <= word_valid;
+}
 
 std::size_t sentinel_resolver::speakers(time_point now) const {
   return static_cast<std::size_t>(
-      std::count_if(known_.begin(), known_.end(), [&](const entry& e) { return counts(e, now); }));
+      std::count_if(known_.begin(), known_.end(), [&](const entry& entry) { return counts(entry, now); }));
 }
 
 std::size_t sentinel_resolver::members() const {
-  return static_cast<std::size_t>(std::count_if(known_.begin(), known_.end(), [](const entry& e) { return !e.moved; }));
+  return static_cast<std::size_t>(
+      std::count_if(known_.begin(), known_.end(), [](const entry& entry) { return !entry.moved; }));
 }
 
 bool sentinel_resolver::trusted(time_point now) const { return 2 * speakers(now) > members(); }
@@ -206,17 +210,17 @@ void sentinel_resolver::decide(time_point now) {
   watch_trust(now);
   choose(now);
   std::size_t heard = 0, spoken = 0;
-  for (const auto& e : known_) {
-    heard += e.heard;
-    spoken += counts(e, now) && e.spoken >= started_;
+  for (const auto& entry : known_) {
+    heard += entry.heard;
+    spoken += counts(entry, now) && entry.spoken >= started_;
   }
   ready_ |= heard == known_.size() || 2 * spoken > members() || now - started_ >= vote_timeout;
 }
 
 void sentinel_resolver::choose(time_point now) {
   std::optional<std::uint64_t> newest;
-  for (const auto& e : known_)
-    if (counts(e, now) && e.word->epoch) newest = std::max(newest.value_or(0), *e.word->epoch);
+  for (const auto& entry : known_)
+    if (counts(entry, now) && entry.word->epoch) newest = std::max(newest.value_or(0), *entry.word->epoch);
   if (auto at = most_frequent(now, std::nullopt, members() / 2)) {
     target_ = std::move(at);
   } else if (newest && (!highest_ || *newest >= *highest_)) {
@@ -232,21 +236,21 @@ void sentinel_resolver::choose(time_point now) {
 std::optional<redis::address> sentinel_resolver::most_frequent(time_point now, std::optional<std::uint64_t> epoch,
                                                                std::size_t more_than) const {
   std::map<redis::address, std::size_t> times;
-  for (const auto& e : known_)
-    if (counts(e, now) && e.word->epoch == epoch) ++times[e.word->primary];
+  for (const auto& entry : known_)
+    if (counts(entry, now) && entry.word->epoch == epoch) ++times[entry.word->primary];
   if (epoch && ready_ && target_ && times.count(*target_) != 0) return target_;
-  const auto most =
-      std::max_element(times.begin(), times.end(), [](const auto& a, const auto& b) { return a.second < b.second; });
+  const auto most = std::max_element(times.begin(), times.end(),
+                                     [](const auto& left, const auto& right) { return left.second < right.second; });
   return most != times.end() && most->second > more_than ? std::optional(most->first) : std::nullopt;
 }
 
 // As when all sentinels were set up anew: each that has ever spoken says the same, and they are a majority.
 void sentinel_resolver::consider_lower(time_point now) {
-  const auto* first = find_if([](const entry& e) { return e.word.has_value(); });
-  const bool agreed = first && trusted(now) && std::all_of(known_.begin(), known_.end(), [&](const entry& e) {
-                        return e.moved || !e.word ||
-                               (counts(e, now) && e.word->epoch && highest_ && *e.word->epoch < *highest_ &&
-                                e.word->epoch == first->word->epoch && e.word->primary == first->word->primary);
+  const auto* first = find_if([](const entry& entry) { return entry.word.has_value(); });
+  const bool agreed = first && trusted(now) && std::all_of(known_.begin(), known_.end(), [&](const entry& entry) {
+                        return entry.moved || !entry.word ||
+                               (counts(entry, now) && entry.word->epoch && highest_ && *entry.word->epoch < *highest_ &&
+                                entry.word->epoch == first->word->epoch && entry.word->primary == first->word->primary);
                       });
   if (!agreed) return lower_.reset();
   if (!lower_ || lower_->epoch != *first->word->epoch || lower_->at != first->word->primary)
@@ -263,8 +267,8 @@ bool sentinel_resolver::open(time_point now) const {
 }
 
 bool sentinel_resolver::hopeless(time_point now) const {
-  return (!target_ || strict_) &&
-         std::all_of(known_.begin(), known_.end(), [&](const entry& e) { return e.heard && !counts(e, now); });
+  return (!target_ || strict_) && std::all_of(known_.begin(), known_.end(),
+                                              [&](const entry& entry) { return entry.heard && !counts(entry, now); });
 }
 
 redis::failure sentinel_resolver::trouble(time_point now) const {
@@ -273,9 +277,9 @@ redis::failure sentinel_resolver::trouble(time_point now) const {
   std::optional<errc> common;
   bool agreed = true;
   std::string all;
-  for (const auto& e : known_) {
-    if (counts(e, now)) continue;
-    const auto why = e.why.value_or(fail_at(e.at, errc::unreachable, "no answer yet"));
+  for (const auto& entry : known_) {
+    if (counts(entry, now)) continue;
+    const auto why = entry.why.value_or(fail_at(entry.at, errc::unreachable, "no answer yet"));
     all += (all.empty() ? ": " : "; ") + why.detail;
     if (!why.is_answer()) continue;
     agreed &= common.value_or(why.code) == why.code;
@@ -292,9 +296,9 @@ std::optional<time_point> sentinel_resolver::next_look(time_point now) const {
   const auto also = [&](time_point when) {
     if (when > now && (!next || when < *next)) next = when;
   };
-  for (const auto& e : known_) {
-    if (!e.asked) also(e.next);
-    if (counts(e, now)) also(e.spoken + word_valid + 1ns);
+  for (const auto& entry : known_) {
+    if (!entry.asked) also(entry.next);
+    if (counts(entry, now)) also(entry.spoken + word_valid + 1ns);
   }
   if (!ready_) also(started_ + vote_timeout);
   if (shunned_ && shunned_ == target_) also(shunned_until_);

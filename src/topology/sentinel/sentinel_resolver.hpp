@@ -64,16 +64,16 @@ class sentinel_resolver {
   /// Whom to ask now; each answer is to be told by said() or failed().
   std::vector<question> take_due(time_point now);
   /// There is news: to be asked at once, or once more if it is being asked.
-  void ask_soon(sentinel_id who, time_point now);
+  void ask_soon(sentinel_id id, time_point now);
   void ask_all_soon(time_point now);
 
-  void said(sentinel_id who, const sentinel_answer& what, time_point now);
+  void replied(sentinel_id id, const sentinel_answer& answer, time_point now);
   /// The question was not answered.
-  void failed(sentinel_id who, redis::failure why, time_point now);
+  void failed(sentinel_id id, redis::failure why, time_point now);
   /// It cannot be reached at present, whether it is being asked or not.
-  void down(sentinel_id who, redis::failure why, time_point now);
+  void down(sentinel_id id, redis::failure why, time_point now);
   /// Its run id, by which the others know it.
-  void identified(sentinel_id who, const std::string& run);
+  void identified(sentinel_id id, const std::string& run);
   void listed(const std::vector<listed_sentinel>& others, time_point now);
   /// The server there says that it is no primary: nobody is sent there for a while.
   void refused(const redis::address& at, time_point now);
@@ -120,12 +120,12 @@ class sentinel_resolver {
     time_point since;
   };
 
-  entry* find(sentinel_id who);
+  entry* find(sentinel_id id);
   template <class Which>
-  entry* find_if(Which which);
-  static bool counts(const entry& e, time_point now);
+  entry* find_if(Which matches);
+  static bool counts(const entry& entry, time_point now);
   void name(const listed_sentinel& other, time_point now);
-  void answered(entry& e, time_point now);
+  void answered(entry& entry, time_point now);
   void decide(time_point now);
   void watch_trust(time_point now);
   void choose(time_point now);
@@ -134,7 +134,7 @@ class sentinel_resolver {
   void consider_lower(time_point now);
   std::size_t speakers(time_point now) const;
   std::size_t members() const;
-  redis::address reached(const redis::address& told) const { return reach_ ? reach_(told) : told; }
+  redis::address reached(const redis::address& announced) const { return reach_ ? reach_(announced) : announced; }
 
   const std::string name_;
   const bool strict_;

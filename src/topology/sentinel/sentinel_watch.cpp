@@ -18,7 +18,7 @@ class sentinel_command final : public redis::command {
     const std::vector<std::string_view> views(argv_.begin(), argv_.end());
     redis::append_command(out, views);
   }
-  void answered(const redis::outcome& o) override { done_(o); }
+  void answered(const redis::outcome& outcome) override { done_(outcome); }
 
  private:
   const std::vector<std::string> argv_;
@@ -27,14 +27,15 @@ class sentinel_command final : public redis::command {
 
 }  // namespace
 
-sentinel_watch::sentinel_watch(const redis::io_services& given, const redis::endpoint& node, sentinel_id id,
-                               std::string primary_name, std::chrono::milliseconds answer_timeout, listener& told)
-    : id_(id), name_(std::move(primary_name)), answer_timeout_(answer_timeout), told_(told) {
-  const auto heard = [this](const event& e) {
-    if (e.what == event_kind::outage) told_.on_down(id_, {static_cast<errc>(e.reason.value()), std::string(e.detail)});
+sentinel_watch::sentinel_watch(const redis::io_services& services, const redis::endpoint& node, sentinel_id id,
+                               std::string primary_name, std::chrono::milliseconds answer_timeout, listener& listener)
+    : id_(id), name_(std::move(primary_name)), answer_timeout_(answer_timeout), listener_(listener) {
+  const auto heard = [this](const event& event) {
+    if (event.kind == event_kind::outage)
+      listener_.on_down(id_, {static_cast<errc>(event.reason.value()), std::string(event.detail)});
   };
-  questions_ = std::make_shared<redis::connection>(given, node, heard);
-  messages_ = std::make_shared<redis::pubsub>(given, node, answer_timeout);
+  questions_ = std::make_shared<redis::connection>(services, node, heard);
+  messages_ = std::make_shared<redis::pubsub>(services, node, answer_timeout);
   questions_->on_idle([this] {
     if (!listening_) questions_->rest();
   });
@@ -57,7 +58,7 @@ void sentinel_watch::listen(bool on) {
 
 // "<name> <old host> <old port> <new host> <new port>": only a hint, the answers decide.
 void sentinel_watch::on_message(std::string_view payload) {
-  if (payload.starts_with(name_ + " ")) told_.on_news(id_);
+  if (payload.starts_with(name_ + " ")) listener_.on_news(id_);
 }
 
 void sentinel_watch::send(std::vector<std::string> argv, redis::handler done) {
@@ -67,22 +68,22 @@ void sentinel_watch::send(std::vector<std::string> argv, redis::handler done) {
 
 void sentinel_watch::ask(bool for_others) {
   if (for_others) {
-    send({"SENTINEL", "MYID"}, [this](const redis::outcome& o) {
-      if (!o.error) told_.on_identified(id_, read_run(o.reply));
+    send({"SENTINEL", "MYID"}, [this](const redis::outcome& outcome) {
+      if (!outcome.error) listener_.on_identified(id_, read_run(outcome.reply));
     });
-    send({"SENTINEL", "SENTINELS", name_}, [this](const redis::outcome& o) {
-      if (!o.error) told_.on_listed(read_sentinels(o.reply, sentinel_resolver::most_known));
+    send({"SENTINEL", "SENTINELS", name_}, [this](const redis::outcome& outcome) {
+      if (!outcome.error) listener_.on_listed(read_sentinels(outcome.reply, sentinel_resolver::most_known));
     });
   }
-  send({"SENTINEL", "MASTER", name_}, [this](const redis::outcome& o) { master_ = o; });
-  send({"SENTINEL", "GET-MASTER-ADDR-BY-NAME", name_}, [this](const redis::outcome& o) { on_address(o); });
+  send({"SENTINEL", "MASTER", name_}, [this](const redis::outcome& outcome) { master_ = outcome; });
+  send({"SENTINEL", "GET-MASTER-ADDR-BY-NAME", name_}, [this](const redis::outcome& outcome) { on_address(outcome); });
 }
 
-void sentinel_watch::on_address(const redis::outcome& o) {
+void sentinel_watch::on_address(const redis::outcome& outcome) {
   const auto first = std::exchange(master_, std::nullopt);
-  if (first && first->error) return told_.on_failed(id_, redis::failure_of(*first));
-  if (!first || o.error) return told_.on_failed(id_, redis::failure_of(o));
-  told_.on_answer(id_, read_answer(name_, first->reply, o.reply));
+  if (first && first->error) return listener_.on_failed(id_, redis::failure_of(*first));
+  if (!first || outcome.error) return listener_.on_failed(id_, redis::failure_of(outcome));
+  listener_.on_answer(id_, read_answer(name_, first->reply, outcome.reply));
 }
 
 }  // namespace holdfast::detail

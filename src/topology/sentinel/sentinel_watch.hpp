@@ -24,11 +24,11 @@ class sentinel_watch final : private redis::subscriber {
   class listener {
    public:
     /// It should be asked: a message about our primary came, or is not missed from now on, or never will come.
-    virtual void on_news(sentinel_id who) = 0;
-    virtual void on_answer(sentinel_id who, const sentinel_answer& what) = 0;
-    virtual void on_failed(sentinel_id who, const redis::failure& why) = 0;
-    virtual void on_down(sentinel_id who, const redis::failure& why) = 0;
-    virtual void on_identified(sentinel_id who, const std::string& run) = 0;
+    virtual void on_news(sentinel_id id) = 0;
+    virtual void on_answer(sentinel_id id, const sentinel_answer& answer) = 0;
+    virtual void on_failed(sentinel_id id, const redis::failure& why) = 0;
+    virtual void on_down(sentinel_id id, const redis::failure& why) = 0;
+    virtual void on_identified(sentinel_id id, const std::string& run) = 0;
     virtual void on_listed(const std::vector<listed_sentinel>& others) = 0;
 
    protected:
@@ -36,8 +36,8 @@ class sentinel_watch final : private redis::subscriber {
   };
 
   /// `answer_timeout`: of a question, and of the acknowledgement of the subscription.
-  sentinel_watch(const redis::io_services& given, const redis::endpoint& node, sentinel_id id, std::string primary_name,
-                 std::chrono::milliseconds answer_timeout, listener& told);
+  sentinel_watch(const redis::io_services& services, const redis::endpoint& node, sentinel_id id,
+                 std::string primary_name, std::chrono::milliseconds answer_timeout, listener& listener);
   sentinel_watch(const sentinel_watch&) = delete;
   sentinel_watch& operator=(const sentinel_watch&) = delete;
   ~sentinel_watch();
@@ -49,17 +49,17 @@ class sentinel_watch final : private redis::subscriber {
   void ask(bool for_others);
 
  private:
-  void on_subscribed() override { told_.on_news(id_); }
+  void on_subscribed() override { listener_.on_news(id_); }
   void on_message(std::string_view payload) override;
-  void on_subscribe_failed(error_code, const std::string&) override { told_.on_news(id_); }
+  void on_subscribe_failed(error_code, const std::string&) override { listener_.on_news(id_); }
 
   void send(std::vector<std::string> argv, redis::handler done);
-  void on_address(const redis::outcome& o);
+  void on_address(const redis::outcome& outcome);
 
   const sentinel_id id_;
   const std::string name_;
   const std::chrono::milliseconds answer_timeout_;
-  listener& told_;
+  listener& listener_;
   std::shared_ptr<redis::connection> questions_;
   std::shared_ptr<redis::pubsub> messages_;
   redis::subscription switches_;

@@ -20,8 +20,8 @@ class standalone final : public topology {
  public:
   /// Throws holdfast::error(invalid_config) when the server is to be reached by TLS and a file for it cannot be used.
   /// `answer_timeout`: for acknowledgements of subscriptions. `events`: outage, connected, fencing_degraded.
-  standalone(const redis::io_services& given, const redis::endpoint& server, std::chrono::milliseconds answer_timeout,
-             redis::connection::event_sink events);
+  standalone(const redis::io_services& services, const redis::endpoint& server,
+             std::chrono::milliseconds answer_timeout, redis::connection::event_sink events);
   standalone(const standalone&) = delete;
   standalone& operator=(const standalone&) = delete;
   ~standalone() override { standalone::close(); }
@@ -30,14 +30,14 @@ class standalone final : public topology {
   std::string run_of(std::string_view) const override { return commands_->run(); }
   std::uint64_t server_of(std::string_view) const override { return commands_->server_number(); }
   redis::ticket execute(std::string_view key, redis::request asked) override;
-  bool withdraw(redis::ticket t) override;
+  bool withdraw(redis::ticket ticket) override;
   bool answering(std::string_view key) override;
   bool answered_since(std::string_view key, time_point when) override;
   redis::failure trouble(std::string_view key) const override;
   bool in_outage(std::string_view) const override { return commands_->in_outage(); }
   std::string where(std::string_view key) const override;
-  void replicated(std::string_view key, const copies& what, copies_handler done) override;
-  subscription subscribe(std::string_view channel, subscriber& who) override;
+  void replicated(std::string_view key, const copies& wanted, copies_handler done) override;
+  subscription subscribe(std::string_view channel, subscriber& subscriber) override;
   void keep_watch(bool on) override;
   void on_link_change(link_listener listener) override { listener_ = std::move(listener); }
   void close() override;

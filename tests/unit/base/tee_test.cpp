@@ -16,7 +16,7 @@ namespace {
 
 struct listener final : observer {
   listener(std::string n, std::vector<std::string>& all, bool ids) : name(std::move(n)), heard(all), wants(ids) {}
-  void on(const event& e) noexcept override { heard.push_back(name + ": " + std::string(to_string(e.what))); }
+  void on(const event& e) noexcept override { heard.push_back(name + ": " + std::string(to_string(e.kind))); }
   void measured(const measurement& m) noexcept override { heard.push_back(name + ": " + std::to_string(m.count)); }
   bool wants_ids() const noexcept override { return wants; }
 
@@ -31,7 +31,7 @@ TEST_CASE("two observers hear everything, the first one first") {
   std::vector<std::string> heard;
   const auto both = tee(std::make_shared<listener>("a", heard, false), std::make_shared<listener>("b", heard, false));
   both->on({event_kind::lost, {}});
-  both->measured({.what = measurement_kind::wait_began, .count = 7});
+  both->measured({.kind = measurement_kind::wait_began, .count = 7});
   CHECK(heard == std::vector<std::string>{"a: lost", "b: lost", "a: 7", "b: 7"});
 }
 

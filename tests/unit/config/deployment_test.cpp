@@ -276,9 +276,9 @@ TEST_CASE("a node map says where each address that is told is reached") {
   c.node_map = {{"10.0.0.5:6379", "localhost:16379"}, {"[fd00::5]:1", "[fe80::1%25eth0]:2"}, {"10.0.0.5:1", "db:1"}};
   const auto map = resolve(c).node_map;
   REQUIRE(map.size() == 3);
-  CHECK(map[0].told == address{"10.0.0.5", 6379, ""});
+  CHECK(map[0].announced == address{"10.0.0.5", 6379, ""});
   CHECK(map[0].reach == address{"localhost", 16379, ""});
-  CHECK(map[1].told == address{"fd00::5", 1, ""});
+  CHECK(map[1].announced == address{"fd00::5", 1, ""});
   CHECK(map[1].reach == address{"fe80::1%eth0", 2, ""});
 }
 

@@ -30,8 +30,8 @@ struct ledger final : observer {
   bool sound = true;
 
   void on(const event& e) noexcept override {
-    if (e.what == kind::acquired) sound = sound && held.emplace(e.id).second;
-    if (ends_hold(e.what)) sound = sound && held.erase(std::string(e.id)) == 1;
+    if (e.kind == kind::acquired) sound = sound && held.emplace(e.id).second;
+    if (ends_hold(e.kind)) sound = sound && held.erase(std::string(e.id)) == 1;
     numbers->on(e);
   }
   void measured(const measurement& m) noexcept override { numbers->measured(m); }
@@ -68,10 +68,10 @@ struct counted : engine_fixture {
 };
 
 event acquired(std::string_view name, std::string_view of = "mutex") {
-  return {.what = kind::acquired, .name = name, .lock_kind = of};
+  return {.kind = kind::acquired, .name = name, .lock_kind = of};
 }
 event released(std::string_view name, std::string_view of = "mutex") {
-  return {.what = kind::released, .name = name, .lock_kind = of};
+  return {.kind = kind::released, .name = name, .lock_kind = of};
 }
 
 /// Of the server that is written so.
@@ -252,17 +252,17 @@ TEST_CASE_METHOD(counted, "a wake-up is useful, spurious or a poll") {
 TEST_CASE("commands and connections have their series") {
   metrics m;
   const auto first = at("redis", 1), second = at("redis", 2), messages = at("redis", 3, "pubsub");
-  m.measured({.what = measure::connection_up, .connection = &first, .count = 1});
-  m.measured({.what = measure::in_flight, .connection = &first, .count = 3});
-  m.measured({.what = measure::command, .script = true, .name = "acquire", .connection = &first, .took = 1ms});
-  m.measured({.what = measure::command, .script = true, .name = "acquire", .connection = &first, .took = 1ms + 1ns});
-  m.measured({.what = measure::in_flight, .connection = &first, .count = -3});
-  m.measured({.what = measure::connection_down, .connection = &first, .count = 1});
+  m.measured({.kind = measure::connection_up, .connection = &first, .count = 1});
+  m.measured({.kind = measure::in_flight, .connection = &first, .count = 3});
+  m.measured({.kind = measure::command, .script = true, .name = "acquire", .connection = &first, .took = 1ms});
+  m.measured({.kind = measure::command, .script = true, .name = "acquire", .connection = &first, .took = 1ms + 1ns});
+  m.measured({.kind = measure::in_flight, .connection = &first, .count = -3});
+  m.measured({.kind = measure::connection_down, .connection = &first, .count = 1});
   m.measured(
-      {.what = measure::command, .name = "HGET", .connection = &first, .took = 2h, .failure = errc::unconfirmed});
-  m.measured({.what = measure::connection_up, .connection = &second, .count = 2});
-  m.measured({.what = measure::in_flight, .connection = &second, .count = 2});
-  m.measured({.what = measure::connection_up, .connection = &messages, .count = 1});
+      {.kind = measure::command, .name = "HGET", .connection = &first, .took = 2h, .failure = errc::unconfirmed});
+  m.measured({.kind = measure::connection_up, .connection = &second, .count = 2});
+  m.measured({.kind = measure::in_flight, .connection = &second, .count = 2});
+  m.measured({.kind = measure::connection_up, .connection = &messages, .count = 1});
   m.fence_rejected();
   const prometheus_text said(m);
   const std::string server = R"(,server_address="redis",server_port="6379")";
@@ -289,11 +289,11 @@ TEST_CASE("a command is counted at the server of its connection, by its text, wh
   const auto one = at("a", 1), again = at("a", 2), elsewhere = at("b", 3);
   const std::string copy = "HGET";
   for (const auto* where : {&one, &again, &elsewhere})
-    m.measured({.what = measure::connection_up, .connection = where});
+    m.measured({.kind = measure::connection_up, .connection = where});
   for (int round = 0; round < 3; ++round)
     for (const auto* where : {&one, &again, &elsewhere})
       for (const std::string_view name : {std::string_view("HGET"), std::string_view("PTTL"), std::string_view(copy)})
-        m.measured({.what = measure::command, .name = name, .connection = where, .took = 1ms});
+        m.measured({.kind = measure::command, .name = name, .connection = where, .took = 1ms});
   const prometheus_text said(m);
   const auto counted = [&](const std::string& name, const std::string& server) {
     return said["db_client_operation_duration_seconds_count{db_system_name=\"redis\",db_operation_name=\"" + name +
@@ -339,7 +339,7 @@ TEST_CASE("so many names have series of their own, and all others share one") {
 
 TEST_CASE("a call without a name, as of any_of, takes no lock's series from it") {
   metrics m({.lock_names = 5});
-  m.on({.what = kind::not_acquired, .lock_kind = "mutex"});
+  m.on({.kind = kind::not_acquired, .lock_kind = "mutex"});
   m.on(acquired("a"));
   const prometheus_text said(m);
   CHECK(said[R"(holdfast_lock_held{kind="mutex",lock="a"})"] == 1);
@@ -349,7 +349,7 @@ TEST_CASE("a call without a name, as of any_of, takes no lock's series from it")
 TEST_CASE("a lock that is called other is one of the others") {
   metrics m({.lock_names = 5});
   m.on(acquired("other"));
-  m.on({.what = kind::acquire_failed, .lock_kind = "mutex"});  // of several, none
+  m.on({.kind = kind::acquire_failed, .lock_kind = "mutex"});  // of several, none
   const prometheus_text said(m);
   CHECK(said[R"(holdfast_lock_held{kind="mutex",lock="other"})"] == 1);
   CHECK(said[R"(holdfast_lock_wait_duration_seconds_count{kind="mutex",lock="other",outcome="acquire_failed"})"] == 1);
@@ -390,10 +390,10 @@ TEST_CASE("kinds, commands and servers beyond the room are other ones") {
     const auto& text = texts[n];
     const auto there = at(text, n + 1);
     m.on(acquired("a", text));
-    m.measured({.what = measure::command, .name = text});
-    m.measured({.what = measure::command, .name = "0", .connection = &there});
-    m.measured({.what = measure::connection_up, .connection = &there});
-    m.measured({.what = measure::in_flight, .connection = &there, .count = 1});
+    m.measured({.kind = measure::command, .name = text});
+    m.measured({.kind = measure::command, .name = "0", .connection = &there});
+    m.measured({.kind = measure::connection_up, .connection = &there});
+    m.measured({.kind = measure::in_flight, .connection = &there, .count = 1});
   }
   for (const auto& text : texts) m.on(released("a", text));
   const prometheus_text said(m);
@@ -418,8 +418,8 @@ TEST_CASE("kinds, roles and servers are labels as valid as names, whoever made t
   m.on(acquired("y", same));
   m.on(acquired("y", "other"));
   const auto there = at(odd, 1, odd);
-  m.measured({.what = measure::connection_up, .connection = &there});
-  m.measured({.what = measure::command, .name = "HGET", .connection = &there});
+  m.measured({.kind = measure::connection_up, .connection = &there});
+  m.measured({.kind = measure::command, .name = "HGET", .connection = &there});
   const prometheus_text said(m);
   CHECK(said[R"(holdfast_lock_held{kind="a\\x0ab\\xff",lock="x"})"] == 1);
   CHECK(said[R"(holdfast_lock_held{kind="a\\x0ab\\xff",lock="other"})"] == 1);
@@ -443,10 +443,10 @@ TEST_CASE("a connection is known by its number, and another in its place by its 
   const std::array servers{"a", "b", "c"};
   for (std::uint64_t n = 1; n <= 6'000; ++n) {
     const auto there = at(servers[n % 3], n);
-    m.measured({.what = measure::connection_up, .connection = &there});
+    m.measured({.kind = measure::connection_up, .connection = &there});
   }
   const auto first = at("b", 1);
-  m.measured({.what = measure::connection_down, .connection = &first});
+  m.measured({.kind = measure::connection_down, .connection = &first});
   const prometheus_text said(m);
   CHECK(said[R"(holdfast_connections{role="command",node="a"})"] == 2'000);
   CHECK(said[R"(holdfast_connections{role="command",node="b"})"] == 1'999);
@@ -456,11 +456,11 @@ TEST_CASE("a connection is known by its number, and another in its place by its 
 TEST_CASE("events that nobody should make are counted, and nothing else is touched") {
   metrics m;
   for (const auto what : {measure::connection_up, measure::in_flight, measure::connection_down})
-    m.measured({.what = what, .count = 1});
-  m.on({.what = static_cast<kind>(200), .lock_kind = "mutex"});
-  m.measured({.what = static_cast<measure>(200)});
-  m.on({.what = kind::lost, .lock_kind = "mutex", .cause = static_cast<loss_cause>(200)});
-  m.on({.what = kind::acquired});
+    m.measured({.kind = what, .count = 1});
+  m.on({.kind = static_cast<kind>(200), .lock_kind = "mutex"});
+  m.measured({.kind = static_cast<measure>(200)});
+  m.on({.kind = kind::lost, .lock_kind = "mutex", .cause = static_cast<loss_cause>(200)});
+  m.on({.kind = kind::acquired});
   const prometheus_text said(m);
   CHECK(said[R"(holdfast_lock_lost_total{kind="mutex",reason="none"})"] == 1);
   CHECK(said["holdfast_lock_held"] == 1);
@@ -484,7 +484,7 @@ TEST_CASE("neither the stream's flags nor its locale change the text") {
     std::string do_grouping() const override { return "\1"; }
   };
   metrics m;
-  for (int n = 0; n < 1'234; ++n) m.on({.what = kind::acquired, .waited = 1'500us, .lock_kind = "mutex"});
+  for (int n = 0; n < 1'234; ++n) m.on({.kind = kind::acquired, .waited = 1'500us, .lock_kind = "mutex"});
   std::ostringstream odd;
   odd.imbue(std::locale(std::locale::classic(), new grouping));
   odd << std::hex << std::setfill('*') << std::setw(100'000) << std::scientific;
@@ -523,8 +523,8 @@ TEST_CASE("clients on several threads count exactly while others write") {
       const auto there = at("n", static_cast<std::uint64_t>(t) + 1);
       for (int n = 0; n < times; ++n) {
         m.on(acquired(name, n % 2 == 0 ? "mutex" : "simple_mutex"));
-        m.measured({.what = measure::command, .script = true, .name = "acquire", .connection = &there, .took = 1us});
-        m.measured({.what = n % 2 == 0 ? measure::connection_up : measure::connection_down, .connection = &there});
+        m.measured({.kind = measure::command, .script = true, .name = "acquire", .connection = &there, .took = 1us});
+        m.measured({.kind = n % 2 == 0 ? measure::connection_up : measure::connection_down, .connection = &there});
         m.on(released(name, n % 2 == 0 ? "mutex" : "simple_mutex"));
       }
     });
@@ -556,10 +556,10 @@ TEST_CASE("what is known already is counted without memory") {
   const auto there = at("redis", 1);
   const auto tell = [&] {
     m.on(acquired("a"));
-    m.measured({.what = measure::command, .name = "acquire", .connection = &there});
-    m.measured({.what = measure::in_flight, .connection = &there, .count = 1});
-    m.measured({.what = measure::wait_began, .lock_kind = "mutex"});
-    m.measured({.what = measure::renewed, .left = 1s, .ttl = 3s});
+    m.measured({.kind = measure::command, .name = "acquire", .connection = &there});
+    m.measured({.kind = measure::in_flight, .connection = &there, .count = 1});
+    m.measured({.kind = measure::wait_began, .lock_kind = "mutex"});
+    m.measured({.kind = measure::renewed, .left = 1s, .ttl = 3s});
     m.on(released("a"));
   };
   tell();
@@ -577,13 +577,13 @@ TEST_CASE("where there is no memory for a connection, what begins and what ends 
     bool happened = false;
     {
       const failing_allocations some(n, 1);
-      m.measured({.what = measure::connection_up, .connection = &there});
-      m.measured({.what = measure::in_flight, .connection = &there, .count = 1});
-      m.measured({.what = measure::command, .name = "acquire", .connection = &there});
+      m.measured({.kind = measure::connection_up, .connection = &there});
+      m.measured({.kind = measure::in_flight, .connection = &there, .count = 1});
+      m.measured({.kind = measure::command, .name = "acquire", .connection = &there});
       happened = some.happened();
     }
-    m.measured({.what = measure::in_flight, .connection = &there, .count = -1});
-    m.measured({.what = measure::connection_down, .connection = &there});
+    m.measured({.kind = measure::in_flight, .connection = &there, .count = -1});
+    m.measured({.kind = measure::connection_down, .connection = &there});
     const prometheus_text said(m);
     for (const auto& [series, value] : said.samples())
       if (series.starts_with("holdfast_connection")) CHECK(value == 0);
@@ -596,12 +596,12 @@ TEST_CASE("connections that have one place are counted each at its own node, wit
   const std::string here(60, 'a'), elsewhere(60, 'b');
   const auto first = at(here, 1), second = at(elsewhere, 1 + 1024);
   metrics m;
-  m.measured({.what = measure::connection_up, .connection = &first});
-  m.measured({.what = measure::connection_up, .connection = &second});
+  m.measured({.kind = measure::connection_up, .connection = &first});
+  m.measured({.kind = measure::connection_up, .connection = &second});
   {
     const failing_allocations none(0, 1'000);
-    m.measured({.what = measure::connection_down, .connection = &first});
-    m.measured({.what = measure::connection_down, .connection = &second});
+    m.measured({.kind = measure::connection_down, .connection = &first});
+    m.measured({.kind = measure::connection_down, .connection = &second});
     CHECK_FALSE(none.happened());
   }
   const prometheus_text said(m);

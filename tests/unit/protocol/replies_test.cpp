@@ -35,12 +35,12 @@ void check_unexpected(const answer<T>& a) {
 
 TEST_CASE("acquire answers nil or the holder's TTL") {
   using kind = acquire_answer::kind;
-  CHECK(read_acquire(replies::nil()).value.what == kind::acquired);
+  CHECK(read_acquire(replies::nil()).value.type == kind::acquired);
   const auto busy = read_acquire(replies::integer(1500));
-  CHECK(busy.value.what == kind::busy);
+  CHECK(busy.value.type == kind::busy);
   CHECK(busy.value.holder_ttl == 1500ms);
-  CHECK(read_acquire(replies::integer(0)).value.what == kind::busy);
-  CHECK(read_acquire(replies::integer(-1)).value.what == kind::busy_without_ttl);
+  CHECK(read_acquire(replies::integer(0)).value.type == kind::busy);
+  CHECK(read_acquire(replies::integer(-1)).value.type == kind::busy_without_ttl);
   check_unexpected(read_acquire(replies::integer(-2)));
   for (const auto& r : strange) check_unexpected(read_acquire(r));
 }
@@ -83,7 +83,7 @@ TEST_CASE("a fenced acquire is a token or a busy reply") {
   using kind = acquire_answer::kind;
   const auto granted = read_acquire_fenced(replies::integers({1795249141231037}));
   REQUIRE_FALSE(granted.failed);
-  CHECK(granted.value.what == kind::acquired);
+  CHECK(granted.value.type == kind::acquired);
   CHECK(granted.value.token == 1795249141231037U);
   const auto in_block = read_acquire_fenced(replies::integers({1795249141231037, 999}));
   CHECK_FALSE(in_block.failed);
@@ -93,7 +93,7 @@ TEST_CASE("a fenced acquire is a token or a busy reply") {
   check_unexpected(read_acquire_fenced(replies::integers({1, 2, 3})));
   check_unexpected(read_acquire_fenced(replies::integers({9007199254740990, 2})));
   CHECK(read_acquire_fenced(replies::integer(1500)).value.holder_ttl == 1500ms);
-  CHECK(read_acquire_fenced(replies::integer(-1)).value.what == kind::busy_without_ttl);
+  CHECK(read_acquire_fenced(replies::integer(-1)).value.type == kind::busy_without_ttl);
   for (const auto& r : {replies::nil(), replies::integers({}), replies::integers({0}), replies::integers({-7}),
                         replies::integers({0, 2}), replies::integers({9007199254740992})})
     check_unexpected(read_acquire_fenced(r));
@@ -129,11 +129,12 @@ TEST_CASE("an acquire of all answers nil, or which is busy and why") {
   const auto busy = read_acquire_all(replies::integers({2, 1500}), 2);
   REQUIRE(busy.value.hindered);
   CHECK(busy.value.hindered->number == 1);
-  CHECK(busy.value.hindered->said.value.holder_ttl == 1500ms);
+  CHECK(busy.value.hindered->single.value.holder_ttl == 1500ms);
   const auto for_ever = read_acquire_all(replies::integers({1, -1}), 2);
-  CHECK(for_ever.value.hindered->said.value.what == acquire_answer::kind::busy_without_ttl);
+  CHECK(for_ever.value.hindered->single.value.type == acquire_answer::kind::busy_without_ttl);
   for (const long long corrupt : {-2, -3})
-    CHECK(read_acquire_all(replies::integers({1, corrupt}), 2).value.hindered->said.failed->code == errc::corrupt_lock);
+    CHECK(read_acquire_all(replies::integers({1, corrupt}), 2).value.hindered->single.failed->code ==
+          errc::corrupt_lock);
   for (const auto& r : {replies::integer(1), replies::integers({3, 7}), replies::integers({0, 7}),
                         replies::integers({1, -4}), replies::integers({1}), replies::integers({1, 2, 3})})
     check_unexpected(read_acquire_all(r, 2));

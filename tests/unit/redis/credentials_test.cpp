@@ -81,7 +81,7 @@ struct fixture : scripted_environment {
   }
   redis::connection& connect() {
     link = std::make_shared<redis::connection>(services(), node, [this](const event& e) {
-      events.emplace_back(to_string(e.what));
+      events.emplace_back(to_string(e.kind));
       details.emplace_back(e.detail);
     });
     link->on_link_change([this](bool up) { links += up ? '+' : '-'; });

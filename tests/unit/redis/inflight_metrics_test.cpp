@@ -24,9 +24,9 @@ struct adding final : observer {
   std::uint64_t number = 0;
 
   void measured(const measurement& m) noexcept override {
-    if (m.what == measure::connection_up) number = m.connection->number;
-    if (m.what == measure::in_flight) in_flight += m.count;
-    if (m.what == measure::connection_down) left_over += in_flight;
+    if (m.kind == measure::connection_up) number = m.connection->number;
+    if (m.kind == measure::in_flight) in_flight += m.count;
+    if (m.kind == measure::connection_down) left_over += in_flight;
     numbers.measured(m);
   }
 };

@@ -66,7 +66,7 @@ struct fixture : scripted_environment {
     if (!servers)
       servers = std::make_unique<detail::standalone>(
           redis::io_services{strand, clock, alarms, dice, network}, node, 500ms,
-          [this](const event& e) { events.push_back(std::string(to_string(e.what)) + ": " + std::string(e.detail)); });
+          [this](const event& e) { events.push_back(std::string(to_string(e.kind)) + ": " + std::string(e.detail)); });
     return servers->subscribe(channel, who);
   }
   void pass(detail::lease_clock::duration by) {

@@ -46,7 +46,7 @@ struct fixture {
   }
   bool reply(detail::time_point now = start) {
     const auto a = queue.take_answered(now);
-    if (a && a->what) a->what->answered({});
+    if (a && a->command) a->command->answered({});
     return a.has_value();
   }
   /// The names of those whose timeout is over, as they are told.
@@ -320,7 +320,7 @@ TEST_CASE("with the connection written commands are lost and waiting ones kept")
   const auto lost = f.queue.next_lost();
   REQUIRE(lost);
   CHECK(lost->sent == start + 1ms);
-  lost->what->answered({});
+  lost->command->answered({});
   CHECK_FALSE(f.queue.next_lost());
   CHECK(f.answered == names{"abandoned", "written"});
   CHECK_FALSE(f.queue.any_written());
@@ -358,10 +358,10 @@ TEST_CASE_METHOD(fixture, "ASKING goes before its command in one write, and its 
   queue.write(out, all, start);
   CHECK(out == "*1\r\n$6\r\nASKING\r\nab");
   CHECK(queue.size() == 2);
-  CHECK_FALSE(queue.take_answered(start)->what);
+  CHECK_FALSE(queue.take_answered(start)->command);
   CHECK(queue.size() == 2);
-  queue.take_answered(start)->what->answered({});
-  queue.take_answered(start)->what->answered({});
+  queue.take_answered(start)->command->answered({});
+  queue.take_answered(start)->command->answered({});
   CHECK(answered == std::vector<std::string>{"a", "b"});
   CHECK(queue.empty());
 }

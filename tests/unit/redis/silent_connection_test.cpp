@@ -71,7 +71,7 @@ struct fixture : scripted_environment {
   /// One that has answered a command, and is idle since.
   void connect() {
     commands = std::make_shared<redis::connection>(services(), node, [this](const event& e) {
-      events.emplace_back(to_string(e.what));
+      events.emplace_back(to_string(e.kind));
       details.emplace_back(e.detail);
     });
     commands->on_link_change([this](bool up) { links += up ? '+' : '-'; });

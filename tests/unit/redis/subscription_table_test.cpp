@@ -44,7 +44,7 @@ TEST_CASE("a wanted channel is asked for once there is a connection, and confirm
   CHECK(t.busy());
   CHECK(t.oldest_unanswered() == start);
   const auto e = t.on_reply(push("subscribe", "a"));
-  CHECK(e.what == kind::confirmed);
+  CHECK(e.type == kind::confirmed);
   CHECK(e.channel == "a");
   CHECK(t.confirmed("a"));
   CHECK_FALSE(t.oldest_unanswered());
@@ -88,11 +88,11 @@ TEST_CASE("of subscribe, unsubscribe, subscribe only the last acknowledgement co
   write(t);
   t.want("a");
   CHECK(write(t) == sub("a"));
-  CHECK(t.on_reply(push("subscribe", "a")).what == kind::nothing);
+  CHECK(t.on_reply(push("subscribe", "a")).type == kind::nothing);
   CHECK_FALSE(t.confirmed("a"));
-  CHECK(t.on_reply(push("unsubscribe", "a", replies::integer(0))).what == kind::nothing);
+  CHECK(t.on_reply(push("unsubscribe", "a", replies::integer(0))).type == kind::nothing);
   CHECK_FALSE(t.confirmed("a"));
-  CHECK(t.on_reply(push("subscribe", "a")).what == kind::confirmed);
+  CHECK(t.on_reply(push("subscribe", "a")).type == kind::confirmed);
   CHECK(t.confirmed("a"));
 }
 
@@ -103,15 +103,15 @@ TEST_CASE("messages of wanted channels are passed on, others ignored") {
   write(t);
   t.on_reply(push("subscribe", "a"));
   const auto e = t.on_reply(message("a", "0"));
-  CHECK(e.what == kind::message);
+  CHECK(e.type == kind::message);
   CHECK(e.channel == "a");
   CHECK(e.text == "0");
-  CHECK(t.on_reply(message("b", "0")).what == kind::nothing);
+  CHECK(t.on_reply(message("b", "0")).type == kind::nothing);
   t.unwant("a");
-  CHECK(t.on_reply(message("a", "0")).what == kind::nothing);
+  CHECK(t.on_reply(message("a", "0")).type == kind::nothing);
   write(t);
-  CHECK(t.on_reply(message("a", "0")).what == kind::nothing);
-  CHECK(t.on_reply(push("unsubscribe", "a", replies::integer(0))).what == kind::nothing);
+  CHECK(t.on_reply(message("a", "0")).type == kind::nothing);
+  CHECK(t.on_reply(push("unsubscribe", "a", replies::integer(0))).type == kind::nothing);
   CHECK_FALSE(t.oldest_unanswered());
 }
 
@@ -122,15 +122,15 @@ TEST_CASE("a refused channel is asked for again when someone new wants it or the
   t.want("b");
   write(t);
   const auto e = t.on_reply(replies::error("NOPERM no channel"));
-  CHECK(e.what == kind::refused);
+  CHECK(e.type == kind::refused);
   CHECK(e.channel == "a");
   CHECK(e.text == "NOPERM no channel");
-  CHECK(t.on_reply(push("subscribe", "b")).what == kind::confirmed);
+  CHECK(t.on_reply(push("subscribe", "b")).type == kind::confirmed);
   CHECK(write(t).empty());
   CHECK_FALSE(t.confirmed("a"));
   t.want("a");
   CHECK(write(t) == sub("a"));
-  CHECK(t.on_reply(replies::error("NOPERM no channel")).what == kind::refused);
+  CHECK(t.on_reply(replies::error("NOPERM no channel")).type == kind::refused);
   t.stop();
   t.start();
   CHECK(write(t) == sub("a") + sub("b"));
@@ -152,7 +152,7 @@ TEST_CASE("after a loss everything wanted is asked for again and nothing else") 
   t.unwant("c");
   t.start();
   CHECK(write(t) == sub("a"));
-  CHECK(t.on_reply(push("subscribe", "a")).what == kind::confirmed);
+  CHECK(t.on_reply(push("subscribe", "a")).type == kind::confirmed);
 }
 
 TEST_CASE("PING is answered in either form") {
@@ -161,29 +161,29 @@ TEST_CASE("PING is answered in either form") {
   t.ping();
   CHECK(write(t) == make_command({"PING"}));
   CHECK(t.oldest_unanswered() == start);
-  CHECK(t.on_reply(replies::array({replies::string("pong"), replies::string("")})).what == kind::nothing);
+  CHECK(t.on_reply(replies::array({replies::string("pong"), replies::string("")})).type == kind::nothing);
   t.ping();
   write(t);
-  CHECK(t.on_reply(replies::status("PONG")).what == kind::nothing);
+  CHECK(t.on_reply(replies::status("PONG")).type == kind::nothing);
   t.ping();
   write(t);
-  CHECK(t.on_reply(replies::error("BUSY")).what == kind::nothing);  // it is alive
+  CHECK(t.on_reply(replies::error("BUSY")).type == kind::nothing);  // it is alive
 }
 
 TEST_CASE("an answer out of order or to nobody is out of step") {
   subscription_table t;
   t.start();
-  CHECK(t.on_reply(push("subscribe", "a")).what == kind::desync);
+  CHECK(t.on_reply(push("subscribe", "a")).type == kind::desync);
   t.want("a");
   write(t);
-  SECTION("another channel") { CHECK(t.on_reply(push("subscribe", "b")).what == kind::desync); }
-  SECTION("another word") { CHECK(t.on_reply(push("unsubscribe", "a")).what == kind::desync); }
-  SECTION("a status") { CHECK(t.on_reply(replies::ok()).what == kind::desync); }
+  SECTION("another channel") { CHECK(t.on_reply(push("subscribe", "b")).type == kind::desync); }
+  SECTION("another word") { CHECK(t.on_reply(push("unsubscribe", "a")).type == kind::desync); }
+  SECTION("a status") { CHECK(t.on_reply(replies::ok()).type == kind::desync); }
   SECTION("too short") {
-    CHECK(t.on_reply(replies::array({replies::string("subscribe"), replies::string("a")})).what == kind::desync);
+    CHECK(t.on_reply(replies::array({replies::string("subscribe"), replies::string("a")})).type == kind::desync);
   }
-  SECTION("an empty array") { CHECK(t.on_reply(replies::array({})).what == kind::desync); }
-  SECTION("a pong") { CHECK(t.on_reply(replies::status("PONG")).what == kind::desync); }
+  SECTION("an empty array") { CHECK(t.on_reply(replies::array({})).type == kind::desync); }
+  SECTION("a pong") { CHECK(t.on_reply(replies::status("PONG")).type == kind::desync); }
 }
 
 TEST_CASE("a channel that is refused in any other words than an ACL's is unavailable until it is asked for again") {
@@ -194,10 +194,10 @@ TEST_CASE("a channel that is refused in any other words than an ACL's is unavail
   CHECK(write(t) == sub("a") + sub("b"));
   CHECK(t.any_unanswered());
   const auto refused = t.on_reply(replies::error("BUSY Redis is busy"));
-  CHECK(refused.what == kind::unavailable);
+  CHECK(refused.type == kind::unavailable);
   CHECK(refused.channel == "a");
   CHECK(refused.text == "BUSY Redis is busy");
-  CHECK(t.on_reply(push("subscribe", "b")).what == kind::confirmed);
+  CHECK(t.on_reply(push("subscribe", "b")).type == kind::confirmed);
   CHECK_FALSE(t.any_unanswered());
   CHECK_FALSE(t.confirmed("a"));
   CHECK(write(t).empty());
@@ -206,10 +206,10 @@ TEST_CASE("a channel that is refused in any other words than an ACL's is unavail
   else
     t.want("a");  // by somebody new
   CHECK(write(t) == sub("a"));
-  SECTION("granted then") { CHECK(t.on_reply(push("subscribe", "a")).what == kind::confirmed); }
+  SECTION("granted then") { CHECK(t.on_reply(push("subscribe", "a")).type == kind::confirmed); }
   SECTION("nobody wants it any more") {
     t.unwant("a");
-    CHECK(t.on_reply(replies::error("BUSY Redis is busy")).what == kind::nothing);
+    CHECK(t.on_reply(replies::error("BUSY Redis is busy")).type == kind::nothing);
     t.ask_again();
     CHECK(write(t).empty());
   }
@@ -223,7 +223,7 @@ TEST_CASE("an error in answer to UNSUBSCRIBE is one of the connection") {
   t.on_reply(push("subscribe", "a"));
   t.unwant("a");
   write(t);
-  CHECK(t.on_reply(replies::error("ERR unknown command")).what == kind::error);
+  CHECK(t.on_reply(replies::error("ERR unknown command")).type == kind::error);
 }
 
 TEST_CASE("a channel is the server's from the question until it is given back or refused or the connection is gone") {
@@ -266,15 +266,15 @@ TEST_CASE("sharded channels have words of their own") {
   auto t = with_shards({});
   t.want("a");
   CHECK(write(t) == ssub("a"));
-  CHECK(t.on_reply(push("ssubscribe", "a")).what == kind::confirmed);
-  CHECK(t.on_reply(push("smessage", "a", replies::string("0"))).what == kind::message);
+  CHECK(t.on_reply(push("ssubscribe", "a")).type == kind::confirmed);
+  CHECK(t.on_reply(push("smessage", "a", replies::string("0"))).type == kind::message);
   t.unwant("a");
   CHECK(write(t) == sunsub("a"));
-  CHECK(t.on_reply(push("sunsubscribe", "a")).what == kind::nothing);
+  CHECK(t.on_reply(push("sunsubscribe", "a")).type == kind::nothing);
   CHECK_FALSE(t.busy());
-  SECTION("another's message is no message") { CHECK(t.on_reply(message("a", "0")).what == kind::desync); }
+  SECTION("another's message is no message") { CHECK(t.on_reply(message("a", "0")).type == kind::desync); }
   SECTION("an acknowledgement that nobody asked for") {
-    CHECK(t.on_reply(push("ssubscribe", "a")).what == kind::desync);
+    CHECK(t.on_reply(push("ssubscribe", "a")).type == kind::desync);
   }
   SECTION("a new connection has the words that it is given") {
     t.want("a");
@@ -287,7 +287,7 @@ TEST_CASE("sharded channels have words of their own") {
 TEST_CASE("a sunsubscribe that nobody asked for says that the channel has moved") {
   auto t = with_shards({"a", "b"});
   const auto e = t.on_reply(push("sunsubscribe", "a"));
-  CHECK(e.what == kind::moved);
+  CHECK(e.type == kind::moved);
   CHECK(e.channel == "a");
   CHECK(e.text.empty());
   CHECK_FALSE(t.confirmed("a"));
@@ -296,7 +296,7 @@ TEST_CASE("a sunsubscribe that nobody asked for says that the channel has moved"
     CHECK(write(t).empty());
     t.want("a");
     CHECK(write(t) == ssub("a"));
-    CHECK(t.on_reply(push("ssubscribe", "a")).what == kind::confirmed);
+    CHECK(t.on_reply(push("ssubscribe", "a")).type == kind::confirmed);
   }
   SECTION("or on a new connection") {
     t.stop();
@@ -315,23 +315,23 @@ TEST_CASE("a sunsubscribe that nobody asked for is no answer to what is outstand
   SECTION("to PING, which is a status after the last channel") {
     t.ping();
     write(t);
-    CHECK(t.on_reply(push("sunsubscribe", "a")).what == kind::moved);
-    CHECK(t.on_reply(replies::status("PONG")).what == kind::nothing);
+    CHECK(t.on_reply(push("sunsubscribe", "a")).type == kind::moved);
+    CHECK(t.on_reply(replies::status("PONG")).type == kind::nothing);
   }
   SECTION("to another channel's command") {
     t.want("b");
     write(t);
-    CHECK(t.on_reply(push("sunsubscribe", "a")).what == kind::moved);
-    CHECK(t.on_reply(push("ssubscribe", "b")).what == kind::confirmed);
+    CHECK(t.on_reply(push("sunsubscribe", "a")).type == kind::moved);
+    CHECK(t.on_reply(push("ssubscribe", "b")).type == kind::confirmed);
   }
   CHECK_FALSE(t.oldest_unanswered());
 }
 
 TEST_CASE("a sunsubscribe of a channel that nobody wants is ignored") {
   auto t = with_shards({"a"});
-  CHECK(t.on_reply(push("sunsubscribe", "unknown")).what == kind::nothing);
+  CHECK(t.on_reply(push("sunsubscribe", "unknown")).type == kind::nothing);
   t.unwant("a");
-  CHECK(t.on_reply(push("sunsubscribe", "a")).what == kind::nothing);
+  CHECK(t.on_reply(push("sunsubscribe", "a")).type == kind::nothing);
   CHECK(write(t).empty());
   CHECK_FALSE(t.any_asked());
 }
@@ -340,20 +340,20 @@ TEST_CASE("of a sunsubscribe and the answer to SUNSUBSCRIBE either may be the on
   auto t = with_shards({"a"});
   t.unwant("a");
   write(t);
-  CHECK(t.on_reply(push("sunsubscribe", "a")).what == kind::nothing);
+  CHECK(t.on_reply(push("sunsubscribe", "a")).type == kind::nothing);
   CHECK_FALSE(t.busy());
-  SECTION("and nobody wants it") { CHECK(t.on_reply(push("sunsubscribe", "a")).what == kind::nothing); }
+  SECTION("and nobody wants it") { CHECK(t.on_reply(push("sunsubscribe", "a")).type == kind::nothing); }
   SECTION("and it is to be asked for again") {
     t.want("a");
-    CHECK(t.on_reply(push("sunsubscribe", "a")).what == kind::nothing);
+    CHECK(t.on_reply(push("sunsubscribe", "a")).type == kind::nothing);
     CHECK(write(t) == ssub("a"));
   }
   SECTION("and it has been asked for again") {
     t.want("a");
     write(t);
-    CHECK(t.on_reply(push("sunsubscribe", "a")).what == kind::nothing);
-    CHECK(t.on_reply(push("ssubscribe", "a")).what == kind::confirmed);
-    CHECK(t.on_reply(push("sunsubscribe", "a")).what == kind::moved);
+    CHECK(t.on_reply(push("sunsubscribe", "a")).type == kind::nothing);
+    CHECK(t.on_reply(push("ssubscribe", "a")).type == kind::confirmed);
+    CHECK(t.on_reply(push("sunsubscribe", "a")).type == kind::moved);
   }
 }
 
@@ -366,10 +366,10 @@ TEST_CASE(
   t.want("b");
   write(t);
   const auto e = t.on_reply(replies::error(words));
-  CHECK(e.what == kind::moved);
+  CHECK(e.type == kind::moved);
   CHECK(e.channel == "a");
   CHECK(e.text == words);
-  CHECK(t.on_reply(push("ssubscribe", "b")).what == kind::confirmed);
+  CHECK(t.on_reply(push("ssubscribe", "b")).type == kind::confirmed);
   CHECK(write(t).empty());
   SECTION("a later answer counts") {
     t.want("a");
@@ -378,9 +378,9 @@ TEST_CASE(
     write(t);
     t.want("a");
     write(t);
-    CHECK(t.on_reply(replies::error(words)).what == kind::nothing);
-    CHECK(t.on_reply(replies::error(words)).what == kind::nothing);  // to SUNSUBSCRIBE
-    CHECK(t.on_reply(push("ssubscribe", "a")).what == kind::confirmed);
+    CHECK(t.on_reply(replies::error(words)).type == kind::nothing);
+    CHECK(t.on_reply(replies::error(words)).type == kind::nothing);  // to SUNSUBSCRIBE
+    CHECK(t.on_reply(push("ssubscribe", "a")).type == kind::confirmed);
   }
   SECTION("nobody wants it any more") {
     t.unwant("a");
@@ -388,7 +388,7 @@ TEST_CASE(
     t.want("c");
     write(t);
     t.unwant("c");
-    CHECK(t.on_reply(replies::error(words)).what == kind::nothing);
+    CHECK(t.on_reply(replies::error(words)).type == kind::nothing);
     CHECK(write(t).empty());
   }
 }
@@ -397,12 +397,12 @@ TEST_CASE("of sharded channels a refusal is a refusal, and a redirect of a class
   auto t = with_shards({});
   t.want("a");
   write(t);
-  SECTION("refused") { CHECK(t.on_reply(replies::error("NOPERM no channel")).what == kind::refused); }
-  SECTION("other words") { CHECK(t.on_reply(replies::error("ERR unknown command")).what == kind::unavailable); }
+  SECTION("refused") { CHECK(t.on_reply(replies::error("NOPERM no channel")).type == kind::refused); }
+  SECTION("other words") { CHECK(t.on_reply(replies::error("ERR unknown command")).type == kind::unavailable); }
   SECTION("classic") {
     t.stop();
     t.start();
     write(t);
-    CHECK(t.on_reply(replies::error("MOVED 15495 127.0.0.1:7001")).what == kind::unavailable);
+    CHECK(t.on_reply(replies::error("MOVED 15495 127.0.0.1:7001")).type == kind::unavailable);
   }
 }

@@ -129,7 +129,7 @@ TEST_CASE_METHOD(draining,
                  "a lease of a caller without owner is waited for, and re-entered by the owner that it names") {
   const auto a = hold("a");
   const auto d = drain();
-  const auto again = lock("a", by(a.value()->of->who)), other = lock("b", by(a.value()->of->who));
+  const auto again = lock("a", by(a.value()->of->owner)), other = lock("b", by(a.value()->of->owner));
   CHECK(sent("set_hold_count") == 1);
   CHECK(sent("acquire") == 2);
   reenters();

@@ -55,7 +55,7 @@ struct event_log final : observer {
   std::size_t read = 0;  // by heard()
 
   void on(const event& e) noexcept override {
-    all.push_back({e.what, std::string(e.name), e.reason, e.waited, e.held, e.waiters, std::string(e.detail), e.owner,
+    all.push_back({e.kind, std::string(e.name), e.reason, e.waited, e.held, e.waiters, std::string(e.detail), e.owner,
                    std::string(e.id), e.token, e.count, e.ttl, e.cause});
   }
 };

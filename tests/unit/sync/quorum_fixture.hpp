@@ -62,7 +62,7 @@ class quorum_fixture {
   /// lock() by the owner of that lease.
   lock_call nested(const lock_call& outer) {
     const auto& of = *outer.value()->of;
-    return ask(of.keys()->name, detail::lock_request::wait_mode::forever, of.who);
+    return ask(of.keys()->name, detail::lock_request::wait_mode::forever, of.owner);
   }
   verb_call unlock(const lock_call& c) {
     verb_call v;
@@ -136,7 +136,7 @@ class quorum_fixture {
   lock_call ask(const std::string& name, detail::lock_request::wait_mode wait,
                 std::optional<owner_id> who = std::nullopt, detail::time_point deadline = detail::time_point::max()) {
     const auto c = calls_.emplace_back();
-    const detail::lock_request r{.who = who.value_or(owner()),
+    const detail::lock_request r{.owner = who.value_or(owner()),
                                  .bound = who.has_value(),
                                  .asked = detail::resolve_terms(settings, {}),
                                  .wait = wait,

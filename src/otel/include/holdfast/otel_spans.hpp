@@ -27,6 +27,6 @@ struct otel_span_options {
 ///
 /// The span of a hold ends when its client tells of the end; at the latest with the observer, or when somebody else is
 /// granted the lock. Of the CMake target holdfast::otel.
-std::shared_ptr<observer> otel_spans(otel_span_options how = {});
+std::shared_ptr<observer> otel_spans(otel_span_options options = {});
 
 }  // namespace holdfast

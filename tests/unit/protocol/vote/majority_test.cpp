@@ -17,8 +17,8 @@ struct round_of {
   explicit round_of(std::vector<std::optional<redis::reply>> answers) {
     for (auto& a : answers) {
       all.where.push_back("node" + std::to_string(all.where.size()));
-      all.said.emplace_back();
-      if (a) all.said.back() = redis::outcome{.error = {}, .reply = *std::move(a)};
+      all.outcomes.emplace_back();
+      if (a) all.outcomes.back() = redis::outcome{.error = {}, .reply = *std::move(a)};
     }
     said.of_each = &all;
   }
@@ -38,19 +38,19 @@ TEST_CASE("a lock of a majority is acquired when a majority has granted it") {
   const round_of three({granted, busy(100), granted, std::nullopt, granted});
   const auto got = by_majority::acquire(three.said);
   CHECK_FALSE(got.failed);
-  CHECK(got.value.what == detail::acquire_answer::kind::acquired);
+  CHECK(got.value.type == detail::acquire_answer::kind::acquired);
 }
 
 TEST_CASE("it is busy until enough of those that refuse are free, and divided where some have granted it") {
   round_of held({busy(300), busy(100), busy(200), busy(400), replies::error("LOADING")});
   const auto all = by_majority::acquire(held.said);
-  CHECK(all.value.what == detail::acquire_answer::kind::busy);
+  CHECK(all.value.type == detail::acquire_answer::kind::busy);
   CHECK(all.value.holder_ttl == 300ms);
   CHECK_FALSE(all.value.split);
   round_of divided({busy(300), busy(100), granted, granted, std::nullopt});
   divided.all.slowest = 7ms;
   const auto some = by_majority::acquire(divided.said);
-  CHECK(some.value.what == detail::acquire_answer::kind::busy);
+  CHECK(some.value.type == detail::acquire_answer::kind::busy);
   CHECK(some.value.holder_ttl == 100ms);
   CHECK(some.value.split == 7ms);
 }
@@ -65,10 +65,10 @@ TEST_CASE("a primary that has not answered in time may be free already") {
 }
 
 TEST_CASE("keys without TTL at a majority are corrupt, at fewer they are waited for") {
-  CHECK(by_majority::acquire(round_of({busy(-1), busy(-1), busy(-1)}).said).value.what ==
+  CHECK(by_majority::acquire(round_of({busy(-1), busy(-1), busy(-1)}).said).value.type ==
         detail::acquire_answer::kind::busy_without_ttl);
   CHECK(by_majority::acquire(round_of({busy(-1), busy(50), busy(70)}).said).value.holder_ttl == 70ms);
-  CHECK(by_majority::acquire(round_of({busy(-1), busy(-1), busy(70)}).said).value.what ==
+  CHECK(by_majority::acquire(round_of({busy(-1), busy(-1), busy(70)}).said).value.type ==
         detail::acquire_answer::kind::busy_without_ttl);
 }
 

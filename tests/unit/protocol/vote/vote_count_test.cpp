@@ -18,7 +18,7 @@ redis::votes votes(std::string_view answers) {
   redis::votes all;
   for (const char a : answers) {
     all.where.push_back("node" + std::to_string(all.where.size()));
-    auto& said = all.said.emplace_back();
+    auto& said = all.outcomes.emplace_back();
     if (a == 'y') said = {.error = {}, .reply = replies::integer(1)};
     if (a == 'n') said = {.error = {}, .reply = replies::integer(0)};
     if (a == 'e') said = {.error = {}, .reply = replies::error("OOM command not allowed")};
@@ -73,15 +73,15 @@ TEST_CASE("a failed vote says of each primary why, and what a majority will neve
   CHECK(why.detail ==
         "1 of 5 primaries, and 3 are needed; node1: no; node2: OOM command not allowed; node3: cut; node4: refused");
   auto forbidden = votes("xxyyx");
-  for (auto& said : forbidden.said)
+  for (auto& said : forbidden.outcomes)
     if (said->error) said->error = errc::auth_failed;
   CHECK(vote_count(forbidden, flag).why().code == errc::auth_failed);
   for (const auto passes : {errc::overloaded, errc::protocol_error}) {
     auto passing = forbidden;
-    for (auto& said : passing.said)
+    for (auto& said : passing.outcomes)
       if (said->error) said->error = passes;
     CHECK(vote_count(passing, flag).why().code == errc::quorum_failed);
   }
-  forbidden.said[4]->error = errc::unreachable;
+  forbidden.outcomes[4]->error = errc::unreachable;
   CHECK(vote_count(forbidden, flag).why().code == errc::quorum_failed);
 }

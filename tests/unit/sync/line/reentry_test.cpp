@@ -70,7 +70,7 @@ TEST_CASE_METHOD(fixture, "another owner and nobody in particular wait") {
 
 TEST_CASE_METHOD(engine_fixture, "the owner of an unbound hold re-enters it when it is named") {
   const auto outer = hold("a");
-  const auto inner = lock("a", by(outer.value()->of->who));
+  const auto inner = lock("a", by(outer.value()->of->owner));
   CHECK(last_sent() == "set_hold_count(a; 30000, #1, 2)");
 }
 

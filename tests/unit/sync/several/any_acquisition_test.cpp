@@ -46,7 +46,7 @@ TEST_CASE_METHOD(any_fixture, "any_of asks for all by one script, and holds the 
   CHECK(name_of(any) == "b");
   CHECK(any.value()->state() == lease_state::held);
   CHECK(std::string_view(any.value()->of->field().to_text()) == uuid + ":1");
-  CHECK(any.value()->of->who == alice);
+  CHECK(any.value()->of->owner == alice);
   CHECK(server.count() == 1);
   advance(10s);
   CHECK(last_sent() == "renew(b; 30000, #1)");

@@ -44,7 +44,7 @@ TEST_CASE_METHOD(multi_fixture, "several locks are taken by one script, each wit
   for (std::size_t n = 0; n < 3; ++n) {
     CHECK(all.value()[n]->of->keys()->name == abc[n]);
     CHECK(std::string_view(all.value()[n]->of->field().to_text()) == uuid + ":" + std::to_string(n + 1));
-    CHECK(all.value()[n]->of->who == alice);
+    CHECK(all.value()[n]->of->owner == alice);
   }
   advance(10s);
   CHECK(last_sent() == "renew(a, b, c; 30000, 30000, 30000, #1, #2, #3)");
@@ -263,7 +263,7 @@ TEST_CASE_METHOD(multi_fixture, "a simple lock that its owner holds fails the ca
 
 TEST_CASE_METHOD(multi_fixture, "a re-entered hold that is lost while others are waited for fails the call") {
   const auto a = hold("a", with({.ttl = 1s}));
-  const auto all = lock_all(ab, by(a.value()->of->who));
+  const auto all = lock_all(ab, by(a.value()->of->owner));
   reenters();
   busy_at(1, 30s);
   advance(40s);

@@ -84,8 +84,8 @@ struct fixture : redis_rig {
     p.discovered.logins = logins;
     made = std::make_unique<detail::cluster>(time_stands ? services_at(clock, alarms) : services(), std::move(p),
                                              [this](const event& e) {
-                                               events.emplace_back(to_string(e.what));
-                                               if (e.what == event_kind::slots_moved) moved += e.count;
+                                               events.emplace_back(to_string(e.kind));
+                                               if (e.kind == event_kind::slots_moved) moved += e.count;
                                              });
     made->on_link_change([this](detail::node_id, bool up) { links += up ? '+' : '-'; });
     made->on_keys_moved([this](std::optional<detail::key_group> group) {

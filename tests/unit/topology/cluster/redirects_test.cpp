@@ -35,10 +35,10 @@ TEST_CASE("a redirect names a slot and an address") {
   const auto read = [](std::string_view error) { return read_redirect(error, sender, {}); };
   const auto moved = read("MOVED 3999 10.0.0.2:7001");
   REQUIRE(moved);
-  CHECK(moved->what == redirect::kind::moved);
+  CHECK(moved->type == redirect::kind::moved);
   CHECK(moved->slot == 3999);
   CHECK(moved->to == b);
-  CHECK(read("ASK 5 ::1:7001")->what == redirect::kind::ask);
+  CHECK(read("ASK 5 ::1:7001")->type == redirect::kind::ask);
   CHECK(read("ASK 5 ::1:7001")->to == at("::1", 7001));
   CHECK(read("MOVED 1 :7001")->to == at("10.0.0.1", 7001));
   CHECK(read("MOVED 16383 node-1.example:1")->to == at("node-1.example", 1));
@@ -55,7 +55,7 @@ TEST_CASE("a redirect that leads nowhere is none") {
 
 TEST_CASE_METHOD(fixture, "a MOVED is followed at once, by the map, which is asked for") {
   const auto s = answer("MOVED 1 10.0.0.2:7001");
-  CHECK(s.what == kind::by_map);
+  CHECK(s.type == kind::by_map);
   CHECK(s.pause == 0ms);
   CHECK(s.refresh);
   REQUIRE(s.moved);
@@ -64,7 +64,7 @@ TEST_CASE_METHOD(fixture, "a MOVED is followed at once, by the map, which is ask
 
 TEST_CASE_METHOD(fixture, "a MOVED to the sender pauses before it is followed") {
   const auto s = answer("MOVED 1 10.0.0.1:7000");
-  CHECK(s.what == kind::by_map);
+  CHECK(s.type == kind::by_map);
   CHECK(s.pause == 2ms);
 }
 
@@ -79,7 +79,7 @@ TEST_CASE_METHOD(fixture, "nodes that send us to each other for ever cost ten co
 
 TEST_CASE_METHOD(fixture, "an ASK is followed with ASKING, and says nothing of the map") {
   const auto s = answer("ASK 1 10.0.0.2:7001");
-  CHECK(s.what == kind::to_named);
+  CHECK(s.type == kind::to_named);
   CHECK(s.to == b);
   CHECK(s.asking);
   CHECK(s.pause == 0ms);
@@ -99,7 +99,7 @@ TEST_CASE_METHOD(fixture, "TRYAGAIN is tried again at the same node, with pauses
   auto pause = 2ms;
   for (int i = 0; i < 12; ++i) {
     const auto s = answer("TRYAGAIN Multiple keys request during rehashing of slot");
-    CHECK(s.what == kind::same_node);
+    CHECK(s.type == kind::same_node);
     CHECK_FALSE(s.refresh);
     CHECK(s.pause == pause);
     pause = std::min(2 * pause, 100ms);
@@ -108,31 +108,31 @@ TEST_CASE_METHOD(fixture, "TRYAGAIN is tried again at the same node, with pauses
 
 TEST_CASE_METHOD(fixture, "TRYAGAIN is an answer to whoever can ask for each key by itself") {
   policy = redirects(true);
-  CHECK(answer("TRYAGAIN Multiple keys request during rehashing of slot").what == kind::deliver);
-  CHECK(answer("CLUSTERDOWN x").what == kind::by_map);
+  CHECK(answer("TRYAGAIN Multiple keys request during rehashing of slot").type == kind::deliver);
+  CHECK(answer("CLUSTERDOWN x").type == kind::by_map);
 }
 
 TEST_CASE_METHOD(fixture,
                  "a named node that cannot be reached sends a command back to the map, which is asked for anew") {
-  CHECK(answer("ASK 5 10.0.0.2:7001").what == kind::to_named);
+  CHECK(answer("ASK 5 10.0.0.2:7001").type == kind::to_named);
   const auto lost = policy.on_named_lost();
-  CHECK(lost.what == kind::by_map);
+  CHECK(lost.type == kind::by_map);
   CHECK(lost.refresh);
   CHECK(lost.pause == 2ms);
 }
 
 TEST_CASE_METHOD(fixture, "TRYAGAIN has a bound of its own") {
-  CHECK(answer("TRYAGAIN x").what == kind::same_node);
+  CHECK(answer("TRYAGAIN x").type == kind::same_node);
   now += 900ms;
-  CHECK(answer("TRYAGAIN x").what == kind::same_node);
+  CHECK(answer("TRYAGAIN x").type == kind::same_node);
   SECTION("it is over") {
     now += 100ms;
-    CHECK(answer("TRYAGAIN x").what == kind::deliver);
+    CHECK(answer("TRYAGAIN x").type == kind::deliver);
   }
   SECTION("another answer begins it anew") {
-    CHECK(answer("ASK 1 10.0.0.2:7001").what == kind::to_named);
+    CHECK(answer("ASK 1 10.0.0.2:7001").type == kind::to_named);
     now += 900ms;
-    CHECK(answer("TRYAGAIN x", b).what == kind::same_node);
+    CHECK(answer("TRYAGAIN x", b).type == kind::same_node);
   }
 }
 
@@ -145,7 +145,7 @@ TEST_CASE_METHOD(fixture, "a node that does not serve now is asked again, by a n
                "MOVED 16384 10.0.0.2:7001", "ASK 1 h:0");
   for (const auto pause : {2ms, 4ms, 8ms, 16ms, 32ms, 64ms, 100ms, 100ms}) {
     const auto s = answer(error);
-    CHECK(s.what == kind::by_map);
+    CHECK(s.type == kind::by_map);
     CHECK(s.refresh);
     CHECK_FALSE(s.moved);
     CHECK(s.pause == pause);
@@ -155,6 +155,6 @@ TEST_CASE_METHOD(fixture, "a node that does not serve now is asked again, by a n
 TEST_CASE_METHOD(fixture, "every other answer is delivered") {
   for (const auto* error : {"NOSCRIPT No matching script", "CROSSSLOT Keys in request don't hash to the same slot",
                             "WRONGTYPE x", "OOM x", "ERR x", "ASKED 1 h:1", "MOVED", ""})
-    CHECK(answer(error).what == kind::deliver);
-  CHECK(policy.on_reply({redis::reply::kind::string, 0, "MOVED 1 h:1", {}}, sender, {}, now).what == kind::deliver);
+    CHECK(answer(error).type == kind::deliver);
+  CHECK(policy.on_reply({redis::reply::kind::string, 0, "MOVED 1 h:1", {}}, sender, {}, now).type == kind::deliver);
 }

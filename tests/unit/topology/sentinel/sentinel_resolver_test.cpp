@@ -30,13 +30,13 @@ struct council {
   }
 
   void say(sentinel_resolver::sentinel_id who, char where, std::optional<std::uint64_t> epoch) {
-    resolver.said(who, {.word = sentinel_word{server(where), epoch}, .why = {}, .down_after = {}}, now);
+    resolver.replied(who, {.word = sentinel_word{server(where), epoch}, .why = {}, .down_after = {}}, now);
   }
   void all_say(char where, std::optional<std::uint64_t> epoch) {
     for (const auto& s : resolver.known()) say(s.id, where, epoch);
   }
   void refuse(sentinel_resolver::sentinel_id who, errc code, const std::string& detail) {
-    resolver.said(who, {.word = {}, .why = {code, detail}, .down_after = {}}, now);
+    resolver.replied(who, {.word = {}, .why = {code, detail}, .down_after = {}}, now);
   }
   void fail(sentinel_resolver::sentinel_id who) { resolver.failed(who, {errc::unreachable, "refused"}, now); }
   void pass(lease_clock::duration by) {
@@ -136,7 +136,7 @@ TEST_CASE("of one epoch's addresses the one in use stays, and of new ones that o
   c.say(2, 'B', 4);
   CHECK(c.target() == 'A');  // two were enough to begin with
   council d;
-  d.resolver.said(0, {.word = sentinel_word{server('C'), 4}, .why = {}, .down_after = {}}, d.now);
+  d.resolver.replied(0, {.word = sentinel_word{server('C'), 4}, .why = {}, .down_after = {}}, d.now);
   CHECK(d.target() == 'C');
   CHECK_FALSE(d.resolver.ready());
   d.say(1, 'A', 5);

@@ -117,9 +117,9 @@ struct counting final : observer {
   void measured(const measurement& m) noexcept override {
     using kind = measurement_kind;
     const std::string node(m.connection->node);
-    if (m.what == kind::command) ++commands[node];
-    if (m.what == kind::connection_up) ++up[node];
-    if (m.what == kind::connection_down) --up[node];
+    if (m.kind == kind::command) ++commands[node];
+    if (m.kind == kind::connection_up) ++up[node];
+    if (m.kind == kind::connection_down) --up[node];
   }
   std::map<std::string, int> commands, up;
 };
@@ -145,7 +145,7 @@ struct fixture : scripted_environment {
 
   detail::sentinel& make() {
     servers = std::make_unique<detail::sentinel>(services(counts), which, behaviour, [this](const event& e) {
-      events.push_back(std::string(to_string(e.what)));
+      events.push_back(std::string(to_string(e.kind)));
       details.push_back(std::string(e.detail));
     });
     servers->on_link_change([this](detail::node_id, bool up) { links += up ? '+' : '-'; });

@@ -104,7 +104,7 @@ struct fixture : scripted_environment {
   fake_server a{"aa"}, b{"bb"};
   std::vector<std::string> events;
   detail::standalone server{services(), node(), 500ms, [this](const event& e) {
-                              events.push_back(std::string(to_string(e.what)) +
+                              events.push_back(std::string(to_string(e.kind)) +
                                                (e.reason ? ' ' + e.reason.message() + ": " : ": ") +
                                                std::string(e.detail));
                             }};
