@@ -33,9 +33,9 @@ class primaries : public world {
   ~primaries();
 
   std::size_t size() const noexcept { return all_.size(); }
-  /// One of them, as long as this object lives; `index`: less than size(). Its time is that of all, its locks() are what
-  /// it has granted, and its link_of() is the way between it alone and a client of all. A client that it makes itself
-  /// has no other server.
+  /// One of them, as long as this object lives; `index`: less than size(). Its time is that of all, its locks() are
+  /// what it has granted, and its link_of() is the way between it alone and a client of all. A client that it makes
+  /// itself has no other server.
   server& operator[](std::size_t index) noexcept { return *all_[index]; }
   const server& operator[](std::size_t index) const noexcept { return *all_[index]; }
 

@@ -31,13 +31,13 @@ constexpr std::string_view copy_on_sharded_channel = "00";
 //   step     waiters  park_ runs  pending_giveback_  ends by
 //   idle     none     no          0         join(); only a new line is so
 //   idle     none     yes         0         join(), stop_lingering() or the alarm: then the line is destroyed
-//   trying   some     no          any       an answer, what told() brings, or the first waiter leaves
+//   trying   some     no          any       an answer, the result that settled() brings, or the first waiter leaves
 //   parked   some     yes         any       the alarm, wake(), or the subscription fails
-//   barred   any      no          > 0       on_tried(), or a first try_lock() at half of its time
-//   barred   some     yes         any       the alarm, or a first try_lock() at half of its time
+//   blocked  any      no          > 0       on_tried(), or a first try_lock() at half of its time
+//   blocked  some     yes         any       the alarm, or a first try_lock() at half of its time
 //
-// A line that is parked or barred stays so for its next waiter when the first one leaves. When the last one leaves, a
-// barred line without an alarm stays, and any other line lingers or is destroyed. A line with waiters that has neither
+// A line that is parked or blocked stays so for its next waiter when the first one leaves. When the last one leaves, a
+// blocked line without an alarm stays, and any other line lingers or is destroyed. A line with waiters that has neither
 // an attempt, an alarm nor a release under way is stuck(), for lack of memory.
 // pending_giveback_ > 0 while trying: a try_lock() at half of its time, or an attempt that is repeated at once.
 //

@@ -33,8 +33,8 @@ inline bool in_flight(const share& part) noexcept {
 ///
 /// Decision: a renewal has two orders. Most locks are released long before their first renewal, so a scheduled share
 /// waits in a timing_wheel, where coming and going is cheap. A due share has its place by the end of its validity,
-/// because more may be due than may be sent. It belongs to the server that owns its key at that moment: before it, keys move.
-/// The rest of a claim is fetched into the cache while its neighbours are looked at (base/prefetch.hpp).
+/// because more may be due than may be sent. It belongs to the server that owns its key at that moment: before it, keys
+/// move. The rest of a claim is fetched into the cache while its neighbours are looked at (base/prefetch.hpp).
 ///
 /// The steps of a share, renewal_stage. Nothing else moves them:
 ///
