@@ -28,7 +28,7 @@ constexpr int abreast = 256;
 struct tally final : observer {
   long lost = 0;
   void on(const event& e) noexcept override {
-    if (e.what == event_kind::lost) ++lost;
+    if (e.kind == event_kind::lost) ++lost;
   }
 };
 

@@ -17,7 +17,7 @@ constexpr int alone = 1, many = 256;  // pairs under way
 constexpr std::array told{event_kind::acquired, event_kind::released};
 
 void tell(const config& settings, event_kind what) {
-  if (settings.observer) settings.observer->on({.what = what});
+  if (settings.observer) settings.observer->on({.kind = what});
 }
 
 /// Of one pair's calls, in us.

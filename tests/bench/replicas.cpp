@@ -25,8 +25,8 @@ constexpr int abreast = 64;
 struct switch_observer final : observer {
   void on(const event& e) noexcept override {
     const auto now = clock::now();
-    if (e.what == event_kind::primary_changed) announced = now;
-    if (e.what == event_kind::restored) ++restored, confirmed = now;
+    if (e.kind == event_kind::primary_changed) announced = now;
+    if (e.kind == event_kind::restored) ++restored, confirmed = now;
   }
   clock::time_point announced{}, confirmed{};
   long restored = 0;

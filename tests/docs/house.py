@@ -14,7 +14,7 @@ import sys
 from pathlib import Path
 
 # A lease refers to its hold, the hold to its leases; both are notified together.
-ALLOWED_KNOT = {"sync/hold/hold", "sync/hold/lease_record", "sync/hold/dropped_leases", "sync/hold/set_hold_count", "sync/hold/recount"}
+ALLOWED_KNOT = {"sync/hold/hold", "sync/hold/lease_record", "sync/hold/dropped_leases", "sync/hold/set_hold_count"}
 PRONOUNS = {"what", "which", "who", "how", "its", "said", "told"}
 MOST_PRONOUNS = 3  # of 1,000 identifiers
 LEAST_COMMENTS = 12  # percent

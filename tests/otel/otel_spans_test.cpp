@@ -60,10 +60,10 @@ TEST_CASE("a call is a span from its beginning to its outcome, in the span of it
       {.parent = [&](owner_id who) { return who == task ? request->GetContext() : api::SpanContext::GetInvalid(); }});
   const auto elsewhere = api::Provider::GetTracerProvider()->GetTracer("test")->StartSpan("elsewhere");
   const api::Scope active(elsewhere);  // what this thread happens to do is no parent
-  told->on({.what = kind::acquired, .name = "a", .waited = 2s, .owner = task, .lock_kind = "mutex"});
-  told->on({.what = kind::not_acquired, .name = "a", .owner = other, .lock_kind = "mutex"});
-  told->on({.what = kind::acquire_failed, .reason = errc::unreachable, .detail = "no answer", .lock_kind = "mutex"});
-  told->on({.what = kind::released, .name = "a", .lock_kind = "mutex"});
+  told->on({.kind = kind::acquired, .name = "a", .waited = 2s, .owner = task, .lock_kind = "mutex"});
+  told->on({.kind = kind::not_acquired, .name = "a", .owner = other, .lock_kind = "mutex"});
+  told->on({.kind = kind::acquire_failed, .reason = errc::unreachable, .detail = "no answer", .lock_kind = "mutex"});
+  told->on({.kind = kind::released, .name = "a", .lock_kind = "mutex"});
   CHECK(all.spans() == std::vector<std::string>{"lock.acquire lock.outcome=acquired lock.type=mutex",
                                                 "lock.acquire lock.outcome=not_acquired lock.type=mutex",
                                                 "lock.acquire lock.outcome=acquire_failed lock.type=mutex error"});
@@ -83,19 +83,19 @@ TEST_CASE("a call is a span from its beginning to its outcome, in the span of it
 TEST_CASE("a hold is a span until its end, and what happens meanwhile is an event of it") {
   collector all;
   const auto told = otel_spans({.holds = true, .lock_names = true});
-  for (const auto* name : {"a", "b", "c"}) told->on({.what = kind::acquired, .name = name, .lock_kind = "mutex"});
-  told->measured({.what = measurement_kind::renewed, .lock_kind = "mutex", .name = "a", .left = 1s, .ttl = 3s});
-  told->measured({.what = measurement_kind::renewed, .lock_kind = "simple_mutex", .name = "a"});  // not held
-  told->on({.what = kind::renewal_failed, .name = "b", .lock_kind = "mutex"});
-  told->on({.what = kind::reentered, .name = "a", .lock_kind = "mutex"});
-  told->on({.what = kind::released, .name = "a", .lock_kind = "mutex"});
-  told->on({.what = kind::lost,
+  for (const auto* name : {"a", "b", "c"}) told->on({.kind = kind::acquired, .name = name, .lock_kind = "mutex"});
+  told->measured({.kind = measurement_kind::renewed, .lock_kind = "mutex", .name = "a", .left = 1s, .ttl = 3s});
+  told->measured({.kind = measurement_kind::renewed, .lock_kind = "simple_mutex", .name = "a"});  // not held
+  told->on({.kind = kind::renewal_failed, .name = "b", .lock_kind = "mutex"});
+  told->on({.kind = kind::reentered, .name = "a", .lock_kind = "mutex"});
+  told->on({.kind = kind::released, .name = "a", .lock_kind = "mutex"});
+  told->on({.kind = kind::lost,
             .name = "b",
             .reason = errc::lost,
             .detail = "cut off",
             .lock_kind = "mutex",
             .cause = loss_cause::unconfirmed});
-  told->on({.what = kind::released, .name = "a", .lock_kind = "mutex"});  // was told of already
+  told->on({.kind = kind::released, .name = "a", .lock_kind = "mutex"});  // was told of already
   const auto said = all.spans();
   REQUIRE(said.size() == 6);
   CHECK(said[3] == "lock.acquire lock.name=a lock.outcome=reentered lock.type=mutex");
@@ -108,7 +108,7 @@ TEST_CASE("a parent that throws costs its span, and nothing else") {
   collector all;
   const owner_id task = owner();
   const auto told = otel_spans({.parent = [](owner_id) -> api::SpanContext { throw std::runtime_error("no"); }});
-  told->on({.what = kind::acquired, .owner = task, .lock_kind = "mutex"});
-  told->on({.what = kind::acquired, .lock_kind = "mutex"});
+  told->on({.kind = kind::acquired, .owner = task, .lock_kind = "mutex"});
+  told->on({.kind = kind::acquired, .lock_kind = "mutex"});
   CHECK(all.spans().size() == 1);
 }

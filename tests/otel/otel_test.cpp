@@ -69,21 +69,21 @@ TEST_CASE("what the metrics count is told to OpenTelemetry by its own names") {
       nostd::shared_ptr<opentelemetry::metrics::MeterProvider>(provider));
   const auto told = otel_metrics();
   for (const auto what : {kind::acquired, kind::acquired, kind::reentered, kind::released})
-    told->on({.what = what, .waited = 1ms, .held = 1s, .lock_kind = "mutex"});
-  told->on({.what = kind::lost, .lock_kind = "mutex", .cause = loss_cause::denied});
-  told->on({.what = kind::acquired, .lock_kind = "simple_mutex"});
-  told->on({.what = kind::renewal_failed, .lock_kind = "mutex"});
-  told->measured({.what = measure::wait_began, .lock_kind = "mutex"});
-  told->measured({.what = measure::wait_began, .lock_kind = "mutex"});
-  told->measured({.what = measure::wait_ended, .lock_kind = "mutex"});
-  told->measured({.what = measure::woken_in_vain});
-  told->measured({.what = measure::renewed, .lock_kind = "mutex", .left = 2s, .ttl = 3s});
+    told->on({.kind = what, .waited = 1ms, .held = 1s, .lock_kind = "mutex"});
+  told->on({.kind = kind::lost, .lock_kind = "mutex", .cause = loss_cause::denied});
+  told->on({.kind = kind::acquired, .lock_kind = "simple_mutex"});
+  told->on({.kind = kind::renewal_failed, .lock_kind = "mutex"});
+  told->measured({.kind = measure::wait_began, .lock_kind = "mutex"});
+  told->measured({.kind = measure::wait_began, .lock_kind = "mutex"});
+  told->measured({.kind = measure::wait_ended, .lock_kind = "mutex"});
+  told->measured({.kind = measure::woken_in_vain});
+  told->measured({.kind = measure::renewed, .lock_kind = "mutex", .left = 2s, .ttl = 3s});
   const connection_facts there{.number = 1, .role = "command", .node = "redis://r:6379", .address = "r", .port = 6379};
   for (const auto what : {measure::connection_up, measure::connection_down, measure::connection_up})
-    told->measured({.what = what, .connection = &there, .count = 2});
-  for (const int change : {3, -1}) told->measured({.what = measure::in_flight, .connection = &there, .count = change});
-  told->measured({.what = measure::command, .script = true, .name = "acquire", .connection = &there, .took = 1ms});
-  told->measured({.what = measure::command, .name = "HGET", .failure = errc::unconfirmed});
+    told->measured({.kind = what, .connection = &there, .count = 2});
+  for (const int change : {3, -1}) told->measured({.kind = measure::in_flight, .connection = &there, .count = change});
+  told->measured({.kind = measure::command, .script = true, .name = "acquire", .connection = &there, .took = 1ms});
+  told->measured({.kind = measure::command, .name = "HGET", .failure = errc::unconfirmed});
 
   const std::map<std::string, double> expected{
       {"holdfast.lock.wait.duration lock.type=mutex outcome=acquired", 2},

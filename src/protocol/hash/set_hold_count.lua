@@ -1,4 +1,4 @@
--- recount(lock; ttl, owner, count[, if_none])
+-- set_hold_count(lock; ttl, owner, count[, if_none])
 --   -> 1: the owner holds it, and is counted so many times | 0: the owner does not hold it
 -- The count is absolute, so that a repeated send counts once. Never creates a hold, and never ends one.
 -- The TTL is raised to ttl if it is shorter, and set to if_none (default: ttl) if there is none.
