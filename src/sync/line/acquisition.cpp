@@ -13,6 +13,7 @@ acquisition::acquisition(environment& env, shared_keys lock, const lock_request&
     : keys(std::move(lock)), request(wanted), backoff(milliseconds(20), std::chrono::seconds(1)), env_(env),
       since_(request.whole ? request.whole->since() : env.now()), done_(std::move(done)), alarm_(env.alarms) {}
 
+// A try_lock() promises one command timeout for the whole call. Each place must therefore count from the call on.
 time_point acquisition::answer_by() const noexcept {
   HOLDFAST_ASSERT(asks_once());
   return since_ + command_budget(env_.settings, request.asked.ttl);
@@ -22,10 +23,12 @@ void acquisition::wait_in(acquisition_place& where) {
   HOLDFAST_ASSERT(open());
   const bool first = !std::exchange(place_, &where);
   if (first && !request.whole && request.deadline != time_point::max()) wake_at(request.deadline);
+  // A call that moved may wait for Redis from now on, although it did not before.
   if (env_.notices) env_.notices->waits_for_redis(noticed, keys, since_);
   backoff.reset();
 }
 
+// The place drops its reference while it answers, hence `keep`. The same holds for time_out() and tell().
 void acquisition::cancel() {
   const auto keep = self();
   if (place_) place_->leave(*this, {cancelled(), {}, nullptr});
@@ -45,7 +48,7 @@ void acquisition::forget_caller() {
   done_ = {};
 }
 
-// One that was answered meanwhile waits nowhere, and what it had sent is being given back.
+// An acquisition that was answered meanwhile has no place, and its field is being released already.
 void acquisition::on_answer(const outcome& outcome) {
   if (place_) place_->attempt_answered(*this, outcome);
 }
@@ -55,7 +58,7 @@ void acquisition::tell(const attempt& attempt) {
   if (place_) place_->settled(*this, attempt);
 }
 
-// Not the word on an attempt before the one that was granted: that one's field is given back.
+// A vote with another field belongs to an earlier attempt, and that field is being released.
 void acquisition::on_late_vote(std::size_t index, const late_vote& late) {
   if (!got || got->field != late.field) return;
   if (auto* const hold = got->holder()) hold->hear_of(index, late, request.asked.ttl);
@@ -63,6 +66,7 @@ void acquisition::on_late_vote(std::size_t index, const late_vote& late) {
 
 void acquisition::leave_place() {
   place_ = nullptr;
+  // A running alarm would keep an idle io_context busy.
   alarm_.stop();
   noticed.end();
   if (std::exchange(seat.counted, false)) env_.count(measurement_kind::wait_ended, *keys);
@@ -70,6 +74,7 @@ void acquisition::leave_place() {
 
 void acquisition::report(const lock_answer& answer, hold_event&& event) const {
   event.content.ttl = request.asked.ttl;
+  // A grant's event has the time of the grant. It may be older than now, and the two must fit.
   if (answer.record) {
     event.content.waited = event.at - since_;
   } else {

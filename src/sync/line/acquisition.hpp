@@ -24,90 +24,101 @@ namespace holdfast::detail {
 struct lease_record;
 class acquisition;
 
-/// Something under way whose caller may stop waiting for it.
+/// An operation whose caller may stop waiting for it.
 class cancellable {
  public:
   virtual ~cancellable() = default;
-  /// Answers the caller with operation_aborted, if it was not answered yet; what was begun is undone or goes on in the
-  /// background.
+  /// Answers the caller with operation_aborted, unless it was answered already. The operation is undone, or goes on in
+  /// the background.
   virtual void cancel() = 0;
 };
 using cancellable_ptr = std::shared_ptr<cancellable>;  // null: there is nothing left to cancel
 
-/// One who wants several locks, all or none. It waits in the line of each with an acquisition, its part there, and asks
-/// for all by one command when it has the turn of each.
+/// A call that wants several locks, all or none. It has an acquisition in the line of each name, its part there. When
+/// each part is the first of its line, one command asks for all locks.
 class all_or_none_part {
  public:
-  /// It is the turn of this part: the line waits until the part is told what came of it, or leaves.
+  /// This part is the first of its line. The line waits until the part is given a result, or leaves.
   virtual void part_is_first(std::size_t part) = 0;
-  /// Its turn ends, and nothing was or will be granted to its field by the command that was sent last.
+  /// The part stops being the first. True: the last command has granted nothing to its field, and never will.
   virtual bool nothing_asked(std::size_t part) const = 0;
-  /// As script_command::silence(), of the command for all.
+  /// As script_command::silence(), for the command that asks for all.
   virtual std::optional<redis::failure> silence_of_all() const = 0;
-  /// When its caller has called.
+  /// The time of the call.
   virtual time_point since() const noexcept = 0;
 
  protected:
   ~all_or_none_part() = default;
 };
 
-/// How an acquire ended. No error and no record: contention.
+/// The result of an acquire. Neither an error nor a record: contention.
 struct lock_answer {
   error_code error;
   std::string detail;
   std::shared_ptr<lease_record> record;
 };
 using lock_handler = function<void(lock_answer&&)>;
-/// There was no memory to go on. It takes none itself.
+/// The result for lack of memory. It allocates none itself.
 lock_answer without_memory();
 
 /// One call of lock, try_lock or try_lock_for.
 struct lock_request {
   enum class wait_mode : std::uint8_t { forever, once, until_deadline };
   owner_id owner;
-  bool bound = false;  // the owner was given or bound
+  bool bound = false;  // the caller gave the owner, or it is bound to the task
   terms asked;
   wait_mode wait = wait_mode::forever;
-  /// Of one caller who wants any one of several: it never re-enters, and that caller reports for all.
+  /// A part of an any_acquisition. It never re-enters, and the any_acquisition reports for all parts.
   bool one_of_several = false;
-  /// Redis has just said that it is taken: it begins with the subscription, if it need not stand behind others.
+  /// Redis has just said busy. A waiter that is the first of its line begins with the subscription.
   bool found_taken = false;
   std::uint32_t part = 0;                   // of `whole`
   time_point deadline = time_point::max();  // until_deadline only
-  /// The thread of co_spawn that calls; null: it cannot be known.
+  /// The thread of co_spawn that calls. Null: it is unknown.
+  ///
+  /// Decision: a coroutine is identified by the bottom of its stack. Only a call of the coroutine that holds is a wait
+  /// for itself. The completion handler of use_awaitable knows the thread of co_spawn that it resumes, so that address
+  /// is kept with the hold. A call that is made in one handler and awaited in another has no known caller. A new
+  /// coroutine may get the address of an ended one that has handed its lease on. The event is wrong then, so only an
+  /// event depends on the address.
   const void* coroutine = nullptr;
-  /// Whose part it is: it sends nothing itself, and that caller reports its failure. Null: it is no part.
+  /// The call for several locks that this is a part of. The part sends nothing itself, and that call reports its
+  /// failure. Null: it is no part.
   all_or_none_part* whole = nullptr;
 };
 
-/// What came of an attempt to acquire.
+/// The result of an attempt to acquire.
 struct attempt {
   answer<acquire_answer> reply;
-  bool answered;  // by Redis, a refusal included
+  bool answered;  // by Redis; a refusal is an answer
   time_point sent;
   primary_set yes = only(0), may_have_run = only(0);  // as of redis::outcome
   std::uint64_t server = 0;                           // the same
 };
 
-/// What Redis has granted to a request: by a command that was sent at `sent`.
+/// A field that Redis has granted, by a command that was sent at `sent`.
 struct granted_field {
   owner_field field;
   std::optional<std::uint64_t> token;
   time_point sent, now;
-  primary_set at = only(0), may_be_at = only(0);  // those that have granted it, and those that may have, these included
+  primary_set at = only(0), may_be_at = only(0);  // the primaries that have granted it; the same and all that may have
   std::uint16_t spare_tokens = 0;
 };
 
 /// The object that an acquisition waits in: the line of its name, or a re-entry at a hold of its owner.
+///
+/// Decision: a caller is one object, wherever it waits. An acquisition moves from its line to a hold that its owner was
+/// granted meanwhile, and from an ended hold back to the line. The place learns of its cancellation, its deadline and
+/// its answer. A move therefore is a change of the place alone.
 class acquisition_place {
  public:
-  /// Its caller waits no longer: answers it with `why`, and undoes what was sent for it.
+  /// The caller stops waiting. Answers it with `why`, and undoes the command that was sent for it.
   virtual void leave(acquisition& waiter, lock_answer why) = 0;
-  /// Its deadline has come, or the time that wake_at() was given.
+  /// The deadline has come, or the time of wake_at().
   virtual void time_out(acquisition& waiter) = 0;
-  /// Its command was answered.
+  /// The command was answered.
   virtual void attempt_answered(acquisition& waiter, const outcome& outcome) = 0;
-  /// Its turn as a part has come to this.
+  /// The result of a part that was the first of its line.
   virtual void settled(acquisition& waiter, const attempt& attempt) = 0;
 
  protected:
@@ -118,64 +129,63 @@ class acquisition_place {
 struct line_seat {
   boost::intrusive::list_member_hook<> hook;
   std::shared_ptr<acquisition> kept;  // while it waits there
-  std::uint64_t number = 0;           // later ones have greater numbers
+  std::uint64_t number = 0;           // increases with each waiter of the line
   owner_field field;                  // from the first attempt on; the same in each repetition
-  // Attempts that were written and not answered: the field may have been granted, or may still be.
+  // Attempts that were written and not answered. The field may have been granted, or may still be.
   unsigned unanswered = 0;
-  unsigned ahead = 0;      // others before it when it came
+  unsigned ahead = 0;      // waiters before it when it joined
   unsigned splits = 0;     // attempts since the last message in which the primaries were divided
-  bool first_try = false;  // the last attempt was the first with its field, and sent as such
-  bool granted = false;    // it waits for replicas to have it
-  bool counted = false;    // the observer counts it among those who wait
+  bool first_try = false;  // the last attempt was the kind's first_acquire
+  bool granted = false;    // Redis has granted it, and it waits for replicas
+  bool counted = false;    // the observer counts it as waiting
 };
 
-/// One caller who wants a lock, from the call to the answer, wherever it waits meanwhile.
+/// One call that wants one lock, from the call to the answer, wherever it waits meanwhile.
 class acquisition final : public cancellable, public script_command {
  public:
   acquisition(environment& env, shared_keys keys, const lock_request& request, lock_handler&& done);
 
-  /// It was not answered yet.
+  /// The caller was not answered yet.
   bool open() const noexcept { return static_cast<bool>(done_); }
-  /// When it was called.
+  /// The time of the call.
   time_point since() const noexcept { return since_; }
   bool asks_once() const noexcept { return request.wait == lock_request::wait_mode::once; }
-  /// The end of its time, and the rest of it. One that asks once has the time of a command, from its call on and
-  /// wherever it waits.
+  /// The end of a try_lock()'s time, and the time left. It has one command timeout from the call on, wherever it waits.
   time_point answer_by() const noexcept;
   nanoseconds time_left() const noexcept { return answer_by() - env_.now(); }
-  /// From now on it waits at `where`, which hears of its cancellation, its deadline and its answers until it is
-  /// answered or waits elsewhere. The first call starts the deadline; that of a part is its caller's.
+  /// Moves it to `where`. That place handles its cancellation, its deadline and its answers until it is answered or
+  /// moves again. The first call starts the deadline. A part has none, because the call for several locks has it.
   void wait_in(acquisition_place& where);
-  /// It stands in line from now on, or did so already.
+  /// Counts it as waiting, once.
   void stand_in_line() {
     if (!std::exchange(seat.counted, true)) env_.count(measurement_kind::wait_began, *keys);
   }
   void cancel() override;
-  /// At `when` its place's time_out() is called. Replaces an earlier alarm, the deadline too.
+  /// Calls the place's time_out() at `when`. Replaces an earlier alarm, the deadline included.
   void wake_at(time_point when);
-  /// The deadline of the call that it is a part of has come.
+  /// The deadline has come: its own, or that of the call for several locks.
   void time_out();
   void stop_alarm() { alarm_.stop(); }
-  /// Of a part that has its turn: what came of that.
+  /// Gives a part that is the first of its line its result.
   void tell(const attempt& attempt);
-  /// Its attempt is not wanted any more. Where it may have been granted, or may still be.
+  /// Withdraws the attempt. Returns the primaries that may have granted it, or may still do so.
   primary_set withdraw_attempt() {
     if (!request.whole) return withdraw_all();
     return request.whole->nothing_asked(request.part) ? nowhere : everywhere;
   }
-  /// Why its attempt, which is under way, has no answer; nothing if Redis has answered others since.
+  /// The reason why the attempt under way has no answer. Empty: Redis has answered other commands since.
   std::optional<redis::failure> silence_of_attempt() const {
     return request.whole ? request.whole->silence_of_all() : silence(since_);
   }
-  /// Answers the caller, whose handler must not call the engine. `event_for(a)` makes the event of this answer, without
-  /// the fields that report() fills in.
+  /// Answers the caller. The handler must not call the engine. `event_for(answer)` makes the event of this answer,
+  /// without the fields that report() adds.
   template <class EventFor>
   void answer(lock_answer&& answer, EventFor event_for) {
     leave_place();
     if (env_.settings.observer && reports(answer)) report(answer, event_for(answer));
     std::exchange(done_, {})(std::move(answer));
   }
-  /// The engine ends, and nobody is answered.
+  /// The engine ends. The caller gets no answer.
   void forget_caller();
 
   const shared_keys keys;
@@ -183,7 +193,7 @@ class acquisition final : public cancellable, public script_command {
   retry_backoff backoff;
   line_seat seat;
   noticed_wait noticed;
-  claim_ptr got;  // of several primaries: what it was granted, of which the slower ones have not spoken yet
+  claim_ptr got;  // of several primaries: the claim that it was granted, for votes that come later
 
  private:
   void on_answer(const outcome& outcome) override;

@@ -9,10 +9,11 @@ namespace holdfast::detail {
 
 bool may_take_over(const terms& asked, const claim_left& left, time_point now, double drift) noexcept {
   const bool ample = left.valid_until - now >= 2 * nanoseconds(asked.ttl) / 3;
-  // A grant would give no more: others wait that long for a process that is killed.
+  // A grant would give no more. Other clients wait that long for the lock of a killed process.
   const bool short_enough = left.valid_until <= valid_until(now, asked.ttl, drift) && left.may_live <= asked.ttl;
+  // Replicas that do not have the grant by now are not waited for: that would need a command.
   const bool fits = ample && short_enough && asked.min_replicas <= left.replicas;
-  // A waiter that wants no renewal wants a TTL that begins now.
+  // A waiter that wants no renewal wants a TTL that begins now. A hand-over sends nothing, so it cannot begin one.
   return fits && asked.renew;
 }
 
@@ -20,7 +21,9 @@ void hand_over::share(const environment& env, const kind& of, const hold* here) 
   HOLDFAST_ASSERT(!state_);
   if (!env.settings.turns) return;
   const auto now = env.now();
+  // Turns are fairness and not safety, so a name without memory for them works on without.
   state_.reset(new (std::nothrow) state(env.alarms, handoff_window(now, of.polls.first)));
+  // The present hold has begun its turn before anybody waited, so its bound counts from its grant.
   if (state_) state_->window.begin(here ? here->granted_at : now, 0);
 }
 
@@ -38,6 +41,8 @@ const acquisition* hand_over::successor(const hold& ended, const hold_host::hand
   if (!next) return nullptr;
   const claim_left left{ended.valid_until(), ended.on->may_live(now, drift), offer.replicas};
   const bool fits = may_take_over(next->request.asked, left, now, drift);
+  // A block has an end, and a lost counter gives a block of one token. Without a token the next grant must come from
+  // Redis.
   return fits && (!next->keys->of.fenced() || ended.next_token().token) ? next : nullptr;
 }
 
@@ -50,8 +55,8 @@ void hand_over::release_begins(time_point now) noexcept {
   if (state_) state_->window.release_begins(now);
 }
 
-// The message of the own release comes back only to a line that listens. One that lingers stops when the cool-down
-// ends.
+// Redis counts this client among the notified subscribers only if its line listens. The message must then be recognised
+// when it comes. A lingering line stops listening when the cool-down ends, so its message may never come.
 void hand_over::release_ends(const clock& time, std::uint64_t subscribers, const waiting_line* line,
                              line_host& host) noexcept {
   if (!state_) return;

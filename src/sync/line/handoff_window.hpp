@@ -8,17 +8,27 @@
 
 namespace holdfast::detail {
 
-/// Whose turn it is with one name, as far as one client can know: for how long this client may pass the lock from one
-/// of its own waiters to the next, and how long it then leaves the lock to others. Pure.
+/// The turns of one name, as far as one client can know them. Pure. It bounds the time during which this client passes
+/// the lock between its own waiters. It also decides how long the client then leaves the lock to other clients.
 ///
-/// A turn begins when Redis grants the lock. It ends at an unlock: when all have had it that waited here as the turn
-/// began, but not before `least`; and in any case after `longest`. Afterwards this client rests until each of the
-/// others that have heard of the release may have had a turn of its own: until each has released, or so long after the
-/// last release as those that have not would need, at the pace of the last two.
+/// A turn begins when Redis grants the lock. It ends at an unlock, when all waiters of its beginning have had the lock.
+/// It does not end before `least`, and always ends after `longest`. Afterwards the client cools down, until each other
+/// client that was notified may have had a turn of its own.
 ///
-/// Clients of Redisson, and ours without turns, do not rest: after each release whoever of them is first has the lock.
-/// They are found out by leaving it to them for a moment longer than their turn: if somebody has it then, such rivals
-/// are about, and for a while each of the others is left as much time as the own turn has taken.
+/// Decision: the cool-down is computed from notifications, without a key in Redis. The answer of a release counts the
+/// notified clients, and each of them publishes its own release. A client that stays silent is given twice the time
+/// that the others needed, by the pace of the last two releases. With a single time two of three attempts found the
+/// lock busy. Eight processes of two tasks sent 1.02 commands for each acquisition, in place of 10.7. No process had
+/// two turns between two of another.
+///
+/// Decision: barging clients are found by a probe. Clients of Redisson, and clients without turns, do not cool down:
+/// after each release the fastest of them gets the lock. No answer tells them apart from other clients. So this client
+/// sometimes leaves a free lock alone for one more probe pause. A client that takes it then is a barging client.
+///
+/// Decision: beside barging clients the cool-down is a time: for each other client, as long as the own turn took. Their
+/// messages say nothing about turns. Afterwards the client asks every 300 us, 200 times at most, because a message
+/// comes too late against a thread in the holder's process. Beside one process of Redisson the shares were 0.98 and
+/// 1.02, and without turns 1.99 and 0.01.
 class handoff_window {
  public:
   using duration = lease_clock::duration;
@@ -32,25 +42,25 @@ class handoff_window {
   static constexpr duration barging_assumed_for = std::chrono::seconds(1),
                             probe_interval = std::chrono::milliseconds(250);
 
-  /// `between_looks`: how long those wait who look and do not listen; zero: there are none.
+  /// `between_looks`: the pause of clients that poll and do not subscribe. Zero: this kind has none.
   handoff_window(time_point now, duration between_looks) noexcept
       : between_looks_(between_looks), next_probe_(first_probe(now, between_looks)) {}
 
-  /// Redis has granted the lock, and so many wait for it here.
+  /// Redis has granted the lock. `waiting`: the waiters of this client.
   void begin(time_point now, std::size_t waiting) noexcept;
   bool may_pass(time_point now) const noexcept;
   void passed() noexcept { ++passed_; }
-  /// The release is on its way; its answer says how many others there are.
+  /// The release is under way. Its answer will count the other clients.
   void release_begins(time_point now) noexcept;
-  /// What this client does with the message of its own release: it was told, and hears it; it was told, and hears it
-  /// if it rests, because it listens no longer than that; or it was not told.
+  /// The own notification of a release. heard: this client subscribes and receives it. fades: the client subscribes
+  /// only until the cool-down ends. none: the client does not subscribe.
   enum class own_notification { heard, fades, none };
-  /// Redis has confirmed the release and told so many of it.
+  /// Redis has confirmed the release and notified this number of subscribers.
   void release_ends(time_point now, std::uint64_t subscribers, own_notification own) noexcept;
-  /// A release was told. True: by this client itself, so that it is no news.
+  /// A message reports a release. True: it is the own notification, which is no news.
   bool hear(time_point now) noexcept;
-  /// This client has asked for the lock, and somebody else has it. For how long it waits at most, though no message
-  /// comes: beside rivals it asks again and again, so that it is not always later than they.
+  /// Redis says busy. Returns the longest time to wait without a message. Beside barging clients it is short, or they
+  /// would always be faster.
   duration found_busy(time_point now) noexcept;
 
   /// This client asks for the lock no earlier.
@@ -64,14 +74,14 @@ class handoff_window {
   const duration between_looks_;
   time_point began_{}, cool_down_until_{}, own_notification_until_{};
   time_point barging_until_{}, next_probe_{};
-  time_point last_release_{};            // ours, or told
-  duration pace_ = quickest;             // between two of them
-  std::size_t waited_ = 0, passed_ = 0;  // of this turn: who waited as it began, and passes since
-  std::uint64_t others_ = 0;             // who have heard of our last release, and may not have had their turn yet
-  unsigned asked_in_vain_ = 0;           // since it rested by time
+  time_point last_release_{};            // of this client, or by a message
+  duration pace_ = quickest;             // the time between the last two releases
+  std::size_t waited_ = 0, passed_ = 0;  // of this turn: the waiters at its beginning, and the hand-overs since
+  std::uint64_t others_ = 0;             // notified clients that may not have had their turns yet
+  unsigned asked_in_vain_ = 0;           // busy answers since a cool-down by time
   bool releasing_ = false, heard_early_ = false;
-  bool cools_down_by_time_ = false;  // however many it hears
-  bool probing_ = false;             // the others have had their turn; who has the lock now is a rival
+  bool cools_down_by_time_ = false;  // beside barging clients: messages do not shorten it
+  bool probing_ = false;             // all others have had their turns; a holder now is a barging client
 };
 
 }  // namespace holdfast::detail

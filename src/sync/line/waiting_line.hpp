@@ -15,36 +15,36 @@
 
 namespace holdfast::detail {
 
-/// The keeper of a line, as the line sees it.
+/// The owner of a line, as the line sees it.
 class line_host {
  public:
-  /// Somebody of this client has the lock.
+  /// This client holds the lock.
   virtual bool held_here() const = 0;
   /// The hold of this client should be confirmed before long: a message said that the lock was freed.
   virtual void doubt_hold_here() = 0;
-  /// A message says that the lock was freed: true if this client itself has told so.
+  /// A message says that the lock was freed. True: it is the own notification of this client.
   virtual bool hears_itself() = 0;
-  /// The lock was asked for, and somebody else has it: it is asked for again after so long at most.
+  /// Redis says busy. Returns the longest time to wait before asking again.
   virtual nanoseconds found_busy() = 0;
-  /// Waiters of this client ask no earlier: others have their turn.
+  /// Waiters of this client ask no earlier, because other clients have their turns.
   virtual time_point cool_down_until() const = 0;
-  /// The time that was left to other clients is over, or prolonged by what was heard meanwhile. May destroy the host.
+  /// The cool-down is over, unless a message has prolonged it meanwhile. May destroy the host.
   virtual void cool_down_ends() = 0;
-  /// This owner has it: it was granted meanwhile, as one of several that another call of this owner wanted.
+  /// This owner holds the lock: another call of it, for several locks, was granted meanwhile.
   virtual bool held_by(owner_id owner) = 0;
   /// Moves a waiter of that owner to a re-entry.
   virtual void reenter(std::shared_ptr<acquisition> waiter) = 0;
-  /// A re-entry found that there is nothing that it would be nested in: it waits like anybody.
+  /// A re-entry found no hold to be nested in. The waiter joins the line.
   virtual void queue(std::shared_ptr<acquisition> waiter) = 0;
-  /// The last attempt of `first` was granted: makes its hold, and moves the other waiters of its owner to re-entries.
+  /// Redis has granted the last attempt of `first`. Makes its hold, and moves the other waiters of its owner to
+  /// re-entries.
   virtual std::shared_ptr<lease_record> granted(const acquisition& first, const granted_field& grant) = 0;
-  /// Gives back what was or may still be granted to a field that nobody waits for; `tried` as in
-  /// releases::release_in_background.
+  /// Releases a field that was granted or may still be, and that no call waits for. `tried`: as in
+  /// releases::release_in_background().
   virtual void give_back(const owner_field& field, milliseconds ttl, function<void()> tried, primary_set at) = 0;
-  /// A line that has served its last waiter may keep its subscription for those who come while this client holds, or
-  /// while others have their turn.
+  /// An empty line may keep its subscription: this client holds the lock, or cools down.
   virtual bool may_linger() const = 0;
-  /// Nobody waits any more: destroys the line, and perhaps the host.
+  /// The last waiter has left. Destroys the line, and perhaps the host.
   virtual void line_empty() = 0;
 
  protected:
@@ -53,17 +53,22 @@ class line_host {
 
 /// The waiters of one name in this client, first in, first out. Only the first talks to Redis:
 ///   try → busy → subscribe → acknowledged → try again → park → try.
-/// It parks until a message, the holder's TTL, the poll cap, its kind's next poll or the deadline; without a try while
-/// somebody of this client has the lock. A waiter gives its field back when it leaves, when its grant came too late, or
-/// when two attempts in a row were not answered. Until Redis may have had that release, the line is barred: written
-/// together with the next acquire, it would free the lock for nobody. After two unanswered attempts a pause follows,
-/// which doubles until there is an answer, or nobody waits. Where replicas must have a grant, the line waits for them
-/// as for an answer; what too few have is given back. Where clients take turns, the subscription of a line whose last
-/// waiter was served lingers until this client has released and rested, for a second at most: a waiter who comes
-/// meanwhile finds it, the count of those who have heard of the release is known to have this client in it, and the
-/// turns of the others are heard.
+/// It parks until a message, the holder's TTL, the poll cap, the kind's next poll or the deadline. It does not try
+/// while its own client holds the lock.
 ///
-/// A call that lets a waiter leave may destroy the line. Whoever goes on using the line afterwards keeps it alive.
+/// A waiter gives its field back when it leaves, when its grant comes too late, or after two unanswered attempts. The
+/// line is then blocked until Redis may have received that release. Written together, a release and the next acquire
+/// would never leave the lock free for other clients. After two unanswered attempts a pause follows. It doubles until
+/// an answer comes, or until the line is empty.
+///
+/// Where replicas must have a grant, the line waits for them as for an answer. A grant that too few replicas have is
+/// given back.
+///
+/// Where clients take turns, an empty line keeps its subscription until the cool-down ends, at most a second. The next
+/// waiter finds it there. The release's count of subscribers is known to include this client. The turns of other
+/// clients are heard.
+///
+/// A call that lets a waiter leave may destroy the line. A caller that uses the line afterwards keeps it alive.
 class waiting_line final : public std::enable_shared_from_this<waiting_line>,
                            private acquisition_place,
                            private subscriber {
@@ -74,34 +79,35 @@ class waiting_line final : public std::enable_shared_from_this<waiting_line>,
   ~waiting_line();
 
   void join(std::shared_ptr<acquisition> waiter);
-  /// Why the first tries, as far as that is counted.
+  /// The reason of an attempt, for the metrics.
   enum class incentive : std::uint8_t { none, news, poll };
-  /// The lock may be free: the first tries now, or once more after the try in flight; later, if wake-ups have come in
-  /// vain too often.
+  /// The lock may be free. The first waiter tries now, or once more after the attempt in flight. It tries later if the
+  /// wake budget is spent.
   void wake(incentive why = incentive::news);
   const std::string& name() const noexcept { return keys_->name; }
-  /// Nobody waits: the release of what somebody wanted is on its way.
+  /// No call waits. The line lingers, or a release is under way.
   bool empty() const noexcept { return waiters_.empty(); }
   std::size_t size() const noexcept { return waiters_.size(); }
   template <class F>
   void each_waiter(F action) {
     for (auto& seat : waiters_) action(*seat.kept);
   }
-  /// Nobody waits, and the line is there for its subscription alone.
+  /// No call waits, and the line keeps its subscription.
   bool lingers() const noexcept { return lingers_; }
   /// The line may be gone afterwards.
   void stop_lingering();
   /// The server has confirmed the subscription.
   bool listens() const noexcept { return subscription_ && listens_; }
-  /// The first, if it could be handed a hold now; null: it has an attempt under way, or wants several locks.
+  /// The first waiter, if it could take a claim over now. Null: it has an attempt under way, asks once, or wants
+  /// several locks.
   const acquisition* successor() const noexcept;
-  /// The heir has got its hold without asking Redis. The line may be gone afterwards.
+  /// The successor has its hold, by a hand-over. The line may be gone afterwards.
   void inherited(std::shared_ptr<lease_record> record);
-  /// Takes a waiter of this owner that stands behind the first, and would re-enter, out without answering it; null when
-  /// there is none.
+  /// Takes out a waiter of this owner, without an answer. It stands behind the first and would re-enter. Null: there is
+  /// none.
   std::shared_ptr<acquisition> extract(owner_id owner);
-  /// Answers those of whom `which(const acquisition&)` is true, the last of them first: when the first leaves, the next
-  /// would send an attempt in vain.
+  /// Answers the waiters for which `matches(const acquisition&)` is true. The last of them first: when the first
+  /// leaves, the next one would send an attempt that nobody wants.
   template <class Which>
   void fail(Which matches, error_code error, const char* detail) {
     std::vector<std::shared_ptr<acquisition>> leaving;
@@ -111,11 +117,12 @@ class waiting_line final : public std::enable_shared_from_this<waiting_line>,
     for (const auto& waiter : leaving) all([&] { leave(*waiter, {error, detail, nullptr}); });
     all.rethrow();
   }
-  /// The same with those of one owner, which was given or bound.
+  /// The same for the waiters of one owner that was given or bound.
   void fail_all_of(owner_id owner, error_code error, const char* detail);
 
  private:
-  enum class step { idle, trying, parked, blocked_on_release };  // barred: nothing wakes it; perhaps nobody waits
+  /// A line that is blocked_on_release is not woken by messages. It may be empty.
+  enum class step { idle, trying, parked, blocked_on_release };
   using seats = boost::intrusive::list<
       line_seat, boost::intrusive::member_hook<line_seat, boost::intrusive::list_member_hook<>, &line_seat::hook>>;
 
@@ -174,20 +181,19 @@ class waiting_line final : public std::enable_shared_from_this<waiting_line>,
   line_host& host_;
   const shared_keys keys_;
   seats waiters_;
-  std::map<std::pair<owner_id, std::uint64_t>, acquisition*> bound_;  // of them, those whose owner was given or bound
+  std::map<std::pair<owner_id, std::uint64_t>, acquisition*> bound_;  // waiters whose owner was given or bound
   std::uint64_t joined_ = 0;
-  std::size_t pending_giveback_ = 0;  // fields that were given back, whose release was not answered nor cut off yet
-  nanoseconds polled_{};              // where somebody may release without a message: the next pause; doubles with each
-  nanoseconds
-      backoff_delay_{};  // the pause after a field was given back for want of an answer; doubles until there is one
+  std::size_t pending_giveback_ = 0;  // releases of fields that were neither answered nor cut off yet
+  nanoseconds polled_{};              // the next pause between polls; doubles with each poll
+  nanoseconds backoff_delay_{};       // the pause after two unanswered attempts; doubles until an answer comes
   step step_ = step::idle;
-  bool woken_ = false;    // while trying: something happened that asks for one more try
-  bool resting_ = false;  // while parked: others have their turn
+  bool woken_ = false;    // while trying: one more try must follow
+  bool resting_ = false;  // while parked: other clients have their turns
   bool lingers_ = false;
   incentive incentive_ = incentive::none;  // of the attempt under way
-  bool listens_ = false;                   // the present subscription was confirmed
-  std::optional<time_point> known_held_;   // when the lock last was, by an answer of Redis or a hold of this client
-  primary_set granted_in_part_ = 0;        // where the last attempt had it, which was divided
+  bool listens_ = false;                   // Redis has confirmed the present subscription
+  std::optional<time_point> known_held_;   // the last proof that the lock was held: an answer, or a hold of this client
+  primary_set granted_in_part_ = 0;        // the primaries that granted the last attempt, which was divided
   wake_budget wake_ups_;
   std::optional<failure> last_failure_;  // why the last attempt failed
   subscription subscription_;
