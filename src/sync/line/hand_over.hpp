@@ -27,9 +27,8 @@ bool may_take_over(const terms& asked, const claim_left& left, time_point now, d
 /// hand-over prolongs nothing: the claim needs two thirds of the TTL, as each renewed claim has while Redis answers.
 /// The TTL may not be longer than a grant would give either, because others wait that long for a killed process.
 ///
-/// Decision: an unsound claim is released and not passed. It is unsound if it is suspended, or if a command that
-/// changes its hold's count was not answered. It is also unsound if a message says that the lock was freed, because the
-/// confirmation would come too late.
+/// Decision: an unsound claim is released and not passed. It is unsound while it is suspended or in doubt. A message
+/// that the lock was freed puts it in doubt, and the confirmation would come too late for the hand-over.
 ///
 /// Decision: the grant of a fenced lock takes a block of 1000 tokens, so a hand-over needs no command for its token.
 /// The block ends at the server's clock. If it began there, the counter would run ahead of the clock, and a lost

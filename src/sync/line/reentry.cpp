@@ -32,6 +32,7 @@ void reentry::or_without_memory(Act act) {
   if (!if_memory(act) && waiter_) finish(without_memory());
 }
 
+// A repeated command must not undo a later one, so commands that change the count of a hold run one after the other.
 void reentry::wait_for_queued_change() {
   of_->begin_change([self = self()] { self->run(); });
 }
@@ -39,9 +40,11 @@ void reentry::wait_for_queued_change() {
 void reentry::run() {
   if (!waiter_) return of_->end_change();
   if (!of_->live()) {
-    if (waiter_) nothing_to_enter();  // it ended before
+    // The hold ended while this change was queued.
+    if (waiter_) nothing_to_enter();
     return of_->end_change();
   }
+  // A plain lock of the same name has taken the hold. A caller of a fenced_mutex relies on a token, and none exists.
   if (waiter_->keys->of.fenced() && !of_->token()) {
     finish({errc::already_held, "the hold that it would re-enter was taken without a fencing token", nullptr});
     return of_->end_change();
@@ -61,9 +64,11 @@ void reentry::run() {
 void reentry::send() {
   const auto ttl = waiter_->request.asked.ttl;
   const bool once = waiter_->asks_once();
-  if (once) waiter_->stop_alarm();  // from here on the command's timeout counts
+  // The command's timeout is the rest of the caller's time.
+  if (once) waiter_->stop_alarm();
   const auto timeout = once ? waiter_->time_left() : command_budget(env_.settings, ttl);
   const auto& keys = *of_->keys();
+  // An absolute count: a repeated command must not count twice, as HINCRBY would.
   want_ = static_cast<unsigned>(of_->count()) + 1;
   script_command::send(env_, keys.of.set_hold_count.make(keys, of_->ttl_to_send(ttl), of_->field(), want_),
                        {.timeout = timeout,
@@ -72,8 +77,8 @@ void reentry::send() {
                         .tell_late = !once});
 }
 
-// Without a connection it is sent anew now and then, and waits for no longer than its hold. Once written it waits for
-// the answer.
+// A command that was not written yet is withdrawn and sent again after a pause, until the hold ends. A written command
+// waits for its answer, because it may have changed the count.
 void reentry::late(const outcome& outcome) {
   if (withdraw()) failed({errc::unreachable, outcome.detail});
 }
@@ -90,12 +95,14 @@ void reentry::on_answer(const outcome& outcome) {
     return of_->end_change();
   }
   if (reply.failed) return failed(*reply.failed);
+  // The validity may have ended while the answer was under way. The server's yes is no proof any more.
   if (!reply.value || !of_->exclusive()) {
     of_->lose(errc::lost);
     if (waiter_) nothing_to_enter();
     return of_->end_change();
   }
   of_->note_count(want_);
+  // The caller has left. The end of the last change corrects the count in Redis.
   if (!waiter_) return of_->end_change();
   const auto wanted = std::max<unsigned>(waiter_->request.asked.min_replicas, of_->min_replicas());
   if (wanted > 0) return wait_for_replicas(wanted, outcome);
@@ -111,6 +118,7 @@ void reentry::wait_for_replicas(unsigned wanted, const outcome& outcome) {
   if (!asked) failed(redis::without_memory());
 }
 
+// The wait may outlive the hold and the caller, so both are checked anew.
 void reentry::on_replicas(const std::optional<failure>& too_few, time_point sent) {
   if (!of_->live()) {
     if (waiter_) nothing_to_enter();
@@ -129,7 +137,8 @@ void reentry::entered(time_point sent, primary_set at) {
     finish(without_memory());
     return of_->end_change();
   }
-  each_step step;  // the changes behind this one go on
+  // The queued changes behind this one must go on, even if the answer finds no memory.
+  each_step step;
   step([&] { finish({{}, {}, std::move(lease)}); });
   of_->end_change();
   step.rethrow();
@@ -137,10 +146,10 @@ void reentry::entered(time_point sent, primary_set at) {
 
 void reentry::failed(const failure& why) {
   last_failure_ = why;
+  // Redis may have either count now. 0 is no count, so the next change sends the right one.
   if (why.may_have_run) of_->note_count(0);
   if (waiter_ && why.mends_itself() && !waiter_->asks_once()) {
-    // It waits no longer than its hold lives. Others may change the count during the pause: an unlock must not wait for
-    // it.
+    // The wait ends with the hold. Other changes may run during the pause, because an unlock must not wait for it.
     const auto again = env_.now() + waiter_->backoff.next(env_.random);
     or_without_memory([&] {
       pause_.start(again, [self = self()] { self->or_without_memory([&] { self->wait_for_queued_change(); }); });
@@ -151,8 +160,9 @@ void reentry::failed(const failure& why) {
   of_->end_change();
 }
 
-// While it is queued, its turn finds that nobody waits; once its command is written, the answer does. A pause has
-// neither, and the count of an earlier attempt may have to be undone: the end of the last change does that.
+// A queued change finds later that no caller waits, and so does the answer of a written command. A pause has neither,
+// but an earlier attempt may have changed the count. The end of the last change corrects it, so one more change is
+// queued.
 void reentry::leave(acquisition&, lock_answer why) {
   const auto keep = self();
   const bool paused = pause_.due().has_value();
@@ -166,6 +176,7 @@ void reentry::leave(acquisition&, lock_answer why) {
   of_->end_change();
 }
 
+// An owner that holds the lock can meet no contention, so the result is the failure of the last attempt.
 void reentry::time_out(acquisition& waiter) {
   if (waiter.asks_once()) return leave(waiter, {errc::unreachable, unanswered_before, nullptr});
   const auto& why = last_failure_;
@@ -177,13 +188,14 @@ void reentry::hold_ended() {
   const auto keep = self();
   pause_.stop();
   nothing_to_enter();
+  // The hold waits for the end of each change. A withdrawn command gets no answer that would end this one.
   const bool was_sent = under_way();
   withdraw();
   if (was_sent && !under_way()) of_->end_change();
 }
 
-// A loss is told to an owner that still has a lease of the hold. Without one the re-entry is nested in nothing, and
-// waits like a new call.
+// An owner that still has a lease must learn of the loss. Without a lease the call is nested in nothing, and waits like
+// a new call.
 void reentry::nothing_to_enter() {
   if (of_->client_closed()) return finish({errc::shutting_down, {}, nullptr});
   if (of_->count() == 0) return name_.queue(leave_hold());

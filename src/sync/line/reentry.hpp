@@ -10,26 +10,32 @@
 
 namespace holdfast::detail {
 
-/// The place of an acquisition at a hold of its owner, and the command that asks for one more lease. Never queues
-/// behind other owners' waiters, never brings back a hold that was lost. Its command is sent within a change of the
-/// hold's count, and goes on when its caller has stopped waiting.
+/// The place of an acquisition at a hold of its owner, and the command that asks for one more lease. It never waits
+/// behind waiters of other owners, and never brings a lost hold back. Its command is a queued change of the hold's
+/// count. The command goes on when the caller stops waiting.
+///
+/// Decision: most nested calls wait for nothing and have no reentry. A hold knows its validity, and a nested lock()
+/// could learn no more from Redis. So the hold grants a lease at once where it covers the terms (hold::covers), and
+/// sends the new count in the background. The price: a nested lock() does not notice a broken lock. It is granted, and
+/// its loss found a round trip later. A reentry is for the other calls: the hold is in doubt or suspended, or the call
+/// asks for a longer TTL or more replicas.
 class reentry final : public script_command, private acquisition_place, private hold_reentry {
  public:
-  /// `name`: of the hold, which does not leave it before this has heard of its end.
+  /// `name`: the name of the hold. The hold calls hold_ended() before it leaves its name.
   reentry(environment& env, line_host& name, hold_ptr of, std::shared_ptr<acquisition> waiter);
   void begin();
 
  private:
-  // Its caller.
+  // Called by the caller's acquisition.
   void leave(acquisition& waiter, lock_answer why) override;
   void time_out(acquisition& waiter) override;
-  // An acquisition that waits here sends nothing and has no turn.
+  // An acquisition that waits here sends no attempt, and is no part that its line calls.
   void attempt_answered(acquisition&, const outcome&) override {}
   void settled(acquisition&, const attempt&) override {}
-  // Its hold.
+  // Called by the hold.
   void hold_ended() override;
   void forget_caller() override;
-  // Its command.
+  // Called for the command.
   void on_answer(const outcome& outcome) override;
   std::optional<nanoseconds> time_left_for_copies() const override;
   void late(const outcome& outcome) override;
@@ -51,10 +57,10 @@ class reentry final : public script_command, private acquisition_place, private 
   environment& env_;
   line_host& name_;
   const hold_ptr of_;
-  std::shared_ptr<acquisition> waiter_;  // null once it was answered, or waits elsewhere
+  std::shared_ptr<acquisition> waiter_;  // null after its answer, or if it waits elsewhere
   timer pause_;
   failure last_failure_;
-  unsigned want_ = 0;  // the count that was sent last
+  unsigned want_ = 0;  // the last count that was sent
 };
 
 }  // namespace holdfast::detail

@@ -26,6 +26,7 @@ wait_notices::~wait_notices() {
 void wait_notices::waits_for_redis(noticed_wait& wait, const shared_keys& keys, time_point since) {
   if (wait.listed_ || said_unreachable_) return;
   auto& servers = env_.servers;
+  // Most calls find a healthy server. They must cost neither memory nor a timer.
   if (servers.answered_since(keys->lock, {}) && !servers.in_outage(keys->lock)) return;
   add(wait, cause::unreachable, keys, since);
 }
@@ -38,7 +39,8 @@ void wait_notices::waits_for_own_hold(noticed_wait& wait, const shared_keys& key
   if (!wait.listed_ && !said_own_hold_) add(wait, cause::own_hold, keys, env_.now());
 }
 
-// Without memory the wait is not watched.
+// Without memory the wait is not watched: a notice must not fail the call. Records are in the order of their beginning,
+// so the first one is always the next to be due. A call that moves brings an older time, hence the search from the end.
 void wait_notices::add(noticed_wait& wait, cause why, const shared_keys& keys, time_point since) try {
   const auto later =
       std::find_if(waits_.rbegin(), waits_.rend(), [&](const auto& wait) { return wait.since <= since; });
@@ -53,7 +55,8 @@ void wait_notices::add(noticed_wait& wait, cause why, const shared_keys& keys, t
 void wait_notices::ends(entry& wait) noexcept {
   wait.of.listed_ = nullptr;
   waits_.erase(wait.place);
-  if (waits_.empty()) look_.stop();  // it would keep an idle io_context
+  // The timer would keep an idle io_context busy.
+  if (waits_.empty()) look_.stop();
 }
 
 void wait_notices::arm() {
@@ -70,7 +73,7 @@ void wait_notices::look() {
     try {
       if (!has_reported(oldest.why)) look_at(oldest);
     } catch (const std::bad_alloc&) {
-      // This wait is not reported.
+      // A notice without memory for its text is left out.
     }
     ends(oldest);
   }
@@ -80,11 +83,13 @@ void wait_notices::look() {
 void wait_notices::look_at(const entry& wait) {
   const auto call = "holdfast: a call has waited for 5 s for " + about(wait.keys->name, {});
   if (wait.why == cause::unreachable) {
+    // The server has answered since, so the call waits for something else.
     if (env_.servers.answering(wait.keys->lock)) return;
     said_unreachable_ = true;
     say_(call + ", because Redis cannot be reached: " + env_.servers.trouble(wait.keys->lock).detail + '.' +
          silenced_by);
   } else if (held_since_(*wait.keys, wait.since)) {
+    // The hold has not changed hands since the call. Otherwise the wait is ordinary contention.
     said_own_hold_ = true;
     say_(call + ", which this client holds without an owner: perhaps its own task, which waits for itself. Bind an " +
          "owner to the task (holdfast::owner) to lock again what it holds." + silenced_by);

@@ -14,7 +14,7 @@ namespace holdfast::detail {
 struct environment;
 class wait_notices;
 
-/// The record that wait_notices keeps of a waiting call; few calls ever have one. Ends with its call.
+/// The link from a waiting call to its record in wait_notices. Few calls have a record. It ends with the call.
 class noticed_wait {
  public:
   noticed_wait() = default;
@@ -26,16 +26,16 @@ class noticed_wait {
  private:
   friend class wait_notices;
   struct entry;
-  entry* listed_ = nullptr;  // null: nothing is kept
+  entry* listed_ = nullptr;  // null: there is no record
 };
 
-/// Prints, if nobody observes, why a call has waited for 5 s: one line for each cause. A wait is watched only if its
-/// cause is likely, so a lock that is free, or held by another process, costs no timer.
+/// Prints why a call has waited for 5 s, if the client has no observer. Each cause is printed once. A wait is watched
+/// only if its cause is likely, so a lock that is free, or held by another process, costs no timer.
 class wait_notices {
  public:
   enum class cause { unreachable, own_hold };
   using sink = function<void(const std::string& line)>;
-  /// Whether this client has held the lock all the time since.
+  /// True: this client has held the lock all the time since `since`.
   using holder_test = function<bool(const lock_keys&, time_point since)>;
 
   wait_notices(const environment& env, sink say, holder_test held_since);
@@ -43,11 +43,11 @@ class wait_notices {
   wait_notices& operator=(const wait_notices&) = delete;
   ~wait_notices();
 
-  /// The call may wait for Redis since `since`. Nothing is kept if Redis has answered and is connected.
+  /// The call may wait for Redis since `since`. It gets no record if Redis has answered and is connected.
   void waits_for_redis(noticed_wait& wait, const shared_keys& keys, time_point since);
   /// The same for a waiting call whose connection was lost.
   void lost_redis(noticed_wait& wait, const shared_keys& keys);
-  /// The call waits for a lock that perhaps its own task holds.
+  /// The call waits for a lock that its own task may hold.
   void waits_for_own_hold(noticed_wait& wait, const shared_keys& keys);
 
  private:

@@ -4,14 +4,14 @@
 namespace holdfast::detail {
 namespace {
 
-constexpr nanoseconds rounding = milliseconds(1);  // of a TTL that Redis tells
+constexpr nanoseconds rounding = milliseconds(1);  // Redis rounds a TTL to milliseconds
 constexpr nanoseconds less_than_renewal = shortest_renewed_ttl / 4;
 
 }  // namespace
 
-// Of one hold the end is seen where it is, or a command's way too early. So an end that moves is another's grant that
-// came between two tries, or a renewal, which moves it by a third of the TTL and gives nothing back. Nor need the grant
-// of a lock that changes hands as slowly: meanwhile the budget has come back by itself.
+// An answer shows the end of a hold exactly, or too early by the command's way. An end that moves is therefore a grant
+// to another client or a renewal. A renewal moves it by a third of the TTL, and gives nothing back. A grant that moves
+// it as far gives nothing back either: such a lock changes hands so slowly that the budget has returned by itself.
 void wake_budget::found_busy(time_point asked, time_point now, milliseconds holder_ttl) noexcept {
   const auto ends = asked + holder_ttl;
   const bool earlier = held_until_ && now + holder_ttl + rounding < *held_until_;

@@ -24,10 +24,24 @@ std::string about_any(std::size_t locks, std::string_view cause = {}) {
   return text;
 }
 
-/// A failure that another lock of the same server need not have.
+/// True: another lock of the same server need not have this failure.
 bool of_one_lock(const error_code& error) { return error == errc::corrupt_lock || error == errc::no_permission; }
 
 }  // namespace
+
+// Decision: any one of several is one script, and then a waiter in each line. The script asks for all locks that this
+// client neither holds nor waits for, in one round trip. Where none is free, the call has an acquisition in each line.
+// It then waits in the same order as every other caller, and the lines handle outages, polls and ambiguous answers.
+//
+// Decision: the script is not repeated. To recognise its own field it would have to look at all names before it takes
+// one. An answer that does not come is followed by a release of each name. The call joins the lines when Redis may have
+// received those, for the reason that blocks a line.
+//
+// Decision: a lock that is corrupt or forbidden leaves the other parts waiting. A failure of the whole server ends the
+// call at once.
+//
+// Decision: keys of several slots have a script for each slot, one after the other, until the first grant. A slot whose
+// server does not answer delays no other. All scripts of a try_lock() share one command timeout.
 
 // The states of the call. It asks one group of keys after the other, then it waits in lines.
 //
@@ -38,8 +52,10 @@ bool of_one_lock(const error_code& error) { return error == errc::corrupt_lock |
 //   lines      no          0         no        some    part_ended(): a grant, a failure of the server, or the last part
 //   answered   any         any       no        none    nothing; an answer that comes yet finds its locks given back
 //
-// Each state but "answered" also ends by fail(): its deadline, a cancellation, a drain or the end of the client. A
-// try_lock() knows neither "frees" nor "lines". Without a deadline there is no alarm.
+// Each state but "answered" also ends by fail(): the alarm, a cancellation, a drain or the end of the client. In
+// "lines" each part has the deadline. A try_lock() knows neither "frees" nor "lines", so its releases may outlive it.
+// Without a deadline there is no alarm. A call whose names are all touched begins in "lines". Lack of memory answers in
+// each state.
 //
 //   flag       asks, confirms, frees              lines                            moved by
 //   in_vain_   a group had no free lock           a part did not get it in time    go_on(), part_ended(); cleared by
@@ -53,12 +69,14 @@ any_acquisition::any_acquisition(environment& env, multi_key_host& names, std::v
     : multi_key_request(std::move(request)), env_(env), names_(names), since_(env.now()), of_(std::move(of)),
       done_(std::move(done)), alarm_(env.alarms) {
   HOLDFAST_ASSERT(!of_.empty());
+  // The script takes the first free lock. Callers with one list would all fight for its beginning.
   const auto first = static_cast<std::ptrdiff_t>(env.random.next() % of_.size());
   std::rotate(of_.begin(), of_.begin() + first, of_.end());
   order_by_group();
 }
 
-// In the order in which each group comes first; those whose server cannot be reached at present are asked last.
+// Groups keep the order of their first keys. Groups whose server is in an outage come last, because each may cost a
+// command timeout.
 void any_acquisition::order_by_group() {
   const auto group = group_of(of_.front());
   if (std::all_of(of_.begin(), of_.end(), [&](const shared_keys& keys) { return group_of(keys) == group; })) return;
@@ -77,7 +95,8 @@ void any_acquisition::order_by_group() {
 
 void any_acquisition::begin() { ask_next(); }
 
-// Asks for those of the next group; in the end for nothing more.
+// Locks that this client holds or waits for are skipped: the call must not overtake earlier waiters. A group without
+// other locks costs no command.
 void any_acquisition::ask_next() {
   asked_.clear();
   while (asked_.empty() && next_ < of_.size()) {
@@ -87,12 +106,14 @@ void any_acquisition::ask_next() {
   }
   if (!asked_.empty()) return ask();
   if (asks_once()) return finish(nothing_had());
+  // A release that Redis has not received may free nothing for other clients, as in a line that is blocked.
   if (pending_giveback_ == 0) wait_in_lines();
 }
 
-// All scripts of a try_lock() share its time. Where there are several, none is waited for in an outage: the next one
-// may be for a server that is well.
+// All scripts of a try_lock() share its time. With several groups no script waits through an outage, because the next
+// one may go to a healthy server.
 void any_acquisition::ask() {
+  // A new field for each group: a late release of the last one must not free a new grant.
   field_ = names_.new_field();
   const auto& asked = request.asked;
   const bool first = !in_vain_ && !failed_.error;
@@ -121,7 +142,8 @@ void any_acquisition::or_without_memory(Act act) {
 
 void any_acquisition::on_answer(const outcome& outcome) {
   under_way_ = false;
-  if (open()) or_without_memory([&] { go_on(outcome); });  // else what it was granted is being given back
+  // An answered call has released all names of this script already.
+  if (open()) or_without_memory([&] { go_on(outcome); });
 }
 
 void any_acquisition::go_on(const outcome& outcome) {
@@ -142,7 +164,8 @@ void any_acquisition::wait_for_replicas(std::size_t index, std::optional<std::ui
   const auto& asked = request.asked;
   auto then = [this, self = self(), index, token, sent = outcome.sent](const std::optional<failure>& too_few) {
     under_way_ = false;
-    if (open()) or_without_memory([&] { on_replicas(index, token, sent, too_few); });  // else it was given back
+    // An answered call has released the grant already.
+    if (open()) or_without_memory([&] { on_replicas(index, token, sent, too_few); });
   };
   const bool waits = if_memory([&] {
     env_.when_replicated(asked_[index]->lock, asked.min_replicas, outcome.server,
@@ -171,6 +194,7 @@ void any_acquisition::on_granted(std::size_t index, std::optional<std::uint64_t>
   const auto& other = asked_[index];
   const auto now = env_.now();
   const auto ttl = request.asked.ttl;
+  // The validity counts from the time of sending, so a slow answer can bring a grant that is nearly over.
   if (now >= valid_until(sent, ttl, env_.settings.drift) - min_validity(ttl)) {
     give_back({&other, 1});
     return on_failed({errc::unreachable, "the grant came too late to be of use"});
@@ -185,11 +209,12 @@ void any_acquisition::on_granted(std::size_t index, std::optional<std::uint64_t>
   finish(std::move(answer));
 }
 
-// It does not ask twice: the script does not know its own field again. The lines do what is to be done in an outage.
-// Another group may be of a server that is well.
+// The script is not sent twice, see the decision above. In an outage the lines wait and retry. The next group may be of
+// a healthy server.
 void any_acquisition::on_failed(const failure& why) {
   if (why.may_have_run) give_back(asked_);
-  // Redis looks at the permission for each key before it runs the script: in the lines each is by itself.
+  // Redis checks the permission for every key before it runs a script, so one forbidden key refuses all. In the lines
+  // each key is asked for by itself.
   const bool in_lines = why.mends_itself() || why.code == errc::no_permission;
   lock_answer failed{why.code, about_any(of_.size(), why.detail), nullptr};
   if (!in_lines) return finish(std::move(failed));
@@ -199,7 +224,7 @@ void any_acquisition::on_failed(const failure& why) {
 
 lock_answer any_acquisition::nothing_had() { return in_vain_ ? lock_answer() : std::move(failed_); }
 
-// Where there is no memory for it, the key ends with its TTL.
+// Without memory for the release the key ends with its TTL.
 void any_acquisition::give_back(std::span<const shared_keys> locks) noexcept {
   const auto tried = [id = weak_from_this()] {
     if (const auto still = id.lock()) static_cast<any_acquisition&>(*still).on_tried();
@@ -219,6 +244,7 @@ void any_acquisition::on_tried() {
   if (--pending_giveback_ == 0 && open() && !under_way_) wait_in_lines();
 }
 
+// Contention needs an answer of every server that was asked. One silent server may have had a free lock.
 void any_acquisition::time_out() {
   const auto asked = of_.begin() + static_cast<std::ptrdiff_t>(next_);
   auto why = silence(since_);
@@ -229,6 +255,7 @@ void any_acquisition::time_out() {
 }
 
 void any_acquisition::wait_in_lines() {
+  // Each part has the deadline and the notice from now on.
   alarm_.stop();
   noticed_.end();
   or_without_memory([this] { join_lines(); });
@@ -240,19 +267,22 @@ void any_acquisition::join_lines() {
   auto part = request;
   part.one_of_several = true;
   in_vain_ = false;
-  auto taken = taken_.begin();  // in the order of of_
+  // taken_ has the order of of_, so one pass over both is enough.
+  auto taken = taken_.begin();
   for (const auto& keys : of_) {
     part.found_taken = taken != taken_.end() && *taken == keys;
     if (part.found_taken) ++taken;
     auto waiter = names_.lock(
         keys, part, [self = self(), keys](lock_answer answer) { self->part_ended(*keys, std::move(answer)); });
+    // The part may have been granted at once, and that has answered the call.
     if (!open()) return;
     if (waiter) parts_.push_back(std::move(waiter));
   }
 }
 
 void any_acquisition::part_ended(const lock_keys& keys, lock_answer answer) {
-  if (!open()) return;  // another was granted, or nobody waits any more
+  // The call is answered: finish() cancels the other parts, and each of them ends here.
+  if (!open()) return;
   HOLDFAST_ASSERT(waiting_ > 0);
   --waiting_;
   if (answer.record) return finish(std::move(answer));
@@ -272,7 +302,8 @@ void any_acquisition::fail(error_code error, const char* detail) {
   finish({error, error ? about_any(of_.size(), detail) : std::string(), nullptr});
 }
 
-// The others leave first: whoever has one lock waits for no other. Each does, also where one finds no memory to.
+// The other parts leave before the caller is answered: an owner of one lock must wait for no other. Lack of memory in
+// one part must not keep the rest in their lines.
 void any_acquisition::finish(lock_answer answer) {
   const auto keep = self();
   names_.forget(*this);

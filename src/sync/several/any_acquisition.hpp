@@ -21,7 +21,7 @@ namespace holdfast::detail {
 /// had, and fails where none can, or the server fails.
 class any_acquisition final : public multi_key_request, public script_command {
  public:
-  /// `of`: one at least, all of one kind, none twice.
+  /// `of`: at least one name, all of one kind, without duplicates.
   any_acquisition(environment& env, multi_key_host& names, std::vector<shared_keys> of, lock_request request,
                   lock_handler done);
 
@@ -61,23 +61,22 @@ class any_acquisition final : public multi_key_request, public script_command {
   environment& env_;
   multi_key_host& names_;
   const time_point since_;
-  std::vector<shared_keys> of_;  // group by group, from a random one on, so that callers spread
+  std::vector<shared_keys> of_;  // group by group, from a random one on
   bool one_group_ = true;
-  lock_handler done_;               // empty once it is answered
-  std::size_t next_ = 0;            // so many of them had their turn to be asked for
-  std::vector<shared_keys> asked_;  // by the script, of one group
-  std::vector<shared_keys> taken_;  // Redis has said that these are
-  owner_field field_;               // of the script
-  bool under_way_ = false;          // a script is, or replicas are asked for what it was granted
-  std::size_t pending_giveback_ =
-      0;                  // releases of which Redis has not heard yet: before that it does not wait in lines
-  timer alarm_;           // its deadline, before it waits in lines
-  noticed_wait noticed_;  // the same
+  lock_handler done_;                 // empty after the answer
+  std::size_t next_ = 0;              // index in of_ of the first name that was not considered yet
+  std::vector<shared_keys> asked_;    // the names of the last script, all of one group
+  std::vector<shared_keys> taken_;    // the names that Redis has called busy
+  owner_field field_;                 // of the last script
+  bool under_way_ = false;            // a script waits for its answer, or its grant for replicas
+  std::size_t pending_giveback_ = 0;  // releases that Redis may not have received; the lines are joined at 0
+  timer alarm_;                       // the deadline, until the lines are joined
+  noticed_wait noticed_;              // the same
 
   std::vector<std::shared_ptr<acquisition>> parts_;  // one in each line
-  std::size_t waiting_ = 0;                          // of them
-  bool in_vain_ = false;                             // one of them, or of the groups, had its lock not in time
-  lock_answer failed_;                               // of the first of them that failed
+  std::size_t waiting_ = 0;                          // parts that have not ended
+  bool in_vain_ = false;                             // a group or a part found its locks busy
+  lock_answer failed_;                               // of the first group or part that failed
 };
 
 }  // namespace holdfast::detail

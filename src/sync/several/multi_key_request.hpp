@@ -10,31 +10,31 @@ namespace holdfast::detail {
 
 class multi_key_request;
 
-/// The names of this client, as one who asks for several of them sees them.
+/// The names of this client, as a call for several of them sees them.
 class multi_key_host {
  public:
-  /// Waits for one of them, or re-enters it. Null: it was answered at once.
+  /// Waits for one name, or re-enters its hold. Null: the call was answered at once.
   virtual std::shared_ptr<acquisition> lock(const shared_keys& keys, const lock_request& request,
                                             lock_handler&& done) = 0;
-  /// Nobody of this client has it or waits for it.
+  /// This client neither holds the name nor waits for it.
   virtual bool untouched(const lock_keys& keys) = 0;
-  /// This owner has a hold of it; also a lost one, whose leases are still there.
+  /// This owner has a hold of the name. A lost hold counts while a lease of it exists.
   virtual bool holds(const lock_keys& keys, owner_id owner) = 0;
   virtual owner_field new_field() = 0;
-  /// Redis has granted one, by a command that was sent for it here.
+  /// Redis has granted one name, by a command of the call itself.
   virtual std::shared_ptr<lease_record> granted(const shared_keys& keys, const lock_request& request,
                                                 const granted_field& grant) = 0;
   /// As line_host::give_back().
   virtual void give_back(const shared_keys& keys, const owner_field& field, milliseconds ttl,
                          function<void()> tried) = 0;
-  /// It has answered its caller: it needs not be told of drain and end any more.
+  /// The call has answered its caller. It is not notified of a drain or of the end any more.
   virtual void forget(multi_key_request& answered) = 0;
 
  protected:
   ~multi_key_host() = default;
 };
 
-/// One caller who wants several locks. The registry lists it until it is answered, and tells it when the client drains,
+/// One call that wants several locks. The registry lists it until its answer, and ends it when the client drains,
 /// closes or ends.
 class multi_key_request : public cancellable {
  public:
@@ -42,16 +42,16 @@ class multi_key_request : public cancellable {
 
   const lock_request request;
 
-  /// Once.
+  /// Called once by the registry.
   virtual void begin() = 0;
-  /// It was not answered yet.
+  /// The caller was not answered yet.
   virtual bool open() const noexcept = 0;
-  /// Answers the caller with this error; what may be granted is given back.
+  /// Answers the caller with this error. Possible grants are given back.
   virtual void fail(error_code error, const char* detail) = 0;
-  /// The engine ends, and nobody is answered.
+  /// The engine ends. The caller gets no answer.
   virtual void forget_caller() = 0;
 
-  /// The registry's.
+  /// Used by the registry alone.
   struct listing {
     boost::intrusive::list_member_hook<> hook;
     std::shared_ptr<multi_key_request> kept;
