@@ -23,7 +23,7 @@ void hand_over::share(const environment& env, const kind& of, const hold* here) 
   const auto now = env.now();
   // Turns are fairness and not safety, so a name without memory for them works on without.
   state_.reset(new (std::nothrow) state(env.alarms, handoff_window(now, of.polls.first)));
-  // The present hold has begun its turn before anybody waited, so its bound counts from its grant.
+  // The present hold began its turn before the first waiter came, so the bound counts from its grant.
   if (state_) state_->window.begin(here ? here->granted_at : now, 0);
 }
 

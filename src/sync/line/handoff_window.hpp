@@ -23,7 +23,7 @@ namespace holdfast::detail {
 ///
 /// Decision: barging clients are found by a probe. Clients of Redisson, and clients without turns, do not cool down:
 /// after each release the fastest of them gets the lock. No answer tells them apart from other clients. So this client
-/// sometimes leaves a free lock alone for one more probe pause. A client that takes it then is a barging client.
+/// sometimes leaves a free lock alone a little longer. A client that takes it then is a barging client.
 ///
 /// Decision: beside barging clients the cool-down is a time: for each other client, as long as the own turn took. Their
 /// messages say nothing about turns. Afterwards the client asks every 300 us, 200 times at most, because a message
@@ -80,7 +80,7 @@ class handoff_window {
   std::uint64_t others_ = 0;             // notified clients that may not have had their turns yet
   unsigned asked_in_vain_ = 0;           // busy answers since a cool-down by time
   bool releasing_ = false, heard_early_ = false;
-  bool cools_down_by_time_ = false;  // beside barging clients: messages do not shorten it
+  bool cools_down_by_time_ = false;  // beside barging clients: messages do not prolong it
   bool probing_ = false;             // all others have had their turns; a holder now is a barging client
 };
 

@@ -146,7 +146,7 @@ void reentry::entered(time_point sent, primary_set at) {
 
 void reentry::failed(const failure& why) {
   last_failure_ = why;
-  // Redis may have either count now. 0 is no count, so the next change sends the right one.
+  // Redis may have either count now. 0 stands for an unknown count, so the right one is sent again.
   if (why.may_have_run) of_->note_count(0);
   if (waiter_ && why.mends_itself() && !waiter_->asks_once()) {
     // The wait ends with the hold. Other changes may run during the pause, because an unlock must not wait for it.

@@ -30,7 +30,7 @@ class noticed_wait {
 };
 
 /// Prints why a call has waited for 5 s, if the client has no observer. Each cause is printed once. A wait is watched
-/// only if its cause is likely, so a lock that is free, or held by another process, costs no timer.
+/// only if its cause is likely. A lock that is free or held by another process therefore costs no timer.
 class wait_notices {
  public:
   enum class cause { unreachable, own_hold };

@@ -16,7 +16,7 @@ namespace {
 /// Each copy of an acquire may take the lock for a waiter that cannot learn of it. After this many the waiter pauses.
 constexpr unsigned most_unanswered = 2;
 /// Callers that share the primaries' votes try again after random pauses, so that one of them is first. After this many
-/// rounds somebody holds the lock, at a part of the primaries.
+/// rounds the lock has a holder, at a part of the primaries.
 constexpr unsigned quick_rounds = 10;
 constexpr nanoseconds longest_linger = std::chrono::seconds(1);
 constexpr nanoseconds least_backoff_delay = milliseconds(20), longest_backoff_delay = std::chrono::seconds(1);
@@ -27,7 +27,7 @@ constexpr std::string_view copy_on_sharded_channel = "00";
 
 // Decision: a waiter gives its field back after two unanswered attempts. Each copy of an acquire may take the lock for
 // a whole TTL, for a waiter that cannot learn of it. A pause begins when Redis may have received the release. It
-// doubles up to a second, and only an answer resets it while somebody waits.
+// doubles up to a second, and only an answer resets it while the line has waiters.
 //
 // Decision: a line sends no acquire until the first copy of an earlier attempt's release is answered or cut off. Until
 // then the line is blocked, for a try_lock() during half of its time at most. Without this rule the pause passes while
@@ -54,9 +54,10 @@ constexpr std::string_view copy_on_sharded_channel = "00";
 //
 // A line that is parked or blocked stays so for its next waiter when the first one leaves. When the last one leaves, a
 // line with a release under way is blocked, without an alarm. Any other line lingers or is destroyed. A parked line
-// that is woken while a release is under way is blocked as well. A line with waiters is stuck(), for lack of memory, if
-// it is idle, if it is parked without an alarm, or if it is blocked without an alarm and without a release under way.
-// pending_giveback_ > 0 while trying: a try_lock() at half of its time, or an attempt that is repeated at once.
+// that is woken while a release is under way is blocked as well. A line with waiters may be stuck(), for lack of
+// memory: it is idle, or it is parked without an alarm. A blocked line is stuck if it has neither an alarm nor a
+// release under way. pending_giveback_ > 0 while trying: a try_lock() at half of its time, or an attempt that is
+// repeated at once.
 //
 //   flag              idle      trying    parked    blocked   moved by
 //   woken_            old       yes       old       old       set by wake(), cleared by try_now()
@@ -113,7 +114,7 @@ void waiting_line::begin(acquisition& waiter) {
   const bool once = waiter.asks_once();
   // Another waiter of this client is first, so the lock is taken or about to be. A try_lock() need not ask.
   if (once && waiter.seat.ahead > 0) return finish(waiter, {});
-  // A first attempt in an outage is a wait, too. Without an observer nobody counts waits, and the look-up is saved.
+  // A first attempt in an outage is a wait, too. Without an observer waits are not counted, and the look-up is saved.
   const bool in_vain = env_.settings.observer && env_.servers.in_outage(keys_->lock);
   if (waiter.seat.ahead > 0 || in_vain) waiter.stand_in_line();
   // The other half of its time is for the answer.
@@ -171,7 +172,7 @@ std::shared_ptr<acquisition> waiting_line::extract(owner_id owner) {
   return nullptr;
 }
 
-// The last of them first: when the first leaves, the next one would send an attempt that nobody wants.
+// The last of them first: when the first leaves, the next one would send a useless attempt.
 void waiting_line::fail_all_of(owner_id owner, error_code error, const char* detail) {
   std::vector<std::shared_ptr<acquisition>> leaving;
   for (auto seat = bound_.upper_bound({owner, 0}); seat != bound_.end() && seat->first.first == owner; ++seat)

@@ -53,8 +53,8 @@ class line_host {
 
 /// The waiters of one name in this client, first in, first out. Only the first talks to Redis:
 ///   try → busy → subscribe → acknowledged → try again → park → try.
-/// It parks until a message, the holder's TTL, the poll cap, the kind's next poll or the deadline. It does not try
-/// while its own client holds the lock.
+/// It parks until a message comes or a time is over: the holder's TTL, the poll cap, the kind's next poll or the
+/// deadline. It does not try while its own client holds the lock.
 ///
 /// A waiter gives its field back when it leaves, when its grant comes too late, or after two unanswered attempts. The
 /// line is then blocked until Redis may have received that release. Written together, a release and the next acquire
@@ -65,8 +65,8 @@ class line_host {
 /// given back.
 ///
 /// Where clients take turns, an empty line keeps its subscription until the cool-down ends, at most a second. The next
-/// waiter finds it there. The release's count of subscribers is known to include this client. The turns of other
-/// clients are heard.
+/// waiter finds it there. The release's count of subscribers is known to include this client. The client also notices
+/// the turns of other clients.
 ///
 /// A call that lets a waiter leave may destroy the line. A caller that uses the line afterwards keeps it alive.
 class waiting_line final : public std::enable_shared_from_this<waiting_line>,
@@ -107,7 +107,7 @@ class waiting_line final : public std::enable_shared_from_this<waiting_line>,
   /// none.
   std::shared_ptr<acquisition> extract(owner_id owner);
   /// Answers the waiters for which `matches(const acquisition&)` is true. The last of them first: when the first
-  /// leaves, the next one would send an attempt that nobody wants.
+  /// leaves, the next one would send a useless attempt.
   template <class Which>
   void fail(Which matches, error_code error, const char* detail) {
     std::vector<std::shared_ptr<acquisition>> leaving;

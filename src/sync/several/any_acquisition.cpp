@@ -113,7 +113,7 @@ void any_acquisition::ask_next() {
 // All scripts of a try_lock() share its time. With several groups no script waits through an outage, because the next
 // one may go to a healthy server.
 void any_acquisition::ask() {
-  // A new field for each group: a late release of the last one must not free a new grant.
+  // No field is used twice, so a late copy or release of an earlier script never meets a later grant.
   field_ = names_.new_field();
   const auto& asked = request.asked;
   const bool first = !in_vain_ && !failed_.error;
@@ -303,7 +303,7 @@ void any_acquisition::fail(error_code error, const char* detail) {
 }
 
 // The other parts leave before the caller is answered: an owner of one lock must wait for no other. Lack of memory in
-// one part must not keep the rest in their lines.
+// one part must not keep the others in their lines.
 void any_acquisition::finish(lock_answer answer) {
   const auto keep = self();
   names_.forget(*this);

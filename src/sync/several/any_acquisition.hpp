@@ -14,11 +14,13 @@
 
 namespace holdfast::detail {
 
-/// One caller who wants any one of several locks. It asks once for all that nobody of this client has or waits for, by
-/// one script, or by one for each group of keys, one after the other; then it waits in the line of each, with an
-/// acquisition of its own there. The first that is granted answers it, and the others leave their lines: what may still
-/// be granted to one of them is given back, as for any waiter that leaves. It waits on where one of its locks cannot be
-/// had, and fails where none can, or the server fails.
+/// One call that wants any one of several locks. It asks once, by one script for each group of keys, one after the
+/// other. The scripts leave out locks that this client holds or waits for. Then the call waits in the line of each
+/// lock, with an acquisition of its own there.
+///
+/// The first grant answers the call, and the other acquisitions leave their lines. A grant that may still come to one
+/// of them is given back, as for any waiter that leaves. A failure of one lock leaves the others waiting. The call
+/// fails if all locks fail, or if the server fails.
 class any_acquisition final : public multi_key_request, public script_command {
  public:
   /// `of`: at least one name, all of one kind, without duplicates.

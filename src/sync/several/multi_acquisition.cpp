@@ -27,20 +27,41 @@ void give_up(const std::shared_ptr<lease_record>& lease) {
 
 }  // namespace
 
+// Decision: all of several is the first place in each line, and then one script. A part is an acquisition that sends
+// nothing. Where its line would send an attempt, the line calls part_is_first(), and waits as for an answer of Redis.
+// Each line is then given its share of the script's answer as if it had asked itself. The line goes on deciding about
+// parking, polls, repeated copies and late grants.
+//
+// Decision: a call that finds the i-th lock busy keeps its first place in the lines before it. All processes have one
+// order, so that is safe, and no call of this process can starve it. The parts behind leave their lines, because the
+// holder of the i-th lock may want those next.
+//
+// Decision: the order holds within a process, too. A call for {a, b} may be first in the line of `a` and wait for `b`.
+// A holder of `b` that then waits in the line of `a` waits indefinitely. Another process would have got `a`. To let
+// that caller pass would starve the call.
+//
+// Decision: locks that the owner holds are re-entered, and those join first. The deadline belongs to the call. The part
+// that is waited for gives the answer when it comes.
+
 // The states of a part. The call is open until done_ is empty; then no part has an acquisition or a lease.
 //
 //   stage  there     lease  becomes
 //   away   none      none   waits: join()
 //   waits  its line  none   turn: part_is_first(); had: part_ended() with a lease; away: leave(), or the call fails
 //   turn   its line  none   asked: ask(); away: leave(), where an earlier lock is busy
-//   asked  its line  none   waits: on_all() or on_hindered() tells its line; turn: nothing was granted to it
+//   asked  its line  none   waits: on_all() tells its line; turn: nothing was granted to it, by a refusal, by a busy
+//                           lock or because the command was withdrawn. on_hindered() then moves the busy one to waits
 //   had    none      yes    away: begin_anew(), where a lock that was re-entered is lost
 //
-// Of two parts, the later one waits only where the earlier one has its turn or its lease, or where its owner holds
-// the later lock already. All asked parts belong to one command, and asked_ lists them.
+// A part that waits may be at a hold of its owner, and not in its line. `there` is null until join() returns. A part
+// that ends without a lease ends the call, at any stage. Of two parts, the later one waits only where the earlier one
+// has its turn or its lease. There are two exceptions: its owner held the later lock already, or a script for both has
+// failed and their lines retry. All asked parts belong to one command. asked_ lists them until on_all() tells their
+// lines.
 //
 //   flag            away  waits  turn  asked  had  moved by
-//   busy_           yes   yes    yes   no     yes  set while a line is joined or told; take_turns() then does nothing
+//   busy_           yes   yes    yes   yes    yes  set while join() or on_all() calls a line; take_turns() then does
+//                                                  nothing. asked: parts that on_all() has not answered yet
 //   told_of_order_  yes   yes    yes   yes    yes  set once by waits_for(), and never cleared
 //   deadline_       yes   yes    yes   yes    yes  runs from begin() to the answer, where there is a deadline
 
@@ -58,8 +79,10 @@ multi_acquisition::multi_acquisition(environment& env, multi_key_host& names, st
 
 void multi_acquisition::begin() {
   or_without_memory([&] {
+    // The order was made for another run of the server, so the caller must make it anew.
     if (moved()) return finish({.moved = true});
     if (request.deadline != time_point::max()) deadline_.start(request.deadline, [this] { time_out(); });
+    // A re-entry needs no turn, and its lease keeps the hold until the call ends.
     for (std::size_t i = 0; i < parts_.size() && open(); ++i)
       if (names_.holds(*parts_[i].keys, request.owner)) join(i);
     if (open()) take_turns();
@@ -73,7 +96,8 @@ void multi_acquisition::or_without_memory(Act act) {
     act();
   } catch (const std::bad_alloc&) {
     busy_ = false;
-    if (!open()) throw;  // it was answered
+    // The caller was answered already, so only the entry point can report the lack of memory.
+    if (!open()) throw;
     auto none = without_memory();
     finish({.error = none.error, .detail = std::move(none.detail)});
   }
@@ -84,6 +108,8 @@ void multi_acquisition::join(std::size_t index) {
   auto own = request;
   own.whole = this;
   own.part = static_cast<std::uint32_t>(index);
+  // The line may call part_is_first() or part_ended() before lock() returns. take_turns() must wait until `there` is
+  // set.
   part.now = stage::waits;
   busy_ = true;
   auto there = names_.lock(part.keys, std::move(own),
@@ -92,13 +118,14 @@ void multi_acquisition::join(std::size_t index) {
   if (there && there->open()) part.there = std::move(there);
 }
 
-// As one who is cancelled: what may have been granted to its field is given back.
+// The part is cancelled, so its line releases a field that may have been granted. A lease that the call has is kept.
 void multi_acquisition::leave(part& part) {
   if (part.now == stage::had) return;
   part.now = stage::away;
   if (const auto there = std::exchange(part.there, nullptr)) there->cancel();
 }
 
+// One line after the other, in the order of all processes: two calls in different orders would wait for each other.
 void multi_acquisition::take_turns() {
   if (busy_) return;
   for (std::size_t i = 0; i < parts_.size(); ++i) {
@@ -120,6 +147,7 @@ void multi_acquisition::ask() {
   fields_.clear();
   for (std::size_t i = 0; i < parts_.size(); ++i) {
     const auto& part = parts_[i];
+    // The other parts have leases already, by a re-entry or by an earlier script.
     if (part.now != stage::turn) continue;
     asked_.push_back(i);
     keys_.push_back(part.keys);
@@ -136,12 +164,12 @@ void multi_acquisition::ask() {
   for (const auto i : asked_) parts_[i].now = stage::asked;
 }
 
-// What a call that was answered meanwhile was granted is being given back.
 std::optional<nanoseconds> multi_acquisition::time_left_for_copies() const {
   if (request.wait != lock_request::wait_mode::once) return std::nullopt;
   return since_ + command_budget(env_.settings, request.asked.ttl) - env_.now();
 }
 
+// A call that was answered meanwhile has released its fields already.
 void multi_acquisition::on_answer(const outcome& outcome) {
   if (!open()) return;
   or_without_memory([&] {
@@ -153,7 +181,8 @@ void multi_acquisition::on_answer(const outcome& outcome) {
   });
 }
 
-// One line after the other is told. Where a line's answer ends the call, those that were not told yet give back.
+// The lines get their answers one after the other, and one of them may end the call. The parts without an answer are
+// still `asked` then, so their fields are released.
 void multi_acquisition::on_all(const attempt& attempt, const std::vector<std::uint64_t>& tokens) {
   const auto asked = std::exchange(asked_, {});
   const bool refused = attempt.reply.failed && !attempt.reply.failed->may_have_run;
@@ -165,6 +194,7 @@ void multi_acquisition::on_all(const attempt& attempt, const std::vector<std::ui
     part.now = stage::waits;
     auto own = attempt;
     if (!tokens.empty()) own.reply.value.token = tokens[n];
+    // The part's end resets part.there during the call.
     std::shared_ptr(part.there)->tell(own);
   }
   busy_ = false;
@@ -172,7 +202,8 @@ void multi_acquisition::on_all(const attempt& attempt, const std::vector<std::ui
 }
 
 void multi_acquisition::on_hindered(std::size_t index, const attempt& attempt) {
-  for (const auto i : asked_) parts_[i].now = stage::turn;  // nothing was granted
+  // The script takes all or none, so a part that leaves now has nothing to release.
+  for (const auto i : asked_) parts_[i].now = stage::turn;
   if (moved()) return finish({.moved = true});
   for (std::size_t i = parts_.size(); i-- > index + 1;) leave(parts_[i]);
   auto& part = parts_[index];
@@ -183,7 +214,8 @@ void multi_acquisition::on_hindered(std::size_t index, const attempt& attempt) {
 
 void multi_acquisition::part_ended(std::size_t index, lock_answer answer) {
   auto& part = parts_[index];
-  if (!open() || part.now == stage::away) return give_up(answer.record);  // nobody waits there any more
+  // leave() and finish() cancel a part, and its line may answer with a lease that no call wants any more.
+  if (!open() || part.now == stage::away) return give_up(answer.record);
   part.there.reset();
   if (!answer.record) {
     part.now = stage::away;
@@ -195,7 +227,8 @@ void multi_acquisition::part_ended(std::size_t index, lock_answer answer) {
   or_without_memory([this] { take_turns(); });
 }
 
-// Whoever has that lock may wait for the later one in turn.
+// Reports a broken order, once: this call waits for a lock while its owner holds a later one. The holder of the first
+// may wait for the later one in turn.
 void multi_acquisition::waits_for(std::size_t index) {
   const auto& other_part = parts_[index];
   if (told_of_order_ || other_part.now != stage::waits || names_.holds(*other_part.keys, request.owner)) return;
@@ -208,13 +241,13 @@ void multi_acquisition::waits_for(std::size_t index) {
       {.kind = event_kind::lock_order_broken, .name = other_part.keys->name, .detail = detail, .owner = request.owner});
 }
 
-// What it has asked was answered by the server that is connected now.
+// True: the server has a new run, so other processes may make another order of the servers.
 bool multi_acquisition::moved() const {
   return !run_.empty() && env_.servers.run_of(parts_.front().keys->lock) != run_;
 }
 
-// What was re-entered may have been lost since. That is told to an owner that has another lease of it; without one
-// there was nothing to be nested in, and all is asked for anew.
+// A re-entered hold may have been lost while other locks were waited for. An owner that has another lease of it must
+// learn of that. Without another lease the call was nested in nothing, and asks for all locks anew.
 void multi_acquisition::all_had() {
   multi_answer answer;
   answer.records.reserve(parts_.size());
@@ -237,7 +270,7 @@ void multi_acquisition::begin_anew() {
   begin();
 }
 
-// The part that is waited for knows best why the deadline was not met: its answer is the answer of the call.
+// The part that is waited for knows the reason: contention, silence or a failure. Its answer is the answer of the call.
 void multi_acquisition::time_out() {
   const auto keep = self();
   const auto waited_for = std::find_if(parts_.begin(), parts_.end(), [](const part& part) {
@@ -259,13 +292,14 @@ void multi_acquisition::fail(error_code error, const char* detail) {
   finish({.error = error, .detail = error ? about_all(parts_.size(), detail) : std::string()});
 }
 
-// Each leaves and gives back, also where one finds no memory to. The last first: when the first leaves, who comes next
-// would wait for the others.
+// Lack of memory in one part must not keep the others in their lines. The last part leaves first: a waiter that becomes
+// the first of an earlier line would still find the later ones occupied.
 void multi_acquisition::finish(multi_answer answer) {
   const auto keep = self();
   names_.forget(*this);
   deadline_.stop();
   const auto done = std::exchange(done_, {});
+  // A command that was never written has granted nothing, so no part has a field to release.
   if (withdraw())
     for (const auto i : asked_) parts_[i].now = stage::turn;
   std::exception_ptr no_memory;
@@ -291,7 +325,7 @@ void multi_acquisition::forget_caller() {
   done_ = {};
 }
 
-// Of what was granted each lock tells itself.
+// A grant is reported by each lock's own acquisition.
 void multi_acquisition::report_failure(const multi_answer& answer) const {
   if (!env_.settings.observer) return;
   hold_event event{{.kind = end_of_call(answer.error), .lock_kind = parts_.front().keys->of.name}};

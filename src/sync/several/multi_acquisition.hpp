@@ -12,32 +12,32 @@
 
 namespace holdfast::detail {
 
-/// How a call for several locks ended: with a lease of each, in their order; no error and none: contention.
+/// The result of a call for several locks: a lease of each, in their order. Neither an error nor a lease: contention.
 struct multi_answer {
   error_code error{};
   std::string detail{};
   std::vector<std::shared_ptr<lease_record>> records{};
-  bool moved = false;  // another run of a server has the names now: nothing was taken, and the order may be another
+  bool moved = false;  // a new run of a server has the names: nothing was taken, and the order must be made anew
 };
 using multi_handler = function<void(multi_answer)>;
 
-/// One caller who wants several locks, all or none. It takes its turn in the line of one name after the other, always
-/// in the same order, and asks for all by one command when it has the turn of each:
+/// One call that wants several locks, all or none. It joins the line of one name after the other, always in the same
+/// order. When it is the first of each line, it has the turn of each, and one command asks for all:
 ///   turn of the first → turn of the second → … → acquire_all → granted, each to its line
 ///                                                            → busy at the i-th: parked in that line
-/// Busy at the i-th it keeps the turns before that one, as the order allows: whoever comes later in this process waits
-/// behind it, and cannot starve it. It leaves the lines after it: it must not hinder those who have what it waits for.
-/// Each line deals with its part of the answer as with that of a command of its own: it parks, polls, repeats what was
-/// not answered, gives back what came too late. What its owner holds already is re-entered, before it waits.
+/// A call that finds the i-th lock busy keeps its turns before that one. Later calls of this process wait behind it,
+/// and cannot starve it. It leaves the lines after the busy one, because the holder of that lock may want those next.
+/// Each line handles its part of the answer like the answer to a command of its own: it parks, polls, repeats, and
+/// gives late grants back. Locks that the owner holds already are re-entered before the call waits.
 class multi_acquisition final : public multi_key_request, public script_command, private all_or_none_part {
  public:
-  /// `of`: one at least, all of one kind and group, none twice, in the order of all processes. `run`: of their server,
-  /// by which that order was made; empty: it does not depend on it.
+  /// `of`: at least one name, all of one kind and group, without duplicates. They are in the order of all processes.
+  /// `run`: the server's run by which that order was made. Empty: the order does not depend on a run.
   multi_acquisition(environment& env, multi_key_host& names, std::vector<shared_keys> of, std::string run,
                     lock_request request, multi_handler done);
 
   void begin() override;
-  /// A server has a new run, so the order of the servers is another one: the call ends as moved.
+  /// A server has a new run, which changes the order of the servers. The call ends as moved.
   void order_changed();
   bool open() const noexcept override { return static_cast<bool>(done_); }
   void cancel() override;
@@ -45,18 +45,18 @@ class multi_acquisition final : public multi_key_request, public script_command,
   void forget_caller() override;
 
  private:
-  /// Of one name.
+  /// The stage of one name.
   enum class stage {
     away,   // not in its line
     waits,  // in its line, or at a hold of its owner
-    turn,   // its line waits for it
-    asked,  // its line waits for it, and the command is under way, or what it said not told yet
+    turn,   // the first of its line, which waits for it
+    asked,  // the same, and the command is under way, or its line has no answer yet
     had,    // there is a lease
   };
   struct part {
     shared_keys keys;
     stage now = stage::away;
-    std::shared_ptr<acquisition> there{};  // where it is neither away nor had
+    std::shared_ptr<acquisition> there{};  // null if it is away or had
     std::shared_ptr<lease_record> lease{};
   };
 
@@ -89,10 +89,10 @@ class multi_acquisition final : public multi_key_request, public script_command,
   multi_key_host& names_;
   const std::string run_;
   const time_point since_;
-  multi_handler done_;  // empty once it is answered
-  timer deadline_;      // of the call: a part that has its turn, or is re-entered at once, watches none
+  multi_handler done_;  // empty after the answer
+  timer deadline_;      // of the call; its parts have none
   std::vector<part> parts_;
-  bool busy_ = false;  // joins or tells a line: what it hears of a part meanwhile is looked at afterwards
+  bool busy_ = false;  // a call of a line is under way: changes of parts are looked at afterwards
   bool told_of_order_ = false;
   // The command that was sent last.
   std::vector<std::size_t> asked_;
