@@ -35,7 +35,12 @@ constexpr std::string_view copy_on_sharded_channel = "00";
 // the lock free for 15 microseconds in 10 s. The price is one round trip after a cancelled attempt.
 //
 // Decision: the first waiter sends nothing while its own client holds the lock. The hold's end wakes it, so a request
-// costs a command and changes nothing.
+// costs a command and changes nothing. It subscribes all the same, because a force-unlock by another client frees the
+// lock. A try_lock() asks, because it waits for no hold.
+//
+// Decision: callers that divide several primaries among them wait random times, which no message interrupts: up to
+// twice the slowest answer, at most a second. After ten rounds the lock has a holder, at a part of the primaries. Then
+// the caller waits as for any held lock.
 //
 // Decision: silence is no contention. A bounded wait may end without an answer about its lock. If the server has
 // answered anything since the attempt was written, the result is empty. Otherwise the server is unreachable. The
@@ -56,8 +61,8 @@ constexpr std::string_view copy_on_sharded_channel = "00";
 // line with a release under way is blocked, without an alarm. Any other line lingers or is destroyed. A parked line
 // that is woken while a release is under way is blocked as well. A line with waiters may be stuck(), for lack of
 // memory: it is idle, or it is parked without an alarm. A blocked line is stuck if it has neither an alarm nor a
-// release under way. pending_giveback_ > 0 while trying: a try_lock() at half of its time, or an attempt that is
-// repeated at once.
+// release under way.
+// pending_giveback_ > 0 while trying: a try_lock() at half of its time, or an attempt that is repeated at once.
 //
 //   flag              idle      trying    parked    blocked   moved by
 //   woken_            old       yes       old       old       set by wake(), cleared by try_now()

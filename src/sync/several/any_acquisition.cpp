@@ -31,7 +31,8 @@ bool of_one_lock(const error_code& error) { return error == errc::corrupt_lock |
 
 // Decision: any one of several is one script, and then a waiter in each line. The script asks for all locks that this
 // client neither holds nor waits for, in one round trip. Where none is free, the call has an acquisition in each line.
-// It then waits in the same order as every other caller, and the lines handle outages, polls and ambiguous answers.
+// These begin with the subscription, because the script's answer is a moment old. The call then waits in the same order
+// as every other caller, and the lines handle outages, polls and ambiguous answers.
 //
 // Decision: the script is not repeated. To recognise its own field it would have to look at all names before it takes
 // one. An answer that does not come is followed by a release of each name. The call joins the lines when Redis may have
