@@ -14,7 +14,7 @@
 namespace holdfast::detail {
 namespace {
 
-constexpr auto all_of_them = [](std::size_t) { return true; };
+constexpr auto every_copy = [](std::size_t) { return true; };
 
 outcome not_asked() { return {.error = errc::unreachable, .reply = {}, .detail = "it was not asked any more"}; }
 
@@ -25,14 +25,50 @@ void fail(outcome& outcome, redis::failure why) {
 
 }  // namespace
 
+// Decision: a red_lock is a mutex whose commands go to several primaries. Line, re-entry, questions and force_unlock get
+// one answer and do not know how many primaries there are. Work that needs no vote goes by node: the watchdog renews each
+// share by itself. A release is one task for each primary: the task at a silent server outlives the caller's answer.
+//
+// Decision: every copy is an obligation. A release must never overtake the acquire that it undoes, even while both wait
+// for a connection. Obligations of one connection keep their order.
+//
+// Decision: one clock. The TTL counts from before the first send, and a later copy asks for the rest of it. So all
+// grants end together, and one instant is enough for the validity.
+//
+// Decision: late grants are not awaited. The hold begins with the majority, and the first renewal asks the other shares.
+// A denied share is not asked again. A claim is lost when the shares that were not denied are no majority.
+//
+// Decision: a refused lock waits a little for the remaining answers, see silence_limit(). Afterwards it is known where a
+// grant must be given back, and healthy servers get no release of a lock that they never granted.
+//
+// The steps of a call:
+//
+//   step     open answers  grace_   moved by
+//   made     none yet      stopped  begin() → asking, or → over when no copy could be sent
+//   asking   some          stopped  answered() → grace or told; withdraw() → over, unless a copy is on the wire
+//   grace    some          runs     answered() or the alarm → told; withdraw() as for asking
+//   told     any           stopped  each late answer goes to tell_late(); the last copy ends the call
+//   over     none          stopped  nothing
+//
+//   flag                     made  asking  grace  told  over  moved by
+//   notified_                no    no      no     yes   yes   set by tell(), by a withdraw() of all copies, and by a
+//                                                             begin() that sent nothing; never cleared
+//   an outcome is missing    no    yes     yes    any   no    filled by begin() where a primary has no vote or there is
+//                                                             no memory, by stop_writing() and by answered()
+//   a copy lives             no    yes     yes    any   no    the topology drops it when it is answered or withdrawn
+//   grace_ runs              no    no      yes    no    no    started by tell_if_decided(), only ever shortened;
+//                                                             stopped by tell() and by a withdraw() of all copies
+//
+// any: both are possible. A withdraw() with a copy on the wire changes no step: the sender still waits for the answer.
+
 class quorum_call::copy final : public script_command {
  public:
   copy(std::shared_ptr<quorum_call> in, std::size_t index) : in_(std::move(in)), size_(index) {}
 
-  // By its text to a server that may not know it: what is sent a second time comes after what was sent since, and the
-  // release of the lock may be among that.
+  // A server that may not know the script gets its text at once. After NOSCRIPT the text would be sent behind newer
+  // commands, and the release of this very lock may be among them.
   void begin(nanoseconds timeout) {
-    // An obligation, so that it stays before its release, also where both wait for a connection.
+    // An obligation stays in front of its own release, even while both wait for a connection.
     const delivery delivery{.timeout = timeout, .rank = urgency::obligation};
     const bool by_text = !in_->voters_.knows(size_, in_->command_);
     timeout_ = timeout;
@@ -40,16 +76,18 @@ class quorum_call::copy final : public script_command {
   }
 
  private:
-  // One that was written late takes the lock for what is left of the time, so that all end together.
+  // A copy that is written late asks for the rest of the TTL only, so that all grants end together. Its marker is read
+  // now, because the connection may lead to another run of the server than when the call began.
   void append(const call& command, std::string& out, bool by_text) const override {
     if (!command.acquires()) return command.append_to(out, by_text);
     const auto later = std::chrono::ceil<milliseconds>(in_->time_.now() - in_->began_);
     const auto marker = in_->voters_.marker(size_);
     command.copy_for(later, marker.empty() ? nullptr : &marker).append_to(out, by_text);
   }
-  // The release of the lock may be among what was sent since the others have decided.
+  // Once the sender is notified, it may have sent a release on this connection, and a repetition would come behind it.
   bool may_repeat() const override { return !in_->notified_; }
   void on_answer(const outcome& outcome) override { in_->answered(size_, outcome); }
+  // A second copy, by text, shares the timeout of the first one: a call has one budget.
   std::optional<nanoseconds> time_left_for_copies() const override { return in_->began_ + timeout_ - in_->time_.now(); }
 
   const std::shared_ptr<quorum_call> in_;
@@ -61,6 +99,7 @@ quorum_call::quorum_call(const environment& env, voting& voters, const call& com
                          std::shared_ptr<script_command> sender)
     : to_(env.servers), time_(env.time), voters_(voters), field_(command.field()), command_(command.of_field(field_)),
       sender_(std::move(sender)), grace_(env.alarms) {
+  // A command without a reader of votes is for one server, and its answer could not be counted.
   HOLDFAST_ASSERT(command_.count());
 }
 
@@ -70,7 +109,7 @@ void quorum_call::begin(nanoseconds timeout) {
   std::vector<bool> may_vote(all, true);
   if (command_.acquires())
     for (std::size_t n = 0; n < all; ++n) may_vote[n] = voters_.may_vote(n);
-  // Where none has a vote each says so itself, and the sender hears that from them.
+  // If no primary has a vote, all are asked nevertheless, and the sender gets their own refusals.
   const bool none = std::find(may_vote.begin(), may_vote.end(), true) == may_vote.end();
   std::vector<std::shared_ptr<copy>> asked(all);
   for (std::size_t n = 0; n < all; ++n) {
@@ -79,6 +118,7 @@ void quorum_call::begin(nanoseconds timeout) {
     else
       votes_.outcomes[n] = without_vote(n);
   }
+  // The copies are known before the first is sent, and the clock starts: an answer needs both.
   copies_.assign(asked.begin(), asked.end());
   began_ = time_.now();
   std::size_t sent = 0;
@@ -87,10 +127,12 @@ void quorum_call::begin(nanoseconds timeout) {
     try {
       asked[n]->begin(timeout);
       ++sent;
+      // A primary that could not be asked is one missing vote. The others may still be a majority.
     } catch (const std::bad_alloc&) {
       votes_.outcomes[n] = outcome{.error = errc::unreachable, .reply = {}, .detail = "no memory"};
     }
   }
+  // No answer will come, so the caller gets the exception instead of an outcome.
   if (sent > 0) return;
   notified_ = true;
   throw std::bad_alloc();
@@ -103,7 +145,9 @@ outcome quorum_call::without_vote(std::size_t index) const {
 
 quorum_call::withdrawn quorum_call::withdraw() {
   HOLDFAST_ASSERT(!notified_);
-  const bool under_way = stop_writing(all_of_them) > 0;
+  // A copy on the wire may still be executed. Then the answer comes as before, and says where a lock must be given
+  // back.
+  const bool under_way = stop_writing(every_copy) > 0;
   if (!under_way) {
     grace_.stop();
     notified_ = true;
@@ -113,6 +157,7 @@ quorum_call::withdrawn quorum_call::withdraw() {
 
 std::optional<redis::failure> quorum_call::silence() {
   const vote_count count(votes_, command_.count());
+  // A primary that is slow with this command, but answers others, is not silent: the lock is only contended.
   auto heard = votes_.outcomes.size() - count.silent();
   for (std::size_t n = 0; n < copies_.size(); ++n) {
     const auto open = copies_[n].lock();
@@ -121,12 +166,13 @@ std::optional<redis::failure> quorum_call::silence() {
   return heard >= count.needed() ? std::nullopt : std::optional(why(count));
 }
 
-template <class Which>
-std::size_t quorum_call::stop_writing(Which matches) {
+template <class Predicate>
+std::size_t quorum_call::stop_writing(Predicate matches) {
   std::size_t left = 0;
   for (std::size_t n = 0; n < copies_.size(); ++n) {
     const auto open = copies_[n].lock();
     if (!open || votes_.outcomes[n]) continue;
+    // Only a copy that was not written can be withdrawn. It never runs, so its primary is known not to hold the lock.
     if (matches(n) && open->withdraw())
       votes_.outcomes[n] = not_asked();
     else
@@ -136,10 +182,11 @@ std::size_t quorum_call::stop_writing(Which matches) {
 }
 
 void quorum_call::answered(std::size_t index, const outcome& result) {
+  // The first outcome of a primary counts: the sender may have used it already.
   if (votes_.outcomes[index]) return;
   try {
     note(index, result);
-  } catch (const std::bad_alloc&) {  // its ballot is lost, and the others still decide
+  } catch (const std::bad_alloc&) {  // its vote is lost, and the others still decide
     if (!votes_.outcomes[index]) votes_.outcomes[index] = outcome{.error = errc::unconfirmed, .reply = {}};
   }
   notified_ ? tell_late(index, result) : tell_if_decided();
@@ -148,45 +195,54 @@ void quorum_call::answered(std::size_t index, const outcome& result) {
 void quorum_call::note(std::size_t index, const outcome& outcome) {
   votes_.outcomes[index] = outcome;
   const auto since = time_.now() - began_;
+  // Only a primary that got the command shows its speed, so other errors than `unconfirmed` are left out. Zero stands
+  // for silence.
   if (!outcome.error || outcome.error == errc::unconfirmed) voters_.took(index, outcome.error ? nanoseconds() : since);
   if (outcome.error) return;
   voters_.answered(index, command_, outcome.reply);
+  // A late refusal counts for the voter as well: its marker is looked at before the next attempt.
   const bool no_vote = command_.acquires() && says_no_vote(outcome.reply);
   if (no_vote) voters_.has_no_vote(index);
   if (notified_) return;
   votes_.slowest = std::max(votes_.slowest, since);
+  // The reply says only that there is no vote. The sender should read why.
   if (no_vote) votes_.outcomes[index] = without_vote(index);
 }
 
 void quorum_call::tell_late(std::size_t index, const outcome& outcome) {
+  // An error reply proves that the script has not run. A lost connection proves nothing.
   const bool never = outcome.error ? outcome.error != errc::unconfirmed : outcome.reply.is_error();
   sender_->on_late_vote(index, {field_, outcome.error ? vote::none : command_.count()(outcome.reply), never, began_});
 }
 
 void quorum_call::tell_if_decided() {
   const vote_count count(votes_, command_.count());
+  // A grant is told at once: the caller wants it, and the renewals find late shares. A question waits for more answers.
   if (count.complete() || (count.carried() && !command_.asks_all())) return tell();
   const auto all = silence_limit(count);
   if (!all) return;
   const auto until = began_ + *all;
+  // An answer may shorten the wait, never extend it: else slow primaries could delay the caller one after the other.
   if (!grace_.due() || until < *grace_.due()) grace_.start(until, [this] { tell(); });
 }
 
-// What is not granted is given back where it may have been granted all the same, and a question is answered best by
-// all: so where nothing can change any more, the others are waited for as long again as the majority took. Nothing is
-// to be expected of a lost connection. Where others have the lock in part, what was granted meanwhile is in their way:
-// then each is waited for as long as it may take by what it took before, and one that was silent before not at all
-// where a majority has answered.
+// Once the result is decided, the other answers are waited for as long again as the majority took. They tell where a
+// partial grant must be given back, and a question is answered best by all primaries. If the missing votes would
+// decide, the call waits for them until its timeout. A primary in an outage is skipped, because it cannot answer.
+// A lock that somebody else has in part is the exception, because our own partial grants block that caller. Then each
+// primary gets twice its last response time. A primary that was silent last time is skipped once a majority has
+// answered.
 std::optional<nanoseconds> quorum_call::silence_limit(const vote_count& count) const {
   const auto least = std::max<nanoseconds>(2 * (time_.now() - began_), milliseconds(1));
   if (count.decided()) return least;
+  // Partial effects of other commands block nobody, so their votes are waited for.
   if (!command_.acquires()) return std::nullopt;
   auto longest = least;
   for (std::size_t n = 0; n < votes_.outcomes.size(); ++n) {
     if (votes_.outcomes[n] || to_.primary(n).in_outage(command_.key())) continue;
     const auto last = voters_.last_took(n);
     const bool silent_before = last && *last == nanoseconds::zero();
-    // A connection that is being checked, or made again after it was idle, takes longer than its last answer.
+    // The last response time predicts nothing while a connection is being checked, or made again after it was idle.
     const bool predictable = last && (silent_before ? count.answered() : to_.primary(n).answering(command_.key()));
     if (!count.disputed() || !predictable) return std::nullopt;
     longest = std::max(longest, 2 * *last);
@@ -195,12 +251,14 @@ std::optional<nanoseconds> quorum_call::silence_limit(const vote_count& count) c
 }
 
 void quorum_call::tell() {
+  // The sender may drop the call inside answered_by_all().
   const auto keep = shared_from_this();
   grace_.stop();
   notified_ = true;
+  // Without a grant, a copy that was not written has no purpose, and would only make a release necessary.
   if (!command_.acquires() || !vote_count(votes_, command_.count()).carried())
-    stop_writing(all_of_them);
-  else  // where the first connection is still being made, it is asked yet
+    stop_writing(every_copy);
+  else  // a copy that waits for a first connection still goes out: the hold wants all its shares
     stop_writing([this](std::size_t index) { return to_.primary(index).in_outage(command_.key()); });
   const vote_count count(votes_, command_.count());
   outcome all{.error = {}, .reply = {}, .sent = began_, .of_each = &votes_};
@@ -211,11 +269,13 @@ void quorum_call::tell() {
   } catch (const std::bad_alloc&) {  // for the text: the sender hears all the same
     all.error = errc::quorum_failed;
   }
+  // The topology waits this long for a majority of release messages. A round without a majority measures only silence.
   if (command_.acquires() && count.answered()) to_.note_round(votes_.slowest);
   sender_->answered_by_all(all);
 }
 
 std::optional<redis::failure> quorum_call::failure_by(const vote_count& count) {
+  // Two addresses of one server would vote twice, so no majority counts until somebody mends the configuration.
   if (command_.acquires())
     if (const auto& misconfiguration = voters_.misconfiguration(); !misconfiguration.empty())
       return redis::failure{errc::invalid_config, misconfiguration};
@@ -224,6 +284,7 @@ std::optional<redis::failure> quorum_call::failure_by(const vote_count& count) {
 }
 
 redis::failure quorum_call::why(const vote_count& count) {
+  // Only failures need the addresses, so a granted lock does not pay for these texts.
   for (auto n = votes_.where.size(); n < votes_.outcomes.size(); ++n)
     votes_.where.push_back(to_.primary(n).where(command_.key()));
   return count.why();

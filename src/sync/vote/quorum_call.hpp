@@ -20,10 +20,11 @@ struct environment;
 class vote_count;
 class voting;
 
-/// One command at several independent primaries: a copy for each, all at once. Its sender hears once, as soon as what
-/// is still to come changes nothing; what the others say of a lock that it has got it hears later. The copies that were
-/// not answered keep the round, and the round keeps its sender, which keeps what the call refers to, except the owner
-/// field.
+/// One command at several independent primaries: a copy for each, all sent at once. The sender is notified once, when
+/// the missing answers cannot change the result. Later answers go to script_command::on_late_vote().
+///
+/// Unanswered copies keep the quorum_call alive, and the quorum_call keeps its sender. The sender keeps the operands of
+/// the call, except the owner field. The decisions and the state table stand at the head of quorum_call.cpp.
 class quorum_call final : public script_copies, public std::enable_shared_from_this<quorum_call> {
  public:
   quorum_call(const environment& env, voting& voters, const call& command, std::shared_ptr<script_command> sender);
@@ -39,29 +40,29 @@ class quorum_call final : public script_copies, public std::enable_shared_from_t
   void note(std::size_t index, const outcome& outcome);
   outcome without_vote(std::size_t index) const;
   void tell_if_decided();
-  /// What those that have not answered yet are given of it, in all: empty: all.
+  /// Time for the missing answers, counted from the beginning. Empty: the whole timeout.
   std::optional<nanoseconds> silence_limit(const vote_count& count) const;
   void tell();
-  /// None where a majority has said yes or no, or anything that answers an acquire.
+  /// Empty if a majority has voted yes or no. For an acquire, a majority of mixed votes is an answer as well.
   std::optional<redis::failure> failure_by(const vote_count& count);
-  /// With the addresses.
+  /// The failure, with the address of each primary.
   redis::failure why(const vote_count& count);
   void tell_late(std::size_t index, const outcome& outcome);
-  /// Where `which(n)`. How many copies are still under way.
-  template <class Which>
-  std::size_t stop_writing(Which matches);
+  /// Withdraws the copies for which `matches(n)`. Returns the number of copies that are still under way.
+  template <class Predicate>
+  std::size_t stop_writing(Predicate matches);
 
   topology& to_;
   const clock& time_;
   voting& voters_;
-  const owner_field field_;  // the sender may have another by the time that the last copy is written
+  const owner_field field_;  // a copy: the sender may have a new field before the last copy is written
   const call command_;
   const std::shared_ptr<script_command> sender_;
   bool notified_ = false;
   time_point began_{};
   redis::votes votes_;
   std::vector<std::weak_ptr<copy>> copies_;
-  timer grace_;  // for those that have not answered yet, where a majority has
+  timer grace_;  // for the missing answers, after a majority has answered
 };
 
 }  // namespace holdfast::detail

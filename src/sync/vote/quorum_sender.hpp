@@ -6,7 +6,7 @@ namespace holdfast::detail {
 
 class voting;
 
-/// Sends a copy of each command to every one of several independent primaries. A majority of them answers it.
+/// Sends a copy of each command to each of several independent primaries. A majority of them decides the answer.
 class quorum_sender final : public script_sender {
  public:
   explicit quorum_sender(voting& voters) noexcept : voters_(voters) {}

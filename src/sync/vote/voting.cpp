@@ -17,12 +17,12 @@ namespace holdfast::detail {
 namespace {
 
 constexpr std::size_t longest_marker = 128;
-/// What somebody must mend is looked at again after this.
+// An administrator has to mend these cases. Looking again each second finds that early enough, at little cost.
 constexpr nanoseconds misconfiguration_lasts = std::chrono::seconds(1);
-/// What no marker is.
+// Not a possible marker, so that a server without run id and number refuses to vote and is asked for its number first.
 constexpr auto* not_told_apart = "its number comes first";
 
-/// What a marker was and becomes: the command may be written when both have changed.
+// The old and the new marker, copied: the command may be written after the voter's own texts have changed.
 struct change {
   std::string was, becomes;
 };
@@ -35,6 +35,23 @@ std::string seconds(nanoseconds duration) {
 
 }  // namespace
 
+// The fields of a primary by its stage. link_changed() resets all of them but `connections`, in each stage.
+//
+//   field             votes  asking  to_wait  disagreeing  refusing  waiting  moved by
+//   seen              old    old     yes      yes          old       yes      set by on_marker() and wait()
+//   until             old    old     old      yes          yes       yes      set by on_marker(), refuses() and wait()
+//   refused           old    old     old      old          yes       old      set by refuses()
+//   thinks unknown    any    any     no       no           any       no       set by on_marker() and by a vote
+//   heard             any    yes     yes      yes          any       yes      set by each answer to an acquire
+//   told_apart        any    any     any      any          any       any      set by tell_apart(); cleared for all that
+//                                                                             name no run when one of them connects
+//   duplicate_server  any    any     any      any          any       any      set by tell_apart()
+//   adopted           any    any     any      any          any       any      set by on_marker(), if no run is named
+//
+// yes: the stage relies on it. old: left from an earlier stage and not read. any: both are possible.
+// `asking` ends with the answer of its command, which first makes it `votes`. The answer's handler may then set another
+// stage. begin_waits() turns `to_wait` into `asking`, and end_wait() turns `waiting` into `asking`.
+
 voting::voting(environment& env, const std::string& client_id)
     : env_(env), probe_key_(std::string(vote_marker) + ":probe:" + client_id), each_(env.servers.primaries()) {
   for (std::size_t n = 0; n < each_.size(); ++n) numbers_.push_back(std::to_string(n));
@@ -43,8 +60,10 @@ voting::voting(environment& env, const std::string& client_id)
 bool voting::may_vote(std::size_t index) {
   auto& voter = each_[index];
   const bool over = env_.now() >= voter.until;
+  // No timer runs for these ends: a client that asks for no lock has no reason to wake up.
   if ((voter.now == stage::disagreeing || voter.now == stage::refusing) && over) voter.now = stage::votes;
   if (voter.now == stage::waiting && over) end_wait(index);
+  // Other primaries may have connected since, so a majority may agree only now.
   begin_waits();
   return voter.now == stage::votes;
 }
@@ -74,15 +93,18 @@ redis::failure voting::why_no_vote(std::size_t index) const {
 
 std::string voting::marker(std::size_t index) const {
   if (run(index).empty() && !each_[index].told_apart) return not_told_apart;
+  // Without delayed_restart, every primary promises to write each command to its disk before it answers.
   return env_.settings.delayed_restart ? marker_value(index) : std::string();
 }
 
 std::string voting::marker_value(std::size_t index) const {
   const auto& voter = each_[index];
+  // A server that does not tell its run cannot be checked for a restart. The run in its marker is taken for its own.
   return voter.adopted.empty() ? vote_text(run(index), env_.settings.longest_ttl) : voter.adopted;
 }
 
 void voting::has_no_vote(std::size_t index) {
+  // Several attempts may have been refused together. The first one has started the inquiry.
   if (each_[index].now != stage::votes) return;
   if (run(index).empty() && !each_[index].told_apart) return tell_apart(index);
   if (env_.settings.delayed_restart) look(index);
@@ -92,9 +114,11 @@ bool voting::knows(std::size_t index, const call& script) const { return each_[i
 
 void voting::answered(std::size_t index, const call& script, const redis::reply& reply) {
   auto& voter = each_[index];
+  // SCRIPT FLUSH does not end the connection, so knowledge of a script can become wrong.
   if (is_unknown_script(reply)) return static_cast<void>(voter.known.erase(script.step()));
   if (!reply.is_error()) voter.known.insert(script.step());
   if (!script.acquires()) return;
+  // Only an acquire carries the marker, so no other answer says anything about the vote.
   voter.heard = true;
   if (!reply.is_error()) voter.thinks = opinion::agrees;
 }
@@ -104,6 +128,7 @@ void voting::look_for_misconfiguration() {
   const auto are_one = [this](std::size_t left, std::size_t right, const char* known_by) {
     misconfiguration_ = where(left) + " and " + where(right) + " are one server: " + known_by;
   };
+  // A server with two addresses would have two votes, and one crash could undo a majority.
   for (std::size_t first = 0; first < each_.size(); ++first) {
     if (each_[first].duplicate_server)
       return are_one(*each_[first].duplicate_server, first, "what one was told, the other knows");
@@ -115,33 +140,36 @@ void voting::look_for_misconfiguration() {
 
 void voting::link_changed(std::size_t index, bool up) {
   auto& voter = each_[index];
+  // A new connection may lead to another run, so nothing that the old one said counts. Only the number of connections
+  // survives, because ask() compares it.
   const auto ended = voter.connections + (up ? 0 : 1);
   voter = primary();
   voter.up = up;
   voter.connections = ended;
   look_for_misconfiguration();
   if (!up || !run(index).empty()) return;
-  // The others forget their numbers after a minute: each is asked again.
+  // A number expires at its server after a minute. So all servers without a run get their numbers anew, together.
   for (std::size_t other = 0; other < each_.size(); ++other)
     if (run(other).empty()) each_[other].told_apart = false;
   if (env_.settings.delayed_restart && !std::exchange(degraded_, true))
     env_.report({.kind = event_kind::delayed_restart_degraded, .detail = where(index)});
 }
 
-// What an answer says of a connection that has ended counts for nothing.
+// An answer from an ended connection may be from an earlier run of the server, and is ignored.
 void voting::ask(std::size_t index, const call& command, function<void(const outcome&)> then) {
   send_to_primary(env_, index, command, {.timeout = env_.settings.command_timeout, .rank = urgency::obligation},
                   [this, index, asked_on = each_[index].connections, then = std::move(then)](const outcome& outcome) {
                     if (each_[index].connections != asked_on) return;
                     HOLDFAST_ASSERT(each_[index].now == stage::asking);
-                    each_[index].now = stage::votes;  // perhaps: if not, it says so again
+                    // An assumption: if it is wrong, the next acquire is refused, and the inquiry begins again.
+                    each_[index].now = stage::votes;
                     then(outcome);
                     begin_waits();
                   });
   each_[index].now = stage::asking;
 }
 
-// What may mend itself is asked again with the next attempt.
+// A temporary failure needs no stage: the next attempt asks again. A lasting one is reported as the reason meanwhile.
 void voting::refuses(std::size_t index, redis::failure why) {
   if (why.mends_itself()) return;
   auto& voter = each_[index];
@@ -169,15 +197,18 @@ void voting::on_marker(std::size_t index, std::string text) {
     voter.until = env_.now() + misconfiguration_lasts;
     return;
   }
+  // A marker of the present run is valid. With a nonce it is a wait that another client has begun.
   const bool ours = marker && (run(index).empty() || marker->run == run(index));
   if (ours && run(index).empty()) voter.adopted = std::string(marker->run) + ' ' + longest;
   if (ours && !marker->nonce.empty()) return wait(index, voter.seen);
+  // The wait is not begun here. This client may be the one with the wrong longest TTL, so a majority has to agree.
   if (!ours) voter.now = stage::to_wait;
 }
 
 void voting::wait(std::size_t index, std::string marker) {
   auto& voter = each_[index];
   voter.seen = std::move(marker);
+  // Counted from now, even if another client began this wait earlier: its age is unknown, and longer is safe.
   voter.until = env_.now() + env_.settings.longest_ttl;
   voter.now = stage::waiting;
   const auto why = why_no_vote(index).detail;
@@ -190,6 +221,10 @@ void voting::begin_waits() {
     if (each_[n].now == stage::to_wait) begin_wait(n);
 }
 
+// Decision: a wait has a nonce. The reference sets the final marker when the longest TTL is over. That is unsafe with
+// three clients. A lets the server vote, and locks are granted. FLUSHALL deletes these and the marker. C began to wait
+// before all that, and would set the marker at once. So the wait itself is written down, and ends only if that text is
+// untouched.
 void voting::begin_wait(std::size_t index) {
   const auto own = std::make_shared<const change>(
       change{each_[index].seen, marker_value(index) + ' ' + std::to_string(env_.random.next())});
@@ -200,6 +235,8 @@ void voting::begin_wait(std::size_t index) {
   });
 }
 
+// The result does not matter. If somebody has touched the marker, the server still refuses to vote, and the inquiry
+// starts anew.
 void voting::end_wait(std::size_t index) {
   const auto own = std::make_shared<const change>(change{each_[index].seen, marker_value(index)});
   ask(index, change_marker(own->was, own->becomes), [this, index, own](const outcome& outcome) {
@@ -212,6 +249,7 @@ void voting::tell_apart(std::size_t index) {
   ask(index, holdfast::detail::tell_apart(probe_key_, numbers_[index]), [this, index](const outcome& outcome) {
     auto reply = read_tell_apart(outcome);
     if (reply.failed) return refuses(index, std::move(*reply.failed));
+    // The server answers with the first number that it got. Another primary's number proves that both are one server.
     const auto first = std::find(numbers_.begin(), numbers_.end(), reply.value);
     const bool its_own = first == numbers_.end() || *first == numbers_[index];
     if (!its_own) each_[index].duplicate_server = static_cast<std::size_t>(first - numbers_.begin());
@@ -220,7 +258,8 @@ void voting::tell_apart(std::size_t index) {
   });
 }
 
-// Whoever disagrees has its say before those that were emptied, also where it is slower.
+// All connected primaries must have answered first. Otherwise fast, emptied primaries would decide before a slow one
+// that disagrees.
 bool voting::majority_agrees() const {
   const auto to_be_heard = [](const primary& primary) {
     return primary.up && (!primary.heard || primary.now == stage::asking);
@@ -231,11 +270,13 @@ bool voting::majority_agrees() const {
         each_.begin(), each_.end(), [opinion](const primary& primary) { return primary.thinks == opinion; }));
   };
   const auto agree = count(opinion::agrees), disagree = count(opinion::disagrees);
+  // Primaries without a marker follow anybody, so only existing markers show whether this client is the wrong one.
   if (disagree > 0 && disagree >= agree) return false;
   return agree + count(opinion::none) >= vote_count::majority(each_.size());
 }
 
-/// One call of initialise().
+/// One call of initialise(). It looks at all primaries before it makes the first marker, so that a call that fails
+/// usually leaves no marker behind.
 class voting::initialisation final : public std::enable_shared_from_this<initialisation> {
  public:
   initialisation(voting& of, done_handler done) : of_(of), done_(std::move(done)) {
@@ -265,6 +306,7 @@ class voting::initialisation final : public std::enable_shared_from_this<initial
       send_to_primary(of_.env_, n, make(n), {.timeout = of_.env_.settings.command_timeout},
                       [self = shared_from_this(), n, heard, then](const outcome& outcome) {
                         heard(*self, n, outcome);
+                        // The primaries answer in any order, and the next step needs all of them.
                         if (--self->waits_for_ > 0) return;
                         if (self->failed_) return self->done_(self->failed_, self->why_);
                         then(*self);
@@ -272,12 +314,14 @@ class voting::initialisation final : public std::enable_shared_from_this<initial
   }
 
   void make() {
+    // The first answers may have revealed that two addresses are one server.
     if (auto misconfiguration = of_.misconfiguration(); !misconfiguration.empty())
       return done_(errc::invalid_config, std::move(misconfiguration));
     for (std::size_t n = 0; n < votes_.size(); ++n) votes_[n] = vote_text(of_.run(n), of_.env_.settings.longest_ttl);
     each([this](std::size_t index) { return make_marker(votes_[index]); },
          [](initialisation& self, std::size_t place, const outcome& outcome) {
            const auto made = self.read(place, outcome, read_make_marker);
+           // SET NX fails if another client initialises at the same time, perhaps with another longest TTL.
            if (made && !*made) self.fail(errc::invalid_config, self.of_.where(place) + ": it has a marker already");
          },
          [](initialisation& self) { self.done_({}, {}); });
@@ -287,6 +331,7 @@ class voting::initialisation final : public std::enable_shared_from_this<initial
   std::optional<T> read(std::size_t index, const outcome& result, answer<T> (*read)(const outcome&)) {
     const auto answer = read(result);
     if (!answer.failed) return answer.value;
+    // One silent primary is enough to fail: its marker could contradict the others.
     const bool silent = answer.failed->code == errc::unreachable;
     const auto node = of_.where(index);
     const auto& why = answer.failed->detail;
@@ -294,6 +339,7 @@ class voting::initialisation final : public std::enable_shared_from_this<initial
     return std::nullopt;
   }
   void fail(errc code, std::string why) {
+    // The first cause is reported; later ones are often its consequences.
     if (failed_) return;
     failed_ = code;
     why_ = std::move(why);

@@ -18,71 +18,73 @@
 
 namespace holdfast::detail {
 
-/// Which of several primaries have a vote. One that was restarted, or emptied, may have forgotten locks that others
-/// still rely on: it has no vote until the longest of them must be over.
+/// Decides which of several primaries have a vote. A primary that was restarted or emptied may have forgotten locks
+/// that are still in use. It has no vote until the longest TTL is over.
 ///
 ///   votes ── "no vote" ──> asking for its marker
-///     ^                      ├─ it refuses for good to be asked ───────────────────> refusing ── a second ──> votes
-///     │                      ├─ it votes already ──────────────────────────────> votes
-///     │                      ├─ it waits already ──────────────────────────────> waiting
-///     │                      ├─ it is of clients with another longest TTL ─────> disagreeing ── a second ──> votes
-///     │                      └─ it is of another run, or not there ──> to_wait ── its marker says so ──> waiting
-///     ├── the longest TTL is over, and its marker untouched ── waiting
-///     └── its connection has ended: from everywhere
+///     ^                      ├─ a lasting refusal of GET or of a script ────────> refusing ── a second ──> votes
+///     │                      ├─ the marker is a vote ──────────────────────────> votes
+///     │                      ├─ the marker is a wait ──────────────────────────> waiting
+///     │                      ├─ the marker has another longest TTL ────────────> disagreeing ── a second ──> votes
+///     │                      └─ the marker is missing, or of another run ──> to_wait ── a wait is written ──> waiting
+///     ├── the longest TTL is over, and the marker untouched ── waiting
+///     └── the connection has ended: from everywhere
 ///
-/// The end of a wait is found when somebody asks for the vote: no timer keeps a client busy that wants nothing. A
-/// primary is made to wait when all that are connected were heard, a majority does not disagree about the longest TTL,
-/// and of those that have a marker more agree than disagree: this client may be the one that is wrong.
+/// Decision: the end of a wait is noticed when somebody asks for the vote. A timer would keep an idle client busy.
 ///
-/// A server that does not say which run it is gets a number first, by which one is found that is there twice. The run
-/// that its marker names is taken for its own; so a restart that leaves the marker is not seen.
+/// A primary begins to wait under three conditions. All connected primaries have answered. Most configured primaries
+/// do not disagree about the longest TTL. Among the existing markers, more agree than disagree. Otherwise this client
+/// may be the wrong one.
+///
+/// A server that does not tell its run id gets a number first, which reveals two addresses of one server. The run in
+/// its marker is taken for its own, so a restart that keeps the marker is not noticed.
 class voting final {
  public:
-  /// `client_id`: of this client alone.
+  /// `client_id`: unique to this client.
   voting(environment& env, const std::string& client_id);
   voting(const voting&) = delete;
   voting& operator=(const voting&) = delete;
 
-  /// Somebody wants the vote of this one: it may have one at present.
+  /// True: the primary is to be asked for its vote. Also ends what is over by now, so it is called for each attempt.
   bool may_vote(std::size_t index);
-  /// Why it has none: unreachable, or what somebody must mend.
+  /// Why the primary has no vote: unreachable, or a code that needs an administrator.
   redis::failure why_no_vote(std::size_t index) const;
-  /// What its marker must be for its vote to count, by the server that is connected now; empty: it needs none.
+  /// The marker that the connected server must have for its vote to count. Empty: no marker is needed.
   std::string marker(std::size_t index) const;
-  /// It has answered that it has no vote.
+  /// The primary has answered that it has no vote.
   void has_no_vote(std::size_t index);
-  /// Its present connection has answered this script; and it has now, so.
+  /// True: the server has answered this script on the present connection. answered() notes it.
   bool knows(std::size_t index, const call& script) const;
   void answered(std::size_t index, const call& script, const redis::reply& reply);
-  /// How long its last answer took, zero where it did not answer in time; empty: it was not asked yet. And it has now.
+  /// The last response time. Zero: no answer in time. Empty: not asked yet. took() notes it.
   std::optional<nanoseconds> last_took(std::size_t index) const { return each_[index].last_took; }
   void took(std::size_t index, nanoseconds time) { each_[index].last_took = time; }
-  /// Why no vote counts, until somebody mends that: one server is there twice. Empty: each counts.
+  /// Why no vote counts: two addresses lead to one server. Empty: every vote counts.
   const std::string& misconfiguration() const { return misconfiguration_; }
 
   void link_changed(std::size_t index, bool up);
-  /// Makes the markers of a new installation. quorum_failed, and nothing is done, unless all primaries answer;
-  /// invalid_config where one has a marker.
+  /// Makes the markers of a new installation. Does nothing and fails with quorum_failed unless all primaries answer.
+  /// Fails with invalid_config if a primary has a marker.
   void initialise(done_handler done);
 
  private:
   enum class stage { votes, asking, refusing, disagreeing, to_wait, waiting };
-  /// What its marker says of the longest TTL.
+  /// What the primary's marker says about the longest TTL.
   enum class opinion { unknown, none, agrees, disagrees };
   struct primary {
     stage now = stage::votes;
     bool up = false;
-    bool heard = false;                           // this connection has answered who asked for the vote
-    opinion thinks = opinion::unknown;            // as far as this connection has told
-    std::size_t connections = 0;                  // that have ended
-    std::string seen;                             // its marker, when it had no vote
-    std::string adopted;                          // its vote, where it does not say which run it is
-    time_point until{};                           // of the wait, the disagreement or the refusal
-    redis::failure refused;                       // why it could not be asked
+    bool heard = false;                           // this connection has answered an acquire
+    opinion thinks = opinion::unknown;            // by the answers of this connection
+    std::size_t connections = 0;                  // ended ones
+    std::string seen;                             // the marker, when the primary had no vote
+    std::string adopted;                          // the vote of a server that does not tell its run
+    time_point until{};                           // end of the wait, disagreement or refusal
+    redis::failure refused;                       // why it cannot be asked
     std::set<const void*> known;                  // scripts
-    std::optional<nanoseconds> last_took;         // its answer
-    bool told_apart = false;                      // from the others, although it does not say which run it is
-    std::optional<std::size_t> duplicate_server;  // the one that it could not be told from
+    std::optional<nanoseconds> last_took;         // response time of the last answer
+    bool told_apart = false;                      // from the others, by its number
+    std::optional<std::size_t> duplicate_server;  // the primary that is the same server
   };
   class initialisation;
 
