@@ -12,7 +12,7 @@
 namespace holdfast::detail {
 namespace {
 
-/// A listener of a lease's end, for those who may cancel it.
+/// Cancels one listener of a lease's end. It keeps no lease alive: the caller's own handle does.
 class end_watch final : public cancellable {
  public:
   end_watch(std::weak_ptr<lease_record> of, const lease_record::end_listener* listener)
@@ -47,12 +47,14 @@ engine::engine(environment env, std::weak_ptr<lease_home> home, owner_fields fie
     });
     env_.notices = notices_.get();
   }
+  // A deployment is one server or several primaries for good, so no command has to ask.
   env_.sender = &single_;
   if (env_.servers.primaries() > 1) {
     voting_ = std::make_unique<voting>(env_, std::string(client_id()));
     env_.sender = &quorum_.emplace(*voting_);
   }
   env_.servers.on_link_change([this](node_id node, bool up) {
+    // The order matters: watchdog and registry send commands at once, and these need the state of the vote.
     if (voting_) voting_->link_changed(node, up);
     watchdog_.link_changed(node, up);
     if (up)
@@ -61,6 +63,7 @@ engine::engine(environment env, std::weak_ptr<lease_home> home, owner_fields fie
       registry_.lost_redis();
   });
   env_.servers.on_keys_moved([this](std::optional<key_group> group) {
+    // Another server has the keys now, so the silence of the old one says nothing about it.
     unlock_budget_.keys_moved();
     watchdog_.keys_moved();
     if (closed()) return;
@@ -70,6 +73,7 @@ engine::engine(environment env, std::weak_ptr<lease_home> home, owner_fields fie
 }
 
 engine::~engine() {
+  // Leases in other threads outlive the engine. They see the flag before the members end.
   parts_.client->closed.store(true, std::memory_order_release);
   env_.blocks->close();
 }
@@ -110,12 +114,14 @@ std::shared_ptr<multi_acquisition> engine::lock_all(std::vector<shared_keys> of,
 }
 
 void engine::unlock(const std::shared_ptr<lease_record>& record, done_handler&& done) {
+  // A lease may be unlocked by several threads at once. Exactly one of them releases it.
   if (!record->try_release()) return done(errc::not_held, {});
   give_up(*record, std::move(done));
 }
 
 void engine::drop(const std::shared_ptr<lease_record>& record) {
   auto& hold = *record->of;
+  // Only a drop that ends the hold frees the lock, perhaps by mistake. So only that one is reported.
   const bool ends_it = !hold.ended() && !closed() && hold.count() == 1 && !hold.changing();
   if (record->dropped_at_once && ends_it) hold.report(event_kind::dropped_at_once);
   give_up(*record, {});
@@ -123,17 +129,20 @@ void engine::drop(const std::shared_ptr<lease_record>& record) {
 
 void engine::renew(const std::shared_ptr<lease_record>& record, milliseconds ttl, done_handler done,
                    time_point answer_by) {
+  // A released lease stays `not_held`, whatever happens to the client afterwards.
   if (record->released.load(std::memory_order_acquire)) return done(errc::not_held, {});
   if (closed()) return done(errc::closed, {});
   record->of->renew(record, ttl, answer_by, std::move(done));
 }
 
-// The lease may have ended since: feed() has ended the pause for all leases of its hold.
+// The lease may have ended since feed() was called. The renewal is still due, because feed() has resumed all leases of
+// the hold.
 void engine::fed(const std::shared_ptr<lease_record>& record) {
   watchdog_.confirm_soon(*record->of->on, nanoseconds::zero());
 }
 
 cancellable_ptr engine::when_ended(const std::shared_ptr<lease_record>& record, lease_record::end_listener listener) {
+  // The order is that of renew(): the lease's own end counts before that of the client.
   error_code ended;
   if (record->released.load(std::memory_order_acquire)) {
     ended = errc::not_held;
@@ -151,6 +160,8 @@ cancellable_ptr engine::when_ended(const std::shared_ptr<lease_record>& record, 
 
 void engine::force_unlock(const shared_keys& keys, value_handler<bool> done) {
   if (closed()) return done(errc::shutting_down, {}, {});
+  // The second copy finds nothing if the first one has done the work. Only the number of copies tells that apart from a
+  // free lock.
   const auto copies = std::make_shared<unsigned>(0);
   auto send = [this, keys, copies](time_point end, topology::handler then) {
     ++*copies;
@@ -161,6 +172,7 @@ void engine::force_unlock(const shared_keys& keys, value_handler<bool> done) {
     const auto reply = keys->of.force_release.read(outcome);
     if (reply.failed) return done(reply.failed->code, reply.failed->detail, {});
     env_.note_withheld_message(outcome);
+    // Waiters and holders of this client are notified directly, whether PUBLISH was allowed or not.
     registry_.forced(*keys, reply.value);
     if (*copies > 1 && !reply.value)
       return done(errc::unconfirmed, "the first answer was lost, and the second found no hold", {});
@@ -170,9 +182,10 @@ void engine::force_unlock(const shared_keys& keys, value_handler<bool> done) {
 }
 
 void engine::hold_count(const shared_keys& keys, owner_id owner, value_handler<unsigned> done) {
+  // The reference keeps the hold until the answer: its leases may end meanwhile.
   const hold_ptr hold(registry_.hold_of(*keys, owner));
   if (!hold && !closed()) return done({}, {}, 0);
-  // Redis says whether it is held; how often, this client knows first.
+  // Redis decides whether the lock is held. The count is newer here, because it is sent in the background.
   auto answered = [hold, done = std::move(done)](error_code error, const std::string& detail, unsigned at_server) {
     const bool ours = at_server > 0 && hold->exclusive() && hold->count() > 0;
     done(error, detail, ours ? static_cast<unsigned>(hold->count()) : at_server);
@@ -186,7 +199,7 @@ void engine::initialise_votes(done_handler done) {
   voting_->initialise(calls_.until_closed(errc::shutting_down, std::move(done)));
 }
 
-// Whatever the server answers: it has said who it is when it was connected.
+// Any answer will do. The server has told its run id in the handshake, and EXISTS is cheap and changes nothing.
 void engine::learn_run(const shared_keys& keys, nanoseconds wait, value_handler<std::string> done) {
   if (closed()) return done(errc::shutting_down, {}, {});
   if (auto known = known_run(*keys); !known.empty()) return done({}, {}, std::move(known));
@@ -203,20 +216,24 @@ void engine::when_run_changes(const shared_keys& keys, std::string run, std::wea
                               function<void()> then) {
   if (closed()) return;
   run_watch watch{keys, std::move(run), std::move(wanted), std::move(then)};
+  // The run may have changed between the caller's own comparison and this call.
   if (is_another_run(watch)) return watch.then();
   if (run_watches_.size() >= prune_run_watches_at_) {
     run_watches_.remove_if([](const run_watch& watch) { return watch.wanted.expired(); });
-    prune_run_watches_at_ = 2 * run_watches_.size() + 16;  // so that each costs the same, however many there are
+    // Doubling keeps the cost of each watch constant, however many there are.
+    prune_run_watches_at_ = 2 * run_watches_.size() + 16;
   }
   run_watches_.push_back(std::move(watch));
 }
 
 bool engine::is_another_run(const run_watch& watch) const {
   const auto run = known_run(*watch.keys);
+  // An unknown run is no other run: a disconnected server may come back as the same.
   return !run.empty() && run != watch.run;
 }
 
-// Where there is no memory to tell one, it stays, and is told at the next change.
+// A watch that cannot be notified for lack of memory stays for the next change. Notified watches are destroyed after
+// the loop, because the end of a `then` may change the list.
 void engine::tell_changed_runs() {
   std::list<run_watch> ended;
   for (auto watch = run_watches_.begin(); watch != run_watches_.end();) {
@@ -231,6 +248,7 @@ void engine::tell_changed_runs() {
 
 void engine::probe(const kind& kind, done_handler done) {
   if (closed()) return done(errc::shutting_down, {});
+  // A survey cannot be destroyed inside its own handler, so the next call does it.
   probes_.remove_if([](const auto& probe) { return probe.over(); });
   probes_.emplace_back(env_, kind, env_.settings.key_prefix + "__probe:" + std::string(client_id()),
                        registry_.new_field(), std::move(done));
@@ -242,6 +260,7 @@ void engine::end_probes() {
 }
 
 void engine::close(nanoseconds grace, function<void()> done) {
+  // A later call with a shorter grace must still shorten the first one, so only the first part is done once.
   when_closed_.push_back(std::move(done));
   if (!std::exchange(closing_, true)) {
     parts_.client->closed.store(true, std::memory_order_release);
@@ -250,6 +269,7 @@ void engine::close(nanoseconds grace, function<void()> done) {
     end_probes();
   }
   const auto end = now() + grace;
+  // The grace is for releases only. Waiters and holds have ended already.
   if (!grace_.due() || end < *grace_.due())
     grace_.start(end, [this] {
       releases_.abandon();
@@ -265,18 +285,20 @@ void engine::abandon() {
 }
 
 void engine::drain(nanoseconds grace, function<void()> done) {
+  // Nobody holds after a close, so nothing is left to drain.
   if (closing_) return close(env_.settings.command_timeout, std::move(done));
   when_closed_.push_back(std::move(done));
   if (!registry_.draining()) registry_.drain();
   drain_until(registry_.drained() ? now() : saturating_add(now(), grace));
 }
 
-// Always by the timer: the caller that ends the last hold is in the midst of doing so.
+// Always by the timer, because the last hold may be ending further up the stack, and close() would take it apart.
 void engine::drain_until(time_point end) {
   if (!grace_.due() || end < *grace_.due()) grace_.start(end, [this] { close(env_.settings.command_timeout, [] {}); });
 }
 
 void engine::answer_at_close() {
+  // The handlers come last, because they close the connections.
   grace_.stop();
   calls_.close();
   registry_.end_changes();

@@ -22,72 +22,79 @@
 
 namespace holdfast::detail {
 
-/// All locks of one client: the verbs, and how they end. Nothing of Asio. Used on one strand. A handler is called at
-/// most once, perhaps inside the verb that was given it. It must not call a verb: what it does for its caller, it
-/// posts.
+/// All locks of one client: the calls, and their answers. It knows nothing of Asio, and is used on one strand. A
+/// handler is called at most once, perhaps inside the call that was given it.
+///
+/// Decision: a handler must not call the engine, because it runs in the middle of a change. Each handler posts its
+/// answer to the caller's executor. An observer's calls arrive by a post as well. So a change runs to its end without
+/// checking its state again. A queue of answers in the engine would only repeat the executor's.
+///
+/// Decision: several primaries are one client. Their connections belong to one strand and one registry, so line, drain
+/// and shutdown work as with one server. Such a client has no other locks.
 class engine final {
  public:
-  /// `notice`: prints a line if nobody observes (wait_notices); null: nothing is printed.
+  /// `notice` prints a line if there is no observer (wait_notices). Null: nothing is printed.
   engine(environment env, std::weak_ptr<lease_home> home, owner_fields fields, wait_notices::sink notice = {});
   engine(const engine&) = delete;
   engine& operator=(const engine&) = delete;
   ~engine();
 
   cancellable_ptr lock(const shared_keys& keys, const lock_request& request, lock_handler&& done);
-  /// Any one of several, all of one kind, none twice.
+  /// Locks any one of several. They are of one kind, and none is given twice.
   cancellable_ptr lock_any(std::vector<shared_keys> of, lock_request request, lock_handler done);
-  /// Several, all or none: of one kind and group, none twice, in the order in which all processes wait for them. `run`:
-  /// of their server, where the order depends on it.
+  /// Locks all of several, or none. They are of one kind and group, in the order that all processes use; none is given
+  /// twice. `run`: their server's run, if the order depends on it.
   std::shared_ptr<multi_acquisition> lock_all(std::vector<shared_keys> of, std::string run, lock_request request,
                                               multi_handler done);
   void unlock(const std::shared_ptr<lease_record>& record, done_handler&& done);
-  /// unlock() with nobody waiting, for a record whose try_release() succeeded; errors go to the observer.
+  /// Unlocks without a waiting caller. The record's try_release() has succeeded. Errors go to the observer.
   void drop(const std::shared_ptr<lease_record>& record);
-  /// The answer comes at `answer_by` or before.
+  /// The answer comes no later than `answer_by`.
   void renew(const std::shared_ptr<lease_record>& record, milliseconds ttl, done_handler done,
              time_point answer_by = time_point::max());
   void fed(const std::shared_ptr<lease_record>& record);
-  /// `listener` hears once how the lease ends: the reason of a loss, or not_held when it is released; at once if it has
-  /// ended; operation_aborted when it no longer wants to know.
+  /// Calls `listener` once, when the lease ends; at once if it has ended. The code is the reason of a loss, or not_held
+  /// after a release. A cancelled listener gets operation_aborted.
   cancellable_ptr when_ended(const std::shared_ptr<lease_record>& record, lease_record::end_listener listener);
 
   void force_unlock(const shared_keys& keys, value_handler<bool> done);
   void hold_count(const shared_keys& keys, owner_id owner, value_handler<unsigned> done);
-  /// Which run of a server has this name (topology::run_of), once it is connected. In `wait` at most, else unreachable.
+  /// Returns the run of the server that has this name (topology::run_of). Waits for a connection, for `wait` at most,
+  /// then fails with unreachable.
   void learn_run(const shared_keys& keys, nanoseconds wait, value_handler<std::string> done);
-  /// The same by what is known now.
+  /// The run as far as it is known now. Empty: unknown.
   std::string known_run(const lock_keys& keys) const { return env_.servers.run_of(keys.lock); }
-  /// Calls `then` once when the server of this name is another run than `run`; at once if it is. Not after `wanted` has
-  /// ended.
+  /// Calls `then` once when the server of this name is another run than `run`; at once if it is already. After the end
+  /// of `wanted` nothing is called.
   void when_run_changes(const shared_keys& keys, std::string run, std::weak_ptr<const void> wanted,
                         function<void()> then);
-  /// Which group of keys it is of (topology::group_of): one script asks for one group.
+  /// The group of its keys (topology::group_of). One script serves one group.
   key_group group_of(const lock_keys& keys) const noexcept { return env_.servers.group_of(keys.lock); }
   const questions& ask() const noexcept { return questions_; }
-  /// See voting::initialise. Of one with several primaries; else invalid_config.
+  /// See voting::initialise. Fails with invalid_config if there is one server.
   void initialise_votes(done_handler done);
-  /// Uses every permission that a lock of this kind needs, on a name of nobody at each primary.
+  /// Uses each permission that a lock of this kind needs, at each primary, on a name that nobody locks.
   void probe(const kind& kind, done_handler done);
 
-  /// From now on every call about a lease gets closed, and every other one shutting_down: waiters fail, holds are lost
-  /// and released. `done` when the releases have ended, or after `grace`. A second call waits with the first; the grace
-  /// that ends first counts.
+  /// From now on each call about a lease fails with closed, and any other call with shutting_down. Waiters fail, and
+  /// holds are lost and released. Calls `done` when the releases have ended, or after `grace`. A second call waits with
+  /// the first; the shorter grace counts.
   void close(nanoseconds grace, function<void()> done);
-  /// close() at once: nothing is waited for.
+  /// close() that waits for nothing.
   void abandon();
-  /// From now on only owners that hold may lock or wait; the others get shutting_down. When nothing is held any more,
-  /// or after `grace`: close(), for one command timeout; `done` with that. A second call waits with the first; the
-  /// grace that ends first counts, and so does a close() meanwhile.
+  /// From now on only owners that hold a lock may lock or wait. Others get shutting_down. After the last hold, or after
+  /// `grace`, close() follows with one command timeout, and then `done`. A second call waits with the first; the
+  /// shorter grace counts. A close() ends the drain.
   void drain(nanoseconds grace, function<void()> done);
-  /// All that belongs to a lock must be in one slot.
+  /// True: the server may have slots, and all keys of a lock must be in one.
   bool has_slots() const noexcept { return env_.servers.has_slots(); }
-  /// Then they vote, and every lock is one of a majority.
+  /// True: primaries vote, and a majority holds each lock.
   bool several_primaries() const noexcept { return voting_ != nullptr; }
   const config& settings() const noexcept { return env_.settings; }
   std::string_view client_id() const noexcept { return registry_.client_id(); }
   time_point now() const noexcept { return env_.now(); }
   bool closed() const noexcept { return parts_.closed(); }
-  /// What any thread may know of it, and whose end any thread may declare.
+  /// The part of the client that any thread may read.
   const client_state_ptr& state() const noexcept { return parts_.client; }
   /// No waiter, no hold, no release under way.
   bool idle() const noexcept { return registry_.idle() && watchdog_.idle() && releases_.idle(); }
@@ -100,7 +107,7 @@ class engine final {
     function<void()> then;
   };
 
-  /// Why this owner may not ask for several locks, for a person; null: it may.
+  /// Why this owner may not ask for several locks, as text for a person. Null: it may.
   const char* refusal(owner_id owner) const { return closed() ? "" : registry_.refusal(owner); }
   void server_changed(node_id node);
   bool is_another_run(const run_watch& watch) const;
@@ -110,10 +117,10 @@ class engine final {
   void end_probes();
 
   environment env_;
-  std::unique_ptr<wait_notices> notices_;  // where nobody observes
-  std::unique_ptr<voting> voting_;         // where there are several primaries
-  std::optional<quorum_sender> quorum_;    // the same
-  const single_server_sender single_{};    // where there is one
+  std::unique_ptr<wait_notices> notices_;  // null if there is an observer
+  std::unique_ptr<voting> voting_;         // null for one server
+  std::optional<quorum_sender> quorum_;    // empty for one server
+  const single_server_sender single_{};
   releases releases_;
   unlock_time_budget unlock_budget_;
   claim_holders holders_;

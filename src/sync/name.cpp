@@ -30,6 +30,7 @@ hold* name::live_hold() {
 }
 
 hold* name::hold_of(owner_id owner) {
+  // A live hold goes before a lost one: the owner may have locked again after the loss.
   hold* mine = nullptr;
   for (auto& each : holds_)
     if (each.owner == owner && (!mine || !each.ended())) mine = &each;
@@ -53,7 +54,9 @@ bool name::held_by(owner_id owner) {
 // ---- those who wait
 
 void name::join(std::shared_ptr<acquisition> caller) {
+  // Only contended names need turns, so an uncontended lock has no state for them.
   if (line_ || !holds_.empty()) share();
+  // The line is made late: a hold, a release or a cool-down needs the name without one.
   if (!line_) line_ = make_pooled<waiting_line>(around().blocks, around(), host_.fields, *this, keys_);
   line_->join(std::move(caller));
 }
@@ -66,6 +69,7 @@ void name::wake() noexcept {
 // The hold that was broken may be of this client: its holder should know now, not at the next renewal.
 void name::forced(bool was_held) {
   if (auto* const held = live_hold()) {
+    // Even if Redis found no hold, ours must be confirmed: its key may be gone for another reason.
     if (was_held) held->forced();
     host_.parts.renewals.confirm_soon(*held->on, nanoseconds::zero());
   }
@@ -78,6 +82,7 @@ void name::report_own_wait(acquisition& caller) {
   if (request.bound || request.one_of_several || request.wait != lock_request::wait_mode::forever) return;
   const auto* const held = live_hold();
   if (!held || held->bound()) return;
+  // Without both coroutines the observer is only told that it may be so.
   const bool known = held->coroutine && request.coroutine;
   if (known && held->coroutine != request.coroutine) return;
   around().report({.kind = known ? event_kind::waiting_for_ourselves : event_kind::perhaps_waiting_for_ourselves,
@@ -110,17 +115,21 @@ std::shared_ptr<lease_record> name::hold_for(const lock_request& request, const 
   const auto& parts = host_.parts;
   auto& servers = parts.env.servers;
   boost::container::small_vector<node_id, 1> nodes{servers.node_of(keys_->lock)};
+  // With several primaries each one has a share of the claim, and its index is its node.
   while (nodes.size() < servers.primaries()) nodes.push_back(static_cast<node_id>(nodes.size()));
   auto& pool = *parts.client->blocks;
   auto claimed = claim::make(parts.client, keys, grant.field, nodes, vote_count::majority(nodes.size()));
+  // Shares that were certainly not granted are denied from the beginning, so no renewal asks for them.
   claimed->begin_without(~grant.may_be_at);
   const hold_ptr made(new (pool) hold(std::move(claimed), request.owner, request.bound,
                                       {grant.token, grant.spare_tokens}, 0, grant.now, parts, *this));
   made->coroutine = request.coroutine;
   auto lease = begin(made, [&] { return made->grant(request.asked, grant.sent, grant.now, grant.at); });
   hand_over_.granted(grant.now, line_ && !line_->empty() ? line_->size() - 1 : 0);
+  // Waiters of the same owner need no turn of their own: they nest in the new hold.
   move_to_hold_of(request, *made);
-  if (request.bound) wake();  // the first may be of the same owner, and re-enter as well
+  // The first waiter may be of the same owner too. It re-enters when it tries.
+  if (request.bound) wake();
   return lease;
 }
 
@@ -147,6 +156,7 @@ void name::nest(hold& outer, const std::shared_ptr<acquisition>& caller) {
 bool name::enter(hold& outer, acquisition& caller) {
   const auto& of = caller.keys->of;
   const auto now = around().now();
+  // A fenced caller needs a token, which a plain hold of the same key does not have.
   const bool may = of.reentrant && (!of.fenced() || outer.token()) && outer.count() < most_reentries;
   if (!may || !outer.covers(caller.request.asked, now)) return false;
   caller.answer({{}, {}, outer.enter(caller.request.asked, now)},
@@ -187,6 +197,7 @@ void name::move_to(hold& outer, std::shared_ptr<acquisition> caller) noexcept {
 // ---- the end of a hold
 
 bool name::pass_on(hold& before, const handoff_offer& offer) {
+  // Nobody has waited for this name, so the claim is released as usual.
   if (!hand_over_.shared()) return false;
   const auto now = around().now();
   const auto* const successor = hand_over_.successor(before, offer, line_.get(), now, around().settings.drift);
@@ -194,16 +205,19 @@ bool name::pass_on(hold& before, const handoff_offer& offer) {
     hand_over_.release_begins(now);
     return false;
   }
+  // A copy: the successor leaves the line before its request is used for the last time.
   const auto request = successor->request;
   std::shared_ptr<lease_record> lease;
   try {
     lease = take_over(before, *successor, now);
+    // Without memory for the new hold the claim is released, and the line asks Redis again.
   } catch (const std::bad_alloc&) {
     hand_over_.release_begins(now);
     return false;
   }
   hand_over_.passed();
   report_pass(before, offer.ttl, now);
+  // Waiters of the same owner move before the successor is answered, because that may destroy the line.
   move_to_hold_of(request, *lease->of);
   line_->inherited(std::move(lease));
   if (request.bound) wake();
@@ -212,6 +226,7 @@ bool name::pass_on(hold& before, const handoff_offer& offer) {
 
 std::shared_ptr<lease_record> name::take_over(hold& before, const acquisition& successor, time_point now) {
   const auto& request = successor.request;
+  // The grant has reserved a block of tokens for successors, so no command is needed.
   const auto token = successor.keys->of.fenced() ? before.next_token() : hold::fencing();
   const hold_ptr next(new (*host_.parts.client->blocks) hold(before.on, request.owner, request.bound, token,
                                                              before.passes + 1, now, host_.parts, *this));
@@ -226,7 +241,7 @@ void name::report_pass(const hold& before, milliseconds ttl, time_point now) con
   around().report(std::move(passed));
 }
 
-// A loss is news: nobody publishes it.
+// Nobody publishes the loss of a hold, so the line of this client is woken here.
 void name::ended(hold& over) {
   if (host_.may_lock) host_.hold_is_over(over.owner);
   if (over.state() != lease_state::lost) return;
@@ -237,11 +252,13 @@ void name::ended(hold& over) {
 void name::forget(hold& over) {
   HOLDFAST_ASSERT(over.of_host.is_linked());
   holds_.erase(holds_.iterator_to(over));
+  // A change under way still needs its hold until the server answers. The host keeps it until end_changes().
   if (host_.parts.closed() && over.changing()) host_.changing.emplace_back(&over);
   leave_if_unused();
 }
 
 void name::queue(std::shared_ptr<acquisition> caller) {
+  // The caller comes back from a hold that has ended, and the client may have begun to close or drain meanwhile.
   const bool closed = host_.parts.closed();
   if (!closed && !host_.refuses(caller->request.owner)) {
     if (host_.may_lock) host_.may_lock->waits(caller->request.owner, keys_->name);
@@ -253,16 +270,19 @@ void name::queue(std::shared_ptr<acquisition> caller) {
 // ---- turns
 
 nanoseconds name::found_busy() {
+  // Somebody elsewhere has the lock, so this name is contended.
   share();
   return hand_over_.found_busy(around().time);
 }
 
 void name::end_turn(const release_end& end) {
+  // Subscribers elsewhere wait for this name, even if nobody waits here.
   if (end.heard_by > 0 && !host_.parts.closed()) share();
   hand_over_.release_ends(around().time, end.heard_by, line_.get(), *this);
 }
 
 void name::cool_down_ends() {
+  // A cool-down may be extended while it runs.
   if (hand_over_.cool_down(around().now(), *this)) return;
   if (line_ && line_->lingers()) return line_->stop_lingering();
   leave_if_unused();
@@ -276,6 +296,7 @@ void name::give_back(const owner_field& field, milliseconds ttl, function<void()
 
 void name::release_ends(const release_end& end) {
   HOLDFAST_ASSERT(releasing_ > 0);
+  // The end of a release must be counted even without memory, or the name would stay. So each step may fail by itself.
   if_memory([&] {
     if (end.ends_turn) end_turn(end);
   });
@@ -288,10 +309,12 @@ void name::release_ends(const release_end& end) {
 }
 
 void name::leave_if_unused() {
+  // This may destroy the name, so every caller does it last.
   if (!line_ && holds_.empty() && releasing_ == 0 && !hand_over_.cools_down()) host_.unused(*this);
 }
 
 void name::close() {
+  // The waiters were answered before. Without a line, no ending hold can wake it or pass on to it.
   line_.reset();
   hand_over_.end();
   while (!holds_.empty()) take_out_first()->leave_host();

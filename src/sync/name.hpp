@@ -25,18 +25,18 @@ class name;
 inline constexpr const char* drained_without =
     "it is being drained, and only an owner that holds may still lock or wait";
 
-/// The registry, as one of its names sees it: the parts of the engine, the state of a drain, and the end of a name.
+/// The part of the registry that a name uses: the engine's parts, the state of a drain, and the end of a name.
 class name_host {
  public:
   const engine_parts& parts;
   owner_fields fields;
-  std::optional<last_holders> may_lock;  // from drain() until close(): the owners that still hold, and no others
-  std::vector<hold_ptr> changing;        // had a change under way when the client was closed
+  std::optional<last_holders> may_lock;  // from drain() until close(): the owners that still hold
+  std::vector<hold_ptr> changing;        // holds with a change under way at close()
 
   bool refuses(owner_id owner) const { return may_lock && !may_lock->contains(owner); }
-  /// While the client drains: this owner has one hold less.
+  /// Called while the client drains: one hold of this owner has ended.
   virtual void hold_is_over(owner_id owner) = 0;
-  /// Nobody has the name or wants it: destroys it.
+  /// Nothing uses the name any more: destroys it.
   virtual void unused(name& forgotten) noexcept = 0;
 
  protected:
@@ -44,11 +44,15 @@ class name_host {
   ~name_host() = default;
 };
 
-/// One name of this client: the line of those who wait for it, its holds, and its releases under way.
+/// One name of this client: the line of its waiters, its holds, and its releases under way.
 ///
 /// Decision: a name knows everything that uses it. The line, the holds and the releases of a name refer to it, and
 /// reach it without a look-up. The name goes with the last of them. A hold is known by its address alone, because its
 /// leases own it. A hold without a lease keeps itself until its name has forgotten it.
+///
+/// Decision: a nested call waits for nothing if its hold covers the terms. The hold knows until when it is valid, and
+/// Redis could say no more. Redis gets the count in the background. The price: a nested call does not find out itself
+/// that the lock was broken. The count finds that a round trip later.
 ///
 /// A name is the one place where a lock changes hands:
 ///   granted by Redis, or passed on → hold → ended → released, or passed on.
@@ -58,7 +62,7 @@ class name final : public line_host,
                    public hold_host,
                    public boost::intrusive::set_base_hook<boost::intrusive::optimize_size<true>> {
  public:
-  /// Orders the names: most often the hash decides. Two kinds of lock that have not the same keys have two names.
+  /// Orders the names, usually by the hash. Two kinds of lock with different keys are two names.
   struct key {
     std::uint32_t hash;
     std::string_view text;
@@ -85,36 +89,36 @@ class name final : public line_host,
 
   const shared_keys& keys() const noexcept { return keys_; }
   waiting_line* line() const noexcept { return line_.get(); }
-  /// The hold of this client that has not ended; null: there is none.
+  /// The hold that has not ended. Null: there is none.
   hold* live_hold();
-  /// Null when there is none; also a lost one, whose leases are still there.
+  /// The hold of this owner, which may be lost while its leases live. Null: there is none.
   hold* hold_of(owner_id owner);
   template <class Visitor>
   void each_hold(Visitor visit) {
     for (auto& each : holds_) visit(each);
   }
-  /// Nobody of this client has it or waits for it.
+  /// True: nobody of this client holds the name or waits for it.
   bool untouched();
 
-  /// A call that waits in the line from now on.
+  /// Puts the call into the line.
   void join(std::shared_ptr<acquisition> caller);
-  /// A call of an owner that has this hold: one lease more at once, or after Redis was asked.
+  /// Nests a call in a hold of its owner: it gets another lease at once, or after an answer of Redis.
   void nest(hold& outer, const std::shared_ptr<acquisition>& caller);
-  /// Tells the observer of a call that may wait for its own task.
+  /// Reports a call that may wait for its own task.
   void report_own_wait(acquisition& caller);
-  /// The lock may be free: the first waiter tries.
+  /// The lock may be free, so the first waiter tries.
   void wake() noexcept;
   /// force_unlock() of this client was answered.
   void forced(bool was_held);
-  /// Redis has granted it: makes a hold, and moves the waiters of its owner to re-entries.
+  /// Redis has granted the lock: makes a hold. Waiters of its owner become re-entries.
   std::shared_ptr<lease_record> hold_for(const lock_request& request, const shared_keys& keys,
                                          const granted_field& grant);
   void give_back(const owner_field& field, milliseconds ttl, function<void()> tried, primary_set at) override;
-  /// Destroys the name where nothing uses it.
+  /// Destroys the name if nothing uses it.
   void leave_if_unused();
-  /// Nobody waits, all holds are lost, and their leases are on their own.
+  /// Called when all waiters were answered and all holds are lost. The leases stay, and refer to the name no more.
   void close();
-  /// The engine ends. Nobody is answered.
+  /// The engine ends. No caller is answered.
   void take_apart();
 
  private:
@@ -122,7 +126,7 @@ class name final : public line_host,
       hold, boost::intrusive::member_hook<hold, boost::intrusive::slist_member_hook<>, &hold::of_host>,
       boost::intrusive::constant_time_size<false>>;
 
-  // Its line.
+  // line_host
   bool held_here() const override;
   void doubt_hold_here() override;
   bool hears_itself() override { return hand_over_.hears_itself(around().time); }
@@ -137,11 +141,11 @@ class name final : public line_host,
   }
   bool may_linger() const override;
   void line_empty() override;
-  // Its holds.
+  // hold_host
   void ended(hold& over) override;
   void forget(hold& over) override;
   bool pass_on(hold& before, const handoff_offer& offer) override;
-  // Its releases.
+  // releasing_name
   void release_begins() override { ++releasing_; }
   void release_ends(const release_end& end) override;
 
@@ -163,8 +167,8 @@ class name final : public line_host,
 
   name_host& host_;
   const shared_keys keys_;
-  std::shared_ptr<waiting_line> line_;  // null: nobody waits, and no subscription lingers
-  holds holds_;                         // lost ones, too
+  std::shared_ptr<waiting_line> line_;  // null: no waiter, and no lingering subscription
+  holds holds_;                         // also lost ones
   hand_over hand_over_;
   std::size_t releasing_ = 0;
 };

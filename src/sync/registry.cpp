@@ -17,7 +17,8 @@ constexpr auto* holds_no_more = "it is being drained, and its owner holds no mor
 registry::registry(const engine_parts& parts, owner_fields of_client, function<void()> drained)
     : name_host(parts, std::move(of_client)), drained_(std::move(drained)) {}
 
-// Nobody is answered here. What refers to itself, through a timer, a queue or its caller, is taken apart.
+// Nobody is answered here. Requests, lines and holds may be in a circle of references, through a timer, a queue or a
+// caller. So each of them is taken apart.
 registry::~registry() {
   while (!asking_.empty()) {
     const auto caller = asking_.front().kept;
@@ -30,11 +31,15 @@ registry::~registry() {
 }
 
 std::shared_ptr<acquisition> registry::lock(const shared_keys& keys, const lock_request& request, lock_handler&& done) {
+  // One search finds the name, or the place where a new one belongs.
   const auto key = name::key::of(*keys);
   const auto place = names_.lower_bound(key);
   name* found = place != names_.end() && name::key::of(*place->keys()) == key ? &*place : nullptr;
+  // A part of lock_any() never re-enters: its caller wants a lock that nobody of this client has.
   auto* mine = found && !request.one_of_several ? found->hold_of(request.owner) : nullptr;
-  if (mine && !keys->of.reentrant && !mine->live()) mine = nullptr;  // there is nothing to be nested in
+  // A lost hold of a kind that is not re-entrant hinders no new lock: there is nothing to nest in.
+  if (mine && !keys->of.reentrant && !mine->live()) mine = nullptr;
+  // Nested calls pass even while the client drains: their owner finishes its work.
   if (!mine && refuses(request.owner)) {
     done({errc::shutting_down, drained_without, nullptr});
     return nullptr;
@@ -44,6 +49,7 @@ std::shared_ptr<acquisition> registry::lock(const shared_keys& keys, const lock_
     found->nest(*mine, caller);
     return caller;
   }
+  // A draining client must find this waiter again when its owner's last hold ends.
   if (may_lock) may_lock->waits(request.owner, keys->name);
   if (!found) found = &make_name(keys, place);
   found->report_own_wait(*caller);
@@ -57,6 +63,7 @@ std::shared_ptr<acquisition> registry::lock(const shared_keys& keys, const lock_
 }
 
 void registry::begin(const std::shared_ptr<multi_key_request>& caller) {
+  // A request may be answered inside begin(). forget() has come already then, and would not come again.
   caller->begin();
   if (!caller->open()) return;
   asking_.push_back(caller->listed);
@@ -70,6 +77,7 @@ bool registry::untouched(const lock_keys& keys) {
 
 std::shared_ptr<lease_record> registry::granted(const shared_keys& keys, const lock_request& request,
                                                 const granted_field& grant) {
+  // A name that at() has just made must not stay behind unused.
   try {
     return at(keys).hold_for(request, keys, grant);
   } catch (...) {
@@ -88,6 +96,7 @@ void registry::give_back(const shared_keys& keys, const owner_field& field, mill
 }
 
 void registry::server_changed(node_id node) {
+  // A new server may lack what the old one has answered. Releases come first: a waiter of another client needs them.
   repeat_releases(std::nullopt);
   if (parts.env.servers.primaries() > 1) return;
   for (auto& each : names_)
@@ -95,8 +104,9 @@ void registry::server_changed(node_id node) {
       each.each_hold([](hold& held) { held.count_elsewhere(); });
 }
 
-// Obligations are written before all other commands that wait for the same connection, so the next request for these
-// names finds them free. A release without memory leaves its key to the TTL.
+// answered_releases says why releases are repeated. Obligations are written before all other commands that wait for the
+// same connection, so the next request for these names finds them free. A release without memory leaves its key to the
+// TTL.
 void registry::repeat_releases(std::optional<key_group> group) {
   parts.freeing.take_answered_elsewhere(group, [this](const answered_releases::entry& answered) {
     try {
@@ -116,6 +126,7 @@ void registry::unused(name& forgotten) noexcept {
 }
 
 void registry::forget(multi_key_request& answered) {
+  // A request that was answered inside begin() was never listed.
   if (!answered.listed.hook.is_linked()) return;
   asking_.erase(asking_.iterator_to(answered.listed));
   answered.listed.kept.reset();
@@ -123,6 +134,7 @@ void registry::forget(multi_key_request& answered) {
 
 template <class Predicate>
 void registry::fail_requests(Predicate leaves, const char* detail) {
+  // fail() takes a request out of the list, and its handler may take out others. So all of them are collected first.
   std::vector<std::shared_ptr<multi_key_request>> leaving;
   for (const auto& each : asking_)
     if (leaves(each.kept->request.owner)) leaving.push_back(each.kept);
@@ -137,6 +149,7 @@ name& registry::at(const shared_keys& keys) {
 }
 
 name& registry::make_name(const shared_keys& keys, names::iterator before) {
+  // Names come and go with each uncontended lock, so their memory is pooled.
   auto* const made = new (parts.env.blocks->take(sizeof(name))) name(*this, keys);
   return *names_.insert_before(before, *made);
 }
@@ -157,17 +170,20 @@ void registry::forced(const lock_keys& keys, bool was_held) {
 
 bool registry::held_since(const lock_keys& keys, time_point since) {
   auto* const found = find(keys);
+  // Only a hold without owner can make its own task wait: with an owner the call would be nested.
   const auto* const held = found ? found->live_hold() : nullptr;
   return held && !held->bound() && held->granted_at <= since;
 }
 
 void registry::lost_redis() {
+  // Only waiters get this notice. A holder learns of an outage by its lease.
   const auto& env = parts.env;
   for (auto& each : names_)
     if (auto* const line = each.line(); line && !env.servers.answering(each.keys()->lock))
       line->each_waiter([&](acquisition& waiter) { env.notices->lost_redis(waiter.noticed, waiter.keys); });
 }
 
+// All holders are known before the first waiter fails, because a waiter of one name may hold another.
 void registry::drain() {
   may_lock.emplace();
   std::vector<std::shared_ptr<waiting_line>> lines;  // a line that becomes empty leaves its name
@@ -182,6 +198,7 @@ void registry::drain() {
     line->fail(
         [&](const acquisition& waiter) {
           const bool stays = may_lock->contains(waiter.request.owner);
+          // Waiters that stay are noted, because their owner may lose its last hold before they are granted.
           if (stays) may_lock->waits(waiter.request.owner, line->name());
           return !stays;
         },
@@ -202,6 +219,7 @@ void registry::hold_is_over(owner_id owner) {
 }
 
 void registry::close() {
+  // The drain is over, so that no ending hold reports to it. Requests go first: their parts leave the lines themselves.
   may_lock.reset();
   fail_requests([](owner_id) { return true; }, "");
   struct known {
@@ -221,10 +239,12 @@ void registry::close() {
       if (held->changing()) changing.push_back(held);
     }
   }
+  // close() may destroy its name, so the iterator moves on before.
   for (auto next = names_.begin(); next != names_.end();) (next++)->close();
 }
 
 void registry::end_changes() {
+  // The list is taken first: a change that ends may drop the last reference to its hold.
   for (const auto& held : std::exchange(changing, {})) held->forget_changes();
 }
 

@@ -11,26 +11,30 @@
 
 namespace holdfast::detail {
 
-/// The names that this client holds or wants, and everything that is asked of all of them: a drain, a close, a server
-/// that has changed. Also the callers who want several names.
+/// The names that this client holds or wants, and every operation on all of them: drain, close, a changed server. Also
+/// the requests for several names.
 ///
-/// Decision: a name is found once for each call that locks it, and everything that uses it refers to it. So the
-/// registry knows names and nothing of their lines, and a name that nothing uses leaves it at once.
+/// Decision: a name is looked up once for each call that locks it. Everything that uses the name refers to it. So the
+/// registry does not know the lines, and an unused name leaves at once.
+///
+/// Decision: a drain lets an owner that holds a lock finish, nested locks included. The work that the lock guards may
+/// be half done. A task that holds nothing looks like a new one, and might wait for long, so it is refused. A drain
+/// waits for holds and not for leases, so that a queued unlock is answered like any other.
 class registry final : public multi_key_host, private name_host {
  public:
-  /// `drained`: called once after drain(), when nobody holds any more.
+  /// `drained` is called once after drain(), when the last hold has ended.
   registry(const engine_parts& parts, owner_fields of_client, function<void()> drained);
   registry(const registry&) = delete;
   registry& operator=(const registry&) = delete;
   ~registry();
 
   std::shared_ptr<acquisition> lock(const shared_keys& keys, const lock_request& request, lock_handler&& done) override;
-  /// Why this owner may not lock any more, for a person; null: it may.
+  /// Why this owner may not lock any more, as text for a person. Null: it may.
   const char* refusal(owner_id owner) const { return refuses(owner) ? drained_without : nullptr; }
-  /// Begins, and lists one that waits: it hears of drain, close and end.
+  /// Begins the request, and lists it if it waits: drain, close and the end of the client concern it.
   void begin(const std::shared_ptr<multi_key_request>& caller);
 
-  // Of one who asks for several names at once.
+  // For requests for several names.
   bool untouched(const lock_keys& keys) override;
   bool holds(const lock_keys& keys, owner_id owner) override { return hold_of(keys, owner) != nullptr; }
   std::shared_ptr<lease_record> granted(const shared_keys& keys, const lock_request& request,
@@ -39,33 +43,34 @@ class registry final : public multi_key_host, private name_host {
   void forget(multi_key_request& answered) override;
   owner_field new_field() override { return fields.next(); }
 
-  /// Null when there is none; also a lost one, whose leases are still there.
+  /// The hold of this owner, which may be lost while its leases live. Null: there is none.
   hold* hold_of(const lock_keys& keys, owner_id owner);
-  /// There is a connection to the node again. Its server may be another one, which may lack changes that the old one
-  /// has answered: releases and counts are sent once more.
+  /// The node is connected again, perhaps to another server. That server may lack changes that the old one has
+  /// answered, so releases and counts are sent again.
   void server_changed(node_id node);
-  /// Keys have another server: releases that the old one has answered are sent once more. `group`: of these keys alone.
+  /// Keys have moved to another server. Releases that the old one has answered are sent again. `group`: only these
+  /// keys.
   void repeat_releases(std::optional<key_group> group);
-  /// This client has held it without owner, by one hold, all the time since.
+  /// True: one hold without owner has held the lock since then.
   bool held_since(const lock_keys& keys, time_point since);
-  /// A connection is lost: waiters for locks of its server may wait for that.
+  /// A connection is lost. Waiters for locks of its server may wait because of it.
   void lost_redis();
   /// force_unlock() of this client was answered.
   void forced(const lock_keys& keys, bool was_held);
   std::string_view client_id() const noexcept { return fields.client_uuid(); }
   bool idle() const noexcept { return names_.empty() && asking_.empty(); }
 
-  /// From now on only owners that hold may lock or wait; the others get shutting_down.
+  /// From now on only owners that hold a lock may lock or wait. Others get shutting_down.
   void drain();
   bool draining() const noexcept { return may_lock.has_value(); }
   bool drained() const noexcept { return may_lock && may_lock->empty(); }
-  /// Answers all waiters with shutting_down, and loses all holds. Queued changes stay until end_changes().
+  /// Answers all waiters with shutting_down, and ends all holds as lost. Queued changes stay until end_changes().
   void close();
-  /// Drops the queued changes of the holds that had one under way when the client was closed.
+  /// Drops the queued changes of holds that had a change under way at close().
   void end_changes();
 
  private:
-  // No hash table, because one insertion would pay for moving all.
+  // No hash table: one insertion would sometimes pay for rehashing all names.
   using names = boost::intrusive::set<
       name, boost::intrusive::base_hook<boost::intrusive::set_base_hook<boost::intrusive::optimize_size<true>>>,
       boost::intrusive::key_of_value<name::key_of>>;
@@ -74,11 +79,11 @@ class registry final : public multi_key_host, private name_host {
       boost::intrusive::member_hook<multi_key_request::listing, boost::intrusive::list_member_hook<>,
                                     &multi_key_request::listing::hook>>;
 
-  // Its names.
+  // name_host
   void hold_is_over(owner_id owner) override;
   void unused(name& forgotten) noexcept override;
 
-  /// The name, made where there is none.
+  /// Finds the name, or makes it.
   name& at(const shared_keys& keys);
   name& make_name(const shared_keys& keys, names::iterator before);
   auto unmake_name() const {
@@ -88,7 +93,7 @@ class registry final : public multi_key_host, private name_host {
     };
   }
   name* find(const lock_keys& keys);
-  /// Something was undone for lack of memory, which may have destroyed the name.
+  /// For the ways out without memory. The name may be gone already.
   void leave_if_unused(const lock_keys& keys);
   template <class Predicate>
   void fail_requests(Predicate leaves, const char* detail);

@@ -18,10 +18,13 @@ class question : public std::enable_shared_from_this<question> {
 
  private:
   void answered(const outcome& outcome) {
+    // Unconfirmed with time left means a lost connection, and the next one may answer. A third copy would help only if
+    // connections end one after the other.
     if (outcome.error == errc::unconfirmed && env_.now() < end_ && !std::exchange(again_, true)) return ask();
     done_(outcome);
   }
 
+  // Both copies share one end, so the caller never waits longer than one timeout.
   const environment& env_;
   const time_point end_;
   const copy_sender send_;

@@ -12,6 +12,7 @@ namespace holdfast::detail {
 
 void environment::when_replicated(std::string_view key, unsigned wanted, std::uint64_t server, time_point valid,
                                   function<void(std::optional<redis::failure>)> then) const {
+  // Replicas are waited for only while the grant is still worth something.
   const auto deadline = now() + replication_budget(settings, valid, now());
   auto heard = [wanted, then = std::move(then)](const std::optional<redis::failure>& failed, unsigned had) {
     then(too_few_replicas(failed, had, wanted));
@@ -21,12 +22,14 @@ void environment::when_replicated(std::string_view key, unsigned wanted, std::ui
 
 std::optional<redis::failure> too_few_replicas(const std::optional<redis::failure>& failed, unsigned had,
                                                unsigned wanted) {
+  // Callers see one code for every cause, because they react alike.
   if (failed) return redis::failure{errc::not_replicated, failed->detail};
   if (had >= wanted) return std::nullopt;
   return redis::failure{errc::not_replicated, std::to_string(had) + " of " + std::to_string(wanted) + " in time"};
 }
 
-// Without memory for the text, the next release reports it.
+// The flag is set before the report, and cleared by nobody: a missing permission concerns every release, and one event
+// is enough. Without memory for the text, the next release reports it.
 void environment::note_withheld_message(const outcome& outcome) try {
   if (message_withheld) return;
   const auto why = withheld_message(outcome);
@@ -37,6 +40,7 @@ void environment::note_withheld_message(const outcome& outcome) try {
 }
 
 void environment::report_with_id(hold_event& event) const {
+  // The content refers to this text only until the observer returns.
   const auto id = event.id->hold_id(event.passes);
   event.content.id = id;
   settings.observer->on(event.content);
@@ -44,6 +48,7 @@ void environment::report_with_id(hold_event& event) const {
 
 event_kind end_of_call(const error_code& failed) noexcept {
   if (!failed) return event_kind::not_acquired;
+  // A caller that gave up, or a client that ends, says nothing about the health of Redis.
   const bool unwanted = failed == cancelled() || failed == errc::closed || failed == errc::shutting_down;
   return unwanted ? event_kind::acquire_cancelled : event_kind::acquire_failed;
 }

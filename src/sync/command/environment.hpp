@@ -25,16 +25,16 @@ namespace holdfast::detail {
 class script_sender;
 class wait_notices;
 
-/// An event about a hold, whose id is made where it is told.
+/// An event about a hold. The text of its id is made in report(), and only if the observer wants ids.
 struct hold_event {
   event content;
-  const owner_field* id = nullptr;  // null: it has none
+  const owner_field* id = nullptr;  // null: the event has no id
   std::uint32_t passes = 0;
   time_point at{};  // of a hold
 };
 
-/// Clock, timers, servers and randomness, which are passed in and never fetched; and the settings and the observer that
-/// all share.
+/// The dependencies of every class on the strand: clock, timers, servers, randomness, settings and observer. They are
+/// passed in and never fetched, so that tests can replace each of them.
 struct environment {
   const clock& time;
   timers& alarms;
@@ -42,18 +42,18 @@ struct environment {
   random_source& random;
   const config& settings;
   publish_word word = publish_word::publish;
-  const script_sender* sender = nullptr;  // the engine chooses it
-  wait_notices* notices = nullptr;        // where nobody observes
+  const script_sender* sender = nullptr;  // chosen by the engine
+  wait_notices* notices = nullptr;        // null if there is an observer
   const bool ids = !settings.observer || settings.observer->wants_ids();
   const block_pool_ptr blocks{new block_pool};
-  bool message_withheld = false;  // the observer knows
+  bool message_withheld = false;  // the event was reported
 
   time_point now() const noexcept { return time.now(); }
 
   void report(const event& event) const {
     if (settings.observer) settings.observer->on(event);
   }
-  /// Whoever makes such an event asks first whether there is an observer.
+  /// Callers check for an observer first, so that no event is made for nobody.
   void report(hold_event&& event) const {
     HOLDFAST_ASSERT(settings.observer);
     if (ids && event.id) return report_with_id(event);
@@ -63,11 +63,11 @@ struct environment {
     if (settings.observer) settings.observer->measured({.kind = kind, .lock_kind = keys.of.name, .name = keys.name});
   }
 
-  /// Tells the observer, the first time, that a release was not allowed to tell waiters.
+  /// Reports once per client that a release was not allowed to notify waiters.
   void note_withheld_message(const redis::outcome& outcome);
 
-  /// Asks whether so many replicas have what this server has answered about `key`, which is good for anything until
-  /// `valid`. `then` hears why it does not count; nothing where enough have it in time.
+  /// Asks whether `wanted` replicas have the change of `key` that `server` has answered. The grant expires at `valid`.
+  /// `then` gets the reason why the grant does not count, or nothing if enough replicas have it in time.
   void when_replicated(std::string_view key, unsigned wanted, std::uint64_t server, time_point valid,
                        function<void(std::optional<redis::failure>)> then) const;
 
@@ -75,11 +75,11 @@ struct environment {
   void report_with_id(hold_event& event) const;
 };
 
-/// Why what so many replicas have does not count; nothing where they are enough. `error`: why that is not known.
+/// Why `had` replicas are not enough. Empty: they are. `failed`: the number is unknown, for this reason.
 std::optional<redis::failure> too_few_replicas(const std::optional<redis::failure>& failed, unsigned had,
                                                unsigned wanted);
 
-/// How a call ended that got no lease: cancelled and closed are no failures.
+/// The event of a call that got no lease. A cancelled call and a closed client are no failures.
 event_kind end_of_call(const error_code& failed) noexcept;
 
 /// "lock 'name': cause", for texts that a person reads.

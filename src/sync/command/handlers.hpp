@@ -8,9 +8,9 @@
 
 namespace holdfast::detail {
 
-/// Called once with the end of something that has no result: no error means that it succeeded.
+/// Called once, at the end of an operation without a result. No error means success.
 using done_handler = function<void(error_code, const std::string& detail)>;
-/// The same with a result, which counts only where there is no error.
+/// The same with a result, which is valid only without an error.
 template <class T>
 using value_handler = function<void(error_code, const std::string& detail, T)>;
 

@@ -11,10 +11,10 @@
 
 namespace holdfast::detail {
 
-/// Callers whose answer may never come, because a connection is closed before: close() answers them.
+/// Calls whose answer may never come, because the connection is closed first. close() answers them.
 class open_calls {
  public:
-  /// Returns a handler that answers `done` once. If nothing has called it before, close() answers with `ended`.
+  /// Returns a handler that calls `done` once. If it was not called before close(), close() calls `done` with `ended`.
   template <class... T>
   function<void(error_code, const std::string&, T...)> until_closed(
       errc ended, function<void(error_code, const std::string&, T...)> done) {

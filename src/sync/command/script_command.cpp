@@ -23,6 +23,7 @@ void script_command::send(topology& to, const call& asked, const delivery& deliv
 }
 
 void script_command::send(const environment& env, const call& asked, const delivery& delivery) {
+  // The sender knows whether one server or a majority answers. No command asks for that itself.
   env.sender->send(env, *this, asked, delivery);
 }
 
@@ -39,6 +40,7 @@ void script_command::send(const std::shared_ptr<script_copies>& copies, nanoseco
 }
 
 void script_command::answered_by_all(const outcome& outcome) {
+  // on_answer() may send the next command with this object, so its state is reset first.
   copies_.reset();
   unanswered_ = false;
   on_answer(outcome);
@@ -46,39 +48,46 @@ void script_command::answered_by_all(const outcome& outcome) {
 
 std::optional<redis::failure> script_command::silence(time_point asked) const {
   if (!unanswered_) return std::nullopt;
+  // A command that still waits to be written has asked nothing yet. Then the caller's own beginning counts.
   if (const auto copies = copies_.lock()) return copies->silence();
   return to_->silence_since(call_.key(), written_ == time_point() ? asked : written_);
 }
 
 void script_command::execute() {
+  // silence() must not count from an earlier copy.
   written_ = {};
   asked_ = to_->execute(call_.key(), {shared_from_this(), delivery_});
   unanswered_ = true;  // not where there was no memory to send it
 }
 
 primary_set script_command::withdraw_all() {
+  // An answered command may have run, and it is not remembered where.
   if (!unanswered_) return everywhere;
   HOLDFAST_ASSERT(to_ || !copies_.expired());
+  // A withdrawn command is dropped by its executor, which may hold the last reference.
   const auto keep = shared_from_this();
   if (const auto copies = copies_.lock()) {
     const auto left = copies->withdraw();
     unanswered_ = left.under_way;
     return left.may_have_run;
   }
+  // Set even if the command was written already: a NOSCRIPT that is on its way must not bring it back.
   unwanted_ = true;
   if (!to_->withdraw(asked_)) return everywhere;
   unanswered_ = false;
   return nowhere;
 }
 
-// An abandoned script is not sent again: its release may be on its way already, in front of the text.
+// An abandoned script is not sent again. Its release may be on its way already, in front of the text, and the text
+// would take the lock after it was given back.
 void script_command::answered(const outcome& outcome) {
   if (!unanswered_) return;  // it was refused, and withdrawn before that was told
   if (!by_text_ && !unwanted_ && may_repeat() && !outcome.error && is_unknown_script(outcome.reply)) {
     by_text_ = true;
-    // A patient command goes on when its time is over: it is written, and told at once that it is late.
+    // A command that waits for its reply is sent even when its time is over. It then hears at once that it is late.
     const auto least = delivery_.waits_for_reply ? nanoseconds(1) : nanoseconds::min();
     if (const auto left = time_left_for_copies()) delivery_.timeout = std::max(*left, least);
+    // A command is always answered, if necessary without the second copy.
     if (if_memory([this] { execute(); })) return;
     unanswered_ = false;
     return on_answer({errc::unreachable, {}, "no memory"});

@@ -14,8 +14,8 @@ namespace holdfast::detail {
 
 struct environment;
 
-/// The ballot of a primary that was slower than the others, on a command about this owner field. never: it has not
-/// done the command, and never will.
+/// The vote of a primary that answered after the decision, on a command about this owner field. `never`: the command
+/// has not run there and never will.
 struct late_vote {
   owner_field field;
   vote cast;
@@ -23,46 +23,57 @@ struct late_vote {
   time_point sent;
 };
 
-/// The copies of one command at several primaries, which answer as one server.
+/// The copies of one command at several primaries. To the sender they look like one server.
 class script_copies {
  public:
-  /// `timeout`: of each copy.
+  /// Sends all copies, each with this timeout.
   virtual void begin(nanoseconds timeout) = 0;
   struct withdrawn {
-    primary_set may_have_run;  // where it has, or may yet
-    bool under_way;            // a copy is, and the command is answered as before
+    primary_set may_have_run;  // the primaries where a copy has run, or still may
+    bool under_way;            // a copy is on the wire: the sender is answered as before
   };
-  /// From now on nothing is written any more, so that what the call refers to may go.
+  /// Writes nothing any more, so that the operands of the call may end.
   virtual withdrawn withdraw() = 0;
-  /// Why no majority has answered. Empty: a majority has, or as many primaries have answered others since.
+  /// Why no majority has answered. Empty: a majority has answered this command or a later one.
   virtual std::optional<redis::failure> silence() = 0;
 
  protected:
   ~script_copies() = default;
 };
 
-/// The sender of a script: sends it by digest, and once by text where the server does not know it. One copy at a time.
+/// Sends one script or command, one copy at a time: by digest, and once by text if the server does not know the script.
+///
+/// Decision: a command is an object. It appends its bytes to the output when they are written, and lives at least until
+/// it is answered. Its sender may send it again. A field, keys and a TTL take less memory than their text, and a
+/// command that is withdrawn in time has made no text.
+///
+/// Decision: EVALSHA first, then EVAL, except for an abandoned attempt. A server that answers NOSCRIPT has not run the
+/// script, so it gets the text. If the caller was cancelled meanwhile, the release is already on its way, in front of
+/// that EVAL. The text would take the lock again after it was given back.
+///
+/// Decision: silence is not contention. A bounded wait may end without an answer. It then asks silence() whether the
+/// server has answered anything since the attempt was written. If so, the lock is busy. If not, the server is
+/// unreachable. A handshake comes before the write, so it is no such answer.
 class script_command : public redis::command, public std::enable_shared_from_this<script_command> {
  public:
-  /// What `asked` refers to must live until on_answer(), or until withdraw() has returned true.
+  /// The operands of `asked` must live until on_answer(), or until withdraw() has returned true.
   void send(topology& to, const call& asked, const delivery& delivery, bool by_text = false);
-  /// The same to all servers that answer it.
+  /// The same to all servers that decide about the key: one, or several primaries.
   void send(const environment& env, const call& asked, const delivery& delivery);
   /// The same by copies, which must live until answered_by_all().
   void send(const std::shared_ptr<script_copies>& copies, nanoseconds timeout);
-  /// The sender wants the answer no more. True: the script has not run and never will, and on_answer() is not called.
-  /// False: on_answer() is still to come, or nothing is under way.
+  /// The sender does not want the answer any more. True: the script has not run and never will, and on_answer() is not
+  /// called. False: on_answer() is still called, or nothing is under way.
   bool withdraw() { return withdraw_all() == nowhere; }
-  /// The same. Where it has run, or may yet.
+  /// The same. Returns the primaries where the script has run, or still may.
   primary_set withdraw_all();
   bool under_way() const noexcept { return unanswered_; }
-  /// Why the command under way has no answer, if its server has said nothing since the command was written, or says
-  /// nothing at present. Empty: the server has answered others since. A command that was not written yet counts from
-  /// `asked`.
+  /// Why the command under way has no answer: its server has been silent since the command was written, or is silent
+  /// now. Empty: the server has answered other commands since. A command that was not written yet counts from `asked`.
   std::optional<redis::failure> silence(time_point asked) const;
-  /// All that matters of its copies is known.
+  /// The copies have decided: calls on_answer().
   void answered_by_all(const outcome& outcome);
-  /// What one more primary has said after that.
+  /// One more primary has answered after the decision.
   virtual void on_late_vote(std::size_t, const late_vote&) {}
   void written(time_point now, nanoseconds) noexcept override { written_ = now; }
 
@@ -72,7 +83,7 @@ class script_command : public redis::command, public std::enable_shared_from_thi
   /// The time left for a copy that is sent by its text, if all copies share one time. Empty: each has the time of its
   /// delivery.
   virtual std::optional<nanoseconds> time_left_for_copies() const { return std::nullopt; }
-  /// It may be sent by its text now, after whatever was sent meanwhile.
+  /// The script may be sent by text now, behind the commands that were sent meanwhile.
   virtual bool may_repeat() const { return true; }
 
   const redis::command_name* counted_as() const noexcept final { return call_.name(); }
@@ -86,7 +97,7 @@ class script_command : public redis::command, public std::enable_shared_from_thi
   call call_;
   delivery delivery_{};
   redis::ticket asked_ = 0;
-  time_point written_{};  // the copy that is under way; zero: it was not yet
+  time_point written_{};  // when the copy under way was written; zero: not yet
   bool unanswered_ = false;
   bool by_text_ = false;
   bool unwanted_ = false;

@@ -3,16 +3,16 @@
 #include "protocol/call.hpp"
 #include "redis/request.hpp"
 
-// A command goes to the server that has its key, or to each of several independent primaries. A deployment is one or
-// the other for good, so its sender is chosen once, where the engine is made. No command asks how many primaries there
-// are, and the room of the commands knows nothing of votes.
+// Decision: a command goes to the server that has its key, or to each of several independent primaries. A deployment
+// never changes between the two, so the engine chooses its sender once. No command asks how many primaries there are,
+// and the commands do not depend on the votes.
 
 namespace holdfast::detail {
 
 class script_command;
 struct environment;
 
-/// Sends the commands of a client to all servers that answer them.
+/// Sends the commands of a client to all servers that decide about them.
 class script_sender {
  public:
   /// Begins `command`, which is not under way.

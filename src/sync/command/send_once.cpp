@@ -15,6 +15,7 @@ class one_call : public script_command {
   explicit one_call(topology::handler done) : done_(std::move(done)) {}
 
  private:
+  // The captures end with the call, even if the executor keeps the command a little longer.
   void on_answer(const outcome& answer) final { std::exchange(done_, {})(answer); }
 
   topology::handler done_;  // emptied when it is called
@@ -26,6 +27,7 @@ class bounded_call final : public one_call {
       : one_call(std::move(done)), time_(time), end_(end) {}
 
  private:
+  // A copy by text shares the end of the first one: its answer would be useless later.
   std::optional<nanoseconds> time_left_for_copies() const override { return end_ - time_.now(); }
 
   const clock& time_;
@@ -35,6 +37,7 @@ class bounded_call final : public one_call {
 }  // namespace
 
 void send_once(const environment& env, const call& asked, const delivery& delivery, topology::handler done) {
+  // From the pool: with hundreds of locks under way, malloc and free were a fifth of the cost of a pair.
   make_pooled<one_call>(env.blocks, std::move(done))->send(env, asked, delivery);
 }
 

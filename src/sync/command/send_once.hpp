@@ -14,11 +14,11 @@ namespace holdfast::detail {
 
 struct environment;
 
-/// Sends a command that is never withdrawn. What the call refers to must live until the answer.
+/// Sends a command that is never withdrawn. The operands of the call must live until the answer.
 void send_once(const environment& env, const call& asked, const delivery& delivery, topology::handler done);
-/// The same for an answer that is of no use after `end`, whether it takes one copy or two.
+/// The same for an answer that is useless after `end`. One copy or two share that time.
 void send_until(const environment& env, time_point end, const call& asked, urgency rank, topology::handler done);
-/// The same as send_once() to one of several primaries.
+/// Like send_once(), to one of several primaries: no vote is taken.
 void send_to_primary(const environment& env, std::size_t primary, const call& asked, const delivery& delivery,
                      topology::handler done);
 

@@ -13,11 +13,13 @@ namespace holdfast::detail {
 permission_probe::permission_probe(environment& env, const kind& kind, const std::string& name, owner_field field,
                                    done_handler done)
     : env_(env), done_(std::move(done)), keys_(kind, name, {}, env.word), field_(field), alarm_(env.alarms) {
+  // next() uses set_hold_count, which only re-entrant kinds have.
   HOLDFAST_ASSERT(kind.reentrant);
 }
 
 void permission_probe::begin(time_point deadline) {
   deadline_ = deadline;
+  // SUBSCRIBE goes over its own connection, so it takes no time from the scripts.
   heard_ = env_.servers.subscribe(channel_of(keys_), *this);
   alarm_.start(deadline_, [this] { time_out(); });
   send_next();
@@ -25,6 +27,7 @@ void permission_probe::begin(time_point deadline) {
 
 void permission_probe::end(error_code error, const std::string& detail) {
   if (over()) return;
+  // The handler may destroy this probe. Nothing is touched after the call.
   const auto done = std::move(done_);
   forget_caller();
   done(error, detail);
@@ -42,6 +45,7 @@ void permission_probe::on_subscribed() {
 }
 
 call permission_probe::next() const {
+  // Short: a probe that breaks off leaves a key behind.
   constexpr milliseconds ttl{1000};
   const auto& steps = keys_.of;
   switch (answers_) {
@@ -57,18 +61,20 @@ void permission_probe::send_next() {
     send_until(self->env_, end, self->next(), urgency::refusable, std::move(then));
   };
   auto heard = [self = shared_from_this()](const outcome& outcome) { self->answered(outcome); };
+  // A lost connection proves no missing permission, so each script has a second try.
   ask_twice(env_, deadline_ - env_.now(), std::move(send), std::move(heard));
 }
 
 void permission_probe::answered(const outcome& outcome) {
   if (over()) return;
+  // A release succeeds even if PUBLISH is refused: the refusal is in the answer's text.
   for (const auto& refused : {refusal_in(outcome), withheld_message(outcome)})
     if (refused) return end(refused->code, refused->detail);
   if (++answers_ < all_scripts) return send_next();
   ask_for_replicas(outcome.server);
 }
 
-// A server that does not know WAIT, or has no replica, should be found now and not by the first lock.
+// A server without WAIT, or without enough replicas, is found now and not by the first lock.
 void permission_probe::ask_for_replicas(std::uint64_t server) {
   const auto wanted = env_.settings.min_replicas;
   if (wanted > 0)
@@ -86,7 +92,8 @@ void permission_probe::end_if_done() {
   if (replicated_ && subscribed_) end({}, {});
 }
 
-// Not left to the commands: the subscription has no deadline of its own.
+// The probe has an alarm of its own, because the subscription has no deadline. A missing acknowledgement is named as
+// such: the server is reachable then, and only the other connection is not.
 void permission_probe::time_out() {
   if (replicated_) return end(errc::unreachable, "SUBSCRIBE was not acknowledged in time");
   const auto why = env_.servers.trouble(keys_.lock);

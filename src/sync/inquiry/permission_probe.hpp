@@ -10,18 +10,18 @@
 
 namespace holdfast::detail {
 
-/// Uses every permission that a lock of a re-entrant kind needs, each once, on a name of nobody; ends at the first
-/// refusal. One after the other: a script that the server does not know yet is sent twice, and would come after those
-/// that it knows.
+/// Uses each permission that a re-entrant lock needs once, on a name that nobody locks. Ends at the first refusal. The
+/// scripts run one after the other: a server that does not know a script gets it twice, and the second copy would come
+/// behind later scripts.
 class permission_probe final : private subscriber, public std::enable_shared_from_this<permission_probe> {
  public:
-  /// `name`: with the key prefix.
+  /// `name` includes the key prefix.
   permission_probe(environment& env, const kind& kind, const std::string& name, owner_field field, done_handler done);
 
   void begin(time_point deadline);
   void end(error_code error, const std::string& detail);
   bool over() const noexcept { return !done_; }
-  /// The engine ends, and nobody is answered.
+  /// The engine ends. The caller is not answered.
   void forget_caller();
 
  private:

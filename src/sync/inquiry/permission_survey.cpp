@@ -10,12 +10,14 @@ permission_survey::permission_survey(environment& env, const kind& kind, std::st
     : env_(env), kind_(kind), stem_(std::move(stem)), field_(field), done_(std::move(done)) {}
 
 void permission_survey::begin() {
+  // One deadline for all rounds. It includes a connection, because a probe is often the first call of a client.
   deadline_ = env_.now() + env_.settings.connect_timeout + env_.settings.command_timeout;
   probe_each();
 }
 
 void permission_survey::probe_each() {
   ++rounds_;
+  // A second round probes only nodes that the first one discovered, so no node is probed twice.
   const auto before = probes_.size();
   for (const auto& name : env_.servers.name_on_each_primary(stem_))
     if (!probed_.contains(env_.servers.node_of(name)))
@@ -23,21 +25,24 @@ void permission_survey::probe_each() {
           env_, kind_, name, field_,
           [this, name](error_code error, const std::string& detail) { probe_ended(name, error, detail); }));
   under_way_ = probes_.size() - before;
+  // All probes are counted before the first begins: one that ends at once would else end the survey.
   if (under_way_ == 0) return end({}, {});
   for (auto n = before; n < probes_.size(); ++n) probes_[n]->begin(deadline_);
 }
 
-// Where nobody knew before which node has the name, its answer has told.
+// Before its first answer the node of a name may be unknown, so the node is looked up again here.
 void permission_survey::probe_ended(const std::string& name, error_code error, const std::string& detail) {
   if (error) return end(error, detail);
   probed_.insert(env_.servers.node_of(name));
   if (--under_way_ > 0) return;
+  // Two rounds are enough for redirects to new nodes. More could go on indefinitely while a cluster changes.
   if (rounds_ < most_rounds) return probe_each();
   end({}, {});
 }
 
 void permission_survey::end(error_code error, const std::string& detail) {
   if (over()) return;
+  // The handler may destroy the survey. Nothing is touched after the call.
   const auto done = std::move(done_);
   forget_caller();
   done(error, detail);

@@ -10,11 +10,11 @@
 
 namespace holdfast::detail {
 
-/// A permission_probe on each primary: first on each that is known, then on each that was met only by these. Ends when
-/// all have, or at the first refusal.
+/// Runs a permission_probe on each primary: first on the known ones, then on those that the first answers revealed.
+/// Ends with the last probe, or at the first refusal.
 class permission_survey final {
  public:
-  /// `stem`: of the names, with the key prefix.
+  /// `stem` begins each probed name, and includes the key prefix.
   permission_survey(environment& env, const kind& kind, std::string stem, owner_field field, done_handler done);
   permission_survey(const permission_survey&) = delete;
   permission_survey& operator=(const permission_survey&) = delete;
@@ -23,7 +23,7 @@ class permission_survey final {
   void begin();
   void end(error_code error, const std::string& detail);
   bool over() const noexcept { return !done_; }
-  /// The engine ends, and nobody is answered.
+  /// The engine ends. The caller is not answered.
   void forget_caller();
 
  private:

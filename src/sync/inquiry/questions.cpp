@@ -7,10 +7,14 @@ namespace holdfast::detail {
 
 template <class T, class Make, class Read>
 void questions::ask(const shared_keys& keys, Make make, Read read, value_handler<T> done) const {
+  // close() promises shutting_down for every later call.
   if (parts_.closed()) return done(errc::shutting_down, {}, {});
+  // The closure keeps the keys, because a call refers to them until it is answered. A question may be refused by a full
+  // queue: it can be asked again.
   auto send = [this, keys, make](time_point end, topology::handler then) {
     send_until(parts_.env, end, make(*keys), urgency::refusable, std::move(then));
   };
+  // Its caller is answered even if the client is closed meanwhile.
   auto answered = [read,
                    done = parts_.calls.until_closed(errc::shutting_down, std::move(done))](const outcome& outcome) {
     auto answer = read(outcome);
@@ -35,6 +39,7 @@ void questions::count(const shared_keys& keys, const owner_field& field, value_h
 void questions::holder(const shared_keys& keys, value_handler<std::optional<lock_holder>> done) const {
   auto read = [keys](const outcome& outcome) {
     auto reply = keys->of.holder.read(outcome);
+    // The public type is made here, so that the protocol does not depend on it.
     answer<std::optional<lock_holder>> answer{std::move(reply.failed), {}};
     if (auto& holder = reply.value) answer.value = lock_holder{std::move(holder->field), holder->count, holder->ttl};
     return answer;
@@ -47,6 +52,7 @@ void questions::remaining_ttl(const shared_keys& keys, value_handler<std::option
 }
 
 void questions::last_token(const shared_keys& keys, value_handler<std::optional<std::uint64_t>> done) const {
+  // Other kinds have no counter, so no command is needed.
   if (!keys->of.fenced()) return done({}, {}, std::nullopt);
   ask(keys, keys->of.last_token.make, keys->of.last_token.read, std::move(done));
 }

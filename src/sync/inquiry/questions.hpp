@@ -13,13 +13,13 @@
 
 namespace holdfast::detail {
 
-/// The questions about a lock that Redis answers. Nothing here changes what is held.
+/// The questions about a lock that Redis answers. They change nothing.
 class questions {
  public:
   explicit questions(const engine_parts& parts) noexcept : parts_(parts) {}
 
   void is_locked(const shared_keys& keys, value_handler<bool> done) const;
-  /// The count of this field.
+  /// How many leases Redis counts for this field.
   void count(const shared_keys& keys, const owner_field& field, value_handler<unsigned> done) const;
   void holder(const shared_keys& keys, value_handler<std::optional<lock_holder>> done) const;
   void remaining_ttl(const shared_keys& keys, value_handler<std::optional<milliseconds>> done) const;

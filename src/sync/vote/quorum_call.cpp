@@ -25,9 +25,10 @@ void fail(outcome& outcome, redis::failure why) {
 
 }  // namespace
 
-// Decision: a red_lock is a mutex whose commands go to several primaries. Line, re-entry, questions and force_unlock get
-// one answer and do not know how many primaries there are. Work that needs no vote goes by node: the watchdog renews each
-// share by itself. A release is one task for each primary: the task at a silent server outlives the caller's answer.
+// Decision: a red_lock is a mutex whose commands go to several primaries. Line, re-entry, questions and force_unlock
+// get one answer and do not know how many primaries there are. Work that needs no vote goes by node: the watchdog
+// renews each share by itself. A release is one task for each primary: the task at a silent server outlives the
+// caller's answer.
 //
 // Decision: every copy is an obligation. A release must never overtake the acquire that it undoes, even while both wait
 // for a connection. Obligations of one connection keep their order.
@@ -35,11 +36,11 @@ void fail(outcome& outcome, redis::failure why) {
 // Decision: one clock. The TTL counts from before the first send, and a later copy asks for the rest of it. So all
 // grants end together, and one instant is enough for the validity.
 //
-// Decision: late grants are not awaited. The hold begins with the majority, and the first renewal asks the other shares.
-// A denied share is not asked again. A claim is lost when the shares that were not denied are no majority.
+// Decision: late grants are not awaited. The hold begins with the majority, and the first renewal asks the other
+// shares. A denied share is not asked again. A claim is lost when the shares that were not denied are no majority.
 //
-// Decision: a refused lock waits a little for the remaining answers, see silence_limit(). Afterwards it is known where a
-// grant must be given back, and healthy servers get no release of a lock that they never granted.
+// Decision: a refused lock waits a little for the remaining answers, see silence_limit(). Afterwards it is known where
+// a grant must be given back, and healthy servers get no release of a lock that they never granted.
 //
 // The steps of a call:
 //

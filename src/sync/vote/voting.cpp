@@ -221,11 +221,8 @@ void voting::begin_waits() {
     if (each_[n].now == stage::to_wait) begin_wait(n);
 }
 
-// Decision: a wait has a nonce. The reference sets the final marker when the longest TTL is over. That is unsafe with
-// three clients. A lets the server vote, and locks are granted. FLUSHALL deletes these and the marker. C began to wait
-// before all that, and would set the marker at once. So the wait itself is written down, and ends only if that text is
-// untouched.
 void voting::begin_wait(std::size_t index) {
+  // The nonce makes this wait unique: nobody else can have written the same text, see voting.hpp.
   const auto own = std::make_shared<const change>(
       change{each_[index].seen, marker_value(index) + ' ' + std::to_string(env_.random.next())});
   ask(index, change_marker(own->was, own->becomes), [this, index, own](const outcome& outcome) {

@@ -32,6 +32,11 @@ namespace holdfast::detail {
 ///
 /// Decision: the end of a wait is noticed when somebody asks for the vote. A timer would keep an idle client busy.
 ///
+/// Decision: a wait has a nonce. The reference sets the final marker when the longest TTL is over. That is unsafe with
+/// three clients. A lets the server vote, and locks are granted. FLUSHALL deletes these and the marker. C began to wait
+/// before all that, and would set the marker at once. So the wait itself is written down, and ends only if that text is
+/// untouched.
+///
 /// A primary begins to wait under three conditions. All connected primaries have answered. Most configured primaries
 /// do not disagree about the longest TTL. Among the existing markers, more agree than disagree. Otherwise this client
 /// may be the wrong one.
