@@ -14,6 +14,7 @@ void call::append_to(std::string& out, bool by_text) const {
 }
 
 std::string_view call::key() const noexcept {
+  // All keys of a call belong to one server, so its first key is enough to find it.
   if (operands_.at) return operands_.at->lock;
   if (operands_.several) return operands_.several->front()->lock;
   if (!operands_.holds.empty()) return operands_.holds.front().lock;
@@ -30,18 +31,21 @@ call call::of_field(const owner_field& field) const noexcept {
 }
 
 call&& call::with_token_ttl(milliseconds ttl) && noexcept {
+  // A counter must outlive the lock that it numbers, so it gets at least twice that TTL.
   if (ttl != milliseconds{}) operands_.token_ttl = std::max(ttl, 2 * operands_.ttl.ttl);
   return std::move(*this);
 }
 
 bool call::shows_primary(const redis::reply& reply) const noexcept {
   if (reply.is_error() || !recipe_) return false;
+  // An acquire that finds the lock taken has written nothing, so a replica could have answered it.
   const bool busy = reply.type == redis::reply::kind::integer;
   return recipe_->does == effect::writes || (recipe_->does == effect::takes && !busy);
 }
 
 call call::copy_for(milliseconds later, const std::string* vote) const noexcept {
   auto copy = *this;
+  // The scripts refuse a TTL of 0.
   auto& ttl = copy.operands_.ttl;
   ttl.ttl = ttl.if_none = std::max(ttl.ttl - later, milliseconds(1));
   copy.operands_.vote = vote;
@@ -49,6 +53,7 @@ call call::copy_for(milliseconds later, const std::string* vote) const noexcept 
 }
 
 void call::writer::begin(std::size_t keys, std::size_t arguments) {
+  // A command of Redis has no number of keys.
   if (recipe_.evalsha.empty()) {
     bytes_.begin(1 + keys + arguments);
     return bytes_.add(recipe_.body);

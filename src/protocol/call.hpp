@@ -18,11 +18,11 @@ namespace holdfast::detail {
 
 using std::chrono::milliseconds;
 
-/// How one of several independent primaries has answered a command. none: nothing that is a yes or a no.
+/// The answer of one of several independent primaries to a command. none: neither a yes nor a no.
 enum class vote : std::uint8_t { yes, no, none };
 
-/// What a command gives the key of a hold: `ttl` if it has less, `if_none` if somebody has taken its TTL away, where
-/// any would do. Neither ever shortens one. `if_none` is `ttl` at least, and is sent where it is more.
+/// The TTL that a command gives the key of a hold. `ttl` is for a key that has less. `if_none` is for a key that has
+/// lost its TTL; it is at least `ttl`, and is sent only if it is longer. No command shortens a TTL.
 struct key_ttl {
   milliseconds ttl, if_none = ttl;
 };
@@ -34,8 +34,8 @@ struct renewal {
   key_ttl wanted;
 };
 
-/// One command about a lock, a script or one of Redis' own. Its bytes are made when they are written: until then it
-/// refers to what it was made of.
+/// One command about a lock: a script, or a command of Redis. Its bytes are made when they are written. Until then it
+/// refers to its operands, which must live that long.
 class call {
  public:
   struct operands {
@@ -45,22 +45,22 @@ class call {
     unsigned count = 0;  // of leases
     std::span<const renewal> holds{};
     const std::vector<shared_keys>* several = nullptr;  // of one kind
-    const owner_field* fields = nullptr;                // of these, one each
-    const std::string* vote = nullptr;                  // what the marker of a primary must be, for it to vote
-    const std::string* key = nullptr;                   // of one that is about no lock; null: the marker
-    const std::string* word = nullptr;                  // of one that is about no lock
-    milliseconds token_ttl{};                           // of the counters of fencing tokens; 0: they keep theirs
+    const owner_field* fields = nullptr;                // one for each of `several`
+    const std::string* vote = nullptr;                  // the marker that a primary needs for its vote
+    const std::string* key = nullptr;                   // of a command about no lock; null: the marker
+    const std::string* word = nullptr;                  // of a command about no lock
+    milliseconds token_ttl{};                           // of the counters of fencing tokens; 0: unchanged
 
     std::span<const owner_field> each_field() const noexcept { return {fields, several->size()}; }
   };
   class writer;
   enum class effect {
     other,
-    takes,   // a lock: only who has a vote is asked, and the TTL counts from when the first primary was
-    asks,    // a question, which more answers than a majority's answer better
-    writes,  // before it answers anything but an error: a replica cannot answer so
+    takes,   // a lock: only primaries with a vote are asked, and the TTL counts from before the first one
+    asks,    // a question: all answers together are better than those of a majority
+    writes,  // before any answer but an error, so only a primary can answer
   };
-  /// How its bytes are made. `evalsha`: of a script, "EVALSHA" and the digest of `body` in RESP; empty: `body` is a
+  /// Makes the bytes of a call. `evalsha` is "EVALSHA" and the digest of `body` in RESP. If it is empty, `body` is a
   /// command of Redis.
   struct recipe {
     constexpr recipe(std::string_view evalsha_, std::string_view body_, void (*write_)(writer&, const operands&),
@@ -71,7 +71,7 @@ class call {
     redis::command_name name;
     std::string_view evalsha, body;
     void (*write)(writer&, const operands&);
-    /// What an answer says where several primaries vote; null: of a command that one server answers.
+    /// Reads the vote in a reply, for several primaries. Null: only one server ever answers this command.
     vote (*count)(const redis::reply&);
     effect does;
   };
@@ -79,29 +79,30 @@ class call {
   call() = default;
   call(const recipe& recipe, const operands& operands) noexcept : recipe_(&recipe), operands_(operands) {}
 
-  /// In RESP: a script by digest, or by text for a server that does not know it.
+  /// Appends the call in RESP: a script by digest, or by text for a server that does not know it.
   void append_to(std::string& out, bool by_text) const;
-  /// The first key: decides which server.
+  /// The first key, which decides about the server.
   std::string_view key() const noexcept;
 
-  // Of one that several primaries vote on.
+  // For several primaries.
   auto count() const noexcept { return recipe_->count; }
-  /// Empty where it has none.
+  /// The owner field. Empty: the call has none.
   owner_field field() const noexcept { return operands_.field ? *operands_.field : owner_field(); }
-  /// The same with another owner field, which lives longer.
+  /// The same call with an equal owner field that lives longer.
   call of_field(const owner_field& field) const noexcept;
-  /// The same of a client with this config::token_ttl. Without effect on a kind that has no tokens.
+  /// The same call with this config::token_ttl. It has no effect on a kind without tokens.
   call&& with_token_ttl(milliseconds ttl) && noexcept;
-  /// Of the script, or of the command; null: there is none. Lives as long as the program.
+  /// The name of the script or command, which lives as long as the program. Null: an empty call.
   const redis::command_name* name() const noexcept { return recipe_ ? &recipe_->name : nullptr; }
-  /// The script or command, without its operands.
+  /// Identifies the script or command without its operands.
   const void* step() const noexcept { return recipe_; }
   bool acquires() const noexcept { return recipe_->does == effect::takes; }
   bool asks_all() const noexcept { return recipe_->does == effect::asks; }
-  /// This answer to it shows a primary. A replica can say that a lock is taken, and answer what only reads.
+  /// True: only a primary can give this answer. A replica can say that a lock is taken, and can answer a command that
+  /// only reads.
   bool shows_primary(const redis::reply& reply) const noexcept;
-  /// The copy of one that acquires for a primary that is asked so much later than the first, and has a vote if its
-  /// marker is `vote`; null: whatever that is.
+  /// The copy of an acquire for a primary that is asked `later` than the first. The primary votes if its marker is
+  /// `vote`. Null: it votes with any marker.
   call copy_for(milliseconds later, const std::string* vote) const noexcept;
 
  private:
@@ -109,7 +110,7 @@ class call {
   operands operands_;
 };
 
-/// Writes the operands of one call: how many keys and arguments there are, then these.
+/// Writes the operands of one call: the numbers of keys and arguments first, then the keys and arguments.
 class call::writer {
  public:
   writer(std::string& out, const recipe& recipe, bool by_text) : bytes_(out), recipe_(recipe), by_text_(by_text) {}

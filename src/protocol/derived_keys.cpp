@@ -6,7 +6,7 @@
 namespace holdfast::detail {
 namespace {
 
-// Redisson asks only whether the name has an opening brace anywhere, not whether it makes a hash tag.
+// Byte for byte as Redisson: it looks only for an opening brace, and does not check for a complete hash tag.
 key_parts beside(std::string_view stem, std::string_view lock) {
   const bool tagged = lock.find('{') != std::string_view::npos;
   return {stem, tagged ? ":" : ":{", lock, tagged ? "" : "}"};

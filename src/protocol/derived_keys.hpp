@@ -6,13 +6,14 @@
 
 #include "protocol/keys.hpp"
 
-/// The names that are derived from the key of a lock, by the layout of its kind: its channel, and the key of its token.
+/// The names that are derived from a lock's key by the layout of its kind: its channel, and the key of its fencing
+/// tokens.
 namespace holdfast::detail {
 
-// Redisson's scheme: stem:{N}, or stem:N where N has an opening brace, so that all are in the slot of N.
+// Redisson's scheme: stem:{N}, or stem:N if N has an opening brace. So all names are in the slot of N.
 key_parts channel_parts(const lock_keys&);
 key_parts token_parts(const lock_keys&);
-/// Made where it is needed, and kept nowhere: there may be a million names.
+/// Made for each use and never kept, because there may be a million names.
 HOLDFAST_EXPORT std::string channel_of(const lock_keys&);
 std::string token_key(const lock_keys&);
 

@@ -16,6 +16,7 @@ std::string_view text_of(publish_word word) noexcept {
 }
 
 std::uint32_t hash_of(std::string_view name) noexcept {
+  // Only this process compares the hash, so it may differ between builds.
   return static_cast<std::uint32_t>(std::hash<std::string_view>()(name));
 }
 
@@ -23,7 +24,8 @@ lock_keys::lock_keys(const kind& kind, std::string_view text, std::string_view p
     : of(kind), name(text), lock(prefix.empty() ? name : *new std::string(std::string(prefix).append(text))),
       hash(hash_of(text)), word(publishing) {}
 
-// The braces of a derived key must enclose what is hashed of the key itself: a '}' in it would close them early.
+// A derived key puts the name into braces, and Redis hashes up to the first '}'. A '}' in the name would close them
+// early.
 bool fits_a_cluster(std::string_view lock) noexcept {
   const auto open = lock.find('{');
   if (open == lock.npos) return lock.find('}') == lock.npos;

@@ -5,6 +5,8 @@ namespace holdfast::detail {
 namespace {
 
 std::optional<failure> why_withheld(const redis::outcome& outcome) {
+  // A script that has freed a lock does not fail when PUBLISH is refused. It returns the refusal's text instead of a
+  // number.
   if (outcome.error || outcome.reply.type != redis::reply::kind::string) return std::nullopt;
   auto why = classify(outcome.reply.text);
   why.detail.insert(0, "a release is not published: ");
@@ -20,6 +22,7 @@ std::optional<failure> refusal_in(const redis::outcome& outcome) {
 
 std::optional<failure> withheld_message(const redis::outcome& outcome) {
   if (!outcome.of_each) return why_withheld(outcome);
+  // The first refusal is enough: one event tells the administrator about the permission.
   std::optional<failure> why;
   for (const auto& one : outcome.of_each->outcomes)
     if (one && !why) why = why_withheld(*one);

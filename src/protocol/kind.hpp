@@ -19,11 +19,25 @@
 
 namespace holdfast::detail {
 
-/// A kind of lock: what is sent for each step, what the answer says, and what may be done with it. How callers wait,
-/// hold and lose is the same for all kinds; the rules say where one differs.
+/// A kind of lock: the command of each step, the reader of its answer, and a few rules. Waiting, holding and losing are
+/// the same for all kinds.
 ///
-/// Each step except first_acquire and acquire_any can be sent twice: acquire knows its own field again, a count is
-/// absolute, and a release that comes too late finds nothing.
+/// Each step except first_acquire and acquire_any can be sent twice: acquire recognises its own field, a count is
+/// absolute, and a late release finds nothing.
+///
+/// Decision: a kind is a row of a table and a few scripts. Registry, line, hold, watchdog and releases read the row of
+/// their lock, and know no script and no text of a key. Each rule exists because a kind needs it:
+///
+///   rule       reader                                                  plain, fenced             simple
+///   reentrant  registry: one more lease, or already_held               yes                       no
+///   tokens     re-entry, last_token(), acquire for its successors      fenced: 1, in turns 1000  no
+///   polls      line: ask again soon; turns: leave the lock free        no                        20 ms to 250 ms
+///   layout     registry: one line; watchdog: one renewal               one for both              its own
+///
+/// Decision: a rule that no kind needs yet is not written. It would be a guess, and no test could break it.
+///
+/// Decision: a count is absolute. HINCRBY would count a repeated command twice. The client knows how many leases it
+/// has, and sends that number.
 struct kind {
   template <class T, class... Of>
   struct step {
@@ -31,45 +45,44 @@ struct kind {
     answer<T> (*read)(const redis::outcome&);
   };
 
-  /// Of the class that users know it by.
+  /// The name of the public class.
   std::string_view name;
   const key_layout& layout;
 
-  // Its rules.
+  // Rules
   /// True: an owner that holds the lock gets one more lease of its hold. False: it gets already_held.
   bool reentrant;
-  /// So many fencing tokens come with a grant at most: for its hold, and for those that it is passed on to. 0: its
-  /// holds have none.
+  /// The most fencing tokens of one grant: for its hold, and for those that the lock is passed on to. 0: no tokens.
   std::int64_t tokens;
   constexpr bool fenced() const noexcept { return tokens > 0; }
-  /// It is held at a majority of several independent primaries; every other kind is held at one server.
+  /// True: the lock is held at a majority of several independent primaries. False: at one server.
   bool voted;
-  /// Somebody may take it who does not listen, and release it without a message: a waiter looks again after `first`,
-  /// then later and later, at the latest after `longest`; and clients that pass it on leave it for `first` now and
-  /// then. Zero: nobody does.
+  /// For locks that other programs release without a message. A waiter asks again after `first`, then at growing
+  /// intervals up to `longest`. Clients that pass the lock on leave it free for `first` now and then. Zero: every
+  /// release is published.
   struct {
     milliseconds first, longest;
   } polls;
 
-  // Its steps.
+  // Steps
   step<acquire_answer, milliseconds, const owner_field&> acquire;
-  /// What a waiter sends with a field that was never sent, where that is cheaper; null where it is not. It tells no TTL
-  /// of a busy lock, and does not know its own field again.
+  /// A cheaper acquire for a field that was never sent. It returns no TTL of a busy lock, and does not recognise its
+  /// own field. Null: the kind has none.
   step<acquire_answer, milliseconds, const owner_field&> first_acquire;
-  /// Takes the first that is free of several of this kind, all of one server, with a field that was never sent: it does
-  /// not know its own field again.
+  /// Takes the first free lock of several, of this kind and at one server. The field was never sent before, because the
+  /// script does not recognise its own.
   struct {
     call (*make)(const std::vector<shared_keys>&, milliseconds, const owner_field&);
     answer<acquire_any_answer> (*read)(const redis::outcome&, std::size_t sent);
   } acquire_any;
-  /// Takes several of this kind, all of one server, each with a field of its own, or none of them.
+  /// Takes all of several locks, of this kind and at one server, or none. Each has a field of its own.
   struct {
     call (*make)(const std::vector<shared_keys>&, milliseconds, std::span<const owner_field>);
     answer<acquire_all_answer> (*read)(const redis::outcome&, std::size_t sent);
   } acquire_all;
-  /// Of one that is reentrant: so many leases has the hold. False: the field does not hold.
+  /// For a re-entrant kind: sets the number of leases of the hold. False: the field does not hold the lock.
   step<bool, key_ttl, const owner_field&, unsigned> set_hold_count;
-  /// Confirms holds, one or more, each with its TTL; all of one server and of one layout.
+  /// Confirms one or more holds, each with its TTL. They are at one server and of one layout.
   struct {
     call (*make)(std::span<const renewal>);
     call (*make_one)(const lock_keys&, key_ttl, const owner_field&);
@@ -79,7 +92,7 @@ struct kind {
   /// True: there was a hold.
   step<bool> force_release;
 
-  // What is asked of it, which changes nothing.
+  // Questions, which change nothing
   step<bool> exists;
   step<std::optional<milliseconds>> ttl;
   step<std::optional<holder_answer>> holder;
@@ -87,12 +100,12 @@ struct kind {
     call (*make)(const lock_keys&, const owner_field&);
     answer<unsigned> (*read)(const redis::outcome&, const owner_field&);
   } count;
-  step<std::optional<std::uint64_t>> last_token;  // of a fenced one
+  step<std::optional<std::uint64_t>> last_token;  // of a fenced kind
 };
 
 /// Redisson's RLock.
 HOLDFAST_EXPORT extern const kind plain_lock;
-/// Redisson's RFencedLock: the same keys, and a counter. In turns: of a client that passes its locks on.
+/// Redisson's RFencedLock: the same keys, and a counter. `in_turns` is for a client that passes its locks on.
 extern const kind fenced_lock;
 extern const kind fenced_lock_in_turns;
 /// One string key, SET NX PX.
@@ -101,12 +114,12 @@ HOLDFAST_EXPORT extern const kind simple_lock;
 extern const kind red_plain_lock;
 extern const kind red_simple_lock;
 
-/// Why it was not done, whatever it was.
+/// Why the command was not done. Empty: it was done.
 std::optional<failure> refusal_in(const redis::outcome& outcome);
-/// Why the server has refused the message of a release, or of a forced one, that has freed the lock. Empty: it has not.
+/// Why a release has freed the lock without its message: the server refused PUBLISH. Empty: it did not.
 std::optional<failure> withheld_message(const redis::outcome& outcome);
 
-/// Reads an answer. Without memory for it there is none, and the command may have run.
+/// Reads an answer. Without memory to read it, the answer is lost, and the command may have run.
 template <class Read>
 auto read_if_memory(Read read) -> decltype(read()) try {
   return read();
@@ -116,7 +129,7 @@ auto read_if_memory(Read read) -> decltype(read()) try {
   return {std::move(why), {}};
 }
 
-/// Reads an outcome by what reads a reply.
+/// Makes a reader of outcomes from a reader of replies.
 template <auto Read, class... With>
 auto read_outcome(const redis::outcome& outcome, With... with) -> decltype(Read(outcome.reply, with...)) {
   using read = decltype(Read(outcome.reply, with...));

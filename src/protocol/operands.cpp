@@ -12,6 +12,7 @@ namespace holdfast::detail::operands {
 namespace {
 
 void write(writer& to, std::span<const renewal> holds) {
+  // The third list is sent only if a hold needs it: usually the two TTLs are equal.
   const bool both = std::any_of(holds.begin(), holds.end(), [](const auto& held) { return differ(held.wanted); });
   to.begin(holds.size(), (both ? 3 : 2) * holds.size());
   for (const auto& held : holds) to.add(held.lock);
@@ -58,6 +59,8 @@ void renewal_of_one(writer& to, const made_of& operands) {
   write(to, {&one, 1});
 }
 
+// Decision: a release is a command of one key, so the channel is an argument and not a key, unlike Redisson's. With two
+// keys every release got TRYAGAIN while its slot moved: p99.9 of a lock was 230 ms instead of 15 ms.
 void release(writer& to, const made_of& operands) {
   to.begin(1, 3);
   to.add(operands.at->lock);

@@ -2,7 +2,7 @@
 #pragma once
 #include "protocol/call.hpp"
 
-/// Operands that several scripts have alike, and commands of Redis that are the same for each kind of lock.
+/// Operands that several scripts share, and commands of Redis that are the same for each kind of lock.
 namespace holdfast::detail::operands {
 
 using writer = call::writer;
@@ -27,9 +27,9 @@ void release(writer& to, const made_of& operands);
 /// (lock; word, channel)
 void force_release(writer& to, const made_of& operands);
 
-/// Whether the key is there.
+/// EXISTS: true if the key exists.
 call exists(const lock_keys& keys);
-/// For how long it will be.
+/// PTTL: the TTL of the key.
 call ttl(const lock_keys& keys);
 
 }  // namespace holdfast::detail::operands

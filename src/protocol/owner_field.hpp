@@ -9,8 +9,8 @@
 
 namespace holdfast::detail {
 
-/// A UUID: 122 bits of somebody's choice, and version 8, which tells our fields from Redisson's (version 4). As text,
-/// because each command has it in it.
+/// A UUID of 122 chosen bits. Its version is 8, which tells our fields from Redisson's (version 4). It is kept as text,
+/// because each command contains it.
 class uuid {
  public:
   static constexpr std::size_t text_size = 36;
@@ -22,8 +22,13 @@ class uuid {
   std::array<char, text_size> text_;
 };
 
-/// Whose hold it is, as Redis knows it: a client, and the number of the hold there. Numbers grow, so the fields of a
-/// client are in the order of their age. It refers to its client's uuid, which lives in the client_state.
+/// The owner of a hold as Redis knows it: a client, and the number of the hold there. Numbers grow, so the fields of a
+/// client are in the order of their age. A field refers to its client's uuid, which lives in the client_state.
+/// Decision: an owner field is never used again. Redisson's field is client and thread, the same for each hold of the
+/// thread. Then a delayed release of one hold can end the next one. An unlock latch is needed as well, to tell a
+/// repeated unlock from a wrong one. A number for each hold needs neither. Decision: an owner field leads to a process.
+/// The uuid is drawn before the client connects, and is part of the connections' names, with process id and host name.
+/// So an operator finds the process of a stuck lock with CLIENT LIST. The field itself stays in Redisson's form.
 class owner_field {
  public:
   /// "<client uuid>:<decimal>"
@@ -41,9 +46,9 @@ class owner_field {
   owner_field(const uuid& client, std::uint64_t number) noexcept : client_(&client), number_(number) {}
   owner_field(uuid&& client, std::uint64_t number) = delete;
 
-  /// Of an empty one: an empty text.
+  /// The text of the field. An empty field has an empty text.
   text to_text() const noexcept;
-  /// What no other hold has: the field, and "/n" for the one that has got it by the n-th pass.
+  /// Identifies the hold: the field, and "/n" for the hold after the n-th pass.
   text hold_id(std::uint32_t passes) const noexcept;
   bool empty() const noexcept { return number_ == 0; }
   void clear() noexcept { number_ = 0; }
@@ -54,12 +59,12 @@ class owner_field {
   std::uint64_t number_ = 0;
 };
 
-/// Makes owner fields. None is used for a second hold.
+/// Makes owner fields, each for one hold.
 class owner_fields {
  public:
   explicit owner_fields(const uuid& client) : client_(std::make_shared<const uuid>(client)) {}
   owner_field next() noexcept { return {*client_, ++last_}; }
-  /// The fields refer to it: the client_state, which every claim has, keeps it alive.
+  /// The uuid that the fields refer to. The client_state, which every claim keeps, keeps it alive.
   const std::shared_ptr<const uuid>& client() const noexcept { return client_; }
   std::string_view client_uuid() const noexcept { return client_->text(); }
 

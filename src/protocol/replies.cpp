@@ -13,22 +13,23 @@ namespace {
 
 using redis::reply;
 
-/// A hostile or broken server may claim any TTL: what we wait for stays within what a lock may have.
+/// A hostile or broken server may claim any TTL. We never wait longer than a lock may last.
 constexpr long long longest_busy_ttl = 24LL * 3600 * 1000;
-/// The same for what is only shown: callers may add it to a time point, which counts nanoseconds.
+/// The same limit for values that are only shown: callers may add them to a time point, which counts nanoseconds.
 constexpr milliseconds longest_shown = std::chrono::duration_cast<milliseconds>(std::chrono::nanoseconds::max()) / 2;
 /// The largest number that Lua, and with it a resource's check, counts exactly.
 constexpr std::uint64_t largest_token = (std::uint64_t{1} << 53) - 1;
-/// What HINCRBY counts to.
+/// HINCRBY counts no further.
 constexpr std::size_t longest_count = 19;
-/// Of the server, behind a meaning of ours.
+/// The server's words are quoted behind our explanation.
 constexpr std::size_t longest_words = 200;
 
 constexpr auto *no_lock = "its key is no lock", *no_counter = "the counter of its fencing tokens is no number";
 
 template <class T>
 answer<T> unexpected(const reply& reply) {
-  constexpr auto* strange = "an answer of an unexpected form";  // it has run, and what it says nobody knows
+  // The command has run, but with an unknown result. So the failure says that it may have run.
+  constexpr auto* strange = "an answer of an unexpected form";
   return {reply.is_error() ? classify(reply.text) : failure{errc::protocol_error, strange, true}, {}};
 }
 
@@ -98,6 +99,7 @@ answer<acquire_any_answer> read_acquire_any_fenced(const reply& reply, std::size
   auto answer = read_acquire_any(acquired ? reply.elements[0] : reply, sent);
   if (answer.failed) return answer;
   if (acquired) answer.value.token = new_token(reply.elements[1]);
+  // A grant without a token, or a token without a grant, is an answer of another script.
   const bool whole = answer.value.number.has_value() == acquired && answer.value.token.has_value() == acquired;
   return whole ? std::move(answer) : unexpected<acquire_any_answer>(reply);
 }
@@ -114,6 +116,7 @@ answer<acquire_all_answer> read_acquire_all(const reply& reply, std::size_t sent
   auto answer = is_integer(ttl) && ttl.integer == -2   ? corrupt<acquire_answer>(no_lock)
                 : is_integer(ttl) && ttl.integer == -3 ? corrupt<acquire_answer>(no_counter)
                                                        : read_busy(ttl);
+  // A corrupt lock belongs to the lock that hinders. Any other failure concerns the whole answer.
   if (answer.failed && answer.failed->code != errc::corrupt_lock) return unexpected<acquire_all_answer>(reply);
   return value(acquire_all_answer{{{static_cast<std::size_t>(reply.elements[0].integer) - 1, std::move(answer)}}, {}});
 }
@@ -223,7 +226,7 @@ bool wants_one_slot(const redis::outcome& outcome) noexcept {
 failure classify(std::string_view text) {
   constexpr std::string_view generic = "ERR ";
   const auto words = text.substr(text.starts_with(generic) ? generic.size() : 0);
-  // What our own scripts say.
+  // The error replies of our own scripts.
   for (const std::string_view begins : {"HOLDFAST no lock", "HOLDFAST invalid token", "HOLDFAST corrupt count"})
     if (words.starts_with(begins)) return redis::classify(text, errc::corrupt_lock);
   auto why = redis::classify(text, errc::server_refused);

@@ -12,13 +12,13 @@
 #include "redis/outcome.hpp"
 #include "redis/resp.hpp"
 
-/// What the answers to the calls say, once their form was checked.
+/// The answers to the calls, after a check of their form.
 namespace holdfast::detail {
 
 using redis::failure;
 using std::chrono::milliseconds;
 
-/// `failed` wins over the value.
+/// A failure or a value. `failed` goes before the value.
 template <class T>
 struct answer {
   std::optional<failure> failed;
@@ -27,36 +27,36 @@ struct answer {
 
 struct acquire_answer {
   enum class kind { acquired, busy, busy_without_ttl } type = kind::acquired;
-  std::optional<milliseconds> holder_ttl{};  // busy: empty where it was not told
+  std::optional<milliseconds> holder_ttl{};  // busy: empty if the answer has no TTL
   std::optional<std::uint64_t> token{};      // of a fenced hold
-  std::uint16_t spare_tokens = 0;            // after that one, for those that the lock is passed on to
-  /// Busy, and some of several primaries have granted it all the same: perhaps nobody has it. How long the slowest of
-  /// them took to answer.
+  std::uint16_t spare_tokens = 0;            // the next tokens, for those that the lock is passed on to
+  /// Busy, but some of several primaries have granted the lock: perhaps nobody holds it. The value is the response time
+  /// of the slowest primary.
   std::optional<std::chrono::nanoseconds> split{};
 };
-/// Of several locks. `number`: which of them was acquired, from 0; empty: none, they are busy.
+/// For several locks. `number` is the index of the acquired lock. Empty: all are busy.
 struct acquire_any_answer {
   std::optional<std::size_t> number{};
   std::optional<std::uint64_t> token{};  // of a fenced hold
 };
-/// Of several locks, all or none. `hindered`: the first that cannot be had, and what is with it; empty: all are
+/// For several locks, all or none. `hindered` is the first lock that is not free, and its state. Empty: all are
 /// acquired.
 struct acquire_all_answer {
   struct hindrance {
-    std::size_t number;             // of them, from 0
-    answer<acquire_answer> single;  // as if that one alone had been asked for
+    std::size_t number;             // its index
+    answer<acquire_answer> single;  // as if only this lock had been asked for
   };
   std::optional<hindrance> hindered{};
-  std::vector<std::uint64_t> tokens{};  // of fenced holds, one each
+  std::vector<std::uint64_t> tokens{};  // one for each fenced hold
 };
-/// How many subscribers of the server were told of a release; empty: the lock was not this owner's. If the message was
-/// refused, nobody was told: withheld_message().
+/// The number of subscribers that a release has notified. Empty: the lock was not this owner's. After a refused message
+/// it is 0, see withheld_message().
 using release_answer = std::optional<std::uint64_t>;
-/// Of each hold that is to be confirmed.
+/// The answer for one hold of a renewal.
 enum class renewal_answer : unsigned char {
   confirmed,
-  denied,  // the key is gone, or another's
-  shared,  // its field is one of several: the key is another kind of lock as well, or data
+  denied,  // the key is gone, or another owner's
+  shared,  // the hash has several fields: it is another kind of lock as well, or data
 };
 struct holder_answer {
   std::string field;
@@ -82,12 +82,12 @@ answer<std::optional<milliseconds>> read_ttl(const redis::reply&);      // of PT
 
 /// NOSCRIPT: the server does not know the digest.
 bool is_unknown_script(const redis::reply&) noexcept;
-/// TRYAGAIN: a slot is on its way to another server, and some of its keys are there already. A command is done that
-/// has one key. Where it was asked for so long that the topology has given up, its text says so.
+/// TRYAGAIN: a slot is moving to another server, and only a part of the command's keys is there. A command of one key
+/// works. If the topology gave up after many attempts, the text says so.
 bool wants_one_key(const redis::outcome&) noexcept;
 /// CROSSSLOT: the command had keys of several slots.
 bool wants_one_slot(const redis::outcome&) noexcept;
-/// What an error reply to a call means for the caller.
+/// The meaning of an error reply for the caller.
 failure classify(std::string_view error_text);
 
 }  // namespace holdfast::detail

@@ -2,14 +2,15 @@
 #pragma once
 #include "protocol/call.hpp"
 
-/// How one of several independent primaries votes: its reply to a command about a lock is a yes, a no, or neither.
+/// Reads the vote of one of several independent primaries: its reply to a command about a lock is a yes, a no, or
+/// neither.
 namespace holdfast::detail::vote_of {
 vote acquire(const redis::reply& reply);
 vote flag(const redis::reply& reply);           // 1 or 0
 vote sole_renewal(const redis::reply& reply);   // one flag
-vote release(const redis::reply& reply);        // yes: it was this owner's
-vote force_release(const redis::reply& reply);  // yes: it was done
-vote ttl(const redis::reply& reply);            // yes: there is a key
+vote release(const redis::reply& reply);        // yes: the lock was this owner's
+vote force_release(const redis::reply& reply);  // yes: the command was done
+vote ttl(const redis::reply& reply);            // yes: the key exists
 vote something(const redis::reply& reply);      // no: nil
 
 }  // namespace holdfast::detail::vote_of

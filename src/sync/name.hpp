@@ -145,7 +145,7 @@ class name final : public line_host,
   void ended(hold& over) override;
   void forget(hold& over) override;
   bool pass_on(hold& before, const handoff_offer& offer) override;
-  // releasing_name
+  // release_host
   void release_begins() override { ++releasing_; }
   void release_ends(const release_end& end) override;
 

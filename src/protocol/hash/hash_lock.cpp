@@ -1,6 +1,11 @@
 // SPDX-License-Identifier: BSL-1.0
-// The kinds whose lock is Redisson's: a hash of one field, the owner's, with how often it holds. Byte for byte, except
-// the texts of the scripts.
+// The kinds whose lock is Redisson's: a hash with one field, the owner's, whose value is the hold count. Everything but
+// the texts of the scripts is the same byte for byte.
+//
+// Decision: a script passes a number on as the text that it got. Redis makes text of each number in a script, and a
+// call of Lua's library costs as much as a field of a hash. So a TTL is checked, and its text is passed on. A text that
+// only Lua takes for a number (`1e3`) passes the check, and PEXPIRE refuses it. The acquire then undoes its first
+// write, as for a user without PEXPIRE.
 #include <cstdint>
 #include <span>
 #include <vector>

@@ -23,7 +23,7 @@ const redis::votes& votes_in(const redis::outcome& outcome) {
   return *outcome.of_each;
 }
 
-/// The values of those that have said yes.
+/// The values of the primaries that voted yes.
 template <class Read>
 auto values(const redis::votes& of, const vote_count& count, Read read) {
   std::vector<decltype(read(redis::reply()).value)> all;
@@ -32,7 +32,8 @@ auto values(const redis::votes& of, const vote_count& count, Read read) {
   return all;
 }
 
-/// `carried(t)` where a majority says yes, `rejected` where one says no. An outcome without either has an error.
+/// Returns `carried(votes)` if a majority votes yes, and `rejected` if a majority votes no. An outcome without either
+/// has an error.
 template <class T, class Carried>
 answer<T> decided(const redis::outcome& outcome, vote (*count)(const redis::reply&), Carried carried, T rejected) {
   return read_if_memory([&]() -> answer<T> {
@@ -49,7 +50,8 @@ answer<bool> flag(const redis::outcome& outcome, vote (*count)(const redis::repl
       outcome, count, [](const vote_count&) { return true; }, false);
 }
 
-/// When a majority may be free, by what those that refused say. Those that were asked and are slow may be free already.
+/// The time until a majority may be free, by the TTLs of the primaries that refused. A slow primary may be free
+/// already, so it counts as free now.
 std::optional<milliseconds> enough_free_in(const redis::votes& of, const vote_count& count) {
   std::vector<milliseconds> ends;
   std::size_t for_ever = 0;
@@ -66,7 +68,7 @@ std::optional<milliseconds> enough_free_in(const redis::votes& of, const vote_co
   return for_ever >= count.needed() ? std::nullopt : std::optional(longest_wait);
 }
 
-/// What so many of them have at least.
+/// The largest value that at least `needed` primaries reach.
 template <class T>
 T had_by(std::size_t needed, std::vector<T> values) {
   const auto nth = values.begin() + static_cast<std::ptrdiff_t>(needed - 1);
@@ -103,6 +105,7 @@ answer<std::vector<renewal_answer>> by_majority::renew(const redis::outcome& out
     auto reply = flag(outcome, vote_of::sole_renewal);
     if (reply.failed || reply.value) return {std::move(reply.failed), {renewal_answer::confirmed}};
     const auto& each = votes_in(outcome).outcomes;
+    // One primary with a shared key is enough to name the cause: an administrator has to look at that key.
     const bool shared = std::any_of(each.begin(), each.end(), [](const auto& one) {
       return one && !one->error && read_renew(one->reply, 1).value == std::vector{renewal_answer::shared};
     });
@@ -112,6 +115,7 @@ answer<std::vector<renewal_answer>> by_majority::renew(const redis::outcome& out
 
 answer<release_answer> by_majority::release(const redis::outcome& outcome) {
   if (!outcome.of_each) return read_outcome<read_release>(outcome);
+  // Each primary notifies its own subscribers, so no common number exists. 0 claims nothing about waiters.
   const auto nobody_told = [](const vote_count&) { return release_answer(0); };
   return decided(outcome, vote_of::release, nobody_told, release_answer());
 }
@@ -133,8 +137,8 @@ answer<std::optional<milliseconds>> by_majority::ttl(const redis::outcome& outco
       std::nullopt);
 }
 
-// The owner that a majority has; what fewer have counts for nothing. Where an owner might have a majority together with
-// the primaries that have not answered, nobody knows.
+// The owner at a majority. An owner at fewer primaries holds nothing. If the missing answers could still give an owner
+// a majority, the holder is unknown.
 answer<std::optional<holder_answer>> by_majority::holder(const redis::outcome& outcome) {
   if (outcome.error) return {redis::failure_of(outcome), {}};
   const vote_count count(votes_in(outcome), vote_of::something);

@@ -2,10 +2,10 @@
 #pragma once
 #include "protocol/kind.hpp"
 
-/// What the votes of several independent primaries say together about a lock.
+/// Combines the votes of several independent primaries about a lock.
 namespace holdfast::detail {
 
-/// What a majority says. renew and release are also answered by one primary alone, and read so.
+/// The answers of a majority. renew and release also go to one primary alone; their readers accept both.
 namespace by_majority {
 
 answer<acquire_answer> acquire(const redis::outcome& outcome);
@@ -21,7 +21,7 @@ answer<unsigned> simple_count(const redis::outcome& outcome, const owner_field& 
 
 }  // namespace by_majority
 
-/// The kind whose lock is one of `kind` at a majority of several primaries. It has no fencing token, because the
+/// The red_lock of a kind: its lock is held at a majority of several primaries. It has no fencing tokens, because the
 /// counters of the primaries have no common order.
 constexpr kind voted(kind kind, decltype(kind::count.read) count) {
   kind.name = "red_lock";

@@ -26,7 +26,7 @@ answer<std::string> read_optional_text(const redis::reply& reply) {
   return reply.type == redis::reply::kind::nil ? answer<std::string>() : read_text(reply);
 }
 
-/// The next word, which is taken off.
+/// Takes the next word off the text.
 std::string_view word(std::string_view& text) {
   const auto end = std::min(text.find(' '), text.size());
   const auto marker = text.substr(0, end);

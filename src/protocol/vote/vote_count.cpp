@@ -28,6 +28,7 @@ vote_count::vote_count(const redis::votes& of, vote (*count)(const redis::reply&
       ++open_;
       open_of_ |= only(n);
     } else if (outcome->error) {
+      // An unconfirmed copy was written, so it may have run. Every other error means that it did not.
       if (outcome->error == errc::unconfirmed) ran_ |= only(n);
     } else {
       const auto cast = count(outcome->reply);
@@ -43,7 +44,7 @@ vote_count::vote_count(const redis::votes& of, vote (*count)(const redis::reply&
   }
 }
 
-// What a majority will not do before somebody mends it is told by its own code.
+// If the causes of a majority need an administrator, the code of the cause is used instead of quorum_failed.
 redis::failure vote_count::why() const {
   auto code = errc::quorum_failed;
   std::string text = std::to_string(yes_) + " of " + std::to_string(of_.outcomes.size()) + " primaries, and " +

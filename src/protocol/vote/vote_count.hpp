@@ -9,13 +9,13 @@
 
 namespace holdfast::detail {
 
-/// Some of several primaries, by their numbers.
+/// A set of primaries, one bit for each number.
 using primary_set = std::uint32_t;
 inline constexpr primary_set nowhere = 0, everywhere = ~primary_set{0};
 constexpr primary_set only(std::size_t index) noexcept { return primary_set{1} << index; }
 
-/// Pure: what the answers of several independent primaries say together. A majority of those that are configured
-/// decides, whether they answer or not.
+/// Pure: counts the votes of several independent primaries. A majority of the configured primaries decides, whether
+/// they answer or not.
 class vote_count {
  public:
   vote_count(const redis::votes& of, vote (*count)(const redis::reply&)) noexcept;
@@ -25,23 +25,23 @@ class vote_count {
   std::size_t needed() const noexcept { return needed_; }
   bool carried() const noexcept { return yes_ >= needed_; }
   bool rejected() const noexcept { return no_ >= needed_; }
-  /// Somebody has said no.
+  /// At least one primary has voted no.
   bool disputed() const noexcept { return no_ > 0; }
-  /// A majority has answered, whatever.
+  /// A majority has voted, yes and no together.
   bool answered() const noexcept { return yes_ + no_ >= needed_; }
-  /// What may still come changes nothing.
+  /// The missing answers cannot change the result.
   bool decided() const noexcept { return carried() || rejected() || (yes_ + open_ < needed_ && no_ + open_ < needed_); }
 
-  /// So many have said neither yes nor no.
+  /// The number of primaries without a vote, yes or no.
   std::size_t silent() const noexcept { return of_.outcomes.size() - yes_ - no_; }
 
-  /// Nothing is still to come.
+  /// No answer is missing.
   bool complete() const noexcept { return open_ == 0; }
 
   primary_set who_said_yes() const noexcept { return yes_of_; }
-  /// Those where the command may have done its work, or may still.
+  /// The primaries where the command has run, or still may.
   primary_set where_it_may_have_run() const noexcept { return ran_ | open_of_; }
-  /// Why it is neither yes nor no; says of each primary that has not said yes why.
+  /// Why there is neither a yes nor a no. The text names the cause of each primary without a yes.
   redis::failure why() const;
 
  private:
