@@ -52,7 +52,7 @@ struct kind {
   // Rules
   /// True: an owner that holds the lock gets one more lease of its hold. False: it gets already_held.
   bool reentrant;
-  /// The most fencing tokens of one grant: for its hold, and for those that the lock is passed on to. 0: no tokens.
+  /// The most fencing tokens of one grant: for its hold, and for the later holds of the same claim. 0: no tokens.
   std::int64_t tokens;
   constexpr bool fenced() const noexcept { return tokens > 0; }
   /// True: the lock is held at a majority of several independent primaries. False: at one server.

@@ -29,7 +29,7 @@ struct acquire_answer {
   enum class kind { acquired, busy, busy_without_ttl } type = kind::acquired;
   std::optional<milliseconds> holder_ttl{};  // busy: empty if the answer has no TTL
   std::optional<std::uint64_t> token{};      // of a fenced hold
-  std::uint16_t spare_tokens = 0;            // the next tokens, for those that the lock is passed on to
+  std::uint16_t spare_tokens = 0;            // the tokens after it, for later holds of the same claim
   /// Busy, but some of several primaries have granted the lock: perhaps nobody holds it. The value is the response time
   /// of the slowest primary.
   std::optional<std::chrono::nanoseconds> split{};
@@ -74,7 +74,7 @@ answer<acquire_answer> read_set(const redis::reply&);                           
 answer<bool> read_flag(const redis::reply&);                                            // 1 or 0
 answer<std::vector<renewal_answer>> read_renew(const redis::reply&, std::size_t sent);  // one for each hold
 answer<release_answer> read_release(const redis::reply&);
-answer<bool> read_force_release(const redis::reply&);                   // somebody's hold was broken
+answer<bool> read_force_release(const redis::reply&);                   // true: a hold was broken
 answer<std::optional<holder_answer>> read_holder(const redis::reply&);  // empty: free
 answer<unsigned> read_count(const redis::reply&);                       // of HGET: nil is 0
 answer<std::optional<std::uint64_t>> read_token(const redis::reply&);   // of GET: nil is empty

@@ -164,7 +164,7 @@ bool name::enter(hold& outer, acquisition& caller) {
   return true;
 }
 
-// Also for waiters whose owner was granted the lock: they come behind the one that was granted, who is answered first.
+// Waiters whose owner was granted the lock come here too. The granted caller is answered before them.
 void name::reenter(hold& outer, std::shared_ptr<acquisition> caller) {
   if (!outer.keys()->of.reentrant)
     return caller->answer({errc::already_held, not_reentrant, nullptr}, failed_at(*caller->keys));

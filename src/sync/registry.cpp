@@ -213,7 +213,7 @@ void registry::hold_is_over(owner_id owner) {
     for (auto each = names_.lower_bound(name::key::first_of(text)); each != names_.end() && each->keys()->name == text;
          ++each)
       if (auto* const line = each->line()) lines.push_back(line->shared_from_this());
-  fail_requests([&](owner_id asks) { return asks == owner && !may_lock->contains(owner); }, holds_no_more);
+  fail_requests([&](owner_id requester) { return requester == owner && !may_lock->contains(owner); }, holds_no_more);
   for (const auto& line : lines) line->fail_all_of(owner, errc::shutting_down, holds_no_more);
   if (may_lock->empty()) drained_();
 }

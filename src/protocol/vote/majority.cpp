@@ -54,18 +54,18 @@ answer<bool> flag(const redis::outcome& outcome, vote (*count)(const redis::repl
 /// already, so it counts as free now.
 std::optional<milliseconds> enough_free_in(const redis::votes& of, const vote_count& count) {
   std::vector<milliseconds> ends;
-  std::size_t for_ever = 0;
+  std::size_t without_ttl = 0;
   for (const auto& outcome : of.outcomes) {
     if (!outcome || outcome->error || vote_of::acquire(outcome->reply) != vote::no) continue;
     const auto reply = read_acquire(outcome->reply);
     if (reply.value.holder_ttl) ends.push_back(*reply.value.holder_ttl);
-    if (reply.value.type == acquire_answer::kind::busy_without_ttl) ++for_ever;
+    if (reply.value.type == acquire_answer::kind::busy_without_ttl) ++without_ttl;
   }
   const auto others = static_cast<std::size_t>(std::popcount(count.where_it_may_have_run()));
   const auto more = count.needed() > others ? count.needed() - others : 1;
   std::sort(ends.begin(), ends.end());
   if (ends.size() >= more) return ends[more - 1];
-  return for_ever >= count.needed() ? std::nullopt : std::optional(longest_wait);
+  return without_ttl >= count.needed() ? std::nullopt : std::optional(longest_wait);
 }
 
 /// The largest value that at least `needed` primaries reach.
@@ -122,8 +122,8 @@ answer<release_answer> by_majority::release(const redis::outcome& outcome) {
 
 answer<bool> by_majority::force_release(const redis::outcome& outcome) {
   const auto any = [&](const vote_count& count) {
-    const auto answer = values(*outcome.of_each, count, read_force_release);
-    return std::find(answer.begin(), answer.end(), true) != answer.end();
+    const auto broken = values(*outcome.of_each, count, read_force_release);
+    return std::find(broken.begin(), broken.end(), true) != broken.end();
   };
   return decided<bool>(outcome, vote_of::force_release, any, false);
 }

@@ -29,9 +29,9 @@ answer<std::string> read_optional_text(const redis::reply& reply) {
 /// Takes the next word off the text.
 std::string_view word(std::string_view& text) {
   const auto end = std::min(text.find(' '), text.size());
-  const auto marker = text.substr(0, end);
+  const auto first = text.substr(0, end);
   text.remove_prefix(std::min(end + 1, text.size()));
-  return marker;
+  return first;
 }
 
 }  // namespace

@@ -57,7 +57,7 @@ void script_command::execute() {
   // silence() must not count from an earlier copy.
   written_ = {};
   asked_ = to_->execute(call_.key(), {shared_from_this(), delivery_});
-  unanswered_ = true;  // not where there was no memory to send it
+  unanswered_ = true;  // after execute(), which throws without memory
 }
 
 primary_set script_command::withdraw_all() {
@@ -81,10 +81,12 @@ primary_set script_command::withdraw_all() {
 // An abandoned script is not sent again. Its release may be on its way already, in front of the text, and the text
 // would take the lock after it was given back.
 void script_command::answered(const outcome& outcome) {
-  if (!unanswered_) return;  // it was refused, and withdrawn before that was told
+  // A refused command may have been withdrawn before its refusal arrives here.
+  if (!unanswered_) return;
   if (!by_text_ && !unwanted_ && may_repeat() && !outcome.error && is_unknown_script(outcome.reply)) {
     by_text_ = true;
-    // A command that waits for its reply is sent even when its time is over. It then hears at once that it is late.
+    // A command that waits for its reply is sent even when its time is over. The link then reports at once that it is
+    // late.
     const auto least = delivery_.waits_for_reply ? nanoseconds(1) : nanoseconds::min();
     if (const auto left = time_left_for_copies()) delivery_.timeout = std::max(*left, least);
     // A command is always answered, if necessary without the second copy.

@@ -11,7 +11,7 @@
 namespace holdfast::detail {
 
 /// Uses each permission that a re-entrant lock needs once, on a name that nobody locks. Ends at the first refusal. The
-/// scripts run one after the other: a server that does not know a script gets it twice, and the second copy would come
+/// scripts run one after the other. A server that does not know a script gets it twice, and the second copy would come
 /// behind later scripts.
 class permission_probe final : private subscriber, public std::enable_shared_from_this<permission_probe> {
  public:

@@ -25,7 +25,7 @@ void permission_survey::probe_each() {
           env_, kind_, name, field_,
           [this, name](error_code error, const std::string& detail) { probe_ended(name, error, detail); }));
   under_way_ = probes_.size() - before;
-  // All probes are counted before the first begins: one that ends at once would else end the survey.
+  // All probes are counted before the first begins: a probe that ends at once would otherwise end the survey.
   if (under_way_ == 0) return end({}, {});
   for (auto n = before; n < probes_.size(); ++n) probes_[n]->begin(deadline_);
 }

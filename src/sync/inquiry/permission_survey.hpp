@@ -10,8 +10,8 @@
 
 namespace holdfast::detail {
 
-/// Runs a permission_probe on each primary: first on the known ones, then on those that the first answers revealed.
-/// Ends with the last probe, or at the first refusal.
+/// Runs a permission_probe on each primary: first on the known primaries, then on primaries that the first answers
+/// revealed. Ends with the last probe, or at the first refusal.
 class permission_survey final {
  public:
   /// `stem` begins each probed name, and includes the key prefix.

@@ -29,11 +29,11 @@ void questions::is_locked(const shared_keys& keys, value_handler<bool> done) con
 }
 
 void questions::count(const shared_keys& keys, const owner_field& field, value_handler<unsigned> done) const {
-  const auto whose = std::make_shared<const owner_field>(field);  // the call refers to it
+  const auto kept = std::make_shared<const owner_field>(field);  // the call refers to it
   const auto& step = keys->of.count;
   ask(
-      keys, [whose, make = step.make](const lock_keys& keys) { return make(keys, *whose); },
-      [whose, read = step.read](const outcome& outcome) { return read(outcome, *whose); }, std::move(done));
+      keys, [kept, make = step.make](const lock_keys& keys) { return make(keys, *kept); },
+      [kept, read = step.read](const outcome& outcome) { return read(outcome, *kept); }, std::move(done));
 }
 
 void questions::holder(const shared_keys& keys, value_handler<std::optional<lock_holder>> done) const {

@@ -128,8 +128,8 @@ void quorum_call::begin(nanoseconds timeout) {
     try {
       asked[n]->begin(timeout);
       ++sent;
-      // A primary that could not be asked is one missing vote. The others may still be a majority.
     } catch (const std::bad_alloc&) {
+      // A primary that could not be asked is one missing vote. The others may still be a majority.
       votes_.outcomes[n] = outcome{.error = errc::unreachable, .reply = {}, .detail = "no memory"};
     }
   }
@@ -218,7 +218,8 @@ void quorum_call::tell_late(std::size_t index, const outcome& outcome) {
 
 void quorum_call::tell_if_decided() {
   const vote_count count(votes_, command_.count());
-  // A grant is told at once: the caller wants it, and the renewals find late shares. A question waits for more answers.
+  // A grant is answered at once, because the caller wants it and renewals find late shares. A question waits for more
+  // answers.
   if (count.complete() || (count.carried() && !command_.asks_all())) return tell();
   const auto all = silence_limit(count);
   if (!all) return;
@@ -229,10 +230,9 @@ void quorum_call::tell_if_decided() {
 
 // Once the result is decided, the other answers are waited for as long again as the majority took. They tell where a
 // partial grant must be given back, and a question is answered best by all primaries. If the missing votes would
-// decide, the call waits for them until its timeout. A primary in an outage is skipped, because it cannot answer.
-// A lock that somebody else has in part is the exception, because our own partial grants block that caller. Then each
-// primary gets twice its last response time. A primary that was silent last time is skipped once a majority has
-// answered.
+// decide, the call waits for them until its timeout. A primary in an outage is skipped, because it cannot answer. The
+// exception is a lock that another caller has in part: our own partial grants block that caller. Then each primary gets
+// twice its last response time. A primary that was silent last time is skipped once a majority has answered.
 std::optional<nanoseconds> quorum_call::silence_limit(const vote_count& count) const {
   const auto least = std::max<nanoseconds>(2 * (time_.now() - began_), milliseconds(1));
   if (count.decided()) return least;
@@ -256,10 +256,11 @@ void quorum_call::tell() {
   const auto keep = shared_from_this();
   grace_.stop();
   notified_ = true;
-  // Without a grant, a copy that was not written has no purpose, and would only make a release necessary.
+  // A copy that was not written yet is of no use once the result is known. A grant is the exception: it wants all its
+  // shares, so a copy still goes out unless its primary is in an outage.
   if (!command_.acquires() || !vote_count(votes_, command_.count()).carried())
     stop_writing(every_copy);
-  else  // a copy that waits for a first connection still goes out: the hold wants all its shares
+  else
     stop_writing([this](std::size_t index) { return to_.primary(index).in_outage(command_.key()); });
   const vote_count count(votes_, command_.count());
   outcome all{.error = {}, .reply = {}, .sent = began_, .of_each = &votes_};
@@ -267,16 +268,17 @@ void quorum_call::tell() {
   all.may_have_run = count.where_it_may_have_run();
   try {
     if (auto why = failure_by(count)) fail(all, *std::move(why));
-  } catch (const std::bad_alloc&) {  // for the text: the sender hears all the same
+  } catch (const std::bad_alloc&) {  // only the text is missing: the sender is answered nevertheless
     all.error = errc::quorum_failed;
   }
-  // The topology waits this long for a majority of release messages. A round without a majority measures only silence.
+  // The topology waits this long for a majority of release messages. An attempt without a majority measures only
+  // silence.
   if (command_.acquires() && count.answered()) to_.note_round(votes_.slowest);
   sender_->answered_by_all(all);
 }
 
 std::optional<redis::failure> quorum_call::failure_by(const vote_count& count) {
-  // Two addresses of one server would vote twice, so no majority counts until somebody mends the configuration.
+  // Two addresses of one server would vote twice, so no majority counts until the configuration is corrected.
   if (command_.acquires())
     if (const auto& misconfiguration = voters_.misconfiguration(); !misconfiguration.empty())
       return redis::failure{errc::invalid_config, misconfiguration};

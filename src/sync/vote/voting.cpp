@@ -132,9 +132,9 @@ void voting::look_for_misconfiguration() {
   for (std::size_t first = 0; first < each_.size(); ++first) {
     if (each_[first].duplicate_server)
       return are_one(*each_[first].duplicate_server, first, "what one was told, the other knows");
-    for (std::size_t right = first + 1; right < each_.size(); ++right)
-      if (each_[first].up && each_[right].up && !run(first).empty() && run(first) == run(right))
-        return are_one(first, right, "they have the same run_id");
+    for (std::size_t second = first + 1; second < each_.size(); ++second)
+      if (each_[first].up && each_[second].up && !run(first).empty() && run(first) == run(second))
+        return are_one(first, second, "they have the same run_id");
   }
 }
 
@@ -232,7 +232,7 @@ void voting::begin_wait(std::size_t index) {
   });
 }
 
-// The result does not matter. If somebody has touched the marker, the server still refuses to vote, and the inquiry
+// The result does not matter. If the marker was changed meanwhile, the server still refuses to vote, and the inquiry
 // starts anew.
 void voting::end_wait(std::size_t index) {
   const auto own = std::make_shared<const change>(change{each_[index].seen, marker_value(index)});
@@ -248,15 +248,15 @@ void voting::tell_apart(std::size_t index) {
     if (reply.failed) return refuses(index, std::move(*reply.failed));
     // The server answers with the first number that it got. Another primary's number proves that both are one server.
     const auto first = std::find(numbers_.begin(), numbers_.end(), reply.value);
-    const bool its_own = first == numbers_.end() || *first == numbers_[index];
-    if (!its_own) each_[index].duplicate_server = static_cast<std::size_t>(first - numbers_.begin());
-    each_[index].told_apart = its_own;
+    const bool unique = first == numbers_.end() || *first == numbers_[index];
+    if (!unique) each_[index].duplicate_server = static_cast<std::size_t>(first - numbers_.begin());
+    each_[index].told_apart = unique;
     look_for_misconfiguration();
   });
 }
 
-// All connected primaries must have answered first. Otherwise fast, emptied primaries would decide before a slow one
-// that disagrees.
+// All connected primaries must have answered first. Otherwise fast, emptied primaries would decide before a slow
+// primary that disagrees.
 bool voting::majority_agrees() const {
   const auto to_be_heard = [](const primary& primary) {
     return primary.up && (!primary.heard || primary.now == stage::asking);
