@@ -17,6 +17,37 @@
 
 namespace holdfast::detail {
 
+// The steps of a hold, between two calls. unlocking.hpp says how an unlock moves a hold from step to step.
+//
+//   step       leases  host_  ended()   what moves it on
+//   made       none    yes    no        grant() or take_over() → held; leave_host() without memory → destroyed. Only
+//                                       inside one call of its name
+//   held       some    yes    no        the last unlock → released, or → unlocking while a change runs; lose() → lost
+//   unlocking  none    yes    no        a re-entry that is granted → held; the turn of the unlock → released;
+//                                       lose() → lost
+//   released   none    null   released  nothing: it lives while a caller or an answer refers to it
+//   lost       some    yes    lost      the unlock of each lease; after the last one the host forgets it
+//   lost       none    null   lost      nothing, as released
+//
+// When the client ends, leave_host() takes the host of a hold at any step. Its leases may outlive the client.
+//
+//   flag                 made  held  unlocking  released  lost  moved by
+//   on->holder()==this   yes   yes   yes        no        no    set by the constructor, cleared by end(), leave_host()
+//   packed_.kept         no    old   yes        no        old   set by the last unlock, cleared when the host forgets
+//   changes_.busy()      no    yes   yes        no        yes   begin_change() and end_change()
+//   last_unlocks_        none  any   some       none      any   added by the last unlock while a change runs; taken at
+//                                                               its turn, or by the release before it
+//   reentries_           none  any   any        none      none  add_reentry(); hold_ended() removes all at the end
+//   renewal_paused       no    yes   old        old       old   set by the watchdog when max_hold is over; cleared by
+//                                                               feed(), or by a lease that is renewed for good
+//   forced               no    yes   yes        old       old   set by forced(), never cleared
+//   shared               no    no    no         no        yes   set by denied(), and the loss follows in the same call
+//   end_reason           none  none  none       not_held  any   set by end(), never changed afterwards
+//   end_detail_          none  none  none       none      any   as end_reason; none where there is no memory for it
+//
+// A validity that has just run out moves nothing by itself: state() says lost, ended() says no. live(), an unlock or
+// the watchdog's alarm makes it the step lost.
+
 hold::hold(claim_ptr claimed, owner_id owner, bool bound, fencing fenced, std::uint32_t times_passed, time_point now,
            const engine_parts& parts, hold_host& host)
     : passes(times_passed), on(std::move(claimed)), owner(owner), granted_at(now), parts_(parts), host_(&host),
@@ -25,6 +56,7 @@ hold::hold(claim_ptr claimed, owner_id owner, bool bound, fencing fenced, std::u
   on->hand_to(this);
 }
 
+// The host knows a hold by its address alone, so it must have forgotten the hold by now.
 hold::~hold() { HOLDFAST_ASSERT(!host_); }
 
 void hold::operator delete(hold* ended, std::destroying_delete_t) noexcept {
@@ -39,17 +71,19 @@ nanoseconds hold::left() const noexcept { return ended() ? nanoseconds() : on->l
 
 lease_state hold::state() const noexcept {
   if (exclusive()) return on->suspended() ? lease_state::suspended : lease_state::held;
-  // Released meanwhile, perhaps: then that ended it.
+  // A release makes left() zero as well. The end says whether it was a release or a loss.
   return packed_.end.load(std::memory_order_acquire) == lease_state::released ? lease_state::released
                                                                               : lease_state::lost;
 }
 
 std::string hold::cause_of_loss() const {
+  // Any thread may see the validity over before the strand ends the hold. Then the text follows from the clock.
   if (packed_.end.load(std::memory_order_acquire) == lease_state::lost) return end_detail();
   return std::string(text_of_expiry(renewal_paused()));
 }
 
 const std::string& hold::end_detail() const noexcept {
+  // Most holds have no text, so a null pointer stands for it. Callers still get a reference.
   static const std::string none;
   return end_detail_ ? *end_detail_ : none;
 }
@@ -64,6 +98,7 @@ milliseconds hold::ttl() const noexcept {
 
 milliseconds hold::ttl_to_keep() const noexcept {
   const bool renewed = wants_renewal(parts_.env.now()) && !renewal_paused();
+  // A count may raise the TTL only where a renewal would: the hold is renewed now, and no replicas must confirm it.
   return renewed && min_replicas() == 0 ? ttl() : ttl_that_never_raises;
 }
 
@@ -97,7 +132,9 @@ void hold::remove(const lease_record& lease) noexcept {
   tell_wishes();
 }
 
+// The watchdog reads the claim alone at a renewal, so the wishes are copied there whenever the leases change.
 void hold::tell_wishes() noexcept {
+  // A hold that has ended speaks for its claim no more: the claim has no holder, or the next one.
   if (on->holder() != this) return;
   claim::wishes all;
   for (const auto* lease : leases_.all()) {
@@ -105,6 +142,7 @@ void hold::tell_wishes() noexcept {
     all.min_replicas = std::max(all.min_replicas, lease->asked.min_replicas);
     all.for_good |= lease->asked.renew && !lease->asked.max_hold;
   }
+  // The watchdog asks no holder about a claim that is renewed for good, so nobody else would end the pause.
   if (all.for_good && renewal_paused()) resume_renewal();
   on->wanted = all;
 }
@@ -116,6 +154,7 @@ std::shared_ptr<lease_record> hold::grant(const terms& asked, time_point sent, t
     parts_.renewals.guard(*on, sent, now, at);
     parts_.watch_links();
   } catch (...) {
+    // The caller gets no lease, so nobody would ever unlock this one.
     remove(*lease);
     throw;
   }
@@ -125,6 +164,8 @@ std::shared_ptr<lease_record> hold::grant(const terms& asked, time_point sent, t
 std::shared_ptr<lease_record> hold::take_over(const terms& asked, time_point now) {
   auto lease = make_lease(asked, now);
   try {
+    // The last unlock of the hold before has made the watchdog forget the claim. Redis may still have the count of that
+    // hold, or one that was not answered.
     parts_.renewals.guard_on(*on, now);
     set_hold_count(parts_, *on, in_question::count);
   } catch (...) {
@@ -135,12 +176,16 @@ std::shared_ptr<lease_record> hold::take_over(const terms& asked, time_point now
 }
 
 bool hold::covers(const terms& asked, time_point now) const noexcept {
+  // Without a lease the release may be sent any moment. More replicas than before must be asked for.
   if (leases_.empty() || !unquestioned() || asked.min_replicas > min_replicas()) return false;
+  // A lease that nobody renews must be valid for its whole TTL already. A hold that is renewed in time always has two
+  // thirds of its TTL; with less, Redis is late, and is asked.
   if (!asked.renew) return asked.ttl <= left();
   const bool renewed = wants_renewal(now) && !renewal_paused();
   return renewed && asked.ttl <= ttl() && left() >= 2 * nanoseconds(asked.ttl) / 3;
 }
 
+// The lock may be broken in Redis without our knowledge. The count asks afterwards, so a loss shows a round trip later.
 std::shared_ptr<lease_record> hold::enter(const terms& asked, time_point now) {
   auto lease = make_lease(asked, now);
   try {
@@ -153,9 +198,11 @@ std::shared_ptr<lease_record> hold::enter(const terms& asked, time_point now) {
 }
 
 void hold::hear_of(std::size_t primary, const late_vote& late, milliseconds ttl) {
-  if (ended()) return;  // it was given back there too
+  // The release goes to every primary that may have the field, also to this one.
+  if (ended()) return;
   if (late.cast == vote::yes) {
     confirm(late.sent, ttl, only(primary));
+    // After the last unlock the watchdog has forgotten the claim. Guarding it again would renew a released key.
     if (live() && !leases_.empty()) parts_.renewals.guard(*on, late.sent, parts_.env.now(), only(primary));
   } else if (late.cast == vote::no || late.never) {
     parts_.renewals.denied(on->shares()[primary]);
@@ -170,9 +217,11 @@ key_ttl hold::ttl_to_send(milliseconds wanted) {
   return on->ttl_to_send(wanted, parts_.env.now(), parts_.env.settings.drift);
 }
 
-// It may have waited to be written until nobody wanted the hold to be renewed any more.
+// Decision: a count confirms a claim like a renewal, because the same script checks the field. There are two exceptions.
+// The count may have been sent before the doubt, and proves nothing about it. Replicas are not asked for a count.
 void hold::confirmed_by_count(time_point sent, milliseconds ttl, primary_set at) {
   if (!unquestioned() || min_replicas() > 0) return;
+  // The count may have waited to be written until max_hold was over. The hold still ends one TTL after its max_hold.
   const auto from = std::min(sent, renewed_until());
   confirm(from, ttl, at);
   parts_.renewals.guard(*on, sent, parts_.env.now(), at);
@@ -182,21 +231,25 @@ void hold::renew(std::shared_ptr<lease_record> lease, milliseconds ttl, time_poi
   if (!live()) return done(end_reason(), end_detail());
   if (ttl == milliseconds::zero()) ttl = lease->asked.ttl;
   auto send = [this, self = self(), ttl](time_point end, topology::handler then) {
-    if (ended()) return then({errc::unconfirmed, {}});  // what it would raise may be another's
+    // The field may belong to the next hold by now. A second copy would raise the TTL of that one.
+    if (ended()) return then({errc::unconfirmed, {}});
     send_until(parts_.env, end, keys()->of.renew.make_one(*keys(), ttl_to_send(ttl), field()), urgency::obligation,
                std::move(then));
   };
   auto answered = [this, self = self(), lease = std::move(lease), ttl,
                    done = parts_.calls.until_closed(errc::closed, std::move(done))](const outcome& reply) {
     const auto answer = keys()->of.renew.read(reply, 1);
+    // The unlock came first. The answer still says something about the claim, which the next hold may have.
     if (state() == lease_state::released) {
       if (auto* const next = on->holder(); next && !answer.failed) next->heed(answer.value[0]);
       return done(errc::not_held, {});
     }
+    // The answer may end the hold, or come after its end. The caller then gets the reason of the end.
     if (live() && !answer.failed) heed(answer.value[0]);
     if (!ended() && !answer.failed && !confirm(reply.sent, ttl, reply.yes)) lose(errc::lost);
     if (ended()) return done(end_reason(), end_detail());
     if (answer.failed) return done(answer.failed->code, answer.failed->detail);
+    // Another thread may have unlocked this lease meanwhile. Then nothing is planned for its sake.
     if (!lease->released.load(std::memory_order_acquire))
       parts_.renewals.guard(*on, reply.sent, parts_.env.now(), reply.yes);
     done({}, {});
@@ -208,7 +261,8 @@ void hold::renew(std::shared_ptr<lease_record> lease, milliseconds ttl, time_poi
             std::move(heard));
 }
 
-// Of a renewal: it counts when enough replicas have it.
+// A renewal counts when enough replicas have it: the validity may not outlast a failover to one of them. Denials and
+// failures need no replicas, and are passed on at once.
 topology::handler hold::when_replicated(topology::handler then) {
   return [this, self = self(), then = std::move(then)](const outcome& reply) mutable {
     const auto answer = keys()->of.renew.read(reply, 1);
@@ -223,12 +277,14 @@ topology::handler hold::when_replicated(topology::handler then) {
 // ---- the count
 
 void hold::end_change() {
+  // The next change may be the last one, and its end may drop the last reference.
   const auto keep = self();
   changes_.ended();
   tell_count();
 }
 
-// Who re-enters, or waits for its turn to do so, tells the count by that.
+// A re-entry that runs or waits will send the count itself. Without memory the count is unknown, and the next change
+// sends it.
 void hold::tell_count() noexcept try {
   if (!ended() && !changing() && reentries_.empty()) set_hold_count(parts_, *on, in_question::count);
 } catch (const std::bad_alloc&) {
@@ -236,12 +292,14 @@ void hold::tell_count() noexcept try {
 }
 
 void hold::count_elsewhere() noexcept {
+  // A count that was never sent is 1 at each server: the acquire has set it.
   if (ended() || !on->counted.ever_sent) return;
   note_count(0);
   tell_count();
 }
 
-// A claim that was not confirmed, or that somebody may have broken, is nothing for another lease.
+// A claim that is not confirmed now, or that somebody may have broken, is not given to another lease or hold: their
+// owner would start work that may not be exclusive.
 bool hold::unquestioned() const noexcept {
   return exclusive() && !on->suspended() && !packed_.forced && !on->in_doubt && !parts_.closed();
 }
@@ -257,6 +315,7 @@ void hold::lose(errc reason) {
   if (ended()) return;
   const auto keep = self();
   end_by_loss(reason);
+  // Re-entries and the host hear of the loss even if one of them finds no memory.
   each_step step;
   step([this] { tell_reentries(); });
   step([this] { leave_if_forgotten(); });
@@ -272,10 +331,12 @@ void hold::heed(renewal_answer answer) {
 void hold::close() {
   const auto keep = self();
   lose(errc::closed);
+  // lose() does nothing when the hold ended before. Its re-entries are notified all the same.
   tell_reentries();
 }
 
 void hold::doubt(nanoseconds pause) {
+  // Anybody may publish on the channel, so a message alone ends nothing. A renewal asks Redis.
   on->in_doubt = true;
   parts_.renewals.confirm_soon(*on, pause);
 }
@@ -284,10 +345,12 @@ bool hold::client_closed() const noexcept { return parts_.closed(); }
 
 void hold::end_by_loss(errc reason) {
   HOLDFAST_ASSERT(host_);
+  // close() has ended every validity already, so the loss has no other cause that a holder could see.
   if (parts_.closed()) reason = errc::closed;
   const auto& env = parts_.env;
   const auto now = env.now();
   const loss_facts loss{reason, now >= valid_until(), packed_.shared, packed_.forced, renewal_paused()};
+  // A renewal that was not answered may have raised the TTL. The release must go on until the key is gone.
   const auto may_live = std::max(leases_.empty() ? env.settings.ttl : ttl(), on->may_live(now, env.settings.drift));
   end(lease_state::lost, reason, text_of(loss));
   // The hold is lost, even if one of these steps finds no memory.
@@ -296,30 +359,33 @@ void hold::end_by_loss(errc reason) {
     report(reason == errc::closed ? event_kind::closed : event_kind::lost, reason, end_detail(), cause_of(loss));
   });
   for (auto* lease : leases_.all()) if_memory([&] { lease->tell_end(reason); });
-  // Redis keeps an expired key a little longer than we trust it, or for long if it was renewed without our hearing of
-  // it.
-  // A minority of several primaries may have a field that a majority has not. Its field among others would keep the key
-  // from becoming free.
+  // Redis keeps a key a little longer than we trust it, and much longer when the answer to a renewal was lost. A minority
+  // of several primaries may have a field that the majority denies. A field among others keeps the key from becoming
+  // free. In all these cases the field is released, though the hold is lost.
   if (loss.expired || parts_.closed() || keys()->of.voted || packed_.shared)
     if_memory([&] {
       parts_.freeing.release_in_background(*host_, keys(), field(), may_live, {},
                                            packed_.shared ? everywhere : on->may_be_at());
     });
   else
+    // Redis has said that the field is gone. A server that takes over after a failover may still have it.
     parts_.freeing.found_gone(keys(), field(), may_live, now);
   if_memory([this] { host_->ended(*this); });
 }
 
 void hold::end(lease_state as, errc reason, text detail) noexcept {
   HOLDFAST_ASSERT(!ended() && (as == lease_state::lost || as == lease_state::released));
+  // cause_of_loss() reads the text on any thread, once it has seen the end. So the end is stored last.
   packed_.end_reason = reason;
   end_detail_ = std::move(detail);
   parts_.renewals.forget(*on);
   packed_.end.store(as, std::memory_order_release);
+  // The watchdog asks the holder of each claim, so the claim was forgotten first.
   if (on->holder() == this) on->hand_to(nullptr);
 }
 
 void hold::tell_reentries() {
+  // Each re-entry removes itself in the call. A loop over iterators would be invalid.
   while (!reentries_.empty()) reentries_.front().hold_ended();
 }
 
@@ -328,7 +394,8 @@ void hold::leave_if_forgotten() {
   if (!leases_.empty() || !host_) return;
   tell_reentries();
   const auto last = no_more_kept();
-  if (auto* const host = std::exchange(host_, nullptr)) host->forget(*this);  // one of them has ended a change
+  // A re-entry that was notified may have ended a change, and with it called this function already.
+  if (auto* const host = std::exchange(host_, nullptr)) host->forget(*this);
 }
 
 void hold::leave_host() noexcept {
@@ -340,14 +407,15 @@ void hold::leave_host() noexcept {
   host_ = nullptr;
 }
 
-// A queued change and its hold refer to each other, and the command before the change may never be answered.
+// A queued change and its hold refer to each other, and the command under way may never be answered. Without this both
+// would leak when the engine ends.
 void hold::forget_changes() noexcept {
   while (!reentries_.empty()) reentries_.front().forget_caller();
   changes_.forget();
   last_unlocks_.clear();
 }
 
-// Empty where there is no memory for the text: the loss itself must be told.
+// The text is optional, the notification of the loss is not. Without memory the text is left out.
 hold::text hold::text_of(const loss_facts& loss) const noexcept try {
   auto& servers = parts_.env.servers;
   const auto& key = keys()->lock;
@@ -360,6 +428,7 @@ hold::text hold::text_of(const loss_facts& loss) const noexcept try {
 
 void hold::report(event_kind happened, error_code reason, std::string_view detail, loss_cause cause) const {
   const auto& env = parts_.env;
+  // An event copies the name and asks the clock. Without an observer a pair of lock and unlock must not pay for that.
   if (!env.settings.observer) return;
   auto event = event_of(happened, *this, env.now());
   event.content.ttl = ttl();
