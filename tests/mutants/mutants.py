@@ -55,7 +55,7 @@ MUTANTS = [
            "return std::exchange(shelf.first, shelf.first->next);",
            "return shelf.first;"),
     Mutant("unlock does not disarm the watchdog first", "src/sync/hold/unlocking.cpp",
-           "    parts_.renewals.forget(*hold_.on);  // disarmed before anything is sent",
+           "    parts_.renewals.forget(*hold_.on);",
            "    parts_.renewals.confirm_soon(*hold_.on, nanoseconds::zero());"),
     Mutant("the next waiter is forgotten when the first is cancelled", "src/sync/line/waiting_line.cpp",
            "if (was_first && (step_ == step::idle || waiters_.empty())) advance();",

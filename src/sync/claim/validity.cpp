@@ -5,9 +5,9 @@
 #include <utility>
 
 // Decision: loss is sticky. The strand may extend the validity while another thread reads it. If a reader has reported
-// the end, a later confirmation must not bring the lock back: the reader has already acted on the loss. The first reader
-// that sees the end therefore negates the instant, in the same atomic word. The magnitude stays, because until() still
-// reports it.
+// the end, a later confirmation must not bring the lock back: the reader has already acted on the loss. The first
+// reader that sees the end therefore negates the instant, in the same atomic word. The magnitude stays, because until()
+// still reports it.
 
 namespace holdfast::detail {
 

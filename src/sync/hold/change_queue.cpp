@@ -5,7 +5,8 @@
 
 namespace holdfast::detail {
 
-// A change that ends at once calls again: counted, so that the stack does not grow.
+// A change may end inside its own call, and so may the next. The outermost call runs them all in a loop, or the stack
+// would grow with each. Inner calls only count.
 void change_queue::ended() {
   HOLDFAST_ASSERT(busy_);
   if (++ended_ > 1) return;
@@ -15,6 +16,7 @@ void change_queue::ended() {
       ended_ = 0;
       return;
     }
+    // The change is taken out before it runs: it may add changes, or forget all of them.
     const auto next = std::move(waiting_->front());
     waiting_->pop_front();
     if (waiting_->empty()) waiting_.reset();

@@ -8,6 +8,7 @@ namespace holdfast::detail {
 namespace {
 
 hold& holder_of(const claim& held) {
+  // A hold makes the watchdog forget its claim before it ends. A claim that is guarded always has a holder.
   HOLDFAST_ASSERT(held.holder());
   return *held.holder();
 }
@@ -18,6 +19,7 @@ time_point claim_holders::renewed_until(const claim& held) const noexcept { retu
 
 bool claim_holders::pause_if_unwanted(claim& held, time_point now) {
   auto& holder = holder_of(held);
+  // Another thread may feed a lease meanwhile, so the hold asks twice.
   return holder.pause_renewal_unless([&] { return holder.wants_renewal(now); });
 }
 
@@ -33,6 +35,7 @@ void claim_holders::renewal_failed(claim& held, const error_code& cause, const s
 
 void claim_holders::denied(claim& held, renewal_answer cause) {
   auto& holder = holder_of(held);
+  // The cause first: lose() explains the loss by it.
   holder.denied(cause);
   holder.lose(errc::lost);
 }

@@ -217,8 +217,8 @@ key_ttl hold::ttl_to_send(milliseconds wanted) {
   return on->ttl_to_send(wanted, parts_.env.now(), parts_.env.settings.drift);
 }
 
-// Decision: a count confirms a claim like a renewal, because the same script checks the field. There are two exceptions.
-// The count may have been sent before the doubt, and proves nothing about it. Replicas are not asked for a count.
+// Decision: a count confirms a claim like a renewal, because its script checks the field. There are two exceptions.
+// A count that was sent before a doubt proves nothing about it. And a count does not ask the replicas.
 void hold::confirmed_by_count(time_point sent, milliseconds ttl, primary_set at) {
   if (!unquestioned() || min_replicas() > 0) return;
   // The count may have waited to be written until max_hold was over. The hold still ends one TTL after its max_hold.
@@ -359,16 +359,16 @@ void hold::end_by_loss(errc reason) {
     report(reason == errc::closed ? event_kind::closed : event_kind::lost, reason, end_detail(), cause_of(loss));
   });
   for (auto* lease : leases_.all()) if_memory([&] { lease->tell_end(reason); });
-  // Redis keeps a key a little longer than we trust it, and much longer when the answer to a renewal was lost. A minority
-  // of several primaries may have a field that the majority denies. A field among others keeps the key from becoming
-  // free. In all these cases the field is released, though the hold is lost.
+  // Redis keeps a key a little longer than we trust it, and much longer when the answer to a renewal was lost.
+  // A minority of several primaries may have a field that the majority denies. A field among others keeps the key from
+  // becoming free. In all these cases the field is released, though the hold is lost.
   if (loss.expired || parts_.closed() || keys()->of.voted || packed_.shared)
     if_memory([&] {
       parts_.freeing.release_in_background(*host_, keys(), field(), may_live, {},
                                            packed_.shared ? everywhere : on->may_be_at());
     });
   else
-    // Redis has said that the field is gone. A server that takes over after a failover may still have it.
+    // Redis has answered that the field is gone. A server that takes over after a failover may still have it.
     parts_.freeing.found_gone(keys(), field(), may_live, now);
   if_memory([this] { host_->ended(*this); });
 }

@@ -15,6 +15,7 @@ lease_record::lease_record(hold_ptr hold, terms terms, time_point now, std::shar
     : of(std::move(hold)), asked(terms), home(std::move(where)), fed_at(now.time_since_epoch().count()) {}
 
 time_point lease_record::renewed_until() const noexcept {
+  // The owner may have unlocked on another thread, and the strand has not given the lease up yet.
   if (!asked.renew || released.load(std::memory_order_acquire)) return {};
   if (!asked.max_hold) return time_point::max();
   return time_point(nanoseconds(fed_at.load(std::memory_order_acquire))) + *asked.max_hold;
@@ -26,16 +27,20 @@ lease_state lease_record::state() const noexcept {
 
 void lease_record::note_drop() noexcept {
   const auto since = handed_over_at.load(std::memory_order_acquire);
+  // A lease that is destroyed at once was most likely never stored: its caller has ignored the result of lock().
   if (since == 0 || used.load(std::memory_order_relaxed)) return;
   dropped_at_once = of->time().now() - time_point(nanoseconds(since)) < instant;
 }
 
 bool lease_record::feed() noexcept {
+  // First the new instant, then the pause. pause_renewal_unless() works in the opposite order, so one of the two sees
+  // the other.
   fed_at.store(of->time().now().time_since_epoch().count(), std::memory_order_release);
   return of->resume_renewal();
 }
 
 const lease_record::end_listener* lease_record::add_listener(end_listener listener) {
+  // A forward list, because most leases have no listener: it takes one word.
   auto last = end_listeners_.before_begin();
   for (auto next = end_listeners_.begin(); next != end_listeners_.end(); ++next) last = next;
   return &*end_listeners_.insert_after(last, std::move(listener));
@@ -53,6 +58,7 @@ lease_record::end_listener lease_record::remove_listener(const end_listener* rem
 }
 
 void lease_record::tell_end(error_code reason) {
+  // A listener may add or remove listeners, so the list is taken out first.
   for (auto& listener : std::exchange(end_listeners_, {})) listener(reason);
 }
 

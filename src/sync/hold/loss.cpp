@@ -10,6 +10,7 @@ constexpr const char* with_others = "its key has other fields besides: another k
 
 /// Of a loss within the validity.
 const char* text_of_denial(bool shared, bool forced) {
+  // Other fields explain more than force_unlock(): a broken lock alone leaves no other field.
   if (shared) return with_others;
   return forced ? by_force().c_str() : not_ours;
 }
@@ -22,6 +23,7 @@ loss_cause cause_of_denial(bool shared, bool forced) noexcept {
 }
 
 loss_cause cause_of(const loss_facts& loss) noexcept {
+  // The user has closed the client. That is no failure to count.
   if (loss.reason == errc::closed) return loss_cause::none;
   if (loss.reason == errc::corrupt_lock) return loss_cause::corrupt;
   if (!loss.expired) return cause_of_denial(loss.shared, loss.forced);
@@ -29,6 +31,7 @@ loss_cause cause_of(const loss_facts& loss) noexcept {
 }
 
 const std::string& by_force() {
+  // Built once: a release that finds the key gone passes it on by reference.
   static const std::string text =
       "Redis answered that its key is gone or another's, after force_unlock() by this client";
   return text;
@@ -48,6 +51,7 @@ std::string text_of_loss(const loss_facts& loss, const std::optional<std::string
   if (loss.reason == errc::corrupt_lock) return "found while it was held";
   if (!loss.expired) return text_of_denial(loss.shared, loss.forced);
   std::string text(text_of_expiry(loss.renewal_paused));
+  // The reason why the server is silent is what an operator needs first.
   if (trouble) text.append(": ").append(*trouble);
   return text;
 }

@@ -53,34 +53,41 @@ void unlocking::give_up(lease_record& lease, done_handler&& done) {
   const auto replicas = hold_.min_replicas();
   const bool has_caller = static_cast<bool>(done);
   if (!has_caller) done = without_caller;
-  // The validity may be over and nobody has noticed.
+  // The wishes are read before the lease leaves the hold, because the release needs the TTL of the whole hold.
+  // The validity may be over before the watchdog's alarm comes. Then the unlock reports a loss, not a success.
   const bool found_over = !hold_.exclusive() && !hold_.ended() && !parts_.closed();
   if (found_over) hold_.end_by_loss(errc::lost);
   hold_.remove(lease);
   const bool was_last = hold_.leases_.empty();
   if (was_last) {
+    // The lease kept the hold alive. The release needs it, and the host knows it by its address alone.
     if (hold_.host_) hold_.keep_itself();
-    parts_.renewals.forget(*hold_.on);  // disarmed before anything is sent
+    // A renewal behind the release would find nothing, and report a loss that is none.
+    parts_.renewals.forget(*hold_.on);
   }
   lease.tell_end(errc::not_held);
   if (parts_.closed()) {
-    if (was_last) hold_.lose(errc::closed);  // close() comes too late to find it
+    // close() may have looked at the holds before, so this one ends here.
+    if (was_last) hold_.lose(errc::closed);
     if (hold_.ended()) hold_.leave_if_forgotten();
     return done(errc::closed, {});
   }
   if (hold_.ended()) {
+    // end_by_loss() has notified the leases. Re-entries hear of the loss after this lease has left the hold.
     if (found_over) hold_.tell_reentries();
     hold_.leave_if_forgotten();
     return done(hold_.end_reason(), hold_.end_detail());
   }
   if (!was_last) {
+    // Redis has the count for others to look at. The owner does not wait for it: its hold goes on either way.
     hold_.tell_count();
     return done({}, {});
   }
   try {
     unlock_last(ttl, replicas, has_caller, std::move(done));
   } catch (...) {
-    hold_.lose(errc::lost);  // there is no memory to give it back: others must not wait for it
+    // There is no memory to release the field. Waiters of this client must not wait for a hold that nobody releases.
+    hold_.lose(errc::lost);
     throw;
   }
 }
@@ -90,9 +97,11 @@ void unlocking::unlock_last(milliseconds ttl, unsigned replicas, bool has_caller
   const auto& keys = hold_.keys();
   const auto answer_by = parts_.unlock_budget.answer_by(keys->lock, now, command_budget(parts_.env.settings, ttl));
   if (!hold_.changing()) return begin_or_wait({ttl, replicas, now, answer_by, std::move(done)});
-  // A re-entry before it may take its own time.
+  // A re-entry under way may take longer than an unlock promises. The caller then gets unconfirmed in time, and the
+  // release follows at its turn.
   const auto late = make_error_code(errc::unconfirmed);
   if (has_caller && answer_by <= now) {
+    // The server has been silent for the whole budget of an earlier unlock, so this one waits for nothing.
     begin_or_wait({ttl, replicas, now, answer_by, without_caller});
     return done(late, unanswered_before);
   }
@@ -103,6 +112,7 @@ void unlocking::unlock_last(milliseconds ttl, unsigned replicas, bool has_caller
 void unlocking::begin_or_wait(last_unlock&& unlock) {
   if (!hold_.changing()) return hold_.begin_change([&] { free(std::move(unlock)); });
   auto& waiting = hold_.last_unlocks_;
+  // A forward list takes one word of each hold, and nearly every hold has none. The walk to its end is short.
   auto before = waiting.before_begin();
   for (auto next = waiting.begin(); next != waiting.end(); ++next) before = next;
   waiting.insert_after(before, std::move(unlock));
@@ -111,9 +121,11 @@ void unlocking::begin_or_wait(last_unlock&& unlock) {
 
 void unlocking::at_its_turn() {
   auto& waiting = hold_.last_unlocks_;
-  if (waiting.empty()) return hold_.end_change();  // the release under way answers it
+  // A release that began before this turn has taken all unlocks that waited, and answers them.
+  if (waiting.empty()) return hold_.end_change();
   auto unlock = std::move(waiting.front());
   waiting.pop_front();
+  // A re-entry that was granted before this turn may still be open. Then this unlock was not the last one.
   if (!hold_.ended() && hold_.leases_.empty()) return free(std::move(unlock));
   if (hold_.ended()) {
     hold_.leave_if_forgotten();
@@ -127,7 +139,9 @@ void unlocking::at_its_turn() {
 void unlocking::free(last_unlock&& unlock) {
   HOLDFAST_ASSERT(hold_.leases_.empty() && hold_.changing() && hold_.host_);
   const auto valid = hold_.valid_until();
+  // Both are read before end(), which makes the validity zero for every reader.
   const bool sound = hold_.unquestioned();
+  // The hold ends before its claim is passed on, because a claim has one holder at a time.
   hold_.end(lease_state::released, errc::not_held, {});
   try {
     if (hold_.host_->pass_on(hold_, {sound, unlock.ttl, unlock.replicas})) {
@@ -136,7 +150,8 @@ void unlocking::free(last_unlock&& unlock) {
       release(std::move(unlock), valid);
     }
   } catch (...) {
-    released();  // without memory, too: its key ends with its TTL
+    // Without memory nothing was sent, and the key ends with its TTL. In this process the name must be free at once.
+    released();
     throw;
   }
   released();
@@ -147,8 +162,8 @@ void unlocking::passed(const last_unlock& unlock) {
   for (const auto& other : std::exchange(hold_.last_unlocks_, {})) other.done({}, {});
 }
 
-// All that wait share the release: the key may live for the longest of their TTLs, and it has the longest of their
-// times.
+// All unlocks that wait share one release. The key may live for the longest of their TTLs, and the release may take the
+// longest of their budgets; each caller that has less is answered by its own limit before.
 void unlocking::release(last_unlock&& unlock, time_point valid) {
   for (const auto& other : hold_.last_unlocks_) {
     unlock.ttl = std::max(unlock.ttl, other.ttl);
@@ -161,8 +176,10 @@ void unlocking::release(last_unlock&& unlock, time_point valid) {
   auto answered = [keep = hold_ptr(&hold_), asked = std::move(unlock), others = std::exchange(hold_.last_unlocks_, {}),
                    now](error_code error, const std::string& why) {
     const auto& parts = keep->parts_;
+    // Only a whole budget without an answer shows that the server is silent. A connection that ends shows nothing.
     if (error == errc::unconfirmed && parts.env.now() >= asked.answer_by)
       parts.unlock_budget.ran_out(keep->keys()->lock, asked.called);
+    // The release finds the key gone, and this client has broken the lock: the text names that cause.
     const auto& detail = error == errc::lost && keep->packed_.forced ? by_force() : why;
     if (parts.env.settings.observer) unlocking(*keep).report_release(now, asked.ttl, error, detail);
     asked.done(error, detail);
@@ -174,6 +191,7 @@ void unlocking::release(last_unlock&& unlock, time_point valid) {
 
 void unlocking::released() {
   const hold_ptr keep(&hold_);
+  // A step without memory must not keep the others from running: the queue behind this change would stand still.
   each_step step;
   step([this] { hold_.host_->ended(hold_); });
   step([this] { hold_.leave_if_forgotten(); });
@@ -189,6 +207,7 @@ void unlocking::report_release(time_point called, milliseconds ttl, const error_
   shown.detail = detail;
   shown.ttl = ttl;
   if (error) {
+    // A refusal or silence says nothing about the lock. "Not yours" means that it was lost before the unlock.
     const bool corrupt = error == errc::corrupt_lock, lost = corrupt || error == errc::lost;
     shown.kind = lost ? event_kind::lost : event_kind::release_failed;
     shown.reason = error;

@@ -29,10 +29,12 @@ class releases::joint {
     HOLDFAST_ASSERT(tasks > 0 || !done_);
   }
 
+  // A majority of equal answers is the answer. If all have answered without one, the caller gets unconfirmed.
   void tell(error_code error, const std::string& detail) {
     const bool released = !error && ++released_ == needed_;
     const bool not_ours = error == errc::lost && ++not_ours_ == needed_;
     const bool refused = error && error != errc::lost && error != errc::unconfirmed && ++refused_ == needed_;
+    // The caller gets the first failure: later ones are often its consequence.
     if (error && error != errc::lost && !failed_) {
       failed_ = error;
       why_ = detail;
@@ -45,6 +47,7 @@ class releases::joint {
     if (not_ours || refused) return std::exchange(done_, {})(error, detail);
     std::exchange(done_, {})(errc::unconfirmed, failed_ ? why_ : "the primaries do not agree");
   }
+  // A release of few tasks may have nothing to wait for, so this is asked once before any answer.
   void begun() { tell_tried(); }
   void tried() {
     ++had_it_;
@@ -54,6 +57,7 @@ class releases::joint {
   std::optional<event_kind> ended(error_code error) {
     ++over_;
     const bool enough = !error && ++freed_ == std::min(needed_, tasks_);
+    // The result of the whole release is known already. A late end at another primary is no event.
     if (settled_) return std::nullopt;
     settled_ = enough;
     if (enough) return event_kind::released_late;
@@ -66,7 +70,7 @@ class releases::joint {
   bool first_end() noexcept { return std::exchange(whole_, false); }
 
  private:
-  // Who has it at a minority alone keeps nobody from the lock.
+  // A field that is left at a minority of the primaries keeps nobody from the lock. So the next attempt may begin.
   void tell_tried() {
     if (tried_ && had_it_ + minority_ >= tasks_) std::exchange(tried_, {})();
   }
@@ -125,7 +129,8 @@ class releases::task final : public script_command {
   timer pause;  // before the next copy; or, with one late, until it is given up
   member membership;
 
-  // Time in the queue of a connection does not count against its own; time without a connection does.
+  // Decision: an unlock has one budget, at most a command timeout. Time without a connection counts, and a second copy
+  // has what the first one left. Time in the queue of a living connection does not count: the server answers others.
   void written(time_point now, nanoseconds left) noexcept override {
     script_command::written(now, left);
     if (done) answer_by = std::max(answer_by, now + left);
@@ -133,6 +138,7 @@ class releases::task final : public script_command {
 
  private:
   void on_answer(const outcome& outcome) override {
+    // abandon() or on_late() may have ended the task before. An answer to an ended task changes nothing.
     if (listed()) to_.answered(*this, outcome);
   }
   void late(const outcome& outcome) override {
@@ -176,6 +182,7 @@ void releases::repeat(release_host& of, const answered_releases::entry& release)
   const auto left = std::chrono::ceil<milliseconds>(release.gone_by - now) - env_.settings.command_timeout;
   auto repeated =
       make_pooled<task>(env_.blocks, *this, of, release.keys, release.field, std::max(left, milliseconds(10)));
+  // The caller of this release was answered long ago. Its repetition is reported only if it frees something.
   repeated->was_answered = true;
   start(std::move(repeated), only(release.primary), now);
 }
@@ -184,8 +191,8 @@ std::uint64_t releases::server_of(std::size_t primary, const shared_keys& keys) 
   return env_.servers.primary(primary).server_of(keys->lock);
 }
 
-// Slots move by the thousand while a cluster is resharded. An entry's is computed once, and not for a release that no
-// move follows.
+// Slots move by the thousand while a cluster is resharded. The group of an entry is computed at the first move, and not
+// before: most releases never see one.
 bool releases::is_in(std::optional<key_group> group, answered_releases::entry& released) const {
   if (!group) return true;
   if (!released.group) released.group = env_.servers.group_of(released.keys->lock);
@@ -193,11 +200,13 @@ bool releases::is_in(std::optional<key_group> group, answered_releases::entry& r
 }
 
 bool releases::answered_elsewhere(const answered_releases::entry& release) const {
+  // The run of a server counts, not its address: a restart may have lost the end of the file.
   return release.server == 0 || release.server != server_of(release.primary, release.keys);
 }
 
 void releases::start(std::shared_ptr<task> given, primary_set at, time_point now) {
   const auto primaries = env_.servers.primaries();
+  // One primary needs no common object: a pair of lock and unlock allocates only the task.
   if (primaries == 1) return begin(std::move(given), now);
   std::vector<std::size_t> asked;
   for (std::size_t n = 0; n < primaries; ++n)
@@ -206,6 +215,7 @@ void releases::start(std::shared_ptr<task> given, primary_set at, time_point now
                                            std::move(given->done), std::move(given->tried));
   std::vector<std::shared_ptr<task>> each;
   for (const auto n : asked) each.push_back(std::make_shared<task>(*given, n, all));
+  // All tasks exist before the first one is sent, so that missing memory cannot stop half of a release.
   for (auto& task : each) begin(std::move(task), now);
   all->begun();
 }
@@ -215,12 +225,14 @@ void releases::begin(std::shared_ptr<task> given, time_point now) {
   task.began = now;
   // After one TTL without renewal the key is gone; a command delayed on its way may still have set it that much later.
   task.give_up = task.began + env_.settings.command_timeout + task.ttl;
+  // The list owns the task before anything is sent, because an answer may come inside the call.
   under_way_.push_back(task.membership);
   task.membership.kept = std::move(given);
   task.of.release_begins();
   try {
     send(task, now);
   } catch (...) {
+    // The other primaries go on. Their common result counts this task as failed.
     if (task.one_of) return end(task, errc::unconfirmed, no_memory);
     const auto keep = take_out(task);
     task.of.release_ends({.ends_turn = task.of_hold});
@@ -228,7 +240,8 @@ void releases::begin(std::shared_ptr<task> given, time_point now) {
   }
 }
 
-// Patient: a connection that goes on answering is not late, and only its end is a reason to send once more.
+// The command waits for its reply while its connection goes on answering. Only the end of the connection is a reason
+// to send once more: a second copy behind the first one would run after it anyway.
 void releases::send(task& task, time_point now) {
   if (task.done && now >= task.answer_by)
     std::exchange(task.done, {})(
@@ -245,11 +258,13 @@ void releases::on_late(task& task, const std::string& detail) {
     task.withdraw();
     end(task, errc::unconfirmed, detail);
   };
+  // The copy may still run and be answered, so the task waits on until the key must be gone.
   if (!if_memory([&] { task.pause.start(std::max(task.give_up, env_.now()), give_up); })) give_up();
 }
 
 void releases::answered(task& task, const outcome& outcome) {
   task.pause.stop();
+  // The copy has run, or its connection has ended. A later acquire runs behind it, and need not wait any longer.
   if (task.tried && (!outcome.error || outcome.error == errc::unconfirmed)) std::exchange(task.tried, {})();
   if (outcome.error) return again(task, outcome);
   const auto reply = task.keys->of.release.read(outcome);
@@ -259,11 +274,13 @@ void releases::answered(task& task, const outcome& outcome) {
   }
   env_.note_withheld_message(outcome);
   task.heard_by = reply.value;
+  // Every answer is kept, also "not yours": a server that takes over may still have the field.
   answered_.note({task.keys, task.field, outcome.server, outcome.sent, task.give_up, task.at});
   if (task.heard_by || !task.done) return end(task, {}, {});
+  // No other copy was written, so this answer is the truth: the field was gone before.
   if (!task.may_have_run) return end(task, errc::lost, not_ours);
-  // The first copy may have released it; once the validity is over it may as well have expired. Another server knows
-  // nothing of that.
+  // An earlier copy may have released the field. Within the validity nothing else can have removed it. Afterwards it
+  // may have expired, and another server proves nothing about the first one.
   const bool same = task.went_to.value_or(0) != 0 && *task.went_to == outcome.server;
   if (same && env_.now() < task.valid) return end(task, {}, {});
   end(task, errc::unconfirmed,
@@ -272,6 +289,7 @@ void releases::answered(task& task, const outcome& outcome) {
 }
 
 void releases::again(task& task, const outcome& outcome) {
+  // These failures end by themselves. Any other one would be the same at each repetition.
   const auto& why = outcome.error;
   const bool mends =
       why == errc::unreachable || why == errc::unconfirmed || why == errc::server_refused || why == errc::overloaded;
@@ -284,8 +302,9 @@ void releases::again(task& task, const outcome& outcome) {
   }
   if (task.done && now >= task.answer_by) std::exchange(task.done, {})(errc::unconfirmed, outcome.detail);
   task.last_failure = outcome.detail;
-  // Once at once: a connection that was cut is usually made anew in no time.
+  // The first repetition has no pause: a connection that was cut is usually replaced at once.
   const auto pause = std::exchange(task.repeated, true) ? task.backoff.next(env_.random) : nanoseconds::zero();
+  // The alarm also answers the caller in time, so it comes no later than that.
   const auto when = task.done ? std::min(now + pause, task.answer_by) : now + pause;
   const auto send_again = [this, &task] {
     if (!if_memory([&] { send(task, env_.now()); })) end(task, errc::unconfirmed, no_memory);
@@ -295,10 +314,12 @@ void releases::again(task& task, const outcome& outcome) {
 
 void releases::end(task& task, error_code error, const std::string& detail) {
   const auto keep = take_out(task);
-  each_step step;  // the host is notified of the end even if a caller finds no memory
+  // The host is notified of the end even if a caller finds no memory.
+  each_step step;
   if (task.tried) step([&] { std::exchange(task.tried, {})(); });
   const bool waited_for = static_cast<bool>(task.done);
-  const bool silent = task.was_answered && !task.heard_by;  // nothing has changed
+  // A repetition that finds nothing has changed nothing, so nobody hears of it.
+  const bool silent = task.was_answered && !task.heard_by;
   if (waited_for) step([&] { std::exchange(task.done, {})(error, detail); });
   if (task.one_of) {
     if (const auto kind = task.one_of->ended(error); kind && !silent)
@@ -306,7 +327,7 @@ void releases::end(task& task, error_code error, const std::string& detail) {
   } else if (!silent && (!waited_for || error == errc::unconfirmed)) {
     step([&] { report(task, error ? event_kind::release_given_up : event_kind::released_late, error, detail); });
   }
-  // Of several primaries: once, and not where an attempt gives back what did not make it the holder.
+  // With several primaries the host hears of it once. An attempt that gives back a minority has freed nothing.
   task.of.release_ends(
       {.may_be_free = !silent && (!task.one_of || task.one_of->first_end()),
        .ends_turn = task.of_hold && (!task.one_of || task.one_of->ends_turn(task.heard_by.has_value())),
@@ -333,6 +354,7 @@ void releases::when_idle(function<void()> then) {
 }
 
 void releases::abandon() {
+  // The shutdown that calls this does not wait for the releases any more.
   when_idle_ = {};
   while (!under_way_.empty()) {
     auto& task = *under_way_.front().kept;

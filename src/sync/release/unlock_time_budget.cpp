@@ -15,6 +15,7 @@ class unlock_time_budget::waiting_caller : public std::enable_shared_from_this<w
         alarm_(of.env_.alarms) {}
 
   void wait(time_point until) {
+    // A weak reference: the handler that limit() has returned owns this object, and may be destroyed uncalled.
     alarm_.start(until, [id = weak_from_this()] {
       if (const auto still = id.lock()) still->give_up();
     });
@@ -26,7 +27,7 @@ class unlock_time_budget::waiting_caller : public std::enable_shared_from_this<w
 
  private:
   void give_up() {
-    // The command before it waits in the queue of a connection that is alive: that is no silence.
+    // The change before it waits in the queue of a connection that is alive. That is load, not silence.
     const auto& env = of_.env_;
     if (env.servers.answering(keys_->lock)) return wait(env.now() + env.settings.command_timeout);
     of_.ran_out(keys_->lock, since_);
@@ -42,16 +43,19 @@ class unlock_time_budget::waiting_caller : public std::enable_shared_from_this<w
 };
 
 time_point unlock_time_budget::answer_by(std::string_view key, time_point now, nanoseconds budget) {
+  // In an outage every unlock ends one budget after the first silent one was called, or at once if that has passed.
   const auto silent = silence_of(key);
   return silent == silent_since_.end() ? now + budget : std::clamp(silent->second + budget, now, now + budget);
 }
 
 void unlock_time_budget::ran_out(std::string_view key, time_point since) noexcept try {
+  // The unlock may have waited for another server than the one that has the key now.
   if (since < moved_) return;
-  if (env_.servers.answered_since(key, since)) return;  // it was late, and the server is not silent
+  // The server has answered somebody since. This unlock was late, but the server is not silent.
+  if (env_.servers.answered_since(key, since)) return;
   if (silence_of(key) == silent_since_.end()) silent_since_.emplace(env_.servers.node_of(key), since);
 } catch (const std::bad_alloc&) {
-  // Not remembered: the next one waits for its whole time as well.
+  // Without memory the silence is not remembered. The next unlock waits its whole budget as well.
 }
 
 unlock_time_budget::handler unlock_time_budget::limit(const shared_keys& keys, time_point deadline, error_code late,
@@ -62,9 +66,11 @@ unlock_time_budget::handler unlock_time_budget::limit(const shared_keys& keys, t
 }
 
 unlock_time_budget::silences::iterator unlock_time_budget::silence_of(std::string_view key) {
+  // Nearly always no server is silent. The unlock then does not look for the node of its key.
   if (silent_since_.empty()) return silent_since_.end();
   const auto found = silent_since_.find(env_.servers.node_of(key));
   if (found == silent_since_.end() || !env_.servers.answered_since(key, found->second)) return found;
+  // Any answer ends a silence, whoever asked: what matters is the server, not the command.
   silent_since_.erase(found);
   return silent_since_.end();
 }

@@ -18,6 +18,7 @@ void renewals::leave_queue(share& part) {
 }
 
 void renewals::confirm_by(share& part, time_point by) {
+  // The answer may have been given before the doubt. land() then asks for one more renewal.
   if (in_flight(part)) {
     part.renewal = by;
     part.stage = renewal_stage::doubted_in_flight;
@@ -45,6 +46,7 @@ void renewals::collect(time_point now) {
   for (std::size_t n = 0; n < collected_at_once; ++n) {
     auto* const part = scheduled_.first_until(now);
     if (!part) return;
+    // The home is asked for now, not when the share was scheduled: a slot may have moved since.
     const auto home = home_of(*part);
     auto& waiting = queues_[home].due;
     unschedule(*part);
@@ -57,6 +59,7 @@ void renewals::collect(time_point now) {
 
 std::optional<node_id> renewals::ready() const noexcept {
   for (const auto& [node, each] : queues_)
+    // A server whose link is down would only fill the queue, and its renewals would time out there.
     if (each.up && each.unanswered < most_unanswered && !each.due.empty()) return node;
   return std::nullopt;
 }
@@ -70,7 +73,9 @@ renewals::shares renewals::take(node_id node, time_point now) {
   const auto take = [&](share& part) {
     const auto timeout = timeout_of(part, now);
     if (due.empty()) shortest = timeout;
+    // The shortest timeout of a script is the timeout of all. Too different ones stay for the next script.
     if (timeout < shortest / 2 || timeout > shortest * 2) return;
+    // Kinds of one layout have the same renewal script, and only these can share a command.
     if (!due.empty() && &part.of.keys->of.layout != &due.front()->of.keys->of.layout) return;
     HOLDFAST_ASSERT(!in_flight(part) && guarded(part.of));
     if (!if_memory([&] { due.emplace_back(&part); })) return;  // the first needs none
@@ -81,6 +86,7 @@ renewals::shares renewals::take(node_id node, time_point now) {
   const auto soon = now + nanoseconds(due.front()->of.wanted.ttl) / 60;
   for (auto* next = scheduled_.first_until(soon); next && due.size() < batch_size;) {
     auto& part = *std::exchange(next, scheduled_.next_until(*next, soon));
+    // Its keys are far from the cache. They are fetched while this share is looked at.
     if (next) prefetch(*next->of.keys);
     if (part.renewal > now + nanoseconds(part.of.wanted.ttl) / 60) break;
     if (part.node == node && home_of(part) == node) take(part);
@@ -97,11 +103,13 @@ void renewals::answered(node_id node, std::size_t count) {
 
 void renewals::link_changed(node_id node, bool up) {
   queues_[node].up = up;
+  // A server that was never up has not answered anything, so a first renewal there would only wait.
   queues_[node].was_up |= up;
 }
 
 bool renewals::is_up(node_id node) const noexcept {
   const auto found = queues_.find(node);
+  // A server that has not reported a link yet counts as up, or nothing would ever be sent to it.
   return found == queues_.end() || found->second.up;
 }
 
@@ -121,10 +129,11 @@ void renewals::forget_dead() {
 }
 
 node_id renewals::home_of(const share& part) const {
+  // With several primaries each share belongs to one of them. Otherwise the slot of the key decides.
   return servers_.primaries() > 1 ? part.node : servers_.node_of(part.of.keys->lock);
 }
 
-// Half of what is left at most: then its holder hears of the doubt in time.
+// At most half of the validity: the other half is left to repeat the renewal, and to warn the holder.
 nanoseconds renewals::timeout_of(const share& part, time_point now) const {
   const auto half = (part.of.valid_until() - now) / 2;
   return std::max<nanoseconds>(std::min(command_budget(settings_, part.of.wanted.ttl), half), milliseconds(1));

@@ -29,6 +29,7 @@ void watchdog::guard_on(claim& held, time_point now) { guard(held, now, now, hel
 
 void watchdog::guard(claim& held, time_point sent, time_point now, primary_set at, rhythm pace) {
   HOLDFAST_ASSERT(held.holder());
+  // A re-entry or a confirmed count guards a claim once more. Its first renewal is planned already.
   const bool begins = !guarded(held);
   if (begins) {
     expire_at(held, held.valid_until());
@@ -38,12 +39,14 @@ void watchdog::guard(claim& held, time_point sent, time_point now, primary_set a
     auto& part = held.shares()[n];
     const bool confirmed = (at & only(n)) != 0;
     if (confirmed) restore(part);
-    if (!confirmed && begins) held.doubt(part);  // nobody knows yet what it has
+    // Nobody knows yet whether this primary has the field. Until it answers, it does not count.
+    if (!confirmed && begins) held.doubt(part);
     if (in_flight(part) || part.denied()) continue;
-    // A pause is kept, and so is the renewal that settles a doubt: what is confirmed now may have run before that.
+    // A planned repetition stays planned, and so does the renewal that settles a doubt. This confirmation may have run
+    // before the doubt, and proves nothing about it.
     const bool stands = !confirmed ? part.doubted() : part.of.in_doubt;
     if (!begins && stands && part.stage != renewal_stage::none) continue;
-    // One that nobody has heard of is asked in its turn; not before its server was there, nor put off.
+    // A primary that has not answered yet is asked at the usual time, once its server has been up.
     const bool first = !part.confirmed() && begins && renewals_.was_up(part.node);
     if (begins && pace == rhythm::kept && part.doubted()) {
       renewals_.schedule(part, now + renewal_retry_pause(part.of.wanted.ttl));
@@ -60,18 +63,22 @@ void watchdog::forget(claim& held) {
   expiries_.erase(held);
   HOLDFAST_ASSERT(guarded_shares_ >= held.shares().size());
   guarded_shares_ -= held.shares().size();
-  if (idle()) rearm();  // else it comes in vain, perhaps
+  // An alarm that comes too early costs little, so it stays while any claim is guarded. Without claims it would wake the
+  // thread for nothing.
+  if (idle()) rearm();
 }
 
 // ---- when a share is renewed next
 
 void watchdog::plan_next(share& part, time_point sent, time_point now, rhythm pace) {
+  // Only max_hold ends renewal before the unlock. The holder is asked then alone: its memory is far from the cache.
   if (!part.of.wanted.for_good && holders_.pause_if_unwanted(part.of, now)) return renewals_.unschedule(part);
   const milliseconds ttl = part.of.wanted.ttl;
-  // What was sent for a shorter TTL may not have extended the validity.
+  // A command with a shorter TTL may not have extended the validity. The period then counts from the longer one.
   const auto by_its_word = part.valid_until() - (ttl - drift_of(ttl, env_.settings.drift));
   const auto confirmed = part.confirmed() ? std::min(sent, by_its_word) : sent;
   const nanoseconds period = nanoseconds(ttl) / 3;
+  // A burst of grants would be renewed in bursts for ever. A random first period spreads it.
   const bool spread = pace == rhythm::begun && guarded_shares_ > crowd;
   renewals_.schedule(part, confirmed + period - env_.random.up_to(spread ? period : period / 20));
 }
@@ -87,6 +94,7 @@ void watchdog::confirm_soon(claim& held, nanoseconds delay) {
   if (!guarded(held)) return;
   const auto by = env_.now() + delay;
   for (auto& part : held.shares())
+    // A denied share would confirm nothing.
     if (!part.denied()) renewals_.confirm_by(part, by);
   rearm();
 }
@@ -96,6 +104,7 @@ void watchdog::link_changed(node_id node, bool up) {
   const auto now = env_.now();
   expiries_.each([&](claim& held) {
     for (auto& part : held.shares()) {
+      // A link concerns each claim whose key lives there, also one that was granted by another node.
       if (part.denied() || renewals_.home_of(part) != node) continue;
       if (!up) {
         suspend(part, errc::unreachable);
@@ -104,11 +113,13 @@ void watchdog::link_changed(node_id node, bool up) {
       }
     }
   });
+  // A server that came back may have lost claims, so all of them are renewed at once.
   if (up) return renew_due();
   rearm();
 }
 
-// Most often nothing is doubted and every node is up: slots move under load by the hundred.
+// Slots move by the hundred while a cluster is resharded. Most often nothing is doubted and every node is up; a move
+// then costs one look at each node. Every other share asks for its home when its renewal is due.
 void watchdog::keys_moved() {
   if (!any_doubted_ && !renewals_.any_down()) return;
   any_doubted_ = false;
@@ -124,7 +135,7 @@ void watchdog::keys_moved() {
       any_doubted_ |= part.doubted();
     }
   });
-  // A node that is gone for good is not looked for at each move.
+  // A node that is gone for good would make each later move look at all claims.
   if (!any_doubted_) renewals_.forget_dead();
   renew_due();
 }
@@ -134,15 +145,16 @@ void watchdog::keys_moved() {
 void watchdog::confirmed(share& part, time_point sent, milliseconds ttl, bool doubted) {
   auto& held = part.of;
   const auto now = env_.now(), once_more = part.renewal;
-  // It may have waited to be written. A hold ends a TTL after its max_hold all the same.
+  // The renewal may have waited to be written until max_hold was over. The hold still ends one TTL after its max_hold.
   const auto from = held.wanted.for_good ? sent : std::min(sent, holders_.renewed_until(held));
   const auto left = held.valid_until() - now;
-  // Loss is sticky: what is confirmed after the validity was over is lost all the same. expire_due() says so.
+  // Loss is sticky: a confirmation after the end of the validity changes nothing. expire_due() reports the loss.
   if (now >= held.valid_until() || !held.confirm(part, valid_until(from, ttl, env_.settings.drift))) return;
   count_renewal(part, left);
   plan_next(part, sent, now, restore(part) ? rhythm::begun : rhythm::kept);
   if (doubted) return renewals_.confirm_by(part, once_more);
-  if (held.shares().size() == 1) held.in_doubt = false;  // of several, one alone does not know
+  // One of several shares does not settle a doubt: the field may be gone at the other primaries.
+  if (held.shares().size() == 1) held.in_doubt = false;
 }
 
 void watchdog::count_renewal(const share& part, nanoseconds left) const {
@@ -155,21 +167,24 @@ void watchdog::count_renewal(const share& part, nanoseconds left) const {
 }
 
 void watchdog::denied(share& part) {
+  // The denial is noted for the release, which skips this primary then.
   if (!guarded(part.of)) return static_cast<void>(part.of.deny(part));
   renewals_.unschedule(part);
   denied(part, renewal_answer::denied);
   rearm();
 }
 
-// What a majority of several has is ours all the same.
+// With several primaries the claim goes on while a majority has it. Only a denial that leaves less ends it.
 void watchdog::denied(share& part, renewal_answer cause) {
   auto& held = part.of;
   if (!held.deny(part)) {
+    // The holder ends in this call, and may drop the last reference to the claim.
     const claim_ptr keep(&held);
     forget(held);
     return holders_.denied(held, cause);
   }
-  expire_at(held, held.valid_until());  // which may be sooner
+  // Without this share the validity may end earlier than its alarm.
+  expire_at(held, held.valid_until());
   suspend(part, errc::lost);
 }
 
@@ -177,19 +192,20 @@ void watchdog::unanswered(share& part, const error_code& cause, const std::strin
   if_memory([&] { doubt(part, cause, detail); });
   const auto now = env_.now();
   const auto left = std::max<nanoseconds>(part.of.valid_until() - now, milliseconds(2));
+  // At most half of the validity passes before the next try, so that there is one more before the end.
   const auto pause = std::min<nanoseconds>(renewal_retry_pause(part.of.wanted.ttl), left / 2);
-  // One that has moved meanwhile was asked for at a server that may not have it any more.
+  // The key may have moved meanwhile. Its new server can answer at once, so there is no pause.
   const bool moved = renewals_.home_of(part) != part.node;
   renewals_.schedule(part, moved ? now : now + pause - env_.random.up_to(pause / 5));
 }
 
-// It may still be answered, and counts then.
+// The answer may still come, and then it counts. Until then the holder is warned.
 void watchdog::late(share& part, const error_code& cause, const std::string& detail) { doubt(part, cause, detail); }
 
 // ---- which claims are in danger
 
 void watchdog::doubt(share& part, const error_code& cause, const std::string& detail) {
-  // One of several primaries that is gone for long is told of once.
+  // With several primaries one may be gone for days. Its holders get one event, not one at each renewal.
   const bool news = part.of.shares().size() == 1 || !part.doubted();
   if (news) holders_.renewal_failed(part.of, cause, detail);
   suspend(part, cause);
@@ -197,7 +213,8 @@ void watchdog::doubt(share& part, const error_code& cause, const std::string& de
 
 void watchdog::suspend(share& part, const error_code& cause) {
   any_doubted_ = true;
-  const bool over = part.of.left() == nanoseconds::zero();  // then it is lost, and expire_due() says so
+  // A claim whose validity is over is lost, not suspended. expire_due() reports that.
+  const bool over = part.of.left() == nanoseconds::zero();
   if (!over && part.of.doubt(part)) holders_.suspended(part.of, cause);
 }
 
@@ -217,8 +234,10 @@ void watchdog::expire_due() {
   const auto now = env_.now();
   while (auto* const held = expiries_.first_until(now)) {
     if (held->valid_until() > now) {
-      expire_at(*held, held->valid_until());  // renewed since
+      // A renewal moves the validity, not the alarm: most claims are renewed or released many times before it comes.
+      expire_at(*held, held->valid_until());
     } else {
+      // First forgotten, then reported: the holder may begin anew in this call.
       const claim_ptr keep(held);
       forget(*held);
       holders_.expired(*held);
@@ -227,14 +246,15 @@ void watchdog::expire_due() {
   rearm();
 }
 
-// An alarm that is early does no harm and corrects itself; so it is not moved for every claim that comes and goes.
+// An alarm that is early does no harm and corrects itself. So it is moved only to an earlier instant, and not for every
+// claim that comes and goes.
 void watchdog::rearm() {
   HOLDFAST_ASSERT(renewals_.size() <= guarded_shares_);
   const auto arm = [](timer& alarm, time_point when, auto action) {
     if (when == time_point::max()) return alarm.stop();
     if (!alarm.due() || *alarm.due() > when) alarm.start(when, action);
   };
-  // What is due already goes on with the next answer, or with the link.
+  // A share that is due already needs no alarm: the next answer or the link sends it.
   arm(renewal_alarm_, renewals_.earliest(), [this] { renew_due(); });
   arm(expiry_alarm_, expiries_.earliest(), [this] { expire_due(); });
 }
