@@ -8,13 +8,15 @@
 
 namespace holdfast::detail {
 
-/// Changes that run one after the other: each begins when the one before it has ended. Who adds or ends one keeps the
-/// queue alive meanwhile.
+/// Runs changes one after another: each begins when the one before it has ended. The caller of add() and ended() keeps
+/// the queue alive during the call.
+///
+/// Nearly every queue of a client is empty, so an empty one has no list: it takes two words.
 class change_queue {
  public:
   /// A change is under way.
   bool busy() const noexcept { return busy_; }
-  /// Begins the change: at once where none is under way. Every change calls ended() once.
+  /// Begins the change at once if none is under way, else at its turn. Every change calls ended() once.
   template <class Change>
   void add(Change change) {
     if (!std::exchange(busy_, true)) return change();
@@ -25,15 +27,15 @@ class change_queue {
   }
   /// The change under way has ended.
   void ended();
-  /// Those that wait never begin. Needs no memory.
+  /// The waiting changes never begin. Needs no memory.
   void forget() noexcept { waiting_.reset(); }
 
  private:
   using changes = std::list<function<void()>>;
 
-  std::unique_ptr<changes> waiting_;  // null where none waits, as in most queues; never empty
+  std::unique_ptr<changes> waiting_;  // null if none waits; never empty
   bool busy_ = false;
-  unsigned ended_ = 0;  // changes that are not followed by the next yet
+  unsigned ended_ = 0;  // changes that have ended and whose successor has not begun
 };
 
 }  // namespace holdfast::detail

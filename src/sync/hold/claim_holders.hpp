@@ -6,7 +6,7 @@
 
 namespace holdfast::detail {
 
-/// Gives the watchdog's questions and notifications to the hold of the claim. One for all holds.
+/// Passes the questions and notifications of the watchdog to the holder of the claim. One object serves all holds.
 class claim_holders final : public renewal_host {
  public:
   time_point renewed_until(const claim& held) const noexcept override;

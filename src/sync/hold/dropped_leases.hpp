@@ -7,8 +7,13 @@ namespace holdfast::detail {
 
 struct lease_record;
 
-/// Leases that were dropped and are not given up yet. Any thread, and no memory: each is in the list by itself, and
-/// keeps itself alive there, because its hold still refers to it.
+/// Leases that were dropped and are not given up yet. Any thread may add one.
+///
+/// Decision: the end of a lease finds its memory reserved. A destructor must not fail, so a dropped lease goes into the
+/// list through its own record, and needs no memory. A handler tells the strand to look into the list. If there is no
+/// memory for that handler, the timers look when they wake: a client with a lease always has a timer.
+///
+/// A record in the list keeps itself alive, because its hold still refers to it.
 class dropped_leases {
  public:
   struct link {
@@ -22,15 +27,15 @@ class dropped_leases {
   ~dropped_leases() { close(); }
 
   void push(std::shared_ptr<lease_record> lease) noexcept;
-  /// The oldest one; null when there is none. On the strand.
+  /// The oldest lease; null when there is none. On the strand.
   std::shared_ptr<lease_record> pop() noexcept;
-  /// No hold refers to a lease any more: forgets all, also those that are still to come. On the strand, or after it.
+  /// No hold refers to a lease any more. Forgets all leases, and each later one at once. On the strand, or after it.
   void close() noexcept;
 
  private:
-  link closed_;  // in newest_: the end of the list for good
+  link closed_;  // in newest_: the list is closed
   std::atomic<link*> newest_{nullptr};
-  link* oldest_ = nullptr;  // of those that were taken over: the strand's
+  link* oldest_ = nullptr;  // the leases that the strand has taken over, oldest first
 };
 
 }  // namespace holdfast::detail

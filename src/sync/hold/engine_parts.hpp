@@ -13,8 +13,8 @@ namespace holdfast::detail {
 
 class lease_home;
 
-/// The parts of an engine that holds, registry and questions use. A member of the engine: it outlives every handler of
-/// the strand.
+/// The parts of an engine that holds, registry and questions use. It is a member of the engine, and outlives every
+/// handler of the strand.
 struct engine_parts {
   environment& env;
   watchdog& renewals;

@@ -11,7 +11,7 @@ namespace holdfast::detail {
 
 struct lease_record;
 
-/// The leases of a hold, in the order in which they came: most often one.
+/// The leases of a hold, in the order in which they were granted. Most holds have one, and that one needs no list.
 class few_leases {
  public:
   std::span<lease_record* const> all() const noexcept {
@@ -25,7 +25,7 @@ class few_leases {
     }
     more_->push_back(&lease);
   }
-  /// One that is there.
+  /// The lease is in the list.
   void remove(const lease_record& lease) noexcept {
     if (!more_) {
       HOLDFAST_ASSERT(sole_ == &lease);
@@ -39,7 +39,7 @@ class few_leases {
 
  private:
   lease_record* sole_ = nullptr;
-  std::unique_ptr<std::vector<lease_record*>> more_;  // all, as soon as there have been two
+  std::unique_ptr<std::vector<lease_record*>> more_;  // all leases, once there have been two; else null
 };
 
 }  // namespace holdfast::detail

@@ -30,15 +30,19 @@
 #include "sync/hold/last_unlock.hpp"
 #include "sync/release/releases.hpp"
 
-// Room hold: who has a name, how often, and how that ends. Three files share the work. This one has the leases, the
-// owner and the count, and ends a hold that is lost. unlocking.hpp ends it by its owner's wish; the table of its states
-// is there. loss.hpp explains a loss, and needs no hold for that.
+// Room hold: the owner of a name, the number of its leases, and the end of its possession. Three files share the work.
+// This one has the leases, the owner and the count, and ends a hold that is lost. The table of its steps is in
+// hold.cpp. unlocking.hpp ends a hold by the wish of its owner. loss.hpp explains a loss, and needs no hold for that.
 //
-// A hold stands on a claim, which is the possession in Redis. The two are apart because the claim may outlive the hold:
-// where clients take turns, the last unlock hands it to the next hold, and nothing is sent.
+// A hold stands on a claim, which is the possession in Redis (claim.hpp). The claim may outlive the hold: where clients
+// take turns, the last unlock hands it to the next hold, and nothing is sent.
 //
-// There are as many holds as held locks, and each byte counts. A hold has no base with virtual functions, its hooks are
-// intrusive, and all that is small is packed at its end.
+// Decision: a held lock is five small objects, because a client may hold a million. Name, claim, hold, lease and keys
+// of a lock take 616 bytes together (64 bit, names of up to 15 bytes). So a hold has no base with virtual functions,
+// its hooks are intrusive, it counts its references itself, and its small fields are packed at its end. Fields that
+// most holds never need are a pointer until then: a second lease, waiting changes, listeners, the text of a loss. Text
+// that follows from other fields is not kept: a channel follows from the name, an owner field from its number and the
+// uuid.
 
 namespace holdfast::detail {
 
@@ -49,49 +53,50 @@ struct lease_record;
 struct engine_parts;
 using hold_ptr = boost::intrusive_ptr<hold>;
 
-/// The registry's entry of a hold's name: it knows the hold until that has ended and nobody has a lease of it.
+/// The registry's entry of a name. It knows a hold of that name until the hold has ended and has no lease.
 class hold_host : public release_host {
  public:
-  /// It has ended: others may have the name now.
+  /// The hold has ended: others may have the name now.
   virtual void ended(hold& hold) = 0;
-  /// It has ended, and nobody has a lease of it.
+  /// The hold has ended and has no lease. It calls the host no more.
   virtual void forget(hold& hold) = 0;
   struct handoff_offer {
     bool sound;         // the claim is good for another hold
     milliseconds ttl;   // of the hold until now
-    unsigned replicas;  // so many have the claim
+    unsigned replicas;  // number of replicas that have the claim
   };
-  /// It has ended by its holder's wish. True: its claim is the next hold's now, and the observer was told. False: the
-  /// claim is to be released.
+  /// The hold has ended by the wish of its owner. True: the next hold has the claim, and the observer was notified.
+  /// False: the claim must be released.
   virtual bool pass_on(hold& hold, const handoff_offer& offer) = 0;
 
  protected:
   ~hold_host() = default;
 };
 
-/// Waits for its turn with a hold.
+/// A re-entry that waits for its turn in the changes of a hold.
 class hold_reentry : public boost::intrusive::list_base_hook<> {
  public:
-  // It hears one of these, once, and removes itself in that call.
+  // One of these two is called, once. The re-entry removes itself in that call.
   virtual void hold_ended() = 0;
-  /// The engine ends: its caller is not answered.
+  /// The engine ends. The caller gets no answer.
   virtual void forget_caller() = 0;
 
  protected:
   ~hold_reentry() = default;
 };
 
-/// One owner's possession of one name, counted: it stands on a claim. Its leases keep it alive, and they may outlive
-/// everything else; its host knows it by its address. With no lease left it keeps itself until its host has forgotten
-/// it.
+/// One owner's counted possession of one name. It stands on a claim.
+///
+/// The leases keep the hold alive, and may outlive everything else. The host knows it by its address alone. So a hold
+/// without a lease keeps itself until the host has forgotten it.
 class hold final : public boost::intrusive_ref_counter<hold> {
  public:
   struct fencing {
     std::optional<std::uint64_t> token{};
     std::uint16_t spare = 0;
   };
-  /// `parts`: outlives every handler of the strand. `host`: hears of it until forget() or leave_host().
-  /// `passes`: of the claim, before it.
+  /// `parts`: outlives every handler of the strand. `host`: is called until forget() or leave_host().
+  /// `passes`: number of hand-overs of the claim before this hold.
   hold(claim_ptr on, owner_id owner, bool bound, fencing token, std::uint32_t passes, time_point now,
        const engine_parts& parts, hold_host& host);
   hold(const hold&) = delete;
@@ -107,92 +112,93 @@ class hold final : public boost::intrusive_ref_counter<hold> {
   const claim_ptr on;
   const owner_id owner;
   const time_point granted_at;
-  const void* coroutine = nullptr;                // the thread of co_spawn that has taken it; null: it cannot be known
-  boost::intrusive::slist_member_hook<> of_host;  // its host's alone
+  const void* coroutine = nullptr;                // the co_spawn thread that has taken it; null: unknown
+  boost::intrusive::slist_member_hook<> of_host;  // only the host uses it
 
   // Any thread.
-  /// The owner was given or bound, not made up for one lock().
+  /// The user gave or bound the owner. Else lock() made one up for this hold alone.
   bool bound() const noexcept { return packed_.bound; }
   std::optional<std::uint64_t> token() const noexcept { return packed_.fenced ? std::optional(token_) : std::nullopt; }
   bool exclusive() const noexcept { return left() > nanoseconds::zero(); }
-  nanoseconds left() const noexcept;  // of the validity; 0 once lost, released or the client closed
+  /// The rest of the validity. 0 if the hold is lost or released, or the client is closed.
+  nanoseconds left() const noexcept;
   /// held, suspended, lost or released. Lost and released are final.
   lease_state state() const noexcept;
   time_point valid_until() const noexcept { return on->valid_until(); }
-  /// How it is known that the hold is lost: what was told, or what its clock says before anybody is.
+  /// The text of the loss. Before the strand has noticed the loss, it follows from the clock.
   std::string cause_of_loss() const;
   const shared_keys& keys() const noexcept { return on->keys; }
   const owner_field& field() const noexcept { return on->field; }
   owner_field::text id() const noexcept { return field().hold_id(passes); }
   const clock& time() const noexcept { return on->time(); }
-  /// Its max_hold is over, and nobody renews it.
+  /// The max_hold of all leases is over, and the hold is not renewed.
   bool renewal_paused() const noexcept { return packed_.renewal_paused.load(std::memory_order_acquire); }
-  // Exchanges alone write it, never a store: each sees what all feeders before it wrote.
+  // Only exchanges write the flag, never a store: each one sees everything that the feeders before it wrote.
   void pause_renewal() noexcept { packed_.renewal_paused.exchange(true, std::memory_order_acq_rel); }
-  /// True: it was paused, and the watchdog is to be told.
+  /// True: renewal was paused, and the caller must notify the watchdog.
   bool resume_renewal() noexcept { return packed_.renewal_paused.exchange(false, std::memory_order_acq_rel); }
-  /// It was lost or released; a validity that has just run out does not count before live() has seen it.
+  /// The hold was lost or released. A validity that has just run out does not count before live() has noticed it.
   bool ended() const noexcept;
 
-  // The client's strand, and so is all that follows.
-  /// It has not ended; if its validity has run out, that ends it now.
+  // The client's strand, from here on.
+  /// The hold has not ended. If its validity has run out, this call ends it.
   bool live();
-  /// Of one that has ended; not_held where it was released.
+  /// The reason of a loss; not_held after a release.
   error_code end_reason() const noexcept { return packed_.end_reason; }
   const std::string& end_detail() const noexcept;
-  /// Lost: all its leases and re-entries are told. Nothing happens if it has ended.
+  /// Ends the hold as lost and notifies all its leases and re-entries. Does nothing if the hold has ended.
   void lose(errc reason);
-  /// The client is closed: the hold is lost, and nobody waits for a turn with it any more.
+  /// The client is closed. The hold is lost, and no re-entry waits any more.
   void close();
   bool client_closed() const noexcept;
-  /// force_unlock() of this client has broken a hold of the name.
+  /// A force_unlock() of this client has broken a hold of the name.
   void forced() noexcept { packed_.forced = true; }
   /// The answer to a renewal: the hold is about to be lost.
   void denied(renewal_answer why) noexcept { packed_.shared = why == renewal_answer::shared; }
-  /// A message says that the lock was freed: it is confirmed within `pause`, and neither passed on nor entered
-  /// before that.
+  /// A message says that the lock was freed. The hold is confirmed within `pause`. Until then it is neither passed on
+  /// nor re-entered without asking.
   void doubt(nanoseconds pause);
-  /// Its host ends, or could not make its first lease: the hold is renewed no more, and its host hears no more of it.
+  /// The host ends, or could not make the first lease. The hold is renewed no more, and calls the host no more.
   void leave_host() noexcept;
-  /// The engine ends: what waits for its turn never has it. Needs no memory.
+  /// The engine ends. The waiting changes never begin. Needs no memory.
   void forget_changes() noexcept;
 
-  // Its leases; their number is the count that the server should have.
+  // The leases. Their number is the count that the server should have.
   std::size_t count() const noexcept { return leases_.all().size(); }
-  /// Whether a nested lock() of these terms has a lease at once: nothing is in doubt, and they ask for no more than
-  /// the hold has.
+  /// Whether a nested lock() of these terms gets a lease at once. Nothing may be in doubt, and the terms may not ask
+  /// for more than the hold has.
   bool covers(const terms& asked, time_point now) const noexcept;
-  /// One more lease, without asking the server: the hold covers it. The server hears of it.
+  /// One more lease, which the hold covers. The server gets the new count afterwards.
   std::shared_ptr<lease_record> enter(const terms& asked, time_point now);
-  /// One more lease, by a command that was sent at `sent` and confirmed by these.
+  /// One more lease, by a command that was sent at `sent` and confirmed by these primaries.
   std::shared_ptr<lease_record> grant(const terms& asked, time_point sent, time_point now, primary_set at);
-  /// What a primary has said of the acquire that has made it, after the majority.
+  /// A primary has answered the acquire of this hold after the majority.
   void hear_of(std::size_t primary, const late_vote& late, milliseconds ttl);
-  /// Its first lease, without a command: the claim was another hold's, and is valid.
+  /// The first lease of a hold to which a valid claim was handed. Needs no command.
   std::shared_ptr<lease_record> take_over(const terms& asked, time_point now);
-  /// One that was made elsewhere.
+  /// Adds a lease that was made elsewhere.
   void add(lease_record& lease);
-  /// That of the hold that this one is passed on to; no token where none is left.
+  /// The token of the next hold of the same claim; none if the block of tokens is used up.
   fencing next_token() const noexcept {
     const auto spare = packed_.spare_tokens;
     return packed_.fenced && spare > 0 ? fencing{token_ + 1, static_cast<std::uint16_t>(spare - 1)} : fencing();
   }
   void renew(std::shared_ptr<lease_record> lease, milliseconds ttl, time_point answer_by, done_handler done);
 
-  /// Tells the observer of it.
+  /// Notifies the observer.
   void report(event_kind happened, error_code reason = {}, std::string_view detail = {},
               loss_cause cause = loss_cause::none) const;
 
-  // What its leases want.
-  /// The TTL that the server's key should get from a renewal.
+  // The wishes of the leases.
+  /// The TTL that a renewal gives the key: the longest of all leases.
   milliseconds ttl() const noexcept;
-  /// How many replicas must have a renewal.
+  /// The number of replicas that must confirm a renewal: the highest of all leases.
   unsigned min_replicas() const noexcept;
   bool wants_renewal(time_point now) const noexcept { return now < renewed_until(); }
-  /// When the last of its leases that ask for renewal has come to its max_hold; the end of time when one has none.
+  /// The latest end of max_hold of the leases that ask for renewal. The end of time if one of them has no max_hold.
   time_point renewed_until() const noexcept;
-  /// Whether renewal is paused now, because nobody wants it. Asked once more when that is noted: who fed a lease
-  /// meanwhile saw no pause.
+  /// Pauses renewal unless a lease wants it. True: it is paused now. After the pause is noted the wish is asked once
+  /// more, because a feeder in between saw no pause and notifies nobody.
   template <class Predicate>
   bool pause_renewal_unless(Predicate wanted) {
     if (!wanted()) {
@@ -203,7 +209,7 @@ class hold final : public boost::intrusive_ref_counter<hold> {
     return false;
   }
 
-  // Commands that change the count run one after the other: a repeated one must not undo a later one.
+  // Commands that change the count run one after the other: a repeated command must not undo a later one.
   template <class Change>
   void begin_change(Change change) {
     changes_.add(std::move(change));
@@ -211,38 +217,38 @@ class hold final : public boost::intrusive_ref_counter<hold> {
   /// Ends the change under way. May destroy the hold, if nothing else keeps it.
   void end_change();
   bool changing() const noexcept { return changes_.busy(); }
-  /// The TTL to send where a command wants `wanted`, so that nothing is shortened; it is noted as sent.
+  /// The TTL that a command must send if it wants `wanted`. It shortens nothing, and is noted as sent.
   key_ttl ttl_to_send(milliseconds wanted);
-  /// The TTL that a count gives the key: that of a renewal where the hold is renewed, else one that raises none.
+  /// The TTL that a count gives the key: that of a renewal if the hold is renewed, else one that raises nothing.
   milliseconds ttl_to_keep() const noexcept;
-  /// So many leases the server has said that it counts; 0: nobody knows.
+  /// The server has answered this count; 0: the count is unknown.
   void note_count(unsigned at_server) noexcept {
     on->counted.leases = at_server;
     on->counted.ever_sent = true;
   }
-  /// Another server may have its key with an older count. The count is sent once more, if one was ever sent.
+  /// Another server may have the key with an older count. Sends the count once more, if one was ever sent.
   void count_elsewhere() noexcept;
-  /// The server has confirmed the hold with a count that was sent at `sent` with this TTL: as good as a renewal, unless
-  /// the hold is in doubt, or wants replicas, which nobody has asked.
+  /// The server has confirmed a count that was sent at `sent` with this TTL. That is as good as a renewal, unless the
+  /// hold is in doubt or wants replicas.
   void confirmed_by_count(time_point sent, milliseconds ttl, primary_set at);
   void add_reentry(hold_reentry& waiting) noexcept { reentries_.push_back(waiting); }
   void remove_reentry(hold_reentry& waiting) noexcept { reentries_.erase(reentries_.iterator_to(waiting)); }
 
  private:
-  friend class unlocking;  // the other half of its room: how it ends by its owner's wish
+  friend class unlocking;  // the other half of the room: the end by the wish of the owner
 
   using text = std::unique_ptr<const std::string>;  // null: empty
   using reentries = boost::intrusive::list<hold_reentry, boost::intrusive::constant_time_size<false>>;
 
-  /// All that is small. There are as many holds as held locks, so nothing of it is padded.
+  /// The small fields, without padding: there are as many holds as held locks.
   struct packed {
-    const std::uint16_t spare_tokens;  // after its own, for those that it is passed on to
+    const std::uint16_t spare_tokens;  // after its own, for the next holds of the claim
     const bool bound;
     const bool fenced;  // it has a token
     std::atomic<bool> renewal_paused{false};
     bool forced = false;
-    bool shared = false;                              // its key has other fields, too
-    bool kept = false;                                // by itself, while it has a host and no lease
+    bool shared = false;                              // the key has the fields of others as well
+    bool kept = false;                                // it refers to itself, from the last unlock on
     std::atomic<lease_state> end{lease_state::held};  // or lost, or released; the claim knows whether it is suspended
     errc end_reason{};
   };
@@ -252,7 +258,7 @@ class hold final : public boost::intrusive_ref_counter<hold> {
   void keep_itself() noexcept {
     if (!std::exchange(packed_.kept, true)) intrusive_ptr_add_ref(this);
   }
-  /// Null where it did not keep itself.
+  /// Null if the hold did not keep itself.
   hold_ptr no_more_kept() noexcept { return hold_ptr(std::exchange(packed_.kept, false) ? this : nullptr, false); }
   std::shared_ptr<lease_record> make_lease(const terms& asked, time_point now);
   void remove(const lease_record& lease) noexcept;
@@ -260,7 +266,7 @@ class hold final : public boost::intrusive_ref_counter<hold> {
   void tell_count() noexcept;
   bool confirm(time_point sent, milliseconds ttl, primary_set at);
   topology::handler when_replicated(topology::handler then);
-  /// Anything but a confirmation ends it.
+  /// Every answer except a confirmation ends the hold.
   void heed(renewal_answer answer);
   bool unquestioned() const noexcept;
   void end(lease_state as, errc reason, text detail) noexcept;
@@ -270,17 +276,17 @@ class hold final : public boost::intrusive_ref_counter<hold> {
   void leave_if_forgotten();
 
   const engine_parts& parts_;
-  hold_host* host_;            // null once it is forgotten
-  const std::uint64_t token_;  // where there is one
+  hold_host* host_;            // null once the host has forgotten the hold
+  const std::uint64_t token_;  // if packed_.fenced
   text end_detail_;
   few_leases leases_;
   change_queue changes_;
-  std::forward_list<last_unlock> last_unlocks_;  // that wait for their turn
+  std::forward_list<last_unlock> last_unlocks_;  // they wait for their turn
   reentries reentries_;
   packed packed_;
 };
 
-/// What an event says of its hold, except the TTL.
+/// An event about the hold, with all its facts except the TTL.
 hold_event event_of(event_kind kind, const hold& hold, time_point at);
 
 }  // namespace holdfast::detail

@@ -6,10 +6,10 @@
 
 namespace holdfast::detail {
 
-/// An unlock that was the last at its call. Where a change of the count is under way, it waits for its turn.
+/// An unlock of the last lease of a hold. If a change of the count is under way, it waits for its turn.
 struct last_unlock {
   milliseconds ttl;   // of the hold at the call
-  unsigned replicas;  // that have the claim, as the hold wanted it
+  unsigned replicas;  // that the hold wanted, and that have the claim
   time_point called;
   time_point answer_by;
   done_handler done;

@@ -63,8 +63,8 @@ void watchdog::forget(claim& held) {
   expiries_.erase(held);
   HOLDFAST_ASSERT(guarded_shares_ >= held.shares().size());
   guarded_shares_ -= held.shares().size();
-  // An alarm that comes too early costs little, so it stays while any claim is guarded. Without claims it would wake the
-  // thread for nothing.
+  // An alarm that comes too early costs little, so it stays while any claim is guarded. Without claims it would wake
+  // the thread for nothing.
   if (idle()) rearm();
 }
 
