@@ -16,11 +16,11 @@ using std::chrono::milliseconds;
 using nanoseconds = lease_clock::duration;
 
 inline constexpr milliseconds shortest_ttl{10}, shortest_renewed_ttl{100}, longest_ttl = std::chrono::hours(24);
-/// The TTL that confirms a lease which nobody renews. The validity that is left is sent in its place: the key has that.
+/// The TTL that confirms a claim without prolonging it: share::ttl_to_send() replaces it by the rest of the validity.
 inline constexpr milliseconds ttl_that_never_raises{1};
 inline constexpr unsigned most_reentries = 2'147'483'647;
 
-/// What one lease asks for, checked. As small as can be: there is one for each held lock.
+/// The checked wishes of one lease. There is one for each held lock, so it is as small as possible.
 struct terms {
   using duration = std::chrono::duration<std::uint32_t, std::milli>;
   static_assert(longest_ttl <= duration::max());
@@ -31,33 +31,33 @@ struct terms {
   std::optional<duration> max_hold;
 };
 
-/// How much earlier than the server we end a lease: ⌈ttl·ρ⌉ + 2 ms.
+/// The time by which we end a lease before the server does: ⌈ttl·ρ⌉ + 2 ms.
 constexpr nanoseconds drift_of(milliseconds ttl, double rho) {
   return nanoseconds(static_cast<nanoseconds::rep>(static_cast<double>(nanoseconds(ttl).count()) * rho)) +
          milliseconds(2);
 }
 
-/// Until when a grant or renewal that was sent at `sent` holds, by our clock.
+/// The end of a grant or renewal that was sent at `sent`, by our clock.
 constexpr time_point valid_until(time_point sent, milliseconds ttl, double rho) {
   return sent + ttl - drift_of(ttl, rho);
 }
 
-/// A grant with less left is given back: its holder could do nothing with it.
+/// The least rest of a grant. With less the holder could do nothing, so the grant is given back.
 constexpr nanoseconds min_validity(milliseconds ttl) {
   return std::max<nanoseconds>(milliseconds(2), nanoseconds(ttl) / 20);
 }
 
-/// How long a command about a lease of this TTL may take.
+/// The timeout of a command about a lease of this TTL.
 constexpr nanoseconds command_budget(const config& config, milliseconds ttl) {
   return std::min<nanoseconds>(config.command_timeout, nanoseconds(ttl) / 5);
 }
 
-/// How long one of several primaries is waited for that is asked for a lock: little, because the others have answered.
+/// The timeout for the vote of one primary. It is short, because the other primaries have granted meanwhile.
 constexpr nanoseconds vote_budget(const config& config, milliseconds ttl) {
   return std::max<nanoseconds>(std::min<nanoseconds>(config.command_timeout, nanoseconds(ttl) / 50), milliseconds(10));
 }
 
-/// How long replicas may take for what is valid until then: so little that most of it is left for its holder.
+/// The timeout of the replicas for a claim that is valid until then. It leaves most of the validity to the holder.
 constexpr nanoseconds replication_budget(const config& config, time_point valid, time_point now) {
   return std::max<nanoseconds>(std::min<nanoseconds>(config.command_timeout, (valid - now) / 4), milliseconds(1));
 }

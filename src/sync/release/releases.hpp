@@ -15,16 +15,16 @@
 
 namespace holdfast::detail {
 
-/// What is said of a hold that Redis does not know.
+/// The text of a hold that Redis does not know.
 inline constexpr const char* not_ours = "Redis answered that its key is gone or another's";
 
-/// The name of which a field is released. It lives from release_begins() to release_ends().
+/// The name whose field is released. It lives from release_begins() to release_ends().
 class release_host {
  public:
   struct release_end {
-    bool may_be_free = true;     // the lock, and nobody else may say so; also where the release found the key gone
-    bool ends_turn = false;      // of a hold, and its word is the first
-    std::uint64_t heard_by = 0;  // so many subscribers heard of it
+    bool may_be_free = true;     // also if the release found the key gone; perhaps no message says so
+    bool ends_turn = false;      // it is the release of a hold, and the first end of it
+    std::uint64_t heard_by = 0;  // number of subscribers that got its message
   };
   virtual void release_begins() = 0;
   /// May destroy the host.
@@ -34,44 +34,48 @@ class release_host {
   ~release_host() = default;
 };
 
-/// Gives fields back, and does not stop before the server has answered or the key must be gone anyway. What a caller no
-/// longer waits for goes on here, in the client's own scope, which shutdown joins. A release is sent once more when its
-/// connection has ended; one that is late on a connection that goes on answering is on its way.
+/// Releases owner fields.
 ///
-/// Where there are several primaries, each is sent its own, and goes on by itself; a majority of their answers is the
-/// answer.
+/// It promises:
+/// - a release goes on until the server has answered, or until the key must be gone;
+/// - it goes on when its caller waits no more, and shutdown waits for it;
+/// - a release is sent once more when its connection has ended, and not because it is late on a living one;
+/// - with several primaries each one gets its own release, and a majority of equal answers is the answer;
+/// - an answered release is sent once more when another server has the key (answered_releases.hpp).
 ///
-/// An answered release is sent once more when another server has the key, because that server may lack it. A release
-/// compares its field, which is never used again: it frees its own hold or nothing.
+/// A release compares its field, which is never used again. It frees its own hold or nothing.
+///
+/// Decision: a change of the server is an outage that ends at another server. Two rules follow. "Not yours" to a
+/// repeated release proves nothing about the first copy if another server says it. And an answer of one server is no
+/// proof at another.
 ///
 /// The servers call it back and do not keep it alive: their owner ends them before it.
 class releases {
  public:
-  /// none: released; lost: it was not this owner's any more; unconfirmed: no answer in time, it goes on; else the
-  /// server's refusal.
-  using handler = function<void(error_code, const std::string& detail), 13>;  // a hold's, which has its callers in it
+  /// No error: released. lost: the owner had lost the lock before. unconfirmed: no answer in time, and the release goes
+  /// on. Every other error is the refusal of the server.
+  using handler = function<void(error_code, const std::string& detail), 13>;  // with room for the callers of a hold
 
   explicit releases(environment& env) : env_(env) {}
   releases(const releases&) = delete;
   releases& operator=(const releases&) = delete;
   ~releases();
 
-  /// Releases `field`, whose key may live for `ttl`, and tells `done` at `answer_by` at the latest. `valid`: until when
-  /// the hold is exclusive. `at`: where it may be, of several primaries.
+  /// Releases `field`, whose key may live for `ttl`, and calls `done` no later than `answer_by`. `valid`: the end of
+  /// the validity of the hold. `at`: the primaries that may have the field, if there are several.
   void release(release_host& of, shared_keys keys, owner_field field, milliseconds ttl, time_point now,
                time_point valid, time_point answer_by, primary_set at, handler&& done);
-  /// The same with nobody waiting: the observer hears released_late or release_given_up. Also for a grant that may
-  /// still come. `tried` is called once, when Redis has answered the first copy or the connection that the copy was
-  /// written to has ended; at the latest when the release ends. Not after abandon().
-  /// `at`: at these primaries alone.
+  /// The same without a caller: the observer gets released_late or release_given_up. Also for a grant that may still
+  /// come. `tried` is called once: when Redis has answered the first copy, when the connection of that copy has ended,
+  /// or when the release ends. It is not called after abandon(). `at`: only these primaries.
   void release_in_background(release_host& of, shared_keys keys, owner_field field, milliseconds ttl,
                              function<void()> tried = {}, primary_set at = everywhere);
 
-  /// The server has said that this field holds nothing, although its hold was not given back. A server that takes its
+  /// The server has answered that this field holds nothing, although its hold was not released. A server that takes its
   /// place may still have the field.
   void found_gone(const shared_keys& keys, const owner_field& field, milliseconds ttl, time_point now) noexcept;
-  /// Takes the releases that another server has answered than the one that has their key now, for repeat(). `group`: of
-  /// these keys alone. `use` may send.
+  /// Passes to `use` the releases that were answered by another server than the one that has their key now. They are
+  /// for repeat(). `group`: only releases of these keys. `use` may send.
   template <class Use>
   void take_answered_elsewhere(std::optional<key_group> group, Use use) {
     const auto now = env_.now();
@@ -83,19 +87,19 @@ class releases {
           if (entry.gone_by > now) use(entry);
         });
   }
-  /// Sends the release once more, with nobody waiting. The observer gets released_late if that has freed something.
+  /// Sends the release once more, without a caller. The observer gets released_late if that has freed something.
   void repeat(release_host& of, const answered_releases::entry& release);
 
   bool idle() const noexcept { return under_way_.empty(); }
-  /// Called once, when the last one under way has ended; at once if there is none.
+  /// Calls `then` once, when the last release under way has ended; at once if there is none.
   void when_idle(function<void()> then);
-  /// Ends all without a further command; waiting callers get unconfirmed.
+  /// Ends all releases without a further command. Waiting callers get unconfirmed.
   void abandon();
 
  private:
   class task;
   class joint;
-  /// A task's hook in under_way_, and what keeps the task alive while it is there.
+  /// The hook of a task in under_way_. It keeps the task alive while the task is in the list.
   struct member {
     boost::intrusive::list_member_hook<> hook;
     std::shared_ptr<task> kept;

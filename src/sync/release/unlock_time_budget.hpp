@@ -12,23 +12,27 @@ namespace holdfast::detail {
 
 inline constexpr const char* unanswered_before = "Redis did not answer what came before it in time";
 
-/// How long unlocks wait for a server that does not answer: the first of an outage for its whole time, and then nobody
-/// for longer than that. A request with nested locks has as many unlocks; they wait once for each server.
+/// Decides how long unlocks wait for a server that does not answer.
+///
+/// Decision: unlocks wait once for an outage. A request with five nested locks would wait five command timeouts. So the
+/// first unlock of an outage waits its whole budget, and its server is remembered as silent. Until that server answers
+/// anything, no other unlock waits beyond the end of that first budget. Any answer ends the silence, and so does a new
+/// connection. It does not matter whose command was silent.
 class unlock_time_budget {
  public:
   using handler = function<void(error_code, const std::string& detail)>;
 
   explicit unlock_time_budget(const environment& env) noexcept : env_(env) {}
 
-  /// Until when an unlock of `key` that is called now and may take `budget` waits for its answer. Where that is not in
-  /// the future, it waits for nothing.
+  /// The instant until which an unlock of `key` waits, if it is called now and may take `budget`. If that is `now`, it
+  /// does not wait.
   time_point answer_by(std::string_view key, time_point now, nanoseconds budget);
-  /// The time of an unlock of `key` that was called at `since` is over, and there was no answer to it.
+  /// The budget of an unlock of `key` that was called at `since` is over, and it has no answer.
   void ran_out(std::string_view key, time_point since) noexcept;
-  /// Keys have another node than before: nobody knows which one was silent until now.
+  /// Keys have moved to another node. Unlocks that began before do not show which node was silent.
   void keys_moved() noexcept { moved_ = env_.now(); }
-  /// Returns a handler that passes on to `done` what comes first: its own call, or `late` at `deadline`. While the
-  /// server answers others, the deadline is put off by a command timeout.
+  /// Returns a handler. `done` gets its call, or `late` at `deadline` if that comes first. While the server answers
+  /// other commands, the deadline is put off by a command timeout.
   handler limit(const shared_keys& keys, time_point deadline, error_code late, handler done);
 
  private:
@@ -38,8 +42,8 @@ class unlock_time_budget {
   silences::iterator silence_of(std::string_view key);
 
   const environment& env_;
-  silences silent_since_;  // of servers that have answered nothing since
-  time_point moved_{};     // when keys have moved last
+  silences silent_since_;  // per server that has answered nothing since
+  time_point moved_{};     // the last move of keys
 };
 
 }  // namespace holdfast::detail
