@@ -10,24 +10,24 @@
 
 namespace holdfast::detail {
 
-/// The holders of all guarded claims, as renewal sees them: it asks them for the end of renewal, and notifies them.
+/// The holders of all guarded claims, for the watchdog. It asks them for the end of renewal, and notifies them.
 ///
-/// One object stands for all of them, so that a hold pays no word for it. A claim that is renewed for good
-/// (claim::wishes) needs no question. The end of renewal of the others is asked for here, and not kept in the claim:
-/// any thread moves it when it feeds or releases a lease, and a copy would be stale.
+/// One object stands for all holders, so that a hold pays no word for it. A claim that is renewed until its unlock
+/// (claim::wishes) needs no question. For every other claim the holder is asked. A copy in the claim would be stale:
+/// any thread moves the end of renewal when it feeds or releases a lease.
 class renewal_host {
  public:
-  /// When the holder wants no renewal any more. Any thread may move it.
+  /// The end of renewal by the wish of the holder. Any thread may move it.
   virtual time_point renewed_until(const claim& held) const noexcept = 0;
-  /// Renewal pauses if its end has come. True: it is paused now, until a lease is fed.
+  /// Pauses renewal if its end has come. True: it is paused now, until a lease is fed.
   virtual bool pause_if_unwanted(claim& held, time_point now) = 0;
-  /// Too few servers confirm the claim at present.
+  /// Too few servers can confirm the claim at present.
   virtual void suspended(claim& held, const error_code& cause) = 0;
-  /// Enough servers confirm it again.
+  /// Enough servers can confirm the claim again.
   virtual void restored(claim& held) = 0;
   /// A renewal was not confirmed. Another one follows while the claim is valid.
   virtual void renewal_failed(claim& held, const error_code& cause, const std::string& detail) = 0;
-  /// Redis has answered that the claim is not ours. Called once; the watchdog has forgotten the claim by then.
+  /// Redis has denied the claim. Called once; the watchdog has forgotten the claim by then.
   virtual void denied(claim& held, renewal_answer cause) = 0;
   /// The validity is over. Called once; the watchdog has forgotten the claim by then.
   virtual void expired(claim& held) = 0;

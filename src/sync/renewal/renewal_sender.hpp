@@ -12,33 +12,36 @@
 
 namespace holdfast::detail {
 
-/// Hears the result of each renewal of a guarded share. The share has landed: it may be scheduled anew.
+/// Gets the result of each renewal of a guarded share. Except in late(), the share is no longer in flight, and may be
+/// scheduled anew.
 class renewal_results {
  public:
-  /// Its server has confirmed a renewal that was sent at `sent` with this TTL. `doubted`: a doubt came meanwhile.
+  /// The server has confirmed a renewal that was sent at `sent` with this TTL. `doubted`: a doubt came meanwhile.
   virtual void confirmed(share& part, time_point sent, milliseconds ttl, bool doubted) = 0;
-  /// Its server has said that the share is not ours.
+  /// The server has denied the share.
   virtual void denied(share& part, renewal_answer cause) = 0;
   /// It is not known whether the share was renewed.
   virtual void unanswered(share& part, const error_code& cause, const std::string& detail) = 0;
-  /// The answer is late, and may still come: the share is in flight.
+  /// The answer is late and may still come. The share stays in flight.
   virtual void late(share& part, const error_code& cause, const std::string& detail) = 0;
-  /// All results of a script were heard: more may be sent.
+  /// All results of a script are known, and its server has room for more renewals.
   virtual void results_end() = 0;
 
  protected:
   ~renewal_results() = default;
 };
 
-/// Sends the renewals that are due, one script for many, and tells the result of each.
+/// Sends the renewals that are due, one script for many, and reports the result of each.
 ///
-/// It promises one result for each share that was sent and is still guarded when the answer comes. Where there was no
-/// memory for it, the renewal is repeated after a pause. Where replicas are wanted, the result waits for them.
+/// It promises:
+/// - one result for each share that was sent and is still guarded when the answer comes;
+/// - without memory for the result, a repetition of the renewal after a pause;
+/// - with replicas, a result only when they have answered or their time is over.
 ///
-/// Decision: one bad key must not take the others along. A script that was refused is sent again, each share by itself:
-/// a user may not touch one of the keys, or a slot is on its way to another server, which takes keys one at a time.
-/// What looks like one server may also be a proxy of a cluster, which refuses keys of two slots. That is learned from
-/// its first refusal, and from then on a script has keys of the smallest group.
+/// Decision: one bad key must not take the others along. So a refused script is sent again, each share by itself. The
+/// user may lack the right to one of the keys. Or the slot is on its way to another server, which takes keys one at a
+/// time and refuses two of them with TRYAGAIN. A proxy of a cluster may look like one server and refuse keys of two
+/// slots. Its first refusal teaches that, and from then on a script has keys of the smallest group.
 ///
 /// A script of several shares, by its step and answer:
 ///
@@ -46,15 +49,15 @@ class renewal_results {
 ///   sent                confirmed, no replicas wanted    lands: confirmed()
 ///   sent                confirmed, replicas wanted       stays in flight: waits for replicas
 ///   sent                denied                           lands: denied()
-///   sent                refused, of several              sent again apart, still in flight
-///   sent                refused alone, or an error       lands: unanswered()
+///   sent                refused, several shares          sent again apart, still in flight
+///   sent                refused, one share; or an error  lands: unanswered()
 ///   sent                late                             late(); the answer may follow
 ///   waits for replicas  enough have it                   lands: confirmed()
 ///   waits for replicas  too few, or not known            lands: unanswered()
 ///
-/// A share whose claim was forgotten meanwhile lands without a result.
+/// A share whose claim was forgotten meanwhile lands without a result. A share lands when it is no longer in flight.
 ///
-/// The servers call it back and do not keep it alive: their owner ends them before it.
+/// The servers call the sender back and do not keep it alive. Their owner ends them first.
 class renewal_sender {
  public:
   renewal_sender(environment& env, renewals& planned, const renewal_host& holders, renewal_results& results) noexcept
@@ -81,7 +84,7 @@ class renewal_sender {
   renewals& renewals_;
   const renewal_host& holders_;
   renewal_results& results_;
-  bool smallest_groups_ = false;  // what looks like one server has a cluster behind it
+  bool smallest_groups_ = false;  // the server is a proxy of a cluster
 };
 
 }  // namespace holdfast::detail

@@ -16,25 +16,34 @@
 
 namespace holdfast::detail {
 
-/// The watchdog guards the claim: it has a holder, and an end that is waited for.
+/// The watchdog guards the claim: it has a holder, and an alarm waits for its end.
 inline bool guarded(const claim& held) noexcept { return held.expiry.is_linked(); }
 /// A renewal of the share waits for its answer.
 inline bool in_flight(const share& part) noexcept {
   return part.stage == renewal_stage::in_flight || part.stage == renewal_stage::doubted_in_flight;
 }
 
-/// Decides when each share is renewed, and which shares go into one script. Waits for nothing and sends nothing.
+/// Decides when each share is renewed, and selects the shares of each script. Waits for nothing and sends nothing.
 ///
 /// It promises:
-/// - of the shares that are due at a server, the one that ends first goes first;
+/// - among the shares that are due at a server, the one that ends first goes first;
 /// - servers do not wait for each other, and a server whose link is down gets nothing;
 /// - a script renews shares of one layout that can wait about equally long for the answer;
 /// - a server has at most most_unanswered + batch_size - 1 shares to answer at a time.
 ///
 /// Decision: a renewal has two orders. Most locks are released long before their first renewal, so a scheduled share
-/// waits in a timing_wheel, where coming and going is cheap. A due share has its place by the end of its validity,
-/// because more may be due than may be sent. It belongs to the server that owns its key at that moment: before it, keys
-/// move. The rest of a claim is fetched into the cache while its neighbours are looked at (base/prefetch.hpp).
+/// waits in a timing_wheel, where insertion and removal are cheap. Due shares are ordered by the end of their validity,
+/// because more may be due than may be sent. The rest of a claim is fetched into the cache in time (base/prefetch.hpp).
+///
+/// Decision: few renewals at a time, the claim that ends soonest first. A million leases that were due together were
+/// once all sent together. They timed out in our own queue, and were planned again one by one. So a server has at most
+/// about 16 times 100 shares to answer. Shares are counted, not scripts: in a cluster most names have a slot of their
+/// own, and so a script of their own.
+///
+/// Decision: a renewal goes where its key lives when it is due. A slot may have moved since the grant, or a replica was
+/// promoted. So a share asks for its node each time its renewal is due, and not at each move. The topology redirects a
+/// command that is under way. A move looks at the shares only while one is doubted or a node is down: their keys may
+/// live on a node that answers now (watchdog::keys_moved()).
 ///
 /// The steps of a share, renewal_stage. Nothing else moves them:
 ///
@@ -42,27 +51,27 @@ inline bool in_flight(const share& part) noexcept {
 ///   none               nothing        yes or no      yes or no     schedule()
 ///   scheduled          scheduled_     yes            see below     collect() → due, take() → in_flight,
 ///                                                                  unschedule() → none
-///   due                queue::due     yes            see below     take() → in_flight, schedule(), unschedule()
+///   due                queue::due     yes            see below     take() → in_flight, schedule() → scheduled,
+///                                                                  unschedule() → none
 ///   in_flight          nothing        yes or no      yes or no     confirm_by() → doubted_in_flight, land() → none
 ///   doubted_in_flight  nothing        yes or no      yes or no     land() → none
 ///
-/// A claim that is forgotten takes its shares out of both orders; what is in flight stays there until its answer.
-/// A denied share is not scheduled. One whose denial came while it was in flight may be, if that renewal is not
-/// answered. `doubted` is possible with each step.
+/// forget() takes the shares of a claim out of both orders. A share in flight stays so until its answer.
+/// A denied share is not scheduled. There is one exception: its denial came while a renewal was in flight, and that
+/// renewal is not answered. `doubted` is possible with each step.
 class renewals {
  public:
   using shares = boost::container::small_vector<share_ptr, 1>;
 
   static constexpr std::size_t batch_size = 100;
-  /// More would wait in the server's queue or in ours, where they cannot be overtaken by a share that has become more
-  /// urgent.
+  /// More shares would wait in a queue of the server or of ours. A share that becomes urgent could not overtake them.
   static constexpr std::size_t most_unanswered = 16 * batch_size;
-  /// Others have their turn on the strand before more is collected.
+  /// Other handlers of the strand run before more is collected.
   static constexpr std::size_t collected_at_once = 1000;
 
   renewals(const topology& servers, const config& settings) noexcept : servers_(servers), settings_(settings) {}
 
-  /// The share is renewed at `when`, and not at any other time that was planned. It is not in flight.
+  /// The share is renewed at `when` instead of any time that was planned before. It is not in flight.
   void schedule(share& part, time_point when) {
     HOLDFAST_ASSERT(guarded(part.of) && part.of.holder() && part.of.wanted.ttl > terms::duration::zero());
     HOLDFAST_ASSERT(!in_flight(part));
@@ -71,7 +80,7 @@ class renewals {
     part.renewal = when;
     scheduled_.insert(part);
   }
-  /// The share is not renewed. One that is in flight stays so.
+  /// Cancels the planned renewal. A share in flight stays so.
   void unschedule(share& part) {
     HOLDFAST_ASSERT(part.hook.is_linked() == waits(part));
     if (!part.hook.is_linked()) return;
@@ -79,49 +88,50 @@ class renewals {
     scheduled_.erase(part);
     part.stage = renewal_stage::none;
   }
-  /// A renewal that is sent from now on confirms the share by then. One that is in flight may have been answered before
-  /// there was a doubt: land() says so.
+  /// Plans a renewal that is sent from now on, no later than `by`. The answer to a renewal in flight may be older than
+  /// the doubt; land() reports that.
   void confirm_by(share& part, time_point by);
-  /// An answer, or the lack of one, ends the flight. True: a doubt came meanwhile, and share::renewal says by when the
-  /// share is confirmed once more.
+  /// An answer, or the lack of one, ends the flight. True: a doubt came meanwhile, and the share must be confirmed once
+  /// more by share::renewal.
   static bool land(share& part) noexcept;
-  /// There was no memory to send the renewal, or to read the answer: it is sent a little later.
+  /// There was no memory to send the renewal, or to read the answer. It is sent a little later.
   void put_off(share& part, time_point now) noexcept;
   void put_off(const shares& parts, time_point now) noexcept;
 
-  /// Makes those due whose time has come: of very many, a part.
+  /// Makes the shares due whose time has come, at most collected_at_once of them.
   void collect(time_point now);
   /// A server to which a script can be sent.
   std::optional<node_id> ready() const noexcept;
-  /// The shares of the next script to it. They are in flight, but not yet sent().
+  /// The shares of the next script to the server. They are in flight, but not yet counted by sent().
   shares take(node_id node, time_point now);
-  /// The server has so many shares more to answer, or fewer.
+  /// The server has this number of shares more to answer, or fewer.
   void sent(node_id node, std::size_t count) { queues_[node].unanswered += count; }
   void answered(node_id node, std::size_t count);
 
   void link_changed(node_id node, bool up);
   bool is_up(node_id node) const noexcept;
-  /// Its link was up once.
+  /// The link of the server was up once.
   bool was_up(node_id node) const noexcept;
   bool any_down() const noexcept;
-  /// Forgets servers that are down and have nothing to do: they may be gone for good.
+  /// Forgets servers that are down and have no shares: they may be gone for good.
   void forget_dead();
 
-  /// Each of several primaries has its share for good; else the share goes with its key.
+  /// With several primaries each one keeps its share. Otherwise the share moves with its key.
   node_id home_of(const share& part) const;
   static bool is_due_at(const share& part, node_id node) noexcept {
     return part.stage == renewal_stage::due && part.node == node;
   }
-  /// How long a renewal waits for its answer.
+  /// The timeout of a renewal.
   nanoseconds timeout_of(const share& part, time_point now) const;
 
-  /// No scheduled share is renewed before that.
+  /// No scheduled share is due before this instant.
   time_point earliest() const noexcept { return scheduled_.earliest(); }
   /// Shares that are scheduled or due.
   std::size_t size() const noexcept;
 
  private:
-  /// Earliest first; of one instant the oldest claim, not the lowest address: a simulated run is the same each time.
+  /// Earliest first. At the same instant the oldest claim, not the lowest address, so that simulated runs repeat
+  /// exactly.
   struct sooner {
     bool operator()(const share& one, const share& other) const noexcept {
       if (one.renewal != other.renewal) return one.renewal < other.renewal;
@@ -133,7 +143,7 @@ class renewals {
   /// The renewals of one server.
   struct queue {
     by_end due;
-    std::size_t unanswered = 0;  // shares, in scripts that were sent
+    std::size_t unanswered = 0;  // shares in scripts that were sent
     bool up = true;
     bool was_up = false;
   };

@@ -12,18 +12,19 @@
 
 namespace holdfast::detail {
 
-/// Objects that have an instant each, the soonest first. Each waits in a slot, with those of about its instant, until
-/// the first of them may be due; only then its slot is put in order. Coming and going costs next to nothing, most locks
-/// are released long before that, and what was put in order is in the cache for what is done with it.
+/// Gives objects at their instants, the soonest first. An object waits in a slot, with the objects of about the same
+/// instant. A slot is sorted when its first object may be due.
 ///
-/// Decision: what is due now is put in order, and no more. Most locks are released long before their first renewal, and
-/// what is sorted long before its turn is out of the cache by then. Slots of 16 ms are used again every 16 s: what is
-/// due in a later round is passed over. The end of a claim that was renewed meanwhile is put off when its slot is
-/// looked at, and never sorted. The slots of a client take 56 kB together.
+/// Decision: the wheel sorts what is due now, and no more (hashed timing wheels, Varghese and Lauck). Most locks are
+/// released long before their first renewal, so insertion and removal must be cheap. An object that is sorted long
+/// before its instant is out of the cache by then. A slot of 16 ms is used again every 16 s; objects of a later round
+/// stay in it. The end of a claim that was renewed meanwhile is put off when its slot is sorted. The slots of a client
+/// take 56 kB together.
 ///
-/// `Traits`: of a boost::intrusive hook of a list, or of a set whose tree may have the object at other times.
-/// An object has when(), its instant, and settle(), which is called when its slot is put in order, and may put the
-/// instant off; at other times the instant stays. `Sooner`: orders them, by their instants first.
+/// `Traits`: of a boost::intrusive hook of a list, or of a set that may have the object at other times.
+/// `Sooner`: the order of the objects, by their instants first.
+/// An object has when(), its instant, and settle(). settle() is called when its slot is sorted, and may put the instant
+/// off. At other times the instant does not change.
 template <class Traits, class Sooner>
 class timing_wheel {
  public:
@@ -57,13 +58,13 @@ class timing_wheel {
     if (is_empty(slots_[slot])) firsts_[slot] = time_point::max();
     if (--size_ == 0) first_of_slots_ = time_point::max();
   }
-  /// Nothing is due before that; perhaps nothing at it either. time_point::max(): there is nothing.
+  /// Nothing is due before this instant, and perhaps nothing at it. time_point::max(): the wheel is empty.
   time_point earliest() const noexcept {
     return nothing_sorted() ? first_of_slots_ : std::min(first_of_slots_, first_sorted().when());
   }
-  /// The first that is due until `when`; null: there is none.
+  /// The first object that is due until `when`; null if there is none.
   value_type* first_until(time_point when) noexcept { return next_until(&sorted_, when); }
-  /// All, in no order.
+  /// Calls `action` for all objects, in no order.
   template <class F>
   void each(F action) {
     const auto in = [&](node& header) {
@@ -73,7 +74,7 @@ class timing_wheel {
     in(sorted_);
     for (auto& slot : slots_) in(slot);
   }
-  /// The next one after one that came from first_until(), or from here.
+  /// The next object after one that first_until() or this function has returned.
   value_type* next_until(value_type& after, time_point when) noexcept {
     return next_until(Traits::to_node_ptr(after), when);
   }
@@ -81,7 +82,8 @@ class timing_wheel {
  private:
   using node_traits = typename Traits::node_traits;
   using node = typename node_traits::node;
-  /// The links of a list, also where they are those of a tree. What is there has a parent in a tree, or is free.
+  /// The links of a list, also if the hook is one of a tree. There an object in the wheel is its own parent, so that
+  /// is_linked() holds; an object outside has none.
   struct links {
     using node = typename node_traits::node;
     using node_ptr = node*;
@@ -128,7 +130,7 @@ class timing_wheel {
   };
   using list = boost::intrusive::circular_list_algorithms<links>;
 
-  /// A slot has one such span of each round; what is for a later round stays there.
+  /// A slot has one span of each round. Objects of a later round stay there.
   static constexpr std::size_t slot_count = 1024;
   static constexpr time_point::duration span = std::chrono::milliseconds(16);
 
@@ -140,7 +142,7 @@ class timing_wheel {
   static bool is_empty(const node& header) noexcept { return links::get_next(&header) == &header; }
   bool nothing_sorted() const noexcept { return is_empty(sorted_); }
   const value_type& first_sorted() const noexcept { return *Traits::to_value_ptr(links::get_next(&sorted_)); }
-  // Not more is put in order than is asked for: it would be out of the cache when its turn comes.
+  // Sorts no more slots than this question needs: their objects would be out of the cache when they are due.
   value_type* next_until(node* after, time_point when) noexcept {
     for (;;) {
       auto* const next = links::get_next(after);
@@ -181,7 +183,7 @@ class timing_wheel {
     first_of_slots_ = *std::min_element(firsts_.begin(), firsts_.end());
   }
 
-  // Chains: nodes that are linked forwards, up to null.
+  // A chain has nodes that are linked forwards, up to null. Merging needs no memory, so sorting cannot fail.
   static node* merged(node* left, node* right) noexcept {
     node before;
     node* last = &before;
@@ -194,7 +196,7 @@ class timing_wheel {
     return links::get_next(&before);
   }
   static node* in_order(node* chain) noexcept {
-    std::array<node*, 64> runs{};  // each of twice as many as the one before, or null
+    std::array<node*, 64> runs{};  // each null, or a chain of 2^n nodes
     while (chain) {
       node* run = std::exchange(chain, links::get_next(chain));
       links::set_next(run, nullptr);
@@ -223,7 +225,7 @@ class timing_wheel {
 
   node sorted_;
   std::array<node, slot_count> slots_;
-  std::array<time_point, slot_count> firsts_;  // of each slot; nothing there is due before
+  std::array<time_point, slot_count> firsts_;  // per slot: nothing in it is due before
   time_point first_of_slots_ = time_point::max();
   std::size_t size_ = 0;
 };

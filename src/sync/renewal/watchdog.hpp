@@ -20,56 +20,61 @@ namespace holdfast::detail {
 /// - a holder learns of a loss no later than the end of the validity, by the clock alone, and exactly once;
 /// - what Redis confirms after that end brings no claim back.
 ///
-/// Decision: a renewal looks at the claim alone. With ten thousand locks each is touched once in a period, and a first
-/// touch of memory that is not in the cache takes longer than a hundred instructions. So the wishes of the leases are
-/// in their claim (claim::wishes), and their hold writes them when its leases change. Only where renewal ends some day
-/// (max_hold) the hold is asked, through renewal_host: holds are another room.
+/// Decision: a suspended lease still holds. Many clients treat a failed renewal as the loss of the lock, and stop work
+/// that was safe. The validity is known here, and nothing is lost before it ends.
 ///
-/// Decision: the watchdog decides which claims are in danger, and when a share is renewed next. `renewals` decides what
-/// goes into a script, and `renewal_sender` waits for the answer. Two alarms wake it; it waits for nothing else.
+/// Decision: a renewal looks at the claim alone. With ten thousand locks each is touched once in a period, and the
+/// first touch of memory that is not in the cache takes longer than a hundred instructions. So the wishes of the leases
+/// are in their claim (claim::wishes), and their hold writes them when its leases change. Only a claim with max_hold
+/// makes the watchdog ask the hold, through renewal_host.
 ///
-/// Decision: where there are many, the first renewal of each comes at any time of its period, and so does the first
-/// after an outage. So claims that were taken together are not renewed together for ever.
+/// Decision: the watchdog finds the claims in danger, and decides when a share is renewed next. `renewals` selects the
+/// shares of a script, and `renewal_sender` waits for the answer. Two alarms wake the watchdog; it waits for nothing
+/// else.
 ///
-/// The states of a claim. Steps of its shares: renewals.hpp.
+/// Decision: with many claims, the first renewal of each comes at a random time of its period, and so does the first
+/// one after an outage. So claims that were taken together are not renewed together indefinitely.
+///
+/// The states of a claim. The steps of its shares are in renewals.hpp, the steps of the claim itself in claim.cpp.
 ///
 ///   state       in expiries_  its shares                 what moves it
 ///   not guarded no            none or in flight          guard() → guarded
 ///   guarded     yes           any step                   forget() → not guarded; suspend() → suspended;
 ///                                                        denial, end of validity → lost
-///   suspended   yes           too many are doubted       restore() by a confirmation → guarded; as guarded
-///   in doubt    yes           one is sent once more      a confirmation sent after the doubt → not in doubt
-///   lost        no            none or in flight          nothing: its host is notified and it is forgotten
+///   suspended   yes           too many doubted or denied restore() by a confirmation → guarded; else as guarded
+///   in doubt    yes           renewed within the delay   a confirmation sent after the doubt → not in doubt
+///   lost        no            none or in flight          nothing: it is forgotten, then its holder is notified
 ///
-/// Suspended and in doubt are independent of each other. A claim of several shares stays in doubt: one share alone does
-/// not settle it. A claim whose validity is over is not suspended any more, but lost when its alarm comes.
+/// Suspended and in doubt are independent of each other. A claim of several shares stays in doubt, because one share
+/// alone does not settle it. A claim whose validity is over is not suspended any more: it is lost when its alarm comes.
 ///
-/// The servers call it back and do not keep it alive: their owner ends them before it.
+/// The servers call the watchdog back and do not keep it alive. Their owner ends them first.
 class watchdog final : private renewal_results {
  public:
   watchdog(environment& env, renewal_host& holders);
 
-  /// Guards the claim from now on: a command that was sent at `sent` has granted or extended it at these servers. It
-  /// must have a holder until forget().
+  /// Guards the claim from now on. A command that was sent at `sent` has granted or extended it at these servers. The
+  /// claim must have a holder until forget().
   void guard(claim& held, time_point sent, time_point now, primary_set at = only(0));
-  /// Guards one that was forgotten when its hold ended, for the next hold: nothing was sent for that.
+  /// Guards a claim for the next hold, after the last unlock of the hold before made the watchdog forget it.
   void guard_on(claim& held, time_point now);
   void forget(claim& held);
-  /// The share is not ours, by the answer to another command: it is renewed no more.
+  /// The answer to another command has denied the share. It is renewed no more.
   void denied(share& part);
   bool idle() const noexcept { return expiries_.empty(); }
 
-  /// Confirms the claim within `delay`, unless it ends before.
+  /// Renews the claim within `delay`, unless it ends before.
   void confirm_soon(claim& held, nanoseconds delay);
   void link_changed(node_id node, bool up);
-  /// Keys have another node than before. A share that waits for a node that is down, or could not be confirmed, is
-  /// renewed at once where its key lives now.
+  /// Keys have moved to another node. A share is renewed there at once if it was due at the old node, or could not be
+  /// confirmed.
   void keys_moved();
 
  private:
-  /// Whether a renewal keeps its distance to the last one, or is the first of its share.
+  /// kept: a renewal keeps its distance to the last one. begun: it is the first one of its share, or after an outage.
   enum class rhythm { kept, begun };
-  /// Earliest first; of one instant the oldest claim, not the lowest address: a simulated run is the same each time.
+  /// Earliest first. At the same instant the oldest claim, not the lowest address, so that simulated runs repeat
+  /// exactly.
   struct sooner {
     bool operator()(const claim& one, const claim& other) const noexcept {
       return one.expires_at != other.expires_at ? one.expires_at < other.expires_at : one.field < other.field;
@@ -88,7 +93,7 @@ class watchdog final : private renewal_results {
   void count_renewal(const share& part, nanoseconds left) const;
   void doubt(share& part, const error_code& cause, const std::string& detail);
   void suspend(share& part, const error_code& cause);
-  /// True: it was doubted until now.
+  /// True: the share was doubted until now.
   bool restore(share& part);
   void expire_at(claim& held, time_point when);
   void expire_due();
@@ -100,7 +105,7 @@ class watchdog final : private renewal_results {
   renewal_sender sender_;
   timing_wheel<boost::intrusive::mhtraits<claim, timing_wheel_hook, &claim::expiry>, sooner> expiries_;
   std::size_t guarded_shares_ = 0;
-  bool any_doubted_ = false;  // perhaps; false: no share is
+  bool any_doubted_ = false;  // false: no share is doubted; true: perhaps one is
   timer renewal_alarm_, expiry_alarm_;
 };
 
