@@ -45,7 +45,7 @@ class share {
   /// long enough for renewals in flight as well. The TTL is noted, because the key may get it without an answer. `rho`:
   /// the possible drift of the server's clock.
   key_ttl ttl_to_send(milliseconds wanted, time_point now, double rho) noexcept;
-  /// The longest rest of life of the key, if every command arrived when it was sent.
+  /// The longest time that the key may still live, if every command arrived when it was sent.
   milliseconds may_live(time_point now, double rho) const noexcept;
 
   /// The share cannot be confirmed at present.
@@ -136,7 +136,7 @@ class claim final : public boost::intrusive_ref_counter<claim> {
   /// The share cannot be confirmed at present, or can be again. True: that has suspended the claim, or restored it.
   bool doubt(share& share) noexcept { return set_doubted(share, true); }
   bool trust(share& share) noexcept { return set_doubted(share, false); }
-  /// The longest rest of life of the key at any server.
+  /// The longest time that the key may still live at any server.
   milliseconds may_live(time_point now, double rho) const noexcept;
 
   /// The hold that has the claim; null when that hold has ended. A guarded claim always has a holder.

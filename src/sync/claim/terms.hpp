@@ -42,7 +42,7 @@ constexpr time_point valid_until(time_point sent, milliseconds ttl, double rho) 
   return sent + ttl - drift_of(ttl, rho);
 }
 
-/// The least rest of a grant. With less the holder could do nothing, so the grant is given back.
+/// The least validity of a grant. With less the holder could do nothing, so the grant is given back.
 constexpr nanoseconds min_validity(milliseconds ttl) {
   return std::max<nanoseconds>(milliseconds(2), nanoseconds(ttl) / 20);
 }

@@ -315,7 +315,7 @@ void hold::lose(errc reason) {
   if (ended()) return;
   const auto keep = self();
   end_by_loss(reason);
-  // Re-entries and the host hear of the loss even if one of them finds no memory.
+  // Re-entries and the host are notified of the loss even if one of them finds no memory.
   each_step step;
   step([this] { tell_reentries(); });
   step([this] { leave_if_forgotten(); });

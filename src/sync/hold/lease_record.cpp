@@ -6,7 +6,7 @@
 namespace holdfast::detail {
 namespace {
 
-/// So long after the resumption with a lease its destruction still belongs to the expression that got it.
+/// A destruction within this time after the resumption belongs to the expression that got the lease.
 constexpr nanoseconds instant = std::chrono::microseconds(10);
 
 }  // namespace

@@ -8,7 +8,7 @@ namespace {
 
 constexpr const char* with_others = "its key has other fields besides: another kind of lock, or data, has its name";
 
-/// Of a loss within the validity.
+/// The text of a loss within the validity.
 const char* text_of_denial(bool shared, bool forced) {
   // Other fields explain more than force_unlock(): a broken lock alone leaves no other field.
   if (shared) return with_others;

@@ -10,7 +10,7 @@
 namespace holdfast::detail {
 namespace {
 
-/// The one that has it, and does not give it back.
+/// The holder of the claim; null if there is none, or if its last unlock was called.
 hold* keeper_of(const claim& claim) {
   auto* const hold = claim.holder();
   return hold && hold->count() > 0 ? hold : nullptr;
@@ -42,7 +42,7 @@ void on_answer(const engine_parts& parts, claim& claim, const sent_count& sent, 
   try {
     set_hold_count(parts, claim, question);
   } catch (const std::bad_alloc&) {
-    // Nobody waits for this count, so nobody hears of the missing memory. The next change sends it.
+    // Nobody waits for this count, so nobody is notified of the missing memory. The next change sends it.
     count.leases = 0;
   }
 }

@@ -22,7 +22,8 @@ constexpr auto without_caller = [](error_code, const std::string&) {};
 
 }  // namespace
 
-/// The acts of one call about one hold, whose caller keeps it alive. It has no state: what waits is in the hold.
+/// The acts of one call about one hold. The caller keeps the hold alive. Unlocks that wait are in the hold, so this
+/// object has no state.
 class unlocking {
  public:
   explicit unlocking(hold& of) noexcept : hold_(of), parts_(of.parts_) {}
@@ -73,7 +74,7 @@ void unlocking::give_up(lease_record& lease, done_handler&& done) {
     return done(errc::closed, {});
   }
   if (hold_.ended()) {
-    // end_by_loss() has notified the leases. Re-entries hear of the loss after this lease has left the hold.
+    // end_by_loss() has notified the leases. Re-entries are notified after this lease has left the hold.
     if (found_over) hold_.tell_reentries();
     hold_.leave_if_forgotten();
     return done(hold_.end_reason(), hold_.end_detail());

@@ -19,10 +19,10 @@ const std::string no_memory = "no memory";
 
 }  // namespace
 
-/// What the tasks of one release at several primaries have in common.
+/// The common state of the tasks of one release at several primaries.
 class releases::joint {
  public:
-  /// `whole`: of a lock that may be held; else of an attempt that a majority has not granted.
+  /// `whole`: it releases a lock that may be held, and not an attempt that no majority granted.
   joint(std::size_t tasks, std::size_t primaries, bool whole, handler done, function<void()> tried)
       : tasks_(tasks), needed_(vote_count::majority(primaries)), minority_(primaries - needed_), whole_(whole),
         done_(std::move(done)), tried_(std::move(tried)), not_ours_(primaries - tasks) {
@@ -53,7 +53,7 @@ class releases::joint {
     ++had_it_;
     tell_tried();
   }
-  /// The event of this end, if it is one of the whole release.
+  /// The event of the whole release, if this end of one task decides it.
   std::optional<event_kind> ended(error_code error) {
     ++over_;
     const bool enough = !error && ++freed_ == std::min(needed_, tasks_);
@@ -64,7 +64,7 @@ class releases::joint {
     return over_ == tasks_ ? std::optional(event_kind::release_given_up) : std::nullopt;
   }
   bool waited_for() const noexcept { return static_cast<bool>(done_); }
-  /// It is the first that has freed, or the last of all.
+  /// True once: at the first task that has freed the field, or at the last task.
   bool ends_turn(bool freed) noexcept { return (freed || over_ == tasks_) && !std::exchange(turn_over_, true); }
   /// The lock may be free now, and this is the first to know.
   bool first_end() noexcept { return std::exchange(whole_, false); }
@@ -80,7 +80,7 @@ class releases::joint {
   handler done_;  // empty: nobody waits (any more)
   function<void()> tried_;
   std::size_t reported_ = 0, released_ = 0, refused_ = 0, had_it_ = 0, over_ = 0, freed_ = 0;
-  std::size_t not_ours_;  // and those that are known not to have it
+  std::size_t not_ours_;  // answers, and primaries that are known not to have the field
   bool settled_ = false, turn_over_ = false;
   error_code failed_;
   std::string why_;
@@ -91,7 +91,7 @@ class releases::task final : public script_command {
   task(releases& to, release_host& name, shared_keys lock, owner_field owner_field, milliseconds time)
       : of(name), keys(std::move(lock)), field(owner_field), ttl(time),
         backoff(milliseconds(20), std::chrono::seconds(1)), pause(to.env_.alarms), to_(to) {}
-  /// The same for one of several primaries.
+  /// A task like the given one, for one of several primaries.
   task(const task& like, std::size_t where, std::shared_ptr<joint> all)
       : task(like.to_, like.of, like.keys, like.field, like.ttl) {
     of_hold = like.of_hold;
@@ -111,18 +111,18 @@ class releases::task final : public script_command {
   const owner_field field;
   const milliseconds ttl;
   std::size_t at = 0;             // which primary
-  std::shared_ptr<joint> one_of;  // null: there is one
-  time_point valid{};             // a repeated release that is answered "not yours" before this instant has released
+  std::shared_ptr<joint> one_of;  // null: there is one primary
+  time_point valid{};             // a repetition that is answered "not yours" before this instant has released
   time_point began{};
   time_point answer_by{};  // until when `done` waits, if the command is written at once
   time_point give_up{};
   bool may_have_run = false;             // a copy was written and not answered
-  std::optional<std::uint64_t> went_to;  // the server that it was written to; 0: unknown, or several
+  std::optional<std::uint64_t> went_to;  // the server of that copy; 0: unknown, or several
   bool repeated = false;
-  bool of_hold = false;                   // not of an attempt
-  bool was_answered = false;              // by another server
-  std::optional<std::uint64_t> heard_by;  // by the release, where it has freed: so many subscribers
-  std::string last_failure;               // why
+  bool of_hold = false;                   // it releases a hold, not an attempt
+  bool was_answered = false;              // another server has answered it before
+  std::optional<std::uint64_t> heard_by;  // number of subscribers that got the message; empty: nothing was freed
+  std::string last_failure;               // the detail of the last copy
   handler done;                           // empty: nobody waits (any more)
   function<void()> tried;                 // empty: nobody asks (any more)
   retry_backoff backoff;
@@ -157,19 +157,19 @@ releases::~releases() {
 
 void releases::release(release_host& of, shared_keys keys, owner_field field, milliseconds ttl, time_point now,
                        time_point valid, time_point answer_by, primary_set at, handler&& done) {
-  auto repeated = make_pooled<task>(env_.blocks, *this, of, std::move(keys), field, ttl);
-  repeated->of_hold = true;
-  repeated->valid = valid;
-  repeated->answer_by = answer_by;
-  repeated->done = std::move(done);
-  start(std::move(repeated), at, now);
+  auto given = make_pooled<task>(env_.blocks, *this, of, std::move(keys), field, ttl);
+  given->of_hold = true;
+  given->valid = valid;
+  given->answer_by = answer_by;
+  given->done = std::move(done);
+  start(std::move(given), at, now);
 }
 
 void releases::release_in_background(release_host& of, shared_keys keys, owner_field field, milliseconds ttl,
                                      function<void()> tried, primary_set at) {
-  auto repeated = make_pooled<task>(env_.blocks, *this, of, std::move(keys), field, ttl);
-  repeated->tried = std::move(tried);
-  start(std::move(repeated), at, env_.now());
+  auto given = make_pooled<task>(env_.blocks, *this, of, std::move(keys), field, ttl);
+  given->tried = std::move(tried);
+  start(std::move(given), at, env_.now());
 }
 
 void releases::found_gone(const shared_keys& keys, const owner_field& field, milliseconds ttl,
@@ -180,11 +180,10 @@ void releases::found_gone(const shared_keys& keys, const owner_field& field, mil
 void releases::repeat(release_host& of, const answered_releases::entry& release) {
   const auto now = env_.now();
   const auto left = std::chrono::ceil<milliseconds>(release.gone_by - now) - env_.settings.command_timeout;
-  auto repeated =
-      make_pooled<task>(env_.blocks, *this, of, release.keys, release.field, std::max(left, milliseconds(10)));
+  auto given = make_pooled<task>(env_.blocks, *this, of, release.keys, release.field, std::max(left, milliseconds(10)));
   // The caller of this release was answered long ago. Its repetition is reported only if it frees something.
-  repeated->was_answered = true;
-  start(std::move(repeated), only(release.primary), now);
+  given->was_answered = true;
+  start(std::move(given), only(release.primary), now);
 }
 
 std::uint64_t releases::server_of(std::size_t primary, const shared_keys& keys) const {
@@ -223,7 +222,8 @@ void releases::start(std::shared_ptr<task> given, primary_set at, time_point now
 void releases::begin(std::shared_ptr<task> given, time_point now) {
   auto& task = *given;
   task.began = now;
-  // After one TTL without renewal the key is gone; a command delayed on its way may still have set it that much later.
+  // After one TTL without renewal the key is gone. A command that was delayed on its way may have set it later, by up
+  // to a command timeout.
   task.give_up = task.began + env_.settings.command_timeout + task.ttl;
   // The list owns the task before anything is sent, because an answer may come inside the call.
   under_way_.push_back(task.membership);
@@ -318,7 +318,7 @@ void releases::end(task& task, error_code error, const std::string& detail) {
   each_step step;
   if (task.tried) step([&] { std::exchange(task.tried, {})(); });
   const bool waited_for = static_cast<bool>(task.done);
-  // A repetition that finds nothing has changed nothing, so nobody hears of it.
+  // A repetition that finds nothing has changed nothing, so nobody is notified.
   const bool silent = task.was_answered && !task.heard_by;
   if (waited_for) step([&] { std::exchange(task.done, {})(error, detail); });
   if (task.one_of) {
@@ -327,7 +327,7 @@ void releases::end(task& task, error_code error, const std::string& detail) {
   } else if (!silent && (!waited_for || error == errc::unconfirmed)) {
     step([&] { report(task, error ? event_kind::release_given_up : event_kind::released_late, error, detail); });
   }
-  // With several primaries the host hears of it once. An attempt that gives back a minority has freed nothing.
+  // With several primaries the host is notified once. An attempt that gives back a minority has freed nothing.
   task.of.release_ends(
       {.may_be_free = !silent && (!task.one_of || task.one_of->first_end()),
        .ends_turn = task.of_hold && (!task.one_of || task.one_of->ends_turn(task.heard_by.has_value())),

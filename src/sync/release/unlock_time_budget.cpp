@@ -70,7 +70,7 @@ unlock_time_budget::silences::iterator unlock_time_budget::silence_of(std::strin
   if (silent_since_.empty()) return silent_since_.end();
   const auto found = silent_since_.find(env_.servers.node_of(key));
   if (found == silent_since_.end() || !env_.servers.answered_since(key, found->second)) return found;
-  // Any answer ends a silence, whoever asked: what matters is the server, not the command.
+  // Any answer ends a silence: the state of the server matters, and not the command.
   silent_since_.erase(found);
   return silent_since_.end();
 }

@@ -64,8 +64,8 @@ std::optional<node_id> renewals::ready() const noexcept {
   return std::nullopt;
 }
 
-// A renewal that is due soon goes along: ten thousand leases taken one after the other share a hundred commands. A
-// claim that is about to end goes alone: the others would have no more time for their answer than it has.
+// A renewal that is due soon goes along. Then ten thousand leases that were taken one after the other share a hundred
+// commands. A claim that is about to end goes alone, because its short timeout would be that of the others.
 renewals::shares renewals::take(node_id node, time_point now) {
   auto& waiting = queues_[node].due;
   shares due;

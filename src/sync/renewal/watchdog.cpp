@@ -10,7 +10,7 @@
 namespace holdfast::detail {
 namespace {
 
-/// Of so many shares the renewals are spread over their period. Fewer are cheaper together.
+/// With more shares than this, renewals are spread over their period. Fewer are cheaper together.
 constexpr std::size_t crowd = 1000;
 
 }  // namespace
@@ -78,7 +78,7 @@ void watchdog::plan_next(share& part, time_point sent, time_point now, rhythm pa
   const auto by_its_word = part.valid_until() - (ttl - drift_of(ttl, env_.settings.drift));
   const auto confirmed = part.confirmed() ? std::min(sent, by_its_word) : sent;
   const nanoseconds period = nanoseconds(ttl) / 3;
-  // A burst of grants would be renewed in bursts for ever. A random first period spreads it.
+  // A burst of grants would be renewed in bursts indefinitely. A random first period spreads it.
   const bool spread = pace == rhythm::begun && guarded_shares_ > crowd;
   renewals_.schedule(part, confirmed + period - env_.random.up_to(spread ? period : period / 20));
 }
