@@ -164,7 +164,7 @@ void unlocking::passed(const last_unlock& unlock) {
 }
 
 // All unlocks that wait share one release. The key may live for the longest of their TTLs, and the release may take the
-// longest of their budgets; each caller that has less is answered by its own limit before.
+// longest of their budgets. A caller with a shorter budget is answered by its own limit.
 void unlocking::release(last_unlock&& unlock, time_point valid) {
   for (const auto& other : hold_.last_unlocks_) {
     unlock.ttl = std::max(unlock.ttl, other.ttl);

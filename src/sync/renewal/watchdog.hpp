@@ -23,10 +23,10 @@ namespace holdfast::detail {
 /// Decision: a suspended lease still holds. Many clients treat a failed renewal as the loss of the lock, and stop work
 /// that was safe. The validity is known here, and nothing is lost before it ends.
 ///
-/// Decision: a renewal looks at the claim alone. With ten thousand locks each is touched once in a period, and the
-/// first touch of memory that is not in the cache takes longer than a hundred instructions. So the wishes of the leases
-/// are in their claim (claim::wishes), and their hold writes them when its leases change. Only a claim with max_hold
-/// makes the watchdog ask the hold, through renewal_host.
+/// Decision: a renewal looks at the claim alone. With ten thousand locks each is touched once in a period, and is not
+/// in the cache. The first touch then takes longer than a hundred instructions. So the wishes of the leases are in
+/// their claim (claim::wishes), and their hold writes them when its leases change. Only a claim with max_hold makes the
+/// watchdog ask the hold, through renewal_host.
 ///
 /// Decision: the watchdog finds the claims in danger, and decides when a share is renewed next. `renewals` selects the
 /// shares of a script, and `renewal_sender` waits for the answer. Two alarms wake the watchdog; it waits for nothing
