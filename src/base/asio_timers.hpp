@@ -16,17 +16,18 @@ namespace holdfast::detail {
 
 /// The real timers: one timerfd on CLOCK_BOOTTIME for all of them, so that they fire in time after a suspend.
 ///
-/// Cheap where timers are mostly cancelled, one per command: when the last one is, the kernel's wait is not ended but
-/// shortened to a millisecond, in which the next one usually comes. So pending timers hold the io_context, and none
-/// pending for a millisecond more.
+/// Decision: one timerfd, with linger. Every command has a deadline and nearly none is reached, so timers are started
+/// and cancelled all the time. Asio's timers would cost a system call or a wake-up for many of them, and steady_timer
+/// stops while the machine sleeps. When the last timer is cancelled, the kernel's wait is shortened to a millisecond.
+/// The next command usually comes within it. The price: an io_context without work returns up to a millisecond later.
 ///
 /// Used on the strand only. The last owner calls close(); actions that are pending then are dropped.
 class asio_timers final : public timers, public std::enable_shared_from_this<asio_timers> {
  public:
   using strand_type = boost::asio::strand<boost::asio::any_io_executor>;
 
-  /// Throws boost::system::system_error when there is no descriptor to be had.
-  /// `on_wake`: called each time that it wakes, before what is due.
+  /// Throws boost::system::system_error if the process can open no descriptor.
+  /// `on_wake`: called at each wake-up, before the actions that are due.
   explicit asio_timers(
       const strand_type& strand, timer_queue::action on_wake = [] {});
   asio_timers(const asio_timers&) = delete;

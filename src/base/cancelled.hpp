@@ -6,7 +6,7 @@
 
 namespace holdfast::detail {
 
-/// What a caller hears who has cancelled its call: asio::error::operation_aborted, without Asio.
+/// The error of a call that its caller has cancelled: asio::error::operation_aborted, without Asio.
 inline error_code cancelled() noexcept { return {ECANCELED, boost::system::system_category()}; }
 
 }  // namespace holdfast::detail

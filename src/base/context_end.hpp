@@ -13,12 +13,13 @@
 
 namespace holdfast::detail {
 
-/// The life of an execution_context, for those who do not run on it: plain memory that may outlive the context.
+/// The life of an execution_context, for objects that do not run on it: plain memory that may outlive the context.
 ///
-/// Who owns whom: what belongs to a context (strands, timers, sockets, coroutines) is a guest of its life, which owns
-/// it. The guest is removed in time, or ended by ~execution_context. Everybody else refers to a guest, and touches it,
-/// or posts to its context, only in a visit: a context does not end while it is visited. So no end has to wait for
-/// another, in whichever order and on whichever threads contexts, clients, leases and callers end.
+/// Decision: the end of an io_context owns everything that belongs to it. A client, its leases, its callers and two
+/// io_contexts may end in any order, on any threads. So strands, timers, sockets and coroutines are guests of their
+/// context's life. A guest is removed in time, or ended by ~execution_context. Every other object only refers to a
+/// guest; it touches the guest, or posts to its context, in a visit. ~execution_context waits for the visits under
+/// way, then ends the guests that are left. A visit costs two atomic operations, and no end waits for another.
 class context_life {
  public:
   class guest {
@@ -27,7 +28,7 @@ class context_life {
     guest(const guest&) = delete;
     guest& operator=(const guest&) = delete;
     virtual ~guest() = default;
-    /// The context ends, and nobody visits it any more. What belongs to the context must be destroyed here. In the
+    /// The context ends, and no visit is under way. Destroy here everything that belongs to the context. Called in the
     /// thread that ends it.
     virtual void context_ended() = 0;
     /// This process is a child, and all of this is a copy. The context lives on.
@@ -58,9 +59,9 @@ class context_life {
   /// Of the context of `executor`, which has not begun to end.
   static const std::shared_ptr<context_life>& of(const boost::asio::any_io_executor& executor);
 
-  /// From now on its guests hear of forks. When all that they use of the context has been made: Asio tells its services
-  /// of a fork in the order in which they were made, and what is closed before its reactor has heard of it is closed
-  /// for the parent.
+  /// From now on its guests are notified of forks. Call it after the guests have made all services that they use: Asio
+  /// notifies services in the order in which they were made. A descriptor that is closed before the reactor was
+  /// notified is removed from the parent's epoll set as well.
   static void hear_of_forks(boost::asio::execution_context& context);
 
   explicit context_life(const boost::asio::execution_context& context) noexcept : context_(&context) {}

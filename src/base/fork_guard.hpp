@@ -3,8 +3,12 @@
 
 namespace holdfast::detail {
 
-/// The process in which it was made. A fork() copies what that process holds, and the copy holds nothing: whatever
-/// would act for it asks here first. Any thread, no system call.
+/// The process in which it was made. Any thread, no system call.
+///
+/// Decision: a child process ends its copies. After fork() both processes read from the same sockets and the same
+/// timerfd. A reply that the child takes is missing in the parent, and shifts all replies that follow. So a copy holds
+/// nothing: code that would act for it asks elsewhere() first. Asio notifies the child's context, and that ends the
+/// clients.
 class fork_guard {
  public:
   fork_guard() noexcept;
@@ -12,7 +16,7 @@ class fork_guard {
   bool elsewhere() const noexcept;
 
  private:
-  unsigned forks_;  // that this process descends from, when it was made
+  unsigned forks_;  // that this process descends from, when the guard was made
 };
 
 }  // namespace holdfast::detail

@@ -17,6 +17,9 @@ bool if_memory(Act act) {
 }
 
 /// Several steps that must all be tried, even if one finds no memory. rethrow() throws the last such failure.
+///
+/// Decision: a failed allocation leaves no command unanswered and no subscriber without its notification. Each of them
+/// is a step; the exception follows.
 class each_step {
  public:
   template <class Act>

@@ -26,7 +26,7 @@ class clock {
   ~clock() = default;
 };
 
-/// lease_clock behind the seam; lives for ever.
+/// lease_clock behind the interface; never destroyed.
 const clock& system_clock() noexcept;
 
 /// `from + by`, held at time_point::max() instead of overflowing.

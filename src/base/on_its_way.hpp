@@ -5,8 +5,11 @@
 
 namespace holdfast::detail {
 
-/// Sets a flag while a handler is on its way. The handler owns this object. It may be destroyed unrun, because there
-/// was no memory to post it or its context ends: then the flag is cleared as well, and the next handler can be posted.
+/// Sets a flag while a handler is on its way. The handler owns this object.
+///
+/// Decision: the flag belongs to the handler. A handler may be destroyed unrun, because there was no memory to post it
+/// or its context ends. The flag is cleared then as well, and the next handler can be posted. A flag that its poster
+/// had to clear would stay set, and silence a client.
 class on_its_way {
  public:
   explicit on_its_way(std::atomic<bool>& flag) noexcept : flag_(&flag) { flag.store(true, std::memory_order_relaxed); }

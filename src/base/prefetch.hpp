@@ -4,8 +4,8 @@
 
 namespace holdfast::detail {
 
-/// All of it is on its way into the cache when it is needed soon, and other things are done meanwhile. Of what is
-/// touched once in a period, each first touch would else be waited for.
+/// Loads the whole object into the cache while the caller does other work. An object that is touched once in a period
+/// would otherwise cost a cache miss at each first touch.
 template <class T>
 void prefetch(const T& object) noexcept {
   constexpr std::size_t line = 64;

@@ -16,8 +16,7 @@ namespace {
 // Commands that are overdue within the same millisecond are looked at together.
 constexpr auto resolution = std::chrono::milliseconds{1};
 
-// What only a subscriber gets. Taken for an answer it would leave every later command with the answer to the one
-// before.
+// A message that only a subscriber gets. Taken for an answer, it would shift the answers of all later commands by one.
 bool is_push(const reply& reply) {
   return reply.type == reply::kind::array && reply.elements.size() >= 3 &&
          reply.elements.front().text.ends_with("message");
@@ -28,7 +27,7 @@ bool is_of_replica(const reply& reply) {
   return reply.is_error() && (reply.text.find("READONLY") != std::string::npos || reply.text.starts_with("MASTERDOWN"));
 }
 
-// Another run is another server, whose word about what the one before it did counts for nothing. FNV-1a.
+// Another run is another server: its answers prove nothing about the commands of the run before. FNV-1a.
 std::uint64_t number_of(std::string_view run) {
   if (run.empty()) return 0;
   std::uint64_t hash = 0xcbf29ce484222325;
@@ -36,7 +35,7 @@ std::uint64_t number_of(std::string_view run) {
   return hash != 0 ? hash : 1;
 }
 
-// Without memory for a text it has none: a command is always answered.
+// A command is always answered: without memory for the text, the text stays empty.
 outcome failed(errc code, const std::string& detail, detail::time_point sent = {}, std::uint64_t server = 0) {
   outcome outcome{code, {}, {}, sent, server};
   detail::if_memory([&] { outcome.detail = detail; });
@@ -57,7 +56,8 @@ ticket connection::execute(request asked) {
     });
     return 0;
   }
-  if (up() && !pending_.empty() && !pending_.asking()) {  // its time begins with the write
+  // Other commands are outstanding on a living connection: the timeout begins with the write, and no clock is read.
+  if (up() && !pending_.empty() && !pending_.asking()) {
     const auto ticket = pending_.push(std::move(asked), {});
     flush_soon();
     return ticket;
@@ -140,7 +140,8 @@ void connection::on_up(const handshake& introduced) {
   const auto facts = server_.to_string();
   report(event_kind::connected, errc{}, node().to_string() + (facts.empty() ? facts : ": " + facts));
   const bool same_server = number_ != 0 && number_ == before;
-  if (!replaced || !same_server) {  // else nobody has lost anything
+  // A replaced connection to the same server has lost nothing, so the listener is not notified.
+  if (!replaced || !same_server) {
     if (replaced && !closed() && listener_) listener_(false);
     if (!closed() && listener_) listener_(true);
   }
@@ -174,7 +175,7 @@ void connection::on_reply(reply&& reply) {
     else if (oldest->command)
       oldest->command->answered({{}, std::move(reply), {}, oldest->sent, number_});
   });
-  // It was the primary when it was connected: its address may belong to another by now.
+  // The server was the primary when it was connected. Its name may lead to another server by now: resolve it again.
   if (up()) step([&] { drop(why); });
   step.rethrow();
 }
@@ -223,6 +224,7 @@ void connection::arm() {
 void connection::look() {
   const auto self = shared_from_this();
   const auto now = given().now();
+  // Bytes wait unread: this process was late, not the server. They are read before a command times out, once.
   if (input_waiting() && !std::exchange(gave_grace_, true)) return look_at(now + resolution);
   gave_grace_ = false;
   detail::each_step step;
@@ -244,7 +246,7 @@ void connection::look_at(detail::time_point when) noexcept {
   look_.start(when, [this] { look(); });
 }
 
-// False: somebody who was told has closed the connection.
+// False: the handler of a command has closed the connection.
 bool connection::tell_overdue(detail::time_point now, detail::each_step& step) {
   auto why = without_memory();
   detail::if_memory([&] { why = trouble(); });
@@ -256,6 +258,7 @@ bool connection::tell_overdue(detail::time_point now, detail::each_step& step) {
   return true;
 }
 
+// Each step runs even if another finds no memory: the listener and every lost command are notified.
 void connection::on_down(const failure& why) {
   ended_idle_ = !pending_.any_written();
   detail::each_step step;

@@ -16,32 +16,43 @@
 
 namespace holdfast::redis {
 
-/// Whether a command that a replica refuses was refused for good. Another server may be the primary by now, or this one
-/// again soon: then the command is answered `unreachable`, as if it was never written. It has not run.
+/// The outcome of a command that a replica refuses. If a failover is expected, another server may be the primary by
+/// now, or this one again soon. The command has not run, so it is answered `unreachable`, as if it was never written.
 enum class failover {
   not_expected,  // the reply is handed on
   once_primary,  // expected of a server that was a primary for this client
   expected,
 };
 
-/// The command connection to one server: made at the first command, pipelined, made again after a loss while someone
-/// needs it.
+/// The command connection to one server: made at the first command, pipelined, made again after a loss while it is
+/// needed.
 ///
-/// A command that was not written yet survives a loss and waits for the next connection, at most for its timeout or, if
-/// its sender is patient, for as long as it takes; only a cause that does not mend itself (password, TLS, role …)
-/// answers it at once. A written one is answered `unconfirmed` when the connection ends. The connection is given up
-/// when no byte came for the timeout of the oldest command that was written (and at least endpoint::patience), or bytes
-/// but no whole answer for four times as long. One that goes on answering is never late.
+/// A command that was not written yet survives a loss and waits for the next connection. It waits for its timeout, or
+/// without a limit if its delivery says waits_for_reply. A cause that does not mend itself (password, TLS, role …)
+/// answers it at once. A written command is answered `unconfirmed` when the connection ends.
 ///
-/// A connection that received nothing for a second, or for half of endpoint::health_check_interval, is asked by PING
-/// before a command is written to it (pending_queue::ask). While watched it is asked after each such interval. An
-/// alternative is to write the command at once and to repeat it when no answer comes: it saves the round trip, but each
-/// command would need a rule of its own for the copy that may still run. A command that was not written needs none.
+/// Decision: a short lease does not end the connection of all. The timeout of a command answers its sender. The
+/// connection is given up only after a silence as long as the timeout of the oldest written command, and at least
+/// endpoint::silence_limit. If bytes come but no whole answer, it has four times as long. Otherwise one lease of 10 ms
+/// would turn every pause of 20 ms into an outage of all other leases.
+///
+/// Decision: a silent connection is asked before a command is trusted to it. A load balancer forgets an idle
+/// connection without notice; a command that is written to it gets no answer, and its caller has no time left. So
+/// after a second of silence, or half of endpoint::health_check_interval, PING goes first (pending_queue::ask). The
+/// alternative is to write the command at once and to repeat it if no answer comes. That saves a round trip, but each
+/// command would need a rule for the copy that may still run. While watched the connection is asked after each
+/// health_check_interval. A connection that ended while idle is no outage until a new one cannot be made. Otherwise
+/// five forgotten connections of a red_lock would count as five outages.
+///
+/// Decision: a demotion behind one address is an outage. A name, a service or a proxy may lead to a server that became
+/// a replica. It was a primary for this client, so the setup is right, and another server has its place or soon will.
+/// A command that the replica refused is answered `unreachable`. The connection then ends, so that the name is resolved
+/// again. A server that was never a primary is a mistake in the setup, and is refused.
 ///
 /// With no command pending and nobody watching, nothing holds the io_context; the connection stays open. Used on the
 /// strand only, in a shared_ptr: its own handlers keep it alive. Commands are answered on the strand, never inside a
-/// call, and may refer to whoever calls close() before it goes: from close() on nobody is called any more, and what is
-/// pending is dropped.
+/// call. After close() nothing is called any more, and pending commands are dropped. A command may therefore refer to
+/// the object that calls close().
 class connection final : public link {
  public:
   using event_sink = std::function<void(const event&)>;
@@ -49,19 +60,19 @@ class connection final : public link {
   connection(const io_services& services, endpoint node, event_sink events);
 
   ticket execute(request asked);
-  /// True: the command was not written and never will be. Nothing is called any more, except where execute() has
-  /// refused it (ticket 0): then answered() is still to come. False: it was written, or answered already.
+  /// True: the command was not written and never will be, and nothing is called any more. A command that execute() has
+  /// refused (ticket 0) is the exception: its answered() is still to come. False: it was written, or answered already.
   bool withdraw(ticket ticket);
   /// Up, not being asked after a long silence, and not silent for longer than a written command may wait; or being
   /// replaced by a new connection.
   bool answering();
-  /// A whole answer has come after `when`: to a command, or one that let us in, or one that keeps us out for good. A
-  /// server that has no room or is still loading is as silent as none: our turn comes when it has mended itself.
+  /// A whole answer has come after `when`: to a command, or to a handshake that succeeded or was refused for good. The
+  /// refusal of a server that has no room or is still loading is no answer: that server serves nothing yet.
   bool answered_since(detail::time_point when) const noexcept { return answered_ > when; }
-  /// Why no answer comes at present, node and cause: unreachable, or server_refused where the server refuses
+  /// The reason why no answer comes at present, with the node: unreachable, or server_refused where the server refuses
   /// connections.
   failure trouble() const;
-  /// The run_id of the server that was connected last; empty: none was, or it does not say.
+  /// The run_id of the server that was connected last; empty: none was, or the server does not tell it.
   const std::string& run() const noexcept { return server_.run; }
   /// outcome::server of its run; 0: unknown.
   std::uint64_t server_number() const noexcept { return number_; }
@@ -71,15 +82,15 @@ class connection final : public link {
   /// While true nothing is written; a connection that is there is kept.
   void hold(bool on);
   void on_link_change(std::function<void(bool up)> listener) { listener_ = std::move(listener); }
-  /// The connection went down under commands, or could not be made, and is not up again. One that ended while it was
-  /// idle says nothing of its server: a load balancer may have forgotten it.
+  /// The connection went down under commands, or could not be made, and is not up again. An end while idle says nothing
+  /// of the server: a load balancer may have forgotten the connection.
   bool in_outage() const noexcept { return outage_ && !ended_idle_; }
-  /// The connection went down for whatever reason, or could not be made, and is not up again.
+  /// The connection went down for any reason, or could not be made, and is not up again.
   bool is_down() const noexcept { return outage_.has_value(); }
   std::string address() const { return node().to_string(); }
-  /// Tells the observer, the first time, what the server refuses of what fencing off needs; empty: nothing.
+  /// Reports to the observer, once, the server's refusal of a command that fencing off needs. Empty words: no refusal.
   void report_fencing(const std::string& words);
-  /// Tells the observer, the first time, that the pub/sub connection gets no messages.
+  /// Reports to the observer, once, that the pub/sub connection gets no messages.
   void report_no_messages(const failure& why);
 
  private:
@@ -97,7 +108,7 @@ class connection final : public link {
   void on_close() override;
 
   std::optional<failure> refusal(const request& asked) const;
-  /// It is watched, and asked when it is silent for long.
+  /// The connection is watched, and asked by PING after a long silence.
   bool checked() const noexcept;
   bool health_check_due(detail::time_point now) const noexcept;
   std::optional<detail::time_point> next_look();

@@ -25,14 +25,21 @@
 namespace holdfast::redis {
 
 /// A connection that is made when it is wanted, introduced, and made again after a loss: the part that waits.
-/// What is written, what a reply means and when a connection is given up is decided by the class on top.
+/// The derived class decides the bytes to write, the meaning of a reply, and when to give a connection up.
 ///
 ///   down ── wanted ──> pausing ──> connecting ──> greeting ──> up
 ///    ^                    │ not wanted   │ failed     │ failed   │ lost
 ///    └────────────────────┴──────────────┴────────────┴──────────┘      close(): closed, from everywhere
 ///
-/// User and password may be asked for anew by each connection (endpoint::logins). A connection whose login ends is
-/// replaced before that: it stops writing, waits for the pending answers, and is made again.
+/// Decision: the first write at once, later ones together. A command that finds nothing outstanding is written inside
+/// the call (flush_alone): waiting would gain nothing. Every other command is written by a handler that is posted once,
+/// and takes all that have gathered (flush_soon). So one task sees the bare round trip, and many tasks share writes.
+///
+/// A connection without memory to read, to write or to watch its answers ends, and is made again. Its commands are
+/// `unconfirmed`, as after any other loss.
+///
+/// Each connection may ask for user and password anew (endpoint::logins). A connection whose login ends is replaced
+/// before that: it stops writing, waits for the pending answers, and is made again.
 ///
 /// Used on the strand only. Hooks are called from handlers of the strand and may call close(). Handlers keep the object
 /// alive, so the last owner calls close(); after it no hook is called but on_close().
@@ -45,23 +52,23 @@ class link : public std::enable_shared_from_this<link> {
   void close();
   bool closed() const noexcept { return state_ == state::closed; }
 
-  /// It leads to another server from now on. A connection that is there ends, for this reason; one that is being made
-  /// is given up without a word. To the other one it is made at once, if it is wanted.
+  /// The link leads to another server from now on. A connection that is up ends for this reason; an attempt under way
+  /// is given up silently. If it is wanted, the connection to the new server is made at once.
   void retarget(address to, failure why);
   /// The server's name leads to this run of a server. A connection to another run ends, so that the name is resolved
   /// again.
   void follow(std::string_view run);
-  /// Asked of a failure that does not mend itself. True: it does here, because another server may be found, so that
-  /// whoever waits for the connection waits on.
+  /// Called with a failure that does not mend itself. True: it does here, because another server may be found. Commands
+  /// that wait for the connection then go on waiting.
   void tolerate(std::function<bool(const failure&)> ends) { tolerated_ = std::move(ends); }
-  /// An attempt to connect that is under way is given up if nobody wants it any more: else it holds the io_context
-  /// until it succeeds or its time is over.
+  /// Gives up an attempt to connect that is no longer wanted. Otherwise it holds the io_context until it succeeds or
+  /// times out.
   void rest();
   const endpoint& node() const noexcept { return node_; }
-  /// Nobody wants anything of it at present. The listener, one, hears when that begins, perhaps inside a call.
+  /// The link is not wanted at present. The one listener is called when that begins, perhaps inside a call.
   bool idle() const { return !wanted(); }
   void on_idle(std::function<void()> listener) { idle_ = std::move(listener); }
-  /// Which of its connections is there, or was there last, counted from 1; 0: none was.
+  /// The number of the present or last connection, counted from 1; 0: there was none.
   std::int64_t times_up() const noexcept { return counts_.times_up(); }
 
  protected:
@@ -73,7 +80,8 @@ class link : public std::enable_shared_from_this<link> {
   virtual bool expects_input() const = 0;
   virtual handshake introduce() const = 0;
   virtual void on_up(const handshake& introduced) = 0;
-  /// Appends what is to be written next, now, until there are `enough` bytes; fewer: there is no more.
+  /// Appends the next commands until there are `enough` bytes; fewer: nothing else is to be written. They are written
+  /// at once.
   virtual void fill(std::string& out, std::size_t enough, detail::time_point now) = 0;
   virtual void on_reply(reply&& reply) = 0;
   /// After the replies that arrived together.
@@ -86,8 +94,8 @@ class link : public std::enable_shared_from_this<link> {
   /// In place of on_down(): the connection was replaced. The new one is made when it is wanted.
   virtual void on_replaced() = 0;
   virtual void on_close() = 0;
-  /// False: the connection ends before it was of any use, as the one before it did. The next one waits as after a
-  /// failed attempt.
+  /// False: the connection ends without having served, like the one before it. The next one waits as after a failed
+  /// attempt.
   virtual bool was_useful() const { return true; }
 
   /// To be called when wanted() or expects_input() may have changed.
@@ -96,7 +104,7 @@ class link : public std::enable_shared_from_this<link> {
   void check_idle() const {
     if (!closed() && idle_ && !wanted()) idle_();
   }
-  /// There is something to write: fill() is called soon, once for all calls until then.
+  /// Something is to be written: fill() is called soon, once for all calls until then.
   void flush_soon() noexcept;
   /// The same where nothing else is outstanding: perhaps inside this call.
   void flush_alone(detail::time_point now) noexcept;
@@ -109,33 +117,33 @@ class link : public std::enable_shared_from_this<link> {
     detail::if_memory([&] { why = cause(); });
     drop(std::move(why));
   }
-  /// There was no memory to go on: gives the connection up, but not inside this call.
+  /// Gives the connection up for lack of memory, but not inside this call.
   void drop_soon() noexcept;
 
   bool up() const noexcept { return state_ == state::up; }
-  /// What observers call it.
+  /// The connection's name for observers.
   virtual std::string_view role() const noexcept { return "command"; }
-  /// What observers know of the connection that is there, or was there last, until retarget(); null: of none.
+  /// The facts for observers about the present or last connection, until retarget(); null: there was none.
   const connection_facts* facts() const noexcept { return counts_.facts(); }
-  /// So many commands were written to it and have no answer.
+  /// `commands`: the number of written commands without an answer.
   void count_in_flight(std::size_t commands) { counts_.in_flight(commands); }
-  /// Bytes have arrived that were not looked at yet: whoever thinks the server silent was not scheduled in time.
+  /// Bytes have arrived and were not read yet. The server is then not silent; this process was not scheduled in time.
   bool input_waiting();
-  /// When bytes were read, or replies of them handed on, for the last time.
+  /// The last time at which bytes were read, or replies in them handed on.
   detail::time_point last_input() const noexcept { return last_input_; }
   /// The last handshake was with a replica.
   bool met_replica() const noexcept { return met_replica_; }
   /// A load balancer or NAT may have forgotten the connection, because nothing was received for long. PING must be
   /// answered before a command is trusted to it.
   bool doubtful(detail::time_point now) const noexcept { return now - last_input_ >= trusted_silence_; }
-  /// How long a connection that is asked may take to answer. A dead one must leave time for the next connection to a
-  /// command that has only `time_left`. One that is alive and far away must not be given up.
+  /// The timeout of the answer to PING: a quick end of a dead connection leaves time for the next one to a command that
+  /// has only `time_left`. It is at least two round trips, so that a server far away is not given up.
   detail::lease_clock::duration answer_limit(detail::lease_clock::duration time_left) const noexcept;
-  /// The server has answered within this time.
+  /// `took`: the round trip that was measured last.
   void note_round_trip(detail::lease_clock::duration took) noexcept { round_trip_ = took; }
-  /// Why the last attempt failed, if that does not mend itself and the next attempt is not allowed yet; else null.
+  /// The failure of the last attempt, if it does not mend itself and the next attempt is not allowed yet; else null.
   const failure* standing_failure() const;
-  /// Why there is no connection at present, or how far it has come, for a text.
+  /// The reason why there is no connection at present, or the step that it has reached, for a text.
   std::string why_down() const;
 
   /// In a child process: the socket is the parent's, and nothing may be sent through it.

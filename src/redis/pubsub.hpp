@@ -20,37 +20,41 @@ namespace holdfast::redis {
 /// The pub/sub connection to one server, shared by all subscribers: made at the first subscription, one subscription
 /// for each channel.
 ///
-/// After a loss it is made again and everything subscribed again; each subscriber hears on_subscribed() once more. A
-/// link that is dead without saying so is found by PING, once in each endpoint::health_check_interval or a little
-/// earlier, and by a subscription that is not acknowledged in time. That time is shorter after a long silence. The
-/// server may believe the dead link alive for long, so the next connection ends it there.
-/// A server, or a proxy, may have no SUBSCRIBE: it answers by an error, or ends the connection. Then it is asked again,
-/// on the same connection or the next one, after pauses that grow up to endpoint::reconnect_cap.
+/// After a loss the connection is made and all channels are subscribed again. Each subscriber gets on_subscribed() once
+/// more. PING, sent about once in each endpoint::health_check_interval, finds a dead link; so does a subscription that
+/// is not acknowledged in time. That time is shorter after a long silence. The server may believe the dead link alive
+/// for long, so the next connection ends it there.
+///
+/// Decision: a refused SUBSCRIBE costs no connection. An ACL's error is final; any other may come from a proxy, or may
+/// pass. The channel is subscribed again on the same connection, after pauses that grow up to endpoint::reconnect_cap.
+/// The other channels stay subscribed. If the server ends the connection after SUBSCRIBE, the next one waits as after a
+/// failed attempt. Waiters need no notification of it: they ask at least every `poll_cap`.
+///
 /// Messages of more than 1 KiB are ignored. With no subscription nothing holds the io_context; the connection stays
 /// open.
 ///
 /// Used on the strand only, in a shared_ptr. Subscribers are called there, never inside a call, and may unsubscribe and
-/// subscribe meanwhile. The last owner calls close(): from then on nobody is called any more.
+/// subscribe meanwhile. The last owner calls close(): from then on nothing is called any more.
 class pubsub final : public link {
  public:
-  /// `answer_timeout`: for an acknowledgement or the answer to PING. `channels`: of which kind they are; empty: sharded
-  /// where the server has them.
+  /// `answer_timeout`: for an acknowledgement or the answer to PING. `channels`: their kind; empty: sharded where the
+  /// server has them.
   pubsub(const io_services& services, endpoint node, std::chrono::milliseconds answer_timeout,
          std::optional<channel_kind> channels = channel_kind::classic);
 
-  /// Called at each connection for which the server refuses what fencing off its predecessor needs, with the server's
-  /// words. One listener.
+  /// Called at each connection for which the server refuses a command that fencing off its predecessor needs, with the
+  /// server's words. One listener.
   void on_fencing_refused(std::function<void(const std::string& words)> listener) {
     fencing_refused_ = std::move(listener);
   }
 
-  /// Called each time that a subscription is refused in other words than an ACL's, or that the connection has ended
-  /// after it several times in a row. One listener.
+  /// Called each time that a subscription is refused, but not by an ACL, or that the connection has ended after it
+  /// several times in a row. One listener.
   void on_no_messages(std::function<void(const failure& why)> listener) { no_messages_ = std::move(listener); }
 
-  /// Called when a sharded channel is not at this node, or not any more, with the server's words, if it has any. No
-  /// subscriber is told; it is asked for again with the next subscriber, or the next connection. One listener, which
-  /// may unsubscribe and subscribe.
+  /// Called when a sharded channel is not at this node, or not any more, with the server's words, if there are any. No
+  /// subscriber is notified. The channel is subscribed again for the next subscriber, or on the next connection. One
+  /// listener, which may unsubscribe and subscribe.
   void on_moved(std::function<void(std::string_view channel, std::string_view words)> listener) {
     moved_ = std::move(listener);
   }
@@ -58,8 +62,8 @@ class pubsub final : public link {
   /// The result is released on the strand; it may outlive this object. `subscriber` must live until then.
   subscription subscribe(std::string_view channel, subscriber& subscriber);
 
-  /// While false nothing is read, so that nothing holds the io_context: messages wait in the socket, and a connection
-  /// is not made again. Subscriptions stay.
+  /// While false nothing is read, so that nothing holds the io_context. Messages wait in the socket, and no connection
+  /// is made. Subscriptions stay.
   void listen(bool on);
 
  private:
@@ -90,7 +94,7 @@ class pubsub final : public link {
   void leave(member& member);
   void tell_all(std::string_view channel, const std::function<void(member&)>& action);
   void schedule_ping(detail::time_point now);
-  /// When the connection is given up if nothing comes; empty: nothing is asked.
+  /// The time at which the connection is given up if nothing comes; empty: no command is unanswered.
   std::optional<detail::time_point> silent_at() const;
   void look_at(detail::time_point when);
   void on_tick();
@@ -112,7 +116,7 @@ class pubsub final : public link {
   std::function<void(std::string_view, std::string_view)> moved_;
   std::function<void(const failure&)> no_messages_;
   std::optional<handshake::identity> id_;
-  std::optional<handshake::identity> predecessor_;  // of the last one that left subscriptions
+  std::optional<handshake::identity> predecessor_;  // of the last connection that left subscriptions
 };
 
 }  // namespace holdfast::redis
