@@ -139,8 +139,10 @@ struct reader::impl {
       functions.createInteger = create_integer;
       functions.createNil = create_nil;
 #if HIREDIS_MAJOR >= 1  // without these two hiredis makes pointers up
-      f.createDouble = [](const redisReadTask* task, double, char*, size_t) { return of(task).refuse("RESP3 double"); };
-      f.createBool = [](const redisReadTask* task, int) { return of(task).refuse("RESP3 boolean"); };
+      functions.createDouble = [](const redisReadTask* task, double, char*, size_t) {
+        return of(task).refuse("RESP3 double");
+      };
+      functions.createBool = [](const redisReadTask* task, int) { return of(task).refuse("RESP3 boolean"); };
 #endif
       functions.freeObject = [](void*) {};  // the tree belongs to `root`
       return functions;
