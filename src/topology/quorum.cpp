@@ -12,8 +12,8 @@
 namespace holdfast::detail {
 namespace {
 
-/// Messages of a minority are most often of callers who give back what they were granted in part: from one of these to
-/// the next it is waited for longer.
+/// A message of a minority most often comes from a caller that gives back a partial grant. The wait for a majority
+/// doubles with each of them.
 constexpr unsigned most_doublings = 10;
 constexpr lease_clock::duration longest_pause = std::chrono::seconds(1);
 
@@ -66,8 +66,8 @@ class quorum::subscriber_list final {
     return static_cast<std::size_t>(std::count_if(seats_.begin(), seats_.end(), matches));
   }
 
-  // Each that comes later, too: what was published there before is missed. Those that come together are told together,
-  // because whoever hears it asks all of them.
+  // Also for each primary that subscribes later: messages published there before are missed. Primaries that subscribe
+  // together make one notification, because the subscriber asks all of them each time.
   void on_subscribed() {
     const auto there = count([](const seat& seat) { return seat.acknowledged; });
     if (there < of_.needed()) return;
@@ -80,7 +80,8 @@ class quorum::subscriber_list final {
     subscriber_.on_subscribed();
   }
 
-  // Where it is free already others may take it and give it back: less than a majority's messages says nothing then.
+  // At a primary where the lock is free already, others may take it and give it back. Messages of a minority prove
+  // nothing then.
   void on_message(bool again, std::string_view payload) {
     const auto free = subscriber_.free_at();
     if (notified_) {
@@ -102,7 +103,7 @@ class quorum::subscriber_list final {
     (subscriber_.*notify)(payload);
   }
 
-  // What the slower ones have told meanwhile was the same release; what one has told twice was not.
+  // The slower primaries have reported the same release meanwhile. A second message of one primary is another release.
   void hear_anew(std::string_view payload) {
     notified_ = false;
     for (auto& seat : seats_) seat.heard = false;
@@ -208,7 +209,7 @@ subscription quorum::subscribe(std::string_view channel, subscriber& subscriber)
   return std::make_shared<subscriber_list>(*this, channel, subscriber);
 }
 
-// The answers that a stopped process has found in its sockets seem to have taken as long as it was stopped.
+// A process that was stopped measures its stop as the time of the answers in its sockets: hence the limit.
 void quorum::note_round(lease_clock::duration took) { round_ = std::min(took, longest_pause); }
 
 void quorum::keep_watch(bool on) {
@@ -216,9 +217,9 @@ void quorum::keep_watch(bool on) {
 }
 
 void quorum::on_link_change(link_listener listener) {
-  const auto heard = std::make_shared<link_listener>(std::move(listener));
+  const auto shared = std::make_shared<link_listener>(std::move(listener));
   for (std::size_t n = 0; n < each_.size(); ++n)
-    each_[n]->on_link_change([heard, n](node_id, bool up) { (*heard)(static_cast<node_id>(n), up); });
+    each_[n]->on_link_change([shared, n](node_id, bool up) { (*shared)(static_cast<node_id>(n), up); });
 }
 
 void quorum::close() {

@@ -11,16 +11,16 @@
 
 namespace holdfast::detail {
 
-/// Several independent primaries, each of which has every key: they vote. What is said here of all of them, a majority
-/// of those that are configured says.
+/// Several independent primaries, each with every key: they vote. An answer about all of them is the answer of a
+/// majority of the configured ones.
 class quorum final : public topology {
  public:
   quorum(timers& alarms, const clock& time, std::vector<std::unique_ptr<topology>> each);
   ~quorum() override;
 
-  /// Of the first: each of them has the key.
+  /// The first one: each of them has the key.
   node_id node_of(std::string_view) const override { return 0; }
-  /// Not here: each is asked by itself.
+  /// Not called here: each primary is asked by itself.
   redis::ticket execute(std::string_view key, redis::request asked) override;
   bool withdraw(redis::ticket ticket) override;
   bool answering(std::string_view key) override;
@@ -30,13 +30,13 @@ class quorum final : public topology {
   std::size_t primaries() const noexcept override { return each_.size(); }
   topology& primary(std::size_t index) noexcept override { return *each_[index]; }
   std::string run_of(std::string_view) const override { return {}; }
-  /// Not here, as execute().
+  /// Not called here, as execute().
   std::uint64_t server_of(std::string_view) const override { return 0; }
   bool in_outage(std::string_view key) const override;
   std::string where(std::string_view key) const override;
   void note_round(lease_clock::duration took) override;
-  /// It hears a message when a majority has sent one or was free; where none was, one round trip after the first at
-  /// the latest; not that of the slower ones.
+  /// The subscriber gets a message when a majority of the primaries has sent one or was free. If none was free, it gets
+  /// the message within one round trip of the first. The same message of the slower primaries is dropped.
   subscription subscribe(std::string_view channel, subscriber& subscriber) override;
   void keep_watch(bool on) override;
   void on_link_change(link_listener listener) override;
@@ -52,7 +52,7 @@ class quorum final : public topology {
   timers& alarms_;
   const clock& time_;
   const std::vector<std::unique_ptr<topology>> each_;
-  lease_clock::duration round_ = std::chrono::milliseconds(1);  // until the last answer to a round, the last time
+  lease_clock::duration round_ = std::chrono::milliseconds(1);  // of the last vote, until its last answer
 };
 
 }  // namespace holdfast::detail

@@ -10,24 +10,24 @@ namespace holdfast::detail {
 
 enum class deployment { one_server, primaries, sentinel, cluster };
 
-/// A server tells of itself or another by the one address, and is reached by the other.
+/// The address of a server as servers announce it, and the address by which this process reaches it.
 struct node_mapping {
   redis::address announced, reach;
 };
 
-/// Where a server is reached that is told of so; empty: there.
+/// Maps an announced address to the one by which the server is reached; empty: the same.
 using reach_by = std::function<redis::address(const redis::address& announced)>;
 reach_by reach_of(const std::vector<node_mapping>& node_map);
 
-/// What a client has been told of its servers.
+/// The servers of a client, by its configuration.
 struct server_list {
   deployment kind = deployment::one_server;
-  /// one_server: it. primaries: them. sentinel: the sentinels that were given, with a sentinel's own credentials and
-  /// TLS. cluster: the nodes that were given.
+  /// one_server: that server. primaries: all of them. sentinel: the configured sentinels, with their own credentials
+  /// and TLS. cluster: the configured nodes.
   std::vector<redis::endpoint> servers;
   /// sentinel, cluster: how to introduce ourselves to a server that is discovered; `at` is filled in then.
   redis::endpoint discovered;
-  std::string primary_name;            // sentinel: what the sentinels call it; bytes without blanks
+  std::string primary_name;            // sentinel: the sentinels' name for it; bytes without blanks
   std::vector<node_mapping> node_map;  // sentinel, cluster: applied to every discovered address; no `announced` twice
 };
 

@@ -60,7 +60,7 @@ cluster::cluster(const redis::io_services& services, plan plan, redis::connectio
           plan_.ways)),
       questions_(services, for_questions(plan_.discovered), plan_.reach, plan_.answer_timeout,
                  [this](const redis::address& node, const event& event) { seed_lost(node, event); },
-                 {.candidates = [this](std::size_t quorum_call) { return whom_to_ask(quorum_call); },
+                 {.candidates = [this](std::size_t round) { return whom_to_ask(round); },
                   .take = [this](const slot_view& view, const redis::address& by) { return take(view, by); },
                   .failed = [this](const redis::failure& why) { nobody_knows(why); },
                   .over =
@@ -96,7 +96,7 @@ bool cluster::withdraw(redis::ticket ticket) { return !closed_ && commands_.with
 
 // --- nodes
 
-// Not one that is being asked for the map.
+// Not during a round: its questions use connections of the nodes.
 void cluster::drop_unused() {
   if (questions_.under_way()) return;
   nodes_.drop([this](node_id number, const node& node) {
@@ -104,7 +104,7 @@ void cluster::drop_unused() {
   });
 }
 
-// Of the first node in use: they are configured alike.
+// The first node in use stands for all: they are configured alike.
 void cluster::ask_node_timeout(const node& node) {
   const auto notify = [this](std::chrono::milliseconds node_timeout) {
     const auto text = shorter_than(cluster_failover, node_timeout, plan_.ttl);
@@ -156,7 +156,7 @@ std::string cluster::where_is(slot_number slot) const {
 std::vector<std::string> cluster::name_on_each_primary(std::string_view stem) const {
   std::map<node_id, std::string> found;
   const auto primaries = map_.primaries().size();
-  // Each is met soon; one with a single slot among 16384 takes as many tries, and is not worth more.
+  // Most primaries are met soon. One with a single slot of 16384 takes about as many tries, and is not worth more.
   for (unsigned n = 0; found.size() < primaries && n < 2u * slot_count; ++n) {
     auto name = std::string(stem) + ':' + std::to_string(n);
     if (const auto owner = node_of(name); owner != slot_map::nobody) found.try_emplace(owner, std::move(name));
@@ -167,8 +167,8 @@ std::vector<std::string> cluster::name_on_each_primary(std::string_view stem) co
   return names;
 }
 
-// The node that a slot is moving to grants locks already. Who had the slot before says nothing of it any more, though
-// replicas may have what it has granted.
+// The node that a slot is moving to grants locks already. If that node has granted this one, its replicas count; those
+// of the slot's owner know nothing of it.
 void cluster::replicated(std::string_view key, const copies& wanted, copies_handler done) {
   const auto* node = nodes_.find(node_of(key));
   if (const auto moving = commands_.moving_to(slot_of(key))) {
@@ -185,7 +185,7 @@ subscription cluster::subscribe(std::string_view channel, subscriber& subscriber
   return channels_->subscribe(channel, subscriber);
 }
 
-// A caller that takes one lock after the other switches it with each: a node that has none of them need not hear of it.
+// A caller that takes one lock after the other switches it with each lock. Nodes without any of them are left alone.
 void cluster::keep_watch(bool on) {
   watch_ = on;
   if (!on) nodes_.rest();
@@ -198,9 +198,9 @@ void cluster::watch_nodes() {
 
 // --- the map
 
-// Those that do not answer now take turns in front: one that has left the cluster, with an old map, is not to be the
-// first for ever.
-std::vector<slot_map_refresh::candidate> cluster::whom_to_ask(std::size_t quorum_call) {
+// Nodes that do not answer now take turns at the front of the others: one that has left the cluster, with an old map,
+// must not be the first each time.
+std::vector<slot_map_refresh::candidate> cluster::whom_to_ask(std::size_t round) {
   std::vector<slot_map_refresh::candidate> all;
   auto known = nodes_.answering();
   if (!known.empty()) std::swap(known.front(), known[services_.random.next() % known.size()]);
@@ -208,15 +208,15 @@ std::vector<slot_map_refresh::candidate> cluster::whom_to_ask(std::size_t quorum
   std::vector<redis::address> others;
   for (const auto id : map_.primaries()) others.push_back(map_.address_of(id));
   others.insert(others.end(), plan_.seeds.begin(), plan_.seeds.end());
-  const auto first = static_cast<std::ptrdiff_t>(quorum_call % others.size());
+  const auto first = static_cast<std::ptrdiff_t>(round % others.size());
   std::rotate(others.begin(), others.begin() + first, others.end());
   for (auto& at : others)
-    if (std::none_of(all.begin(), all.end(), [&](const auto& command) { return command.at == at; }))
+    if (std::none_of(all.begin(), all.end(), [&](const auto& known_already) { return known_already.at == at; }))
       all.push_back({nullptr, at});
   return all;
 }
 
-// A node that has left its cluster, or is not in it yet, knows of few slots or none.
+// A node that has left its cluster, or has not joined it yet, knows few slots or none.
 slot_map_refresh::verdict cluster::take(const slot_view& view, const redis::address& said_by) {
   using verdict = slot_map_refresh::verdict;
   const auto before = map_.covered();
@@ -228,7 +228,7 @@ slot_map_refresh::verdict cluster::take(const slot_view& view, const redis::addr
   return map_.covered() < slot_count && owner_wanted() ? verdict::too_little : verdict::enough;
 }
 
-// Once, and not in each round.
+// Reports the outage once, and not in each round.
 void cluster::seed_lost(const redis::address& node, const event& event) {
   const bool notified =
       nodes_.any([&](node_id, const auto& other) { return other.at == node && other.commands->is_down(); });
@@ -247,8 +247,9 @@ void cluster::map_changed(std::size_t moved, std::optional<slot_number> only) {
   if (!closed_ && keys_moved_) keys_moved_(only);
 }
 
-// A node says so when the slot has left, or is about to; where it is now the words may tell. The channel is told first,
-// because it counts how often it was sent away: two nodes that send it to each other must not be asked without a pause.
+// A node reports this when the slot has left, or is about to leave; its words may name the new owner. The channel is
+// notified first, because it counts how often it was sent away: two nodes that name each other must not be asked
+// without a pause.
 void cluster::channel_moved(node_id from, std::string_view channel, std::string_view words) {
   const auto to = read_redirect(words, nodes_.at(from).at, plan_.reach);
   questions_.ask();

@@ -20,11 +20,15 @@
 
 namespace holdfast::detail {
 
-/// A Redis Cluster: one command connection and one pub/sub connection for each primary in use; two of these where
-/// messages may come by two kinds of channels.
+/// A Redis Cluster.
 ///
-/// Who has which slot is asked at first use, and again when an answer or the end of a connection says that it has
-/// changed, and once a minute while there is something to do. Its commands are command_routing's.
+/// Decision: one command connection to each primary in use, and one pub/sub connection where a caller waits. There are
+/// two of the latter if messages may come by two kinds of channels. All are on the one strand. A connection for each
+/// slot or each caller would gain nothing from a server that runs one command at a time. It would also break the order
+/// that releases rely on.
+///
+/// The owners of the slots are asked for at first use, when an answer or the end of a connection shows a change, and
+/// once a minute while there is something to do. command_routing sends the commands.
 class cluster final : public topology {
  public:
   struct plan {
@@ -76,9 +80,9 @@ class cluster final : public topology {
   std::string where_is(slot_number slot) const;
 
   // The map.
-  std::vector<slot_map_refresh::candidate> whom_to_ask(std::size_t quorum_call);
+  std::vector<slot_map_refresh::candidate> whom_to_ask(std::size_t round);
   slot_map_refresh::verdict take(const slot_view& view, const redis::address& said_by);
-  /// `only`: the one slot that has moved; nothing: several may have.
+  /// `only`: the one slot that has moved; nothing: several may have moved.
   void map_changed(std::size_t moved, std::optional<slot_number> only = {});
   void channel_moved(node_id from, std::string_view channel, std::string_view words);
   void nobody_knows(const redis::failure& why);

@@ -28,7 +28,7 @@ class cluster_nodes final {
     std::vector<std::shared_ptr<redis::pubsub>> channels;  // one for each way
     std::shared_ptr<acknowledger> replicas;
     std::size_t under_way = 0;  // commands
-    bool in_use = false;        // commands were sent there since nothing was held, or keys have come there
+    bool in_use = false;        // commands were sent there since rest(), or keys have come there
 
     void close() const;
   };
@@ -41,16 +41,16 @@ class cluster_nodes final {
       : services_(services), endpoint_(std::move(endpoint)), answer_timeout_(answer_timeout), ways_(std::move(ways)),
         events_(std::move(events)) {}
 
-  /// It is entered where it is new.
+  /// Adds the node if its number is new.
   node& enter(node_id number, const redis::address& at);
   node& at(node_id number) { return nodes_.at(number); }
   const node* find(node_id number) const;
   bool any(const predicate& matches) const;
-  /// Those in use of which it holds are watched, the others not.
+  /// Watches the nodes in use that match, and no others.
   void keep_watch(const predicate& matches);
-  /// Nothing is held any more: only those where commands are under way are in use.
+  /// No lock is held any more: only nodes with commands under way stay in use.
   void rest();
-  /// Keys may have come to any.
+  /// Keys may have come to any node.
   void all_in_use();
   void on_link_change(topology::link_listener listener) { link_changed_ = std::move(listener); }
   /// The command connection to a node has ended, or could not be made. One listener.
@@ -59,9 +59,9 @@ class cluster_nodes final {
   void on_channel_moved(std::function<void(node_id, std::string_view channel, std::string_view words)> listener) {
     channel_moved_ = std::move(listener);
   }
-  /// Those that answer.
+  /// The nodes whose command connection answers.
   std::vector<const node*> answering() const;
-  /// Closes those that nobody needs any more; the listener hears that their links are not down.
+  /// Closes the nodes that match. The listener is notified that their links are up: nothing waits for them any more.
   void drop(const predicate& matches);
   void close();
 

@@ -45,7 +45,7 @@ void command_routing::send_to(node_id number, const redis::address& at, routed_c
   if (!std::exchange(sent_any_, true)) notified_.first_sent(there);
 }
 
-// Its slot may never come to the node that was named. The owner of the slot says again where the slot is going.
+// The slot may never come to the named node. The owner of the slot names its target again.
 void command_routing::named_lost(routed_command& command) {
   const auto node = introduction_.with(*command.named);
   command.refusal = redis::fail(node, errc::unreachable, "the slot was moving there, and it cannot be reached").detail;
@@ -112,9 +112,9 @@ void command_routing::heard(routed_command& command, const redis::outcome& outco
 }
 
 void command_routing::left_node(routed_command& command) {
-  const auto where = std::exchange(command.at, slot_map::nobody);
-  if (where == slot_map::nobody) return;
-  auto& left = nodes_.at(where);
+  const auto number = std::exchange(command.at, slot_map::nobody);
+  if (number == slot_map::nobody) return;
+  auto& left = nodes_.at(number);
   HOLDFAST_ASSERT(left.under_way > 0);
   --left.under_way;
 }
@@ -149,7 +149,7 @@ bool command_routing::withdraw(redis::ticket number) {
   return true;
 }
 
-// True: it is at no node any more, and has not been written.
+// True: the command is at no node any more, and was not written.
 bool command_routing::leaves_node(routed_command& command) {
   if (command.at == slot_map::nobody) return true;
   if (!nodes_.at(command.at).commands->withdraw(command.sent_as)) return false;

@@ -28,7 +28,7 @@ class command_routing final : private routed_command::router {
   struct owner {
     /// The map of slots may be old.
     std::function<void()> ask_map;
-    /// A node has answered that one slot is elsewhere.
+    /// A node has named another owner of one slot.
     std::function<void(const redirect&)> slot_moved;
     /// The reason why a slot has no known owner.
     std::function<redis::failure(slot_number)> no_owner;
@@ -57,7 +57,7 @@ class command_routing final : private routed_command::router {
   void node_lost(node_id lost);
   /// The commands that were not written go to the owners that the new map has for their slots, in their order.
   void map_changed();
-  /// The node that a slot is moving to, by ASK. Known until forget_moves().
+  /// The node that a slot is moving to, by ASK; known until forget_moves().
   std::optional<node_id> moving_to(slot_number slot) const;
   void forget_moves() noexcept { moving_to_.clear(); }
   void close() noexcept { open_.clear(); }

@@ -23,7 +23,7 @@ std::optional<unsigned> number_in(std::string_view text) {
   return failed == std::errc() && end == text.data() + text.size() ? std::optional(n) : std::nullopt;
 }
 
-// Redis 6 puts what a call in a script was answered into a sentence.
+// Redis 6 wraps the error of a call inside a script into a sentence.
 bool says_not_now(std::string_view error) {
   for (const std::string_view begins : {"CLUSTERDOWN", "LOADING", "MASTERDOWN", "READONLY"})
     if (error.starts_with(begins)) return true;
@@ -62,7 +62,7 @@ redirects::step redirects::on_reply(const redis::reply& reply, const redis::addr
 
 redirects::step redirects::on_redirect(const redirect& redirect, const redis::address& answered_by) {
   const bool ask = redirect.type == redirect::kind::ask;
-  // A node that sends us to itself, or two that send us to each other, know no better yet.
+  // A node that names itself, or two that name each other, do not know the new owner yet.
   const bool doubtful = redirect.to == answered_by || followed_ >= (ask ? 2 : 1);
   step next{ask ? step::kind::to_named : step::kind::by_map, redirect.to, ask, {}, !ask, {}};
   if (!ask) next.moved = redirect;

@@ -12,28 +12,36 @@
 
 namespace holdfast::detail {
 
-/// "MOVED 3999 127.0.0.1:6381", "ASK 3999 127.0.0.1:6381", also with an empty host, which is that of the node that
-/// answered, and with IPv6, whose colons end before the last one.
+/// "MOVED 3999 127.0.0.1:6381" or "ASK 3999 127.0.0.1:6381". An empty host is the host of the node that answered. The
+/// last colon ends an IPv6 address.
 struct redirect {
   enum class kind { moved, ask } type;
   slot_number slot;
   redis::address to;
 };
-/// Nothing where it is none, or leads nowhere.
+/// Nothing if the error is no redirect, or leads nowhere.
 std::optional<redirect> read_redirect(std::string_view error, const redis::address& answered_by, const reach_by& reach);
 
-/// Pure: what becomes of one command whose answer says "elsewhere" or "not now". It did not run, so it is sent again:
+/// Pure: the next step of one command whose answer says "elsewhere" or "not now".
 ///
-///   MOVED        to whom it names, at once; the second time, and where a node names itself, after a pause, by the map
-///   ASK          to whom it names, with ASKING before it; the map does not change
+/// Decision: such an answer stays in the topology. The command did not run, so it is sent again without further care,
+/// and no caller gets the answer. At its deadline it is `unreachable`, with the words of the last refusal. TRYAGAIN is
+/// an answer at the deadline, because it comes from a server that serves all other keys. A withdrawn command is not
+/// followed: its sender has sent a release behind it on the same connection.
+///
+///   MOVED        to the named node, at once; the second time, or if a node names itself, after a pause, by the map
+///   ASK          to the named node, with ASKING before it; the map does not change
 ///   TRYAGAIN     after a pause, to the same node, for no longer than longest_try_again; after that it is an answer, as
-///                it is at the deadline, and to one that is divisible
-///   no answer, because the node that was named cannot be reached: after a pause, by the map
+///                it is at the deadline, and to a command that is divisible
+///   no answer, because the named node cannot be reached: after a pause, by the map
 ///   CLUSTERDOWN, READONLY, LOADING, MASTERDOWN, a key of another node, a redirect that leads nowhere:
 ///                after a pause, by the map, which is asked for anew
 ///
-/// A pause is 2 ms, twice as long each time, and 100 ms at most. After five redirects every one is followed after the
-/// longest pause: nodes that name each other for ever cost ten commands in a second, until the command's deadline.
+/// A pause is 2 ms, twice as long each time, and 100 ms at most. From the sixth redirect on each is followed after the
+/// longest pause: nodes that keep naming each other cost ten commands a second, until the command's deadline.
+///
+/// TRYAGAIN has a bound of its own, because it comes as long as a slot moves. It comes only to scripts of two keys: the
+/// token of a fenced lock, or two names in one renewal.
 class redirects {
  public:
   using duration = lease_clock::duration;
@@ -52,10 +60,10 @@ class redirects {
     bool asking = false;
     duration pause{};
     bool refresh = false;             // the map is older than what the answer says
-    std::optional<redirect> moved{};  // what it says of one slot
+    std::optional<redirect> moved{};  // the new owner of one slot
   };
   step on_reply(const redis::reply& reply, const redis::address& answered_by, const reach_by& reach, time_point now);
-  /// The node that a redirect has named cannot be reached, and the command was not written.
+  /// The node of a redirect cannot be reached, and the command was not written.
   step on_named_lost() { return elsewhere(step::kind::by_map); }
 
  private:

@@ -8,11 +8,11 @@
 
 namespace holdfast::detail {
 
-// One that waits for as long as it takes has its whole timeout at each node: by that a silent one is found.
+// A command without a deadline has its whole timeout at each node: that timeout finds a silent node.
 redis::delivery routed_command::delivery_at(time_point now) const {
   auto delivery = asked.terms;
   delivery.asking = asking;
-  if (asking) delivery.rank = urgency::obligation;  // it has waited in its turn already
+  if (asking) delivery.rank = urgency::obligation;  // it has waited in a queue already
   delivery.tell_late = delivery.tell_late && !told_late;
   if (!delivery.waits_for_reply || delivery.tell_late)
     delivery.timeout = std::max(deadline - now, lease_clock::duration{});
@@ -46,7 +46,7 @@ void open_commands::remove(routed_command& command) {
   if (entries_.size() > 2 * alive_) std::erase_if(entries_, [](const entry& entry) { return !entry.command; });
 }
 
-// What a command owns may call us back when it goes.
+// The destructor of a command's part may call this object.
 void open_commands::clear() noexcept {
   for (auto& entry : entries_)
     if (entry.command) {

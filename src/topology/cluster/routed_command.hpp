@@ -16,8 +16,8 @@
 
 namespace holdfast::detail {
 
-/// A command on its way through a cluster. It is what the connections are given; what became of it there its router
-/// hears, who tells its sender or sends it on.
+/// A command on its way through a cluster, as the connections see it. Its router gets the outcome, and answers its
+/// sender or sends it on.
 ///
 ///   waiting ── send ──> at a node ── answer, or no answer ──> gone
 ///      ^                    │
@@ -38,22 +38,22 @@ class routed_command final : public redis::command {
 
   const slot_number slot;
   const redis::request asked;
-  /// When its sender is answered, or hears that it is late. Redirects and pauses count.
+  /// The time at which its sender is answered, or notified that it is late. Redirects and pauses count.
   const time_point deadline;
   redirects policy;
   redis::ticket number = 0;  // among the open commands; 0: it is over
   node_id at = 0;            // where it is; 0: it waits
   redis::ticket sent_as = 0;
-  std::optional<redis::address> named;  // where it is to go, other than to the owner of its slot
+  std::optional<redis::address> named;  // its next node, if that is not the owner of its slot
   bool asking = false;
   time_point resume = time_point::max();  // while it waits: until then; max: until its slot has an owner
-  bool unwanted = false;                  // its sender has given it up: it is not sent anew
+  bool unwanted = false;                  // its sender has withdrawn it: it is not sent anew
   bool told_late = false;
   std::string refusal;                              // the last one, safe to print
   std::unique_ptr<const redis::outcome> try_again;  // the last answer, if it was TRYAGAIN
   timer pause;                                      // while it waits: resume or deadline
 
-  /// How it is to be sent now.
+  /// The delivery with which it is sent now.
   redis::delivery delivery_at(time_point now) const;
 
   void append_to(std::string& out) const override { asked.command->append_to(out); }
@@ -72,20 +72,20 @@ class routed_command final : public redis::command {
 };
 using routed_ptr = std::shared_ptr<routed_command>;
 
-/// Those that are not over, in the order in which they came.
+/// The commands that are not over, in the order in which they came.
 class open_commands {
  public:
   bool empty() const noexcept { return alive_ == 0; }
   std::size_t size() const noexcept { return alive_; }
   /// Gives it its number.
   void add(routed_ptr command);
-  /// Null: it is over.
+  /// Null: the command is over.
   routed_ptr find(redis::ticket number) const;
-  /// It is over. Whoever calls it keeps the command alive meanwhile.
+  /// The command is over. The caller keeps it alive meanwhile.
   void remove(routed_command& command);
   void clear() noexcept;
 
-  /// The numbers of those of which this holds: they may be removed and added to meanwhile.
+  /// The numbers of the commands that match. Commands may be added and removed while the caller walks them.
   template <class Which>
   std::vector<redis::ticket> all(Which matches) const {
     std::vector<redis::ticket> found;

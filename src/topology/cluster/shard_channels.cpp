@@ -60,7 +60,7 @@ struct shard_channels::channel : std::enable_shared_from_this<channel> {
   std::optional<time_point> paused_until;
 };
 
-// The last one who listens may go while it is told, and would take the channel with it without these references.
+// The last subscriber may leave inside its notification. These references keep the channel alive until then.
 void shard_channels::leg::on_subscribed() {
   const auto home_alive = home.shared_from_this();
   const auto channel_alive = of.shared_from_this();
@@ -111,7 +111,7 @@ subscription shard_channels::subscribe(std::string_view channel_name, subscriber
     throw;
   }
   if (channel->route.live()) greet_late_comer(made);
-  // Whoever comes after a refusal wants to know whether it holds; so do the others then.
+  // A new subscriber after a refusal asks again, for itself and for the others.
   const bool try_again = channel->route.is_refused();
   if (try_again) channel->route.gone();
   if (first || try_again) look(*channel);

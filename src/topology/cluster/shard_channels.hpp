@@ -17,31 +17,31 @@
 
 namespace holdfast::detail {
 
-/// The subscribers of a cluster's channels: keeps each channel subscribed at the node that owns its slot, and goes with
-/// it. Every subscriber hears on_subscribed() each time that its channel is subscribed anew, because what was published
-/// in between is missed.
+/// The subscribers of a cluster's channels: keeps each channel subscribed at the node that owns its slot, and moves
+/// with the slot. Every subscriber gets on_subscribed() each time that its channel is subscribed anew, because it may
+/// have missed messages in between.
 ///
-/// A classic channel could be heard at any node. It is subscribed at the owner of its slot, too: there is no second
-/// rule, and the nodes share the work.
+/// Decision: a classic channel is subscribed at the owner of its slot, too. Any node would do, but one rule is simpler,
+/// and the nodes share the work.
 ///
 /// Used on the strand only, in a shared_ptr. As of redis::pubsub: subscribers are called on the strand, never inside a
 /// call, and may unsubscribe and subscribe meanwhile; the last owner calls close().
 class shard_channels final : public std::enable_shared_from_this<shard_channels> {
  public:
-  /// By which kind of channels a message may come; empty: sharded where the server has them, as redis::pubsub has it.
+  /// A kind of channels by which a message may come; empty: sharded where the server has them, as in redis::pubsub.
   using way = std::optional<redis::channel_kind>;
 
-  /// The cluster, as far as it is needed here.
+  /// The functions of the cluster that are needed here.
   struct environment {
-    /// Who has the slot of the channel, as far as is known; 0: nobody.
+    /// The known owner of the channel's slot; 0: none.
     std::function<node_id(std::string_view channel)> owner;
-    /// Subscribes at the pub/sub connection of this node for this way. Calls nobody inside.
+    /// Subscribes at the pub/sub connection of this node for this way. Calls no subscriber inside.
     std::function<subscription(node_id node, const way& by, std::string_view channel, subscriber& subscriber)>
         subscribe;
   };
 
-  /// `ways`: one, or several at once; then a channel is subscribed when it is by all of them, and a message may come
-  /// once by each.
+  /// `ways`: one or several. With several a channel is subscribed when all of them are, and a message may come once by
+  /// each.
   shard_channels(const redis::io_services& services, environment env, std::vector<way> ways);
   shard_channels(const shard_channels&) = delete;
   shard_channels& operator=(const shard_channels&) = delete;
@@ -50,20 +50,20 @@ class shard_channels final : public std::enable_shared_from_this<shard_channels>
   /// The result is released on the strand; it may outlive this object. `subscriber` must live until then.
   subscription subscribe(std::string_view channel, subscriber& subscriber);
 
-  /// A node's pub/sub connection has said so, after the cluster has learned of it what there is to learn.
+  /// The node's pub/sub connection has reported it. The cluster has updated its map before.
   void moved(node_id node, std::string_view channel);
   /// Slots may have another owner than before.
   void map_changed();
   /// The pub/sub connections of the node are closed for good.
   void node_gone(node_id node);
 
-  /// The slot of a channel has no known owner, for a reason that does not mend itself: its subscribers hear why.
+  /// The slot of a channel has no known owner, for a reason that does not mend itself: its subscribers get the reason.
   void tell_homeless(const redis::failure& why);
 
   bool empty() const noexcept { return channels_.empty(); }
-  /// A channel was asked for at the node.
+  /// A channel is subscribed at the node, or about to be.
   bool any_at(node_id node) const noexcept;
-  /// A channel is nowhere: a better map would help.
+  /// A channel has no node: a better map would help.
   bool any_homeless() const noexcept;
   void close();
 

@@ -5,14 +5,14 @@
 
 namespace holdfast::detail {
 
-/// Pure: at which node of a cluster one channel is subscribed, and what is to be done about that.
+/// Pure: the node of a cluster at which one channel is subscribed, and the next step.
 ///
 ///   wanted ── its slot has an owner ──> asked(node) ── acknowledged ──> live(node)
 ///     ^                                    │     └─ refused ──> refused(node) │
 ///     └── moved, node gone, another owner ─┴───────────────────────┴──────────┘
 ///
-/// A node that says "elsewhere" and is still the owner, as far as is known, is asked again after a pause; so is whoever
-/// is the owner after the second such answer in a row. The pauses double, because a cluster may be down for long.
+/// A node that says "elsewhere" while it is still the known owner is asked again after a pause. So is any owner after
+/// the second such answer in a row. The pauses double, because a cluster may be down for long.
 class shard_route {
  public:
   static constexpr node_id nobody = 0;
@@ -27,14 +27,14 @@ class shard_route {
     node_id node = nobody;
     time_point until{};
   };
-  /// `owner`: who has its slot, as far as is known. What the step says is taken for done.
+  /// `owner`: the known owner of its slot. The step that is returned counts as done.
   step look(node_id owner, time_point now);
 
   void acknowledged() noexcept;
   void refused() noexcept;
-  /// The node says that it is elsewhere, or that it cannot say at present.
+  /// The node says that the channel is elsewhere, or that it cannot tell at present.
   void moved(time_point now) noexcept;
-  /// The node, and what was subscribed there, is no more.
+  /// The node is gone, and its subscription with it.
   void gone() noexcept;
 
   node_id node() const noexcept { return node_; }

@@ -35,7 +35,7 @@ std::optional<redis::address> told_address(std::string_view host, long long port
   redis::address announced;
   announced.port = static_cast<std::uint16_t>(port);
   if (host.empty()) {
-    announced.host = answered_by.host;  // where we have reached it: nothing to translate but the port
+    announced.host = answered_by.host;  // the host by which we have reached the node: only the port needs a mapping
   } else if (may_be_host(host)) {
     announced.host = host;
   } else {
@@ -112,8 +112,8 @@ bool slot_map::owns_any(node_id node) const noexcept {
 
 std::vector<node_id> slot_map::primaries() const {
   std::vector<node_id> all;
-  for (const auto& [number, of] : by_number_)
-    if (of->slots != 0) all.push_back(number);
+  for (const auto& [number, server] : by_number_)
+    if (server->slots != 0) all.push_back(number);
   return all;
 }
 
@@ -124,20 +124,21 @@ node_id slot_map::number_of(const redis::address& at) {
 
 slot_map::server& slot_map::entry_of(const redis::address& at) {
   const auto known = servers_.try_emplace(at).first;
-  auto& of = known->second;
-  if (of.number == nobody) {
-    of.number = ++last_number_;
-    of.at = &known->first;
-    by_number_[of.number] = &of;
+  auto& entry = known->second;
+  if (entry.number == nobody) {
+    entry.number = ++last_number_;
+    entry.at = &known->first;
+    by_number_[entry.number] = &entry;
   }
-  return of;
+  return entry;
 }
 
 void slot_map::forget_unused() {
   if (servers_.size() < many_servers) return;
-  std::erase_if(servers_, [this](const auto& slots) {
-    const bool unused = slots.second.slots == 0;
-    if (unused) by_number_.erase(slots.second.number);
+  std::erase_if(servers_, [this](const auto& each) {
+    const auto& server = each.second;
+    const bool unused = server.slots == 0;
+    if (unused) by_number_.erase(server.number);
     return unused;
   });
 }

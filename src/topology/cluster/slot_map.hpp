@@ -16,46 +16,52 @@
 
 namespace holdfast::detail {
 
-/// An address that a node of a cluster has told: an empty host is that of the node that answered. Nothing for one that
-/// cannot be used: port 0, "?", what is no host.
+/// An address as a node of a cluster reports it: an empty host is the host of the node that answered. Nothing for an
+/// address that cannot be used: port 0, "?", or bytes that are no host.
 std::optional<redis::address> told_address(std::string_view host, long long port, const redis::address& answered_by,
                                            const reach_by& reach);
 
-/// What one node says of all slots.
+/// The owners of all slots as one node sees them.
 struct slot_view {
   struct range {
     slot_number first, last;
-    std::optional<redis::address> primary;  // nothing: it has one, whose address is not known
+    std::optional<redis::address> primary;  // nothing: the range has a primary with an unknown address
   };
   std::vector<range> ranges;
 };
 
-/// Reads the reply to CLUSTER SLOTS; nothing where it is broken: then none of it is believed.
+/// Reads the reply to CLUSTER SLOTS; nothing if any part of it is broken.
+///
+/// Decision: CLUSTER SLOTS. Every version and every emulation has it, and the primary stands first in each range. The
+/// ports are those of the asking connection's kind, plain or TLS.
 std::optional<slot_view> read_slots(const redis::reply& reply, const redis::address& answered_by,
                                     const reach_by& reach);
 
-/// Pure: which primary has which slot, as far as we know; and a number for each server, which never names another one.
+/// Pure: the known owner of each slot, and a number for each server. A number never names another server.
+///
+/// Decision: the map does not shrink on one node's word. A node that leaves its cluster reports itself alone. So a view
+/// that covers fewer slots is taken only if a second node reports the same.
 class slot_map {
  public:
   static constexpr node_id nobody = 0;
 
-  /// Takes a node's view; returns how many slots have another owner than before. Nothing, and all stays as it was:
-  /// slots occur twice; or it covers fewer slots than are known, and no other node has said the same since the last
-  /// view that was taken: a node that leaves its cluster reports itself alone.
+  /// Takes a node's view; returns the number of slots that have a new owner. Returns nothing and changes nothing if
+  /// slots occur twice, or if the view covers fewer slots than are known and no other node has reported the same since
+  /// the last view that was taken.
   std::optional<std::size_t> replace(const slot_view& view, const redis::address& said_by);
-  /// A node says that this one slot is elsewhere. True: that is news.
+  /// A node reports the owner of this one slot. True: the owner is new.
   bool moved(slot_number slot, const redis::address& to);
 
   node_id owner(slot_number slot) const noexcept { return owners_[slot]; }
-  /// Of a server that has a slot.
+  /// The address of a server that has a slot.
   const redis::address& address_of(node_id node) const { return *by_number_.at(node)->at; }
   bool owns_any(node_id node) const noexcept;
-  /// Every number of a server that has a slot, each once.
+  /// The numbers of all servers that have a slot.
   std::vector<node_id> primaries() const;
   std::size_t covered() const noexcept { return covered_; }
 
-  /// The number of the server at this address: given when it is seen for the first time. It is kept while the server
-  /// has a slot, and else until there are very many; then it gets a new one.
+  /// The number of the server at this address, given when the address is seen for the first time. A server without a
+  /// slot loses its number once there are very many servers, and gets a new one later.
   node_id number_of(const redis::address& at);
 
  private:
@@ -75,7 +81,7 @@ class slot_map {
   std::map<redis::address, server> servers_;
   std::map<node_id, server*> by_number_;
   node_id last_number_ = nobody;
-  /// The newest view that covers too little, and who has it.
+  /// The newest view that covers too little, and the node that reported it.
   struct doubt {
     redis::address said_by;
     owners seen;

@@ -18,28 +18,28 @@ constexpr auto words = std::array<std::string_view, 2>{"CLUSTER", "SLOTS"};
 
 }  // namespace
 
-struct slot_map_refresh::quorum_call {
+struct slot_map_refresh::round {
   std::vector<candidate> to_ask;
   std::size_t asked = 0, open = 0;
   std::vector<std::shared_ptr<redis::connection>> own;
   bool taken = false;
-  std::optional<redis::failure> why;  // somebody has given no map: the most telling cause
+  std::optional<redis::failure> why;  // a node has given no map: the most telling cause
 };
 
 class slot_map_refresh::question final : public redis::command {
  public:
-  question(slot_map_refresh& whose, std::weak_ptr<quorum_call> in, redis::endpoint to)
+  question(slot_map_refresh& whose, std::weak_ptr<round> in, redis::endpoint to)
       : to_node(std::move(to)), in_(std::move(in)), whose_(whose) {}
 
   const redis::endpoint to_node;
 
   void append_to(std::string& out) const override { redis::append_command(out, words); }
   void answered(const redis::outcome& outcome) override {
-    if (!in_.expired()) whose_.heard(*this, outcome);  // else its round is over
+    if (!in_.expired()) whose_.heard(*this, outcome);  // expired: its round is over
   }
 
  private:
-  const std::weak_ptr<quorum_call> in_;
+  const std::weak_ptr<round> in_;
   slot_map_refresh& whose_;
 };
 
@@ -57,7 +57,7 @@ void slot_map_refresh::ask() {
 
 void slot_map_refresh::begin() {
   begun_ = services_.now();
-  round_ = std::make_shared<quorum_call>();
+  round_ = std::make_shared<round>();
   round_->to_ask = whose_.candidates(rounds_++);
   next();
 }
@@ -82,7 +82,7 @@ void slot_map_refresh::next() {
     in->own.push_back(by = std::make_shared<redis::connection>(services_, node, on_event));
   }
   ++in->open;
-  // One that is not connected has to be.
+  // A new connection has to be made first.
   const auto timeout = own ? node.connect_timeout + answer_timeout_ : answer_timeout_;
   by->execute({std::make_shared<question>(*this, in, node), {.timeout = timeout, .rank = urgency::obligation}});
   if (in->asked < in->to_ask.size())

@@ -14,26 +14,31 @@
 
 namespace holdfast::detail {
 
-/// Asks nodes of a cluster who has which slot: one round at a time, and at most one begins in a second.
+/// Asks nodes of a cluster for the owners of the slots: one round at a time, and at most one begins in a second,
+/// however many commands were moved.
 ///
-/// In a round one node is asked after the other until there is an answer that is enough. One that cannot be reached, or
-/// does not answer at once, is not waited for before the next is asked, but may still answer.
+/// In a round one node is asked after the other until an answer is enough. The next node is asked when one cannot be
+/// reached, or is silent for 100 ms; the silent one may still answer.
+///
+/// Decision: nodes without a connection take turns at being the first of them (cluster::whom_to_ask). Otherwise a node
+/// that was taken away, with a full map of old times, would answer first each time. A node that has not joined yet
+/// knows of no slot: while a call waits for the owner of its slot, a view with gaps is kept and the next node is asked.
 class slot_map_refresh final {
  public:
-  /// Whom to ask in a round, in this order.
+  /// A node to ask in a round.
   struct candidate {
     std::shared_ptr<redis::connection> by;  // null: over a connection of its own
     redis::address at;
   };
-  /// What becomes of an answer. Unless it is enough, another node is to be asked as well.
+  /// The judgement of an answer. Unless it is enough, another node is asked as well.
   enum class verdict { enough, too_little, refused };
-  /// Hears of an outage of a connection that a question has of its own.
+  /// Gets the outages of the connections that questions have of their own.
   using outage_sink = std::function<void(const redis::address& node, const event&)>;
   struct owner {
-    /// `round`: how many there were before.
-    std::function<std::vector<candidate>(std::size_t quorum_call)> candidates;
+    /// The nodes to ask, in this order. `round`: the number of rounds before this one.
+    std::function<std::vector<candidate>(std::size_t round)> candidates;
     std::function<verdict(const slot_view&, const redis::address& said_by)> take;
-    /// Nobody has given a map that was taken; why.
+    /// No node has given a map that was taken; the most telling cause.
     std::function<void(const redis::failure&)> failed;
     /// A round is over. True: another one is needed.
     std::function<bool()> over;
@@ -46,15 +51,15 @@ class slot_map_refresh final {
   slot_map_refresh& operator=(const slot_map_refresh&) = delete;
   ~slot_map_refresh() { close(); }
 
-  /// As soon as it is allowed. What is asked while a round is under way, that round answers.
+  /// Begins a round as soon as it is allowed. A round under way serves this call, too.
   void ask();
   bool under_way() const noexcept { return round_ != nullptr; }
-  /// No round has begun for so long.
+  /// No round has begun since `when`.
   bool quiet_since(time_point when) const noexcept { return begun_ < when; }
   void close();
 
  private:
-  struct quorum_call;
+  struct round;
   class question;
 
   void begin();
@@ -69,7 +74,7 @@ class slot_map_refresh final {
   const std::chrono::milliseconds answer_timeout_;
   const outage_sink outages_;
   const owner whose_;
-  std::shared_ptr<quorum_call> round_;  // under way
+  std::shared_ptr<round> round_;  // under way
   std::size_t rounds_ = 0;
   timer next_;  // under way: the next candidate; else the next round
   time_point begun_ = time_point::min();

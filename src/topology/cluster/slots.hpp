@@ -9,7 +9,7 @@ namespace holdfast::detail {
 using slot_number = std::uint16_t;
 inline constexpr slot_number slot_count = 16384;
 
-/// CRC-16/XMODEM of what stands between the first '{' and the next '}', where anything does; else of the whole key.
+/// CRC-16/XMODEM of the bytes between the first '{' and the next '}', or of the whole key if there are none.
 slot_number slot_of(std::string_view key) noexcept;
 
 }  // namespace holdfast::detail

@@ -9,7 +9,7 @@
 namespace holdfast::detail {
 namespace {
 
-/// Redis looks ten times a second whether the time of a WAIT is over.
+/// Redis checks the timeout of a WAIT ten times a second.
 constexpr std::chrono::milliseconds wait_lateness{100};
 
 }  // namespace

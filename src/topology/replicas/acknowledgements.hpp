@@ -13,14 +13,14 @@
 
 namespace holdfast::detail {
 
-/// Pure: who wants to know how many replicas have what a server has executed. One question is under way; whoever comes
-/// meanwhile goes with the next one, because what was executed after it was put it does not cover. It names the
-/// key of one who waits, and a mark on that key takes the place in the stream of changes that replicas must reach.
+/// Pure: the callers that wait for replicas, and the questions for them. One question is under way. A caller that comes
+/// meanwhile goes with the next one: the present one does not cover what was executed after it. A question names the
+/// key of one caller; the mark on that key takes the place in the stream of changes that replicas must reach.
 class acknowledgements {
  public:
   using copies = topology::copies;
   using handler = topology::copies_handler;
-  /// WAIT, for all who wait now: so many replicas, until the first of them has hardly any time left.
+  /// WAIT for all present callers: their largest number of replicas, until just before their first deadline.
   struct question {
     unsigned replicas;
     time_point until;
@@ -36,18 +36,18 @@ class acknowledgements {
     next_.push_back({std::string(key), wanted, std::move(done)});
   }
   bool idle() const noexcept { return asked_.empty() && next_.empty(); }
-  /// The next question, if none is under way and anybody waits: it is under way from now on.
+  /// The next question, if none is under way and a caller waits. It is under way from now on.
   std::optional<question> begin(time_point now);
-  /// It was answered by the server of this number. Who wants more replicas and has more time than the question had
-  /// waits on. The word of another server counts for nothing, nor does that of one that does not say who it is: its
-  /// replicas need not have it.
+  /// The server of this number has answered. A caller that wants more replicas, and has more time than the question
+  /// had, waits on. The answer of another server, or of one without a run_id, counts for nothing: its replicas need not
+  /// have the grant.
   std::vector<answer> end(const std::optional<redis::failure>& failed, unsigned had, std::uint64_t server,
                           time_point now);
-  /// Its key took no mark, for this reason: whoever has named that key hears it, and the others are the next to ask.
+  /// The key of the question took no mark, for this reason. Callers of that key get it, and the others ask next.
   std::vector<answer> refuse(const redis::failure& why);
-  /// When the time of the first of all waiters is over.
+  /// The first deadline of all callers.
   std::optional<time_point> next_deadline() const;
-  /// Ends the waiters whose time is over: whatever is under way, there was no answer.
+  /// Ends the callers whose deadline is over, without an answer.
   std::vector<answer> expire(time_point now);
 
  private:

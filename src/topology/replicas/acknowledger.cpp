@@ -16,12 +16,11 @@
 namespace holdfast::detail {
 namespace {
 
-/// For so long after it a WAIT may be answered before its connection is given up.
+/// A WAIT may be answered this much later than its timeout before its connection is given up.
 constexpr std::chrono::milliseconds lateness{200};
 
-/// Since Redis 7.2, and in Valkey, WAIT waits for what its connection has changed last: after a command that changes
-/// nothing it is answered at once. So a mark changes a key to what it is, also one that is gone. Before Redis 7.2 its
-/// TTL may become a millisecond longer by it. Where HDEL is refused, the first one is, before anything is written.
+/// Changes a key to its present state, also one that is gone. Before Redis 7.2 the TTL may become a millisecond longer.
+/// An ACL that refuses HDEL refuses the first one, before anything is written.
 constexpr std::string_view mark_key = R"(
 local left = redis.call('pttl', KEYS[1])
 if left >= 0 then
@@ -42,7 +41,7 @@ std::optional<redis::failure> why_unmarked(const redis::reply& reply) {
   return redis::failure{errc::corrupt_lock, "the key has no TTL"};
 }
 
-/// Such a refusal says nothing of other keys: those who wait for them ask again.
+/// Such a refusal says nothing about other keys: callers that wait for those ask again.
 bool is_about_the_key(const redis::failure& why, const redis::reply& reply) {
   return why.code == errc::no_permission || why.code == errc::corrupt_lock || redis::is_redirect(reply.text);
 }
@@ -73,7 +72,7 @@ class acknowledger::question final : public redis::command {
       : of_(whose), in_(in), asked_(question) {}
 
  private:
-  // 0 would be for ever.
+  // A timeout of 0 would wait indefinitely.
   void append_to(std::string& out) const override {
     in_.asked_on = in_.connection->times_up();
     const auto left = std::chrono::ceil<std::chrono::milliseconds>(asked_.until - of_.services_.now()).count();
@@ -103,7 +102,7 @@ void acknowledger::ask(std::string_view key, const topology::copies& wanted, han
   ask_next(line);
 }
 
-// A replica may become the primary yet, and another server may be named.
+// No role ends an attempt for good: a replica may become the primary, and the address may change.
 void acknowledger::connect(line& line) {
   line.connection = std::make_shared<redis::connection>(services_, server_, [](const event&) {});
   line.connection->expect_failover(redis::failover::expected);
@@ -121,7 +120,7 @@ void acknowledger::ask_next(line& line) {
   line.connection->execute({std::make_shared<question>(*this, line, *next), delivery});
 }
 
-// A server that is silent, and a question of others before this one, cost nobody more than their time.
+// A silent server, or an earlier question of other callers, keeps no caller beyond its own deadline.
 void acknowledger::watch_deadline(line& line) {
   const auto next = line.waiting.next_deadline();
   if (!next) return line.alarm.stop();

@@ -15,10 +15,20 @@
 
 namespace holdfast::detail {
 
-/// Asks a server how many of its replicas have what it has executed until now: a mark, which takes the next place in
-/// the stream of changes, and WAIT, which waits until replicas have reached that place. WAIT blocks its connection; so
-/// there is one for each number of replicas that is wanted, made when somebody wants so many: a caller that wants more
-/// than there are holds up nobody else. Used on the strand. Its owner calls close() before it goes.
+/// Asks a server how many of its replicas have everything that it has executed until now. A mark takes the next place
+/// in the stream of changes; WAIT waits until replicas have reached that place.
+///
+/// Decision: WAIT has a connection of its own. It blocks its connection until the replicas have answered. Behind each
+/// acquire on the common connection it cost 46 times the throughput, at 1 ms to a replica. There is one connection for
+/// each number of replicas that is wanted: a caller that wants more replicas than exist delays no other.
+///
+/// Decision: a mark is set before each WAIT. Since Redis 7.2, and in Valkey, WAIT waits for the last change of its own
+/// connection; after a PING it is answered at once, with all replicas. The mark is a script that sets the key of a lock
+/// to its present state. Then WAIT covers all that the server has executed until then, and one question serves all
+/// grants before it. PUBLISH would be such a change too, but not in a cluster, where it goes over the bus. A key beside
+/// the lock's may be forbidden by an ACL. An answer counts only on the connection where its mark was set.
+///
+/// Used on the strand. Its owner calls close() before it goes.
 class acknowledger {
  public:
   using handler = acknowledgements::handler;
@@ -27,8 +37,8 @@ class acknowledger {
   acknowledger(const acknowledger&) = delete;
   acknowledger& operator=(const acknowledger&) = delete;
 
-  /// `done` hears how many have it before the deadline, or then that there was no answer; never inside the call. `key`
-  /// is of the server: a lock that it has granted.
+  /// `done` gets the number of replicas before the deadline, or a failure at the deadline; never inside the call.
+  /// `key`: a lock that the server has granted.
   void ask(std::string_view key, const topology::copies& wanted, handler done);
   /// Nobody waits for an answer.
   bool idle() const noexcept;
@@ -46,10 +56,10 @@ class acknowledger {
     explicit line(timers& alarms) : alarm(alarms) {}
     std::shared_ptr<redis::connection> connection;  // null: nobody has asked yet
     acknowledgements waiting;
-    std::optional<redis::failure> unmarked;    // why the mark of the question under way is none
+    std::optional<redis::failure> unmarked;    // the failure of the mark of the question under way
     bool key_refused = false;                  // because of its key
-    std::int64_t marked_on = 0, asked_on = 0;  // which of its connections the mark and WAIT were written to
-    timer alarm;                               // the first of them has no more time
+    std::int64_t marked_on = 0, asked_on = 0;  // the numbers of the connections that the mark and WAIT were written to
+    timer alarm;                               // the first deadline of its callers
   };
 
   void connect(line& line);

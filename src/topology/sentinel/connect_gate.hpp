@@ -10,8 +10,8 @@
 
 namespace holdfast::detail {
 
-/// The way to a server whose address is not known at all times: attempts to connect wait here until it opens, and begin
-/// then. One that has waited until its deadline fails, and each that waits while there is no hope fails at once.
+/// The transport to a server whose address is not known at all times. Attempts to connect wait here until the gate
+/// opens, and begin then. An attempt fails at its deadline, or at once if the gate is hopeless.
 ///
 /// Outlives the connections that use it, or they are closed.
 class connect_gate final : public redis::transport {
@@ -21,7 +21,7 @@ class connect_gate final : public redis::transport {
   std::shared_ptr<attempt> connect(const redis::io_services& services, const redis::endpoint& node, time_point deadline,
                                    handler done) override;
   enum class state { closed, hopeless, open };
-  /// `why` it is not open.
+  /// `why`: the reason why it is not open.
   void set(state state, redis::failure why = {});
   bool is_open() const noexcept { return state_ == state::open; }
 

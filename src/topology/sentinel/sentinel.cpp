@@ -10,7 +10,7 @@
 namespace holdfast::detail {
 namespace {
 
-// The pauses between a caller's unlock() and its next lock() are shorter: nothing is stopped and begun again for them.
+// Longer than the pause between a caller's unlock() and its next lock(): such a pause stops and restarts nothing.
 constexpr std::chrono::milliseconds lingering{5};
 constexpr std::chrono::milliseconds longest_reconnect_pause{1'000};
 constexpr std::chrono::milliseconds longest_question{1'000};
@@ -126,7 +126,7 @@ void sentinel::sleep_if_idle() {
   channels_->rest();
 }
 
-// What is heard while it runs is taken into account by another turn.
+// A call inside of it only notes that another pass is needed: the calls below may answer at once.
 void sentinel::pump() {
   if (std::exchange(pumping_, true)) {
     pump_again_ = true;
@@ -147,7 +147,7 @@ void sentinel::pump() {
     });
 }
 
-// For what is heard inside the calls of a connection that may have to be sent elsewhere.
+// For news that come inside a call of a connection. That connection may have to move, which it cannot inside its call.
 void sentinel::pump_soon() {
   if (awake_) look_.start(services_.now(), [this] { pump(); });
 }
@@ -155,7 +155,7 @@ void sentinel::pump_soon() {
 void sentinel::attend_to_known() {
   const auto known = resolver_.known();
   std::erase_if(watches_, [&](const auto& watch) {
-    return std::none_of(known.begin(), known.end(), [&](const auto& known) { return known.id == watch->id(); });
+    return std::none_of(known.begin(), known.end(), [&](const auto& sentinel) { return sentinel.id == watch->id(); });
   });
   sentinel_watch::listener& listener = *this;
   for (const auto& sentinel : known) {
@@ -256,12 +256,12 @@ void sentinel::on_link(bool up) {
 
 void sentinel::hear(const event& event) {
   if (event.kind == event_kind::outage && event.reason == errc::not_primary)
-    tolerate({errc::not_primary, {}});  // a connection that was there found out
+    tolerate({errc::not_primary, {}});  // an established connection got the refusal of a replica
   if (events_) events_(event);
 }
 
 bool sentinel::tolerate(const redis::failure& why) {
-  if (why.code != errc::not_primary || !gate_.is_open()) return false;  // closed: said of a sentinel
+  if (why.code != errc::not_primary || !gate_.is_open()) return false;  // closed: the refusal is a sentinel's
   resolver_.refused(commands_->node().at, services_.now());
   resolver_.ask_all_soon(services_.now());
   pump_soon();

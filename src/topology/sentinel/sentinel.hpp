@@ -23,11 +23,15 @@
 
 namespace holdfast::detail {
 
-/// The server that the sentinels call the primary: one command connection and one pub/sub connection, which are sent
-/// elsewhere as soon as one sentinel names another one with a newer epoch, although the old one still answers.
+/// The server that the sentinels call the primary: one command connection and one pub/sub connection.
 ///
-/// The sentinels are asked and listened to while somebody needs the primary. After a pause commands wait until the
-/// sentinels have been heard again, a quarter of a second at most where some are silent.
+/// Decision: a change of the primary is an outage that ends at another server. Both connections move as soon as one
+/// sentinel names another address with a newer epoch, even if the old server still answers (link::retarget). Commands
+/// that were written there are `unconfirmed`. Leases see a link that goes down and comes up, and nothing in `sync`
+/// knows of sentinels. ROLE is asked at the new address; its answer never leads back to the old one.
+///
+/// The sentinels are asked and listened to while the primary is needed. After a pause commands wait until the sentinels
+/// have been heard again, at most a quarter of a second if some are silent.
 class sentinel final : public topology, private sentinel_watch::listener {
  public:
   /// Throws holdfast::error(invalid_config) when TLS is to be used and a file for it cannot be used.

@@ -15,7 +15,7 @@ using namespace std::chrono_literals;
 constexpr lease_clock::duration question_interval = 1s;
 constexpr lease_clock::duration word_valid = 3s;  // three rounds of questions
 constexpr lease_clock::duration shunned_for = 200ms;
-constexpr lease_clock::duration vote_timeout = 250ms;
+constexpr lease_clock::duration longest_round = 250ms;
 constexpr lease_clock::duration agreement = 10s;
 constexpr unsigned questions_per_list = 10;
 constexpr lease_clock::duration forgotten_after = 30s;  // three lists
@@ -136,14 +136,14 @@ void sentinel_resolver::identified(sentinel_id id, const std::string& run) {
   if (!sentinel || run.empty()) return;
   sentinel->run = run;
   sentinel->moved = false;
-  // Given by one address and learnt by another.
+  // The same sentinel was given by one address and learnt by another.
   std::erase_if(known_, [&](const entry& other) { return other.run == run && other.id != id && !other.seed; });
 }
 
 void sentinel_resolver::listed(const std::vector<listed_sentinel>& others, time_point now) {
   for (const auto& other : others) name({other.run, reached(other.at)}, now);
   std::erase_if(known_, [now](const entry& entry) { return !entry.seed && now - entry.named > forgotten_after; });
-  // One whose new address is forgotten counts where it was given, or too few would be a majority.
+  // A seed whose new address is forgotten counts at the given address again. Otherwise too few would be a majority.
   for (auto& sentinel : known_)
     if (sentinel.moved)
       sentinel.moved = find_if([&](const entry& other) { return !other.seed && other.run == sentinel.run; }) != nullptr;
@@ -214,7 +214,7 @@ void sentinel_resolver::decide(time_point now) {
     heard += entry.heard;
     spoken += counts(entry, now) && entry.spoken >= started_;
   }
-  ready_ |= heard == known_.size() || 2 * spoken > members() || now - started_ >= vote_timeout;
+  ready_ |= heard == known_.size() || 2 * spoken > members() || now - started_ >= longest_round;
 }
 
 void sentinel_resolver::choose(time_point now) {
@@ -232,7 +232,7 @@ void sentinel_resolver::choose(time_point now) {
   consider_lower(now);
 }
 
-// Of the words of this epoch. One that is used stays as long as any of them says so.
+// Counts the words of this epoch. The address in use stays as long as one of them names it.
 std::optional<redis::address> sentinel_resolver::most_frequent(time_point now, std::optional<std::uint64_t> epoch,
                                                                std::size_t more_than) const {
   std::map<redis::address, std::size_t> times;
@@ -244,7 +244,7 @@ std::optional<redis::address> sentinel_resolver::most_frequent(time_point now, s
   return most != times.end() && most->second > more_than ? std::optional(most->first) : std::nullopt;
 }
 
-// As when all sentinels were set up anew: each that has ever spoken says the same, and they are a majority.
+// All sentinels were set up anew: each that has ever spoken reports the same, and they are a majority.
 void sentinel_resolver::consider_lower(time_point now) {
   const auto* first = find_if([](const entry& entry) { return entry.word.has_value(); });
   const bool agreed = first && trusted(now) && std::all_of(known_.begin(), known_.end(), [&](const entry& entry) {
@@ -300,7 +300,7 @@ std::optional<time_point> sentinel_resolver::next_look(time_point now) const {
     if (!entry.asked) also(entry.next);
     if (counts(entry, now)) also(entry.spoken + word_valid + 1ns);
   }
-  if (!ready_) also(started_ + vote_timeout);
+  if (!ready_) also(started_ + longest_round);
   if (shunned_ && shunned_ == target_) also(shunned_until_);
   if (lower_) also(lower_->since + agreement);
   if (untrusted_since_) also(*untrusted_since_ + word_valid);

@@ -17,23 +17,34 @@
 
 namespace holdfast::detail {
 
-/// Pure: which sentinels there are, whom to ask now, and where the primary is by what they say.
+/// Pure: the known sentinels, the questions that are due, and the primary's address by the sentinels' words.
+///
+/// Decision: the sentinels' word counts, not the server's. A primary that was replaced goes on granting for about 11 s,
+/// if it hung or the failover was planned. It says `master` all that time, on a connection that stays whole. So all
+/// known sentinels are listened to, and asked each second and after each message. A message is only a hint: the one of
+/// the failover's leader comes last. Asking the servers for their role instead would be 0.85 s faster, but would follow
+/// every replica that is detached for a backup.
+///
+/// Decision: the newest config-epoch wins, although one sentinel alone reports it. An epoch is a vote that a majority
+/// has given. An older one is accepted only if every sentinel ever heard, and a majority of those known, has reported
+/// it for 10 s, as after SENTINEL RESET. If no sentinel is heard, the last address stays: an outage of the sentinels
+/// alone ends no healthy lease. strict_sentinel makes the other choice.
 ///
 /// Of one sentinel:
 ///
-///   idle ── at first, each second, and after news ────> asked ── said() ──> its word counts for 3 s
-///                                                         └───── failed() ─> an earlier word counts to its end
+///   idle ── at first, each second, and after news ────> asked ── replied() ─> its word counts for 3 s
+///                                                         └───── failed() ──> an earlier word counts to its end
 ///
 /// Of the primary, among the words that count:
 ///
-///   the newest config-epoch, not older than any before        its address, although one sentinel alone says so
-///   an older one, from all known sentinels for 10 s           its address: somebody has reset them
+///   the newest config-epoch, not older than any before        its address
+///   an older one, from all known sentinels for 10 s           its address: an operator has reset them
 ///   no epoch (an ACL withholds it), more than half of all     its address
-///   of several addresses of one epoch                         the one in use, else that of most
+///   of several addresses of one epoch                         the one in use, else the most frequent
 ///   nothing that counts                                       the last address stays
 ///
-/// Nobody is sent to an address before the round of questions that begins with start() is over: more than half of the
-/// known have spoken, or all have spoken or failed, or a quarter of a second is over.
+/// No address is used before the round of questions that begins with start() is over: more than half of the known
+/// sentinels have spoken, or all have spoken or failed, or a quarter of a second is over.
 class sentinel_resolver {
  public:
   using duration = lease_clock::duration;
@@ -47,40 +58,40 @@ class sentinel_resolver {
   };
   struct question {
     sentinel_id whom;
-    bool for_others;  // which other sentinels it knows, too
+    bool for_others;  // ask for the other sentinels that it knows, too
   };
 
   /// `strict`: there is no way to the primary while fewer than half of the sentinels speak.
   sentinel_resolver(std::string_view primary_name, const std::vector<redis::address>& seeds, bool strict,
                     reach_by reach);
 
-  /// Somebody needs the primary from now on, or nobody does. Whoever begins again hears the sentinels first, unless a
-  /// word is younger than the pause between two questions.
+  /// The primary is needed from now on, or no longer. A new start asks the sentinels first, unless a word is younger
+  /// than the pause between two questions.
   void start(time_point now);
   void stop() noexcept { asking_ = false; }
 
-  /// The seeds, and those that were learnt: each has an id that changes with its address.
+  /// The seeds and the sentinels that were learnt from others. An id changes with the address.
   std::vector<sentinel> known() const;
-  /// Whom to ask now; each answer is to be told by said() or failed().
+  /// The questions to send now. Report each answer by replied() or failed().
   std::vector<question> take_due(time_point now);
-  /// There is news: to be asked at once, or once more if it is being asked.
+  /// There is news: the sentinel is asked at once, or once more if it is being asked.
   void ask_soon(sentinel_id id, time_point now);
   void ask_all_soon(time_point now);
 
   void replied(sentinel_id id, const sentinel_answer& answer, time_point now);
   /// The question was not answered.
   void failed(sentinel_id id, redis::failure why, time_point now);
-  /// It cannot be reached at present, whether it is being asked or not.
+  /// The sentinel cannot be reached at present, whether it is being asked or not.
   void down(sentinel_id id, redis::failure why, time_point now);
-  /// Its run id, by which the others know it.
+  /// The run id by which the other sentinels know this one.
   void identified(sentinel_id id, const std::string& run);
   void listed(const std::vector<listed_sentinel>& others, time_point now);
-  /// The server there says that it is no primary: nobody is sent there for a while.
+  /// The server at this address says that it is no primary: the address is not used for a while.
   void refused(const redis::address& at, time_point now);
-  /// To be called when next_look() is due; the others above look by themselves.
+  /// Call it when next_look() is due. The functions above do it themselves.
   void look(time_point now);
 
-  /// Where the primary is by the newest word; nothing before the first.
+  /// The primary's address by the newest word; nothing before the first.
   const std::optional<redis::address>& target() const noexcept { return target_; }
   /// The round of questions is over, so that target() may be used.
   bool ready() const noexcept { return ready_; }
@@ -88,14 +99,14 @@ class sentinel_resolver {
   bool open(time_point now) const;
   /// More than half of the known have spoken within three seconds.
   bool trusted(time_point now) const;
-  /// It could not be trusted for three seconds.
+  /// trusted() was false for three seconds.
   bool unreachable(time_point now) const;
-  /// It is not open, no word counts, and nobody is left who might have one.
+  /// open() is false, no word counts, and every sentinel has been heard.
   bool hopeless(time_point now) const;
-  /// Why there is no way to the primary: each sentinel that does not speak, and its cause. invalid_config, auth_failed
-  /// where there never was one and all that have answered say so; else unreachable.
+  /// The reason why no primary can be used: each silent sentinel with its cause. If there never was a primary and all
+  /// answers agree, the code is theirs (invalid_config, auth_failed …). Otherwise it is unreachable.
   redis::failure trouble(time_point now) const;
-  /// When look() or take_due() may have something to say.
+  /// The time at which look() or take_due() may change its result.
   std::optional<time_point> next_look(time_point now) const;
 
  private:

@@ -15,7 +15,7 @@
 
 namespace holdfast::detail {
 
-/// One sentinel: what is asked of it and heard from it, on a connection each: one that is subscribed cannot ask.
+/// One sentinel, on two connections: one for questions and one for messages. A subscribed connection cannot ask.
 class sentinel_watch final : private redis::subscriber {
  public:
   using sentinel_id = sentinel_resolver::sentinel_id;
@@ -23,7 +23,7 @@ class sentinel_watch final : private redis::subscriber {
   /// May destroy the watch that calls.
   class listener {
    public:
-    /// It should be asked: a message about our primary came, or is not missed from now on, or never will come.
+    /// The sentinel should be asked: a message about our primary came, messages arrive from now on, or none will come.
     virtual void on_news(sentinel_id id) = 0;
     virtual void on_answer(sentinel_id id, const sentinel_answer& answer) = 0;
     virtual void on_failed(sentinel_id id, const redis::failure& why) = 0;
@@ -43,7 +43,7 @@ class sentinel_watch final : private redis::subscriber {
   ~sentinel_watch();
 
   sentinel_id id() const noexcept { return id_; }
-  /// Subscribed while true, and reads. While false nothing here holds the io_context but a question that is under way.
+  /// While true it is subscribed and reads. While false only a question under way holds the io_context.
   void listen(bool on);
   /// One question at a time: on_answer() or on_failed() follows, never inside the call.
   void ask(bool for_others);

@@ -15,10 +15,14 @@
 
 namespace holdfast::detail {
 
-/// One server: one command connection and one pub/sub connection, and one more where replicas are asked for.
+/// One server.
+///
+/// Decision: one connection for commands and one for messages. Redis runs commands one at a time: a second command
+/// connection would add no speed, and would break the order that releases rely on. Messages need their own, because
+/// RESP2 allows a subscribed connection no other commands. Callers that wait for replicas have one more (acknowledger).
 class standalone final : public topology {
  public:
-  /// Throws holdfast::error(invalid_config) when the server is to be reached by TLS and a file for it cannot be used.
+  /// Throws holdfast::error(invalid_config) if the server needs TLS and a file for it cannot be used.
   /// `answer_timeout`: for acknowledgements of subscriptions. `events`: outage, connected, fencing_degraded.
   standalone(const redis::io_services& services, const redis::endpoint& server,
              std::chrono::milliseconds answer_timeout, redis::connection::event_sink events);
