@@ -14,7 +14,7 @@ namespace holdfast::redis {
 
 namespace {
 
-// A TLS server has said something by then; short enough for the caller of a command to hear why it fails.
+// A TLS server has answered by then. It is short enough for the caller of a command to get this cause.
 constexpr auto enough_for_a_greeting = std::chrono::milliseconds{200};
 
 }  // namespace
@@ -122,8 +122,8 @@ void connector::on_negotiated(failure why) {
   finish(secured_, {});
 }
 
-// Redis waits for ever for the rest of a TLS greeting that comes to its plain port: only a question in plain text, on
-// another connection, tells that port from a server that hangs.
+// Redis waits indefinitely for the rest of a TLS greeting at its plain port. Only a command in plain text, on another
+// connection, distinguishes that port from a server that hangs.
 void connector::ask_in_plain() {
   probe_ = std::make_shared<socket_stream>(services_.strand);
   probe_->async_connect(to_, [self = shared_from_this()](error_code failed) {

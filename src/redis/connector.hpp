@@ -18,7 +18,8 @@
 
 namespace holdfast::redis {
 
-/// One attempt to get a byte stream to a server: names are resolved, all addresses tried in turn, TLS negotiated.
+/// One attempt to make a byte stream to a server: resolves the name, tries all addresses one after the other, and
+/// negotiates TLS.
 class connector final : public transport::attempt, public std::enable_shared_from_this<connector> {
  public:
   connector(const io_services& services, const endpoint& node);
@@ -32,7 +33,7 @@ class connector final : public transport::attempt, public std::enable_shared_fro
   using address = asio::generic::stream_protocol::endpoint;
   using resolver = asio::ip::basic_resolver<asio::ip::tcp, redis::strand>;
 
-  /// Makes the next step. Without memory the attempt fails at once, so that nobody waits for its deadline.
+  /// Makes the next step. Without memory the attempt fails at once, so that no command waits for its deadline.
   template <class Step>
   void go_on(Step step);
   void resolve();
@@ -50,7 +51,7 @@ class connector final : public transport::attempt, public std::enable_shared_fro
   io_services services_;
   const endpoint& node_;
   resolver resolver_;
-  // Connecting: an address that does not answer leaves time for the others; TLS: see ask_in_plain().
+  // While connecting: an address that does not answer leaves time for the others. TLS: see ask_in_plain().
   detail::timer alarm_;
   detail::time_point deadline_{};
   transport::handler done_;

@@ -22,37 +22,36 @@ struct address {
   friend auto operator<=>(const address&, const address&) = default;
 };
 
-/// What a server says that it is.
+/// The mode of a server, as it reports it.
 enum class server_mode { standalone, sentinel, cluster };
 
-/// Who we are to a server; empty: it asks for nobody.
+/// The login at a server; empty: it needs none.
 struct credentials {
   std::string user, password;
 };
 
-/// config::credentials: asked for user and password by each connection.
+/// config::credentials: each connection asks it for user and password.
 using login_source = std::function<holdfast::login(const login_request&)>;
 
-/// One server and how to introduce ourselves to it: what remains of a config once its URL is read.
+/// One server and the way to introduce ourselves to it: the rest of a config once its URL is read.
 struct endpoint {
   address at;
-  credentials login;                           // of the connection under way, where they are asked for
+  credentials login;                           // with `logins`: of the connection under way
   std::shared_ptr<const login_source> logins;  // null: `login` stays as it is
   bool use_tls = false;
   tls_config tls;
   int db = 0;
   server_mode expected = server_mode::standalone;  // another one is refused
-  bool any_role = false;                           // of a question that a replica may answer as well
+  bool any_role = false;                           // a replica may answer as well
   std::string client_name;
   std::chrono::milliseconds connect_timeout{2'000};
   std::chrono::milliseconds reconnect_cap{5'000};
-  std::chrono::milliseconds silence_limit{
-      20};  // silence that a connection is forgiven, whatever the timeout of a command
+  std::chrono::milliseconds silence_limit{20};              // a shorter silence never ends a connection
   std::chrono::milliseconds health_check_interval{10'000};  // as in config; 0: off
   std::size_t pending_commands = 65'536;
   reader_limits limits;
 
-  /// The same of another server.
+  /// The same for another server.
   endpoint with(address elsewhere) const;
 
   /// "redis://host:port" or "redis+unix:///path", nothing secret: for texts.

@@ -46,7 +46,7 @@ constexpr row table[] = {
     {"ACL failure in script", errc::no_permission},
 };
 
-// What a call inside a script answered, which Redis wraps ("ERR Error running script … WRONGTYPE …" before 7.0).
+// Errors of a call inside a script, which Redis wraps ("ERR Error running script … WRONGTYPE …" before 7.0).
 constexpr std::string_view wrapped[] = {"The user executing the script",
                                         "ACL failure in script",
                                         "Unknown Redis command called from",
@@ -74,8 +74,8 @@ failure classify(std::string_view text, errc otherwise) {
   return {known ? known->code : otherwise, meaning + detail::escaped(text, longest_text - meaning.size())};
 }
 
-// TRYAGAIN is about the keys of one script, and comes from a server that serves the others. Without a text, because the
-// sender of the command must hear its answer even if there is no memory.
+// TRYAGAIN is no redirect: it is about the keys of one script, and comes from a server that serves the others. No text
+// is made here, because the sender of the command must get its answer even without memory.
 bool is_redirect(std::string_view error_reply) {
   return error_reply.starts_with("MOVED ") || error_reply.starts_with("ASK ");
 }

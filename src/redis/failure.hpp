@@ -10,28 +10,28 @@
 
 namespace holdfast::redis {
 
-/// Why there is no connection, or none any more; or why a command has no answer that says what it did.
+/// The reason why there is no connection, or why a command has no answer about its effect.
 struct failure {
   errc code = errc::unreachable;
   std::string detail;         // the cause, and the node where there is one; safe to print
   bool may_have_run = false;  // of a command: it may have done its work, or may still do it
 
-  /// An outage ends by itself, and the same command may succeed later; a wrong password does not.
+  /// An outage ends by itself, and the same command may succeed later. A wrong password does not end by itself.
   bool mends_itself() const noexcept {
     return code == errc::unreachable || code == errc::server_refused || code == errc::quorum_failed ||
            code == errc::not_replicated;
   }
-  /// Somebody there said so: commands that waited for the connection hear it at once.
+  /// A server has said so: commands that wait for the connection get it at once.
   bool is_answer() const noexcept { return code != errc::unreachable; }
 };
 
-/// Its text is short enough to need none.
+/// A failure for lack of memory. Its text is short enough to need none.
 inline failure without_memory() { return {errc::unreachable, "no memory"}; }
 
 /// "node: cause".
 HOLDFAST_EXPORT failure fail(const endpoint& node, errc code, std::string_view cause);
 
-/// Words of a server for a text: escaped, cut, and without the node's password should the server quote it.
+/// Words of a server for a text: escaped, cut, and without the node's password in case the server quotes it.
 std::string quoted(const endpoint& node, std::string_view words);
 
 }  // namespace holdfast::redis

@@ -20,7 +20,7 @@ bool is_withheld(std::string_view error) {
 
 errc code_of(const reply& error) { return classify(error.text, errc::protocol_error).code; }
 
-// What follows the label; empty where there is none.
+// The rest of the line after the label; empty if there is no such line.
 std::string_view line_of_info(std::string_view text, std::string_view label) {
   const auto at = text.find(label);
   if (at == text.npos) return {};
@@ -30,7 +30,7 @@ std::string_view line_of_info(std::string_view text, std::string_view label) {
 
 constexpr std::string_view sentinel = "a Sentinel; the URL of what it watches begins with redis+sentinel://";
 
-// In the words of Redis 6 and later, and of those before.
+// The words of Redis 6 and later, and those of earlier versions.
 bool has_no_password(std::string_view answer) {
   return answer.find("without any password configured") != answer.npos ||
          answer.find("no password is set") != answer.npos;
@@ -90,13 +90,14 @@ handshake::progress handshake::on_reply(const reply& reply) {
 
 bool handshake::accept(step step, const reply& reply) {
   if (reply.is_error() && step != step::kill) {
-    // Said to whatever comes first when the server will not talk to us at all.
+    // A server that accepts no connection answers the first command by this, whichever it is.
     const auto code = code_of(reply);
     if (code == errc::server_refused || reply.text.starts_with("DENIED"))
       return refuse(code, quoted(node_, reply.text));
     if (step == step::auth) {
       auth_refused_ = quoted(node_, meaning_of_auth_refusal(reply.text, !node_.login.user.empty()));
-      if (has_no_password(reply.text)) return true;  // it may be of another kind than is expected: INFO says so
+      // The server may be of another mode than expected. INFO shows it, and is the better cause.
+      if (has_no_password(reply.text)) return true;
     }
     if (!auth_refused_.empty()) return refuse(errc::auth_failed, auth_refused_);
     if (code == errc::auth_failed) return refuse(code, quoted(node_, reply.text));

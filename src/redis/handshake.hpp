@@ -13,7 +13,7 @@
 
 namespace holdfast::redis {
 
-/// What a server says of itself; each is empty where it does not.
+/// The facts that a server reports about itself; a fact that it does not report is empty.
 struct server_facts {
   std::string run;      // its run_id: another one after each start
   std::string version;  // "7.0.15"; that of the Redis whose commands it has
@@ -24,22 +24,26 @@ struct server_facts {
   std::string to_string() const;
 };
 
-/// Pure: what a new connection says first, and what the answers mean.
+/// Pure: the first commands of a new connection, and the meaning of the answers.
 ///
 ///   commands:       AUTH, SELECT, CLIENT SETNAME, CLIENT ID, INFO server, ROLE in one write
 ///   subscriptions:  AUTH, CLIENT SETNAME, CLIENT ID, INFO server, PING in one write
 ///
-/// After the answers CLIENT KILL ID of the predecessor, if there is one: what is still on its way through the old
-/// connection must not run after what comes next, and nothing stays subscribed for a connection that is gone. Not if
-/// the server is another one, or has restarted since: there the number is somebody else's.
+/// After the answers comes CLIENT KILL ID of the predecessor, if there is one. A command that is still on its way
+/// through the old connection must not run after the next ones. Nor may a subscription of a lost connection stay.
 ///
-/// A server of another mode than endpoint::expected is refused by what INFO says, or ROLE; a node of a cluster whether
-/// it has keys, or is a primary, or not.
+/// Decision: CLIENT KILL only on the same run of the same server. Redis counts its clients upwards, and from 1 again
+/// after a restart; a server behind the same address may be another one. The old id is another client's there. A
+/// comparison of ids does not show it, because others may have connected first (a neighbour was killed in a test). The
+/// run_id does.
+///
+/// A server of another mode than endpoint::expected is refused by its INFO or ROLE. A node of a cluster is refused
+/// whether it has keys or not, and whether it is a primary or not.
 ///
 /// PING takes the place of ROLE where any_role is set.
 ///
-/// SETNAME, CLIENT ID, INFO, CLIENT KILL, ROLE and PING may be refused in any words: then the server does not say. A
-/// refusal counts only where its words are known to mean something else: no room, loading, a wrong password, a replica.
+/// SETNAME, CLIENT ID, INFO, CLIENT KILL, ROLE and PING may be refused: the fact is then unknown. A refusal counts only
+/// if its words have a known meaning: no room, loading, a wrong password, a replica.
 class handshake {
  public:
   enum class purpose { commands, subscriptions };
@@ -59,10 +63,10 @@ class handshake {
   progress on_reply(const reply& reply);
 
   const failure& why() const noexcept { return failure_; }  ///< once failed
-  /// ROLE said so. Both are false if the server withholds it.
+  /// The role by ROLE. Both are false if the server withholds it.
   bool primary() const noexcept { return primary_; }
   bool replica() const noexcept { return replica_; }
-  /// Empty if the server does not say.
+  /// Empty if the server does not tell it.
   std::optional<identity> id() const;
   const server_facts& server() const noexcept { return server_; }
   /// Set once CLIENT ID, INFO or CLIENT KILL was refused: the server's words.
@@ -88,7 +92,7 @@ class handshake {
   server_facts server_;
   bool primary_ = false, replica_ = false;
   std::string fencing_refused_;
-  std::string auth_refused_;  // what was said to AUTH
+  std::string auth_refused_;  // the meaning of the refusal of AUTH
   failure failure_;
 };
 

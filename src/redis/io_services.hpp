@@ -20,20 +20,22 @@ namespace asio = boost::asio;
 class transport;
 using strand = asio::strand<asio::any_io_executor>;
 
-/// What this layer is given and never fetches. All of it is used on the strand only, and not any more after close().
+/// The dependencies of this room, passed in. All of them are used on the strand only, and no longer after close().
 struct io_services {
   redis::strand strand;
   const detail::clock& time;
   detail::timers& alarms;
   detail::random_source& random;
   transport& network;
-  std::shared_ptr<observer> counts{};  // is told of connections and of commands; null: nobody is
+  std::shared_ptr<observer> counts{};  // gets measurements of connections and commands; null: none
 
   detail::time_point now() const noexcept { return time.now(); }
 
-  /// Runs it on the strand, later, and in a handler of its own. By way of the executor below: a strand runs all that
-  /// waits for it in one go, and what is posted to it makes a hundred thousand callers wait for it who could have
-  /// entered one by one.
+  /// Runs it on the strand, later, and in a handler of its own.
+  ///
+  /// Decision: a post goes by the executor below the strand, and enters the strand when it runs. Asio's strand runs all
+  /// waiting handlers in one handler of the executor, and each post to it keeps it closed until then. A hundred
+  /// thousand callers that could have entered one by one became one handler of a second.
   template <class Run>
   void post(Run run) const {
     asio::post(strand.get_inner_executor(),

@@ -20,7 +20,7 @@ namespace {
 
 constexpr std::size_t input_size = 32 * 1024;
 constexpr std::size_t write_at_once = 256 * 1024;
-// Others have their turn on the executor before more replies are handed on.
+// After this many replies other handlers run on the executor before more are handed on.
 constexpr int replies_at_once = 256;
 // A connection that was quiet for longer is looked at before it is written to: servers close idle connections.
 constexpr auto trusted_without_look = std::chrono::milliseconds{5};
@@ -38,7 +38,7 @@ detail::lease_clock::duration trust_of(std::chrono::milliseconds interval) {
 
 }  // namespace
 
-/// What belongs to one connection; handlers keep it alive, and with it the buffers and the link.
+/// The state of one connection. Its handlers keep it alive, and with it the buffers and the link.
 struct link::session {
   session(std::shared_ptr<stream> stream, const reader_limits& limits) : wire(std::move(stream)), parser(limits) {}
 
@@ -49,7 +49,7 @@ struct link::session {
 
   std::shared_ptr<stream> wire;
   std::shared_ptr<link> reads_for, writes_for;  // while a handler is pending
-  std::atomic<bool> digesting{false};  // replies have been read that were not handed on yet: a handler is on its way
+  std::atomic<bool> digesting{false};           // a handler is on its way to hand on replies that were read
   reader parser;
   std::string out;
   std::array<char, input_size> in;
@@ -155,8 +155,8 @@ bool link::log_in() {
   return true;
 }
 
-// A password may have changed after the callback had returned the old one: the first refusal is an outage, and the
-// callback is asked again. The second in a row is an answer.
+// A password may change after the callback has returned the old one. So the first refusal is an outage, and the
+// callback is asked again. The second in a row is final.
 failure link::refused_login(failure why) {
   if (!node_.logins || why.code != errc::auth_failed || std::exchange(login_refused_, true)) return why;
   return {errc::unreachable, why.detail + "; config::credentials is asked again"};
@@ -211,7 +211,7 @@ void link::come_up() {
   if (up()) flush_soon();
 }
 
-// With nothing else on its way there is nothing to wait for; a burst that follows finds this one outstanding.
+// With nothing else on the wire waiting gains nothing. A burst that follows finds this command outstanding.
 void link::flush_alone(detail::time_point now) noexcept {
   if (!flush_posted_ && !writing_ && up() && now < replace_at_ && look(now) == stream::input::none)
     return write_out(now);
@@ -228,8 +228,8 @@ void link::flush_soon() noexcept try {
   drop_soon();
 }
 
-// Closes its socket and writes nothing more to it: a partial write stays partial. The timer is that of the attempt,
-// which an established connection does not need.
+// Closes the socket and writes nothing more: a partial write stays partial. The timer of the attempt is free, because
+// an established connection does not need it.
 void link::drop_soon() noexcept {
   if (!session_) return;
   starved_ = writing_ = true;
@@ -319,7 +319,7 @@ void link::on_read(session& session, const error_code& failed, std::size_t size)
   reading_ = false;
   if (starved_) return drop(without_memory());
   if (failed == asio::error::operation_aborted)
-    return watch_input();  // cancelled for want of demand, which may be back
+    return watch_input();  // cancelled for lack of demand, and the demand may be back
   if (failed) return drop_for([&] { return lost(failed); });
   session.parser.feed({session.in.data(), size});
   take_replies(session_ptr(session_));

@@ -11,11 +11,11 @@
 
 namespace holdfast::redis {
 
-/// Reports the connections of a link to the metrics: each when it comes up, its commands in flight, and its end. A
-/// connection whose beginning was not reported, for want of memory, has no end either: no gauge stays up.
+/// Reports the connections of a link to the metrics: when each comes up, its commands in flight, and its end. Without
+/// memory to report the beginning, the end is not reported either: no gauge stays up.
 class link_counts {
  public:
-  /// `metrics`: null where nothing is counted. It outlives this object.
+  /// `metrics`: null if nothing is counted. It outlives this object.
   explicit link_counts(observer* metrics) noexcept : metrics_(metrics) {}
   link_counts(const link_counts&) = delete;
   link_counts& operator=(const link_counts&) = delete;
@@ -29,9 +29,9 @@ class link_counts {
   /// The link leads to another server from now on.
   void forget() noexcept { known_ = nullptr; }
 
-  /// The connection that is there, or was there last, until forget(); null: of none.
+  /// The facts of the present or last connection, until forget(); null: there was none.
   const connection_facts* facts() const noexcept { return known_; }
-  /// How many connections were there until now.
+  /// The number of connections until now.
   std::int64_t times_up() const noexcept { return times_up_; }
 
  private:

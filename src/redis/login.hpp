@@ -22,7 +22,7 @@ struct connection_login {
 /// Asks the node's login source, which must be set. Its exceptions become a failure.
 connection_login ask_for_login(const endpoint& node, detail::time_point now, detail::random_source& random);
 
-/// Why Redis cannot be given this user and password; empty: it can.
+/// The reason why Redis cannot be given this user and password; empty: there is none.
 std::string_view misconfiguration_of(const credentials& login);
 
 }  // namespace holdfast::redis

@@ -18,7 +18,7 @@ namespace holdfast::redis {
 
 struct votes;
 
-/// What became of a command.
+/// The outcome of a command.
 struct outcome {
   /// none: `reply` is the server's answer (an error reply included); unreachable, auth_failed, tls_failed, not_primary,
   /// no_permission, overloaded, closed: it was never written; unconfirmed: it was written, and the answer did not come
@@ -26,18 +26,18 @@ struct outcome {
   error_code error;
   redis::reply reply;
   std::string detail{};  // node and cause, safe to print; only with an error
-  /// When the first byte of this very copy was handed to the socket, read before; only if it was written.
+  /// The time just before the first byte of this copy was handed to the socket; only if it was written.
   detail::time_point sent{};
-  /// Which run of which server it was written to: two of the same number are the same; 0: unknown.
+  /// The run of the server that it was written to: equal numbers are the same run of one server; 0: unknown.
   std::uint64_t server = 0;
-  /// Of one that was sent to several independent primaries: what each has said; there is no reply then.
+  /// Of a command to several independent primaries: the outcome at each; there is no reply then.
   const votes* of_each = nullptr;
-  /// Of the primaries, by their numbers: those that have said yes; and those where it may have run or may still run.
-  /// One server is number 0.
+  /// Bits by the numbers of the primaries: those that have said yes, and those where it may have run or may still run.
+  /// A single server is number 0.
   std::uint32_t yes = 1, may_have_run = 1;
 };
 
-/// What became of the copies of one command, one for each primary.
+/// The outcomes of the copies of one command, one for each primary.
 struct votes {
   std::vector<std::optional<outcome>> outcomes;  // empty: not known yet
   std::vector<std::string> where;                // the addresses, for texts
@@ -45,30 +45,30 @@ struct votes {
 };
 using handler = detail::function<void(const outcome&)>;
 
-/// Of one with an error. Whether the command never went out or its answer never came: to who asked, the server was
-/// unreachable.
+/// The failure of an outcome with an error. Whether the command was never written or its answer never came: to the
+/// caller the server was unreachable.
 inline failure failure_of(const outcome& outcome) {
   const bool unconfirmed = outcome.error == errc::unconfirmed;
   const bool may_have_run = unconfirmed || (outcome.of_each && outcome.may_have_run != 0);
   return {unconfirmed ? errc::unreachable : static_cast<errc>(outcome.error.value()), outcome.detail, may_have_run};
 }
 
-/// Hears of one channel. Called on the client's strand, never inside subscribe().
+/// Gets the messages of one channel. Called on the client's strand, never inside subscribe().
 class subscriber {
  public:
-  /// The server acknowledged: from now on messages arrive. Called again after each re-subscription: what was published
-  /// in between is missed.
+  /// The server acknowledged: from now on messages arrive. Called again after each re-subscription: messages that were
+  /// published in between are missed.
   virtual void on_subscribed() = 0;
   virtual void on_message(std::string_view payload) = 0;
-  /// Fewer than a majority of several primaries have said so.
+  /// A message of fewer than a majority of several primaries.
   virtual void on_rumour(std::string_view payload) { on_message(payload); }
-  /// The server refused (ACL), or no connection can be had for a reason that will not mend itself. Not called for an
+  /// The server refused (ACL), or no connection can be made for a reason that does not mend itself. Not called for an
   /// outage.
   virtual void on_subscribe_failed(error_code error, const std::string& detail) = 0;
   /// The server has no SUBSCRIBE, or ends the connection after it: no message comes. It is asked again, less and less
   /// often, and on_subscribed() is called if it acknowledges. Until then the subscriber must poll.
   virtual void on_no_messages(error_code, const std::string& /*detail*/) {}
-  /// Of several primaries, by their numbers: those at which what it waits for is free already.
+  /// Bits by the numbers of several primaries: those at which the awaited lock is free already.
   virtual std::uint32_t free_at() const { return 0; }
 
  protected:

@@ -14,7 +14,7 @@ namespace holdfast::redis {
 
 namespace {
 
-// Bytes that never become an answer are a sign of life for so many timeouts and no longer.
+// Bytes that never become an answer are a sign of life for at most this many timeouts.
 constexpr int longest_dribble = 4;
 constexpr std::size_t most_stale_alarms = 64;
 
@@ -63,7 +63,7 @@ bool pending_queue::can_write() const noexcept {
 ticket pending_queue::push(request request, time_point now) {
   HOLDFAST_ASSERT(request.command);
   const bool first = request.terms.rank == urgency::obligation;
-  const ticket id = 2 * ++asked_ + (first ? 0 : 1);  // it says in which line it waits
+  const ticket id = 2 * ++asked_ + (first ? 0 : 1);  // its lowest bit is the index of its line
   if (!trusted_ && watched(request.terms))
     waiting_alarms_.push({detail::saturating_add(now, request.terms.timeout), id});
   auto& line = line_of(id);
@@ -76,7 +76,7 @@ bool pending_queue::forget(ticket ticket) {
   auto& line = line_of(ticket);
   const auto found = line.find(ticket);
   if (found == line.entries.end()) return false;
-  const auto dropped = line.take(found);  // destroyed when the queue is whole again: it may own what calls us
+  const auto dropped = line.take(found);  // destroyed when the queue is whole again: its destructor may call us
   return true;
 }
 
@@ -149,7 +149,7 @@ std::optional<pending_queue::answered> pending_queue::take_answered(time_point n
   answered answer{std::move(written_.front().command), written_.front().sent};
   written_.pop_front();
   ++answered_;
-  // Half of them or more are dropped, so that each pays for two steps of such a walk at most.
+  // At least half of the alarms are dropped, so that each pays for at most two steps of such a walk.
   if (written_alarms_.size() > 2 * written_.size() + most_stale_alarms) written_alarms_.drop_before(answered_);
   return answer;
 }

@@ -139,8 +139,8 @@ class pending_queue {
     bool empty() const noexcept { return heap_.empty(); }
     std::size_t size() const noexcept { return heap_.size(); }
     const alarm& top() const noexcept { return heap_.front(); }
-    void push(alarm first) {
-      heap_.push_back(first);
+    void push(alarm added) {
+      heap_.push_back(added);
       std::push_heap(heap_.begin(), heap_.end(), std::greater<>());
     }
     void pop() noexcept {
@@ -149,7 +149,7 @@ class pending_queue {
     }
     /// Drops the alarms of all commands before this number.
     void drop_before(std::uint64_t target) noexcept {
-      std::erase_if(heap_, [target](const alarm& first) { return first.target < target; });
+      std::erase_if(heap_, [target](const alarm& each) { return each.target < target; });
       std::make_heap(heap_.begin(), heap_.end(), std::greater<>());
     }
 

@@ -114,13 +114,14 @@ void pubsub::on_up(const handshake& introduced) {
   if (closed()) return;
   table_.start(kind_of(introduced.server()));
   schedule_ping(given().now());
-  if (expects_input()) look_at(next_ping_);  // else nobody listens any more
+  if (expects_input()) look_at(next_ping_);  // else the last subscriber has left
 }
 
 channel_kind pubsub::kind_of(const server_facts& server) const {
   if (channels_) return *channels_;
   constexpr int first_with_shards = 7;
-  int major = first_with_shards;  // of a server that does not say; if it has none it says so when it is asked for one
+  // A server that hides its version is asked for a sharded channel, and refuses if it has none.
+  int major = first_with_shards;
   std::from_chars(server.version.data(), server.version.data() + server.version.size(), major);
   return knows_no_shards_ || major < first_with_shards ? channel_kind::classic : channel_kind::sharded;
 }
@@ -209,7 +210,7 @@ void pubsub::on_down(const failure& why) {
   tell_every_channel([&](member& member) { member.listener.on_no_messages(upon.code, upon.detail); });
 }
 
-// We have closed the old connection: it needs no fencing off.
+// This process has closed the old connection: it needs no fencing off.
 void pubsub::on_replaced() {
   ask_again_at_.reset();
   id_.reset();
@@ -240,8 +241,8 @@ void pubsub::schedule_ping(detail::time_point now) {
   next_ping_ = interval.count() == 0 ? detail::time_point::max() : now + interval - jitter;
 }
 
-// Other bytes on the same link suggest a busy server, but not indefinitely. PING and UNSUBSCRIBE are in no hurry; a
-// subscriber, who may miss messages meanwhile, is.
+// Other bytes on the same link suggest a busy server, but not indefinitely. A new subscriber may miss messages
+// meanwhile, so its limit is shorter than that of PING and UNSUBSCRIBE.
 std::optional<detail::time_point> pubsub::silent_at() const {
   const auto asked = table_.oldest_unanswered(), subscribed = table_.oldest_subscribe();
   if (!asked) return std::nullopt;

@@ -10,8 +10,9 @@
 
 namespace holdfast::redis {
 
-/// Pure: when the next attempt to connect may start. After a healthy second or a long silence at once, else with
-/// growing, jittered pauses; never more than ten attempts in a second, and one where the cause does not mend itself.
+/// Pure: the time at which the next attempt to connect may start. After a healthy second or a long silence that is at
+/// once, otherwise after growing, jittered pauses. There are at most ten attempts a second, and at most one if the
+/// cause does not mend itself.
 class reconnect_backoff {
  public:
   using time_point = detail::time_point;
@@ -21,7 +22,7 @@ class reconnect_backoff {
 
   time_point not_before() const noexcept { return not_before_; }
 
-  /// Another server is to be connected to from now on: at once, however often the last one was tried.
+  /// The link leads to another server from now on. Its first attempt starts at once.
   void forget(time_point now) noexcept {
     backoff_.reset();
     flapping_.reset();
@@ -34,7 +35,7 @@ class reconnect_backoff {
     started_[next_++ % started_.size()] = now;
   }
   void on_ready(time_point now) noexcept { ready_ = now; }
-  /// `idle`: the connection was silent for long, as one that a load balancer has forgotten. That is not flapping.
+  /// `idle`: the connection was silent for long, so a load balancer may have forgotten it. That is not flapping.
   void on_lost(time_point now, bool idle, detail::random_source& random) {
     backoff_.reset();  // it was there: what failed before is over
     fresh_ = idle || now - ready_ >= healthy;
@@ -61,8 +62,8 @@ class reconnect_backoff {
   }
 
   detail::reconnect_backoff backoff_;
-  // A connection that comes and goes is there half of the time: it is not made to wait as long as one that cannot be
-  // had.
+  // A connection that comes and goes is up half of the time, so its pauses are shorter than those of an unreachable
+  // server.
   detail::reconnect_backoff flapping_{std::chrono::milliseconds{50}, std::chrono::milliseconds{400}};
   std::array<time_point, 10> started_{};  // ring of the last attempts
   std::size_t next_ = 0;

@@ -13,7 +13,7 @@ namespace holdfast::redis {
 
 namespace {
 
-// Type, length and line ends around one value: they do not count, so that a value as large as allowed may come in
+// Type, length and line ends around one value. They do not count, so that a value of the largest size may come in
 // pieces.
 constexpr std::size_t longest_frame = 32;
 constexpr std::size_t end_of_line = 2;
@@ -21,7 +21,7 @@ constexpr std::size_t length_of_one_digit = std::string_view("$1\r\n").size();
 
 constexpr const char* no_memory = "out of memory";
 
-// The end is passed by value: a char* might point into the writer, which would be read anew after each byte.
+// The end is passed by value: a char* may alias the writer, so the compiler would reload a member after each byte.
 char* write_end_of_line(char* to) noexcept {
   *to++ = '\r';
   *to++ = '\n';
@@ -74,7 +74,7 @@ void command_writer::add(std::int64_t number) {
     end_ = write_end_of_line(to + 1);
     return;
   }
-  // Behind a length of one digit, which is most often right.
+  // The digits go behind a length of one digit, which is most often right.
   auto* const digits = end_ + length_of_one_digit;
   const auto size = static_cast<std::size_t>(std::to_chars(digits, digits + most_digits, number).ptr - digits);
   if (size > 9) std::memmove(digits + 1, digits, size);
@@ -236,7 +236,7 @@ struct reader::impl {
     return false;
   }
 
-  /// hiredis itself takes a callback that gives nothing for one that found no memory.
+  /// hiredis takes a null result of a callback for a lack of memory, so the cause is noted here.
   void* refuse(const char* why) noexcept {
     if (!refused) refused = why;
     return nullptr;

@@ -14,7 +14,7 @@
 
 namespace holdfast::redis {
 
-/// One reply, as RESP2 knows them.
+/// One reply of RESP2.
 struct reply {
   enum class kind { nil, integer, status, string, error, array };
   kind type = kind::nil;
@@ -28,7 +28,7 @@ struct reply {
 /// Appends commands: a count, and as many arguments, each by length, so that any byte is allowed in any of them.
 class command_writer {
  public:
-  /// `out` has everything only after flush().
+  /// `out` is complete only after flush().
   explicit command_writer(std::string& out) noexcept : out_(out) {}
   command_writer(const command_writer&) = delete;
   command_writer& operator=(const command_writer&) = delete;
@@ -57,7 +57,7 @@ class command_writer {
 void append_command(std::string& out, std::span<const std::string_view> argv);
 std::string make_command(std::initializer_list<std::string_view> argv);
 
-/// What a reader accepts; a reply beyond it is a protocol error, found before memory is taken for it.
+/// The limits of a reader. A reply beyond them is a protocol error, found before memory is taken for it.
 struct reader_limits {
   std::size_t elements = 1024;      // of one array
   std::size_t depth = 8;            // nesting of arrays
@@ -73,12 +73,12 @@ class HOLDFAST_EXPORT reader {
   reader& operator=(reader&&) noexcept;
 
   void feed(std::string_view bytes);
-  /// The next whole reply, until the next call, or null: nothing yet. After failed() it gives nothing any more.
+  /// The next whole reply, valid until the next call; null: none yet. After failed() it is always null.
   reply* next();
   bool failed() const noexcept;
-  /// Why, once failed(); never quotes more than a few bytes of the input, escaped.
+  /// The cause, once failed(); it quotes at most a few bytes of the input, escaped.
   const std::string& failure() const noexcept;
-  /// It failed() for want of memory, whatever the bytes were. Neither feed() nor next() throws bad_alloc.
+  /// It failed() for lack of memory, whatever the bytes were. Neither feed() nor next() throws bad_alloc.
   bool out_of_memory() const noexcept;
 
  private:

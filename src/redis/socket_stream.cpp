@@ -18,8 +18,7 @@ namespace holdfast::redis {
 void socket_stream::async_connect(const stream_socket::endpoint_type& to, std::function<void(error_code)> done) {
   const auto protocol = to.protocol();
   error_code failed;
-  // Asio's own open() leaves the socket to every program that is executed, and a flag that is set later races with
-  // fork().
+  // Asio's own open() lets every executed program inherit the socket, and a flag that is set later races with fork().
   const int fd = ::socket(protocol.family(), protocol.type() | SOCK_CLOEXEC, protocol.protocol());
   if (fd < 0)
     failed = error_code(errno, boost::system::system_category());

@@ -18,8 +18,8 @@ class socket_stream final : public stream {
  public:
   explicit socket_stream(const redis::strand& strand) : socket_(strand) {}
 
-  /// Opens a socket, which no program inherits that this process executes, and connects it. Before anything else.
-  /// `done` is called on the strand, never inside the call.
+  /// Opens a socket that executed programs do not inherit, and connects it. Call it before anything else. `done` is
+  /// called on the strand, never inside the call.
   void async_connect(const stream_socket::endpoint_type& to, std::function<void(error_code)> done);
   stream_socket& socket() noexcept { return socket_; }
 
@@ -34,12 +34,12 @@ class socket_stream final : public stream {
   stream_socket socket_;
 };
 
-/// For TCP: nothing waits for more bytes, and the kernel asks a peer that was silent for `silence` (0: for as long as
-/// the system says) whether it is there. These packets keep a balancer or NAT from forgetting the connection, and end
-/// one that is dead while nobody uses it; so does data that is not acknowledged for about twice that time.
+/// For TCP: no write waits for more bytes, and the kernel probes a peer after `silence` (0: the system's default). The
+/// probes keep a balancer or NAT from forgetting the connection, and end a dead idle one. Data that is not acknowledged
+/// for about twice that time ends the connection, too.
 void set_tcp_options(stream_socket& socket, std::chrono::milliseconds silence);
 
-/// What the receive buffer of a socket shows.
+/// The state of a socket's receive buffer.
 stream::input peek(stream_socket& socket);
 
 }  // namespace holdfast::redis

@@ -9,8 +9,8 @@
 
 namespace holdfast::redis {
 
-/// Those who hear of one channel; it refers to them. They may come and go while they are being told: who leaves then
-/// only leaves a gap, and who comes is told otherwise.
+/// The subscribers of one channel, by reference. They may come and go during a notification: a leaving one leaves a
+/// gap, and a new one is not part of it.
 template <class Member>
 class subscriber_list {
  public:
@@ -29,7 +29,7 @@ class subscriber_list {
     --size_;
   }
 
-  /// Tells each member, as long as `go_on` says so, even if one of them finds no memory. A member may end the owner's
+  /// Notifies each member while `go_on` is true, even if one of them finds no memory. A member may end the owner's
   /// reference to this object meanwhile, but not the object.
   template <class What, class GoOn>
   void tell(What action, GoOn go_on) {

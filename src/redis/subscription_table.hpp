@@ -13,25 +13,25 @@
 
 namespace holdfast::redis {
 
-/// The two kinds of channels of Redis: what is published to the one is not heard by who has subscribed to the other.
-/// SUBSCRIBE and PUBLISH; and, of a cluster since Redis 7, SSUBSCRIBE and SPUBLISH, where a channel has a slot and is
-/// heard at the node that has the slot.
+/// The two kinds of channels of Redis; a message on one kind does not reach subscribers of the other. Classic channels
+/// have SUBSCRIBE and PUBLISH. Sharded channels (in a cluster, since Redis 7) have SSUBSCRIBE and SPUBLISH; such a
+/// channel has a slot, and its messages arrive at the node of that slot.
 enum class channel_kind { classic, sharded };
 
-/// What SUBSCRIBE is called.
+/// The word for SUBSCRIBE of this kind.
 std::string_view subscribe_word(channel_kind) noexcept;
 
-/// Pure: which channels are wanted, what the server was asked for, and which of its answers are outstanding.
+/// Pure: the channels that are wanted, the commands that were sent for them, and the answers that are outstanding.
 ///
-/// One SUBSCRIBE or UNSUBSCRIBE for each channel, so that a refusal names it; many of them go out in one write. Answers
-/// come in the order of the commands: a channel is confirmed when the last of its outstanding answers is that to a
-/// SUBSCRIBE.
+/// Each SUBSCRIBE or UNSUBSCRIBE has one channel, so that a refusal belongs to it; many of them go out in one write.
+/// Answers come in the order of the commands. A channel is confirmed when the last of its outstanding answers is that
+/// to a SUBSCRIBE.
 ///
-/// A sharded channel can be elsewhere, or go there: SSUBSCRIBE is answered by a redirect, or a `sunsubscribe` comes
-/// that nobody asked for. That one looks like the answer to SUNSUBSCRIBE, and is taken for it where one is outstanding;
-/// then the answer itself is the one too many. Either says nothing of a channel with a command outstanding, whose
-/// answer comes later and tells how it stands. If the one too many is a redirect, which names no channel, it is out of
-/// step: the connection ends, and all is asked for anew.
+/// A sharded channel may be at another node, or move there. SSUBSCRIBE is then answered by a redirect, or an unasked
+/// `sunsubscribe` comes. The latter looks like the answer to SUNSUBSCRIBE, and is taken for it if one is outstanding;
+/// the real answer is then the surplus one. Both prove nothing about a channel with a command outstanding, whose answer
+/// comes later. A surplus redirect names no channel and leaves the answers out of step: the connection ends, and
+/// everything is subscribed anew.
 class subscription_table {
  public:
   using time_point = detail::time_point;
@@ -40,30 +40,30 @@ class subscription_table {
   void want(std::string_view channel);
   void unwant(std::string_view channel);
   bool any_wanted() const noexcept { return wanted_ != 0; }
-  /// Something is to be sent, or an answer to come.
+  /// A command is to be sent, or an answer is outstanding.
   bool busy() const noexcept { return !changed_.empty() || ping_ || !questions_.empty(); }
   bool confirmed(std::string_view channel) const;
-  /// Whether the server may have a channel subscribed: one was asked for, and is not known to be given back.
+  /// The server may have a channel subscribed: one was asked for, and is not known to be unsubscribed.
   bool any_asked() const;
   /// A SUBSCRIBE has no answer yet.
   bool any_unanswered() const { return oldest_subscribe().has_value(); }
-  /// When the oldest one without an answer was written.
+  /// The time at which the oldest SUBSCRIBE without an answer was written.
   std::optional<time_point> oldest_subscribe() const;
 
-  /// A connection is up: asks for all that is wanted.
+  /// A connection is up: asks for all wanted channels.
   void start(channel_kind of = channel_kind::classic);
-  /// It is gone, and what was asked of it.
+  /// The connection is gone, and its commands with it.
   void stop();
   void clear() noexcept;
   void ping() { ping_ = true; }
-  /// Asks again for what was unavailable.
+  /// Asks again for the channels that were unavailable.
   void ask_again();
-  /// Of the connection.
+  /// The kind of the connection's channels.
   channel_kind kind_of_channels() const noexcept { return kind_; }
 
-  /// Appends what is to be sent until `out` holds `enough` bytes.
+  /// Appends commands until `out` holds `enough` bytes.
   void write(std::string& out, std::size_t enough, time_point now);
-  /// When the oldest command without an answer was written.
+  /// The time at which the oldest command without an answer was written.
   std::optional<time_point> oldest_unanswered() const;
 
   struct event {

@@ -22,7 +22,7 @@ struct io_services;
 /// the strand, never inside a call, also after close(); until then the stream and the buffers must live.
 class stream {
  public:
-  /// Whom to call, kept alive until then. Three words that cost nothing to move: Asio moves a handler often.
+  /// The object to call, kept alive until then. Three words that are cheap to move: Asio moves a handler often.
   class handler {
    public:
     template <auto Call, class T>
@@ -40,14 +40,14 @@ class stream {
     std::shared_ptr<void> whom_;
     function call_;
   };
-  /// What a look at the receive buffer shows, without taking anything out.
+  /// The state of the receive buffer, read without taking bytes out.
   enum class input { none, some, ended };
 
   virtual ~stream() = default;
   virtual void async_read_some(boost::asio::mutable_buffer into, handler done) = 0;
-  /// All of it.
+  /// Writes all of it.
   virtual void async_write(boost::asio::const_buffer bytes, handler done) = 0;
-  /// Writes what is taken at once, without waiting; perhaps nothing.
+  /// Writes the bytes that the socket takes at once, without waiting; perhaps none.
   virtual std::size_t write_now(std::string_view bytes, error_code& failed) = 0;
   virtual input peek() = 0;
   /// Ends the pending read and write with operation_aborted; the stream stays usable.
@@ -55,27 +55,27 @@ class stream {
   virtual void close() = 0;
   /// Bytes may come that are no reply (records of TLS).
   virtual bool secured() const noexcept { return false; }
-  /// What an error of encryption means to a person; empty when it is one of the connection.
+  /// The cause of an error of encryption, for a text; empty for an error of the connection.
   virtual std::string tls_cause(const error_code&) { return {}; }
 };
 
 /// Makes streams: our sockets, or a simulated network. Passed in.
 class transport {
  public:
-  /// An attempt to get a stream. Whoever drops it calls cancel() first, or its handler has been called.
+  /// An attempt to make a stream. Its owner calls cancel() before dropping it, unless its handler has been called.
   class attempt {
    public:
     virtual ~attempt() = default;
-    /// Its handler is not called any more.
+    /// From now on its handler is not called.
     virtual void cancel() = 0;
-    /// How far it has come, for a text.
+    /// Its present step, for a text.
     virtual const char* phase() const noexcept = 0;
   };
-  /// The stream, or why there is none.
+  /// Gets the stream, or the reason why there is none.
   using handler = std::function<void(std::shared_ptr<stream>, failure)>;
 
   /// `done` is called once, from the strand, never inside the call. `node` must live until then or until cancel().
-  /// `deadline`: when the caller will cancel; it shares the time among the addresses of a name.
+  /// `deadline`: the time at which the caller cancels. The addresses of a name share the time until then.
   virtual std::shared_ptr<attempt> connect(const io_services& services, const endpoint& node,
                                            detail::time_point deadline, handler done) = 0;
 
