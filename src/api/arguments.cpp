@@ -23,7 +23,7 @@ std::string ms(milliseconds duration) { return std::to_string(duration.count()) 
               std::string(text) + " of " + ms(given) + " is not in " + ms(least) + " to " + ms(most));
 }
 
-// Of several primaries: one that was restarted waits for no longer than they have agreed upon.
+// With several primaries a restarted one grants no vote until longest_ttl is over: a longer TTL could outlive that.
 void check_ttl(const config& config, const char* text, milliseconds given, milliseconds least) {
   const auto most = config.longest_ttl == milliseconds::zero() ? longest_ttl : config.longest_ttl;
   if (given < least || given > most) refuse_ttl(text, given, least, most);

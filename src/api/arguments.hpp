@@ -8,7 +8,7 @@
 
 #include "sync/claim/terms.hpp"
 
-/// What callers give, checked before anything is done.
+/// Checks of the callers' arguments, made before anything is done.
 namespace holdfast::detail {
 
 class engine;
@@ -16,13 +16,16 @@ struct lock_keys;
 
 /// Throws error: invalid_ttl.
 terms resolve_terms(const config&, const lock_options&);
-/// Throws error: invalid_ttl. 0 is allowed: "the TTL it was taken with".
+/// Throws error: invalid_ttl. 0 is allowed: the TTL of the grant.
 void check_renew_ttl(const config&, milliseconds ttl);
 /// Throws error: invalid_name.
 void check_name(std::string_view name);
-/// Throws error: invalid_name: what is derived from it would be in several slots of a cluster.
+/// Throws error: invalid_name. Keys and channel of the name would be in several slots of a cluster.
+///
+/// Decision: such a name is refused, not repaired. A name with half a hash tag has keys and a channel in several slots.
+/// Another derivation for such names would be a second wire format, which Redisson does not know.
 void check_slot(const lock_keys& keys);
-/// Throws error: invalid_name; invalid_config for a kind of lock that these servers do not have.
+/// Throws error: invalid_name, or invalid_config if these servers do not have this kind of lock.
 void check_lock(const engine&, const lock_keys& keys);
 /// Throws error: invalid_wait.
 void check_wait(milliseconds wait);

@@ -11,7 +11,7 @@
 
 #include "api/core.hpp"
 
-/// The caller of an operation, as the client's strand sees it: something that waits for one answer.
+/// The caller of an operation, as the client's strand sees it: it waits for one answer.
 namespace holdfast::detail {
 
 template <class T>
@@ -65,10 +65,10 @@ class caller {
   bool answered_ = false;
 };
 
-/// The caller of an operation, as far as its coroutine shows.
+/// The facts about the caller of an operation that its coroutine shows.
 struct calling_coroutine {
-  std::optional<owner> bound;       // to its executor
-  const void* coroutine = nullptr;  // the thread of its co_spawn; null: it cannot be known
+  std::optional<owner> bound;       // the owner bound to its executor
+  const void* coroutine = nullptr;  // the thread of its co_spawn; null: unknown
 };
 
 }  // namespace holdfast::detail

@@ -27,7 +27,7 @@ using detail::context_life;
 using detail::core;
 using detail::engine;
 
-/// What CLIENT LIST shows of a connection: whose holds go over it, and where that process runs.
+/// The name of a connection in CLIENT LIST: the client whose holds go over it, its process and host.
 std::string connection_name(const std::string& chosen, std::string_view uuid) {
   if (chosen.empty()) return {};
   std::array<char, 256> host{};
@@ -48,7 +48,7 @@ const detail::kind& fenced_of(const detail::core* core) noexcept {
   return core && core->takes_turns() ? detail::fenced_lock_in_turns : detail::fenced_lock;
 }
 
-/// By which word the waiters hear of a release.
+/// The word by which a release notifies the waiters.
 detail::publish_word word_of(const detail::settings& settings) {
   using detail::publish_word;
   if (settings.kind != detail::deployment::cluster) return publish_word::publish;
@@ -87,7 +87,7 @@ detail::environment_factory real_world() {
           }};
 }
 
-/// The engine with the world outside around it.
+/// The engine and its dependencies.
 class client_parts {
  public:
   client_parts(std::shared_ptr<core> home, const core::strand_type& strand, detail::settings settings,
@@ -207,7 +207,7 @@ class client_core final : public core {
     close(locks()->settings().command_timeout, [this] { end_later(); });
   }
 
-  // In a handler of its own: the engine is at work.
+  // In a handler of its own: a function of the engine is on the stack.
   void end_later() {
     try {
       enter_later([self = shared_from_this(), this] { strand_guest_->inside.reset(); });
@@ -220,7 +220,8 @@ class client_core final : public core {
   strand_guest* strand_guest_ = nullptr;             // null until it is a guest
 };
 
-/// What ends a client has nothing to do where that has ended; unless by the end of its context, or in another process.
+/// shutdown() and drain() succeed if the client has ended already. They fail if its context has ended, or in a child
+/// process.
 asio::awaitable<void> done_if_ended(std::shared_ptr<core> core, asio::awaitable<void> end) {
   try {
     co_await std::move(end);

@@ -26,19 +26,24 @@ namespace holdfast::detail {
 
 namespace asio = boost::asio;
 
-/// A client in plain memory: what mutexes and leases refer to, which may outlive everything else. The way to the
-/// engine, and to the strand on which alone that may be touched.
+/// A client in plain memory. Mutexes and leases refer to it, and may outlive everything else. It leads to the engine,
+/// and to the strand, which alone may touch the engine.
 ///
-/// Who owns whom: the client's context owns strand, engine, timers and connections (a guest of its context_life). The
-/// engine ends when its client has closed, in a handler of its own, so that no frame of it is on the stack, or with the
-/// context. This object is owned by the client, the engine, leases and handlers; it owns nothing of Asio. Handlers on
-/// the strand refer to the engine by locks(), which is null after its end.
+/// The client's context owns strand, engine, timers and connections (a guest of its context_life). The engine ends with
+/// the context, or when its client has closed. The latter is a handler of its own, so that no frame of the engine is on
+/// the stack. The client, the engine, leases and handlers own this object; it owns nothing of Asio. Handlers on the
+/// strand refer to the engine by locks(), which is null after its end.
+///
+/// Decision: the end of a lease finds its memory reserved. A dropped lease goes into a list through its own record, and
+/// a handler tells the strand to look (look_soon). Without memory for that handler, the timers look into the list when
+/// they wake: a lease that lives always has a timer. The handler goes by the executor below the strand. Asio's strand
+/// never runs again if it queues a handler and then finds no memory to start.
 class core : public lease_home, public std::enable_shared_from_this<core> {
  public:
   using strand_type = asio::strand<asio::any_io_executor>;
 
-  // Any thread, also when the context has ended: then nothing is done, and `run` ends undone.
-  /// Runs it on the strand: at once where that is idle and ours to run, but never inside what the engine is doing.
+  // Any thread, also after the end of the context: `run` is then destroyed without being called.
+  /// Runs it on the strand: at once if the strand is idle and this thread may run it, but never inside the engine.
   template <class Run>
   void enter(Run&& run) {
     static_assert(!std::is_reference_v<Run>, "it is moved to where it runs");
@@ -48,8 +53,8 @@ class core : public lease_home, public std::enable_shared_from_this<core> {
     if (strand_->any().running_in_this_thread() || life_->elsewhere()) return enter_later(std::move(run));
     strand_->dispatch(std::move(run));
   }
-  /// The same, never inside the call, and in a handler of its own. By way of the executor below: a strand runs all that
-  /// waits for it in one go, and one that finds no memory when it has queued the first handler never runs again.
+  /// The same, never inside the call, and in a handler of its own, by the executor below the strand (see
+  /// redis::io_services::post, and the decision above).
   template <class Run>
   void enter_later(Run run) {
     const context_life::visit here(*life_);
@@ -57,13 +62,13 @@ class core : public lease_home, public std::enable_shared_from_this<core> {
     asio::post(strand_->any().get_inner_executor(),
                [strand = strand_->any(), run = std::move(run)]() mutable { asio::dispatch(strand, std::move(run)); });
   }
-  /// Gives up a lease whose try_release() succeeded. Needs no memory: where there is none, the strand finds it the next
-  /// time that it runs.
+  /// Gives up a lease whose try_release() succeeded. It needs no memory: without any the strand finds the lease at its
+  /// next run.
   void drop(std::shared_ptr<lease_record> lease) noexcept {
     dropped_.push(std::move(lease));
     look_soon();
   }
-  /// Every hold has ended when it returns. The rest needs no memory, as above.
+  /// Every hold has ended when it returns. The rest happens on the strand and needs no memory, as above.
   void close_in_background() noexcept {
     state_->closed.store(true, std::memory_order_release);
     abandoned_.store(true, std::memory_order_release);
@@ -88,7 +93,7 @@ class core : public lease_home, public std::enable_shared_from_this<core> {
   virtual void close(nanoseconds grace, function<void()> done) = 0;
   /// engine::drain(), then the connections.
   virtual void drain(nanoseconds grace, function<void()> done) = 0;
-  /// What other threads have left for the strand to do: before anything else that is done there.
+  /// Does the work that other threads have left for the strand. Call it before any other work there.
   void catch_up() {
     while (const auto lease = dropped_.pop())
       if (auto* engine = locks()) engine->drop(lease);
@@ -100,7 +105,7 @@ class core : public lease_home, public std::enable_shared_from_this<core> {
  protected:
   core(std::shared_ptr<context_life> life, std::string key_prefix, publish_word word, bool turns)
       : life_(std::move(life)), key_prefix_(std::move(key_prefix)), word_(word), turns_(turns) {}
-  /// Once, before anybody else knows this object. Both belong to the guest of life() in which the engine is.
+  /// Called once, before another object knows this one. Both belong to the guest of life() that has the engine.
   void lives_by(const direct_strand& strand, const engine& locks) {
     strand_ = &strand;
     client_id_ = locks.client_id();
@@ -132,14 +137,14 @@ class core : public lease_home, public std::enable_shared_from_this<core> {
   const direct_strand* strand_ = nullptr;  // touched in a visit only
   client_state_ptr state_;
   dropped_leases dropped_;
-  std::atomic<bool> abandoned_{false};  // its client is gone, and it was not closed for that yet
+  std::atomic<bool> abandoned_{false};  // its client is gone, and the strand has not closed it yet
   std::atomic<bool> looking_{false};    // a handler is on its way to catch_up()
 };
 
 /// The client that a lease came from; null in tests without one.
 inline std::shared_ptr<core> home_of(const lease_record& lease) { return std::static_pointer_cast<core>(lease.home); }
 
-/// The way from the inside to the private parts of public types.
+/// Gives the library access to the private parts of public types.
 struct access {
   static lease make_lease(std::shared_ptr<lease_record> record) {
     lease lease;
@@ -160,7 +165,7 @@ struct access {
     for (const auto& lease : leases.leases_) all.push_back(lease.record_);
     return all;
   }
-  /// multi_lease::renew(). The answer comes at `answer_by` or before.
+  /// multi_lease::renew(). The answer comes no later than `answer_by`.
   static asio::awaitable<void> renew(const multi_lease& leases, milliseconds ttl, time_point answer_by);
   static const std::weak_ptr<core>& home(const mutex& mutex) { return mutex.core_; }
   static const std::shared_ptr<core>& home(const client& client) { return client.core_; }

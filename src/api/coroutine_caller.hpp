@@ -16,14 +16,18 @@
 #include "base/reserved_block.hpp"
 
 /// A caller that is a coroutine: its memory, its way home, and the end of its context.
+///
+/// Decision: a coroutine is known by the bottom of its stack. Only a call of the coroutine that holds the lock waits for
+/// itself. The completion handler of use_awaitable knows the thread of co_spawn that it resumes; its address is kept
+/// with the hold. If a call is made in one handler and awaited in another, its caller is unknown: the awaiting coroutine
+/// did not make it. A later coroutine may get the address of one that has ended and has handed its lease on. The event
+/// is then wrong, so nothing but an event depends on it.
 namespace holdfast::detail {
 
-/// The run of an executor's thread that the caller is in; null: none that Asio knows. A call that is awaited elsewhere
-/// than it was made was not made by the coroutine that awaits it.
+/// The run of an executor's thread that the caller is in; null: none that Asio knows.
 inline const void* present_run() noexcept { return asio::detail::thread_context::top_of_thread_call_stack(); }
 
-/// The thread of co_spawn that a completion handler of use_awaitable resumes. A later thread may have the address of
-/// one that has ended.
+/// The thread of co_spawn that a completion handler of use_awaitable resumes.
 template <class Handler>
 const void* coroutine_of(Handler& handler) noexcept {
   if constexpr (requires { handler.entry_point(); })
@@ -32,7 +36,7 @@ const void* coroutine_of(Handler& handler) noexcept {
     return nullptr;
 }
 
-/// While it lives, its lease is on its way to the caller: a lease that is destroyed meanwhile was held for no time.
+/// While it lives, its lease is on its way to the caller. A lease that is destroyed meanwhile was held for no time.
 class handover_mark {
  public:
   explicit handover_mark(const lease& granted) : record_(access::record(granted)) { mark(); }
@@ -56,8 +60,12 @@ class handover_mark {
   std::shared_ptr<lease_record> record_;
 };
 
-/// The coroutine and its executor belong to its own context, which may end before the client's: a guest of that one's
-/// life.
+/// The coroutine and its executor belong to its own context, which may end before the client's. So the caller is a guest
+/// of its own context's life.
+///
+/// Decision: the answer waits in the caller. The caller has the coroutine, the answer, and the memory for the handler
+/// that takes the answer home. Nothing is copied on the way, and each context destroys what is its own. There may be a
+/// hundred thousand waiters, so the caller has nothing else.
 template <class T, class Handler, class Begin>
 class coroutine_caller final : public caller<T>, public context_life::guest {
   static_assert(std::is_nothrow_move_constructible_v<Begin>, "it goes to the strand, and must come to an answer");
@@ -65,7 +73,7 @@ class coroutine_caller final : public caller<T>, public context_life::guest {
  public:
   using slot_type = asio::associated_cancellation_slot_t<Handler>;
 
-  /// `client`: the one that it calls; null if that has ended. `called_in`: present_run() of the call.
+  /// `client`: the called one; null if it has ended. `called_in`: present_run() of the call.
   static std::shared_ptr<coroutine_caller> make(Handler&& handler, const std::shared_ptr<core>& client, Begin&& begin,
                                                 const void* called_in) {
     const asio::any_io_executor home = asio::get_associated_executor(handler);
@@ -125,15 +133,15 @@ class coroutine_caller final : public caller<T>, public context_life::guest {
   };
   /// Memory for the handler that takes the answer home, once.
   using handler_memory = reserved_block<6 * sizeof(void*), single_use_block>;
-  /// In the place that its task has left: there may be many waiters.
+  /// It takes the place of the task: there may be many waiters.
   struct outcome {
     std::exception_ptr failure;
     value_of<T> value;
     handler_memory memory;
   };
 
-  /// Takes the answer home. Where it is destroyed on the way, the coroutine ends: its context has ended, or there was
-  /// no memory to go there.
+  /// Takes the answer home. If it is destroyed on the way, the coroutine ends: its context has ended, or there was no
+  /// memory for the post.
   class resumption {
    public:
     using allocator_type = source_allocator<std::byte, handler_memory>;

@@ -22,10 +22,10 @@ namespace {
 /// A run's registration for the end of one lease. The client's strand.
 struct loss_listener {
   cancellable_ptr registered;
-  bool over = false;  // the run wants no news any more
+  bool over = false;  // the run has ended
 };
 
-/// The loss of the lock `name`, and how it is known.
+/// The loss of the lock `name`, and its evidence.
 struct loss {
   error_code why;
   std::string name, known_by;
@@ -64,7 +64,7 @@ using run_ptr = std::shared_ptr<guarded_run<Held>>;
 
 constexpr const char* by_its_end = "the client was closed";
 
-/// Tells a run of the loss of its lease, from any thread. It keeps neither the run nor its context alive.
+/// Reports the loss of its lease to a run, from any thread. It keeps neither the run nor its context alive.
 template <class Held>
 class loss_report {
  public:
@@ -107,7 +107,7 @@ void stop_when_lost(const run_ptr<Held>& run, const std::shared_ptr<lease_record
   home_of(*record)->enter_later(strand_task(std::move(listen), std::move(closed)));
 }
 
-/// A lease that is kept may see many runs: each takes its listener away.
+/// A lease that is kept may have many runs: each removes its listener.
 void stop_listening(const std::shared_ptr<lease_record>& record,
                     const std::shared_ptr<loss_listener>& listener) noexcept {
   try {
@@ -116,7 +116,7 @@ void stop_listening(const std::shared_ptr<lease_record>& record,
       if (const auto still = std::exchange(listener->registered, nullptr)) still->cancel();
     });
   } catch (...) {
-    // No memory: the listener stays until the lease ends, and then finds nobody.
+    // No memory: the listener stays until the lease ends, and then finds no run.
   }
 }
 

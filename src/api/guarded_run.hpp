@@ -8,11 +8,11 @@
 
 namespace holdfast::detail {
 
-/// What becomes of the lease when its body has ended.
+/// The fate of the lease after the end of its body.
 enum class afterwards { unlocked, kept };
 
-/// Runs one body under its lease, and ends it when the lease is lost: it runs on a strand of its own, and throws the
-/// loss. A cancellation goes to the body; the unlock after it is awaited. `Held`: lease or multi_lease.
+/// Runs one body under its lease, on a strand of its own. A loss of the lease cancels the body and is thrown. A
+/// cancellation goes to the body; the unlock after it is awaited. `Held`: lease or multi_lease.
 template <class Held>
 asio::awaitable<void> run_guarded(Held& held, basic_body_ref<Held> body, afterwards then);
 

@@ -8,12 +8,12 @@
 #include "api/arguments.hpp"
 #include "api/on_strand.hpp"
 
-/// What the ways to lock have in common, whatever is locked.
+/// The common part of all lock() calls, for each kind of lock object.
 namespace holdfast::detail {
 
 /// A call of lock(), try_lock() or try_lock_for(), as its caller made it.
 struct lock_call {
-  std::optional<owner> locker;  // given to the mutex
+  std::optional<owner> locker;  // the owner given to the mutex
   lock_options options;
   lock_request::wait_mode wait = lock_request::wait_mode::forever;
   milliseconds limit{};

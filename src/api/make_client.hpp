@@ -15,18 +15,18 @@
 
 namespace holdfast::detail {
 
-/// The world outside of one client. It belongs to the client's context and is used on the client's strand.
+/// The dependencies of one client. They belong to the client's context and are used on the client's strand.
 class client_environment {
  public:
   virtual ~client_environment() = default;
   virtual timers& alarms() noexcept = 0;
   virtual redis::transport& network() noexcept = 0;
   virtual random_source& random() noexcept = 0;
-  /// Its connections are closed: nothing of it runs any more, and nothing of its context is touched. May be repeated.
+  /// The connections are closed before. Nothing of it runs any more, and nothing of its context is touched. Idempotent.
   virtual void close() = 0;
 };
 
-/// What clients are made in: the real world, or that of a test.
+/// Makes the dependencies of clients: the real ones, or those of a test.
 struct environment_factory {
   std::shared_ptr<const clock> time;  // outlives every lease
   /// `on_wake`: called on the strand each time that a timer is due, before its action.

@@ -11,8 +11,8 @@
 
 namespace holdfast::detail {
 
-/// Whoever uses the servers knows none of their kinds. `behaviour`: the settings that are no server's.
-/// Throws holdfast::error(invalid_config) when a file for TLS cannot be used.
+/// Makes the topology of these servers; its users know no kind of deployment. `behaviour`: the settings that belong to
+/// no server. Throws holdfast::error(invalid_config) if a file for TLS cannot be used.
 std::unique_ptr<topology> make_topology(const redis::io_services& services, const server_list& servers,
                                         const config& behaviour, redis::connection::event_sink events);
 

@@ -19,7 +19,7 @@ using detail::home_of;
 using record_ptr = std::shared_ptr<detail::lease_record>;
 using records = std::vector<record_ptr>;
 
-/// The smaller, the more its caller must hear of it.
+/// The urgency of an error for the caller; the smallest rank is reported.
 int rank_of(const error_code& error) {
   if (!error) return 5;
   if (error == errc::lost) return 0;
@@ -65,12 +65,12 @@ class joint_verb : public std::enable_shared_from_this<joint_verb> {
         [self = shared_from_this(), i](error_code error, const std::string& detail) { self->hear(i, error, detail); };
   }
 
-  // Any of the strands: each writes what is its own.
+  // On any of the strands: each writes its own outcome.
   void hear(std::size_t i, error_code error, const std::string& detail) {
     outcomes_[i] = {error, detail};
     if (left_.fetch_sub(1, std::memory_order_acq_rel) > 1) return;
     const bool alone =
-        std::all_of(of_.begin(), of_.end(), [&](const auto& run) { return run->home == of_.front()->home; });
+        std::all_of(of_.begin(), of_.end(), [&](const auto& record) { return record->home == of_.front()->home; });
     if (alone) return answer();
     const auto self = shared_from_this();
     auto home = [self](auto&) { self->answer(); };
@@ -81,7 +81,7 @@ class joint_verb : public std::enable_shared_from_this<joint_verb> {
   void answer() {
     const auto worst = std::min_element(
         outcomes_.begin(), outcomes_.end(),
-        [](const outcome& result, const outcome& outcome) { return rank_of(result.error) < rank_of(outcome.error); });
+        [](const outcome& left, const outcome& right) { return rank_of(left.error) < rank_of(right.error); });
     const auto& name = of_[static_cast<std::size_t>(worst - outcomes_.begin())]->of->keys()->name;
     to_->answer(worst->error, detail::about(name, worst->detail));
   }
@@ -131,7 +131,7 @@ class loss_watch final : public detail::cancellable, public std::enable_shared_f
     bool over = false;
   };
 
-  // On the strand of that one's client.
+  // On the strand of that lease's client.
   void heard(std::size_t index, error_code why) {
     if (why == boost::asio::error::operation_aborted) return;
     const bool released = why == errc::not_held;

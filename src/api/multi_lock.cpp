@@ -18,7 +18,7 @@
 namespace holdfast {
 namespace detail {
 
-/// What a multi_lock was given, each lock once.
+/// The locks of a multi_lock, each once.
 struct lock_plan {
   std::vector<wanted_lock> locks;
   std::optional<owner> locker;
@@ -63,13 +63,13 @@ plan_ptr plan_of(const std::vector<mutex>& mutexes) {
     order.push_back(order.size());
   }
   const auto at = [&](std::size_t index) { return wanted{access::home(mutexes[index]), access::keys(mutexes[index])}; };
-  std::sort(order.begin(), order.end(), [&](std::size_t m, std::size_t index) {
-    const auto left = at(m), right = at(index);
+  std::sort(order.begin(), order.end(), [&](std::size_t first, std::size_t second) {
+    const auto left = at(first), right = at(second);
     if (!same_client(left, right)) return left.home.owner_before(right.home);
-    return std::tuple(place_of(left.keys), m) < std::tuple(place_of(right.keys), index);
+    return std::tuple(place_of(left.keys), first) < std::tuple(place_of(right.keys), second);
   });
-  const auto again = std::unique(order.begin(), order.end(), [&](std::size_t m, std::size_t index) {
-    const auto left = at(m), right = at(index);
+  const auto again = std::unique(order.begin(), order.end(), [&](std::size_t first, std::size_t second) {
+    const auto left = at(first), right = at(second);
     return same_client(left, right) && same_lock(left, right);
   });
   order.erase(again, order.end());
@@ -78,10 +78,10 @@ plan_ptr plan_of(const std::vector<mutex>& mutexes) {
   return std::make_shared<const lock_plan>(std::move(plan));
 }
 
-/// One call for all: what is the same for each of its groups.
+/// One call for all groups: the part that is the same for each of them.
 struct joint_call {
   lock_call call;
-  owner own;  // where none was given or bound
+  owner own;  // used if none was given or bound
   std::optional<time_point> deadline{};
   std::vector<detail::key_group> slots{};  // of each lock of the plan; empty: not known yet
 
@@ -98,7 +98,7 @@ struct joint_call {
 };
 using joint_call_ptr = std::shared_ptr<joint_call>;
 
-/// Of those that are of the client of `like`, which is `locks`.
+/// Learns the slots of all locks that belong to the client of `like`, whose engine is `locks`.
 void learn_slots(const engine& locks, const lock_plan& plan, const wanted& like, joint_call& call) {
   call.slots.resize(plan.locks.size());
   for (std::size_t n = 0; n < plan.locks.size(); ++n)
@@ -152,15 +152,15 @@ asio::awaitable<std::vector<group>> in_order(plan_ptr plan, joint_call_ptr call)
 }
 
 struct group_answer {
-  /// moved: its server is another run than it was. apart: it was found to be of several slots.
+  /// moved: its server is another run than before. apart: its locks turned out to be in several slots.
   enum class kind { busy, had, moved, apart } type = kind::busy;
   std::vector<lease> leases{};
 };
 
 using groups_ptr = std::shared_ptr<const std::vector<group>>;
 
-/// Begins anew when one of these servers is another run: it has another place in the order. Others take their locks in
-/// the new order. A call that kept locks of the old order, and waited, could wait for them in a circle.
+/// Makes the call begin anew when one of these servers is another run, with another place in the order. Other calls
+/// take their locks in the new order. A call that waited with locks of the old order could wait for them in a circle.
 void watch_order(const groups_ptr& groups, std::size_t upto, const std::shared_ptr<caller<group_answer>>& to,
                  const std::shared_ptr<detail::multi_acquisition>& place) {
   const auto here = (*groups)[upto].home;
@@ -206,7 +206,7 @@ asio::awaitable<group_answer> taken(plan_ptr plan, groups_ptr groups, std::size_
     auto place = locks.lock_all(group.keys, group.run, call->request(locks, by), std::move(answered));
     if (!place) return;
     to->cancels(place);
-    if (position == 0) return;  // it keeps nothing for others to wait for
+    if (position == 0) return;  // it holds nothing yet that others could wait for
     try {
       watch_order(groups, position, to, place);
     } catch (...) {
@@ -217,7 +217,7 @@ asio::awaitable<group_answer> taken(plan_ptr plan, groups_ptr groups, std::size_
   return detail::on_strand<group_answer>(group.home.lock(), std::move(begin), detail::refused_by(group.home));
 }
 
-/// All groups in order, while the servers are what they were. Empty leases: contention.
+/// Takes all groups in order, while the servers are the same runs. Empty leases: contention.
 asio::awaitable<group_answer> taken_in_order(plan_ptr plan, joint_call_ptr call) {
   const auto groups = std::make_shared<const std::vector<group>>(co_await in_order(plan, call));
   std::vector<std::pair<std::size_t, lease>> had;  // the place of each in the plan
@@ -231,7 +231,7 @@ asio::awaitable<group_answer> taken_in_order(plan_ptr plan, joint_call_ptr call)
   group_answer all{group_answer::kind::had};
   for (auto& [place, lease] : had) all.leases.push_back(std::move(lease));
   if (groups->size() == 1) co_return all;
-  // The earlier ones have waited for the later ones.
+  // The earlier leases have aged during the wait for the later ones: a lease that is not renewed is renewed here.
   auto together = access::make_multi_lease(std::move(all.leases));
   together.feed();
   try {

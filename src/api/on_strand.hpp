@@ -13,13 +13,16 @@
 
 /// From a coroutine to the client's strand and back.
 ///
-/// The work begins at once where the strand is idle and ours to run, and its outcome is posted to the coroutine's own
-/// executor: a caller never resumes inside the call (Boost 1.81 crashes) nor on our strand. No coroutine runs on the
-/// strand, and co_spawn is not used to get there, because its cancellation handler refers to a signal that may be gone
+/// The work begins at once if the strand is idle and this thread may run it. The outcome is posted to the coroutine's
+/// own executor: a caller never resumes inside the call (Boost 1.81 crashes), nor on the strand. No coroutine runs on
+/// the strand. co_spawn does not lead there, because its cancellation handler refers to a signal that may be gone
 /// (Boost 1.81). Nothing on the strand refers to the caller's frame.
 ///
-/// The coroutine belongs to its own context, the engine to the client's (context_life): whichever ends first, and on
-/// whichever thread, a caller is answered when the client's does, and is destroyed with its own.
+/// The coroutine belongs to its own context, the engine to the client's (context_life). They may end in any order, on
+/// any thread. A caller is answered when the client's context ends, and destroyed with its own.
+///
+/// Decision: no library code in the caller's cancellation state. In Asio that state belongs to the whole thread of
+/// coroutines that co_spawn started. The library never resets it, and never awaits in it to clean up.
 namespace holdfast::detail {
 
 template <class T>
@@ -31,8 +34,8 @@ struct completion_signature<void> {
   using type = void(std::exception_ptr);
 };
 
-/// A function for the client's strand, and `otherwise`, which is called instead when the client has ended or ends with
-/// its context before. One of the two is called, once.
+/// A function for the client's strand, and `otherwise`, which is called if the client has ended or ends with its
+/// context before. One of the two is called, once.
 template <class Run, class Otherwise>
 class strand_task {
  public:
@@ -55,8 +58,8 @@ class strand_task {
   std::optional<std::pair<Run, Otherwise>> tasks_;
 };
 
-/// Takes a caller to the strand, where its task begins. Where the client ends before, or with its context, the caller
-/// hears that.
+/// Takes a caller to the strand, where its task begins. If the client or its context ends before, the caller gets that
+/// error.
 template <class T>
 class strand_entry {
  public:
@@ -95,7 +98,7 @@ asio::awaitable<T> on_strand(std::shared_ptr<core> where, Begin begin, errc ende
     if (waiting->slot().is_connected())
       waiting->slot().assign(
           [to = std::weak_ptr(client), id = std::weak_ptr<caller<T>>(waiting)](asio::cancellation_type type) {
-            const auto still_open = to.lock();  // the slot may outlive the client, and its context
+            const auto still_open = to.lock();  // the slot may outlive the client and its context
             if (!still_open || type == asio::cancellation_type::none) return;
             still_open->enter_later([id] {
               if (const auto still = id.lock()) still->cancel();
@@ -108,15 +111,15 @@ asio::awaitable<T> on_strand(std::shared_ptr<core> where, Begin begin, errc ende
       std::move(initiate), token, std::move(where), std::move(begin));
 }
 
-/// The error of a call that takes nothing, if its client has ended. An object that was moved from, or made of a client
-/// that was, gives closed.
+/// The error of a call that takes nothing, if its client has ended. An object that was moved from, or was made by a
+/// client that was moved from, gives closed.
 inline errc refused_by(const std::weak_ptr<core>& ended) noexcept {
   const std::weak_ptr<core> none;
   const bool never_was = !ended.owner_before(none) && !none.owner_before(ended);
   return never_was ? errc::closed : errc::shutting_down;
 }
 
-/// The answer of an empty lease to every verb, at the co_await like all errors.
+/// The answer of an empty lease to every verb. It comes at the co_await, like all errors.
 template <class T>
 asio::awaitable<T> not_held() {
   throw error(errc::not_held, "the lease is empty");

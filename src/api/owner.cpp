@@ -8,6 +8,8 @@
 #include "api/owner_executor.hpp"
 #include "base/direct_executor.hpp"
 
+// Decision: without an owner each lock() is an owner of its own, like std::mutex. A mutex that is kept in a service is
+// used by all requests. If the mutex were the identity, all requests would re-enter each other's holds.
 namespace holdfast {
 namespace {
 
@@ -25,7 +27,7 @@ asio::any_io_executor owner::bind(asio::any_io_executor inner) const {
 }
 
 std::optional<owner> owner::of(const asio::any_io_executor& executor) noexcept {
-  if (detail::is_direct(executor)) return std::nullopt;  // most often, and found by one comparison
+  if (detail::is_direct(executor)) return std::nullopt;  // the most frequent case, found by one comparison
   if (const auto* carrier = executor.target<detail::owner_executor>()) return carrier->current_owner();
   if (const auto* strand = executor.target<asio::strand<asio::any_io_executor>>())
     return of(strand->get_inner_executor());

@@ -12,7 +12,7 @@
 
 namespace holdfast::detail {
 
-/// Forwards everything to the executor inside, and carries whose task it runs.
+/// Forwards everything to the executor inside, and carries the owner of the task that it runs.
 class owner_executor {
  public:
   owner_executor(asio::any_io_executor inner, owner owner) noexcept : inner_(std::move(inner)), owner_(owner) {}

@@ -686,7 +686,7 @@ MUTANTS = [
            "  if (!together.held()) co_return group_answer{group_answer::kind::moved};\n",
            ""),
     Mutant("multi lock of two servers waits on in an order that has changed", "src/api/multi_lock.cpp",
-           "    if (position == 0) return;  // it keeps nothing for others to wait for\n",
+           "    if (position == 0) return;  // it holds nothing yet that others could wait for\n",
            "    return;\n"),
     Mutant("multi lock lets its last renewal outlast its deadline", "src/api/multi_lock.cpp",
            "call->deadline.value_or(time_point::max())",
