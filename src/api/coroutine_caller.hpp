@@ -17,11 +17,11 @@
 
 /// A caller that is a coroutine: its memory, its way home, and the end of its context.
 ///
-/// Decision: a coroutine is known by the bottom of its stack. Only a call of the coroutine that holds the lock waits for
-/// itself. The completion handler of use_awaitable knows the thread of co_spawn that it resumes; its address is kept
-/// with the hold. If a call is made in one handler and awaited in another, its caller is unknown: the awaiting coroutine
-/// did not make it. A later coroutine may get the address of one that has ended and has handed its lease on. The event
-/// is then wrong, so nothing but an event depends on it.
+/// Decision: a coroutine is known by the bottom of its stack. Only a call of the coroutine that holds the lock waits
+/// for itself. The completion handler of use_awaitable knows the thread of co_spawn that it resumes; its address is
+/// kept with the hold. If a call is made in one handler and awaited in another, its caller is unknown: the awaiting
+/// coroutine did not make it. A later coroutine may get the address of one that has ended and has handed its lease on.
+/// The event is then wrong, so nothing but an event depends on it.
 namespace holdfast::detail {
 
 /// The run of an executor's thread that the caller is in; null: none that Asio knows.
@@ -60,8 +60,8 @@ class handover_mark {
   std::shared_ptr<lease_record> record_;
 };
 
-/// The coroutine and its executor belong to its own context, which may end before the client's. So the caller is a guest
-/// of its own context's life.
+/// The coroutine and its executor belong to its own context, which may end before the client's. So the caller is a
+/// guest of its own context's life.
 ///
 /// Decision: the answer waits in the caller. The caller has the coroutine, the answer, and the memory for the handler
 /// that takes the answer home. Nothing is copied on the way, and each context destroys what is its own. There may be a

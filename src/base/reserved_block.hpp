@@ -7,7 +7,7 @@
 
 #include "base/source_allocator.hpp"
 
-/// Memory that is there before it is needed, so that a step that must not fail needs none from the heap.
+/// Memory that is reserved before it is needed, so that a step that must not fail takes none from the heap.
 namespace holdfast::detail {
 
 /// The block serves one object at a time, on any thread.

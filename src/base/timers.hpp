@@ -12,7 +12,7 @@
 
 namespace holdfast::detail {
 
-/// Pure: which timer is due when. Timers of the same instant fire in the order in which they were started.
+/// Pure: the timers in the order of their times. Timers of one instant fire in the order in which they were started.
 class HOLDFAST_EXPORT timer_queue {
  public:
   using action = function<void(), 2>;  // small: a timer is part of each waiter
@@ -50,7 +50,7 @@ class HOLDFAST_EXPORT timer_queue {
   std::optional<time_point> earliest() const noexcept;
   bool empty() const noexcept { return places_.empty(); }
   bool any_due(time_point now) const noexcept { return !empty() && places_.begin()->when_ <= now; }
-  /// Runs what is due at `now`, also what the actions themselves add for `now` or before.
+  /// Runs all timers that are due at `now`, also those that the actions themselves add for `now` or before.
   void run_due(time_point now);
 
  private:

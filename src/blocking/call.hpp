@@ -36,7 +36,7 @@ class call {
       outcome_ = std::move(outcome);
       over_ = true;
     }
-    ended_.notify_one();  // unlocked: who wakes need not wait again
+    ended_.notify_one();  // after the unlock: the woken thread need not wait again
   }
   /// Also before it has begun.
   void cancel() {
@@ -73,8 +73,8 @@ class answer {
   void operator()(std::exception_ptr failed) {
     auto to = std::exchange(to_, nullptr);
     if (!failed) return to->end(nullptr);
-    // When the coroutine has ended, which has the exception as well: only one thread has it then. The standard library
-    // counts who has it where ThreadSanitizer does not see it.
+    // After the end of the coroutine, which has the exception as well: only one thread has it then. ThreadSanitizer
+    // does not see the reference count of an exception in the standard library.
     asio::post(by_, [last = answer(std::move(to), by_), failed = std::move(failed)]() mutable {
       std::exchange(last.to_, nullptr)->end(std::move(failed));
     });

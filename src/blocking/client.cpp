@@ -13,20 +13,20 @@
 namespace holdfast::blocking {
 namespace {
 
-/// Of a client that ends. A thread that waits in it has read the pointer before its call got in: only then may that
-/// change.
+/// Ends the thread of a client. A thread that waits in it has read the pointer before its call began, so the pointer
+/// may change only after this call.
 void end(std::shared_ptr<detail::io_thread>& io) noexcept {
   if (!io) return;
   if (io->elsewhere()) return detail::never_end(std::move(io));
   io->end();
 }
 
-/// `Lock`: as the client gives it; `kind`: as coroutines have it.
-template <class Lock, class Of>
-Lock lock_of(const std::shared_ptr<detail::io_thread>& io, Of kind, lock_options terms) {
-  std::string name = kind.name();
+/// `Lock`: the blocking lock; `Underlying`: the same lock of coroutines.
+template <class Lock, class Underlying>
+Lock lock_of(const std::shared_ptr<detail::io_thread>& io, Underlying lock, lock_options terms) {
+  std::string name = lock.name();
   return detail::access::make<Lock>(
-      std::make_shared<detail::lock_core>(std::vector{io}, detail::any_lock(std::move(kind)), terms, std::move(name)));
+      std::make_shared<detail::lock_core>(std::vector{io}, detail::any_lock(std::move(lock)), terms, std::move(name)));
 }
 
 }  // namespace

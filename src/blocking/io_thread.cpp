@@ -12,7 +12,7 @@
 namespace holdfast::blocking::detail {
 namespace {
 
-constexpr int one_thread = 1;  // a hint: who runs the context need not wake others
+constexpr int one_thread = 1;  // a concurrency hint: the context need not wake other threads
 
 }  // namespace
 
@@ -34,12 +34,12 @@ void io_thread::work() {
         context_->run();
         if (!ended_) context_->restart();  // a user's handler has stopped it
       } catch (...) {
-        // Out of a user's handler: the locks have to go on.
+        // An exception of a user's handler: the locks have to go on.
       }
     }
   }
   { const std::lock_guard nobody_posts_any_more(guard_); }
-  context_.reset();  // what still waits is destroyed: its callers get their `ended`, and its stops are told
+  context_.reset();  // destroys the handlers that wait: their callers get `ended`, and their stops are handed over
   stops_.close();
 }
 
@@ -66,7 +66,7 @@ void io_thread::run(const owner& owner, asio::awaitable<void> operation, errc en
   {
     const std::lock_guard lock(guard_);
     check_open(ended);
-    // Spawned there: where memory is short co_spawn may end the process, and a post does not.
+    // Spawned on the io thread: without memory co_spawn may end the process, and a post does not.
     asio::post(*context_, [to = answer(as, *context_), this, owner, op = std::move(operation)]() mutable {
       if (to.unwanted())
         return to(std::make_exception_ptr(boost::system::system_error(asio::error::operation_aborted)));
@@ -79,7 +79,7 @@ void io_thread::run(const owner& owner, asio::awaitable<void> operation, errc en
 bool io_thread::start_operation(asio::awaitable<void> operation) {
   const std::lock_guard lock(guard_);
   if (!open_) return false;
-  // Never inside the call: it may end at once, and what it tells then may come back to us.
+  // Never inside the call: the operation may end at once, and its notification may call this object.
   asio::post(*context_,
              [this, op = std::move(operation)]() mutable { asio::co_spawn(*context_, std::move(op), asio::detached); });
   return true;
@@ -106,7 +106,7 @@ void io_thread::begin_end() noexcept {
     try {
       asio::co_spawn(*context_, client_.shutdown(grace_), [this](std::exception_ptr) { stop(); });
     } catch (...) {
-      stop();  // no memory: what is held ends with its TTL
+      stop();  // no memory: held locks end with their TTL
     }
   };
   try {
@@ -127,7 +127,7 @@ void io_thread::end() noexcept {
     thread_.join();
     return stops_.join();
   }
-  begin_end();  // at once, and not guarded: what an observer hears of it may come back to us
+  begin_end();  // at once, and without the mutex: an observer that is notified of it may call this object
   thread_.detach();
   stops_.detach();
 }

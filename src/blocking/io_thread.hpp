@@ -21,7 +21,8 @@
 
 namespace holdfast::blocking::detail {
 
-/// Keeps what a child process has copied for ever: threads that it has not got may have been at work on it.
+/// Never destroys an object that a child process has copied: threads that the child does not have may have been at work
+/// on it.
 template <class T>
 void never_end(std::shared_ptr<T> copied) noexcept {
   union keeper {
@@ -32,15 +33,21 @@ void never_end(std::shared_ptr<T> copied) noexcept {
   const keeper forgotten(std::move(copied));
 }
 
-/// A client and its context, the thread that runs it, and the one that requests stops. The context ends with its
-/// thread; this object and the client in it stay as long as somebody refers to them, and are closed then.
+/// A client and its context, the thread that runs it, and the thread that requests stops. The context ends with its
+/// thread. This object and its client live as long as something refers to them, and are closed then.
+///
+/// Decision: a thread waits for the io thread, and never for a coroutine's frame. A blocking call posts its operation
+/// to the io thread, which spawns it as a task of the calling thread's owner. The caller waits for a `call`: a mutex, a
+/// condition variable and an outcome. The completion handler ends the call, and so does the destruction of that
+/// handler. The end of a context destroys the handlers that wait, so a caller is always answered. An exception reaches
+/// its thread after the coroutine that threw it is gone: two threads never share it.
 class io_thread : public std::enable_shared_from_this<io_thread> {
  public:
   /// Throws as the constructor of holdfast::client, and std::system_error.
   static std::shared_ptr<io_thread> start(config);
 
   // Any thread.
-  /// In a child process: nothing of this may be touched but this.
+  /// True in a child process, where no other function may be called.
   bool elsewhere() const noexcept { return here_.elsewhere(); }
   holdfast::client& client() noexcept { return client_; }
   /// Throws if a call would wait indefinitely, or for nothing: resource_deadlock_would_occur, shutting_down.
@@ -59,13 +66,13 @@ class io_thread : public std::enable_shared_from_this<io_thread> {
   /// Starts it and waits for nothing. False: the thread has ended, and nothing was started.
   bool start_operation(asio::awaitable<void> operation);
   void cancel(const call_ptr& call);
-  /// On a thread beside this one. Nothing of this class waits for a callback, except end().
+  /// Requests the stop on the second thread. Only end() waits for a callback of it.
   void request(stop_to_request stop) noexcept { stops_.request(std::move(stop)); }
   /// An unlock() of a lock that `owner` does not hold.
   void tell_foreign_unlock(const owner& owner, std::string_view name);
 
-  /// No call gets in any more, and all that wait get their `ended`. Waits for the thread and for the stops that it has
-  /// told, unless it is called by that; called in a callback of a stop, it waits for the thread alone.
+  /// Refuses new calls; all that wait get their `ended`. Waits for the io thread and for the stops that it has handed
+  /// over. Called on the io thread it waits for neither; called in a callback of a stop, for the io thread alone.
   void end() noexcept;
 
  private:

@@ -32,11 +32,11 @@ bool is_lost(const any_lease& granted) noexcept {
 }
 
 lease& over(lease& own) { return own; }
-/// The lock that is not held. The others may be well, and a renewal would ask Redis about them.
+/// The first lease that is not held. The others may be held, and a renewal would ask Redis about them.
 lease& over(multi_lease& all) {
   std::size_t n = 0;
   while (n + 1 < all.size() && all[n].held()) ++n;
-  return const_cast<lease&>(all[n]);  // users get no way to move one of several leases out
+  return const_cast<lease&>(all[n]);  // const, so that users cannot move one of several leases out
 }
 
 }  // namespace
@@ -117,7 +117,7 @@ void lock_core::unlock(const owner& thread) noexcept {
   try {
     home().tell_foreign_unlock(thread, name());
   } catch (...) {
-    // No memory to tell it.
+    // No memory for the event.
   }
 }
 
@@ -125,7 +125,7 @@ void lock_core::check(const owner& thread) {
   check_here();
   auto cause = holds_.with_own(thread, [](thread_hold& own) -> std::optional<asio::awaitable<void>> {
     if (is_held(own.granted)) return std::nullopt;
-    // It throws, with the cause, and asks nobody.
+    // It throws the cause, and sends nothing.
     return std::visit([](auto& granted) { return over(granted).renew(); }, own.granted);
   });
   if (cause) home().run(thread, std::move(*cause), errc::closed);
@@ -165,7 +165,7 @@ std::stop_token lock_core::stop_token(const owner& thread) {
     if (own && own->serial == number)
       own->loss.swap(loss);
     else
-      source.request_stop();  // the object has ended meanwhile; nobody has the token yet
+      source.request_stop();  // the object has ended meanwhile; no caller has the token yet
   });
   return source.get_token();
 }
@@ -179,7 +179,7 @@ void lock_core::abandon() noexcept {
     try {
       home().cancel(waiter);
     } catch (...) {
-      // No memory: it gets closed when it has its turn.
+      // No memory: the waiter gets closed when its lock() is granted.
     }
   }
 }

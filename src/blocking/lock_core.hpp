@@ -23,11 +23,15 @@
 namespace holdfast::blocking::detail {
 
 using any_lock = std::variant<holdfast::mutex, holdfast::fenced_mutex, holdfast::any_of, holdfast::multi_lock>;
-/// The lock on one name that it is.
+/// The lock as one on a single name. It must not be an any_of or a multi_lock.
 const holdfast::mutex& plain(const any_lock& lock);
 
-/// The object that a lock object refers to: the verbs of threads, run by the io thread of a client. Any thread; in a
-/// child process see io_thread::elsewhere().
+/// The state of a lock object: the calls of threads, run by the io thread of a client. Any thread; in a child process
+/// see io_thread::elsewhere().
+///
+/// Decision: a thread's holds are kept in the lock object, because that may end while threads hold. A thread notes the
+/// objects through which it holds something, because it may end before them. In a child process all of it stays as it
+/// was copied and is never destroyed.
 class lock_core final : public thread_end_listener, public std::enable_shared_from_this<lock_core> {
  public:
   using serial = std::uint64_t;  // of a hold
@@ -43,16 +47,16 @@ class lock_core final : public thread_end_listener, public std::enable_shared_fr
   /// For texts.
   std::string about(std::string_view text) const { return holds_.about(text); }
 
-  // These wait, and throw as lockable says.
+  // These wait, and throw as documented for lockable.
   serial lock(const owner& thread);
-  /// Empty: not had in time.
+  /// Empty: not granted in time.
   std::optional<serial> try_lock(const owner& thread, milliseconds wait);
   void renew(const owner& thread, milliseconds ttl);
   void check(const owner& thread);
   void unlock(const owner& thread) noexcept;
   void give_back(thread_hold held) noexcept;
 
-  /// The newest hold of this thread, or that one of its holds; empty: there is none.
+  /// The newest hold of this thread, or the one of this number; empty: there is none.
   std::optional<thread_hold> take_out(const owner& thread, std::optional<serial> number = {}) noexcept;
   /// `ask(const any_lease&)` of the newest hold of this thread; `otherwise` without one.
   template <class Ask, class T>
@@ -61,14 +65,14 @@ class lock_core final : public thread_end_listener, public std::enable_shared_fr
     return holds_.with_newest(thread, [&](const thread_hold* own) { return own ? ask(own->granted) : otherwise; });
   }
   std::stop_token stop_token(const owner& thread);
-  /// The place where the end of this thread's newest hold will be noted; not known if its object ends before.
+  /// The place where the end of this thread's newest hold will be noted. It stays unknown if the object ends before.
   std::shared_ptr<const hold_ending> watch(const owner& thread) { return holds_.watch(thread); }
   void feed(const owner& thread) noexcept;
 
-  /// Its object ends: what is held is released in the background, its stops are requested, and every waiter, present or
-  /// future, gets closed.
+  /// The lock object ends: its holds are released in the background, their stops are requested, and every waiter,
+  /// present or future, gets closed.
   void abandon() noexcept;
-  /// What the thread holds is released in the background.
+  /// Releases the holds of the thread in the background.
   void thread_ends(const owner& thread) noexcept override;
 
  private:

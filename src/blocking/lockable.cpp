@@ -10,15 +10,15 @@
 namespace holdfast::blocking {
 namespace {
 
-/// Of an object that ends. A thread that waits in it has read the pointer before it was in line: only then may that
-/// change.
+/// Ends the core of a lock object. A thread that waits in it has read the pointer before it began to wait, so the
+/// pointer may change only after this call.
 void end(std::shared_ptr<detail::lock_core>& core) noexcept {
   if (!core) return;
   if (core->elsewhere()) return detail::never_end(std::move(core));
   core->abandon();
 }
 
-/// `ask(const lease&)`, or of a multi_lease, whichever the newest hold is.
+/// Calls `ask` with the newest hold: a lease or a multi_lease.
 template <class T, class Ask>
 T of_newest(const std::shared_ptr<detail::lock_core>& core, Ask ask) {
   if (!core) return {};

@@ -8,7 +8,7 @@
 namespace holdfast::blocking::detail {
 namespace {
 
-/// Hands the stop over when it ends: with its coroutine, or with the context in which that waits.
+/// Hands the stop over when it is destroyed: with its coroutine, or with the context in which the coroutine waits.
 class loss_teller {
  public:
   loss_teller(io_thread& by, const std::stop_source& to) : by_(by), to_{to} {}

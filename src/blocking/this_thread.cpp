@@ -18,7 +18,7 @@
 namespace holdfast::blocking::detail {
 namespace {
 
-/// Through which locks this thread holds something.
+/// The lock objects through which this thread holds something.
 class held_by_thread {
  public:
   held_by_thread() = default;
@@ -27,7 +27,7 @@ class held_by_thread {
   ~held_by_thread();
 
   void add(const std::shared_ptr<thread_end_listener>& through) {
-    // Those whose objects have ended meanwhile need room as well: never more than as many as live.
+    // Entries whose objects have ended are dropped before the list grows: it never has more of them than of live ones.
     if (all_.size() == all_.capacity()) std::erase_if(all_, [](const auto& each) { return each.lock.expired(); });
     all_.push_back({through.get(), through});
   }
@@ -50,12 +50,12 @@ class held_by_thread {
   std::vector<entry> all_;
 };
 
-/// How long a thread rests whose tries fail. In the end many times what a try takes, on a slow machine as well: threads
-/// that rest for less than the others need for their tries would try for ever.
+/// The rest of a thread whose tries fail. It grows to many times the duration of a try, on a slow machine as well: with
+/// shorter rests than the others' tries the threads would try indefinitely.
 class rest {
  public:
   void note_failed_try() noexcept { failed_ = true; }
-  /// It has given back all that it had: all that it wanted, if no try has failed since.
+  /// The thread has given back all its locks. If no try has failed since, it had all that it wanted.
   void note_end() noexcept {
     if (!failed_) pause_.reset();
   }
@@ -70,12 +70,12 @@ class rest {
 };
 
 thread_local rest between_tries;
-thread_local bool ended = false;  // trivial: it may be asked when the other is gone
+thread_local bool ended = false;  // trivial: it may be read after of_this_thread is destroyed
 thread_local held_by_thread of_this_thread;
 
-/// For what is locked after of_this_thread has gone, by the destructor of another thread_local object: what belongs to
-/// a key of POSIX is destroyed after all of these. But it does not keep a shared library loaded until then, and is not
-/// destroyed in the main thread; thread_local objects do, and are.
+/// For locks that the destructor of another thread_local object takes after the end of of_this_thread. Values of a
+/// POSIX key are destroyed after all thread_local objects. They cannot replace of_this_thread: they do not keep a
+/// shared library loaded, and are not destroyed in the main thread.
 const std::optional<pthread_key_t>& key_of_late_holds() noexcept {
   static const auto key = []() -> std::optional<pthread_key_t> {
     pthread_key_t made{};
@@ -108,8 +108,8 @@ held_by_thread::~held_by_thread() {
 }  // namespace
 
 owner this_thread() noexcept {
-  thread_local const owner me;
-  return me;
+  thread_local const owner own;
+  return own;
 }
 
 void note_hold(const std::shared_ptr<thread_end_listener>& through) {

@@ -6,10 +6,10 @@
 
 namespace holdfast::blocking::detail {
 
-/// A lock object that a thread holds something through.
+/// A lock object through which a thread may hold locks.
 class thread_end_listener {
  public:
-  /// What the thread holds through it is to be released. In the thread that ends.
+  /// Releases the locks that the thread holds through it. Called in the thread that ends.
   virtual void thread_ends(const owner& thread) noexcept = 0;
 
  protected:
@@ -19,16 +19,16 @@ class thread_end_listener {
 /// The calling thread, as an owner of locks.
 owner this_thread() noexcept;
 
-/// It holds something through this lock, which is to be released when the thread ends; also what is locked in the
-/// destructor of a thread_local object. Where the main thread ends nothing comes after those, except the process's end.
+/// The calling thread holds a lock through this object, which is released when the thread ends. That includes a lock
+/// taken in the destructor of a thread_local object, except in the main thread.
 void note_hold(const std::shared_ptr<thread_end_listener>& through);
-/// It holds nothing through it any more.
+/// The calling thread holds nothing through this object any more.
 void forget_hold(const thread_end_listener& through) noexcept;
 
-/// std::lock waits for one lock, tries the others, and where one of these is taken gives back all and waits for that.
-/// Our waiters pass a lock on from one to the next, so a lock that is waited for is always taken: callers that want the
-/// same locks would try for ever. So a thread whose try has failed beside what it holds rests before it waits again,
-/// the longer, the more often it has failed since it had all: then some find the locks free.
+/// Decision: std::lock needs locks that are free now and then. It waits for one lock, tries the others, and gives all
+/// back if one is taken. A lock that passes from waiter to waiter is always taken: four threads with the same eight
+/// names stood still for seconds at a time. So a thread whose try has failed while it held other locks rests before it
+/// waits again. The rest grows with each such failure since it had all locks (decorrelated jitter up to 1 s).
 void note_failed_try();
 void rest_after_failed_tries();
 

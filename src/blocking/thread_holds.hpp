@@ -22,11 +22,11 @@ namespace holdfast::blocking::detail {
 
 using any_lease = std::variant<lease, multi_lease>;
 
-/// How a hold was given back.
+/// The end of a hold.
 struct hold_ending {
-  bool known = false;           // it was given back
-  bool lost = false;            // before that
-  std::exception_ptr failed{};  // why it was not given back in order, or null
+  bool known = false;           // the hold was given back
+  bool lost = false;            // it was lost before that
+  std::exception_ptr failed{};  // the failure of the unlock, or null
 };
 
 /// One hold of one thread.
@@ -34,15 +34,15 @@ struct thread_hold {
   owner_id thread;
   std::uint64_t serial;  // never again
   any_lease granted;
-  stop_to_request loss{};                // once somebody has asked for it
-  std::shared_ptr<hold_ending> ended{};  // where the end is noted, if somebody wants to know
+  stop_to_request loss{};                // once a stop token was asked for
+  std::shared_ptr<hold_ending> ended{};  // the place where the end is noted, if watch() was called
 };
 
-/// What threads hold through one lock object, and their calls that wait: guarded by its own mutex. Any thread, and
-/// nothing here waits: what takes time is copied out and done by lock_core.
+/// The holds of threads through one lock object, and their calls that wait, guarded by a mutex. Any thread. Nothing
+/// here waits: lock_core copies out what takes time, and does it.
 class thread_holds {
  public:
-  /// What was there when the lock object ended.
+  /// The rest at the end of the lock object.
   struct leftovers {
     std::vector<thread_hold> holds;
     std::vector<call_ptr> waiting;

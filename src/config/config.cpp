@@ -198,7 +198,7 @@ redis::endpoint endpoint_of(const config& config, const url_parts& url) {
   server.connect_timeout = config.connect_timeout;
   server.reconnect_cap = config.reconnect_cap;
   server.health_check_interval = config.health_check_interval;
-  // What a renewal of most leases waits for; a lease that is much shorter must not end the connection of all others.
+  // The timeout of most leases' renewals. A much shorter lease must not end the connection of all others.
   server.silence_limit = std::max(server.silence_limit, std::min(config.command_timeout, config.ttl / 5));
   server.pending_commands = config.pending_commands;
   return server;
@@ -240,9 +240,9 @@ void check_longest_ttl(const config& config) {
 
 void check_differ(const std::vector<redis::endpoint>& servers) {
   for (std::size_t first = 0; first < servers.size(); ++first)
-    for (std::size_t right = first + 1; right < servers.size(); ++right)
-      if (servers[first].to_string() == servers[right].to_string())
-        refuse("primaries[" + std::to_string(first) + "] and primaries[" + std::to_string(right) +
+    for (std::size_t second = first + 1; second < servers.size(); ++second)
+      if (servers[first].to_string() == servers[second].to_string())
+        refuse("primaries[" + std::to_string(first) + "] and primaries[" + std::to_string(second) +
                "] are one server, " + servers[first].to_string());
 }
 
@@ -251,7 +251,7 @@ void check_differ(const std::vector<redis::endpoint>& servers) {
 namespace detail {
 namespace {
 
-// Sentinels are told none of the servers' secrets, and have one database.
+// Sentinels get none of the servers' secrets, and have one database.
 redis::endpoint sentinel_of(const config& config, redis::endpoint server) {
   server.login = {config.sentinel_user, config.sentinel_password};
   server.use_tls = config.sentinel_tls.value_or(server.use_tls);

@@ -31,7 +31,7 @@ inline constexpr std::array ratio_ends{
     bucket_end{400'000'000, "0.4"}, bucket_end{500'000'000, "0.5"}, bucket_end{600'000'000, "0.6"},
     bucket_end{700'000'000, "0.7"}, bucket_end{800'000'000, "0.8"}, bucket_end{1'000'000'000, "1"}};
 
-/// Any thread. Who sees something counted sees whatever was counted before it by the same thread.
+/// Any thread. A reader that sees a count also sees every earlier count of the same thread.
 class counter {
  public:
   void add(std::int64_t count = 1) noexcept { value_.fetch_add(count, std::memory_order_release); }
@@ -41,7 +41,7 @@ class counter {
   std::atomic<std::int64_t> value_{0};
 };
 
-/// How often something was how large. Any thread.
+/// The number of values in each bucket, and their sum. Any thread.
 template <const auto& Ends>
 class histogram {
  public:
@@ -61,7 +61,7 @@ class histogram {
   }
   std::int64_t count() const noexcept {
     std::int64_t all = 0;
-    for (const auto& other : buckets_) all += other.get();
+    for (const auto& bucket : buckets_) all += bucket.get();
     return all;
   }
   std::int64_t sum() const noexcept { return sum_.get(); }

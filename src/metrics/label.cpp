@@ -22,13 +22,12 @@ std::size_t size_of_character(std::string_view bytes) {
                                     form{0xee, 0xef, 0x80, 0xbf, 3}, form{0xf0, 0xf0, 0x90, 0xbf, 4},
                                     form{0xf1, 0xf3, 0x80, 0xbf, 4}, form{0xf4, 0xf4, 0x80, 0x8f, 4}};
   const auto lead = byte_at(bytes, 0);
-  for (const auto& found : forms) {
-    if (lead < found.first || lead > found.last || bytes.size() < found.size) continue;
-    if (found.size > 1 && (byte_at(bytes, 1) < found.second_min || byte_at(bytes, 1) > found.second_max)) continue;
+  for (const auto& form : forms) {
+    if (lead < form.first || lead > form.last || bytes.size() < form.size) continue;
+    if (form.size > 1 && (byte_at(bytes, 1) < form.second_min || byte_at(bytes, 1) > form.second_max)) continue;
     bool whole = true;
-    for (std::size_t n = 2; n < found.size; ++n)
-      whole = whole && byte_at(bytes, n) >= 0x80 && byte_at(bytes, n) <= 0xbf;
-    if (whole) return found.size;
+    for (std::size_t n = 2; n < form.size; ++n) whole = whole && byte_at(bytes, n) >= 0x80 && byte_at(bytes, n) <= 0xbf;
+    if (whole) return form.size;
   }
   return 0;
 }

@@ -32,6 +32,12 @@ bool ends_call(event_kind kind) {
          kind == event_kind::acquire_failed || kind == event_kind::acquire_cancelled;
 }
 
+/// Decision: spans of calls and holds, none of commands. An event comes when something ends, with its duration, so the
+/// span of a call is made at its end and gets its beginning then. Its parent cannot be the active span: an observer
+/// runs on the client's strand, in no task. The event names the owner, and the program knows that owner's span. A
+/// command could be the child of such a span only by guess: one renewal confirms a hundred holds, and the first waiter
+/// of a line asks for all behind it. measured() reports the duration of each script at each server, for a histogram. A
+/// hold is found by its name, which a renewal knows, too.
 class spans final : public observer {
  public:
   explicit spans(otel_span_options options)
@@ -57,7 +63,7 @@ class spans final : public observer {
   bool wants_ids() const noexcept override { return false; }
 
  private:
-  /// A client has one hold of a name of a kind at a time; of several clients the last one's is meant.
+  /// A client has one hold of a name of a kind at a time. Of several clients the last one counts.
   using hold_key = std::pair<std::string, std::string>;
   struct hold_span {
     std::optional<owner_id> owner;
@@ -96,8 +102,8 @@ class spans final : public observer {
   void begin_hold(const event& event) {
     hold_span begun{event.owner, begin(event, "lock.hold", std::chrono::nanoseconds())};
     const std::lock_guard lock(holding_);
-    std::swap(holds_[hold_key(event.lock_kind, event.name)],
-              begun);  // one that nobody has ended does so without the lock
+    // An earlier span that was never ended is destroyed without the mutex.
+    std::swap(holds_[hold_key(event.lock_kind, event.name)], begun);
   }
 
   void end_hold(const event& event) {
@@ -105,7 +111,7 @@ class spans final : public observer {
     {
       const std::lock_guard lock(holding_);
       const auto found = holds_.find(hold_key(event.lock_kind, event.name));
-      // The end of another's may be told late, when this one has begun already.
+      // The end of another owner's hold may be reported late, when this one has begun already.
       if (found == holds_.end() || found->second.owner != event.owner) return;
       ended = std::move(found->second.at);
       holds_.erase(found);

@@ -19,9 +19,9 @@ std::string held_leases::text(time_point now) const {
   constexpr std::size_t longest_name = 80;
   if (by_id_.empty()) return {};
   std::string all;
-  for (const auto& [id, group] : by_id_) {
-    const auto held = std::chrono::duration_cast<std::chrono::milliseconds>(now - group.since);
-    all += (all.empty() ? "" : ", ") + detail::in_quotes(group.name, longest_name) + " by lease " + id + " for " +
+  for (const auto& [id, grant] : by_id_) {
+    const auto held = std::chrono::duration_cast<std::chrono::milliseconds>(now - grant.since);
+    all += (all.empty() ? "" : ", ") + detail::in_quotes(grant.name, longest_name) + " by lease " + id + " for " +
            std::to_string(held.count()) + " ms";
   }
   return std::to_string(by_id_.size()) + (by_id_.size() == 1 ? " lock is" : " locks are") + " still held: " + all;

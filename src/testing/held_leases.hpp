@@ -12,7 +12,7 @@ namespace holdfast::testing {
 
 using detail::time_point;
 
-/// What clients hold, by what their observers are told.
+/// The holds of all clients, by the events of their observers.
 class held_leases {
  public:
   void hear(const event& event, time_point now);

@@ -21,7 +21,7 @@ std::string quoted(std::string_view key) {
   return detail::in_quotes(key, longest_name);
 }
 
-/// Another string or hash is no lock: a fencing counter, the mark of a primary that votes, or the test's own data.
+/// Empty for a string or hash that is no lock: a fencing counter, the mark of a voting primary, the test's own data.
 std::optional<lock_holder> holder_in(const sim::keyspace& keys, std::string_view key) {
   const auto* entry = keys.find(key);
   if (!entry || key.starts_with("redisson_lock_token:") || key == detail::vote_marker) return std::nullopt;

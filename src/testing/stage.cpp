@@ -12,7 +12,7 @@
 namespace holdfast::testing {
 namespace {
 
-/// While it lives.
+/// Sets the flag while it lives.
 class set_for {
  public:
   explicit set_for(bool& flag) : flag_(flag), before_(std::exchange(flag, true)) {}
@@ -27,7 +27,7 @@ class set_for {
 
 }  // namespace
 
-/// What is outside of one client.
+/// The dependencies of one client.
 class stage::virtual_environment final : public detail::client_environment {
  public:
   virtual_environment(std::shared_ptr<stage> on, std::deque<sim::route>& ways, std::uint64_t seed,
@@ -57,13 +57,13 @@ class stage::virtual_environment final : public detail::client_environment {
   const std::shared_ptr<virtual_timers> timers_;
 };
 
-/// Notes what a client holds, and tells the test's own observer.
+/// Notes the holds of a client, and forwards to the test's own observer.
 class stage::stage_observer final : public observer {
  public:
   stage_observer(std::weak_ptr<stage> on, std::shared_ptr<observer> next)
       : stage_(std::move(on)), next_(std::move(next)) {}
   void on(const event& event) noexcept override {
-    if (const auto stream = stage_.lock()) stream->held_.hear(event, stream->now());
+    if (const auto open_stage = stage_.lock()) open_stage->held_.hear(event, open_stage->now());
     if (next_) next_->on(event);
   }
   void measured(const measurement& measurement) noexcept override {
@@ -88,10 +88,10 @@ void stage::check_is_here(const asio::any_io_executor& other) const {
         error_text("a client runs on the io_context of its server, and this executor is another's"));
 }
 
-void stage::check_outside(const char* text) const {
+void stage::check_outside(const char* act) const {
   if (context_.inside())
     throw std::logic_error(
-        error_text(std::string(text) + " inside of a handler of the io_context, which it would have to run"));
+        error_text(std::string(act) + " inside of a handler of the io_context, which it would have to run"));
 }
 
 client stage::make_client(const asio::any_io_executor& executor, config config, sim::server& machine) {
@@ -159,8 +159,8 @@ void stage::end() {
   for (const auto& member : members_) {
     auto core = member.core.lock();
     if (!core) continue;
-    const auto whose = detail::access::make_client(std::move(core));  // its end is the client's
-    if (!whose.get_executor()) continue;
+    const auto closing = detail::access::make_client(std::move(core));  // its destructor closes the client
+    if (!closing.get_executor()) continue;
     pumping_ = false;
     hear_of(now());
   }
@@ -191,10 +191,10 @@ void stage::hear_of(time_point something_new) {
   asio::post(context_.executor, [self = shared_from_this()] { self->pump(); });
 }
 
-// The io_context runs it, and so everything that can happen at this instant.
+// The io_context runs it, and with it everything that can happen at this instant.
 void stage::pump() {
   pumping_ = false;
-  if (driving_) return;  // and whoever does comes to all that is due
+  if (driving_) return;  // the function that runs the plan runs all that is due
   if (!ended_) return run_due();
   step();
   if (const auto next = plan_.next()) hear_of(*next);

@@ -29,15 +29,38 @@ inline constexpr auto longest = std::chrono::hours(24 * 365 * 10);
 
 inline std::string error_text(const std::string& text) { return "holdfast::testing: " + text; }
 
-/// All that the clients of a test share: time, the machines, the ways to them, and the io_context of the test, on which
-/// everything runs. Plain memory, which may outlive the io_context: clients and leases keep it.
+/// The shared world of a test's clients: time, the machines, the ways to them, and the io_context of the test, on which
+/// everything runs.
+///
+/// Decision: the test kit is the simulator's world with the user's io_context in it. `sim` is a Redis in memory: keys,
+/// commands, Lua, sessions, wires and virtual time. The simulator puts engines into it, the kit puts clients. There is
+/// no Sentinel and no Cluster in the kit, although the simulator has both: there a seed decides what a failover loses
+/// and whom it elects, and in a user's test nothing could state that.
+///
+/// Decision: time stands still unless the test moves it. A clock that jumps to the next timer whenever the io_context
+/// is idle would save a line in each test. But a lease would be renewed or lost before the test has looked. So an
+/// instant and an advance are two things. Within an instant all that can happen does, by whatever runs the io_context:
+/// bytes at a wire or a due timer post one handler, pump(), which runs the scheduler. advance() goes from one event to
+/// the next, and polls the io_context between two of them. A command takes no time, unless a test sets a latency for
+/// its client.
+///
+/// Decision: a test is one thread. A second one would bring back an order that differs each time. So nothing here is
+/// guarded by a lock. A call that would have to run the io_context inside one of its handlers is refused: a nested
+/// poll() runs the rest of the test in the middle of a handler.
+///
+/// Decision: the stage outlives everything. Leases read the clock, and events on their way hold wires. So clock, server
+/// and wires are plain memory that clients and leases share. A client's `home` has its strand and is left when the
+/// client or its context ends, so nothing touches an io_context that is gone. When the `server` ends first, its clients
+/// are closed. From then on time goes on by itself as far as they ask for it, so that shutdown() returns. The
+/// destructor neither runs the io_context nor reports leases: handlers would meet objects of the test that are gone
+/// already. check() does both, while everything still lives.
 class stage final : public std::enable_shared_from_this<stage> {
  public:
   /// The test's io_context.
   struct context {
     asio::any_io_executor executor;
-    std::function<void()> poll;    // runs all that is ready
-    std::function<bool()> inside;  // whether this thread runs it now
+    std::function<void()> poll;    // runs all ready handlers
+    std::function<bool()> inside;  // true: this thread runs it now
   };
   stage(context where, std::size_t machines);
   stage(const stage&) = delete;
@@ -50,19 +73,19 @@ class stage final : public std::enable_shared_from_this<stage> {
   const asio::any_io_executor& executor() const noexcept { return context_.executor; }
   bool ended() const noexcept { return ended_; }
   /// Throws std::logic_error inside of a handler of the io_context, where `act` cannot be done.
-  void check_outside(const char* text) const;
+  void check_outside(const char* act) const;
 
   // Throw std::invalid_argument for an executor of another context.
   client make_client(const asio::any_io_executor& executor, config config, sim::server& machine);
   /// Of all machines.
   client make_client(const asio::any_io_executor& executor, config config);
-  /// Null: it is no client of this machine.
+  /// Null: the client is none of this machine.
   sim::route* way_of(const client& client, const sim::server& machine);
-  /// The servers are gone, and clients are closed. From now on time goes on by itself as far as they need it to end.
+  /// Ends the servers and closes the clients. From now on time goes on by itself as far as they need it to end.
   /// Idempotent.
   void end();
 
-  /// Until `when`, the server and what is on its way go on without the io_context.
+  /// Until `when`, the servers and the bytes on their way go on without the io_context.
   void pause_until(time_point when);
 
   // Not inside of a handler of the io_context.
@@ -72,7 +95,7 @@ class stage final : public std::enable_shared_from_this<stage> {
   void step();
 
  private:
-  /// The io_context, as it takes part: last, when timers that are due have handed their actions to it.
+  /// The io_context as a participant. It comes last: due timers have handed their actions to it before.
   class handlers final : public sim::participant {
    public:
     explicit handlers(const context& where) : where_(where) {}
@@ -87,7 +110,7 @@ class stage final : public std::enable_shared_from_this<stage> {
   struct member {
     std::string id;  // of the client
     std::weak_ptr<detail::core> core;
-    std::deque<sim::route> ways;  // to each machine that it knows
+    std::deque<sim::route> ways;  // to each of its machines
   };
   class virtual_environment;
   class stage_observer;
@@ -105,8 +128,8 @@ class stage final : public std::enable_shared_from_this<stage> {
   std::deque<sim::server> machines_;
   held_leases held_;
   std::deque<member> members_;
-  bool driving_ = false;  // somebody runs the plan
-  bool pumping_ = false;  // a handler is on its way to do so
+  bool driving_ = false;  // a function runs the plan
+  bool pumping_ = false;  // a handler is on its way to run it
   bool ended_ = false;
 };
 

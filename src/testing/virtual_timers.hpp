@@ -9,18 +9,22 @@ namespace holdfast::testing {
 
 using detail::time_point;
 
-/// A client's timers on the virtual clock, whose actions run where the client hears.
+/// A client's timers on the virtual clock. Their actions run on the client's strand.
+///
+/// Decision: timers of Asio stay in real time. They could be virtual only if the user's code named another timer class.
+/// Nothing of the kit waits for them, and a coroutine that waits for one can be cancelled. A test that wants to wait in
+/// virtual time calls sleep_for().
 class virtual_timers final : public detail::timers,
                              public sim::participant,
                              public std::enable_shared_from_this<virtual_timers> {
  public:
-  /// `on_wake`: called each time that something is due, before it.
+  /// `on_wake`: called at each wake-up, before the actions that are due.
   virtual_timers(sim::scheduler& plan, sim::home_ptr at, detail::timer_queue::action on_wake)
       : plan_(plan), home_(std::move(at)), on_wake_(std::move(on_wake)) {}
 
   void schedule(detail::timer_queue::place& place, time_point when, detail::timer_queue::action act) noexcept override;
   void cancel(detail::timer_queue::place& place) noexcept override { queue_.remove(place); }
-  /// What is pending is dropped, and nothing runs any more.
+  /// Drops pending actions. Nothing runs any more.
   void close();
 
   void run() override;

@@ -85,15 +85,15 @@ void world::run_to_its_end(asio::awaitable<void> operation, nanoseconds at_most)
 asio::awaitable<void> world::sleep_for(nanoseconds how_long) {
   check_forward(how_long);
   return [](std::shared_ptr<stage> on, time_point until) -> asio::awaitable<void> {
-    // It never fires: what is due in virtual time ends its wait.
+    // It never fires: the event in virtual time ends its wait.
     const auto alarm =
         std::make_shared<asio::steady_timer>(co_await asio::this_coro::executor, asio::steady_timer::time_point::max());
     bool due = false;
     on->plan().at(until, [&due, waiting = std::weak_ptr(alarm)] {
-      const auto first = waiting.lock();
-      if (!first) return;
+      const auto sleeping = waiting.lock();
+      if (!sleeping) return;
       due = true;
-      first->cancel();
+      sleeping->cancel();
     });
     error_code failed;
     co_await alarm->async_wait(asio::redirect_error(asio::use_awaitable, failed));

@@ -9,7 +9,7 @@
 namespace holdfast::sim {
 namespace {
 
-/// When the node finds out that the client's end of a connection is gone and nothing was said.
+/// After this time the node notices a client's end that is gone silently.
 constexpr auto keepalive = std::chrono::seconds(5);
 
 std::string line_of(const std::vector<std::string>& words) {
@@ -23,7 +23,7 @@ std::string line_of(const reply& reply) {
   if (reply.type == reply::kind::integer) return std::to_string(reply.integer);
   if (reply.type != reply::kind::array) return reply.text;
   std::string line = "[";
-  for (const auto& response : reply.elements) (line += line.size() == 1 ? "" : " ") += line_of(response);
+  for (const auto& element : reply.elements) (line += line.size() == 1 ? "" : " ") += line_of(element);
   return line + "]";
 }
 

@@ -28,7 +28,8 @@ using strand = asio::strand<asio::any_io_executor>;
 
 class route;
 
-/// Where a client hears of its connections. What is on its way may outlive the client, which leaves then.
+/// The strand of a client, for the events of its connections. An event on its way may outlive the client, which leaves
+/// then.
 class home {
  public:
   explicit home(strand on) : strand_(std::move(on)) {}

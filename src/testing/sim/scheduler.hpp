@@ -28,20 +28,20 @@ class virtual_clock final : public detail::clock {
   time_point now_{std::chrono::hours(1)};
 };
 
-/// Who has handlers and timers of its own.
+/// An object with handlers and timers of its own.
 class participant {
  public:
-  /// Runs what is ready and what is due, and what these cause.
+  /// Runs everything that is ready or due, and its consequences.
   virtual void run() = 0;
-  /// When it wants to run next without being sent anything.
+  /// The time of its next run if nothing is sent to it.
   virtual std::optional<time_point> next() const = 0;
 
  protected:
   ~participant() = default;
 };
 
-/// What happens next: events of the world outside and the participants' own timers, in the order of virtual time; of
-/// one instant in the order in which they were made.
+/// Runs events and the participants' own timers in the order of virtual time. Events of one instant run in the order in
+/// which they were made.
 class scheduler {
  public:
   time_point now() const noexcept { return time_.now(); }

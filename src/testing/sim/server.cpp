@@ -19,9 +19,9 @@ server::server(scheduler& plan, double clock_rate, std::string name, unsigned nu
     : name_(std::move(name)), at_{.host = "10.0.0." + std::to_string(number + 1), .unix_path = {}},
       clock_(plan.time(), clock_rate), node_([this] { return clock_.now_us(); },
                                              [this](node::session_id to, const reply& message) {
-                                               const bool hint = message.elements.at(0).text.ends_with("message");
+                                               const bool is_message = message.elements.at(0).text.ends_with("message");
                                                if (const auto connection = wire_of(to))
-                                                 connection->send_down(message, hint);
+                                                 connection->send_down(message, is_message);
                                              },
                                              [this](node::session_id id) {
                                                if (const auto connection = wire_of(id)) connection->kill();
