@@ -95,7 +95,7 @@ class node {
   std::function<void(std::string_view digest, const arguments&, const reply&)> on_script;
   /// Hears each command about data that is no script, and its reply.
   std::function<void(const arguments&, const reply&)> on_command = [](const auto&, const auto&) {};
-  /// Hears each message, whoever has subscribed.
+  /// Gets each message, also those without a subscriber.
   std::function<void(std::string_view channel, std::string_view payload)> on_publish = [](auto, auto) {};
   /// Hears what a command was refused with, for the state that the server is in.
   std::function<void(std::string_view error)> on_refused = [](std::string_view) {};

@@ -9,7 +9,7 @@
 namespace holdfast::detail {
 namespace {
 
-// Before whoever made the attempt gives it up, and knows less.
+// The gate fails an attempt shortly before its owner times it out, because the gate knows the cause.
 constexpr std::chrono::milliseconds earlier{1};
 
 }  // namespace
