@@ -24,11 +24,14 @@ class uuid {
 
 /// The owner of a hold as Redis knows it: a client, and the number of the hold there. Numbers grow, so the fields of a
 /// client are in the order of their age. A field refers to its client's uuid, which lives in the client_state.
+///
 /// Decision: an owner field is never used again. Redisson's field is client and thread, the same for each hold of the
 /// thread. Then a delayed release of one hold can end the next one. An unlock latch is needed as well, to tell a
-/// repeated unlock from a wrong one. A number for each hold needs neither. Decision: an owner field leads to a process.
-/// The uuid is drawn before the client connects, and is part of the connections' names, with process id and host name.
-/// So an operator finds the process of a stuck lock with CLIENT LIST. The field itself stays in Redisson's form.
+/// repeated unlock from a wrong one. A number for each hold needs neither.
+///
+/// Decision: an owner field leads to a process. The uuid is drawn before the client connects, and is part of the
+/// connections' names, with process id and host name. So an operator finds the process of a stuck lock with CLIENT
+/// LIST. The field itself stays in Redisson's form.
 class owner_field {
  public:
   /// "<client uuid>:<decimal>"

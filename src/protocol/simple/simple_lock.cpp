@@ -1,9 +1,11 @@
-// SPDX-License-Identifier: BSL-1.0 The kind whose lock is a string: SET NX PX, and compare before delete, as in the
-// pattern that Redis describes. Decision: a waiter's first attempt is SET NX PX, later ones are the script. SET costs
-// the server half of the script, and is all that an uncontended lock() needs. It returns no TTL of a busy lock, and
-// does not recognise its own value, so it is sent with a new field only. A try_lock() sends the script at once: its
-// only answer should tell a broken key from a taken one. GET beside NX would return the value, but needs Redis 7. Its
-// second copy would not raise the TTL, so the validity would count from the first.
+// SPDX-License-Identifier: BSL-1.0
+// The kind whose lock is a string: SET NX PX, and compare before delete, as in the pattern that Redis describes.
+//
+// Decision: a waiter's first attempt is SET NX PX, later ones are the script. SET costs the server half of the script,
+// and is all that an uncontended lock() needs. It returns no TTL of a busy lock, and does not recognise its own value,
+// so it is sent with a new field only. A try_lock() sends the script at once: its only answer should tell a broken key
+// from a taken one. GET beside NX would return the value, but needs Redis 7. Its second copy would not raise the TTL,
+// so the validity would count from the first.
 #include <span>
 #include <vector>
 

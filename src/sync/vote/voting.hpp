@@ -19,20 +19,30 @@
 namespace holdfast::detail {
 
 /// Decides which of several primaries have a vote. A primary that was restarted or emptied may have forgotten locks
-/// that are still in use. It has no vote until the longest TTL is over. votes ── "no vote" ──> asking for its marker ^
-/// ├─ a lasting refusal of GET or of a script ────────> refusing ── a second ──> votes │ ├─ the marker is a vote
-/// ──────────────────────────> votes │ ├─ the marker is a wait ──────────────────────────> waiting │ ├─ the marker has
-/// another longest TTL ────────────> disagreeing ── a second ──> votes │ └─ the marker is missing, or of another run
-/// ──> to_wait ── a wait is written ──> waiting ├── the longest TTL is over, and the marker untouched ── waiting └──
-/// the connection has ended: from everywhere Decision: the end of a wait is noticed when an acquire needs the vote. A
-/// timer would keep an idle client busy. Decision: a wait has a nonce. The reference sets the final marker when the
-/// longest TTL is over. That is unsafe with three clients. A lets the server vote, and locks are granted. FLUSHALL
-/// deletes these and the marker. C began to wait before all that, and would set the marker at once. So the wait itself
-/// is written down, and ends only if that text is untouched. A primary begins to wait under three conditions. All
-/// connected primaries have answered. Most configured primaries do not disagree about the longest TTL. Among the
-/// existing markers, more agree than disagree. Otherwise this client may be the wrong one. A server that does not tell
-/// its run id gets a number first, which reveals two addresses of one server. The run in its marker is taken for its
-/// own, so a restart that keeps the marker is not noticed.
+/// that are still in use. It has no vote until the longest TTL is over.
+///
+///   votes ── "no vote" ──> asking for its marker
+///     ^                      ├─ a lasting refusal of GET or of a script ────────> refusing ── a second ──> votes
+///     │                      ├─ the marker is a vote ───────────────────────────> votes
+///     │                      ├─ the marker is a wait ───────────────────────────> waiting
+///     │                      ├─ the marker has another longest TTL ─────────────> disagreeing ── a second ──> votes
+///     │                      └─ the marker is missing, or of another run ───────> to_wait ── written ──> waiting
+///     ├── the longest TTL is over, and the marker untouched ── waiting
+///     └── the connection has ended: from everywhere
+///
+/// Decision: the end of a wait is noticed when an acquire needs the vote. A timer would keep an idle client busy.
+///
+/// Decision: a wait has a nonce. The reference sets the final marker when the longest TTL is over. That is unsafe with
+/// three clients. A lets the server vote, and locks are granted. FLUSHALL deletes these and the marker. C began to wait
+/// before all that, and would set the marker at once. So the wait itself is written down, and ends only if that text is
+/// untouched.
+///
+/// A primary begins to wait under three conditions. All connected primaries have answered. Most configured primaries do
+/// not disagree about the longest TTL. Among the existing markers, more agree than disagree. Otherwise this client may
+/// be the wrong one.
+///
+/// A server that does not tell its run id gets a number first, which reveals two addresses of one server. The run in
+/// its marker is taken for its own, so a restart that keeps the marker is not noticed.
 class voting final {
  public:
   /// `client_id`: unique to this client.
