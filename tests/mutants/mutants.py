@@ -268,7 +268,7 @@ MUTANTS = [
            "  if (!waiter.seat.first_try || !refused)\n    return on_attempt(",
            "  if (!waiter.seat.first_try || !refused || true)\n    return on_attempt("),
     Mutant("any_of keeps its second grant", "src/sync/several/any_acquisition.cpp",
-           "for (const auto& part : std::exchange(parts_, {})) hear_of([&] { part->cancel(); });",
+           "for (const auto& part : std::exchange(parts_, {})) step([&] { part->cancel(); });",
            "parts_.clear();"),
     Mutant("any_of re-enters", "src/sync/registry.cpp",
            "auto* mine = found && !request.one_of_several ?",
@@ -353,7 +353,7 @@ MUTANTS = [
            "left_ = of_.size() - of_.size() / 2;\n    for (std::size_t i = of_.size() / 2; i < of_.size(); ++i) {\n"
            "      if (at_home(i)) {"),
     Mutant("multi lock that fails keeps what it has re-entered", "src/sync/several/multi_acquisition.cpp",
-           "answer.records.empty())\n      hear_of([&] { give_up(lease); });",
+           "answer.records.empty()) step([&] { give_up(lease); });",
            "lease && answer.records.size() > parts_.size()) give_up(lease);"),
     Mutant("multi lock takes what is free", "src/protocol/hash/acquire_all.lua",
            "      return {i, redis.call('pttl', KEYS[i])}",

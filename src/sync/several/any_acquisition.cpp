@@ -3,7 +3,6 @@
 
 #include <algorithm>
 #include <cstddef>
-#include <exception>
 #include <new>
 #include <string>
 #include <string_view>
@@ -18,11 +17,7 @@
 namespace holdfast::detail {
 namespace {
 
-std::string about_any(std::size_t locks, std::string_view cause = {}) {
-  auto text = "any of " + std::to_string(locks) + " locks";
-  if (!cause.empty()) text.append(": ").append(cause);
-  return text;
-}
+std::string about_any(std::size_t locks, std::string_view cause = {}) { return about_several("any of", locks, cause); }
 
 /// True: another lock of the same server need not have this failure.
 bool of_one_lock(const error_code& error) { return error == errc::corrupt_lock || error == errc::no_permission; }
@@ -311,18 +306,11 @@ void any_acquisition::finish(lock_answer answer) {
   alarm_.stop();
   noticed_.end();
   const auto done = std::exchange(done_, {});
-  std::exception_ptr no_memory;
-  const auto hear_of = [&](auto act) {
-    try {
-      act();
-    } catch (const std::bad_alloc&) {
-      no_memory = std::current_exception();
-    }
-  };
-  for (const auto& part : std::exchange(parts_, {})) hear_of([&] { part->cancel(); });
-  hear_of([&] { report(answer); });
+  each_step step;
+  for (const auto& part : std::exchange(parts_, {})) step([&] { part->cancel(); });
+  step([&] { report(answer); });
   done(std::move(answer));
-  if (no_memory) std::rethrow_exception(no_memory);
+  step.rethrow();
 }
 
 void any_acquisition::forget_caller() {
@@ -335,13 +323,7 @@ void any_acquisition::report(const lock_answer& answer) const {
   if (!env_.settings.observer) return;
   auto event = answer.record ? event_of(event_kind::acquired, *answer.record->of, env_.now())
                              : hold_event{{.kind = end_of_call(answer.error), .lock_kind = of_.front()->of.name}};
-  event.content.reason = answer.error;
-  event.content.waited = env_.now() - since_;
-  const auto all = about_any(of_.size());
-  event.content.detail = answer.detail.empty() ? all : answer.detail;
-  event.content.owner = request.owner;
-  event.content.ttl = request.asked.ttl;
-  env_.report(std::move(event));
+  report_end(env_, std::move(event), since_, answer.error, answer.detail, about_any(of_.size()));
 }
 
 }  // namespace holdfast::detail

@@ -2,24 +2,20 @@
 #include "sync/several/multi_acquisition.hpp"
 
 #include <algorithm>
-#include <exception>
 #include <new>
 #include <string_view>
 #include <utility>
 
 #include "base/assert.hpp"
 #include "base/cancelled.hpp"
+#include "base/if_memory.hpp"
 #include "sync/hold/lease_record.hpp"
 #include "sync/hold/unlocking.hpp"
 
 namespace holdfast::detail {
 namespace {
 
-std::string about_all(std::size_t locks, std::string_view cause = {}) {
-  auto text = "all of " + std::to_string(locks) + " locks";
-  if (!cause.empty()) text.append(": ").append(cause);
-  return text;
-}
+std::string about_all(std::size_t locks, std::string_view cause = {}) { return about_several("all of", locks, cause); }
 
 void give_up(const std::shared_ptr<lease_record>& lease) {
   if (lease && lease->try_release()) give_up(*lease, {});
@@ -302,22 +298,14 @@ void multi_acquisition::finish(multi_answer answer) {
   // A command that was never written has granted nothing, so no part has a field to release.
   if (withdraw())
     for (const auto i : asked_) parts_[i].now = stage::turn;
-  std::exception_ptr no_memory;
-  const auto hear_of = [&](auto act) {
-    try {
-      act();
-    } catch (const std::bad_alloc&) {
-      no_memory = std::current_exception();
-    }
-  };
+  each_step step;
   for (auto part = parts_.rbegin(); part != parts_.rend(); ++part) {
-    if (const auto there = std::exchange(part->there, nullptr)) hear_of([&] { there->cancel(); });
-    if (const auto lease = std::exchange(part->lease, nullptr); answer.records.empty())
-      hear_of([&] { give_up(lease); });
+    if (const auto there = std::exchange(part->there, nullptr)) step([&] { there->cancel(); });
+    if (const auto lease = std::exchange(part->lease, nullptr); answer.records.empty()) step([&] { give_up(lease); });
   }
-  if (answer.records.empty() && !answer.moved) hear_of([&] { report_failure(answer); });
+  if (answer.records.empty() && !answer.moved) step([&] { report_failure(answer); });
   done(std::move(answer));
-  if (no_memory) std::rethrow_exception(no_memory);
+  step.rethrow();
 }
 
 void multi_acquisition::forget_caller() {
@@ -329,13 +317,7 @@ void multi_acquisition::forget_caller() {
 void multi_acquisition::report_failure(const multi_answer& answer) const {
   if (!env_.settings.observer) return;
   hold_event event{{.kind = end_of_call(answer.error), .lock_kind = parts_.front().keys->of.name}};
-  event.content.reason = answer.error;
-  event.content.waited = env_.now() - since_;
-  const auto all = about_all(parts_.size());
-  event.content.detail = answer.detail.empty() ? all : answer.detail;
-  event.content.owner = request.owner;
-  event.content.ttl = request.asked.ttl;
-  env_.report(std::move(event));
+  report_end(env_, std::move(event), since_, answer.error, answer.detail, about_all(parts_.size()));
 }
 
 }  // namespace holdfast::detail

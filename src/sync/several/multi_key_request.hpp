@@ -1,14 +1,21 @@
 // SPDX-License-Identifier: BSL-1.0
 #pragma once
 #include <boost/intrusive/list_hook.hpp>
+#include <cstddef>
 #include <memory>
+#include <string>
+#include <string_view>
 #include <utility>
 
+#include "sync/command/environment.hpp"
 #include "sync/line/acquisition.hpp"
 
 namespace holdfast::detail {
 
 class multi_key_request;
+
+/// "any of 3 locks: cause". `words`: "any of" or "all of".
+std::string about_several(std::string_view words, std::size_t locks, std::string_view cause = {});
 
 /// The names of this client, as a call for several of them sees them.
 class multi_key_host {
@@ -56,6 +63,12 @@ class multi_key_request : public cancellable {
     boost::intrusive::list_member_hook<> hook;
     std::shared_ptr<multi_key_request> kept;
   } listed;
+
+ protected:
+  /// Reports the end of the call. `end`: the event's kind and lock. `detail`: the text of the answer; if it is empty,
+  /// `all` stands for it.
+  void report_end(const environment& env, hold_event&& end, time_point since, error_code error, std::string_view detail,
+                  std::string_view all) const;
 };
 
 }  // namespace holdfast::detail

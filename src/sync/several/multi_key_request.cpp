@@ -1,0 +1,22 @@
+// SPDX-License-Identifier: BSL-1.0
+#include "sync/several/multi_key_request.hpp"
+
+namespace holdfast::detail {
+
+std::string about_several(std::string_view words, std::size_t locks, std::string_view cause) {
+  auto text = std::string(words) + ' ' + std::to_string(locks) + " locks";
+  if (!cause.empty()) text.append(": ").append(cause);
+  return text;
+}
+
+void multi_key_request::report_end(const environment& env, hold_event&& end, time_point since, error_code error,
+                                   std::string_view detail, std::string_view all) const {
+  end.content.reason = error;
+  end.content.waited = env.now() - since;
+  end.content.detail = detail.empty() ? all : detail;
+  end.content.owner = request.owner;
+  end.content.ttl = request.asked.ttl;
+  env.report(std::move(end));
+}
+
+}  // namespace holdfast::detail
