@@ -50,13 +50,8 @@ sentinel::sentinel(const redis::io_services& services, const server_list& server
       gate_(services.network), look_(services.alarms), linger_(services.alarms) {
   const auto gated = through(services, gate_);
   const auto primary = not_found_yet(servers);
-  commands_ = std::make_shared<redis::connection>(gated, primary, [this](const event& event) { hear(event); });
-  channels_ = std::make_shared<redis::pubsub>(gated, primary, answer_timeout_);
+  make_connections(gated, primary, answer_timeout_, [this](const event& event) { hear(event); });
   replicas_.emplace(gated, primary);
-  channels_->on_fencing_refused(
-      [connection = commands_](const std::string& words) { connection->report_fencing(words); });
-  channels_->on_no_messages(
-      [connection = commands_](const redis::failure& why) { connection->report_no_messages(why); });
   commands_->expect_failover(redis::failover::expected);
   commands_->on_link_change([this](bool up) { on_link(up); });
   commands_->tolerate([this](const redis::failure& why) { return tolerate(why); });
@@ -65,16 +60,16 @@ sentinel::sentinel(const redis::io_services& services, const server_list& server
   channels_->on_idle([this] { sleep_soon(); });
 }
 
-redis::ticket sentinel::execute(std::string_view, redis::request asked) {
+redis::ticket sentinel::execute(std::string_view key, redis::request asked) {
   wake();
-  const auto ticket = commands_->execute(std::move(asked));
+  const auto ticket = one_server::execute(key, std::move(asked));
   if (commands_->idle()) sleep_soon();  // refused
   return ticket;
 }
 
 subscription sentinel::subscribe(std::string_view channel, subscriber& subscriber) {
   wake();
-  return channels_->subscribe(channel, subscriber);
+  return one_server::subscribe(channel, subscriber);
 }
 
 void sentinel::replicated(std::string_view key, const copies& wanted, copies_handler done) {
@@ -83,24 +78,23 @@ void sentinel::replicated(std::string_view key, const copies& wanted, copies_han
 
 void sentinel::keep_watch(bool on) {
   if (on) wake();
-  commands_->keep_watch(on);
+  one_server::keep_watch(on);
 }
 
-redis::failure sentinel::trouble(std::string_view) const {
-  return gate_.is_open() ? commands_->trouble()
+redis::failure sentinel::trouble(std::string_view key) const {
+  return gate_.is_open() ? one_server::trouble(key)
                          : redis::failure{errc::unreachable, resolver_.trouble(services_.now()).detail};
 }
 
-std::string sentinel::where(std::string_view) const {
-  return known_address_ ? commands_->address() : "the primary " + primary_name_ + " of its sentinels";
+std::string sentinel::where(std::string_view key) const {
+  return known_address_ ? one_server::where(key) : "the primary " + primary_name_ + " of its sentinels";
 }
 
 void sentinel::close() {
   look_.stop();
   linger_.stop();
   watches_.clear();
-  commands_->close();
-  channels_->close();
+  one_server::close();
   replicas_->close();
 }
 
@@ -251,7 +245,7 @@ void sentinel::on_link(bool up) {
     resolver_.ask_all_soon(services_.now());
     pump_soon();
   }
-  if (listener_) listener_(the_only_node, up);
+  tell_link(up);
 }
 
 void sentinel::hear(const event& event) {

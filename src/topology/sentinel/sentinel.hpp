@@ -13,13 +13,12 @@
 #include "redis/connection.hpp"
 #include "redis/endpoint.hpp"
 #include "redis/io_services.hpp"
-#include "redis/pubsub.hpp"
+#include "topology/one_server.hpp"
 #include "topology/replicas/acknowledger.hpp"
 #include "topology/sentinel/connect_gate.hpp"
 #include "topology/sentinel/sentinel_resolver.hpp"
 #include "topology/sentinel/sentinel_watch.hpp"
 #include "topology/server_list.hpp"
-#include "topology/topology.hpp"
 
 namespace holdfast::detail {
 
@@ -32,35 +31,23 @@ namespace holdfast::detail {
 ///
 /// The sentinels are asked and listened to while the primary is needed. After a pause commands wait until the sentinels
 /// have been heard again, at most a quarter of a second if some are silent.
-class sentinel final : public topology, private sentinel_watch::listener {
+class sentinel final : public one_server, private sentinel_watch::listener {
  public:
   /// Throws holdfast::error(invalid_config) when TLS is to be used and a file for it cannot be used.
   /// `events`: outage, connected, fencing_degraded; primary_changed, sentinels_unreachable, ttl_shorter_than_failover.
   sentinel(const redis::io_services& services, const server_list& servers, const config& behaviour,
            redis::connection::event_sink events);
-  sentinel(const sentinel&) = delete;
-  sentinel& operator=(const sentinel&) = delete;
   ~sentinel() override { sentinel::close(); }
 
-  node_id node_of(std::string_view) const override { return the_only_node; }
-  std::string run_of(std::string_view) const override { return commands_->run(); }
-  std::uint64_t server_of(std::string_view) const override { return commands_->server_number(); }
   redis::ticket execute(std::string_view key, redis::request asked) override;
-  bool withdraw(redis::ticket ticket) override { return commands_->withdraw(ticket); }
-  bool answering(std::string_view) override { return commands_->answering(); }
-  bool answered_since(std::string_view, time_point when) override { return commands_->answered_since(when); }
   redis::failure trouble(std::string_view key) const override;
-  bool in_outage(std::string_view) const override { return commands_->in_outage(); }
   std::string where(std::string_view key) const override;
   void replicated(std::string_view key, const copies& wanted, copies_handler done) override;
   subscription subscribe(std::string_view channel, subscriber& subscriber) override;
   void keep_watch(bool on) override;
-  void on_link_change(link_listener listener) override { listener_ = std::move(listener); }
   void close() override;
 
  private:
-  static constexpr node_id the_only_node = 0;
-
   void on_news(sentinel_watch::sentinel_id id) override;
   void on_answer(sentinel_watch::sentinel_id id, const sentinel_answer& answer) override;
   void on_failed(sentinel_watch::sentinel_id id, const redis::failure& why) override;
@@ -91,11 +78,8 @@ class sentinel final : public topology, private sentinel_watch::listener {
   const std::chrono::milliseconds ttl_;             // against which the duration of a failover is held
   const std::chrono::milliseconds answer_timeout_;  // of a question, and for acknowledgements of subscriptions
   redis::connection::event_sink events_;
-  link_listener listener_;
   sentinel_resolver resolver_;
   connect_gate gate_;
-  std::shared_ptr<redis::connection> commands_;
-  std::shared_ptr<redis::pubsub> channels_;
   std::optional<acknowledger> replicas_;
   std::vector<std::unique_ptr<sentinel_watch>> watches_;
   timer look_;    // at the resolver's next instant
