@@ -21,23 +21,6 @@ constexpr std::chrono::milliseconds first_pause{50};
 
 }  // namespace
 
-struct pubsub::member {
-  member(std::weak_ptr<pubsub> home, std::string_view name, subscriber& subscriber)
-      : hub(std::move(home)), channel(name), listener(subscriber) {}
-  member(const member&) = delete;
-  member& operator=(const member&) = delete;
-  ~member() {
-    if (!joined) return;
-    if (const auto home = hub.lock()) home->leave(*this);
-  }
-
-  std::weak_ptr<pubsub> hub;
-  std::string channel;
-  subscriber& listener;
-  bool joined = false;
-  bool notified = false;  // that it is subscribed: messages may come
-};
-
 pubsub::pubsub(const io_services& services, endpoint node, std::chrono::milliseconds answer_timeout,
                std::optional<channel_kind> channels)
     : link(services, std::move(node)), channels_(channels), answer_timeout_(std::max(answer_timeout, least_timeout)),

@@ -67,7 +67,8 @@ class pubsub final : public link {
   void listen(bool on);
 
  private:
-  struct member;
+  using member = channel_member<pubsub>;
+  friend member;
   using crowd = subscriber_list<member>;  // of one channel
 
   std::string_view role() const noexcept override { return "pubsub"; }

@@ -2,12 +2,36 @@
 #pragma once
 #include <algorithm>
 #include <cstddef>
+#include <memory>
+#include <string>
+#include <string_view>
+#include <utility>
 #include <vector>
 
 #include "base/assert.hpp"
 #include "base/if_memory.hpp"
+#include "redis/outcome.hpp"
 
 namespace holdfast::redis {
+
+/// One subscription of a channel. Its end calls Hub::leave(), if it has joined and the hub exists still.
+template <class Hub>
+struct channel_member {
+  channel_member(std::weak_ptr<Hub> home, std::string_view name, subscriber& subscriber)
+      : hub(std::move(home)), channel(name), listener(subscriber) {}
+  channel_member(const channel_member&) = delete;
+  channel_member& operator=(const channel_member&) = delete;
+  ~channel_member() {
+    if (!joined) return;
+    if (const auto home = hub.lock()) home->leave(*this);
+  }
+
+  const std::weak_ptr<Hub> hub;
+  const std::string channel;
+  subscriber& listener;
+  bool joined = false;
+  bool notified = false;  // that it is subscribed: messages may come
+};
 
 /// The subscribers of one channel, by reference. They may come and go during a notification: a leaving one leaves a
 /// gap, and a new one is not part of it.

@@ -4,27 +4,9 @@
 #include <algorithm>
 
 #include "base/assert.hpp"
-#include "redis/subscriber_list.hpp"
 #include "topology/cluster/shard_route.hpp"
 
 namespace holdfast::detail {
-
-struct shard_channels::member {
-  member(std::weak_ptr<shard_channels> hub, std::string_view name, subscriber& subscriber)
-      : home(std::move(hub)), channel(name), listener(subscriber) {}
-  member(const member&) = delete;
-  member& operator=(const member&) = delete;
-  ~member() {
-    if (!joined) return;
-    if (const auto hub = home.lock()) hub->leave(*this);
-  }
-
-  const std::weak_ptr<shard_channels> home;
-  const std::string channel;
-  subscriber& listener;
-  bool joined = false;
-  bool notified = false;  // that it is subscribed: messages may come
-};
 
 /// A channel's subscription by one way.
 struct shard_channels::leg final : subscriber {

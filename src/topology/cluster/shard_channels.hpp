@@ -12,6 +12,7 @@
 
 #include "base/timers.hpp"
 #include "redis/io_services.hpp"
+#include "redis/subscriber_list.hpp"
 #include "redis/subscription_table.hpp"
 #include "topology/topology.hpp"
 
@@ -68,7 +69,8 @@ class shard_channels final : public std::enable_shared_from_this<shard_channels>
   void close();
 
  private:
-  struct member;
+  using member = redis::channel_member<shard_channels>;
+  friend member;
   struct channel;
   struct leg;
 
