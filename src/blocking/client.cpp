@@ -13,14 +13,6 @@
 namespace holdfast::blocking {
 namespace {
 
-/// Ends the thread of a client. A thread that waits in it has read the pointer before its call began, so the pointer
-/// may change only after this call.
-void end(std::shared_ptr<detail::io_thread>& io) noexcept {
-  if (!io) return;
-  if (io->elsewhere()) return detail::never_end(std::move(io));
-  io->end();
-}
-
 /// `Lock`: the blocking lock; `Underlying`: the same lock of coroutines.
 template <class Lock, class Underlying>
 Lock lock_of(const std::shared_ptr<detail::io_thread>& io, Underlying lock, lock_options terms) {
@@ -34,13 +26,11 @@ Lock lock_of(const std::shared_ptr<detail::io_thread>& io, Underlying lock, lock
 client::client(config config) : io_(detail::io_thread::start(std::move(config))) {}
 
 client& client::operator=(client&& other) noexcept {
-  if (this == &other) return *this;
-  end(io_);
-  io_ = std::move(other.io_);
+  detail::replace(io_, std::move(other.io_));
   return *this;
 }
 
-client::~client() { end(io_); }
+client::~client() { detail::end(io_); }
 
 const std::shared_ptr<detail::io_thread>& client::io() const {
   if (!io_) throw error(errc::closed, "the blocking client was moved from");

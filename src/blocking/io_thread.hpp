@@ -33,6 +33,23 @@ void never_end(std::shared_ptr<T> copied) noexcept {
   const keeper forgotten(std::move(copied));
 }
 
+/// Ends what a public object stands for: a client's thread, or the core of a lock. A thread that waits in it has read
+/// the pointer before its call began, so the pointer may change only after this call.
+template <class T>
+void end(std::shared_ptr<T>& core) noexcept {
+  if (!core) return;
+  if (core->elsewhere()) return never_end(std::move(core));
+  core->end();
+}
+
+/// The move assignment of a public object.
+template <class T>
+void replace(std::shared_ptr<T>& core, std::shared_ptr<T>&& next) noexcept {
+  if (&core == &next) return;
+  end(core);
+  core = std::move(next);
+}
+
 /// A client and its context, the thread that runs it, and the thread that requests stops. The context ends with its
 /// thread. This object and its client live as long as something refers to them, and are closed then.
 ///

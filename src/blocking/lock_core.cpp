@@ -170,7 +170,7 @@ std::stop_token lock_core::stop_token(const owner& thread) {
   return source.get_token();
 }
 
-void lock_core::abandon() noexcept {
+void lock_core::end() noexcept {
   auto left = holds_.abandon();
   stop_to_request stops;
   for (auto& hold : left.holds) stops.splice(stops.end(), hold.loss);

@@ -71,7 +71,7 @@ class lock_core final : public thread_end_listener, public std::enable_shared_fr
 
   /// The lock object ends: its holds are released in the background, their stops are requested, and every waiter,
   /// present or future, gets closed.
-  void abandon() noexcept;
+  void end() noexcept;
   /// Releases the holds of the thread in the background.
   void thread_ends(const owner& thread) noexcept override;
 

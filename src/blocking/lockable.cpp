@@ -10,14 +10,6 @@
 namespace holdfast::blocking {
 namespace {
 
-/// Ends the core of a lock object. A thread that waits in it has read the pointer before it began to wait, so the
-/// pointer may change only after this call.
-void end(std::shared_ptr<detail::lock_core>& core) noexcept {
-  if (!core) return;
-  if (core->elsewhere()) return detail::never_end(std::move(core));
-  core->abandon();
-}
-
 /// Calls `ask` with the newest hold: a lease or a multi_lease.
 template <class T, class Ask>
 T of_newest(const std::shared_ptr<detail::lock_core>& core, Ask ask) {
@@ -31,13 +23,11 @@ T of_newest(const std::shared_ptr<detail::lock_core>& core, Ask ask) {
 lockable::lockable(std::shared_ptr<detail::lock_core> core) noexcept : core_(std::move(core)) {}
 
 lockable& lockable::operator=(lockable&& other) noexcept {
-  if (this == &other) return *this;
-  end(core_);
-  core_ = std::move(other.core_);
+  detail::replace(core_, std::move(other.core_));
   return *this;
 }
 
-lockable::~lockable() { end(core_); }
+lockable::~lockable() { detail::end(core_); }
 
 // Each keeps the core alive while it waits: the object may end meanwhile.
 
