@@ -14,6 +14,7 @@
 #include "protocol/derived_keys.hpp"
 #include "protocol/kind.hpp"
 #include "protocol/operands.hpp"
+#include "protocol/script_steps.hpp"
 #include "protocol/vote/majority.hpp"
 #include "protocol/vote_of.hpp"
 
@@ -26,12 +27,6 @@ using operands::writer;
 using recipe = call::recipe;
 
 constexpr milliseconds none{};
-
-call acquire(const lock_keys& keys, milliseconds ttl, const owner_field& field) {
-  static constexpr recipe recipe{lua::acquire.evalsha, lua::acquire.body, operands::acquire, vote_of::acquire,
-                                 call::effect::takes};
-  return {recipe, {.at = &keys, .field = &field, .ttl = {ttl}}};
-}
 
 call acquire_fenced(const lock_keys& keys, milliseconds ttl, const owner_field& field) {
   static constexpr recipe recipe{lua::acquire_fenced.evalsha, lua::acquire_fenced.body,
@@ -50,11 +45,6 @@ call acquire_fenced(const lock_keys& keys, milliseconds ttl, const owner_field& 
   return {recipe, {.at = &keys, .field = &field, .ttl = {ttl}}};
 }
 
-call acquire_any(const std::vector<shared_keys>& of, milliseconds ttl, const owner_field& field) {
-  static constexpr recipe recipe{lua::acquire_any.evalsha, lua::acquire_any.body, operands::acquire_any};
-  return {recipe, {.field = &field, .ttl = {ttl}, .several = &of}};
-}
-
 call acquire_any_fenced(const std::vector<shared_keys>& of, milliseconds ttl, const owner_field& field) {
   static constexpr recipe recipe{lua::acquire_any_fenced.evalsha, lua::acquire_any_fenced.body,
                                  [](writer& to, const made_of& operands) {
@@ -66,11 +56,6 @@ call acquire_any_fenced(const std::vector<shared_keys>& of, milliseconds ttl, co
                                    if (operands.token_ttl != none) to.add(operands.token_ttl);
                                  }};
   return {recipe, {.field = &field, .ttl = {ttl}, .several = &of}};
-}
-
-call acquire_all(const std::vector<shared_keys>& of, milliseconds ttl, std::span<const owner_field> fields) {
-  static constexpr recipe recipe{lua::acquire_all.evalsha, lua::acquire_all.body, operands::acquire_all};
-  return {recipe, {.ttl = {ttl}, .several = &of, .fields = fields.data()}};
 }
 
 call acquire_all_fenced(const std::vector<shared_keys>& of, milliseconds ttl, std::span<const owner_field> fields) {
@@ -98,36 +83,6 @@ call set_hold_count(const lock_keys& keys, key_ttl wanted, const owner_field& fi
                                  },
                                  vote_of::flag, call::effect::writes};
   return {recipe, {.at = &keys, .field = &field, .ttl = wanted, .count = count}};
-}
-
-call renew(std::span<const renewal> holds) {
-  static constexpr recipe recipe{lua::renew.evalsha, lua::renew.body, operands::renewals, nullptr,
-                                 call::effect::writes};
-  return {recipe, {.holds = holds}};
-}
-
-call renew_one(const lock_keys& keys, key_ttl wanted, const owner_field& field) {
-  static constexpr recipe recipe{lua::renew.evalsha, lua::renew.body, operands::renewal_of_one, vote_of::sole_renewal,
-                                 call::effect::writes};
-  return {recipe, {.at = &keys, .field = &field, .ttl = wanted}};
-}
-
-call release(const lock_keys& keys, const owner_field& field) {
-  static constexpr recipe recipe{lua::release.evalsha, lua::release.body, operands::release, vote_of::release,
-                                 call::effect::writes};
-  return {recipe, {.at = &keys, .field = &field}};
-}
-
-call force_release(const lock_keys& keys) {
-  static constexpr recipe recipe{lua::force_release.evalsha, lua::force_release.body, operands::force_release,
-                                 vote_of::force_release};
-  return {recipe, {.at = &keys}};
-}
-
-call holder(const lock_keys& keys) {
-  static constexpr recipe recipe{lua::holder.evalsha, lua::holder.body, operands::key, vote_of::something,
-                                 call::effect::asks};
-  return {recipe, {.at = &keys}};
 }
 
 call count(const lock_keys& keys, const owner_field& field) {
@@ -166,19 +121,21 @@ constexpr kind hash_lock(std::int64_t tokens) {
           .voted = false,
           .polls = {},
           .acquire = fenced ? decltype(kind::acquire){acquire_fenced, read_outcome<read_acquire_fenced>}
-                            : decltype(kind::acquire){acquire, read_outcome<read_acquire>},
+                            : decltype(kind::acquire){script_steps::acquire<lua::acquire>, read_outcome<read_acquire>},
           .first_acquire = {},
           .acquire_any = fenced ? decltype(kind::acquire_any){acquire_any_fenced, read_outcome<read_acquire_any_fenced>}
-                                : decltype(kind::acquire_any){acquire_any, read_outcome<read_acquire_any>},
+                                : decltype(kind::acquire_any){script_steps::acquire_any<lua::acquire_any>,
+                                                              read_outcome<read_acquire_any>},
           .acquire_all = fenced ? decltype(kind::acquire_all){acquire_all_fenced, read_outcome<read_acquire_all_fenced>}
-                                : decltype(kind::acquire_all){acquire_all, read_outcome<read_acquire_all>},
+                                : decltype(kind::acquire_all){script_steps::acquire_all<lua::acquire_all>,
+                                                              read_outcome<read_acquire_all>},
           .set_hold_count = {set_hold_count, read_outcome<read_flag>},
-          .renew = {renew, renew_one, read_outcome<read_renew>},
-          .release = {release, read_outcome<read_release>},
-          .force_release = {force_release, read_outcome<read_force_release>},
+          .renew = {script_steps::renew<lua::renew>, script_steps::renew_one<lua::renew>, read_outcome<read_renew>},
+          .release = {script_steps::release<lua::release>, read_outcome<read_release>},
+          .force_release = {script_steps::force_release<lua::force_release>, read_outcome<read_force_release>},
           .exists = {operands::exists, read_outcome<read_flag>},
           .ttl = {operands::ttl, read_outcome<read_ttl>},
-          .holder = {holder, read_outcome<read_holder>},
+          .holder = {script_steps::holder<lua::holder>, read_outcome<read_holder>},
           .count = {count, read_count_of},
           .last_token = {last_token, read_outcome<read_token>}};
 }

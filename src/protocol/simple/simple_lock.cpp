@@ -6,14 +6,12 @@
 // so it is sent with a new field only. A try_lock() sends the script at once: its only answer should tell a broken key
 // from a taken one. GET beside NX would return the value, but needs Redis 7. Its second copy would not raise the TTL,
 // so the validity would count from the first.
-#include <span>
-#include <vector>
 
 #include "lua_scripts.hpp"
 #include "protocol/kind.hpp"
 #include "protocol/operands.hpp"
+#include "protocol/script_steps.hpp"
 #include "protocol/vote/majority.hpp"
-#include "protocol/vote_of.hpp"
 
 namespace holdfast::detail {
 namespace simple_lock_steps {
@@ -22,12 +20,6 @@ namespace {
 using operands::made_of;
 using operands::writer;
 using recipe = call::recipe;
-
-call acquire(const lock_keys& keys, milliseconds ttl, const owner_field& field) {
-  static constexpr recipe recipe{lua::simple_acquire.evalsha, lua::simple_acquire.body, operands::acquire,
-                                 vote_of::acquire, call::effect::takes};
-  return {recipe, {.at = &keys, .field = &field, .ttl = {ttl}}};
-}
 
 call set(const lock_keys& keys, milliseconds ttl, const owner_field& field) {
   static constexpr recipe recipe{{},
@@ -45,47 +37,7 @@ call set(const lock_keys& keys, milliseconds ttl, const owner_field& field) {
   return {recipe, {.at = &keys, .field = &field, .ttl = {ttl}}};
 }
 
-call acquire_any(const std::vector<shared_keys>& of, milliseconds ttl, const owner_field& field) {
-  static constexpr recipe recipe{lua::simple_acquire_any.evalsha, lua::simple_acquire_any.body, operands::acquire_any};
-  return {recipe, {.field = &field, .ttl = {ttl}, .several = &of}};
-}
-
-call acquire_all(const std::vector<shared_keys>& of, milliseconds ttl, std::span<const owner_field> fields) {
-  static constexpr recipe recipe{lua::simple_acquire_all.evalsha, lua::simple_acquire_all.body, operands::acquire_all};
-  return {recipe, {.ttl = {ttl}, .several = &of, .fields = fields.data()}};
-}
-
-call renew(std::span<const renewal> holds) {
-  static constexpr recipe recipe{lua::simple_renew.evalsha, lua::simple_renew.body, operands::renewals, nullptr,
-                                 call::effect::writes};
-  return {recipe, {.holds = holds}};
-}
-
-call renew_one(const lock_keys& keys, key_ttl wanted, const owner_field& field) {
-  static constexpr recipe recipe{lua::simple_renew.evalsha, lua::simple_renew.body, operands::renewal_of_one,
-                                 vote_of::sole_renewal, call::effect::writes};
-  return {recipe, {.at = &keys, .field = &field, .ttl = wanted}};
-}
-
-call release(const lock_keys& keys, const owner_field& field) {
-  static constexpr recipe recipe{lua::simple_release.evalsha, lua::simple_release.body, operands::release,
-                                 vote_of::release, call::effect::writes};
-  return {recipe, {.at = &keys, .field = &field}};
-}
-
-call force_release(const lock_keys& keys) {
-  static constexpr recipe recipe{lua::simple_force_release.evalsha, lua::simple_force_release.body,
-                                 operands::force_release, vote_of::force_release};
-  return {recipe, {.at = &keys}};
-}
-
-call holder(const lock_keys& keys) {
-  static constexpr recipe recipe{lua::simple_holder.evalsha, lua::simple_holder.body, operands::key, vote_of::something,
-                                 call::effect::asks};
-  return {recipe, {.at = &keys}};
-}
-
-call count(const lock_keys& keys, const owner_field&) { return holder(keys); }
+call count(const lock_keys& keys, const owner_field&) { return script_steps::holder<lua::simple_holder>(keys); }
 
 answer<unsigned> read_count_of(const redis::outcome& outcome, const owner_field& field) {
   auto answer = read_outcome<read_holder>(outcome);
@@ -95,25 +47,27 @@ answer<unsigned> read_count_of(const redis::outcome& outcome, const owner_field&
 
 constexpr key_layout layout{.channel = "holdfast_simple", .token = {}};
 
-constexpr kind row{.name = "simple_mutex",
-                   .layout = layout,
-                   .reentrant = false,
-                   .tokens = 0,
-                   .voted = false,
-                   .polls = {.first = milliseconds(20), .longest = milliseconds(250)},
-                   .acquire = {acquire, read_outcome<read_acquire>},
-                   .first_acquire = {set, read_outcome<read_set>},
-                   .acquire_any = {acquire_any, read_outcome<read_acquire_any>},
-                   .acquire_all = {acquire_all, read_outcome<read_acquire_all>},
-                   .set_hold_count = {},
-                   .renew = {renew, renew_one, read_outcome<read_renew>},
-                   .release = {release, read_outcome<read_release>},
-                   .force_release = {force_release, read_outcome<read_force_release>},
-                   .exists = {operands::exists, read_outcome<read_flag>},
-                   .ttl = {operands::ttl, read_outcome<read_ttl>},
-                   .holder = {holder, read_outcome<read_holder>},
-                   .count = {count, read_count_of},
-                   .last_token = {}};
+constexpr kind row{
+    .name = "simple_mutex",
+    .layout = layout,
+    .reentrant = false,
+    .tokens = 0,
+    .voted = false,
+    .polls = {.first = milliseconds(20), .longest = milliseconds(250)},
+    .acquire = {script_steps::acquire<lua::simple_acquire>, read_outcome<read_acquire>},
+    .first_acquire = {set, read_outcome<read_set>},
+    .acquire_any = {script_steps::acquire_any<lua::simple_acquire_any>, read_outcome<read_acquire_any>},
+    .acquire_all = {script_steps::acquire_all<lua::simple_acquire_all>, read_outcome<read_acquire_all>},
+    .set_hold_count = {},
+    .renew = {script_steps::renew<lua::simple_renew>, script_steps::renew_one<lua::simple_renew>,
+              read_outcome<read_renew>},
+    .release = {script_steps::release<lua::simple_release>, read_outcome<read_release>},
+    .force_release = {script_steps::force_release<lua::simple_force_release>, read_outcome<read_force_release>},
+    .exists = {operands::exists, read_outcome<read_flag>},
+    .ttl = {operands::ttl, read_outcome<read_ttl>},
+    .holder = {script_steps::holder<lua::simple_holder>, read_outcome<read_holder>},
+    .count = {count, read_count_of},
+    .last_token = {}};
 
 }  // namespace
 }  // namespace simple_lock_steps
