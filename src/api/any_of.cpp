@@ -13,10 +13,6 @@ namespace holdfast {
 namespace {
 
 using detail::access;
-using detail::caller;
-using detail::calling_coroutine;
-using detail::core;
-using detail::engine;
 using detail::lock_call;
 using detail::shared_keys;
 using locks_list = std::shared_ptr<const std::vector<shared_keys>>;
@@ -58,12 +54,12 @@ locks_list locks_of(const std::vector<mutex>& mutexes) {
 
 /// `T`: lease or optional<lease>.
 template <class T>
-asio::awaitable<T> acquire(const std::weak_ptr<core>& where, locks_list mutexes, lock_call request) {
+asio::awaitable<T> acquire(const std::weak_ptr<detail::core>& where, locks_list mutexes, lock_call request) {
   if (!mutexes) return detail::without_client<T>();
   return detail::on_strand<T>(
       where.lock(),
-      [mutexes = std::move(mutexes), request](engine& locks, const std::shared_ptr<caller<T>>& to,
-                                              const calling_coroutine& by) {
+      [mutexes = std::move(mutexes), request](detail::engine& locks, const std::shared_ptr<detail::caller<T>>& to,
+                                              const detail::calling_coroutine& by) {
         for (const auto& keys : *mutexes) detail::check_lock(locks, *keys);
         auto place = locks.lock_any(*mutexes, request.request(locks, by), detail::lease_to(to));
         if (place) to->cancels(std::move(place));

@@ -10,7 +10,6 @@ namespace holdfast {
 namespace {
 
 using detail::caller;
-using detail::core;
 using detail::engine;
 using detail::home_of;
 using detail::lease_record;

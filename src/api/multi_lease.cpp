@@ -13,7 +13,6 @@ namespace holdfast {
 namespace {
 
 using detail::caller;
-using detail::core;
 using detail::engine;
 using detail::home_of;
 using record_ptr = std::shared_ptr<detail::lease_record>;

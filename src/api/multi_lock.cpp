@@ -31,12 +31,10 @@ namespace {
 using detail::access;
 using detail::caller;
 using detail::calling_coroutine;
-using detail::core;
 using detail::engine;
 using detail::lock_call;
 using detail::lock_plan;
 using detail::lock_request;
-using detail::shared_keys;
 using detail::time_point;
 using wanted = detail::wanted_lock;
 using group = detail::lock_group;
