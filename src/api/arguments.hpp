@@ -20,10 +20,8 @@ terms resolve_terms(const config&, const lock_options&);
 void check_renew_ttl(const config&, milliseconds ttl);
 /// Throws error: invalid_name.
 void check_name(std::string_view name);
-/// Throws error: invalid_name. Keys and channel of the name would be in several slots of a cluster.
-///
-/// Decision: such a name is refused, not repaired. A name with half a hash tag has keys and a channel in several slots.
-/// Another derivation for such names would be a second wire format, which Redisson does not know.
+/// Throws error: invalid_name. Keys and channel of the name would be in several slots of a cluster
+/// (fits_a_cluster() has the decision).
 void check_slot(const lock_keys& keys);
 /// Throws error: invalid_name, or invalid_config if these servers do not have this kind of lock.
 void check_lock(const engine&, const lock_keys& keys);

@@ -34,10 +34,8 @@ namespace asio = boost::asio;
 /// the stack. The client, the engine, leases and handlers own this object; it owns nothing of Asio. Handlers on the
 /// strand refer to the engine by locks(), which is null after its end.
 ///
-/// Decision: the end of a lease finds its memory reserved. A dropped lease goes into a list through its own record, and
-/// a handler tells the strand to look (look_soon). Without memory for that handler, the timers look into the list when
-/// they wake: a lease that lives always has a timer. The handler goes by the executor below the strand. Asio's strand
-/// never runs again if it queues a handler and then finds no memory to start.
+/// A dropped lease needs no memory (dropped_leases.hpp). The handler that tells the strand of it goes by the executor
+/// below the strand: Asio's strand never runs again if it queues a handler and then finds no memory to start.
 class core : public lease_home, public std::enable_shared_from_this<core> {
  public:
   using strand_type = asio::strand<asio::any_io_executor>;
@@ -53,8 +51,8 @@ class core : public lease_home, public std::enable_shared_from_this<core> {
     if (strand_->any().running_in_this_thread() || life_->elsewhere()) return enter_later(std::move(run));
     strand_->dispatch(std::move(run));
   }
-  /// The same, never inside the call, and in a handler of its own, by the executor below the strand (see
-  /// redis::io_services::post, and the decision above).
+  /// The same, never inside the call, and in a handler of its own, by the executor below the strand
+  /// (redis::io_services::post).
   template <class Run>
   void enter_later(Run run) {
     const context_life::visit here(*life_);

@@ -68,8 +68,8 @@ using shared_keys = std::shared_ptr<const lock_keys>;
 /// '{' is followed by at least one byte and a '}'.
 ///
 /// Decision: another name is refused and not repaired. A repair would be a second wire format, which Redisson does not
-/// know. The rule is tested with 200 000 random names: it admits none that splits, and nearly all that it refuses would
-/// split.
+/// know. A test tries the rule on 200,000 random names. It admits no name that splits, and nearly every name that it
+/// refuses would split.
 bool fits_a_cluster(std::string_view lock) noexcept;
 
 }  // namespace holdfast::detail

@@ -31,6 +31,9 @@ namespace holdfast::detail {
 ///   rule       reader                                                  plain, fenced             simple
 ///   reentrant  registry: one more lease, or already_held               yes                       no
 ///   tokens     re-entry, last_token(), acquire for its successors      fenced: 1, in turns 1000  no
+///   voted      client: one server or several; line: short attempts,    no; red_lock: yes         no; red_lock: yes
+///              and votes of a minority given back; a lost hold: the
+///              same; any_of, multi_lock: refused
 ///   polls      line: ask again soon; turns: leave the lock free        no                        20 ms to 250 ms
 ///   layout     registry: one line; watchdog: one renewal               one for both              its own
 ///

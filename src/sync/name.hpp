@@ -50,10 +50,6 @@ class name_host {
 /// reach it without a look-up. The name goes with the last of them. A hold is known by its address alone, because its
 /// leases own it. A hold without a lease keeps itself until its name has forgotten it.
 ///
-/// Decision: a nested call waits for nothing if its hold covers the terms. The hold knows until when it is valid, and
-/// Redis could say no more. Redis gets the count in the background. The price: a nested call does not find out itself
-/// that the lock was broken. The count finds that a round trip later.
-///
 /// A name is the one place where a lock changes hands:
 ///   granted by Redis, or passed on → hold → ended → released, or passed on.
 /// A lost hold stays until its leases are gone, so that its owner finds the loss when it locks again. A name may
@@ -102,7 +98,8 @@ class name final : public line_host,
 
   /// Puts the call into the line.
   void join(std::shared_ptr<acquisition> caller);
-  /// Nests a call in a hold of its owner: it gets another lease at once, or after an answer of Redis.
+  /// Nests a call in a hold of its owner: it gets another lease at once (set_hold_count.hpp), or after an answer of
+  /// Redis (reentry.hpp).
   void nest(hold& outer, const std::shared_ptr<acquisition>& caller);
   /// Reports a call that may wait for its own task.
   void report_own_wait(acquisition& caller);

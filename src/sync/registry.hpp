@@ -16,10 +16,6 @@ namespace holdfast::detail {
 ///
 /// Decision: a name is looked up once for each call that locks it. Everything that uses the name refers to it. So the
 /// registry does not know the lines, and an unused name leaves at once.
-///
-/// Decision: a drain lets an owner that holds a lock finish, nested locks included. The work that the lock guards may
-/// be half done. A task that holds nothing looks like a new one, and might wait for long, so it is refused. A drain
-/// waits for holds and not for leases, so that a queued unlock is answered like any other.
 class registry final : public multi_key_host, private name_host {
  public:
   /// `drained` is called once after drain(), when the last hold has ended.
@@ -60,7 +56,7 @@ class registry final : public multi_key_host, private name_host {
   std::string_view client_id() const noexcept { return fields.client_uuid(); }
   bool idle() const noexcept { return names_.empty() && asking_.empty(); }
 
-  /// From now on only owners that hold a lock may lock or wait. Others get shutting_down.
+  /// From now on only owners that hold a lock may lock or wait (last_holders.hpp). Others get shutting_down.
   void drain();
   bool draining() const noexcept { return may_lock.has_value(); }
   bool drained() const noexcept { return may_lock && may_lock->empty(); }

@@ -70,9 +70,10 @@ class topology {
   virtual redis::failure trouble(std::string_view key) const = 0;
   /// The same, if that server has answered nothing after `when`, or is not answering(). Empty otherwise.
   ///
-  /// Decision: silence is no contention. A bounded wait that ends without an answer about its lock asks this with the
-  /// time of its write. If the server has answered anything since, the lock counts as busy; if not, the server is
-  /// unreachable. The handshake of a new connection comes before the write, so it is no such answer.
+  /// Decision: silence is no contention. A bounded wait may end without an answer about its lock. It then calls this
+  /// with the time when its command was written. If the server has answered anything since, the lock counts as busy.
+  /// If not, the server is unreachable. The handshake of a new connection comes before the write, so it is no such
+  /// answer.
   virtual std::optional<redis::failure> silence_since(std::string_view key, time_point when) {
     if (answering(key) && answered_since(key, when)) return std::nullopt;
     return trouble(key);

@@ -43,17 +43,9 @@ class script_copies {
 
 /// Sends one script or command, one copy at a time: by digest, and once by text if the server does not know the script.
 ///
-/// Decision: a command is an object. It appends its bytes to the output when they are written, and lives at least until
-/// it is answered. Its sender may send it again. A field, keys and a TTL take less memory than their text, and a
-/// command that is withdrawn in time has made no text.
-///
 /// Decision: EVALSHA first, then EVAL, except for an abandoned attempt. A server that answers NOSCRIPT has not run the
 /// script, so it gets the text. If the caller was cancelled meanwhile, the release is already on its way, in front of
 /// that EVAL. The text would take the lock again after it was given back.
-///
-/// Decision: silence is not contention. A bounded wait may end without an answer. It then asks silence() whether the
-/// server has answered anything since the attempt was written. If so, the lock is busy. If not, the server is
-/// unreachable. A handshake comes before the write, so it is no such answer.
 class script_command : public redis::command, public std::enable_shared_from_this<script_command> {
  public:
   /// The operands of `asked` must live until on_answer(), or until withdraw() has returned true.
@@ -70,6 +62,7 @@ class script_command : public redis::command, public std::enable_shared_from_thi
   bool under_way() const noexcept { return unanswered_; }
   /// Why the command under way has no answer: its server has been silent since the command was written, or is silent
   /// now. Empty: the server has answered other commands since. A command that was not written yet counts from `asked`.
+  /// topology::silence_since() has the decision.
   std::optional<redis::failure> silence(time_point asked) const;
   /// The copies have decided: calls on_answer().
   void answered_by_all(const outcome& outcome);

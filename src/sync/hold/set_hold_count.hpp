@@ -21,7 +21,7 @@ enum class in_question { count, claim };
 /// afterwards, for clients that look at it, among them Redisson's RLock. A count follows each such lease, so a broken
 /// lock is noticed one round trip later. The price: that nested lock() succeeds first, and is lost then.
 ///
-/// Decision: the count is sent as a number, and not added to. HINCRBY counts a repeated command twice.
+/// The count is absolute, see kind.hpp.
 void set_hold_count(const engine_parts& parts, claim& claim, in_question question);
 
 }  // namespace holdfast::detail

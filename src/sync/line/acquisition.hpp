@@ -74,13 +74,8 @@ struct lock_request {
   bool found_taken = false;
   std::uint32_t part = 0;                   // of `whole`
   time_point deadline = time_point::max();  // until_deadline only
-  /// The thread of co_spawn that calls. Null: it is unknown.
-  ///
-  /// Decision: a coroutine is identified by the bottom of its stack. Only a call of the coroutine that holds is a wait
-  /// for itself. The completion handler of use_awaitable knows the thread of co_spawn that it resumes, so that address
-  /// is kept with the hold. A call that is made in one handler and awaited in another has no known caller. A new
-  /// coroutine may get the address of an ended one that has handed its lease on. The event is wrong then, so only an
-  /// event depends on the address.
+  /// The calling coroutine, known by the bottom of its stack (api/coroutine_caller.hpp). Null: it is unknown. Only an
+  /// event depends on it.
   const void* coroutine = nullptr;
   /// The call for several locks that this is a part of. The part sends nothing itself, and that call reports its
   /// failure. Null: it is no part.

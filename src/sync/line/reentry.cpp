@@ -68,7 +68,7 @@ void reentry::send() {
   if (once) waiter_->stop_alarm();
   const auto timeout = once ? waiter_->time_left() : command_budget(env_.settings, ttl);
   const auto& keys = *of_->keys();
-  // An absolute count: a repeated command must not count twice, as HINCRBY would.
+  // The count is absolute, see kind.hpp.
   want_ = static_cast<unsigned>(of_->count()) + 1;
   script_command::send(env_, keys.of.set_hold_count.make(keys, of_->ttl_to_send(ttl), of_->field(), want_),
                        {.timeout = timeout,

@@ -14,11 +14,8 @@ namespace holdfast::detail {
 /// behind waiters of other owners, and never brings a lost hold back. Its command is a queued change of the hold's
 /// count. The command goes on when the caller stops waiting.
 ///
-/// Decision: most nested calls wait for nothing and have no reentry. A hold knows its validity, and a nested lock()
-/// could learn no more from Redis. So the hold grants a lease at once where it covers the terms (hold::covers), and
-/// sends the new count in the background. The price: a nested lock() does not notice a broken lock. It is granted, and
-/// its loss found a round trip later. A reentry is for the other calls: the hold is in doubt or suspended, or the call
-/// asks for a longer TTL or more replicas.
+/// Most nested calls wait for nothing and have no reentry (set_hold_count.hpp). A reentry is for the other calls: the
+/// hold is in doubt or suspended, or the call asks for a longer TTL or more replicas.
 class reentry final : public script_command, private acquisition_place, private hold_reentry {
  public:
   /// `name`: the name of the hold. The hold calls hold_ended() before it leaves its name.

@@ -42,10 +42,8 @@ constexpr std::string_view copy_on_sharded_channel = "00";
 // twice the slowest answer, at most a second. After ten rounds the lock has a holder, at a part of the primaries. Then
 // the caller waits as for any held lock.
 //
-// Decision: silence is no contention. A bounded wait may end without an answer about its lock. If the server has
-// answered anything since the attempt was written, the result is empty. Otherwise the server is unreachable. The
-// handshake of a new connection comes before the write, so it does not count. Several primaries have answered if a
-// majority has, to this attempt or to others since.
+// Silence is no contention, see topology::silence_since(). Several primaries have answered if a majority has, to this
+// attempt or to others since.
 
 // The states of a line, when none of its calls is running. Inside a call a line is idle between two steps.
 //
@@ -614,7 +612,7 @@ void waiting_line::park_for(nanoseconds pause, step step) {
 }
 
 // Only Redis or a hold of this client can prove contention. Without such a proof the result depends on whether the
-// server was silent, see the decision above.
+// server was silent.
 void waiting_line::time_out(acquisition& waiter) {
   or_without_memory([&] { on_time_out(waiter); });
 }
