@@ -77,7 +77,7 @@ class call {
   };
 
   call() = default;
-  call(const recipe& recipe, const operands& operands) noexcept : recipe_(&recipe), operands_(operands) {}
+  call(const recipe& form, const operands& operands) noexcept : recipe_(&form), operands_(operands) {}
 
   /// Appends the call in RESP: a script by digest, or by text for a server that does not know it.
   void append_to(std::string& out, bool by_text) const;
@@ -113,7 +113,7 @@ class call {
 /// Writes the operands of one call: the numbers of keys and arguments first, then the keys and arguments.
 class call::writer {
  public:
-  writer(std::string& out, const recipe& recipe, bool by_text) : bytes_(out), recipe_(recipe), by_text_(by_text) {}
+  writer(std::string& out, const recipe& form, bool by_text) : bytes_(out), recipe_(form), by_text_(by_text) {}
 
   void begin(std::size_t keys, std::size_t arguments);
   void add(std::string_view word) { bytes_.add(word); }

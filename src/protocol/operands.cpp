@@ -77,13 +77,13 @@ void force_release(writer& to, const made_of& operands) {
 }
 
 call exists(const lock_keys& keys) {
-  static constexpr call::recipe recipe{{}, "EXISTS", key, vote_of::flag};
-  return {recipe, {.at = &keys}};
+  static constexpr call::recipe form{{}, "EXISTS", key, vote_of::flag};
+  return {form, {.at = &keys}};
 }
 
 call ttl(const lock_keys& keys) {
-  static constexpr call::recipe recipe{{}, "PTTL", key, vote_of::ttl, call::effect::asks};
-  return {recipe, {.at = &keys}};
+  static constexpr call::recipe form{{}, "PTTL", key, vote_of::ttl, call::effect::asks};
+  return {form, {.at = &keys}};
 }
 
 }  // namespace holdfast::detail::operands

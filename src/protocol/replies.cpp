@@ -153,11 +153,11 @@ answer<std::vector<renewal_answer>> read_renew(const reply& reply, std::size_t s
   if (reply.type != reply::kind::array || reply.elements.size() != sent) return unexpected<all>(reply);
   all answers;
   answers.reserve(sent);
-  for (const auto& response : reply.elements) {
-    if (!is_integer(response) || response.integer < -1 || response.integer > 1) return unexpected<all>(response);
-    answers.push_back(response.integer == 1   ? renewal_answer::confirmed
-                      : response.integer == 0 ? renewal_answer::denied
-                                              : renewal_answer::shared);
+  for (const auto& element : reply.elements) {
+    if (!is_integer(element) || element.integer < -1 || element.integer > 1) return unexpected<all>(element);
+    answers.push_back(element.integer == 1   ? renewal_answer::confirmed
+                      : element.integer == 0 ? renewal_answer::denied
+                                             : renewal_answer::shared);
   }
   return value(std::move(answers));
 }

@@ -11,54 +11,54 @@ namespace holdfast::detail::script_steps {
 
 template <const auto& Script>
 call acquire(const lock_keys& keys, milliseconds ttl, const owner_field& field) {
-  static constexpr call::recipe recipe{Script.evalsha, Script.body, operands::acquire, vote_of::acquire,
-                                       call::effect::takes};
-  return {recipe, {.at = &keys, .field = &field, .ttl = {ttl}}};
+  static constexpr call::recipe form{Script.evalsha, Script.body, operands::acquire, vote_of::acquire,
+                                     call::effect::takes};
+  return {form, {.at = &keys, .field = &field, .ttl = {ttl}}};
 }
 
 template <const auto& Script>
 call acquire_any(const std::vector<shared_keys>& of, milliseconds ttl, const owner_field& field) {
-  static constexpr call::recipe recipe{Script.evalsha, Script.body, operands::acquire_any};
-  return {recipe, {.field = &field, .ttl = {ttl}, .several = &of}};
+  static constexpr call::recipe form{Script.evalsha, Script.body, operands::acquire_any};
+  return {form, {.field = &field, .ttl = {ttl}, .several = &of}};
 }
 
 template <const auto& Script>
 call acquire_all(const std::vector<shared_keys>& of, milliseconds ttl, std::span<const owner_field> fields) {
-  static constexpr call::recipe recipe{Script.evalsha, Script.body, operands::acquire_all};
-  return {recipe, {.ttl = {ttl}, .several = &of, .fields = fields.data()}};
+  static constexpr call::recipe form{Script.evalsha, Script.body, operands::acquire_all};
+  return {form, {.ttl = {ttl}, .several = &of, .fields = fields.data()}};
 }
 
 template <const auto& Script>
 call renew(std::span<const renewal> holds) {
-  static constexpr call::recipe recipe{Script.evalsha, Script.body, operands::renewals, nullptr, call::effect::writes};
-  return {recipe, {.holds = holds}};
+  static constexpr call::recipe form{Script.evalsha, Script.body, operands::renewals, nullptr, call::effect::writes};
+  return {form, {.holds = holds}};
 }
 
 template <const auto& Script>
 call renew_one(const lock_keys& keys, key_ttl wanted, const owner_field& field) {
-  static constexpr call::recipe recipe{Script.evalsha, Script.body, operands::renewal_of_one, vote_of::sole_renewal,
-                                       call::effect::writes};
-  return {recipe, {.at = &keys, .field = &field, .ttl = wanted}};
+  static constexpr call::recipe form{Script.evalsha, Script.body, operands::renewal_of_one, vote_of::sole_renewal,
+                                     call::effect::writes};
+  return {form, {.at = &keys, .field = &field, .ttl = wanted}};
 }
 
 template <const auto& Script>
 call release(const lock_keys& keys, const owner_field& field) {
-  static constexpr call::recipe recipe{Script.evalsha, Script.body, operands::release, vote_of::release,
-                                       call::effect::writes};
-  return {recipe, {.at = &keys, .field = &field}};
+  static constexpr call::recipe form{Script.evalsha, Script.body, operands::release, vote_of::release,
+                                     call::effect::writes};
+  return {form, {.at = &keys, .field = &field}};
 }
 
 template <const auto& Script>
 call force_release(const lock_keys& keys) {
-  static constexpr call::recipe recipe{Script.evalsha, Script.body, operands::force_release, vote_of::force_release};
-  return {recipe, {.at = &keys}};
+  static constexpr call::recipe form{Script.evalsha, Script.body, operands::force_release, vote_of::force_release};
+  return {form, {.at = &keys}};
 }
 
 template <const auto& Script>
 call holder(const lock_keys& keys) {
-  static constexpr call::recipe recipe{Script.evalsha, Script.body, operands::key, vote_of::something,
-                                       call::effect::asks};
-  return {recipe, {.at = &keys}};
+  static constexpr call::recipe form{Script.evalsha, Script.body, operands::key, vote_of::something,
+                                     call::effect::asks};
+  return {form, {.at = &keys}};
 }
 
 }  // namespace holdfast::detail::script_steps

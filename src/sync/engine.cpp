@@ -219,7 +219,7 @@ void engine::when_run_changes(const shared_keys& keys, std::string run, std::wea
   // The run may have changed between the caller's own comparison and this call.
   if (is_another_run(watch)) return watch.then();
   if (run_watches_.size() >= prune_run_watches_at_) {
-    run_watches_.remove_if([](const run_watch& watch) { return watch.wanted.expired(); });
+    run_watches_.remove_if([](const run_watch& known) { return known.wanted.expired(); });
     // Doubling keeps the cost of each watch constant, however many there are.
     prune_run_watches_at_ = 2 * run_watches_.size() + 16;
   }

@@ -51,13 +51,13 @@ bool name::held_by(owner_id owner) {
   return mine && !mine->ended();
 }
 
-// ---- those who wait
+// ---- the waiters
 
 void name::join(std::shared_ptr<acquisition> caller) {
   // Only contended names need turns, so an uncontended lock has no state for them.
   if (line_ || !holds_.empty()) share();
   // The line is made late: a hold, a release or a cool-down needs the name without one.
-  if (!line_) line_ = make_pooled<waiting_line>(around().blocks, around(), host_.fields, *this, keys_);
+  if (!line_) line_ = make_pooled<waiting_line>(env().blocks, env(), host_.fields, *this, keys_);
   line_->join(std::move(caller));
 }
 
@@ -85,9 +85,9 @@ void name::report_own_wait(acquisition& caller) {
   // Without both coroutines the observer is only told that it may be so.
   const bool known = held->coroutine && request.coroutine;
   if (known && held->coroutine != request.coroutine) return;
-  around().report({.kind = known ? event_kind::waiting_for_ourselves : event_kind::perhaps_waiting_for_ourselves,
-                   .name = keys_->name});
-  if (around().notices) around().notices->waits_for_own_hold(caller.noticed, keys_);
+  env().report({.kind = known ? event_kind::waiting_for_ourselves : event_kind::perhaps_waiting_for_ourselves,
+                .name = keys_->name});
+  if (env().notices) env().notices->waits_for_own_hold(caller.noticed, keys_);
 }
 
 void name::doubt_hold_here() {
@@ -155,7 +155,7 @@ void name::nest(hold& outer, const std::shared_ptr<acquisition>& caller) {
 // Most nested calls have their lease at once. Otherwise Redis has to be asked, or the call is in error.
 bool name::enter(hold& outer, acquisition& caller) {
   const auto& of = caller.keys->of;
-  const auto now = around().now();
+  const auto now = env().now();
   // A fenced caller needs a token, which a plain hold of the same key does not have.
   const bool may = of.reentrant && (!of.fenced() || outer.token()) && outer.count() < most_reentries;
   if (!may || !outer.covers(caller.request.asked, now)) return false;
@@ -168,7 +168,7 @@ bool name::enter(hold& outer, acquisition& caller) {
 void name::reenter(hold& outer, std::shared_ptr<acquisition> caller) {
   if (!outer.keys()->of.reentrant)
     return caller->answer({errc::already_held, not_reentrant, nullptr}, failed_at(*caller->keys));
-  std::make_shared<reentry>(around(), *this, hold_ptr(&outer), std::move(caller))->begin();
+  std::make_shared<reentry>(env(), *this, hold_ptr(&outer), std::move(caller))->begin();
 }
 
 void name::reenter(std::shared_ptr<acquisition> caller) {
@@ -199,8 +199,8 @@ void name::move_to(hold& outer, std::shared_ptr<acquisition> caller) noexcept {
 bool name::pass_on(hold& before, const handoff_offer& offer) {
   // Nobody has waited for this name, so the claim is released as usual.
   if (!hand_over_.shared()) return false;
-  const auto now = around().now();
-  const auto* const successor = hand_over_.successor(before, offer, line_.get(), now, around().settings.drift);
+  const auto now = env().now();
+  const auto* const successor = hand_over_.successor(before, offer, line_.get(), now, env().settings.drift);
   if (!successor) {
     hand_over_.release_begins(now);
     return false;
@@ -235,10 +235,10 @@ std::shared_ptr<lease_record> name::take_over(hold& before, const acquisition& s
 }
 
 void name::report_pass(const hold& before, milliseconds ttl, time_point now) const {
-  if (!around().settings.observer) return;
+  if (!env().settings.observer) return;
   auto passed = event_of(event_kind::passed, before, now);
   passed.content.ttl = ttl;
-  around().report(std::move(passed));
+  env().report(std::move(passed));
 }
 
 // Nobody publishes the loss of a hold, so the line of this client is woken here.
@@ -272,18 +272,18 @@ void name::queue(std::shared_ptr<acquisition> caller) {
 nanoseconds name::found_busy() {
   // Somebody elsewhere has the lock, so this name is contended.
   share();
-  return hand_over_.found_busy(around().time);
+  return hand_over_.found_busy(env().time);
 }
 
 void name::end_turn(const release_end& end) {
   // Subscribers elsewhere wait for this name, even if nobody waits here.
   if (end.heard_by > 0 && !host_.parts.closed()) share();
-  hand_over_.release_ends(around().time, end.heard_by, line_.get(), *this);
+  hand_over_.release_ends(env().time, end.heard_by, line_.get(), *this);
 }
 
 void name::cool_down_ends() {
   // A cool-down may be extended while it runs.
-  if (hand_over_.cool_down(around().now(), *this)) return;
+  if (hand_over_.cool_down(env().now(), *this)) return;
   if (line_ && line_->lingers()) return line_->stop_lingering();
   leave_if_unused();
 }

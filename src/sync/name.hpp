@@ -126,7 +126,7 @@ class name final : public line_host,
   // line_host
   bool held_here() const override;
   void doubt_hold_here() override;
-  bool hears_itself() override { return hand_over_.hears_itself(around().time); }
+  bool hears_itself() override { return hand_over_.hears_itself(env().time); }
   nanoseconds found_busy() override;
   time_point cool_down_until() const override { return hand_over_.cool_down_until(); }
   void cool_down_ends() override;
@@ -146,9 +146,9 @@ class name final : public line_host,
   void release_begins() override { ++releasing_; }
   void release_ends(const release_end& end) override;
 
-  environment& around() const noexcept { return host_.parts.env; }
+  environment& env() const noexcept { return host_.parts.env; }
   void share() {
-    if (!hand_over_.shared()) hand_over_.share(around(), keys_->of, live_hold());
+    if (!hand_over_.shared()) hand_over_.share(env(), keys_->of, live_hold());
   }
   void end_turn(const release_end& end);
   void end_lingering();

@@ -228,13 +228,13 @@ void registry::close() {
   };
   std::vector<known> all;  // closing a hold may remove its name
   for (auto& each : names_) {
-    auto& of = all.emplace_back();
-    if (auto* const line = each.line()) of.line = line->shared_from_this();
-    each.each_hold([&](hold& held) { of.holds.emplace_back(&held); });
+    auto& entry = all.emplace_back();
+    if (auto* const line = each.line()) entry.line = line->shared_from_this();
+    each.each_hold([&](hold& held) { entry.holds.emplace_back(&held); });
   }
-  for (const auto& of : all) {
-    if (of.line) of.line->fail([](const acquisition&) { return true; }, errc::shutting_down, "");
-    for (const auto& held : of.holds) {
+  for (const auto& entry : all) {
+    if (entry.line) entry.line->fail([](const acquisition&) { return true; }, errc::shutting_down, "");
+    for (const auto& held : entry.holds) {
       held->close();
       if (held->changing()) changing.push_back(held);
     }

@@ -61,8 +61,8 @@ class quorum::subscriber_list final {
     }
   };
 
-  template <class Which>
-  std::size_t count(Which matches) const {
+  template <class Predicate>
+  std::size_t count(Predicate matches) const {
     return static_cast<std::size_t>(std::count_if(seats_.begin(), seats_.end(), matches));
   }
 
@@ -72,7 +72,7 @@ class quorum::subscriber_list final {
     const auto there = count([](const seat& seat) { return seat.acknowledged; });
     if (there < of_.needed()) return;
     if (there == seats_.size()) return tell_subscribed();
-    if (!acknowledged_.due()) acknowledged_.start(of_.time_.now() + of_.round_, [this] { tell_subscribed(); });
+    if (!acknowledged_.due()) acknowledged_.start(of_.time_.now() + of_.vote_time_, [this] { tell_subscribed(); });
   }
 
   void tell_subscribed() {
@@ -90,7 +90,7 @@ class quorum::subscriber_list final {
       told_by_few_ = 0;
       tell(payload);
     } else if (free == 0 && !round_trip_.due()) {
-      wait_then(std::min(of_.round_ * (1U << told_by_few_), longest_pause), payload, [this](std::string_view text) {
+      wait_then(std::min(of_.vote_time_ * (1U << told_by_few_), longest_pause), payload, [this](std::string_view text) {
         told_by_few_ = std::min(told_by_few_ + 1, most_doublings);
         tell(text, &subscriber::on_rumour);
       });
@@ -99,7 +99,7 @@ class quorum::subscriber_list final {
 
   void tell(std::string_view payload, void (subscriber::*notify)(std::string_view) = &subscriber::on_message) {
     notified_ = true;
-    wait_then(of_.round_, payload, [this](std::string_view text) { hear_anew(text); });
+    wait_then(of_.vote_time_, payload, [this](std::string_view text) { hear_anew(text); });
     (subscriber_.*notify)(payload);
   }
 
@@ -157,8 +157,8 @@ bool quorum::withdraw(redis::ticket) {
   return false;
 }
 
-template <class Which>
-bool quorum::majority(Which matches) const {
+template <class Predicate>
+bool quorum::majority(Predicate matches) const {
   return static_cast<std::size_t>(std::count_if(each_.begin(), each_.end(), matches)) >= needed();
 }
 
@@ -210,7 +210,7 @@ subscription quorum::subscribe(std::string_view channel, subscriber& subscriber)
 }
 
 // A process that was stopped measures its stop as the time of the answers in its sockets: hence the limit.
-void quorum::note_round(lease_clock::duration took) { round_ = std::min(took, longest_pause); }
+void quorum::note_vote_time(lease_clock::duration took) { vote_time_ = std::min(took, longest_pause); }
 
 void quorum::keep_watch(bool on) {
   for (const auto& one : each_) one->keep_watch(on);

@@ -34,7 +34,7 @@ class quorum final : public topology {
   std::uint64_t server_of(std::string_view) const override { return 0; }
   bool in_outage(std::string_view key) const override;
   std::string where(std::string_view key) const override;
-  void note_round(lease_clock::duration took) override;
+  void note_vote_time(lease_clock::duration took) override;
   /// The subscriber gets a message when a majority of the primaries has sent one or was free. If none was free, it gets
   /// the message within one round trip of the first. The same message of the slower primaries is dropped.
   subscription subscribe(std::string_view channel, subscriber& subscriber) override;
@@ -46,13 +46,13 @@ class quorum final : public topology {
   class subscriber_list;
 
   std::size_t needed() const noexcept { return each_.size() / 2 + 1; }
-  template <class Which>
-  bool majority(Which matches) const;
+  template <class Predicate>
+  bool majority(Predicate matches) const;
 
   timers& alarms_;
   const clock& time_;
   const std::vector<std::unique_ptr<topology>> each_;
-  lease_clock::duration round_ = std::chrono::milliseconds(1);  // of the last vote, until its last answer
+  lease_clock::duration vote_time_ = std::chrono::milliseconds(1);  // of the last vote, until its last answer
 };
 
 }  // namespace holdfast::detail

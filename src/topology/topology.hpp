@@ -90,7 +90,7 @@ class topology {
   /// The server's address, for texts.
   virtual std::string where(std::string_view key) const = 0;
   /// Several primaries have answered within this time.
-  virtual void note_round(lease_clock::duration) {}
+  virtual void note_vote_time(lease_clock::duration) {}
 
   /// A demand on replicas: `wanted` of them must have what the server of this outcome::server has answered.
   struct copies {

@@ -29,37 +29,37 @@ using recipe = call::recipe;
 constexpr milliseconds none{};
 
 call acquire_fenced(const lock_keys& keys, milliseconds ttl, const owner_field& field) {
-  static constexpr recipe recipe{lua::acquire_fenced.evalsha, lua::acquire_fenced.body,
-                                 [](writer& to, const made_of& operands) {
-                                   const auto block = operands.at->of.tokens;
-                                   const bool ends = operands.token_ttl != none;
-                                   to.begin(2, ends ? 4 : block > 1 ? 3 : 2);
-                                   to.add(operands.at->lock);
-                                   to.add(token_parts(*operands.at));
-                                   to.add(operands.ttl.ttl);
-                                   to.add(*operands.field);
-                                   if (ends || block > 1) to.add(block);
-                                   if (ends) to.add(operands.token_ttl);
-                                 },
-                                 nullptr, call::effect::takes};
-  return {recipe, {.at = &keys, .field = &field, .ttl = {ttl}}};
+  static constexpr recipe form{lua::acquire_fenced.evalsha, lua::acquire_fenced.body,
+                               [](writer& to, const made_of& operands) {
+                                 const auto block = operands.at->of.tokens;
+                                 const bool ends = operands.token_ttl != none;
+                                 to.begin(2, ends ? 4 : block > 1 ? 3 : 2);
+                                 to.add(operands.at->lock);
+                                 to.add(token_parts(*operands.at));
+                                 to.add(operands.ttl.ttl);
+                                 to.add(*operands.field);
+                                 if (ends || block > 1) to.add(block);
+                                 if (ends) to.add(operands.token_ttl);
+                               },
+                               nullptr, call::effect::takes};
+  return {form, {.at = &keys, .field = &field, .ttl = {ttl}}};
 }
 
 call acquire_any_fenced(const std::vector<shared_keys>& of, milliseconds ttl, const owner_field& field) {
-  static constexpr recipe recipe{lua::acquire_any_fenced.evalsha, lua::acquire_any_fenced.body,
-                                 [](writer& to, const made_of& operands) {
-                                   to.begin(2 * operands.several->size(), operands.token_ttl != none ? 3 : 2);
-                                   for (const auto& keys : *operands.several) to.add(keys->lock);
-                                   for (const auto& keys : *operands.several) to.add(token_parts(*keys));
-                                   to.add(operands.ttl.ttl);
-                                   to.add(*operands.field);
-                                   if (operands.token_ttl != none) to.add(operands.token_ttl);
-                                 }};
-  return {recipe, {.field = &field, .ttl = {ttl}, .several = &of}};
+  static constexpr recipe form{lua::acquire_any_fenced.evalsha, lua::acquire_any_fenced.body,
+                               [](writer& to, const made_of& operands) {
+                                 to.begin(2 * operands.several->size(), operands.token_ttl != none ? 3 : 2);
+                                 for (const auto& keys : *operands.several) to.add(keys->lock);
+                                 for (const auto& keys : *operands.several) to.add(token_parts(*keys));
+                                 to.add(operands.ttl.ttl);
+                                 to.add(*operands.field);
+                                 if (operands.token_ttl != none) to.add(operands.token_ttl);
+                               }};
+  return {form, {.field = &field, .ttl = {ttl}, .several = &of}};
 }
 
 call acquire_all_fenced(const std::vector<shared_keys>& of, milliseconds ttl, std::span<const owner_field> fields) {
-  static constexpr recipe recipe{
+  static constexpr recipe form{
       lua::acquire_all_fenced.evalsha, lua::acquire_all_fenced.body, [](writer& to, const made_of& operands) {
         to.begin(2 * operands.several->size(), 1 + operands.several->size() + (operands.token_ttl != none ? 1 : 0));
         for (const auto& keys : *operands.several) to.add(keys->lock);
@@ -68,42 +68,42 @@ call acquire_all_fenced(const std::vector<shared_keys>& of, milliseconds ttl, st
         for (const auto& field : operands.each_field()) to.add(field);
         if (operands.token_ttl != none) to.add(operands.token_ttl);
       }};
-  return {recipe, {.ttl = {ttl}, .several = &of, .fields = fields.data()}};
+  return {form, {.ttl = {ttl}, .several = &of, .fields = fields.data()}};
 }
 
 call set_hold_count(const lock_keys& keys, key_ttl wanted, const owner_field& field, unsigned count) {
-  static constexpr recipe recipe{lua::set_hold_count.evalsha, lua::set_hold_count.body,
-                                 [](writer& to, const made_of& operands) {
-                                   to.begin(1, operands::differ(operands.ttl) ? 4 : 3);
-                                   to.add(operands.at->lock);
-                                   to.add(operands.ttl.ttl);
-                                   to.add(*operands.field);
-                                   to.add(std::int64_t{operands.count});
-                                   if (operands::differ(operands.ttl)) to.add(operands.ttl.if_none);
-                                 },
-                                 vote_of::flag, call::effect::writes};
-  return {recipe, {.at = &keys, .field = &field, .ttl = wanted, .count = count}};
+  static constexpr recipe form{lua::set_hold_count.evalsha, lua::set_hold_count.body,
+                               [](writer& to, const made_of& operands) {
+                                 to.begin(1, operands::differ(operands.ttl) ? 4 : 3);
+                                 to.add(operands.at->lock);
+                                 to.add(operands.ttl.ttl);
+                                 to.add(*operands.field);
+                                 to.add(std::int64_t{operands.count});
+                                 if (operands::differ(operands.ttl)) to.add(operands.ttl.if_none);
+                               },
+                               vote_of::flag, call::effect::writes};
+  return {form, {.at = &keys, .field = &field, .ttl = wanted, .count = count}};
 }
 
 call count(const lock_keys& keys, const owner_field& field) {
-  static constexpr recipe recipe{{},
-                                 "HGET",
-                                 [](writer& to, const made_of& operands) {
-                                   to.begin(1, 1);
-                                   to.add(operands.at->lock);
-                                   to.add(*operands.field);
-                                 },
-                                 vote_of::something,
-                                 call::effect::asks};
-  return {recipe, {.at = &keys, .field = &field}};
+  static constexpr recipe form{{},
+                               "HGET",
+                               [](writer& to, const made_of& operands) {
+                                 to.begin(1, 1);
+                                 to.add(operands.at->lock);
+                                 to.add(*operands.field);
+                               },
+                               vote_of::something,
+                               call::effect::asks};
+  return {form, {.at = &keys, .field = &field}};
 }
 
 call last_token(const lock_keys& keys) {
-  static constexpr recipe recipe{{}, "GET", [](writer& to, const made_of& operands) {
-                                   to.begin(1, 0);
-                                   to.add(token_parts(*operands.at));
-                                 }};
-  return {recipe, {.at = &keys}};
+  static constexpr recipe form{{}, "GET", [](writer& to, const made_of& operands) {
+                                 to.begin(1, 0);
+                                 to.add(token_parts(*operands.at));
+                               }};
+  return {form, {.at = &keys}};
 }
 
 answer<unsigned> read_count_of(const redis::outcome& outcome, const owner_field&) {

@@ -22,19 +22,19 @@ using operands::writer;
 using recipe = call::recipe;
 
 call set(const lock_keys& keys, milliseconds ttl, const owner_field& field) {
-  static constexpr recipe recipe{{},
-                                 "SET",
-                                 [](writer& to, const made_of& operands) {
-                                   to.begin(1, 4);
-                                   to.add(operands.at->lock);
-                                   to.add(*operands.field);
-                                   to.add("NX");
-                                   to.add("PX");
-                                   to.add(operands.ttl.ttl);
-                                 },
-                                 nullptr,
-                                 call::effect::writes};
-  return {recipe, {.at = &keys, .field = &field, .ttl = {ttl}}};
+  static constexpr recipe form{{},
+                               "SET",
+                               [](writer& to, const made_of& operands) {
+                                 to.begin(1, 4);
+                                 to.add(operands.at->lock);
+                                 to.add(*operands.field);
+                                 to.add("NX");
+                                 to.add("PX");
+                                 to.add(operands.ttl.ttl);
+                               },
+                               nullptr,
+                               call::effect::writes};
+  return {form, {.at = &keys, .field = &field, .ttl = {ttl}}};
 }
 
 call count(const lock_keys& keys, const owner_field&) { return script_steps::holder<lua::simple_holder>(keys); }

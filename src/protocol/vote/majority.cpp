@@ -28,7 +28,7 @@ template <class Read>
 auto values(const redis::votes& of, const vote_count& count, Read read) {
   std::vector<decltype(read(redis::reply()).value)> all;
   for (std::size_t n = 0; n < of.outcomes.size(); ++n)
-    if ((count.who_said_yes() & only(n)) != 0) all.push_back(read(of.outcomes[n]->reply).value);
+    if ((count.in_favour() & only(n)) != 0) all.push_back(read(of.outcomes[n]->reply).value);
   return all;
 }
 
@@ -61,7 +61,7 @@ std::optional<milliseconds> enough_free_in(const redis::votes& of, const vote_co
     if (reply.value.holder_ttl) ends.push_back(*reply.value.holder_ttl);
     if (reply.value.type == acquire_answer::kind::busy_without_ttl) ++without_ttl;
   }
-  const auto others = static_cast<std::size_t>(std::popcount(count.where_it_may_have_run()));
+  const auto others = static_cast<std::size_t>(std::popcount(count.may_have_run_at()));
   const auto more = count.needed() > others ? count.needed() - others : 1;
   std::sort(ends.begin(), ends.end());
   if (ends.size() >= more) return ends[more - 1];
@@ -84,7 +84,7 @@ answer<acquire_answer> read_votes(const redis::outcome& outcome) {
   if (count.carried()) return {std::nullopt, {}};
   HOLDFAST_ASSERT(count.answered());
   acquire_answer busy{.type = kind::busy};
-  if (count.who_said_yes() != 0) busy.split = of.slowest;
+  if (count.in_favour() != 0) busy.split = of.slowest;
   busy.holder_ttl = enough_free_in(of, count);
   if (!busy.holder_ttl) busy.type = kind::busy_without_ttl;
   return {std::nullopt, busy};
@@ -116,8 +116,8 @@ answer<std::vector<renewal_answer>> by_majority::renew(const redis::outcome& out
 answer<release_answer> by_majority::release(const redis::outcome& outcome) {
   if (!outcome.of_each) return read_outcome<read_release>(outcome);
   // Each primary notifies its own subscribers, so no common number exists. 0 claims nothing about waiters.
-  const auto nobody_told = [](const vote_count&) { return release_answer(0); };
-  return decided(outcome, vote_of::release, nobody_told, release_answer());
+  const auto without_number = [](const vote_count&) { return release_answer(0); };
+  return decided(outcome, vote_of::release, without_number, release_answer());
 }
 
 answer<bool> by_majority::force_release(const redis::outcome& outcome) {

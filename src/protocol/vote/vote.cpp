@@ -51,11 +51,11 @@ std::optional<marker_text> marker_text::parse(std::string_view text) noexcept {
 }
 
 call look_at_marker() {
-  static constexpr recipe recipe{{}, "GET", [](writer& to, const made_of&) {
-                                   to.begin(1, 0);
-                                   to.add(vote_marker);
-                                 }};
-  return {recipe, {}};
+  static constexpr recipe form{{}, "GET", [](writer& to, const made_of&) {
+                                 to.begin(1, 0);
+                                 to.add(vote_marker);
+                               }};
+  return {form, {}};
 }
 
 answer<std::string> read_look_at_marker(const redis::outcome& outcome) {
@@ -63,26 +63,26 @@ answer<std::string> read_look_at_marker(const redis::outcome& outcome) {
 }
 
 call change_marker(const std::string& was, const std::string& becomes) {
-  static constexpr recipe recipe{lua::change_marker.evalsha, lua::change_marker.body,
-                                 [](writer& to, const made_of& operands) {
-                                   to.begin(1, 2);
-                                   to.add(vote_marker);
-                                   to.add(*operands.word);
-                                   to.add(*operands.vote);
-                                 }};
-  return {recipe, {.vote = &becomes, .word = &was}};
+  static constexpr recipe form{lua::change_marker.evalsha, lua::change_marker.body,
+                               [](writer& to, const made_of& operands) {
+                                 to.begin(1, 2);
+                                 to.add(vote_marker);
+                                 to.add(*operands.word);
+                                 to.add(*operands.vote);
+                               }};
+  return {form, {.vote = &becomes, .word = &was}};
 }
 
 answer<bool> read_change_marker(const redis::outcome& outcome) { return read_outcome<read_flag>(outcome); }
 
 call make_marker(const std::string& vote) {
-  static constexpr recipe recipe{{}, "SET", [](writer& to, const made_of& operands) {
-                                   to.begin(1, 2);
-                                   to.add(vote_marker);
-                                   to.add(*operands.vote);
-                                   to.add("NX");
-                                 }};
-  return {recipe, {.vote = &vote}};
+  static constexpr recipe form{{}, "SET", [](writer& to, const made_of& operands) {
+                                 to.begin(1, 2);
+                                 to.add(vote_marker);
+                                 to.add(*operands.vote);
+                                 to.add("NX");
+                               }};
+  return {form, {.vote = &vote}};
 }
 
 answer<bool> read_make_marker(const redis::outcome& outcome) {
@@ -91,14 +91,13 @@ answer<bool> read_make_marker(const redis::outcome& outcome) {
 }
 
 call tell_apart(const std::string& key, const std::string& number) {
-  static constexpr recipe recipe{lua::tell_apart.evalsha, lua::tell_apart.body,
-                                 [](writer& to, const made_of& operands) {
-                                   to.begin(1, 2);
-                                   to.add(*operands.key);
-                                   to.add(*operands.word);
-                                   to.add("60000");
-                                 }};
-  return {recipe, {.key = &key, .word = &number}};
+  static constexpr recipe form{lua::tell_apart.evalsha, lua::tell_apart.body, [](writer& to, const made_of& operands) {
+                                 to.begin(1, 2);
+                                 to.add(*operands.key);
+                                 to.add(*operands.word);
+                                 to.add("60000");
+                               }};
+  return {form, {.key = &key, .word = &number}};
 }
 
 answer<std::string> read_tell_apart(const redis::outcome& outcome) { return read_outcome<read_text>(outcome); }

@@ -68,7 +68,7 @@ redis::failure vote_count::why() const {
     if (!cause.starts_with(where)) text += where + ": ";
     text += cause;
   }
-  return {code, std::move(text), where_it_may_have_run() != 0};
+  return {code, std::move(text), may_have_run_at() != 0};
 }
 
 }  // namespace holdfast::detail

@@ -38,9 +38,9 @@ class vote_count {
   /// No answer is missing.
   bool complete() const noexcept { return open_ == 0; }
 
-  primary_set who_said_yes() const noexcept { return yes_of_; }
+  primary_set in_favour() const noexcept { return yes_of_; }
   /// The primaries where the command has run, or still may.
-  primary_set where_it_may_have_run() const noexcept { return ran_ | open_of_; }
+  primary_set may_have_run_at() const noexcept { return ran_ | open_of_; }
   /// Why there is neither a yes nor a no. The text names the cause of each primary without a yes.
   redis::failure why() const;
 

@@ -179,8 +179,8 @@ bool claim::set_doubted(share& part, bool doubted) noexcept {
   return suspended_.exchange(suspended, std::memory_order_acq_rel) != suspended;
 }
 
-template <class Which>
-bool claim::enough(Which matches) const noexcept {
+template <class Predicate>
+bool claim::enough(Predicate matches) const noexcept {
   return static_cast<std::size_t>(std::ranges::count_if(shares(), matches)) >= needed_;
 }
 

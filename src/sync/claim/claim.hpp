@@ -37,7 +37,7 @@ enum class renewal_stage : std::uint8_t { none, scheduled, due, in_flight, doubt
 /// The part of a claim at one server.
 class share {
  public:
-  share(claim& whose, node_id at) : of(whose), node(at) {}
+  share(claim& whole, node_id at) : of(whole), node(at) {}
 
   /// The end of the validity by the answers of this server.
   time_point valid_until() const noexcept { return valid_until_; }
@@ -172,8 +172,8 @@ class claim final : public boost::intrusive_ref_counter<claim> {
   static constexpr std::size_t size_with(std::size_t shares) noexcept { return sizeof(claim) + shares * sizeof(share); }
   share* first_share() noexcept { return std::launder(reinterpret_cast<share*>(this + 1)); }
   bool set_doubted(share& share, bool doubted) noexcept;
-  template <class Which>
-  bool enough(Which matches) const noexcept;
+  template <class Predicate>
+  bool enough(Predicate matches) const noexcept;
   time_point end_of_needed() const noexcept;
 
   validity validity_;

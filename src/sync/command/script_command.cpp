@@ -56,7 +56,7 @@ std::optional<redis::failure> script_command::silence(time_point asked) const {
 void script_command::execute() {
   // silence() must not count from an earlier copy.
   written_ = {};
-  asked_ = to_->execute(call_.key(), {shared_from_this(), delivery_});
+  ticket_ = to_->execute(call_.key(), {shared_from_this(), delivery_});
   unanswered_ = true;  // after execute(), which throws without memory
 }
 
@@ -73,7 +73,7 @@ primary_set script_command::withdraw_all() {
   }
   // Set even if the command was written already: a NOSCRIPT that is on its way must not bring it back.
   unwanted_ = true;
-  if (!to_->withdraw(asked_)) return everywhere;
+  if (!to_->withdraw(ticket_)) return everywhere;
   unanswered_ = false;
   return nowhere;
 }

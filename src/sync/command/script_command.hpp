@@ -89,7 +89,7 @@ class script_command : public redis::command, public std::enable_shared_from_thi
   std::weak_ptr<script_copies> copies_;  // under way
   call call_;
   delivery delivery_{};
-  redis::ticket asked_ = 0;
+  redis::ticket ticket_ = 0;
   time_point written_{};  // when the copy under way was written; zero: not yet
   bool unanswered_ = false;
   bool by_text_ = false;

@@ -65,7 +65,7 @@ void hold::operator delete(hold* ended, std::destroying_delete_t) noexcept {
   pool.give_back(ended, sizeof(hold));
 }
 
-// ---- what it is
+// ---- the state
 
 nanoseconds hold::left() const noexcept { return ended() ? nanoseconds() : on->left(); }
 

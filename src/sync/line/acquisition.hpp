@@ -152,7 +152,7 @@ class acquisition final : public cancellable, public script_command {
   /// moves again. The first call starts the deadline. A part has none, because the call for several locks has it.
   void wait_in(acquisition_place& where);
   /// Counts it as waiting, once.
-  void stand_in_line() {
+  void count_as_waiting() {
     if (!std::exchange(seat.counted, true)) env_.count(measurement_kind::wait_began, *keys);
   }
   void cancel() override;

@@ -49,10 +49,10 @@ void handoff_window::release_ends(time_point now, std::uint64_t subscribers, own
   last_release_ = now;
   probing_ = false;
   cools_down_by_time_ = others_ > 0 && beside_barging_clients(now);
-  asked_in_vain_ = 0;
+  found_busy_times_ = 0;
   // Without other subscribers only clients that poll may want the lock.
   if (others_ == 0)
-    cool_down_until_ = now + left_to_those_who_look(now);
+    cool_down_until_ = now + cool_down_of_probe(now);
   else if (cools_down_by_time_)
     cool_down_until_ = now + std::min<duration>(others_ * std::clamp(now - began_, quickest, longest),
                                                 longest_cool_down_beside_barging);
@@ -65,7 +65,7 @@ void handoff_window::release_ends(time_point now, std::uint64_t subscribers, own
 
 // A probe costs the waiters of this client a part of their time, so it is rare. Barging clients that were found get one
 // after each turn.
-handoff_window::duration handoff_window::left_to_those_who_look(time_point now) noexcept {
+handoff_window::duration handoff_window::cool_down_of_probe(time_point now) noexcept {
   const bool due = now >= next_probe_ || beside_barging_clients(now);
   if (between_looks_ == duration::zero() || passed_ == 0 || !due) return duration::zero();
   next_probe_ = now + probe_interval;
@@ -104,7 +104,7 @@ bool handoff_window::hear(time_point now) noexcept {
 handoff_window::duration handoff_window::found_busy(time_point now) noexcept {
   // A client that asks much later meets an ordinary holder, and not a barging client that used the probe.
   if (std::exchange(probing_, false) && now < cool_down_until_ + longest) barging_until_ = now + barging_assumed_for;
-  const bool again = cools_down_by_time_ && asked_in_vain_++ < most_probes_beside_barging;
+  const bool again = cools_down_by_time_ && found_busy_times_++ < most_probes_beside_barging;
   return again ? probe_pause : duration::max();
 }
 

@@ -69,7 +69,7 @@ class handoff_window {
  private:
   bool beside_barging_clients(time_point now) const noexcept { return now < barging_until_; }
   static time_point first_probe(time_point now, duration between_looks) noexcept;
-  duration left_to_those_who_look(time_point now) noexcept;
+  duration cool_down_of_probe(time_point now) noexcept;
 
   const duration between_looks_;
   time_point began_{}, cool_down_until_{}, own_notification_until_{};
@@ -78,7 +78,7 @@ class handoff_window {
   duration pace_ = quickest;             // the time between the last two releases
   std::size_t waited_ = 0, passed_ = 0;  // of this turn: the waiters at its beginning, and the hand-overs since
   std::uint64_t others_ = 0;             // notified clients that may not have had their turns yet
-  unsigned asked_in_vain_ = 0;           // busy answers since a cool-down by time
+  unsigned found_busy_times_ = 0;        // busy answers since a cool-down by time
   bool releasing_ = false, heard_early_ = false;
   bool cools_down_by_time_ = false;  // beside barging clients: messages do not prolong it
   bool probing_ = false;             // all others have had their turns; a holder now is a barging client

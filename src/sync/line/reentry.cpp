@@ -69,8 +69,8 @@ void reentry::send() {
   const auto timeout = once ? waiter_->time_left() : command_budget(env_.settings, ttl);
   const auto& keys = *of_->keys();
   // The count is absolute, see kind.hpp.
-  want_ = static_cast<unsigned>(of_->count()) + 1;
-  script_command::send(env_, keys.of.set_hold_count.make(keys, of_->ttl_to_send(ttl), of_->field(), want_),
+  sent_count_ = static_cast<unsigned>(of_->count()) + 1;
+  script_command::send(env_, keys.of.set_hold_count.make(keys, of_->ttl_to_send(ttl), of_->field(), sent_count_),
                        {.timeout = timeout,
                         .rank = once ? urgency::refusable : urgency::awaited,
                         .waits_for_reply = !once,
@@ -101,7 +101,7 @@ void reentry::on_answer(const outcome& outcome) {
     if (waiter_) nothing_to_enter();
     return of_->end_change();
   }
-  of_->note_count(want_);
+  of_->note_count(sent_count_);
   // The caller has left. The end of the last change corrects the count in Redis.
   if (!waiter_) return of_->end_change();
   const auto wanted = std::max<unsigned>(waiter_->request.asked.min_replicas, of_->min_replicas());

@@ -57,7 +57,7 @@ class reentry final : public script_command, private acquisition_place, private 
   std::shared_ptr<acquisition> waiter_;  // null after its answer, or if it waits elsewhere
   timer pause_;
   failure last_failure_;
-  unsigned want_ = 0;  // the last count that was sent
+  unsigned sent_count_ = 0;  // the last count that was sent
 };
 
 }  // namespace holdfast::detail

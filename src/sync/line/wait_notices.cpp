@@ -24,7 +24,7 @@ wait_notices::~wait_notices() {
 }
 
 void wait_notices::waits_for_redis(noticed_wait& wait, const shared_keys& keys, time_point since) {
-  if (wait.listed_ || said_unreachable_) return;
+  if (wait.listed_ || printed_unreachable_) return;
   auto& servers = env_.servers;
   // Most calls find a healthy server. They must cost neither memory nor a timer.
   if (servers.answered_since(keys->lock, {}) && !servers.in_outage(keys->lock)) return;
@@ -32,18 +32,18 @@ void wait_notices::waits_for_redis(noticed_wait& wait, const shared_keys& keys, 
 }
 
 void wait_notices::lost_redis(noticed_wait& wait, const shared_keys& keys) {
-  if (!wait.listed_ && !said_unreachable_) add(wait, cause::unreachable, keys, env_.now());
+  if (!wait.listed_ && !printed_unreachable_) add(wait, cause::unreachable, keys, env_.now());
 }
 
 void wait_notices::waits_for_own_hold(noticed_wait& wait, const shared_keys& keys) {
-  if (!wait.listed_ && !said_own_hold_) add(wait, cause::own_hold, keys, env_.now());
+  if (!wait.listed_ && !printed_own_hold_) add(wait, cause::own_hold, keys, env_.now());
 }
 
 // Without memory the wait is not watched: a notice must not fail the call. Records are in the order of their beginning,
 // so the first one is always the next to be due. A call that moves brings an older time, hence the search from the end.
 void wait_notices::add(noticed_wait& wait, cause why, const shared_keys& keys, time_point since) try {
   const auto later =
-      std::find_if(waits_.rbegin(), waits_.rend(), [&](const auto& wait) { return wait.since <= since; });
+      std::find_if(waits_.rbegin(), waits_.rend(), [&](const auto& listed) { return listed.since <= since; });
   const auto place = waits_.insert(later.base(), entry{*this, wait, why, keys, since});
   place->place = place;
   wait.listed_ = &*place;
@@ -68,10 +68,10 @@ void wait_notices::arm() {
 void wait_notices::look() {
   const auto now = env_.now();
   while (!waits_.empty() &&
-         (has_reported(waits_.front().why) || saturating_add(waits_.front().since, long_wait) <= now)) {
+         (has_printed(waits_.front().why) || saturating_add(waits_.front().since, long_wait) <= now)) {
     auto& oldest = waits_.front();
     try {
-      if (!has_reported(oldest.why)) look_at(oldest);
+      if (!has_printed(oldest.why)) look_at(oldest);
     } catch (const std::bad_alloc&) {
       // A notice without memory for its text is left out.
     }
@@ -85,12 +85,12 @@ void wait_notices::look_at(const entry& wait) {
   if (wait.why == cause::unreachable) {
     // The server has answered since, so the call waits for something else.
     if (env_.servers.answering(wait.keys->lock)) return;
-    said_unreachable_ = true;
+    printed_unreachable_ = true;
     say_(call + ", because Redis cannot be reached: " + env_.servers.trouble(wait.keys->lock).detail + '.' +
          silenced_by);
   } else if (held_since_(*wait.keys, wait.since)) {
     // The hold has not changed hands since the call. Otherwise the wait is ordinary contention.
-    said_own_hold_ = true;
+    printed_own_hold_ = true;
     say_(call + ", which this client holds without an owner: perhaps its own task, which waits for itself. Bind an " +
          "owner to the task (holdfast::owner) to lock again what it holds." + silenced_by);
   }

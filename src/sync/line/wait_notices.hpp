@@ -54,7 +54,9 @@ class wait_notices {
   friend class noticed_wait;
   using entry = noticed_wait::entry;
 
-  bool has_reported(cause why) const noexcept { return why == cause::unreachable ? said_unreachable_ : said_own_hold_; }
+  bool has_printed(cause why) const noexcept {
+    return why == cause::unreachable ? printed_unreachable_ : printed_own_hold_;
+  }
   void add(noticed_wait& wait, cause why, const shared_keys& keys, time_point since);
   void arm();
   void look();
@@ -65,7 +67,7 @@ class wait_notices {
   const sink say_;
   const holder_test held_since_;
   std::list<entry> waits_;  // the oldest first
-  bool said_unreachable_ = false, said_own_hold_ = false;
+  bool printed_unreachable_ = false, printed_own_hold_ = false;
   timer look_;
 };
 

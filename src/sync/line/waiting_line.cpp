@@ -64,7 +64,7 @@ constexpr std::string_view copy_on_sharded_channel = "00";
 //
 //   flag              idle      trying    parked    blocked   moved by
 //   woken_            old       yes       old       old       set by wake(), cleared by try_now()
-//   resting_          old       no        yes       old       set by go_on() while others have their turns; cleared by
+//   cooling_down_     old       no        yes       old       set by go_on() while others have their turns; cleared by
 //                                                             try_now(), or while this client holds
 //   lingers_          yes       no        no        no one    set when the last waiter leaves; cleared by join(),
 //                                                             stop_lingering() or the end of the line
@@ -84,7 +84,7 @@ constexpr std::string_view copy_on_sharded_channel = "00";
 //   granted_in_part_  yes       yes       yes       yes       set by a divided vote; cleared by a grant, or by busy
 //
 // yes: possible. old: left from an earlier step. no one: only without waiters, and then the line lingers next.
-// "Parked while held" is derived: parked, with neither last_failure_ nor resting_.
+// "Parked while held" is derived: parked, with neither last_failure_ nor cooling_down_.
 
 waiting_line::waiting_line(environment& env, owner_fields& fields, line_host& host, shared_keys keys)
     : env_(env), fields_(fields), host_(host), keys_(std::move(keys)), park_(env.alarms) {}
@@ -118,8 +118,8 @@ void waiting_line::begin(acquisition& waiter) {
   // Another waiter of this client is first, so the lock is taken or about to be. A try_lock() need not ask.
   if (once && waiter.seat.ahead > 0) return finish(waiter, {});
   // A first attempt in an outage is a wait, too. Without an observer waits are not counted, and the look-up is saved.
-  const bool in_vain = env_.settings.observer && env_.servers.in_outage(keys_->lock);
-  if (waiter.seat.ahead > 0 || in_vain) waiter.stand_in_line();
+  const bool in_outage = env_.settings.observer && env_.servers.in_outage(keys_->lock);
+  if (waiter.seat.ahead > 0 || in_outage) waiter.count_as_waiting();
   // The other half of its time is for the answer.
   if (once && step_ == step::blocked_on_release) waiter.wake_at(env_.now() + waiter.time_left() / 2);
   if (waiter.seat.ahead > 0) return;
@@ -156,7 +156,8 @@ void waiting_line::wake(incentive why) {
   if (step_ == step::trying) woken_ = true;
   if (step_ != step::parked) return;
   // A release of another client has brought the end of the cool-down nearer.
-  if (resting_ && rest() > nanoseconds::zero()) return or_without_memory([this] { park_for(rest()); });
+  if (cooling_down_ && cool_down_left() > nanoseconds::zero())
+    return or_without_memory([this] { park_for(cool_down_left()); });
   if (wake_ups_.next() <= env_.now()) {
     wake_ups_.spend(env_.now());
     incentive_ = why;
@@ -262,14 +263,14 @@ void waiting_line::go_on() {
   // A try_lock() promises the state of the lock in Redis, so it does not wait for the cool-down.
   if (first().asks_once()) return try_now();
   if (!host_.held_here()) {
-    const auto pause = rest();
+    const auto pause = cool_down_left();
     if (pause <= nanoseconds::zero()) return try_now();
     // Each release of another client brings the end of the cool-down nearer.
     subscribe();
-    resting_ = true;
+    cooling_down_ = true;
     return park_for(pause);
   }
-  resting_ = false;
+  cooling_down_ = false;
   // The hold's end wakes the line. The subscription is for a force-unlock by another client.
   subscribe();
   park_while_held(nanoseconds::max(), env_.now(), nanoseconds::max());
@@ -287,20 +288,20 @@ void waiting_line::try_now() {
   // on_time_out() takes this for contention if the attempt finds no answer.
   if (parked_while_held()) known_held_ = env_.now();
   step_ = step::trying;
-  woken_ = resting_ = false;
+  woken_ = cooling_down_ = false;
   park_.stop();
-  const auto& asked = waiter.request;
-  const auto& steps = waiter.keys->of;
+  const auto& request = waiter.request;
+  const auto& row = waiter.keys->of;
   const bool once = waiter.asks_once();
-  const bool never_asked = !once && !asked.found_taken && !asked.whole && waiter.seat.field.empty();
+  const bool never_asked = !once && !request.found_taken && !request.whole && waiter.seat.field.empty();
   // The cheaper first command cannot recognise its own field. A field that was sent before needs the script.
-  waiter.seat.first_try = never_asked && steps.first_acquire.make;
+  waiter.seat.first_try = never_asked && row.first_acquire.make;
   // A repeated attempt keeps its field: if the first copy has run, Redis confirms that grant.
   if (waiter.seat.field.empty()) waiter.seat.field = fields_.next();
   // The command's timeout is the rest of the caller's time.
   if (once) waiter.stop_alarm();
   // A multi_acquisition sends one command for all its lines, and answers with settled().
-  if (asked.whole) return asked.whole->part_is_first(asked.part);
+  if (request.whole) return request.whole->part_is_first(request.part);
   try {
     send_attempt(waiter);
   } catch (...) {
@@ -310,14 +311,15 @@ void waiting_line::try_now() {
 }
 
 void waiting_line::send_attempt(acquisition& waiter) {
-  const auto& asked = waiter.request;
-  const auto& steps = waiter.keys->of;
+  const auto& request = waiter.request;
+  const auto& row = waiter.keys->of;
   const bool once = waiter.asks_once();
-  auto timeout = once ? waiter.time_left() : command_budget(env_.settings, asked.asked.ttl);
+  auto timeout = once ? waiter.time_left() : command_budget(env_.settings, request.asked.ttl);
   // A silent primary must not delay a vote that the others can decide.
-  if (steps.voted) timeout = std::min(timeout, vote_budget(env_.settings, asked.asked.ttl));
-  const auto& step = waiter.seat.first_try ? steps.first_acquire : steps.acquire;
-  waiter.send(env_, step.make(*waiter.keys, asked.asked.ttl, waiter.seat.field).with_token_ttl(env_.settings.token_ttl),
+  if (row.voted) timeout = std::min(timeout, vote_budget(env_.settings, request.asked.ttl));
+  const auto& step = waiter.seat.first_try ? row.first_acquire : row.acquire;
+  waiter.send(env_,
+              step.make(*waiter.keys, request.asked.ttl, waiter.seat.field).with_token_ttl(env_.settings.token_ttl),
               {.timeout = timeout, .rank = once ? urgency::refusable : urgency::awaited, .waits_for_reply = !once});
 }
 
@@ -563,7 +565,7 @@ void waiting_line::on_failed(acquisition& waiter, const failure& why) {
 
 // A waiter with a deadline asks after half of its time at the latest: a cool-down alone must not fail it. A waiter that
 // came after the cool-down's end has nothing to wait for.
-nanoseconds waiting_line::rest() const {
+nanoseconds waiting_line::cool_down_left() const {
   auto until = host_.cool_down_until();
   const auto& waiter = *waiters_.front().kept;
   if (until <= waiter.since()) return {};
@@ -599,7 +601,7 @@ void waiting_line::park_for(nanoseconds pause, step step) {
   HOLDFAST_ASSERT(!waiters_.empty());
   // The timer needs memory. Until it runs, the line must look stuck, so that its first waiter is answered.
   step_ = step::idle;
-  first().stand_in_line();
+  first().count_as_waiting();
   park_.start(env_.now() + pause, [this] {
     if (parked_while_held() && !host_.held_here()) {
       polled_ = 2 * std::clamp<nanoseconds>(polled_, keys_->of.polls.first, keys_->of.polls.longest);
@@ -631,7 +633,7 @@ void waiting_line::on_time_out(acquisition& waiter) {
 }
 
 // A failure and a cool-down say nothing about the lock.
-bool waiting_line::parked_while_held() const { return step_ == step::parked && !last_failure_ && !resting_; }
+bool waiting_line::parked_while_held() const { return step_ == step::parked && !last_failure_ && !cooling_down_; }
 
 std::shared_ptr<acquisition> waiting_line::take_out(acquisition& waiter) {
   waiters_.erase(waiters_.iterator_to(waiter.seat));
@@ -656,8 +658,8 @@ void waiting_line::remove(acquisition& waiter, bool served) {
     lingers_ = (served || waiter.asks_once()) && subscription_ && host_.may_linger();
     if (!lingers_) subscription_.reset();
     // The new first waiter may have another deadline, and so another end of the cool-down.
-  } else if (was_first && step_ == step::parked && resting_) {
-    all([this] { park_for(rest()); });
+  } else if (was_first && step_ == step::parked && cooling_down_) {
+    all([this] { park_for(cool_down_left()); });
   }
   // A parked or blocked line stays so for its new first waiter: the reason of the wait is the same.
   if (was_first && (step_ == step::idle || waiters_.empty())) advance();

@@ -108,8 +108,8 @@ class waiting_line final : public std::enable_shared_from_this<waiting_line>,
   std::shared_ptr<acquisition> extract(owner_id owner);
   /// Answers the waiters for which `matches(const acquisition&)` is true. The last of them first: when the first
   /// leaves, the next one would send a useless attempt.
-  template <class Which>
-  void fail(Which matches, error_code error, const char* detail) {
+  template <class Predicate>
+  void fail(Predicate matches, error_code error, const char* detail) {
     std::vector<std::shared_ptr<acquisition>> leaving;
     for (auto seat = waiters_.rbegin(); seat != waiters_.rend(); ++seat)
       if (matches(std::as_const(*seat->kept))) leaving.push_back(seat->kept);
@@ -166,7 +166,7 @@ class waiting_line final : public std::enable_shared_from_this<waiting_line>,
   void on_tried();
   void back_off(acquisition& waiter);
   void park_for(nanoseconds pause, step step = step::parked);
-  nanoseconds rest() const;
+  nanoseconds cool_down_left() const;
   nanoseconds longest_park();
   nanoseconds next_poll();
   void park_while_held(nanoseconds holder_ttl, time_point asked, nanoseconds poll);
@@ -187,8 +187,8 @@ class waiting_line final : public std::enable_shared_from_this<waiting_line>,
   nanoseconds polled_{};              // the next pause between polls; doubles with each poll
   nanoseconds backoff_delay_{};       // the pause after two unanswered attempts; doubles until an answer comes
   step step_ = step::idle;
-  bool woken_ = false;    // while trying: one more try must follow
-  bool resting_ = false;  // while parked: other clients have their turns
+  bool woken_ = false;         // while trying: one more try must follow
+  bool cooling_down_ = false;  // while parked: other clients have their turns
   bool lingers_ = false;
   incentive incentive_ = incentive::none;  // of the attempt under way
   bool listens_ = false;                   // Redis has confirmed the present subscription

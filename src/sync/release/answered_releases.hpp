@@ -53,8 +53,8 @@ class answered_releases {
 
   /// Takes out the entries for which `matches(entry&)` is true, oldest first, and passes each to `use`. Keeps the
   /// others. `use` must not call note().
-  template <class Which, class Use>
-  void take(Which matches, Use use) {
+  template <class Predicate, class Use>
+  void take(Predicate matches, Use use) {
     std::size_t n = 0;
     while (n < size_ && !matches(ring_[(first_ + n) & (ring_.size() - 1)])) ++n;
     if (n == size_) return;  // the usual case: no entry moves within the ring

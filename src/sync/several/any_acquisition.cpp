@@ -53,12 +53,12 @@ bool of_one_lock(const error_code& error) { return error == errc::corrupt_lock |
 // Without a deadline there is no alarm. A call whose names are all touched begins in "lines". Lack of memory answers in
 // each state.
 //
-//   flag       asks, confirms, frees              lines                            moved by
-//   in_vain_   a group had no free lock           a part did not get it in time    go_on(), part_ended(); cleared by
+//   flag         asks, confirms, frees              lines                          moved by
+//   found_busy_  a group had no free lock           a part did not get it in time  go_on(), part_ended(); cleared by
 //                                                                                  join_lines()
-//   failed_    a group failed, for a try_lock()   the first part that failed       on_failed(), part_ended()
-//   taken_     those that Redis has called busy   their parts begin by listening   go_on()
-//   waiting_   0                                  parts that have not ended        join_lines(), part_ended()
+//   failed_      a group failed, for a try_lock()   the first part that failed     on_failed(), part_ended()
+//   taken_       those that Redis has called busy   their parts begin by listening go_on()
+//   waiting_     0                                  parts that have not ended      join_lines(), part_ended()
 
 any_acquisition::any_acquisition(environment& env, multi_key_host& names, std::vector<shared_keys> of,
                                  lock_request request, lock_handler done)
@@ -112,7 +112,7 @@ void any_acquisition::ask() {
   // No field is used twice, so a late copy or release of an earlier script never meets a later grant.
   field_ = names_.new_field();
   const auto& asked = request.asked;
-  const bool first = !in_vain_ && !failed_.error;
+  const bool first = !found_busy_ && !failed_.error;
   const auto budget = command_budget(env_.settings, asked.ttl);
   const delivery delivery{.timeout = first || !asks_once() ? budget : since_ + budget - env_.now(),
                           .rank = asks_once() ? urgency::refusable : urgency::awaited,
@@ -150,7 +150,7 @@ void any_acquisition::go_on(const outcome& outcome) {
     if (request.asked.min_replicas > 0) return wait_for_replicas(index, reply.value.token, outcome);
     return on_granted(index, reply.value.token, outcome.sent);
   }
-  in_vain_ = true;
+  found_busy_ = true;
   taken_.insert(taken_.end(), asked_.begin(), asked_.end());
   ask_next();
 }
@@ -187,19 +187,19 @@ void any_acquisition::on_replicas(std::size_t index, std::optional<std::uint64_t
 }
 
 void any_acquisition::on_granted(std::size_t index, std::optional<std::uint64_t> token, time_point sent) {
-  const auto& other = asked_[index];
+  const auto& keys = asked_[index];
   const auto now = env_.now();
   const auto ttl = request.asked.ttl;
   // The validity counts from the time of sending, so a slow answer can bring a grant that is nearly over.
   if (now >= valid_until(sent, ttl, env_.settings.drift) - min_validity(ttl)) {
-    give_back({&other, 1});
+    give_back({&keys, 1});
     return on_failed({errc::unreachable, "the grant came too late to be of use"});
   }
   lock_answer answer;
   try {
-    answer.record = names_.granted(other, request, {field_, token, sent, now});
+    answer.record = names_.granted(keys, request, {field_, token, sent, now});
   } catch (const std::bad_alloc&) {
-    give_back({&other, 1});
+    give_back({&keys, 1});
     answer = without_memory();
   }
   finish(std::move(answer));
@@ -218,7 +218,7 @@ void any_acquisition::on_failed(const failure& why) {
   ask_next();
 }
 
-lock_answer any_acquisition::nothing_had() { return in_vain_ ? lock_answer() : std::move(failed_); }
+lock_answer any_acquisition::nothing_had() { return found_busy_ ? lock_answer() : std::move(failed_); }
 
 // Without memory for the release the key ends with its TTL.
 void any_acquisition::give_back(std::span<const shared_keys> locks) noexcept {
@@ -262,7 +262,7 @@ void any_acquisition::join_lines() {
   waiting_ = of_.size();
   auto part = request;
   part.one_of_several = true;
-  in_vain_ = false;
+  found_busy_ = false;
   // taken_ has the order of of_, so one pass over both is enough.
   auto taken = taken_.begin();
   for (const auto& keys : of_) {
@@ -284,7 +284,7 @@ void any_acquisition::part_ended(const lock_keys& keys, lock_answer answer) {
   if (answer.record) return finish(std::move(answer));
   if (answer.error) answer.detail = about(keys.name, answer.detail);
   if (answer.error && !of_one_lock(answer.error)) return finish(std::move(answer));
-  if (!answer.error) in_vain_ = true;
+  if (!answer.error) found_busy_ = true;
   if (answer.error && !failed_.error) failed_ = std::move(answer);
   if (waiting_ == 0) finish(nothing_had());
 }

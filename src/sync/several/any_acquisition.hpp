@@ -77,7 +77,7 @@ class any_acquisition final : public multi_key_request, public script_command {
 
   std::vector<std::shared_ptr<acquisition>> parts_;  // one in each line
   std::size_t waiting_ = 0;                          // parts that have not ended
-  bool in_vain_ = false;                             // a group or a part found its locks busy
+  bool found_busy_ = false;                          // a group or a part found its locks busy
   lock_answer failed_;                               // of the first group or part that failed
 };
 

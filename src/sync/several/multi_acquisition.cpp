@@ -94,8 +94,8 @@ void multi_acquisition::or_without_memory(Act act) {
     busy_ = false;
     // The caller was answered already, so only the entry point can report the lack of memory.
     if (!open()) throw;
-    auto none = without_memory();
-    finish({.error = none.error, .detail = std::move(none.detail)});
+    auto failed = without_memory();
+    finish({.error = failed.error, .detail = std::move(failed.detail)});
   }
 }
 
@@ -226,15 +226,15 @@ void multi_acquisition::part_ended(std::size_t index, lock_answer answer) {
 // Reports a broken order, once: this call waits for a lock while its owner holds a later one. The holder of the first
 // may wait for the later one in turn.
 void multi_acquisition::waits_for(std::size_t index) {
-  const auto& other_part = parts_[index];
-  if (told_of_order_ || other_part.now != stage::waits || names_.holds(*other_part.keys, request.owner)) return;
+  const auto& awaited = parts_[index];
+  if (told_of_order_ || awaited.now != stage::waits || names_.holds(*awaited.keys, request.owner)) return;
   const auto held = std::find_if(parts_.begin() + static_cast<std::ptrdiff_t>(index) + 1, parts_.end(),
                                  [&](const part& later) { return names_.holds(*later.keys, request.owner); });
   if (held == parts_.end()) return;
   told_of_order_ = true;
   const auto detail = "its owner holds what comes after it: " + about(held->keys->name, "held");
   env_.report(
-      {.kind = event_kind::lock_order_broken, .name = other_part.keys->name, .detail = detail, .owner = request.owner});
+      {.kind = event_kind::lock_order_broken, .name = awaited.keys->name, .detail = detail, .owner = request.owner});
 }
 
 // True: the server has a new run, so other processes may make another order of the servers.

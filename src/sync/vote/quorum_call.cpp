@@ -64,16 +64,16 @@ void fail(outcome& outcome, redis::failure why) {
 
 class quorum_call::copy final : public script_command {
  public:
-  copy(std::shared_ptr<quorum_call> in, std::size_t index) : in_(std::move(in)), size_(index) {}
+  copy(std::shared_ptr<quorum_call> in, std::size_t index) : in_(std::move(in)), index_(index) {}
 
   // A server that may not know the script gets its text at once. After NOSCRIPT the text would be sent behind newer
   // commands, and the release of this very lock may be among them.
   void begin(nanoseconds timeout) {
     // An obligation stays in front of its own release, even while both wait for a connection.
     const delivery delivery{.timeout = timeout, .rank = urgency::obligation};
-    const bool by_text = !in_->voters_.knows(size_, in_->command_);
+    const bool by_text = !in_->voters_.knows(index_, in_->command_);
     timeout_ = timeout;
-    send(in_->to_.primary(size_), in_->command_, delivery, by_text);
+    send(in_->to_.primary(index_), in_->command_, delivery, by_text);
   }
 
  private:
@@ -82,17 +82,17 @@ class quorum_call::copy final : public script_command {
   void append(const call& command, std::string& out, bool by_text) const override {
     if (!command.acquires()) return command.append_to(out, by_text);
     const auto later = std::chrono::ceil<milliseconds>(in_->time_.now() - in_->began_);
-    const auto marker = in_->voters_.marker(size_);
+    const auto marker = in_->voters_.marker(index_);
     command.copy_for(later, marker.empty() ? nullptr : &marker).append_to(out, by_text);
   }
   // Once the sender is notified, it may have sent a release on this connection, and a repetition would come behind it.
   bool may_repeat() const override { return !in_->notified_; }
-  void on_answer(const outcome& outcome) override { in_->answered(size_, outcome); }
+  void on_answer(const outcome& outcome) override { in_->answered(index_, outcome); }
   // A second copy, by text, shares the timeout of the first one: a call has one budget.
   std::optional<nanoseconds> time_left_for_copies() const override { return in_->began_ + timeout_ - in_->time_.now(); }
 
   const std::shared_ptr<quorum_call> in_;
-  const std::size_t size_;
+  const std::size_t index_;
   nanoseconds timeout_{};
 };
 
@@ -153,7 +153,7 @@ quorum_call::withdrawn quorum_call::withdraw() {
     grace_.stop();
     notified_ = true;
   }
-  return {vote_count(votes_, command_.count()).where_it_may_have_run(), under_way};
+  return {vote_count(votes_, command_.count()).may_have_run_at(), under_way};
 }
 
 std::optional<redis::failure> quorum_call::silence() {
@@ -221,9 +221,9 @@ void quorum_call::tell_if_decided() {
   // A grant is answered at once, because the caller wants it and renewals find late shares. A question waits for more
   // answers.
   if (count.complete() || (count.carried() && !command_.asks_all())) return tell();
-  const auto all = silence_limit(count);
-  if (!all) return;
-  const auto until = began_ + *all;
+  const auto limit = silence_limit(count);
+  if (!limit) return;
+  const auto until = began_ + *limit;
   // An answer may shorten the wait, never extend it: else slow primaries could delay the caller one after the other.
   if (!grace_.due() || until < *grace_.due()) grace_.start(until, [this] { tell(); });
 }
@@ -264,8 +264,8 @@ void quorum_call::tell() {
     stop_writing([this](std::size_t index) { return to_.primary(index).in_outage(command_.key()); });
   const vote_count count(votes_, command_.count());
   outcome all{.error = {}, .reply = {}, .sent = began_, .of_each = &votes_};
-  all.yes = count.who_said_yes();
-  all.may_have_run = count.where_it_may_have_run();
+  all.yes = count.in_favour();
+  all.may_have_run = count.may_have_run_at();
   try {
     if (auto why = failure_by(count)) fail(all, *std::move(why));
   } catch (const std::bad_alloc&) {  // only the text is missing: the sender is answered nevertheless
@@ -273,7 +273,7 @@ void quorum_call::tell() {
   }
   // The topology waits this long for a majority of release messages. An attempt without a majority measures only
   // silence.
-  if (command_.acquires() && count.answered()) to_.note_round(votes_.slowest);
+  if (command_.acquires() && count.answered()) to_.note_vote_time(votes_.slowest);
   sender_->answered_by_all(all);
 }
 

@@ -125,8 +125,8 @@ void voting::answered(std::size_t index, const call& script, const redis::reply&
 
 void voting::look_for_misconfiguration() {
   misconfiguration_.clear();
-  const auto are_one = [this](std::size_t left, std::size_t right, const char* known_by) {
-    misconfiguration_ = where(left) + " and " + where(right) + " are one server: " + known_by;
+  const auto are_one = [this](std::size_t one, std::size_t other, const char* known_by) {
+    misconfiguration_ = where(one) + " and " + where(other) + " are one server: " + known_by;
   };
   // A server with two addresses would have two votes, and one crash could undo a majority.
   for (std::size_t first = 0; first < each_.size(); ++first) {
@@ -223,20 +223,20 @@ void voting::begin_waits() {
 
 void voting::begin_wait(std::size_t index) {
   // The nonce makes this wait unique: nobody else can have written the same text, see voting.hpp.
-  const auto own = std::make_shared<const change>(
+  const auto markers = std::make_shared<const change>(
       change{each_[index].seen, marker_value(index) + ' ' + std::to_string(env_.random.next())});
-  ask(index, change_marker(own->was, own->becomes), [this, index, own](const outcome& outcome) {
+  ask(index, change_marker(markers->was, markers->becomes), [this, index, markers](const outcome& outcome) {
     auto reply = read_change_marker(outcome);
     if (reply.failed) return refuses(index, std::move(*reply.failed));
-    if (reply.value) wait(index, own->becomes);
+    if (reply.value) wait(index, markers->becomes);
   });
 }
 
 // The result does not matter. If the marker was changed meanwhile, the server still refuses to vote, and the inquiry
 // starts anew.
 void voting::end_wait(std::size_t index) {
-  const auto own = std::make_shared<const change>(change{each_[index].seen, marker_value(index)});
-  ask(index, change_marker(own->was, own->becomes), [this, index, own](const outcome& outcome) {
+  const auto markers = std::make_shared<const change>(change{each_[index].seen, marker_value(index)});
+  ask(index, change_marker(markers->was, markers->becomes), [this, index, markers](const outcome& outcome) {
     auto reply = read_change_marker(outcome);
     if (reply.failed) refuses(index, std::move(*reply.failed));
   });

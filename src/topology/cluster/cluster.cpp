@@ -36,7 +36,7 @@ cluster::cluster(const redis::io_services& services, plan plan, redis::connectio
     : services_(services), plan_(checked(std::move(plan))), events_(std::move(events)),
       nodes_(services, plan_.discovered, plan_.answer_timeout, plan_.ways, events_),
       commands_(services, plan_.discovered, plan_.reach, map_, nodes_,
-                {.ask_map = [this] { questions_.ask(); },
+                {.ask_map = [this] { refresh_.ask(); },
                  .slot_moved =
                      [this](const redirect& to) {
                        if (map_.moved(to.slot, to.to)) map_changed(1, to.slot);
@@ -58,19 +58,19 @@ cluster::cluster(const redis::io_services& services, plan plan, redis::connectio
                     return hubs.at(static_cast<std::size_t>(found))->subscribe(channel, subscriber);
                   }},
           plan_.ways)),
-      questions_(services, for_questions(plan_.discovered), plan_.reach, plan_.answer_timeout,
-                 [this](const redis::address& node, const event& event) { seed_lost(node, event); },
-                 {.candidates = [this](std::size_t round) { return whom_to_ask(round); },
-                  .take = [this](const slot_view& view, const redis::address& by) { return take(view, by); },
-                  .failed = [this](const redis::failure& why) { nobody_knows(why); },
-                  .over =
-                      [this] {
-                        drop_unused();
-                        return map_needed();
-                      }}),
+      refresh_(services, for_questions(plan_.discovered), plan_.reach, plan_.answer_timeout,
+               [this](const redis::address& node, const event& event) { seed_lost(node, event); },
+               {.candidates = [this](std::size_t round) { return candidates(round); },
+                .take = [this](const slot_view& view, const redis::address& by) { return take(view, by); },
+                .failed = [this](const redis::failure& why) { nobody_knows(why); },
+                .over =
+                    [this] {
+                      drop_unused();
+                      return map_needed();
+                    }}),
       tell_moves_(services.alarms) {
   nodes_.on_outage([this](node_id lost) {
-    questions_.ask();
+    refresh_.ask();
     commands_.node_lost(lost);
   });
   nodes_.on_channel_moved(
@@ -79,7 +79,7 @@ cluster::cluster(const redis::io_services& services, plan plan, redis::connectio
 
 void cluster::close() {
   if (std::exchange(closed_, true)) return;
-  questions_.close();
+  refresh_.close();
   tell_moves_.stop();
   nodes_.close();
   channels_->close();
@@ -88,7 +88,7 @@ void cluster::close() {
 
 redis::ticket cluster::execute(std::string_view key, redis::request asked) {
   if (closed_) return 0;
-  if (questions_.quiet_since(services_.now() - map_is_old)) questions_.ask();
+  if (refresh_.quiet_since(services_.now() - map_is_old)) refresh_.ask();
   return commands_.execute(slot_of(key), std::move(asked));
 }
 
@@ -98,7 +98,7 @@ bool cluster::withdraw(redis::ticket ticket) { return !closed_ && commands_.with
 
 // Not during a round: its questions use connections of the nodes.
 void cluster::drop_unused() {
-  if (questions_.under_way()) return;
+  if (refresh_.under_way()) return;
   nodes_.drop([this](node_id number, const node& node) {
     return !map_.owns_any(number) && node.under_way == 0 && node.replicas->idle() && !channels_->any_at(number);
   });
@@ -181,7 +181,7 @@ void cluster::replicated(std::string_view key, const copies& wanted, copies_hand
 
 subscription cluster::subscribe(std::string_view channel, subscriber& subscriber) {
   if (closed_) return nullptr;
-  if (map_.owner(slot_of(channel)) == slot_map::nobody) questions_.ask();
+  if (map_.owner(slot_of(channel)) == slot_map::nobody) refresh_.ask();
   return channels_->subscribe(channel, subscriber);
 }
 
@@ -200,7 +200,7 @@ void cluster::watch_nodes() {
 
 // Nodes that do not answer now take turns at the front of the others: one that has left the cluster, with an old map,
 // must not be the first each time.
-std::vector<slot_map_refresh::candidate> cluster::whom_to_ask(std::size_t round) {
+std::vector<slot_map_refresh::candidate> cluster::candidates(std::size_t round) {
   std::vector<slot_map_refresh::candidate> all;
   auto known = nodes_.answering();
   if (!known.empty()) std::swap(known.front(), known[services_.random.next() % known.size()]);
@@ -217,10 +217,10 @@ std::vector<slot_map_refresh::candidate> cluster::whom_to_ask(std::size_t round)
 }
 
 // A node that has left its cluster, or has not joined it yet, knows few slots or none.
-slot_map_refresh::verdict cluster::take(const slot_view& view, const redis::address& said_by) {
+slot_map_refresh::verdict cluster::take(const slot_view& view, const redis::address& source) {
   using verdict = slot_map_refresh::verdict;
   const auto before = map_.covered();
-  const auto changed = map_.replace(view, said_by);
+  const auto changed = map_.replace(view, source);
   if (!changed) return verdict::refused;
   why_no_map_.reset();
   const auto had_none = map_.covered() - std::min(before, map_.covered());
@@ -252,7 +252,7 @@ void cluster::map_changed(std::size_t moved, std::optional<slot_number> only) {
 // without a pause.
 void cluster::channel_moved(node_id from, std::string_view channel, std::string_view words) {
   const auto to = read_redirect(words, nodes_.at(from).at, plan_.reach);
-  questions_.ask();
+  refresh_.ask();
   const bool news = to && to->type == redirect::kind::moved && map_.moved(to->slot, to->to);
   channels_->moved(from, channel);
   if (news) map_changed(1, to->slot);

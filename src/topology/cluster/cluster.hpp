@@ -80,8 +80,8 @@ class cluster final : public topology {
   std::string where_is(slot_number slot) const;
 
   // The map.
-  std::vector<slot_map_refresh::candidate> whom_to_ask(std::size_t round);
-  slot_map_refresh::verdict take(const slot_view& view, const redis::address& said_by);
+  std::vector<slot_map_refresh::candidate> candidates(std::size_t round);
+  slot_map_refresh::verdict take(const slot_view& view, const redis::address& source);
   /// `only`: the one slot that has moved; nothing: several may have moved.
   void map_changed(std::size_t moved, std::optional<slot_number> only = {});
   void channel_moved(node_id from, std::string_view channel, std::string_view words);
@@ -99,7 +99,7 @@ class cluster final : public topology {
   cluster_nodes nodes_;
   command_routing commands_;
   std::shared_ptr<shard_channels> channels_;
-  slot_map_refresh questions_;
+  slot_map_refresh refresh_;
   std::optional<redis::failure> why_no_map_;  // the last round found none
   std::size_t untold_moves_ = 0;
   timer tell_moves_;  // one second has passed since they were told

@@ -32,17 +32,17 @@ void command_routing::send(routed_command& command) {
   }
   const auto owner = map_.owner(command.slot);
   if (owner != slot_map::nobody) return send_to(owner, map_.address_of(owner), command);
-  notified_.ask_map();
+  owner_.ask_map();
   wait(command);
 }
 
 void command_routing::send_to(node_id number, const redis::address& at, routed_command& command) {
   auto& there = nodes_.enter(number, at);
-  if (!std::exchange(there.in_use, true)) notified_.node_used(number, there);
+  if (!std::exchange(there.in_use, true)) owner_.node_used(number, there);
   command.sent_as = there.commands->execute({open_.find(command.number), command.delivery_at(services_.now())});
   command.at = number;
   ++there.under_way;
-  if (!std::exchange(sent_any_, true)) notified_.first_sent(there);
+  if (!std::exchange(sent_any_, true)) owner_.first_sent(there);
 }
 
 // The slot may never come to the named node. The owner of the slot names its target again.
@@ -105,8 +105,8 @@ void command_routing::heard(routed_command& command, const redis::outcome& outco
     command.asking = true;
     moving_to_[command.slot] = map_.number_of(next.to);
   }
-  if (next.refresh) notified_.ask_map();
-  if (next.moved) notified_.slot_moved(*next.moved);
+  if (next.refresh) owner_.ask_map();
+  if (next.moved) owner_.slot_moved(*next.moved);
   if (command.number == 0 || command.at != slot_map::nobody) return;  // it was withdrawn meanwhile
   waited(command);
 }
@@ -129,7 +129,7 @@ void command_routing::finish(routed_command& command, const redis::outcome& outc
 
 redis::outcome command_routing::refused(const routed_command& command) const {
   if (!command.refusal.empty()) return {errc::unreachable, {}, command.refusal};
-  const auto why = notified_.no_owner(command.slot);
+  const auto why = owner_.no_owner(command.slot);
   return {why.code, {}, why.detail};
 }
 

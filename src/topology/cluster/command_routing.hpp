@@ -40,9 +40,9 @@ class command_routing final : private routed_command::router {
 
   /// `introduction`: how to introduce ourselves to a node. The references outlive this object.
   command_routing(const redis::io_services& services, const redis::endpoint& introduction, const reach_by& reach,
-                  slot_map& map, cluster_nodes& nodes, owner notified)
+                  slot_map& map, cluster_nodes& nodes, owner whole)
       : services_(services), introduction_(introduction), reach_(reach), map_(map), nodes_(nodes),
-        notified_(std::move(notified)) {}
+        owner_(std::move(whole)) {}
   command_routing(const command_routing&) = delete;
   command_routing& operator=(const command_routing&) = delete;
 
@@ -84,7 +84,7 @@ class command_routing final : private routed_command::router {
   const reach_by& reach_;
   slot_map& map_;
   cluster_nodes& nodes_;
-  const owner notified_;
+  const owner owner_;
   std::map<slot_number, node_id> moving_to_;
   open_commands open_;
   bool sent_any_ = false;

@@ -86,8 +86,8 @@ class open_commands {
   void clear() noexcept;
 
   /// The numbers of the commands that match. Commands may be added and removed while the caller walks them.
-  template <class Which>
-  std::vector<redis::ticket> all(Which matches) const {
+  template <class Predicate>
+  std::vector<redis::ticket> all(Predicate matches) const {
     std::vector<redis::ticket> found;
     for (const auto& entry : entries_)
       if (entry.command && matches(*entry.command)) found.push_back(entry.number);

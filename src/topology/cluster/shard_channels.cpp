@@ -219,8 +219,8 @@ void shard_channels::tell_failed(channel& channel, error_code error, const std::
   tell_all(channel, [&](member& member) { member.listener.on_subscribe_failed(error, detail); });
 }
 
-template <class What>
-void shard_channels::tell_all(channel& channel, What action) {
+template <class Action>
+void shard_channels::tell_all(channel& channel, Action action) {
   channel.members.tell(action, [this] { return !closed_; });
 }
 

@@ -84,8 +84,8 @@ class shard_channels final : public std::enable_shared_from_this<shard_channels>
   void on_subscribed(leg& by);
   void tell_failed(channel& channel, error_code error, const std::string& detail);
 
-  template <class What>
-  void tell_all(channel& channel, What action);
+  template <class Action>
+  void tell_all(channel& channel, Action action);
 
   const redis::io_services services_;
   const environment env_;

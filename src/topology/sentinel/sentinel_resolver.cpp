@@ -56,8 +56,8 @@ std::vector<sentinel_resolver::sentinel> sentinel_resolver::known() const {
   return all;
 }
 
-template <class Which>
-sentinel_resolver::entry* sentinel_resolver::find_if(Which matches) {
+template <class Predicate>
+sentinel_resolver::entry* sentinel_resolver::find_if(Predicate matches) {
   const auto found = std::find_if(known_.begin(), known_.end(), matches);
   return found == known_.end() ? nullptr : &*found;
 }

@@ -132,8 +132,8 @@ class sentinel_resolver {
   };
 
   entry* find(sentinel_id id);
-  template <class Which>
-  entry* find_if(Which matches);
+  template <class Predicate>
+  entry* find_if(Predicate matches);
   static bool counts(const entry& entry, time_point now);
   void name(const listed_sentinel& other, time_point now);
   void answered(entry& entry, time_point now);

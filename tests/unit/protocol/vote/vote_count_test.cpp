@@ -60,8 +60,8 @@ TEST_CASE("a majority of the primaries that are configured decides, whether they
 TEST_CASE("where a command may have run is where it was granted, cut off or not answered yet") {
   const auto all = votes("ynux?e");
   const vote_count t(all, flag);
-  CHECK(t.who_said_yes() == detail::only(0));
-  CHECK(t.where_it_may_have_run() == (detail::only(0) | detail::only(2) | detail::only(4)));
+  CHECK(t.in_favour() == detail::only(0));
+  CHECK(t.may_have_run_at() == (detail::only(0) | detail::only(2) | detail::only(4)));
 }
 
 TEST_CASE("a failed vote says of each primary why, and what a majority will never do by its own code") {
