@@ -168,7 +168,7 @@ void note_loss(guarded_run<Held>& run) {
   if (record.home && !home_of(record)->closed())
     run.lost = {errc::lost, name, record.of->cause_of_loss()};
   else
-    run.lost = {errc::closed, name, by_its_end};  // the end of its client ends the lease before anybody is told
+    run.lost = {errc::closed, name, by_its_end};  // the end of its client ends the lease before any notification
 }
 
 /// Runs the body under the watch for a loss, and throws a loss. Returns the exception of the body, or null.

@@ -16,11 +16,11 @@
 /// the leases in its frame, so that every way out gives them back, and nothing of it is on the strand.
 ///
 /// Decision: the order is (run_id, slot, layout, key). The kind is not part of it, because a plain and a fenced lock of
-/// one name exclude each other: by kind, {plain a, plain b} and {fenced a, plain b} would differ. The layout before the
+/// one name exclude each other. By kind, {plain a, plain b} and {fenced a, plain b} would differ. The layout before the
 /// key keeps groups large. The run and not the address, because two URLs may lead to one server.
 ///
 /// A server without a run_id has the empty run. Two of these cannot be distinguished, so a name at both is refused. A
-/// cluster has no run either: the run of a key's primary changes with each move and each failover, and two processes
+/// cluster has no run either. The run of a key's primary changes with each move and each failover, so two processes
 /// would order by different maps. The slot orders its keys, and never changes. So one name by two clients of clusters
 /// is refused.
 ///

@@ -100,8 +100,8 @@ asio::awaitable<void> each(records of, Verb verb) {
   return detail::on_strand<void>(home, std::move(begin));
 }
 
-/// One caller who wants to know when the first of several leases is lost. A lease is touched on the strand
-/// of its client, the rest on that of the first one's.
+/// A caller of lost() that waits for the first loss of several leases. Each lease is touched on the strand of its
+/// client, everything else on the strand of the first lease's client.
 class loss_watch final : public detail::cancellable, public std::enable_shared_from_this<loss_watch> {
  public:
   loss_watch(records of, std::shared_ptr<caller<error_code>> to)

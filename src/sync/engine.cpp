@@ -47,7 +47,7 @@ engine::engine(environment env, std::weak_ptr<lease_home> home, owner_fields fie
     });
     env_.notices = notices_.get();
   }
-  // A deployment is one server or several primaries for good, so no command has to ask.
+  // A deployment never changes between one server and several primaries, so no command asks.
   env_.sender = &single_;
   if (env_.servers.primaries() > 1) {
     voting_ = std::make_unique<voting>(env_, std::string(client_id()));

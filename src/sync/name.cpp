@@ -152,7 +152,7 @@ void name::nest(hold& outer, const std::shared_ptr<acquisition>& caller) {
   if (!enter(outer, *caller)) reenter(outer, caller);
 }
 
-// Most nested calls have their lease at once. Otherwise Redis has to be asked, or the call is in error.
+// Most nested calls have their lease at once. The others ask Redis, or fail.
 bool name::enter(hold& outer, acquisition& caller) {
   const auto& of = caller.keys->of;
   const auto now = env().now();
@@ -181,8 +181,8 @@ void name::move_to_hold_of(const lock_request& request, hold& granted) {
     move_to(granted, std::move(same));
 }
 
-// The hold stands, whatever becomes of those who would re-enter it: nothing is thrown, even where their answer finds no
-// memory either.
+// The hold stands, whatever becomes of the callers that would re-enter it. Nothing is thrown, even where their answer
+// finds no memory either.
 void name::move_to(hold& outer, std::shared_ptr<acquisition> caller) noexcept {
   try {
     return reenter(outer, caller);

@@ -132,10 +132,10 @@ class quorum::subscriber_list final {
 
   const quorum& of_;
   subscriber& subscriber_;
-  timer acknowledged_;  // since a majority has, for the others
-  timer round_trip_;    // since the first message, or since one was told
+  timer acknowledged_;  // from the acknowledgement of a majority, for the others
+  timer round_trip_;    // from the first message, or from a notification
   bool notified_ = false;
-  bool one_more_ = false;     // has come since
+  bool one_more_ = false;     // a primary has sent another message since
   unsigned told_by_few_ = 0;  // times in a row that no majority had a message
   std::vector<seat> seats_;
 };

@@ -44,26 +44,27 @@ class topology {
   static key_group smallest_group_of(std::string_view key) noexcept;
   /// One name for each present primary, made of this stem, whose keys live there.
   virtual std::vector<std::string> name_on_each_primary(std::string_view stem) const { return {std::string(stem)}; }
-  /// The run_id of the server that owns `key`, by its last connection; it changes with each start. Empty: it was not
-  /// connected yet, or does not tell, or keys may move to another server. Such keys keep their group.
+  /// The run_id of the server that owns `key`, by its last connection. It changes with each start of the server. Empty:
+  /// unknown, as in server_of(), or keys may move to another server. Such keys keep their group.
   virtual std::string run_of(std::string_view key) const = 0;
-  /// The outcome::server that an answer of the owner of `key` would have now, by its last connection. 0: it was not
-  /// connected yet, or does not tell.
+  /// The outcome::server of an answer that the owner of `key` would give now, by its last connection. 0: unknown,
+  /// because there was no connection yet, or the server does not tell.
   virtual std::uint64_t server_of(std::string_view key) const = 0;
 
-  /// Sends the command to the server that owns `key`; connects first if needed. Obligations of one server run in the
-  /// order of the calls, and so do the others; before they are written there is no order between the two. answered() is
-  /// called exactly once, on the strand, never inside execute(), unless the command is withdrawn; its time depends on
-  /// the delivery. After the end of the client nothing is called. An answer that names another server, or says that its
-  /// server cannot serve the key yet, is handled here (redirects).
+  /// Sends the command to the server that owns `key`, and connects first if needed. The obligations of one server run
+  /// in the order of the calls. So do its other commands; an obligation may overtake them before they are written.
+  /// answered() is called exactly once, on the strand and never inside execute(). Its time depends on the delivery.
+  /// Nothing is called after a successful withdraw() or the end of the client. An answer that names another server, or
+  /// says that its server cannot serve the key yet, is handled here (redirects).
   virtual redis::ticket execute(std::string_view key, redis::request asked) = 0;
-  /// True: the command has not run and never will, and nothing is called any more. A command that execute() has refused
-  /// (ticket 0) is the exception: its answered() is still to come. False: it was written; a refusal ends it.
+  /// True: the command has not run and never will, and nothing is called any more. The exception is a command that
+  /// execute() has refused (ticket 0): its answered() is still to come. False: the command was written, and is not sent
+  /// again after a refusal.
   virtual bool withdraw(redis::ticket ticket) = 0;
-  /// There is a connection to the server that owns `key`, and it is not silent for longer than a command may wait.
+  /// The server that owns `key` is connected, and is not silent for longer than a command may wait.
   virtual bool answering(std::string_view key) = 0;
-  /// The server that owns `key` has answered a command after `when`, or a handshake, by success or a final refusal. A
-  /// refusal that it may lift later is no answer.
+  /// The server that owns `key` has answered a command or a handshake after `when`. A refusal counts only if it is
+  /// final.
   virtual bool answered_since(std::string_view key, time_point when) = 0;
   /// The reason why the server that owns `key` does not answer at present, with the node: unreachable, or
   /// server_refused where the server refuses connections.
@@ -89,7 +90,7 @@ class topology {
   virtual bool in_outage(std::string_view key) const = 0;
   /// The server's address, for texts.
   virtual std::string where(std::string_view key) const = 0;
-  /// Several primaries have answered within this time.
+  /// A vote of several primaries has taken this long, until its slowest answer.
   virtual void note_vote_time(lease_clock::duration) {}
 
   /// A demand on replicas: `wanted` of them must have what the server of this outcome::server has answered.
@@ -99,22 +100,22 @@ class topology {
     time_point deadline;
   };
   using copies_handler = function<void(const std::optional<redis::failure>&, unsigned had)>;
-  /// Asks how many replicas have all that the owner of `key` has executed until now, and waits for the wanted number
-  /// until the deadline. If the key is moving and its next server has granted, that server is asked. `done` gets the
-  /// number, or the reason why it is unknown; also if another server owns the key now; perhaps inside the call. A
-  /// topology without replicas answers 0. The key, of a lock that was granted, is set to its present state.
+  /// Asks how many replicas have all that the owner of `key` has executed until now. Waits for the wanted number until
+  /// the deadline. If the key is moving and its next server has granted, that server is asked. `done` gets the number,
+  /// or the reason why it is unknown, perhaps inside the call. The number is also unknown if another server owns the
+  /// key now. A topology without replicas answers 0. The key of the granted lock is set to its present state.
   virtual void replicated(std::string_view, const copies&, copies_handler done) { done(std::nullopt, 0); }
 
   virtual subscription subscribe(std::string_view channel, subscriber& subscriber) = 0;
 
-  /// While true the connections in use are watched and made again even with no command pending, so that an outage is
+  /// While true, the connections in use are watched, and made again even without a pending command. So an outage is
   /// noticed at once.
   virtual void keep_watch(bool on) = 0;
   /// Called on the strand when a connection that was up goes down, and when it is up again or no longer needed. If its
   /// server gets keys again, the first command makes the connection. One listener.
   virtual void on_link_change(link_listener listener) = 0;
-  /// Called on the strand when keys have another server than before: links need not have changed. One listener, which
-  /// gets the group that has moved; nothing: several may have moved.
+  /// Called on the strand when keys have another server than before. Links need not have changed. One listener, which
+  /// gets the group that has moved. Empty: several may have moved.
   virtual void on_keys_moved(std::function<void(std::optional<key_group>)>) {}
 
   /// Closes all connections at once and drops what is pending. No command, subscriber, listener or event sink is

@@ -151,8 +151,8 @@ class claim final : public boost::intrusive_ref_counter<claim> {
     bool ever_sent = false;    // false: the count is 1 at every server that has the claim
   } counted;
 
-  /// The wishes of the leases, for the watchdog. A renewal reads them here and touches neither the hold nor its leases:
-  /// memory that is touched once in a period is not in the cache.
+  /// The wishes of the leases, for the watchdog. A renewal reads them here, and touches neither the hold nor its
+  /// leases. Memory that is touched once in a period is not in the cache.
   struct wishes {
     terms::duration ttl{};          // the longest
     std::uint8_t min_replicas = 0;  // the most

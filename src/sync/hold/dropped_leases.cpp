@@ -7,7 +7,7 @@
 #include "sync/hold/lease_record.hpp"
 
 // The list is a stack of links that any thread pushes to. The strand takes the whole stack at once and reverses it, so
-// that leases are given up in the order in which they were dropped. No link is ever taken out by itself, so a push is
+// that leases are given up in the order in which they were dropped. No link is ever taken out by itself. So a push is
 // safe even if an address is used again between its load and its exchange.
 
 namespace holdfast::detail {

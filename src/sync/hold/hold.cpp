@@ -298,8 +298,8 @@ void hold::count_elsewhere() noexcept {
   tell_count();
 }
 
-// A claim that is not confirmed now, or that somebody may have broken, is not given to another lease or hold: their
-// owner would start work that may not be exclusive.
+// No other lease or hold gets a claim that is not confirmed now, or that another client may have broken. Its owner
+// would start work that may not be exclusive.
 bool hold::unquestioned() const noexcept {
   return exclusive() && !on->suspended() && !packed_.forced && !on->in_doubt && !parts_.closed();
 }

@@ -52,8 +52,8 @@ class handoff_window {
   void passed() noexcept { ++passed_; }
   /// The release is under way. Its answer will count the other clients.
   void release_begins(time_point now) noexcept;
-  /// The own notification of a release. heard: this client subscribes and receives it. fades: the client subscribes
-  /// only until the cool-down ends. none: the client does not subscribe.
+  /// The own notification of a release. `heard`: this client subscribes and receives it. `fades`: the client subscribes
+  /// only until the cool-down ends. `none`: the client does not subscribe.
   enum class own_notification { heard, fades, none };
   /// Redis has confirmed the release and notified this number of subscribers.
   void release_ends(time_point now, std::uint64_t subscribers, own_notification own) noexcept;

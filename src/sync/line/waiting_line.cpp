@@ -60,6 +60,7 @@ constexpr std::string_view copy_on_sharded_channel = "00";
 // that is woken while a release is under way is blocked as well. A line with waiters may be stuck(), for lack of
 // memory: it is idle, or it is parked without an alarm. A blocked line is stuck if it has neither an alarm nor a
 // release under way.
+//
 // pending_giveback_ > 0 while trying: a try_lock() at half of its time, or an attempt that is repeated at once.
 //
 //   flag              idle      trying    parked    blocked   moved by
@@ -563,8 +564,8 @@ void waiting_line::on_failed(acquisition& waiter, const failure& why) {
   park_for(std::max(pause, backoff_delay_), blocked_on_release ? step::blocked_on_release : step::parked);
 }
 
-// A waiter with a deadline asks after half of its time at the latest: a cool-down alone must not fail it. A waiter that
-// came after the cool-down's end has nothing to wait for.
+// A waiter with a deadline asks within half of its time: a cool-down alone must not fail it. A waiter that came after
+// the cool-down's end has nothing to wait for.
 nanoseconds waiting_line::cool_down_left() const {
   auto until = host_.cool_down_until();
   const auto& waiter = *waiters_.front().kept;

@@ -11,7 +11,7 @@ namespace holdfast::detail {
 ///
 /// Decision: unsuccessful wake-ups have a budget. A client that may publish on a lock's channel could make every
 /// waiting client ask Redis as fast as it answers. A wake-up without budget is delayed by at most 10 ms, and none is
-/// lost. A grant gives the whole budget back, also a grant to another client: in a fair race of many processes most
+/// lost. A grant gives the whole budget back, also a grant to another client. In a fair race of many processes most
 /// wake-ups find that another one was faster.
 class wake_budget {
  public:

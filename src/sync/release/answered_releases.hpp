@@ -16,7 +16,7 @@ namespace holdfast::detail {
 /// Pure: the latest releases that a server has answered.
 ///
 /// Decision: an answered release is repeated at another server. In a planned failover the old primary answers for about
-/// one second after the promotion. No answer proves that a server is the primary at that instant: an old primary still
+/// one second after the promotion. No answer proves that a server is the primary at that instant. An old primary still
 /// says `master`, and the sentinels learn of a promotion later. Replication is asynchronous, and a server that restarts
 /// has only the data of its disk. So the next server may lack a release, and keeps the lock until its TTL is over.
 ///

@@ -46,7 +46,7 @@ void renewals::collect(time_point now) {
   for (std::size_t n = 0; n < collected_at_once; ++n) {
     auto* const part = scheduled_.first_until(now);
     if (!part) return;
-    // The home is asked for now, not when the share was scheduled: a slot may have moved since.
+    // The node is looked up now, not when the share was scheduled: a slot may have moved since.
     const auto home = home_of(*part);
     auto& waiting = queues_[home].due;
     unschedule(*part);

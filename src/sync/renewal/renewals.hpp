@@ -42,7 +42,7 @@ inline bool in_flight(const share& part) noexcept {
 ///
 /// Decision: a renewal goes where its key lives when it is due. A slot may have moved since the grant, or a replica was
 /// promoted. So a share asks for its node each time its renewal is due, and not at each move. The topology redirects a
-/// command that is under way. A move looks at the shares only while one is doubted or a node is down: their keys may
+/// command that is under way. A move looks at the shares only while one is doubted or a node is down. Their keys may
 /// live on a node that answers now (watchdog::keys_moved()).
 ///
 /// The steps of a share, renewal_stage. Nothing else moves them:

@@ -32,8 +32,8 @@ namespace holdfast::detail {
 /// shares of a script, and `renewal_sender` waits for the answer. Two alarms wake the watchdog; it waits for nothing
 /// else.
 ///
-/// Decision: with many claims, the first renewal of each comes at a random time of its period, and so does the first
-/// one after an outage. So claims that were taken together are not renewed together indefinitely.
+/// Decision: with many claims, the first renewal of each comes at a random time of its period. So does the first one
+/// after an outage. Thus claims that were taken together are not renewed together indefinitely.
 ///
 /// The states of a claim. The steps of its shares are in renewals.hpp, the steps of the claim itself in claim.cpp.
 ///

@@ -210,7 +210,7 @@ void any_acquisition::on_granted(std::size_t index, std::optional<std::uint64_t>
 void any_acquisition::on_failed(const failure& why) {
   if (why.may_have_run) give_back(asked_);
   // Redis checks the permission for every key before it runs a script, so one forbidden key refuses all. In the lines
-  // each key is asked for by itself.
+  // each key has a command of its own.
   const bool in_lines = why.mends_itself() || why.code == errc::no_permission;
   lock_answer failed{why.code, about_any(of_.size(), why.detail), nullptr};
   if (!in_lines) return finish(std::move(failed));

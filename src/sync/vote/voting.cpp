@@ -17,9 +17,10 @@ namespace holdfast::detail {
 namespace {
 
 constexpr std::size_t longest_marker = 128;
-// An administrator has to mend these cases. Looking again each second finds that early enough, at little cost.
+// An administrator must mend these cases. Looking again each second finds that early enough, at little cost.
 constexpr nanoseconds misconfiguration_lasts = std::chrono::seconds(1);
-// Not a possible marker, so that a server without run id and number refuses to vote and is asked for its number first.
+// Not a possible marker, so a server without run id and number refuses to vote. The client then gives it a number
+// first.
 constexpr auto* not_told_apart = "its number comes first";
 
 // The old and the new marker, copied: the command may be written after the voter's own texts have changed.
@@ -201,7 +202,7 @@ void voting::on_marker(std::size_t index, std::string text) {
   const bool ours = marker && (run(index).empty() || marker->run == run(index));
   if (ours && run(index).empty()) voter.adopted = std::string(marker->run) + ' ' + longest;
   if (ours && !marker->nonce.empty()) return wait(index, voter.seen);
-  // The wait is not begun here. This client may be the one with the wrong longest TTL, so a majority has to agree.
+  // The wait is not begun here. This client may be the one with the wrong longest TTL, so a majority must agree.
   if (!ours) voter.now = stage::to_wait;
 }
 

@@ -198,8 +198,8 @@ void cluster::watch_nodes() {
 
 // --- the map
 
-// Nodes that do not answer now take turns at the front of the others: one that has left the cluster, with an old map,
-// must not be the first each time.
+// Nodes that do not answer now take turns at the front of the others. A node that has left the cluster, with an old
+// map, must not be the first each time.
 std::vector<slot_map_refresh::candidate> cluster::candidates(std::size_t round) {
   std::vector<slot_map_refresh::candidate> all;
   auto known = nodes_.answering();
@@ -248,7 +248,7 @@ void cluster::map_changed(std::size_t moved, std::optional<slot_number> only) {
 }
 
 // A node reports this when the slot has left, or is about to leave; its words may name the new owner. The channel is
-// notified first, because it counts how often it was sent away: two nodes that name each other must not be asked
+// notified first, because it counts how often it was sent away. Two nodes that name each other must not be asked
 // without a pause.
 void cluster::channel_moved(node_id from, std::string_view channel, std::string_view words) {
   const auto to = read_redirect(words, nodes_.at(from).at, plan_.reach);

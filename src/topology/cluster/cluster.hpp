@@ -27,8 +27,8 @@ namespace holdfast::detail {
 /// slot or each caller would gain nothing from a server that runs one command at a time. It would also break the order
 /// that releases rely on.
 ///
-/// The owners of the slots are asked for at first use, when an answer or the end of a connection shows a change, and
-/// once a minute while there is something to do. command_routing sends the commands.
+/// The map of slots is fetched at first use, and when an answer or the end of a connection shows a change. It is also
+/// fetched once a minute while there is something to do. command_routing sends the commands.
 class cluster final : public topology {
  public:
   struct plan {
@@ -37,7 +37,7 @@ class cluster final : public topology {
     reach_by reach;                     // may be empty
     std::chrono::milliseconds answer_timeout;
     std::vector<shard_channels::way> ways;  // by which kinds of channels messages may come
-    std::chrono::milliseconds ttl;          // against which the duration of a failover is held
+    std::chrono::milliseconds ttl;          // compared with the duration of a failover
   };
 
   /// Throws holdfast::error(invalid_config) when the nodes are to be reached by TLS and a file for it cannot be used.
@@ -102,7 +102,7 @@ class cluster final : public topology {
   slot_map_refresh refresh_;
   std::optional<redis::failure> why_no_map_;  // the last round found none
   std::size_t untold_moves_ = 0;
-  timer tell_moves_;  // one second has passed since they were told
+  timer tell_moves_;  // runs for one second after each report
   bool watch_ = false;
   bool closed_ = false;
 };

@@ -37,8 +37,8 @@ std::optional<redirect> read_redirect(std::string_view error, const redis::addre
 ///   CLUSTERDOWN, READONLY, LOADING, MASTERDOWN, a key of another node, a redirect that leads nowhere:
 ///                after a pause, by the map, which is asked for anew
 ///
-/// A pause is 2 ms, twice as long each time, and 100 ms at most. From the sixth redirect on each is followed after the
-/// longest pause: nodes that keep naming each other cost ten commands a second, until the command's deadline.
+/// A pause is 2 ms, twice as long each time, and 100 ms at most. From the sixth redirect on, each is followed after the
+/// longest pause. Nodes that keep naming each other cost ten commands a second, until the command's deadline.
 ///
 /// TRYAGAIN has a bound of its own, because it comes as long as a slot moves. It comes only to scripts of two keys: the
 /// token of a fenced lock, or two names in one renewal.

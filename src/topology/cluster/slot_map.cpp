@@ -62,7 +62,7 @@ std::optional<slot_view> read_slots(const redis::reply& reply, const redis::addr
   return view;
 }
 
-std::optional<std::size_t> slot_map::replace(const slot_view& view, const redis::address& said_by) {
+std::optional<std::size_t> slot_map::replace(const slot_view& view, const redis::address& source) {
   forget_unused();
   owners next{};
   std::array<bool, slot_count> named{};
@@ -76,8 +76,8 @@ std::optional<std::size_t> slot_map::replace(const slot_view& view, const redis:
       covered += next[slot] != nobody;
     }
   }
-  if (covered < covered_ && !(doubt_ && doubt_->said_by != said_by && doubt_->seen == next)) {
-    doubt_ = doubt{said_by, next};
+  if (covered < covered_ && !(doubt_ && doubt_->source != source && doubt_->seen == next)) {
+    doubt_ = doubt{source, next};
     return std::nullopt;
   }
   doubt_.reset();

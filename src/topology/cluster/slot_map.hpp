@@ -45,10 +45,10 @@ class slot_map {
  public:
   static constexpr node_id nobody = 0;
 
-  /// Takes a node's view; returns the number of slots that have a new owner. Returns nothing and changes nothing if
-  /// slots occur twice, or if the view covers fewer slots than are known and no other node has reported the same since
-  /// the last view that was taken.
-  std::optional<std::size_t> replace(const slot_view& view, const redis::address& said_by);
+  /// Takes a node's view; returns the number of slots that have a new owner. A view is refused if slots occur twice. A
+  /// view that covers fewer slots than are known is refused until another node reports the same, with no accepted view
+  /// in between. Empty: the view was refused, and nothing has changed.
+  std::optional<std::size_t> replace(const slot_view& view, const redis::address& source);
   /// A node reports the owner of this one slot. True: the owner is new.
   bool moved(slot_number slot, const redis::address& to);
 
@@ -83,7 +83,7 @@ class slot_map {
   node_id last_number_ = nobody;
   /// The newest view that covers too little, and the node that reported it.
   struct doubt {
-    redis::address said_by;
+    redis::address source;
     owners seen;
   };
   std::optional<doubt> doubt_;

@@ -82,7 +82,7 @@ void slot_map_refresh::next() {
     in->own.push_back(by = std::make_shared<redis::connection>(services_, node, on_event));
   }
   ++in->open;
-  // A new connection has to be made first.
+  // A new connection must be made first.
   const auto timeout = own ? node.connect_timeout + answer_timeout_ : answer_timeout_;
   by->execute({std::make_shared<question>(*this, in, node), {.timeout = timeout, .rank = urgency::obligation}});
   if (in->asked < in->to_ask.size())

@@ -14,15 +14,15 @@
 
 namespace holdfast::detail {
 
-/// Asks nodes of a cluster for the owners of the slots: one round at a time, and at most one begins in a second,
+/// Asks nodes of a cluster for the owners of the slots, one round at a time. At most one round begins in a second,
 /// however many commands were moved.
 ///
 /// In a round one node is asked after the other until an answer is enough. The next node is asked when one cannot be
-/// reached, or is silent for 100 ms; the silent one may still answer.
+/// reached, or is silent for 100 ms. The silent node may still answer.
 ///
-/// Decision: nodes without a connection take turns at being the first of them (cluster::whom_to_ask). Otherwise a node
-/// that was taken away, with a full map of old times, would answer first each time. A node that has not joined yet
-/// knows of no slot: while a call waits for the owner of its slot, a view with gaps is kept and the next node is asked.
+/// Decision: nodes without a connection take turns at being the first of them (cluster::candidates). Otherwise a node
+/// that was taken away, with an old but full map, would answer first each time. A node that has not joined yet knows no
+/// slot. So while a call waits for the owner of its slot, a view with gaps is kept and the next node is asked.
 class slot_map_refresh final {
  public:
   /// A node to ask in a round.
@@ -37,7 +37,7 @@ class slot_map_refresh final {
   struct owner {
     /// The nodes to ask, in this order. `round`: the number of rounds before this one.
     std::function<std::vector<candidate>(std::size_t round)> candidates;
-    std::function<verdict(const slot_view&, const redis::address& said_by)> take;
+    std::function<verdict(const slot_view&, const redis::address& source)> take;
     /// No node has given a map that was taken; the most telling cause.
     std::function<void(const redis::failure&)> failed;
     /// A round is over. True: another one is needed.

@@ -19,11 +19,11 @@ namespace holdfast::detail {
 /// in the stream of changes; WAIT waits until replicas have reached that place.
 ///
 /// Decision: WAIT has a connection of its own. It blocks its connection until the replicas have answered. Behind each
-/// acquire on the common connection it cost 46 times the throughput, at 1 ms to a replica. There is one connection for
-/// each number of replicas that is wanted: a caller that wants more replicas than exist delays no other.
+/// acquire on the common connection it cost 46 times the throughput, at 1 ms to a replica. Each wanted number of
+/// replicas has a connection of its own, so a caller that wants more replicas than exist delays no other.
 ///
 /// Decision: a mark is set before each WAIT. Since Redis 7.2, and in Valkey, WAIT waits for the last change of its own
-/// connection; after a PING it is answered at once, with all replicas. The mark is a script that sets the key of a lock
+/// connection. After a PING it is answered at once, with all replicas. The mark is a script that sets the key of a lock
 /// to its present state. Then WAIT covers all that the server has executed until then, and one question serves all
 /// grants before it. PUBLISH would be such a change too, but not in a cluster, where it goes over the bus. A key beside
 /// the lock's may be forbidden by an ACL. An answer counts only on the connection where its mark was set.

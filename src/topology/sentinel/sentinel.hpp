@@ -75,7 +75,7 @@ class sentinel final : public one_server, private sentinel_watch::listener {
   const redis::endpoint any_sentinel_;  // how to introduce ourselves to each
   const std::string primary_name_;
   const bool strict_;
-  const std::chrono::milliseconds ttl_;             // against which the duration of a failover is held
+  const std::chrono::milliseconds ttl_;             // compared with the duration of a failover
   const std::chrono::milliseconds answer_timeout_;  // of a question, and for acknowledgements of subscriptions
   redis::connection::event_sink events_;
   sentinel_resolver resolver_;

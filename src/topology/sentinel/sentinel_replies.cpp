@@ -17,7 +17,7 @@ using redis::reply;
 constexpr std::size_t longest_run = 64;
 constexpr std::size_t longest_quote = 240;
 
-// The field of a map that is told as a flat array.
+// The field of a map that is sent as a flat array.
 std::optional<std::string_view> field(const reply& map, std::string_view name) {
   if (map.type != reply::kind::array) return std::nullopt;
   for (std::size_t n = 0; n + 1 < map.elements.size(); n += 2)

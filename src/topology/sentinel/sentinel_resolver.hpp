@@ -26,9 +26,9 @@ namespace holdfast::detail {
 /// every replica that is detached for a backup.
 ///
 /// Decision: the newest config-epoch wins, although one sentinel alone reports it. An epoch is a vote that a majority
-/// has given. An older one is accepted only if every sentinel ever heard, and a majority of those known, has reported
-/// it for 10 s, as after SENTINEL RESET. If no sentinel is heard, the last address stays: an outage of the sentinels
-/// alone ends no healthy lease. strict_sentinel makes the other choice.
+/// has given. An older epoch is accepted only if every sentinel ever heard, and a majority of those known, has reported
+/// it for 10 s. That happens after SENTINEL RESET. If no sentinel is heard, the last address stays: an outage of the
+/// sentinels alone ends no healthy lease. strict_sentinel makes the other choice.
 ///
 /// Of one sentinel:
 ///
@@ -43,8 +43,8 @@ namespace holdfast::detail {
 ///   of several addresses of one epoch                         the one in use, else the most frequent
 ///   nothing that counts                                       the last address stays
 ///
-/// No address is used before the round of questions that begins with start() is over: more than half of the known
-/// sentinels have spoken, or all have spoken or failed, or a quarter of a second is over.
+/// start() begins a round of questions, and no address is used before it is over. It ends when more than half of the
+/// known sentinels have spoken, when all have spoken or failed, or after a quarter of a second.
 class sentinel_resolver {
  public:
   using duration = lease_clock::duration;
