@@ -25,9 +25,8 @@ namespace holdfast::detail {
 /// All locks of one client: the calls, and their answers. It knows nothing of Asio, and is used on one strand. A
 /// handler is called at most once, perhaps inside the call that was given it.
 ///
-/// Decision: a handler must not call the engine, because it runs in the middle of a change. Each handler posts its
-/// answer to the caller's executor. An observer's calls arrive by a post as well. So a change runs to its end without
-/// checking its state again. A queue of answers in the engine would only repeat the executor's.
+/// A handler must not call the engine, because it runs in the middle of a change. Each handler posts its answer to the
+/// caller's executor. docs/internals/design.md has the decision.
 ///
 /// Decision: several primaries are one client. Their connections belong to one strand and one registry, so line, drain
 /// and shutdown work as with one server. Such a client has no other locks.

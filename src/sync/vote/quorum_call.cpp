@@ -25,10 +25,8 @@ void fail(outcome& outcome, redis::failure why) {
 
 }  // namespace
 
-// Decision: a red_lock is a mutex whose commands go to several primaries. Line, re-entry, questions and force_unlock
-// get one answer and do not know how many primaries there are. Work that needs no vote goes by node: the watchdog
-// renews each share by itself. A release is one task for each primary: the task at a silent server outlives the
-// caller's answer.
+// A red_lock is a mutex whose commands go to several primaries (docs/internals/design.md). These decisions concern one
+// command at all of them.
 //
 // Decision: every copy is an obligation. A release must never overtake the acquire that it undoes, even while both wait
 // for a connection. Obligations of one connection keep their order.
