@@ -154,10 +154,10 @@ void name::nest(hold& outer, const std::shared_ptr<acquisition>& caller) {
 
 // Most nested calls have their lease at once. The others ask Redis, or fail.
 bool name::enter(hold& outer, acquisition& caller) {
-  const auto& of = caller.keys->of;
+  const auto& row = caller.keys->of;
   const auto now = env().now();
   // A fenced caller needs a token, which a plain hold of the same key does not have.
-  const bool may = of.reentrant && (!of.fenced() || outer.token()) && outer.count() < most_reentries;
+  const bool may = row.reentrant && (!row.fenced() || outer.token()) && outer.count() < most_reentries;
   if (!may || !outer.covers(caller.request.asked, now)) return false;
   caller.answer({{}, {}, outer.enter(caller.request.asked, now)},
                 [&](const lock_answer&) { return event_of(event_kind::reentered, outer, now); });

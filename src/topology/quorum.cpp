@@ -87,11 +87,11 @@ class quorum::subscriber_list final {
     if (notified_) {
       one_more_ |= again;
     } else if (count([&](const seat& seat) { return seat.heard || (free >> seat.number & 1U) != 0; }) >= of_.needed()) {
-      told_by_few_ = 0;
+      rumours_ = 0;
       tell(payload);
     } else if (free == 0 && !round_trip_.due()) {
-      wait_then(std::min(of_.vote_time_ * (1U << told_by_few_), longest_pause), payload, [this](std::string_view text) {
-        told_by_few_ = std::min(told_by_few_ + 1, most_doublings);
+      wait_then(std::min(of_.vote_time_ * (1U << rumours_), longest_pause), payload, [this](std::string_view text) {
+        rumours_ = std::min(rumours_ + 1, most_doublings);
         tell(text, &subscriber::on_rumour);
       });
     }
@@ -135,8 +135,8 @@ class quorum::subscriber_list final {
   timer acknowledged_;  // from the acknowledgement of a majority, for the others
   timer round_trip_;    // from the first message, or from a notification
   bool notified_ = false;
-  bool one_more_ = false;     // a primary has sent another message since
-  unsigned told_by_few_ = 0;  // times in a row that no majority had a message
+  bool one_more_ = false;  // a primary has sent another message since
+  unsigned rumours_ = 0;   // times in a row that no majority had a message
   std::vector<seat> seats_;
 };
 

@@ -79,13 +79,13 @@ T had_by(std::size_t needed, std::vector<T> values) {
 answer<acquire_answer> read_votes(const redis::outcome& outcome) {
   using kind = acquire_answer::kind;
   if (outcome.error) return {redis::failure_of(outcome), {}};
-  const auto& of = votes_in(outcome);
-  const vote_count count(of, vote_of::acquire);
+  const auto& votes = votes_in(outcome);
+  const vote_count count(votes, vote_of::acquire);
   if (count.carried()) return {std::nullopt, {}};
   HOLDFAST_ASSERT(count.answered());
   acquire_answer busy{.type = kind::busy};
-  if (count.in_favour() != 0) busy.split = of.slowest;
-  busy.holder_ttl = enough_free_in(of, count);
+  if (count.in_favour() != 0) busy.split = votes.slowest;
+  busy.holder_ttl = enough_free_in(votes, count);
   if (!busy.holder_ttl) busy.type = kind::busy_without_ttl;
   return {std::nullopt, busy};
 }
@@ -102,11 +102,11 @@ answer<std::vector<renewal_answer>> by_majority::renew(const redis::outcome& out
   if (!outcome.of_each) return read_outcome<read_renew>(outcome, sent);
   HOLDFAST_ASSERT(sent == 1);
   return read_if_memory([&]() -> answer<std::vector<renewal_answer>> {
-    auto reply = flag(outcome, vote_of::sole_renewal);
-    if (reply.failed || reply.value) return {std::move(reply.failed), {renewal_answer::confirmed}};
-    const auto& each = votes_in(outcome).outcomes;
+    auto renewed = flag(outcome, vote_of::sole_renewal);
+    if (renewed.failed || renewed.value) return {std::move(renewed.failed), {renewal_answer::confirmed}};
+    const auto& outcomes = votes_in(outcome).outcomes;
     // One primary with a shared key is enough to name the cause: an administrator has to look at that key.
-    const bool shared = std::any_of(each.begin(), each.end(), [](const auto& one) {
+    const bool shared = std::any_of(outcomes.begin(), outcomes.end(), [](const auto& one) {
       return one && !one->error && read_renew(one->reply, 1).value == std::vector{renewal_answer::shared};
     });
     return {std::nullopt, {shared ? renewal_answer::shared : renewal_answer::denied}};
@@ -170,9 +170,9 @@ answer<unsigned> by_majority::hash_count(const redis::outcome& outcome, const ow
 }
 
 answer<unsigned> by_majority::simple_count(const redis::outcome& outcome, const owner_field& field) {
-  const auto reply = holder(outcome);
-  const bool matches = reply.value && reply.value->field == std::string_view(field.to_text());
-  return {reply.failed, matches ? 1U : 0U};
+  const auto found = holder(outcome);
+  const bool matches = found.value && found.value->field == std::string_view(field.to_text());
+  return {found.failed, matches ? 1U : 0U};
 }
 
 }  // namespace holdfast::detail

@@ -49,7 +49,7 @@ redis::failure vote_count::why() const {
   auto code = errc::quorum_failed;
   std::string text = std::to_string(yes_) + " of " + std::to_string(of_.outcomes.size()) + " primaries, and " +
                      std::to_string(needed_) + " are needed";
-  std::size_t standing = 0;
+  std::size_t lasting = 0;
   for (std::size_t n = 0; n < of_.outcomes.size(); ++n) {
     if ((yes_of_ & only(n)) != 0) continue;
     const auto& outcome = of_.outcomes[n];
@@ -60,7 +60,7 @@ redis::failure vote_count::why() const {
       const auto failure = failure_in(*outcome);
       cause = outcome->error ? failure.detail : escaped(outcome->reply.text, longest_cause);
       if (!failure.mends_itself() && failure.code != errc::protocol_error && failure.code != errc::overloaded &&
-          ++standing >= needed_)
+          ++lasting >= needed_)
         code = failure.code;
     }
     const auto& where = n < of_.where.size() ? of_.where[n] : std::to_string(n);

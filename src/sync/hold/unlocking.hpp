@@ -4,8 +4,7 @@
 
 // Room hold has two halves. hold.hpp has the owner of a name, its leases and its validity, and ends a hold that is
 // lost. This half ends a hold by the wish of its owner. The last unlock passes the claim on or releases it. Every other
-// unlock changes the count alone. The hold knows nothing of this half but the unlocks that wait, because they end with
-// it.
+// unlock changes the count alone. Of this half the hold knows only the unlocks that wait, because they end with it.
 //
 // Decision: one release answers every last unlock. Re-entries that ask Redis run one after the other, so the last
 // unlock may have to wait for its turn. Before that turn a re-entry may be granted and unlocked again: one more last

@@ -20,7 +20,7 @@ permission_probe::permission_probe(environment& env, const kind& kind, const std
 void permission_probe::begin(time_point deadline) {
   deadline_ = deadline;
   // SUBSCRIBE goes over its own connection, so it takes no time from the scripts.
-  heard_ = env_.servers.subscribe(channel_of(keys_), *this);
+  subscription_ = env_.servers.subscribe(channel_of(keys_), *this);
   alarm_.start(deadline_, [this] { time_out(); });
   send_next();
 }
@@ -35,7 +35,7 @@ void permission_probe::end(error_code error, const std::string& detail) {
 
 void permission_probe::forget_caller() {
   alarm_.stop();
-  heard_.reset();
+  subscription_.reset();
   done_ = {};
 }
 
@@ -47,12 +47,12 @@ void permission_probe::on_subscribed() {
 call permission_probe::next() const {
   // Short: a probe that breaks off leaves a key behind.
   constexpr milliseconds ttl{1000};
-  const auto& steps = keys_.of;
+  const auto& row = keys_.of;
   switch (answers_) {
-    case 0: return steps.acquire.make(keys_, ttl, field_);
-    case 1: return steps.set_hold_count.make(keys_, {ttl}, field_, 2);
-    case 2: return steps.renew.make_one(keys_, {ttl}, field_);
-    default: return steps.release.make(keys_, field_);
+    case 0: return row.acquire.make(keys_, ttl, field_);
+    case 1: return row.set_hold_count.make(keys_, {ttl}, field_, 2);
+    case 2: return row.renew.make_one(keys_, {ttl}, field_);
+    default: return row.release.make(keys_, field_);
   }
 }
 

@@ -45,7 +45,7 @@ class permission_probe final : private subscriber, public std::enable_shared_fro
   const owner_field field_;
   time_point deadline_;
   timer alarm_;
-  subscription heard_;
+  subscription subscription_;
   int answers_ = 0;
   bool subscribed_ = false;
   bool replicated_ = false;

@@ -19,7 +19,7 @@ class questions {
   explicit questions(const engine_parts& parts) noexcept : parts_(parts) {}
 
   void is_locked(const shared_keys& keys, value_handler<bool> done) const;
-  /// How many leases Redis counts for this field.
+  /// The number of leases that Redis counts for this field.
   void count(const shared_keys& keys, const owner_field& field, value_handler<unsigned> done) const;
   void holder(const shared_keys& keys, value_handler<std::optional<lock_holder>> done) const;
   void remaining_ttl(const shared_keys& keys, value_handler<std::optional<milliseconds>> done) const;

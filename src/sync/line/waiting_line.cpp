@@ -671,12 +671,12 @@ void waiting_line::remove(acquisition& waiter, bool served) {
 // If the line finds no memory to go on, the caller is still answered, because its hold exists.
 void waiting_line::finish(acquisition& waiter, lock_answer&& answer) {
   const auto keep = waiter.seat.kept;
-  const auto event_for = [&waiter](const lock_answer& reply) {
+  const auto event_for = [&waiter](const lock_answer& result) {
     auto event =
-        reply.record
-            ? event_of(event_kind::acquired, *reply.record->of, reply.record->of->granted_at)
+        result.record
+            ? event_of(event_kind::acquired, *result.record->of, result.record->of->granted_at)
             : hold_event{
-                  {.kind = end_of_call(reply.error), .name = waiter.keys->name, .lock_kind = waiter.keys->of.name}};
+                  {.kind = end_of_call(result.error), .name = waiter.keys->name, .lock_kind = waiter.keys->of.name}};
     event.content.waiters = waiter.seat.ahead;
     return event;
   };

@@ -110,7 +110,7 @@ class releases::task final : public script_command {
   const shared_keys keys;
   const owner_field field;
   const milliseconds ttl;
-  std::size_t at = 0;             // which primary
+  std::size_t at = 0;             // number of the primary
   std::shared_ptr<joint> one_of;  // null: there is one primary
   time_point valid{};             // a repetition that is answered "not yours" before this instant has released
   time_point began{};

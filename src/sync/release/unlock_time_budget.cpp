@@ -51,7 +51,7 @@ time_point unlock_time_budget::answer_by(std::string_view key, time_point now, n
 void unlock_time_budget::ran_out(std::string_view key, time_point since) noexcept try {
   // The unlock may have waited for another server than the one that has the key now.
   if (since < moved_) return;
-  // The server has answered somebody since. This unlock was late, but the server is not silent.
+  // The server has answered another command since. This unlock was late, but the server is not silent.
   if (env_.servers.answered_since(key, since)) return;
   if (silence_of(key) == silent_since_.end()) silent_since_.emplace(env_.servers.node_of(key), since);
 } catch (const std::bad_alloc&) {

@@ -19,7 +19,7 @@ watchdog::watchdog(environment& env, renewal_host& holders)
     : env_(env), holders_(holders), renewals_(env.servers, env.settings), sender_(env, renewals_, holders, *this),
       renewal_alarm_(env.alarms), expiry_alarm_(env.alarms) {}
 
-// ---- which claims are guarded
+// ---- guarded claims
 
 void watchdog::guard(claim& held, time_point sent, time_point now, primary_set at) {
   guard(held, sent, now, at, rhythm::begun);
@@ -39,7 +39,7 @@ void watchdog::guard(claim& held, time_point sent, time_point now, primary_set a
     auto& part = held.shares()[n];
     const bool confirmed = (at & only(n)) != 0;
     if (confirmed) restore(part);
-    // Nobody knows yet whether this primary has the field. Until it answers, it does not count.
+    // It is unknown yet whether this primary has the field. Until it answers, it does not count.
     if (!confirmed && begins) held.doubt(part);
     if (in_flight(part) || part.denied()) continue;
     // A planned repetition stays planned, and so does the renewal that settles a doubt. This confirmation may have run
@@ -68,15 +68,15 @@ void watchdog::forget(claim& held) {
   if (idle()) rearm();
 }
 
-// ---- when a share is renewed next
+// ---- the next renewal of a share
 
 void watchdog::plan_next(share& part, time_point sent, time_point now, rhythm pace) {
   // Only max_hold ends renewal before the unlock. The holder is asked then alone: its memory is far from the cache.
   if (!part.of.wanted.for_good && holders_.pause_if_unwanted(part.of, now)) return renewals_.unschedule(part);
   const milliseconds ttl = part.of.wanted.ttl;
   // A command with a shorter TTL may not have extended the validity. The period then counts from the longer one.
-  const auto by_its_word = part.valid_until() - (ttl - drift_of(ttl, env_.settings.drift));
-  const auto confirmed = part.confirmed() ? std::min(sent, by_its_word) : sent;
+  const auto by_validity = part.valid_until() - (ttl - drift_of(ttl, env_.settings.drift));
+  const auto confirmed = part.confirmed() ? std::min(sent, by_validity) : sent;
   const nanoseconds period = nanoseconds(ttl) / 3;
   // A burst of grants would be renewed in bursts indefinitely. A random first period spreads it.
   const bool spread = pace == rhythm::begun && guarded_shares_ > crowd;
@@ -202,7 +202,7 @@ void watchdog::unanswered(share& part, const error_code& cause, const std::strin
 // The answer may still come, and then it counts. Until then the holder is warned.
 void watchdog::late(share& part, const error_code& cause, const std::string& detail) { doubt(part, cause, detail); }
 
-// ---- which claims are in danger
+// ---- claims in danger
 
 void watchdog::doubt(share& part, const error_code& cause, const std::string& detail) {
   // With several primaries one may be gone for days. Its holders get one event, not one at each renewal.

@@ -58,7 +58,7 @@ void give_up(const std::shared_ptr<lease_record>& lease) {
 //   flag            away  waits  turn  asked  had  moved by
 //   busy_           yes   yes    yes   yes    yes  set while join() or on_all() calls a line; take_turns() then does
 //                                                  nothing. asked: parts that on_all() has not answered yet
-//   told_of_order_  yes   yes    yes   yes    yes  set once by waits_for(), and never cleared
+//   order_reported_ yes   yes    yes   yes    yes  set once by waits_for(), and never cleared
 //   deadline_       yes   yes    yes   yes    yes  runs from begin() to the answer, where there is a deadline
 
 multi_acquisition::multi_acquisition(environment& env, multi_key_host& names, std::vector<shared_keys> of,
@@ -227,11 +227,11 @@ void multi_acquisition::part_ended(std::size_t index, lock_answer answer) {
 // may wait for the later one in turn.
 void multi_acquisition::waits_for(std::size_t index) {
   const auto& awaited = parts_[index];
-  if (told_of_order_ || awaited.now != stage::waits || names_.holds(*awaited.keys, request.owner)) return;
+  if (order_reported_ || awaited.now != stage::waits || names_.holds(*awaited.keys, request.owner)) return;
   const auto held = std::find_if(parts_.begin() + static_cast<std::ptrdiff_t>(index) + 1, parts_.end(),
                                  [&](const part& later) { return names_.holds(*later.keys, request.owner); });
   if (held == parts_.end()) return;
-  told_of_order_ = true;
+  order_reported_ = true;
   const auto detail = "its owner holds what comes after it: " + about(held->keys->name, "held");
   env_.report(
       {.kind = event_kind::lock_order_broken, .name = awaited.keys->name, .detail = detail, .owner = request.owner});

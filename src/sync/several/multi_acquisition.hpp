@@ -93,7 +93,7 @@ class multi_acquisition final : public multi_key_request, public script_command,
   timer deadline_;      // of the call; its parts have none
   std::vector<part> parts_;
   bool busy_ = false;  // a call of a line is under way: changes of parts are looked at afterwards
-  bool told_of_order_ = false;
+  bool order_reported_ = false;
   // The command that was sent last.
   std::vector<std::size_t> asked_;
   std::vector<shared_keys> keys_;

@@ -103,15 +103,15 @@ quorum_call::quorum_call(const environment& env, voting& voters, const call& com
 }
 
 void quorum_call::begin(nanoseconds timeout) {
-  const auto all = to_.primaries();
-  votes_.outcomes.resize(all);
-  std::vector<bool> may_vote(all, true);
+  const auto primaries = to_.primaries();
+  votes_.outcomes.resize(primaries);
+  std::vector<bool> may_vote(primaries, true);
   if (command_.acquires())
-    for (std::size_t n = 0; n < all; ++n) may_vote[n] = voters_.may_vote(n);
+    for (std::size_t n = 0; n < primaries; ++n) may_vote[n] = voters_.may_vote(n);
   // If no primary has a vote, all are asked nevertheless, and the sender gets their own refusals.
   const bool none = std::find(may_vote.begin(), may_vote.end(), true) == may_vote.end();
-  std::vector<std::shared_ptr<copy>> asked(all);
-  for (std::size_t n = 0; n < all; ++n) {
+  std::vector<std::shared_ptr<copy>> asked(primaries);
+  for (std::size_t n = 0; n < primaries; ++n) {
     if (none || may_vote[n])
       asked[n] = std::make_shared<copy>(shared_from_this(), n);
     else
@@ -121,7 +121,7 @@ void quorum_call::begin(nanoseconds timeout) {
   copies_.assign(asked.begin(), asked.end());
   began_ = time_.now();
   std::size_t sent = 0;
-  for (std::size_t n = 0; n < all; ++n) {
+  for (std::size_t n = 0; n < primaries; ++n) {
     if (!asked[n]) continue;
     try {
       asked[n]->begin(timeout);
@@ -261,18 +261,18 @@ void quorum_call::tell() {
   else
     stop_writing([this](std::size_t index) { return to_.primary(index).in_outage(command_.key()); });
   const vote_count count(votes_, command_.count());
-  outcome all{.error = {}, .reply = {}, .sent = began_, .of_each = &votes_};
-  all.yes = count.in_favour();
-  all.may_have_run = count.may_have_run_at();
+  outcome result{.error = {}, .reply = {}, .sent = began_, .of_each = &votes_};
+  result.yes = count.in_favour();
+  result.may_have_run = count.may_have_run_at();
   try {
-    if (auto why = failure_by(count)) fail(all, *std::move(why));
+    if (auto why = failure_by(count)) fail(result, *std::move(why));
   } catch (const std::bad_alloc&) {  // only the text is missing: the sender is answered nevertheless
-    all.error = errc::quorum_failed;
+    result.error = errc::quorum_failed;
   }
   // The topology waits this long for a majority of release messages. An attempt without a majority measures only
   // silence.
   if (command_.acquires() && count.answered()) to_.note_vote_time(votes_.slowest);
-  sender_->answered_by_all(all);
+  sender_->answered_by_all(result);
 }
 
 std::optional<redis::failure> quorum_call::failure_by(const vote_count& count) {

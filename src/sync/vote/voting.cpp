@@ -284,9 +284,9 @@ class voting::initialisation final : public std::enable_shared_from_this<initial
   void look() {
     each([](std::size_t) { return look_at_marker(); },
          [](initialisation& self, std::size_t index, const outcome& outcome) {
-           const auto there = self.read(index, outcome, read_look_at_marker);
-           if (!there || there->empty()) return;
-           const auto marker = marker_text::parse(*there);
+           const auto text = self.read(index, outcome, read_look_at_marker);
+           if (!text || text->empty()) return;
+           const auto marker = marker_text::parse(*text);
            const bool waits = marker && !marker->nonce.empty();
            self.fail(
                errc::invalid_config,

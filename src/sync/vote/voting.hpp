@@ -74,7 +74,7 @@ class voting final {
 
  private:
   enum class stage { votes, asking, refusing, disagreeing, to_wait, waiting };
-  /// What the primary's marker says about the longest TTL.
+  /// The longest TTL by the primary's marker, compared with ours.
   enum class opinion { unknown, none, agrees, disagrees };
   struct primary {
     stage now = stage::votes;

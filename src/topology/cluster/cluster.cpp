@@ -68,7 +68,7 @@ cluster::cluster(const redis::io_services& services, plan plan, redis::connectio
                       drop_unused();
                       return map_needed();
                     }}),
-      tell_moves_(services.alarms) {
+      report_pause_(services.alarms) {
   nodes_.on_outage([this](node_id lost) {
     refresh_.ask();
     commands_.node_lost(lost);
@@ -80,7 +80,7 @@ cluster::cluster(const redis::io_services& services, plan plan, redis::connectio
 void cluster::close() {
   if (std::exchange(closed_, true)) return;
   refresh_.close();
-  tell_moves_.stop();
+  report_pause_.stop();
   nodes_.close();
   channels_->close();
   commands_.close();
@@ -243,7 +243,7 @@ void cluster::map_changed(std::size_t moved, std::optional<slot_number> only) {
   commands_.map_changed();
   if (closed_) return;
   drop_unused();
-  if (moved != 0) tell_moved(moved);
+  if (moved != 0) report_moved(moved);
   if (!closed_ && keys_moved_) keys_moved_(only);
 }
 
@@ -277,15 +277,15 @@ bool cluster::map_needed() const {
   });
 }
 
-void cluster::tell_moved(std::size_t moved) {
-  untold_moves_ += moved;
-  if (untold_moves_ == 0 || tell_moves_.due()) return;
+void cluster::report_moved(std::size_t moved) {
+  unreported_moves_ += moved;
+  if (unreported_moves_ == 0 || report_pause_.due()) return;
   event event{event_kind::slots_moved, {}};
-  event.count = std::exchange(untold_moves_, 0);
+  event.count = std::exchange(unreported_moves_, 0);
   const auto text =
       std::to_string(event.count) + (event.count == 1 ? " slot has" : " slots have") + " another primary than before";
   event.detail = text;
-  tell_moves_.start(services_.now() + between_tellings, [this] { tell_moved(0); });
+  report_pause_.start(services_.now() + between_tellings, [this] { report_moved(0); });
   if (events_) events_(event);
 }
 

@@ -89,7 +89,7 @@ class cluster final : public topology {
   void seed_lost(const redis::address& node, const event& event);
   bool owner_wanted() const;
   bool map_needed() const;
-  void tell_moved(std::size_t moved);
+  void report_moved(std::size_t moved);
 
   const redis::io_services services_;
   const plan plan_;
@@ -101,8 +101,8 @@ class cluster final : public topology {
   std::shared_ptr<shard_channels> channels_;
   slot_map_refresh refresh_;
   std::optional<redis::failure> why_no_map_;  // the last round found none
-  std::size_t untold_moves_ = 0;
-  timer tell_moves_;  // runs for one second after each report
+  std::size_t unreported_moves_ = 0;
+  timer report_pause_;  // runs for one second after each report
   bool watch_ = false;
   bool closed_ = false;
 };

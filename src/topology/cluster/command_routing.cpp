@@ -68,7 +68,7 @@ void command_routing::node_lost(node_id lost) {
 void command_routing::wait(routed_command& command) {
   command.pause.stop();
   const auto& delivery = command.asked.terms;
-  const bool has_deadline = !delivery.waits_for_reply || (delivery.tell_late && !command.told_late);
+  const bool has_deadline = !delivery.waits_for_reply || (delivery.tell_late && !command.reported_late);
   const auto until = has_deadline ? std::min(command.resume, command.deadline) : command.resume;
   if (until == time_point::max()) return;
   command.pause.start(until, [this, number = command.number] {
@@ -79,7 +79,7 @@ void command_routing::wait(routed_command& command) {
 void command_routing::waited(routed_command& command) {
   const auto now = services_.now();
   if (now >= command.deadline && !command.asked.terms.waits_for_reply) return give_up(command);
-  if (now >= command.deadline && command.asked.terms.tell_late && !command.told_late) {
+  if (now >= command.deadline && command.asked.terms.tell_late && !command.reported_late) {
     command.late(refused(command));
     if (command.number == 0 || command.at != slot_map::nobody) return;
   }

@@ -44,7 +44,7 @@ std::optional<redirect> read_redirect(std::string_view error, const redis::addre
   if (colon == where.npos) return std::nullopt;
   const auto slot = number_in(error.substr(begin, end - begin)), port = number_in(where.substr(colon + 1));
   if (!slot || *slot >= slot_count || !port) return std::nullopt;
-  auto to = told_address(where.substr(0, colon), *port, answered_by, reach);
+  auto to = announced_address(where.substr(0, colon), *port, answered_by, reach);
   if (!to) return std::nullopt;
   const auto kind = error.front() == 'M' ? redirect::kind::moved : redirect::kind::ask;
   return redirect{kind, static_cast<slot_number>(*slot), *std::move(to)};

@@ -13,7 +13,7 @@ redis::delivery routed_command::delivery_at(time_point now) const {
   auto delivery = asked.terms;
   delivery.asking = asking;
   if (asking) delivery.rank = urgency::obligation;  // it has waited in a queue already
-  delivery.tell_late = delivery.tell_late && !told_late;
+  delivery.tell_late = delivery.tell_late && !reported_late;
   if (!delivery.waits_for_reply || delivery.tell_late)
     delivery.timeout = std::max(deadline - now, lease_clock::duration{});
   return delivery;

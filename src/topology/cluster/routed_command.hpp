@@ -48,7 +48,7 @@ class routed_command final : public redis::command {
   bool asking = false;
   time_point resume = time_point::max();  // while it waits: until then; max: until its slot has an owner
   bool unwanted = false;                  // its sender has withdrawn it: it is not sent anew
-  bool told_late = false;
+  bool reported_late = false;
   std::string refusal;                              // the last one, safe to print
   std::unique_ptr<const redis::outcome> try_again;  // the last answer, if it was TRYAGAIN
   timer pause;                                      // while it waits: resume or deadline
@@ -63,7 +63,7 @@ class routed_command final : public redis::command {
     if (number != 0) router_.heard(*this, outcome);
   }
   void late(const redis::outcome& outcome) override {
-    told_late = true;
+    reported_late = true;
     if (number != 0) asked.command->late(outcome);
   }
 

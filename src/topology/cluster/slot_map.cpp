@@ -29,8 +29,8 @@ std::optional<slot_number> slot_in(const redis::reply& reply) {
 
 }  // namespace
 
-std::optional<redis::address> told_address(std::string_view host, long long port, const redis::address& answered_by,
-                                           const reach_by& reach) {
+std::optional<redis::address> announced_address(std::string_view host, long long port,
+                                                const redis::address& answered_by, const reach_by& reach) {
   if (port <= 0 || port > last_port) return std::nullopt;
   redis::address announced;
   announced.port = static_cast<std::uint16_t>(port);
@@ -57,7 +57,8 @@ std::optional<slot_view> read_slots(const redis::reply& reply, const redis::addr
     if (!is_array(primary) || primary.elements.size() < 2 || !is_number(primary.elements[1])) return std::nullopt;
     const auto& host = primary.elements[0];
     if (host.type != redis::reply::kind::nil && host.type != redis::reply::kind::string) return std::nullopt;
-    view.ranges.push_back({*first, *last, told_address(host.text, primary.elements[1].integer, answered_by, reach)});
+    view.ranges.push_back(
+        {*first, *last, announced_address(host.text, primary.elements[1].integer, answered_by, reach)});
   }
   return view;
 }

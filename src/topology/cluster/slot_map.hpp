@@ -18,8 +18,8 @@ namespace holdfast::detail {
 
 /// An address as a node of a cluster reports it: an empty host is the host of the node that answered. Nothing for an
 /// address that cannot be used: port 0, "?", or bytes that are no host.
-std::optional<redis::address> told_address(std::string_view host, long long port, const redis::address& answered_by,
-                                           const reach_by& reach);
+std::optional<redis::address> announced_address(std::string_view host, long long port,
+                                                const redis::address& answered_by, const reach_by& reach);
 
 /// The owners of all slots as one node sees them.
 struct slot_view {

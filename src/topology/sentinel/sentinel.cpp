@@ -199,8 +199,8 @@ void sentinel::send_both(const redis::address& to, const std::string& cause) {
 
 void sentinel::report_trust(time_point now) {
   if (!resolver_.unreachable(now)) {
-    if (resolver_.trusted(now)) told_unreachable_ = false;
-  } else if (!std::exchange(told_unreachable_, true)) {
+    if (resolver_.trusted(now)) reported_unreachable_ = false;
+  } else if (!std::exchange(reported_unreachable_, true)) {
     report(event_kind::sentinels_unreachable, errc::unreachable, resolver_.trouble(now).detail);
   }
 }
@@ -212,9 +212,9 @@ void sentinel::on_news(sentinel_watch::sentinel_id id) {
 
 void sentinel::on_answer(sentinel_watch::sentinel_id id, const sentinel_answer& answer) {
   resolver_.replied(id, answer, services_.now());
-  if (answer.down_after && !told_short_ttl_)
+  if (answer.down_after && !reported_short_ttl_)
     if (const auto text = shorter_than(sentinel_failover, *answer.down_after, ttl_)) {
-      told_short_ttl_ = true;
+      reported_short_ttl_ = true;
       report(event_kind::ttl_shorter_than_failover, errc{}, *text);
     }
   pump();

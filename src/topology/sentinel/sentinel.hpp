@@ -87,7 +87,7 @@ class sentinel final : public one_server, private sentinel_watch::listener {
   bool awake_ = false;
   bool known_address_ = false;  // both connections lead to a primary
   bool pumping_ = false, pump_again_ = false;
-  bool told_unreachable_ = false, told_short_ttl_ = false;
+  bool reported_unreachable_ = false, reported_short_ttl_ = false;
 };
 
 }  // namespace holdfast::detail

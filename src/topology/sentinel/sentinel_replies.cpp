@@ -63,7 +63,7 @@ redis::failure refusal(const reply& reply, std::string_view name) {
   return {errc::protocol_error, "SENTINEL " + std::string(name) + ": no address of a primary"};
 }
 
-std::optional<redis::address> told_address(const reply& reply) {
+std::optional<redis::address> announced_address(const reply& reply) {
   if (reply.type != reply::kind::array || reply.elements.size() != 2) return std::nullopt;
   return address_of(reply.elements[0].text, reply.elements[1].text);
 }
@@ -79,7 +79,7 @@ sentinel_answer read_answer(std::string_view name, const reply& master, const re
   // Above 2^31 - 1 it is no time at all.
   const auto down_after = number<std::int32_t>(field(master, "down-after-milliseconds"));
   if (down_after && *down_after > 0) answer.down_after = std::chrono::milliseconds(*down_after);
-  auto at = told_address(address);
+  auto at = announced_address(address);
   // Where the second question is withheld the first one must do, but not while its two halves may disagree.
   if (!at && address.is_error() && !has_flag(field(master, "flags").value_or(""), "failover_in_progress"))
     at = address_of(field(master, "ip"), field(master, "port"));
