@@ -20,8 +20,8 @@ terms resolve_terms(const config&, const lock_options&);
 void check_renew_ttl(const config&, milliseconds ttl);
 /// Throws error: invalid_name.
 void check_name(std::string_view name);
-/// Throws error: invalid_name. Keys and channel of the name would be in several slots of a cluster
-/// (fits_a_cluster() has the decision).
+/// Throws error: invalid_name. Keys and channel of the name would be in several slots of a cluster, see
+/// fits_a_cluster().
 void check_slot(const lock_keys& keys);
 /// Throws error: invalid_name, or invalid_config if these servers do not have this kind of lock.
 void check_lock(const engine&, const lock_keys& keys);

@@ -49,7 +49,7 @@ struct guarded_run {
     stop.emit(type);
   }
 
-  Held& held;                                                // in the frame of the caller, who waits for the run
+  Held& held;                                                // in the frame of the caller, which waits for the run
   const std::vector<std::shared_ptr<lease_record>> records;  // the body may move the lease away
   const basic_body_ref<Held> body;
   const afterwards then;

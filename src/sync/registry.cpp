@@ -35,7 +35,7 @@ std::shared_ptr<acquisition> registry::lock(const shared_keys& keys, const lock_
   const auto key = name::key::of(*keys);
   const auto place = names_.lower_bound(key);
   name* found = place != names_.end() && name::key::of(*place->keys()) == key ? &*place : nullptr;
-  // A part of lock_any() never re-enters: its caller wants a lock that nobody of this client has.
+  // A part of lock_any() never re-enters: its caller wants a lock that no owner of this client has.
   auto* mine = found && !request.one_of_several ? found->hold_of(request.owner) : nullptr;
   // A lost hold of a kind that is not re-entrant hinders no new lock: there is nothing to nest in.
   if (mine && !keys->of.reentrant && !mine->live()) mine = nullptr;

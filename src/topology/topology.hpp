@@ -73,7 +73,7 @@ class topology {
   ///
   /// Decision: silence is no contention. A bounded wait may end without an answer about its lock. It then calls this
   /// with the time when its command was written. If the server has answered anything since, the lock counts as busy.
-  /// If not, the server is unreachable. The handshake of a new connection comes before the write, so it is no such
+  /// Otherwise the server is unreachable. The handshake of a new connection comes before the write, so it is no such
   /// answer.
   virtual std::optional<redis::failure> silence_since(std::string_view key, time_point when) {
     if (answering(key) && answered_since(key, when)) return std::nullopt;
@@ -94,17 +94,17 @@ class topology {
   virtual void note_vote_time(lease_clock::duration) {}
 
   /// A demand on replicas: `wanted` of them must have what the server of this outcome::server has answered.
-  struct copies {
+  struct replica_demand {
     unsigned wanted;
     std::uint64_t server;
     time_point deadline;
   };
-  using copies_handler = function<void(const std::optional<redis::failure>&, unsigned had)>;
+  using replicas_handler = function<void(const std::optional<redis::failure>&, unsigned had)>;
   /// Asks how many replicas have all that the owner of `key` has executed until now. Waits for the wanted number until
   /// the deadline. If the key is moving and its next server has granted, that server is asked. `done` gets the number,
   /// or the reason why it is unknown, perhaps inside the call. The number is also unknown if another server owns the
   /// key now. A topology without replicas answers 0. The key of the granted lock is set to its present state.
-  virtual void replicated(std::string_view, const copies&, copies_handler done) { done(std::nullopt, 0); }
+  virtual void replicated(std::string_view, const replica_demand&, replicas_handler done) { done(std::nullopt, 0); }
 
   virtual subscription subscribe(std::string_view channel, subscriber& subscriber) = 0;
 
@@ -118,7 +118,7 @@ class topology {
   /// gets the group that has moved. Empty: several may have moved.
   virtual void on_keys_moved(std::function<void(std::optional<key_group>)>) {}
 
-  /// Closes all connections at once and drops what is pending. No command, subscriber, listener or event sink is
+  /// Closes all connections at once, and drops all pending commands. No command, subscriber, listener or event sink is
   /// called any more.
   virtual void close() = 0;
 };

@@ -127,7 +127,7 @@ std::vector<std::string> fake_topology::name_on_each_primary(std::string_view st
   return names;
 }
 
-void fake_topology::replicated(std::string_view key, const copies& what, copies_handler done) {
+void fake_topology::replicated(std::string_view key, const replica_demand& what, replicas_handler done) {
   replica_questions.push_back({std::string(key), what.wanted, what.server, what.deadline});
   replica_answers_.push_back(std::move(done));
 }

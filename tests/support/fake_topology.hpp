@@ -140,7 +140,7 @@ class fake_topology final : public detail::topology {
   std::vector<std::string> name_on_each_primary(std::string_view stem) const override;
   std::string run_of(std::string_view key) const override { return run_ids.empty() ? "" : run_ids.at(node_of(key)); }
   std::uint64_t server_of(std::string_view) const override { return server_; }
-  void replicated(std::string_view key, const copies& what, copies_handler done) override;
+  void replicated(std::string_view key, const replica_demand& what, replicas_handler done) override;
   redis::ticket execute(std::string_view key, redis::request asked) override;
   bool withdraw(redis::ticket t) override;
   bool answering(std::string_view key) override;
@@ -185,7 +185,7 @@ class fake_topology final : public detail::topology {
   std::vector<std::weak_ptr<listener>> listeners_;
   std::vector<std::string> subscribe_calls_;
   std::deque<detail::function<void()>> ready_;
-  std::deque<copies_handler> replica_answers_;
+  std::deque<replicas_handler> replica_answers_;
   link_listener listener_;
   std::function<void(std::optional<detail::key_group>)> hear_of_moves_;
   std::map<std::string, detail::node_id, std::less<>> places_;

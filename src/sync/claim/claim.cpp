@@ -140,7 +140,7 @@ primary_set claim::may_be_at() const noexcept {
   return at;
 }
 
-// A hand-over sends no command, so the next hold inherits only what nobody has put in doubt.
+// A hand-over sends no command, so the next hold inherits only shares without a doubt.
 primary_set claim::trusted_at() const noexcept {
   primary_set at = 0;
   for (std::size_t n = 0; n < shares().size(); ++n) {

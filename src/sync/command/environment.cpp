@@ -28,8 +28,8 @@ std::optional<redis::failure> too_few_replicas(const std::optional<redis::failur
   return redis::failure{errc::not_replicated, std::to_string(had) + " of " + std::to_string(wanted) + " in time"};
 }
 
-// The flag is set before the report, and cleared by nobody: a missing permission concerns every release, and one event
-// is enough. Without memory for the text, the next release reports it.
+// The flag is set before the report, and never cleared: a missing permission concerns every release, and one event is
+// enough. Without memory for the text, the next release reports it.
 void environment::note_withheld_message(const outcome& outcome) try {
   if (message_withheld) return;
   const auto why = withheld_message(outcome);

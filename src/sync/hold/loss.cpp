@@ -51,7 +51,7 @@ std::string text_of_loss(const loss_facts& loss, const std::optional<std::string
   if (loss.reason == errc::corrupt_lock) return "found while it was held";
   if (!loss.expired) return text_of_denial(loss.shared, loss.forced);
   std::string text(text_of_expiry(loss.renewal_paused));
-  // The reason why the server is silent is what an operator needs first.
+  // The reason of the server's silence helps an operator most.
   if (trouble) text.append(": ").append(*trouble);
   return text;
 }

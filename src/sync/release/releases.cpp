@@ -240,8 +240,8 @@ void releases::begin(std::shared_ptr<task> given, time_point now) {
   }
 }
 
-// The command waits for its reply while its connection goes on answering. Only the end of the connection is a reason
-// to send once more: a second copy behind the first one would run after it anyway.
+// The command waits for its reply while its connection goes on answering. Only the end of the connection is a reason to
+// send once more. A second copy behind the first one would run after it anyway.
 void releases::send(task& task, time_point now) {
   if (task.done && now >= task.answer_by)
     std::exchange(task.done, {})(

@@ -223,7 +223,7 @@ void voting::begin_waits() {
 }
 
 void voting::begin_wait(std::size_t index) {
-  // The nonce makes this wait unique: nobody else can have written the same text, see voting.hpp.
+  // The nonce makes this wait unique: no other client writes the same text, see voting.hpp.
   const auto markers = std::make_shared<const change>(
       change{each_[index].seen, marker_value(index) + ' ' + std::to_string(env_.random.next())});
   ask(index, change_marker(markers->was, markers->becomes), [this, index, markers](const outcome& outcome) {
@@ -268,7 +268,8 @@ bool voting::majority_agrees() const {
         each_.begin(), each_.end(), [opinion](const primary& primary) { return primary.thinks == opinion; }));
   };
   const auto agree = count(opinion::agrees), disagree = count(opinion::disagrees);
-  // Primaries without a marker follow anybody, so only existing markers show whether this client is the wrong one.
+  // Primaries without a marker accept any longest TTL, so only existing markers show whether this client is the wrong
+  // one.
   if (disagree > 0 && disagree >= agree) return false;
   return agree + count(opinion::none) >= vote_count::majority(each_.size());
 }

@@ -169,7 +169,7 @@ std::vector<std::string> cluster::name_on_each_primary(std::string_view stem) co
 
 // The node that a slot is moving to grants locks already. If that node has granted this one, its replicas count; those
 // of the slot's owner know nothing of it.
-void cluster::replicated(std::string_view key, const copies& wanted, copies_handler done) {
+void cluster::replicated(std::string_view key, const replica_demand& wanted, replicas_handler done) {
   const auto* node = nodes_.find(node_of(key));
   if (const auto moving = commands_.moving_to(slot_of(key))) {
     const auto* there = nodes_.find(*moving);

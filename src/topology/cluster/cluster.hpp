@@ -60,7 +60,7 @@ class cluster final : public topology {
   redis::failure trouble(std::string_view key) const override;
   bool in_outage(std::string_view key) const override;
   std::string where(std::string_view key) const override;
-  void replicated(std::string_view key, const copies& wanted, copies_handler done) override;
+  void replicated(std::string_view key, const replica_demand& wanted, replicas_handler done) override;
   subscription subscribe(std::string_view channel, subscriber& subscriber) override;
   void keep_watch(bool on) override;
   void on_link_change(link_listener listener) override { nodes_.on_link_change(std::move(listener)); }

@@ -18,7 +18,7 @@ cluster_nodes::node& cluster_nodes::enter(node_id number, const redis::address& 
             std::make_shared<redis::connection>(services_, endpoint, hear),
             {},
             std::make_shared<acknowledger>(services_, endpoint)};
-  // The map may be older than a failover: another one will say who is the primary.
+  // The map may be older than a failover: another one will name the primary.
   made.commands->tolerate([](const redis::failure& why) { return why.code == errc::not_primary; });
   made.commands->on_link_change([this, number](bool up) {
     if (link_changed_) link_changed_(number, up);

@@ -18,8 +18,8 @@ namespace holdfast::detail {
 /// key of one caller; the mark on that key takes the place in the stream of changes that replicas must reach.
 class acknowledgements {
  public:
-  using copies = topology::copies;
-  using handler = topology::copies_handler;
+  using replica_demand = topology::replica_demand;
+  using handler = topology::replicas_handler;
   /// WAIT for all present callers: their largest number of replicas, until just before their first deadline.
   struct question {
     unsigned replicas;
@@ -32,7 +32,7 @@ class acknowledgements {
     unsigned had;
   };
 
-  void add(std::string_view key, const copies& wanted, handler done) {
+  void add(std::string_view key, const replica_demand& wanted, handler done) {
     next_.push_back({std::string(key), wanted, std::move(done)});
   }
   bool idle() const noexcept { return asked_.empty() && next_.empty(); }
@@ -53,7 +53,7 @@ class acknowledgements {
  private:
   struct waiter {
     std::string key;
-    copies wanted;
+    replica_demand wanted;
     handler done;
   };
 

@@ -94,7 +94,7 @@ bool acknowledger::idle() const noexcept {
   return std::all_of(lines_.begin(), lines_.end(), [](const auto& each) { return each.second.waiting.idle(); });
 }
 
-void acknowledger::ask(std::string_view key, const topology::copies& wanted, handler done) {
+void acknowledger::ask(std::string_view key, const topology::replica_demand& wanted, handler done) {
   auto& line = lines_.try_emplace(wanted.wanted, services_.alarms).first->second;
   if (!line.connection) connect(line);
   line.waiting.add(key, wanted, std::move(done));

@@ -39,7 +39,7 @@ class acknowledger {
 
   /// `done` gets the number of replicas before the deadline, or a failure at the deadline; never inside the call.
   /// `key`: a lock that the server has granted.
-  void ask(std::string_view key, const topology::copies& wanted, handler done);
+  void ask(std::string_view key, const topology::replica_demand& wanted, handler done);
   /// Nobody waits for an answer.
   bool idle() const noexcept;
   /// As connection::retarget().

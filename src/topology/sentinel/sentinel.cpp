@@ -72,7 +72,7 @@ subscription sentinel::subscribe(std::string_view channel, subscriber& subscribe
   return one_server::subscribe(channel, subscriber);
 }
 
-void sentinel::replicated(std::string_view key, const copies& wanted, copies_handler done) {
+void sentinel::replicated(std::string_view key, const replica_demand& wanted, replicas_handler done) {
   replicas_->ask(key, wanted, std::move(done));
 }
 

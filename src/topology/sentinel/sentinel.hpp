@@ -42,7 +42,7 @@ class sentinel final : public one_server, private sentinel_watch::listener {
   redis::ticket execute(std::string_view key, redis::request asked) override;
   redis::failure trouble(std::string_view key) const override;
   std::string where(std::string_view key) const override;
-  void replicated(std::string_view key, const copies& wanted, copies_handler done) override;
+  void replicated(std::string_view key, const replica_demand& wanted, replicas_handler done) override;
   subscription subscribe(std::string_view channel, subscriber& subscriber) override;
   void keep_watch(bool on) override;
   void close() override;

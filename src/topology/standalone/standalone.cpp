@@ -16,7 +16,7 @@ standalone::standalone(const redis::io_services& services, const redis::endpoint
   commands_->on_link_change([this](bool up) { on_link(up); });
 }
 
-void standalone::replicated(std::string_view key, const copies& wanted, copies_handler done) {
+void standalone::replicated(std::string_view key, const replica_demand& wanted, replicas_handler done) {
   replicas_.ask(key, wanted, std::move(done));
 }
 

@@ -24,7 +24,7 @@ class standalone final : public one_server {
              std::chrono::milliseconds answer_timeout, redis::connection::event_sink events);
   ~standalone() override { standalone::close(); }
 
-  void replicated(std::string_view key, const copies& wanted, copies_handler done) override;
+  void replicated(std::string_view key, const replica_demand& wanted, replicas_handler done) override;
   void close() override;
 
  private:
