@@ -40,9 +40,9 @@ class command_routing final : private routed_command::router {
 
   /// `introduction`: how to introduce ourselves to a node. The references outlive this object.
   command_routing(const redis::io_services& services, const redis::endpoint& introduction, const reach_by& reach,
-                  slot_map& map, cluster_nodes& nodes, owner whole)
+                  slot_map& map, cluster_nodes& nodes, owner callbacks)
       : services_(services), introduction_(introduction), reach_(reach), map_(map), nodes_(nodes),
-        owner_(std::move(whole)) {}
+        owner_(std::move(callbacks)) {}
   command_routing(const command_routing&) = delete;
   command_routing& operator=(const command_routing&) = delete;
 

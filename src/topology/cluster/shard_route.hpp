@@ -21,7 +21,7 @@ class shard_route {
     enum class kind {
       stay,
       ask,    // leave, and subscribe at `node`
-      leave,  // its slot has no owner: there is nobody to ask until the map changes
+      leave,  // its slot has no owner, so no node is asked until the map changes
       wait    // leave, and look again at `until`
     } type = kind::stay;
     node_id node = nobody;

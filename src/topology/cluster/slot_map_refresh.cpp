@@ -28,25 +28,25 @@ struct slot_map_refresh::round {
 
 class slot_map_refresh::question final : public redis::command {
  public:
-  question(slot_map_refresh& whose, std::weak_ptr<round> in, redis::endpoint to)
-      : to_node(std::move(to)), in_(std::move(in)), whose_(whose) {}
+  question(slot_map_refresh& refresh, std::weak_ptr<round> in, redis::endpoint to)
+      : to_node(std::move(to)), in_(std::move(in)), refresh_(refresh) {}
 
   const redis::endpoint to_node;
 
   void append_to(std::string& out) const override { redis::append_command(out, words); }
   void answered(const redis::outcome& outcome) override {
-    if (!in_.expired()) whose_.heard(*this, outcome);  // expired: its round is over
+    if (!in_.expired()) refresh_.heard(*this, outcome);  // expired: its round is over
   }
 
  private:
   const std::weak_ptr<round> in_;
-  slot_map_refresh& whose_;
+  slot_map_refresh& refresh_;
 };
 
 slot_map_refresh::slot_map_refresh(const redis::io_services& services, const redis::endpoint& endpoint, reach_by reach,
-                                   std::chrono::milliseconds answer_timeout, outage_sink outages, owner whose)
+                                   std::chrono::milliseconds answer_timeout, outage_sink outages, owner callbacks)
     : services_(services), endpoint_(endpoint), reach_(std::move(reach)), answer_timeout_(answer_timeout),
-      outages_(std::move(outages)), whose_(std::move(whose)), next_(services.alarms) {}
+      outages_(std::move(outages)), owner_(std::move(callbacks)), next_(services.alarms) {}
 
 void slot_map_refresh::ask() {
   if (closed_ || round_ || next_.due()) return;
@@ -58,7 +58,7 @@ void slot_map_refresh::ask() {
 void slot_map_refresh::begin() {
   begun_ = services_.now();
   round_ = std::make_shared<round>();
-  round_->to_ask = whose_.candidates(rounds_++);
+  round_->to_ask = owner_.candidates(rounds_++);
   next();
 }
 
@@ -100,7 +100,7 @@ void slot_map_refresh::heard(question& question, const redis::outcome& outcome) 
   const auto view = read_slots(outcome.reply, node.at, reach_);
   if (!view) return disappointed(redis::fail(node, errc::protocol_error, "CLUSTER SLOTS: a broken reply"));
   const auto in = round_;
-  const auto verdict = whose_.take(*view, node.at);
+  const auto verdict = owner_.take(*view, node.at);
   if (in != round_) return;  // closed
   if (verdict == verdict::refused)
     return disappointed(redis::fail(node, errc::protocol_error, "CLUSTER SLOTS: a map with too few slots"));
@@ -121,8 +121,8 @@ void slot_map_refresh::end() {
   next_.stop();
   const auto over = std::exchange(round_, nullptr);
   for (const auto& connection : over->own) connection->close();
-  if (over->why && !over->taken) whose_.failed(*over->why);
-  if (!closed_ && whose_.over()) ask();
+  if (over->why && !over->taken) owner_.failed(*over->why);
+  if (!closed_ && owner_.over()) ask();
 }
 
 void slot_map_refresh::close() {

@@ -46,7 +46,7 @@ class slot_map_refresh final {
 
   /// `endpoint`: to introduce ourselves.
   slot_map_refresh(const redis::io_services& services, const redis::endpoint& endpoint, reach_by reach,
-                   std::chrono::milliseconds answer_timeout, outage_sink outages, owner whose);
+                   std::chrono::milliseconds answer_timeout, outage_sink outages, owner callbacks);
   slot_map_refresh(const slot_map_refresh&) = delete;
   slot_map_refresh& operator=(const slot_map_refresh&) = delete;
   ~slot_map_refresh() { close(); }
@@ -73,7 +73,7 @@ class slot_map_refresh final {
   const reach_by reach_;
   const std::chrono::milliseconds answer_timeout_;
   const outage_sink outages_;
-  const owner whose_;
+  const owner owner_;
   std::shared_ptr<round> round_;  // under way
   std::size_t rounds_ = 0;
   timer next_;  // under way: the next candidate; else the next round

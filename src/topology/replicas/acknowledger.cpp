@@ -68,8 +68,8 @@ class acknowledger::mark final : public redis::command {
 
 class acknowledger::question final : public redis::command {
  public:
-  question(acknowledger& whose, line& in, const acknowledgements::question& question)
-      : of_(whose), in_(in), asked_(question) {}
+  question(acknowledger& owner, line& in, const acknowledgements::question& question)
+      : of_(owner), in_(in), asked_(question) {}
 
  private:
   // A timeout of 0 would wait indefinitely.

@@ -61,7 +61,7 @@ class sentinel_resolver {
     bool for_others;  // ask for the other sentinels that it knows, too
   };
 
-  /// `strict`: there is no way to the primary while fewer than half of the sentinels speak.
+  /// `strict`: there is no way to the primary unless more than half of the sentinels speak.
   sentinel_resolver(std::string_view primary_name, const std::vector<redis::address>& seeds, bool strict,
                     reach_by reach);
 
@@ -86,7 +86,7 @@ class sentinel_resolver {
   /// The run id by which the other sentinels know this one.
   void identified(sentinel_id id, const std::string& run);
   void listed(const std::vector<listed_sentinel>& others, time_point now);
-  /// The server at this address says that it is no primary: the address is not used for a while.
+  /// The server at this address says that it is no primary. The address is not used for a while.
   void refused(const redis::address& at, time_point now);
   /// Call it when next_look() is due. The functions above do it themselves.
   void look(time_point now);
