@@ -257,7 +257,7 @@ class Checker:
             if name != expected:
                 self.complain(page, table[name][0], f"`{name}` stands where config.hpp has `{expected}`")
                 break
-        ranges = dict(re.findall(r'check_range\("(\w+)", c\.\w+, ([^,]+, [^,)]+)', self.read("src/config/config.cpp")))
+        ranges = dict(re.findall(r'check_range\("(\w+)", \w+\.\w+, ([^,]+, [^,)]+)', self.read("src/config/config.cpp")))
         for name in set(defaults) & set(table):
             number, said, allowed = table[name]
             is_time = name in ranges

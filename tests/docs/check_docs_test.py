@@ -41,7 +41,7 @@ FALSEHOODS = [
      "| `connect_timeout` | 2 s | 10 ms to 60 s |\n| `command_timeout` | 500 ms | 5 ms to 60 s |\n",
      "`connect_timeout` stands where config.hpp has `command_timeout`"),
     ("docs/guide/lease.md", "| 2 ttl to 87600 h;", "| 3 ttl to 87600 h;", "the range of `token_ttl`"),
-    ("src/config/config.cpp", "c.poll_cap, 50ms, 60s", "c.poll_cap, 20ms, 60s", "the range of `poll_cap`"),
+    ("src/config/config.cpp", "config.poll_cap, 50ms, 60s", "config.poll_cap, 20ms, 60s", "the range of `poll_cap`"),
     ("docs/examples/2_recipes/lottery.cpp", "// Output:", "// Prints:", "no output to compare"),
     ("docs/examples/2_recipes/lottery.cpp", "// Output:\n", "// Output:\n" + "//\n" * 30, "more than 60 lines"),
 ]
