@@ -263,7 +263,7 @@ class Checker:
             is_time = name in ranges
             if plain(said) != (float(defaults[name]) if is_time or numeric(defaults[name]) else defaults[name]):
                 self.complain(page, number, f"the default of `{name}` is {defaults[name]}")
-            declared = ranges.get(name, "").replace(" * c.", " ")  # a multiple of another field
+            declared = ranges.get(name, "").replace(" * config.", " ")  # a multiple of another field
             if is_time and [plain(t) for t in allowed.split(";")[0].split(" to ")] != [plain(t) for t in declared.split(", ")]:
                 self.complain(page, number, f"the range of `{name}` is {ranges[name]}")
 
