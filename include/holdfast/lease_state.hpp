@@ -9,8 +9,8 @@ namespace holdfast {
 /// | empty     | false           | default-made or moved-from                                                         |
 /// | held      | true            | confirmed; → suspended, lost, released                                             |
 /// | suspended | true            | not confirmed now (no answer, link down), yet exclusive; → held, lost, released    |
-/// | lost      | false, for ever | validity over, key gone or taken, client closed                                    |
-/// | released  | false, for ever | unlocked by its holder                                                             |
+/// | lost      | false for good  | validity over, key gone or taken, client closed                                    |
+/// | released  | false for good  | unlocked by its holder                                                             |
 enum class lease_state { empty, held, suspended, lost, released };
 
 }  // namespace holdfast

@@ -81,7 +81,7 @@ class [[nodiscard]] HOLDFAST_EXPORT multi_lease {
 ///
 /// What the same owner holds already is re-entered; a simple_mutex is already_held. **The order holds for nested locks
 /// as well**: an owner that holds b and asks for {a, b}, or for a by a lock() of its own, waits for a while it holds b.
-/// If who has a waits for b, both wait for ever. The observer hears lock_order_broken where a multi_lock waits so.
+/// If the holder of a waits for b, both wait indefinitely. lock_order_broken reports such a wait of a multi_lock.
 ///
 /// A server that does not tell its run id (INFO is refused) comes before all others, and so does a cluster. Several of
 /// these are ordered as if they were one: give a name to two of them, or to two clients of one cluster, and lock()

@@ -40,7 +40,7 @@ enum class event_kind {
   released,        ///< given back by the last unlock() or its lease's destructor, and Redis has confirmed it
   passed,          ///< the same, and it went to the next waiter of this client without a command: see config::turns
   release_failed,  ///< given back, but not confirmed in time (reason unconfirmed: it goes on, and released_late or
-                   ///< release_given_up follows), or refused; at the latest the key ends with its TTL; reason
+                   ///< release_given_up follows), or refused: the key ends with its TTL; reason
   lost,            ///< the hold ended without its holder's wish; reason, and in detail how that is known:
                    ///< Redis said so, the validity was over unconfirmed, it was not renewed, or force_unlock()
   closed,          ///< shutdown(), a drain()'s grace or the end of its client ended it: no loss. Its release goes on:
@@ -59,12 +59,12 @@ enum class event_kind {
   released_late,     ///< given back: a late or cancelled grant, an unconfirmed release, the hold of a closed client,
                      ///< one that was lost by its expiry, or one whose release a replaced server had answered
   release_given_up,  ///< such a release was refused, or not confirmed until its key must be gone or the grace of
-                     ///< shutdown() was over; at the latest the key ends with its TTL; reason
+                     ///< shutdown() was over: the key ends with its TTL; reason
   waiting_for_ourselves,  ///< a lock() without owner waits, without a deadline, for a name that its own coroutine
                           ///< (the thread of its co_spawn) has locked without owner: for itself
   perhaps_waiting_for_ourselves,  ///< the same, but one of the two coroutines is not known: a hint, no alarm
   lock_order_broken,  ///< a warning: a call of multi_lock waits for this name, and its owner holds one that comes
-  ///< after it in the order of all; who holds this name may wait for that one, for ever; detail
+  ///< after it in the order of all; the holder of this name may wait for that one, indefinitely; detail
   foreign_unlock,  ///< a warning: unlock() of a blocking lock by a thread that does not hold it through this object:
                    ///< nothing was done; reason (not_held), owner
   not_replicated,  ///< a grant that fewer replicas than min_replicas had in time is given back; its lock() tries

@@ -210,8 +210,8 @@ bool name::pass_on(hold& before, const handoff_offer& offer) {
   std::shared_ptr<lease_record> lease;
   try {
     lease = take_over(before, *successor, now);
-    // Without memory for the new hold the claim is released, and the line asks Redis again.
   } catch (const std::bad_alloc&) {
+    // Without memory for the new hold the claim is released, and the line asks Redis again.
     hand_over_.release_begins(now);
     return false;
   }

@@ -46,7 +46,7 @@ inline milliseconds wait_of(wide_milliseconds wanted) {
 ///   There held() is false, unlock() and destructors do nothing. The parent holds on.
 ///
 /// A call that waits stops its thread, and the thread of the client works for it. Made by that thread itself (in an
-/// observer, in a coroutine on the client's executor) it would wait for ever: it throws
+/// observer, in a coroutine on the client's executor) it would wait indefinitely: it throws
 /// boost::system::errc::resource_deadlock_would_occur instead, and has done nothing. Nor may that thread wait for
 /// another thread that is in such a call: never notify a condition_variable_any there that waits with one of these
 /// locks, since notify_one() and notify_all() wait for a waiter's unlock(). In a callback of a stop token all of this
@@ -64,7 +64,7 @@ class HOLDFAST_EXPORT lockable {
 
   /// Waits its turn, as long as it takes, also through outages of Redis. If a try_lock() of this thread has failed
   /// beside a lock that it held, since its last lock(), whatever it has got meanwhile, it first rests for 1 ms to 1 s:
-  /// threads in std::lock would hinder each other for ever.
+  /// threads in std::lock would hinder each other indefinitely.
   /// Throws as holdfast::mutex::lock(), and resource_deadlock_would_occur; closed if this object was moved from.
   void lock();
 

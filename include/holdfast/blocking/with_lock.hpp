@@ -22,8 +22,8 @@ struct hold_ending;
 /// One hold, for one function. Given back at its end at the latest.
 class HOLDFAST_EXPORT section {
  public:
-  /// Waits for the lock: at most `wait`, or for ever where that is empty. Throws as lockable::lock() or try_lock_for(),
-  /// and lost or closed where the hold is over before it begins.
+  /// Waits for the lock: at most `wait`, or indefinitely if that is empty. Throws as lockable::lock() or
+  /// try_lock_for(), and lost or closed where the hold is over before it begins.
   explicit section(lockable& on, std::optional<milliseconds> wait = {});
   section(const section&) = delete;
   section& operator=(const section&) = delete;
