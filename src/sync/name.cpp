@@ -8,6 +8,7 @@
 #include "base/assert.hpp"
 #include "base/if_memory.hpp"
 #include "sync/hold/lease_record.hpp"
+#include "sync/line/discipline.hpp"
 #include "sync/line/reentry.hpp"
 
 namespace holdfast::detail {
@@ -51,21 +52,6 @@ bool name::held_by(owner_id owner) {
   return mine && !mine->ended();
 }
 
-// ---- the waiters
-
-void name::join(std::shared_ptr<acquisition> caller) {
-  // Only contended names need turns, so an uncontended lock has no state for them.
-  if (line_ || !holds_.empty()) share();
-  // The line is made late: a hold, a release or a cool-down needs the name without one.
-  if (!line_) line_ = make_pooled<waiting_line>(env().blocks, env(), host_.fields, *this, keys_);
-  line_->join(std::move(caller));
-}
-
-// If there is no memory to wake the first waiter, it asks by itself within poll_cap.
-void name::wake() noexcept {
-  if (const auto line = line_) if_memory([&] { line->wake(); });
-}
-
 // The hold that was broken may be of this client: its holder should know now, not at the next renewal.
 void name::forced(bool was_held) {
   if (auto* const held = live_hold()) {
@@ -90,42 +76,24 @@ void name::report_own_wait(acquisition& caller) {
   if (env().notices) env().notices->waits_for_own_hold(caller.noticed, keys_);
 }
 
-void name::doubt_hold_here() {
-  // After 20 ms most holds are over: the message of their own release has cost nothing.
-  if (auto* const held = live_hold()) held->doubt(milliseconds(20));
-}
-
-// The line is destroyed inside its own call, which touches nothing of it afterwards.
-void name::line_empty() {
-  HOLDFAST_ASSERT(line_ && line_->empty());
-  line_.reset();
-  leave_if_unused();
-}
-
-bool name::may_linger() const { return hand_over_.shared() && (held_here() || hand_over_.cools_down()); }
-
-void name::end_lingering() {
-  if (line_ && line_->lingers()) line_->stop_lingering();
-}
-
 // ---- a grant, and what is nested in it
 
 std::shared_ptr<lease_record> name::hold_for(const lock_request& request, const shared_keys& keys,
-                                             const granted_field& grant) {
+                                             const owner_field& field, const attempt& grant, time_point now) {
   const auto& parts = host_.parts;
   auto& servers = parts.env.servers;
   boost::container::small_vector<node_id, 1> nodes{servers.node_of(keys_->lock)};
   // With several primaries each one has a share of the claim, and its index is its node.
   while (nodes.size() < servers.primaries()) nodes.push_back(static_cast<node_id>(nodes.size()));
   auto& pool = *parts.client->blocks;
-  auto claimed = claim::make(parts.client, keys, grant.field, nodes, vote_count::majority(nodes.size()));
+  auto claimed = claim::make(parts.client, keys, field, nodes, vote_count::majority(nodes.size()));
   // Shares that were certainly not granted are denied from the beginning, so no renewal asks for them.
-  claimed->begin_without(~grant.may_be_at);
+  claimed->begin_without(~grant.may_have_run);
   const hold_ptr made(new (pool) hold(std::move(claimed), request.owner, request.bound,
-                                      {grant.token, grant.spare_tokens}, 0, grant.now, parts, *this));
+                                      {grant.reply.value.token, grant.reply.value.spare_tokens}, 0, now, parts, *this));
   made->coroutine = request.coroutine;
-  auto lease = begin(made, [&] { return made->grant(request.asked, grant.sent, grant.now, grant.at); });
-  hand_over_.granted(grant.now, line_ && !line_->empty() ? line_->size() - 1 : 0);
+  auto lease = begin(made, [&] { return made->grant(request.asked, grant.sent, now, grant.yes); });
+  hand_over_.granted(now, line_ && !line_->empty() ? line_->size() - first_asks().served_at_once(line_->size()) : 0);
   // Waiters of the same owner need no turn of their own: they nest in the new hold.
   move_to_hold_of(request, *made);
   // The first waiter may be of the same owner too. It re-enters when it tries.
@@ -171,13 +139,8 @@ void name::reenter(hold& outer, std::shared_ptr<acquisition> caller) {
   std::make_shared<reentry>(env(), *this, hold_ptr(&outer), std::move(caller))->begin();
 }
 
-void name::reenter(std::shared_ptr<acquisition> caller) {
-  auto& mine = *hold_of(caller->request.owner);
-  move_to(mine, std::move(caller));
-}
-
 void name::move_to_hold_of(const lock_request& request, hold& granted) {
-  while (auto same = request.bound && line_ ? line_->extract(request.owner) : nullptr)
+  while (auto same = request.bound && line_ ? line_->take_out_of(request.owner) : nullptr)
     move_to(granted, std::move(same));
 }
 
@@ -194,9 +157,20 @@ void name::move_to(hold& outer, std::shared_ptr<acquisition> caller) noexcept {
   }
 }
 
+void name::queue(std::shared_ptr<acquisition> caller) {
+  // The caller comes back from a hold that has ended, and the client may have begun to close or drain meanwhile.
+  const bool closed = host_.parts.closed();
+  if (!closed && !host_.refuses(caller->request.owner)) {
+    if (host_.may_lock) host_.may_lock->waits(caller->request.owner, keys_->name);
+    return join(std::move(caller));
+  }
+  caller->answer({errc::shutting_down, closed ? "" : drained_without, nullptr}, failed_at(*keys_));
+}
+
 // ---- the end of a hold
 
 bool name::pass_on(hold& before, const handoff_offer& offer) {
+  const visit here(*this);
   // Nobody has waited for this name, so the claim is released as usual.
   if (!hand_over_.shared()) return false;
   const auto now = env().now();
@@ -217,9 +191,9 @@ bool name::pass_on(hold& before, const handoff_offer& offer) {
   }
   hand_over_.passed();
   report_pass(before, offer.ttl, now);
-  // Waiters of the same owner move before the successor is answered, because that may destroy the line.
   move_to_hold_of(request, *lease->of);
-  line_->inherited(std::move(lease));
+  line_->rules.inherited(now);
+  finish(line_->first(), {{}, {}, std::move(lease)});
   if (request.bound) wake();
   return true;
 }
@@ -243,6 +217,7 @@ void name::report_pass(const hold& before, milliseconds ttl, time_point now) con
 
 // Nobody publishes the loss of a hold, so the line of this client is woken here.
 void name::ended(hold& over) {
+  const visit here(*this);
   if (host_.may_lock) host_.hold_is_over(over.owner);
   if (over.state() != lease_state::lost) return;
   wake();
@@ -250,21 +225,11 @@ void name::ended(hold& over) {
 }
 
 void name::forget(hold& over) {
+  const visit here(*this);
   HOLDFAST_ASSERT(over.of_host.is_linked());
   holds_.erase(holds_.iterator_to(over));
   // A change under way still needs its hold until the server answers. The host keeps it until end_changes().
   if (host_.parts.closed() && over.changing()) host_.changing.emplace_back(&over);
-  leave_if_unused();
-}
-
-void name::queue(std::shared_ptr<acquisition> caller) {
-  // The caller comes back from a hold that has ended, and the client may have begun to close or drain meanwhile.
-  const bool closed = host_.parts.closed();
-  if (!closed && !host_.refuses(caller->request.owner)) {
-    if (host_.may_lock) host_.may_lock->waits(caller->request.owner, keys_->name);
-    return join(std::move(caller));
-  }
-  caller->answer({errc::shutting_down, closed ? "" : drained_without, nullptr}, failed_at(*keys_));
 }
 
 // ---- turns
@@ -278,14 +243,15 @@ nanoseconds name::found_busy() {
 void name::end_turn(const release_end& end) {
   // Subscribers elsewhere wait for this name, even if nobody waits here.
   if (end.heard_by > 0 && !host_.parts.closed()) share();
-  hand_over_.release_ends(env().time, end.heard_by, line_.get(), *this);
+  hand_over_.release_ends(env().time, end.heard_by, line_.get(), when_cool());
 }
 
-void name::cool_down_ends() {
-  // A cool-down may be extended while it runs.
-  if (hand_over_.cool_down(env().now(), *this)) return;
-  if (line_ && line_->lingers()) return line_->stop_lingering();
-  leave_if_unused();
+// A cool-down may be extended while it runs.
+timer_queue::action name::when_cool() {
+  return [this] {
+    const visit here(*this);
+    if (!hand_over_.cool_down(env().now(), when_cool())) end_lingering();
+  };
 }
 
 // ---- releases, and the end of the name
@@ -296,29 +262,29 @@ void name::give_back(const owner_field& field, milliseconds ttl, function<void()
 
 void name::release_ends(const release_end& end) {
   HOLDFAST_ASSERT(releasing_ > 0);
+  const visit here(*this);
   // The end of a release must be counted even without memory, or the name would stay. So each step may fail by itself.
   if_memory([&] {
     if (end.ends_turn) end_turn(end);
   });
   if (end.may_be_free) wake();
-  if_memory([this] {
-    if (!held_here() && !hand_over_.cools_down()) end_lingering();
-  });
+  if (!held_here() && !hand_over_.cools_down()) end_lingering();
   --releasing_;
-  leave_if_unused();
 }
 
-void name::leave_if_unused() {
-  // This may destroy the name, so every caller does it last.
+void name::leave_visit() noexcept {
+  HOLDFAST_ASSERT(visits_ > 0);
+  if (--visits_ > 0) return;
+  if (line_ && line_->empty() && line_->rules.over()) line_.reset();
   if (!line_ && holds_.empty() && releasing_ == 0 && !hand_over_.cools_down()) host_.unused(*this);
 }
 
 void name::close() {
+  const visit here(*this);
   // The waiters were answered before. Without a line, no ending hold can wake it or pass on to it.
   line_.reset();
   hand_over_.end();
   while (!holds_.empty()) take_out_first()->leave_host();
-  leave_if_unused();
 }
 
 void name::take_apart() {

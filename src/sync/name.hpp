@@ -54,8 +54,15 @@ class name_host {
 ///   granted by Redis, or passed on → hold → ended → released, or passed on.
 /// A lost hold stays until its leases are gone, so that its owner finds the loss when it locks again. A name may
 /// therefore have several holds.
-class name final : public line_host,
+///
+/// A name acts, and its line decides: each event goes to the rules of the line (line_rules.hpp), and the name performs
+/// the action that they return.
+///
+/// Decision: nothing is destroyed inside a call. Each way into a name is a visit. When the outermost visit ends, a line
+/// that is over goes, and so does a name that nothing uses. Calls that come back meanwhile are visits inside it.
+class name final : public line_place,
                    public hold_host,
+                   private subscriber,
                    public boost::intrusive::set_base_hook<boost::intrusive::optimize_size<true>> {
  public:
   /// Orders the names, usually by the hash. Two kinds of lock with different keys are two names.
@@ -78,12 +85,29 @@ class name final : public line_host,
     key operator()(const name& each) const noexcept { return key::of(*each.keys_); }
   };
 
+  /// One call into the name. The name and its line stay at least until the end of the visit.
+  class visit {
+   public:
+    explicit visit(name& of) noexcept : of_(&of) { ++of.visits_; }
+    visit(visit&& other) noexcept : of_(std::exchange(other.of_, nullptr)) {}
+    visit& operator=(visit&&) = delete;
+    ~visit() {
+      if (of_) of_->leave_visit();
+    }
+    name* operator->() const noexcept { return of_; }
+    name& operator*() const noexcept { return *of_; }
+
+   private:
+    name* of_;
+  };
+
   name(name_host& host, shared_keys keys) noexcept : host_(host), keys_(std::move(keys)) {}
   name(const name&) = delete;
   name& operator=(const name&) = delete;
   ~name() = default;
 
   const shared_keys& keys() const noexcept { return keys_; }
+  /// The waiters. Null: there is none, and no lingering subscription.
   waiting_line* line() const noexcept { return line_.get(); }
   /// The hold that has not ended. Null: there is none.
   hold* live_hold();
@@ -107,12 +131,19 @@ class name final : public line_host,
   void wake() noexcept;
   /// force_unlock() of this client was answered.
   void forced(bool was_held);
-  /// Redis has granted the lock: makes a hold. Waiters of its owner become re-entries.
-  std::shared_ptr<lease_record> hold_for(const lock_request& request, const shared_keys& keys,
-                                         const granted_field& grant);
-  void give_back(const owner_field& field, milliseconds ttl, function<void()> tried, primary_set at) override;
-  /// Destroys the name if nothing uses it.
-  void leave_if_unused();
+  /// Redis has granted the lock to this field: makes a hold. Waiters of its owner become re-entries.
+  std::shared_ptr<lease_record> hold_for(const lock_request& request, const shared_keys& keys, const owner_field& field,
+                                         const attempt& grant, time_point now);
+  /// Releases a field that was granted or may still be, and that no call waits for. `tried`: as in
+  /// releases::release_in_background().
+  void give_back(const owner_field& field, milliseconds ttl, function<void()> tried, primary_set at);
+  /// Answers the waiters for which `matches(const acquisition&)` is true.
+  template <class Predicate>
+  void fail(Predicate matches, error_code error, const char* detail) {
+    if (line_) fail(line_->matching(matches), error, detail);
+  }
+  /// Answers the waiters of one owner that was given or bound.
+  void fail_all_of(owner_id owner, error_code error, const char* detail);
   /// Called when all waiters were answered and all holds are lost. The leases stay, and refer to the name no more.
   void close();
   /// The engine ends. No caller is answered.
@@ -123,21 +154,18 @@ class name final : public line_host,
       hold, boost::intrusive::member_hook<hold, boost::intrusive::slist_member_hook<>, &hold::of_host>,
       boost::intrusive::constant_time_size<false>>;
 
-  // line_host
-  bool held_here() const override;
-  void doubt_hold_here() override;
-  bool hears_itself() override { return hand_over_.hears_itself(env().time); }
-  nanoseconds found_busy() override;
-  time_point cool_down_until() const override { return hand_over_.cool_down_until(); }
-  void cool_down_ends() override;
-  bool held_by(owner_id owner) override;
-  void reenter(std::shared_ptr<acquisition> caller) override;
+  // line_place
+  void leave(acquisition& waiter, lock_answer why) override;
+  void time_out(acquisition& waiter) override;
+  void attempt_answered(acquisition& waiter, const outcome& outcome) override;
+  void settled(acquisition& waiter, const attempt& attempt) override;
   void queue(std::shared_ptr<acquisition> caller) override;
-  std::shared_ptr<lease_record> granted(const acquisition& first, const granted_field& grant) override {
-    return hold_for(first.request, first.keys, grant);
-  }
-  bool may_linger() const override;
-  void line_empty() override;
+  // subscriber
+  void on_subscribed() override;
+  void on_message(std::string_view payload) override;
+  void on_rumour(std::string_view payload) override;
+  void on_subscribe_failed(error_code error, const std::string& detail) override;
+  std::uint32_t free_at() const override { return line_->rules.granted_in_part(); }
   // hold_host
   void ended(hold& over) override;
   void forget(hold& over) override;
@@ -147,11 +175,47 @@ class name final : public line_host,
   void release_ends(const release_end& end) override;
 
   environment& env() const noexcept { return host_.parts.env; }
+  void leave_visit() noexcept;
+
+  // The waiters (name_waiters.cpp): events.
+  void begin(acquisition& waiter);
+  void on_attempt(acquisition& waiter, const attempt& attempt);
+  void count_incentive(const attempt& attempt);
+  void on_replicas(acquisition& waiter, const attempt& attempt, const std::optional<failure>& too_few);
+  void heard(bool by_ourselves);
+  void on_given_back();
+  void doubt_hold_here();
+  void end_lingering();
+  void fail(const std::vector<std::shared_ptr<acquisition>>& leaving, error_code error, const char* detail);
+  // The waiters: conditions and actions.
+  static line_waiter seen(acquisition& waiter) noexcept;
+  line_conditions conditions();
+  void act(line_action&& action, acquisition* concerned, const attempt* answer = nullptr);
+  void perform(line_action&& action, acquisition* concerned, const attempt* answer = nullptr);
+  void perform_act(line_action& action, acquisition* concerned, const attempt* answer);
+  template <class Step>
+  void or_not_done(Step step);
+  void follow(const line_action& action);
+  void release(const owner_field& field, milliseconds ttl, primary_set at);
+  void send_attempt(acquisition& waiter);
+  void wait_for_replicas(acquisition& waiter, const attempt& attempt);
+  void grant(acquisition& waiter, const attempt& answer);
+  std::optional<failure> silence(const acquisition& waiter) const;
+  std::shared_ptr<acquisition> take_out(acquisition& waiter, bool served);
+  void finish(acquisition& waiter, lock_answer&& answer);
+
+  // The turns of this client.
+  bool held_here() const;
+  bool held_by(owner_id owner);
+  bool may_linger() const;
   void share() {
     if (!hand_over_.shared()) hand_over_.share(env(), keys_->of, live_hold());
   }
+  nanoseconds found_busy();
+  timer_queue::action when_cool();
   void end_turn(const release_end& end);
-  void end_lingering();
+
+  // The holds.
   template <class First>
   std::shared_ptr<lease_record> begin(const hold_ptr& next, First make_lease);
   std::shared_ptr<lease_record> take_over(hold& before, const acquisition& successor, time_point now);
@@ -164,10 +228,11 @@ class name final : public line_host,
 
   name_host& host_;
   const shared_keys keys_;
-  std::shared_ptr<waiting_line> line_;  // null: no waiter, and no lingering subscription
-  holds holds_;                         // also lost ones
+  std::unique_ptr<waiting_line> line_;
+  holds holds_;  // also lost ones
   hand_over hand_over_;
-  std::size_t releasing_ = 0;
+  std::uint32_t releasing_ = 0;
+  std::uint32_t visits_ = 0;
 };
 
 }  // namespace holdfast::detail

@@ -6,6 +6,7 @@
 #include <vector>
 
 #include "base/assert.hpp"
+#include "base/if_memory.hpp"
 
 namespace holdfast::detail {
 namespace {
@@ -51,14 +52,9 @@ std::shared_ptr<acquisition> registry::lock(const shared_keys& keys, const lock_
   }
   // A draining client must find this waiter again when its owner's last hold ends.
   if (may_lock) may_lock->waits(request.owner, keys->name);
-  if (!found) found = &make_name(keys, place);
-  found->report_own_wait(*caller);
-  try {
-    found->join(caller);
-  } catch (...) {
-    leave_if_unused(*keys);
-    throw;
-  }
+  const name::visit here(found ? *found : make_name(keys, place));
+  here->report_own_wait(*caller);
+  here->join(caller);
   return caller;
 }
 
@@ -76,23 +72,12 @@ bool registry::untouched(const lock_keys& keys) {
 }
 
 std::shared_ptr<lease_record> registry::granted(const shared_keys& keys, const lock_request& request,
-                                                const granted_field& grant) {
-  // A name that at() has just made must not stay behind unused.
-  try {
-    return at(keys).hold_for(request, keys, grant);
-  } catch (...) {
-    leave_if_unused(*keys);
-    throw;
-  }
+                                                const owner_field& field, const attempt& grant, time_point now) {
+  return at(keys)->hold_for(request, keys, field, grant, now);
 }
 
 void registry::give_back(const shared_keys& keys, const owner_field& field, milliseconds ttl, function<void()> tried) {
-  try {
-    at(keys).give_back(field, ttl, std::move(tried), everywhere);
-  } catch (...) {
-    leave_if_unused(*keys);
-    throw;
-  }
+  at(keys)->give_back(field, ttl, std::move(tried), everywhere);
 }
 
 void registry::server_changed(node_id node) {
@@ -109,16 +94,11 @@ void registry::server_changed(node_id node) {
 // TTL.
 void registry::repeat_releases(std::optional<key_group> group) {
   parts.freeing.take_answered_elsewhere(group, [this](const answered_releases::entry& answered) {
-    try {
-      parts.freeing.repeat(at(answered.keys), answered);
-    } catch (const std::bad_alloc&) {
-      leave_if_unused(*answered.keys);
-    }
+    if_memory([&] {
+      const auto of = at(answered.keys);
+      parts.freeing.repeat(*of, answered);
+    });
   });
-}
-
-void registry::leave_if_unused(const lock_keys& keys) {
-  if (auto* const found = find(keys)) found->leave_if_unused();
 }
 
 void registry::unused(name& forgotten) noexcept {
@@ -141,11 +121,11 @@ void registry::fail_requests(Predicate leaves, const char* detail) {
   for (const auto& each : leaving) each->fail(errc::shutting_down, detail);
 }
 
-name& registry::at(const shared_keys& keys) {
+name::visit registry::at(const shared_keys& keys) {
   const auto key = name::key::of(*keys);
   const auto place = names_.lower_bound(key);
-  if (place != names_.end() && name::key::of(*place->keys()) == key) return *place;
-  return make_name(keys, place);
+  const bool known = place != names_.end() && name::key::of(*place->keys()) == key;
+  return name::visit(known ? *place : make_name(keys, place));
 }
 
 name& registry::make_name(const shared_keys& keys, names::iterator before) {
@@ -183,23 +163,24 @@ void registry::lost_redis() {
       line->each_waiter([&](acquisition& waiter) { env.notices->lost_redis(waiter.noticed, waiter.keys); });
 }
 
+// A failed waiter may leave other names as well, so no name may go before all have been looked at.
+std::vector<name::visit> registry::visit_all() { return {names_.begin(), names_.end()}; }
+
 // All holders are known before the first waiter fails, because a waiter of one name may hold another.
 void registry::drain() {
   may_lock.emplace();
-  std::vector<std::shared_ptr<waiting_line>> lines;  // a line that becomes empty leaves its name
-  for (auto& each : names_) {
-    each.each_hold([&](const hold& held) {
+  const auto all = visit_all();
+  for (const auto& each : all)
+    each->each_hold([&](const hold& held) {
       if (!held.ended()) may_lock->add(held.owner);
     });
-    if (auto* const line = each.line()) lines.push_back(line->shared_from_this());
-  }
   fail_requests([&](owner_id owner) { return !may_lock->contains(owner); }, drained_without);
-  for (const auto& line : lines)
-    line->fail(
+  for (const auto& each : all)
+    each->fail(
         [&](const acquisition& waiter) {
           const bool stays = may_lock->contains(waiter.request.owner);
           // Waiters that stay are noted, because their owner may lose its last hold before they are granted.
-          if (stays) may_lock->waits(waiter.request.owner, line->name());
+          if (stays) may_lock->waits(waiter.request.owner, each->keys()->name);
           return !stays;
         },
         errc::shutting_down, drained_without);
@@ -208,13 +189,13 @@ void registry::drain() {
 // An owner whose last hold is over waits nowhere any more, in no kind of lock.
 void registry::hold_is_over(owner_id owner) {
   HOLDFAST_ASSERT(may_lock);
-  std::vector<std::shared_ptr<waiting_line>> lines;
+  std::vector<name::visit> awaited;
   for (const auto& text : may_lock->remove(owner))
     for (auto each = names_.lower_bound(name::key::first_of(text)); each != names_.end() && each->keys()->name == text;
          ++each)
-      if (auto* const line = each->line()) lines.push_back(line->shared_from_this());
+      awaited.emplace_back(*each);
   fail_requests([&](owner_id requester) { return requester == owner && !may_lock->contains(owner); }, holds_no_more);
-  for (const auto& line : lines) line->fail_all_of(owner, errc::shutting_down, holds_no_more);
+  for (const auto& each : awaited) each->fail_all_of(owner, errc::shutting_down, holds_no_more);
   if (may_lock->empty()) drained_();
 }
 
@@ -222,25 +203,17 @@ void registry::close() {
   // The drain is over, so that no ending hold reports to it. Requests go first: their parts leave the lines themselves.
   may_lock.reset();
   fail_requests([](owner_id) { return true; }, "");
-  struct known {
-    std::shared_ptr<waiting_line> line;
-    std::vector<hold_ptr> holds;
-  };
-  std::vector<known> all;  // closing a hold may remove its name
-  for (auto& each : names_) {
-    auto& entry = all.emplace_back();
-    if (auto* const line = each.line()) entry.line = line->shared_from_this();
-    each.each_hold([&](hold& held) { entry.holds.emplace_back(&held); });
-  }
-  for (const auto& entry : all) {
-    if (entry.line) entry.line->fail([](const acquisition&) { return true; }, errc::shutting_down, "");
-    for (const auto& held : entry.holds) {
+  const auto all = visit_all();
+  for (const auto& each : all) {
+    each->fail([](const acquisition&) { return true; }, errc::shutting_down, "");
+    std::vector<hold_ptr> holds;  // a hold that ends may leave its name
+    each->each_hold([&](hold& held) { holds.emplace_back(&held); });
+    for (const auto& held : holds) {
       held->close();
       if (held->changing()) changing.push_back(held);
     }
   }
-  // close() may destroy its name, so the iterator moves on before.
-  for (auto next = names_.begin(); next != names_.end();) (next++)->close();
+  for (const auto& each : all) each->close();
 }
 
 void registry::end_changes() {

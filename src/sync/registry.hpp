@@ -5,6 +5,7 @@
 #include <memory>
 #include <optional>
 #include <string_view>
+#include <vector>
 
 #include "sync/name.hpp"
 #include "sync/several/multi_key_request.hpp"
@@ -33,8 +34,8 @@ class registry final : public multi_key_host, private name_host {
   // For requests for several names.
   bool untouched(const lock_keys& keys) override;
   bool holds(const lock_keys& keys, owner_id owner) override { return hold_of(keys, owner) != nullptr; }
-  std::shared_ptr<lease_record> granted(const shared_keys& keys, const lock_request& request,
-                                        const granted_field& grant) override;
+  std::shared_ptr<lease_record> granted(const shared_keys& keys, const lock_request& request, const owner_field& field,
+                                        const attempt& grant, time_point now) override;
   void give_back(const shared_keys& keys, const owner_field& field, milliseconds ttl, function<void()> tried) override;
   void forget(multi_key_request& answered) override;
   owner_field new_field() override { return fields.next(); }
@@ -80,7 +81,8 @@ class registry final : public multi_key_host, private name_host {
   void unused(name& forgotten) noexcept override;
 
   /// Finds the name, or makes it.
-  name& at(const shared_keys& keys);
+  name::visit at(const shared_keys& keys);
+  std::vector<name::visit> visit_all();
   name& make_name(const shared_keys& keys, names::iterator before);
   auto unmake_name() const {
     return [&pool = *parts.env.blocks](name* unused) {
@@ -89,8 +91,6 @@ class registry final : public multi_key_host, private name_host {
     };
   }
   name* find(const lock_keys& keys);
-  /// For the ways out without memory. The name may be gone already.
-  void leave_if_unused(const lock_keys& keys);
   template <class Predicate>
   void fail_requests(Predicate leaves, const char* detail);
 

@@ -17,6 +17,7 @@
 #include "sync/claim/terms.hpp"
 #include "sync/command/environment.hpp"
 #include "sync/command/script_command.hpp"
+#include "sync/line/lock_request.hpp"
 #include "sync/line/wait_notices.hpp"
 
 namespace holdfast::detail {
@@ -61,45 +62,6 @@ using lock_handler = function<void(lock_answer&&)>;
 /// The result for lack of memory. It allocates none itself.
 lock_answer without_memory();
 
-/// One call of lock, try_lock or try_lock_for.
-struct lock_request {
-  enum class wait_mode : std::uint8_t { forever, once, until_deadline };
-  owner_id owner;
-  bool bound = false;  // the caller gave the owner, or it is bound to the task
-  terms asked;
-  wait_mode wait = wait_mode::forever;
-  /// A part of an any_acquisition. It never re-enters, and the any_acquisition reports for all parts.
-  bool one_of_several = false;
-  /// Redis has just said busy. A waiter that is the first of its line begins with the subscription.
-  bool found_taken = false;
-  std::uint32_t part = 0;                   // of `whole`
-  time_point deadline = time_point::max();  // until_deadline only
-  /// The calling coroutine, known by the bottom of its stack (api/coroutine_caller.hpp). Null: it is unknown. Only an
-  /// event depends on it.
-  const void* coroutine = nullptr;
-  /// The call for several locks that this is a part of. The part sends nothing itself, and that call reports its
-  /// failure. Null: it is no part.
-  all_or_none_part* whole = nullptr;
-};
-
-/// The result of an attempt to acquire.
-struct attempt {
-  answer<acquire_answer> reply;
-  bool answered;  // by Redis; a refusal is an answer
-  time_point sent;
-  primary_set yes = only(0), may_have_run = only(0);  // as of redis::outcome
-  std::uint64_t server = 0;                           // the same
-};
-
-/// A field that Redis has granted, by a command that was sent at `sent`.
-struct granted_field {
-  owner_field field;
-  std::optional<std::uint64_t> token;
-  time_point sent, now;
-  primary_set at = only(0), may_be_at = only(0);  // the primaries that have granted it; the same and all that may have
-  std::uint16_t spare_tokens = 0;
-};
-
 /// The object that an acquisition waits in: the line of its name, or a re-entry at a hold of its owner.
 ///
 /// Decision: a caller is one object, wherever it waits. An acquisition moves from its line to a hold that its owner was
@@ -120,19 +82,24 @@ class acquisition_place {
   ~acquisition_place() = default;
 };
 
-/// The state of an acquisition in a line. Only the line changes it, except `counted`.
+/// The line of a name. It is the one place to which a caller comes back.
+class line_place : public acquisition_place {
+ public:
+  /// A re-entry found no hold to be nested in. The caller joins the line.
+  virtual void queue(std::shared_ptr<acquisition> caller) = 0;
+
+ protected:
+  ~line_place() = default;
+};
+
+/// The state of an acquisition in a line.
 struct line_seat {
   boost::intrusive::list_member_hook<> hook;
   std::shared_ptr<acquisition> kept;  // while it waits there
   std::uint64_t number = 0;           // increases with each waiter of the line
-  owner_field field;                  // from the first attempt on; the same in each repetition
-  // Attempts that were written and not answered. The field may have been granted, or may still be.
-  unsigned unanswered = 0;
-  unsigned ahead = 0;      // waiters before it when it joined
-  unsigned splits = 0;     // attempts since the last message in which the primaries were divided
-  bool first_try = false;  // the last attempt was the kind's first_acquire
-  bool granted = false;    // Redis has granted it, and it waits for replicas
-  bool counted = false;    // the observer counts it as waiting
+  unsigned ahead = 0;                 // waiters before it when it joined
+  attempts tries;                     // the rules of the line change it
+  bool counted = false;               // the observer counts it as waiting
 };
 
 /// One call that wants one lock, from the call to the answer, wherever it waits meanwhile.
@@ -144,7 +111,7 @@ class acquisition final : public cancellable, public script_command {
   bool open() const noexcept { return static_cast<bool>(done_); }
   /// The time of the call.
   time_point since() const noexcept { return since_; }
-  bool asks_once() const noexcept { return request.wait == lock_request::wait_mode::once; }
+  bool asks_once() const noexcept { return request.asks_once(); }
   /// The end of a try_lock()'s time, and the time left. It has one command timeout from the call on, wherever it waits.
   time_point answer_by() const noexcept;
   nanoseconds time_left() const noexcept { return answer_by() - env_.now(); }

@@ -2,6 +2,7 @@
 #include "sync/line/hand_over.hpp"
 
 #include <new>
+#include <utility>
 
 #include "base/assert.hpp"
 
@@ -58,16 +59,16 @@ void hand_over::release_begins(time_point now) noexcept {
 // Redis counts this client among the notified subscribers only if its line listens. The message must then be recognised
 // when it comes. A lingering line stops listening when the cool-down ends, so its message may never come.
 void hand_over::release_ends(const clock& time, std::uint64_t subscribers, const waiting_line* line,
-                             line_host& host) noexcept {
+                             timer_queue::action ended) noexcept {
   if (!state_) return;
   const auto now = time.now();
   using own_notification = handoff_window::own_notification;
-  const bool listens = line && line->listens();
+  const bool listens = line && line->rules.listens();
   state_->window.release_ends(now, subscribers,
-                              !listens          ? own_notification::none
-                              : line->lingers() ? own_notification::fades
-                                                : own_notification::heard);
-  cool_down(now, host);
+                              !listens                ? own_notification::none
+                              : line->rules.lingers() ? own_notification::fades
+                                                      : own_notification::heard);
+  cool_down(now, std::move(ended));
 }
 
 bool hand_over::hears_itself(const clock& time) noexcept { return state_ && state_->window.hear(time.now()); }
@@ -76,10 +77,10 @@ nanoseconds hand_over::found_busy(const clock& time) noexcept {
   return state_ ? state_->window.found_busy(time.now()) : nanoseconds::max();
 }
 
-bool hand_over::cool_down(time_point now, line_host& host) noexcept {
+bool hand_over::cool_down(time_point now, timer_queue::action ended) noexcept {
   HOLDFAST_ASSERT(state_);
   if (cool_down_until() <= now) return false;
-  state_->alarm.start(cool_down_until(), [&host] { host.cool_down_ends(); });
+  state_->alarm.start(cool_down_until(), std::move(ended));
   return true;
 }
 

@@ -66,8 +66,9 @@ class hand_over final {
   /// The claim is released instead.
   void release_begins(time_point now) noexcept;
   /// Redis has confirmed the release, and has notified this number of subscribers. A cool-down begins if other clients
-  /// may want the lock. At its end host.cool_down_ends() is called.
-  void release_ends(const clock& time, std::uint64_t subscribers, const waiting_line* line, line_host& host) noexcept;
+  /// may want the lock. `ended` is called at its end.
+  void release_ends(const clock& time, std::uint64_t subscribers, const waiting_line* line,
+                    timer_queue::action ended) noexcept;
 
   // The others.
   /// A message says that the lock was freed. True: it is the own notification of this client.
@@ -77,9 +78,9 @@ class hand_over final {
   /// Waiters of this client ask no earlier.
   time_point cool_down_until() const noexcept { return state_ ? state_->window.cool_down_until() : time_point(); }
   bool cools_down() const noexcept { return state_ && state_->alarm.due(); }
-  /// Waits for the end of the cool-down. False: it is over. line_host::cool_down_ends() calls it once more, because a
-  /// message may have prolonged the cool-down meanwhile.
-  bool cool_down(time_point now, line_host& host) noexcept;
+  /// Waits for the end of the cool-down, and calls `ended` then. False: it is over. `ended` calls it once more, because
+  /// a message may have prolonged the cool-down meanwhile.
+  bool cool_down(time_point now, timer_queue::action ended) noexcept;
 
  private:
   struct state {

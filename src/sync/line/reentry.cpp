@@ -12,8 +12,8 @@
 
 namespace holdfast::detail {
 
-reentry::reentry(environment& env, line_host& name, hold_ptr of, std::shared_ptr<acquisition> waiter)
-    : env_(env), name_(name), of_(std::move(of)), waiter_(std::move(waiter)), pause_(env.alarms) {}
+reentry::reentry(environment& env, line_place& line, hold_ptr of, std::shared_ptr<acquisition> waiter)
+    : env_(env), line_(line), of_(std::move(of)), waiter_(std::move(waiter)), pause_(env.alarms) {}
 
 void reentry::begin() {
   of_->add_reentry(*this);
@@ -198,7 +198,7 @@ void reentry::hold_ended() {
 // a new call.
 void reentry::nothing_to_enter() {
   if (of_->client_closed()) return finish({errc::shutting_down, {}, nullptr});
-  if (of_->count() == 0) return name_.queue(leave_hold());
+  if (of_->count() == 0) return line_.queue(leave_hold());
   finish({of_->end_reason(), "the hold that it would re-enter is lost: " + of_->end_detail(), nullptr});
 }
 

@@ -6,7 +6,6 @@
 
 #include "sync/hold/hold.hpp"
 #include "sync/line/acquisition.hpp"
-#include "sync/line/waiting_line.hpp"
 
 namespace holdfast::detail {
 
@@ -18,8 +17,8 @@ namespace holdfast::detail {
 /// hold is in doubt or suspended, or the call asks for a longer TTL or more replicas.
 class reentry final : public script_command, private acquisition_place, private hold_reentry {
  public:
-  /// `name`: the name of the hold. The hold calls hold_ended() before it leaves its name.
-  reentry(environment& env, line_host& name, hold_ptr of, std::shared_ptr<acquisition> waiter);
+  /// `line`: of the hold's name. The hold calls hold_ended() before it leaves its name.
+  reentry(environment& env, line_place& line, hold_ptr of, std::shared_ptr<acquisition> waiter);
   void begin();
 
  private:
@@ -52,7 +51,7 @@ class reentry final : public script_command, private acquisition_place, private 
   std::shared_ptr<reentry> self() { return std::static_pointer_cast<reentry>(shared_from_this()); }
 
   environment& env_;
-  line_host& name_;
+  line_place& line_;
   const hold_ptr of_;
   std::shared_ptr<acquisition> waiter_;  // null after its answer, or if it waits elsewhere
   timer pause_;

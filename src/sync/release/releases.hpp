@@ -27,7 +27,7 @@ class release_host {
     std::uint64_t heard_by = 0;  // number of subscribers that got its message
   };
   virtual void release_begins() = 0;
-  /// May destroy the host.
+  /// The host may be gone afterwards.
   virtual void release_ends(const release_end& end) = 0;
 
  protected:

@@ -197,7 +197,8 @@ void any_acquisition::on_granted(std::size_t index, std::optional<std::uint64_t>
   }
   lock_answer answer;
   try {
-    answer.record = names_.granted(keys, request, {field_, token, sent, now});
+    answer.record =
+        names_.granted(keys, request, field_, {.reply = {{}, {.token = token}}, .answered = true, .sent = sent}, now);
   } catch (const std::bad_alloc&) {
     give_back({&keys, 1});
     answer = without_memory();

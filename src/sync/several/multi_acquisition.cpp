@@ -147,7 +147,7 @@ void multi_acquisition::ask() {
     if (part.now != stage::turn) continue;
     asked_.push_back(i);
     keys_.push_back(part.keys);
-    fields_.push_back(part.there->seat.field);
+    fields_.push_back(part.there->seat.tries.field);
   }
   if (asked_.empty()) return all_had();
   const bool once = request.wait == lock_request::wait_mode::once;

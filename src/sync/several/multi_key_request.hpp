@@ -30,8 +30,8 @@ class multi_key_host {
   virtual owner_field new_field() = 0;
   /// Redis has granted one name, by a command of the call itself.
   virtual std::shared_ptr<lease_record> granted(const shared_keys& keys, const lock_request& request,
-                                                const granted_field& grant) = 0;
-  /// As line_host::give_back().
+                                                const owner_field& field, const attempt& grant, time_point now) = 0;
+  /// As name::give_back().
   virtual void give_back(const shared_keys& keys, const owner_field& field, milliseconds ttl,
                          function<void()> tried) = 0;
   /// The call has answered its caller. It is not notified of a drain or of the end any more.

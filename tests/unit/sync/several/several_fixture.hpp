@@ -72,9 +72,9 @@ std::vector<std::size_t> starve_each_step(Call (*ask)(Fixture&), const redis::re
     };
     runs.push_back(starve<Fixture>(prepare, act, [](Fixture& fixture, const Call& asked) {
       fixture.play_all();
-      fixture.advance(10s);  // a waiter has looked again
+      fixture.advance(31s);  // what there was no memory to give back ends with its TTL, and a waiter has looked again
       fixture.unlock_all();
-      fixture.advance(31s);  // what there was no memory to give back ends with its TTL, and nobody renews it
+      fixture.advance(31s);  // nobody renews what is left
       CHECK(fixture.node.fields_of(fixture.uuid) == 0);
       CHECK_FALSE(asked.waits());
       check_it_ends(fixture);

@@ -1,0 +1,487 @@
+// SPDX-License-Identifier: BSL-1.0
+#include "sync/line/line_rules.hpp"
+
+#include <algorithm>
+#include <utility>
+
+#include "base/assert.hpp"
+
+namespace holdfast::detail {
+
+namespace {
+
+/// Each copy of an acquire may take the lock for a waiter that cannot learn of it. After this many the waiter pauses.
+constexpr unsigned most_unanswered = 2;
+/// Callers that share the primaries' votes try again after random pauses, so that one of them is first. After this many
+/// rounds the lock has a holder, at a part of the primaries.
+constexpr unsigned quick_rounds = 10;
+constexpr nanoseconds longest_linger = std::chrono::seconds(1);
+constexpr nanoseconds least_backoff_delay = milliseconds(20), longest_backoff_delay = std::chrono::seconds(1);
+
+}  // namespace
+
+// Decision: a waiter gives its field back after two unanswered attempts. Each copy of an acquire may take the lock for
+// a whole TTL, for a waiter that cannot learn of it. A pause begins when Redis may have received the release. It
+// doubles up to a second, and only an answer resets it while the line has waiters.
+//
+// Decision: a line sends no acquire until the first copy of an earlier attempt's release is answered or cut off. Until
+// then the line is blocked, for a try_lock() during half of its time at most. Written together, a release and the next
+// acquire would never leave the lock free for other clients. Without this rule the pause passes while a connection is
+// made, and a loop of short try_lock_for() sends one acquire after the other. A healthy client found the lock free for
+// 15 microseconds in 10 s. The price is one round trip after a cancelled attempt.
+//
+// Decision: the first waiter sends nothing while its own client holds the lock. The hold's end wakes it, so a request
+// costs a command and changes nothing. It listens all the same, because a force-unlock by another client frees the
+// lock. A try_lock() asks, because it waits for no hold.
+//
+// Decision: callers that divide several primaries among them wait random times, which no message interrupts: up to
+// twice the slowest answer, at most a second. After ten rounds the lock has a holder, at a part of the primaries. Then
+// the caller waits as for any held lock.
+//
+// Silence is no contention, see topology::silence_since(). Several primaries have answered if a majority has, to this
+// attempt or to others since.
+
+// The states of a line, between two events. Inside a decision a line is idle between two steps.
+//
+//   state    step     waiters  alarm  giving_back_  ends by
+//   new      idle     none     no     0             the first waiter
+//   lingers  idle     none     yes    0             the first waiter; the alarm or stop_lingering(): then it is over
+//   over     idle     none     no     0             the end of the line, or the first waiter
+//   tries    trying   some     no     any           an answer of Redis or of replicas, or the first waiter leaves
+//   parks    parked   some     yes    any           the alarm, a wake-up, a refused subscription
+//   blocked  blocked  any      no     > 0           given_back(), or a first try_lock() at half of its time
+//   pauses   blocked  some     yes    any           the alarm, or a first try_lock() at half of its time
+//
+// The actions of each event. "next" is: rest while a release blocks; else what the first waiter needs, one of send,
+// park and reenter; without waiters linger or rest. "x" cannot happen, and is asserted.
+//
+//   event             new   lingers  over  tries           parks           blocked           pauses
+//   joined            next  next     next  x               x               rest              rest, or next [1]
+//   woken             wait  wait     wait  wait [2]        next, park [3]  wait              wait
+//   subscribed        x     wait     x     wait [2]        next, park [3]  wait              wait
+//   unsubscribed      x     wait     x     done            done            wait, done [4]    done
+//   alarm             x     rest     x     x               next            x                 next
+//   first_try_refused x     x        x     send            x               x                 x
+//   answered          x     x        x     any but rest    x               x                 x
+//   replicated        x     x        x     grant, park,..  x               x                 x
+//   given_back        x     x        x     wait            wait            next, park [5]    wait
+//   timed_out         x     x        x     done, silent    done, silent    done, send [6]    done, send [6]
+//   left              x     x        x     next            wait, park [7]  wait, rest        wait, rest
+//   stop_lingering    x     rest     x     x               x               x                 x
+//
+//   [1] A pause whose waiter has left goes on for the next one, unless no release blocks the line any more.
+//   [2] The attempt in flight may have run before the release: one more follows a busy answer.
+//   [3] The wake budget is spent, or the cool-down goes on.
+//   [4] A blocked line without waiters has nobody to answer.
+//   [5] After two unanswered attempts the pause begins now.
+//   [6] Half of a try_lock()'s time is over. The other half is for the answer.
+//   [7] The new first waiter may have another deadline, and so another end of the cool-down.
+//
+//   flag              idle      trying    parked    blocked   moved by
+//   woken_            old       yes       old       old       set by woken(), cleared by send()
+//   cooling_down_     old       no        yes       old       set by next() while others have their turns; cleared by
+//                                                             send(), or while this client holds
+//   lingers_          yes       no        no        no one    set when the last waiter leaves; cleared by joined(), the
+//                                                             alarm and stop_lingering()
+//   incentive_        old       yes       old       old       set by woken() or the alarm, cleared by take_incentive()
+//   delayed_          no        no        yes       no        set by woken() without a budget; cleared by the next step
+//   listening_        lingers   yes       yes       yes       set by listen(); cleared with the last waiter, unless the
+//                                                             line lingers, and by unsubscribed()
+//   listens_          as listening_; without it the flag is old    set by subscribed()
+//   tries.granted     -         yes       no        no        from a grant until replicas have it, or the field is
+//                                                             given back
+//   backoff_delay_    yes       yes       yes       yes       above 0: doubled by back_off(), cleared by an answer
+//   last_failure_     yes       yes       yes       yes       set by a failure; cleared by an answer about the lock, or
+//                                                             by inherited()
+//   known_held_       yes       yes       yes       yes       set by an answer about the lock, by found_taken, by the
+//                                                             end of "parked while held" and by inherited()
+//   polled_           yes       yes       yes       yes       doubled by the alarm of "parked while held"; cleared by a
+//                                                             grant of Redis
+//   granted_in_part_  yes       yes       yes       yes       set by a divided vote; cleared by a grant, or by busy
+//
+// yes: possible. old: left from an earlier step. no one: only without waiters, and then the line lingers next.
+// "Parked while held" is derived: parked, with neither last_failure_ nor cooling_down_.
+
+// ---- events
+
+line_action line_rules::joined(const line_conditions& at) {
+  HOLDFAST_ASSERT(at.first && (step_ == step::idle || step_ == step::blocked));
+  lingers_ = false;
+  // Redis has just said busy, for several names at once. The acknowledgement of the subscription brings the next
+  // attempt, so no release between the two is missed.
+  if (!at.first->request.found_taken || step_ == step::blocked) return next(at);
+  known_held_ = at.now;
+  listen();
+  return park_while_held(nanoseconds::max(), at.now, next_poll(), at);
+}
+
+line_action line_rules::woken(incentive why, const line_conditions& at) {
+  // The attempt in flight may have been executed before the release that this message reports.
+  if (step_ == step::trying) woken_ = true;
+  if (step_ != step::parked) return {};
+  // A release of another client has brought the end of the cool-down nearer.
+  if (const auto left = cool_down_left(at); cooling_down_ && left > nanoseconds::zero())
+    return park(at.now + left, step::parked);
+  if (wake_ups_.next() <= at.now) {
+    wake_ups_.spend(at.now);
+    incentive_ = why;
+    return next(at);
+  }
+  if (*alarm_ <= wake_ups_.next()) return {};
+  auto action = park(wake_ups_.next(), step::parked);
+  delayed_ = why;
+  return action;
+}
+
+// A message about a lock that this client holds is most often its own notification: the name doubts its hold.
+line_action line_rules::heard(const line_conditions& at) {
+  if (at.first) at.first->tries.splits = 0;
+  return at.held_here ? line_action() : woken(incentive::news, at);
+}
+
+// A release may have been published between the busy answer and this acknowledgement, so one more attempt must follow.
+line_action line_rules::subscribed(const line_conditions& at) {
+  HOLDFAST_ASSERT(listening_);
+  listens_ = true;
+  return woken(incentive::none, at);
+}
+
+line_action line_rules::unsubscribed(failure why, const line_conditions& at) {
+  HOLDFAST_ASSERT(listening_ && !why.mends_itself());
+  listening_ = false;
+  // The refusal may be an ACL's. A waiter must not sleep until its poll cap for messages that never come.
+  if (step_ == step::parked) step_ = step::idle;
+  return at.first ? fail(why, at, {}) : line_action();
+}
+
+line_action line_rules::alarm(const line_conditions& at) {
+  HOLDFAST_ASSERT(alarm_);
+  alarm_.reset();
+  if (lingers_) return stop_lingering(at);
+  if (const auto why = std::exchange(delayed_, std::nullopt)) return woken(*why, at);
+  if (parked_while_held() && !at.held_here) {
+    polled_ = 2 * first_poll();
+    incentive_ = incentive::poll;
+  }
+  if (step_ == step::blocked) step_ = step::idle;
+  return next(at);
+}
+
+// A server that accepts no writes refuses SET without a look at the key. The script can still find the lock held.
+line_action line_rules::first_try_refused(const line_conditions& at) {
+  HOLDFAST_ASSERT(step_ == step::trying && at.first);
+  step_ = step::idle;
+  backoff_delay_ = {};
+  return send(at);
+}
+
+line_action line_rules::answered(const attempt& answer, const line_conditions& at) {
+  HOLDFAST_ASSERT(step_ == step::trying && at.first);
+  step_ = step::idle;
+  auto& waiter = *at.first;
+  const auto& reply = answer.reply;
+  if (answer.answered) backoff_delay_ = {};
+  // A minority of primaries may have granted it. Those grants keep every other caller from a majority.
+  const bool in_part = waiter.row.voted && (reply.failed || reply.value.type != acquire_answer::kind::acquired);
+  auto before = in_part ? give_back(waiter.tries, answer.may_have_run) : line_action();
+  if (reply.failed) {
+    // The connection reports its own outage, so fail() must not take this failure for news.
+    if (!answer.answered) last_failure_ = reply.failed;
+    if (!in_part && reply.failed->may_have_run) ++waiter.tries.unanswered;
+    if (waiter.tries.unanswered >= most_unanswered && !answer.answered && !waiter.request.asks_once()) {
+      backoff_delay_ = std::clamp(2 * backoff_delay_, least_backoff_delay, longest_backoff_delay);
+      step_ = step::blocked;
+      return rest(give_back(waiter.tries, everywhere));
+    }
+    return fail(*reply.failed, at, std::move(before));
+  }
+  known_held_ = at.now;
+  last_failure_.reset();
+  switch (reply.value.type) {
+    case acquire_answer::kind::acquired: return acquired(answer, at);
+    case acquire_answer::kind::busy: return busy(answer, at, std::move(before));
+    case acquire_answer::kind::busy_without_ttl: break;
+  }
+  return leave(failure{errc::corrupt_lock, "its key has no TTL, so it would never end"}, std::move(before));
+}
+
+line_action line_rules::replicated(const attempt& answer, std::optional<failure> too_few, const line_conditions& at) {
+  HOLDFAST_ASSERT(step_ == step::trying && at.first && at.first->tries.granted);
+  step_ = step::idle;
+  auto& tries = at.first->tries;
+  tries.granted = false;
+  if (!too_few) return taken(answer, at);
+  // A failover would forget this grant, so it is given back. The next attempt has another field.
+  return fail(*too_few, at, give_back(tries, everywhere));
+}
+
+line_action line_rules::given_back(const line_conditions& at) {
+  HOLDFAST_ASSERT(giving_back_ > 0);
+  // A running alarm means that the pause began already.
+  if (--giving_back_ > 0 || step_ != step::blocked || alarm_) return {};
+  if (backoff_delay_ > nanoseconds::zero() && at.first) return park(at.now + backoff_delay_, step::blocked);
+  step_ = step::idle;
+  return next(at);
+}
+
+// Only Redis or a hold of this client can prove contention. Without such a proof the result depends on whether the
+// server was silent.
+line_action line_rules::timed_out(const line_waiter& waiter, const line_conditions& at) {
+  HOLDFAST_ASSERT(at.first);
+  if (waiter.tries.granted) return leave(failure{errc::not_replicated, "not in time"});
+  // The line is blocked, and half of the time of a try_lock() is over. The other half is for the answer.
+  if (waiter.request.asks_once()) return send(at);
+  const bool held = parked_while_held() || at.held_here;
+  if (held || (known_held_ && *known_held_ >= waiter.since)) return leave(std::nullopt);
+  if (last_failure_ && last_failure_->code != errc::unreachable) return leave(last_failure_);
+  return {.then = act::silent};
+}
+
+// A line that is parked or blocked stays so for its new first waiter: the reason of the wait is the same.
+line_action line_rules::left(const line_waiter& waiter, bool was_first, bool served, primary_set granted_at,
+                             const line_conditions& at) {
+  if (was_first && step_ == step::trying) step_ = step::idle;
+  line_action action;
+  if (granted_at != nowhere && !waiter.tries.field.empty()) action = give_back(waiter.tries, granted_at);
+  if (!at.first) {
+    lingers_ = (served || waiter.request.asks_once()) && listening_ && at.may_linger;
+    if (!lingers_) listening_ = false;
+    return next(at, std::move(action));
+  }
+  if (!was_first) return action;
+  if (step_ == step::idle) return next(at, std::move(action));
+  if (step_ == step::parked && cooling_down_) return park(at.now + cool_down_left(at), step::parked, std::move(action));
+  return action;
+}
+
+line_action line_rules::stop_lingering(const line_conditions& at) {
+  HOLDFAST_ASSERT(lingers_ && !at.first);
+  lingers_ = listening_ = false;
+  return next(at);
+}
+
+void line_rules::inherited(time_point now) noexcept {
+  known_held_ = now;
+  last_failure_.reset();
+  wake_ups_.granted();
+}
+
+// ---- decisions
+
+// The first waiter, perhaps a new one, takes its next step.
+line_action line_rules::next(const line_conditions& at, line_action before) {
+  // Redis would execute that release and the next acquire together, and other clients would never find the lock free.
+  if (giving_back_ > 0) {
+    step_ = step::blocked;
+    return rest(std::move(before));
+  }
+  if (!at.first) {
+    step_ = step::idle;
+    // The end of the hold or of the cool-down stops the lingering. The alarm is for holds that last longer.
+    if (!lingers_) return rest(std::move(before));
+    auto action = park(at.now + longest_linger, step::idle, std::move(before));
+    action.waits = false;
+    return action;
+  }
+  if (at.owner_holds) {
+    before.then = act::reenter;
+    return before;
+  }
+  // A try_lock() promises the state of the lock in Redis, so it does not wait for the cool-down.
+  if (at.first->request.asks_once()) return send(at, std::move(before));
+  if (!at.held_here) {
+    const auto pause = cool_down_left(at);
+    if (pause <= nanoseconds::zero()) return send(at, std::move(before));
+    // Each release of another client brings the end of the cool-down nearer.
+    listen();
+    cooling_down_ = true;
+    return park(at.now + pause, step::parked, std::move(before));
+  }
+  cooling_down_ = false;
+  // The hold's end wakes the line. The subscription is for a force-unlock by another client.
+  listen();
+  return park_while_held(nanoseconds::max(), at.now, nanoseconds::max(), at, std::move(before));
+}
+
+line_action line_rules::send(const line_conditions& at, line_action before) {
+  HOLDFAST_ASSERT(at.first && step_ != step::trying);
+  // timed_out() takes this for contention if the attempt finds no answer.
+  if (parked_while_held()) known_held_ = at.now;
+  step_ = step::trying;
+  woken_ = cooling_down_ = false;
+  alarm_.reset();
+  delayed_.reset();
+  const auto& request = at.first->request;
+  auto& tries = at.first->tries;
+  const bool never_asked = !request.asks_once() && !request.found_taken && !request.whole && tries.field.empty();
+  // The cheaper first command cannot recognise its own field. A field that was sent before needs the script.
+  tries.first_try = never_asked && at.first->row.first_acquire.make;
+  before.then = act::send;
+  return before;
+}
+
+// A repeated grant counts as unanswered until replicas have it. A waiter that leaves meanwhile gives its field back.
+line_action line_rules::acquired(const attempt& answer, const line_conditions& at) {
+  if (at.first->request.asked.min_replicas == 0) return taken(answer, at);
+  step_ = step::trying;
+  at.first->tries.granted = true;
+  at.first->tries.unanswered = 1;
+  return {.then = act::confirm};
+}
+
+line_action line_rules::taken(const attempt& answer, const line_conditions& at) {
+  auto& tries = at.first->tries;
+  const auto ttl = at.first->request.asked.ttl;
+  // The validity counts from the time of sending, so a slow answer can bring a grant that is nearly over.
+  if (at.now >= valid_until(answer.sent, ttl, settings_.drift) - min_validity(ttl))
+    return fail({errc::unreachable, "the grant came too late to be of use"}, at, give_back(tries, everywhere));
+  wake_ups_.granted();
+  polled_ = {};
+  granted_in_part_ = nowhere;
+  // The grant may find no memory for its hold. Then the field is given back, as after an unanswered attempt.
+  tries.unanswered = 1;
+  return {.then = act::grant};
+}
+
+line_action line_rules::busy(const attempt& answer, const line_conditions& at, line_action before) {
+  auto& waiter = *at.first;
+  const auto& reply = answer.reply.value;
+  waiter.backoff.reset();
+  // A first try learns no TTL, so the script must follow. It usually follows the acknowledgement of a new subscription.
+  // An existing subscription brings none.
+  if (!reply.holder_ttl && listening_) return send(at, std::move(before));
+  if (reply.holder_ttl) wake_ups_.found_busy(answer.sent, at.now, *reply.holder_ttl);
+  if (at.owner_holds) {
+    before.then = act::reenter;
+    return before;
+  }
+  if (waiter.request.asks_once()) return leave(std::nullopt, std::move(before));
+  granted_in_part_ = reply.split ? answer.yes : nowhere;
+  // The line is blocked, because messages about votes that other callers give back say nothing about the lock. The
+  // pause has a maximum: a suspended process finds old answers in its sockets, so the slowest one seems to have taken
+  // minutes.
+  if (reply.split && waiter.tries.splits < quick_rounds) {
+    ++waiter.tries.splits;
+    const auto pause = random_.up_to(std::min<nanoseconds>(2 * *reply.split, longest_backoff_delay));
+    return park(at.now + pause, step::blocked, std::move(before));
+  }
+  if (!reply.split) waiter.tries.splits = 0;
+  // A message during the attempt may be about the release of the holder that the answer names.
+  const bool again = listening_ && woken_;
+  // Messages before the acknowledgement are missed, so subscribed() sends again.
+  listen();
+  const auto ttl_left = reply.holder_ttl ? nanoseconds(*reply.holder_ttl) : nanoseconds::max();
+  auto parked = park_while_held(ttl_left, answer.sent, std::min(next_poll(), at.again_after), at, std::move(before));
+  if (!again) return parked;
+  auto woke = woken(incentive::news, at);
+  if (woke.then == act::wait) return parked;
+  parked.then = woke.then;
+  parked.until = woke.until;
+  return parked;
+}
+
+line_action line_rules::fail(const failure& why, const line_conditions& at, line_action before) {
+  auto& waiter = *at.first;
+  const auto earlier = std::exchange(last_failure_, why);
+  if (may_ask_again(why, at)) return send(at, std::move(before));
+  if (!why.mends_itself() || waiter.request.asks_once()) return leave(why, std::move(before));
+  // Connections report their own outages. A server that answers but refuses to write is reported here alone.
+  const bool news = !earlier || earlier->code != why.code;
+  if (news && why.code == errc::server_refused) {
+    before.outage = true;
+    before.failed = why;
+  }
+  const auto pause = waiter.backoff.next(random_);
+  const bool blocked = waiter.tries.unanswered == 0 && backoff_delay_ > nanoseconds::zero();
+  return park(at.now + std::max<nanoseconds>(pause, backoff_delay_), blocked ? step::blocked : step::parked,
+              std::move(before));
+}
+
+// The connection of a try_lock() has ended before its timeout. The second copy is safe: if the first has run, Redis
+// finds the same field.
+bool line_rules::may_ask_again(const failure& why, const line_conditions& at) const {
+  const auto& waiter = *at.first;
+  const bool lost = why.may_have_run && why.mends_itself() && waiter.tries.unanswered == 1;
+  return lost && waiter.request.asks_once() && !waiter.request.whole && at.now < waiter.answer_by;
+}
+
+line_action line_rules::leave(std::optional<failure> why, line_action before) const {
+  before.then = act::done;
+  before.failed = std::move(why);
+  return before;
+}
+
+// The field is released, whether it was granted or may still be. A late copy of the acquire must not match a new
+// attempt, so the next one has a field of its own.
+line_action line_rules::give_back(attempts& tries, primary_set at, line_action before) {
+  HOLDFAST_ASSERT(!tries.field.empty() && before.given_back_at == nowhere);
+  tries.unanswered = 0;
+  tries.granted = false;
+  before.given_back = std::exchange(tries.field, {});
+  before.given_back_at = at;
+  if (at != nowhere) ++giving_back_;
+  return before;
+}
+
+line_action line_rules::park(time_point until, step step, line_action before) {
+  step_ = step;
+  alarm_ = until;
+  delayed_.reset();
+  before.then = act::park;
+  before.until = until;
+  before.waits = true;
+  return before;
+}
+
+// The TTL counts from when the command was sent. If the process was suspended since, part of it is gone. A lock may
+// become free without a message: a key expires, or the message is lost. Many clients must not poll together.
+line_action line_rules::park_while_held(nanoseconds holder_ttl, time_point asked, nanoseconds poll,
+                                        const line_conditions& at, line_action before) {
+  const nanoseconds cap = settings_.poll_cap;
+  const auto capped = cap - random_.up_to(cap / 10);
+  // Redis keeps a key through the millisecond in which it ends.
+  const nanoseconds least = milliseconds(1) + random_.up_to(milliseconds(1));
+  const auto pause = holder_ttl < capped ? holder_ttl + least : capped;
+  return park(at.now + std::min(std::max(pause - (at.now - asked), least), poll), step::parked, std::move(before));
+}
+
+line_action line_rules::rest(line_action before) {
+  alarm_.reset();
+  delayed_.reset();
+  before.then = act::rest;
+  return before;
+}
+
+void line_rules::listen() noexcept {
+  if (!std::exchange(listening_, true)) listens_ = false;
+}
+
+// A waiter with a deadline asks within half of its time: a cool-down alone must not fail it. A waiter that came after
+// the cool-down's end has nothing to wait for.
+nanoseconds line_rules::cool_down_left(const line_conditions& at) const noexcept {
+  if (!at.first) return {};
+  const auto& waiter = *at.first;
+  auto until = at.cool_down_until;
+  if (until <= waiter.since) return {};
+  if (waiter.request.deadline != time_point::max())
+    until = std::min(until, waiter.since + (waiter.request.deadline - waiter.since) / 2);
+  return until - at.now;
+}
+
+nanoseconds line_rules::first_poll() const noexcept {
+  return std::clamp<nanoseconds>(polled_, polls_.first, polls_.longest);
+}
+
+// Other clients may release a lock of this kind without a message. The pause doubles, because most holders do publish.
+nanoseconds line_rules::next_poll() {
+  if (polls_.longest == milliseconds::zero()) return nanoseconds::max();
+  const auto pause = first_poll();
+  return pause - random_.up_to(pause / 10);
+}
+
+// A failure and a cool-down say nothing about the lock.
+bool line_rules::parked_while_held() const noexcept {
+  return step_ == step::parked && !last_failure_ && !cooling_down_;
+}
+
+}  // namespace holdfast::detail

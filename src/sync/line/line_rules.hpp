@@ -1,0 +1,194 @@
+// SPDX-License-Identifier: BSL-1.0
+#pragma once
+#include <cstddef>
+#include <cstdint>
+#include <optional>
+#include <utility>
+
+#include <holdfast/config.hpp>
+
+#include "base/backoff.hpp"
+#include "base/lease_clock.hpp"
+#include "base/random.hpp"
+#include "protocol/kind.hpp"
+#include "sync/line/lock_request.hpp"
+#include "sync/line/wake_budget.hpp"
+
+namespace holdfast::detail {
+
+/// One waiter of a line, as the rules see it.
+struct line_waiter {
+  const lock_request& request;
+  const kind& row;
+  time_point since;      // the time of the call
+  time_point answer_by;  // the end of a try_lock()'s time; of no other call
+  attempts& tries;
+  retry_backoff& backoff;
+};
+
+/// The facts of a decision that lie outside of the line.
+struct line_conditions {
+  time_point now;
+  std::optional<line_waiter> first;  // empty: no call waits
+  bool held_here;                    // this client holds the lock
+  bool owner_holds = false;          // the first waiter's owner does, by another call, and the waiter may re-enter
+  time_point cool_down_until;        // waiters of this client ask no earlier: other clients have their turns
+  bool may_linger = false;           // an empty line may keep its subscription
+  nanoseconds again_after = nanoseconds::max();  // after a busy answer: ask again no later than that
+};
+
+/// The one thing that follows from an event.
+struct line_action {
+  enum class act : std::uint8_t {
+    wait,     // for the next event; a running alarm goes on
+    send,     // the first waiter's attempt; no alarm runs
+    confirm,  // the grant waits for its replicas
+    grant,    // the first waiter has the lock
+    reenter,  // the first waiter leaves the line, and re-enters the hold of its owner
+    done,     // the waiter leaves with `failed`; without it: contention
+    silent,   // the waiter leaves; the silence of the server decides between contention and unreachable
+    park,     // until `until`, or an earlier event
+    rest,     // until an event; no alarm runs
+  };
+  act then = act::wait;
+  time_point until{};
+  owner_field given_back{};             // before the act: this field is released
+  primary_set given_back_at = nowhere;  // at these primaries; nowhere: nothing is released
+  bool waits = false;                   // the first waiter waits from now on, for the metrics
+  bool outage = false;                  // the observer hears of `failed`
+  std::optional<failure> failed{};
+};
+
+/// Decides for the waiters of one name, and does nothing itself: an event and the present conditions in, one action
+/// out. It has no clock, no timer, no server and no memory of waiters. The name performs the action (name.hpp).
+///
+/// Only the first waiter talks to Redis:
+///   send → busy → listen → acknowledged → send → park → send.
+/// It parks until a message comes or a time is over: the holder's TTL, the poll cap, the kind's next poll or the
+/// deadline. It does not send while its own client holds the lock. The table of the states is in line_rules.cpp.
+///
+/// A waiter gives its field back when it leaves, when its grant comes too late, or after two unanswered attempts. The
+/// line is then blocked until Redis may have received that release. After two unanswered attempts a pause follows. It
+/// doubles until an answer comes, or until the line is empty.
+///
+/// Where replicas must have a grant, the line waits for them as for an answer. A grant that too few replicas have is
+/// given back.
+///
+/// Where clients take turns, an empty line lingers: it keeps its subscription until the cool-down ends, at most a
+/// second. The next waiter finds it there. The release's count of subscribers is known to include this client. The
+/// client also notices the turns of other clients.
+class line_rules {
+ public:
+  /// The reason of an attempt, for the metrics.
+  enum class incentive : std::uint8_t { none, news, poll };
+  enum class step : std::uint8_t { idle, trying, parked, blocked };
+
+  /// `of`: the kind whose polls the line keeps. `settings` and `random` outlive the rules.
+  line_rules(const kind& of, const config& settings, random_source& random) noexcept
+      : polls_(of.polls), settings_(settings), random_(random) {}
+
+  // Events. Each is answered by one action.
+  /// A waiter has come, and is the first.
+  line_action joined(const line_conditions& at);
+  /// The lock may be free. The first waiter sends now, or once more after the attempt in flight. It sends later if the
+  /// wake budget is spent.
+  line_action woken(incentive why, const line_conditions& at);
+  /// A message says that the lock was freed.
+  line_action heard(const line_conditions& at);
+  line_action subscribed(const line_conditions& at);
+  /// The server refuses the subscription.
+  line_action unsubscribed(failure why, const line_conditions& at);
+  /// The time of `park` has come.
+  line_action alarm(const line_conditions& at);
+  /// The cheaper first command was refused. The script must follow, see there.
+  line_action first_try_refused(const line_conditions& at);
+  /// The attempt has its answer.
+  line_action answered(const attempt& answer, const line_conditions& at);
+  /// The replicas have decided about the grant of this answer.
+  line_action replicated(const attempt& answer, std::optional<failure> too_few, const line_conditions& at);
+  /// The first copy of a release has run, or its connection has ended.
+  line_action given_back(const line_conditions& at);
+  /// The deadline of a waiter has come, or half of the time of a try_lock() whose line is blocked.
+  line_action timed_out(const line_waiter& waiter, const line_conditions& at);
+  /// A waiter has left the line; `at.first` is the one after. `granted_at`: the primaries where an attempt of it may
+  /// have run that has no answer. `served`: it has the lock.
+  line_action left(const line_waiter& waiter, bool was_first, bool served, primary_set granted_at,
+                   const line_conditions& at);
+  /// The cool-down is over, and a lingering line ends.
+  line_action stop_lingering(const line_conditions& at);
+  /// The first waiter has the lock by a hand-over. It leaves next.
+  void inherited(time_point now) noexcept;
+  /// There was no memory for the action. The first waiter is stuck until it leaves.
+  void not_done() noexcept { step_ = step::idle; }
+  /// There was no memory for the release, so given_back() does not follow.
+  void not_given_back() noexcept { --giving_back_; }
+  /// A line without waiters is of no use any more: no release blocks it, and it does not linger.
+  bool over() const noexcept { return giving_back_ == 0 && !lingers_; }
+
+  // The state.
+  bool trying() const noexcept { return step_ == step::trying; }
+  bool blocked() const noexcept { return step_ == step::blocked; }
+  /// The first waiter waits for nothing, for lack of memory.
+  bool stuck() const noexcept { return step_ == step::idle || (blocked() && !alarm_ && giving_back_ == 0); }
+  /// An empty line keeps its subscription.
+  bool lingers() const noexcept { return lingers_; }
+  /// The line wants the messages of its channel.
+  bool listening() const noexcept { return listening_; }
+  /// The server has confirmed the subscription.
+  bool listens() const noexcept { return listening_ && listens_; }
+  /// The primaries that granted the last attempt, which was divided.
+  primary_set granted_in_part() const noexcept { return granted_in_part_; }
+  /// This answer shows that another client has the lock.
+  bool shows_holder(const attempt& answer) const noexcept {
+    const auto& reply = answer.reply;
+    const bool busy = !reply.failed && reply.value.type == acquire_answer::kind::busy && !reply.value.split;
+    return busy && (reply.value.holder_ttl || !listening_);
+  }
+  /// The incentive of the attempt that ends. Asked once.
+  incentive take_incentive() noexcept { return std::exchange(incentive_, incentive::none); }
+  step present_step() const noexcept { return step_; }
+
+ private:
+  using act = line_action::act;
+
+  line_action next(const line_conditions& at, line_action before = {});
+  line_action send(const line_conditions& at, line_action before = {});
+  line_action acquired(const attempt& answer, const line_conditions& at);
+  line_action taken(const attempt& answer, const line_conditions& at);
+  line_action busy(const attempt& answer, const line_conditions& at, line_action before);
+  line_action fail(const failure& why, const line_conditions& at, line_action before);
+  line_action leave(std::optional<failure> why, line_action before = {}) const;
+  line_action park(time_point until, step step, line_action before = {});
+  line_action park_while_held(nanoseconds holder_ttl, time_point asked, nanoseconds poll, const line_conditions& at,
+                              line_action before = {});
+  line_action rest(line_action before);
+  line_action give_back(attempts& tries, primary_set at, line_action before = {});
+  void listen() noexcept;
+  bool may_ask_again(const failure& why, const line_conditions& at) const;
+  bool parked_while_held() const noexcept;
+  nanoseconds cool_down_left(const line_conditions& at) const noexcept;
+  nanoseconds first_poll() const noexcept;
+  nanoseconds next_poll();
+
+  const decltype(kind::polls)& polls_;
+  const config& settings_;
+  random_source& random_;
+  std::size_t giving_back_ = 0;           // releases of fields that were neither answered nor cut off yet
+  nanoseconds polled_{};                  // the next pause between polls; doubles with each poll
+  nanoseconds backoff_delay_{};           // the pause after two unanswered attempts; doubles until an answer comes
+  std::optional<time_point> alarm_;       // of `park`
+  std::optional<time_point> known_held_;  // the last proof that the lock was held: an answer, or a hold of this client
+  primary_set granted_in_part_ = nowhere;
+  step step_ = step::idle;
+  incentive incentive_ = incentive::none;  // of the attempt under way
+  std::optional<incentive> delayed_;       // while parked: of the wake-up that waits for its budget
+  bool woken_ = false;                     // while trying: one more attempt must follow
+  bool cooling_down_ = false;              // while parked: other clients have their turns
+  bool lingers_ = false;
+  bool listening_ = false;
+  bool listens_ = false;
+  wake_budget wake_ups_;
+  std::optional<failure> last_failure_;  // why the last attempt failed
+};
+
+}  // namespace holdfast::detail

@@ -1,0 +1,353 @@
+// SPDX-License-Identifier: BSL-1.0
+// The waiters of a name: their events go to the rules of the line, and the actions of the rules are performed here.
+#include <algorithm>
+#include <new>
+#include <string_view>
+#include <utility>
+
+#include "base/assert.hpp"
+#include "base/if_memory.hpp"
+#include "sync/hold/lease_record.hpp"
+#include "sync/line/discipline.hpp"
+#include "sync/name.hpp"
+
+namespace holdfast::detail {
+namespace {
+
+/// The message of release.lua on the sharded channel if it publishes on both. Redisson reads the number 0.
+constexpr std::string_view copy_on_sharded_channel = "00";
+
+/// Empty: contention.
+lock_answer answer_of(std::optional<failure>&& why) {
+  return why ? lock_answer{why->code, std::move(why->detail), nullptr} : lock_answer();
+}
+
+}  // namespace
+
+// ---- events
+
+void name::join(std::shared_ptr<acquisition> caller) {
+  const visit here(*this);
+  // Only contended names need turns, so an uncontended lock has no state for them.
+  if (line_ || !holds_.empty()) share();
+  // The line is made late: a hold, a release or a cool-down needs the name without one.
+  if (!line_) line_.reset(new (*env().blocks) waiting_line(env(), keys_->of));
+  auto& waiter = *caller;
+  line_->add(std::move(caller));
+  try {
+    begin(waiter);
+  } catch (const std::bad_alloc&) {
+    // The caller of join() learns of the lack of memory by that, and has nothing that it could cancel.
+    if (waiter.seat.hook.is_linked()) take_out(waiter, false)->forget_caller();
+    throw;
+  }
+}
+
+void name::begin(acquisition& waiter) {
+  waiter.wait_in(*this);
+  const bool once = waiter.asks_once();
+  const bool asks = first_asks().asks(waiter.seat.ahead);
+  // Another waiter of this client is first, so the lock is taken or about to be. A try_lock() need not ask.
+  if (once && !asks) return finish(waiter, {});
+  // A first attempt in an outage is a wait, too. Without an observer waits are not counted, and the look-up is saved.
+  const bool in_outage = env().settings.observer && env().servers.in_outage(keys_->lock);
+  if (!asks || in_outage) waiter.count_as_waiting();
+  if (!asks) return;
+  // The other half of its time is for the answer.
+  if (once && line_->rules.blocked()) waiter.wake_at(env().now() + waiter.time_left() / 2);
+  perform(line_->rules.joined(conditions()), &waiter);
+}
+
+void name::leave(acquisition& waiter, lock_answer why) {
+  const visit here(*this);
+  finish(waiter, std::move(why));
+}
+
+void name::time_out(acquisition& waiter) {
+  const visit here(*this);
+  act(line_->rules.timed_out(seen(waiter), conditions()), &waiter);
+}
+
+void name::attempt_answered(acquisition& waiter, const outcome& outcome) {
+  const visit here(*this);
+  const auto& tries = waiter.seat.tries;
+  if (first_asks().refuses_first_try(tries, outcome)) return act(line_->rules.first_try_refused(conditions()), &waiter);
+  auto reply = first_asks().read(waiter.keys->of, tries, outcome);
+  on_attempt(waiter,
+             {std::move(reply), !outcome.error, outcome.sent, outcome.yes, outcome.may_have_run, outcome.server});
+}
+
+void name::settled(acquisition& waiter, const attempt& attempt) {
+  const visit here(*this);
+  on_attempt(waiter, attempt);
+}
+
+void name::on_attempt(acquisition& waiter, const attempt& attempt) {
+  HOLDFAST_ASSERT(line_->is_first(waiter));
+  count_incentive(attempt);
+  const auto again_after = line_->rules.shows_holder(attempt) ? found_busy() : nanoseconds::max();
+  auto at = conditions();
+  at.again_after = again_after;
+  act(line_->rules.answered(attempt, at), &waiter, &attempt);
+}
+
+void name::count_incentive(const attempt& attempt) {
+  using incentive = line_rules::incentive;
+  const auto why = line_->rules.take_incentive();
+  if (why == incentive::none || attempt.reply.failed) return;
+  using kind = measurement_kind;
+  const bool had = attempt.reply.value.type == acquire_answer::kind::acquired;
+  env().count(why == incentive::poll ? kind::polled : had ? kind::woken : kind::woken_in_vain, *keys_);
+}
+
+void name::on_replicas(acquisition& waiter, const attempt& attempt, const std::optional<failure>& too_few) {
+  const visit here(*this);
+  if (too_few)
+    env().report({.kind = event_kind::not_replicated,
+                  .name = keys_->name,
+                  .reason = too_few->code,
+                  .detail = too_few->detail,
+                  .owner = waiter.request.owner,
+                  .ttl = waiter.request.asked.ttl});
+  act(line_->rules.replicated(attempt, too_few, conditions()), &waiter, &attempt);
+}
+
+void name::on_subscribed() {
+  const visit here(*this);
+  act(line_->rules.subscribed(conditions()), nullptr);
+}
+
+// A client that publishes on both channels listens on both. The copy would wake it a second time, and count as the turn
+// of another client.
+void name::on_message(std::string_view payload) {
+  if (keys_->word == publish_word::both && payload == copy_on_sharded_channel) return;
+  heard(hand_over_.hears_itself(env().time));
+}
+
+// The sender is most often a caller that gave an attempt back. No turn of another client has ended.
+void name::on_rumour(std::string_view) { heard(false); }
+
+void name::heard(bool by_ourselves) {
+  const visit here(*this);
+  const bool held = held_here();
+  act(line_->rules.heard(conditions()), nullptr);
+  // Most often the own notification. Any other message may be a force-unlock of the lock that this client holds.
+  if (held && !by_ourselves) doubt_hold_here();
+}
+
+void name::on_subscribe_failed(error_code error, const std::string& detail) {
+  const visit here(*this);
+  auto* const first = line_->empty() ? nullptr : &line_->first();
+  act(line_->rules.unsubscribed({static_cast<errc>(error.value()), detail}, conditions()), first);
+}
+
+void name::on_given_back() {
+  // A closed name has no line any more.
+  if (!line_) return;
+  const visit here(*this);
+  act(line_->rules.given_back(conditions()), nullptr);
+}
+
+void name::wake() noexcept {
+  const visit here(*this);
+  if (line_) act(line_->rules.woken(line_rules::incentive::news, conditions()), nullptr);
+}
+
+void name::doubt_hold_here() {
+  // After 20 ms most holds are over: the message of their own release has cost nothing.
+  if (auto* const held = live_hold()) held->doubt(milliseconds(20));
+}
+
+bool name::may_linger() const { return hand_over_.shared() && (held_here() || hand_over_.cools_down()); }
+
+void name::end_lingering() {
+  if (line_ && line_->rules.lingers()) act(line_->rules.stop_lingering(conditions()), nullptr);
+}
+
+void name::fail(const std::vector<std::shared_ptr<acquisition>>& leaving, error_code error, const char* detail) {
+  const visit here(*this);
+  each_step all;
+  for (const auto& waiter : leaving) all([&] { finish(*waiter, {error, detail, nullptr}); });
+  all.rethrow();
+}
+
+void name::fail_all_of(owner_id owner, error_code error, const char* detail) {
+  if (line_) fail(line_->all_of(owner), error, detail);
+}
+
+// ---- conditions and actions
+
+line_waiter name::seen(acquisition& waiter) noexcept {
+  return {waiter.request,    waiter.keys->of,
+          waiter.since(),    waiter.asks_once() ? waiter.answer_by() : time_point::max(),
+          waiter.seat.tries, waiter.backoff};
+}
+
+line_conditions name::conditions() {
+  line_conditions at{.now = env().now(),
+                     .first = {},
+                     .held_here = held_here(),
+                     .cool_down_until = hand_over_.cool_down_until(),
+                     .may_linger = may_linger()};
+  if (line_->empty()) return at;
+  auto& first = line_->first();
+  at.first.emplace(seen(first));
+  // A call for several locks has brought the lock to the waiter's own owner. The line would wait for that hold's end,
+  // and its owner perhaps for this call.
+  const auto& request = first.request;
+  at.owner_holds = request.bound && !request.one_of_several && held_by(request.owner);
+  return at;
+}
+
+// Without memory for the action the first waiter is answered, and the next one becomes the first. No waiter may wait
+// for an attempt that was not begun.
+void name::act(line_action&& action, acquisition* concerned, const attempt* answer) {
+  if (if_memory([&] { perform(std::move(action), concerned, answer); })) return;
+  while (!line_->empty() && line_->rules.stuck()) if_memory([this] { finish(line_->first(), without_memory()); });
+}
+
+// The field is released before anything else is sent. Without memory for that its key ends with the TTL, and the line
+// goes on.
+void name::perform(line_action&& action, acquisition* concerned, const attempt* answer) {
+  each_step step;
+  if (action.given_back_at != nowhere)
+    step([&] { release(action.given_back, concerned->request.asked.ttl, action.given_back_at); });
+  step([&] { perform_act(action, concerned, answer); });
+  step.rethrow();
+}
+
+void name::release(const owner_field& field, milliseconds ttl, primary_set at) {
+  try {
+    give_back(
+        field, ttl, [this] { on_given_back(); }, at);
+  } catch (const std::bad_alloc&) {
+    line_->rules.not_given_back();
+    throw;
+  }
+}
+
+// `concerned`: the waiter that leaves. `answer`: of the grant. Each act is the last thing that happens here, because it
+// may bring the next event.
+void name::perform_act(line_action& action, acquisition* concerned, const attempt* answer) {
+  using to = line_action::act;
+  auto& line = *line_;
+  or_not_done([&] { follow(action); });
+  switch (action.then) {
+    case to::wait: return;
+    case to::rest: return line.alarm.stop();
+    case to::park:
+      return line.alarm.start(action.until, [this] {
+        const visit here(*this);
+        act(line_->rules.alarm(conditions()), line_->empty() ? nullptr : &line_->first());
+      });
+    case to::send: line.alarm.stop(); return send_attempt(line.first());
+    case to::confirm: return or_not_done([&] { wait_for_replicas(line.first(), *answer); });
+    case to::grant: return grant(line.first(), *answer);
+    case to::reenter: {
+      auto& mine = *hold_of(line.first().request.owner);
+      return move_to(mine, take_out(line.first(), false));
+    }
+    case to::done: return finish(*concerned, answer_of(std::move(action.failed)));
+    case to::silent: return finish(*concerned, answer_of(silence(*concerned)));
+  }
+}
+
+template <class Step>
+void name::or_not_done(Step step) {
+  try {
+    step();
+  } catch (const std::bad_alloc&) {
+    line_->rules.not_done();
+    throw;
+  }
+}
+
+// The subscription follows the wish of the rules, and the observer learns of what the action says.
+void name::follow(const line_action& action) {
+  auto& line = *line_;
+  if (line.rules.listening() != static_cast<bool>(line.messages))
+    line.messages = line.rules.listening() ? env().servers.subscribe(first_asks().channel(*keys_), *this) : nullptr;
+  if (action.outage)
+    env().report({.kind = event_kind::outage,
+                  .name = keys_->name,
+                  .reason = action.failed->code,
+                  .detail = action.failed->detail});
+  if (action.waits) line.first().count_as_waiting();
+}
+
+void name::send_attempt(acquisition& waiter) {
+  const auto& request = waiter.request;
+  auto& tries = waiter.seat.tries;
+  const bool once = waiter.asks_once();
+  // A repeated attempt keeps its field: if the first copy has run, Redis confirms that grant.
+  if (tries.field.empty()) tries.field = host_.fields.next();
+  // The command's timeout is the rest of the caller's time.
+  if (once) waiter.stop_alarm();
+  // A multi_acquisition sends one command for all its lines, and answers with settled().
+  if (request.whole) return request.whole->part_is_first(request.part);
+  auto timeout = once ? waiter.time_left() : command_budget(env().settings, request.asked.ttl);
+  // A silent primary must not delay a vote that the others can decide.
+  if (waiter.keys->of.voted) timeout = std::min(timeout, vote_budget(env().settings, request.asked.ttl));
+  or_not_done([&] {
+    auto command = first_asks().attempt_of(*waiter.keys, request, tries);
+    waiter.send(env(), std::move(command).with_token_ttl(env().settings.token_ttl),
+                {.timeout = timeout, .rank = once ? urgency::refusable : urgency::awaited, .waits_for_reply = !once});
+  });
+}
+
+void name::wait_for_replicas(acquisition& waiter, const attempt& attempt) {
+  const auto& asked = waiter.request.asked;
+  // The field identifies the grant: the waiter may have given it back, and have asked again with another one. A grant
+  // that stands is of a waiter of this line.
+  auto then = [this, caller = std::weak_ptr(waiter.seat.kept), field = waiter.seat.tries.field,
+               attempt](const std::optional<failure>& too_few) {
+    const auto still = caller.lock();
+    if (still && still->open() && still->seat.tries.granted && still->seat.tries.field == field)
+      on_replicas(*still, attempt, too_few);
+  };
+  env().when_replicated(keys_->lock, asked.min_replicas, attempt.server,
+                        valid_until(attempt.sent, asked.ttl, env().settings.drift), std::move(then));
+}
+
+void name::grant(acquisition& waiter, const attempt& answer) {
+  auto& tries = waiter.seat.tries;
+  auto record = hold_for(waiter.request, waiter.keys, tries.field, answer, env().now());
+  if (waiter.keys->of.voted) waiter.got = record->of->on;
+  // The field belongs to the hold from here on, so the line must not release it.
+  tries.unanswered = 0;
+  tries.field.clear();
+  finish(waiter, {{}, {}, std::move(record)});
+}
+
+// Only the attempt under way of the first waiter tells more than the server's other answers.
+std::optional<failure> name::silence(const acquisition& waiter) const {
+  if (line_->rules.trying() && line_->is_first(waiter)) return waiter.silence_of_attempt();
+  return env().servers.silence_since(keys_->lock, waiter.since());
+}
+
+// The line goes on without this waiter.
+std::shared_ptr<acquisition> name::take_out(acquisition& waiter, bool served) {
+  const bool was_first = line_->is_first(waiter);
+  auto leaver = line_->take_out(waiter);
+  auto may_hold = first_asks().may_have_granted(waiter.seat.tries);
+  // A command that was never written needs no release.
+  if (was_first && line_->rules.trying()) may_hold |= waiter.withdraw_attempt();
+  act(line_->rules.left(seen(waiter), was_first, served, may_hold, conditions()), &waiter);
+  return leaver;
+}
+
+// The caller is answered last: its handler may want the lock again.
+void name::finish(acquisition& waiter, lock_answer&& answer) {
+  const auto leaver = take_out(waiter, answer.record != nullptr);
+  leaver->answer(std::move(answer), [&](const lock_answer& result) {
+    auto event =
+        result.record
+            ? event_of(event_kind::acquired, *result.record->of, result.record->of->granted_at)
+            : hold_event{
+                  {.kind = end_of_call(result.error), .name = leaver->keys->name, .lock_kind = leaver->keys->of.name}};
+    event.content.waiters = leaver->seat.ahead;
+    return event;
+  });
+}
+
+}  // namespace holdfast::detail
