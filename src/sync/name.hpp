@@ -192,6 +192,7 @@ class name final : public line_place,
   line_conditions conditions();
   void act(line_action&& action, acquisition* concerned, const attempt* answer = nullptr);
   void perform(line_action&& action, acquisition* concerned, const attempt* answer = nullptr);
+  void set_alarm(const line_action& action) noexcept;
   void perform_act(line_action& action, acquisition* concerned, const attempt* answer);
   template <class Step>
   void or_not_done(Step step);

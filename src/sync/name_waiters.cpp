@@ -206,14 +206,25 @@ void name::act(line_action&& action, acquisition* concerned, const attempt* answ
   while (!line_->empty() && line_->rules.stuck()) if_memory([this] { finish(line_->first(), without_memory()); });
 }
 
-// The field is released before anything else is sent. Without memory for that its key ends with the TTL, and the line
-// goes on.
+// The alarm goes first, because the release may already bring the next event. The field is released before anything
+// else is sent. Without memory for that its key ends with the TTL, and the line goes on.
 void name::perform(line_action&& action, acquisition* concerned, const attempt* answer) {
+  set_alarm(action);
   each_step step;
   if (action.given_back_at != nowhere)
     step([&] { release(action.given_back, concerned->request.asked.ttl, action.given_back_at); });
   step([&] { perform_act(action, concerned, answer); });
   step.rethrow();
+}
+
+void name::set_alarm(const line_action& action) noexcept {
+  using to = line_action::act;
+  if (action.then == to::rest || action.then == to::send) line_->alarm.stop();
+  if (action.then != to::park) return;
+  line_->alarm.start(action.until, [this] {
+    const visit here(*this);
+    act(line_->rules.alarm(conditions()), line_->empty() ? nullptr : &line_->first());
+  });
 }
 
 void name::release(const owner_field& field, milliseconds ttl, primary_set at) {
@@ -233,14 +244,10 @@ void name::perform_act(line_action& action, acquisition* concerned, const attemp
   auto& line = *line_;
   or_not_done([&] { follow(action); });
   switch (action.then) {
-    case to::wait: return;
-    case to::rest: return line.alarm.stop();
-    case to::park:
-      return line.alarm.start(action.until, [this] {
-        const visit here(*this);
-        act(line_->rules.alarm(conditions()), line_->empty() ? nullptr : &line_->first());
-      });
-    case to::send: line.alarm.stop(); return send_attempt(line.first());
+    case to::wait:
+    case to::rest:
+    case to::park: return;
+    case to::send: return send_attempt(line.first());
     case to::confirm: return or_not_done([&] { wait_for_replicas(line.first(), *answer); });
     case to::grant: return grant(line.first(), *answer);
     case to::reenter: {

@@ -90,17 +90,18 @@ constexpr nanoseconds least_backoff_delay = milliseconds(20), longest_backoff_de
 //   listens_          as listening_; without it the flag is old    set by subscribed()
 //   tries.granted     -         yes       no        no        from a grant until replicas have it, or the field is
 //                                                             given back
-//   backoff_delay_    yes       yes       yes       yes       above 0: doubled by back_off(), cleared by an answer
-//   last_failure_     yes       yes       yes       yes       set by a failure; cleared by an answer about the lock, or
+//   ..backoff_delay   yes       yes       yes       yes       above 0: doubled by back_off(), cleared by an answer
+//   ..last_failure    yes       yes       yes       yes       set by a failure; cleared by an answer about the lock, or
 //                                                             by inherited()
-//   known_held_       yes       yes       yes       yes       set by an answer about the lock, by found_taken, by the
+//   ..held            yes       yes       yes       yes       set by an answer about the lock, by found_taken, by the
 //                                                             end of "parked while held" and by inherited()
-//   polled_           yes       yes       yes       yes       doubled by the alarm of "parked while held"; cleared by a
+//   known_.polled     yes       yes       yes       yes       doubled by the alarm of "parked while held"; cleared by a
 //                                                             grant of Redis
-//   granted_in_part_  yes       yes       yes       yes       set by a divided vote; cleared by a grant, or by busy
+//   ..granted_in_part yes       yes       yes       yes       set by a divided vote; cleared by a grant, or by busy
 //
 // yes: possible. old: left from an earlier step. no one: only without waiters, and then the line lingers next.
-// "Parked while held" is derived: parked, with neither last_failure_ nor cooling_down_.
+// "Parked while held" is derived: parked, with neither last_failure nor cooling_down_. The fields of
+// known_ are forgotten when the line is over.
 
 // ---- events
 
@@ -110,7 +111,7 @@ line_action line_rules::joined(const line_conditions& at) {
   // Redis has just said busy, for several names at once. The acknowledgement of the subscription brings the next
   // attempt, so no release between the two is missed.
   if (!at.first->request.found_taken || step_ == step::blocked) return next(at);
-  known_held_ = at.now;
+  known_.held = at.now;
   listen();
   return park_while_held(nanoseconds::max(), at.now, next_poll(), at);
 }
@@ -122,13 +123,13 @@ line_action line_rules::woken(incentive why, const line_conditions& at) {
   // A release of another client has brought the end of the cool-down nearer.
   if (const auto left = cool_down_left(at); cooling_down_ && left > nanoseconds::zero())
     return park(at.now + left, step::parked);
-  if (wake_ups_.next() <= at.now) {
-    wake_ups_.spend(at.now);
+  if (known_.wake_ups.next() <= at.now) {
+    known_.wake_ups.spend(at.now);
     incentive_ = why;
     return next(at);
   }
-  if (*alarm_ <= wake_ups_.next()) return {};
-  auto action = park(wake_ups_.next(), step::parked);
+  if (*alarm_ <= known_.wake_ups.next()) return {};
+  auto action = park(known_.wake_ups.next(), step::parked);
   delayed_ = why;
   return action;
 }
@@ -160,7 +161,7 @@ line_action line_rules::alarm(const line_conditions& at) {
   if (lingers_) return stop_lingering(at);
   if (const auto why = std::exchange(delayed_, std::nullopt)) return woken(*why, at);
   if (parked_while_held() && !at.held_here) {
-    polled_ = 2 * first_poll();
+    known_.polled = 2 * first_poll();
     incentive_ = incentive::poll;
   }
   if (step_ == step::blocked) step_ = step::idle;
@@ -171,7 +172,7 @@ line_action line_rules::alarm(const line_conditions& at) {
 line_action line_rules::first_try_refused(const line_conditions& at) {
   HOLDFAST_ASSERT(step_ == step::trying && at.first);
   step_ = step::idle;
-  backoff_delay_ = {};
+  known_.backoff_delay = {};
   return send(at);
 }
 
@@ -180,23 +181,23 @@ line_action line_rules::answered(const attempt& answer, const line_conditions& a
   step_ = step::idle;
   auto& waiter = *at.first;
   const auto& reply = answer.reply;
-  if (answer.answered) backoff_delay_ = {};
+  if (answer.answered) known_.backoff_delay = {};
   // A minority of primaries may have granted it. Those grants keep every other caller from a majority.
   const bool in_part = waiter.row.voted && (reply.failed || reply.value.type != acquire_answer::kind::acquired);
   auto before = in_part ? give_back(waiter.tries, answer.may_have_run) : line_action();
   if (reply.failed) {
     // The connection reports its own outage, so fail() must not take this failure for news.
-    if (!answer.answered) last_failure_ = reply.failed;
+    if (!answer.answered) known_.last_failure = reply.failed;
     if (!in_part && reply.failed->may_have_run) ++waiter.tries.unanswered;
     if (waiter.tries.unanswered >= most_unanswered && !answer.answered && !waiter.request.asks_once()) {
-      backoff_delay_ = std::clamp(2 * backoff_delay_, least_backoff_delay, longest_backoff_delay);
+      known_.backoff_delay = std::clamp(2 * known_.backoff_delay, least_backoff_delay, longest_backoff_delay);
       step_ = step::blocked;
       return rest(give_back(waiter.tries, everywhere));
     }
     return fail(*reply.failed, at, std::move(before));
   }
-  known_held_ = at.now;
-  last_failure_.reset();
+  known_.held = at.now;
+  known_.last_failure.reset();
   switch (reply.value.type) {
     case acquire_answer::kind::acquired: return acquired(answer, at);
     case acquire_answer::kind::busy: return busy(answer, at, std::move(before));
@@ -219,7 +220,7 @@ line_action line_rules::given_back(const line_conditions& at) {
   HOLDFAST_ASSERT(giving_back_ > 0);
   // A running alarm means that the pause began already.
   if (--giving_back_ > 0 || step_ != step::blocked || alarm_) return {};
-  if (backoff_delay_ > nanoseconds::zero() && at.first) return park(at.now + backoff_delay_, step::blocked);
+  if (known_.backoff_delay > nanoseconds::zero() && at.first) return park(at.now + known_.backoff_delay, step::blocked);
   step_ = step::idle;
   return next(at);
 }
@@ -232,8 +233,8 @@ line_action line_rules::timed_out(const line_waiter& waiter, const line_conditio
   // The line is blocked, and half of the time of a try_lock() is over. The other half is for the answer.
   if (waiter.request.asks_once()) return send(at);
   const bool held = parked_while_held() || at.held_here;
-  if (held || (known_held_ && *known_held_ >= waiter.since)) return leave(std::nullopt);
-  if (last_failure_ && last_failure_->code != errc::unreachable) return leave(last_failure_);
+  if (held || (known_.held && *known_.held >= waiter.since)) return leave(std::nullopt);
+  if (known_.last_failure && known_.last_failure->code != errc::unreachable) return leave(known_.last_failure);
   return {.then = act::silent};
 }
 
@@ -261,9 +262,9 @@ line_action line_rules::stop_lingering(const line_conditions& at) {
 }
 
 void line_rules::inherited(time_point now) noexcept {
-  known_held_ = now;
-  last_failure_.reset();
-  wake_ups_.granted();
+  known_.held = now;
+  known_.last_failure.reset();
+  known_.wake_ups.granted();
 }
 
 // ---- decisions
@@ -278,7 +279,10 @@ line_action line_rules::next(const line_conditions& at, line_action before) {
   if (!at.first) {
     step_ = step::idle;
     // The end of the hold or of the cool-down stops the lingering. The alarm is for holds that last longer.
-    if (!lingers_) return rest(std::move(before));
+    if (!lingers_) {
+      known_ = {};
+      return rest(std::move(before));
+    }
     auto action = park(at.now + longest_linger, step::idle, std::move(before));
     action.waits = false;
     return action;
@@ -306,7 +310,7 @@ line_action line_rules::next(const line_conditions& at, line_action before) {
 line_action line_rules::send(const line_conditions& at, line_action before) {
   HOLDFAST_ASSERT(at.first && step_ != step::trying);
   // timed_out() takes this for contention if the attempt finds no answer.
-  if (parked_while_held()) known_held_ = at.now;
+  if (parked_while_held()) known_.held = at.now;
   step_ = step::trying;
   woken_ = cooling_down_ = false;
   alarm_.reset();
@@ -335,9 +339,9 @@ line_action line_rules::taken(const attempt& answer, const line_conditions& at) 
   // The validity counts from the time of sending, so a slow answer can bring a grant that is nearly over.
   if (at.now >= valid_until(answer.sent, ttl, settings_.drift) - min_validity(ttl))
     return fail({errc::unreachable, "the grant came too late to be of use"}, at, give_back(tries, everywhere));
-  wake_ups_.granted();
-  polled_ = {};
-  granted_in_part_ = nowhere;
+  known_.wake_ups.granted();
+  known_.polled = {};
+  known_.granted_in_part = nowhere;
   // The grant may find no memory for its hold. Then the field is given back, as after an unanswered attempt.
   tries.unanswered = 1;
   return {.then = act::grant};
@@ -350,13 +354,13 @@ line_action line_rules::busy(const attempt& answer, const line_conditions& at, l
   // A first try learns no TTL, so the script must follow. It usually follows the acknowledgement of a new subscription.
   // An existing subscription brings none.
   if (!reply.holder_ttl && listening_) return send(at, std::move(before));
-  if (reply.holder_ttl) wake_ups_.found_busy(answer.sent, at.now, *reply.holder_ttl);
+  if (reply.holder_ttl) known_.wake_ups.found_busy(answer.sent, at.now, *reply.holder_ttl);
   if (at.owner_holds) {
     before.then = act::reenter;
     return before;
   }
   if (waiter.request.asks_once()) return leave(std::nullopt, std::move(before));
-  granted_in_part_ = reply.split ? answer.yes : nowhere;
+  known_.granted_in_part = reply.split ? answer.yes : nowhere;
   // The line is blocked, because messages about votes that other callers give back say nothing about the lock. The
   // pause has a maximum: a suspended process finds old answers in its sockets, so the slowest one seems to have taken
   // minutes.
@@ -382,7 +386,7 @@ line_action line_rules::busy(const attempt& answer, const line_conditions& at, l
 
 line_action line_rules::fail(const failure& why, const line_conditions& at, line_action before) {
   auto& waiter = *at.first;
-  const auto earlier = std::exchange(last_failure_, why);
+  const auto earlier = std::exchange(known_.last_failure, why);
   if (may_ask_again(why, at)) return send(at, std::move(before));
   if (!why.mends_itself() || waiter.request.asks_once()) return leave(why, std::move(before));
   // Connections report their own outages. A server that answers but refuses to write is reported here alone.
@@ -392,8 +396,8 @@ line_action line_rules::fail(const failure& why, const line_conditions& at, line
     before.failed = why;
   }
   const auto pause = waiter.backoff.next(random_);
-  const bool blocked = waiter.tries.unanswered == 0 && backoff_delay_ > nanoseconds::zero();
-  return park(at.now + std::max<nanoseconds>(pause, backoff_delay_), blocked ? step::blocked : step::parked,
+  const bool blocked = waiter.tries.unanswered == 0 && known_.backoff_delay > nanoseconds::zero();
+  return park(at.now + std::max<nanoseconds>(pause, known_.backoff_delay), blocked ? step::blocked : step::parked,
               std::move(before));
 }
 
@@ -469,7 +473,7 @@ nanoseconds line_rules::cool_down_left(const line_conditions& at) const noexcept
 }
 
 nanoseconds line_rules::first_poll() const noexcept {
-  return std::clamp<nanoseconds>(polled_, polls_.first, polls_.longest);
+  return std::clamp<nanoseconds>(known_.polled, polls_.first, polls_.longest);
 }
 
 // Other clients may release a lock of this kind without a message. The pause doubles, because most holders do publish.
@@ -481,7 +485,7 @@ nanoseconds line_rules::next_poll() {
 
 // A failure and a cool-down say nothing about the lock.
 bool line_rules::parked_while_held() const noexcept {
-  return step_ == step::parked && !last_failure_ && !cooling_down_;
+  return step_ == step::parked && !known_.last_failure && !cooling_down_;
 }
 
 }  // namespace holdfast::detail

@@ -137,7 +137,7 @@ class line_rules {
   /// The server has confirmed the subscription.
   bool listens() const noexcept { return listening_ && listens_; }
   /// The primaries that granted the last attempt, which was divided.
-  primary_set granted_in_part() const noexcept { return granted_in_part_; }
+  primary_set granted_in_part() const noexcept { return known_.granted_in_part; }
   /// This answer shows that another client has the lock.
   bool shows_holder(const attempt& answer) const noexcept {
     const auto& reply = answer.reply;
@@ -173,22 +173,27 @@ class line_rules {
   const decltype(kind::polls)& polls_;
   const config& settings_;
   random_source& random_;
-  std::size_t giving_back_ = 0;           // releases of fields that were neither answered nor cut off yet
-  nanoseconds polled_{};                  // the next pause between polls; doubles with each poll
-  nanoseconds backoff_delay_{};           // the pause after two unanswered attempts; doubles until an answer comes
-  std::optional<time_point> alarm_;       // of `park`
-  std::optional<time_point> known_held_;  // the last proof that the lock was held: an answer, or a hold of this client
-  primary_set granted_in_part_ = nowhere;
+  /// The line knows this by its attempts. It forgets it when it is over.
+  struct knowledge {
+    nanoseconds polled{};            // the next pause between polls; doubles with each poll
+    nanoseconds backoff_delay{};     // the pause after two unanswered attempts; doubles until an answer comes
+    std::optional<time_point> held;  // the last proof that the lock was held: an answer, or a hold of this client
+    primary_set granted_in_part = nowhere;
+    wake_budget wake_ups;
+    std::optional<failure> last_failure;  // why the last attempt failed
+  };
+
+  knowledge known_;
+  std::size_t giving_back_ = 0;       // releases of fields that were neither answered nor cut off yet
+  std::optional<time_point> alarm_;   // of `park`
+  std::optional<incentive> delayed_;  // while parked: of the wake-up that waits for its budget
   step step_ = step::idle;
   incentive incentive_ = incentive::none;  // of the attempt under way
-  std::optional<incentive> delayed_;       // while parked: of the wake-up that waits for its budget
   bool woken_ = false;                     // while trying: one more attempt must follow
   bool cooling_down_ = false;              // while parked: other clients have their turns
   bool lingers_ = false;
   bool listening_ = false;
   bool listens_ = false;
-  wake_budget wake_ups_;
-  std::optional<failure> last_failure_;  // why the last attempt failed
 };
 
 }  // namespace holdfast::detail
