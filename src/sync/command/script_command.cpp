@@ -64,8 +64,6 @@ primary_set script_command::withdraw_all() {
   // An answered command may have run, and it is not remembered where.
   if (!unanswered_) return everywhere;
   HOLDFAST_ASSERT(to_ || !copies_.expired());
-  // A withdrawn command is dropped by its executor, which may hold the last reference.
-  const auto keep = shared_from_this();
   if (const auto copies = copies_.lock()) {
     const auto left = copies->withdraw();
     unanswered_ = left.under_way;

@@ -54,7 +54,8 @@ class script_command : public redis::command, public std::enable_shared_from_thi
   void send(const environment& env, const call& asked, const delivery& delivery);
   /// The same by copies, which must live until answered_by_all().
   void send(const std::shared_ptr<script_copies>& copies, nanoseconds timeout);
-  /// The sender does not want the answer any more. True: the script has not run and never will, and on_answer() is not
+  /// The sender does not want the answer any more. It keeps this object during the call, because the executor drops a
+  /// withdrawn command. True: the script has not run and never will, and on_answer() is not
   /// called. False: on_answer() is still called, or nothing is under way.
   bool withdraw() { return withdraw_all() == nowhere; }
   /// The same. Returns the primaries where the script has run, or still may.

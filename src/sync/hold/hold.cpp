@@ -37,7 +37,7 @@ namespace holdfast::detail {
 //   changes_.busy()      no    yes   yes        no        yes   begin_change() and end_change()
 //   last_unlocks_        none  any   some       none      any   added by the last unlock while a change runs; taken at
 //                                                               its turn, or by the release before it
-//   reentries_           none  any   any        none      none  add_reentry(); hold_ended() removes all at the end
+//   reentries_           none  any   any        none      none  add(); the end takes all of them out
 //   renewal_paused       no    yes   old        old       old   set by the watchdog when max_hold is over; cleared by
 //                                                               feed(), or by a lease that is renewed for good
 //   forced               no    yes   yes        old       old   set by forced(), never cleared
@@ -329,7 +329,6 @@ void hold::heed(renewal_answer answer) {
 }
 
 void hold::close() {
-  const auto keep = self();
   lose(errc::closed);
   // lose() does nothing when the hold ended before. Its re-entries are notified all the same.
   tell_reentries();
@@ -385,8 +384,8 @@ void hold::end(lease_state as, errc reason, text detail) noexcept {
 }
 
 void hold::tell_reentries() {
-  // Each re-entry removes itself in the call. A loop over iterators would be invalid.
-  while (!reentries_.empty()) reentries_.front().hold_ended();
+  // A re-entry may end others in its call. A loop over iterators would be invalid.
+  while (!reentries_.empty()) take_out(reentries_.front())->hold_ended();
 }
 
 void hold::leave_if_forgotten() {
@@ -410,7 +409,7 @@ void hold::leave_host() noexcept {
 // A queued change and its hold refer to each other, and the command under way may never be answered. Without this both
 // would leak when the engine ends.
 void hold::forget_changes() noexcept {
-  while (!reentries_.empty()) reentries_.front().forget_caller();
+  while (!reentries_.empty()) take_out(reentries_.front())->forget_caller();
   changes_.forget();
   last_unlocks_.clear();
 }

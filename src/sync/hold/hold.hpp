@@ -75,10 +75,12 @@ class hold_host : public release_host {
 /// A re-entry that waits for its turn in the changes of a hold.
 class hold_reentry : public boost::intrusive::list_base_hook<> {
  public:
-  // One of these two is called, once. The re-entry removes itself in that call.
+  // One of these two is called, once. The hold has taken the re-entry out, and keeps it during the call.
   virtual void hold_ended() = 0;
   /// The engine ends. The caller gets no answer.
   virtual void forget_caller() = 0;
+
+  std::shared_ptr<hold_reentry> kept;  // while it waits; only the hold uses it
 
  protected:
   ~hold_reentry() = default;
@@ -147,7 +149,7 @@ class hold final : public boost::intrusive_ref_counter<hold> {
   const std::string& end_detail() const noexcept;
   /// Ends the hold as lost and notifies all its leases and re-entries. Does nothing if the hold has ended.
   void lose(errc reason);
-  /// The client is closed. The hold is lost, and no re-entry waits any more.
+  /// The client is closed. The hold is lost, and no re-entry waits any more. The caller keeps the hold.
   void close();
   bool client_closed() const noexcept;
   /// A force_unlock() of this client has broken a hold of the name.
@@ -230,8 +232,15 @@ class hold final : public boost::intrusive_ref_counter<hold> {
   /// The server has confirmed a count that was sent at `sent` with this TTL. That is as good as a renewal, unless the
   /// hold is in doubt or wants replicas.
   void confirmed_by_count(time_point sent, milliseconds ttl, primary_set at);
-  void add_reentry(hold_reentry& waiting) noexcept { reentries_.push_back(waiting); }
-  void remove_reentry(hold_reentry& waiting) noexcept { reentries_.erase(reentries_.iterator_to(waiting)); }
+  /// The hold keeps the re-entry until it is taken out.
+  void add(std::shared_ptr<hold_reentry> waiting) noexcept {
+    reentries_.push_back(*waiting);
+    waiting->kept = std::move(waiting);
+  }
+  std::shared_ptr<hold_reentry> take_out(hold_reentry& waiting) noexcept {
+    reentries_.erase(reentries_.iterator_to(waiting));
+    return std::move(waiting.kept);
+  }
 
  private:
   friend class unlocking;  // the other half of the room: the end by the wish of the owner

@@ -28,9 +28,8 @@ void acquisition::wait_in(acquisition_place& where) {
   backoff.reset();
 }
 
-// The place drops its reference while it answers, hence `keep`. The same holds for time_out() and tell().
+// The place may drop the last reference while it answers, so each call of the place is the last act here.
 void acquisition::cancel() {
-  const auto keep = self();
   if (place_) place_->leave(*this, {cancelled(), {}, nullptr});
 }
 
@@ -38,10 +37,7 @@ void acquisition::wake_at(time_point when) {
   alarm_.start(when, [this] { time_out(); });
 }
 
-void acquisition::time_out() {
-  const auto keep = self();
-  place_->time_out(*this);
-}
+void acquisition::time_out() { place_->time_out(*this); }
 
 void acquisition::forget_caller() {
   leave_place();
@@ -54,7 +50,6 @@ void acquisition::on_answer(const outcome& outcome) {
 }
 
 void acquisition::tell(const attempt& attempt) {
-  const auto keep = self();
   if (place_) place_->settled(*this, attempt);
 }
 

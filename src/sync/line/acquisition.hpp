@@ -168,7 +168,6 @@ class acquisition final : public cancellable, public script_command {
     return !request.one_of_several && (!request.whole || answer.record);
   }
   void report(const lock_answer& answer, hold_event&& event) const;
-  std::shared_ptr<acquisition> self() { return std::static_pointer_cast<acquisition>(shared_from_this()); }
 
   environment& env_;
   const time_point since_;

@@ -16,7 +16,7 @@ reentry::reentry(environment& env, line_place& line, hold_ptr of, std::shared_pt
     : env_(env), line_(line), of_(std::move(of)), waiter_(std::move(waiter)), pause_(env.alarms) {}
 
 void reentry::begin() {
-  of_->add_reentry(*this);
+  of_->add(std::shared_ptr<hold_reentry>(self(), this));
   try {
     waiter_->wait_in(*this);
     if (waiter_->asks_once()) waiter_->wake_at(env_.now() + waiter_->time_left());
@@ -164,11 +164,11 @@ void reentry::failed(const failure& why) {
 // but an earlier attempt may have changed the count. The end of the last change corrects it, so one more change is
 // queued.
 void reentry::leave(acquisition&, lock_answer why) {
-  const auto keep = self();
+  const auto keep = of_->take_out(*this);
   const bool paused = pause_.due().has_value();
   pause_.stop();
   finish(std::move(why));
-  if (paused) of_->begin_change([keep] { keep->of_->end_change(); });
+  if (paused) of_->begin_change([of = of_] { of->end_change(); });
   const bool was_sent = under_way();
   const bool never_ran = withdraw();
   if (!was_sent || under_way()) return;
@@ -185,7 +185,6 @@ void reentry::time_out(acquisition& waiter) {
 }
 
 void reentry::hold_ended() {
-  const auto keep = self();
   pause_.stop();
   nothing_to_enter();
   // The hold waits for the end of each change. A withdrawn command gets no answer that would end this one.
@@ -203,13 +202,13 @@ void reentry::nothing_to_enter() {
 }
 
 void reentry::forget_caller() {
-  const auto keep = self();
   pause_.stop();
   leave_hold()->forget_caller();
 }
 
 std::shared_ptr<acquisition> reentry::leave_hold() {
-  of_->remove_reentry(*this);
+  // A caller that leaves, or whose hold has ended, was taken out before.
+  if (is_linked()) of_->take_out(*this);
   return std::exchange(waiter_, nullptr);
 }
 

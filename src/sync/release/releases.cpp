@@ -234,7 +234,7 @@ void releases::begin(std::shared_ptr<task> given, time_point now) {
   } catch (...) {
     // The other primaries go on. Their common result counts this task as failed.
     if (task.one_of) return end(task, errc::unconfirmed, no_memory);
-    const auto keep = take_out(task);
+    const auto given_up = take_out(task);
     task.of.release_ends({.ends_turn = task.of_hold});
     throw;
   }
@@ -313,7 +313,7 @@ void releases::again(task& task, const outcome& outcome) {
 }
 
 void releases::end(task& task, error_code error, const std::string& detail) {
-  const auto keep = take_out(task);
+  const auto ended = take_out(task);
   // The host is notified of the end even if a caller finds no memory.
   each_step step;
   if (task.tried) step([&] { std::exchange(task.tried, {})(); });

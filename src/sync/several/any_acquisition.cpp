@@ -118,7 +118,8 @@ void any_acquisition::ask() {
                           .rank = asks_once() ? urgency::refusable : urgency::awaited,
                           .waits_for_reply = one_group_ && !asks_once()};
   if (delivery.timeout <= nanoseconds::zero()) return finish(nothing_had());
-  if (request.deadline != time_point::max()) alarm_.start(request.deadline, [this] { time_out(); });
+  if (request.deadline != time_point::max())
+    alarm_.start(request.deadline, [this] { or_without_memory([this] { time_out(); }); });
   auto script = of_.front()->of.acquire_any.make(asked_, asked.ttl, field_);
   send(env_.servers, std::move(script).with_token_ttl(env_.settings.token_ttl), delivery);
   under_way_ = true;
@@ -130,10 +131,8 @@ std::optional<nanoseconds> any_acquisition::time_left_for_copies() const {
   return since_ + command_budget(env_.settings, request.asked.ttl) - env_.now();
 }
 
-template <class Act>
-void any_acquisition::or_without_memory(Act act) {
-  const auto keep = self();
-  if (!if_memory(act) && open()) finish(without_memory());
+void any_acquisition::on_no_memory() {
+  if (open()) finish(without_memory());
 }
 
 void any_acquisition::on_answer(const outcome& outcome) {
@@ -294,7 +293,6 @@ void any_acquisition::cancel() { fail(cancelled(), ""); }
 
 void any_acquisition::fail(error_code error, const char* detail) {
   if (!open()) return;
-  const auto keep = self();
   if (under_way_ && !withdraw()) give_back(asked_);
   finish({error, error ? about_any(of_.size(), detail) : std::string(), nullptr});
 }
@@ -302,7 +300,6 @@ void any_acquisition::fail(error_code error, const char* detail) {
 // The other parts leave before the caller is answered: an owner of one lock must wait for no other. Lack of memory in
 // one part must not keep the others in their lines.
 void any_acquisition::finish(lock_answer answer) {
-  const auto keep = self();
   names_.forget(*this);
   alarm_.stop();
   noticed_.end();

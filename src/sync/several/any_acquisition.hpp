@@ -39,9 +39,8 @@ class any_acquisition final : public multi_key_request, public script_command {
   void order_by_group();
   void ask_next();
   void ask();
-  template <class Act>
-  void or_without_memory(Act act);
   void on_answer(const outcome& outcome) override;
+  void on_no_memory() override;
   std::optional<nanoseconds> time_left_for_copies() const override;
   void go_on(const outcome& outcome);
   void wait_for_replicas(std::size_t index, std::optional<std::uint64_t> token, const outcome& outcome);

@@ -85,18 +85,12 @@ void multi_acquisition::begin() {
   });
 }
 
-template <class Act>
-void multi_acquisition::or_without_memory(Act act) {
-  const auto keep = self();
-  try {
-    act();
-  } catch (const std::bad_alloc&) {
-    busy_ = false;
-    // The caller was answered already, so only the entry point can report the lack of memory.
-    if (!open()) throw;
-    auto failed = without_memory();
-    finish({.error = failed.error, .detail = std::move(failed.detail)});
-  }
+void multi_acquisition::on_no_memory() {
+  busy_ = false;
+  // The caller was answered already, so only the entry point can report the lack of memory.
+  if (!open()) throw;
+  auto failed = without_memory();
+  finish({.error = failed.error, .detail = std::move(failed.detail)});
 }
 
 void multi_acquisition::join(std::size_t index) {
@@ -268,13 +262,14 @@ void multi_acquisition::begin_anew() {
 
 // The part that is waited for knows the reason: contention, silence or a failure. Its answer is the answer of the call.
 void multi_acquisition::time_out() {
-  const auto keep = self();
-  const auto waited_for = std::find_if(parts_.begin(), parts_.end(), [](const part& part) {
-    return part.there && (part.now == stage::waits || part.now == stage::asked);
+  or_without_memory([this] {
+    const auto waited_for = std::find_if(parts_.begin(), parts_.end(), [](const part& part) {
+      return part.there && (part.now == stage::waits || part.now == stage::asked);
+    });
+    if (waited_for == parts_.end()) return fail({}, "");
+    std::shared_ptr(waited_for->there)->time_out();
+    HOLDFAST_ASSERT(!open());
   });
-  if (waited_for == parts_.end()) return fail({}, "");
-  or_without_memory([&] { std::shared_ptr(waited_for->there)->time_out(); });
-  HOLDFAST_ASSERT(!open());
 }
 
 void multi_acquisition::order_changed() {
@@ -291,7 +286,6 @@ void multi_acquisition::fail(error_code error, const char* detail) {
 // Lack of memory in one part must not keep the others in their lines. The last part leaves first: a waiter that becomes
 // the first of an earlier line would still find the later ones occupied.
 void multi_acquisition::finish(multi_answer answer) {
-  const auto keep = self();
   names_.forget(*this);
   deadline_.stop();
   const auto done = std::exchange(done_, {});

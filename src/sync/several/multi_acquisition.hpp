@@ -65,13 +65,12 @@ class multi_acquisition final : public multi_key_request, public script_command,
   std::optional<redis::failure> silence_of_all() const override { return silence(since_); }
   time_point since() const noexcept override { return since_; }
 
-  template <class Act>
-  void or_without_memory(Act act);
   void join(std::size_t index);
   void leave(part& part);
   void take_turns();
   void ask();
   void on_answer(const outcome& outcome) override;
+  void on_no_memory() override;
   std::optional<nanoseconds> time_left_for_copies() const override;
   void on_all(const attempt& attempt, const std::vector<std::uint64_t>& tokens);
   void on_hindered(std::size_t index, const attempt& attempt);

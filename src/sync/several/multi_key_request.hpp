@@ -3,6 +3,7 @@
 #include <boost/intrusive/list_hook.hpp>
 #include <cstddef>
 #include <memory>
+#include <new>
 #include <string>
 #include <string_view>
 #include <utility>
@@ -69,6 +70,20 @@ class multi_key_request : public cancellable {
   /// `all` stands for it.
   void report_end(const environment& env, hold_event&& end, time_point since, error_code error, std::string_view detail,
                   std::string_view all) const;
+  /// Runs a step that may answer the caller. The answer takes the call out of the list, so it is kept until the end.
+  template <class Act>
+  void or_without_memory(Act act) {
+    const auto keep = listed.kept;
+    try {
+      act();
+    } catch (const std::bad_alloc&) {
+      on_no_memory();
+    }
+  }
+
+ private:
+  /// A step found no memory. The exception is being handled, and may be rethrown.
+  virtual void on_no_memory() = 0;
 };
 
 }  // namespace holdfast::detail
