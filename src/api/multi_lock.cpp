@@ -14,6 +14,7 @@
 #include "api/lock_call.hpp"
 #include "api/lock_order.hpp"
 #include "base/if_memory.hpp"
+#include "protocol/kind.hpp"
 
 namespace holdfast {
 namespace detail {
@@ -55,7 +56,8 @@ plan_ptr plan_of(const std::vector<mutex>& mutexes) {
   lock_plan plan{{}, access::given_owner(mutexes.front())};
   std::vector<std::size_t> order;
   for (const auto& mutex : mutexes) {
-    if (access::keys(mutex)->of.voted) throw error(errc::invalid_config, "all of red_locks");
+    const auto& row = access::keys(mutex)->of;
+    if (!row.acquire_all.make) throw error(errc::invalid_config, "all of " + std::string(row.name) + "s");
     if (access::given_owner(mutex) != plan.locker)
       throw error(errc::invalid_config, "all of locks of different owners");
     order.push_back(order.size());

@@ -33,7 +33,7 @@ namespace holdfast::detail {
 ///   tokens     re-entry, last_token(), acquire for its successors      fenced: 1, in turns 1000  no
 ///   voted      client: one server or several; line: short attempts,    no; red_lock: yes         no; red_lock: yes
 ///              and votes of a minority given back; a lost hold: the
-///              same; any_of, multi_lock: refused
+///              same
 ///   polls      line: ask again soon; turns: leave the lock free        no                        20 ms to 250 ms
 ///   layout     registry: one line; watchdog: one renewal               one for both              its own
 ///
@@ -73,12 +73,13 @@ struct kind {
   /// own field. Null: the kind has none.
   step<acquire_answer, milliseconds, const owner_field&> first_acquire;
   /// Takes the first free lock of several, of this kind and at one server. The field was never sent before, because the
-  /// script does not recognise its own.
+  /// script does not recognise its own. Null: any_of refuses the kind.
   struct {
     call (*make)(const std::vector<shared_keys>&, milliseconds, const owner_field&);
     answer<acquire_any_answer> (*read)(const redis::outcome&, std::size_t sent);
   } acquire_any;
-  /// Takes all of several locks, of this kind and at one server, or none. Each has a field of its own.
+  /// Takes all of several locks, of this kind and at one server, or none. Each has a field of its own. Null: multi_lock
+  /// refuses the kind.
   struct {
     call (*make)(const std::vector<shared_keys>&, milliseconds, std::span<const owner_field>);
     answer<acquire_all_answer> (*read)(const redis::outcome&, std::size_t sent);
