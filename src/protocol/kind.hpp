@@ -35,7 +35,7 @@ namespace holdfast::detail {
 ///              and votes of a minority given back; a lost hold: the
 ///              same
 ///   polls      line: ask again soon; turns: leave the lock free        no                        20 ms to 250 ms
-///   layout     registry: one line; watchdog: one renewal               one for both              its own
+///   layout     registry: one line                                      one for both              its own
 ///
 /// Decision: a rule that no kind needs yet is not written. It would be a guess, and no test could break it.
 ///
@@ -86,11 +86,12 @@ struct kind {
   } acquire_all;
   /// For a re-entrant kind: sets the number of leases of the hold. False: the field does not hold the lock.
   step<bool, key_ttl, const owner_field&, unsigned> set_hold_count;
-  /// Confirms one or more holds, each with its TTL. They are at one server and of one layout.
-  struct {
+  /// Confirms one or more holds, each with its TTL. They are at one server, and their kinds have an equal step.
+  struct renewal_step {
     call (*make)(std::span<const renewal>);
     call (*make_one)(const lock_keys&, key_ttl, const owner_field&);
     answer<std::vector<renewal_answer>> (*read)(const redis::outcome&, std::size_t sent);
+    bool operator==(const renewal_step&) const = default;
   } renew;
   step<release_answer, const owner_field&> release;
   /// True: there was a hold.

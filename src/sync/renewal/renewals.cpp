@@ -75,8 +75,8 @@ renewals::shares renewals::take(node_id node, time_point now) {
     if (due.empty()) shortest = timeout;
     // The shortest timeout of a script is the timeout of all. Too different ones stay for the next script.
     if (timeout < shortest / 2 || timeout > shortest * 2) return;
-    // Kinds of one layout have the same renewal script, and only these can share a command.
-    if (!due.empty() && &part.of.keys->of.layout != &due.front()->of.keys->of.layout) return;
+    // The first share makes the command and reads the answer for all. A plain lock and a fenced one have equal steps.
+    if (!due.empty() && part.of.keys->of.renew != due.front()->of.keys->of.renew) return;
     HOLDFAST_ASSERT(!in_flight(part) && guarded(part.of));
     if (!if_memory([&] { due.emplace_back(&part); })) return;  // the first needs none
     unschedule(part);

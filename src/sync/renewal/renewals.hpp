@@ -28,7 +28,7 @@ inline bool in_flight(const share& part) noexcept {
 /// It promises:
 /// - among the shares that are due at a server, the one that ends first goes first;
 /// - servers do not wait for each other, and a server whose link is down gets nothing;
-/// - a script renews shares of one layout that can wait about equally long for the answer;
+/// - a script renews shares whose kinds have one renewal step, and that can wait about equally long for the answer;
 /// - a server has at most most_unanswered + batch_size - 1 shares to answer at a time.
 ///
 /// Decision: a renewal has two orders. Most locks are released long before their first renewal, so a scheduled share

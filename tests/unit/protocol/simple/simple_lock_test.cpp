@@ -131,7 +131,7 @@ TEST_CASE_METHOD(simple_fixture, "a simple lock and a plain one of the same name
   CHECK(sent("renew") == 1);
 }
 
-TEST_CASE_METHOD(simple_fixture, "what is renewed together is of one layout") {
+TEST_CASE_METHOD(simple_fixture, "simple locks are renewed together, and plain ones by themselves") {
   hold_simple("a");
   hold("b");
   hold_simple("c");

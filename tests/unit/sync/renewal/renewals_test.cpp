@@ -56,6 +56,22 @@ TEST_CASE_METHOD(engine_fixture, "the renewal of a long lease takes no short one
   CHECK(last_sent() == "renew(b; 30000, #2)");
 }
 
+TEST_CASE_METHOD(engine_fixture, "kinds of one layout are renewed together if their renewal step is the same") {
+  static const auto reader = [] {  // the engine refers to it to its end
+    auto row = detail::plain_lock;
+    row.renew = detail::simple_lock.renew;
+    return row;
+  }();
+  const auto plain = hold("a"), read = hold("b", {{}, {}, &reader}), fenced_one = lock("c", fenced());
+  grants_token(1);
+  const auto other = hold("d");
+  const auto before = server.count();
+  advance(10s);
+  REQUIRE(server.count() - before == 2);
+  CHECK(wire(before) == "renew(a, c, d; 30000, 30000, 30000, #1, #3, #4)");
+  CHECK(wire(before + 1) == "simple_renew(b; 30000, #2)");
+}
+
 // ---- how long it may take
 
 TEST_CASE_METHOD(engine_fixture, "a renewal takes the command timeout at most") {
