@@ -65,6 +65,7 @@ class fake_topology final : public detail::topology {
   void fail(std::size_t n, errc error, std::string detail = "fake:6379");
   /// Asked at each command; an answer given here is as reply(), none leaves the command to the test or to its deadline.
   std::function<std::optional<redis::reply>(const command&)> on_command;
+  std::function<void(bool)> on_watch;  // called by keep_watch()
 
   // Subscriptions.
   bool auto_acknowledge = false;
@@ -149,7 +150,10 @@ class fake_topology final : public detail::topology {
   bool in_outage(std::string_view key) const override { return !up(node_of(key)) && !link_ended_idle; }
   std::string where(std::string_view) const override { return address; }
   detail::subscription subscribe(std::string_view channel, detail::subscriber& who) override;
-  void keep_watch(bool on) override { watched_ = on; }
+  void keep_watch(bool on) override {
+    watched_ = on;
+    if (on_watch) on_watch(on);
+  }
   void on_link_change(link_listener hear) override { listener_ = std::move(hear); }
   /// Drops what was not answered.
   void close() override;

@@ -25,7 +25,6 @@ struct engine_parts {
   const client_state_ptr client;
 
   bool closed() const noexcept { return client->over(); }
-  void watch_links() const { env.servers.keep_watch(!renewals.idle()); }
 };
 
 }  // namespace holdfast::detail

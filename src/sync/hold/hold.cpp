@@ -152,7 +152,6 @@ std::shared_ptr<lease_record> hold::grant(const terms& asked, time_point sent, t
   try {
     confirm(sent, asked.ttl, at);
     parts_.renewals.guard(*on, sent, now, at);
-    parts_.watch_links();
   } catch (...) {
     // The caller gets no lease, so nobody would ever unlock this one.
     remove(*lease);
@@ -353,7 +352,7 @@ void hold::end_by_loss(errc reason) {
   const auto may_live = std::max(leases_.empty() ? env.settings.ttl : ttl(), on->may_live(now, env.settings.drift));
   end(lease_state::lost, reason, text_of(loss));
   // The hold is lost, even if one of these steps finds no memory.
-  if_memory([this] { parts_.watch_links(); });
+  if_memory([this] { parts_.renewals.end_watch_if_idle(); });
   if_memory([&] {
     report(reason == errc::closed ? event_kind::closed : event_kind::lost, reason, end_detail(), cause_of(loss));
   });

@@ -196,7 +196,7 @@ void unlocking::released() {
   each_step step;
   step([this] { hold_.host_->ended(hold_); });
   step([this] { hold_.leave_if_forgotten(); });
-  step([this] { parts_.watch_links(); });
+  step([this] { parts_.renewals.end_watch_if_idle(); });
   step([this] { hold_.end_change(); });
   step.rethrow();
 }

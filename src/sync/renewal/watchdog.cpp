@@ -30,7 +30,7 @@ void watchdog::guard_on(claim& held, time_point now) { guard(held, now, now, hel
 void watchdog::guard(claim& held, time_point sent, time_point now, primary_set at, rhythm pace) {
   HOLDFAST_ASSERT(held.holder());
   // A re-entry or a confirmed count guards a claim once more. Its first renewal is planned already.
-  const bool begins = !guarded(held);
+  const bool begins = !guarded(held), first = idle();
   if (begins) {
     expire_at(held, held.valid_until());
     guarded_shares_ += held.shares().size();
@@ -55,6 +55,7 @@ void watchdog::guard(claim& held, time_point sent, time_point now, primary_set a
     }
   }
   rearm();
+  if (first) env_.servers.keep_watch(true);
 }
 
 void watchdog::forget(claim& held) {

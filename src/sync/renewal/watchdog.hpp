@@ -48,6 +48,10 @@ namespace holdfast::detail {
 /// Suspended and in doubt are independent of each other. A claim of several shares stays in doubt, because one share
 /// alone does not settle it. A claim whose validity is over is not suspended any more: it is lost when its alarm comes.
 ///
+/// Decision: the links are watched while a claim is guarded, and the first claim begins the watch. Its end waits until
+/// the release of the last hold is written. A connection without a watch and without a command stops reading, and would
+/// begin again for that release. So the end of a hold calls end_watch_if_idle().
+///
 /// The servers call the watchdog back and do not keep it alive. Their owner ends them first.
 class watchdog final : private renewal_results {
  public:
@@ -62,6 +66,10 @@ class watchdog final : private renewal_results {
   /// The answer to another command has denied the share. It is renewed no more.
   void denied(share& part);
   bool idle() const noexcept { return expiries_.empty(); }
+  /// To be called after the end of a hold, when its release was sent or its claim was passed on.
+  void end_watch_if_idle() const {
+    if (idle()) env_.servers.keep_watch(false);
+  }
 
   /// Renews the claim within `delay`, unless it ends before.
   void confirm_soon(claim& held, nanoseconds delay);

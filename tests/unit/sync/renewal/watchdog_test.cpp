@@ -591,6 +591,21 @@ TEST_CASE_METHOD(engine_fixture, "the link is watched while something is held") 
   frees();
 }
 
+TEST_CASE_METHOD(engine_fixture,
+                 "the first hold begins the watch, and the end of the last one ends it behind its release") {
+  std::string calls;
+  server.on_watch = [&](bool on) { calls += on ? "on, " : "off behind " + last_sent(); };
+  const auto a = hold("a"), b = hold("b");
+  unlock(a);
+  frees();
+  const auto c = hold("c");
+  unlock(b);
+  frees();
+  CHECK(calls == "on, ");
+  unlock(c);
+  CHECK(calls == "on, off behind release(c; publish, redisson_lock__channel:{c}, #3)");
+}
+
 TEST_CASE_METHOD(engine_fixture, "the link is not watched for a lease that is lost") {
   const auto a = hold("a", with({.ttl = 1s}));
   advance(1s);
