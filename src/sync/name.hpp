@@ -190,10 +190,10 @@ class name final : public line_place,
   // The waiters: conditions and actions.
   static line_waiter seen(acquisition& waiter) noexcept;
   line_conditions conditions();
-  void act(line_action&& action, acquisition* concerned, const attempt* answer = nullptr);
-  void perform(line_action&& action, acquisition* concerned, const attempt* answer = nullptr);
+  void act(const line_action& action, acquisition* concerned, const attempt* answer = nullptr);
+  void perform(const line_action& action, acquisition* concerned, const attempt* answer = nullptr);
   void set_alarm(const line_action& action) noexcept;
-  void perform_act(line_action& action, acquisition* concerned, const attempt* answer);
+  void perform_act(const line_action& action, acquisition* concerned, const attempt* answer);
   template <class Step>
   void or_not_done(Step step);
   void follow(const line_action& action);

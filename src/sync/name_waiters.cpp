@@ -18,9 +18,7 @@ namespace {
 constexpr std::string_view copy_on_sharded_channel = "00";
 
 /// Empty: contention.
-lock_answer answer_of(std::optional<failure>&& why) {
-  return why ? lock_answer{why->code, std::move(why->detail), nullptr} : lock_answer();
-}
+lock_answer answer_of(const failure* why) { return why ? lock_answer{why->code, why->detail, nullptr} : lock_answer(); }
 
 }  // namespace
 
@@ -201,14 +199,14 @@ line_conditions name::conditions() {
 
 // Without memory for the action the first waiter is answered, and the next one becomes the first. No waiter may wait
 // for an attempt that was not begun.
-void name::act(line_action&& action, acquisition* concerned, const attempt* answer) {
-  if (if_memory([&] { perform(std::move(action), concerned, answer); })) return;
+void name::act(const line_action& action, acquisition* concerned, const attempt* answer) {
+  if (if_memory([&] { perform(action, concerned, answer); })) return;
   while (!line_->empty() && line_->rules.stuck()) if_memory([this] { finish(line_->first(), without_memory()); });
 }
 
 // The alarm goes first, because the release may already bring the next event. The field is released before anything
 // else is sent. Without memory for that its key ends with the TTL, and the line goes on.
-void name::perform(line_action&& action, acquisition* concerned, const attempt* answer) {
+void name::perform(const line_action& action, acquisition* concerned, const attempt* answer) {
   set_alarm(action);
   each_step step;
   if (action.given_back_at != nowhere)
@@ -239,7 +237,7 @@ void name::release(const owner_field& field, milliseconds ttl, primary_set at) {
 
 // `concerned`: the waiter that leaves. `answer`: of the grant. Each act is the last thing that happens here, because it
 // may bring the next event.
-void name::perform_act(line_action& action, acquisition* concerned, const attempt* answer) {
+void name::perform_act(const line_action& action, acquisition* concerned, const attempt* answer) {
   using to = line_action::act;
   auto& line = *line_;
   or_not_done([&] { follow(action); });
@@ -254,8 +252,11 @@ void name::perform_act(line_action& action, acquisition* concerned, const attemp
       auto& mine = *hold_of(line.first().request.owner);
       return move_to(mine, take_out(line.first(), false));
     }
-    case to::done: return finish(*concerned, answer_of(std::move(action.failed)));
-    case to::silent: return finish(*concerned, answer_of(silence(*concerned)));
+    case to::done: return finish(*concerned, answer_of(action.failed));
+    case to::silent: {
+      const auto silent = silence(*concerned);
+      return finish(*concerned, answer_of(silent ? &*silent : nullptr));
+    }
   }
 }
 

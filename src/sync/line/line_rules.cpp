@@ -15,6 +15,9 @@ constexpr unsigned most_unanswered = 2;
 /// Callers that share the primaries' votes try again after random pauses, so that one of them is first. After this many
 /// rounds the lock has a holder, at a part of the primaries.
 constexpr unsigned quick_rounds = 10;
+const failure without_ttl{errc::corrupt_lock, "its key has no TTL, so it would never end"};
+const failure not_replicated_in_time{errc::not_replicated, "not in time"};
+const failure granted_too_late{errc::unreachable, "the grant came too late to be of use"};
 constexpr nanoseconds longest_linger = std::chrono::seconds(1);
 constexpr nanoseconds least_backoff_delay = milliseconds(20), longest_backoff_delay = std::chrono::seconds(1);
 
@@ -147,7 +150,7 @@ line_action line_rules::subscribed(const line_conditions& at) {
   return woken(incentive::none, at);
 }
 
-line_action line_rules::unsubscribed(failure why, const line_conditions& at) {
+line_action line_rules::unsubscribed(const failure& why, const line_conditions& at) {
   HOLDFAST_ASSERT(listening_ && !why.mends_itself());
   listening_ = false;
   // The refusal may be an ACL's. A waiter must not sleep until its poll cap for messages that never come.
@@ -194,19 +197,20 @@ line_action line_rules::answered(const attempt& answer, const line_conditions& a
       step_ = step::blocked;
       return rest(give_back(waiter.tries, everywhere));
     }
-    return fail(*reply.failed, at, std::move(before));
+    return fail(*reply.failed, at, before);
   }
   known_.held = at.now;
   known_.last_failure.reset();
   switch (reply.value.type) {
     case acquire_answer::kind::acquired: return acquired(answer, at);
-    case acquire_answer::kind::busy: return busy(answer, at, std::move(before));
+    case acquire_answer::kind::busy: return busy(answer, at, before);
     case acquire_answer::kind::busy_without_ttl: break;
   }
-  return leave(failure{errc::corrupt_lock, "its key has no TTL, so it would never end"}, std::move(before));
+  return leave(&without_ttl, before);
 }
 
-line_action line_rules::replicated(const attempt& answer, std::optional<failure> too_few, const line_conditions& at) {
+line_action line_rules::replicated(const attempt& answer, const std::optional<failure>& too_few,
+                                   const line_conditions& at) {
   HOLDFAST_ASSERT(step_ == step::trying && at.first && at.first->tries.granted);
   step_ = step::idle;
   auto& tries = at.first->tries;
@@ -229,12 +233,12 @@ line_action line_rules::given_back(const line_conditions& at) {
 // server was silent.
 line_action line_rules::timed_out(const line_waiter& waiter, const line_conditions& at) {
   HOLDFAST_ASSERT(at.first);
-  if (waiter.tries.granted) return leave(failure{errc::not_replicated, "not in time"});
+  if (waiter.tries.granted) return leave(&not_replicated_in_time);
   // The line is blocked, and half of the time of a try_lock() is over. The other half is for the answer.
   if (waiter.request.asks_once()) return send(at);
   const bool held = parked_while_held() || at.held_here;
-  if (held || (known_.held && *known_.held >= waiter.since)) return leave(std::nullopt);
-  if (known_.last_failure && known_.last_failure->code != errc::unreachable) return leave(known_.last_failure);
+  if (held || (known_.held && *known_.held >= waiter.since)) return leave(nullptr);
+  if (known_.last_failure && known_.last_failure->code != errc::unreachable) return leave(&*known_.last_failure);
   return {.then = act::silent};
 }
 
@@ -247,11 +251,11 @@ line_action line_rules::left(const line_waiter& waiter, bool was_first, bool ser
   if (!at.first) {
     lingers_ = (served || waiter.request.asks_once()) && listening_ && at.may_linger;
     if (!lingers_) listening_ = false;
-    return next(at, std::move(action));
+    return next(at, action);
   }
   if (!was_first) return action;
-  if (step_ == step::idle) return next(at, std::move(action));
-  if (step_ == step::parked && cooling_down_) return park(at.now + cool_down_left(at), step::parked, std::move(action));
+  if (step_ == step::idle) return next(at, action);
+  if (step_ == step::parked && cooling_down_) return park(at.now + cool_down_left(at), step::parked, action);
   return action;
 }
 
@@ -274,16 +278,16 @@ line_action line_rules::next(const line_conditions& at, line_action before) {
   // Redis would execute that release and the next acquire together, and other clients would never find the lock free.
   if (giving_back_ > 0) {
     step_ = step::blocked;
-    return rest(std::move(before));
+    return rest(before);
   }
   if (!at.first) {
     step_ = step::idle;
     // The end of the hold or of the cool-down stops the lingering. The alarm is for holds that last longer.
     if (!lingers_) {
       known_ = {};
-      return rest(std::move(before));
+      return rest(before);
     }
-    auto action = park(at.now + longest_linger, step::idle, std::move(before));
+    auto action = park(at.now + longest_linger, step::idle, before);
     action.waits = false;
     return action;
   }
@@ -292,19 +296,19 @@ line_action line_rules::next(const line_conditions& at, line_action before) {
     return before;
   }
   // A try_lock() promises the state of the lock in Redis, so it does not wait for the cool-down.
-  if (at.first->request.asks_once()) return send(at, std::move(before));
+  if (at.first->request.asks_once()) return send(at, before);
   if (!at.held_here) {
     const auto pause = cool_down_left(at);
-    if (pause <= nanoseconds::zero()) return send(at, std::move(before));
+    if (pause <= nanoseconds::zero()) return send(at, before);
     // Each release of another client brings the end of the cool-down nearer.
     listen();
     cooling_down_ = true;
-    return park(at.now + pause, step::parked, std::move(before));
+    return park(at.now + pause, step::parked, before);
   }
   cooling_down_ = false;
   // The hold's end wakes the line. The subscription is for a force-unlock by another client.
   listen();
-  return park_while_held(nanoseconds::max(), at.now, nanoseconds::max(), at, std::move(before));
+  return park_while_held(nanoseconds::max(), at.now, nanoseconds::max(), at, before);
 }
 
 line_action line_rules::send(const line_conditions& at, line_action before) {
@@ -338,7 +342,7 @@ line_action line_rules::taken(const attempt& answer, const line_conditions& at) 
   const auto ttl = at.first->request.asked.ttl;
   // The validity counts from the time of sending, so a slow answer can bring a grant that is nearly over.
   if (at.now >= valid_until(answer.sent, ttl, settings_.drift) - min_validity(ttl))
-    return fail({errc::unreachable, "the grant came too late to be of use"}, at, give_back(tries, everywhere));
+    return fail(granted_too_late, at, give_back(tries, everywhere));
   known_.wake_ups.granted();
   known_.polled = {};
   known_.granted_in_part = nowhere;
@@ -353,13 +357,13 @@ line_action line_rules::busy(const attempt& answer, const line_conditions& at, l
   waiter.backoff.reset();
   // A first try learns no TTL, so the script must follow. It usually follows the acknowledgement of a new subscription.
   // An existing subscription brings none.
-  if (!reply.holder_ttl && listening_) return send(at, std::move(before));
+  if (!reply.holder_ttl && listening_) return send(at, before);
   if (reply.holder_ttl) known_.wake_ups.found_busy(answer.sent, at.now, *reply.holder_ttl);
   if (at.owner_holds) {
     before.then = act::reenter;
     return before;
   }
-  if (waiter.request.asks_once()) return leave(std::nullopt, std::move(before));
+  if (waiter.request.asks_once()) return leave(nullptr, before);
   known_.granted_in_part = reply.split ? answer.yes : nowhere;
   // The line is blocked, because messages about votes that other callers give back say nothing about the lock. The
   // pause has a maximum: a suspended process finds old answers in its sockets, so the slowest one seems to have taken
@@ -367,7 +371,7 @@ line_action line_rules::busy(const attempt& answer, const line_conditions& at, l
   if (reply.split && waiter.tries.splits < quick_rounds) {
     ++waiter.tries.splits;
     const auto pause = random_.up_to(std::min<nanoseconds>(2 * *reply.split, longest_backoff_delay));
-    return park(at.now + pause, step::blocked, std::move(before));
+    return park(at.now + pause, step::blocked, before);
   }
   if (!reply.split) waiter.tries.splits = 0;
   // A message during the attempt may be about the release of the holder that the answer names.
@@ -375,7 +379,7 @@ line_action line_rules::busy(const attempt& answer, const line_conditions& at, l
   // Messages before the acknowledgement are missed, so subscribed() sends again.
   listen();
   const auto ttl_left = reply.holder_ttl ? nanoseconds(*reply.holder_ttl) : nanoseconds::max();
-  auto parked = park_while_held(ttl_left, answer.sent, std::min(next_poll(), at.again_after), at, std::move(before));
+  auto parked = park_while_held(ttl_left, answer.sent, std::min(next_poll(), at.again_after), at, before);
   if (!again) return parked;
   auto woke = woken(incentive::news, at);
   if (woke.then == act::wait) return parked;
@@ -387,18 +391,18 @@ line_action line_rules::busy(const attempt& answer, const line_conditions& at, l
 line_action line_rules::fail(const failure& why, const line_conditions& at, line_action before) {
   auto& waiter = *at.first;
   const auto earlier = std::exchange(known_.last_failure, why);
-  if (may_ask_again(why, at)) return send(at, std::move(before));
-  if (!why.mends_itself() || waiter.request.asks_once()) return leave(why, std::move(before));
+  if (may_ask_again(why, at)) return send(at, before);
+  if (!why.mends_itself() || waiter.request.asks_once()) return leave(&*known_.last_failure, before);
   // Connections report their own outages. A server that answers but refuses to write is reported here alone.
   const bool news = !earlier || earlier->code != why.code;
   if (news && why.code == errc::server_refused) {
     before.outage = true;
-    before.failed = why;
+    before.failed = &*known_.last_failure;
   }
   const auto pause = waiter.backoff.next(random_);
   const bool blocked = waiter.tries.unanswered == 0 && known_.backoff_delay > nanoseconds::zero();
   return park(at.now + std::max<nanoseconds>(pause, known_.backoff_delay), blocked ? step::blocked : step::parked,
-              std::move(before));
+              before);
 }
 
 // The connection of a try_lock() has ended before its timeout. The second copy is safe: if the first has run, Redis
@@ -409,9 +413,9 @@ bool line_rules::may_ask_again(const failure& why, const line_conditions& at) co
   return lost && waiter.request.asks_once() && !waiter.request.whole && at.now < waiter.answer_by;
 }
 
-line_action line_rules::leave(std::optional<failure> why, line_action before) const {
+line_action line_rules::leave(const failure* why, line_action before) const {
   before.then = act::done;
-  before.failed = std::move(why);
+  before.failed = why;
   return before;
 }
 
@@ -446,7 +450,7 @@ line_action line_rules::park_while_held(nanoseconds holder_ttl, time_point asked
   // Redis keeps a key through the millisecond in which it ends.
   const nanoseconds least = milliseconds(1) + random_.up_to(milliseconds(1));
   const auto pause = holder_ttl < capped ? holder_ttl + least : capped;
-  return park(at.now + std::min(std::max(pause - (at.now - asked), least), poll), step::parked, std::move(before));
+  return park(at.now + std::min(std::max(pause - (at.now - asked), least), poll), step::parked, before);
 }
 
 line_action line_rules::rest(line_action before) {

@@ -56,7 +56,7 @@ struct line_action {
   primary_set given_back_at = nowhere;  // at these primaries; nowhere: nothing is released
   bool waits = false;                   // the first waiter waits from now on, for the metrics
   bool outage = false;                  // the observer hears of `failed`
-  std::optional<failure> failed{};
+  const failure* failed = nullptr;      // lives until the next event; null: contention
 };
 
 /// Decides for the waiters of one name, and does nothing itself: an event and the present conditions in, one action
@@ -97,7 +97,7 @@ class line_rules {
   line_action heard(const line_conditions& at);
   line_action subscribed(const line_conditions& at);
   /// The server refuses the subscription.
-  line_action unsubscribed(failure why, const line_conditions& at);
+  line_action unsubscribed(const failure& why, const line_conditions& at);
   /// The time of `park` has come.
   line_action alarm(const line_conditions& at);
   /// The cheaper first command was refused. The script must follow, see there.
@@ -105,7 +105,7 @@ class line_rules {
   /// The attempt has its answer.
   line_action answered(const attempt& answer, const line_conditions& at);
   /// The replicas have decided about the grant of this answer.
-  line_action replicated(const attempt& answer, std::optional<failure> too_few, const line_conditions& at);
+  line_action replicated(const attempt& answer, const std::optional<failure>& too_few, const line_conditions& at);
   /// The first copy of a release has run, or its connection has ended.
   line_action given_back(const line_conditions& at);
   /// The deadline of a waiter has come, or half of the time of a try_lock() whose line is blocked.
@@ -157,7 +157,7 @@ class line_rules {
   line_action taken(const attempt& answer, const line_conditions& at);
   line_action busy(const attempt& answer, const line_conditions& at, line_action before);
   line_action fail(const failure& why, const line_conditions& at, line_action before);
-  line_action leave(std::optional<failure> why, line_action before = {}) const;
+  line_action leave(const failure* why, line_action before = {}) const;
   line_action park(time_point until, step step, line_action before = {});
   line_action park_while_held(nanoseconds holder_ttl, time_point asked, nanoseconds poll, const line_conditions& at,
                               line_action before = {});
