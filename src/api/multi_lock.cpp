@@ -198,9 +198,10 @@ asio::awaitable<group_answer> taken(plan_ptr plan, groups_ptr groups, std::size_
     std::vector<lease> room;  // there may be no memory once the locks are held
     room.reserve(group.keys.size());
     auto answered = [to, room = std::move(room)](detail::multi_answer answer) mutable {
-      if (answer.error) return to->answer(answer.error, answer.detail);
-      group_answer reply{answer.moved ? kind::moved : answer.records.empty() ? kind::busy : kind::had, std::move(room)};
-      for (auto& record : answer.records) reply.leases.push_back(access::make_lease(std::move(record)));
+      if (answer.failed) return to->answer(answer.failed->code, answer.failed->detail);
+      auto& [records, moved] = answer.value;
+      group_answer reply{moved ? kind::moved : records.empty() ? kind::busy : kind::had, std::move(room)};
+      for (auto& record : records) reply.leases.push_back(access::make_lease(std::move(record)));
       to->answer({}, {}, std::move(reply));
     };
     auto place = locks.lock_all(group.keys, group.run, call->request(locks, by), std::move(answered));

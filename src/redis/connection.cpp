@@ -36,7 +36,7 @@ std::uint64_t number_of(std::string_view run) {
 }
 
 // A command is always answered: without memory for the text, the text stays empty.
-outcome failed(errc code, const std::string& detail, detail::time_point sent = {}, std::uint64_t server = 0) {
+outcome failed(error_code code, const std::string& detail, detail::time_point sent = {}, std::uint64_t server = 0) {
   outcome outcome{code, {}, {}, sent, server};
   detail::if_memory([&] { outcome.detail = detail; });
   return outcome;
@@ -138,7 +138,7 @@ void connection::on_up(const handshake& introduced) {
   outage_.reset();
   report_fencing(introduced.fencing_refused());
   const auto facts = server_.to_string();
-  report(event_kind::connected, errc{}, node().to_string() + (facts.empty() ? facts : ": " + facts));
+  report(event_kind::connected, {}, node().to_string() + (facts.empty() ? facts : ": " + facts));
   const bool same_server = number_ != 0 && number_ == before;
   // A replaced connection to the same server has lost nothing, so the listener is not notified.
   if (!replaced || !same_server) {
@@ -252,7 +252,9 @@ bool connection::tell_overdue(detail::time_point now, detail::each_step& step) {
   detail::if_memory([&] { why = trouble(); });
   while (auto late = pending_.take_overdue(now)) {
     if (given().counts && late->written && !late->goes_on) count(*late->command, late->sent, now, errc::unconfirmed);
-    step([&] { late->tell(failed(late->written ? errc::unconfirmed : why.code, why.detail, late->sent, number_)); });
+    step([&] {
+      late->tell(failed(late->written ? error_code(errc::unconfirmed) : why.code, why.detail, late->sent, number_));
+    });
     if (closed()) return false;
   }
   return true;
@@ -337,10 +339,10 @@ void connection::count(const command& command, detail::time_point sent, detail::
                               .failure = failed});
 }
 
-void connection::report(event_kind kind, errc reason, const std::string& detail) const {
+void connection::report(event_kind kind, error_code reason, const std::string& detail) const {
   if (!events_) return;
   event event{kind, {}};
-  if (reason != errc{}) event.reason = reason;
+  event.reason = reason;
   event.detail = detail;
   events_(event);
 }

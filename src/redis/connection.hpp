@@ -120,7 +120,7 @@ class connection final : public link {
     return failover_ == failover::expected || (failover_ == failover::once_primary && was_primary_);
   }
   void count(const command& command, detail::time_point sent, detail::time_point now, errc failed) const;
-  void report(event_kind kind, errc reason, const std::string& detail) const;
+  void report(event_kind kind, error_code reason, const std::string& detail) const;
 
   event_sink events_;
   std::function<void(bool)> listener_;
@@ -135,7 +135,7 @@ class connection final : public link {
   std::optional<handshake::identity> predecessor_;  // of the last one that left commands unanswered
   server_facts server_;                             // of the one that was connected last
   std::uint64_t number_ = 0;                        // of its run; 0: unknown
-  std::optional<errc> outage_;                      // last reported cause
+  std::optional<error_code> outage_;                // last reported cause
   bool ended_idle_ = false;                         // the last one, and none could be made or refused since
   std::optional<detail::time_point> replaced_;      // when, if no new one could be made or refused since
   bool fencing_reported_ = false;

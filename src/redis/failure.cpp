@@ -12,7 +12,7 @@ constexpr std::size_t longest_quote = 256;
 
 }  // namespace
 
-failure fail(const endpoint& node, errc code, std::string_view cause) {
+failure fail(const endpoint& node, error_code code, std::string_view cause) {
   return {code, node.to_string().append(": ").append(cause)};
 }
 

@@ -12,9 +12,9 @@ namespace holdfast::redis {
 
 /// The reason why there is no connection, or why a command has no answer about its effect.
 struct failure {
-  errc code = errc::unreachable;
-  std::string detail;         // the cause, and the node where there is one; safe to print
-  bool may_have_run = false;  // of a command: it may have done its work, or may still do it
+  error_code code = errc::unreachable;  // of a cancelled call: operation_aborted
+  std::string detail;                   // the cause, and the node where there is one; safe to print
+  bool may_have_run = false;            // of a command: it may have done its work, or may still do it
 
   /// An outage ends by itself, and the same command may succeed later. A wrong password does not end by itself.
   bool mends_itself() const noexcept {
@@ -29,7 +29,7 @@ struct failure {
 inline failure without_memory() { return {errc::unreachable, "no memory"}; }
 
 /// "node: cause".
-HOLDFAST_EXPORT failure fail(const endpoint& node, errc code, std::string_view cause);
+HOLDFAST_EXPORT failure fail(const endpoint& node, error_code code, std::string_view cause);
 
 /// Words of a server for a text: escaped, cut, and without the node's password in case the server quotes it.
 std::string quoted(const endpoint& node, std::string_view words);

@@ -18,7 +18,7 @@ bool is_withheld(std::string_view error) {
          error.starts_with("ERR Syntax error") || error.starts_with("ERR syntax error");
 }
 
-errc code_of(const reply& error) { return classify(error.text, errc::protocol_error).code; }
+error_code code_of(const reply& error) { return classify(error.text, errc::protocol_error).code; }
 
 // The rest of the line after the label; empty if there is no such line.
 std::string_view line_of_info(std::string_view text, std::string_view label) {
@@ -185,7 +185,7 @@ std::optional<handshake::identity> handshake::id() const {
   return client_ && !server_.run.empty() ? std::optional(identity{*client_, server_.run}) : std::nullopt;
 }
 
-bool handshake::refuse(errc code, std::string_view cause) {
+bool handshake::refuse(error_code code, std::string_view cause) {
   failure_ = fail(node_, code, cause);
   return false;
 }

@@ -81,7 +81,7 @@ class handshake {
   bool accept_info(const reply& reply);
   bool accept_role(const reply& reply);
   bool accept_mode();
-  bool refuse(errc code, std::string_view cause);
+  bool refuse(error_code code, std::string_view cause);
   void fence_predecessor();
 
   const endpoint& node_;

@@ -50,7 +50,7 @@ using handler = detail::function<void(const outcome&)>;
 inline failure failure_of(const outcome& outcome) {
   const bool unconfirmed = outcome.error == errc::unconfirmed;
   const bool may_have_run = unconfirmed || (outcome.of_each && outcome.may_have_run != 0);
-  return {unconfirmed ? errc::unreachable : static_cast<errc>(outcome.error.value()), outcome.detail, may_have_run};
+  return {unconfirmed ? errc::unreachable : outcome.error, outcome.detail, may_have_run};
 }
 
 /// Gets the messages of one channel. Called on the client's strand, never inside subscribe().

@@ -86,13 +86,13 @@ void engine::server_changed(node_id node) {
 
 cancellable_ptr engine::lock(const shared_keys& keys, const lock_request& request, lock_handler&& done) {
   if (!closed()) return registry_.lock(keys, request, std::move(done));
-  done({errc::shutting_down, {}, nullptr});
+  done({failure{errc::shutting_down, {}}});
   return nullptr;
 }
 
 cancellable_ptr engine::lock_any(std::vector<shared_keys> of, lock_request request, lock_handler done) {
   if (const auto* const refused = refusal(request.owner)) {
-    done({errc::shutting_down, refused, nullptr});
+    done({failure{errc::shutting_down, refused}});
     return nullptr;
   }
   const auto caller =
@@ -104,7 +104,7 @@ cancellable_ptr engine::lock_any(std::vector<shared_keys> of, lock_request reque
 std::shared_ptr<multi_acquisition> engine::lock_all(std::vector<shared_keys> of, std::string run, lock_request request,
                                                     multi_handler done) {
   if (const auto* const refused = refusal(request.owner)) {
-    done({.error = errc::shutting_down, .detail = refused});
+    done({failure{errc::shutting_down, refused}});
     return nullptr;
   }
   const auto caller = std::make_shared<multi_acquisition>(env_, registry_, std::move(of), std::move(run),

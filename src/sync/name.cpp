@@ -19,7 +19,7 @@ constexpr auto* not_reentrant = "its owner holds it, and it is not re-entrant";
 /// The event of an answer without a lease.
 auto failed_at(const lock_keys& keys) {
   return [&keys](const lock_answer& answer) {
-    return hold_event{{.kind = end_of_call(answer.error), .name = keys.name, .lock_kind = keys.of.name}};
+    return hold_event{{.kind = end_of_call(answer.failed), .name = keys.name, .lock_kind = keys.of.name}};
   };
 }
 
@@ -127,7 +127,7 @@ bool name::enter(hold& outer, acquisition& caller) {
   // A fenced caller needs a token, which a plain hold of the same key does not have.
   const bool may = row.reentrant && (!row.fenced() || outer.token()) && outer.count() < most_reentries;
   if (!may || !outer.covers(caller.request.asked, now)) return false;
-  caller.answer({{}, {}, outer.enter(caller.request.asked, now)},
+  caller.answer({{}, outer.enter(caller.request.asked, now)},
                 [&](const lock_answer&) { return event_of(event_kind::reentered, outer, now); });
   return true;
 }
@@ -135,7 +135,7 @@ bool name::enter(hold& outer, acquisition& caller) {
 // Waiters whose owner was granted the lock come here too. The granted caller is answered before them.
 void name::reenter(hold& outer, std::shared_ptr<acquisition> caller) {
   if (!outer.keys()->of.reentrant)
-    return caller->answer({errc::already_held, not_reentrant, nullptr}, failed_at(*caller->keys));
+    return caller->answer({failure{errc::already_held, not_reentrant}}, failed_at(*caller->keys));
   std::make_shared<reentry>(env(), *this, hold_ptr(&outer), std::move(caller))->begin();
 }
 
@@ -152,7 +152,7 @@ void name::move_to(hold& outer, std::shared_ptr<acquisition> caller) noexcept {
   } catch (const std::bad_alloc&) {
   }
   try {
-    if (caller->open()) caller->answer(without_memory(), failed_at(*keys_));
+    if (caller->open()) caller->answer({redis::without_memory()}, failed_at(*keys_));
   } catch (const std::bad_alloc&) {
   }
 }
@@ -164,7 +164,7 @@ void name::queue(std::shared_ptr<acquisition> caller) {
     if (host_.may_lock) host_.may_lock->waits(caller->request.owner, keys_->name);
     return join(std::move(caller));
   }
-  caller->answer({errc::shutting_down, closed ? "" : drained_without, nullptr}, failed_at(*keys_));
+  caller->answer({failure{errc::shutting_down, closed ? "" : drained_without}}, failed_at(*keys_));
 }
 
 // ---- the end of a hold
@@ -193,7 +193,7 @@ bool name::pass_on(hold& before, const handoff_offer& offer) {
   report_pass(before, offer.ttl, now);
   move_to_hold_of(request, *lease->of);
   line_->rules.inherited(now);
-  finish(line_->first(), {{}, {}, std::move(lease)});
+  finish(line_->first(), {{}, std::move(lease)});
   if (request.bound) wake();
   return true;
 }

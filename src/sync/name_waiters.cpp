@@ -17,9 +17,6 @@ namespace {
 /// The message of release.lua on the sharded channel if it publishes on both. Redisson reads the number 0.
 constexpr std::string_view copy_on_sharded_channel = "00";
 
-/// Empty: contention.
-lock_answer answer_of(const failure* why) { return why ? lock_answer{why->code, why->detail, nullptr} : lock_answer(); }
-
 }  // namespace
 
 // ---- events
@@ -136,7 +133,7 @@ void name::heard(bool by_ourselves) {
 void name::on_subscribe_failed(error_code error, const std::string& detail) {
   const visit here(*this);
   auto* const first = line_->empty() ? nullptr : &line_->first();
-  act(line_->rules.unsubscribed({static_cast<errc>(error.value()), detail}, conditions()), first);
+  act(line_->rules.unsubscribed({error, detail}, conditions()), first);
 }
 
 void name::on_given_back() {
@@ -165,7 +162,7 @@ void name::end_lingering() {
 void name::fail(const std::vector<std::shared_ptr<acquisition>>& leaving, error_code error, const char* detail) {
   const visit here(*this);
   each_step all;
-  for (const auto& waiter : leaving) all([&] { finish(*waiter, {error, detail, nullptr}); });
+  for (const auto& waiter : leaving) all([&] { finish(*waiter, {failure{error, detail}}); });
   all.rethrow();
 }
 
@@ -201,7 +198,8 @@ line_conditions name::conditions() {
 // for an attempt that was not begun.
 void name::act(const line_action& action, acquisition* concerned, const attempt* answer) {
   if (if_memory([&] { perform(action, concerned, answer); })) return;
-  while (!line_->empty() && line_->rules.stuck()) if_memory([this] { finish(line_->first(), without_memory()); });
+  while (!line_->empty() && line_->rules.stuck())
+    if_memory([this] { finish(line_->first(), {redis::without_memory()}); });
 }
 
 // The alarm goes first, because the release may already bring the next event. The field is released before anything
@@ -252,11 +250,8 @@ void name::perform_act(const line_action& action, acquisition* concerned, const 
       auto& mine = *hold_of(line.first().request.owner);
       return move_to(mine, take_out(line.first(), false));
     }
-    case to::done: return finish(*concerned, answer_of(action.failed));
-    case to::silent: {
-      const auto silent = silence(*concerned);
-      return finish(*concerned, answer_of(silent ? &*silent : nullptr));
-    }
+    case to::done: return finish(*concerned, action.failed ? lock_answer{*action.failed} : lock_answer());
+    case to::silent: return finish(*concerned, {silence(*concerned)});
   }
 }
 
@@ -324,7 +319,7 @@ void name::grant(acquisition& waiter, const attempt& answer) {
   // The field belongs to the hold from here on, so the line must not release it.
   tries.unanswered = 0;
   tries.field.clear();
-  finish(waiter, {{}, {}, std::move(record)});
+  finish(waiter, {{}, std::move(record)});
 }
 
 // Only the attempt under way of the first waiter tells more than the server's other answers.
@@ -346,13 +341,13 @@ std::shared_ptr<acquisition> name::take_out(acquisition& waiter, bool served) {
 
 // The caller is answered last: its handler may want the lock again.
 void name::finish(acquisition& waiter, lock_answer&& answer) {
-  const auto leaver = take_out(waiter, answer.record != nullptr);
+  const auto leaver = take_out(waiter, answer.value != nullptr);
   leaver->answer(std::move(answer), [&](const lock_answer& result) {
     auto event =
-        result.record
-            ? event_of(event_kind::acquired, *result.record->of, result.record->of->granted_at)
+        result.value
+            ? event_of(event_kind::acquired, *result.value->of, result.value->of->granted_at)
             : hold_event{
-                  {.kind = end_of_call(result.error), .name = leaver->keys->name, .lock_kind = leaver->keys->of.name}};
+                  {.kind = end_of_call(result.failed), .name = leaver->keys->name, .lock_kind = leaver->keys->of.name}};
     event.content.waiters = leaver->seat.ahead;
     return event;
   });

@@ -42,7 +42,7 @@ std::shared_ptr<acquisition> registry::lock(const shared_keys& keys, const lock_
   if (mine && !keys->of.reentrant && !mine->live()) mine = nullptr;
   // Nested calls pass even while the client drains: their owner finishes its work.
   if (!mine && refuses(request.owner)) {
-    done({errc::shutting_down, drained_without, nullptr});
+    done({failure{errc::shutting_down, drained_without}});
     return nullptr;
   }
   auto caller = make_pooled<acquisition>(parts.env.blocks, parts.env, keys, request, std::move(done));

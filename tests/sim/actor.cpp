@@ -16,6 +16,8 @@ namespace {
 using namespace std::chrono_literals;
 using patience = detail::lock_request::wait_mode;
 
+error_code code_of(const std::optional<detail::failure>& failed) { return failed ? failed->code : error_code(); }
+
 /// "unreachable", as errc spells it.
 std::string code_name(const error_code& e) {
   if (e == boost::asio::error::operation_aborted) return "cancelled";
@@ -40,6 +42,12 @@ std::string code_name(const error_code& e) {
 
 std::string outcome_of(std::string_view verb, const error_code& e, std::string_view success) {
   return std::string(verb) + ": " + (e ? code_name(e) : std::string(success));
+}
+
+/// The text of a failure, or the field of a lease.
+std::string text_of(const detail::lock_answer& a) {
+  if (a.value) return std::string(std::string_view(a.value->of->field().to_text()));
+  return a.failed ? a.failed->detail : std::string();
 }
 
 const char* verb_of(patience wait) {
@@ -135,7 +143,8 @@ void actor::lock(const detail::shared_keys& name, bool reenter) {
       [self = shared_from_this(), call, name, bound, holds, fenced, answered](const detail::lock_answer& a) {
         *answered = true;
         if (bound) --self->me_->waiting;
-        if (a.error == errc::lost) self->w_.judge.lost_to_caller(self->client_, *name, self->may_have_lease_of(*name));
+        if (code_of(a.failed) == errc::lost)
+          self->w_.judge.lost_to_caller(self->client_, *name, self->may_have_lease_of(*name));
         self->on_lock_answer(call, a, holds, fenced);
       });
   if (!*answered) place_ = std::move(place);
@@ -180,12 +189,12 @@ void actor::on_any_answer(std::uint64_t call, const detail::lock_answer& a, bool
   w_.judge.answered(call);
   waiting_ = false;
   place_.reset();
-  const auto outcome = outcome_of("lock_any", a.error, a.record ? "granted" : "busy");
+  const auto outcome = outcome_of("lock_any", code_of(a.failed), a.value ? "granted" : "busy");
   w_.met.hit(outcome);
-  note(outcome, a.record ? std::string_view(a.record->of->field().to_text()) : std::string_view(a.detail));
-  if (!a.record) return;
-  w_.judge.granted_any(client_, a.record, fenced);
-  me_->leases.push_back(a.record);
+  note(outcome, text_of(a));
+  if (!a.value) return;
+  w_.judge.granted_any(client_, a.value, fenced);
+  me_->leases.push_back(a.value);
 }
 
 void actor::lock_all() {
@@ -225,7 +234,7 @@ void actor::lock_all() {
           --self->me_->wants_all;
         }
         const auto has = [&](const auto& n) { return self->may_have_lease_of(*n); };
-        if (a.error == errc::lost)
+        if (code_of(a.failed) == errc::lost)
           self->w_.judge.lost_to_caller(self->client_, *all.front(), std::any_of(all.begin(), all.end(), has));
         self->on_all_answer(call, a, all.size(), fenced);
       });
@@ -236,12 +245,12 @@ void actor::on_all_answer(std::uint64_t call, const detail::multi_answer& a, std
   w_.judge.answered(call);
   waiting_ = false;
   place_.reset();
-  const auto outcome = outcome_of("lock_all", a.error, a.records.empty() ? "busy" : "granted");
+  const auto outcome = outcome_of("lock_all", code_of(a.failed), a.value.leases.empty() ? "busy" : "granted");
   w_.met.hit(outcome);
-  note(outcome, a.detail);
-  if (a.records.empty()) return;
-  w_.judge.granted_all(client_, a.records, asked, fenced);
-  for (const auto& lease : a.records) me_->leases.push_back(lease);
+  note(outcome, a.failed ? a.failed->detail : std::string());
+  if (a.value.leases.empty()) return;
+  w_.judge.granted_all(client_, a.value.leases, asked, fenced);
+  for (const auto& lease : a.value.leases) me_->leases.push_back(lease);
 }
 
 void actor::on_lock_answer(std::uint64_t call, const detail::lock_answer& a, bool reenter, bool fenced) {
@@ -249,12 +258,12 @@ void actor::on_lock_answer(std::uint64_t call, const detail::lock_answer& a, boo
   waiting_ = false;
   place_.reset();
   const auto outcome =
-      a.record && reenter ? "lock: re-entered" : outcome_of("lock", a.error, a.record ? "granted" : "busy");
+      a.value && reenter ? "lock: re-entered" : outcome_of("lock", code_of(a.failed), a.value ? "granted" : "busy");
   w_.met.hit(outcome);
-  note(outcome, a.record ? std::string_view(a.record->of->field().to_text()) : std::string_view(a.detail));
-  if (!a.record) return;
-  w_.judge.granted(client_, a.record, fenced);
-  me_->leases.push_back(a.record);
+  note(outcome, text_of(a));
+  if (!a.value) return;
+  w_.judge.granted(client_, a.value, fenced);
+  me_->leases.push_back(a.value);
 }
 
 void actor::cancel() {

@@ -46,7 +46,7 @@ vote_count::vote_count(const redis::votes& of, vote (*count)(const redis::reply&
 
 // If the causes of a majority need an administrator, the code of the cause is used instead of quorum_failed.
 redis::failure vote_count::why() const {
-  auto code = errc::quorum_failed;
+  error_code code = errc::quorum_failed;
   std::string text = std::to_string(yes_) + " of " + std::to_string(of_.outcomes.size()) + " primaries, and " +
                      std::to_string(needed_) + " are needed";
   std::size_t lasting = 0;

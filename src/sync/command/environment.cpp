@@ -46,10 +46,11 @@ void environment::report_with_id(hold_event& event) const {
   settings.observer->on(event.content);
 }
 
-event_kind end_of_call(const error_code& failed) noexcept {
+event_kind end_of_call(const std::optional<redis::failure>& failed) noexcept {
   if (!failed) return event_kind::not_acquired;
   // A caller that gave up, or a client that ends, says nothing about the health of Redis.
-  const bool unwanted = failed == cancelled() || failed == errc::closed || failed == errc::shutting_down;
+  const auto& code = failed->code;
+  const bool unwanted = code == cancelled() || code == errc::closed || code == errc::shutting_down;
   return unwanted ? event_kind::acquire_cancelled : event_kind::acquire_failed;
 }
 

@@ -80,7 +80,7 @@ std::optional<redis::failure> too_few_replicas(const std::optional<redis::failur
                                                unsigned wanted);
 
 /// The event of a call that got no lease. A cancelled call and a closed client are no failures.
-event_kind end_of_call(const error_code& failed) noexcept;
+event_kind end_of_call(const std::optional<redis::failure>& failed) noexcept;
 
 /// "lock 'name': cause", for texts that a person reads.
 std::string about(std::string_view name, std::string_view cause);

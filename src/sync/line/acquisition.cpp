@@ -7,8 +7,6 @@
 
 namespace holdfast::detail {
 
-lock_answer without_memory() { return {errc::unreachable, "no memory", nullptr}; }
-
 acquisition::acquisition(environment& env, shared_keys lock, const lock_request& wanted, lock_handler&& done)
     : keys(std::move(lock)), request(wanted), backoff(milliseconds(20), std::chrono::seconds(1)), env_(env),
       since_(request.whole ? request.whole->since() : env.now()), done_(std::move(done)), alarm_(env.alarms) {}
@@ -30,7 +28,7 @@ void acquisition::wait_in(acquisition_place& where) {
 
 // The place may drop the last reference while it answers, so each call of the place is the last act here.
 void acquisition::cancel() {
-  if (place_) place_->leave(*this, {cancelled(), {}, nullptr});
+  if (place_) place_->leave(*this, {failure{cancelled(), {}}});
 }
 
 void acquisition::wake_at(time_point when) {
@@ -70,13 +68,15 @@ void acquisition::leave_place() {
 void acquisition::report(const lock_answer& answer, hold_event&& event) const {
   event.content.ttl = request.asked.ttl;
   // A grant's event has the time of the grant. It may be older than now, and the two must fit.
-  if (answer.record) {
+  if (answer.value) {
     event.content.waited = event.at - since_;
   } else {
-    event.content.reason = answer.error;
     event.content.waited = env_.now() - since_;
-    event.content.detail = answer.detail;
     event.content.owner = request.owner;
+    if (answer.failed) {
+      event.content.reason = answer.failed->code;
+      event.content.detail = answer.failed->detail;
+    }
   }
   env_.report(std::move(event));
 }

@@ -52,15 +52,9 @@ class all_or_none_part {
   ~all_or_none_part() = default;
 };
 
-/// The result of an acquire. Neither an error nor a record: contention.
-struct lock_answer {
-  error_code error;
-  std::string detail;
-  std::shared_ptr<lease_record> record;
-};
+/// The result of an acquire. Neither a failure nor a lease: contention.
+using lock_answer = answer<std::shared_ptr<lease_record>>;
 using lock_handler = function<void(lock_answer&&)>;
-/// The result for lack of memory. It allocates none itself.
-lock_answer without_memory();
 
 /// The object that an acquisition waits in: the line of its name, or a re-entry at a hold of its owner.
 ///
@@ -165,7 +159,7 @@ class acquisition final : public cancellable, public script_command {
   void on_late_vote(std::size_t index, const late_vote& late) override;
   void leave_place();
   bool reports(const lock_answer& answer) const noexcept {
-    return !request.one_of_several && (!request.whole || answer.record);
+    return !request.one_of_several && (!request.whole || answer.value);
   }
   void report(const lock_answer& answer, hold_event&& event) const;
 

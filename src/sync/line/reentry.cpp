@@ -29,7 +29,7 @@ void reentry::begin() {
 
 template <class Act>
 void reentry::or_without_memory(Act act) {
-  if (!if_memory(act) && waiter_) finish(without_memory());
+  if (!if_memory(act) && waiter_) finish({redis::without_memory()});
 }
 
 // A repeated command must not undo a later one, so commands that change the count of a hold run one after the other.
@@ -46,17 +46,17 @@ void reentry::run() {
   }
   // A plain lock of the same name has taken the hold. A caller of a fenced_mutex relies on a token, and none exists.
   if (waiter_->keys->of.fenced() && !of_->token()) {
-    finish({errc::already_held, "the hold that it would re-enter was taken without a fencing token", nullptr});
+    finish({failure{errc::already_held, "the hold that it would re-enter was taken without a fencing token"}});
     return of_->end_change();
   }
   if (of_->count() >= most_reentries) {
-    finish({errc::too_many_reentries, {}, nullptr});
+    finish({failure{errc::too_many_reentries, {}}});
     return of_->end_change();
   }
   try {
     send();
   } catch (const std::bad_alloc&) {
-    finish(without_memory());
+    finish({redis::without_memory()});
     of_->end_change();
   }
 }
@@ -90,7 +90,7 @@ std::optional<nanoseconds> reentry::time_left_for_copies() const {
 void reentry::on_answer(const outcome& outcome) {
   const auto reply = of_->keys()->of.set_hold_count.read(outcome);
   if (reply.failed && reply.failed->code == errc::corrupt_lock) {
-    if (waiter_) finish({reply.failed->code, reply.failed->detail, nullptr});
+    if (waiter_) finish({reply.failed});
     of_->lose(errc::corrupt_lock);
     return of_->end_change();
   }
@@ -134,12 +134,12 @@ void reentry::entered(time_point sent, primary_set at) {
   try {
     lease = of_->grant(waiter_->request.asked, sent, env_.now(), at);
   } catch (const std::bad_alloc&) {
-    finish(without_memory());
+    finish({redis::without_memory()});
     return of_->end_change();
   }
   // The queued changes behind this one must go on, even if the answer finds no memory.
   each_step step;
-  step([&] { finish({{}, {}, std::move(lease)}); });
+  step([&] { finish({{}, std::move(lease)}); });
   of_->end_change();
   step.rethrow();
 }
@@ -156,7 +156,7 @@ void reentry::failed(const failure& why) {
     });
     return of_->end_change();
   }
-  if (waiter_) finish({why.code, why.detail, nullptr});
+  if (waiter_) finish({why});
   of_->end_change();
 }
 
@@ -178,10 +178,10 @@ void reentry::leave(acquisition&, lock_answer why) {
 
 // An owner that holds the lock can meet no contention, so the result is the failure of the last attempt.
 void reentry::time_out(acquisition& waiter) {
-  if (waiter.asks_once()) return leave(waiter, {errc::unreachable, unanswered_before, nullptr});
-  const auto& why = last_failure_;
-  const bool silence = why.code == errc::unreachable;
-  leave(waiter, {why.code, silence ? env_.servers.trouble(of_->keys()->lock).detail : why.detail, nullptr});
+  if (waiter.asks_once()) return leave(waiter, {failure{errc::unreachable, unanswered_before}});
+  auto why = last_failure_;
+  if (why.code == errc::unreachable) why.detail = env_.servers.trouble(of_->keys()->lock).detail;
+  leave(waiter, {std::move(why)});
 }
 
 void reentry::hold_ended() {
@@ -196,9 +196,9 @@ void reentry::hold_ended() {
 // An owner that still has a lease must learn of the loss. Without a lease the call is nested in nothing, and waits like
 // a new call.
 void reentry::nothing_to_enter() {
-  if (of_->client_closed()) return finish({errc::shutting_down, {}, nullptr});
+  if (of_->client_closed()) return finish({failure{errc::shutting_down, {}}});
   if (of_->count() == 0) return line_.queue(leave_hold());
-  finish({of_->end_reason(), "the hold that it would re-enter is lost: " + of_->end_detail(), nullptr});
+  finish({failure{of_->end_reason(), "the hold that it would re-enter is lost: " + of_->end_detail()}});
 }
 
 void reentry::forget_caller() {
@@ -216,7 +216,7 @@ void reentry::finish(lock_answer answer) {
   HOLDFAST_ASSERT(waiter_);
   const auto waiter = leave_hold();
   waiter->answer(std::move(answer), [this](const lock_answer& reply) {
-    return event_of(reply.record ? event_kind::reentered : end_of_call(reply.error), *of_, env_.now());
+    return event_of(reply.value ? event_kind::reentered : end_of_call(reply.failed), *of_, env_.now());
   });
 }
 

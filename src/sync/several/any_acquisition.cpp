@@ -20,7 +20,7 @@ namespace {
 std::string about_any(std::size_t locks, std::string_view cause = {}) { return about_several("any of", locks, cause); }
 
 /// True: another lock of the same server need not have this failure.
-bool of_one_lock(const error_code& error) { return error == errc::corrupt_lock || error == errc::no_permission; }
+bool of_one_lock(const failure& why) { return why.code == errc::corrupt_lock || why.code == errc::no_permission; }
 
 }  // namespace
 
@@ -112,7 +112,7 @@ void any_acquisition::ask() {
   // No field is used twice, so a late copy or release of an earlier script never meets a later grant.
   field_ = names_.new_field();
   const auto& asked = request.asked;
-  const bool first = !found_busy_ && !failed_.error;
+  const bool first = !found_busy_ && !failed_;
   const auto budget = command_budget(env_.settings, asked.ttl);
   const delivery delivery{.timeout = first || !asks_once() ? budget : since_ + budget - env_.now(),
                           .rank = asks_once() ? urgency::refusable : urgency::awaited,
@@ -132,7 +132,7 @@ std::optional<nanoseconds> any_acquisition::time_left_for_copies() const {
 }
 
 void any_acquisition::on_no_memory() {
-  if (open()) finish(without_memory());
+  if (open()) finish({redis::without_memory()});
 }
 
 void any_acquisition::on_answer(const outcome& outcome) {
@@ -169,7 +169,7 @@ void any_acquisition::wait_for_replicas(std::size_t index, std::optional<std::ui
   if (waits) return;
   under_way_ = false;
   give_back({&asked_[index], 1});
-  finish(without_memory());
+  finish({redis::without_memory()});
 }
 
 void any_acquisition::on_replicas(std::size_t index, std::optional<std::uint64_t> token, time_point sent,
@@ -196,11 +196,11 @@ void any_acquisition::on_granted(std::size_t index, std::optional<std::uint64_t>
   }
   lock_answer answer;
   try {
-    answer.record =
+    answer.value =
         names_.granted(keys, request, field_, {.reply = {{}, {.token = token}}, .answered = true, .sent = sent}, now);
   } catch (const std::bad_alloc&) {
     give_back({&keys, 1});
-    answer = without_memory();
+    answer.failed = redis::without_memory();
   }
   finish(std::move(answer));
 }
@@ -212,13 +212,13 @@ void any_acquisition::on_failed(const failure& why) {
   // Redis checks the permission for every key before it runs a script, so one forbidden key refuses all. In the lines
   // each key has a command of its own.
   const bool in_lines = why.mends_itself() || why.code == errc::no_permission;
-  lock_answer failed{why.code, about_any(of_.size(), why.detail), nullptr};
-  if (!in_lines) return finish(std::move(failed));
-  if (asks_once() && !failed_.error) failed_ = std::move(failed);
+  failure failed{why.code, about_any(of_.size(), why.detail)};
+  if (!in_lines) return finish({std::move(failed)});
+  if (asks_once() && !failed_) failed_ = std::move(failed);
   ask_next();
 }
 
-lock_answer any_acquisition::nothing_had() { return found_busy_ ? lock_answer() : std::move(failed_); }
+lock_answer any_acquisition::nothing_had() { return found_busy_ ? lock_answer() : lock_answer{std::move(failed_)}; }
 
 // Without memory for the release the key ends with its TTL.
 void any_acquisition::give_back(std::span<const shared_keys> locks) noexcept {
@@ -246,8 +246,7 @@ void any_acquisition::time_out() {
   auto why = silence(since_);
   for (auto position = of_.begin(); position != asked && !why; ++position)
     if (!env_.servers.answering((*position)->lock)) why = env_.servers.trouble((*position)->lock);
-  if (why) return fail(why->code, why->detail.c_str());
-  fail({}, "");
+  give_up(std::move(why));
 }
 
 void any_acquisition::wait_in_lines() {
@@ -281,20 +280,24 @@ void any_acquisition::part_ended(const lock_keys& keys, lock_answer answer) {
   if (!open()) return;
   HOLDFAST_ASSERT(waiting_ > 0);
   --waiting_;
-  if (answer.record) return finish(std::move(answer));
-  if (answer.error) answer.detail = about(keys.name, answer.detail);
-  if (answer.error && !of_one_lock(answer.error)) return finish(std::move(answer));
-  if (!answer.error) found_busy_ = true;
-  if (answer.error && !failed_.error) failed_ = std::move(answer);
+  auto& failed = answer.failed;
+  if (failed) failed->detail = about(keys.name, failed->detail);
+  if (answer.value || (failed && !of_one_lock(*failed))) return finish(std::move(answer));
+  if (!failed) found_busy_ = true;
+  if (failed && !failed_) failed_ = std::move(failed);
   if (waiting_ == 0) finish(nothing_had());
 }
 
 void any_acquisition::cancel() { fail(cancelled(), ""); }
 
 void any_acquisition::fail(error_code error, const char* detail) {
-  if (!open()) return;
+  if (open()) give_up(failure{error, detail});
+}
+
+void any_acquisition::give_up(std::optional<failure> why) {
   if (under_way_ && !withdraw()) give_back(asked_);
-  finish({error, error ? about_any(of_.size(), detail) : std::string(), nullptr});
+  if (why) why->detail = about_any(of_.size(), why->detail);
+  finish({std::move(why)});
 }
 
 // The other parts leave before the caller is answered: an owner of one lock must wait for no other. Lack of memory in
@@ -319,9 +322,9 @@ void any_acquisition::forget_caller() {
 
 void any_acquisition::report(const lock_answer& answer) const {
   if (!env_.settings.observer) return;
-  auto event = answer.record ? event_of(event_kind::acquired, *answer.record->of, env_.now())
-                             : hold_event{{.kind = end_of_call(answer.error), .lock_kind = of_.front()->of.name}};
-  report_end(env_, std::move(event), since_, answer.error, answer.detail, about_any(of_.size()));
+  auto event = answer.value ? event_of(event_kind::acquired, *answer.value->of, env_.now())
+                            : hold_event{{.kind = end_of_call(answer.failed), .lock_kind = of_.front()->of.name}};
+  report_end(env_, std::move(event), since_, answer.failed, about_any(of_.size()));
 }
 
 }  // namespace holdfast::detail

@@ -55,6 +55,7 @@ class any_acquisition final : public multi_key_request, public script_command {
   lock_answer nothing_had();
   void join_lines();
   void part_ended(const lock_keys& keys, lock_answer answer);
+  void give_up(std::optional<failure> why);
   void finish(lock_answer answer);
   void report(const lock_answer& answer) const;
   std::shared_ptr<any_acquisition> self() { return std::static_pointer_cast<any_acquisition>(shared_from_this()); }
@@ -77,7 +78,7 @@ class any_acquisition final : public multi_key_request, public script_command {
   std::vector<std::shared_ptr<acquisition>> parts_;  // one in each line
   std::size_t waiting_ = 0;                          // parts that have not ended
   bool found_busy_ = false;                          // a group or a part found its locks busy
-  lock_answer failed_;                               // of the first group or part that failed
+  std::optional<failure> failed_;                    // of the first group or part that failed
 };
 
 }  // namespace holdfast::detail

@@ -76,7 +76,7 @@ multi_acquisition::multi_acquisition(environment& env, multi_key_host& names, st
 void multi_acquisition::begin() {
   or_without_memory([&] {
     // The order was made for another run of the server, so the caller must make it anew.
-    if (moved()) return finish({.moved = true});
+    if (moved()) return finish({{}, {.moved = true}});
     if (request.deadline != time_point::max()) deadline_.start(request.deadline, [this] { time_out(); });
     // A re-entry needs no turn, and its lease keeps the hold until the call ends.
     for (std::size_t i = 0; i < parts_.size() && open(); ++i)
@@ -89,8 +89,7 @@ void multi_acquisition::on_no_memory() {
   busy_ = false;
   // The caller was answered already, so only the entry point can report the lack of memory.
   if (!open()) throw;
-  auto failed = without_memory();
-  finish({.error = failed.error, .detail = std::move(failed.detail)});
+  finish({redis::without_memory()});
 }
 
 void multi_acquisition::join(std::size_t index) {
@@ -194,7 +193,7 @@ void multi_acquisition::on_all(const attempt& attempt, const std::vector<std::ui
 void multi_acquisition::on_hindered(std::size_t index, const attempt& attempt) {
   // The script takes all or none, so a part that leaves now has nothing to release.
   for (const auto i : asked_) parts_[i].now = stage::turn;
-  if (moved()) return finish({.moved = true});
+  if (moved()) return finish({{}, {.moved = true}});
   for (std::size_t i = parts_.size(); i-- > index + 1;) leave(parts_[i]);
   auto& part = parts_[index];
   part.now = stage::waits;
@@ -205,15 +204,15 @@ void multi_acquisition::on_hindered(std::size_t index, const attempt& attempt) {
 void multi_acquisition::part_ended(std::size_t index, lock_answer answer) {
   auto& part = parts_[index];
   // leave() and finish() cancel a part, and its line may answer with a lease that no call wants any more.
-  if (!open() || part.now == stage::away) return give_up(answer.record);
+  if (!open() || part.now == stage::away) return give_up(answer.value);
   part.there.reset();
-  if (!answer.record) {
+  if (!answer.value) {
     part.now = stage::away;
-    return finish(
-        {.error = answer.error, .detail = answer.error ? about(part.keys->name, answer.detail) : std::string()});
+    if (answer.failed) answer.failed->detail = about(part.keys->name, answer.failed->detail);
+    return finish({std::move(answer.failed)});
   }
   part.now = stage::had;
-  part.lease = std::move(answer.record);
+  part.lease = std::move(answer.value);
   or_without_memory([this] { take_turns(); });
 }
 
@@ -239,17 +238,17 @@ bool multi_acquisition::moved() const {
 // A re-entered hold may have been lost while other locks were waited for. An owner that has another lease of it must
 // learn of that. Without another lease the call was nested in nothing, and asks for all locks anew.
 void multi_acquisition::all_had() {
-  multi_answer answer;
-  answer.records.reserve(parts_.size());
+  multi_grant grant;
+  grant.leases.reserve(parts_.size());
   for (const auto& part : parts_) {
     if (part.lease->state() != lease_state::lost) {
-      answer.records.push_back(part.lease);
+      grant.leases.push_back(part.lease);
       continue;
     }
     if (part.lease->of->count() == 1) return begin_anew();
-    return finish({.error = errc::lost, .detail = about(part.keys->name, "lost while others were waited for")});
+    return finish({failure{errc::lost, about(part.keys->name, "lost while others were waited for")}});
   }
-  finish(std::move(answer));
+  finish({{}, std::move(grant)});
 }
 
 void multi_acquisition::begin_anew() {
@@ -266,21 +265,20 @@ void multi_acquisition::time_out() {
     const auto waited_for = std::find_if(parts_.begin(), parts_.end(), [](const part& part) {
       return part.there && (part.now == stage::waits || part.now == stage::asked);
     });
-    if (waited_for == parts_.end()) return fail({}, "");
+    if (waited_for == parts_.end()) return finish({});
     std::shared_ptr(waited_for->there)->time_out();
     HOLDFAST_ASSERT(!open());
   });
 }
 
 void multi_acquisition::order_changed() {
-  if (open()) finish({.moved = true});
+  if (open()) finish({{}, {.moved = true}});
 }
 
 void multi_acquisition::cancel() { fail(cancelled(), ""); }
 
 void multi_acquisition::fail(error_code error, const char* detail) {
-  if (!open()) return;
-  finish({.error = error, .detail = error ? about_all(parts_.size(), detail) : std::string()});
+  if (open()) finish({failure{error, about_all(parts_.size(), detail)}});
 }
 
 // Lack of memory in one part must not keep the others in their lines. The last part leaves first: a waiter that becomes
@@ -295,9 +293,10 @@ void multi_acquisition::finish(multi_answer answer) {
   each_step step;
   for (auto part = parts_.rbegin(); part != parts_.rend(); ++part) {
     if (const auto there = std::exchange(part->there, nullptr)) step([&] { there->cancel(); });
-    if (const auto lease = std::exchange(part->lease, nullptr); answer.records.empty()) step([&] { give_up(lease); });
+    if (const auto lease = std::exchange(part->lease, nullptr); answer.value.leases.empty())
+      step([&] { give_up(lease); });
   }
-  if (answer.records.empty() && !answer.moved) step([&] { report_failure(answer); });
+  if (answer.value.leases.empty() && !answer.value.moved) step([&] { report_failure(answer); });
   done(std::move(answer));
   step.rethrow();
 }
@@ -310,8 +309,8 @@ void multi_acquisition::forget_caller() {
 // A grant is reported by each lock's own acquisition.
 void multi_acquisition::report_failure(const multi_answer& answer) const {
   if (!env_.settings.observer) return;
-  hold_event event{{.kind = end_of_call(answer.error), .lock_kind = parts_.front().keys->of.name}};
-  report_end(env_, std::move(event), since_, answer.error, answer.detail, about_all(parts_.size()));
+  hold_event event{{.kind = end_of_call(answer.failed), .lock_kind = parts_.front().keys->of.name}};
+  report_end(env_, std::move(event), since_, answer.failed, about_all(parts_.size()));
 }
 
 }  // namespace holdfast::detail

@@ -12,13 +12,12 @@
 
 namespace holdfast::detail {
 
-/// The result of a call for several locks: a lease of each, in their order. Neither an error nor a lease: contention.
-struct multi_answer {
-  error_code error{};
-  std::string detail{};
-  std::vector<std::shared_ptr<lease_record>> records{};
+/// A lease of each of several locks, in their order. No lease: contention.
+struct multi_grant {
+  std::vector<std::shared_ptr<lease_record>> leases{};
   bool moved = false;  // a new run of a server has the names: nothing was taken, and the order must be made anew
 };
+using multi_answer = answer<multi_grant>;
 using multi_handler = function<void(multi_answer)>;
 
 /// One call that wants several locks, all or none. It joins the line of one name after the other, always in the same

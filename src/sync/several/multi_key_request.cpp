@@ -9,11 +9,14 @@ std::string about_several(std::string_view words, std::size_t locks, std::string
   return text;
 }
 
-void multi_key_request::report_end(const environment& env, hold_event&& end, time_point since, error_code error,
-                                   std::string_view detail, std::string_view all) const {
-  end.content.reason = error;
+void multi_key_request::report_end(const environment& env, hold_event&& end, time_point since,
+                                   const std::optional<failure>& failed, std::string_view all) const {
   end.content.waited = env.now() - since;
-  end.content.detail = detail.empty() ? all : detail;
+  end.content.detail = all;
+  if (failed) {
+    end.content.reason = failed->code;
+    if (!failed->detail.empty()) end.content.detail = failed->detail;
+  }
   end.content.owner = request.owner;
   end.content.ttl = request.asked.ttl;
   env.report(std::move(end));

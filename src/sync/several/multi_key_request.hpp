@@ -66,9 +66,9 @@ class multi_key_request : public cancellable {
   } listed;
 
  protected:
-  /// Reports the end of the call. `end`: the event's kind and lock. `detail`: the text of the answer; if it is empty,
-  /// `all` stands for it.
-  void report_end(const environment& env, hold_event&& end, time_point since, error_code error, std::string_view detail,
+  /// Reports the end of the call. `end`: the event's kind and lock. `all` stands for the text of the failure where
+  /// there is none.
+  void report_end(const environment& env, hold_event&& end, time_point since, const std::optional<failure>& failed,
                   std::string_view all) const;
   /// Runs a step that may answer the caller. The answer takes the call out of the list, so it is kept until the end.
   template <class Act>

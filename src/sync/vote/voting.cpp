@@ -71,7 +71,7 @@ bool voting::may_vote(std::size_t index) {
 
 redis::failure voting::why_no_vote(std::size_t index) const {
   const auto& voter = each_[index];
-  const auto because = [&](errc code, const std::string& why) {
+  const auto because = [&](error_code code, const std::string& why) {
     return redis::failure{code, where(index) + ": " + why};
   };
   switch (voter.now) {
@@ -337,7 +337,7 @@ class voting::initialisation final : public std::enable_shared_from_this<initial
     fail(silent ? errc::quorum_failed : answer.failed->code, why.starts_with(node) ? why : node + ": " + why);
     return std::nullopt;
   }
-  void fail(errc code, std::string why) {
+  void fail(error_code code, std::string why) {
     // The first cause is reported; later ones are often its consequences.
     if (failed_) return;
     failed_ = code;

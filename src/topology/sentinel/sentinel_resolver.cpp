@@ -21,7 +21,7 @@ constexpr unsigned questions_per_list = 10;
 constexpr lease_clock::duration forgotten_after = 30s;  // three lists
 constexpr std::size_t longest_shown_name = 240;
 
-redis::failure fail_at(const redis::address& at, errc code, std::string_view cause) {
+redis::failure fail_at(const redis::address& at, error_code code, std::string_view cause) {
   redis::endpoint there;
   there.at = at;
   return redis::fail(there, code, cause);
@@ -274,7 +274,7 @@ bool sentinel_resolver::hopeless(time_point now) const {
 redis::failure sentinel_resolver::trouble(time_point now) const {
   if (target_ && target_ == shunned_ && now < shunned_until_ && trusted(now))
     return fail_at(*target_, errc::unreachable, "no primary at present, though the sentinels of " + name_ + " name it");
-  std::optional<errc> common;
+  std::optional<error_code> common;
   bool agreed = true;
   std::string all;
   for (const auto& entry : known_) {

@@ -31,8 +31,7 @@ sentinel_watch::sentinel_watch(const redis::io_services& services, const redis::
                                std::string primary_name, std::chrono::milliseconds answer_timeout, listener& listener)
     : id_(id), name_(std::move(primary_name)), answer_timeout_(answer_timeout), listener_(listener) {
   const auto heard = [this](const event& event) {
-    if (event.kind == event_kind::outage)
-      listener_.on_down(id_, {static_cast<errc>(event.reason.value()), std::string(event.detail)});
+    if (event.kind == event_kind::outage) listener_.on_down(id_, {event.reason, std::string(event.detail)});
   };
   questions_ = std::make_shared<redis::connection>(services, node, heard);
   messages_ = std::make_shared<redis::pubsub>(services, node, answer_timeout);

@@ -18,7 +18,7 @@ namespace {
 constexpr auto most = std::numeric_limits<long long>::max();
 constexpr auto least = std::numeric_limits<long long>::min();
 
-errc code_of(std::string_view text) { return classify(text).code; }
+error_code code_of(std::string_view text) { return classify(text).code; }
 
 // What no script of ours answers.
 const redis::reply strange[] = {replies::ok(), replies::string("1"), replies::array({}), replies::integers({1}),

@@ -45,7 +45,7 @@ redis::reply run(const std::string& id) {
 }
 
 // The verdict on a command connection of `node` whose replies are `all`.
-errc verdict(const redis::endpoint& node, const std::vector<redis::reply>& all) {
+error_code verdict(const redis::endpoint& node, const std::vector<redis::reply>& all) {
   handshake h(node, purpose::commands);
   REQUIRE(answer(h, all) == progress::failed);
   CHECK(h.why().detail.starts_with("redis://h:6379: "));

@@ -95,6 +95,10 @@ class call {
     state_->detail = std::move(detail);
     state_->value = std::move(value);
   }
+  void ends_as(detail::answer<T> outcome) const {
+    if (outcome.failed) return answer(outcome.failed->code, std::move(outcome.failed->detail));
+    answer({}, {}, std::move(outcome.value));
+  }
 
  private:
   struct state {
@@ -392,8 +396,8 @@ class engine_fixture {
       of.push_back(keys(name, *a.kind));
     }
     auto answer = [this, c](detail::multi_answer outcome) {
-      moved += outcome.moved;
-      c.answer(outcome.error, std::move(outcome.detail), std::move(outcome.records));
+      moved += outcome.value.moved;
+      c.ends_as({std::move(outcome.failed), std::move(outcome.value.leases)});
     };
     c.place(locks->lock_all(std::move(of), expected_run, request(a, wait, limit), std::move(answer)));
     return c;
@@ -410,8 +414,7 @@ class engine_fixture {
     return r;
   }
   static detail::lock_handler answer_to(const lock_call& c) {
-    return
-        [c](detail::lock_answer answer) { c.answer(answer.error, std::move(answer.detail), std::move(answer.record)); };
+    return [c](detail::lock_answer answer) { c.ends_as(std::move(answer)); };
   }
   static std::string_view script_of(const fake_topology::command& c) {
     if (c.argv[0] == "SET") return "set";

@@ -142,7 +142,7 @@ class quorum_fixture {
                                  .wait = wait,
                                  .deadline = deadline};
     c.place(locks->lock(std::make_shared<const detail::lock_keys>(detail::red_plain_lock, name), r,
-                        [c](detail::lock_answer a) { c.answer(a.error, std::move(a.detail), std::move(a.record)); }));
+                        [c](detail::lock_answer a) { c.ends_as(std::move(a)); }));
     run();
     return c;
   }

@@ -10,7 +10,7 @@ namespace {
 
 std::vector<record_ptr> kept;  // the leases that were granted; nobody gives them back
 void keep(detail::lock_answer answer) {
-  if (answer.record) kept.push_back(std::move(answer.record));
+  if (answer.value) kept.push_back(std::move(answer.value));
 }
 
 /// Starves `act`; then what is open is answered, and everything is closed and destroyed.

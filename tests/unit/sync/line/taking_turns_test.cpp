@@ -30,9 +30,7 @@ struct on_both_channels : turns {
     const auto both =
         std::make_shared<const detail::lock_keys>(detail::plain_lock, "a", "", detail::publish_word::both);
     locks->lock(both, {owner(), false, detail::resolve_terms(settings, {}), detail::lock_request::wait_mode::forever},
-                [asked](detail::lock_answer answer) {
-                  asked.answer(answer.error, std::move(answer.detail), std::move(answer.record));
-                });
+                [asked](detail::lock_answer answer) { asked.ends_as(std::move(answer)); });
     return asked;
   }
   /// Of a release by a client like this one.
