@@ -1,7 +1,6 @@
 // SPDX-License-Identifier: BSL-1.0
 #include "api/arguments.hpp"
 
-#include <cstddef>
 #include <string>
 
 #include <holdfast/error.hpp>
@@ -13,8 +12,6 @@
 
 namespace holdfast::detail {
 namespace {
-
-constexpr std::size_t longest_name = 64 * 1024;
 
 std::string ms(milliseconds duration) { return std::to_string(duration.count()) + " ms"; }
 
@@ -60,26 +57,25 @@ void check_renew_ttl(const config& config, milliseconds ttl) {
   if (ttl != milliseconds::zero()) check_ttl(config, "a ttl", ttl, shortest_ttl);
 }
 
+void check_name(const lock_keys& keys) {
+  switch (keys.fault) {
+    case name_fault::none: return;
+    case name_fault::empty: throw error(errc::invalid_name, "the name is empty");
+    case name_fault::too_long:
+      throw error(errc::invalid_name, "the name has " + std::to_string(keys.name.size()) + " bytes, more than 65536");
+    case name_fault::splits_slots:
+      throw error(errc::invalid_name,
+                  "the name " + in_quotes(keys.lock) +
+                      " does not fit a cluster: it may have no brace, or its first '{' must be followed "
+                      "by at least one byte and a '}'");
+  }
+}
+
 void check_lock(const engine& engine, const lock_keys& keys) {
-  check_name(keys.name);
-  if (engine.has_slots()) check_slot(keys);
+  check_name(keys);
   if (keys.of.voted == engine.several_primaries()) return;
   throw error(errc::invalid_config, keys.of.voted ? "a red_lock needs a client with several primaries"
                                                   : "a client with several primaries has no other lock than red_lock");
-}
-
-void check_name(std::string_view name) {
-  if (name.empty()) throw error(errc::invalid_name, "the name is empty");
-  if (name.size() > longest_name)
-    throw error(errc::invalid_name, "the name has " + std::to_string(name.size()) + " bytes, more than 65536");
-}
-
-void check_slot(const lock_keys& keys) {
-  if (fits_a_cluster(keys.lock)) return;
-  throw error(errc::invalid_name,
-              "the name " + in_quotes(keys.lock) +
-                  " does not fit a cluster: it may have no brace, or its first '{' must be followed "
-                  "by at least one byte and a '}'");
 }
 
 void check_wait(milliseconds wait) {

@@ -1,7 +1,6 @@
 // SPDX-License-Identifier: BSL-1.0
 #pragma once
 #include <chrono>
-#include <string_view>
 
 #include <holdfast/config.hpp>
 #include <holdfast/lock_options.hpp>
@@ -19,10 +18,7 @@ terms resolve_terms(const config&, const lock_options&);
 /// Throws error: invalid_ttl. 0 is allowed: the TTL of the grant.
 void check_renew_ttl(const config&, milliseconds ttl);
 /// Throws error: invalid_name.
-void check_name(std::string_view name);
-/// Throws error: invalid_name. Keys and channel of the name would be in several slots of a cluster, see
-/// fits_a_cluster().
-void check_slot(const lock_keys& keys);
+void check_name(const lock_keys& keys);
 /// Throws error: invalid_name, or invalid_config if these servers do not have this kind of lock.
 void check_lock(const engine&, const lock_keys& keys);
 /// Throws error: invalid_wait.

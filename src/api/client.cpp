@@ -61,6 +61,10 @@ detail::publish_word word_of(const detail::settings& settings) {
   return publish_word::automatic;
 }
 
+detail::naming naming_of(const detail::settings& settings) {
+  return {settings.values.key_prefix, word_of(settings), settings.kind == detail::deployment::cluster};
+}
+
 /// Real timers, sockets and randomness.
 class real_environment final : public detail::client_environment {
  public:
@@ -106,7 +110,7 @@ class client_parts {
                                        .servers = *servers_,
                                        .random = environment_->random(),
                                        .settings = settings_.values,
-                                       .word = home_->word()},
+                                       .word = home_->naming().word},
                    home_, fields_, print_notice);
   }
   client_parts(const client_parts&) = delete;
@@ -172,8 +176,7 @@ class client_core final : public core {
     auto& context = asio::query(executor, asio::execution::context);
     const auto life = context_life::of(executor);
     const context_life::visit here(*life);
-    const auto core = std::make_shared<client_core>(life, settings.values.key_prefix, word_of(settings),
-                                                    settings.values.turns, world.time);
+    const auto core = std::make_shared<client_core>(life, naming_of(settings), settings.values.turns, world.time);
     auto mine = std::make_shared<strand_guest>(executor);
     mine->inside.emplace(core, mine->strand.any(), std::move(settings), world);
     core->lives_by(mine->strand, mine->inside->locks());
@@ -183,9 +186,9 @@ class client_core final : public core {
     return core;
   }
 
-  client_core(std::shared_ptr<context_life> life, std::string key_prefix, detail::publish_word word, bool turns,
+  client_core(std::shared_ptr<context_life> life, detail::naming naming, bool turns,
               std::shared_ptr<const detail::clock> time)
-      : core(std::move(life), std::move(key_prefix), word, turns), time_(std::move(time)) {}
+      : core(std::move(life), std::move(naming), turns), time_(std::move(time)) {}
   ~client_core() override {
     if (!strand_guest_) return;
     const context_life::visit here(*life());

@@ -72,8 +72,7 @@ class core : public lease_home, public std::enable_shared_from_this<core> {
     abandoned_.store(true, std::memory_order_release);
     look_soon();
   }
-  const std::string& key_prefix() const noexcept { return key_prefix_; }
-  publish_word word() const noexcept { return word_; }
+  const detail::naming& naming() const noexcept { return naming_; }
   bool takes_turns() const noexcept { return turns_; }
   const std::string& client_id() const noexcept { return client_id_; }
   bool closed() const noexcept { return state_->closed.load(std::memory_order_acquire); }
@@ -101,8 +100,8 @@ class core : public lease_home, public std::enable_shared_from_this<core> {
   void engine_has_ended() noexcept { dropped_.close(); }
 
  protected:
-  core(std::shared_ptr<context_life> life, std::string key_prefix, publish_word word, bool turns)
-      : life_(std::move(life)), key_prefix_(std::move(key_prefix)), word_(word), turns_(turns) {}
+  core(std::shared_ptr<context_life> life, detail::naming naming, bool turns)
+      : life_(std::move(life)), naming_(std::move(naming)), turns_(turns) {}
   /// Called once, before another object knows this one. Both belong to the guest of life() that has the engine.
   void lives_by(const direct_strand& strand, const engine& locks) {
     strand_ = &strand;
@@ -128,8 +127,7 @@ class core : public lease_home, public std::enable_shared_from_this<core> {
   }
 
   const std::shared_ptr<context_life> life_;
-  const std::string key_prefix_;
-  const publish_word word_;
+  const detail::naming naming_;
   const bool turns_;
   std::string client_id_;
   const direct_strand* strand_ = nullptr;  // touched in a visit only
@@ -174,7 +172,7 @@ struct access {
   static Mutex make_mutex(const std::shared_ptr<core>& core, const kind& of, std::string_view name,
                           std::optional<holdfast::owner> owner) {
     return {core,
-            core ? std::make_shared<const lock_keys>(of, name, core->key_prefix(), core->word())
+            core ? std::make_shared<const lock_keys>(of, name, core->naming())
                  : std::make_shared<const lock_keys>(of, name),
             owner};
   }

@@ -251,7 +251,7 @@ asio::awaitable<group_answer> taken_in_order(plan_ptr plan, joint_call_ptr call)
 template <class T>
 asio::awaitable<T> acquire(plan_ptr plan, lock_call request) {
   if (!plan) co_return co_await detail::without_client<T>();
-  for (const auto& wanted : plan->locks) detail::check_name(wanted.keys->name);
+  for (const auto& wanted : plan->locks) detail::check_name(*wanted.keys);
   const auto call = std::make_shared<joint_call>(joint_call{request, request.locker.value_or(owner())});
   for (;;) {
     auto answer = co_await taken_in_order(plan, call);

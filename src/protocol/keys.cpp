@@ -4,6 +4,15 @@
 #include <functional>
 
 namespace holdfast::detail {
+namespace {
+
+name_fault fault_of(std::string_view name, std::string_view lock, const naming& by) noexcept {
+  if (name.empty()) return name_fault::empty;
+  if (name.size() > longest_name) return name_fault::too_long;
+  return by.in_slots && !fits_a_cluster(lock) ? name_fault::splits_slots : name_fault::none;
+}
+
+}  // namespace
 
 std::string_view text_of(publish_word word) noexcept {
   switch (word) {
@@ -20,9 +29,9 @@ std::uint32_t hash_of(std::string_view name) noexcept {
   return static_cast<std::uint32_t>(std::hash<std::string_view>()(name));
 }
 
-lock_keys::lock_keys(const kind& kind, std::string_view text, std::string_view prefix, publish_word publishing)
-    : of(kind), name(text), lock(prefix.empty() ? name : *new std::string(std::string(prefix).append(text))),
-      hash(hash_of(text)), word(publishing) {}
+lock_keys::lock_keys(const kind& kind, std::string_view text, const naming& by)
+    : of(kind), name(text), lock(by.prefix.empty() ? name : *new std::string(by.prefix + name)), hash(hash_of(text)),
+      word(by.word), fault(fault_of(name, lock, by)) {}
 
 // A derived key puts the name into braces, and Redis hashes up to the first '}'. A '}' in the name would close them
 // early.

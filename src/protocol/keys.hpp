@@ -1,6 +1,7 @@
 // SPDX-License-Identifier: BSL-1.0
 #pragma once
 #include <array>
+#include <cstddef>
 #include <cstdint>
 #include <memory>
 #include <string>
@@ -43,11 +44,26 @@ std::string_view text_of(publish_word word) noexcept;
 /// The key of the vote of one of several primaries.
 inline constexpr std::string_view vote_marker = "holdfast:redlock";
 
+/// The part of a client in the names of its locks.
+struct naming {
+  std::string prefix;
+  publish_word word = publish_word::publish;
+  bool in_slots = false;  // all keys of a lock must be in one slot
+};
+
+/// The reason why a client refuses each call about a name.
+enum class name_fault : std::uint8_t {
+  none,
+  empty,
+  too_long,      // more than longest_name
+  splits_slots,  // see fits_a_cluster()
+};
+inline constexpr std::size_t longest_name = 64 * 1024;
+
 /// The names of a lock. Made once for a mutex and shared by everything that works on it. It is small, because there may
 /// be a million.
 struct HOLDFAST_EXPORT lock_keys {
-  lock_keys(const kind& of, std::string_view name, std::string_view prefix = {},
-            publish_word word = publish_word::publish);
+  lock_keys(const kind& of, std::string_view name, const naming& by = {});
   lock_keys(const lock_keys&) = delete;
   lock_keys& operator=(const lock_keys&) = delete;
   ~lock_keys() {
@@ -59,6 +75,7 @@ struct HOLDFAST_EXPORT lock_keys {
   const std::string& lock;   // N, the key itself: without a prefix it is `name`
   const std::uint32_t hash;  // hash_of(name)
   const publish_word word;
+  const name_fault fault;
 };
 /// Tells names apart quickly.
 std::uint32_t hash_of(std::string_view name) noexcept;

@@ -85,8 +85,6 @@ class engine final {
   /// `grace`, close() follows with one command timeout, and then `done`. A second call waits with the first; the
   /// shorter grace counts. A close() ends the drain.
   void drain(nanoseconds grace, function<void()> done);
-  /// True: the server may have slots, and all keys of a lock must be in one.
-  bool has_slots() const noexcept { return env_.servers.has_slots(); }
   /// True: primaries vote, and a majority holds each lock.
   bool several_primaries() const noexcept { return voting_ != nullptr; }
   const config& settings() const noexcept { return env_.settings; }

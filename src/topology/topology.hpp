@@ -80,8 +80,6 @@ class topology {
     return trouble(key);
   }
 
-  /// Keys are spread over the servers by their slots: keys of one script must be in one slot.
-  virtual bool has_slots() const noexcept { return false; }
   /// The number of independent primaries that have each key, so that a majority decides; 1: one server decides.
   virtual std::size_t primaries() const noexcept { return 1; }
   /// One of them, by its node_id. A command that needs a majority is sent to each by itself.

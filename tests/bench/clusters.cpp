@@ -33,7 +33,7 @@ struct three_primaries : real_cluster {
 
 /// The same commands, except for the word that publishes.
 sequence pair_of_a_cluster() {
-  const detail::lock_keys keys(detail::plain_lock, name_of(0), {}, detail::publish_word::automatic);
+  const detail::lock_keys keys(detail::plain_lock, name_of(0), {.prefix = {}, .word = detail::publish_word::automatic});
   const auto field = field_of(0);
   sequence pair(2);
   detail::plain_lock.acquire.make(keys, default_ttl, field).append_to(pair[0], false);

@@ -130,7 +130,8 @@ void actor::lock(const detail::shared_keys& name, bool reenter) {
   const auto& meant = w_.kind_of(name->name);
   const bool fenced = meant.fenced() && !w_.chance(5);
   const auto& of = meant.fenced() && !fenced ? detail::plain_lock : meant;
-  const auto keys = std::make_shared<const detail::lock_keys>(of, name->name, "", name->word);
+  const auto keys =
+      std::make_shared<const detail::lock_keys>(of, name->name, detail::naming{.prefix = {}, .word = name->word});
   const std::string verb = verb_of(wait);
   begin(verb, name->name);
   const auto call = wait == patience::once ? w_.judge.begin_try(client_, name->name, verb + ' ' + name->name)
@@ -203,7 +204,7 @@ void actor::lock_all() {
   if (of.voted) return lock(w_.some_name(), false);
   // Of several slots multi_lock takes one after the other.
   const auto fits = [&](const detail::lock_keys& n) {
-    return &n.of == &of && (!client_.locks().has_slots() || slot_of(n.lock) == slot_of(one.lock));
+    return &n.of == &of && client_.locks().group_of(n) == client_.locks().group_of(one);
   };
   std::vector<detail::shared_keys> all;
   for (const auto& n : w_.names)

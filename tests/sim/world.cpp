@@ -173,7 +173,8 @@ class world {
     constexpr const char* alone[] = {"orders:1", "{a}", "orders:2", "orders:3", "b", "orders:4", "c", "d"};
     constexpr const char* in_slots[] = {"orders:1", "{a}", "{a}:2", "{a}:3", "b", "{b}:2", "c", "d"};
     for (const auto* name : servers_.what() == detail::deployment::cluster ? in_slots : alone)
-      all.push_back(std::make_shared<const detail::lock_keys>(*kinds[random_.next() % kinds.size()], name, "", word));
+      all.push_back(std::make_shared<const detail::lock_keys>(*kinds[random_.next() % kinds.size()], name,
+                                                              detail::naming{.prefix = {}, .word = word}));
     std::rotate(all.begin(), all.begin() + static_cast<std::ptrdiff_t>(random_.next() % all.size()), all.end());
     all.resize(1 + random_.next() % (settings_.turns ? 2 : all.size()));
     return all;

@@ -12,7 +12,8 @@ namespace holdfast::detail {
 
 permission_probe::permission_probe(environment& env, const kind& kind, const std::string& name, owner_field field,
                                    done_handler done)
-    : env_(env), done_(std::move(done)), keys_(kind, name, {}, env.word), field_(field), alarm_(env.alarms) {
+    : env_(env), done_(std::move(done)), keys_(kind, name, {.prefix = {}, .word = env.word}), field_(field),
+      alarm_(env.alarms) {
   // next() uses set_hold_count, which only re-entrant kinds have.
   HOLDFAST_ASSERT(kind.reentrant);
 }

@@ -49,7 +49,6 @@ class cluster final : public topology {
 
   node_id node_of(std::string_view key) const override { return map_.owner(slot_of(key)); }
   key_group group_of(std::string_view key) const noexcept override { return slot_of(key); }
-  bool has_slots() const noexcept override { return true; }
   std::vector<std::string> name_on_each_primary(std::string_view stem) const override;
   std::string run_of(std::string_view) const override { return {}; }
   std::uint64_t server_of(std::string_view key) const override;

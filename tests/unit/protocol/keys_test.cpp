@@ -14,9 +14,9 @@ using namespace holdfast::detail;
 TEST_CASE("keys and channels are Redisson's") {
   CHECK(lock_keys(plain_lock, "orders:42").lock == "orders:42");
   CHECK(channel_of(lock_keys(plain_lock, "orders:42")) == "redisson_lock__channel:{orders:42}");
-  CHECK(token_key(lock_keys(plain_lock, "orders:42", "p:")) == "redisson_lock_token:{p:orders:42}");
+  CHECK(token_key(lock_keys(plain_lock, "orders:42", {"p:"})) == "redisson_lock_token:{p:orders:42}");
   CHECK(token_key(lock_keys(plain_lock, "{orders}:42")) == "redisson_lock_token:{orders}:42");
-  CHECK(lock_keys(plain_lock, "orders:42", "p:").name == "orders:42");
+  CHECK(lock_keys(plain_lock, "orders:42", {"p:"}).name == "orders:42");
   CHECK(lock_keys(plain_lock, "{orders}:42").lock == "{orders}:42");
   CHECK(channel_of(lock_keys(plain_lock, "{orders}:42")) == "redisson_lock__channel:{orders}:42");
 }
@@ -53,7 +53,21 @@ TEST_CASE("all that is derived from a name that fits a cluster is in one slot, a
 
 TEST_CASE("what counts for a cluster is the name with its prefix") {
   CHECK(fits_a_cluster(lock_keys(plain_lock, "a").lock));
-  CHECK(fits_a_cluster(lock_keys(plain_lock, "}a", "{b").lock));
-  CHECK_FALSE(fits_a_cluster(lock_keys(plain_lock, "a", "{b").lock));
-  CHECK_FALSE(fits_a_cluster(lock_keys(plain_lock, "{a}", "{}").lock));
+  CHECK(fits_a_cluster(lock_keys(plain_lock, "}a", {"{b"}).lock));
+  CHECK_FALSE(fits_a_cluster(lock_keys(plain_lock, "a", {"{b"}).lock));
+  CHECK_FALSE(fits_a_cluster(lock_keys(plain_lock, "{a}", {"{}"}).lock));
+}
+
+TEST_CASE("the fault of a name is found when the names of its lock are made") {
+  const naming one_server{.prefix = "p:"}, cluster{.prefix = "p:", .in_slots = true};
+  const auto fault_of = [](std::string_view name, const naming& by) { return lock_keys(plain_lock, name, by).fault; };
+  for (const auto& by : {one_server, cluster}) {
+    CHECK(fault_of(std::string_view("\0", 1), by) == name_fault::none);
+    CHECK(fault_of(std::string(65'536, '\xff'), by) == name_fault::none);
+    CHECK(fault_of("{a}", by) == name_fault::none);
+    CHECK(fault_of("", by) == name_fault::empty);
+    CHECK(fault_of(std::string(65'537, '}'), by) == name_fault::too_long);
+  }
+  CHECK(fault_of("a}", one_server) == name_fault::none);
+  CHECK(fault_of("a}", cluster) == name_fault::splits_slots);
 }

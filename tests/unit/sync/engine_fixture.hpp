@@ -311,7 +311,7 @@ class engine_fixture {
   }
   std::string last_sent() const { return server.count() == 0 ? "nothing" : wire(server.count() - 1); }
   detail::shared_keys keys(std::string_view name, const detail::kind& of = detail::plain_lock) const {
-    return std::make_shared<const detail::lock_keys>(of, name, settings.key_prefix);
+    return std::make_shared<const detail::lock_keys>(of, name, detail::naming{settings.key_prefix});
   }
   std::size_t subscribers(const std::string& name) const { return server.subscribers(channel(name)); }
   std::string channel(const std::string& name) const { return detail::channel_of(*keys(name)); }

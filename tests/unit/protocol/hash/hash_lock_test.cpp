@@ -100,7 +100,7 @@ TEST_CASE("a release is published by the word of its keys") {
   const auto [word, text] =
       GENERATE(std::pair(publish_word::publish, "publish"), std::pair(publish_word::spublish, "spublish"),
                std::pair(publish_word::automatic, "auto"), std::pair(publish_word::both, "both"));
-  const lock_keys k(plain_lock, "a", {}, word), s(simple_lock, "a", {}, word);
+  const lock_keys k(plain_lock, "a", {.prefix = {}, .word = word}), s(simple_lock, "a", {.prefix = {}, .word = word});
   CHECK(operands(plain_lock.release.make(k, u1)) == words{"1", "a", text, channel_of(k), "u:1"});
   CHECK(operands(plain_lock.force_release.make(k)) == words{"1", "a", text, channel_of(k)});
   CHECK(operands(simple_lock.release.make(s, u1)) == words{"1", "a", text, channel_of(s), "u:1"});

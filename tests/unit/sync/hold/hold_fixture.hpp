@@ -23,7 +23,7 @@ inline const detail::uuid client_of_claims(0, 0);
 inline detail::claim_ptr make_claim(detail::client_state_ptr client) {
   const detail::node_id node = 0;
   return detail::claim::make(std::move(client),
-                             std::make_shared<const detail::lock_keys>(detail::plain_lock, "a", "p:"),
+                             std::make_shared<const detail::lock_keys>(detail::plain_lock, "a", detail::naming{"p:"}),
                              detail::owner_field(client_of_claims, 1), std::span(&node, 1), 1);
 }
 

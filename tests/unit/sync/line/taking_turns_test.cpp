@@ -27,8 +27,8 @@ struct turns : engine_fixture {
 struct on_both_channels : turns {
   lock_call call_lock() {
     const lock_call asked;
-    const auto both =
-        std::make_shared<const detail::lock_keys>(detail::plain_lock, "a", "", detail::publish_word::both);
+    const auto both = std::make_shared<const detail::lock_keys>(
+        detail::plain_lock, "a", detail::naming{.prefix = {}, .word = detail::publish_word::both});
     locks->lock(both, {owner(), false, detail::resolve_terms(settings, {}), detail::lock_request::wait_mode::forever},
                 [asked](detail::lock_answer answer) { asked.ends_as(std::move(answer)); });
     return asked;
