@@ -74,15 +74,15 @@ any_of::any_of(const std::vector<mutex>& mutexes)
     : core_(access::home(first_of(mutexes))), locks_(locks_of(mutexes)), owner_(access::given_owner(mutexes.front())) {}
 
 asio::awaitable<lease> any_of::lock(lock_options options) const {
-  return acquire<lease>(core_, locks_, lock_call::forever(owner_, options));
+  return acquire<lease>(core_, locks_, {owner_, options});
 }
 
 asio::awaitable<std::optional<lease>> any_of::try_lock(lock_options options) const {
-  return acquire<std::optional<lease>>(core_, locks_, lock_call::once(owner_, options));
+  return acquire<std::optional<lease>>(core_, locks_, {owner_, options, milliseconds::zero()});
 }
 
 asio::awaitable<std::optional<lease>> any_of::try_lock_for(milliseconds wait, lock_options options) const {
-  return acquire<std::optional<lease>>(core_, locks_, lock_call::within(wait, owner_, options));
+  return acquire<std::optional<lease>>(core_, locks_, {owner_, options, wait});
 }
 
 }  // namespace holdfast

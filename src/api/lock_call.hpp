@@ -12,29 +12,26 @@
 namespace holdfast::detail {
 
 /// A call of lock(), try_lock() or try_lock_for(), as its caller made it.
+///
+/// Decision: the arguments stay as they are until the call is on the strand. The limit counts from there, and there the
+/// client's config completes the options. A caller gets a wrong argument as an exception of its co_await.
 struct lock_call {
   std::optional<owner> locker;  // the owner given to the mutex
   lock_options options;
-  lock_request::wait_mode wait = lock_request::wait_mode::forever;
-  milliseconds limit{};
+  std::optional<milliseconds> limit{};  // empty: lock(). 0: one attempt
 
-  static lock_call forever(std::optional<owner> owner, const lock_options& options) { return {owner, options}; }
-  static lock_call once(std::optional<owner> owner, const lock_options& options) {
-    return {owner, options, lock_request::wait_mode::once};
-  }
-  static lock_call within(milliseconds limit, std::optional<owner> owner, const lock_options& options) {
-    const auto wait =
-        limit == milliseconds::zero() ? lock_request::wait_mode::once : lock_request::wait_mode::until_deadline;
-    return {owner, options, wait, limit};
-  }
+  bool forever() const noexcept { return !limit; }
+  bool once() const noexcept { return limit == milliseconds::zero(); }
 
   /// Throws error: invalid_wait, invalid_ttl.
   lock_request request(const engine& locks, const calling_coroutine& by) const {
-    check_wait(limit);
+    using wait_mode = lock_request::wait_mode;
+    const auto wait = forever() ? wait_mode::forever : once() ? wait_mode::once : wait_mode::until_deadline;
+    if (limit) check_wait(*limit);
     const auto bound = locker ? locker : by.bound;
     lock_request request{bound.value_or(owner{}), bound.has_value(), resolve_terms(locks.settings(), options), wait};
     request.coroutine = by.coroutine;
-    if (wait == lock_request::wait_mode::until_deadline) request.deadline = saturating_add(locks.now(), limit);
+    if (wait == wait_mode::until_deadline) request.deadline = saturating_add(locks.now(), *limit);
     return request;
   }
 };

@@ -92,8 +92,6 @@ struct joint_call {
     request.deadline = *deadline;
     return request;
   }
-  bool forever() const noexcept { return call.wait == lock_request::wait_mode::forever; }
-  bool once() const noexcept { return call.wait == lock_request::wait_mode::once; }
   bool renewed() const noexcept { return call.options.renew.value_or(!call.options.ttl); }
 };
 using joint_call_ptr = std::shared_ptr<joint_call>;
@@ -125,7 +123,7 @@ asio::awaitable<std::string> run_of(plan_ptr plan, wanted lock, joint_call_ptr c
       co_return co_await detail::on_strand<std::string>(lock.home.lock(), std::move(ask),
                                                         detail::refused_by(lock.home));
     } catch (const error& failure) {
-      if (failure.code() != errc::unreachable || !call->forever()) throw;
+      if (failure.code() != errc::unreachable || !call->call.forever()) throw;
     }
   }
 }
@@ -239,7 +237,8 @@ asio::awaitable<group_answer> taken_in_order(plan_ptr plan, joint_call_ptr call)
     if (!call->renewed()) co_await access::renew(together, {}, call->deadline.value_or(time_point::max()));
   } catch (const error& failure) {
     // A call that waits through outages waits through this one as well.
-    if (failure.code() == condition::retry_later && !call->once()) co_return group_answer{group_answer::kind::moved};
+    if (failure.code() == condition::retry_later && !call->call.once())
+      co_return group_answer{group_answer::kind::moved};
     if (failure.code() != errc::lost) throw;
   }
   if (!together.held()) co_return group_answer{group_answer::kind::moved};
@@ -257,7 +256,7 @@ asio::awaitable<T> acquire(plan_ptr plan, lock_call request) {
     auto answer = co_await taken_in_order(plan, call);
     if (answer.type == group_answer::kind::had) co_return access::make_multi_lease(std::move(answer.leases));
     if (answer.type == group_answer::kind::apart) continue;
-    if (answer.type == group_answer::kind::moved && !call->once()) continue;
+    if (answer.type == group_answer::kind::moved && !call->call.once()) continue;
     if (answer.type == group_answer::kind::moved) throw error(errc::unreachable, "a server has restarted meanwhile");
     if constexpr (!std::is_same_v<T, multi_lease>) co_return std::nullopt;
   }
@@ -270,15 +269,15 @@ std::optional<owner> given_owner(const plan_ptr& plan) { return plan ? plan->loc
 multi_lock::multi_lock(const std::vector<mutex>& mutexes) : plan_(plan_of(mutexes)) {}
 
 asio::awaitable<multi_lease> multi_lock::lock(lock_options options) const {
-  return acquire<multi_lease>(plan_, lock_call::forever(given_owner(plan_), options));
+  return acquire<multi_lease>(plan_, {given_owner(plan_), options});
 }
 
 asio::awaitable<std::optional<multi_lease>> multi_lock::try_lock(lock_options options) const {
-  return acquire<std::optional<multi_lease>>(plan_, lock_call::once(given_owner(plan_), options));
+  return acquire<std::optional<multi_lease>>(plan_, {given_owner(plan_), options, milliseconds::zero()});
 }
 
 asio::awaitable<std::optional<multi_lease>> multi_lock::try_lock_for(milliseconds wait, lock_options options) const {
-  return acquire<std::optional<multi_lease>>(plan_, lock_call::within(wait, given_owner(plan_), options));
+  return acquire<std::optional<multi_lease>>(plan_, {given_owner(plan_), options, wait});
 }
 
 }  // namespace holdfast

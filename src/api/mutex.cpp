@@ -54,15 +54,15 @@ fenced_mutex::fenced_mutex(std::weak_ptr<core> core, shared_keys keys, std::opti
     : mutex(std::move(core), std::move(keys), owner) {}
 
 asio::awaitable<lease> mutex::lock(lock_options options) const {
-  return acquire<lease>(core_, keys_, lock_call::forever(owner_, options));
+  return acquire<lease>(core_, keys_, {owner_, options});
 }
 
 asio::awaitable<std::optional<lease>> mutex::try_lock(lock_options options) const {
-  return acquire<std::optional<lease>>(core_, keys_, lock_call::once(owner_, options));
+  return acquire<std::optional<lease>>(core_, keys_, {owner_, options, milliseconds::zero()});
 }
 
 asio::awaitable<std::optional<lease>> mutex::try_lock_for(milliseconds wait, lock_options options) const {
-  return acquire<std::optional<lease>>(core_, keys_, lock_call::within(wait, owner_, options));
+  return acquire<std::optional<lease>>(core_, keys_, {owner_, options, wait});
 }
 
 asio::awaitable<bool> mutex::force_unlock() const {
