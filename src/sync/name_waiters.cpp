@@ -198,7 +198,7 @@ line_conditions name::conditions() {
 // for an attempt that was not begun.
 void name::act(const line_action& action, acquisition* concerned, const attempt* answer) {
   if (if_memory([&] { perform(action, concerned, answer); })) return;
-  while (!line_->empty() && line_->rules.stuck())
+  while (line_ && !line_->empty() && line_->rules.stuck())
     if_memory([this] { finish(line_->first(), {redis::without_memory()}); });
 }
 
@@ -206,9 +206,9 @@ void name::act(const line_action& action, acquisition* concerned, const attempt*
 // else is sent. Without memory for that its key ends with the TTL, and the line goes on.
 void name::perform(const line_action& action, acquisition* concerned, const attempt* answer) {
   set_alarm(action);
+  if (action.given_back_at == nowhere) return perform_act(action, concerned, answer);
   each_step step;
-  if (action.given_back_at != nowhere)
-    step([&] { release(action.given_back, concerned->request.asked.ttl, action.given_back_at); });
+  step([&] { release(action.given_back, concerned->request.asked.ttl, action.given_back_at); });
   step([&] { perform_act(action, concerned, answer); });
   step.rethrow();
 }

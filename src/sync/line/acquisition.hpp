@@ -92,8 +92,8 @@ struct line_seat {
   std::shared_ptr<acquisition> kept;  // while it waits there
   std::uint64_t number = 0;           // increases with each waiter of the line
   unsigned ahead = 0;                 // waiters before it when it joined
-  attempts tries;                     // the rules of the line change it
   bool counted = false;               // the observer counts it as waiting
+  attempts tries;                     // the rules of the line change it
 };
 
 /// One call that wants one lock, from the call to the answer, wherever it waits meanwhile.

@@ -46,13 +46,13 @@ struct attempt {
   std::uint64_t server = 0;                           // the same
 };
 
-/// The attempts of one waiter until now.
+/// The attempts of one waiter until now. There may be a hundred thousand waiters, so it is small.
 struct attempts {
-  owner_field field;        // from the first attempt on; the same in each repetition
-  unsigned unanswered = 0;  // written and not answered: the field may have been granted, or may still be
-  unsigned splits = 0;      // in which the primaries were divided, since the last message
-  bool first_try = false;   // the last attempt was the kind's first_acquire
-  bool granted = false;     // Redis has granted the field, and replicas must confirm it
+  owner_field field;             // from the first attempt on; the same in each repetition
+  std::uint16_t unanswered = 0;  // written and not answered: the field may have been granted, or may still be
+  std::uint16_t splits = 0;      // in which the primaries were divided, since the last message
+  bool first_try = false;        // the last attempt was the kind's first_acquire
+  bool granted = false;          // Redis has granted the field, and replicas must confirm it
 };
 
 }  // namespace holdfast::detail
