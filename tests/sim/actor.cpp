@@ -8,7 +8,6 @@
 
 #include "api/arguments.hpp"
 #include "support/run_at.hpp"
-#include "testing/sim/slot_view.hpp"
 
 namespace holdfast::sim {
 namespace {
