@@ -55,30 +55,39 @@ constexpr nanoseconds least_backoff_delay = milliseconds(20), longest_backoff_de
 //   blocked  blocked  any      no     > 0           given_back(), or a first try_lock() at half of its time
 //   pauses   blocked  some     yes    any           the alarm, or a first try_lock() at half of its time
 //
+// A line that found no memory is idle although it has waiters. The first of them leaves next.
+//
 // The actions of each event. "next" is: rest while a release blocks; else what the first waiter needs, one of send,
-// park and reenter; without waiters linger or rest. "x" cannot happen, and is asserted.
+// park and reenter; without waiters linger (park) or rest. "x" cannot happen, and is asserted.
 //
-//   event             new   lingers  over  tries           parks           blocked           pauses
-//   joined            next  next     next  x               x               rest              rest, or next [1]
-//   woken             wait  wait     wait  wait [2]        next, park [3]  wait              wait
-//   subscribed        x     wait     x     wait [2]        next, park [3]  wait              wait
-//   unsubscribed      x     wait     x     done            done            wait, done [4]    done
-//   alarm             x     rest     x     x               next            x                 next
-//   first_try_refused x     x        x     send            x               x                 x
-//   answered          x     x        x     any but rest    x               x                 x
-//   replicated        x     x        x     grant, park,..  x               x                 x
-//   given_back        x     x        x     wait            wait            next, park [5]    wait
-//   timed_out         x     x        x     done, silent    done, silent    done, send [6]    done, send [6]
-//   left              x     x        x     next            wait, park [7]  wait, rest        wait, rest
-//   stop_lingering    x     rest     x     x               x               x                 x
+//   event             new   lingers  over  tries           parks             blocked             pauses
+//   joined            next  next     next  x               x                 rest                x
+//   woken             wait  wait     wait  wait [1]        wait, next [2]    wait                wait
+//   heard             as woken; while this client holds: wait
+//   subscribed        x     wait     x     wait [1]        wait, next [2]    wait                wait
+//   unsubscribed      x     wait     x     done            done              wait, done [3]      done
+//   alarm             x     rest     x     x               next              x                   next
+//   first_try_refused x     x        x     send            x                 x                   x
+//   answered          x     x        x     next, confirm,  x                 x                   x
+//                                          grant, done
+//   replicated        x     x        x     grant, park,    x                 x                   x
+//                                          done
+//   given_back        x     x        x     wait            wait              wait, next [4]      wait
+//   timed_out         x     x        x     done, silent    done, silent      done, silent,       done, silent,
+//                                                                            send [5]            send [5]
+//   left              x [6] x        x [6] wait, next [7]  wait, park, rest  wait, rest          wait, park, rest
+//                                                          [8]                                   [8]
+//   stop_lingering    x     rest     x     x               x                 rest [3]            x
 //
-//   [1] A pause whose waiter has left goes on for the next one, unless no release blocks the line any more.
-//   [2] The attempt in flight may have run before the release: one more follows a busy answer.
-//   [3] The wake budget is spent, or the cool-down goes on.
-//   [4] A blocked line without waiters has nobody to answer.
-//   [5] After two unanswered attempts the pause begins now.
-//   [6] Half of a try_lock()'s time is over. The other half is for the answer.
-//   [7] The new first waiter may have another deadline, and so another end of the cool-down.
+//   [1] The attempt in flight may have run before the release: one more follows a busy answer.
+//   [2] wait or park: the wake budget is spent, or the cool-down goes on.
+//   [3] A blocked line without waiters has nobody to answer. It may linger when its release has ended.
+//   [4] Other releases may be under way. After two unanswered attempts the pause begins now.
+//   [5] Half of a try_lock()'s time is over. The other half is for the answer.
+//   [6] Not asserted: the rules do not count the waiters.
+//   [7] Only the departure of the first ends its attempt. Inside a decision the answer is always "next".
+//   [8] wait: the line stays parked or blocked for the next first waiter. park: that one has another deadline, and so
+//       another end of the cool-down. The departure of the last waiter is followed by linger or rest.
 //
 //   flag              idle      trying    parked    blocked   moved by
 //   woken_            old       yes       old       old       set by woken(), cleared by send()
@@ -109,7 +118,7 @@ constexpr nanoseconds least_backoff_delay = milliseconds(20), longest_backoff_de
 // ---- events
 
 line_action line_rules::joined(const line_conditions& at) {
-  HOLDFAST_ASSERT(at.first && (step_ == step::idle || step_ == step::blocked));
+  HOLDFAST_ASSERT(at.first && (step_ == step::idle || (step_ == step::blocked && !alarm_)));
   lingers_ = false;
   // Redis has just said busy, for several names at once. The acknowledgement of the subscription brings the next
   // attempt, so no release between the two is missed.
@@ -245,6 +254,7 @@ line_action line_rules::timed_out(const line_waiter& waiter, const line_conditio
 // A line that is parked or blocked stays so for its new first waiter: the reason of the wait is the same.
 line_action line_rules::left(const line_waiter& waiter, bool was_first, bool served, primary_set granted_at,
                              const line_conditions& at) {
+  HOLDFAST_ASSERT(!lingers_);
   if (was_first && step_ == step::trying) step_ = step::idle;
   line_action action;
   if (granted_at != nowhere && !waiter.tries.field.empty()) action = give_back(waiter.tries, granted_at);
@@ -291,7 +301,9 @@ line_action line_rules::next(const line_conditions& at, line_action before) {
     action.waits = false;
     return action;
   }
+  // The waiter leaves the line at once, so the next one must not inherit an alarm that has fired.
   if (at.owner_holds) {
+    step_ = step::idle;
     before.then = act::reenter;
     return before;
   }

@@ -120,8 +120,10 @@ class line_rules {
   void inherited(time_point now) noexcept;
   /// There was no memory for the action. The first waiter is stuck until it leaves.
   void not_done() noexcept { step_ = step::idle; }
-  /// There was no memory for the release, so given_back() does not follow.
-  void not_given_back() noexcept { --giving_back_; }
+  /// There was no memory for the release, so given_back() does not follow. A line that waits for it alone is stuck.
+  void not_given_back() noexcept {
+    if (--giving_back_ == 0 && blocked() && !alarm_) step_ = step::idle;
+  }
   /// A line without waiters is of no use any more: no release blocks it, and it does not linger.
   bool over() const noexcept { return giving_back_ == 0 && !lingers_; }
 
@@ -129,7 +131,7 @@ class line_rules {
   bool trying() const noexcept { return step_ == step::trying; }
   bool blocked() const noexcept { return step_ == step::blocked; }
   /// The first waiter waits for nothing, for lack of memory.
-  bool stuck() const noexcept { return step_ == step::idle || (blocked() && !alarm_ && giving_back_ == 0); }
+  bool stuck() const noexcept { return step_ == step::idle; }
   /// An empty line keeps its subscription.
   bool lingers() const noexcept { return lingers_; }
   /// The line wants the messages of its channel.
