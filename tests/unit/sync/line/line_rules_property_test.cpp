@@ -72,9 +72,10 @@ class simulated_line : seeded, rules_fixture {
   void step() {
     ++step_;
     happen();
-    if (line.empty() && lives_ && rules.over() && one_in(2)) {
+    if (line.empty() && lives_ && rules.over()) {
       must(!rules.listening(), "a line that is over listens to nothing");
-      end();
+      forget();
+      if (one_in(2)) end();
     }
     check_it_waits_for_something();
   }
@@ -441,16 +442,19 @@ class simulated_line : seeded, rules_fixture {
     if (field != fields_.end()) fields_.erase(field);
   }
 
-  void end() {
+  /// A line that is over begins anew, whether it is destroyed meanwhile or not.
+  void forget() {
     must(fields_.empty(), "a line that is over has no field left");
-    std::destroy_at(&rules);
-    std::construct_at(&rules, row, settings, random);
-    lives_ = false;
     proof_ = {};
     news_ = owed_ = false;
     backoffs_ = 0;
-    alarm_.reset();
     limit_.reset();
+  }
+  void end() {
+    std::destroy_at(&rules);
+    std::construct_at(&rules, row, settings, random);
+    lives_ = false;
+    alarm_.reset();
   }
 
   // ---- the model
