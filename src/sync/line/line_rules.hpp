@@ -120,9 +120,12 @@ class line_rules {
   void inherited(time_point now) noexcept;
   /// There was no memory for the action. The first waiter is stuck until it leaves.
   void not_done() noexcept { step_ = step::idle; }
-  /// There was no memory for the release, so given_back() does not follow. A line that waits for it alone is stuck.
+  /// There was no memory for the release, so given_back() does not follow. A line that waits for it alone is stuck, or
+  /// over.
   void not_given_back() noexcept {
-    if (--giving_back_ == 0 && blocked() && !alarm_) step_ = step::idle;
+    if (--giving_back_ > 0 || !blocked() || alarm_) return;
+    step_ = step::idle;
+    if (lingers_) lingers_ = listening_ = false;
   }
   /// A line without waiters is of no use any more: no release blocks it, and it does not linger.
   bool over() const noexcept { return giving_back_ == 0 && !lingers_; }
