@@ -190,8 +190,9 @@ class name final : public line_place,
   // The waiters: conditions and actions.
   static line_waiter seen(acquisition& waiter) noexcept;
   line_conditions conditions();
-  void act(const line_action& action, acquisition* concerned, const attempt* answer = nullptr);
-  void perform(const line_action& action, acquisition* concerned, const attempt* answer = nullptr);
+  /// `concerned`: the waiter that leaves or is given something. `answer`: of its attempt.
+  void act(const line_action& action, acquisition* concerned = nullptr, const attempt* answer = nullptr);
+  void perform(const line_action& action, acquisition* concerned = nullptr, const attempt* answer = nullptr);
   void set_alarm(const line_action& action) noexcept;
   void perform_act(const line_action& action, acquisition* concerned, const attempt* answer);
   template <class Step>

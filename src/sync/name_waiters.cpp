@@ -50,7 +50,7 @@ void name::begin(acquisition& waiter) {
   if (!asks) return;
   // The other half of its time is for the answer.
   if (once && line_->rules.blocked()) waiter.wake_at(env().now() + waiter.time_left() / 2);
-  perform(line_->rules.joined(conditions()), &waiter);
+  perform(line_->rules.joined(conditions()));
 }
 
 void name::leave(acquisition& waiter, lock_answer why) {
@@ -66,7 +66,7 @@ void name::time_out(acquisition& waiter) {
 void name::attempt_answered(acquisition& waiter, const outcome& outcome) {
   const visit here(*this);
   const auto& tries = waiter.seat.tries;
-  if (first_asks().refuses_first_try(tries, outcome)) return act(line_->rules.first_try_refused(conditions()), &waiter);
+  if (first_asks().refuses_first_try(tries, outcome)) return act(line_->rules.first_try_refused(conditions()));
   auto reply = first_asks().read(waiter.keys->of, tries, outcome);
   on_attempt(waiter,
              {std::move(reply), !outcome.error, outcome.sent, outcome.yes, outcome.may_have_run, outcome.server});
@@ -109,7 +109,7 @@ void name::on_replicas(acquisition& waiter, const attempt& attempt, const std::o
 
 void name::on_subscribed() {
   const visit here(*this);
-  act(line_->rules.subscribed(conditions()), nullptr);
+  act(line_->rules.subscribed(conditions()));
 }
 
 // A client that publishes on both channels listens on both. The copy would wake it a second time, and count as the turn
@@ -125,7 +125,7 @@ void name::on_rumour(std::string_view) { heard(false); }
 void name::heard(bool by_ourselves) {
   const visit here(*this);
   const bool held = held_here();
-  act(line_->rules.heard(conditions()), nullptr);
+  act(line_->rules.heard(conditions()));
   // Most often the own notification. Any other message may be a force-unlock of the lock that this client holds.
   if (held && !by_ourselves) doubt_hold_here();
 }
@@ -140,12 +140,12 @@ void name::on_given_back() {
   // A closed name has no line any more.
   if (!line_) return;
   const visit here(*this);
-  act(line_->rules.given_back(conditions()), nullptr);
+  act(line_->rules.given_back(conditions()));
 }
 
 void name::wake() noexcept {
   const visit here(*this);
-  if (line_) act(line_->rules.woken(line_rules::incentive::news, conditions()), nullptr);
+  if (line_) act(line_->rules.woken(line_rules::incentive::news, conditions()));
 }
 
 void name::doubt_hold_here() {
@@ -156,7 +156,7 @@ void name::doubt_hold_here() {
 bool name::may_linger() const { return hand_over_.shared() && (held_here() || hand_over_.cools_down()); }
 
 void name::end_lingering() {
-  if (line_ && line_->rules.lingers()) act(line_->rules.stop_lingering(conditions()), nullptr);
+  if (line_ && line_->rules.lingers()) act(line_->rules.stop_lingering(conditions()));
 }
 
 void name::fail(const std::vector<std::shared_ptr<acquisition>>& leaving, error_code error, const char* detail) {
@@ -219,7 +219,7 @@ void name::set_alarm(const line_action& action) noexcept {
   if (action.then != to::park) return;
   line_->alarm.start(action.until, [this] {
     const visit here(*this);
-    act(line_->rules.alarm(conditions()), line_->empty() ? nullptr : &line_->first());
+    act(line_->rules.alarm(conditions()));
   });
 }
 
