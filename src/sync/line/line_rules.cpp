@@ -98,11 +98,13 @@ constexpr nanoseconds least_backoff_delay = milliseconds(20), longest_backoff_de
 //   incentive_        old       yes       old       old       set by woken() or the alarm, cleared by take_incentive()
 //   delayed_          no        no        yes       no        set by woken() without a budget; cleared by the next step
 //   listening_        lingers   yes       yes       yes       set by listen(); cleared with the last waiter, unless the
-//                                                             line lingers, and by unsubscribed()
+//                                                             line lingers, and by unsubscribed(): a line may
+//                                                             linger without it
 //   listens_          as listening_; without it the flag is old    set by subscribed()
 //   tries.granted     -         yes       no        no        from a grant until replicas have it, or the field is
 //                                                             given back
-//   ..backoff_delay   yes       yes       yes       yes       above 0: doubled by back_off(), cleared by an answer
+//   ..backoff_delay   yes       yes       yes       yes       above 0: doubled by a second unanswered attempt, cleared
+//                                                             by an answer
 //   ..last_failure    yes       yes       yes       yes       set by a failure; cleared by an answer about the lock, or
 //                                                             by inherited()
 //   ..held            yes       yes       yes       yes       set by an answer about the lock, by found_taken, by the
