@@ -17,9 +17,10 @@ namespace holdfast::detail {
 template <class T>
 using value_of = std::conditional_t<std::is_void_v<T>, std::monostate, T>;
 
-inline std::exception_ptr to_exception(const error_code& code, const std::string& detail) {
-  if (code == asio::error::operation_aborted) return std::make_exception_ptr(boost::system::system_error(code));
-  return std::make_exception_ptr(error(code, detail));
+/// `lock`: the text begins with its name. Null: it does not.
+inline std::exception_ptr to_exception(const failure& why, const shared_keys& lock) {
+  if (why.code == asio::error::operation_aborted) return std::make_exception_ptr(boost::system::system_error(why.code));
+  return std::make_exception_ptr(error(why.code, lock ? about(lock->name, why.detail) : why.detail));
 }
 
 /// A suspended coroutine that waits for a T. On the strand. The first answer counts, later ones are dropped.
@@ -30,13 +31,13 @@ class caller {
 
   /// The answer if the client has ended.
   void ends_as(errc code) noexcept { when_ended_ = code; }
-  void client_has_ended() { answer(when_ended_, {}); }
+  void client_has_ended() { answer(failure{when_ended_, {}}); }
   /// From now on the text of a failure begins with this lock's name.
   void concerns(shared_keys lock) { lock_ = std::move(lock); }
 
-  void answer(const error_code& code, const std::string& detail, value_of<T> value = {}) {
-    if (!code) return fail_or_resume(nullptr, std::move(value));
-    fail(to_exception(code, lock_ ? about(lock_->name, detail) : detail));
+  void answer(const std::optional<failure>& failed, value_of<T> value = {}) {
+    if (!failed) return fail_or_resume(nullptr, std::move(value));
+    fail(to_exception(*failed, lock_));
   }
   void fail(std::exception_ptr failure) { fail_or_resume(std::move(failure), value_of<T>()); }
 
@@ -47,7 +48,7 @@ class caller {
   void cancel() {
     if (answered_) return;
     if (const auto target = target_) return target->cancel();
-    answer(asio::error::operation_aborted, {});
+    answer(failure{asio::error::operation_aborted, {}});
   }
 
  private:

@@ -261,7 +261,7 @@ client::~client() {
 asio::awaitable<void> client::connect() {
   auto probe = [](engine& locks, const std::shared_ptr<caller<void>>& to, const auto&) {
     const auto& kind = locks.several_primaries() ? detail::red_plain_lock : detail::plain_lock;
-    locks.probe(kind, [to](error_code error, const std::string& detail) { to->answer(error, detail); });
+    locks.probe(kind, [to](const std::optional<detail::failure>& failed) { to->answer(failed); });
   };
   return detail::on_strand<void>(core_, std::move(probe), detail::refused_by(core_));
 }
@@ -269,7 +269,7 @@ asio::awaitable<void> client::connect() {
 asio::awaitable<void> client::shutdown(milliseconds grace) {
   auto end = [grace, core = core_](engine&, const std::shared_ptr<caller<void>>& to, const auto&) {
     detail::check_grace(grace);
-    core->close(grace, [to] { to->answer({}, {}); });
+    core->close(grace, [to] { to->answer({}); });
   };
   return done_if_ended(core_, detail::on_strand<void>(core_, std::move(end)));
 }
@@ -277,7 +277,7 @@ asio::awaitable<void> client::shutdown(milliseconds grace) {
 asio::awaitable<void> client::drain(milliseconds grace) {
   auto end = [grace, core = core_](engine&, const std::shared_ptr<caller<void>>& to, const auto&) {
     detail::check_grace(grace);
-    core->drain(grace, [to] { to->answer({}, {}); });
+    core->drain(grace, [to] { to->answer({}); });
   };
   return done_if_ended(core_, detail::on_strand<void>(core_, std::move(end)));
 }

@@ -55,7 +55,7 @@ asio::awaitable<void> lease::unlock() {
   return detail::on_strand<void>(
       home_of(*record_), [record = record_](engine& locks, const std::shared_ptr<caller<void>>& to, const auto&) {
         to->concerns(record->of->keys());
-        locks.unlock(record, [to = to](error_code error, const std::string& detail) { to->answer(error, detail); });
+        locks.unlock(record, [to = to](const std::optional<detail::failure>& failed) { to->answer(failed); });
       });
 }
 
@@ -65,7 +65,7 @@ asio::awaitable<void> lease::renew(milliseconds ttl) {
       home_of(*record_), [record = record_, ttl](engine& locks, const std::shared_ptr<caller<void>>& to, const auto&) {
         detail::check_renew_ttl(locks.settings(), ttl);
         to->concerns(record->of->keys());
-        locks.renew(record, ttl, [to = to](error_code error, const std::string& detail) { to->answer(error, detail); });
+        locks.renew(record, ttl, [to = to](const std::optional<detail::failure>& failed) { to->answer(failed); });
       });
 }
 
@@ -75,8 +75,8 @@ asio::awaitable<error_code> lease::lost() const {
     to->concerns(record->of->keys());
     auto watching = locks.when_ended(record, [to](error_code why) {
       const bool no_loss = why == errc::not_held || why == asio::error::operation_aborted;
-      if (no_loss) return to->answer(why, "released, not lost");
-      to->answer({}, {}, why);
+      if (no_loss) return to->answer(detail::failure{why, "released, not lost"});
+      to->answer({}, why);
     });
     if (watching) to->cancels(std::move(watching));
   };

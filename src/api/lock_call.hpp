@@ -46,11 +46,11 @@ asio::awaitable<T> without_client() {
 template <class T>
 lock_handler lease_to(std::shared_ptr<caller<T>> to) {
   return [to = std::move(to)](lock_answer answer) {
-    if (answer.failed) return to->answer(answer.failed->code, answer.failed->detail);
+    if (answer.failed) return to->answer(answer.failed);
     if constexpr (std::is_same_v<T, lease>) {
-      to->answer({}, {}, access::make_lease(std::move(answer.value)));
+      to->answer({}, access::make_lease(std::move(answer.value)));
     } else {
-      to->answer({}, {}, answer.value ? T(access::make_lease(std::move(answer.value))) : T());
+      to->answer({}, answer.value ? T(access::make_lease(std::move(answer.value))) : T());
     }
   };
 }

@@ -1,6 +1,7 @@
 // SPDX-License-Identifier: BSL-1.0
 #include <algorithm>
 #include <atomic>
+#include <optional>
 #include <string>
 #include <utility>
 
@@ -14,13 +15,15 @@ namespace {
 
 using detail::caller;
 using detail::engine;
+using detail::failure;
 using detail::home_of;
 using record_ptr = std::shared_ptr<detail::lease_record>;
 using records = std::vector<record_ptr>;
 
-/// The urgency of an error for the caller; the smallest rank is reported.
-int rank_of(const error_code& error) {
-  if (!error) return 5;
+/// The urgency of a failure for the caller; the smallest rank is reported.
+int rank_of(const std::optional<failure>& failed) {
+  if (!failed) return 5;
+  const auto& error = failed->code;
   if (error == errc::lost) return 0;
   if (error == errc::closed) return 1;
   if (error == errc::unconfirmed) return 3;
@@ -31,7 +34,7 @@ int rank_of(const error_code& error) {
 class joint_verb : public std::enable_shared_from_this<joint_verb> {
  public:
   joint_verb(records of, std::shared_ptr<caller<void>> to)
-      : of_(std::move(of)), to_(std::move(to)), outcomes_(of_.size()), left_(of_.size()) {}
+      : of_(std::move(of)), to_(std::move(to)), failures_(of_.size()), left_(of_.size()) {}
 
   /// On the strand of the first one's client. `verb(engine&, record, done_handler)`.
   template <class Verb>
@@ -47,26 +50,20 @@ class joint_verb : public std::enable_shared_from_this<joint_verb> {
         if (!engine) return otherwise();
         verb(*engine, self->of_[i], self->hears(i));
       };
-      auto closed = [self, i] { self->hear(i, errc::closed, {}); };
+      auto closed = [self, i] { self->hear(i, failure{errc::closed, {}}); };
       home_of(*of_[i])->enter_later(detail::strand_task(std::move(there), std::move(closed)));
     }
   }
 
  private:
-  struct outcome {
-    error_code error;
-    std::string detail;
-  };
-
   bool at_home(std::size_t i) const { return of_[i]->home == of_.front()->home; }
   detail::done_handler hears(std::size_t i) {
-    return
-        [self = shared_from_this(), i](error_code error, const std::string& detail) { self->hear(i, error, detail); };
+    return [self = shared_from_this(), i](const std::optional<failure>& failed) { self->hear(i, failed); };
   }
 
   // On any of the strands: each writes its own outcome.
-  void hear(std::size_t i, error_code error, const std::string& detail) {
-    outcomes_[i] = {error, detail};
+  void hear(std::size_t i, const std::optional<failure>& failed) {
+    failures_[i] = failed;
     if (left_.fetch_sub(1, std::memory_order_acq_rel) > 1) return;
     const bool alone =
         std::all_of(of_.begin(), of_.end(), [&](const auto& record) { return record->home == of_.front()->home; });
@@ -78,16 +75,16 @@ class joint_verb : public std::enable_shared_from_this<joint_verb> {
   }
 
   void answer() {
-    const auto worst = std::min_element(
-        outcomes_.begin(), outcomes_.end(),
-        [](const outcome& left, const outcome& right) { return rank_of(left.error) < rank_of(right.error); });
-    const auto& name = of_[static_cast<std::size_t>(worst - outcomes_.begin())]->of->keys()->name;
-    to_->answer(worst->error, detail::about(name, worst->detail));
+    const auto worst = std::min_element(failures_.begin(), failures_.end(), [](const auto& left, const auto& right) {
+      return rank_of(left) < rank_of(right);
+    });
+    to_->concerns(of_[static_cast<std::size_t>(worst - failures_.begin())]->of->keys());
+    to_->answer(*worst);
   }
 
   const records of_;
   const std::shared_ptr<caller<void>> to_;
-  std::vector<outcome> outcomes_;
+  std::vector<std::optional<failure>> failures_;  // empty: it succeeded
   std::atomic<std::size_t> left_;
 };
 
@@ -122,7 +119,7 @@ class loss_watch final : public detail::cancellable, public std::enable_shared_f
       home_of(*of_[i])->enter_later(detail::strand_task(std::move(listen), std::move(closed)));
     }
   }
-  void cancel() override { end(boost::asio::error::operation_aborted, "", {}); }
+  void cancel() override { end(failure{boost::asio::error::operation_aborted, {}}); }
 
  private:
   struct watch {
@@ -136,21 +133,21 @@ class loss_watch final : public detail::cancellable, public std::enable_shared_f
     const bool released = why == errc::not_held;
     const auto self = shared_from_this();
     const auto tell = [self, index, why, released] {
-      if (released) return self->end(why, detail::about(self->of_[index]->of->keys()->name, "released, not lost"), {});
-      self->end({}, {}, why);
+      if (!released) return self->end({}, why);
+      self->end(failure{why, detail::about(self->of_[index]->of->keys()->name, "released, not lost")});
     };
     auto home = [tell](auto&) { tell(); };
     home_of(*of_.front())->enter_later(detail::strand_task(std::move(home), tell));
   }
 
-  void end(error_code failed, const std::string& detail, error_code why) {
+  void end(const std::optional<failure>& failed, error_code why = {}) {
     if (std::exchange(ended_, true)) return;
     for (std::size_t i = 0; i < of_.size(); ++i)
       home_of(*of_[i])->enter_later([self = shared_from_this(), i] {
         self->watches_[i].over = true;
         if (const auto still = std::exchange(self->watches_[i].registered, nullptr)) still->cancel();
       });
-    to_->answer(failed, detail, why);
+    to_->answer(failed, why);
   }
 
   const records of_;

@@ -115,9 +115,7 @@ asio::awaitable<std::string> run_of(plan_ptr plan, wanted lock, joint_call_ptr c
       const auto budget = detail::command_budget(locks.settings(), request.asked.ttl);
       const auto bounded = request.wait == lock_request::wait_mode::until_deadline;
       locks.learn_run(keys, bounded ? request.deadline - locks.now() : budget,
-                      [to](error_code error, const std::string& detail, std::string run) {
-                        to->answer(error, detail, std::move(run));
-                      });
+                      [to](detail::answer<std::string>&& run) { to->answer(run.failed, std::move(run.value)); });
     };
     try {
       co_return co_await detail::on_strand<std::string>(lock.home.lock(), std::move(ask),
@@ -191,16 +189,16 @@ asio::awaitable<group_answer> taken(plan_ptr plan, groups_ptr groups, std::size_
       learn_slots(locks, *plan, plan->locks.front(), *call);
       const auto& slots = call->slots;
       if (std::adjacent_find(slots.begin(), slots.end(), std::not_equal_to<>()) != slots.end())
-        return to->answer({}, {}, {kind::apart, {}});
+        return to->answer({}, {kind::apart, {}});
     }
     std::vector<lease> room;  // there may be no memory once the locks are held
     room.reserve(group.keys.size());
     auto answered = [to, room = std::move(room)](detail::multi_answer answer) mutable {
-      if (answer.failed) return to->answer(answer.failed->code, answer.failed->detail);
+      if (answer.failed) return to->answer(answer.failed);
       auto& [records, moved] = answer.value;
       group_answer reply{moved ? kind::moved : records.empty() ? kind::busy : kind::had, std::move(room)};
       for (auto& record : records) reply.leases.push_back(access::make_lease(std::move(record)));
-      to->answer({}, {}, std::move(reply));
+      to->answer({}, std::move(reply));
     };
     auto place = locks.lock_all(group.keys, group.run, call->request(locks, by), std::move(answered));
     if (!place) return;

@@ -38,9 +38,8 @@ asio::awaitable<T> ask(const std::weak_ptr<core>& where, shared_keys keys, Verb 
       [keys = std::move(keys), verb](engine& engine, const std::shared_ptr<caller<T>>& to, const auto&) {
         detail::check_lock(engine, *keys);
         to->concerns(keys);
-        verb(engine, keys, [to = to](error_code failed, const std::string& detail, T value) {
-          to->answer(failed, detail, std::move(value));
-        });
+        verb(engine, keys,
+             [to = to](detail::answer<T>&& answer) { to->answer(answer.failed, std::move(answer.value)); });
       },
       detail::refused_by(where));
 }
@@ -85,10 +84,9 @@ asio::awaitable<unsigned> mutex::hold_count(holdfast::owner owner) const {
 
 asio::awaitable<bool> mutex::held_by(holdfast::owner owner) const {
   return ask<bool>(core_, keys_, [owner](engine& engine, const shared_keys& keys, auto done) {
-    engine.hold_count(keys, owner,
-                      [done = std::move(done)](error_code error, const std::string& detail, unsigned count) {
-                        done(error, detail, count > 0);
-                      });
+    engine.hold_count(keys, owner, [done = std::move(done)](detail::answer<unsigned>&& count) {
+      done({std::move(count.failed), count.value > 0});
+    });
   });
 }
 

@@ -24,7 +24,7 @@ asio::awaitable<void> red_lock::initialise(const client& client) {
   return detail::on_strand<void>(
       detail::access::home(client),
       [](detail::engine& engine, const std::shared_ptr<detail::caller<void>>& to, const auto&) {
-        engine.initialise_votes([to](error_code failed, const std::string& detail) { to->answer(failed, detail); });
+        engine.initialise_votes([to](const std::optional<detail::failure>& failed) { to->answer(failed); });
       },
       detail::refused_by(detail::access::home(client)));
 }

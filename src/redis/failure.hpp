@@ -1,11 +1,13 @@
 // SPDX-License-Identifier: BSL-1.0
 #pragma once
+#include <optional>
 #include <string>
 #include <string_view>
 
 #include <holdfast/error.hpp>
 #include <holdfast/export.hpp>
 
+#include "base/if_memory.hpp"
 #include "redis/endpoint.hpp"
 
 namespace holdfast::redis {
@@ -24,6 +26,18 @@ struct failure {
   /// A server has said so: commands that wait for the connection get it at once.
   bool is_answer() const noexcept { return code != errc::unreachable; }
 };
+
+/// A failure whose text stays empty if there is no memory for it.
+inline failure failure_with(error_code code, std::string_view detail) noexcept {
+  failure why{code, {}};
+  detail::if_memory([&] { why.detail = detail; });
+  return why;
+}
+
+/// No failure: no error.
+inline error_code error_of(const std::optional<failure>& failed) noexcept {
+  return failed ? failed->code : error_code();
+}
 
 /// A failure for lack of memory. Its text is short enough to need none.
 inline failure without_memory() { return {errc::unreachable, "no memory"}; }

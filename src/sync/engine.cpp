@@ -115,7 +115,7 @@ std::shared_ptr<multi_acquisition> engine::lock_all(std::vector<shared_keys> of,
 
 void engine::unlock(const std::shared_ptr<lease_record>& record, done_handler&& done) {
   // A lease may be unlocked by several threads at once. Exactly one of them releases it.
-  if (!record->try_release()) return done(errc::not_held, {});
+  if (!record->try_release()) return done(failure{errc::not_held, {}});
   give_up(*record, std::move(done));
 }
 
@@ -130,8 +130,8 @@ void engine::drop(const std::shared_ptr<lease_record>& record) {
 void engine::renew(const std::shared_ptr<lease_record>& record, milliseconds ttl, done_handler done,
                    time_point answer_by) {
   // A released lease stays `not_held`, whatever happens to the client afterwards.
-  if (record->released.load(std::memory_order_acquire)) return done(errc::not_held, {});
-  if (closed()) return done(errc::closed, {});
+  if (record->released.load(std::memory_order_acquire)) return done(failure{errc::not_held, {}});
+  if (closed()) return done(failure{errc::closed, {}});
   record->of->renew(record, ttl, answer_by, std::move(done));
 }
 
@@ -158,8 +158,8 @@ cancellable_ptr engine::when_ended(const std::shared_ptr<lease_record>& record, 
   return std::make_shared<end_watch>(record, record->add_listener(std::move(listener)));
 }
 
-void engine::force_unlock(const shared_keys& keys, value_handler<bool> done) {
-  if (closed()) return done(errc::shutting_down, {}, {});
+void engine::force_unlock(const shared_keys& keys, answer_handler<bool> done) {
+  if (closed()) return done({failure{errc::shutting_down, {}}});
   // The second copy finds nothing if the first one has done the work. Only the number of copies tells that apart from a
   // free lock.
   const auto copies = std::make_shared<unsigned>(0);
@@ -169,45 +169,45 @@ void engine::force_unlock(const shared_keys& keys, value_handler<bool> done) {
   };
   auto answered = [this, keys, copies,
                    done = calls_.until_closed(errc::shutting_down, std::move(done))](const outcome& outcome) {
-    const auto reply = keys->of.force_release.read(outcome);
-    if (reply.failed) return done(reply.failed->code, reply.failed->detail, {});
+    auto reply = keys->of.force_release.read(outcome);
+    if (reply.failed) return done(std::move(reply));
     env_.note_withheld_message(outcome);
     // Waiters and holders of this client are notified directly, whether PUBLISH was allowed or not.
     registry_.forced(*keys, reply.value);
     if (*copies > 1 && !reply.value)
-      return done(errc::unconfirmed, "the first answer was lost, and the second found no hold", {});
-    done({}, {}, reply.value);
+      return done({failure{errc::unconfirmed, "the first answer was lost, and the second found no hold"}});
+    done(std::move(reply));
   };
   ask_twice(env_, env_.settings.command_timeout, std::move(send), std::move(answered));
 }
 
-void engine::hold_count(const shared_keys& keys, owner_id owner, value_handler<unsigned> done) {
+void engine::hold_count(const shared_keys& keys, owner_id owner, answer_handler<unsigned> done) {
   // The reference keeps the hold until the answer: its leases may end meanwhile.
   const hold_ptr hold(registry_.hold_of(*keys, owner));
-  if (!hold && !closed()) return done({}, {}, 0);
+  if (!hold && !closed()) return done({});
   // Redis decides whether the lock is held. The count is newer here, because it is sent in the background.
-  auto answered = [hold, done = std::move(done)](error_code error, const std::string& detail, unsigned at_server) {
-    const bool ours = at_server > 0 && hold->exclusive() && hold->count() > 0;
-    done(error, detail, ours ? static_cast<unsigned>(hold->count()) : at_server);
+  auto answered = [hold, done = std::move(done)](answer<unsigned>&& counted) {
+    const bool ours = counted.value > 0 && hold->exclusive() && hold->count() > 0;
+    if (ours) counted.value = static_cast<unsigned>(hold->count());
+    done(std::move(counted));
   };
   questions_.count(keys, hold ? hold->field() : owner_field(), std::move(answered));
 }
 
 void engine::initialise_votes(done_handler done) {
-  if (closed()) return done(errc::shutting_down, {});
-  if (!voting_) return done(errc::invalid_config, "there is one server, which needs no vote");
+  if (closed()) return done(failure{errc::shutting_down, {}});
+  if (!voting_) return done(failure{errc::invalid_config, "there is one server, which needs no vote"});
   voting_->initialise(calls_.until_closed(errc::shutting_down, std::move(done)));
 }
 
 // Any answer will do. The server has told its run id in the handshake, and EXISTS is cheap and changes nothing.
-void engine::learn_run(const shared_keys& keys, nanoseconds wait, value_handler<std::string> done) {
-  if (closed()) return done(errc::shutting_down, {}, {});
-  if (auto known = known_run(*keys); !known.empty()) return done({}, {}, std::move(known));
+void engine::learn_run(const shared_keys& keys, nanoseconds wait, answer_handler<std::string> done) {
+  if (closed()) return done({failure{errc::shutting_down, {}}});
+  if (auto known = known_run(*keys); !known.empty()) return done({{}, std::move(known)});
   auto answered = [this, keys,
                    done = calls_.until_closed(errc::shutting_down, std::move(done))](const outcome& outcome) {
-    if (!outcome.error) return done({}, {}, known_run(*keys));
-    const auto why = redis::failure_of(outcome);
-    done(why.code, why.detail, {});
+    if (outcome.error) return done({redis::failure_of(outcome)});
+    done({{}, known_run(*keys)});
   };
   send_until(env_, saturating_add(now(), wait), keys->of.exists.make(*keys), urgency::awaited, std::move(answered));
 }
@@ -247,7 +247,7 @@ void engine::tell_changed_runs() {
 }
 
 void engine::probe(const kind& kind, done_handler done) {
-  if (closed()) return done(errc::shutting_down, {});
+  if (closed()) return done(failure{errc::shutting_down, {}});
   // A survey cannot be destroyed inside its own handler, so the next call does it.
   probes_.remove_if([](const auto& probe) { return probe.over(); });
   probes_.emplace_back(env_, kind, env_.settings.key_prefix + "__probe:" + std::string(client_id()),
@@ -256,7 +256,7 @@ void engine::probe(const kind& kind, done_handler done) {
 }
 
 void engine::end_probes() {
-  for (auto& probe : probes_) probe.end(errc::shutting_down, {});
+  for (auto& probe : probes_) probe.end(failure{errc::shutting_down, {}});
 }
 
 void engine::close(nanoseconds grace, function<void()> done) {

@@ -56,11 +56,11 @@ class engine final {
   /// after a release. A cancelled listener gets operation_aborted.
   cancellable_ptr when_ended(const std::shared_ptr<lease_record>& record, lease_record::end_listener listener);
 
-  void force_unlock(const shared_keys& keys, value_handler<bool> done);
-  void hold_count(const shared_keys& keys, owner_id owner, value_handler<unsigned> done);
+  void force_unlock(const shared_keys& keys, answer_handler<bool> done);
+  void hold_count(const shared_keys& keys, owner_id owner, answer_handler<unsigned> done);
   /// Returns the run of the server that has this name (topology::run_of). Waits for a connection, for `wait` at most,
   /// then fails with unreachable.
-  void learn_run(const shared_keys& keys, nanoseconds wait, value_handler<std::string> done);
+  void learn_run(const shared_keys& keys, nanoseconds wait, answer_handler<std::string> done);
   /// The run as far as it is known now. Empty: unknown.
   std::string known_run(const lock_keys& keys) const { return env_.servers.run_of(keys.lock); }
   /// Calls `then` once when the server of this name is another run than `run`; at once if it is already. After the end

@@ -15,8 +15,6 @@ namespace {
 using namespace std::chrono_literals;
 using patience = detail::lock_request::wait_mode;
 
-error_code code_of(const std::optional<detail::failure>& failed) { return failed ? failed->code : error_code(); }
-
 /// "unreachable", as errc spells it.
 std::string code_name(const error_code& e) {
   if (e == boost::asio::error::operation_aborted) return "cancelled";
@@ -39,14 +37,16 @@ std::string code_name(const error_code& e) {
   }
 }
 
-std::string outcome_of(std::string_view verb, const error_code& e, std::string_view success) {
-  return std::string(verb) + ": " + (e ? code_name(e) : std::string(success));
+std::string outcome_of(std::string_view verb, const std::optional<detail::failure>& failed, std::string_view success) {
+  return std::string(verb) + ": " + (failed ? code_name(failed->code) : std::string(success));
 }
+
+std::string text_of(const std::optional<detail::failure>& failed) { return failed ? failed->detail : std::string(); }
 
 /// The text of a failure, or the field of a lease.
 std::string text_of(const detail::lock_answer& a) {
   if (a.value) return std::string(std::string_view(a.value->of->field().to_text()));
-  return a.failed ? a.failed->detail : std::string();
+  return text_of(a.failed);
 }
 
 const char* verb_of(patience wait) {
@@ -143,7 +143,7 @@ void actor::lock(const detail::shared_keys& name, bool reenter) {
       [self = shared_from_this(), call, name, bound, holds, fenced, answered](const detail::lock_answer& a) {
         *answered = true;
         if (bound) --self->me_->waiting;
-        if (code_of(a.failed) == errc::lost)
+        if (redis::error_of(a.failed) == errc::lost)
           self->w_.judge.lost_to_caller(self->client_, *name, self->may_have_lease_of(*name));
         self->on_lock_answer(call, a, holds, fenced);
       });
@@ -189,7 +189,7 @@ void actor::on_any_answer(std::uint64_t call, const detail::lock_answer& a, bool
   w_.judge.answered(call);
   waiting_ = false;
   place_.reset();
-  const auto outcome = outcome_of("lock_any", code_of(a.failed), a.value ? "granted" : "busy");
+  const auto outcome = outcome_of("lock_any", a.failed, a.value ? "granted" : "busy");
   w_.met.hit(outcome);
   note(outcome, text_of(a));
   if (!a.value) return;
@@ -234,7 +234,7 @@ void actor::lock_all() {
           --self->me_->wants_all;
         }
         const auto has = [&](const auto& n) { return self->may_have_lease_of(*n); };
-        if (code_of(a.failed) == errc::lost)
+        if (redis::error_of(a.failed) == errc::lost)
           self->w_.judge.lost_to_caller(self->client_, *all.front(), std::any_of(all.begin(), all.end(), has));
         self->on_all_answer(call, a, all.size(), fenced);
       });
@@ -245,9 +245,9 @@ void actor::on_all_answer(std::uint64_t call, const detail::multi_answer& a, std
   w_.judge.answered(call);
   waiting_ = false;
   place_.reset();
-  const auto outcome = outcome_of("lock_all", code_of(a.failed), a.value.leases.empty() ? "busy" : "granted");
+  const auto outcome = outcome_of("lock_all", a.failed, a.value.leases.empty() ? "busy" : "granted");
   w_.met.hit(outcome);
-  note(outcome, a.failed ? a.failed->detail : std::string());
+  note(outcome, text_of(a.failed));
   if (a.value.leases.empty()) return;
   w_.judge.granted_all(client_, a.value.leases, asked, fenced);
   for (const auto& lease : a.value.leases) me_->leases.push_back(lease);
@@ -258,7 +258,7 @@ void actor::on_lock_answer(std::uint64_t call, const detail::lock_answer& a, boo
   waiting_ = false;
   place_.reset();
   const auto outcome =
-      a.value && reenter ? "lock: re-entered" : outcome_of("lock", code_of(a.failed), a.value ? "granted" : "busy");
+      a.value && reenter ? "lock: re-entered" : outcome_of("lock", a.failed, a.value ? "granted" : "busy");
   w_.met.hit(outcome);
   note(outcome, text_of(a));
   if (!a.value) return;
@@ -287,12 +287,13 @@ void actor::unlock(const record_ptr& lease) {
   w_.judge.released(lease);
   const bool first = !lease->released;
   client_.locks().unlock(lease,
-                         [self = shared_from_this(), call, lease, first](error_code e, const std::string& detail) {
+                         [self = shared_from_this(), call, lease, first](const std::optional<detail::failure>& failed) {
                            self->w_.judge.answered(call);
-                           if (first) self->w_.judge.unlocked(self->client_, *lease->of->keys(), e);
-                           const auto outcome = outcome_of("unlock", e, "released");
+                           if (first)
+                             self->w_.judge.unlocked(self->client_, *lease->of->keys(), redis::error_of(failed));
+                           const auto outcome = outcome_of("unlock", failed, "released");
                            self->w_.met.hit(outcome);
-                           self->note(outcome, detail);
+                           self->note(outcome, text_of(failed));
                          });
 }
 
@@ -308,11 +309,11 @@ void actor::renew(const record_ptr& lease) {
   begin("renew", lease->of->field().to_text());
   w_.judge.begin_renewal(lease, ttl);
   const auto call = w_.judge.begin(client_, "renew " + lease->of->keys()->name);
-  client_.locks().renew(lease, ttl, [self = shared_from_this(), call](error_code e, const std::string& detail) {
+  client_.locks().renew(lease, ttl, [self = shared_from_this(), call](const std::optional<detail::failure>& failed) {
     self->w_.judge.answered(call);
-    const auto outcome = outcome_of("renew", e, "renewed");
+    const auto outcome = outcome_of("renew", failed, "renewed");
     self->w_.met.hit(outcome);
-    self->note(outcome, detail);
+    self->note(outcome, text_of(failed));
   });
 }
 
@@ -326,9 +327,9 @@ void actor::feed(const record_ptr& lease) {
 void actor::force_unlock(const detail::shared_keys& name) {
   begin("force_unlock", name->name);
   const auto call = w_.judge.begin(client_, "force_unlock " + name->name);
-  client_.locks().force_unlock(name, [self = shared_from_this(), call](error_code e, const std::string&, bool) {
+  client_.locks().force_unlock(name, [self = shared_from_this(), call](const detail::answer<bool>& answer) {
     self->w_.judge.answered(call);
-    const auto outcome = outcome_of("force_unlock", e, "answered");
+    const auto outcome = outcome_of("force_unlock", answer.failed, "answered");
     self->w_.met.hit(outcome);
     self->note(outcome);
   });
@@ -337,9 +338,9 @@ void actor::force_unlock(const detail::shared_keys& name) {
 void actor::ask(const detail::shared_keys& name) {
   begin("ask", name->name);
   const auto call = w_.judge.begin(client_, "a question about " + name->name);
-  const auto answered = [self = shared_from_this(), call](error_code e, const std::string&, const auto&) {
+  const auto answered = [self = shared_from_this(), call](const auto& answer) {
     self->w_.judge.answered(call);
-    self->w_.met.hit(outcome_of("query", e, "answered"));
+    self->w_.met.hit(outcome_of("query", answer.failed, "answered"));
   };
   switch (w_.below(4)) {
     case 0: return client_.locks().ask().is_locked(name, answered);

@@ -1,17 +1,16 @@
 // SPDX-License-Identifier: BSL-1.0
 #pragma once
-#include <string>
-
-#include <holdfast/error.hpp>
+#include <optional>
 
 #include "base/function.hpp"
+#include "protocol/replies.hpp"
 
 namespace holdfast::detail {
 
-/// Called once, at the end of an operation without a result. No error means success.
-using done_handler = function<void(error_code, const std::string& detail)>;
-/// The same with a result, which is valid only without an error.
+/// Called once, at the end of an operation without a result. No failure means success.
+using done_handler = function<void(const std::optional<failure>&)>;
+/// The same with a result.
 template <class T>
-using value_handler = function<void(error_code, const std::string& detail, T)>;
+using answer_handler = function<void(answer<T>&&)>;
 
 }  // namespace holdfast::detail

@@ -2,12 +2,11 @@
 #pragma once
 #include <list>
 #include <memory>
-#include <string>
+#include <type_traits>
 #include <utility>
 
-#include <holdfast/error.hpp>
-
 #include "base/function.hpp"
+#include "redis/failure.hpp"
 
 namespace holdfast::detail {
 
@@ -15,15 +14,17 @@ namespace holdfast::detail {
 class open_calls {
  public:
   /// Returns a handler that calls `done` once. If it was not called before close(), close() calls `done` with `ended`.
-  template <class... T>
-  function<void(error_code, const std::string&, T...)> until_closed(
-      errc ended, function<void(error_code, const std::string&, T...)> done) {
+  /// `Answer`: a failure or a value, or a failure or nothing.
+  template <class Answer>
+  function<void(Answer)> until_closed(errc ended, function<void(Answer)> done) {
     const auto kept = std::make_shared<decltype(done)>(std::move(done));
-    const auto place = ends_.insert(ends_.end(), [kept, ended] { std::exchange(*kept, {})(ended, {}, T{}...); });
-    return [this, kept, place](error_code error, const std::string& detail, T... value) {
+    const auto place = ends_.insert(ends_.end(), [kept, ended] {
+      std::exchange(*kept, {})(std::remove_cvref_t<Answer>{redis::failure{ended, {}}});
+    });
+    return [this, kept, place](Answer answer) {
       if (!*kept) return;  // close() came first
       ends_.erase(place);
-      std::exchange(*kept, {})(error, detail, std::move(value)...);
+      std::exchange(*kept, {})(std::forward<Answer>(answer));
     };
   }
   void close() {

@@ -227,7 +227,7 @@ void hold::confirmed_by_count(time_point sent, milliseconds ttl, primary_set at)
 }
 
 void hold::renew(std::shared_ptr<lease_record> lease, milliseconds ttl, time_point answer_by, done_handler done) {
-  if (!live()) return done(end_reason(), end_detail());
+  if (!live()) return done(end_cause());
   if (ttl == milliseconds::zero()) ttl = lease->asked.ttl;
   auto send = [this, self = self(), ttl](time_point end, topology::handler then) {
     // The field may belong to the next hold by now. A second copy would raise the TTL of that one.
@@ -241,17 +241,17 @@ void hold::renew(std::shared_ptr<lease_record> lease, milliseconds ttl, time_poi
     // The unlock came first. The answer still says something about the claim, which the next hold may have.
     if (state() == lease_state::released) {
       if (auto* const next = on->holder(); next && !answer.failed) next->heed(answer.value[0]);
-      return done(errc::not_held, {});
+      return done(failure{errc::not_held, {}});
     }
     // The answer may end the hold, or come after its end. The caller then gets the reason of the end.
     if (live() && !answer.failed) heed(answer.value[0]);
     if (!ended() && !answer.failed && !confirm(reply.sent, ttl, reply.yes)) lose(errc::lost);
-    if (ended()) return done(end_reason(), end_detail());
-    if (answer.failed) return done(answer.failed->code, answer.failed->detail);
+    if (ended()) return done(end_cause());
+    if (answer.failed) return done(answer.failed);
     // Another thread may have unlocked this lease meanwhile. Then nothing is planned for its sake.
     if (!lease->released.load(std::memory_order_acquire))
       parts_.renewals.guard(*on, reply.sent, parts_.env.now(), reply.yes);
-    done({}, {});
+    done(std::nullopt);
   };
   topology::handler heard = std::move(answered);
   if (min_replicas() > 0) heard = when_replicated(std::move(heard));

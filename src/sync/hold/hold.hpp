@@ -147,6 +147,7 @@ class hold final : public boost::intrusive_ref_counter<hold> {
   /// The reason of a loss; not_held after a release.
   error_code end_reason() const noexcept { return packed_.end_reason; }
   const std::string& end_detail() const noexcept;
+  failure end_cause() const noexcept { return redis::failure_with(end_reason(), end_detail()); }
   /// Ends the hold as lost and notifies all its leases and re-entries. Does nothing if the hold has ended.
   void lose(errc reason);
   /// The client is closed. The hold is lost, and no re-entry waits any more. The caller keeps the hold.

@@ -18,7 +18,7 @@
 namespace holdfast::detail {
 namespace {
 
-constexpr auto without_caller = [](error_code, const std::string&) {};
+constexpr auto without_caller = [](const std::optional<failure>&) {};
 
 }  // namespace
 
@@ -38,7 +38,7 @@ class unlocking {
   void passed(const last_unlock& unlock);
   void release(last_unlock&& unlock, time_point valid);
   void released();
-  void report_release(time_point called, milliseconds ttl, const error_code& error, std::string_view detail) const;
+  void report_release(time_point called, milliseconds ttl, const std::optional<failure>& failed) const;
 
   hold& hold_;
   const engine_parts& parts_;
@@ -71,18 +71,18 @@ void unlocking::give_up(lease_record& lease, done_handler&& done) {
     // close() may have looked at the holds before, so this one ends here.
     if (was_last) hold_.lose(errc::closed);
     if (hold_.ended()) hold_.leave_if_forgotten();
-    return done(errc::closed, {});
+    return done(failure{errc::closed, {}});
   }
   if (hold_.ended()) {
     // end_by_loss() has notified the leases. Re-entries are notified after this lease has left the hold.
     if (found_over) hold_.tell_reentries();
     hold_.leave_if_forgotten();
-    return done(hold_.end_reason(), hold_.end_detail());
+    return done(hold_.end_cause());
   }
   if (!was_last) {
     // Redis has the count for others to look at. The owner does not wait for it: its hold goes on either way.
     hold_.tell_count();
-    return done({}, {});
+    return done(std::nullopt);
   }
   try {
     unlock_last(ttl, replicas, has_caller, std::move(done));
@@ -100,13 +100,12 @@ void unlocking::unlock_last(milliseconds ttl, unsigned replicas, bool has_caller
   if (!hold_.changing()) return begin_or_wait({ttl, replicas, now, answer_by, std::move(done)});
   // A re-entry under way may take longer than an unlock promises. The caller then gets unconfirmed in time, and the
   // release follows at its turn.
-  const auto late = make_error_code(errc::unconfirmed);
   if (has_caller && answer_by <= now) {
     // The server has been silent for the whole budget of an earlier unlock, so this one waits for nothing.
     begin_or_wait({ttl, replicas, now, answer_by, without_caller});
-    return done(late, unanswered_before);
+    return done(unanswered());
   }
-  if (has_caller) done = parts_.unlock_budget.limit(keys, answer_by, late, std::move(done));
+  if (has_caller) done = parts_.unlock_budget.limit(keys, answer_by, std::move(done));
   begin_or_wait({ttl, replicas, now, answer_by, parts_.calls.until_closed(errc::closed, std::move(done))});
 }
 
@@ -130,9 +129,9 @@ void unlocking::at_its_turn() {
   if (!hold_.ended() && hold_.leases_.empty()) return free(std::move(unlock));
   if (hold_.ended()) {
     hold_.leave_if_forgotten();
-    unlock.done(hold_.end_reason(), hold_.end_detail());
+    unlock.done(hold_.end_cause());
   } else {
-    unlock.done({}, {});
+    unlock.done(std::nullopt);
   }
   hold_.end_change();
 }
@@ -159,8 +158,8 @@ void unlocking::free(last_unlock&& unlock) {
 }
 
 void unlocking::passed(const last_unlock& unlock) {
-  unlock.done({}, {});
-  for (const auto& other : std::exchange(hold_.last_unlocks_, {})) other.done({}, {});
+  unlock.done(std::nullopt);
+  for (const auto& other : std::exchange(hold_.last_unlocks_, {})) other.done(std::nullopt);
 }
 
 // All unlocks that wait share one release. The key may live for the longest of their TTLs, and the release may take the
@@ -175,16 +174,19 @@ void unlocking::release(last_unlock&& unlock, time_point valid) {
   const auto may_live = std::max(unlock.ttl, on.may_live(now, parts_.env.settings.drift));
   const auto answer_by = unlock.answer_by;
   auto answered = [keep = hold_ptr(&hold_), asked = std::move(unlock), others = std::exchange(hold_.last_unlocks_, {}),
-                   now](error_code error, const std::string& why) {
+                   now](const std::optional<failure>& failed) {
     const auto& parts = keep->parts_;
     // Only a whole budget without an answer shows that the server is silent. A connection that ends shows nothing.
-    if (error == errc::unconfirmed && parts.env.now() >= asked.answer_by)
+    if (redis::error_of(failed) == errc::unconfirmed && parts.env.now() >= asked.answer_by)
       parts.unlock_budget.ran_out(keep->keys()->lock, asked.called);
     // The release finds the key gone, and this client has broken the lock: the text names that cause.
-    const auto& detail = error == errc::lost && keep->packed_.forced ? by_force() : why;
-    if (parts.env.settings.observer) unlocking(*keep).report_release(now, asked.ttl, error, detail);
-    asked.done(error, detail);
-    for (const auto& other : others) other.done(error, detail);
+    std::optional<failure> forced;
+    if (redis::error_of(failed) == errc::lost && keep->packed_.forced)
+      forced = redis::failure_with(errc::lost, by_force());
+    const auto& why = forced ? forced : failed;
+    if (parts.env.settings.observer) unlocking(*keep).report_release(now, asked.ttl, why);
+    asked.done(why);
+    for (const auto& other : others) other.done(why);
   };
   parts_.freeing.release(*hold_.host_, hold_.keys(), hold_.field(), may_live, now, valid, answer_by, on.may_be_at(),
                          std::move(answered));
@@ -201,13 +203,13 @@ void unlocking::released() {
   step.rethrow();
 }
 
-void unlocking::report_release(time_point called, milliseconds ttl, const error_code& error,
-                               std::string_view detail) const {
+void unlocking::report_release(time_point called, milliseconds ttl, const std::optional<failure>& failed) const {
   auto ending = event_of(event_kind::released, hold_, called);
   auto& shown = ending.content;
-  shown.detail = detail;
   shown.ttl = ttl;
-  if (error) {
+  if (failed) {
+    const auto& error = failed->code;
+    shown.detail = failed->detail;
     // A refusal or silence says nothing about the lock. "Not yours" means that it was lost before the unlock.
     const bool corrupt = error == errc::corrupt_lock, lost = corrupt || error == errc::lost;
     shown.kind = lost ? event_kind::lost : event_kind::release_failed;

@@ -26,12 +26,12 @@ void permission_probe::begin(time_point deadline) {
   send_next();
 }
 
-void permission_probe::end(error_code error, const std::string& detail) {
+void permission_probe::end(const std::optional<failure>& failed) {
   if (over()) return;
   // The handler may destroy this probe. Nothing is touched after the call.
   const auto done = std::move(done_);
   forget_caller();
-  done(error, detail);
+  done(failed);
 }
 
 void permission_probe::forget_caller() {
@@ -70,7 +70,7 @@ void permission_probe::answered(const outcome& outcome) {
   if (over()) return;
   // A release succeeds even if PUBLISH is refused: the refusal is in the answer's text.
   for (const auto& refused : {refusal_in(outcome), withheld_message(outcome)})
-    if (refused) return end(refused->code, refused->detail);
+    if (refused) return end(refused);
   if (++answers_ < all_scripts) return send_next();
   ask_for_replicas(outcome.server);
 }
@@ -80,8 +80,8 @@ void permission_probe::ask_for_replicas(std::uint64_t server) {
   const auto wanted = env_.settings.min_replicas;
   if (wanted > 0)
     return env_.when_replicated(keys_.lock, wanted, server, time_point::max(),
-                                [self = shared_from_this()](const std::optional<redis::failure>& too_few) {
-                                  if (too_few) return self->end(too_few->code, too_few->detail);
+                                [self = shared_from_this()](const std::optional<failure>& too_few) {
+                                  if (too_few) return self->end(too_few);
                                   self->replicated_ = true;
                                   self->end_if_done();
                                 });
@@ -90,15 +90,14 @@ void permission_probe::ask_for_replicas(std::uint64_t server) {
 }
 
 void permission_probe::end_if_done() {
-  if (replicated_ && subscribed_) end({}, {});
+  if (replicated_ && subscribed_) end(std::nullopt);
 }
 
 // The probe has an alarm of its own, because the subscription has no deadline. A missing acknowledgement is named as
 // such: the server is reachable then, and only the other connection is not.
 void permission_probe::time_out() {
-  if (replicated_) return end(errc::unreachable, "SUBSCRIBE was not acknowledged in time");
-  const auto why = env_.servers.trouble(keys_.lock);
-  end(why.code, why.detail);
+  if (replicated_) return end(failure{errc::unreachable, "SUBSCRIBE was not acknowledged in time"});
+  end(env_.servers.trouble(keys_.lock));
 }
 
 }  // namespace holdfast::detail

@@ -3,6 +3,7 @@
 #include <cstdint>
 #include <list>
 #include <memory>
+#include <optional>
 #include <string>
 
 #include "sync/command/environment.hpp"
@@ -19,7 +20,7 @@ class permission_probe final : private subscriber, public std::enable_shared_fro
   permission_probe(environment& env, const kind& kind, const std::string& name, owner_field field, done_handler done);
 
   void begin(time_point deadline);
-  void end(error_code error, const std::string& detail);
+  void end(const std::optional<failure>& failed);
   bool over() const noexcept { return !done_; }
   /// The engine ends. The caller is not answered.
   void forget_caller();
@@ -29,8 +30,8 @@ class permission_probe final : private subscriber, public std::enable_shared_fro
 
   void on_subscribed() override;
   void on_message(std::string_view) override {}
-  void on_subscribe_failed(error_code error, const std::string& detail) override { end(error, detail); }
-  void on_no_messages(error_code error, const std::string& detail) override { end(error, detail); }
+  void on_subscribe_failed(error_code error, const std::string& detail) override { end(failure{error, detail}); }
+  void on_no_messages(error_code error, const std::string& detail) override { end(failure{error, detail}); }
 
   call next() const;
   void send_next();

@@ -23,29 +23,29 @@ void permission_survey::probe_each() {
     if (!probed_.contains(env_.servers.node_of(name)))
       probes_.push_back(std::make_shared<permission_probe>(
           env_, kind_, name, field_,
-          [this, name](error_code error, const std::string& detail) { probe_ended(name, error, detail); }));
+          [this, name](const std::optional<failure>& failed) { probe_ended(name, failed); }));
   under_way_ = probes_.size() - before;
   // All probes are counted before the first begins: a probe that ends at once would otherwise end the survey.
-  if (under_way_ == 0) return end({}, {});
+  if (under_way_ == 0) return end(std::nullopt);
   for (auto n = before; n < probes_.size(); ++n) probes_[n]->begin(deadline_);
 }
 
 // Before its first answer the node of a name may be unknown, so the node is looked up again here.
-void permission_survey::probe_ended(const std::string& name, error_code error, const std::string& detail) {
-  if (error) return end(error, detail);
+void permission_survey::probe_ended(const std::string& name, const std::optional<failure>& failed) {
+  if (failed) return end(failed);
   probed_.insert(env_.servers.node_of(name));
   if (--under_way_ > 0) return;
   // Two rounds are enough for redirects to new nodes. More could go on indefinitely while a cluster changes.
   if (rounds_ < most_rounds) return probe_each();
-  end({}, {});
+  end(std::nullopt);
 }
 
-void permission_survey::end(error_code error, const std::string& detail) {
+void permission_survey::end(const std::optional<failure>& failed) {
   if (over()) return;
   // The handler may destroy the survey. Nothing is touched after the call.
   const auto done = std::move(done_);
   forget_caller();
-  done(error, detail);
+  done(failed);
 }
 
 void permission_survey::forget_caller() {

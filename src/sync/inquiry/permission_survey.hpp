@@ -2,6 +2,7 @@
 #pragma once
 #include <cstddef>
 #include <memory>
+#include <optional>
 #include <set>
 #include <string>
 #include <vector>
@@ -21,7 +22,7 @@ class permission_survey final {
   ~permission_survey() { forget_caller(); }
 
   void begin();
-  void end(error_code error, const std::string& detail);
+  void end(const std::optional<failure>& failed);
   bool over() const noexcept { return !done_; }
   /// The engine ends. The caller is not answered.
   void forget_caller();
@@ -30,7 +31,7 @@ class permission_survey final {
   static constexpr int most_rounds = 2;
 
   void probe_each();
-  void probe_ended(const std::string& name, error_code error, const std::string& detail);
+  void probe_ended(const std::string& name, const std::optional<failure>& failed);
 
   environment& env_;
   const kind& kind_;

@@ -6,29 +6,25 @@
 namespace holdfast::detail {
 
 template <class T, class Make, class Read>
-void questions::ask(const shared_keys& keys, Make make, Read read, value_handler<T> done) const {
+void questions::ask(const shared_keys& keys, Make make, Read read, answer_handler<T> done) const {
   // close() promises shutting_down for every later call.
-  if (parts_.closed()) return done(errc::shutting_down, {}, {});
+  if (parts_.closed()) return done({failure{errc::shutting_down, {}}});
   // The closure keeps the keys, because a call refers to them until it is answered. A question may be refused by a full
   // queue: it can be asked again.
   auto send = [this, keys, make](time_point end, topology::handler then) {
     send_until(parts_.env, end, make(*keys), urgency::refusable, std::move(then));
   };
   // Its caller is answered even if the client is closed meanwhile.
-  auto answered = [read,
-                   done = parts_.calls.until_closed(errc::shutting_down, std::move(done))](const outcome& outcome) {
-    auto answer = read(outcome);
-    if (answer.failed) return done(answer.failed->code, answer.failed->detail, {});
-    done({}, {}, std::move(answer.value));
-  };
+  auto answered = [read, done = parts_.calls.until_closed(errc::shutting_down, std::move(done))](
+                      const outcome& outcome) { done(read(outcome)); };
   ask_twice(parts_.env, parts_.env.settings.command_timeout, std::move(send), std::move(answered));
 }
 
-void questions::is_locked(const shared_keys& keys, value_handler<bool> done) const {
+void questions::is_locked(const shared_keys& keys, answer_handler<bool> done) const {
   ask(keys, keys->of.exists.make, keys->of.exists.read, std::move(done));
 }
 
-void questions::count(const shared_keys& keys, const owner_field& field, value_handler<unsigned> done) const {
+void questions::count(const shared_keys& keys, const owner_field& field, answer_handler<unsigned> done) const {
   const auto kept = std::make_shared<const owner_field>(field);  // the call refers to it
   const auto& step = keys->of.count;
   ask(
@@ -36,7 +32,7 @@ void questions::count(const shared_keys& keys, const owner_field& field, value_h
       [kept, read = step.read](const outcome& outcome) { return read(outcome, *kept); }, std::move(done));
 }
 
-void questions::holder(const shared_keys& keys, value_handler<std::optional<lock_holder>> done) const {
+void questions::holder(const shared_keys& keys, answer_handler<std::optional<lock_holder>> done) const {
   auto read = [keys](const outcome& outcome) {
     auto reply = keys->of.holder.read(outcome);
     // The public type is made here, so that the protocol does not depend on it.
@@ -47,13 +43,13 @@ void questions::holder(const shared_keys& keys, value_handler<std::optional<lock
   ask(keys, keys->of.holder.make, std::move(read), std::move(done));
 }
 
-void questions::remaining_ttl(const shared_keys& keys, value_handler<std::optional<milliseconds>> done) const {
+void questions::remaining_ttl(const shared_keys& keys, answer_handler<std::optional<milliseconds>> done) const {
   ask(keys, keys->of.ttl.make, keys->of.ttl.read, std::move(done));
 }
 
-void questions::last_token(const shared_keys& keys, value_handler<std::optional<std::uint64_t>> done) const {
+void questions::last_token(const shared_keys& keys, answer_handler<std::optional<std::uint64_t>> done) const {
   // Other kinds have no counter, so no command is needed.
-  if (!keys->of.fenced()) return done({}, {}, std::nullopt);
+  if (!keys->of.fenced()) return done({});
   ask(keys, keys->of.last_token.make, keys->of.last_token.read, std::move(done));
 }
 

@@ -18,16 +18,16 @@ class questions {
  public:
   explicit questions(const engine_parts& parts) noexcept : parts_(parts) {}
 
-  void is_locked(const shared_keys& keys, value_handler<bool> done) const;
+  void is_locked(const shared_keys& keys, answer_handler<bool> done) const;
   /// The number of leases that Redis counts for this field.
-  void count(const shared_keys& keys, const owner_field& field, value_handler<unsigned> done) const;
-  void holder(const shared_keys& keys, value_handler<std::optional<lock_holder>> done) const;
-  void remaining_ttl(const shared_keys& keys, value_handler<std::optional<milliseconds>> done) const;
-  void last_token(const shared_keys& keys, value_handler<std::optional<std::uint64_t>> done) const;
+  void count(const shared_keys& keys, const owner_field& field, answer_handler<unsigned> done) const;
+  void holder(const shared_keys& keys, answer_handler<std::optional<lock_holder>> done) const;
+  void remaining_ttl(const shared_keys& keys, answer_handler<std::optional<milliseconds>> done) const;
+  void last_token(const shared_keys& keys, answer_handler<std::optional<std::uint64_t>> done) const;
 
  private:
   template <class T, class Make, class Read>
-  void ask(const shared_keys& keys, Make make, Read read, value_handler<T> done) const;
+  void ask(const shared_keys& keys, Make make, Read read, answer_handler<T> done) const;
 
   const engine_parts& parts_;
 };

@@ -15,7 +15,8 @@
 namespace holdfast::detail {
 namespace {
 
-const std::string no_memory = "no memory";
+// Short enough to need no memory.
+failure without_memory() { return {errc::unconfirmed, "no memory"}; }
 
 }  // namespace
 
@@ -30,22 +31,20 @@ class releases::joint {
   }
 
   // A majority of equal answers is the answer. If all have answered without one, the caller gets unconfirmed.
-  void tell(error_code error, const std::string& detail) {
+  void tell(const std::optional<failure>& failed) {
+    const auto error = redis::error_of(failed);
     const bool released = !error && ++released_ == needed_;
     const bool not_ours = error == errc::lost && ++not_ours_ == needed_;
     const bool refused = error && error != errc::lost && error != errc::unconfirmed && ++refused_ == needed_;
     // The caller gets the first failure: later ones are often its consequence.
-    if (error && error != errc::lost && !failed_) {
-      failed_ = error;
-      why_ = detail;
-    }
+    if (error && error != errc::lost && !failed_) failed_ = redis::failure_with(errc::unconfirmed, failed->detail);
     const bool all = ++reported_ == tasks_;
     if (!released && !not_ours && !refused && !all) return;
     settled_ = settled_ || released || not_ours || refused;
     if (!done_) return;
-    if (released) return std::exchange(done_, {})({}, {});
-    if (not_ours || refused) return std::exchange(done_, {})(error, detail);
-    std::exchange(done_, {})(errc::unconfirmed, failed_ ? why_ : "the primaries do not agree");
+    const auto done = std::exchange(done_, {});
+    if (released || not_ours || refused) return done(failed);
+    done(failed_ ? failed_ : redis::failure_with(errc::unconfirmed, "the primaries do not agree"));
   }
   // A release of few tasks may have nothing to wait for, so this is asked once before any answer.
   void begun() { tell_tried(); }
@@ -54,9 +53,9 @@ class releases::joint {
     tell_tried();
   }
   /// The event of the whole release, if this end of one task decides it.
-  std::optional<event_kind> ended(error_code error) {
+  std::optional<event_kind> ended(bool freed) {
     ++over_;
-    const bool enough = !error && ++freed_ == std::min(needed_, tasks_);
+    const bool enough = freed && ++freed_ == std::min(needed_, tasks_);
     // The result of the whole release is known already. A late end at another primary is no event.
     if (settled_) return std::nullopt;
     settled_ = enough;
@@ -82,8 +81,7 @@ class releases::joint {
   std::size_t reported_ = 0, released_ = 0, refused_ = 0, had_it_ = 0, over_ = 0, freed_ = 0;
   std::size_t not_ours_;  // answers, and primaries that are known not to have the field
   bool settled_ = false, turn_over_ = false;
-  error_code failed_;
-  std::string why_;
+  std::optional<failure> failed_;
 };
 
 class releases::task final : public script_command {
@@ -99,7 +97,7 @@ class releases::task final : public script_command {
     valid = like.valid;
     answer_by = like.answer_by;
     at = where;
-    if (all->waited_for()) done = [all](error_code error, const std::string& detail) { all->tell(error, detail); };
+    if (all->waited_for()) done = [all](const std::optional<failure>& failed) { all->tell(failed); };
     tried = [all] { all->tried(); };
     one_of = std::move(all);
   }
@@ -233,7 +231,7 @@ void releases::begin(std::shared_ptr<task> given, time_point now) {
     send(task, now);
   } catch (...) {
     // The other primaries go on. Their common result counts this task as failed.
-    if (task.one_of) return end(task, errc::unconfirmed, no_memory);
+    if (task.one_of) return end(task, without_memory());
     const auto given_up = take_out(task);
     task.of.release_ends({.ends_turn = task.of_hold});
     throw;
@@ -244,8 +242,7 @@ void releases::begin(std::shared_ptr<task> given, time_point now) {
 // send once more. A second copy behind the first one would run after it anyway.
 void releases::send(task& task, time_point now) {
   if (task.done && now >= task.answer_by)
-    std::exchange(task.done, {})(
-        errc::unconfirmed, task.repeated ? task.last_failure : "Redis did not answer what came before it in time");
+    tell_unconfirmed(task, task.repeated ? task.last_failure : "Redis did not answer what came before it in time");
   const auto timeout = task.done ? task.answer_by - now : command_budget(env_.settings, task.ttl);
   task.script_command::send(
       env_.servers.primary(task.at), task.keys->of.release.make(*task.keys, task.field),
@@ -253,10 +250,10 @@ void releases::send(task& task, time_point now) {
 }
 
 void releases::on_late(task& task, const std::string& detail) {
-  if (task.done) std::exchange(task.done, {})(errc::unconfirmed, detail);
+  if (task.done) tell_unconfirmed(task, detail);
   const auto give_up = [this, &task, detail] {
     task.withdraw();
-    end(task, errc::unconfirmed, detail);
+    end(task, redis::failure_with(errc::unconfirmed, detail));
   };
   // The copy may still run and be answered, so the task waits on until the key must be gone.
   if (!if_memory([&] { task.pause.start(std::max(task.give_up, env_.now()), give_up); })) give_up();
@@ -270,22 +267,22 @@ void releases::answered(task& task, const outcome& outcome) {
   const auto reply = task.keys->of.release.read(outcome);
   if (reply.failed) {
     if (reply.failed->mends_itself()) return again(task, {reply.failed->code, {}, reply.failed->detail});
-    return end(task, reply.failed->code, reply.failed->detail);
+    return end(task, reply.failed);
   }
   env_.note_withheld_message(outcome);
   task.heard_by = reply.value;
   // Every answer is kept, also "not yours": a server that takes over may still have the field.
   answered_.note({task.keys, task.field, outcome.server, outcome.sent, task.give_up, task.at});
-  if (task.heard_by || !task.done) return end(task, {}, {});
+  if (task.heard_by || !task.done) return end(task, std::nullopt);
   // No other copy was written, so this answer is the truth: the field was gone before.
-  if (!task.may_have_run) return end(task, errc::lost, not_ours);
+  if (!task.may_have_run) return end(task, redis::failure_with(errc::lost, not_ours));
   // An earlier copy may have released the field. Within the validity nothing else can have removed it. Afterwards it
   // may have expired, and another server proves nothing about the first one.
   const bool same = task.went_to.value_or(0) != 0 && *task.went_to == outcome.server;
-  if (same && env_.now() < task.valid) return end(task, {}, {});
-  end(task, errc::unconfirmed,
-      same ? "the first answer was lost, and the validity ended before the second"
-           : "the first answer was lost, and another server answered the second");
+  if (same && env_.now() < task.valid) return end(task, std::nullopt);
+  end(task, redis::failure_with(errc::unconfirmed,
+                                same ? "the first answer was lost, and the validity ended before the second"
+                                     : "the first answer was lost, and another server answered the second"));
 }
 
 void releases::again(task& task, const outcome& outcome) {
@@ -294,25 +291,31 @@ void releases::again(task& task, const outcome& outcome) {
   const bool mends =
       why == errc::unreachable || why == errc::unconfirmed || why == errc::server_refused || why == errc::overloaded;
   const auto now = env_.now();
-  if (!mends || now >= task.give_up) return end(task, mends ? make_error_code(errc::unconfirmed) : why, outcome.detail);
+  if (!mends || now >= task.give_up)
+    return end(task, redis::failure_with(mends ? errc::unconfirmed : why, outcome.detail));
   if (why == errc::unconfirmed) {
     task.may_have_run = true;
     if (task.went_to.value_or(outcome.server) != outcome.server) task.went_to = 0;
     if (!task.went_to) task.went_to = outcome.server;
   }
-  if (task.done && now >= task.answer_by) std::exchange(task.done, {})(errc::unconfirmed, outcome.detail);
+  if (task.done && now >= task.answer_by) tell_unconfirmed(task, outcome.detail);
   task.last_failure = outcome.detail;
   // The first repetition has no pause: a connection that was cut is usually replaced at once.
   const auto pause = std::exchange(task.repeated, true) ? task.backoff.next(env_.random) : nanoseconds::zero();
   // The alarm also answers the caller in time, so it comes no later than that.
   const auto when = task.done ? std::min(now + pause, task.answer_by) : now + pause;
   const auto send_again = [this, &task] {
-    if (!if_memory([&] { send(task, env_.now()); })) end(task, errc::unconfirmed, no_memory);
+    if (!if_memory([&] { send(task, env_.now()); })) end(task, without_memory());
   };
   task.pause.start(when, send_again);
 }
 
-void releases::end(task& task, error_code error, const std::string& detail) {
+// The caller waits no longer, and the release goes on.
+void releases::tell_unconfirmed(task& task, const std::string& detail) {
+  std::exchange(task.done, {})(redis::failure_with(errc::unconfirmed, detail));
+}
+
+void releases::end(task& task, const std::optional<failure>& failed) {
   const auto ended = take_out(task);
   // The host is notified of the end even if a caller finds no memory.
   each_step step;
@@ -320,12 +323,11 @@ void releases::end(task& task, error_code error, const std::string& detail) {
   const bool waited_for = static_cast<bool>(task.done);
   // A repetition that finds nothing has changed nothing, so nobody is notified.
   const bool silent = task.was_answered && !task.heard_by;
-  if (waited_for) step([&] { std::exchange(task.done, {})(error, detail); });
+  if (waited_for) step([&] { std::exchange(task.done, {})(failed); });
   if (task.one_of) {
-    if (const auto kind = task.one_of->ended(error); kind && !silent)
-      step([&] { report(task, *kind, *kind == event_kind::released_late ? error_code() : error, detail); });
-  } else if (!silent && (!waited_for || error == errc::unconfirmed)) {
-    step([&] { report(task, error ? event_kind::release_given_up : event_kind::released_late, error, detail); });
+    if (const auto kind = task.one_of->ended(!failed); kind && !silent) step([&] { report(task, *kind, failed); });
+  } else if (!silent && (!waited_for || redis::error_of(failed) == errc::unconfirmed)) {
+    step([&] { report(task, failed ? event_kind::release_given_up : event_kind::released_late, failed); });
   }
   // With several primaries the host is notified once. An attempt that gives back a minority has freed nothing.
   task.of.release_ends(
@@ -343,9 +345,14 @@ std::shared_ptr<releases::task> releases::take_out(task& task) {
   return std::move(task.membership.kept);
 }
 
-void releases::report(const task& task, event_kind kind, error_code reason, const std::string& detail) const {
+void releases::report(const task& task, event_kind kind, const std::optional<failure>& failed) const {
   if (!env_.settings.observer) return;
-  env_.report(hold_event{{.kind = kind, .name = task.keys->name, .reason = reason, .detail = detail}, &task.field});
+  hold_event end{{.kind = kind, .name = task.keys->name}, &task.field};
+  if (failed) {
+    end.content.reason = failed->code;
+    end.content.detail = failed->detail;
+  }
+  env_.report(std::move(end));
 }
 
 void releases::when_idle(function<void()> then) {
@@ -360,7 +367,7 @@ void releases::abandon() {
     auto& task = *under_way_.front().kept;
     task.withdraw();
     task.tried = {};
-    end(task, errc::unconfirmed, "the client was closed before Redis answered");
+    end(task, redis::failure_with(errc::unconfirmed, "the client was closed before Redis answered"));
   }
 }
 

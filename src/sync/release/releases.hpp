@@ -52,9 +52,9 @@ class release_host {
 /// The servers call it back and do not keep it alive: their owner ends them before it.
 class releases {
  public:
-  /// No error: released. lost: the owner had lost the lock before. unconfirmed: no answer in time, and the release goes
-  /// on. Every other error is the refusal of the server.
-  using handler = function<void(error_code, const std::string& detail), 13>;  // with room for the callers of a hold
+  /// No failure: released. lost: the owner had lost the lock before. unconfirmed: no answer in time, and the release
+  /// goes on. Every other failure is the refusal of the server.
+  using handler = function<void(const std::optional<failure>&), 13>;  // with room for the callers of a hold
 
   explicit releases(environment& env) : env_(env) {}
   releases(const releases&) = delete;
@@ -113,9 +113,10 @@ class releases {
   void on_late(task&, const std::string& detail);
   void answered(task&, const outcome&);
   void again(task&, const outcome&);
-  void end(task&, error_code, const std::string& detail);
+  void tell_unconfirmed(task&, const std::string& detail);
+  void end(task&, const std::optional<failure>& failed);
   std::shared_ptr<task> take_out(task&);
-  void report(const task&, event_kind kind, error_code reason, const std::string& detail) const;
+  void report(const task&, event_kind kind, const std::optional<failure>& failed) const;
   bool is_in(std::optional<key_group> group, answered_releases::entry& released) const;
   bool answered_elsewhere(const answered_releases::entry& release) const;
   std::uint64_t server_of(std::size_t primary, const shared_keys& keys) const;

@@ -10,9 +10,8 @@ namespace holdfast::detail {
 
 class unlock_time_budget::waiting_caller : public std::enable_shared_from_this<waiting_caller> {
  public:
-  waiting_caller(unlock_time_budget& of, shared_keys keys, error_code late, handler done)
-      : of_(of), keys_(std::move(keys)), since_(of.env_.now()), late_(late), done_(std::move(done)),
-        alarm_(of.env_.alarms) {}
+  waiting_caller(unlock_time_budget& of, shared_keys keys, done_handler done)
+      : of_(of), keys_(std::move(keys)), since_(of.env_.now()), done_(std::move(done)), alarm_(of.env_.alarms) {}
 
   void wait(time_point until) {
     // A weak reference: the handler that limit() has returned owns this object, and may be destroyed uncalled.
@@ -20,9 +19,9 @@ class unlock_time_budget::waiting_caller : public std::enable_shared_from_this<w
       if (const auto still = id.lock()) still->give_up();
     });
   }
-  void answer(error_code error, const std::string& detail) {
+  void answer(const std::optional<failure>& failed) {
     alarm_.stop();
-    if (done_) std::exchange(done_, {})(error, detail);
+    if (done_) std::exchange(done_, {})(failed);
   }
 
  private:
@@ -31,14 +30,13 @@ class unlock_time_budget::waiting_caller : public std::enable_shared_from_this<w
     const auto& env = of_.env_;
     if (env.servers.answering(keys_->lock)) return wait(env.now() + env.settings.command_timeout);
     of_.ran_out(keys_->lock, since_);
-    answer(late_, unanswered_before);
+    answer(unanswered());
   }
 
   unlock_time_budget& of_;
   const shared_keys keys_;
   const time_point since_;
-  const error_code late_;
-  handler done_;  // emptied when it is answered
+  done_handler done_;  // emptied when it is answered
   timer alarm_;
 };
 
@@ -58,11 +56,10 @@ void unlock_time_budget::ran_out(std::string_view key, time_point since) noexcep
   // Without memory the silence is not remembered. The next unlock waits its whole budget as well.
 }
 
-unlock_time_budget::handler unlock_time_budget::limit(const shared_keys& keys, time_point deadline, error_code late,
-                                                      handler done) {
-  const auto caller = std::make_shared<waiting_caller>(*this, keys, late, std::move(done));
+done_handler unlock_time_budget::limit(const shared_keys& keys, time_point deadline, done_handler done) {
+  const auto caller = std::make_shared<waiting_caller>(*this, keys, std::move(done));
   caller->wait(deadline);
-  return [caller](error_code error, const std::string& detail) { caller->answer(error, detail); };
+  return [caller](const std::optional<failure>& failed) { caller->answer(failed); };
 }
 
 unlock_time_budget::silences::iterator unlock_time_budget::silence_of(std::string_view key) {

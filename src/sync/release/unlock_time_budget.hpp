@@ -4,13 +4,15 @@
 #include <string>
 #include <string_view>
 
-#include "base/function.hpp"
 #include "sync/claim/terms.hpp"
 #include "sync/command/environment.hpp"
+#include "sync/command/handlers.hpp"
 
 namespace holdfast::detail {
 
 inline constexpr const char* unanswered_before = "Redis did not answer what came before it in time";
+/// The failure of an unlock that waits no longer for its turn.
+inline failure unanswered() noexcept { return redis::failure_with(errc::unconfirmed, unanswered_before); }
 
 /// Decides how long unlocks wait for a server that does not answer.
 ///
@@ -20,8 +22,6 @@ inline constexpr const char* unanswered_before = "Redis did not answer what came
 /// connection. It does not matter whose command was silent.
 class unlock_time_budget {
  public:
-  using handler = function<void(error_code, const std::string& detail)>;
-
   explicit unlock_time_budget(const environment& env) noexcept : env_(env) {}
 
   /// The instant until which an unlock of `key` waits, if it is called now and may take `budget`. If that is `now`, it
@@ -31,9 +31,9 @@ class unlock_time_budget {
   void ran_out(std::string_view key, time_point since) noexcept;
   /// Keys have moved to another node. Unlocks that began before do not show which node was silent.
   void keys_moved() noexcept { moved_ = env_.now(); }
-  /// Returns a handler. `done` gets its call, or `late` at `deadline` if that comes first. While the server answers
-  /// other commands, the deadline is put off by a command timeout.
-  handler limit(const shared_keys& keys, time_point deadline, error_code late, handler done);
+  /// Returns a handler. `done` gets its call, or unanswered() at `deadline` if that comes first. While the server
+  /// answers other commands, the deadline is put off by a command timeout.
+  done_handler limit(const shared_keys& keys, time_point deadline, done_handler done);
 
  private:
   using silences = std::map<node_id, time_point>;

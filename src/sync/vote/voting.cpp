@@ -307,7 +307,7 @@ class voting::initialisation final : public std::enable_shared_from_this<initial
                         heard(*self, n, outcome);
                         // The primaries answer in any order, and the next step needs all of them.
                         if (--self->waits_for_ > 0) return;
-                        if (self->failed_) return self->done_(self->failed_, self->why_);
+                        if (self->failed_) return self->done_(self->failed_);
                         then(*self);
                       });
   }
@@ -315,7 +315,7 @@ class voting::initialisation final : public std::enable_shared_from_this<initial
   void make() {
     // The first answers may have revealed that two addresses are one server.
     if (auto misconfiguration = of_.misconfiguration(); !misconfiguration.empty())
-      return done_(errc::invalid_config, std::move(misconfiguration));
+      return done_(failure{errc::invalid_config, std::move(misconfiguration)});
     for (std::size_t n = 0; n < votes_.size(); ++n) votes_[n] = vote_text(of_.run(n), of_.env_.settings.longest_ttl);
     each([this](std::size_t index) { return make_marker(votes_[index]); },
          [](initialisation& self, std::size_t place, const outcome& outcome) {
@@ -323,7 +323,7 @@ class voting::initialisation final : public std::enable_shared_from_this<initial
            // SET NX fails if another client initialises at the same time, perhaps with another longest TTL.
            if (made && !*made) self.fail(errc::invalid_config, self.of_.where(place) + ": it has a marker already");
          },
-         [](initialisation& self) { self.done_({}, {}); });
+         [](initialisation& self) { self.done_(std::nullopt); });
   }
 
   template <class T>
@@ -339,17 +339,14 @@ class voting::initialisation final : public std::enable_shared_from_this<initial
   }
   void fail(error_code code, std::string why) {
     // The first cause is reported; later ones are often its consequences.
-    if (failed_) return;
-    failed_ = code;
-    why_ = std::move(why);
+    if (!failed_) failed_ = failure{code, std::move(why)};
   }
 
   voting& of_;
   const done_handler done_;
   std::vector<std::string> votes_;
   std::size_t waits_for_ = 0;
-  error_code failed_;
-  std::string why_;
+  std::optional<failure> failed_;
 };
 
 void voting::initialise(done_handler done) { std::make_shared<initialisation>(*this, std::move(done))->look(); }

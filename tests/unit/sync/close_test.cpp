@@ -47,16 +47,13 @@ TEST_CASE_METHOD(
   CHECK(locks->when_ended(a.value(), [&](error_code error) { reason = error; }) == nullptr);
   CHECK(reason == errc::not_held);  // it was unlocked
   int closed = 0;
-  locks->ask().is_locked(keys("a"),
-                         [&](error_code error, const std::string&, bool) { closed += error == errc::shutting_down; });
-  locks->hold_count(keys("a"), owner(),
-                    [&](error_code error, const std::string&, unsigned) { closed += error == errc::shutting_down; });
-  locks->ask().remaining_ttl(
-      keys("a"), [&](error_code error, const std::string&, auto) { closed += error == errc::shutting_down; });
-  locks->ask().holder(
-      keys("a"), [&](error_code error, const std::string&, const auto&) { closed += error == errc::shutting_down; });
+  const auto ends = [&](const auto& answer) { closed += redis::error_of(answer.failed) == errc::shutting_down; };
+  locks->ask().is_locked(keys("a"), ends);
+  locks->hold_count(keys("a"), owner(), ends);
+  locks->ask().remaining_ttl(keys("a"), ends);
+  locks->ask().holder(keys("a"), ends);
   locks->probe(detail::plain_lock,
-               [&](error_code error, const std::string&) { closed += error == errc::shutting_down; });
+               [&](const auto& failed) { closed += redis::error_of(failed) == errc::shutting_down; });
   CHECK(closed == 5);
   CHECK(server.count() == before);
 }
@@ -122,11 +119,8 @@ TEST_CASE_METHOD(engine_fixture, "close answers in the end whoever still waits f
   const auto forced = force_unlock("b");
   const auto last = unlock(outer);
   verb_call asked, probed;
-  locks->ask().is_locked(keys("b"), [&](error_code error, std::string detail, bool locked) {
-    asked.answer(error, std::move(detail), locked);
-  });
-  locks->probe(detail::plain_lock,
-               [&](error_code error, std::string detail) { probed.answer(error, std::move(detail)); });
+  locks->ask().is_locked(keys("b"), [&](const auto& answer) { asked.answer(answer.failed, answer.value); });
+  locks->probe(detail::plain_lock, [&](const auto& failed) { probed.answer(failed); });
   const auto closing = close(100ms);
   advance(100ms);
   CHECK(closing.succeeded());
@@ -143,9 +137,7 @@ TEST_CASE_METHOD(engine_fixture, "close answers in the end whoever still waits f
 TEST_CASE_METHOD(engine_fixture, "a question that is answered within the grace gets its answer") {
   const auto a = hold("a");
   verb_call asked;
-  locks->ask().is_locked(keys("b"), [&](error_code error, std::string detail, bool locked) {
-    asked.answer(error, std::move(detail), locked);
-  });
+  locks->ask().is_locked(keys("b"), [&](const auto& answer) { asked.answer(answer.failed, answer.value); });
   close();
   answers(replies::integer(1));
   CHECK(asked.value());
@@ -207,7 +199,7 @@ TEST_CASE("an engine that is destroyed at any time leaves no timer and touches n
   fixture.fails(errc::unconfirmed);
   fixture.lock("d");
   fixture.errs("LOADING");
-  fixture.locks->probe(detail::plain_lock, [](error_code, const std::string&) {});
+  fixture.locks->probe(detail::plain_lock, [](const auto&) {});
   for (const auto command : fixture.server.open())
     fixture.server.fail(command, errc::overloaded);  // their own deadlines are timers too
   fixture.locks.reset();

@@ -70,11 +70,11 @@ class call {
   bool waits() const { return state_->answers == 0; }
   error_code error() const {
     REQUIRE(state_->answers == 1);
-    return state_->error;
+    return redis::error_of(state_->failed);
   }
-  bool succeeded() const { return state_->answers == 1 && !state_->error; }
-  bool failed_with(error_code why) const { return state_->answers == 1 && state_->error == why; }
-  const std::string& detail() const { return state_->detail; }
+  bool succeeded() const { return state_->answers == 1 && !state_->failed; }
+  bool failed_with(error_code why) const { return state_->answers == 1 && redis::error_of(state_->failed) == why; }
+  std::string detail() const { return state_->failed ? state_->failed->detail : std::string(); }
   const T& value() const {
     REQUIRE(succeeded());
     return state_->value;
@@ -89,22 +89,16 @@ class call {
   void place(detail::cancellable_ptr p) const { state_->place = std::move(p); }
   detail::cancellable_ptr place() const { return state_->place; }
 
-  void answer(error_code error, std::string detail = {}, T value = {}) const {
+  void answer(const std::optional<detail::failure>& failed, T value = {}) const {
     CHECK(++state_->answers == 1);
-    state_->error = error;
-    state_->detail = std::move(detail);
+    state_->failed = failed;
     state_->value = std::move(value);
-  }
-  void ends_as(detail::answer<T> outcome) const {
-    if (outcome.failed) return answer(outcome.failed->code, std::move(outcome.failed->detail));
-    answer({}, {}, std::move(outcome.value));
   }
 
  private:
   struct state {
     int answers = 0;
-    error_code error;
-    std::string detail;
+    std::optional<detail::failure> failed;
     T value{};
     detail::cancellable_ptr place;
   };
@@ -180,7 +174,7 @@ class engine_fixture {
   }
   verb_call unlock(const record_ptr& lease) {
     verb_call c;
-    locks->unlock(lease, [c](error_code e, std::string detail) { c.answer(e, std::move(detail)); });
+    locks->unlock(lease, [c](const std::optional<detail::failure>& failed) { c.answer(failed); });
     return c;
   }
   verb_call unlock(const lock_call& c) { return unlock(c.value()); }
@@ -200,14 +194,12 @@ class engine_fixture {
   }
   verb_call renew(const lock_call& l, milliseconds ttl = 0ms) {
     verb_call c;
-    locks->renew(l.value(), ttl, [c](error_code e, std::string detail) { c.answer(e, std::move(detail)); });
+    locks->renew(l.value(), ttl, [c](const std::optional<detail::failure>& failed) { c.answer(failed); });
     return c;
   }
   verb_call force_unlock(const std::string& name, const detail::kind& of = detail::plain_lock) {
     verb_call c;
-    locks->force_unlock(keys(name, of), [c](error_code e, std::string detail, bool was_held) {
-      c.answer(e, std::move(detail), was_held);
-    });
+    locks->force_unlock(keys(name, of), [c](const auto& answer) { c.answer(answer.failed, answer.value); });
     return c;
   }
   void feed(const lock_call& l) {
@@ -397,7 +389,7 @@ class engine_fixture {
     }
     auto answer = [this, c](detail::multi_answer outcome) {
       moved += outcome.value.moved;
-      c.ends_as({std::move(outcome.failed), std::move(outcome.value.leases)});
+      c.answer(outcome.failed, std::move(outcome.value.leases));
     };
     c.place(locks->lock_all(std::move(of), expected_run, request(a, wait, limit), std::move(answer)));
     return c;
@@ -414,7 +406,7 @@ class engine_fixture {
     return r;
   }
   static detail::lock_handler answer_to(const lock_call& c) {
-    return [c](detail::lock_answer answer) { c.ends_as(std::move(answer)); };
+    return [c](detail::lock_answer answer) { c.answer(answer.failed, std::move(answer.value)); };
   }
   static std::string_view script_of(const fake_topology::command& c) {
     if (c.argv[0] == "SET") return "set";

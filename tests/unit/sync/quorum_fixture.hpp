@@ -66,7 +66,7 @@ class quorum_fixture {
   }
   verb_call unlock(const lock_call& c) {
     verb_call v;
-    locks->unlock(c.value(), [v](error_code e, std::string detail) { v.answer(e, std::move(detail)); });
+    locks->unlock(c.value(), [v](const std::optional<detail::failure>& failed) { v.answer(failed); });
     return v;
   }
 
@@ -142,7 +142,7 @@ class quorum_fixture {
                                  .wait = wait,
                                  .deadline = deadline};
     c.place(locks->lock(std::make_shared<const detail::lock_keys>(detail::red_plain_lock, name), r,
-                        [c](detail::lock_answer a) { c.ends_as(std::move(a)); }));
+                        [c](detail::lock_answer a) { c.answer(a.failed, std::move(a.value)); }));
     run();
     return c;
   }

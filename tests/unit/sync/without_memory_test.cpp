@@ -30,7 +30,7 @@ void starve_and_end(Prepare prepare, Act act) {
   CHECK(runs > 2);
 }
 
-const auto nobody_hears = [](error_code, const std::string&) {};
+const auto nobody_hears = [](const std::optional<detail::failure>&) {};
 
 detail::lock_request request_of(const config& settings, owner waiter) {
   return {waiter, true, detail::resolve_terms(settings, {}), detail::lock_request::wait_mode::forever};

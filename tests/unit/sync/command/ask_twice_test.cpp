@@ -65,8 +65,7 @@ TEST_CASE_METHOD(budget, "a question and a force_unlock() take a command timeout
   SECTION("a question") {
     link_down();
     verb_call asked;
-    locks->ask().is_locked(keys("a"),
-                           [asked](error_code e, std::string d, bool v) { asked.answer(e, std::move(d), v); });
+    locks->ask().is_locked(keys("a"), [asked](const auto& answer) { asked.answer(answer.failed, answer.value); });
     advance(400ms);
     link_up();
     advance(100ms - 1ns);

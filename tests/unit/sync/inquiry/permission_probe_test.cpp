@@ -7,8 +7,7 @@ using namespace holdfast::test;
 
 TEST_CASE_METHOD(engine_fixture, "the probe uses every permission on a name of nobody") {
   verb_call probed;
-  locks->probe(detail::plain_lock,
-               [&](error_code error, std::string detail) { probed.answer(error, std::move(detail)); });
+  locks->probe(detail::plain_lock, [&](const auto& failed) { probed.answer(failed); });
   const auto key = "__probe:" + uuid;
   CHECK(subscribers(key) == 1);
   for (const auto& script :
@@ -31,8 +30,7 @@ TEST_CASE_METHOD(engine_fixture, "the probe uses every permission on a name of n
 
 TEST_CASE_METHOD(engine_fixture, "the probe ends at the first refusal") {
   verb_call probed;
-  locks->probe(detail::plain_lock,
-               [&](error_code error, std::string detail) { probed.answer(error, std::move(detail)); });
+  locks->probe(detail::plain_lock, [&](const auto& failed) { probed.answer(failed); });
   const auto key = "__probe:" + uuid;
   SECTION("of a command") {
     grants();
@@ -64,8 +62,7 @@ TEST_CASE_METHOD(engine_fixture, "each primary is probed, by a name and a channe
   lives_on(2, stem + "{2}");
   play();
   verb_call probed;
-  locks->probe(detail::plain_lock,
-               [&](error_code error, std::string detail) { probed.answer(error, std::move(detail)); });
+  locks->probe(detail::plain_lock, [&](const auto& failed) { probed.answer(failed); });
   SECTION("all let it") {
     run();
     CHECK(probed.succeeded());
@@ -87,8 +84,7 @@ TEST_CASE_METHOD(engine_fixture, "each primary is probed, by a name and a channe
 TEST_CASE_METHOD(engine_fixture, "primaries that were met by the first probe are probed as well, within its time") {
   const auto stem = "__probe:" + uuid;
   verb_call probed;
-  locks->probe(detail::plain_lock,
-               [&](error_code error, std::string detail) { probed.answer(error, std::move(detail)); });
+  locks->probe(detail::plain_lock, [&](const auto& failed) { probed.answer(failed); });
   lives_on(2, stem);  // nobody knew
   lives_on(1, stem + "{1}");
   server.each_primary = {"", "{1}"};
@@ -104,8 +100,7 @@ TEST_CASE_METHOD(engine_fixture, "primaries that were met by the first probe are
 
 TEST_CASE_METHOD(engine_fixture, "a probe without an acknowledgement is unreachable") {
   verb_call probed;
-  locks->probe(detail::plain_lock,
-               [&](error_code error, std::string detail) { probed.answer(error, std::move(detail)); });
+  locks->probe(detail::plain_lock, [&](const auto& failed) { probed.answer(failed); });
   while (in_flight()) answers(obey(unanswered()));
   advance(2500ms);
   CHECK(probed.failed_with(errc::unreachable));
@@ -114,8 +109,7 @@ TEST_CASE_METHOD(engine_fixture, "a probe without an acknowledgement is unreacha
 
 TEST_CASE_METHOD(engine_fixture, "a probe ends at its deadline though a command was sent anew, and says why") {
   verb_call probed;
-  locks->probe(detail::plain_lock,
-               [&](error_code error, std::string detail) { probed.answer(error, std::move(detail)); });
+  locks->probe(detail::plain_lock, [&](const auto& failed) { probed.answer(failed); });
   advance(2s);
   errs("NOSCRIPT No matching script.");  // its text has the whole time of a command again
   server.why_silent.detail = "fake:6379: Connection refused";

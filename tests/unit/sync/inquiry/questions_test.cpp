@@ -9,9 +9,7 @@ TEST_CASE_METHOD(engine_fixture, "is_locked asks for the key") {
   verb_call asked;
   const auto ask = [&] {
     asked = {};
-    locks->ask().is_locked(keys("a"), [&](error_code error, std::string detail, bool locked) {
-      asked.answer(error, std::move(detail), locked);
-    });
+    locks->ask().is_locked(keys("a"), [&](const auto& answer) { asked.answer(answer.failed, answer.value); });
   };
   ask();
   CHECK(server.last().line() == "EXISTS a");
@@ -36,8 +34,8 @@ TEST_CASE_METHOD(engine_fixture, "Redis says whether an owner holds, and its cli
   std::optional<unsigned> count;
   const auto ask = [&](owner holder) {
     count.reset();
-    locks->hold_count(keys("a"), holder, [&](error_code error, const std::string&, unsigned holds) {
-      if (!error) count = holds;
+    locks->hold_count(keys("a"), holder, [&](const auto& answer) {
+      if (!answer.failed) count = answer.value;
     });
   };
   ask(owner());
@@ -66,9 +64,7 @@ TEST_CASE_METHOD(engine_fixture, "holder asks once more if the first answer is l
   call<std::optional<lock_holder>> asked;
   const auto ask = [&] {
     asked = {};
-    locks->ask().holder(keys("a"), [&](error_code error, std::string detail, auto holder) {
-      asked.answer(error, std::move(detail), holder);
-    });
+    locks->ask().holder(keys("a"), [&](const auto& answer) { asked.answer(answer.failed, answer.value); });
   };
   const auto a_holder = replies::array({replies::string("u:7"), replies::string("2"), replies::integer(1500)});
   ask();
@@ -94,8 +90,9 @@ TEST_CASE_METHOD(engine_fixture, "remaining_ttl asks for the key's TTL") {
   std::optional<milliseconds> ttl;
   error_code error;
   const auto ask = [&] {
-    locks->ask().remaining_ttl(keys("a"), [&](error_code failure, const std::string&, auto left) {
-      std::tie(error, ttl) = std::tie(failure, left);
+    locks->ask().remaining_ttl(keys("a"), [&](const auto& answer) {
+      error = redis::error_of(answer.failed);
+      ttl = answer.value;
     });
   };
   ask();

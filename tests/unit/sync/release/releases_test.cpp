@@ -20,7 +20,7 @@ struct fixture : engine_fixture, detail::release_host {
     verb_call c;
     under_test->release(*this, keys("a"), field, ttl, clock.now(), clock.now() + valid_for,
                         clock.now() + detail::command_budget(settings, ttl), detail::only(0),
-                        [c](error_code e, std::string detail) { c.answer(e, std::move(detail)); });
+                        [c](const auto& failed) { c.answer(failed); });
     return c;
   }
   void in_background(milliseconds ttl = 30s) { under_test->release_in_background(*this, keys("a"), field, ttl); }

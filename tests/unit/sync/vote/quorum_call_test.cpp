@@ -459,9 +459,7 @@ TEST_CASE_METHOD(quorum_fixture, "a question waits for the others as long again 
   const auto holder = [this] {
     call<std::optional<lock_holder>> c;
     locks->ask().holder(std::make_shared<const detail::lock_keys>(detail::red_plain_lock, "a"),
-                        [c](error_code e, std::string detail, std::optional<lock_holder> who) {
-                          c.answer(e, std::move(detail), std::move(who));
-                        });
+                        [c](const auto& answer) { c.answer(answer.failed, answer.value); });
     run();
     return c;
   };

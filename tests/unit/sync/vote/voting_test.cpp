@@ -106,7 +106,7 @@ TEST_CASE_METHOD(voting_fixture, "two primaries of one run are one server, and n
 TEST_CASE_METHOD(voting_fixture, "an installation is founded on every primary or on none") {
   const auto found = [this] {
     verb_call v;
-    locks->initialise_votes([v](error_code e, std::string detail) { v.answer(e, std::move(detail)); });
+    locks->initialise_votes([v](const std::optional<detail::failure>& failed) { v.answer(failed); });
     answer_all();
     advance(1s);
     answer_all();
@@ -125,7 +125,7 @@ TEST_CASE_METHOD(voting_fixture, "an installation is founded on every primary or
 
 TEST_CASE_METHOD(voting_fixture, "who founds an installation is told once which primary has failed") {
   verb_call v;
-  locks->initialise_votes([v](error_code e, std::string detail) { v.answer(e, std::move(detail)); });
+  locks->initialise_votes([v](const std::optional<detail::failure>& failed) { v.answer(failed); });
   at[3]->fail(at[3]->open().at(0), errc::unreachable, "node3: no answer in time");
   answer_all();
   REQUIRE(v.failed_with(errc::quorum_failed));
