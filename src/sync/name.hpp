@@ -202,7 +202,7 @@ class name final : public line_place,
   void send_attempt(acquisition& waiter);
   void wait_for_replicas(acquisition& waiter, const attempt& attempt);
   void grant(acquisition& waiter, const attempt& answer);
-  std::optional<failure> silence(const acquisition& waiter) const;
+  lock_answer answer_of_silence(const acquisition& waiter) const;
   std::shared_ptr<acquisition> take_out(acquisition& waiter, bool served);
   void finish(acquisition& waiter, lock_answer&& answer);
 

@@ -17,6 +17,11 @@ namespace {
 /// The message of release.lua on the sharded channel if it publishes on both. Redisson reads the number 0.
 constexpr std::string_view copy_on_sharded_channel = "00";
 
+/// Null: contention.
+lock_answer answer_of(const failure* why) {
+  return why ? lock_answer{redis::failure_with(why->code, why->detail)} : lock_answer();
+}
+
 }  // namespace
 
 // ---- events
@@ -133,7 +138,7 @@ void name::heard(bool by_ourselves) {
 void name::on_subscribe_failed(error_code error, const std::string& detail) {
   const visit here(*this);
   auto* const first = line_->empty() ? nullptr : &line_->first();
-  act(line_->rules.unsubscribed({error, detail}, conditions()), first);
+  act(line_->rules.unsubscribed(redis::failure_with(error, detail), conditions()), first);
 }
 
 void name::on_given_back() {
@@ -250,8 +255,8 @@ void name::perform_act(const line_action& action, acquisition* concerned, const 
       auto& mine = *hold_of(line.first().request.owner);
       return move_to(mine, take_out(line.first(), false));
     }
-    case to::done: return finish(*concerned, action.failed ? lock_answer{*action.failed} : lock_answer());
-    case to::silent: return finish(*concerned, {silence(*concerned)});
+    case to::done: return finish(*concerned, answer_of(action.failed));
+    case to::silent: return finish(*concerned, answer_of_silence(*concerned));
   }
 }
 
@@ -322,10 +327,13 @@ void name::grant(acquisition& waiter, const attempt& answer) {
   finish(waiter, {{}, std::move(record)});
 }
 
-// Only the attempt under way of the first waiter tells more than the server's other answers.
-std::optional<failure> name::silence(const acquisition& waiter) const {
-  if (line_->rules.trying() && line_->is_first(waiter)) return waiter.silence_of_attempt();
-  return env().servers.silence_since(keys_->lock, waiter.since());
+// Only the attempt under way of the first waiter tells more than the server's other answers. A waiter whose time is
+// over is answered, if need be without a text.
+lock_answer name::answer_of_silence(const acquisition& waiter) const try {
+  const bool asks = line_->rules.trying() && line_->is_first(waiter);
+  return {asks ? waiter.silence_of_attempt() : env().servers.silence_since(keys_->lock, waiter.since())};
+} catch (const std::bad_alloc&) {
+  return {redis::without_memory()};
 }
 
 // The line goes on without this waiter.

@@ -201,7 +201,7 @@ line_action line_rules::answered(const attempt& answer, const line_conditions& a
   auto before = in_part ? give_back(waiter.tries, answer.may_have_run) : line_action();
   if (reply.failed) {
     // The connection reports its own outage, so fail() must not take this failure for news.
-    if (!answer.answered) known_.last_failure = reply.failed;
+    if (!answer.answered) note(*reply.failed);
     if (!in_part && reply.failed->may_have_run) ++waiter.tries.unanswered;
     if (waiter.tries.unanswered >= most_unanswered && !answer.answered && !waiter.request.asks_once()) {
       known_.backoff_delay = std::clamp(2 * known_.backoff_delay, least_backoff_delay, longest_backoff_delay);
@@ -404,11 +404,11 @@ line_action line_rules::busy(const attempt& answer, const line_conditions& at, l
 
 line_action line_rules::fail(const failure& why, const line_conditions& at, line_action before) {
   auto& waiter = *at.first;
-  const auto earlier = std::exchange(known_.last_failure, why);
+  const bool news = !known_.last_failure || known_.last_failure->code != why.code;
+  note(why);
   if (may_ask_again(why, at)) return send(at, before);
   if (!why.mends_itself() || waiter.request.asks_once()) return leave(&*known_.last_failure, before);
   // Connections report their own outages. A server that answers but refuses to write is reported here alone.
-  const bool news = !earlier || earlier->code != why.code;
   if (news && why.code == errc::server_refused) {
     before.outage = true;
     before.failed = &*known_.last_failure;
@@ -418,6 +418,9 @@ line_action line_rules::fail(const failure& why, const line_conditions& at, line
   return park(at.now + std::max<nanoseconds>(pause, known_.backoff_delay), blocked ? step::blocked : step::parked,
               before);
 }
+
+// A decision needs no memory. Without memory for the text of a failure it has none.
+void line_rules::note(const failure& why) noexcept { known_.last_failure = redis::failure_with(why.code, why.detail); }
 
 // The connection of a try_lock() has ended before its timeout. The second copy is safe: if the first has run, Redis
 // finds the same field.

@@ -169,6 +169,7 @@ class line_rules {
   line_action rest(line_action before);
   line_action give_back(attempts& tries, primary_set at, line_action before = {});
   void listen() noexcept;
+  void note(const failure& why) noexcept;
   bool may_ask_again(const failure& why, const line_conditions& at) const;
   bool parked_while_held() const noexcept;
   nanoseconds cool_down_left(const line_conditions& at) const noexcept;
